@@ -1,0 +1,1 @@
+//! The Palisade control plane.

@@ -1,0 +1,1 @@
+//! Windows, counters and bans that all workers of a node share: a fixed number of shards with expiry over the host's shared data

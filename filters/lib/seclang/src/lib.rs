@@ -1,0 +1,1 @@
+//! SecLang: parse, check, compile, evaluate

@@ -1,0 +1,1 @@
+//! What the control plane compiles and filters run: messages, codecs, content hash

@@ -1,0 +1,1 @@
+//! A filter that does nothing: the yardstick of the benchmarks

@@ -1,0 +1,1 @@
+//! The preset filter as a proxy-wasm module

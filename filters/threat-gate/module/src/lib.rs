@@ -1,0 +1,1 @@
+//! The threat-gate filter as a proxy-wasm module

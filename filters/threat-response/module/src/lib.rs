@@ -1,0 +1,1 @@
+//! The threat-response filter as a proxy-wasm module

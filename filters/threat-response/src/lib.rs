@@ -1,0 +1,1 @@
+//! The threat response: reads the score and acts on it

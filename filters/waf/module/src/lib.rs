@@ -1,0 +1,1 @@
+//! The waf filter as a proxy-wasm module

@@ -1,0 +1,1 @@
+//! End-to-end tests against the real Envoy, the demo, the benchmarks

@@ -1,1 +1,18 @@
-//! What the control plane compiles and filters run: messages, codecs, content hash
+//! What the control plane compiles and the filters run.
+//!
+//! A [`Snapshot`] is everything that one filter needs: the global chain, the chain of every route, and the large parts
+//! (rule programs) that those chains share, each named by its content hash. It travels in an [`Envelope`] whose version
+//! is the hash of its bytes, so two equal configurations are one version wherever and whenever they were compiled.
+
+mod chain;
+mod envelope;
+mod hash;
+mod link;
+mod plugins;
+
+pub use chain::{IdentitySource, LinkSettings, Part, RouteChain, Snapshot, Step};
+pub use envelope::{Envelope, FORMAT, OpenError, open, seal};
+pub use hash::{PartHash, content_hash, hex};
+pub use link::{BanChange, BanRequest, Down, LoadReport, Up};
+pub use plugins::{Policy, ThreatGateStep, ThreatResponseStep, Tier, TierAction, WafStep};
+pub use prost::Message;

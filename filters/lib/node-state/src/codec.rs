@@ -1,0 +1,51 @@
+//! The bytes of one shard: per entry the expiry (u64), the key's and the value's length (u16 each), key, value; little endian.
+
+use crate::Entry;
+
+/// The longest key and the longest value that an entry may have, in bytes.
+pub(crate) const MAX_FIELD: usize = 1024;
+
+/// Reads every whole entry; a damaged tail ends the list, since a shard that cannot be read must not stop a request.
+pub(crate) fn decode(mut bytes: &[u8]) -> Vec<Entry> {
+    let mut entries = Vec::new();
+    while let Some((entry, rest)) = decode_one(bytes) {
+        entries.push(entry);
+        bytes = rest;
+    }
+    entries
+}
+
+fn decode_one(bytes: &[u8]) -> Option<(Entry, &[u8])> {
+    let (expires_at, rest) = bytes.split_first_chunk::<8>()?;
+    let (key_length, rest) = rest.split_first_chunk::<2>()?;
+    let (value_length, rest) = rest.split_first_chunk::<2>()?;
+    let (key, rest) = rest.split_at_checked(usize::from(u16::from_le_bytes(*key_length)))?;
+    let (value, rest) = rest.split_at_checked(usize::from(u16::from_le_bytes(*value_length)))?;
+    let entry = Entry {
+        key: key.to_vec(),
+        value: value.to_vec(),
+        expires_at: u64::from_le_bytes(*expires_at),
+    };
+    Some((entry, rest))
+}
+
+pub(crate) fn encode(entries: &[Entry]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(
+        entries
+            .iter()
+            .map(|entry| 12 + entry.key.len() + entry.value.len())
+            .sum(),
+    );
+    for entry in entries {
+        let (Ok(key_length), Ok(value_length)) = (u16::try_from(entry.key.len()), u16::try_from(entry.value.len()))
+        else {
+            continue;
+        };
+        bytes.extend_from_slice(&entry.expires_at.to_le_bytes());
+        bytes.extend_from_slice(&key_length.to_le_bytes());
+        bytes.extend_from_slice(&value_length.to_le_bytes());
+        bytes.extend_from_slice(&entry.key);
+        bytes.extend_from_slice(&entry.value);
+    }
+    bytes
+}

@@ -1,0 +1,181 @@
+//! A table: keys with a value and an expiry, spread over a fixed number of shards.
+
+use crate::codec::{MAX_FIELD, decode, encode};
+use crate::{Conflict, SharedData};
+
+/// How often a write is tried against other workers before it is given up.
+const ATTEMPTS: usize = 16;
+
+/// A table's name and its limits. What does not fit pushes out the entry of the shard that expires first.
+#[derive(Debug, Clone, Copy)]
+pub struct Table {
+    /// The prefix of its keys in shared data: unique among the tables of a node.
+    pub name: &'static str,
+    /// How many shards it has. More shards mean less contention and shorter scans.
+    pub shards: u16,
+    /// The most entries that one shard holds.
+    pub entries_per_shard: usize,
+}
+
+/// One key of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// The key: at most 1024 bytes.
+    pub key: Vec<u8>,
+    /// The value: at most 1024 bytes.
+    pub value: Vec<u8>,
+    /// When the entry ends, in milliseconds since the Unix epoch.
+    pub expires_at: u64,
+}
+
+/// What an update makes of an entry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Update {
+    /// Leave it as it is.
+    Keep,
+    /// Put this value in its place, until the given time (milliseconds since the Unix epoch).
+    Put(Vec<u8>, u64),
+    /// Take it out.
+    Remove,
+}
+
+impl Table {
+    /// The live entry under `key`.
+    #[must_use]
+    pub fn get(&self, data: &dyn SharedData, key: &[u8], now: u64) -> Option<Entry> {
+        let (bytes, _) = data.get(&self.shard_of(key))?;
+        decode(&bytes)
+            .into_iter()
+            .find(|entry| entry.key == key && entry.expires_at > now)
+    }
+
+    /// Replaces the entry under `key` by what `change` makes of it, atomically over all workers.
+    ///
+    /// # Errors
+    ///
+    /// [`Conflict`] where other workers won every one of sixteen tries, or where key or value are over their limit.
+    pub fn update(
+        &self,
+        data: &dyn SharedData,
+        key: &[u8],
+        now: u64,
+        mut change: impl FnMut(Option<&Entry>) -> Update,
+    ) -> Result<(), Conflict> {
+        if key.len() > MAX_FIELD {
+            return Err(Conflict);
+        }
+        let shard = self.shard_of(key);
+        for _ in 0..ATTEMPTS {
+            let (bytes, token) = data
+                .get(&shard)
+                .map_or((Vec::new(), None), |(bytes, token)| (bytes, Some(token)));
+            let mut entries = decode(&bytes);
+            entries.retain(|entry| entry.expires_at > now);
+            let place = entries.iter().position(|entry| entry.key == key);
+            match change(place.and_then(|place| entries.get(place))) {
+                Update::Keep => return Ok(()),
+                Update::Remove => match place {
+                    Some(place) => drop(entries.swap_remove(place)),
+                    None => return Ok(()),
+                },
+                Update::Put(value, _) if value.len() > MAX_FIELD => return Err(Conflict),
+                Update::Put(value, expires_at) => {
+                    if let Some(place) = place {
+                        entries.swap_remove(place);
+                    }
+                    self.make_room(&mut entries);
+                    entries.push(Entry {
+                        key: key.to_vec(),
+                        value,
+                        expires_at,
+                    });
+                }
+            }
+            if data.set(&shard, &encode(&entries), token).is_ok() {
+                return Ok(());
+            }
+        }
+        Err(Conflict)
+    }
+
+    fn make_room(&self, entries: &mut Vec<Entry>) {
+        while entries.len() >= self.entries_per_shard.max(1) {
+            let first_to_end = entries.iter().enumerate().min_by_key(|(_, entry)| entry.expires_at);
+            match first_to_end.map(|(place, _)| place) {
+                Some(place) => drop(entries.swap_remove(place)),
+                None => return,
+            }
+        }
+    }
+
+    fn shard_of(&self, key: &[u8]) -> String {
+        // FNV-1a: only spreads the load, nothing rests on it; whole keys are compared inside a shard.
+        let hash = key.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+        });
+        format!("{}/{}", self.name, hash % u64::from(self.shards.max(1)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::MemorySharedData;
+
+    const TABLE: Table = Table {
+        name: "t",
+        shards: 1,
+        entries_per_shard: 2,
+    };
+
+    fn put(data: &MemorySharedData, key: &[u8], value: &[u8], now: u64, until: u64) {
+        TABLE
+            .update(data, key, now, |_| Update::Put(value.to_vec(), until))
+            .unwrap();
+    }
+
+    #[test]
+    fn an_entry_lives_until_its_end_and_no_longer() {
+        let data = MemorySharedData::default();
+        put(&data, b"ip:192.0.2.1", b"x", 0, 100);
+        assert_eq!(TABLE.get(&data, b"ip:192.0.2.1", 99).unwrap().value, b"x");
+        assert_eq!(TABLE.get(&data, b"ip:192.0.2.1", 100), None);
+        assert_eq!(TABLE.get(&data, b"ip:192.0.2.2", 0), None);
+    }
+
+    #[test]
+    fn a_full_shard_gives_up_what_ends_first() {
+        let data = MemorySharedData::default();
+        put(&data, b"a", b"", 0, 50);
+        put(&data, b"b", b"", 0, 90);
+        put(&data, b"c", b"", 0, 70);
+        assert_eq!(TABLE.get(&data, b"a", 0), None);
+        assert!(TABLE.get(&data, b"b", 0).is_some());
+        assert!(TABLE.get(&data, b"c", 0).is_some());
+    }
+
+    #[test]
+    fn updates_see_the_value_before_them_and_may_remove_it() {
+        let data = MemorySharedData::default();
+        for _ in 0..3 {
+            let count = |entry: Option<&Entry>| entry.map_or(0, |entry| entry.value[0]);
+            TABLE
+                .update(&data, b"n", 0, |entry| Update::Put(vec![count(entry) + 1], 10))
+                .unwrap();
+        }
+        assert_eq!(TABLE.get(&data, b"n", 0).unwrap().value, [3]);
+        TABLE.update(&data, b"n", 0, |_| Update::Remove).unwrap();
+        assert_eq!(TABLE.get(&data, b"n", 0), None);
+    }
+
+    #[test]
+    fn a_stale_write_is_seen_and_a_damaged_shard_does_not_stop_anything() {
+        let data = MemorySharedData::default();
+        data.set("t/0", b"\xff\xff\xff", None).unwrap();
+        let (_, token) = data.get("t/0").unwrap();
+        data.set("t/0", b"other", Some(token)).unwrap();
+        assert_eq!(data.set("t/0", b"late", Some(token)), Err(Conflict));
+        put(&data, b"k", b"v", 0, 10);
+        assert_eq!(TABLE.get(&data, b"k", 0).unwrap().value, b"v");
+    }
+}

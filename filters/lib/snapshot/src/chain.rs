@@ -1,0 +1,108 @@
+//! The chains of one filter.
+
+use prost::Message;
+
+/// Everything that one filter runs.
+#[derive(Clone, PartialEq, Message)]
+pub struct Snapshot {
+    /// The filter that this snapshot is for (`preset`, `waf`, ...).
+    #[prost(string, tag = "1")]
+    pub filter: String,
+    /// How a caller is identified.
+    #[prost(message, optional, tag = "2")]
+    pub identity: Option<IdentitySource>,
+    /// Steps that see every request, a request without a route included, in order.
+    #[prost(message, repeated, tag = "3")]
+    pub global: Vec<Step>,
+    /// The chain of each route. Names are unique.
+    #[prost(message, repeated, tag = "4")]
+    pub routes: Vec<RouteChain>,
+    /// The parts that steps refer to by hash.
+    #[prost(message, repeated, tag = "5")]
+    pub parts: Vec<Part>,
+    /// The link to the control plane; absent for a gateway without one.
+    #[prost(message, optional, tag = "6")]
+    pub link: Option<LinkSettings>,
+}
+
+/// How a caller is identified: by api key, else user, else address.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub struct IdentitySource {
+    /// Request header that carries the api key; empty for none.
+    #[prost(string, tag = "1")]
+    pub api_key_header: String,
+    /// Query parameter that carries the api key; empty for none.
+    #[prost(string, tag = "2")]
+    pub api_key_query: String,
+    /// Request header that carries the user; empty for none. It must be one that the gateway itself sets.
+    #[prost(string, tag = "3")]
+    pub user_header: String,
+    /// How many proxies in front of this gateway append to x-forwarded-for. 0 takes the peer's own address.
+    #[prost(uint32, tag = "4")]
+    pub trusted_hops: u32,
+    /// The key in the request is a public id and may be shown; otherwise events carry a fingerprint of it.
+    #[prost(bool, tag = "5")]
+    pub api_key_is_id: bool,
+}
+
+/// The chain of one route.
+#[derive(Clone, PartialEq, Message)]
+pub struct RouteChain {
+    /// The Envoy route's name (`xds.route_name`).
+    #[prost(string, tag = "1")]
+    pub name: String,
+    /// Id of the route entity.
+    #[prost(string, tag = "2")]
+    pub id: String,
+    /// Name of the route entity, for events.
+    #[prost(string, tag = "3")]
+    pub label: String,
+    /// Its steps in the order of `plugin_index`; those without an index come last, in listed order.
+    #[prost(message, repeated, tag = "4")]
+    pub steps: Vec<Step>,
+}
+
+/// One plugin in a chain.
+#[derive(Clone, PartialEq, Message)]
+pub struct Step {
+    /// The plugin's name (`waf`, `threat-gate`, ...).
+    #[prost(string, tag = "1")]
+    pub plugin: String,
+    /// Regular expressions; where any is given, the step acts only on paths that one of them finds.
+    #[prost(string, repeated, tag = "2")]
+    pub include: Vec<String>,
+    /// Regular expressions; the step never acts on a path that one of them finds.
+    #[prost(string, repeated, tag = "3")]
+    pub exclude: Vec<String>,
+    /// The plugin's compiled configuration, encoded.
+    #[prost(bytes = "vec", tag = "4")]
+    pub config: Vec<u8>,
+    /// The step belongs to another filter of this gateway; here it only answers for what this filter refuses.
+    #[prost(bool, tag = "5")]
+    pub on_refusal_only: bool,
+}
+
+/// A large part that several steps may share.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub struct Part {
+    /// SHA-256 of `data`: 32 bytes.
+    #[prost(bytes = "vec", tag = "1")]
+    pub hash: Vec<u8>,
+    /// Its content; what it means is the business of the plugin that refers to it.
+    #[prost(bytes = "vec", tag = "2")]
+    pub data: Vec<u8>,
+}
+
+/// The link from a worker to the control plane.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub struct LinkSettings {
+    /// The Envoy cluster of the control plane's xDS and node port.
+    #[prost(string, tag = "1")]
+    pub cluster: String,
+    /// How often queued events leave, in milliseconds.
+    #[prost(uint32, tag = "2")]
+    pub flush_millis: u32,
+    /// The most events that wait for a broken link; the oldest go first, and are counted.
+    #[prost(uint32, tag = "3")]
+    pub max_queued: u32,
+}

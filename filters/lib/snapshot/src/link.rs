@@ -1,0 +1,82 @@
+//! The node link: one bidirectional stream, `/palisade.v1.NodeLink/Stream`, of [`Up`] from a worker and [`Down`] to it.
+
+use prost::Message;
+
+/// From a worker to the control plane, in batches.
+#[derive(Clone, PartialEq, Message)]
+pub struct Up {
+    /// The node's id (`xds.node.id`).
+    #[prost(string, tag = "1")]
+    pub node: String,
+    /// Events, each one a line of JSON (`SvcSecurityEvent`, `SvcWafTrailEvent`).
+    #[prost(bytes = "vec", repeated, tag = "2")]
+    pub events: Vec<Vec<u8>>,
+    /// How many events this worker dropped since the last batch, because the link was down and the queue full.
+    #[prost(uint64, tag = "3")]
+    pub dropped: u64,
+    /// Bans that this worker has already put in force on its node.
+    #[prost(message, repeated, tag = "4")]
+    pub bans: Vec<BanRequest>,
+    /// Which snapshots were taken or refused.
+    #[prost(message, repeated, tag = "5")]
+    pub loads: Vec<LoadReport>,
+}
+
+/// A ban that a tier asks for.
+#[derive(Clone, PartialEq, Message)]
+pub struct BanRequest {
+    /// The identity, such as `ip:192.0.2.1`.
+    #[prost(string, tag = "1")]
+    pub key: String,
+    /// When it ends, in milliseconds since the Unix epoch.
+    #[prost(uint64, tag = "2")]
+    pub until_millis: u64,
+    /// Why, for people.
+    #[prost(string, tag = "3")]
+    pub reason: String,
+    /// The score that led to it.
+    #[prost(double, tag = "4")]
+    pub score: f64,
+    /// The tags of the signals that led to it.
+    #[prost(string, repeated, tag = "5")]
+    pub tags: Vec<String>,
+    /// When it was decided, in milliseconds since the Unix epoch.
+    #[prost(uint64, tag = "6")]
+    pub issued_at_millis: u64,
+}
+
+/// What became of a snapshot in a filter.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub struct LoadReport {
+    /// The filter (`preset`, ...).
+    #[prost(string, tag = "1")]
+    pub filter: String,
+    /// The snapshot's version; empty where it could not be read.
+    #[prost(string, tag = "2")]
+    pub version: String,
+    /// Why it was refused; empty where it was taken.
+    #[prost(string, tag = "3")]
+    pub error: String,
+}
+
+/// From the control plane to a worker.
+#[derive(Clone, PartialEq, Message)]
+pub struct Down {
+    /// Bans to put in force or to lift on this node.
+    #[prost(message, repeated, tag = "1")]
+    pub bans: Vec<BanChange>,
+}
+
+/// A ban as a node holds it.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub struct BanChange {
+    /// The identity, such as `ip:192.0.2.1`.
+    #[prost(string, tag = "1")]
+    pub key: String,
+    /// When it ends, in milliseconds since the Unix epoch; 0 lifts it.
+    #[prost(uint64, tag = "2")]
+    pub until_millis: u64,
+    /// Why, for the event of a refusal.
+    #[prost(string, tag = "3")]
+    pub reason: String,
+}

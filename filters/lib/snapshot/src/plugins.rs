@@ -1,0 +1,160 @@
+//! The compiled configuration of each plugin that has one.
+
+use prost::{Enumeration, Message};
+
+/// Configuration of a `waf` step.
+#[derive(Clone, PartialEq, Message)]
+pub struct WafStep {
+    /// Id of the WAF config.
+    #[prost(string, tag = "1")]
+    pub id: String,
+    /// Name of the WAF config.
+    #[prost(string, tag = "2")]
+    pub name: String,
+    /// Hash of the part that holds the rule program.
+    #[prost(bytes = "vec", tag = "3")]
+    pub program: Vec<u8>,
+    /// False: matches are reported and contribute, nothing is denied.
+    #[prost(bool, tag = "4")]
+    pub block: bool,
+    /// Matches become signals.
+    #[prost(bool, tag = "5")]
+    pub contribute: bool,
+    /// Weight of the signal for a request that the rules deny.
+    #[prost(double, tag = "6")]
+    pub block_weight: f64,
+    /// Weight of the signal for a match that denies nothing.
+    #[prost(double, tag = "7")]
+    pub match_weight: f64,
+    /// Request bodies are inspected.
+    #[prost(bool, tag = "8")]
+    pub inspect_input_body: bool,
+    /// The most bytes of a request body that are inspected.
+    #[prost(uint64, tag = "9")]
+    pub input_body_limit: u64,
+    /// Response bodies are inspected.
+    #[prost(bool, tag = "10")]
+    pub inspect_output_body: bool,
+    /// The most bytes of a response body that are inspected.
+    #[prost(uint64, tag = "11")]
+    pub output_body_limit: u64,
+    /// Media types of inspected responses, `text/*` allowed; empty leaves it to the rules.
+    #[prost(string, repeated, tag = "12")]
+    pub output_body_mimetypes: Vec<String>,
+    /// A request body over its limit is refused with 413; otherwise its beginning is inspected.
+    #[prost(bool, tag = "13")]
+    pub reject_oversize: bool,
+    /// The most bytes that a compressed request body may grow to.
+    #[prost(uint64, tag = "14")]
+    pub decompressed_input_body_limit: u64,
+    /// The most that a compressed request body may grow by, as a ratio.
+    #[prost(uint32, tag = "15")]
+    pub max_input_compression_ratio: u32,
+    /// A request body that cannot be decoded is inspected as it is; otherwise it is refused.
+    #[prost(bool, tag = "16")]
+    pub inspect_undecodable: bool,
+}
+
+/// Configuration of a `threat-gate` step.
+#[derive(Clone, PartialEq, Message)]
+pub struct ThreatGateStep {
+    /// The policy whose exemptions and dry run apply.
+    #[prost(message, optional, tag = "1")]
+    pub policy: Option<Policy>,
+}
+
+/// Configuration of a `threat-response` step.
+#[derive(Clone, PartialEq, Message)]
+pub struct ThreatResponseStep {
+    /// The policy that it acts by.
+    #[prost(message, optional, tag = "1")]
+    pub policy: Option<Policy>,
+}
+
+/// A threat policy.
+#[derive(Clone, PartialEq, Message)]
+pub struct Policy {
+    /// Its id.
+    #[prost(string, tag = "1")]
+    pub id: String,
+    /// Its name.
+    #[prost(string, tag = "2")]
+    pub name: String,
+    /// Decisions are recorded, requests pass.
+    #[prost(bool, tag = "3")]
+    pub dry_run: bool,
+    /// Its tiers by falling score; each keeps the place it has in the entity.
+    #[prost(message, repeated, tag = "4")]
+    pub tiers: Vec<Tier>,
+    /// Addresses and CIDRs that skip the fabric, as text that was checked.
+    #[prost(string, repeated, tag = "5")]
+    pub exemptions: Vec<String>,
+    /// Bans the address even where a more specific identity is known.
+    #[prost(bool, tag = "6")]
+    pub ban_address: bool,
+    /// Bans the api key, or nothing where there is none.
+    #[prost(bool, tag = "7")]
+    pub ban_api_key_only: bool,
+}
+
+/// One tier of a policy.
+#[derive(Clone, PartialEq, Message)]
+pub struct Tier {
+    /// Its place in the entity, from 0.
+    #[prost(uint32, tag = "1")]
+    pub index: u32,
+    /// The score from which it applies, 0 to 100.
+    #[prost(double, tag = "2")]
+    pub min_score: f64,
+    /// What it does.
+    #[prost(enumeration = "TierAction", tag = "3")]
+    pub action: i32,
+    /// HTTP status of a refusal.
+    #[prost(uint32, tag = "4")]
+    pub status: u32,
+    /// How long `tarpit` holds a request, in milliseconds.
+    #[prost(uint32, tag = "5")]
+    pub tarpit_millis: u32,
+    /// How long `ban` bans, in seconds.
+    #[prost(uint64, tag = "6")]
+    pub ban_for_seconds: u64,
+    /// How many requests `throttle` lets pass in a window.
+    #[prost(uint32, tag = "7")]
+    pub throttle_quota: u32,
+    /// The length of that window in seconds.
+    #[prost(uint32, tag = "8")]
+    pub throttle_window_seconds: u32,
+}
+
+/// What a tier does, mildest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Enumeration)]
+#[repr(i32)]
+pub enum TierAction {
+    /// Record it.
+    Log = 0,
+    /// Ask for a proof of work or a widget's answer.
+    Challenge = 1,
+    /// Let pass at a quota.
+    Throttle = 2,
+    /// Hold the request a while.
+    Tarpit = 3,
+    /// Refuse it.
+    Deny = 4,
+    /// Refuse it and ban the caller.
+    Ban = 5,
+}
+
+impl TierAction {
+    /// The action's word in configuration and events.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Log => "log",
+            Self::Challenge => "challenge",
+            Self::Throttle => "throttle",
+            Self::Tarpit => "tarpit",
+            Self::Deny => "deny",
+            Self::Ban => "ban",
+        }
+    }
+}

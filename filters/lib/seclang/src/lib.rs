@@ -1,1 +1,4 @@
 //! SecLang: parse, check, compile, evaluate
+pub mod body;
+pub mod operator;
+pub mod transform;

@@ -1,0 +1,115 @@
+//! What an operator captured: the values of `TX.0` to `TX.9`.
+
+/// How many captures are kept: the whole match and nine groups.
+pub const MAX_CAPTURES: usize = 10;
+
+/// How many bytes of one capture are kept. Longer captures are cut: what is captured is copied per matched value, and
+/// ten groups over a whole body must not multiply it.
+pub const MAX_CAPTURE_LENGTH: usize = 64 * 1024;
+
+/// The captures of one evaluation, copied into one buffer that is reused from value to value.
+#[derive(Debug, Default)]
+pub struct Captures {
+    wanted: bool,
+    limit_exceeded: bool,
+    len: usize,
+    ranges: [Option<(usize, usize)>; MAX_CAPTURES],
+    buffer: Vec<u8>,
+}
+
+impl Captures {
+    /// No captures, and none wanted.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Says whether the rule has the `capture` action: without it an operator need not look for groups.
+    pub fn wanted(&mut self, wanted: bool) {
+        self.wanted = wanted;
+    }
+
+    /// Whether captures are wanted.
+    pub fn is_wanted(&self) -> bool {
+        self.wanted
+    }
+
+    /// Forgets the captures and the flag of an exceeded limit; whether captures are wanted stays.
+    pub fn clear(&mut self) {
+        self.limit_exceeded = false;
+        self.len = 0;
+        self.ranges = [None; MAX_CAPTURES];
+        self.buffer.clear();
+    }
+
+    /// The bytes of capture `index`; `None` if there is no such group, or if it took no part in the match.
+    pub fn get(&self, index: usize) -> Option<&[u8]> {
+        let &(start, end) = self.ranges.get(index)?.as_ref()?;
+        self.buffer.get(start..end)
+    }
+
+    /// One more than the highest capture set, at most [`MAX_CAPTURES`].
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether nothing was captured.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Whether an evaluation since the last [`Captures::clear`] gave up at a limit (backtracking, memory) and
+    /// answered "no match": what `MSC_PCRE_LIMITS_EXCEEDED` reports.
+    pub fn limit_exceeded(&self) -> bool {
+        self.limit_exceeded
+    }
+
+    /// Records that a limit ended an evaluation.
+    pub(super) fn set_limit_exceeded(&mut self) {
+        self.limit_exceeded = true;
+    }
+
+    /// Stores a capture if captures are wanted, replacing what the index held.
+    pub(super) fn set(&mut self, index: usize, bytes: &[u8]) {
+        if !self.wanted {
+            return;
+        }
+        let Some(slot) = self.ranges.get_mut(index) else { return };
+        let start = self.buffer.len();
+        let kept = bytes.get(..MAX_CAPTURE_LENGTH).unwrap_or(bytes);
+        self.buffer.extend_from_slice(kept);
+        *slot = Some((start, start + kept.len()));
+        self.len = self.len.max(index + 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn captures_are_kept_only_when_wanted() {
+        let mut captures = Captures::new();
+        captures.set(0, b"a");
+        assert_eq!((captures.len(), captures.get(0)), (0, None));
+        captures.wanted(true);
+        captures.set(0, b"ab");
+        captures.set(2, b"");
+        assert_eq!(captures.get(0), Some(&b"ab"[..]));
+        assert_eq!(captures.get(1), None, "a group that took no part");
+        assert_eq!(captures.get(2), Some(&b""[..]), "a group that matched nothing");
+        assert_eq!(captures.get(10), None);
+        assert_eq!(captures.len(), 3);
+        captures.clear();
+        assert!(captures.is_empty() && captures.is_wanted());
+    }
+
+    #[test]
+    fn long_captures_are_cut_and_high_indexes_dropped() {
+        let mut captures = Captures::new();
+        captures.wanted(true);
+        captures.set(9, &vec![b'x'; MAX_CAPTURE_LENGTH + 1]);
+        captures.set(10, b"dropped");
+        assert_eq!(captures.get(9).map(<[u8]>::len), Some(MAX_CAPTURE_LENGTH));
+        assert_eq!(captures.len(), MAX_CAPTURES);
+    }
+}

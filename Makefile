@@ -1,0 +1,99 @@
+# Everything from a clean clone. `make` alone lists the targets.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+# The shipped filters, as NAME of target/filters/NAME.wasm. A module's crate is NAME-module; noop is its own.
+FILTERS := waf threat-gate threat-response preset
+MODULES := $(addsuffix -module,$(FILTERS))
+# What only exists inside a gateway's VM: checked for its own target, left out of native builds.
+WASM_ONLY := $(MODULES) noop
+WASM_TARGET := wasm32-wasip1
+
+CACHE := .cache
+ENVOY := $(CACHE)/envoy/envoy
+FILTERS_DIR := target/filters
+PYTHON ?= python3
+CARGO ?= cargo
+
+# `make run`
+PORT ?= 10000
+ADMIN_PORT ?= 8900
+XDS_PORT ?= 18000
+BACKEND_PORT ?= 18081
+DEMO_DIR ?= $(CACHE)/demo
+
+# What tests and tools find their real parts by. Absolute: tests run in their crate's folder.
+export PALISADE_ENVOY := $(CURDIR)/$(ENVOY)
+export PALISADE_FILTERS := $(CURDIR)/$(FILTERS_DIR)
+export PALISADE_CRS_DIR := $(CURDIR)/$(CACHE)/crs
+export PALISADE_CRS3_DIR := $(CURDIR)/$(CACHE)/crs-3
+
+NATIVE := --workspace $(addprefix --exclude ,$(WASM_ONLY))
+
+.PHONY: help
+help: ## List the targets
+	@awk -F':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: run
+run: filters envoy crs ## The whole of it with a demo backend (PORT, ADMIN_PORT, XDS_PORT, BACKEND_PORT, DEMO_DIR)
+	$(CARGO) build --release -p palisade -p palisade-tests --bins
+	PALISADE_BIN=$(CURDIR)/target/release/palisade exec target/release/palisade-demo \
+	  --port $(PORT) --admin-port $(ADMIN_PORT) --xds-port $(XDS_PORT) --backend-port $(BACKEND_PORT) --dir $(DEMO_DIR)
+
+.PHONY: test
+test: filters envoy crs crs-3 ## Every test, those against the real Envoy included (ARGS for the runner)
+	$(CARGO) build $(NATIVE) --bins
+	export PALISADE_BIN=$(CURDIR)/target/debug/palisade; \
+	if $(CARGO) nextest --version >/dev/null 2>&1; \
+	then $(CARGO) nextest run $(NATIVE) $(ARGS); \
+	else $(CARGO) test $(NATIVE) --lib --bins --tests $(ARGS); fi
+	$(CARGO) test $(NATIVE) --doc
+
+.PHONY: check
+check: targets crs ## Formatting, clippy and documentation, warnings denied
+	$(CARGO) fmt --all -- --check
+	$(CARGO) clippy $(NATIVE) --all-targets -- -D warnings
+	$(CARGO) clippy --target $(WASM_TARGET) $(addprefix -p ,$(WASM_ONLY)) -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --no-deps $(NATIVE)
+
+.PHONY: bench
+bench: filters envoy crs ## Requests/s and latency: bare Envoy, with an empty filter, with the preset
+	$(CARGO) build --release -p palisade -p palisade-tests --bins
+	PALISADE_BIN=$(CURDIR)/target/release/palisade target/release/palisade-bench --out target/bench/gateway.json $(ARGS)
+
+.PHONY: filters
+filters: targets ## The .wasm filters, in target/filters
+	$(CARGO) build --target $(WASM_TARGET) --profile wasm $(addprefix -p ,$(WASM_ONLY))
+	@mkdir -p $(FILTERS_DIR)
+	@# Renamed into place: a gateway that reads one meanwhile sees the old file or the new one, never a part.
+	@for name in $(FILTERS) noop; do \
+	  module=$${name//-/_}; [ "$$name" = noop ] || module=$${module}_module; \
+	  built=target/$(WASM_TARGET)/wasm/$$module.wasm; \
+	  cmp -s $$built $(FILTERS_DIR)/$$name.wasm || { cp $$built $(FILTERS_DIR)/.$$name.part; mv $(FILTERS_DIR)/.$$name.part $(FILTERS_DIR)/$$name.wasm; }; \
+	done
+
+.PHONY: targets
+targets: ## The Rust targets that filters are built for
+	@command -v rustup >/dev/null || { echo "rustup is missing: install it from https://rustup.rs" >&2; exit 1; }
+	@installed=$$(rustup target list --installed); \
+	for target in $(WASM_TARGET) wasm32-unknown-unknown; do \
+	  grep -qx "$$target" <<<"$$installed" || rustup target add $$target; \
+	done
+
+.PHONY: envoy
+envoy: ## The pinned Envoy, in .cache/envoy
+	@$(PYTHON) tests/scripts/fetch_envoy.py --out $(CACHE)/envoy
+
+.PHONY: crs
+crs: ## The Core Rule Set, in .cache/crs (CRS_DIR=folder to give one, CRS_REFRESH=1 to fetch again)
+	@$(PYTHON) tests/scripts/fetch_crs.py --out $(CACHE)/crs
+
+.PHONY: crs-3
+crs-3: ## The Core Rule Set's 3.3 line (Debian's package), in .cache/crs-3: tests run both lines
+	@$(PYTHON) tests/scripts/fetch_crs.py --source debian --out $(CACHE)/crs-3
+
+.PHONY: clean-cache
+clean-cache: ## Remove what was fetched, and the demo's data
+	rm -rf $(CACHE)

@@ -1,0 +1,275 @@
+//! A real Envoy.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::http::{Request, Response};
+use crate::parts;
+use crate::process::{Process, wait_for};
+
+/// Compiling a module takes seconds, and much longer where several tests share two cores.
+const START: Duration = Duration::from_secs(90);
+
+/// A running Envoy with a base id and a folder of its own. Dropping it stops it.
+#[derive(Debug)]
+pub struct Envoy {
+    process: Process,
+    admin: SocketAddr,
+    folder: TempDir,
+}
+
+impl Envoy {
+    /// Starts one with two workers and waits until it is live.
+    ///
+    /// The bootstrap is YAML or JSON; `ACCESS_LOG` in it becomes the path of [`Self::access_log`]. Its admin address
+    /// may have port 0.
+    ///
+    /// # Panics
+    ///
+    /// When it does not come up; with its log.
+    #[must_use]
+    pub fn start(bootstrap: &str) -> Self {
+        Self::start_with(bootstrap, 2, &[]).unwrap_or_else(|why| panic!("{why}"))
+    }
+
+    /// Starts one with a number of workers and further arguments.
+    ///
+    /// # Errors
+    ///
+    /// When it does not come up; with its log.
+    pub fn start_with(bootstrap: &str, workers: u32, arguments: &[&str]) -> Result<Self, String> {
+        let folder = tempfile::Builder::new()
+            .prefix("palisade-envoy-")
+            .tempdir()
+            .map_err(|error| format!("no temporary folder: {error}"))?;
+        let config = write_config(folder.path(), bootstrap)?;
+        let admin_file = folder.path().join("admin");
+        let mut all = vec![
+            "-c".to_owned(),
+            text(&config),
+            "--use-dynamic-base-id".to_owned(),
+            "--admin-address-path".to_owned(),
+            text(&admin_file),
+            "--concurrency".to_owned(),
+            workers.to_string(),
+            "--log-level".to_owned(),
+            "info".to_owned(),
+            "--component-log-level".to_owned(),
+            "upstream:warning,config:warning".to_owned(),
+            "--file-flush-interval-msec".to_owned(),
+            "100".to_owned(),
+            "--drain-time-s".to_owned(),
+            "2".to_owned(),
+            "--parent-shutdown-time-s".to_owned(),
+            "3".to_owned(),
+        ];
+        all.extend(arguments.iter().map(|argument| (*argument).to_owned()));
+        let log = folder.path().join("log");
+        let mut process = Process::start("envoy", &parts::envoy(), &all, &log).map_err(|error| error.to_string())?;
+        let admin = wait_for("Envoy's admin address", START, || {
+            if process.ended().is_some() {
+                return Some(None);
+            }
+            let written = std::fs::read_to_string(&admin_file).ok()?;
+            Some(Some(written.trim().parse().ok()?))
+        })
+        .and_then(|admin| admin.ok_or_else(|| "Envoy ended at its start".to_owned()))
+        .map_err(|why| format!("{why}\n{}", process.log_tail(60)))?;
+        let mut envoy = Self { process, admin, folder };
+        wait_for("Envoy is live", START, || {
+            if envoy.process.ended().is_some() {
+                return Some(Err("Envoy ended before it was live".to_owned()));
+            }
+            let ready = envoy.admin_get("/ready").ok()?;
+            (ready.status == 200).then_some(Ok(()))
+        })
+        .and_then(|outcome| outcome)
+        .map_err(|why| format!("{why}\n{}", envoy.process.log_tail(60)))?;
+        Ok(envoy)
+    }
+
+    /// Where its admin interface listens.
+    #[must_use]
+    pub fn admin(&self) -> SocketAddr {
+        self.admin
+    }
+
+    /// Its process.
+    pub fn process(&mut self) -> &mut Process {
+        &mut self.process
+    }
+
+    /// Whether it still runs.
+    pub fn lives(&mut self) -> bool {
+        self.process.ended().is_none()
+    }
+
+    /// Asks the admin interface.
+    ///
+    /// # Errors
+    ///
+    /// When it does not answer.
+    pub fn admin_get(&self, path: &str) -> std::io::Result<Response> {
+        Request::new("GET", path).send(self.admin)
+    }
+
+    /// The address of a listener by its name, once it is open.
+    ///
+    /// # Panics
+    ///
+    /// When it does not open in time; with the log.
+    #[must_use]
+    pub fn listener(&self, name: &str) -> SocketAddr {
+        wait_for(&format!("the listener {name}"), START, || {
+            let listeners = self.admin_get("/listeners?format=json").ok()?.json();
+            let listener = listeners["listener_statuses"]
+                .as_array()?
+                .iter()
+                .find(|listener| listener["name"] == name)?;
+            let address = &listener["local_address"]["socket_address"];
+            let ip = address["address"].as_str()?.parse().ok()?;
+            Some(SocketAddr::new(
+                ip,
+                u16::try_from(address["port_value"].as_u64()?).ok()?,
+            ))
+        })
+        .unwrap_or_else(|why| panic!("{why}\n{}", self.process.log_tail(60)))
+    }
+
+    /// The counters and gauges whose names match a regular expression of Envoy's.
+    ///
+    /// # Panics
+    ///
+    /// When the admin interface does not answer; with the log.
+    #[must_use]
+    pub fn stats(&self, filter: &str) -> BTreeMap<String, u64> {
+        let path = format!("/stats?format=json&filter={}", crate::http::percent(filter));
+        let answer = self
+            .admin_get(&path)
+            .unwrap_or_else(|error| panic!("no statistics: {error}\n{}", self.process.log_tail(60)));
+        answer.json()["stats"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(|stat| Some((stat["name"].as_str()?.to_owned(), stat["value"].as_u64()?)))
+            .collect()
+    }
+
+    /// How many requests each worker has taken on a listener, by the worker's name in the statistics: connections that
+    /// carried exactly one request each are requests.
+    #[must_use]
+    pub fn worker_connections(&self) -> BTreeMap<String, u64> {
+        self.stats(r"^listener\..*\.worker_\d+\.downstream_cx_total$")
+    }
+
+    /// Everything that says a filter's VM has failed: the statistics that count it, and lines of the log.
+    #[must_use]
+    pub fn vm_failures(&self) -> Vec<String> {
+        let mut failures: Vec<String> = self
+            .stats(r"wasm.*(failed|error|reload|failure)")
+            .into_iter()
+            .filter(|(_, value)| *value > 0)
+            .map(|(name, value)| format!("{name}: {value}"))
+            .collect();
+        failures.extend(
+            self.log()
+                .lines()
+                .filter(|line| {
+                    [
+                        "panicked",
+                        "Function: proxy_",
+                        "vm failed",
+                        "Proxy-Wasm plugin in-VM backtrace",
+                    ]
+                    .iter()
+                    .any(|sign| line.contains(sign))
+                })
+                .map(str::to_owned),
+        );
+        failures
+    }
+
+    /// Its log so far.
+    #[must_use]
+    pub fn log(&self) -> String {
+        self.process.log()
+    }
+
+    /// The last lines of its log.
+    #[must_use]
+    pub fn log_tail(&self, lines: usize) -> String {
+        self.process.log_tail(lines)
+    }
+
+    /// Where its access log is.
+    #[must_use]
+    pub fn access_log_path(&self) -> PathBuf {
+        self.folder.path().join("access.log")
+    }
+
+    /// Its access log so far; it is flushed every 100 ms.
+    #[must_use]
+    pub fn access_log(&self) -> String {
+        String::from_utf8_lossy(&std::fs::read(self.access_log_path()).unwrap_or_default()).into_owned()
+    }
+
+    /// The configuration that it runs.
+    ///
+    /// # Errors
+    ///
+    /// When the admin interface does not answer.
+    pub fn config_dump(&self) -> std::io::Result<Value> {
+        Ok(self.admin_get("/config_dump?include_eds")?.json())
+    }
+}
+
+fn write_config(folder: &Path, bootstrap: &str) -> Result<PathBuf, String> {
+    // Envoy reads by the extension; JSON would also pass as YAML, only slower.
+    let name = if bootstrap.trim_start().starts_with('{') {
+        "envoy.json"
+    } else {
+        "envoy.yaml"
+    };
+    let path = folder.join(name);
+    let bootstrap = bootstrap.replace("ACCESS_LOG", &text(&folder.join("access.log")));
+    std::fs::write(&path, bootstrap).map_err(|error| format!("{}: {error}", path.display()))?;
+    Ok(path)
+}
+
+fn text(path: &Path) -> String {
+    path.to_str().expect("temporary paths are text").to_owned()
+}
+
+/// Has Envoy check a configuration without running it, in a working directory.
+///
+/// # Errors
+///
+/// What Envoy says against it.
+pub fn validate(bootstrap: &str, directory: &Path) -> Result<(), String> {
+    let folder = tempfile::tempdir().map_err(|error| format!("no temporary folder: {error}"))?;
+    let config = write_config(folder.path(), bootstrap)?;
+    let output = Command::new(parts::envoy())
+        .args([
+            "--mode",
+            "validate",
+            "--use-dynamic-base-id",
+            "--log-level",
+            "warning",
+            "-c",
+        ])
+        .arg(&config)
+        .current_dir(directory)
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| format!("{} cannot be started: {error}", parts::envoy().display()))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout))
+}

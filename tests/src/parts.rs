@@ -1,0 +1,110 @@
+//! Where the real parts are that tests run against. A missing one is an error that says how to get it.
+
+use std::path::{Path, PathBuf};
+
+/// The repository's root.
+#[must_use]
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("the crate lies in the repository")
+        .to_path_buf()
+}
+
+/// The Envoy binary: `PALISADE_ENVOY`, or what `make envoy` fetched.
+///
+/// # Panics
+///
+/// When it is missing.
+#[must_use]
+pub fn envoy() -> PathBuf {
+    part("PALISADE_ENVOY", &[".cache/envoy/envoy"], "Envoy", "make envoy")
+}
+
+/// The control plane's binary: `PALISADE_BIN`, or the newest of this checkout's builds.
+///
+/// # Panics
+///
+/// When it is missing.
+#[must_use]
+pub fn palisade() -> PathBuf {
+    part(
+        "PALISADE_BIN",
+        &["target/debug/palisade", "target/release/palisade"],
+        "the control plane's binary",
+        "cargo build -p palisade",
+    )
+}
+
+/// The folder of the .wasm filters: `PALISADE_FILTERS`, or what `make filters` built.
+///
+/// # Panics
+///
+/// When it is missing.
+#[must_use]
+pub fn filters() -> PathBuf {
+    part(
+        "PALISADE_FILTERS",
+        &["target/filters"],
+        "the folder of the .wasm filters",
+        "make filters",
+    )
+}
+
+/// One .wasm filter by its name (`waf`, `noop`, ...).
+///
+/// # Panics
+///
+/// When it is missing.
+#[must_use]
+pub fn filter(name: &str) -> PathBuf {
+    let path = filters().join(format!("{name}.wasm"));
+    assert!(path.is_file(), "{} is missing; run `make filters`", path.display());
+    path
+}
+
+/// The Core Rule Set: `PALISADE_CRS_DIR`, or what `make crs` fetched.
+///
+/// # Panics
+///
+/// When it is missing.
+#[must_use]
+pub fn crs() -> PathBuf {
+    part("PALISADE_CRS_DIR", &[".cache/crs"], "the Core Rule Set", "make crs")
+}
+
+/// The Core Rule Set's 3.3 line: `PALISADE_CRS3_DIR`, or what `make crs-3` fetched.
+///
+/// # Panics
+///
+/// When it is missing.
+#[must_use]
+pub fn crs3() -> PathBuf {
+    part(
+        "PALISADE_CRS3_DIR",
+        &[".cache/crs-3"],
+        "the Core Rule Set's 3.3 line",
+        "make crs-3",
+    )
+}
+
+fn part(variable: &str, defaults: &[&str], what: &str, target: &str) -> PathBuf {
+    if let Some(given) = std::env::var_os(variable) {
+        let path = PathBuf::from(given);
+        assert!(
+            path.exists(),
+            "{variable} names {}, where {what} is missing; run `{target}`",
+            path.display()
+        );
+        return path;
+    }
+    let newest = defaults
+        .iter()
+        .map(|default| root().join(default))
+        .filter_map(|path| Some((path.metadata().ok()?.modified().ok()?, path)))
+        .max();
+    match newest {
+        Some((_, path)) => path,
+        None => panic!("{what} is missing ({}); run `{target}`", defaults.join(", ")),
+    }
+}

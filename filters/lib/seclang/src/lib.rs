@@ -1,4 +1,31 @@
-//! SecLang: parse, check, compile, evaluate
+//! SecLang, the rule language of ModSecurity v3: parse, check, compile, evaluate.
+//!
+//! - [`compile`] turns rule text into a [`Program`]: every rule checked, files resolved, removals and updates applied.
+//!   It runs where rules are written and reports every error with its place.
+//! - [`Engine`] is the executable form of a [`Program`]: it runs where rules are enforced.
+//! - [`Transaction`] takes one request and its response through the five phases of an [`Engine`].
+//!
+//! Nothing here reads a clock, a file or the network: the time and the random number come with
+//! [`TransactionStart`], data files through [`DataFiles`].
+
 pub mod body;
+pub mod compile;
+// pub mod engine;
+mod expansion;
 pub mod operator;
+pub mod program;
+mod source;
+mod syntax;
 pub mod transform;
+pub mod vocabulary;
+
+pub use compile::compile;
+// pub use engine::{Engine, Intervention, InterventionKind, MatchedRule, Transaction, TransactionStart};
+pub use operator::DataFiles;
+pub use program::{Program, Settings};
+pub use source::{Diagnostic, Source};
+
+/// The engine configuration a rule set for ModSecurity expects to find loaded before it: the rule engine on, both
+/// bodies inspected, limits, the JSON and XML body processors chosen by `Content-Type`, and the rules that refuse
+/// bodies which cannot be parsed (ids 200000 to 200007).
+pub const ENGINE_CONF: &str = include_str!("../assets/engine.conf");

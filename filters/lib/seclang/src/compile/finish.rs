@@ -1,0 +1,275 @@
+//! The end of compiling: updates, removals, defaults, jumps, and the tables.
+
+use std::collections::HashMap;
+
+use super::actions::{ActionSet, Verdict};
+use super::rules::{Draft, DraftLink};
+use super::{Compiler, Selection};
+use crate::program::wire::{self, Disruption};
+use crate::program::{FORMAT, Program};
+use crate::source::Diagnostic;
+
+/// The phase of a rule that names none.
+const DEFAULT_PHASE: u8 = 2;
+/// The status of a refusal that names none.
+const DEFAULT_STATUS: u16 = 403;
+
+/// Strings that occur often, by index.
+#[derive(Default)]
+struct Strings {
+    list: Vec<Vec<u8>>,
+    index: HashMap<Vec<u8>, u32>,
+}
+
+impl Strings {
+    fn intern(&mut self, text: &[u8]) -> u32 {
+        if let Some(known) = self.index.get(text) {
+            return *known;
+        }
+        let next = u32::try_from(self.list.len()).unwrap_or(u32::MAX);
+        self.list.push(text.to_vec());
+        self.index.insert(text.to_vec(), next);
+        next
+    }
+
+    fn intern_optional(&mut self, text: Option<&[u8]>) -> u32 {
+        text.map_or(0, |text| self.intern(text).saturating_add(1))
+    }
+}
+
+impl Selection {
+    fn matches(&self, rule: &Draft) -> bool {
+        match self {
+            Self::Ids(ids) => rule.actions.id.is_some_and(|id| ids.contains(id)),
+            Self::Tag(tag) => rule.actions.tags.contains(tag),
+            Self::Msg(msg) => rule.actions.msg.as_ref() == Some(msg),
+        }
+    }
+}
+
+impl Compiler<'_> {
+    pub(super) fn finish(mut self) -> Result<Program, Vec<Diagnostic>> {
+        self.refuse_duplicate_ids();
+        self.apply_updates();
+        let kept: Vec<bool> =
+            self.rules.iter().map(|rule| !self.removals.iter().any(|removal| removal.matches(rule))).collect();
+        // Where rule number n of the text is among the rules that are left.
+        let mut position = Vec::with_capacity(kept.len() + 1);
+        let mut count = 0usize;
+        for keep in &kept {
+            position.push(count);
+            count += usize::from(*keep);
+        }
+        position.push(count);
+
+        let drafts = std::mem::take(&mut self.rules);
+        let mut strings = Strings::default();
+        let mut rules = Vec::with_capacity(count);
+        for (at, draft) in drafts.iter().enumerate() {
+            let Some(jump) = self.jump(draft, &drafts, at, &position) else { continue };
+            if kept.get(at).copied().unwrap_or_default() {
+                rules.push(self.rule_message(draft, at, jump, &mut strings));
+            }
+        }
+        if self.diagnostics.is_empty() {
+            return Ok(Program {
+                wire: wire::Program {
+                    format: FORMAT,
+                    settings: Some(self.settings.to_wire()),
+                    operators: self.operators,
+                    rules,
+                    strings: strings.list,
+                    warnings: self.warnings,
+                },
+            });
+        }
+        let order: HashMap<&str, usize> =
+            self.sources.iter().enumerate().map(|(at, source)| (source.origin.as_str(), at)).collect();
+        self.diagnostics.sort_by_key(|found| {
+            (order.get(found.origin.as_str()).copied().unwrap_or(usize::MAX), found.line, found.column)
+        });
+        Err(self.diagnostics)
+    }
+
+    fn refuse_duplicate_ids(&mut self) {
+        let mut seen: HashMap<u64, usize> = HashMap::new();
+        let mut twice = Vec::new();
+        for (at, rule) in self.rules.iter().enumerate() {
+            let Some(id) = rule.actions.id else { continue };
+            match seen.get(&id) {
+                Some(first) => twice.push((id, rule.place, *first)),
+                None => {
+                    seen.insert(id, at);
+                }
+            }
+        }
+        for (id, place, first) in twice {
+            let first = self.rules.get(first).map(|rule| rule.place);
+            let first = first.and_then(|first| Some((self.sources.get(first.source)?, first.offset)));
+            let help = first.map(|(source, offset)| {
+                let at = Diagnostic::at(source, offset, "");
+                format!("the first rule with this id is at {}:{}", at.origin, at.line)
+            });
+            self.error(place, format!("the id {id} is used twice"), help, Some(id));
+        }
+    }
+
+    fn apply_updates(&mut self) {
+        let mut idle = Vec::new();
+        for (selection, targets, place) in &self.target_updates {
+            let mut used = false;
+            for rule in self.rules.iter_mut().filter(|rule| selection.matches(rule)) {
+                used = true;
+                for (at, link) in rule.links.iter_mut().enumerate() {
+                    // What is taken away is taken away from the whole chain; what is added, the first test looks at.
+                    let wanted = targets.iter().filter(|(_, exclude)| *exclude || at == 0);
+                    link.targets.extend(wanted.cloned());
+                }
+            }
+            if !used {
+                idle.push(*place);
+            }
+        }
+        for (ids, actions, place) in &self.action_updates {
+            let mut used = false;
+            for rule in self.rules.iter_mut().filter(|rule| rule.actions.id.is_some_and(|id| ids.contains(id))) {
+                used = true;
+                update_actions(rule, actions);
+            }
+            if !used {
+                idle.push(*place);
+            }
+        }
+        for place in idle {
+            self.warn(place, "no rule is selected by this update");
+        }
+    }
+
+    /// Where the rule jumps to: the index of a rule plus 1, or 0. `None` if there is no such marker.
+    fn jump(&mut self, draft: &Draft, drafts: &[Draft], at: usize, position: &[usize]) -> Option<u32> {
+        let Some((name, place)) = &draft.actions.skip_after else { return Some(0) };
+        let marker = self.markers.iter().find(|(marker, rules)| marker == name && *rules > at);
+        let by_id = || {
+            let id: u64 = std::str::from_utf8(name).ok()?.parse().ok()?;
+            drafts.iter().position(|rule| rule.actions.id == Some(id)).filter(|found| *found > at).map(|found| found + 1)
+        };
+        let Some(target) = marker.map(|(_, rules)| *rules).or_else(by_id) else {
+            let message = format!("there is no marker '{}' after this rule", String::from_utf8_lossy(name));
+            let help = Some("add SecMarker with this name after the rules to skip".to_owned());
+            self.error(*place, message, help, draft.actions.id);
+            return None;
+        };
+        let target = position.get(target).copied().unwrap_or(usize::MAX);
+        Some(u32::try_from(target).unwrap_or(u32::MAX - 1).saturating_add(1))
+    }
+
+    /// The default action of a phase for rule number `at`: the last one before it, or else the first one after it.
+    fn defaults_for(&self, phase: u8, at: usize) -> Option<&ActionSet> {
+        let mut of_phase = self.defaults.iter().filter(|(_, actions)| actions.phase == Some(phase));
+        let before = of_phase.clone().rfind(|(rules, _)| *rules <= at);
+        before.or_else(|| of_phase.next()).map(|(_, actions)| actions)
+    }
+
+    fn rule_message(&self, draft: &Draft, at: usize, skip_to: u32, strings: &mut Strings) -> wire::Rule {
+        let actions = &draft.actions;
+        let phase = actions.phase.unwrap_or(DEFAULT_PHASE);
+        let none = ActionSet::default();
+        let defaults = self.defaults_for(phase, at).unwrap_or(&none);
+        let direct = |verdict| match verdict {
+            Some(Verdict::Direct(disruption)) => Some(disruption),
+            _ => None,
+        };
+        let by_default = direct(defaults.verdict).unwrap_or(Disruption::Pass);
+        let disruption = direct(actions.verdict).unwrap_or(by_default);
+        let redirect = match actions.redirect.is_empty() {
+            true => defaults.redirect.clone(),
+            false => actions.redirect.clone(),
+        };
+        let fallback = if disruption == Disruption::Redirect { 302 } else { DEFAULT_STATUS };
+        let status = actions.status.or(defaults.status).unwrap_or(fallback);
+        let source = self.sources.get(draft.place.source);
+        wire::Rule {
+            id: actions.id.unwrap_or_default(),
+            phase: u32::from(phase),
+            links: draft.links.iter().map(|link| link_message(link, defaults)).collect(),
+            disruption: disruption.code(),
+            status: u32::from(status),
+            redirect,
+            msg: actions.msg.clone().unwrap_or_default(),
+            logdata: actions.logdata.clone().unwrap_or_default(),
+            severity: actions.severity.map_or(0, |severity| u32::from(severity.level()) + 1),
+            tags: actions.tags.iter().map(|tag| strings.intern(tag)).collect(),
+            version: strings.intern_optional(actions.version.as_deref()),
+            revision: strings.intern_optional(actions.revision.as_deref()),
+            maturity: actions.maturity.unwrap_or_default(),
+            accuracy: actions.accuracy.unwrap_or_default(),
+            log: actions.log.or(defaults.log).unwrap_or(true),
+            audit_log: actions.audit_log.or(defaults.audit_log).unwrap_or(true),
+            skip: actions.skip.unwrap_or_default(),
+            skip_to,
+            origin: strings.intern(source.map_or("", |source| source.origin.as_str()).as_bytes()),
+            line: source.map_or(0, |source| Diagnostic::at(source, draft.place.offset, "").line),
+        }
+    }
+}
+
+fn link_message(link: &DraftLink, defaults: &ActionSet) -> wire::Link {
+    let inherited = if link.actions.only_these_transforms { &[][..] } else { &defaults.transforms };
+    let transforms = inherited.iter().chain(&link.actions.transforms);
+    let of_kind = |exclusions: bool| {
+        let targets = link.targets.iter().filter(move |(_, exclude)| *exclude == exclusions);
+        targets.map(|(target, _)| target.clone()).collect()
+    };
+    wire::Link {
+        targets: of_kind(false),
+        exclusions: of_kind(true),
+        operator: link.operator.map_or(0, |(index, _)| index.saturating_add(1)),
+        negated: link.operator.is_some_and(|(_, negated)| negated),
+        transforms: transforms.map(|transform| transform.code()).collect(),
+        multi_match: link.actions.multi_match,
+        capture: link.actions.capture,
+        sets: link.actions.sets.clone(),
+        controls: link.actions.controls.clone(),
+    }
+}
+
+/// Puts the actions of an update in the place of those of the rule; tags, transformations and assignments are added.
+fn update_actions(rule: &mut Draft, update: &ActionSet) {
+    let actions = &mut rule.actions;
+    if update.verdict.is_some() {
+        actions.verdict = update.verdict;
+        actions.redirect.clone_from(&update.redirect);
+    }
+    actions.status = update.status.or(actions.status);
+    actions.severity = update.severity.or(actions.severity);
+    actions.maturity = update.maturity.or(actions.maturity);
+    actions.accuracy = update.accuracy.or(actions.accuracy);
+    actions.log = update.log.or(actions.log);
+    actions.audit_log = update.audit_log.or(actions.audit_log);
+    actions.skip = update.skip.or(actions.skip);
+    for (field, value) in [
+        (&mut actions.msg, &update.msg),
+        (&mut actions.logdata, &update.logdata),
+        (&mut actions.version, &update.version),
+        (&mut actions.revision, &update.revision),
+    ] {
+        if value.is_some() {
+            field.clone_from(value);
+        }
+    }
+    if update.skip_after.is_some() {
+        actions.skip_after.clone_from(&update.skip_after);
+    }
+    actions.tags.extend(update.tags.iter().cloned());
+    if let Some(link) = rule.links.first_mut() {
+        if update.only_these_transforms {
+            link.actions.transforms.clear();
+            link.actions.only_these_transforms = true;
+        }
+        link.actions.transforms.extend(&update.transforms);
+        link.actions.multi_match |= update.multi_match;
+        link.actions.capture |= update.capture;
+        link.actions.sets.extend(update.sets.iter().cloned());
+        link.actions.controls.extend(update.controls.iter().cloned());
+    }
+}

@@ -1,1 +1,138 @@
-//! The threat gate: refuses callers under a standing ban before anything is parsed
+//! The threat gate: callers under a standing ban are refused before anything of their request is parsed.
+
+use exchange::{
+    Action, Build, Category, Decision, Exchange, Exemptions, Host, Outcome, Plugin, PluginDefinition, Refusal,
+    SecurityEvent, Verdict,
+};
+use node_state::bans::{self, Ban};
+use snapshot::{Message, ThreatGateStep};
+
+/// The status of a refusal by the gate.
+const STATUS: u16 = 403;
+
+/// The plugin.
+pub const PLUGIN: PluginDefinition = PluginDefinition {
+    name: "threat-gate",
+    build,
+};
+
+struct ThreatGate {
+    exemptions: Exemptions,
+    dry_run: bool,
+}
+
+fn build(config: &[u8], _build: &mut Build<'_>) -> Result<Box<dyn Plugin>, String> {
+    let step = ThreatGateStep::decode(config).map_err(|error| error.to_string())?;
+    let policy = step.policy.unwrap_or_default();
+    Ok(Box::new(ThreatGate {
+        exemptions: Exemptions::new(&policy.exemptions)?,
+        dry_run: policy.dry_run,
+    }))
+}
+
+impl Plugin for ThreatGate {
+    fn access(&self, exchange: &mut Exchange, host: &dyn Host) -> Verdict {
+        let now = host.now();
+        let standing = exchange.caller.identities().find_map(|identity| {
+            let key = identity.key();
+            bans::standing(host.shared(), &key, now).map(|ban| (key, ban))
+        });
+        let Some((key, ban)) = standing else {
+            return Verdict::Pass;
+        };
+        if self.exemptions.cover(&exchange.caller.ip) {
+            return Verdict::Pass;
+        }
+        let reason = reason(&key, &ban, now);
+        if self.dry_run {
+            observe(exchange, reason, host);
+            return Verdict::Pass;
+        }
+        Verdict::Refuse(Refusal {
+            status: STATUS,
+            category: Category::Ban,
+            reason,
+            scored: false,
+            headers: Vec::new(),
+        })
+    }
+}
+
+fn reason(key: &str, ban: &Ban, now: u64) -> String {
+    format!(
+        "{key} is banned for another {} s: {}",
+        ban.until.saturating_sub(now).div_ceil(1000),
+        ban.reason
+    )
+}
+
+fn observe(exchange: &mut Exchange, reason: String, host: &dyn Host) {
+    let decision = Decision {
+        action: Action::Deny,
+        score: exchange.score.total(),
+        tier: None,
+        dry_run: true,
+        enforced: false,
+        reason,
+        held_millis: 0,
+    };
+    let event = SecurityEvent {
+        category: Category::Ban,
+        outcome: Outcome::Observed,
+        module: PLUGIN.name,
+        message: &decision.reason,
+        decision: &decision,
+    };
+    exchange.emit(&event, host);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use exchange::fake::FakeHost;
+    use snapshot::Policy;
+
+    fn gate(policy: Policy) -> Box<dyn Plugin> {
+        let step = ThreatGateStep { policy: Some(policy) };
+        build(&step.encode_to_vec(), &mut Build::new(std::iter::empty())).unwrap()
+    }
+
+    fn exchange() -> Exchange {
+        let mut exchange = Exchange::default();
+        exchange.caller.ip = "192.0.2.1".into();
+        exchange.caller.user = Some("ada".into());
+        exchange
+    }
+
+    #[test]
+    fn a_banned_identity_of_any_kind_is_refused_until_the_ban_ends() {
+        let host = FakeHost::at(1_000);
+        bans::apply(&host.shared_data, "user:ada", 11_000, "score 95", 1_000).unwrap();
+        let gate = gate(Policy::default());
+        let Verdict::Refuse(refusal) = gate.access(&mut exchange(), &host) else {
+            panic!("it passed")
+        };
+        assert_eq!((refusal.status, refusal.scored), (403, false));
+        assert_eq!(refusal.reason, "user:ada is banned for another 10 s: score 95");
+        host.advance(10_000);
+        assert_eq!(gate.access(&mut exchange(), &host), Verdict::Pass);
+    }
+
+    #[test]
+    fn dry_run_says_what_it_would_have_done_and_an_exemption_passes_silently() {
+        let host = FakeHost::at(1_000);
+        bans::apply(&host.shared_data, "ip:192.0.2.1", 11_000, "by hand", 1_000).unwrap();
+        let dry = gate(Policy {
+            dry_run: true,
+            ..Policy::default()
+        });
+        assert_eq!(dry.access(&mut exchange(), &host), Verdict::Pass);
+        assert_eq!(host.events_json()[0]["event"]["outcome"], "observed");
+        let exempt = gate(Policy {
+            exemptions: vec!["192.0.2.0/24".into()],
+            ..Policy::default()
+        });
+        assert_eq!(exempt.access(&mut exchange(), &host), Verdict::Pass);
+        assert_eq!(host.events_json().len(), 1);
+    }
+}

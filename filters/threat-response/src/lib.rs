@@ -1,1 +1,229 @@
-//! The threat response: reads the score and acts on it
+//! The threat response: the one component that reads the score and acts on it.
+//!
+//! On a request that nobody refused it acts by the highest tier that the score reaches. On one that a detector refused it
+//! is asked as well, because a refused request may still be worth a ban: a sterner action takes the place of the
+//! refusal, a milder one leaves it as it is. Either way there is one decision and one event.
+
+mod throttle;
+
+use exchange::{
+    Action, BanOrder, Build, Category, Decision, Exchange, Exemptions, Host, IdentityKind, IdentityRef, Metric,
+    Outcome, Plugin, PluginDefinition, Refusal, Reply, SecurityEvent, Slot, Verdict,
+};
+use node_state::bans;
+use snapshot::{Message, Policy, ThreatResponseStep, Tier};
+
+/// The plugin.
+pub const PLUGIN: PluginDefinition = PluginDefinition {
+    name: "threat-response",
+    build,
+};
+
+struct ThreatResponse {
+    policy: Policy,
+    exemptions: Exemptions,
+}
+
+fn build(config: &[u8], _build: &mut Build<'_>) -> Result<Box<dyn Plugin>, String> {
+    let step = ThreatResponseStep::decode(config).map_err(|error| error.to_string())?;
+    let mut policy = step.policy.ok_or("a threat response needs a policy")?;
+    let exemptions = Exemptions::new(&policy.exemptions)?;
+    policy.tiers.sort_by(|a, b| b.min_score.total_cmp(&a.min_score));
+    Ok(Box::new(ThreatResponse { policy, exemptions }))
+}
+
+impl Plugin for ThreatResponse {
+    fn request(&self, exchange: &mut Exchange, _has_body: bool, _slot: &mut Slot, host: &dyn Host) -> Verdict {
+        if self.exemptions.cover(&exchange.caller.ip) {
+            return Verdict::Pass;
+        }
+        let score = exchange.score.total();
+        let Some(tier) = self.tier(score) else {
+            return Verdict::Pass;
+        };
+        let reason = format!(
+            "score {score} reaches tier {} of policy `{}`",
+            tier.index, self.policy.name
+        );
+        let decision = self.decision(tier, score, reason);
+        if self.policy.dry_run {
+            return self.observed(decision, exchange, host);
+        }
+        self.enforce(tier, decision, exchange, host)
+    }
+
+    fn on_refusal(&self, exchange: &mut Exchange, refusal: &Refusal, by: &str, host: &dyn Host) -> Option<Verdict> {
+        if self.exemptions.cover(&exchange.caller.ip) {
+            return None;
+        }
+        let score = exchange.score.total();
+        let tier = self.tier(score);
+        let stern = tier.filter(|tier| !self.policy.dry_run && tier.action() >= Action::Tarpit);
+        let mut decision = Decision {
+            action: stern.map_or(Action::Deny, Tier::action),
+            score,
+            tier: tier.map(|tier| tier.index),
+            dry_run: self.policy.dry_run,
+            enforced: true,
+            reason: refusal.reason.clone(),
+            held_millis: 0,
+        };
+        let mut hold_millis = 0;
+        let mut reply = None;
+        match stern.map(|tier| (tier, tier.action())) {
+            Some((tier, Action::Tarpit)) => {
+                hold_millis = tier.tarpit_millis;
+                decision.held_millis = hold_millis;
+            }
+            Some((tier, action)) => {
+                if action == Action::Ban {
+                    self.ban(tier, &decision, exchange, host);
+                }
+                reply = Some(refuse(tier.status, exchange));
+            }
+            None => {}
+        }
+        let event = SecurityEvent {
+            category: refusal.category,
+            outcome: Outcome::Blocked,
+            module: by,
+            message: &decision.reason,
+            decision: &decision,
+        };
+        exchange.emit(&event, host);
+        Some(Verdict::Enforce {
+            decision,
+            hold_millis,
+            reply,
+        })
+    }
+}
+
+impl ThreatResponse {
+    /// The highest tier that a score reaches.
+    fn tier(&self, score: f64) -> Option<&Tier> {
+        self.policy.tiers.iter().find(|tier| score >= tier.min_score)
+    }
+
+    fn decision(&self, tier: &Tier, score: f64, reason: String) -> Decision {
+        let dry_run = self.policy.dry_run;
+        Decision {
+            action: tier.action(),
+            score,
+            tier: Some(tier.index),
+            dry_run,
+            enforced: !dry_run && tier.action() >= Action::Throttle,
+            reason,
+            held_millis: 0,
+        }
+    }
+
+    fn enforce(&self, tier: &Tier, mut decision: Decision, exchange: &mut Exchange, host: &dyn Host) -> Verdict {
+        match tier.action() {
+            Action::Log => self.observed(decision, exchange, host),
+            Action::Challenge => {
+                decision
+                    .reason
+                    .push_str("; no challenge provider answers for this policy, so nothing was asked");
+                self.observed(decision, exchange, host)
+            }
+            Action::Throttle => match throttle::take(tier, &self.policy.id, exchange, host) {
+                throttle::Outcome::Within => {
+                    decision.enforced = false;
+                    self.observed(decision, exchange, host)
+                }
+                throttle::Outcome::Beyond { retry_after } => {
+                    let mut reply = refuse(429, exchange);
+                    reply
+                        .headers
+                        .push(("retry-after".to_owned(), retry_after.to_string().into_bytes()));
+                    self.blocked(decision, 0, Some(reply), exchange, host)
+                }
+            },
+            Action::Tarpit => {
+                decision.held_millis = tier.tarpit_millis;
+                self.blocked(decision, tier.tarpit_millis, None, exchange, host)
+            }
+            Action::Deny => self.blocked(decision, 0, Some(refuse(tier.status, exchange)), exchange, host),
+            Action::Ban => {
+                self.ban(tier, &decision, exchange, host);
+                self.blocked(decision, 0, Some(refuse(tier.status, exchange)), exchange, host)
+            }
+        }
+    }
+
+    /// Records a decision that changes nothing for the caller.
+    fn observed(&self, decision: Decision, exchange: &mut Exchange, host: &dyn Host) -> Verdict {
+        emit(Outcome::Observed, &decision, exchange, host);
+        Verdict::Enforce {
+            decision,
+            hold_millis: 0,
+            reply: None,
+        }
+    }
+
+    fn blocked(
+        &self,
+        decision: Decision,
+        hold_millis: u32,
+        reply: Option<Reply>,
+        exchange: &mut Exchange,
+        host: &dyn Host,
+    ) -> Verdict {
+        emit(Outcome::Blocked, &decision, exchange, host);
+        Verdict::Enforce {
+            decision,
+            hold_millis,
+            reply,
+        }
+    }
+
+    /// Puts a ban in force on this node at once, and asks the control plane to make it hold everywhere.
+    fn ban(&self, tier: &Tier, decision: &Decision, exchange: &Exchange, host: &dyn Host) {
+        let Some(identity) = self.identity(exchange) else {
+            return;
+        };
+        let now = host.now();
+        let until = now.saturating_add(tier.ban_for_seconds.saturating_mul(1000));
+        if bans::apply(host.shared(), &identity.key(), until, &decision.reason, now).is_err() {
+            host.log(
+                exchange::Level::Warn,
+                "palisade: a ban could not be noted on this node; the control plane is asked",
+            );
+        }
+        host.count(Metric::Bans);
+        host.send_ban(BanOrder {
+            identity,
+            until,
+            reason: decision.reason.clone(),
+            score: decision.score,
+            tags: exchange.score.tags().into_iter().map(str::to_owned).collect(),
+        });
+    }
+
+    fn identity(&self, exchange: &Exchange) -> Option<IdentityRef> {
+        exchange.caller.identities().find(|identity| match identity.kind {
+            IdentityKind::Ip => !self.policy.ban_api_key_only,
+            IdentityKind::ApiKey => !self.policy.ban_address,
+            IdentityKind::User => !self.policy.ban_address && !self.policy.ban_api_key_only,
+        })
+    }
+}
+
+fn refuse(status: u32, exchange: &Exchange) -> Reply {
+    Reply::refusal(u16::try_from(status).unwrap_or(403), &exchange.request.id)
+}
+
+fn emit(outcome: Outcome, decision: &Decision, exchange: &mut Exchange, host: &dyn Host) {
+    let event = SecurityEvent {
+        category: Category::Threat,
+        outcome,
+        module: PLUGIN.name,
+        message: &decision.reason,
+        decision,
+    };
+    exchange.emit(&event, host);
+}
+
+#[cfg(test)]
+mod tests;

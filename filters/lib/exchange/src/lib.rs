@@ -1,1 +1,41 @@
-//! One request and its response as plugins see it: views, identity, signals, score, decision, the Plugin and Host traits, the chain
+//! One request and its response, as plugins see it.
+//!
+//! A plugin reads an [`Exchange`] and answers with a [`Verdict`]; a [`Chain`] holds the plugins of every route in their
+//! order, and a [`Run`] drives one exchange through one chain. Whatever the outside world gives (time, randomness,
+//! shared data, the link to the control plane) comes through the [`Host`] trait, so all of it runs under test.
+//!
+//! Nothing in here knows proxy-wasm, and nothing in here can panic.
+
+mod body;
+mod chain;
+mod decision;
+mod event;
+mod exchange;
+mod exempt;
+mod headers;
+mod host;
+mod identity;
+mod plugin;
+mod run;
+mod scope;
+mod signal;
+mod transfer;
+
+#[cfg(feature = "fake")]
+pub mod fake;
+
+pub use body::Body;
+pub use chain::{Chain, LoadError, Registry, Slots};
+pub use decision::{Action, Decision, Refusal, Reply};
+pub use event::{Category, EVENT_TOKEN, Outcome, SecurityEvent};
+pub use exchange::{Exchange, Request, Response, Route};
+pub use exempt::Exemptions;
+pub use headers::Headers;
+pub use host::{BanOrder, Host, Level, Metric};
+pub use identity::{Caller, IdentityKind, IdentityRef};
+pub use node_state::{Conflict, MemorySharedData, SharedData, Table, Update};
+pub use plugin::{BodyNeed, Build, BuildPlugin, Plugin, PluginDefinition, Slot, Verdict};
+pub use run::{Flow, Run, Start};
+pub use scope::Scope;
+pub use signal::{MAX_SCORE, Score, Signal};
+pub use transfer::EXCHANGE_TOKEN;

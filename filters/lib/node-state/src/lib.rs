@@ -4,6 +4,7 @@
 //! lives in a fixed number of shards, each one value of that map holding a bounded list of entries; expired entries
 //! leave whenever their shard is written. What a table can take is therefore known before the first request arrives.
 
+pub mod bans;
 mod codec;
 mod table;
 

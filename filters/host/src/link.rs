@@ -1,0 +1,236 @@
+//! The link from this worker to the control plane: events and bans go up, bans come down.
+//!
+//! One stream per VM, opened once there is something to say. While it is down, a bounded number of events waits, the
+//! oldest are dropped first, and how many were dropped is said as soon as somebody listens again.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+
+use exchange::{BanOrder, Metric};
+use snapshot::{BanChange, BanRequest, Down, LinkSettings, LoadReport, Message, Up};
+
+use crate::calls::{self, LogLevel};
+use crate::proxy_host;
+use crate::shared::NodeSharedData;
+
+/// The most bans that wait for the link.
+const MAX_BANS: usize = 1000;
+/// The most bytes of events in one batch: well under what a gRPC server takes.
+const MAX_BATCH: usize = 1 << 20;
+/// The first and the longest pause before a lost link is tried again, in milliseconds.
+const BACKOFF: (u64, u64) = (500, 30_000);
+
+thread_local! {
+    static LINK: RefCell<Link> = RefCell::new(Link::default());
+}
+
+#[derive(Default)]
+struct Link {
+    settings: Option<LinkSettings>,
+    node: String,
+    stream: Option<Stream>,
+    /// Not before this time, in milliseconds since the Unix epoch.
+    retry_at: u64,
+    failures: u32,
+    events: VecDeque<Vec<u8>>,
+    bans: VecDeque<BanRequest>,
+    dropped: u64,
+    /// What became of the snapshots of this VM; said again on every new stream.
+    loads: Vec<LoadReport>,
+    unsaid_loads: Vec<LoadReport>,
+}
+
+struct Stream {
+    token: u32,
+    /// The root context that opened it and gets its messages.
+    owner: u32,
+}
+
+/// Takes over the settings of a new snapshot.
+pub(crate) fn configure(settings: Option<LinkSettings>) {
+    LINK.with_borrow_mut(|link| link.settings = settings);
+}
+
+pub(crate) fn queue_event(event: &[u8]) {
+    LINK.with_borrow_mut(|link| {
+        let Some(settings) = &link.settings else { return };
+        let limit = usize::try_from(settings.max_queued).unwrap_or(usize::MAX).max(1);
+        while link.events.len() >= limit {
+            link.events.pop_front();
+            link.dropped += 1;
+            proxy_host::count(Metric::EventsDropped, 1);
+        }
+        link.events.push_back(event.to_vec());
+    });
+}
+
+pub(crate) fn queue_ban(ban: BanOrder, now: u64) {
+    LINK.with_borrow_mut(|link| {
+        if link.bans.len() >= MAX_BANS {
+            link.bans.pop_front();
+        }
+        link.bans.push_back(BanRequest {
+            key: ban.identity.key(),
+            until_millis: ban.until,
+            reason: ban.reason,
+            score: ban.score,
+            tags: ban.tags,
+            issued_at_millis: now,
+        });
+    });
+}
+
+/// Notes what became of a snapshot, for the control plane to know.
+pub(crate) fn report_load(report: LoadReport) {
+    LINK.with_borrow_mut(|link| {
+        link.loads.retain(|known| known.filter != report.filter);
+        if !link.unsaid_loads.contains(&report) {
+            link.unsaid_loads.push(report.clone());
+        }
+        link.loads.push(report);
+    });
+}
+
+/// Sends what waits. Called on every tick of the newest root context, which is `owner`.
+pub(crate) fn flush(owner: u32) {
+    LINK.with_borrow_mut(|link| link.flush(owner));
+}
+
+/// A root context ends, and with it the streams that it opened.
+pub(crate) fn owner_gone(owner: u32) {
+    LINK.with(|link| {
+        if let Ok(mut link) = link.try_borrow_mut()
+            && link.stream.as_ref().is_some_and(|stream| stream.owner == owner)
+        {
+            link.stream = None;
+        }
+    });
+}
+
+/// The stream has ended; the next try waits longer, the more failed before it.
+pub(crate) fn closed(token: u32, status: u32) {
+    LINK.with_borrow_mut(|link| {
+        if link.stream.as_ref().is_some_and(|stream| stream.token == token) {
+            link.stream = None;
+            link.back_off(&format!("the stream ended with gRPC status {status}"));
+        }
+    });
+}
+
+/// A message from the control plane.
+pub(crate) fn received(bytes: &[u8]) {
+    LINK.with_borrow_mut(|link| link.failures = 0);
+    match Down::decode(bytes) {
+        Ok(down) => down.bans.iter().for_each(apply_ban),
+        Err(error) => calls::log(
+            LogLevel::Warn,
+            &format!("palisade: unreadable message from the control plane: {error}"),
+        ),
+    }
+}
+
+fn apply_ban(change: &BanChange) {
+    let applied = node_state::bans::apply(
+        &NodeSharedData,
+        &change.key,
+        change.until_millis,
+        &change.reason,
+        calls::now(),
+    );
+    if applied.is_err() {
+        calls::log(
+            LogLevel::Warn,
+            &format!("palisade: the ban of {} could not be noted on this node", change.key),
+        );
+    }
+}
+
+impl Link {
+    fn flush(&mut self, owner: u32) {
+        let Some(settings) = self.settings.clone() else { return };
+        let now = calls::now();
+        let waiting = !self.events.is_empty() || !self.bans.is_empty() || !self.unsaid_loads.is_empty();
+        if self.stream.is_none() && (!waiting || now < self.retry_at) {
+            return;
+        }
+        if self.stream.is_none() && !self.open(&settings, owner) {
+            return self.back_off(&format!("the cluster `{}` takes no stream", settings.cluster));
+        }
+        let Some(token) = self.stream.as_ref().map(|stream| stream.token) else {
+            return;
+        };
+        while !self.events.is_empty() || !self.bans.is_empty() || !self.unsaid_loads.is_empty() || self.dropped > 0 {
+            let batch = self.batch();
+            if !calls::send_stream_message(token, &batch.encode_to_vec()) {
+                self.put_back(batch);
+                self.stream = None;
+                return self.back_off("the stream took no message");
+            }
+        }
+    }
+
+    fn open(&mut self, settings: &LinkSettings, owner: u32) -> bool {
+        let Some(token) = calls::open_stream(&settings.cluster, "palisade.v1.NodeLink", "Stream") else {
+            return false;
+        };
+        if self.node.is_empty() {
+            self.node = node_id();
+        }
+        self.stream = Some(Stream { token, owner });
+        self.unsaid_loads = self.loads.clone();
+        true
+    }
+
+    fn batch(&mut self) -> Up {
+        let mut size = 0;
+        let fits = |event: &&Vec<u8>| {
+            size += event.len();
+            size <= MAX_BATCH
+        };
+        let count = self
+            .events
+            .iter()
+            .take_while(fits)
+            .count()
+            .max(usize::from(!self.events.is_empty()));
+        Up {
+            node: self.node.clone(),
+            events: self.events.drain(..count).collect(),
+            dropped: std::mem::take(&mut self.dropped),
+            bans: self.bans.drain(..).collect(),
+            loads: std::mem::take(&mut self.unsaid_loads),
+        }
+    }
+
+    fn put_back(&mut self, batch: Up) {
+        batch
+            .events
+            .into_iter()
+            .rev()
+            .for_each(|event| self.events.push_front(event));
+        batch.bans.into_iter().rev().for_each(|ban| self.bans.push_front(ban));
+        self.dropped += batch.dropped;
+        self.unsaid_loads = batch.loads;
+    }
+
+    fn back_off(&mut self, why: &str) {
+        let pause = (BACKOFF.0 << self.failures.min(6)).min(BACKOFF.1);
+        // Workers that lost the control plane together must not come back together.
+        let jitter = exchange::Host::random(&proxy_host::ProxyHost) % (pause / 2 + 1);
+        self.retry_at = calls::now().saturating_add(pause / 2 + jitter);
+        if self.failures == 0 {
+            calls::log(
+                LogLevel::Warn,
+                &format!(
+                    "palisade: no link to the control plane ({why}); events wait, protection goes on as configured"
+                ),
+            );
+        }
+        self.failures = self.failures.saturating_add(1);
+    }
+}
+
+pub(crate) fn node_id() -> String {
+    let id = calls::property(&["xds", "node", "id"]).or_else(|| calls::property(&["node", "id"]));
+    String::from_utf8_lossy(&id.unwrap_or_default()).into_owned()
+}

@@ -1,0 +1,192 @@
+//! The root context: one configuration of one filter.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use exchange::{Chain, PluginDefinition};
+use proxy_wasm::traits::{Context, HttpContext, RootContext};
+use proxy_wasm::types::ContextType;
+use snapshot::{LoadReport, open};
+
+use crate::calls::{self, Buffer, LogLevel};
+use crate::http::HttpFilter;
+use crate::proxy_host::define_metrics;
+use crate::{held, link};
+
+/// How often queued events leave and held requests are looked at, in milliseconds.
+const TICK: u32 = 200;
+
+thread_local! {
+    /// The root context that was configured last: it alone keeps the link.
+    static NEWEST: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Starts a filter: what a module's entry calls.
+pub fn start(filter: &'static str, registry: &'static [PluginDefinition]) {
+    proxy_wasm::set_root_context(move_into(filter, registry));
+}
+
+/// The SDK takes a plain function; what it needs to know is the same for the whole module, so it waits in a cell.
+fn move_into(filter: &'static str, registry: &'static [PluginDefinition]) -> fn(u32) -> Box<dyn RootContext> {
+    DEFINITION.set(Some((filter, registry)));
+    |context| {
+        let (filter, registry) = DEFINITION.get().unwrap_or(("", &[]));
+        Box::new(Root {
+            context,
+            filter,
+            registry,
+            chain: None,
+            node: Rc::from(""),
+        })
+    }
+}
+
+thread_local! {
+    static DEFINITION: Cell<Option<(&'static str, &'static [PluginDefinition])>> = const { Cell::new(None) };
+}
+
+struct Root {
+    context: u32,
+    filter: &'static str,
+    registry: &'static [PluginDefinition],
+    chain: Option<Rc<Chain>>,
+    node: Rc<str>,
+}
+
+impl Context for Root {
+    fn on_grpc_stream_message(&mut self, _token: u32, size: usize) {
+        if let Some(message) = calls::buffer(Buffer::GrpcMessage, size) {
+            link::received(&message);
+        }
+    }
+
+    fn on_grpc_stream_close(&mut self, token: u32, status: u32) {
+        link::closed(token, status);
+    }
+}
+
+impl RootContext for Root {
+    fn on_configure(&mut self, size: usize) -> bool {
+        let bytes = calls::buffer(Buffer::Configuration, size).unwrap_or_default();
+        match self.load(&bytes) {
+            Ok(version) => {
+                define_metrics();
+                calls::set_tick_period(TICK);
+                NEWEST.set(self.context);
+                refusals::skip(self.filter);
+                link::report_load(LoadReport {
+                    filter: self.filter.into(),
+                    version,
+                    error: String::new(),
+                });
+                true
+            }
+            Err((version, error)) => {
+                calls::log(
+                    LogLevel::Error,
+                    &format!("palisade: filter `{}` refuses its configuration: {error}", self.filter),
+                );
+                refusals::note(self.filter, &version, &error);
+                false
+            }
+        }
+    }
+
+    fn on_tick(&mut self) {
+        held::release();
+        calls::set_effective_context(self.context);
+        if NEWEST.get() == self.context {
+            if let Some(refused) = refusals::news(self.filter) {
+                link::report_load(refused);
+            }
+            link::flush(self.context);
+        }
+    }
+
+    fn create_http_context(&self, context: u32) -> Option<Box<dyn HttpContext>> {
+        Some(Box::new(HttpFilter::new(
+            context,
+            self.chain.clone(),
+            Rc::clone(&self.node),
+        )))
+    }
+
+    fn get_type(&self) -> Option<ContextType> {
+        Some(ContextType::HttpContext)
+    }
+}
+
+impl Root {
+    /// Makes the chains of a snapshot; on failure its version, as far as it was readable, and the reason.
+    fn load(&mut self, bytes: &[u8]) -> Result<String, (String, String)> {
+        let (version, snapshot) = open(bytes).map_err(|error| (String::new(), error.to_string()))?;
+        if snapshot.filter != self.filter {
+            let error = format!(
+                "the snapshot is for filter `{}`, this is `{}`",
+                snapshot.filter, self.filter
+            );
+            return Err((version, error));
+        }
+        let chain = Chain::load(&snapshot, self.registry).map_err(|error| (version.clone(), error.to_string()))?;
+        self.chain = Some(Rc::new(chain));
+        self.node = Rc::from(link::node_id());
+        link::configure(snapshot.link);
+        Ok(version)
+    }
+}
+
+impl Drop for Root {
+    fn drop(&mut self) {
+        link::owner_gone(self.context);
+    }
+}
+
+/// Why a configuration was refused: noted by the VM that refuses it, which ends right after, and found by one that lives.
+mod refusals {
+    use std::cell::RefCell;
+
+    use snapshot::{LoadReport, Message};
+
+    use crate::calls;
+
+    thread_local! {
+        static SEEN: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    }
+
+    fn key(filter: &str) -> String {
+        format!("svc.refused/{filter}")
+    }
+
+    pub(super) fn note(filter: &str, version: &str, error: &str) {
+        let report = LoadReport {
+            filter: filter.into(),
+            version: version.into(),
+            error: error.into(),
+        };
+        // Whatever was noted before is out of date.
+        let token = calls::shared_data(&key(filter)).map_or(0, |(_, token)| token);
+        if calls::set_shared_data(&key(filter), &report.encode_to_vec(), token).is_err() {
+            calls::log(
+                calls::LogLevel::Warn,
+                "palisade: the reason could not be noted for the control plane",
+            );
+        }
+    }
+
+    /// What was refused before this VM took a configuration is no news to anybody.
+    pub(super) fn skip(filter: &str) {
+        SEEN.set(calls::shared_data(&key(filter)).map_or(Vec::new(), |(bytes, _)| bytes));
+    }
+
+    pub(super) fn news(filter: &str) -> Option<LoadReport> {
+        let (bytes, _) = calls::shared_data(&key(filter))?;
+        SEEN.with_borrow_mut(|seen| {
+            if *seen == bytes {
+                return None;
+            }
+            let report = LoadReport::decode(bytes.as_slice()).ok();
+            *seen = bytes;
+            report
+        })
+    }
+}

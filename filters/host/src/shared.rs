@@ -1,0 +1,18 @@
+//! Shared data of the node behind the trait that node state stands on.
+
+use exchange::{Conflict, SharedData};
+
+use crate::calls;
+
+/// What all VMs of this node share: the gateway keys it by the VM id, which is one for all filters of the suite.
+pub(crate) struct NodeSharedData;
+
+impl SharedData for NodeSharedData {
+    fn get(&self, key: &str) -> Option<(Vec<u8>, u32)> {
+        calls::shared_data(key)
+    }
+
+    fn set(&self, key: &str, value: &[u8], token: Option<u32>) -> Result<(), Conflict> {
+        calls::set_shared_data(key, value, token.unwrap_or(0)).map_err(|_| Conflict)
+    }
+}

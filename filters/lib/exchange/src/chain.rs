@@ -1,0 +1,129 @@
+//! The chains of a filter: which plugins act on which route, in which order.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::rc::Rc;
+
+use snapshot::{IdentitySource, Snapshot};
+
+use crate::{Build, Plugin, PluginDefinition, Scope, Slot};
+
+/// The plugins that a filter knows, by name.
+pub type Registry = [PluginDefinition];
+
+/// The memory of every step for one exchange.
+pub type Slots = Vec<Slot>;
+
+/// All chains of a filter, made of a snapshot once and immutable from then on.
+pub struct Chain {
+    /// How a caller is identified.
+    pub identity: IdentitySource,
+    /// Other filters of this gateway run plugins on the same requests: signals travel between them.
+    pub shared_exchange: bool,
+    routes: HashMap<Vec<u8>, Rc<Steps>>,
+    without_route: Rc<Steps>,
+}
+
+/// The steps of one route, those of the global chain first.
+pub(crate) struct Steps {
+    pub(crate) id: String,
+    pub(crate) label: String,
+    pub(crate) list: Vec<Rc<Step>>,
+}
+
+/// One plugin in a chain.
+pub(crate) struct Step {
+    pub(crate) name: &'static str,
+    pub(crate) plugin: Box<dyn Plugin>,
+    pub(crate) scope: Scope,
+    pub(crate) on_refusal_only: bool,
+}
+
+/// Why a snapshot cannot be run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoadError {
+    /// Where: a route and a step.
+    pub place: String,
+    /// What is wrong, and what to do.
+    pub message: String,
+}
+
+impl fmt::Display for LoadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.place, self.message)
+    }
+}
+
+impl std::error::Error for LoadError {}
+
+impl Chain {
+    /// Makes every plugin of a snapshot.
+    ///
+    /// # Errors
+    ///
+    /// The first step that cannot be made, by its place.
+    pub fn load(snapshot: &Snapshot, registry: &Registry) -> Result<Self, LoadError> {
+        let parts = snapshot
+            .parts
+            .iter()
+            .map(|part| (part.hash.as_slice(), part.data.as_slice()));
+        let mut build = Build::new(parts);
+        let global = steps(&snapshot.global, registry, &mut build, "the global chain")?;
+        let mut routes = HashMap::with_capacity(snapshot.routes.len());
+        for route in &snapshot.routes {
+            let place = format!("route `{}`", route.name);
+            let mut list = global.clone();
+            list.extend(steps(&route.steps, registry, &mut build, &place)?);
+            let steps = Steps {
+                id: route.id.clone(),
+                label: route.label.clone(),
+                list,
+            };
+            routes.insert(route.name.clone().into_bytes(), Rc::new(steps));
+        }
+        Ok(Self {
+            identity: snapshot.identity.clone().unwrap_or_default(),
+            shared_exchange: snapshot.filter != "preset",
+            routes,
+            without_route: Rc::new(Steps {
+                id: String::new(),
+                label: String::new(),
+                list: global,
+            }),
+        })
+    }
+
+    /// The steps for a route; the global chain alone where no route matched or the route has none of its own.
+    pub(crate) fn steps(&self, route: &[u8]) -> &Rc<Steps> {
+        self.routes.get(route).unwrap_or(&self.without_route)
+    }
+}
+
+fn steps(
+    list: &[snapshot::Step],
+    registry: &Registry,
+    build: &mut Build<'_>,
+    place: &str,
+) -> Result<Vec<Rc<Step>>, LoadError> {
+    let make = |(number, step): (usize, &snapshot::Step)| {
+        let fail = |message: String| LoadError {
+            place: format!("{place}, step {} (`{}`)", number + 1, step.plugin),
+            message,
+        };
+        let definition = registry
+            .iter()
+            .find(|definition| definition.name == step.plugin)
+            .ok_or_else(|| {
+                fail("this filter has no such plugin; use filters and control plane of one release".to_owned())
+            })?;
+        let plugin = (definition.build)(&step.config, build).map_err(fail)?;
+        let scope = Scope::new(&step.include, &step.exclude).map_err(fail)?;
+        Ok(Rc::new(Step {
+            name: definition.name,
+            plugin,
+            scope,
+            on_refusal_only: step.on_refusal_only,
+        }))
+    };
+    list.iter().enumerate().map(make).collect()
+}

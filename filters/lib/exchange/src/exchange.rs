@@ -1,0 +1,82 @@
+//! The exchange: what plugins read, and where they leave what they found.
+
+use crate::{Caller, Decision, Headers, Score};
+
+/// One request, its response, and what was found out about both.
+#[derive(Debug, Default)]
+pub struct Exchange {
+    /// The request as the caller sent it.
+    pub request: Request,
+    /// The response, from its headers on.
+    pub response: Option<Response>,
+    /// Who is calling.
+    pub caller: Caller,
+    /// The route that the gateway chose; with an empty name where none matched.
+    pub route: Route,
+    /// The signals so far.
+    pub score: Score,
+    /// What was decided, once anything was.
+    pub decision: Option<Decision>,
+    /// Events that this exchange has emitted so far, one line of JSON each.
+    pub events: Vec<Vec<u8>>,
+}
+
+/// The head of a request.
+#[derive(Debug, Default, Clone)]
+pub struct Request {
+    /// Its id (`x-request-id`), for matching events with other logs; may be empty.
+    pub id: Vec<u8>,
+    /// `GET`, `POST`, ...
+    pub method: Vec<u8>,
+    /// Path and query, as they were sent.
+    pub path: Vec<u8>,
+    /// Host and port that were asked for.
+    pub authority: Vec<u8>,
+    /// `HTTP/1.1`, `HTTP/2`, ...
+    pub protocol: Vec<u8>,
+    /// All headers.
+    pub headers: Headers,
+    /// Upgrades, CONNECT, gRPC: nothing of it may be held back.
+    pub streaming: bool,
+}
+
+impl Request {
+    /// The path without the query.
+    #[must_use]
+    pub fn path_only(&self) -> &[u8] {
+        self.path.split(|byte| *byte == b'?').next().unwrap_or_default()
+    }
+
+    /// The query without its question mark; empty where there is none.
+    #[must_use]
+    pub fn query(&self) -> &[u8] {
+        match self.path.iter().position(|byte| *byte == b'?') {
+            Some(place) => self.path.get(place + 1..).unwrap_or_default(),
+            None => &[],
+        }
+    }
+}
+
+/// The head of a response.
+#[derive(Debug, Default, Clone)]
+pub struct Response {
+    /// Its status code; 0 where the gateway gave none.
+    pub status: u16,
+    /// All headers.
+    pub headers: Headers,
+    /// Upgrades, gRPC, event streams: nothing of it may be held back.
+    pub streaming: bool,
+}
+
+/// The route of a request.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Route {
+    /// The gateway's name for it (`xds.route_name`).
+    pub name: String,
+    /// Id of the route entity; empty where the route has none.
+    pub id: String,
+    /// Name of the route entity.
+    pub label: String,
+    /// The node that serves it.
+    pub node: String,
+}

@@ -1,0 +1,112 @@
+//! What a plugin may ask of the world around it.
+
+use node_state::SharedData;
+
+use crate::IdentityRef;
+
+/// The world around one exchange. One implementation speaks to the gateway, one lives in memory for tests.
+///
+/// Nothing here fails loudly: what the gateway refuses is absent, so that no plugin needs a way out of an error that it
+/// could not do anything about.
+pub trait Host {
+    /// Milliseconds since the Unix epoch.
+    fn now(&self) -> u64;
+
+    /// A random number. Good for ids and jitter, not for keys.
+    fn random(&self) -> u64;
+
+    /// A value that stays with the request through all filters, readable by all of them and by the access log.
+    fn filter_state(&self, token: &str) -> Option<Vec<u8>>;
+
+    /// Sets such a value. The token is one word; the value must be safe to print, because access logs print it raw.
+    fn set_filter_state(&self, token: &str, value: &[u8]);
+
+    /// What all workers of this node share.
+    fn shared(&self) -> &dyn SharedData;
+
+    /// Counts something for the operator.
+    fn count(&self, metric: Metric);
+
+    /// A line in the gateway's log.
+    fn log(&self, level: Level, message: &str);
+
+    /// Sends an event, a line of JSON, to the control plane.
+    fn send_event(&self, event: &[u8]);
+
+    /// Asks the control plane to make a ban hold everywhere. It is in force on this node already.
+    fn send_ban(&self, ban: BanOrder);
+}
+
+/// What is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Metric {
+    /// Requests that entered a chain.
+    Requests,
+    /// Requests refused, whatever by.
+    Refused,
+    /// Requests that would have been refused, but for a dry run.
+    Observed,
+    /// Bans that a tier has set.
+    Bans,
+    /// Requests held by tarpit.
+    Held,
+    /// Events emitted.
+    Events,
+    /// Events dropped because the link was down and the queue full.
+    EventsDropped,
+}
+
+impl Metric {
+    /// Every metric, in the order of its declaration.
+    pub const ALL: [Self; 7] = [
+        Self::Requests,
+        Self::Refused,
+        Self::Observed,
+        Self::Bans,
+        Self::Held,
+        Self::Events,
+        Self::EventsDropped,
+    ];
+
+    /// The name in the gateway's statistics.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Requests => "palisade.requests",
+            Self::Refused => "palisade.refused",
+            Self::Observed => "palisade.observed",
+            Self::Bans => "palisade.bans",
+            Self::Held => "palisade.held",
+            Self::Events => "palisade.events",
+            Self::EventsDropped => "palisade.events_dropped",
+        }
+    }
+}
+
+/// How important a line in the log is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Level {
+    /// For whoever looks for a fault.
+    Debug,
+    /// Worth knowing.
+    Info,
+    /// Something needs attention soon.
+    Warn,
+    /// Protection is impaired.
+    Error,
+}
+
+/// A ban that a tier asks for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BanOrder {
+    /// Who is banned.
+    pub identity: IdentityRef,
+    /// When it ends, in milliseconds since the Unix epoch.
+    pub until: u64,
+    /// Why, for the operator.
+    pub reason: String,
+    /// The score that led to it.
+    pub score: f64,
+    /// The tags of the signals that led to it.
+    pub tags: Vec<String>,
+}

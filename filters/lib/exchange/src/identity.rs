@@ -1,0 +1,249 @@
+//! Who is calling: api key, else user, else address.
+
+use snapshot::{IdentitySource, content_hash, hex};
+
+use crate::Headers;
+
+/// The longest identity that is kept, in bytes; a longer one is replaced by its fingerprint.
+const MAX_IDENTITY: usize = 128;
+
+/// The most addresses of x-forwarded-for that are looked at, from the right.
+const MAX_FORWARDED: usize = 32;
+
+/// Everything that is known about a caller.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Caller {
+    /// The client's address as text; empty where the gateway gave none.
+    pub ip: String,
+    /// The client's port; 0 where unknown.
+    pub port: u16,
+    /// The id of its api key, never the key itself.
+    pub apikey: Option<String>,
+    /// Its user.
+    pub user: Option<String>,
+}
+
+/// A kind of identity, most specific first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum IdentityKind {
+    /// An api key's id.
+    ApiKey,
+    /// A user.
+    User,
+    /// An address.
+    Ip,
+}
+
+/// One identity of a caller.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct IdentityRef {
+    /// Its kind.
+    pub kind: IdentityKind,
+    /// Its value.
+    pub value: String,
+}
+
+impl IdentityRef {
+    /// The identity as it is written in references, bans and events: `ip:192.0.2.1`, `apikey:<id>`, `user:<name>`.
+    #[must_use]
+    pub fn key(&self) -> String {
+        format!("{}:{}", self.kind.word(), self.value)
+    }
+}
+
+impl IdentityKind {
+    /// The word in front of the colon.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::ApiKey => "apikey",
+            Self::User => "user",
+            Self::Ip => "ip",
+        }
+    }
+}
+
+impl Caller {
+    /// Reads who is calling from a request.
+    ///
+    /// `peer` is the address of the connection, with or without a port. Headers count only where `source` names them.
+    #[must_use]
+    pub fn read(source: &IdentitySource, peer: &[u8], headers: &Headers, query: &[u8]) -> Self {
+        let (peer_ip, port) = split_address(peer);
+        let ip = forwarded_for(headers, source.trusted_hops).unwrap_or(peer_ip);
+        let key = named(&source.api_key_header)
+            .and_then(|name| headers.get(name))
+            .or_else(|| named(&source.api_key_query).and_then(|name| query_value(query, name.as_bytes())));
+        Self {
+            ip,
+            port,
+            apikey: key
+                .filter(|key| !key.is_empty())
+                .map(|key| api_key_id(key, source.api_key_is_id)),
+            user: named(&source.user_header)
+                .and_then(|name| headers.get(name))
+                .filter(|user| !user.is_empty())
+                .map(|user| bounded(String::from_utf8_lossy(user).into_owned())),
+        }
+    }
+
+    /// The identities of this caller, most specific first.
+    pub fn identities(&self) -> impl Iterator<Item = IdentityRef> {
+        let one = |kind, value: Option<&String>| {
+            value.map(|value| IdentityRef {
+                kind,
+                value: value.clone(),
+            })
+        };
+        let ip = Some(&self.ip).filter(|ip| !ip.is_empty());
+        [
+            one(IdentityKind::ApiKey, self.apikey.as_ref()),
+            one(IdentityKind::User, self.user.as_ref()),
+            one(IdentityKind::Ip, ip),
+        ]
+        .into_iter()
+        .flatten()
+    }
+
+    /// The most specific identity; `None` where nothing at all is known.
+    #[must_use]
+    pub fn identity(&self) -> Option<IdentityRef> {
+        self.identities().next()
+    }
+}
+
+fn named(name: &str) -> Option<&str> {
+    Some(name).filter(|name| !name.is_empty())
+}
+
+/// What stands for an api key: the key itself may open doors, so by default only a fingerprint of it is ever shown.
+fn api_key_id(key: &[u8], is_id: bool) -> String {
+    if is_id {
+        return bounded(String::from_utf8_lossy(key).into_owned());
+    }
+    fingerprint(key)
+}
+
+fn bounded(text: String) -> String {
+    if text.len() <= MAX_IDENTITY {
+        text
+    } else {
+        fingerprint(text.as_bytes())
+    }
+}
+
+fn fingerprint(bytes: &[u8]) -> String {
+    let mut text = hex(&content_hash(bytes));
+    text.truncate(32);
+    text
+}
+
+/// The first value of a query parameter, as it stands in the query.
+fn query_value<'a>(query: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
+    query
+        .split(|byte| *byte == b'&')
+        .find_map(|pair| pair.strip_prefix(name)?.strip_prefix(b"="))
+}
+
+/// The address that the outermost trusted proxy saw: with `hops` proxies in front, the entry that many from the right.
+fn forwarded_for(headers: &Headers, hops: u32) -> Option<String> {
+    let hops = usize::try_from(hops)
+        .ok()
+        .filter(|hops| (1..=MAX_FORWARDED).contains(hops))?;
+    let lines: Vec<&[u8]> = headers.all("x-forwarded-for").collect();
+    let entry = lines
+        .iter()
+        .rev()
+        .flat_map(|line| line.rsplit(|byte| *byte == b','))
+        .nth(hops - 1)?;
+    let (ip, _) = split_address(entry.trim_ascii());
+    Some(ip).filter(|ip| ip.parse::<std::net::IpAddr>().is_ok())
+}
+
+/// Splits `192.0.2.1:443`, `[2001:db8::1]:443` or a bare address; an IPv4-mapped address becomes IPv4.
+fn split_address(address: &[u8]) -> (String, u16) {
+    let text = String::from_utf8_lossy(address);
+    if let Ok(socket) = text.parse::<std::net::SocketAddr>() {
+        return (socket.ip().to_canonical().to_string(), socket.port());
+    }
+    match text.parse::<std::net::IpAddr>() {
+        Ok(ip) => (ip.to_canonical().to_string(), 0),
+        Err(_) => (bounded(text.into_owned()), 0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source() -> IdentitySource {
+        IdentitySource {
+            api_key_header: "x-api-key".into(),
+            user_header: "x-user".into(),
+            ..IdentitySource::default()
+        }
+    }
+
+    #[test]
+    fn the_most_specific_identity_comes_first_and_a_key_is_never_shown() {
+        let headers = Headers::from([("x-api-key", "secret"), ("x-user", "ada")]);
+        let caller = Caller::read(&source(), b"192.0.2.7:5000", &headers, b"");
+        let keys: Vec<String> = caller.identities().map(|identity| identity.key()).collect();
+        assert_eq!(keys.len(), 3);
+        assert!(
+            keys[0].starts_with("apikey:") && !keys[0].contains("secret"),
+            "{keys:?}"
+        );
+        assert_eq!(keys[1..], ["user:ada", "ip:192.0.2.7"]);
+        assert_eq!(caller.port, 5000);
+    }
+
+    #[test]
+    fn headers_that_are_not_named_do_not_count() {
+        let headers = Headers::from([("x-api-key", "a"), ("x-user", "b"), ("x-forwarded-for", "203.0.113.1")]);
+        let caller = Caller::read(&IdentitySource::default(), b"192.0.2.7:1", &headers, b"");
+        assert_eq!(
+            caller,
+            Caller {
+                ip: "192.0.2.7".into(),
+                port: 1,
+                ..Caller::default()
+            }
+        );
+    }
+
+    #[test]
+    fn the_forwarded_address_is_counted_from_the_trusted_side() {
+        let headers = Headers::from([
+            ("x-forwarded-for", "6.6.6.6, 203.0.113.1"),
+            ("x-forwarded-for", "198.51.100.2"),
+        ]);
+        let hops = |trusted_hops| IdentitySource {
+            trusted_hops,
+            ..IdentitySource::default()
+        };
+        let ip = |trusted_hops| Caller::read(&hops(trusted_hops), b"10.0.0.1:1", &headers, b"").ip;
+        assert_eq!(ip(0), "10.0.0.1");
+        assert_eq!(ip(1), "198.51.100.2");
+        assert_eq!(ip(2), "203.0.113.1");
+        assert_eq!(
+            ip(4),
+            "10.0.0.1",
+            "more hops than entries: the connection's own address"
+        );
+    }
+
+    #[test]
+    fn addresses_are_read_in_every_form() {
+        assert_eq!(split_address(b"[2001:db8::1]:443"), ("2001:db8::1".into(), 443));
+        assert_eq!(split_address(b"[::ffff:192.0.2.1]:80"), ("192.0.2.1".into(), 80));
+        assert_eq!(split_address(b"192.0.2.1"), ("192.0.2.1".into(), 0));
+        assert_eq!(split_address(b"\xff"), ("\u{fffd}".into(), 0));
+    }
+
+    #[test]
+    fn a_key_in_the_query_is_found_by_its_whole_name() {
+        assert_eq!(query_value(b"my_key=1&key=2", b"key"), Some(b"2".as_slice()));
+        assert_eq!(query_value(b"key", b"key"), None);
+    }
+}

@@ -1,0 +1,148 @@
+//! What a plugin is.
+
+use std::any::Any;
+use std::collections::HashMap;
+
+use snapshot::PartHash;
+
+use crate::{Body, Decision, Exchange, Host, Refusal, Reply};
+
+/// A configured plugin: one step of one chain, immutable, shared by all requests of a worker.
+///
+/// Every method has an answer by default, so a plugin writes only the phases that it takes part in. Phases come in the
+/// order of the methods. A plugin keeps what one exchange needs to remember in its [`Slot`].
+pub trait Plugin {
+    /// ValidateAccess: who is calling, before anything is parsed.
+    fn access(&self, _exchange: &mut Exchange, _host: &dyn Host) -> Verdict {
+        Verdict::Pass
+    }
+
+    /// TransformRequest at the headers. `has_body` is false where the request ends with them.
+    fn request(&self, _exchange: &mut Exchange, _has_body: bool, _slot: &mut Slot, _host: &dyn Host) -> Verdict {
+        Verdict::Pass
+    }
+
+    /// TransformRequest with the body, after [`Verdict::NeedBody`].
+    fn request_body(&self, _exchange: &mut Exchange, _body: Body<'_>, _slot: &mut Slot, _host: &dyn Host) -> Verdict {
+        Verdict::Pass
+    }
+
+    /// TransformResponse at the headers; `exchange.response` is there.
+    fn response(&self, _exchange: &mut Exchange, _has_body: bool, _slot: &mut Slot, _host: &dyn Host) -> Verdict {
+        Verdict::Pass
+    }
+
+    /// TransformResponse with the body, after [`Verdict::NeedBody`].
+    fn response_body(&self, _exchange: &mut Exchange, _body: Body<'_>, _slot: &mut Slot, _host: &dyn Host) -> Verdict {
+        Verdict::Pass
+    }
+
+    /// The exchange is over, however it ended.
+    fn finish(&self, _exchange: &mut Exchange, _slot: &mut Slot, _host: &dyn Host) {}
+
+    /// The say of a threat response on another plugin's refusal: what is to be done in its place. `None`, from every
+    /// other plugin, leaves the refusal as it is.
+    fn on_refusal(&self, _exchange: &mut Exchange, _refusal: &Refusal, _by: &str, _host: &dyn Host) -> Option<Verdict> {
+        None
+    }
+}
+
+/// What a plugin answers.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Verdict {
+    /// Go on. Signals, if any, were left in the exchange.
+    Pass,
+    /// Hold everything until the body is there, then call again with it. Ignored for streams.
+    NeedBody(BodyNeed),
+    /// Refuse. The chain asks the threat response first where the refusal is scored, and emits the event.
+    Refuse(Refusal),
+    /// Put another body in place of the one that was just handed over.
+    ReplaceBody(Vec<u8>),
+    /// The decision was made and its event emitted: carry it out.
+    Enforce {
+        /// What was decided.
+        decision: Decision,
+        /// Hold the request that long first, in milliseconds.
+        hold_millis: u32,
+        /// Answer with this; `None` lets the request pass.
+        reply: Option<Reply>,
+    },
+}
+
+/// How much of a body a plugin wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BodyNeed {
+    /// Stop buffering after so many bytes and hand over what is there.
+    pub limit: usize,
+}
+
+/// What a plugin remembers of one exchange between two phases.
+#[derive(Default)]
+pub struct Slot(Option<Box<dyn Any>>);
+
+impl Slot {
+    /// Puts a value in; what was there before is gone.
+    pub fn put<T: Any>(&mut self, value: T) {
+        self.0 = Some(Box::new(value));
+    }
+
+    /// The value, where one of that type is there.
+    pub fn get<T: Any>(&mut self) -> Option<&mut T> {
+        self.0.as_mut()?.downcast_mut()
+    }
+}
+
+/// How a plugin is made of its compiled configuration.
+#[derive(Debug, Clone, Copy)]
+pub struct PluginDefinition {
+    /// The name that steps call it by.
+    pub name: &'static str,
+    /// Makes a plugin of a step's `config`.
+    pub build: BuildPlugin,
+}
+
+/// Makes a plugin of its compiled configuration, or says why that cannot be.
+pub type BuildPlugin = fn(&[u8], &mut Build<'_>) -> Result<Box<dyn Plugin>, String>;
+
+/// What is at hand while plugins are made: the parts of the snapshot, and what an earlier step made of the same part.
+pub struct Build<'a> {
+    parts: HashMap<&'a [u8], &'a [u8]>,
+    made: HashMap<PartHash, Box<dyn Any>>,
+}
+
+impl<'a> Build<'a> {
+    /// From the parts of a snapshot.
+    #[must_use]
+    pub fn new(parts: impl Iterator<Item = (&'a [u8], &'a [u8])>) -> Self {
+        Self {
+            parts: parts.collect(),
+            made: HashMap::new(),
+        }
+    }
+
+    /// What `make` makes of the part with that hash, made once however many steps share it.
+    ///
+    /// # Errors
+    ///
+    /// Where the snapshot lacks the part, or what `make` says.
+    pub fn shared<T: Clone + Any>(
+        &mut self,
+        hash: &[u8],
+        make: impl FnOnce(&[u8]) -> Result<T, String>,
+    ) -> Result<T, String> {
+        let key: PartHash = hash
+            .try_into()
+            .map_err(|_| "a step names a part by something that is no SHA-256")?;
+        if let Some(made) = self.made.get(&key).and_then(|made| made.downcast_ref::<T>()) {
+            return Ok(made.clone());
+        }
+        let data = self
+            .parts
+            .get(hash)
+            .ok_or("the snapshot lacks a part that one of its steps names")?;
+        let made = make(data)?;
+        self.made.insert(key, Box::new(made.clone()));
+        Ok(made)
+    }
+}

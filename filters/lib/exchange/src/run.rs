@@ -1,0 +1,384 @@
+//! One exchange on its way through one chain.
+
+use std::rc::Rc;
+
+use crate::chain::{Step, Steps};
+use crate::decision::{Action, Decision, Refusal, Reply};
+use crate::{
+    Body, Caller, Chain, Exchange, Host, Metric, Outcome, Request, Response, Route, SecurityEvent, Slot, Verdict,
+    transfer,
+};
+
+/// What the gateway is to do now.
+#[derive(Debug, Clone, PartialEq)]
+#[must_use]
+pub enum Flow {
+    /// Go on, with the body that [`Run::take_replaced_body`] gives in place of the old one, if any.
+    Continue,
+    /// Hold everything until so many bytes of the body are there, or all of it.
+    Buffer {
+        /// In bytes.
+        limit: usize,
+    },
+    /// Hold everything so long, then call [`Run::resume`].
+    Hold {
+        /// In milliseconds.
+        millis: u32,
+    },
+    /// Answer in the backend's place.
+    Answer(Reply),
+}
+
+/// What a run begins with.
+#[derive(Debug)]
+pub struct Start<'a> {
+    /// The request.
+    pub request: Request,
+    /// The gateway's name of the route; empty where none matched.
+    pub route: &'a [u8],
+    /// The address of the connection.
+    pub peer: &'a [u8],
+    /// The node's id.
+    pub node: &'a str,
+}
+
+/// One exchange on its way through one chain: the gateway's callbacks go in, a [`Flow`] comes out of each.
+///
+/// The order of the calls is the gateway's. A call that does not fit what was decided (a body after an answer) is
+/// answered with [`Flow::Continue`].
+pub struct Run {
+    exchange: Exchange,
+    steps: Rc<Steps>,
+    /// Which steps act on this path.
+    covered: Vec<bool>,
+    slots: Vec<Slot>,
+    stage: Stage,
+    shared_exchange: bool,
+    replaced_body: Option<Vec<u8>>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Stage {
+    /// Nothing was asked yet.
+    Ready,
+    /// A step waits for the request's body.
+    RequestBody(usize),
+    /// The request is held; then it is answered, or goes on with this step.
+    Held(Option<Reply>, usize),
+    /// The request went to the backend.
+    Sent,
+    /// A step waits for the response's body.
+    ResponseBody(usize),
+    /// It was answered by us, or the response is on its way.
+    Done,
+}
+
+/// One of the two halves of an exchange, so that both go through the same loop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Half {
+    Request,
+    Response,
+}
+
+impl Run {
+    /// Begins an exchange.
+    #[must_use]
+    pub fn new(chain: &Chain, start: Start<'_>, host: &dyn Host) -> Self {
+        host.count(Metric::Requests);
+        let steps = Rc::clone(chain.steps(start.route));
+        let path = start.request.path_only();
+        let covered: Vec<bool> = steps.list.iter().map(|step| step.scope.covers(path)).collect();
+        let slots = steps.list.iter().map(|_| Slot::default()).collect();
+        let caller = Caller::read(
+            &chain.identity,
+            start.peer,
+            &start.request.headers,
+            start.request.query(),
+        );
+        let route = Route {
+            name: String::from_utf8_lossy(start.route).into_owned(),
+            id: steps.id.clone(),
+            label: steps.label.clone(),
+            node: start.node.to_owned(),
+        };
+        let mut exchange = Exchange {
+            request: start.request,
+            caller,
+            route,
+            ..Exchange::default()
+        };
+        if chain.shared_exchange {
+            transfer::receive(&mut exchange, host);
+        }
+        let shared_exchange = chain.shared_exchange;
+        Self {
+            exchange,
+            steps,
+            covered,
+            slots,
+            stage: Stage::Ready,
+            shared_exchange,
+            replaced_body: None,
+        }
+    }
+
+    /// The exchange so far.
+    #[must_use]
+    pub fn exchange(&self) -> &Exchange {
+        &self.exchange
+    }
+
+    /// The request's headers are there: access validation, then the request transformers.
+    pub fn request_headers(&mut self, has_body: bool, host: &dyn Host) -> Flow {
+        if self.stage != Stage::Ready {
+            return Flow::Continue;
+        }
+        for at in 0..self.steps.list.len() {
+            let Some(step) = self.step(at) else { continue };
+            let verdict = step.plugin.access(&mut self.exchange, host);
+            if let Some(flow) = self.act(verdict, at, &step, Half::Request, host) {
+                return flow;
+            }
+        }
+        self.advance(Half::Request, 0, has_body, None, host)
+    }
+
+    /// The request's body, as far as [`Flow::Buffer`] asked for it.
+    pub fn request_body(&mut self, body: Body<'_>, host: &dyn Host) -> Flow {
+        match self.stage {
+            Stage::RequestBody(at) => self.with_body(Half::Request, at, body, host),
+            _ => Flow::Continue,
+        }
+    }
+
+    /// The time of a [`Flow::Hold`] is over.
+    pub fn resume(&mut self, host: &dyn Host) -> Flow {
+        match std::mem::replace(&mut self.stage, Stage::Done) {
+            Stage::Held(Some(reply), _) => Flow::Answer(reply),
+            Stage::Held(None, next) => self.advance(Half::Request, next, false, None, host),
+            other => {
+                self.stage = other;
+                Flow::Continue
+            }
+        }
+    }
+
+    /// The response's headers are there.
+    pub fn response_headers(&mut self, response: Response, has_body: bool, host: &dyn Host) -> Flow {
+        // An answer of our own comes by here as well, and is not looked at again.
+        if self.stage != Stage::Sent {
+            return Flow::Continue;
+        }
+        self.exchange.response = Some(response);
+        self.advance(Half::Response, 0, has_body, None, host)
+    }
+
+    /// The response's body, as far as [`Flow::Buffer`] asked for it.
+    pub fn response_body(&mut self, body: Body<'_>, host: &dyn Host) -> Flow {
+        match self.stage {
+            Stage::ResponseBody(at) => self.with_body(Half::Response, at, body, host),
+            _ => Flow::Continue,
+        }
+    }
+
+    /// The exchange is over.
+    pub fn finish(&mut self, host: &dyn Host) {
+        for at in 0..self.steps.list.len() {
+            let Some(step) = self.step(at) else { continue };
+            if let Some(slot) = self.slots.get_mut(at) {
+                step.plugin.finish(&mut self.exchange, slot, host);
+            }
+        }
+    }
+
+    /// The body that takes the place of the one that was handed over, once.
+    pub fn take_replaced_body(&mut self) -> Option<Vec<u8>> {
+        self.replaced_body.take()
+    }
+
+    fn step(&self, at: usize) -> Option<Rc<Step>> {
+        let covered = self.covered.get(at).copied().unwrap_or(false);
+        self.steps
+            .list
+            .get(at)
+            .filter(|step| covered && !step.on_refusal_only)
+            .cloned()
+    }
+
+    /// The step that waited for the body gets it, then the steps behind it are asked.
+    fn with_body(&mut self, half: Half, at: usize, body: Body<'_>, host: &dyn Host) -> Flow {
+        if let Some(flow) = self.hand_over(half, at, body, host) {
+            return flow;
+        }
+        self.advance(half, at + 1, true, Some(body), host)
+    }
+
+    /// Gives the body to one step, in its replaced form where an earlier step has replaced it.
+    fn hand_over(&mut self, half: Half, at: usize, body: Body<'_>, host: &dyn Host) -> Option<Flow> {
+        let step = self.step(at)?;
+        let replaced = self.replaced_body.take();
+        let body = Body {
+            bytes: replaced.as_deref().unwrap_or(body.bytes),
+            complete: body.complete,
+        };
+        let slot = self.slots.get_mut(at)?;
+        let verdict = match half {
+            Half::Request => step.plugin.request_body(&mut self.exchange, body, slot, host),
+            Half::Response => step.plugin.response_body(&mut self.exchange, body, slot, host),
+        };
+        self.replaced_body = replaced;
+        self.act(verdict, at, &step, half, host)
+    }
+
+    fn advance(&mut self, half: Half, from: usize, has_body: bool, body: Option<Body<'_>>, host: &dyn Host) -> Flow {
+        for at in from..self.steps.list.len() {
+            let Some(step) = self.step(at) else { continue };
+            let Some(slot) = self.slots.get_mut(at) else { continue };
+            let verdict = match half {
+                Half::Request => step.plugin.request(&mut self.exchange, has_body, slot, host),
+                Half::Response => step.plugin.response(&mut self.exchange, has_body, slot, host),
+            };
+            let flow = match (verdict, body) {
+                (Verdict::NeedBody(_), _) if self.streaming(half) || !has_body => None,
+                (Verdict::NeedBody(need), Some(body)) if body.complete || body.bytes.len() >= need.limit => {
+                    self.hand_over(half, at, body, host)
+                }
+                (Verdict::NeedBody(need), _) => {
+                    self.stage = match half {
+                        Half::Request => Stage::RequestBody(at),
+                        Half::Response => Stage::ResponseBody(at),
+                    };
+                    Some(Flow::Buffer { limit: need.limit })
+                }
+                (verdict, _) => self.act(verdict, at, &step, half, host),
+            };
+            if let Some(flow) = flow {
+                return flow;
+            }
+        }
+        self.stage = match half {
+            Half::Request => Stage::Sent,
+            Half::Response => Stage::Done,
+        };
+        self.hand_on(host);
+        Flow::Continue
+    }
+
+    fn streaming(&self, half: Half) -> bool {
+        match half {
+            Half::Request => self.exchange.request.streaming,
+            Half::Response => self
+                .exchange
+                .response
+                .as_ref()
+                .is_some_and(|response| response.streaming),
+        }
+    }
+
+    /// Carries a verdict out; `None` means that the next step is to be asked.
+    fn act(&mut self, verdict: Verdict, at: usize, step: &Step, half: Half, host: &dyn Host) -> Option<Flow> {
+        match verdict {
+            Verdict::Pass | Verdict::NeedBody(_) => None,
+            Verdict::ReplaceBody(body) => {
+                self.replaced_body = Some(body);
+                None
+            }
+            Verdict::Refuse(refusal) => Some(self.refuse(&refusal, step.name, host)),
+            Verdict::Enforce {
+                decision,
+                hold_millis,
+                reply,
+            } => self.enforce(decision, hold_millis, reply, at, half, host),
+        }
+    }
+
+    /// A refusal: the threat response may answer in its own way, otherwise it stands as it is.
+    fn refuse(&mut self, refusal: &Refusal, by: &str, host: &dyn Host) -> Flow {
+        let steps = Rc::clone(&self.steps);
+        let asked = steps
+            .list
+            .iter()
+            .zip(&self.covered)
+            .filter(|(_, covered)| refusal.scored && **covered);
+        let verdict = asked
+            .filter_map(|(step, _)| step.plugin.on_refusal(&mut self.exchange, refusal, by, host))
+            .next();
+        if let Some(Verdict::Enforce {
+            decision,
+            hold_millis,
+            reply,
+        }) = verdict
+        {
+            let reply = reply.unwrap_or_else(|| self.reply(refusal));
+            return self
+                .enforce(
+                    decision,
+                    hold_millis,
+                    Some(reply),
+                    steps.list.len(),
+                    Half::Request,
+                    host,
+                )
+                .unwrap_or(Flow::Continue);
+        }
+        let decision = Decision {
+            action: Action::Deny,
+            score: self.exchange.score.total(),
+            tier: None,
+            dry_run: false,
+            enforced: true,
+            reason: refusal.reason.clone(),
+            held_millis: 0,
+        };
+        let event = SecurityEvent {
+            category: refusal.category,
+            outcome: Outcome::Blocked,
+            module: by,
+            message: &refusal.reason,
+            decision: &decision,
+        };
+        self.exchange.emit(&event, host);
+        self.exchange.decision = Some(decision);
+        let reply = self.reply(refusal);
+        self.answer(reply, host)
+    }
+
+    fn reply(&self, refusal: &Refusal) -> Reply {
+        let mut reply = Reply::refusal(refusal.status, &self.exchange.request.id);
+        reply.headers.extend(refusal.headers.iter().cloned());
+        reply
+    }
+
+    fn enforce(
+        &mut self,
+        decision: Decision,
+        hold_millis: u32,
+        reply: Option<Reply>,
+        at: usize,
+        half: Half,
+        host: &dyn Host,
+    ) -> Option<Flow> {
+        self.exchange.decision = Some(decision);
+        // A response that is there already is not made better by waiting.
+        if hold_millis > 0 && half == Half::Request && self.exchange.response.is_none() {
+            host.count(Metric::Held);
+            self.stage = Stage::Held(reply, at + 1);
+            self.hand_on(host);
+            return Some(Flow::Hold { millis: hold_millis });
+        }
+        reply.map(|reply| self.answer(reply, host))
+    }
+
+    fn answer(&mut self, reply: Reply, host: &dyn Host) -> Flow {
+        self.stage = Stage::Done;
+        self.hand_on(host);
+        Flow::Answer(reply)
+    }
+
+    /// Leaves signals and events to the filters behind this one.
+    fn hand_on(&self, host: &dyn Host) {
+        if self.shared_exchange {
+            transfer::send(&self.exchange, host);
+        }
+    }
+}

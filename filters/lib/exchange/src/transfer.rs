@@ -1,0 +1,89 @@
+//! What travels between the filters of one gateway when plugins run as separate filters.
+//!
+//! The signals and the events of a request go from filter to filter in one filter state. Access logs may print any
+//! filter state raw, so the bytes are written in base64.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
+use prost::Message;
+
+use crate::{Exchange, Host, Score, Signal};
+
+/// The filter state that carries the exchange.
+pub const EXCHANGE_TOKEN: &str = "svc.exchange";
+
+#[derive(Clone, PartialEq, Message)]
+struct Carried {
+    #[prost(message, repeated, tag = "1")]
+    signals: Vec<CarriedSignal>,
+    #[prost(bytes = "vec", repeated, tag = "2")]
+    events: Vec<Vec<u8>>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct CarriedSignal {
+    #[prost(string, tag = "1")]
+    source: String,
+    #[prost(string, tag = "2")]
+    kind: String,
+    #[prost(double, tag = "3")]
+    weight: f64,
+    #[prost(double, tag = "4")]
+    confidence: f64,
+    #[prost(string, tag = "5")]
+    tag: String,
+    #[prost(string, tag = "6")]
+    detail: String,
+    #[prost(uint64, tag = "7")]
+    at: u64,
+}
+
+/// Takes over what the filters before this one have found. Anything unreadable is as good as nothing.
+pub(crate) fn receive(exchange: &mut Exchange, host: &dyn Host) {
+    let Some(state) = host.filter_state(EXCHANGE_TOKEN) else {
+        return;
+    };
+    let Ok(bytes) = STANDARD_NO_PAD.decode(state) else {
+        return;
+    };
+    let Ok(carried) = Carried::decode(bytes.as_slice()) else {
+        return;
+    };
+    exchange.score = Score::default();
+    for signal in carried.signals {
+        exchange.score.add(Signal {
+            source: signal.source.into(),
+            kind: signal.kind.into(),
+            weight: signal.weight,
+            confidence: signal.confidence,
+            tag: signal.tag.into(),
+            detail: signal.detail,
+            at: signal.at,
+        });
+    }
+    exchange.events = carried.events;
+}
+
+/// Leaves what was found for the filters behind this one.
+pub(crate) fn send(exchange: &Exchange, host: &dyn Host) {
+    if exchange.score.signals().is_empty() && exchange.events.is_empty() {
+        return;
+    }
+    let signals = exchange.score.signals().iter().map(|signal| CarriedSignal {
+        source: signal.source.clone().into_owned(),
+        kind: signal.kind.clone().into_owned(),
+        weight: signal.weight,
+        confidence: signal.confidence,
+        tag: signal.tag.clone().into_owned(),
+        detail: signal.detail.clone(),
+        at: signal.at,
+    });
+    let carried = Carried {
+        signals: signals.collect(),
+        events: exchange.events.clone(),
+    };
+    host.set_filter_state(
+        EXCHANGE_TOKEN,
+        STANDARD_NO_PAD.encode(carried.encode_to_vec()).as_bytes(),
+    );
+}

@@ -1,0 +1,196 @@
+use super::*;
+use exchange::Signal;
+use exchange::fake::FakeHost;
+
+fn tier(index: u32, min_score: f64, action: Action) -> Tier {
+    Tier {
+        index,
+        min_score,
+        action: action.into(),
+        status: 403,
+        tarpit_millis: 3000,
+        ban_for_seconds: 60,
+        throttle_quota: 2,
+        throttle_window_seconds: 10,
+    }
+}
+
+fn response(dry_run: bool, tiers: Vec<Tier>) -> Box<dyn Plugin> {
+    let policy = Policy {
+        id: "p".into(),
+        name: "test".into(),
+        dry_run,
+        tiers,
+        ..Policy::default()
+    };
+    with(policy)
+}
+
+fn with(policy: Policy) -> Box<dyn Plugin> {
+    let step = ThreatResponseStep { policy: Some(policy) };
+    build(&step.encode_to_vec(), &mut Build::new(std::iter::empty())).unwrap()
+}
+
+fn exchange(score: f64) -> Exchange {
+    let mut exchange = Exchange::default();
+    exchange.caller.ip = "192.0.2.1".into();
+    exchange.score.add(Signal {
+        source: "waf.seclang".into(),
+        kind: "waf".into(),
+        weight: score,
+        confidence: 1.0,
+        tag: "waf:match".into(),
+        detail: String::new(),
+        at: 0,
+    });
+    exchange
+}
+
+fn ask(plugin: &dyn Plugin, score: f64, host: &FakeHost) -> Verdict {
+    plugin.request(&mut exchange(score), false, &mut Slot::default(), host)
+}
+
+fn status(verdict: &Verdict) -> Option<u16> {
+    match verdict {
+        Verdict::Enforce { reply, .. } => reply.as_ref().map(|reply| reply.status),
+        _ => None,
+    }
+}
+
+#[test]
+fn the_highest_tier_that_is_reached_wins_whatever_the_order() {
+    let host = FakeHost::at(0);
+    let plugin = response(
+        false,
+        vec![
+            tier(0, 40.0, Action::Log),
+            tier(1, 90.0, Action::Ban),
+            tier(2, 70.0, Action::Deny),
+        ],
+    );
+    assert_eq!(ask(&*plugin, 39.0, &host), Verdict::Pass);
+    assert_eq!(status(&ask(&*plugin, 40.0, &host)), None);
+    assert_eq!(status(&ask(&*plugin, 89.0, &host)), Some(403));
+    assert!(host.bans.borrow().is_empty());
+    ask(&*plugin, 90.0, &host);
+    assert_eq!(host.bans.borrow()[0].identity.key(), "ip:192.0.2.1");
+    assert_eq!(
+        bans::standing(&host.shared_data, "ip:192.0.2.1", 0).unwrap().until,
+        60_000
+    );
+    let outcomes: Vec<_> = host
+        .events_json()
+        .iter()
+        .map(|event| event["event"]["outcome"].clone())
+        .collect();
+    assert_eq!(outcomes, ["observed", "blocked", "blocked"]);
+}
+
+#[test]
+fn dry_run_records_the_decision_and_lets_the_request_pass() {
+    let host = FakeHost::at(0);
+    let plugin = response(true, vec![tier(0, 50.0, Action::Ban)]);
+    assert_eq!(status(&ask(&*plugin, 95.0, &host)), None);
+    assert!(host.bans.borrow().is_empty());
+    let event = &host.events_json()[0];
+    assert_eq!(
+        (&event["event"]["action"], &event["event"]["outcome"]),
+        (&"ban".into(), &"observed".into())
+    );
+    assert_eq!(event["decision"]["enforced"], false);
+}
+
+#[test]
+fn throttle_lets_a_quota_pass_and_says_when_to_come_back() {
+    let host = FakeHost::at(0);
+    let plugin = response(false, vec![tier(0, 10.0, Action::Throttle)]);
+    assert_eq!(
+        [(); 3].map(|()| status(&ask(&*plugin, 20.0, &host))),
+        [None, None, Some(429)]
+    );
+    host.advance(4_000);
+    let Verdict::Enforce { reply: Some(reply), .. } = ask(&*plugin, 20.0, &host) else {
+        panic!("it passed")
+    };
+    assert!(reply.headers.contains(&("retry-after".into(), b"6".to_vec())));
+    host.advance(6_000);
+    assert_eq!(status(&ask(&*plugin, 20.0, &host)), None);
+}
+
+#[test]
+fn tarpit_holds_and_lets_go() {
+    let host = FakeHost::at(0);
+    let plugin = response(false, vec![tier(0, 10.0, Action::Tarpit)]);
+    let verdict = ask(&*plugin, 20.0, &host);
+    assert!(
+        matches!(
+            verdict,
+            Verdict::Enforce {
+                hold_millis: 3000,
+                reply: None,
+                ..
+            }
+        ),
+        "{verdict:?}"
+    );
+}
+
+#[test]
+fn a_refusal_is_answered_more_sternly_never_more_mildly() {
+    let refusal = Refusal {
+        status: 406,
+        category: Category::Threat,
+        reason: "rule 949110".into(),
+        scored: true,
+        headers: Vec::new(),
+    };
+    let answer = |tiers, dry_run| {
+        let host = FakeHost::at(0);
+        let verdict = response(dry_run, tiers).on_refusal(&mut exchange(95.0), &refusal, "waf", &host);
+        let actions: Vec<_> = host
+            .events_json()
+            .iter()
+            .map(|event| event["event"]["action"].clone())
+            .collect();
+        assert_eq!(actions.len(), 1, "one outcome, one event");
+        (verdict.unwrap(), actions[0].clone(), host.bans.borrow().len())
+    };
+    let (verdict, action, bans) = answer(vec![tier(0, 40.0, Action::Log)], false);
+    assert_eq!((status(&verdict), action, bans), (None, "deny".into(), 0));
+    let (verdict, action, bans) = answer(vec![tier(0, 40.0, Action::Ban)], false);
+    assert_eq!((status(&verdict), action, bans), (Some(403), "ban".into(), 1));
+    let (verdict, action, bans) = answer(vec![tier(0, 40.0, Action::Ban)], true);
+    assert_eq!((status(&verdict), action, bans), (None, "deny".into(), 0));
+}
+
+#[test]
+fn the_banned_identity_is_the_one_that_the_policy_names() {
+    let banned = |ban_address, ban_api_key_only, apikey: Option<&str>| {
+        let host = FakeHost::at(0);
+        let tiers = vec![tier(0, 10.0, Action::Ban)];
+        let mut exchange = exchange(50.0);
+        exchange.caller.apikey = apikey.map(str::to_owned);
+        let plugin = with(Policy {
+            tiers,
+            ban_address,
+            ban_api_key_only,
+            ..Policy::default()
+        });
+        plugin.request(&mut exchange, false, &mut Slot::default(), &host);
+        host.bans.borrow().first().map(|ban| ban.identity.key())
+    };
+    assert_eq!(banned(false, false, Some("k1")).as_deref(), Some("apikey:k1"));
+    assert_eq!(banned(true, false, Some("k1")).as_deref(), Some("ip:192.0.2.1"));
+    assert_eq!(banned(false, true, None), None);
+}
+
+#[test]
+fn an_exempt_address_skips_the_fabric() {
+    let host = FakeHost::at(0);
+    let plugin = with(Policy {
+        tiers: vec![tier(0, 10.0, Action::Ban)],
+        exemptions: vec!["192.0.2.1".into()],
+        ..Policy::default()
+    });
+    assert_eq!(ask(&*plugin, 99.0, &host), Verdict::Pass);
+}

@@ -13,6 +13,7 @@ pub struct Static {
     backend: SocketAddr,
     filters: Vec<Value>,
     access_log: bool,
+    direct: Option<String>,
 }
 
 impl Static {
@@ -28,7 +29,16 @@ impl Static {
             backend,
             filters: Vec::new(),
             access_log: false,
+            direct: None,
         }
+    }
+
+    /// A gateway that answers every request itself with 200 and a page: what it costs is the gateway alone.
+    #[must_use]
+    pub fn answering(page: &str) -> Self {
+        let mut gateway = Self::to(SocketAddr::from(([127, 0, 0, 1], 1)));
+        gateway.direct = Some(page.to_owned());
+        gateway
     }
 
     /// Adds a .wasm filter with its configuration, at the end of the chain.
@@ -71,6 +81,11 @@ impl Static {
         } else {
             json!([])
         };
+        let mut route = json!({"name": Self::ROUTE, "match": {"prefix": "/"}});
+        match &self.direct {
+            Some(page) => route["direct_response"] = json!({"status": 200, "body": {"inline_string": page}}),
+            None => route["route"] = json!({"cluster": "backend", "timeout": "30s"}),
+        }
         let manager = json!({
             "@type": "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
             "stat_prefix": "test",
@@ -85,11 +100,7 @@ impl Static {
                 "virtual_hosts": [{
                     "name": "test",
                     "domains": ["*"],
-                    "routes": [{
-                        "name": Self::ROUTE,
-                        "match": {"prefix": "/"},
-                        "route": {"cluster": "backend", "timeout": "30s"},
-                    }],
+                    "routes": [route],
                 }],
             },
         });

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use crate::http::{Request, Response};
 use crate::parts;
-use crate::process::{Process, wait_for};
+use crate::process::{Process, pinned, wait_for};
 
 /// Compiling a module takes seconds, and much longer where several tests share two cores.
 const START: Duration = Duration::from_secs(90);
@@ -35,22 +35,22 @@ impl Envoy {
     /// When it does not come up; with its log.
     #[must_use]
     pub fn start(bootstrap: &str) -> Self {
-        Self::start_with(bootstrap, 2, &[]).unwrap_or_else(|why| panic!("{why}"))
+        Self::start_with(bootstrap, 2, None).unwrap_or_else(|why| panic!("{why}"))
     }
 
-    /// Starts one with a number of workers and further arguments.
+    /// Starts one with a number of workers, bound to one processor or free.
     ///
     /// # Errors
     ///
     /// When it does not come up; with its log.
-    pub fn start_with(bootstrap: &str, workers: u32, arguments: &[&str]) -> Result<Self, String> {
+    pub fn start_with(bootstrap: &str, workers: u32, cpu: Option<usize>) -> Result<Self, String> {
         let folder = tempfile::Builder::new()
             .prefix("palisade-envoy-")
             .tempdir()
             .map_err(|error| format!("no temporary folder: {error}"))?;
         let config = write_config(folder.path(), bootstrap)?;
         let admin_file = folder.path().join("admin");
-        let mut all = vec![
+        let arguments = vec![
             "-c".to_owned(),
             text(&config),
             "--use-dynamic-base-id".to_owned(),
@@ -69,9 +69,12 @@ impl Envoy {
             "--parent-shutdown-time-s".to_owned(),
             "3".to_owned(),
         ];
-        all.extend(arguments.iter().map(|argument| (*argument).to_owned()));
+        let (program, arguments) = match cpu {
+            Some(cpu) => pinned(cpu, &parts::envoy(), arguments),
+            None => (parts::envoy(), arguments),
+        };
         let log = folder.path().join("log");
-        let mut process = Process::start("envoy", &parts::envoy(), &all, &log).map_err(|error| error.to_string())?;
+        let mut process = Process::start("envoy", &program, &arguments, &log).map_err(|error| error.to_string())?;
         let admin = wait_for("Envoy's admin address", START, || {
             if process.ended().is_some() {
                 return Some(None);

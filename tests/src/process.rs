@@ -155,6 +155,18 @@ fn dying_with_parent(program: &Path) -> Command {
     command
 }
 
+/// Program and arguments that run a program bound to one processor, where the system can do that.
+#[must_use]
+pub fn pinned(cpu: usize, program: &Path, arguments: Vec<String>) -> (PathBuf, Vec<String>) {
+    let taskset = Path::new("/usr/bin/taskset");
+    if !taskset.exists() {
+        return (program.to_path_buf(), arguments);
+    }
+    let mut all = vec!["-c".to_owned(), cpu.to_string(), program.display().to_string()];
+    all.extend(arguments);
+    (taskset.to_path_buf(), all)
+}
+
 /// Asks until there is an answer.
 ///
 /// # Errors

@@ -66,6 +66,6 @@ fn a_wrong_configuration_is_refused_with_envoys_own_words() {
     )
     .unwrap_err();
     assert!(why.contains("ddress"), "{why}");
-    let why = Envoy::start_with("no_such_field: 1", 1, &[]).unwrap_err();
+    let why = Envoy::start_with("no_such_field: 1", 1, None).unwrap_err();
     assert!(why.contains("no_such_field"), "{why}");
 }

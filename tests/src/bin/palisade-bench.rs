@@ -1,0 +1,251 @@
+//! What the filters cost: requests per second and latency of a bare Envoy, of one with a filter that does nothing, and of
+//! one with the preset, measured in turns in one run on one machine.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use std::time::Duration;
+
+use clap::Parser;
+use palisade_tests::bootstrap::Static;
+use palisade_tests::envoy::Envoy;
+use palisade_tests::http::Request;
+use palisade_tests::load::{Load, Plan, Report};
+use palisade_tests::parts;
+use serde_json::{Value, json};
+
+/// Measures bare Envoy, Envoy with noop.wasm and Envoy with preset.wasm.
+///
+/// Envoy has one worker on processor 0 and answers requests itself; the load has processor 1.
+#[derive(Debug, Parser)]
+struct Options {
+    /// The file that the figures go to.
+    #[arg(long, default_value = "target/bench/gateway.json")]
+    out: PathBuf,
+    /// The folder of entities that the preset is compiled from.
+    #[arg(long)]
+    entities: Option<PathBuf>,
+    /// Rounds; each measures every variant once.
+    #[arg(long, default_value_t = 5)]
+    rounds: usize,
+    /// Seconds of one measurement.
+    #[arg(long, default_value_t = 2.0)]
+    seconds: f64,
+    /// Connections, each with one request under way.
+    #[arg(long, default_value_t = 16)]
+    connections: usize,
+    /// Leaves the preset out: what remains needs no control plane.
+    #[arg(long)]
+    without_preset: bool,
+}
+
+/// One measurement.
+#[derive(Debug, Clone, Copy)]
+struct Sample {
+    per_second: f64,
+    p50: u32,
+    p99: u32,
+}
+
+/// Samples by kind of request, then by variant in order of measurement.
+type Samples = BTreeMap<&'static str, Vec<(&'static str, Vec<Sample>)>>;
+
+fn main() -> ExitCode {
+    match run(&Options::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("{why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(options: &Options) -> Result<(), String> {
+    let folder = options.out.parent().unwrap_or(Path::new("."));
+    std::fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let page = "<!doctype html><html><body><p>A page of the usual kind.</p></body></html>\n".repeat(8);
+    let mut variants = vec![
+        ("bare", Static::answering(&page)),
+        (
+            "noop",
+            Static::answering(&page).wasm("noop", &parts::filter("noop"), b""),
+        ),
+    ];
+    if !options.without_preset {
+        let snapshot = compile(options, folder)?;
+        let preset = Static::answering(&page).wasm("preset", &parts::filter("preset"), &snapshot);
+        variants.push(("preset", preset));
+    }
+    let gateways = variants
+        .iter()
+        .map(|(name, bootstrap)| Ok((*name, Envoy::start_with(&bootstrap.render(), 1, Some(0))?)))
+        .collect::<Result<Vec<_>, String>>()?;
+
+    let time = Duration::from_secs_f64(options.seconds);
+    let mut samples = Samples::new();
+    for (kind, request) in requests() {
+        let measured = samples
+            .entry(kind)
+            .or_insert_with(|| gateways.iter().map(|(name, _)| (*name, Vec::new())).collect());
+        // Round 0 warms up: connections, caches, and code that is compiled when it is first used.
+        for round in 0..=options.rounds {
+            for ((name, envoy), (_, kept)) in gateways.iter().zip(measured.iter_mut()) {
+                let plan = Plan {
+                    to: envoy.listener(Static::LISTENER),
+                    connections: options.connections,
+                    requests: vec![request.clone()],
+                    pause: Duration::ZERO,
+                    cpu: Some(1),
+                };
+                let report = Load::during(
+                    plan,
+                    if round == 0 {
+                        time.min(Duration::from_secs(1))
+                    } else {
+                        time
+                    },
+                );
+                accept(name, kind, envoy, &report)?;
+                if round > 0 {
+                    kept.push(Sample {
+                        per_second: report.per_second(),
+                        p50: report.quantile(0.5),
+                        p99: report.quantile(0.99),
+                    });
+                }
+            }
+        }
+    }
+    let figures = figures(options, &samples);
+    print(&figures);
+    std::fs::write(&options.out, format!("{figures:#}\n"))
+        .map_err(|error| format!("{}: {error}", options.out.display()))?;
+    println!("\nwritten to {}", options.out.display());
+    Ok(())
+}
+
+/// A figure counts only where every request was let through: a refusal is cheaper.
+fn accept(name: &str, kind: &str, envoy: &Envoy, report: &Report) -> Result<(), String> {
+    let failures = envoy.vm_failures();
+    if report.dropped > 0 || report.statuses.keys().any(|status| *status != 200) || !failures.is_empty() {
+        return Err(format!(
+            "{name} did not serve every {kind} request: {:?}, {} dropped {:?}, failures {failures:?}\n{}",
+            report.statuses,
+            report.dropped,
+            report.reasons,
+            envoy.log_tail(40)
+        ));
+    }
+    Ok(())
+}
+
+fn requests() -> [(&'static str, Vec<u8>); 2] {
+    let get = Request::get("/catalogue/garden?category=chairs&sort=price&page=2")
+        .header("accept-encoding", "gzip, deflate, br")
+        .header("cookie", "session=6f1c2a9d; theme=light")
+        .header("referer", "http://demo.test/catalogue");
+    let text = "It arrived on time and looks good in the garden. ".repeat(18);
+    let form = format!(
+        "name=Ada+Lovelace&city=London&rating=5&review={}",
+        text.replace(' ', "+")
+    );
+    let form = Request::post("/reviews", "application/x-www-form-urlencoded", form);
+    [("get", get.encode()), ("form", form.encode())]
+}
+
+fn compile(options: &Options, folder: &Path) -> Result<Vec<u8>, String> {
+    let out = folder.join("preset.snapshot");
+    let entities = options
+        .entities
+        .clone()
+        .unwrap_or_else(|| parts::root().join("envoy/entities"));
+    let output = Command::new(parts::palisade())
+        .arg("compile")
+        .arg("--entities")
+        .arg(&entities)
+        .arg("--out")
+        .arg(&out)
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| format!("{}: {error}", parts::palisade().display()))?;
+    if !output.status.success() {
+        return Err(format!(
+            "palisade compile --entities {}: {}",
+            entities.display(),
+            String::from_utf8_lossy(&output.stderr)
+        ));
+    }
+    std::fs::read(&out).map_err(|error| format!("{}: {error}", out.display()))
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_unstable_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    match (
+        values.len() % 2,
+        values.get(middle.saturating_sub(1)),
+        values.get(middle),
+    ) {
+        (0, Some(low), Some(high)) => f64::midpoint(*low, *high),
+        (_, _, Some(value)) => *value,
+        _ => 0.0,
+    }
+}
+
+fn figures(options: &Options, samples: &Samples) -> Value {
+    let mut kinds = serde_json::Map::new();
+    for (kind, variants) in samples {
+        let bare = &variants[0].1;
+        let mut rows = serde_json::Map::new();
+        for (name, measured) in variants {
+            // Neighbouring measurements share the machine's mood: the ratio is taken round by round.
+            let ratios = measured
+                .iter()
+                .zip(bare)
+                .map(|(one, bare)| one.per_second / bare.per_second)
+                .collect();
+            rows.insert(
+                (*name).to_owned(),
+                json!({
+                    "requests_per_second": median(measured.iter().map(|sample| sample.per_second).collect()).round(),
+                    "p50_micros": median(measured.iter().map(|sample| f64::from(sample.p50)).collect()),
+                    "p99_micros": median(measured.iter().map(|sample| f64::from(sample.p99)).collect()),
+                    "ratio_to_bare": (median(ratios) * 1000.0).round() / 1000.0,
+                    "rounds": measured.iter().map(|sample| sample.per_second.round()).collect::<Vec<_>>(),
+                }),
+            );
+        }
+        kinds.insert((*kind).to_owned(), rows.into());
+    }
+    json!({
+        "machine": {"processors": std::thread::available_parallelism().map_or(1, usize::from), "model": cpu_model()},
+        "method": {
+            "workers": 1, "connections": options.connections, "rounds": options.rounds, "seconds": options.seconds,
+            "backend": "Envoy answers by itself",
+        },
+        "requests": kinds,
+    })
+}
+
+fn cpu_model() -> String {
+    let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let line = info.lines().find(|line| line.starts_with("model name"));
+    line.and_then(|line| line.split_once(':'))
+        .map_or("unknown", |(_, model)| model.trim())
+        .to_owned()
+}
+
+fn print(figures: &Value) {
+    println!("request  variant   requests/s      p50 us      p99 us   of bare");
+    for (kind, variants) in figures["requests"].as_object().into_iter().flatten() {
+        for (name, row) in variants.as_object().into_iter().flatten() {
+            println!(
+                "{kind:<8} {name:<8} {:>11.0} {:>11.0} {:>11.0} {:>8.1}%",
+                row["requests_per_second"].as_f64().unwrap_or_default(),
+                row["p50_micros"].as_f64().unwrap_or_default(),
+                row["p99_micros"].as_f64().unwrap_or_default(),
+                row["ratio_to_bare"].as_f64().unwrap_or_default() * 100.0,
+            );
+        }
+    }
+}

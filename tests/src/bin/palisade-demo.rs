@@ -1,0 +1,196 @@
+//! The whole of it on one machine: control plane, Envoy and a demo backend, until Ctrl-C.
+
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Parser;
+use palisade_tests::backend::Backend;
+use palisade_tests::bootstrap::shipped;
+use palisade_tests::control_plane::ControlPlane;
+use palisade_tests::envoy::Envoy;
+use palisade_tests::gateway::{WRITTEN_ADMIN_PORT, WRITTEN_XDS_PORT, preset, route, threat_policy, waf_config};
+use palisade_tests::process::wait_for;
+use serde_json::{Value, json};
+
+/// Runs the control plane, an Envoy that it configures, and a demo backend.
+#[derive(Debug, Parser)]
+struct Options {
+    /// Where the gateway listens.
+    #[arg(long, default_value_t = 10_000)]
+    port: u16,
+    /// Where the control plane serves REST.
+    #[arg(long, default_value_t = 8900)]
+    admin_port: u16,
+    /// Where the control plane serves xDS.
+    #[arg(long, default_value_t = 18_000)]
+    xds_port: u16,
+    /// Where the demo backend listens.
+    #[arg(long, default_value_t = 18_081)]
+    backend_port: u16,
+    /// The folder of the control plane's store; it is kept.
+    #[arg(long, default_value = ".cache/demo")]
+    dir: PathBuf,
+}
+
+fn main() -> ExitCode {
+    match run(&Options::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("{why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(options: &Options) -> Result<(), String> {
+    for (port, variable) in [
+        (options.port, "PORT"),
+        (options.admin_port, "ADMIN_PORT"),
+        (options.xds_port, "XDS_PORT"),
+        (options.backend_port, "BACKEND_PORT"),
+    ] {
+        if let Err(error) = TcpListener::bind(loopback(port)) {
+            return Err(format!(
+                "port {port} cannot be used ({error}); choose another: make run {variable}=<port>"
+            ));
+        }
+    }
+    let backend = Backend::start_on(loopback(options.backend_port)).map_err(|error| format!("the backend: {error}"))?;
+    let mut control = ControlPlane::start_in(
+        &options.dir,
+        loopback(options.admin_port),
+        loopback(options.xds_port),
+        &[],
+    )?;
+    let access_log = std::path::absolute(options.dir.join("access.log")).map_err(|error| error.to_string())?;
+    configure(&control, &backend, options.port, &access_log);
+    let mut envoy = Envoy::start_with(
+        &shipped(
+            "xds.yaml",
+            &[(WRITTEN_XDS_PORT, options.xds_port), (WRITTEN_ADMIN_PORT, 0)],
+        ),
+        2,
+        None,
+    )?;
+    let gateway = loopback(options.port);
+    wait_for("the gateway takes connections", Duration::from_secs(90), || {
+        TcpStream::connect(gateway).ok()
+    })
+    .map_err(|why| format!("{why}\n{}\n{}", envoy.log_tail(40), control.process().log_tail(40)))?;
+    greet(&control, &envoy, &backend, gateway)?;
+
+    let ended = until_stopped(&mut control, &mut envoy)?;
+    println!("\nstopping");
+    envoy.process().terminate(Duration::from_secs(10))?;
+    control.process().terminate(Duration::from_secs(10))?;
+    ended
+}
+
+fn loopback(port: u16) -> SocketAddr {
+    SocketAddr::from(([127, 0, 0, 1], port))
+}
+
+/// Creates what is absent. What a user changed since stays, but for where things listen.
+fn configure(control: &ControlPlane, backend: &Backend, port: u16, access_log: &std::path::Path) {
+    control.configure(&json!({"gateway": {"address": "127.0.0.1", "port": port, "access_log": access_log}}));
+    let name = |mut entity: Value, name: &str| {
+        entity["name"] = name.into();
+        entity
+    };
+    let tiers = json!([{"min_score": 40, "action": "deny", "status": 403}]);
+    let entities = [
+        (
+            "waf-configs",
+            name(waf_config("demo", json!({})), "Core Rule Set, paranoia level 1"),
+        ),
+        (
+            "threat-policies",
+            name(threat_policy("demo", json!({"tiers": tiers})), "Deny at 40"),
+        ),
+        (
+            "routes",
+            name(route("demo", backend.address(), preset("demo", "demo")), "Demo"),
+        ),
+    ];
+    for (collection, entity) in entities {
+        if control
+            .call("GET", &ControlPlane::path(collection, "demo"), None)
+            .status
+            == 404
+        {
+            control.create(collection, &entity);
+        }
+    }
+    let address = backend.address();
+    control.patch(
+        "routes",
+        "demo",
+        &json!({"backend": {"address": address.ip().to_string(), "port": address.port()}}),
+    );
+}
+
+fn greet(control: &ControlPlane, envoy: &Envoy, backend: &Backend, gateway: SocketAddr) -> Result<(), String> {
+    let key: Value = std::fs::read(control.data().join("admin-key.json"))
+        .ok()
+        .and_then(|text| serde_json::from_slice(&text).ok())
+        .ok_or("the admin key cannot be read")?;
+    let (id, secret) = (
+        key["id"].as_str().unwrap_or_default(),
+        key["secret"].as_str().unwrap_or_default(),
+    );
+    let rest = control.rest();
+    println!(
+        "\n\
+         gateway        http://{gateway}\n\
+         control plane  http://{rest}  (admin key in {})\n\
+         xDS            {}\n\
+         Envoy's admin  http://{}\n\
+         backend        http://{}\n\
+         \n\
+         A benign request:\n  \
+         curl -i 'http://{gateway}/search?q=garden+chairs'\n\
+         An SQL injection:\n  \
+         curl -i \"http://{gateway}/search?q=1'+UNION+SELECT+password+FROM+users--+-\"\n\
+         The incident it made:\n  \
+         curl -s -u {id}:{secret} http://{rest}/api/extensions/svc/waf/api/_incidents\n\
+         \n\
+         Ctrl-C stops all of it.",
+        control.data().join("admin-key.json").display(),
+        control.xds(),
+        envoy.admin(),
+        backend.address(),
+    );
+    Ok(())
+}
+
+/// Waits for Ctrl-C or SIGTERM; the inner error is a part that ended by itself.
+fn until_stopped(control: &mut ControlPlane, envoy: &mut Envoy) -> Result<Result<(), String>, String> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| error.to_string())?;
+    runtime.block_on(async {
+        let mut terminated = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())
+            .map_err(|error| error.to_string())?;
+        loop {
+            tokio::select! {
+                stopped = tokio::signal::ctrl_c() => {
+                    stopped.map_err(|error| error.to_string())?;
+                    return Ok(Ok(()));
+                }
+                _ = terminated.recv() => return Ok(Ok(())),
+                () = tokio::time::sleep(Duration::from_millis(200)) => {}
+            }
+            for process in [control.process(), envoy.process()] {
+                if let Some(status) = process.ended() {
+                    return Ok(Err(format!(
+                        "a part ended by itself ({status})\n{}",
+                        process.log_tail(40)
+                    )));
+                }
+            }
+        }
+    })
+}

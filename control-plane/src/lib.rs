@@ -1,1 +1,16 @@
-//! The Palisade control plane.
+//! The Palisade control plane: it owns the configuration of many gateways, and what they must agree on.
+//!
+//! [`entities`] are the documents that say what gateways shall do; [`store`] keeps them; [`rest`] is the admin API;
+//! [`access`] says who may call it; [`cli`] puts the parts together.
+
+pub mod access;
+pub mod cli;
+pub mod clock;
+pub mod config;
+pub mod entities;
+pub mod events;
+pub mod link;
+pub mod rest;
+pub mod store;
+pub mod telemetry;
+pub mod xds;

@@ -1,1 +1,7 @@
-fn main() {}
+//! The `palisade` command.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    palisade::cli::main()
+}

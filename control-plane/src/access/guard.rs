@@ -1,0 +1,125 @@
+//! The check of admin keys in front of a router.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{ConnectInfo, Request};
+use axum::http::{HeaderMap, Method, StatusCode, header};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+
+use super::basic::credentials;
+use super::keys::{AdminKey, Scope};
+use super::throttle::Throttle;
+use crate::clock;
+use crate::rest::ApiError;
+use crate::store::Store;
+
+/// Checks admin keys against a store. Cheap to clone.
+#[derive(Clone)]
+pub struct Access {
+    store: Arc<dyn Store>,
+    throttle: Arc<Throttle>,
+}
+
+/// Who made a request; an extension of requests that have passed a [`guard`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Caller {
+    /// The id of the admin key.
+    pub key_id: String,
+    /// The name of the admin key.
+    pub key_name: String,
+}
+
+impl Access {
+    /// Checks against the keys of this store.
+    pub fn new(store: Arc<dyn Store>) -> Access {
+        Access {
+            store,
+            throttle: Arc::default(),
+        }
+    }
+
+    /// Who sent a request with these headers, when the key has `scope`.
+    ///
+    /// A right key always passes: a secret of 256 bits is not found by guessing, and a lock on an address would let
+    /// one caller shut out all the others behind the same proxy. Throttled is what fails.
+    async fn caller(&self, headers: &HeaderMap, source: Option<IpAddr>, scope: Scope) -> Result<Caller, ApiError> {
+        let Some(presented) = credentials(headers) else {
+            return Err(unauthorized(
+                "send the id and the secret of an admin key as HTTP basic authentication",
+            ));
+        };
+        let now = clock::now_millis();
+        let stored = self.store.admin_key(&presented.id).await?;
+        let key = match AdminKey::verify(stored, &presented.secret, now) {
+            Ok(key) => key,
+            Err(refusal) => {
+                metrics::counter!("palisade_login_failures_total").increment(1);
+                tracing::warn!(key = %presented.id.escape_debug(), ?source, %refusal, "refused an admin key");
+                if let Some(seconds) = source.and_then(|source| self.throttle.failed(source, now)) {
+                    let error = ApiError::new(
+                        StatusCode::TOO_MANY_REQUESTS,
+                        "too_many_failures",
+                        format!("too many failed logins from this address; try again in {seconds} s"),
+                    );
+                    return Err(error.with_header(header::RETRY_AFTER, &seconds.to_string()));
+                }
+                return Err(unauthorized(&refusal.to_string()));
+            }
+        };
+        if !key.has(scope) {
+            let held = key
+                .scopes
+                .iter()
+                .map(|scope| scope.as_str())
+                .collect::<Vec<_>>()
+                .join(", ");
+            let message = format!("the admin key lacks the scope `{scope}`; it has: {held}");
+            return Err(ApiError::new(StatusCode::FORBIDDEN, "forbidden", message));
+        }
+        Ok(Caller {
+            key_id: key.id,
+            key_name: key.name,
+        })
+    }
+}
+
+/// Lets only requests with a suitable admin key through to `router`. `scope` is what they need; `None` means `read` for
+/// GET and HEAD and `write` for everything else.
+pub fn guard<S: Clone + Send + Sync + 'static>(router: Router<S>, access: Access, scope: Option<Scope>) -> Router<S> {
+    router.layer(middleware::from_fn(move |request: Request, next: Next| {
+        let access = access.clone();
+        async move { check(access, scope, request, next).await }
+    }))
+}
+
+async fn check(access: Access, scope: Option<Scope>, mut request: Request, next: Next) -> Response {
+    let needed = scope.unwrap_or(match *request.method() {
+        Method::GET | Method::HEAD => Scope::Read,
+        _ => Scope::Write,
+    });
+    let source = request
+        .extensions()
+        .get::<ConnectInfo<SocketAddr>>()
+        .map(|info| info.0.ip());
+    match access.caller(request.headers(), source, needed).await {
+        Ok(caller) => {
+            request.extensions_mut().insert(caller.clone());
+            let mut response = next.run(request).await;
+            // For the log line, which is written further out.
+            response.extensions_mut().insert(caller);
+            response
+        }
+        Err(error) => error.into_response(),
+    }
+}
+
+fn unauthorized(message: &str) -> ApiError {
+    let error = ApiError::new(StatusCode::UNAUTHORIZED, "unauthorized", message);
+    error.with_header(
+        header::WWW_AUTHENTICATE,
+        r#"Basic realm="palisade admin api", charset="UTF-8""#,
+    )
+}

@@ -1,0 +1,10 @@
+//! Who may call the control plane: admin keys and their scopes.
+
+mod basic;
+mod guard;
+mod keys;
+mod throttle;
+
+pub use guard::{Access, Caller, guard};
+pub use keys::{AdminKey, IssuedKey, Refusal, Scope};
+pub use throttle::{MAX_FAILURES, Throttle, WINDOW_MILLIS};

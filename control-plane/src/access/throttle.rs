@@ -1,0 +1,101 @@
+//! Failed logins per source address.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::{Mutex, PoisonError};
+
+/// Failures that one source may have within a window before it is told to wait.
+pub const MAX_FAILURES: u32 = 10;
+/// The length of a window in milliseconds.
+pub const WINDOW_MILLIS: u64 = 60_000;
+/// Sources that are remembered at most; the one with the oldest window makes room.
+const MAX_SOURCES: usize = 10_000;
+
+/// Counts failures in fixed windows per source. An IPv6 source is its /64, which is what one subscriber holds.
+#[derive(Debug, Default)]
+pub struct Throttle {
+    windows: Mutex<HashMap<IpAddr, Window>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Window {
+    began_millis: u64,
+    failures: u32,
+}
+
+impl Throttle {
+    /// Counts one failure at `now_millis`. `Some(seconds)` when the source has had too many and should come back in
+    /// that many seconds.
+    pub fn failed(&self, source: IpAddr, now_millis: u64) -> Option<u64> {
+        let source = subscriber(source);
+        let mut windows = self.windows.lock().unwrap_or_else(PoisonError::into_inner);
+        if !windows.contains_key(&source) && windows.len() >= MAX_SOURCES {
+            make_room(&mut windows, now_millis);
+        }
+        let window = windows.entry(source).or_insert(Window {
+            began_millis: now_millis,
+            failures: 0,
+        });
+        if now_millis.saturating_sub(window.began_millis) >= WINDOW_MILLIS {
+            *window = Window {
+                began_millis: now_millis,
+                failures: 0,
+            };
+        }
+        window.failures = window.failures.saturating_add(1);
+        let left = (window.began_millis + WINDOW_MILLIS).saturating_sub(now_millis);
+        (window.failures > MAX_FAILURES).then(|| left.div_ceil(1000).max(1))
+    }
+}
+
+fn make_room(windows: &mut HashMap<IpAddr, Window>, now_millis: u64) {
+    windows.retain(|_, window| now_millis.saturating_sub(window.began_millis) < WINDOW_MILLIS);
+    if windows.len() >= MAX_SOURCES
+        && let Some(oldest) = windows
+            .iter()
+            .min_by_key(|(_, window)| window.began_millis)
+            .map(|(source, _)| *source)
+    {
+        windows.remove(&oldest);
+    }
+}
+
+fn subscriber(source: IpAddr) -> IpAddr {
+    match source.to_canonical() {
+        IpAddr::V6(address) => {
+            let network = u128::from(address) & !u128::from(u64::MAX);
+            IpAddr::V6(Ipv6Addr::from(network))
+        }
+        v4 => v4,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_eleventh_failure_of_a_minute_is_told_to_wait() {
+        let throttle = Throttle::default();
+        let source: IpAddr = "192.0.2.1".parse().unwrap();
+        for _ in 0..MAX_FAILURES {
+            assert_eq!(throttle.failed(source, 1000), None);
+        }
+        assert_eq!(throttle.failed(source, 31_000), Some(30));
+        assert_eq!(throttle.failed("192.0.2.2".parse().unwrap(), 31_000), None);
+        assert_eq!(throttle.failed(source, 61_000), None, "a new minute");
+    }
+
+    #[test]
+    fn a_subscriber_with_many_addresses_counts_as_one_and_memory_is_bounded() {
+        let throttle = Throttle::default();
+        let answers: Vec<_> = (0..=MAX_FAILURES)
+            .map(|host| throttle.failed(IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, host as u16)), 0))
+            .collect();
+        assert_eq!(answers.last(), Some(&Some(60)));
+        for host in 0..30_000_u32 {
+            throttle.failed(IpAddr::V4(host.into()), u64::from(host % 100));
+        }
+        assert!(throttle.windows.lock().unwrap().len() <= MAX_SOURCES);
+    }
+}

@@ -1,0 +1,186 @@
+//! `palisade admin-key`: the keys of the admin API. Works beside a running `palisade serve`.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+
+use super::{CliError, say};
+use crate::access::{AdminKey, Scope};
+use crate::clock;
+use crate::store::{SqliteOptions, SqliteStore, Store};
+
+/// `palisade admin-key`.
+#[derive(Debug, clap::Subcommand)]
+pub(super) enum AdminKeyCommand {
+    /// Make a key; its secret is shown once.
+    Create {
+        #[command(flatten)]
+        common: Common,
+        /// What people call it.
+        #[arg(long, default_value = "")]
+        name: String,
+        /// What it may do: read, write, report; several with commas.
+        #[arg(long, value_delimiter = ',', default_value = "read,write,report")]
+        scope: Vec<Scope>,
+        /// How long it is good for, such as 90d, 12h, 30m; for ever where not given.
+        #[arg(long, value_parser = duration_millis)]
+        expires: Option<u64>,
+    },
+    /// List the keys, without their secrets.
+    List {
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Revoke a key; takes effect with the next request.
+    Revoke {
+        #[command(flatten)]
+        common: Common,
+        /// The id of the key.
+        id: String,
+    },
+}
+
+/// Options of every subcommand.
+#[derive(Debug, clap::Args)]
+pub(super) struct Common {
+    /// The directory of the store.
+    #[arg(long, env = "PALISADE_DATA", value_name = "DIR", default_value = "palisade-data")]
+    data: PathBuf,
+    /// Answer in JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+impl AdminKeyCommand {
+    pub(super) async fn run(self) -> Result<(), CliError> {
+        match self {
+            AdminKeyCommand::Create {
+                common,
+                name,
+                scope,
+                expires,
+            } => {
+                let store = open(&common.data)?;
+                let now = clock::now_millis();
+                let expires = expires.map(|millis| now.saturating_add(millis));
+                let issued = AdminKey::issue(&name, &scope, now, expires)
+                    .map_err(|error| CliError::Io("make a secret".to_owned(), error))?;
+                store.admin_key_put(issued.key.clone()).await?;
+                store.close().await?;
+                if common.json {
+                    return say(format_args!(
+                        "{}",
+                        json!({ "id": issued.key.id, "secret": issued.secret })
+                    ));
+                }
+                say(format_args!(
+                    "id:     {}\nsecret: {}\nThe secret is not shown again.",
+                    issued.key.id, issued.secret
+                ))
+            }
+            AdminKeyCommand::List { common } => {
+                let store = open_existing(&common.data)?;
+                let keys = store.admin_keys().await?;
+                store.close().await?;
+                list(&keys, common.json)
+            }
+            AdminKeyCommand::Revoke { common, id } => {
+                let store = open_existing(&common.data)?;
+                let found = store.admin_key_revoke(&id, clock::now_millis()).await?;
+                store.close().await?;
+                match found {
+                    true if common.json => say(format_args!("{}", json!({ "id": id, "revoked": true }))),
+                    true => say(format_args!("revoked {id}")),
+                    false => Err(CliError::Other(format!(
+                        "there is no admin key `{id}`; `palisade admin-key list` shows them"
+                    ))),
+                }
+            }
+        }
+    }
+}
+
+fn open(data: &Path) -> Result<SqliteStore, CliError> {
+    Ok(SqliteStore::open(data, SqliteOptions::default())?)
+}
+
+/// Opens a store that must be there: a slip in `--data` must not leave an empty store behind.
+fn open_existing(data: &Path) -> Result<SqliteStore, CliError> {
+    if !SqliteStore::exists(data) {
+        return Err(CliError::Other(format!(
+            "there is no store in {}; is --data right?",
+            data.display()
+        )));
+    }
+    open(data)
+}
+
+fn list(keys: &[AdminKey], as_json: bool) -> Result<(), CliError> {
+    let now = clock::now_millis();
+    let time = |millis: Option<u64>| millis.map(clock::rfc3339);
+    if as_json {
+        let keys: Vec<_> = keys
+            .iter()
+            .map(|key| {
+                json!({
+                    "id": key.id, "name": key.name, "scopes": key.scopes, "state": state(key, now),
+                    "created_at": clock::rfc3339(key.created_at_millis), "expires_at": time(key.expires_at_millis),
+                    "revoked_at": time(key.revoked_at_millis)
+                })
+            })
+            .collect();
+        return say(format_args!("{}", serde_json::Value::from(keys)));
+    }
+    for key in keys {
+        let scopes: Vec<&str> = key.scopes.iter().map(|scope| scope.as_str()).collect();
+        let expires = time(key.expires_at_millis).unwrap_or_else(|| "never".to_owned());
+        say(format_args!(
+            "{}  {:8} {:18} created {}  expires {expires}  {}",
+            key.id,
+            state(key, now),
+            scopes.join(","),
+            clock::rfc3339(key.created_at_millis),
+            key.name.escape_debug()
+        ))?;
+    }
+    Ok(())
+}
+
+fn state(key: &AdminKey, now: u64) -> &'static str {
+    if key.revoked_at_millis.is_some() {
+        "revoked"
+    } else if key.expires_at_millis.is_some_and(|expiry| expiry <= now) {
+        "expired"
+    } else {
+        "active"
+    }
+}
+
+/// Reads a length of time such as `90d`.
+fn duration_millis(text: &str) -> Result<u64, String> {
+    let wrong = || "a number with s, m, h or d is expected, such as 90d".to_owned();
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit: u64 = match text.strip_prefix(digits) {
+        Some("s") => 1000,
+        Some("m") => 60_000,
+        Some("h") => 3_600_000,
+        Some("d") => 86_400_000,
+        _ => return Err(wrong()),
+    };
+    let number: u64 = digits.parse().map_err(|_| wrong())?;
+    number.checked_mul(unit).filter(|millis| *millis > 0).ok_or_else(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_of_time() {
+        assert_eq!(duration_millis("90d"), Ok(7_776_000_000));
+        assert_eq!(duration_millis("30m"), Ok(1_800_000));
+        for bad in ["", "d", "10", "0s", "-1d", "1w", "99999999999999999d"] {
+            assert!(duration_millis(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! `palisade check`: are the entities of a folder in order?
+
+use std::path::PathBuf;
+
+use super::{CliError, say};
+use crate::entities::EntitySet;
+use crate::entities::registry::KINDS;
+
+/// `palisade check`.
+#[derive(Debug, clap::Args)]
+pub(super) struct CheckCommand {
+    /// The folder: one entity in each .yaml, .yml or .json file.
+    folder: PathBuf,
+}
+
+impl CheckCommand {
+    pub(super) fn run(self) -> Result<(), CliError> {
+        match EntitySet::from_dir(&self.folder) {
+            Ok(set) => {
+                let counts = KINDS
+                    .iter()
+                    .map(|kind| (kind.collection, set.slots(kind.collection).count()));
+                let counts: Vec<String> = counts.map(|(name, count)| format!("{count} {name}")).collect();
+                say(format_args!("no problems: {}", counts.join(", ")))
+            }
+            Err(problems) => {
+                for problem in &problems {
+                    say(format_args!("{problem}"))?;
+                }
+                let plural = if problems.len() == 1 { "problem" } else { "problems" };
+                say(format_args!("{} {plural}", problems.len()))?;
+                Err(CliError::Reported)
+            }
+        }
+    }
+}

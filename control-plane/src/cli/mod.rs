@@ -1,0 +1,102 @@
+//! The command line.
+
+mod admin_key;
+mod check;
+mod serve;
+
+use std::fmt;
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::config::ServeConfig;
+use crate::store::StoreError;
+
+pub use serve::Parts;
+
+/// Threat protection for Envoy-family gateways: the control plane.
+#[derive(Debug, Parser)]
+#[command(name = "palisade", version, about, max_term_width = 120)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the control plane.
+    Serve(Box<ServeConfig>),
+    /// Make, list and revoke the keys of the admin API.
+    #[command(subcommand)]
+    AdminKey(admin_key::AdminKeyCommand),
+    /// Read and check the entities of a folder; prints each problem and exits with 1 when there is any.
+    Check(check::CheckCommand),
+}
+
+/// Why a command failed.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum CliError {
+    /// The store.
+    Store(StoreError),
+    /// A file, a socket, the terminal: what was to be done, and what the operating system said.
+    Io(String, std::io::Error),
+    /// The command has said what is wrong; only the exit code is left.
+    Reported,
+    /// Anything else, in a sentence.
+    Other(String),
+}
+
+/// Runs the command that the process was started with.
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return report(CliError::Io("start the runtime".to_owned(), error)),
+    };
+    let outcome = runtime.block_on(async {
+        match cli.command {
+            Command::Serve(config) => serve::run(*config).await,
+            Command::AdminKey(command) => command.run().await,
+            Command::Check(command) => command.run(),
+        }
+    });
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => report(error),
+    }
+}
+
+fn report(error: CliError) -> ExitCode {
+    if !matches!(error, CliError::Reported) {
+        // A closed standard error leaves nobody to tell.
+        let _ = writeln!(std::io::stderr(), "palisade: {error}");
+    }
+    ExitCode::FAILURE
+}
+
+/// Writes to standard output.
+fn say(text: fmt::Arguments<'_>) -> Result<(), CliError> {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{text}").map_err(|error| CliError::Io("write to standard output".to_owned(), error))
+}
+
+impl fmt::Display for CliError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CliError::Store(error) => error.fmt(f),
+            CliError::Io(what, error) => write!(f, "cannot {what}: {error}"),
+            CliError::Reported => Ok(()),
+            CliError::Other(text) => f.write_str(text),
+        }
+    }
+}
+
+impl std::error::Error for CliError {}
+
+impl From<StoreError> for CliError {
+    fn from(error: StoreError) -> CliError {
+        CliError::Store(error)
+    }
+}

@@ -1,0 +1,234 @@
+//! `palisade serve`: puts the parts of the control plane together and runs them until it is told to stop.
+
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+
+use super::CliError;
+use crate::access::{Access, AdminKey, Scope};
+use crate::clock;
+use crate::config::{DRAIN, ServeConfig};
+use crate::entities::EntityService;
+use crate::rest::{self, AppState, RestConfig};
+use crate::store::{SqliteOptions, SqliteStore, Store};
+use crate::telemetry::{Metrics, Readiness, init_logs};
+
+/// The first key of a new store, in its directory.
+const FIRST_KEY_FILE: &str = "admin-key.json";
+
+/// What the parts of a running control plane are given to work with. Cheap to clone.
+#[derive(Clone)]
+pub struct Parts {
+    /// The store.
+    pub store: Arc<dyn Store>,
+    /// The entities and the way to change them.
+    pub entities: EntityService,
+    /// Where a part registers that must be up before the control plane is ready.
+    pub readiness: Readiness,
+    /// Becomes true when the control plane was told to stop; a part then finishes within [`DRAIN`].
+    pub stopping: watch::Receiver<bool>,
+}
+
+/// Runs the control plane until SIGTERM or SIGINT.
+pub(super) async fn run(config: ServeConfig) -> Result<(), CliError> {
+    init_logs(config.log_format);
+    let metrics = Metrics::install();
+    let (stop, stopping) = watch::channel(false);
+    // First of all, so that a signal during the start is not lost.
+    let signals = listen_for_signals(stop)?;
+
+    let store = open_store(&config).await?;
+    first_key(store.as_ref(), &config.data).await?;
+    let entities = EntityService::open(Arc::clone(&store)).await?;
+    tokio::spawn(entities.clone().follow_store());
+    let parts = Parts {
+        store: Arc::clone(&store),
+        entities,
+        readiness: Readiness::default(),
+        stopping,
+    };
+
+    let rest = bind("admin API", config.listen).await?;
+    let xds = bind("xDS", config.xds_listen).await?;
+    let (rest_address, xds_address) = (address(&rest)?, address(&xds)?);
+    let gateway_side = start_gateway_side(&parts, xds);
+    let admin_side = tokio::spawn(serve_rest(
+        rest,
+        rest_router(&config, &parts, &metrics),
+        parts.stopping.clone(),
+    ));
+    tokio::spawn(upkeep(metrics));
+
+    if !rest_address.ip().is_loopback() {
+        tracing::warn!(%rest_address, "the admin API is reachable from outside and speaks plain HTTP: put TLS in front of it");
+    }
+    tracing::info!(rest = %rest_address, xds = %xds_address, data = %config.data.display(), "ready");
+    if let Some(file) = &config.ready_file {
+        write_ready_file(file, rest_address, xds_address)?;
+    }
+
+    let mut stopping = parts.stopping.clone();
+    // An error means that the sender is gone, which is a reason to stop as well.
+    let _ = stopping.wait_for(|stop| *stop).await;
+    tracing::info!(
+        "stopping: no new connections, requests under way have {} s",
+        DRAIN.as_secs()
+    );
+    let drained = tokio::time::timeout(DRAIN, async {
+        let _ = admin_side.await;
+        let _ = gateway_side.await;
+    });
+    if drained.await.is_err() {
+        tracing::warn!("requests were still under way and are cut off");
+    }
+    signals.abort();
+    store.close().await?;
+    tracing::info!("stopped");
+    Ok(())
+}
+
+/// Starts what gateways talk to on `--xds-listen`: xDS, the node link, the event hub. The task ends when
+/// `parts.stopping` becomes true.
+fn start_gateway_side(parts: &Parts, listener: TcpListener) -> tokio::task::JoinHandle<()> {
+    let mut stopping = parts.stopping.clone();
+    tokio::spawn(async move {
+        // Nothing speaks here yet: the listener is held so that its port is known and taken.
+        tracing::warn!("xDS and the node link are not part of this build; gateways cannot connect");
+        let _ = stopping.wait_for(|stop| *stop).await;
+        drop(listener);
+    })
+}
+
+fn rest_router(config: &ServeConfig, parts: &Parts, metrics: &Metrics) -> axum::Router {
+    let state = AppState {
+        store: Arc::clone(&parts.store),
+        entities: parts.entities.clone(),
+        access: Access::new(Arc::clone(&parts.store)),
+        readiness: parts.readiness.clone(),
+        metrics: metrics.clone(),
+        config: Arc::new(RestConfig {
+            entity_group: config.entity_group.clone(),
+            max_body_bytes: config.max_body_bytes,
+        }),
+    };
+    rest::router(state)
+}
+
+async fn serve_rest(listener: TcpListener, router: axum::Router, mut stopping: watch::Receiver<bool>) {
+    let service = router.into_make_service_with_connect_info::<SocketAddr>();
+    let stopped = async move {
+        let _ = stopping.wait_for(|stop| *stop).await;
+    };
+    if let Err(error) = axum::serve(listener, service).with_graceful_shutdown(stopped).await {
+        tracing::error!(%error, "the admin API has failed");
+    }
+}
+
+async fn open_store(config: &ServeConfig) -> Result<Arc<dyn Store>, CliError> {
+    /// Pages of the store's file in a MiB.
+    const PAGES_PER_MIB: u32 = 256;
+    let options = SqliteOptions {
+        exclusive: true,
+        max_pages: config.max_store_mib.map(|mib| mib * PAGES_PER_MIB),
+    };
+    let data = config.data.clone();
+    let opening = tokio::task::spawn_blocking(move || SqliteStore::open(&data, options));
+    let store = opening
+        .await
+        .map_err(|error| CliError::Other(format!("the store could not be opened: {error}")))?;
+    Ok(Arc::new(store?))
+}
+
+/// Gives a store without any key its first one, so that a new control plane can be used at once.
+async fn first_key(store: &dyn Store, data: &Path) -> Result<(), CliError> {
+    if !store.admin_keys().await?.is_empty() {
+        return Ok(());
+    }
+    let issued = AdminKey::issue("first key", &Scope::ALL, clock::now_millis(), None)
+        .map_err(|error| CliError::Io("make a secret".to_owned(), error))?;
+    let file = data.join(FIRST_KEY_FILE);
+    let text = format!("{}\n", json!({ "id": issued.key.id, "secret": issued.secret }));
+    // The file comes first: should the process end in between, the next start makes another key and overwrites it.
+    write_atomically(&file, &text).map_err(|error| CliError::Io(format!("write {}", file.display()), error))?;
+    store.admin_key_put(issued.key.clone()).await?;
+    // Not through the log: logs travel further than a terminal, and the secret must not.
+    let _ = writeln!(
+        std::io::stderr(),
+        "The store had no admin key, so one was made. It is shown once, and kept in {}:\n  id:     {}\n  secret: {}",
+        file.display(),
+        issued.key.id,
+        issued.secret
+    );
+    tracing::info!(id = %issued.key.id, file = %file.display(), "made the first admin key");
+    Ok(())
+}
+
+fn write_ready_file(file: &Path, rest: SocketAddr, xds: SocketAddr) -> Result<(), CliError> {
+    let text = format!(
+        "{}\n",
+        json!({ "rest": rest.to_string(), "xds": xds.to_string(), "pid": std::process::id() })
+    );
+    write_atomically(file, &text).map_err(|error| CliError::Io(format!("write {}", file.display()), error))
+}
+
+/// Writes a file for its owner alone, so that a reader sees all of it or nothing.
+fn write_atomically(file: &Path, text: &str) -> std::io::Result<()> {
+    let mut name = file.as_os_str().to_owned();
+    name.push(format!(".{}.tmp", std::process::id()));
+    let fresh = Path::new(&name);
+    // An old one could have other permissions, which `mode` would not change.
+    match std::fs::remove_file(fresh) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut options = std::fs::File::options();
+    let mut out = options.write(true).create_new(true).mode(0o600).open(fresh)?;
+    out.write_all(text.as_bytes())?;
+    out.sync_all()?;
+    std::fs::rename(fresh, file)
+}
+
+async fn bind(what: &str, address: SocketAddr) -> Result<TcpListener, CliError> {
+    let bound = TcpListener::bind(address).await;
+    bound.map_err(|error| CliError::Io(format!("listen on {address} for the {what}"), error))
+}
+
+fn address(listener: &TcpListener) -> Result<SocketAddr, CliError> {
+    listener
+        .local_addr()
+        .map_err(|error| CliError::Io("tell the listener's address".to_owned(), error))
+}
+
+fn listen_for_signals(stop: watch::Sender<bool>) -> Result<tokio::task::JoinHandle<()>, CliError> {
+    let listen = |kind| signal(kind).map_err(|error| CliError::Io("listen for signals".to_owned(), error));
+    let (mut terminate, mut interrupt) = (listen(SignalKind::terminate())?, listen(SignalKind::interrupt())?);
+    Ok(tokio::spawn(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        stop.send_replace(true);
+        // A second signal means that nobody wants to wait: its default would have ended the process at once.
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        std::process::exit(130);
+    }))
+}
+
+async fn upkeep(metrics: Metrics) {
+    let mut ticks = tokio::time::interval(Duration::from_secs(5));
+    loop {
+        ticks.tick().await;
+        metrics.upkeep();
+    }
+}

@@ -1,0 +1,36 @@
+//! The last question before a write is committed: can what it leads to be served?
+
+use super::{EntitySet, FieldProblem};
+
+/// What a write does to an entity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// It is new.
+    Created,
+    /// It was there before.
+    Updated,
+    /// It is gone (from the candidate set as well).
+    Deleted,
+}
+
+/// The entity that a write changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EntityRef {
+    /// Its collection, such as `waf-configs`.
+    pub collection: &'static str,
+    /// Its id.
+    pub id: String,
+    /// What happens to it.
+    pub change: Change,
+}
+
+/// Judges the entities as they would be after a write, before it is committed. Runs on a thread that may block, one
+/// write at a time.
+pub trait Admission: Send + Sync {
+    /// Admits the candidate, with warnings for whoever writes, or refuses it.
+    ///
+    /// # Errors
+    /// Why the candidate cannot be served; pointers are relative to the changed entity's document. The write is then
+    /// refused (400, or 409 for a deletion) and the store is left as it is.
+    fn admit(&self, candidate: &EntitySet, changed: &EntityRef) -> Result<Vec<String>, Vec<FieldProblem>>;
+}

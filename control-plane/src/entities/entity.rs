@@ -1,0 +1,137 @@
+//! What every entity has and can do.
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::ops::Deref;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::FieldProblem;
+
+/// The fields of one collection. Its serde form must be an object that refuses unknown fields and has a default for
+/// every field that a document may leave out; the fields of [`Head`] are taken off before it is read.
+pub trait Entity: Serialize + DeserializeOwned + Send + Sync + 'static {
+    /// The collection's name in paths, such as `waf-configs`.
+    const COLLECTION: &'static str;
+    /// The `kind` of its documents, such as `waf-config`.
+    const KIND: &'static str;
+    /// What the ids begin with that the server gives: `<prefix>_<uuid>`.
+    const ID_PREFIX: &'static str = Self::KIND;
+    /// The one id of a collection that has exactly one entity, which exists with its defaults before it is written.
+    const SINGLETON: Option<&'static str> = None;
+
+    /// What is wrong with the fields that their types do not say. Empty when nothing is.
+    fn check(&self, head: &Head, refs: &dyn References) -> Vec<FieldProblem>;
+
+    /// The document to start a new entity from; without an id.
+    fn template() -> Value {
+        serde_json::from_value::<Self>(Value::Object(Map::new()))
+            .and_then(serde_json::to_value)
+            .unwrap_or(Value::Object(Map::new()))
+    }
+}
+
+/// The fields that all entities share.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Head {
+    /// Unique within the collection; 1 to 128 of `A-Z a-z 0-9 . _ -`.
+    pub id: String,
+    /// What people call it.
+    pub name: String,
+    /// What it is for.
+    pub description: String,
+    /// Words to find it by.
+    pub tags: Vec<String>,
+    /// Anything its owner wants to note; the server keeps `created_at` and `updated_at` (RFC 3339) in it.
+    pub metadata: BTreeMap<String, Value>,
+}
+
+/// An entity: its head and the fields of its kind.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Item<T> {
+    /// What it shares with all entities.
+    pub head: Head,
+    /// The fields of its kind; also reached through `Deref`.
+    pub body: T,
+}
+
+/// Answers whether something that an entity names exists.
+pub trait References {
+    /// Whether `collection` has an entity `id`. `None` when this release has no such collection, so that nothing can be
+    /// said.
+    fn exists(&self, collection: &str, id: &str) -> Option<bool>;
+}
+
+/// An [`Item`] whose type is not known here.
+pub trait AnyEntity: Any + Send + Sync {
+    /// The fields that all entities share.
+    fn head(&self) -> &Head;
+    /// The whole document, every field written out.
+    fn to_value(&self) -> Value;
+    /// See [`Entity::check`]; checks the head as well.
+    fn check(&self, refs: &dyn References) -> Vec<FieldProblem>;
+    /// For the way back to the typed [`Item`].
+    fn as_any(&self) -> &dyn Any;
+}
+
+// === impl Item ===
+
+impl<T> Deref for Item<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.body
+    }
+}
+
+impl<T: Entity> AnyEntity for Item<T> {
+    fn head(&self) -> &Head {
+        &self.head
+    }
+
+    fn to_value(&self) -> Value {
+        let mut document = Map::new();
+        // Entities are plain data: writing them to a JSON value has no way to fail.
+        for part in [serde_json::to_value(&self.head), serde_json::to_value(&self.body)] {
+            if let Ok(Value::Object(fields)) = part {
+                document.extend(fields);
+            }
+        }
+        document.insert("kind".to_owned(), Value::from(T::KIND));
+        Value::Object(document)
+    }
+
+    fn check(&self, refs: &dyn References) -> Vec<FieldProblem> {
+        let mut problems: Vec<FieldProblem> = id_problem(&self.head.id).into_iter().collect();
+        problems.extend(self.body.check(&self.head, refs));
+        problems
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// Why an id cannot be one: it goes into paths, file names and Envoy resource names as it is.
+fn id_problem(id: &str) -> Option<FieldProblem> {
+    let sane = (1..=128).contains(&id.len())
+        && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
+        && id.bytes().any(|byte| byte != b'.')
+        // The service's own paths below a collection, such as `_count`.
+        && !id.starts_with('_');
+    (!sane).then(|| {
+        FieldProblem::new("/id", format!("`{}` cannot be an id", id.escape_debug()))
+            .expected("1 to 128 characters of A-Z a-z 0-9 . _ -, not beginning with _")
+    })
+}
+
+/// Checks a reference by id to an entity of `collection`.
+pub(super) fn reference(refs: &dyn References, collection: &str, id: &str, pointer: String) -> Option<FieldProblem> {
+    (refs.exists(collection, id) == Some(false)).then(|| {
+        let message = format!("there is no entity `{}` in {collection}", id.escape_debug());
+        FieldProblem::new(pointer, message).expected(format!("the id of an entity in {collection}"))
+    })
+}

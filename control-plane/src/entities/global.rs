@@ -1,0 +1,213 @@
+//! `global-config`: what holds for the whole gateway, before and beside the routes.
+
+use std::net::IpAddr;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::route::{path_patterns, plugin_problem};
+use super::{Entity, FieldProblem, Head, References};
+
+/// The one global configuration. It exists with these defaults before it is first written.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct GlobalConfig {
+    /// Plugins that look at every request before it is routed, in this order.
+    pub incoming_request_validators: Vec<Validator>,
+    /// How a request's identity is found.
+    pub identity: Identity,
+    /// The listener that xDS serves.
+    pub gateway: Gateway,
+}
+
+/// A global plugin.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Validator {
+    /// The plugin's class, such as `IncomingRequestValidatorSvcHoneypot`.
+    pub plugin: String,
+    /// Whether it runs. Default true.
+    #[serde(default = "yes")]
+    pub enabled: bool,
+    /// The plugin's own configuration.
+    #[serde(default)]
+    pub config: Map<String, Value>,
+    /// Regular expressions on the path; with any, only paths that match one are handled.
+    #[serde(default)]
+    pub include: Vec<String>,
+    /// Regular expressions on the path; a path that matches one is not handled.
+    #[serde(default)]
+    pub exclude: Vec<String>,
+}
+
+/// How a request's identity is found. By default it is the address that Envoy saw.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Identity {
+    /// The header that carries an api key, set or checked by something the gateway trusts.
+    pub api_key_header: Option<String>,
+    /// The query parameter that carries an api key.
+    pub api_key_query: Option<String>,
+    /// The header that names the user, set by something the gateway trusts.
+    pub user_header: Option<String>,
+    /// How many proxies in front are trusted to have written `x-forwarded-for`. Default 0: the header is not believed.
+    pub trusted_hops: u32,
+}
+
+/// The listener that xDS serves.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Gateway {
+    /// The address it listens on. Default `0.0.0.0`.
+    pub address: String,
+    /// The port it listens on. Default 10000.
+    pub port: u16,
+    /// The filters in its chain: `["preset"]` (the default, all plugins in one VM), or single ones such as
+    /// `["threat-gate", "waf", "threat-response"]`.
+    pub filters: Vec<String>,
+    /// The file of the access log; empty for none. Default `/dev/stdout`.
+    pub access_log: String,
+    /// The bytes of a body that may be buffered. Default 2097152.
+    pub max_body_bytes: u32,
+}
+
+// === impl GlobalConfig ===
+
+impl GlobalConfig {
+    /// The id of the one global configuration.
+    pub const ID: &'static str = "global-config";
+}
+
+impl Entity for GlobalConfig {
+    const COLLECTION: &'static str = "global-config";
+    const KIND: &'static str = "global-config";
+    const SINGLETON: Option<&'static str> = Some(GlobalConfig::ID);
+
+    fn check(&self, _head: &Head, _refs: &dyn References) -> Vec<FieldProblem> {
+        let mut problems = Vec::new();
+        for (index, validator) in self.incoming_request_validators.iter().enumerate() {
+            let place = format!("/incoming_request_validators/{index}");
+            problems.extend(validator.check().into_iter().map(|problem| problem.under(&place)));
+        }
+        problems.extend(
+            self.identity
+                .check()
+                .into_iter()
+                .map(|problem| problem.under("/identity")),
+        );
+        problems.extend(
+            self.gateway
+                .check()
+                .into_iter()
+                .map(|problem| problem.under("/gateway")),
+        );
+        problems
+    }
+}
+
+// === impl Validator ===
+
+impl Validator {
+    fn check(&self) -> Vec<FieldProblem> {
+        let mut problems: Vec<FieldProblem> = plugin_problem(&self.plugin).into_iter().collect();
+        problems.extend(path_patterns("/include", &self.include));
+        problems.extend(path_patterns("/exclude", &self.exclude));
+        problems
+    }
+}
+
+// === impl Identity ===
+
+impl Identity {
+    fn check(&self) -> Vec<FieldProblem> {
+        let mut problems = Vec::new();
+        for (field, header) in [
+            ("/api_key_header", &self.api_key_header),
+            ("/user_header", &self.user_header),
+        ] {
+            if let Some(name) = header
+                && axum::http::HeaderName::from_bytes(name.as_bytes()).is_err()
+            {
+                let message = format!("`{}` is no header name", name.escape_debug());
+                problems.push(FieldProblem::new(field, message).expected("a header name, or null for none"));
+            }
+        }
+        if self.api_key_query.as_deref() == Some("") {
+            problems.push(
+                FieldProblem::new("/api_key_query", "a query parameter has a name")
+                    .expected("a name, or null for none"),
+            );
+        }
+        problems
+    }
+}
+
+// === impl Gateway ===
+
+impl Default for Gateway {
+    fn default() -> Gateway {
+        Gateway {
+            address: "0.0.0.0".to_owned(),
+            port: 10_000,
+            filters: vec!["preset".to_owned()],
+            access_log: "/dev/stdout".to_owned(),
+            max_body_bytes: 2_097_152,
+        }
+    }
+}
+
+impl Gateway {
+    fn check(&self) -> Vec<FieldProblem> {
+        let mut problems = Vec::new();
+        if self.address.parse::<IpAddr>().is_err() {
+            let message = format!("`{}` is no address", self.address.escape_debug());
+            problems.push(FieldProblem::new("/address", message).expected("an address such as `0.0.0.0` or `::`"));
+        }
+        if self.port == 0 {
+            problems.push(
+                FieldProblem::new("/port", "Envoy would listen on a port that nobody knows").expected("1 to 65535"),
+            );
+        }
+        for (index, filter) in self.filters.iter().enumerate() {
+            let sane = !filter.is_empty()
+                && filter
+                    .bytes()
+                    .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
+            if !sane {
+                let message = format!("`{}` is no filter", filter.escape_debug());
+                let problem = FieldProblem::new(format!("/filters/{index}"), message);
+                problems.push(problem.expected("the name of a filter, such as `preset` or `waf`"));
+            } else if self.filters.iter().take(index).any(|earlier| earlier == filter) {
+                problems.push(FieldProblem::new(
+                    format!("/filters/{index}"),
+                    format!("`{filter}` stands in the chain twice"),
+                ));
+            }
+        }
+        problems
+    }
+}
+
+fn yes() -> bool {
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_defaults_are_documented_ones() {
+        let expected = json!({
+            "incoming_request_validators": [],
+            "identity": {"api_key_header": null, "api_key_query": null, "user_header": null, "trusted_hops": 0},
+            "gateway": {
+                "address": "0.0.0.0", "port": 10000, "filters": ["preset"], "access_log": "/dev/stdout",
+                "max_body_bytes": 2097152
+            }
+        });
+        assert_eq!(serde_json::to_value(GlobalConfig::default()).unwrap(), expected);
+    }
+}

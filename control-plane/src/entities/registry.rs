@@ -1,0 +1,92 @@
+//! The collections of this release.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::entity::{AnyEntity, Entity};
+use super::{FieldProblem, GlobalConfig, Route, ThreatPolicy, WafConfig, WafRuleset, did_you_mean, parse};
+
+/// Every collection, one line each.
+pub static KINDS: &[Kind] = &[
+    Kind::of::<WafConfig>(),
+    Kind::of::<WafRuleset>(),
+    Kind::of::<ThreatPolicy>(),
+    Kind::of::<Route>(),
+    Kind::of::<GlobalConfig>(),
+];
+
+/// Reads a document into an entity.
+type Reader = fn(Value) -> Result<Arc<dyn AnyEntity>, Vec<FieldProblem>>;
+
+/// A collection, its type forgotten.
+#[derive(Debug)]
+pub struct Kind {
+    /// The collection's name in paths.
+    pub collection: &'static str,
+    /// The `kind` of its documents.
+    pub kind: &'static str,
+    /// What generated ids begin with.
+    pub id_prefix: &'static str,
+    /// The one id of a collection with exactly one entity.
+    pub singleton: Option<&'static str>,
+    reader: Reader,
+    template: fn() -> Value,
+}
+
+impl Kind {
+    /// The collection of a type.
+    pub const fn of<T: Entity>() -> Kind {
+        Kind {
+            collection: T::COLLECTION,
+            kind: T::KIND,
+            id_prefix: T::ID_PREFIX,
+            singleton: T::SINGLETON,
+            reader: parse::read::<T>,
+            template: T::template,
+        }
+    }
+
+    /// Reads a document. It must have its id; see [`super::AnyEntity::check`] for what the types do not say.
+    ///
+    /// # Errors
+    /// Every field that could be found wrong, by JSON pointer.
+    pub fn read(&self, document: Value) -> Result<Arc<dyn AnyEntity>, Vec<FieldProblem>> {
+        (self.reader)(document)
+    }
+
+    /// The document to start a new entity from.
+    pub fn template(&self) -> Value {
+        let mut template = (self.template)();
+        if let Some(fields) = template.as_object_mut() {
+            fields.insert("kind".to_owned(), Value::from(self.kind));
+        }
+        template
+    }
+
+    /// A new id of this kind.
+    pub fn new_id(&self) -> String {
+        match self.singleton {
+            Some(id) => id.to_owned(),
+            None => format!("{}_{}", self.id_prefix, uuid::Uuid::new_v4()),
+        }
+    }
+}
+
+/// The collection with this name.
+pub fn by_collection(name: &str) -> Option<&'static Kind> {
+    KINDS.iter().find(|kind| kind.collection == name)
+}
+
+/// The collection whose documents have this `kind`; the collection's own name is understood as well.
+pub fn by_kind(name: &str) -> Option<&'static Kind> {
+    KINDS.iter().find(|kind| kind.kind == name || kind.collection == name)
+}
+
+/// What to say about a collection that does not exist.
+pub fn unknown_collection(name: &str) -> String {
+    let names: Vec<&str> = KINDS.iter().map(|kind| kind.collection).collect();
+    let hint = did_you_mean(name, names.iter().copied()).map(|near| format!("; did you mean `{near}`?"));
+    let hint = hint.unwrap_or_else(|| format!("; there are: {}", names.join(", ")));
+    format!("there is no collection `{}`{hint}", name.escape_debug())
+}

@@ -1,0 +1,303 @@
+//! `routes`: which requests, to which backend, through which plugins.
+
+use regex_automata::util::syntax;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::{Entity, FieldProblem, Head, References, number};
+
+/// A route of the gateway.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Route {
+    /// Whether it is served. Default true.
+    pub enabled: bool,
+    /// The host names it answers to; default `["*"]`.
+    pub hosts: Vec<String>,
+    /// The path prefixes it answers to; default `["/"]`.
+    pub paths: Vec<String>,
+    /// The name of the Envoy route; empty means the entity's id.
+    pub envoy_route: String,
+    /// Where requests go; null when the Envoy routes belong to someone else.
+    pub backend: Option<Backend>,
+    /// What protects it.
+    pub plugins: Vec<RoutePlugin>,
+}
+
+/// Where the requests of a route go.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Backend {
+    /// A host name or an address.
+    pub address: String,
+    /// The TCP port.
+    pub port: u16,
+    /// Whether the gateway speaks TLS to it. Default false.
+    #[serde(default)]
+    pub tls: bool,
+    /// The protocol it speaks. Default http1.
+    #[serde(default)]
+    pub protocol: Protocol,
+    /// How long a whole answer may take, in milliseconds; 0 for ever. Default 15000.
+    #[serde(default = "default_timeout_millis")]
+    pub timeout_millis: u64,
+}
+
+/// The protocol of a backend.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Protocol {
+    /// HTTP/1.1.
+    #[default]
+    Http1,
+    /// HTTP/2.
+    Http2,
+}
+
+/// A plugin in a route's chain.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RoutePlugin {
+    /// The plugin's class, such as `SvcWaf`.
+    pub plugin: String,
+    /// Whether it runs. Default true.
+    #[serde(default = "yes")]
+    pub enabled: bool,
+    /// Regular expressions on the path; with any, only paths that match one are handled.
+    #[serde(default)]
+    pub include: Vec<String>,
+    /// Regular expressions on the path; a path that matches one is not handled.
+    #[serde(default)]
+    pub exclude: Vec<String>,
+    /// Its place in the chain; plugins with one run before those without.
+    #[serde(default, with = "number::option")]
+    pub plugin_index: Option<f64>,
+    /// The plugin's own configuration.
+    #[serde(default)]
+    pub config: Map<String, Value>,
+}
+
+// === impl Route ===
+
+impl Route {
+    /// The name of the Envoy route of an entity with this head.
+    pub fn envoy_route_name<'a>(&'a self, head: &'a Head) -> &'a str {
+        if self.envoy_route.is_empty() {
+            &head.id
+        } else {
+            &self.envoy_route
+        }
+    }
+}
+
+impl Default for Route {
+    fn default() -> Route {
+        Route {
+            enabled: true,
+            hosts: vec!["*".to_owned()],
+            paths: vec!["/".to_owned()],
+            envoy_route: String::new(),
+            backend: None,
+            plugins: Vec::new(),
+        }
+    }
+}
+
+impl Entity for Route {
+    const COLLECTION: &'static str = "routes";
+    const KIND: &'static str = "route";
+
+    fn check(&self, head: &Head, _refs: &dyn References) -> Vec<FieldProblem> {
+        let mut problems = Vec::new();
+        for (index, host) in self.hosts.iter().enumerate() {
+            if !is_host_pattern(host) {
+                let message = format!("`{}` is no host", host.escape_debug());
+                let problem = FieldProblem::new(format!("/hosts/{index}"), message);
+                problems
+                    .push(problem.expected("a host name, `*`, or one `*` at its beginning (`*.example.com`) or end"));
+            }
+        }
+        for (index, path) in self.paths.iter().enumerate() {
+            if !path.starts_with('/')
+                || path
+                    .bytes()
+                    .any(|byte| byte.is_ascii_control() || b"?# ".contains(&byte))
+            {
+                let message = format!("`{}` is no path prefix", path.escape_debug());
+                let problem = FieldProblem::new(format!("/paths/{index}"), message);
+                problems.push(problem.expected("a path that begins with /, without query and spaces"));
+            }
+        }
+        for (field, list) in [("/hosts", &self.hosts), ("/paths", &self.paths)] {
+            if list.is_empty() {
+                let problem = FieldProblem::new(field, "the route would match nothing");
+                problems.push(problem.expected("at least one entry, or `enabled: false`"));
+            }
+        }
+        if let Some(backend) = &self.backend {
+            problems.extend(backend.check().into_iter().map(|problem| problem.under("/backend")));
+        }
+        for (index, plugin) in self.plugins.iter().enumerate() {
+            problems.extend(
+                plugin
+                    .check()
+                    .into_iter()
+                    .map(|problem| problem.under(&format!("/plugins/{index}"))),
+            );
+        }
+        for (key, value) in &head.metadata {
+            // They become Envoy route metadata, which filters read as strings.
+            if !value.is_string() {
+                let pointer = format!("/metadata/{}", super::problem::token(key));
+                problems.push(
+                    FieldProblem::new(pointer, "the metadata of a route is passed to Envoy").expected("a string"),
+                );
+            }
+        }
+        problems
+    }
+}
+
+// === impl Backend ===
+
+impl Backend {
+    fn check(&self) -> Vec<FieldProblem> {
+        let mut problems = Vec::new();
+        let sane = |byte: u8| byte.is_ascii_alphanumeric() || b".-_:".contains(&byte);
+        if self.address.is_empty() || self.address.len() > 253 || !self.address.bytes().all(sane) {
+            let message = format!("`{}` is no address", self.address.escape_debug());
+            problems.push(
+                FieldProblem::new("/address", message).expected("a host name or an address, without port and scheme"),
+            );
+        }
+        if self.port == 0 {
+            problems.push(FieldProblem::new("/port", "nothing listens on port 0").expected("1 to 65535"));
+        }
+        problems
+    }
+}
+
+// === impl RoutePlugin ===
+
+impl RoutePlugin {
+    fn check(&self) -> Vec<FieldProblem> {
+        let mut problems: Vec<FieldProblem> = plugin_problem(&self.plugin).into_iter().collect();
+        problems.extend(path_patterns("/include", &self.include));
+        problems.extend(path_patterns("/exclude", &self.exclude));
+        problems
+    }
+}
+
+/// Why a text cannot be a plugin's class. Which classes exist is the compiler's to say.
+pub(super) fn plugin_problem(plugin: &str) -> Option<FieldProblem> {
+    let sane = (1..=128).contains(&plugin.len())
+        && plugin
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
+    (!sane).then(|| {
+        let message = format!("`{}` is no plugin", plugin.escape_debug());
+        FieldProblem::new("/plugin", message).expected("the class of a plugin, such as `SvcWaf`")
+    })
+}
+
+/// Checks regular expressions on the path: bytes, in the syntax that filters use.
+pub(super) fn path_patterns(field: &str, patterns: &[String]) -> Vec<FieldProblem> {
+    let mut problems = Vec::new();
+    for (index, pattern) in patterns.iter().enumerate() {
+        let built = regex_automata::meta::Builder::new()
+            .syntax(syntax::Config::new().utf8(false))
+            .build(pattern);
+        if let Err(error) = built {
+            let detail = error
+                .syntax_error()
+                .map_or_else(|| error.to_string(), ToString::to_string);
+            let message = format!("the regular expression does not compile: {detail}");
+            problems.push(
+                FieldProblem::new(format!("{field}/{index}"), message).expected("a regular expression on the path"),
+            );
+        }
+    }
+    problems
+}
+
+fn is_host_pattern(host: &str) -> bool {
+    let name = host
+        .strip_prefix('*')
+        .or_else(|| host.strip_suffix('*'))
+        .unwrap_or(host);
+    let sane = |byte: u8| byte.is_ascii_alphanumeric() || b".-_:[]".contains(&byte);
+    host == "*" || (!name.is_empty() && host.len() <= 253 && name.bytes().all(sane))
+}
+
+fn default_timeout_millis() -> u64 {
+    15_000
+}
+
+fn yes() -> bool {
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    struct Anything;
+
+    impl References for Anything {
+        fn exists(&self, _collection: &str, _id: &str) -> Option<bool> {
+            Some(true)
+        }
+    }
+
+    #[test]
+    fn the_defaults_are_documented_ones() {
+        let expected = json!({
+            "enabled": true, "hosts": ["*"], "paths": ["/"], "envoy_route": "", "backend": null, "plugins": []
+        });
+        assert_eq!(serde_json::to_value(Route::default()).unwrap(), expected);
+        let backend: Backend = serde_json::from_value(json!({"address": "b", "port": 80})).unwrap();
+        let expected = json!({"address": "b", "port": 80, "tls": false, "protocol": "http1", "timeout_millis": 15000});
+        assert_eq!(serde_json::to_value(backend).unwrap(), expected);
+        let plugin: RoutePlugin = serde_json::from_value(json!({"plugin": "SvcWaf", "plugin_index": 900})).unwrap();
+        let expected = json!({
+            "plugin": "SvcWaf", "enabled": true, "include": [], "exclude": [], "plugin_index": 900, "config": {}
+        });
+        assert_eq!(serde_json::to_value(plugin).unwrap(), expected);
+    }
+
+    #[test]
+    fn each_wrong_part_is_named() {
+        let route: Route = serde_json::from_value(json!({
+            "hosts": ["ok.example", "*.example", "exa mple", "a*b"],
+            "paths": ["/fine", "fine"],
+            "backend": {"address": "http://b", "port": 0},
+            "plugins": [{"plugin": "SvcWaf", "include": ["^/a", "(", "(?-u:\\xff)"], "exclude": ["[z-a]"]}, {"plugin": ""}]
+        }))
+        .unwrap();
+        let head = Head {
+            metadata: [("a/b".to_owned(), json!(1))].into(),
+            ..Head::default()
+        };
+        let pointers: Vec<_> = route
+            .check(&head, &Anything)
+            .into_iter()
+            .map(|problem| problem.pointer)
+            .collect();
+        assert_eq!(
+            pointers,
+            [
+                "/hosts/2",
+                "/hosts/3",
+                "/paths/1",
+                "/backend/address",
+                "/backend/port",
+                "/plugins/0/include/1",
+                "/plugins/0/exclude/0",
+                "/plugins/1/plugin",
+                "/metadata/a~1b"
+            ]
+        );
+    }
+}

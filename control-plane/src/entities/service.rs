@@ -1,0 +1,401 @@
+//! Changes of entities: checked, admitted, committed, then visible.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use serde_json::Value;
+use tokio::sync::{Mutex, watch};
+
+use super::admission::{Admission, Change, EntityRef};
+use super::registry::Kind;
+use super::{AnyEntity, EntitySet, FieldProblem, Slot};
+use crate::clock;
+use crate::store::{Store, StoreError};
+
+/// The one way to change entities, and the current view of them. Cheap to clone.
+#[derive(Clone)]
+pub struct EntityService {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    store: Arc<dyn Store>,
+    current: watch::Sender<Arc<EntitySet>>,
+    admissions: RwLock<Vec<Arc<dyn Admission>>>,
+    /// One write at a time: a candidate is judged against the entities it will stand beside.
+    writing: Mutex<()>,
+}
+
+/// A write that was committed.
+#[derive(Clone)]
+pub struct Written {
+    /// The entity as it is now, or as it was before its deletion.
+    pub slot: Slot,
+    /// What whoever wrote it should know.
+    pub warnings: Vec<String>,
+}
+
+/// Why a write was not made. Nothing has changed then.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum WriteError {
+    /// There is no such entity.
+    NotFound,
+    /// The id is taken.
+    Exists,
+    /// The entity is not at the revision that the caller demands.
+    Stale {
+        /// The revision it is at.
+        current: u64,
+    },
+    /// The document is wrong.
+    Invalid(Vec<FieldProblem>),
+    /// The patch does not fit the entity.
+    Patch(String),
+    /// A `test` of a JSON patch did not hold.
+    PatchTest(String),
+    /// Others need the entity, or it cannot be deleted at all.
+    InUse(Vec<FieldProblem>),
+    /// The store failed.
+    Store(StoreError),
+}
+
+/// How a document replaces the current one.
+pub enum Replacement {
+    /// It takes its place.
+    Whole(Value),
+    /// A JSON merge patch (RFC 7396).
+    Merge(Value),
+    /// A JSON patch (RFC 6902).
+    Patch(json_patch::Patch),
+}
+
+/// Which revisions of the entity a caller accepts; any where there is none.
+pub type Precondition = Box<dyn FnOnce(u64) -> bool + Send>;
+
+impl EntityService {
+    /// Reads the entities of a store.
+    ///
+    /// # Errors
+    /// What the store reports.
+    pub async fn open(store: Arc<dyn Store>) -> Result<EntityService, StoreError> {
+        let set = EntitySet::load(store.as_ref()).await?;
+        for (place, problem) in set.unreadable() {
+            tracing::error!(entity = %place, %problem, "a stored entity cannot be read by this release and is left out");
+        }
+        let shared = Shared {
+            store,
+            current: watch::Sender::new(Arc::new(set)),
+            admissions: RwLock::default(),
+            writing: Mutex::new(()),
+        };
+        Ok(EntityService {
+            shared: Arc::new(shared),
+        })
+    }
+
+    /// Adds a judge of every later write.
+    pub fn add_admission(&self, admission: Arc<dyn Admission>) {
+        self.shared
+            .admissions
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(admission);
+    }
+
+    /// The entities as they are now.
+    pub fn current(&self) -> Arc<EntitySet> {
+        self.shared.current.borrow().clone()
+    }
+
+    /// The entities now and after each change; a slow reader sees the latest only.
+    pub fn subscribe(&self) -> watch::Receiver<Arc<EntitySet>> {
+        self.shared.current.subscribe()
+    }
+
+    /// Follows changes that others make in the store, until the store is closed. For a task of its own.
+    pub async fn follow_store(self) {
+        let mut changes = self.shared.store.changes();
+        while changes.changed().await.is_ok() {
+            let revision = *changes.borrow_and_update();
+            let _writing = self.shared.writing.lock().await;
+            if self.current().revision() < revision
+                && let Err(error) = self.shared.reload().await
+            {
+                tracing::error!(%error, "entities cannot be read again; the last view stays");
+            }
+        }
+    }
+
+    /// Adds an entity; gives it an id where the document has none.
+    ///
+    /// # Errors
+    /// See [`WriteError`].
+    pub async fn create(&self, kind: &'static Kind, mut document: Value) -> Result<Written, WriteError> {
+        if let Some(fields) = document.as_object_mut()
+            && fields
+                .get("id")
+                .is_none_or(|id| id.is_null() || id.as_str() == Some(""))
+        {
+            fields.insert("id".to_owned(), Value::from(kind.new_id()));
+        }
+        self.detached(move |shared| async move {
+            let _writing = shared.writing.lock().await;
+            let set = shared.current.borrow().clone();
+            let id = document.get("id").and_then(Value::as_str).unwrap_or_default();
+            if kind.singleton.is_some() || set.slot(kind.collection, id).is_some() {
+                return Err(WriteError::Exists);
+            }
+            shared.put(kind, &set, None, document).await
+        })
+        .await
+    }
+
+    /// Changes an entity that exists.
+    ///
+    /// # Errors
+    /// See [`WriteError`].
+    pub async fn update(
+        &self,
+        kind: &'static Kind,
+        id: &str,
+        replacement: Replacement,
+        precondition: Option<Precondition>,
+    ) -> Result<Written, WriteError> {
+        let id = id.to_owned();
+        self.detached(move |shared| async move {
+            let _writing = shared.writing.lock().await;
+            let set = shared.current.borrow().clone();
+            let slot = set.slot(kind.collection, &id).ok_or(WriteError::NotFound)?.clone();
+            demand(precondition, slot.revision)?;
+            let mut document = apply(&slot, replacement)?;
+            match document.as_object_mut() {
+                Some(fields) => match fields.get("id").filter(|found| !found.is_null()) {
+                    None => {
+                        fields.insert("id".to_owned(), Value::from(id));
+                    }
+                    Some(found) if found.as_str() == Some(&id) => {}
+                    Some(found) => {
+                        let message = format!("the path names `{id}`, the document {found}: an id cannot change");
+                        return Err(WriteError::Invalid(vec![
+                            FieldProblem::new("/id", message).expected(format!("`{id}`")),
+                        ]));
+                    }
+                },
+                None => {}
+            }
+            shared.put(kind, &set, Some(&slot), document).await
+        })
+        .await
+    }
+
+    /// Removes an entity that nothing needs any more.
+    ///
+    /// # Errors
+    /// See [`WriteError`].
+    pub async fn delete(
+        &self,
+        kind: &'static Kind,
+        id: &str,
+        precondition: Option<Precondition>,
+    ) -> Result<Written, WriteError> {
+        let id = id.to_owned();
+        self.detached(move |shared| async move {
+            let _writing = shared.writing.lock().await;
+            let set = shared.current.borrow().clone();
+            let slot = set.slot(kind.collection, &id).ok_or(WriteError::NotFound)?.clone();
+            demand(precondition, slot.revision)?;
+            if kind.singleton.is_some() {
+                let message = format!("the {} always exists; PUT `{{}}` to go back to its defaults", kind.kind);
+                return Err(WriteError::InUse(vec![FieldProblem::new("", message)]));
+            }
+            let mut candidate = EntitySet::clone(&set);
+            candidate.remove(kind.collection, &id);
+            let dangling = newly_wrong(&set, &candidate);
+            if !dangling.is_empty() {
+                return Err(WriteError::InUse(dangling));
+            }
+            let changed = EntityRef {
+                collection: kind.collection,
+                id: id.clone(),
+                change: Change::Deleted,
+            };
+            let (candidate, warnings) = shared.admit(candidate, changed).await.map_err(WriteError::InUse)?;
+            let revision = shared.store.entity_remove(kind.collection, &id, slot.revision).await;
+            shared.publish(candidate, stale(revision)?).await;
+            Ok(Written { slot, warnings })
+        })
+        .await
+    }
+
+    /// Runs a write to its end even when the caller goes away: what is committed must become visible.
+    async fn detached<F>(&self, work: impl FnOnce(Arc<Shared>) -> F) -> Result<Written, WriteError>
+    where
+        F: Future<Output = Result<Written, WriteError>> + Send + 'static,
+    {
+        let task = tokio::spawn(work(Arc::clone(&self.shared)));
+        task.await.unwrap_or(Err(WriteError::Store(StoreError::Closed)))
+    }
+}
+
+// === impl Shared ===
+
+impl Shared {
+    /// Checks, admits, commits and publishes a document in the place of `before`.
+    async fn put(
+        &self,
+        kind: &'static Kind,
+        set: &EntitySet,
+        before: Option<&Slot>,
+        mut document: Value,
+    ) -> Result<Written, WriteError> {
+        stamp(&mut document, before);
+        let entity = kind.read(document).map_err(WriteError::Invalid)?;
+        let id = entity.head().id.clone();
+        let mut candidate = set.clone();
+        candidate.insert(kind, Arc::clone(&entity), set.revision() + 1);
+        let problems = entity.check(&candidate);
+        if !problems.is_empty() {
+            return Err(WriteError::Invalid(problems));
+        }
+        let change = if before.is_some() {
+            Change::Updated
+        } else {
+            Change::Created
+        };
+        let changed = EntityRef {
+            collection: kind.collection,
+            id: id.clone(),
+            change,
+        };
+        let (mut candidate, warnings) = self.admit(candidate, changed).await.map_err(WriteError::Invalid)?;
+        let expected = before.map_or(0, |slot| slot.revision);
+        let revision = self
+            .store
+            .entity_put(kind.collection, &id, entity.to_value().to_string(), expected)
+            .await;
+        let revision = match (revision, before) {
+            (Err(StoreError::Conflict { .. }), None) => return Err(WriteError::Exists),
+            (revision, _) => stale(revision)?,
+        };
+        candidate.insert(kind, Arc::clone(&entity), revision);
+        self.publish(candidate, revision).await;
+        Ok(Written {
+            slot: Slot { revision, entity },
+            warnings,
+        })
+    }
+
+    /// Asks every judge; each may take its time to compile.
+    async fn admit(
+        &self,
+        candidate: EntitySet,
+        changed: EntityRef,
+    ) -> Result<(EntitySet, Vec<String>), Vec<FieldProblem>> {
+        let judges = self.admissions.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let judging = tokio::task::spawn_blocking(move || {
+            let mut warnings = Vec::new();
+            for judge in judges {
+                warnings.extend(judge.admit(&candidate, &changed)?);
+            }
+            Ok((candidate, warnings))
+        });
+        judging.await.unwrap_or_else(|error| {
+            tracing::error!(%error, "an entity could not be compiled");
+            Err(vec![FieldProblem::new(
+                "",
+                "compiling the entity failed inside the control plane; its log says more",
+            )])
+        })
+    }
+
+    /// Makes a committed change visible.
+    async fn publish(&self, mut candidate: EntitySet, revision: u64) {
+        if candidate.revision() + 1 == revision {
+            candidate.set_revision(revision);
+            self.current.send_replace(Arc::new(candidate));
+        } else if let Err(error) = self.reload().await {
+            // Somebody else has written in between; what they wrote is in the store and not in the candidate.
+            tracing::error!(%error, "entities cannot be read again; the last view stays");
+        }
+    }
+
+    async fn reload(&self) -> Result<(), StoreError> {
+        let set = EntitySet::load(self.store.as_ref()).await?;
+        self.current.send_replace(Arc::new(set));
+        Ok(())
+    }
+}
+
+fn demand(precondition: Option<Precondition>, current: u64) -> Result<(), WriteError> {
+    let accepted = precondition.is_none_or(|accepts| accepts(current));
+    if accepted {
+        Ok(())
+    } else {
+        Err(WriteError::Stale { current })
+    }
+}
+
+fn stale(outcome: Result<u64, StoreError>) -> Result<u64, WriteError> {
+    outcome.map_err(|error| match error {
+        StoreError::Conflict { current } => WriteError::Stale { current },
+        other => WriteError::Store(other),
+    })
+}
+
+fn apply(slot: &Slot, replacement: Replacement) -> Result<Value, WriteError> {
+    let mut document = slot.entity.to_value();
+    match replacement {
+        Replacement::Whole(whole) => return Ok(whole),
+        Replacement::Merge(patch) => json_patch::merge(&mut document, &patch),
+        Replacement::Patch(patch) => json_patch::patch(&mut document, &patch).map_err(|error| {
+            let text = error.to_string();
+            match error.kind {
+                json_patch::PatchErrorKind::TestFailed => WriteError::PatchTest(text),
+                _ => WriteError::Patch(text),
+            }
+        })?,
+    }
+    Ok(document)
+}
+
+/// Keeps the times that the server notes in the metadata, whatever the document says about them.
+fn stamp(document: &mut Value, before: Option<&Slot>) {
+    let now = Value::from(clock::rfc3339(clock::now_millis()));
+    let created = before.and_then(|slot| slot.entity.head().metadata.get("created_at").cloned());
+    let Some(fields) = document.as_object_mut() else { return };
+    let metadata = fields
+        .entry("metadata")
+        .or_insert_with(|| Value::Object(serde_json::Map::new()));
+    // Metadata of another type is left for the reader to find fault with.
+    if let Some(metadata) = metadata.as_object_mut() {
+        metadata.insert("created_at".to_owned(), created.unwrap_or_else(|| now.clone()));
+        metadata.insert("updated_at".to_owned(), now);
+    }
+}
+
+/// What is wrong in `after` and was not in `before`: the entities that named the one which is gone.
+fn newly_wrong(before: &EntitySet, after: &EntitySet) -> Vec<FieldProblem> {
+    let known = before.check();
+    let new = after.check().into_iter().filter(|problem| !known.contains(problem));
+    new.map(|(collection, id, problem)| {
+        FieldProblem::new("", format!("{collection}/{id} names it at {}", problem.pointer))
+    })
+    .collect()
+}
+
+impl std::fmt::Debug for Slot {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Slot")
+            .field("revision", &self.revision)
+            .field("id", &self.entity.head().id)
+            .finish()
+    }
+}
+
+impl std::fmt::Debug for dyn AnyEntity {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Entity")
+            .field("id", &self.head().id)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,274 @@
+//! `threat-policies`: what is done at which score.
+
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+use serde::{Deserialize, Serialize};
+
+use super::entity::reference;
+use super::{Entity, FieldProblem, Head, Item, References, number};
+
+/// A threat policy.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ThreatPolicy {
+    /// Whether it is used at all. Default true.
+    pub enabled: bool,
+    /// The decision is recorded and the request passes. A new policy starts true.
+    pub dry_run: bool,
+    /// The rungs. The highest matching one wins; their order is irrelevant.
+    pub tiers: Vec<Tier>,
+    /// Addresses and CIDRs that skip the fabric entirely.
+    pub exemptions: Vec<String>,
+    /// Which identity a ban is put on.
+    pub ban_identity: BanIdentity,
+    /// The score of a WAF block. Default 50.
+    #[serde(with = "number")]
+    pub waf_block_weight: f64,
+    /// The id of a challenge provider; needed only when a tier challenges.
+    pub challenge_provider: Option<String>,
+}
+
+/// A rung of a threat policy.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tier {
+    /// The score from which it applies, 0 to 100.
+    #[serde(with = "number")]
+    pub min_score: f64,
+    /// What is done. Default log, which is also what an unknown action reads as.
+    #[serde(default)]
+    pub action: TierAction,
+    /// The HTTP status of a refusal. Default 403.
+    #[serde(default = "default_status")]
+    pub status: u16,
+    /// How long `tarpit` holds a request, in milliseconds. Default 3000.
+    #[serde(default = "default_tarpit_millis")]
+    pub tarpit_millis: u64,
+    /// How long `ban` lasts, in seconds. Default 3600.
+    #[serde(default = "default_ban_for_seconds")]
+    pub ban_for_seconds: u64,
+    /// How many requests `throttle` lets through within its window. Default 20.
+    #[serde(default = "default_throttle_quota")]
+    pub throttle_quota: u64,
+    /// The window of `throttle`, in seconds. Default 10.
+    #[serde(default = "default_throttle_window_seconds")]
+    pub throttle_window_seconds: u64,
+}
+
+/// What a tier does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase", from = "String")]
+pub enum TierAction {
+    /// Record and let pass.
+    #[default]
+    Log,
+    /// Ask for a proof that a browser is there.
+    Challenge,
+    /// Let pass at a quota, answer 429 beyond it.
+    Throttle,
+    /// Hold the request, then let it pass.
+    Tarpit,
+    /// Refuse.
+    Deny,
+    /// Refuse, and refuse what comes from the identity until the ban ends.
+    Ban,
+}
+
+/// Which identity a ban is put on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum BanIdentity {
+    /// The most specific one that is known: api key, then user, then address.
+    #[default]
+    Auto,
+    /// The address.
+    Ip,
+    /// The api key.
+    Apikey,
+}
+
+// === impl ThreatPolicy ===
+
+impl ThreatPolicy {
+    /// The policy that is used where none was saved: everything is recorded, nothing enforced.
+    pub fn builtin() -> Item<ThreatPolicy> {
+        let tier = |min_score, action| Tier {
+            action,
+            ..Tier::at(min_score)
+        };
+        let head = Head {
+            id: "builtin".to_owned(),
+            name: "Built-in (dry run)".to_owned(),
+            ..Head::default()
+        };
+        let tiers = vec![
+            tier(40.0, TierAction::Log),
+            tier(70.0, TierAction::Tarpit),
+            tier(90.0, TierAction::Ban),
+        ];
+        Item {
+            head,
+            body: ThreatPolicy {
+                tiers,
+                ..ThreatPolicy::default()
+            },
+        }
+    }
+}
+
+impl Default for ThreatPolicy {
+    fn default() -> ThreatPolicy {
+        ThreatPolicy {
+            enabled: true,
+            dry_run: true,
+            tiers: Vec::new(),
+            exemptions: Vec::new(),
+            ban_identity: BanIdentity::default(),
+            waf_block_weight: 50.0,
+            challenge_provider: None,
+        }
+    }
+}
+
+impl Entity for ThreatPolicy {
+    const COLLECTION: &'static str = "threat-policies";
+    const KIND: &'static str = "threat-policy";
+
+    fn check(&self, _head: &Head, refs: &dyn References) -> Vec<FieldProblem> {
+        let mut problems = Vec::new();
+        for (index, tier) in self.tiers.iter().enumerate() {
+            problems.extend(
+                tier.check()
+                    .into_iter()
+                    .map(|problem| problem.under(&format!("/tiers/{index}"))),
+            );
+        }
+        for (index, exemption) in self.exemptions.iter().enumerate() {
+            if exemption.parse::<IpNet>().is_err() && exemption.parse::<IpAddr>().is_err() {
+                let message = format!("`{}` is neither an address nor a CIDR", exemption.escape_debug());
+                let problem = FieldProblem::new(format!("/exemptions/{index}"), message);
+                problems.push(problem.expected("such as `192.0.2.7` or `2001:db8::/32`"));
+            }
+        }
+        if !self.waf_block_weight.is_finite() || self.waf_block_weight < 0.0 {
+            problems.push(FieldProblem::new("/waf_block_weight", "a weight cannot be negative").expected("0 or more"));
+        }
+        if let Some(id) = &self.challenge_provider {
+            problems.extend(reference(
+                refs,
+                "challenge-providers",
+                id,
+                "/challenge_provider".to_owned(),
+            ));
+        }
+        problems
+    }
+}
+
+// === impl Tier ===
+
+impl Tier {
+    /// A tier that logs from `min_score` on, with every default.
+    pub fn at(min_score: f64) -> Tier {
+        Tier {
+            min_score,
+            action: TierAction::default(),
+            status: default_status(),
+            tarpit_millis: default_tarpit_millis(),
+            ban_for_seconds: default_ban_for_seconds(),
+            throttle_quota: default_throttle_quota(),
+            throttle_window_seconds: default_throttle_window_seconds(),
+        }
+    }
+
+    fn check(&self) -> Vec<FieldProblem> {
+        let mut problems = Vec::new();
+        if !(0.0..=100.0).contains(&self.min_score) {
+            problems.push(FieldProblem::new("/min_score", "no score ever reaches it").expected("0 to 100"));
+        }
+        if !(200..=599).contains(&self.status) {
+            let message = format!("{} is no status of a final answer", self.status);
+            problems.push(FieldProblem::new("/status", message).expected("200 to 599"));
+        }
+        for (field, value) in [
+            ("/ban_for_seconds", self.ban_for_seconds),
+            ("/throttle_window_seconds", self.throttle_window_seconds),
+        ] {
+            if value == 0 {
+                problems.push(FieldProblem::new(field, "0 seconds would never hold").expected("1 or more"));
+            }
+        }
+        problems
+    }
+}
+
+impl From<String> for TierAction {
+    fn from(word: String) -> TierAction {
+        match word.as_str() {
+            "challenge" => TierAction::Challenge,
+            "throttle" => TierAction::Throttle,
+            "tarpit" => TierAction::Tarpit,
+            "deny" => TierAction::Deny,
+            "ban" => TierAction::Ban,
+            _ => TierAction::Log,
+        }
+    }
+}
+
+fn default_status() -> u16 {
+    403
+}
+
+fn default_tarpit_millis() -> u64 {
+    3000
+}
+
+fn default_ban_for_seconds() -> u64 {
+    3600
+}
+
+fn default_throttle_quota() -> u64 {
+    20
+}
+
+fn default_throttle_window_seconds() -> u64 {
+    10
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_defaults_are_those_of_the_specification() {
+        let expected = json!({
+            "enabled": true, "dry_run": true, "tiers": [], "exemptions": [], "ban_identity": "auto",
+            "waf_block_weight": 50, "challenge_provider": null
+        });
+        assert_eq!(serde_json::to_value(ThreatPolicy::default()).unwrap(), expected);
+        let tier: Tier = serde_json::from_value(json!({"min_score": 12.5, "action": "explode"})).unwrap();
+        let expected = json!({
+            "min_score": 12.5, "action": "log", "status": 403, "tarpit_millis": 3000, "ban_for_seconds": 3600,
+            "throttle_quota": 20, "throttle_window_seconds": 10
+        });
+        assert_eq!(serde_json::to_value(tier).unwrap(), expected);
+    }
+
+    #[test]
+    fn the_built_in_policy_enforces_nothing() {
+        let policy = ThreatPolicy::builtin();
+        assert!(policy.dry_run && policy.enabled);
+        let rungs: Vec<_> = policy
+            .tiers
+            .iter()
+            .map(|tier| (tier.min_score as u32, tier.action))
+            .collect();
+        assert_eq!(
+            rungs,
+            [(40, TierAction::Log), (70, TierAction::Tarpit), (90, TierAction::Ban)]
+        );
+    }
+}

@@ -1,0 +1,280 @@
+//! `waf-configs` and `waf-rulesets`: what the rule engine runs.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::entity::reference;
+use super::{Entity, FieldProblem, Head, References};
+
+/// A rule engine's configuration, named by the WAF plugin of a route.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct WafConfig {
+    /// Whether it is used at all. Default true.
+    pub enabled: bool,
+    /// False: rules are evaluated and matches reported, nothing is denied. Default true.
+    pub block: bool,
+    /// Ids of rulesets, composed in this order before `rules`.
+    pub rulesets: Vec<String>,
+    /// SecLang, one or more lines each; `@import_preset crs` imports the core rule set.
+    pub rules: Vec<String>,
+    /// Whether request bodies are read. Default true.
+    pub inspect_input_body: bool,
+    /// The bytes of a request body that are inspected; `null` means [`WafConfig::DEFAULT_BODY_LIMIT`].
+    pub input_body_limit: Option<u64>,
+    /// Whether response bodies are read. Default true.
+    pub inspect_output_body: bool,
+    /// The bytes of a response body that are inspected; `null` means [`WafConfig::DEFAULT_BODY_LIMIT`].
+    pub output_body_limit: Option<u64>,
+    /// The media types of responses whose bodies are read, without parameters; `text/*` is understood. Empty means the
+    /// engine's own list.
+    pub output_body_mimetypes: Vec<String>,
+    /// What happens with a body past its limit.
+    pub oversize_body_action: OversizeBody,
+    /// The bytes that a compressed body may unpack to; `null` means [`WafConfig::DEFAULT_DECOMPRESSED_LIMIT`].
+    pub decompressed_input_body_limit: Option<u64>,
+    /// How many times its size a compressed body may unpack to; `null` means
+    /// [`WafConfig::DEFAULT_COMPRESSION_RATIO`].
+    pub max_input_compression_ratio: Option<u64>,
+    /// What happens with a body whose encoding cannot be undone.
+    pub undecodable_body_action: UndecodableBody,
+    /// The core rule set's settings.
+    pub crs: Crs,
+}
+
+/// What happens with a body past its limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OversizeBody {
+    /// The part within the limit is inspected.
+    #[default]
+    InspectPrefix,
+    /// The request is refused with 413.
+    Reject,
+}
+
+/// What happens with a body whose content encoding cannot be undone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum UndecodableBody {
+    /// The request is refused.
+    #[default]
+    Reject,
+    /// The bytes are inspected as they came.
+    InspectRaw,
+}
+
+/// Settings of the core rule set. 0 and false mean unset: the engine's default applies and nothing is emitted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Crs {
+    /// The blocking paranoia level, 1 to 4 (engine default 1).
+    #[serde(skip_serializing_if = "is_unset")]
+    pub paranoia_level: u32,
+    /// The level up to which rules are evaluated, at least `paranoia_level` (engine default: the same).
+    #[serde(skip_serializing_if = "is_unset")]
+    pub detection_paranoia_level: u32,
+    /// The anomaly score from which a request is denied (engine default 5).
+    #[serde(skip_serializing_if = "is_unset")]
+    pub inbound_anomaly_threshold: u32,
+    /// The anomaly score from which a response is denied (engine default 4).
+    #[serde(skip_serializing_if = "is_unset")]
+    pub outbound_anomaly_threshold: u32,
+    /// Whether phases 1 and 3 deny by themselves, before the body is there.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub early_blocking: bool,
+}
+
+/// Rules that several configurations share.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct WafRuleset {
+    /// A disabled ruleset contributes nothing. Default true.
+    pub enabled: bool,
+    /// SecLang, one or more lines each.
+    pub rules: Vec<String>,
+}
+
+// === impl WafConfig ===
+
+impl WafConfig {
+    /// The bytes of a body that are inspected where nothing is set: 2 MiB.
+    pub const DEFAULT_BODY_LIMIT: u64 = 2 * 1024 * 1024;
+    /// The bytes that a compressed body may unpack to where nothing is set: 64 MiB.
+    pub const DEFAULT_DECOMPRESSED_LIMIT: u64 = 64 * 1024 * 1024;
+    /// How many times its size a compressed body may unpack to where nothing is set.
+    pub const DEFAULT_COMPRESSION_RATIO: u64 = 100;
+}
+
+impl Default for WafConfig {
+    fn default() -> WafConfig {
+        WafConfig {
+            enabled: true,
+            block: true,
+            rulesets: Vec::new(),
+            rules: Vec::new(),
+            inspect_input_body: true,
+            input_body_limit: None,
+            inspect_output_body: true,
+            output_body_limit: None,
+            output_body_mimetypes: Vec::new(),
+            oversize_body_action: OversizeBody::default(),
+            decompressed_input_body_limit: None,
+            max_input_compression_ratio: None,
+            undecodable_body_action: UndecodableBody::default(),
+            crs: Crs::default(),
+        }
+    }
+}
+
+impl Entity for WafConfig {
+    const COLLECTION: &'static str = "waf-configs";
+    const KIND: &'static str = "waf-config";
+
+    fn check(&self, _head: &Head, refs: &dyn References) -> Vec<FieldProblem> {
+        let mut problems = self.crs.check();
+        for (index, id) in self.rulesets.iter().enumerate() {
+            problems.extend(reference(
+                refs,
+                WafRuleset::COLLECTION,
+                id,
+                format!("/rulesets/{index}"),
+            ));
+        }
+        for (index, mimetype) in self.output_body_mimetypes.iter().enumerate() {
+            if !is_media_type(mimetype) {
+                let message = format!("`{}` is no media type", mimetype.escape_debug());
+                let problem = FieldProblem::new(format!("/output_body_mimetypes/{index}"), message);
+                problems.push(problem.expected("a media type alone, such as `text/html` or `text/*`"));
+            }
+        }
+        for (field, value) in [
+            ("/decompressed_input_body_limit", self.decompressed_input_body_limit),
+            ("/max_input_compression_ratio", self.max_input_compression_ratio),
+        ] {
+            if value == Some(0) {
+                problems.push(
+                    FieldProblem::new(field, "0 would refuse every compressed body").expected("1 or more, or null"),
+                );
+            }
+        }
+        problems
+    }
+}
+
+// === impl Crs ===
+
+impl Crs {
+    fn check(&self) -> Vec<FieldProblem> {
+        let mut problems = Vec::new();
+        for (field, level) in [
+            ("paranoia_level", self.paranoia_level),
+            ("detection_paranoia_level", self.detection_paranoia_level),
+        ] {
+            if level > 4 {
+                let problem = FieldProblem::new(format!("/crs/{field}"), format!("there is no paranoia level {level}"));
+                problems.push(problem.expected("1 to 4, or 0 for the engine's default"));
+            }
+        }
+        // An unset blocking level is the engine's default, 1, and every detection level reaches that.
+        if self.detection_paranoia_level != 0 && self.detection_paranoia_level < self.paranoia_level {
+            let message = format!(
+                "rules of the blocking level {} would not be evaluated",
+                self.paranoia_level
+            );
+            problems.push(
+                FieldProblem::new("/crs/detection_paranoia_level", message).expected("at least `paranoia_level`"),
+            );
+        }
+        problems
+    }
+}
+
+// === impl WafRuleset ===
+
+impl Default for WafRuleset {
+    fn default() -> WafRuleset {
+        WafRuleset {
+            enabled: true,
+            rules: Vec::new(),
+        }
+    }
+}
+
+impl Entity for WafRuleset {
+    const COLLECTION: &'static str = "waf-rulesets";
+    const KIND: &'static str = "waf-ruleset";
+
+    fn check(&self, _head: &Head, _refs: &dyn References) -> Vec<FieldProblem> {
+        Vec::new()
+    }
+
+    fn template() -> Value {
+        json!({ "enabled": true, "rules": ["@import_preset crs"] })
+    }
+}
+
+#[allow(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde's `skip_serializing_if` hands over a reference"
+)]
+fn is_unset(number: &u32) -> bool {
+    *number == 0
+}
+
+fn is_media_type(text: &str) -> bool {
+    let token = |part: &str| {
+        !part.is_empty()
+            && part
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"!#$&^_.+-".contains(&byte))
+    };
+    text.split_once('/')
+        .is_some_and(|(kind, subtype)| token(kind) && (subtype == "*" || token(subtype)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_are_those_of_the_specification() {
+        let expected = json!({
+            "enabled": true, "block": true, "rulesets": [], "rules": [], "inspect_input_body": true,
+            "input_body_limit": null, "inspect_output_body": true, "output_body_limit": null,
+            "output_body_mimetypes": [], "oversize_body_action": "inspect_prefix",
+            "decompressed_input_body_limit": null, "max_input_compression_ratio": null,
+            "undecodable_body_action": "reject", "crs": {}
+        });
+        assert_eq!(serde_json::to_value(WafConfig::default()).unwrap(), expected);
+        assert_eq!(
+            serde_json::from_value::<WafConfig>(json!({})).unwrap(),
+            WafConfig::default()
+        );
+        assert_eq!(WafConfig::DEFAULT_BODY_LIMIT, 2_097_152);
+        assert_eq!(WafConfig::DEFAULT_DECOMPRESSED_LIMIT, 67_108_864);
+        assert_eq!(WafConfig::DEFAULT_COMPRESSION_RATIO, 100);
+        assert_eq!(
+            serde_json::from_value::<WafRuleset>(json!({})).unwrap(),
+            WafRuleset {
+                enabled: true,
+                rules: vec![]
+            }
+        );
+        assert_eq!(WafRuleset::template()["rules"], json!(["@import_preset crs"]));
+    }
+
+    #[test]
+    fn detection_reaches_the_blocking_level() {
+        let crs = |paranoia_level, detection_paranoia_level| Crs {
+            paranoia_level,
+            detection_paranoia_level,
+            ..Crs::default()
+        };
+        assert!(crs(2, 2).check().is_empty());
+        assert!(crs(2, 0).check().is_empty());
+        assert!(crs(0, 1).check().is_empty());
+        assert_eq!(crs(3, 2).check().len(), 1);
+        assert_eq!(crs(5, 0).check().len(), 1);
+    }
+}

@@ -1,0 +1,217 @@
+//! The entity collections: `/apis/{entity_group}/v1/<collection>`.
+
+use axum::Router;
+use axum::extract::{DefaultBodyLimit, Path, Query, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use serde_json::{Value, json};
+
+use super::body::{self, Body};
+use super::list::ListQuery;
+use super::{ApiError, AppState, etag};
+use crate::entities::{Kind, Replacement, Slot, Written, registry};
+
+/// Carries the warnings of a write that was made, as a JSON array in ASCII.
+const WARNINGS: HeaderName = HeaderName::from_static("x-palisade-warnings");
+const PAGES: HeaderName = HeaderName::from_static("x-pages");
+
+/// Query parameters in the order they came.
+type Parameters = Query<Vec<(String, String)>>;
+
+/// The routes of all collections.
+pub(super) fn router(state: &AppState) -> Router<AppState> {
+    Router::new()
+        .route("/apis/{group}/v1/{collection}", get(list).post(create))
+        .route(
+            "/apis/{group}/v1/{collection}/{id}",
+            get(read).put(replace).patch(patch).delete(remove),
+        )
+        .layer(DefaultBodyLimit::max(state.config.max_body_bytes))
+}
+
+async fn list(
+    State(state): State<AppState>,
+    Path((group, collection)): Path<(String, String)>,
+    Query(parameters): Parameters,
+) -> Result<Response, ApiError> {
+    let kind = kind(&state, &group, &collection)?;
+    let query = ListQuery::read(&parameters)?;
+    let set = state.entities.current();
+    let page = query.apply(set.slots(kind.collection).map(|slot| slot.entity.to_value()).collect());
+    let list = Value::Array(page.items);
+    let mut response = write(
+        StatusCode::OK,
+        if query.envelope { json!({ "data": list }) } else { list },
+        query.pretty,
+    );
+    response.headers_mut().insert(PAGES, HeaderValue::from(page.pages));
+    Ok(response)
+}
+
+async fn read(
+    State(state): State<AppState>,
+    Path((group, collection, id)): Path<(String, String, String)>,
+    Query(parameters): Parameters,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let kind = kind(&state, &group, &collection)?;
+    let query = ListQuery::read(&parameters)?;
+    let set = state.entities.current();
+    match id.as_str() {
+        "_count" => {
+            return Ok(write(
+                StatusCode::OK,
+                json!({ "count": set.slots(kind.collection).count() }),
+                query.pretty,
+            ));
+        }
+        "_template" => return Ok(write(StatusCode::OK, kind.template(), query.pretty)),
+        _ => {}
+    }
+    let slot = set.slot(kind.collection, &id).ok_or_else(|| {
+        ApiError::not_found(format!(
+            "there is no entity `{}` in {}",
+            id.escape_debug(),
+            kind.collection
+        ))
+    })?;
+    if etag::is_cached(&headers, slot.revision) {
+        let mut response = StatusCode::NOT_MODIFIED.into_response();
+        set_tag(&mut response, slot.revision);
+        return Ok(response);
+    }
+    let item = query.project(slot.entity.to_value());
+    let item = if query.envelope { json!({ "data": item }) } else { item };
+    let mut response = write(StatusCode::OK, item, query.pretty);
+    set_tag(&mut response, slot.revision);
+    Ok(response)
+}
+
+async fn create(
+    State(state): State<AppState>,
+    Path((group, collection)): Path<(String, String)>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, ApiError> {
+    let kind = kind(&state, &group, &collection)?;
+    let document = body::document(&headers, body)?;
+    if let Some(id) = kind.singleton {
+        let message = format!("there is one {} only; PUT or PATCH {}/{id}", kind.kind, kind.collection);
+        return Err(ApiError::new(StatusCode::CONFLICT, "conflict", message));
+    }
+    let written = state.entities.create(kind, document).await?;
+    let location = format!("/apis/{group}/v1/{collection}/{}", written.slot.entity.head().id);
+    let mut response = answer(StatusCode::CREATED, written);
+    if let Ok(location) = HeaderValue::from_str(&location) {
+        response.headers_mut().insert(header::LOCATION, location);
+    }
+    Ok(response)
+}
+
+async fn replace(
+    State(state): State<AppState>,
+    Path((group, collection, id)): Path<(String, String, String)>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, ApiError> {
+    let kind = kind(&state, &group, &collection)?;
+    let document = Replacement::Whole(body::document(&headers, body)?);
+    let written = state
+        .entities
+        .update(kind, &id, document, etag::if_match(&headers))
+        .await?;
+    Ok(answer(StatusCode::OK, written))
+}
+
+async fn patch(
+    State(state): State<AppState>,
+    Path((group, collection, id)): Path<(String, String, String)>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, ApiError> {
+    let kind = kind(&state, &group, &collection)?;
+    let patch = body::patch(&headers, body)?;
+    let written = state
+        .entities
+        .update(kind, &id, patch, etag::if_match(&headers))
+        .await?;
+    Ok(answer(StatusCode::OK, written))
+}
+
+async fn remove(
+    State(state): State<AppState>,
+    Path((group, collection, id)): Path<(String, String, String)>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let kind = kind(&state, &group, &collection)?;
+    let written = state.entities.delete(kind, &id, etag::if_match(&headers)).await?;
+    Ok(answer(StatusCode::OK, written))
+}
+
+fn kind(state: &AppState, group: &str, collection: &str) -> Result<&'static Kind, ApiError> {
+    let own = &state.config.entity_group;
+    if group != own {
+        let message = format!(
+            "there is no API group `{}`; the entities are under /apis/{own}/v1/",
+            group.escape_debug()
+        );
+        return Err(ApiError::not_found(message));
+    }
+    registry::by_collection(collection).ok_or_else(|| ApiError::not_found(registry::unknown_collection(collection)))
+}
+
+fn answer(status: StatusCode, written: Written) -> Response {
+    let Written {
+        slot: Slot { revision, entity },
+        warnings,
+    } = written;
+    let mut response = write(status, entity.to_value(), false);
+    set_tag(&mut response, revision);
+    if !warnings.is_empty()
+        && let Ok(value) = HeaderValue::from_str(&ascii_json(&warnings))
+    {
+        response.headers_mut().insert(WARNINGS, value);
+    }
+    response
+}
+
+fn set_tag(response: &mut Response, revision: u64) {
+    if let Ok(tag) = HeaderValue::from_str(&etag::tag(revision)) {
+        response.headers_mut().insert(header::ETAG, tag);
+    }
+}
+
+fn write(status: StatusCode, value: Value, pretty: bool) -> Response {
+    let text = if pretty {
+        format!("{value:#}\n")
+    } else {
+        value.to_string()
+    };
+    (status, [(header::CONTENT_TYPE, "application/json")], text).into_response()
+}
+
+/// A JSON array of strings in a header: everything outside of ASCII escaped.
+fn ascii_json(texts: &[String]) -> String {
+    let mut ascii = String::new();
+    for unit in json!(texts).to_string().encode_utf16() {
+        match u8::try_from(unit) {
+            Ok(byte) if byte.is_ascii() => ascii.push(char::from(byte)),
+            _ => ascii.push_str(&format!("\\u{unit:04x}")),
+        }
+    }
+    ascii
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn warnings_survive_the_way_through_a_header() {
+        let texts = vec!["line 1: \"ä\"\n\t^".to_owned(), "😀".to_owned()];
+        let header = ascii_json(&texts);
+        assert!(HeaderValue::from_str(&header).is_ok());
+        assert_eq!(serde_json::from_str::<Vec<String>>(&header).unwrap(), texts);
+    }
+}

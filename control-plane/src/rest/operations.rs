@@ -1,0 +1,48 @@
+//! What those who run the control plane ask it: health, readiness, metrics. No key is needed.
+
+use axum::Json;
+use axum::Router;
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use serde_json::json;
+
+use super::AppState;
+
+pub(super) fn router() -> Router<AppState> {
+    Router::new()
+        .route("/healthz", get(health))
+        .route("/readyz", get(ready))
+        .route("/metrics", get(metrics))
+}
+
+/// The process is up and answers.
+async fn health() -> Response {
+    Json(json!({ "status": "ok" })).into_response()
+}
+
+/// The store can be read, and everything that registered is up.
+async fn ready(State(state): State<AppState>) -> Response {
+    let mut missing = state.readiness.missing();
+    if let Err(error) = state.store.ping().await {
+        tracing::warn!(%error, "not ready: the store cannot be read");
+        missing.push("store".to_owned());
+    }
+    if missing.is_empty() {
+        return Json(json!({ "status": "ready", "revision": state.entities.current().revision() })).into_response();
+    }
+    (
+        StatusCode::SERVICE_UNAVAILABLE,
+        Json(json!({ "status": "not ready", "missing": missing })),
+    )
+        .into_response()
+}
+
+async fn metrics(State(state): State<AppState>) -> Response {
+    (
+        [(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")],
+        state.metrics.render(),
+    )
+        .into_response()
+}

@@ -1,0 +1,84 @@
+//! What can go wrong between the control plane and its store.
+
+use std::fmt;
+use std::path::PathBuf;
+
+/// A failed store operation. Cheap to copy: one failed commit is reported to every write that shared it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// The entity has moved on since the caller read it (or exists where it must not). Fault: caller.
+    Conflict {
+        /// The revision that the store holds now; 0 when the entity does not exist.
+        current: u64,
+    },
+    /// The medium, or the size that the store may take, is used up; nothing was written. Fault: dependency.
+    DiskFull {
+        /// The store's file.
+        path: PathBuf,
+    },
+    /// The file is not a readable store. It is left as it is. Fault: dependency.
+    Damaged {
+        /// The damaged file.
+        path: PathBuf,
+        /// What was found.
+        detail: String,
+    },
+    /// The file was written by a newer release. Fault: configuration.
+    TooNew {
+        /// The store's file.
+        path: PathBuf,
+        /// The schema version in the file.
+        found: u32,
+        /// The newest schema version this release reads.
+        known: u32,
+    },
+    /// Another process serves from the same data directory. Fault: configuration.
+    InUse {
+        /// The lock file.
+        path: PathBuf,
+    },
+    /// The store was closed (the process is going down).
+    Closed,
+    /// Any other failure of the medium or the engine. Fault: dependency.
+    Failed {
+        /// The store's file.
+        path: PathBuf,
+        /// What the operating system or the engine said.
+        detail: String,
+    },
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StoreError::Conflict { current: 0 } => write!(f, "the entity does not exist (any more)"),
+            StoreError::Conflict { current } => write!(f, "the entity exists at revision {current}"),
+            StoreError::DiskFull { path } => write!(
+                f,
+                "no room left for {}: nothing was written; free space on the volume or raise the store's size limit",
+                path.display()
+            ),
+            StoreError::Damaged { path, detail } => write!(
+                f,
+                "the store {} is damaged ({detail}). It was left untouched. Restore it from a backup (the file together \
+                 with its -wal and -shm neighbours), or move it away to start with an empty store",
+                path.display()
+            ),
+            StoreError::TooNew { path, found, known } => write!(
+                f,
+                "the store {} has schema version {found}, this release reads up to {known}: use the release that wrote it, or a newer one",
+                path.display()
+            ),
+            StoreError::InUse { path } => write!(
+                f,
+                "another palisade process serves from this data directory ({} is locked): stop it, or choose another --data",
+                path.display()
+            ),
+            StoreError::Closed => write!(f, "the store is closed: the control plane is shutting down"),
+            StoreError::Failed { path, detail } => write!(f, "the store {} failed: {detail}", path.display()),
+        }
+    }
+}
+
+impl std::error::Error for StoreError {}

@@ -1,0 +1,129 @@
+//! The store: what the control plane must not forget.
+//!
+//! [`Store`] says it in the domain's words, so that an embedded file ([`SqliteStore`]) and a shared server can stand
+//! behind it. A write that was answered with `Ok` is durable: it survives `kill -9` and a loss of power.
+
+mod error;
+mod schema;
+mod sqlite;
+mod writer;
+
+use std::future::Future;
+use std::pin::Pin;
+
+use tokio::sync::watch;
+
+use crate::access::{AdminKey, Scope};
+
+pub use error::StoreError;
+pub use sqlite::{SqliteOptions, SqliteStore};
+
+/// The answer of a store operation, to be awaited.
+pub type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
+
+/// Durable memory of the control plane. Every method may wait for the medium; none blocks the async runtime.
+pub trait Store: Send + Sync + 'static {
+    /// All entities of all collections with the revision they were read at, in one consistent view.
+    fn entities(&self) -> Pending<'_, EntityRows>;
+
+    /// Writes one entity and returns the new global revision.
+    ///
+    /// `expected` is the revision the caller has seen: 0 demands that the entity does not exist yet, a number that it
+    /// is unchanged since; otherwise [`StoreError::Conflict`].
+    fn entity_put(&self, collection: &str, id: &str, body: String, expected: u64) -> Pending<'_, u64>;
+
+    /// Removes one entity that is still at revision `expected`, and returns the new global revision.
+    fn entity_remove(&self, collection: &str, id: &str, expected: u64) -> Pending<'_, u64>;
+
+    /// Announces the global revision after each committed change of an entity. Bans, keys and documents do not count:
+    /// they are no part of a snapshot.
+    fn changes(&self) -> watch::Receiver<u64>;
+
+    /// Adds an admin key, or replaces the one with the same id.
+    fn admin_key_put(&self, key: AdminKey) -> Pending<'_, ()>;
+
+    /// The admin key with this id.
+    fn admin_key(&self, id: &str) -> Pending<'_, Option<AdminKey>>;
+
+    /// All admin keys, the revoked ones included, oldest first.
+    fn admin_keys(&self) -> Pending<'_, Vec<AdminKey>>;
+
+    /// Marks a key as revoked at `now_millis`; false when there is no such key.
+    fn admin_key_revoke(&self, id: &str, now_millis: u64) -> Pending<'_, bool>;
+
+    /// Writes the named document.
+    fn document_put(&self, name: &str, body: Vec<u8>) -> Pending<'_, ()>;
+
+    /// The named document, when there is one.
+    fn document(&self, name: &str) -> Pending<'_, Option<Vec<u8>>>;
+
+    /// Removes the named document; false when there was none.
+    fn document_remove(&self, name: &str) -> Pending<'_, bool>;
+
+    /// The names that begin with `prefix`, sorted.
+    fn document_names(&self, prefix: &str) -> Pending<'_, Vec<String>>;
+
+    /// Writes a ban, or replaces the one on the same identity.
+    fn ban_put(&self, ban: BanRow) -> Pending<'_, ()>;
+
+    /// Lifts the ban on an identity; false when there was none.
+    fn ban_remove(&self, ref_key: &str) -> Pending<'_, bool>;
+
+    /// All bans, those that have ended included until [`Store::bans_sweep`], by `ref_key`.
+    fn bans(&self) -> Pending<'_, Vec<BanRow>>;
+
+    /// Forgets the bans that ended at or before `now_millis`, and returns how many.
+    fn bans_sweep(&self, now_millis: u64) -> Pending<'_, u64>;
+
+    /// Grows with each committed change of the bans. The number itself means nothing and begins anew with the process.
+    fn ban_changes(&self) -> watch::Receiver<u64>;
+
+    /// Proves that the store can be read.
+    fn ping(&self) -> Pending<'_, ()>;
+
+    /// Finishes what was begun and closes the store. Later calls answer [`StoreError::Closed`].
+    fn close(&self) -> Pending<'_, ()>;
+}
+
+/// Every entity at one revision.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EntityRows {
+    /// The global revision: the number of changes ever committed.
+    pub revision: u64,
+    /// The entities, by collection and id.
+    pub rows: Vec<EntityRow>,
+}
+
+/// One stored entity.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EntityRow {
+    /// The collection, such as `waf-configs`.
+    pub collection: String,
+    /// The id within the collection.
+    pub id: String,
+    /// The global revision of the change that wrote it.
+    pub revision: u64,
+    /// The document, JSON.
+    pub body: String,
+}
+
+/// One stored ban. The store knows of it only what it needs to find and forget it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BanRow {
+    /// The banned identity, such as `ip:192.0.2.7`.
+    pub ref_key: String,
+    /// The ban with its evidence, JSON.
+    pub json: String,
+    /// When it ends, in milliseconds since 1970.
+    pub until_millis: u64,
+}
+
+/// Scopes as one text, the way they are kept: `read,write`.
+fn scopes_to_text(scopes: &[Scope]) -> String {
+    scopes.iter().map(|scope| scope.as_str()).collect::<Vec<_>>().join(",")
+}
+
+/// Reads [`scopes_to_text`]; words of a newer release are left out, which only takes rights away.
+fn scopes_from_text(text: &str) -> Vec<Scope> {
+    text.split(',').filter_map(|word| word.parse().ok()).collect()
+}

@@ -1,0 +1,58 @@
+//! The tables of the embedded store, and how a file of an older release is brought up to date.
+
+use rusqlite::Connection;
+
+/// Marks a file as a Palisade store in SQLite's header (`PSDE`), so that no other database is taken for one.
+pub(super) const APPLICATION_ID: i32 = 0x5053_4445;
+
+/// One entry for each schema version, from version 1 on. Entries are never edited: a change is a further entry.
+const MIGRATIONS: &[&str] = &["
+    CREATE TABLE revision (only INTEGER PRIMARY KEY CHECK (only = 1), value INTEGER NOT NULL);
+    INSERT INTO revision VALUES (1, 0);
+    CREATE TABLE entity (
+        collection TEXT NOT NULL, id TEXT NOT NULL, revision INTEGER NOT NULL, body TEXT NOT NULL,
+        UNIQUE (collection, id)
+    );
+    CREATE TABLE admin_key (
+        id TEXT PRIMARY KEY NOT NULL, name TEXT NOT NULL, secret_sha256 BLOB NOT NULL, scopes TEXT NOT NULL,
+        created_at INTEGER NOT NULL, expires_at INTEGER, revoked_at INTEGER
+    );
+    CREATE TABLE document (name TEXT PRIMARY KEY NOT NULL, body BLOB NOT NULL);
+    CREATE TABLE ban (ref_key TEXT PRIMARY KEY NOT NULL, json TEXT NOT NULL, until_millis INTEGER NOT NULL);
+    CREATE INDEX ban_until ON ban (until_millis);
+"];
+
+/// The newest schema version that this release reads and writes.
+pub(super) fn known_version() -> u32 {
+    u32::try_from(MIGRATIONS.len()).unwrap_or(u32::MAX)
+}
+
+/// The schema version of an opened file; 0 for an empty one.
+pub(super) fn version(db: &Connection) -> rusqlite::Result<u32> {
+    let exists: bool = db.query_row(
+        "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE name = 'schema_version')",
+        [],
+        |row| row.get(0),
+    )?;
+    if !exists {
+        return Ok(0);
+    }
+    db.query_row("SELECT max(version) FROM schema_version", [], |row| row.get(0))
+}
+
+/// Applies what is missing, each step in a transaction of its own, and returns the version reached.
+pub(super) fn migrate(db: &mut Connection) -> rusqlite::Result<u32> {
+    let mut reached = version(db)?;
+    for step in MIGRATIONS.iter().skip(usize::try_from(reached).unwrap_or(usize::MAX)) {
+        let transaction = db.transaction()?;
+        if reached == 0 {
+            transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+            transaction.execute_batch("CREATE TABLE schema_version (version INTEGER PRIMARY KEY NOT NULL)")?;
+        }
+        transaction.execute_batch(step)?;
+        reached += 1;
+        transaction.execute("INSERT INTO schema_version VALUES (?1)", [reached])?;
+        transaction.commit()?;
+    }
+    Ok(reached)
+}

@@ -1,0 +1,168 @@
+//! The one thread that writes. Writes that arrive while a commit waits for the disk share the next commit, so that a
+//! burst of bans costs a few syncs and not one each.
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use rusqlite::{Connection, TransactionBehavior};
+use tokio::sync::{oneshot, watch};
+
+use super::StoreError;
+use crate::clock::Stopwatch;
+
+/// Writes that share one commit, at most: bounds how long the first of them waits.
+const GROUP_MAX: usize = 256;
+
+/// What a write has changed, for those who watch.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Changed {
+    /// The new global revision, when an entity was written.
+    pub(super) revision: Option<u64>,
+    /// Whether the bans are other than before.
+    pub(super) bans: bool,
+}
+
+/// One write with the caller that waits for it.
+trait Job: Send {
+    /// Does the work inside the group's transaction.
+    fn run(&mut self, db: &Connection) -> rusqlite::Result<Changed>;
+
+    /// Tells the caller how it went, once the group is durable or has failed.
+    fn answer(self: Box<Self>, commit: Result<(), StoreError>);
+}
+
+/// The [`Job`] behind [`Writer::write`].
+struct Write<T, F> {
+    work: Option<F>,
+    value: Option<T>,
+    tell: oneshot::Sender<Result<T, StoreError>>,
+}
+
+impl<T, F> Job for Write<T, F>
+where
+    T: Send,
+    F: FnOnce(&Connection) -> rusqlite::Result<(T, Changed)> + Send,
+{
+    fn run(&mut self, db: &Connection) -> rusqlite::Result<Changed> {
+        let Some(work) = self.work.take() else {
+            return Ok(Changed::default());
+        };
+        let (value, changed) = work(db)?;
+        self.value = Some(value);
+        Ok(changed)
+    }
+
+    fn answer(self: Box<Self>, commit: Result<(), StoreError>) {
+        // The caller may have gone away; its write stands all the same.
+        let Write { value, tell, .. } = *self;
+        let _ = tell.send(commit.and_then(|()| value.ok_or(StoreError::Closed)));
+    }
+}
+
+/// A handle to the writing thread.
+pub(super) struct Writer {
+    jobs: Mutex<Option<Sender<Box<dyn Job>>>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Writer {
+    /// Starts the thread. `explain` turns an engine error into one of the domain.
+    pub(super) fn start(
+        db: Connection,
+        revisions: watch::Sender<u64>,
+        bans: watch::Sender<u64>,
+        explain: impl Fn(rusqlite::Error) -> StoreError + Send + 'static,
+    ) -> std::io::Result<Writer> {
+        let (jobs, queue) = channel::<Box<dyn Job>>();
+        let thread = std::thread::Builder::new()
+            .name("store-writer".to_owned())
+            .spawn(move || {
+                run(db, &queue, &revisions, &bans, &explain);
+            })?;
+        Ok(Writer {
+            jobs: Mutex::new(Some(jobs)),
+            thread: Mutex::new(Some(thread)),
+        })
+    }
+
+    /// Queues a write and waits until it is durable. The closure must check before it changes anything: an outcome such
+    /// as a conflict is an `Ok` of the engine, so that it does not undo the writes it shares the commit with.
+    pub(super) async fn write<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<(T, Changed)> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let (tell, told) = oneshot::channel();
+        let job = Box::new(Write {
+            work: Some(work),
+            value: None,
+            tell,
+        });
+        let sent = match self.jobs.lock().unwrap_or_else(PoisonError::into_inner).as_ref() {
+            Some(jobs) => jobs.send(job).is_ok(),
+            None => false,
+        };
+        if !sent {
+            return Err(StoreError::Closed);
+        }
+        told.await.unwrap_or(Err(StoreError::Closed))
+    }
+
+    /// Lets the thread finish what is queued, and waits for it. Blocks.
+    pub(super) fn close(&self) {
+        drop(self.jobs.lock().unwrap_or_else(PoisonError::into_inner).take());
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn run(
+    mut db: Connection,
+    queue: &Receiver<Box<dyn Job>>,
+    revisions: &watch::Sender<u64>,
+    bans: &watch::Sender<u64>,
+    explain: &dyn Fn(rusqlite::Error) -> StoreError,
+) {
+    while let Ok(first) = queue.recv() {
+        let mut group: Vec<Box<dyn Job>> = std::iter::once(first).chain(queue.try_iter()).take(GROUP_MAX).collect();
+        let watch = Stopwatch::start();
+        let outcome = commit(&mut db, &mut group);
+        metrics::histogram!("palisade_store_commit_seconds").record(watch.seconds());
+        let result = match outcome {
+            Ok(changed) => {
+                if let Some(revision) = changed.revision {
+                    revisions.send_replace(revision);
+                }
+                if changed.bans {
+                    bans.send_modify(|generation| *generation += 1);
+                }
+                Ok(())
+            }
+            Err(error) => {
+                metrics::counter!("palisade_store_failures_total").increment(1);
+                Err(explain(error))
+            }
+        };
+        for job in group {
+            job.answer(result.clone());
+        }
+    }
+    // Folds the log into the main file, so that a copy of the one file is a whole backup after a clean stop.
+    let _ = db.pragma_update(None, "wal_checkpoint", "TRUNCATE");
+}
+
+/// Runs a group in one transaction: all of it becomes durable, or none of it.
+fn commit(db: &mut Connection, group: &mut [Box<dyn Job>]) -> rusqlite::Result<Changed> {
+    // Dropped without a commit, the transaction rolls back.
+    let transaction = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let mut all = Changed::default();
+    for job in group {
+        let changed = job.run(&transaction)?;
+        all.revision = changed.revision.or(all.revision);
+        all.bans |= changed.bans;
+    }
+    transaction.commit()?;
+    Ok(all)
+}

@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+use brotli_decompressor::{BrotliDecompressStream, BrotliResult, BrotliState, StandardAlloc};
+use flate2::{Decompress, FlushDecompress, Status};
+
 /// Why a body could not be decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DecodeError {
@@ -36,10 +39,265 @@ impl std::error::Error for DecodeError {}
 /// Several encodings in a list are undone from the last to the first, at most three. `max_out` (bytes) limits the
 /// output of each step; `max_ratio` limits its quotient by the step's input, once the output is above 64 KiB.
 pub fn decode(encoding: &[u8], body: &[u8], max_out: usize, max_ratio: u32) -> Result<Vec<u8>, DecodeError> {
-    let _ = (encoding, max_ratio);
-    if body.len() > max_out {
-        Err(DecodeError::TooLarge)
-    } else {
-        Ok(body.to_vec())
+    let limit = Limit { max_out, max_ratio: max_ratio as usize };
+    let mut output: Option<Vec<u8>> = None;
+    let mut steps = 0;
+    for name in encoding.rsplit(|&byte| byte == b',').map(<[u8]>::trim_ascii) {
+        if name.is_empty() || name.eq_ignore_ascii_case(b"identity") {
+            continue;
+        }
+        steps += 1;
+        if steps > MAX_STEPS {
+            return Err(DecodeError::Unknown);
+        }
+        let input = output.as_deref().unwrap_or(body);
+        output = Some(match name.to_ascii_lowercase().as_slice() {
+            b"gzip" | b"x-gzip" => gzip(input, limit)?,
+            b"deflate" => deflate(input, limit)?,
+            b"br" => brotli(input, limit)?,
+            _ => return Err(DecodeError::Unknown),
+        });
+    }
+    match output {
+        Some(output) => Ok(output),
+        None if body.len() > max_out => Err(DecodeError::TooLarge),
+        None => Ok(body.to_vec()),
+    }
+}
+
+/// How many encodings of one list are undone.
+const MAX_STEPS: usize = 3;
+
+/// Output up to this size is never refused for its ratio, in bytes.
+const RATIO_FREE: usize = 64 * 1024;
+
+/// How much is decoded at once, in bytes.
+const CHUNK: usize = 16 * 1024;
+
+#[derive(Clone, Copy)]
+struct Limit {
+    max_out: usize,
+    max_ratio: usize,
+}
+
+impl Limit {
+    fn check(self, input: usize, output: usize) -> Result<(), DecodeError> {
+        if output > self.max_out {
+            return Err(DecodeError::TooLarge);
+        }
+        if output > RATIO_FREE && output > input.saturating_mul(self.max_ratio) {
+            return Err(DecodeError::Ratio);
+        }
+        Ok(())
+    }
+}
+
+/// Zlib data, or raw deflate data as some senders have it.
+fn deflate(input: &[u8], limit: Limit) -> Result<Vec<u8>, DecodeError> {
+    let zlib = matches!(input, [first, second, ..]
+        if first & 0x0f == 8 && (u16::from(*first) << 8 | u16::from(*second)).is_multiple_of(31));
+    let mut output = Vec::new();
+    if zlib {
+        match inflate(input, true, &mut output, input.len(), limit) {
+            // Raw data may begin like a zlib header.
+            Err(DecodeError::Corrupt) => output.clear(),
+            result => return result.map(|_| output),
+        }
+    }
+    inflate(input, false, &mut output, input.len(), limit)?;
+    Ok(output)
+}
+
+/// Appends one deflate stream to `output`; gives how many bytes of the input it took.
+fn inflate(
+    input: &[u8],
+    zlib: bool,
+    output: &mut Vec<u8>,
+    total_in: usize,
+    limit: Limit,
+) -> Result<usize, DecodeError> {
+    let mut state = Decompress::new(zlib);
+    loop {
+        let (before_in, before_out) = (state.total_in(), state.total_out());
+        let rest = usize::try_from(before_in).ok().and_then(|at| input.get(at..)).unwrap_or_default();
+        output.reserve(CHUNK);
+        let status = state.decompress_vec(rest, output, FlushDecompress::None).map_err(|_| DecodeError::Corrupt)?;
+        limit.check(total_in, output.len())?;
+        match status {
+            Status::StreamEnd => return usize::try_from(state.total_in()).map_err(|_| DecodeError::Corrupt),
+            _ if state.total_in() == before_in && state.total_out() == before_out => return Err(DecodeError::Truncated),
+            _ => {}
+        }
+    }
+}
+
+/// The members of a gzip file (RFC 1952), one after the other.
+fn gzip(input: &[u8], limit: Limit) -> Result<Vec<u8>, DecodeError> {
+    let mut output = Vec::new();
+    let mut rest = input;
+    while !rest.is_empty() || output.is_empty() {
+        // Zeros may pad the last member.
+        if !output.is_empty() && rest.iter().all(|&byte| byte == 0) {
+            break;
+        }
+        let start = output.len();
+        let data = rest.get(gzip_header(rest)?..).ok_or(DecodeError::Truncated)?;
+        let used = inflate(data, false, &mut output, input.len(), limit)?;
+        let trailer = data.get(used..).unwrap_or_default();
+        let (&[a, b, c, d, e, f, g, h], after) = trailer.split_first_chunk::<8>().ok_or(DecodeError::Truncated)?;
+        let member = output.get(start..).unwrap_or_default();
+        let mut checksum = flate2::Crc::new();
+        checksum.update(member);
+        if checksum.sum() != u32::from_le_bytes([a, b, c, d]) || member.len() as u32 != u32::from_le_bytes([e, f, g, h]) {
+            return Err(DecodeError::Corrupt);
+        }
+        rest = after;
+        if rest.is_empty() {
+            break;
+        }
+    }
+    Ok(output)
+}
+
+/// The length of a gzip member's header.
+fn gzip_header(input: &[u8]) -> Result<usize, DecodeError> {
+    let fixed = input.first_chunk::<10>().ok_or(DecodeError::Truncated)?;
+    let &[0x1f, 0x8b, 8, flags, ..] = fixed else { return Err(DecodeError::Corrupt) };
+    if flags & 0xe0 != 0 {
+        return Err(DecodeError::Corrupt);
+    }
+    let mut at = fixed.len();
+    if flags & 0x04 != 0 {
+        let length = input.get(at..).and_then(|rest| rest.first_chunk::<2>()).ok_or(DecodeError::Truncated)?;
+        at += 2 + usize::from(u16::from_le_bytes(*length));
+    }
+    // The original name and a comment, each ended by a NUL.
+    for flag in [0x08, 0x10] {
+        if flags & flag != 0 {
+            let rest = input.get(at..).ok_or(DecodeError::Truncated)?;
+            at += memchr::memchr(0, rest).ok_or(DecodeError::Truncated)? + 1;
+        }
+    }
+    if flags & 0x02 != 0 {
+        at += 2;
+    }
+    Ok(at)
+}
+
+fn brotli(input: &[u8], limit: Limit) -> Result<Vec<u8>, DecodeError> {
+    let mut state = BrotliState::new(StandardAlloc::default(), StandardAlloc::default(), StandardAlloc::default());
+    let mut output = Vec::new();
+    let mut chunk = vec![0; CHUNK];
+    let (mut left_in, mut at_in, mut total) = (input.len(), 0, 0);
+    loop {
+        let (mut left_out, mut at_out) = (chunk.len(), 0);
+        let result = BrotliDecompressStream(
+            &mut left_in,
+            &mut at_in,
+            input,
+            &mut left_out,
+            &mut at_out,
+            &mut chunk,
+            &mut total,
+            &mut state,
+        );
+        output.extend_from_slice(chunk.get(..at_out).unwrap_or_default());
+        limit.check(input.len(), output.len())?;
+        match result {
+            BrotliResult::ResultSuccess => return Ok(output),
+            BrotliResult::NeedsMoreOutput => {}
+            BrotliResult::NeedsMoreInput => return Err(DecodeError::Truncated),
+            BrotliResult::ResultFailure => return Err(DecodeError::Corrupt),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    const MAX: usize = 1 << 20;
+
+    fn zlib(body: &[u8]) -> Vec<u8> {
+        let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
+        encoder.write_all(body).expect("in memory");
+        encoder.finish().expect("in memory")
+    }
+
+    fn raw(body: &[u8]) -> Vec<u8> {
+        let mut encoder = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::best());
+        encoder.write_all(body).expect("in memory");
+        encoder.finish().expect("in memory")
+    }
+
+    fn gz(body: &[u8]) -> Vec<u8> {
+        let builder = flate2::GzBuilder::new().filename("a").comment("b").extra("c");
+        let mut encoder = builder.write(Vec::new(), flate2::Compression::best());
+        encoder.write_all(body).expect("in memory");
+        encoder.finish().expect("in memory")
+    }
+
+    #[test]
+    fn undoes_each_encoding() {
+        let body = b"some text, some text, some text".repeat(20);
+        for (encoding, encoded) in [
+            ("gzip", gz(&body)),
+            ("X-GZIP", gz(&body)),
+            ("deflate", zlib(&body)),
+            ("deflate", raw(&body)),
+            ("identity", body.clone()),
+            ("", body.clone()),
+            ("deflate, gzip", gz(&zlib(&body))),
+            (" identity ,gzip", gz(&body)),
+        ] {
+            assert_eq!(decode(encoding.as_bytes(), &encoded, MAX, 100).as_ref(), Ok(&body), "{encoding}");
+        }
+        let two = [gz(b"one "), gz(b"two"), vec![0; 3]].concat();
+        assert_eq!(decode(b"gzip", &two, MAX, 100), Ok(b"one two".to_vec()));
+        assert_eq!(decode(b"gzip", &gz(b""), MAX, 100), Ok(Vec::new()));
+        // An uncompressed meta-block of three bytes, and the empty last one.
+        assert_eq!(decode(b"br", b"\x0b\x01\x80abc\x03", MAX, 100), Ok(b"abc".to_vec()));
+    }
+
+    #[test]
+    fn says_why_a_body_cannot_be_decoded() {
+        let body = b"text";
+        let cut = |mut bytes: Vec<u8>, by: usize| {
+            bytes.truncate(bytes.len() - by);
+            bytes
+        };
+        let flipped = |mut bytes: Vec<u8>| {
+            let last = bytes.len() - 5;
+            bytes[last] ^= 1;
+            bytes
+        };
+        for (encoding, encoded, expected) in [
+            ("gzip", cut(gz(body), 1), DecodeError::Truncated),
+            ("gzip", cut(gz(body), 10), DecodeError::Truncated),
+            ("gzip", b"\x1f\x8b".to_vec(), DecodeError::Truncated),
+            ("gzip", Vec::new(), DecodeError::Truncated),
+            ("gzip", b"plain text, not gzip".to_vec(), DecodeError::Corrupt),
+            ("gzip", flipped(gz(body)), DecodeError::Corrupt),
+            ("deflate", cut(zlib(body), 5), DecodeError::Truncated),
+            ("deflate", b"\xff\xff\xff".to_vec(), DecodeError::Corrupt),
+            ("br", b"\x0b\x01\x80ab".to_vec(), DecodeError::Truncated),
+            ("br", b"\xff\xff\xff\xff\xff\xff".to_vec(), DecodeError::Corrupt),
+            ("compress", Vec::new(), DecodeError::Unknown),
+            ("gzip,gzip,gzip,gzip", gz(&gz(&gz(&gz(body)))), DecodeError::Unknown),
+        ] {
+            assert_eq!(decode(encoding.as_bytes(), &encoded, MAX, 100), Err(expected), "{encoding} {encoded:?}");
+        }
+    }
+
+    #[test]
+    fn bombs_are_refused() {
+        let bomb = gz(&vec![0; 4 << 20]);
+        assert_eq!(decode(b"gzip", &bomb, 1 << 20, u32::MAX), Err(DecodeError::TooLarge));
+        assert_eq!(decode(b"gzip", &bomb, usize::MAX, 100), Err(DecodeError::Ratio));
+        assert_eq!(decode(b"gzip", &bomb, 4 << 20, u32::MAX).map(|output| output.len()), Ok(4 << 20));
+        assert_eq!(decode(b"gzip", &gz(&vec![0; RATIO_FREE]), MAX, 1).map(|output| output.len()), Ok(RATIO_FREE));
+        assert_eq!(decode(b"identity", &[0; 10], 9, 1), Err(DecodeError::TooLarge));
     }
 }

@@ -150,6 +150,27 @@ impl OperatorKind {
         NAMES.iter().map(|&(name, _)| name)
     }
 
+    /// Whether macros in the argument are expanded.
+    pub(super) fn expands_macros(self) -> bool {
+        matches!(
+            self,
+            Self::Rx
+                | Self::RxGlobal
+                | Self::Within
+                | Self::Contains
+                | Self::ContainsWord
+                | Self::BeginsWith
+                | Self::EndsWith
+                | Self::StrEq
+                | Self::StrMatch
+                | Self::Eq
+                | Self::Ge
+                | Self::Gt
+                | Self::Le
+                | Self::Lt
+        )
+    }
+
     /// The number that stands for this operator in a compiled rule set.
     pub fn code(self) -> u8 {
         self as u8

@@ -4,11 +4,33 @@
 //! [`Operator::build`] runs where rules are enforced, on an argument that was checked, and defers every costly step
 //! (compiling a pattern, building an automaton) to the first value it sees.
 
+mod address;
 mod captures;
+mod check;
+mod encoding;
+mod identifier;
+mod injection;
 mod kind;
+mod macros;
+mod number;
+mod phrases;
+mod rx;
+#[cfg(test)]
+mod tests;
+mod text;
+
+use memchr::memmem;
 
 pub use captures::{Captures, MAX_CAPTURE_LENGTH, MAX_CAPTURES};
+pub use check::check;
+pub use injection::INJECTION_INPUT_LIMIT;
 pub use kind::OperatorKind;
+pub use phrases::MAX_PHRASES;
+pub use rx::{BACKTRACK_INPUT_LIMIT, BACKTRACK_LIMIT, PATTERN_CACHE_LIMIT, PATTERN_SIZE_LIMIT};
+
+use address::Networks;
+use phrases::Phrases;
+use rx::{ByteSet, Pattern};
 
 /// The data files next to the rules (`@pmFromFile`, `@ipMatchFromFile`).
 pub trait DataFiles {
@@ -37,21 +59,24 @@ pub struct OperatorError {
     pub offset: Option<usize>,
 }
 
-/// Checks the argument of an operator and resolves the files it names.
-pub fn check(kind: OperatorKind, argument: &[u8], files: &dyn DataFiles) -> Result<OperatorArgument, OperatorError> {
-    let _ = (kind, files);
-    Ok(OperatorArgument {
-        text: argument.to_vec(),
-        phrases: Vec::new(),
-    })
-}
-
 /// An operator ready to evaluate values. Shared by reference between requests; nothing in it changes but caches.
 #[derive(Debug)]
 pub struct Operator {
     kind: OperatorKind,
     argument: Vec<u8>,
     expands: bool,
+    matcher: Matcher,
+}
+
+/// What an operator keeps besides its argument.
+#[derive(Debug)]
+enum Matcher {
+    /// Nothing: the argument is all it needs.
+    Argument,
+    Pattern(Box<Pattern>),
+    Phrases(Phrases),
+    Networks(Networks),
+    Bytes(ByteSet),
 }
 
 impl Operator {
@@ -59,11 +84,25 @@ impl Operator {
     ///
     /// The error says which part of a stored argument is not what [`check`] would have written.
     pub fn build(kind: OperatorKind, argument: &OperatorArgument) -> Result<Operator, String> {
-        Ok(Operator {
-            kind,
-            argument: argument.text.clone(),
-            expands: false,
-        })
+        use OperatorKind as Kind;
+        let expands = kind.expands_macros() && macros::present(&argument.text);
+        let matcher = match kind {
+            Kind::Rx | Kind::RxGlobal | Kind::VerifyCc | Kind::VerifyCpf | Kind::VerifySsn | Kind::VerifySvnr => {
+                Matcher::Pattern(Box::new(Pattern::build(argument, expands)?))
+            }
+            Kind::Pm if argument.phrases.is_empty() => Matcher::Phrases(Phrases::new(phrases::split(&argument.text))),
+            Kind::Pm | Kind::PmFromFile => Matcher::Phrases(Phrases::new(argument.phrases.clone())),
+            Kind::IpMatch if argument.phrases.is_empty() => {
+                let pieces: Vec<_> = address::split(&argument.text).map(|(_, piece)| piece.to_vec()).collect();
+                Matcher::Networks(Networks::new(&pieces)?)
+            }
+            Kind::IpMatch | Kind::IpMatchFromFile => Matcher::Networks(Networks::new(&argument.phrases)?),
+            Kind::ValidateByteRange => {
+                Matcher::Bytes(encoding::byte_ranges(&argument.text).map_err(|error| error.message)?)
+            }
+            _ => Matcher::Argument,
+        };
+        Ok(Operator { kind, argument: argument.text.clone(), expands, matcher })
     }
 
     /// The operator's kind.
@@ -72,6 +111,8 @@ impl Operator {
     }
 
     /// Whether the argument holds `%{...}` macros that this operator expands: the caller then passes `expanded`.
+    ///
+    /// `@pm`, `@ipMatch`, `@validateByteRange`, the operators with data files and `@verify...` never expand.
     pub fn needs_expansion(&self) -> bool {
         self.expands
     }
@@ -81,9 +122,55 @@ impl Operator {
         &self.argument
     }
 
+    /// Whether the operator runs a pattern on the backtracking engine, which is slower and limited.
+    pub fn is_backtracking(&self) -> bool {
+        matches!(&self.matcher, Matcher::Pattern(pattern) if pattern.is_backtracking())
+    }
+
     /// Whether `value` matches, without the negation of `!@`. `expanded` replaces the argument if it has macros.
+    ///
+    /// Captures are added to `captures` if they are wanted; the caller clears it between evaluations. An evaluation that
+    /// gives up at a limit answers `false` and sets [`Captures::limit_exceeded`].
     pub fn evaluate(&self, value: &[u8], expanded: Option<&[u8]>, captures: &mut Captures) -> bool {
-        let _ = (value, expanded, captures);
-        false
+        use OperatorKind as Kind;
+        let expanded = expanded.filter(|_| self.expands);
+        match (&self.matcher, self.kind) {
+            (Matcher::Pattern(pattern), Kind::Rx) => pattern.evaluate(value, expanded, false, captures),
+            (Matcher::Pattern(pattern), Kind::RxGlobal) => pattern.evaluate(value, expanded, true, captures),
+            (Matcher::Pattern(pattern), Kind::VerifyCc) => pattern.confirm(value, identifier::is_card, captures),
+            (Matcher::Pattern(pattern), Kind::VerifyCpf) => pattern.confirm(value, identifier::is_cpf, captures),
+            (Matcher::Pattern(pattern), Kind::VerifySsn) => pattern.confirm(value, identifier::is_ssn, captures),
+            (Matcher::Pattern(pattern), Kind::VerifySvnr) => pattern.confirm(value, identifier::is_svnr, captures),
+            (Matcher::Phrases(phrases), _) => phrases.evaluate(value, captures),
+            (Matcher::Networks(networks), _) => networks.evaluate(value),
+            (Matcher::Bytes(allowed), _) => encoding::outside(allowed, value),
+            _ => self.compare(value, expanded.unwrap_or(&self.argument), captures),
+        }
+    }
+
+    /// The operators that need nothing but the two texts.
+    fn compare(&self, value: &[u8], argument: &[u8], captures: &mut Captures) -> bool {
+        use OperatorKind as Kind;
+        let numbers = || (number::integer(value), number::integer(argument));
+        match self.kind {
+            Kind::DetectSqli => injection::is_sql(value, captures),
+            Kind::DetectXss => injection::is_script(value, captures),
+            Kind::Within => memmem::find(argument, value).is_some(),
+            Kind::Contains | Kind::StrMatch => memmem::find(value, argument).is_some(),
+            Kind::ContainsWord => text::contains_word(value, argument),
+            Kind::BeginsWith => value.starts_with(argument),
+            Kind::EndsWith => value.ends_with(argument),
+            Kind::StrEq => value == argument,
+            Kind::Eq => matches!(numbers(), (value, argument) if value == argument),
+            Kind::Ge => matches!(numbers(), (value, argument) if value >= argument),
+            Kind::Gt => matches!(numbers(), (value, argument) if value > argument),
+            Kind::Le => matches!(numbers(), (value, argument) if value <= argument),
+            Kind::Lt => matches!(numbers(), (value, argument) if value < argument),
+            Kind::ValidateUrlEncoding => encoding::invalid_percent_encoding(value),
+            Kind::ValidateUtf8Encoding => encoding::invalid_utf8(value),
+            Kind::UnconditionalMatch => true,
+            // No location data, and everything else `check` refuses.
+            _ => false,
+        }
     }
 }

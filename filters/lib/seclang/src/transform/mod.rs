@@ -3,7 +3,29 @@
 //! The semantics are those of ModSecurity v3. Where that engine lets an encoding be decoded leniently, so does this
 //! one: an attacker chooses the input, and what a lenient application would decode must be seen decoded.
 
+mod base64;
+mod best_fit;
+mod bytes;
+mod comments;
+mod css;
+mod digest;
+mod escape;
+mod hex;
+mod html;
+mod js;
+mod nulls;
+mod parity;
+mod path;
+mod shell;
+mod sql;
+mod text;
+mod unicode;
+mod url;
+mod whitespace;
+
 use std::borrow::Cow;
+
+pub(crate) use url::decode_argument;
 
 /// A transformation function of SecLang.
 ///
@@ -167,6 +189,48 @@ impl Transform {
     /// Takes time linear in the input; the output is at most three times as long (`urlEncode`), six for
     /// `utf8toUnicode`, and never longer than that plus a digest.
     pub fn apply<'a>(self, input: &'a [u8]) -> Cow<'a, [u8]> {
-        Cow::Borrowed(input)
+        let changed = match self {
+            Self::None => None,
+            Self::Base64Decode => base64::decode(input),
+            Self::Base64DecodeExt => base64::decode_forgiving(input),
+            Self::Base64Encode => base64::encode(input),
+            Self::CmdLine => shell::cmd_line(input),
+            Self::CompressWhitespace => whitespace::compress(input),
+            Self::CssDecode => css::decode(input),
+            Self::EscapeSeqDecode => escape::decode(input),
+            Self::HexDecode => hex::decode(input),
+            Self::HexEncode => hex::encode(input),
+            Self::HtmlEntityDecode => html::decode(input),
+            Self::JsDecode => js::decode(input),
+            Self::Length => Some(input.len().to_string().into_bytes()),
+            Self::Lowercase => text::lowercase(input),
+            Self::Uppercase => text::uppercase(input),
+            Self::Md5 => Some(digest::md5(input)),
+            Self::Sha1 => Some(digest::sha1(input)),
+            Self::NormalizePath => path::normalize(input),
+            Self::NormalizePathWin => path::normalize_windows(input),
+            Self::ParityEven7bit => parity::even(input),
+            Self::ParityOdd7bit => parity::odd(input),
+            Self::ParityZero7bit => parity::zero(input),
+            Self::RemoveComments => comments::remove(input),
+            Self::RemoveCommentsChar => comments::remove_markers(input),
+            Self::RemoveNulls => nulls::remove(input),
+            Self::RemoveWhitespace => whitespace::remove(input),
+            Self::ReplaceComments => comments::replace(input),
+            Self::ReplaceNulls => nulls::replace(input),
+            Self::SqlHexDecode => sql::hex_decode(input),
+            Self::Trim => whitespace::trim(input, true, true),
+            Self::TrimLeft => whitespace::trim(input, true, false),
+            Self::TrimRight => whitespace::trim(input, false, true),
+            Self::UrlDecode => url::decode(input),
+            Self::UrlDecodeUni => url::decode_unicode(input),
+            Self::UrlEncode => url::encode(input),
+            Self::Utf8ToUnicode => unicode::escape_utf8(input),
+        };
+        match changed {
+            // An escape may decode to itself: a caller that skips unchanged values relies on this comparison.
+            Some(output) if output != input => Cow::Owned(output),
+            _ => Cow::Borrowed(input),
+        }
     }
 }

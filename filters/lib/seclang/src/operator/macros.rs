@@ -1,0 +1,30 @@
+//! Macros in arguments: `%{TX.name}`.
+
+/// Whether the text has a macro: `%{`, a name that begins with a letter, `}`.
+///
+/// Anything else between the braces is text, since patterns write `%{` for other reasons.
+pub(super) fn present(text: &[u8]) -> bool {
+    memchr::memmem::find_iter(text, b"%{").any(|at| {
+        let inside = text.get(at + 2..).unwrap_or_default();
+        let length = inside
+            .iter()
+            .take_while(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b':' | b'-'))
+            .count();
+        inside.first().is_some_and(u8::is_ascii_alphabetic) && inside.get(length) == Some(&b'}')
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_macros() {
+        for with in ["%{tx.a}", "x%{REQUEST_HEADERS:User-Agent}y", "%{%{tx.1}"] {
+            assert!(present(with.as_bytes()), "{with}");
+        }
+        for without in ["", "%{", "%{}", "%{1,3}", "%{[^}]+}", "tx.a}", "%{tx.a", "%\\{tx.a}"] {
+            assert!(!present(without.as_bytes()), "{without}");
+        }
+    }
+}

@@ -1,0 +1,306 @@
+//! `@rx` and `@rxGlobal`.
+//!
+//! Patterns are those of PCRE without Unicode: they match bytes, `.` matches a line feed too (DOTALL) and `^` and `$`
+//! match at every line (MULTILINE), as in ModSecurity v3. Nearly every pattern runs on an engine that takes time linear
+//! in the value. Lookaround, backreferences, atomic groups and possessive quantifiers need a backtracking engine: its
+//! steps are limited ([`BACKTRACK_LIMIT`]) and so is what it looks at ([`BACKTRACK_INPUT_LIMIT`]).
+
+mod class;
+mod escape;
+mod translate;
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use fancy_regex::BytesMode;
+use regex_automata::meta;
+use regex_automata::util::primitives::NonMaxUsize;
+use regex_automata::util::syntax;
+use regex_automata::{Input, PatternID};
+
+pub(super) use class::ByteSet;
+
+use super::captures::{Captures, MAX_CAPTURES};
+use super::identifier::MAX_CANDIDATES;
+use super::{OperatorArgument, OperatorError};
+
+/// How large a compiled pattern may be, in bytes: 8 MiB. The largest of the Core Rule Set takes a fifth of it.
+pub const PATTERN_SIZE_LIMIT: usize = 8 << 20;
+
+/// How much one pattern may cache of its lazily built automaton, in bytes: 1 MiB.
+pub const PATTERN_CACHE_LIMIT: usize = 1 << 20;
+
+/// How many steps back the backtracking engine takes in one search before it gives up: 100 000.
+pub const BACKTRACK_LIMIT: usize = 100_000;
+
+/// How many bytes of a value a pattern that needs backtracking looks at: 64 KiB. Without a match in them the search
+/// counts as given up.
+pub const BACKTRACK_INPUT_LIMIT: usize = 64 * 1024;
+
+/// How long a pattern may be that was expanded from macros, in bytes.
+const EXPANDED_LIMIT: usize = 16 * 1024;
+
+/// How many matches `@rxGlobal` looks at in one value.
+const GLOBAL_MATCHES: usize = 1000;
+
+const LINEAR: &[u8] = b"linear";
+const BACKTRACKING: &[u8] = b"backtracking";
+
+/// The spans of the groups of one match.
+type Spans = [Option<(usize, usize)>; MAX_CAPTURES];
+
+/// A compiled pattern.
+#[derive(Debug)]
+enum Compiled {
+    Linear(meta::Regex),
+    Backtracking(fancy_regex::Regex),
+}
+
+/// Checks a pattern and rewrites it: the first phrase names the engine, the second is the pattern in its dialect.
+pub(super) fn check(pattern: &[u8]) -> Result<Vec<Vec<u8>>, OperatorError> {
+    let translated = translate::translate(pattern).map_err(|(message, offset)| OperatorError {
+        message: format!("the regular expression is invalid: {message}"),
+        help: None,
+        offset: Some(offset),
+    })?;
+    Compiled::new(&translated.pattern, translated.backtracking).map_err(|mut error| {
+        // Errors of the engines are about the rewritten pattern.
+        error.offset = error.offset.map(|at| translated.origins.get(at).copied().unwrap_or(pattern.len()));
+        error
+    })?;
+    let engine = if translated.backtracking { BACKTRACKING } else { LINEAR };
+    Ok(vec![engine.to_vec(), translated.pattern.into_bytes()])
+}
+
+impl Compiled {
+    fn new(pattern: &str, backtracking: bool) -> Result<Self, OperatorError> {
+        if backtracking { Self::backtracking(pattern) } else { Self::linear(pattern) }
+    }
+
+    fn linear(pattern: &str) -> Result<Self, OperatorError> {
+        let syntax = syntax::Config::new().unicode(false).utf8(false).dot_matches_new_line(true).multi_line(true);
+        let config = meta::Config::new()
+            .utf8_empty(false)
+            .nfa_size_limit(Some(PATTERN_SIZE_LIMIT))
+            .hybrid_cache_capacity(PATTERN_CACHE_LIMIT);
+        meta::Regex::builder().syntax(syntax).configure(config).build(pattern).map(Self::Linear).map_err(|error| {
+            if error.size_limit().is_some() {
+                return too_large();
+            }
+            let (message, offset) = match error.syntax_error() {
+                Some(regex_syntax::Error::Parse(error)) => (error.kind().to_string(), Some(error.span().start.offset)),
+                Some(regex_syntax::Error::Translate(error)) => {
+                    (error.kind().to_string(), Some(error.span().start.offset))
+                }
+                _ => (error.to_string(), None),
+            };
+            OperatorError { message: format!("the regular expression is invalid: {message}"), help: None, offset }
+        })
+    }
+
+    fn backtracking(pattern: &str) -> Result<Self, OperatorError> {
+        let mut builder = fancy_regex::RegexBuilder::new(pattern);
+        builder
+            .bytes_mode(BytesMode::Ascii)
+            .dot_matches_new_line(true)
+            .multi_line(true)
+            .backtrack_limit(BACKTRACK_LIMIT)
+            .delegate_size_limit(PATTERN_SIZE_LIMIT)
+            .delegate_dfa_size_limit(PATTERN_CACHE_LIMIT)
+            .max_prog_size(PATTERN_SIZE_LIMIT / 64);
+        builder.build().map(Self::Backtracking).map_err(|error| match error {
+            fancy_regex::Error::ParseError(offset, error) => OperatorError {
+                message: format!("the regular expression is invalid: {error}"),
+                help: None,
+                offset: Some(offset),
+            },
+            error => OperatorError {
+                message: format!("the regular expression is invalid: {error}"),
+                help: Some(
+                    "It needs backtracking; lookbehind must have a fixed length in each of its alternatives.".into(),
+                ),
+                offset: None,
+            },
+        })
+    }
+
+    /// The spans of the first match from `at` on. `limited` is set if the search gave up.
+    fn search(&self, value: &[u8], at: usize, groups: bool, limited: &mut bool) -> Option<Spans> {
+        match self {
+            Self::Linear(regex) if !groups => {
+                let input = Input::new(value).range(at..);
+                let found = regex.search_half(&input.earliest(true))?;
+                let mut spans = Spans::default();
+                *spans.first_mut()? = Some((at, found.offset()));
+                Some(spans)
+            }
+            Self::Linear(regex) => {
+                let mut slots: [Option<NonMaxUsize>; 2 * MAX_CAPTURES] = [None; 2 * MAX_CAPTURES];
+                let _: PatternID = regex.search_slots(&Input::new(value).range(at..), &mut slots)?;
+                let mut spans = Spans::default();
+                let (pairs, _) = slots.as_chunks::<2>();
+                for (span, pair) in spans.iter_mut().zip(pairs) {
+                    *span = match *pair {
+                        [Some(start), Some(end)] => Some((start.get(), end.get())),
+                        _ => None,
+                    };
+                }
+                Some(spans)
+            }
+            Self::Backtracking(regex) => {
+                let seen = value.get(..BACKTRACK_INPUT_LIMIT).unwrap_or(value);
+                if at > seen.len() {
+                    return None;
+                }
+                match regex.captures_from_pos(seen, at) {
+                    Ok(Some(found)) => {
+                        let mut spans = Spans::default();
+                        for (index, span) in spans.iter_mut().enumerate() {
+                            *span = found.get(index).map(|group| (group.start(), group.end()));
+                        }
+                        Some(spans)
+                    }
+                    Ok(None) => {
+                        *limited |= seen.len() < value.len();
+                        None
+                    }
+                    Err(_) => {
+                        *limited = true;
+                        None
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn too_large() -> OperatorError {
+    OperatorError {
+        message: format!("the regular expression is larger than {} MiB once compiled", PATTERN_SIZE_LIMIT >> 20),
+        help: Some("Lower its repetition counts, or split it over several rules.".into()),
+        offset: None,
+    }
+}
+
+/// A pattern that is compiled when the first value is searched.
+#[derive(Debug)]
+pub(super) struct Pattern {
+    backtracking: bool,
+    pattern: String,
+    compiled: OnceLock<Option<Compiled>>,
+    /// The last pattern expanded from macros: most often it is the same for every request.
+    expanded: Mutex<Option<(Vec<u8>, Arc<Option<Compiled>>)>>,
+}
+
+impl Pattern {
+    /// The pattern of a checked argument; an argument without phrases is rewritten again.
+    pub(super) fn build(argument: &OperatorArgument, expands: bool) -> Result<Self, String> {
+        let (backtracking, pattern) = match argument.phrases.as_slice() {
+            [] if expands => (false, String::new()),
+            [] => {
+                let translated = translate::translate(&argument.text).map_err(|(message, _)| message.to_owned())?;
+                (translated.backtracking, translated.pattern)
+            }
+            [engine, pattern] if engine == LINEAR || engine == BACKTRACKING => {
+                let pattern = String::from_utf8(pattern.clone()).map_err(|_| "the stored pattern is not text")?;
+                (engine == BACKTRACKING, pattern)
+            }
+            _ => return Err("the stored pattern has no known engine".into()),
+        };
+        Ok(Self { backtracking, pattern, compiled: OnceLock::new(), expanded: Mutex::new(None) })
+    }
+
+    /// Whether the pattern needs the backtracking engine.
+    pub(super) fn is_backtracking(&self) -> bool {
+        self.backtracking
+    }
+
+    /// Searches a value. A pattern expanded from macros that cannot be compiled matches nothing.
+    pub(super) fn evaluate(&self, value: &[u8], expanded: Option<&[u8]>, global: bool, captures: &mut Captures) -> bool {
+        let compiled;
+        let pattern = match expanded {
+            Some(expanded) => {
+                compiled = self.expanded(expanded);
+                compiled.as_ref().as_ref()
+            }
+            None => self.compiled.get_or_init(|| Compiled::new(&self.pattern, self.backtracking).ok()).as_ref(),
+        };
+        let Some(pattern) = pattern else {
+            captures.set_limit_exceeded();
+            return false;
+        };
+        let mut limited = false;
+        let groups = captures.is_wanted();
+        let mut found = pattern.search(value, 0, groups, &mut limited);
+        let mut spans = found;
+        if global && groups {
+            // The captures of later matches replace those of earlier ones.
+            for _ in 0..GLOBAL_MATCHES {
+                let Some(latest) = found else { break };
+                if let Some(spans) = &mut spans {
+                    for (span, new) in spans.iter_mut().zip(latest) {
+                        *span = new.or(*span);
+                    }
+                }
+                let Some(Some((start, end))) = latest.first().copied() else { break };
+                let next = if end > start { end } else { end + 1 };
+                found = if next > value.len() { None } else { pattern.search(value, next, true, &mut limited) };
+            }
+        }
+        if limited {
+            captures.set_limit_exceeded();
+        }
+        let Some(spans) = spans else { return false };
+        for (index, span) in spans.into_iter().enumerate() {
+            if let Some((start, end)) = span {
+                captures.set(index, value.get(start..end).unwrap_or_default());
+            }
+        }
+        true
+    }
+
+    /// Whether any match is confirmed by `verify`; captures the first that is.
+    pub(super) fn confirm(&self, value: &[u8], verify: impl Fn(&[u8]) -> bool, captures: &mut Captures) -> bool {
+        let Some(pattern) =
+            self.compiled.get_or_init(|| Compiled::new(&self.pattern, self.backtracking).ok()).as_ref()
+        else {
+            captures.set_limit_exceeded();
+            return false;
+        };
+        let mut limited = false;
+        let mut at = 0;
+        for _ in 0..MAX_CANDIDATES {
+            let found = pattern.search(value, at, true, &mut limited);
+            let Some(Some((start, end))) = found.and_then(|spans| spans.first().copied()) else { break };
+            let candidate = value.get(start..end).unwrap_or_default();
+            if verify(candidate) {
+                captures.set(0, candidate);
+                return true;
+            }
+            // A longer run of digits may hold a valid number that starts later.
+            at = start + 1;
+            if at > value.len() {
+                break;
+            }
+        }
+        if limited {
+            captures.set_limit_exceeded();
+        }
+        false
+    }
+
+    fn expanded(&self, expanded: &[u8]) -> Arc<Option<Compiled>> {
+        let mut last = self.expanded.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((text, compiled)) = last.as_ref()
+            && text == expanded
+        {
+            return Arc::clone(compiled);
+        }
+        let compiled = (expanded.len() <= EXPANDED_LIMIT)
+            .then(|| translate::translate(expanded).ok())
+            .flatten()
+            .and_then(|translated| Compiled::new(&translated.pattern, translated.backtracking).ok());
+        let compiled = Arc::new(compiled);
+        *last = Some((expanded.to_vec(), Arc::clone(&compiled)));
+        compiled
+    }
+}

@@ -1,0 +1,60 @@
+//! Byte classes and small parsers that several transformations share.
+
+/// White space of the C locale: space, tab, line feed, vertical tab, form feed, carriage return.
+pub(super) fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t'..=b'\r')
+}
+
+/// The value of a hexadecimal digit.
+pub(super) fn hex_digit(byte: u8) -> Option<u8> {
+    match byte {
+        b'0'..=b'9' => Some(byte - b'0'),
+        b'a'..=b'f' => Some(byte - b'a' + 10),
+        b'A'..=b'F' => Some(byte - b'A' + 10),
+        _ => None,
+    }
+}
+
+/// The byte two hexadecimal digits at `at` stand for.
+pub(super) fn hex_byte(input: &[u8], at: usize) -> Option<u8> {
+    let high = hex_digit(*input.get(at)?)?;
+    let low = hex_digit(*input.get(at + 1)?)?;
+    Some(high << 4 | low)
+}
+
+/// The code unit four hexadecimal digits at `at` stand for.
+pub(super) fn hex_unit(input: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_be_bytes([hex_byte(input, at)?, hex_byte(input, at + 2)?]))
+}
+
+/// Up to `most` octal digits at `at`: their value and how many there are.
+pub(super) fn octal(input: &[u8], at: usize, most: usize) -> Option<(u32, usize)> {
+    let digits = input.get(at..).unwrap_or_default().iter().take(most).take_while(|byte| matches!(byte, b'0'..=b'7'));
+    let (mut value, mut count) = (0, 0);
+    for digit in digits {
+        value = value * 8 + u32::from(digit - b'0');
+        count += 1;
+    }
+    (count > 0).then_some((value, count))
+}
+
+/// The control character of a C escape: `n` is a line feed.
+pub(super) fn control(letter: u8) -> Option<u8> {
+    Some(match letter {
+        b'a' => 0x07,
+        b'b' => 0x08,
+        b'f' => 0x0c,
+        b'n' => b'\n',
+        b'r' => b'\r',
+        b't' => b'\t',
+        b'v' => 0x0b,
+        _ => return None,
+    })
+}
+
+/// An output that already holds what stands before `first`, the first byte that may change.
+pub(super) fn start_at(input: &[u8], first: usize) -> Vec<u8> {
+    let mut output = Vec::with_capacity(input.len());
+    output.extend_from_slice(input.get(..first).unwrap_or(input));
+    output
+}

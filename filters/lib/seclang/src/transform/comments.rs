@@ -1,0 +1,98 @@
+//! `removeComments`, `removeCommentsChar`, `replaceComments`.
+
+use memchr::{memchr, memchr3, memchr_iter, memmem};
+
+use super::bytes::start_at;
+
+/// Removes `/* */` and `<!-- -->` comments, and everything from `--` or `#` on. A comment that is not closed becomes
+/// a space.
+pub(super) fn remove(input: &[u8]) -> Option<Vec<u8>> {
+    let first = [memchr3(b'/', b'<', b'-', input), memchr(b'#', input)].into_iter().flatten().min()?;
+    let mut output = start_at(input, first);
+    let mut at = first;
+    while let Some(rest) = input.get(at..).filter(|rest| !rest.is_empty()) {
+        let skipped = if rest.starts_with(b"/*") {
+            2
+        } else if rest.starts_with(b"<!--") {
+            4
+        } else if rest.starts_with(b"--") || rest.starts_with(b"#") {
+            break;
+        } else {
+            output.extend(rest.first());
+            at += 1;
+            continue;
+        };
+        at += skipped;
+        // Either end closes either comment, and the byte after it is never looked at: what opened a comment there
+        // would not be seen by the engine this follows either.
+        match comment_end(input, at) {
+            Some(end) => {
+                // At the very end that engine writes the terminator of its buffer.
+                output.push(input.get(end).copied().unwrap_or(0));
+                at = end + 1;
+            }
+            None => {
+                output.push(b' ');
+                break;
+            }
+        }
+    }
+    Some(output)
+}
+
+/// Where the comment that is open at `at` has ended: the byte after `*/` or `-->`.
+fn comment_end(input: &[u8], at: usize) -> Option<usize> {
+    let rest = input.get(at..)?;
+    for index in memchr::memchr2_iter(b'*', b'-', rest) {
+        let tail = rest.get(index..)?;
+        if tail.starts_with(b"*/") {
+            return Some(at + index + 2);
+        }
+        if tail.starts_with(b"-->") {
+            return Some(at + index + 3);
+        }
+    }
+    None
+}
+
+/// Removes the markers of comments and keeps what is between them.
+pub(super) fn remove_markers(input: &[u8]) -> Option<Vec<u8>> {
+    let first = [memchr3(b'/', b'*', b'<', input), memchr::memchr2(b'-', b'#', input)].into_iter().flatten().min()?;
+    let mut output = start_at(input, first);
+    let mut at = first;
+    while let Some(rest) = input.get(at..).filter(|rest| !rest.is_empty()) {
+        at += if rest.starts_with(b"/*") || rest.starts_with(b"*/") {
+            2
+        } else if rest.starts_with(b"<!--") {
+            4
+        } else if rest.starts_with(b"-->") {
+            3
+        } else if rest.starts_with(b"--") {
+            2
+        } else if rest.starts_with(b"#") {
+            1
+        } else {
+            output.extend(rest.first());
+            1
+        };
+    }
+    Some(output)
+}
+
+/// Replaces each `/* */` comment by a space, also one that is not closed.
+pub(super) fn replace(input: &[u8]) -> Option<Vec<u8>> {
+    let first = memchr_iter(b'/', input).find(|&at| input.get(at + 1) == Some(&b'*'))?;
+    let mut output = start_at(input, first);
+    let mut rest = input.get(first..)?;
+    while let Some(open) = memmem::find(rest, b"/*") {
+        output.extend_from_slice(rest.get(..open)?);
+        output.push(b' ');
+        let inside = rest.get(open + 2..)?;
+        rest = match memmem::find(inside, b"*/") {
+            Some(close) => inside.get(close + 2..)?,
+            None => b"",
+        };
+    }
+    output.extend_from_slice(rest);
+    Some(output)
+}

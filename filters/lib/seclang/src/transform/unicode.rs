@@ -1,0 +1,62 @@
+//! `utf8toUnicode`.
+
+use super::hex::digits;
+
+/// Rewrites each multi-byte sequence of UTF-8 as `%u` and its code point in four to six hexadecimal digits.
+///
+/// Overlong sequences and surrogates are rewritten too, as a lenient application would read them, and their first byte
+/// is kept after them as a trace. Bytes that are no sequence at all stay.
+pub(super) fn escape_utf8(input: &[u8]) -> Option<Vec<u8>> {
+    let first = input.iter().position(|byte| !byte.is_ascii())?;
+    let mut output = super::bytes::start_at(input, first);
+    let mut rest = input.get(first..)?;
+    while let Some((&byte, after)) = rest.split_first() {
+        match sequence(rest) {
+            Some((code, length)) => {
+                escape(code, &mut output);
+                let shortest = match code {
+                    0..0x80 => 1,
+                    0x80..0x800 => 2,
+                    0x800..0x1_0000 => 3,
+                    _ => 4,
+                };
+                if length > shortest || matches!(code, 0xd800..0xe000) {
+                    output.push(byte);
+                }
+                rest = rest.get(length..).unwrap_or_default();
+            }
+            None => {
+                output.push(byte);
+                rest = after;
+            }
+        }
+    }
+    Some(output)
+}
+
+/// The multi-byte sequence at the start of `input`: its code point and length.
+fn sequence(input: &[u8]) -> Option<(u32, usize)> {
+    let lead = *input.first()?;
+    let (length, bits) = match lead {
+        0xc0..=0xdf => (2, lead & 0x1f),
+        0xe0..=0xef => (3, lead & 0x0f),
+        0xf0..=0xf7 => (4, lead & 0x07),
+        _ => return None,
+    };
+    let mut code = u32::from(bits);
+    for &byte in input.get(1..length)? {
+        if byte & 0xc0 != 0x80 {
+            return None;
+        }
+        code = code << 6 | u32::from(byte & 0x3f);
+    }
+    Some((code, length))
+}
+
+fn escape(code: u32, output: &mut Vec<u8>) {
+    let [_, high, middle, low] = code.to_be_bytes();
+    let all: Vec<u8> = [high, middle, low].into_iter().flat_map(digits).collect();
+    let zeros = all.iter().take(2).take_while(|&&digit| digit == b'0').count();
+    output.extend_from_slice(b"%u");
+    output.extend_from_slice(all.get(zeros..).unwrap_or(&all));
+}

@@ -1,0 +1,268 @@
+//! What happens when a rule matched: assignments, `ctl`, the record, and what becomes of the transaction.
+
+use super::arena::Value;
+use super::build::{Control, Engine, Rule, RuleFilter, SetOperation, SetVariable};
+use super::evaluate::Flow;
+use super::limits::{MATCHED_RULES, REMOVED_TARGETS, REPORTED_LENGTH};
+use super::store::{Entry, push_capped};
+use super::transaction::{Allowed, Intervention, InterventionKind, MatchedRule, RemovedTarget, Transaction};
+use crate::program::EngineMode;
+use crate::program::wire::Disruption;
+use crate::vocabulary::Variable;
+
+impl Transaction {
+    /// Everything after the last test of a chain.
+    pub(super) fn act_on_match(&mut self, engine: &Engine, rule: &Rule, at: u32) -> Flow {
+        for (link, number) in rule.links.iter().zip(0..) {
+            for (control, position) in link.controls.iter().zip(0..) {
+                let place = RemovedTarget {
+                    rule: at,
+                    link: number,
+                    control: position,
+                };
+                self.control(engine, control, place);
+            }
+        }
+        if let Some(severity) = rule.severity {
+            self.highest_severity = self.highest_severity.min(severity.level());
+        }
+        self.record(engine, rule);
+        if self.mode == EngineMode::Off {
+            return Flow::Stop;
+        }
+        if let Some(flow) = self.disrupt(engine, rule) {
+            return flow;
+        }
+        match (rule.skip_to, rule.skip) {
+            (Some(target), _) => Flow::To(target),
+            (None, 0) => Flow::Next,
+            (None, count) => Flow::Skip(count),
+        }
+    }
+
+    fn disrupt(&mut self, engine: &Engine, rule: &Rule) -> Option<Flow> {
+        match rule.disruption {
+            Disruption::Pass => return None,
+            // A dry run must take the way the real run would.
+            Disruption::Allow => self.allowed = Allowed::Everything,
+            Disruption::AllowRequest => self.allowed = Allowed::Request,
+            Disruption::AllowPhase => {}
+            Disruption::Deny | Disruption::Drop | Disruption::Redirect => {
+                if rule.phase == 5 {
+                    return None;
+                }
+                let kind = match rule.disruption {
+                    Disruption::Redirect => InterventionKind::Redirect(self.expanded(engine, &rule.redirect)),
+                    Disruption::Drop => InterventionKind::Drop,
+                    _ => InterventionKind::Deny,
+                };
+                let redirects = (300..400).contains(&rule.status);
+                let intervention = Intervention {
+                    status: match kind {
+                        InterventionKind::Redirect(_) if !redirects => 302,
+                        _ => rule.status,
+                    },
+                    rule_id: rule.id,
+                    kind,
+                    msg: capped(self.expanded(engine, &rule.msg)),
+                };
+                return self.intervene(intervention).then_some(Flow::Stop);
+            }
+        }
+        Some(Flow::Stop)
+    }
+
+    /// Takes note of what blocks; true if it does block.
+    pub(super) fn intervene(&mut self, intervention: Intervention) -> bool {
+        if self.would_block.is_none() {
+            self.would_block = Some(intervention.clone());
+        }
+        if self.mode != EngineMode::On {
+            return false;
+        }
+        if self.intervention.is_none() {
+            self.intervention = Some(intervention);
+        }
+        true
+    }
+
+    fn record(&mut self, engine: &Engine, rule: &Rule) {
+        if self.matched_rules.len() >= MATCHED_RULES {
+            return;
+        }
+        let reports = rule.log || rule.disruption.blocks();
+        // The text of rules that are not logged is not made: most of what matches is bookkeeping.
+        let (msg, logdata, variable, value) = match reports {
+            false => Default::default(),
+            true => (
+                capped(self.expanded(engine, &rule.msg)),
+                capped(self.expanded(engine, &rule.logdata)),
+                capped(self.scalar_bytes(Variable::MatchedVarName)),
+                capped(self.scalar_bytes(Variable::MatchedVar)),
+            ),
+        };
+        let tags = match reports {
+            false => Vec::new(),
+            true => rule.tags.iter().filter_map(|tag| engine.strings.get(*tag as usize)).map(|tag| tag.to_vec()).collect(),
+        };
+        self.matched_rules.push(MatchedRule {
+            rule_id: rule.id,
+            phase: rule.phase,
+            msg,
+            logdata,
+            severity: rule.severity,
+            tags,
+            variable,
+            value,
+            disruptive: rule.disruption.blocks(),
+            logged: rule.log,
+            audited: rule.audit_log,
+        });
+    }
+
+    fn scalar_bytes(&mut self, variable: Variable) -> Vec<u8> {
+        let value = self.scalar(variable);
+        let bytes = self.arena.get(value);
+        bytes.get(..REPORTED_LENGTH).unwrap_or(bytes).to_vec()
+    }
+
+    pub(super) fn assign(&mut self, engine: &Engine, sets: &[SetVariable]) {
+        for set in sets {
+            let key = match set.slot {
+                Some(_) => Vec::new(),
+                None => self.expanded(engine, &set.key),
+            };
+            let operand = self.expanded(engine, &set.value);
+            let sign = match set.operation {
+                SetOperation::Add => 1,
+                SetOperation::Subtract => -1,
+                SetOperation::To | SetOperation::Nothing => 0,
+            };
+            let value = match set.operation {
+                SetOperation::Nothing => None,
+                SetOperation::To => Some(self.arena.push(operand)),
+                SetOperation::Add | SetOperation::Subtract => {
+                    let before = match set.slot {
+                        Some(slot) => self.tx.get(slot),
+                        None => self.first_value(engine, set.variable, Some(&key)),
+                    };
+                    let before = before.map_or(0, |value| integer(self.arena.get(value)));
+                    let sum = before.saturating_add(integer(&operand).saturating_mul(sign));
+                    Some(self.arena.number(sum))
+                }
+            };
+            match (set.variable, set.slot) {
+                (_, Some(slot)) => self.tx.set(slot, value),
+                (Variable::Tx, None) => self.set_tx(engine, &key, value),
+                (Variable::UserId | Variable::SessionId, None) => {
+                    if let Some(value) = value {
+                        self.set_scalar(set.variable, value);
+                    }
+                }
+                (variable, None) => self.set_entry(variable, &key, value),
+            }
+        }
+    }
+
+    /// Sets or removes a name of TX.
+    pub(super) fn set_tx(&mut self, engine: &Engine, key: &[u8], value: Option<Value>) {
+        if let Some(slot) = engine.names.slot(key) {
+            self.tx.set(slot, value);
+            return;
+        }
+        let arena = &self.arena;
+        let known = self.tx.dynamic.iter().position(|entry| arena.get(entry.name).eq_ignore_ascii_case(key));
+        match (known, value) {
+            (Some(at), None) => {
+                self.tx.dynamic.remove(at);
+            }
+            (Some(at), Some(value)) => {
+                if let Some(entry) = self.tx.dynamic.get_mut(at) {
+                    entry.value = value;
+                }
+            }
+            (None, Some(value)) => {
+                let name = self.arena.push(key);
+                push_capped(&mut self.tx.dynamic, Entry { name, value });
+            }
+            (None, None) => {}
+        }
+    }
+
+    fn set_entry(&mut self, variable: Variable, key: &[u8], value: Option<Value>) {
+        let collection = match variable {
+            Variable::Ip => &mut self.ip,
+            Variable::Global => &mut self.global,
+            Variable::Session => &mut self.session,
+            Variable::User => &mut self.user,
+            Variable::Resource => &mut self.resource,
+            Variable::Env => &mut self.environment,
+            _ => return,
+        };
+        let arena = &self.arena;
+        collection.entries.retain(|entry| !arena.get(entry.name).eq_ignore_ascii_case(key));
+        if let Some(value) = value {
+            let name = self.arena.push(key);
+            push_capped(&mut collection.entries, Entry { name, value });
+        }
+    }
+
+    fn control(&mut self, engine: &Engine, control: &Control, place: RemovedTarget) {
+        match control {
+            Control::RuleEngine(mode) => self.mode = *mode,
+            Control::RequestBodyAccess(on) => self.request_body_access = *on,
+            Control::ResponseBodyAccess(on) => self.response_body_access = *on,
+            Control::RequestBodyProcessor(name) => {
+                let value = self.arena.push(&**name);
+                self.set_scalar(Variable::ReqbodyProcessor, value);
+            }
+            // REQUEST_BODY is there for every body, as in ModSecurity v3.
+            Control::ForceRequestBodyVariable => {}
+            Control::Remove(filter) => self.remove_rules(engine, filter),
+            Control::RemoveTarget(..) => {
+                let known = self.removed_targets.contains(&place);
+                if !known && self.removed_targets.len() < REMOVED_TARGETS {
+                    self.removed_targets.push(place);
+                }
+            }
+        }
+    }
+
+    fn remove_rules(&mut self, engine: &Engine, filter: &RuleFilter) {
+        self.removed.resize(engine.rules.len(), false);
+        for (rule, removed) in engine.rules.iter().zip(&mut self.removed) {
+            *removed |= filter.matches(rule);
+        }
+    }
+}
+
+/// The integer a value begins with; 0 if it begins with none.
+fn integer(bytes: &[u8]) -> i64 {
+    let text = bytes.trim_ascii();
+    let (negative, digits) = match text.split_first() {
+        Some((b'-', digits)) => (true, digits),
+        Some((b'+', digits)) => (false, digits),
+        _ => (false, text),
+    };
+    let digits = digits.iter().take_while(|byte| byte.is_ascii_digit());
+    let value = digits.fold(0i64, |value, digit| value.saturating_mul(10).saturating_add(i64::from(digit - b'0')));
+    if negative { -value } else { value }
+}
+
+fn capped(mut bytes: Vec<u8>) -> Vec<u8> {
+    bytes.truncate(REPORTED_LENGTH);
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_the_number_a_value_begins_with() {
+        assert_eq!(integer(b" 12abc"), 12);
+        assert_eq!(integer(b"-3"), -3);
+        assert_eq!(integer(b"x"), 0);
+        assert_eq!(integer(b"99999999999999999999"), i64::MAX);
+    }
+}

@@ -1,0 +1,412 @@
+//! From the checked form to the executable one.
+
+use std::collections::HashMap;
+
+use crate::expansion::{Piece, Template};
+use crate::operator::{Operator, OperatorArgument, OperatorKind};
+use crate::program::wire::{self, Disruption, IdRange};
+use crate::program::{EngineMode, Program, Settings};
+use crate::transform::Transform;
+use crate::vocabulary::{Severity, Variable};
+
+/// Rules ready to run. Immutable but for what operators build on first use; shared between transactions.
+pub struct Engine {
+    pub(super) settings: Settings,
+    pub(super) rules: Vec<Rule>,
+    /// For each phase, the rules in order.
+    pub(super) phases: [Vec<u32>; 5],
+    pub(super) operators: Vec<BuiltOperator>,
+    pub(super) strings: Vec<Box<[u8]>>,
+    pub(super) names: Names,
+    uses: [bool; Variable::COUNT],
+}
+
+/// An operator, and its argument if that holds macros.
+pub(super) struct BuiltOperator {
+    pub(super) operator: Operator,
+    pub(super) argument: Option<Macro>,
+}
+
+/// A rule with its chain.
+pub(super) struct Rule {
+    pub(super) id: u64,
+    pub(super) phase: u8,
+    pub(super) links: Vec<Link>,
+    pub(super) disruption: Disruption,
+    pub(super) status: u16,
+    pub(super) redirect: Macro,
+    pub(super) msg: Macro,
+    /// The message as written.
+    pub(super) msg_text: Box<[u8]>,
+    pub(super) logdata: Macro,
+    pub(super) severity: Option<Severity>,
+    /// Indexes of strings.
+    pub(super) tags: Vec<u32>,
+    pub(super) version: Option<u32>,
+    pub(super) revision: Option<u32>,
+    pub(super) log: bool,
+    pub(super) audit_log: bool,
+    pub(super) skip: u32,
+    pub(super) skip_to: Option<u32>,
+    /// Whether the first test looks at MATCHED_VAR and its like: matches of the rule before then stay.
+    pub(super) reads_matches: bool,
+}
+
+/// One test of a chain.
+pub(super) struct Link {
+    pub(super) targets: Vec<Target>,
+    pub(super) exclusions: Vec<Target>,
+    pub(super) operator: Option<u32>,
+    pub(super) negated: bool,
+    pub(super) transforms: Vec<Transform>,
+    pub(super) multi_match: bool,
+    pub(super) capture: bool,
+    pub(super) sets: Vec<SetVariable>,
+    pub(super) controls: Vec<Control>,
+}
+
+/// What a link looks at, or does not.
+pub(super) struct Target {
+    pub(super) variable: Variable,
+    pub(super) key: KeySelector,
+    pub(super) count: bool,
+}
+
+/// Which names of a collection.
+pub(super) enum KeySelector {
+    All,
+    Name(Box<[u8]>),
+    /// A name of TX that rules mention: see [`Names`].
+    Slot(u32),
+    Pattern(Box<Operator>),
+}
+
+/// An assignment.
+pub(super) struct SetVariable {
+    pub(super) variable: Variable,
+    /// The slot of a TX name without macros.
+    pub(super) slot: Option<u32>,
+    pub(super) key: Macro,
+    pub(super) operation: SetOperation,
+    pub(super) value: Macro,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SetOperation {
+    To,
+    Add,
+    Subtract,
+    Nothing,
+}
+
+/// A `ctl`.
+pub(super) enum Control {
+    RuleEngine(EngineMode),
+    RequestBodyAccess(bool),
+    ResponseBodyAccess(bool),
+    RequestBodyProcessor(Box<[u8]>),
+    ForceRequestBodyVariable,
+    Remove(RuleFilter),
+    RemoveTarget(RuleFilter, Target),
+}
+
+/// Which rules.
+#[derive(Debug, Clone)]
+pub(super) enum RuleFilter {
+    Ids(IdRange),
+    /// Index of a string; `None` if no rule has the tag.
+    Tag(Option<u32>),
+    Msg(Box<[u8]>),
+}
+
+/// Text with macros, parsed and bound to slots.
+#[derive(Default)]
+pub(super) struct Macro(pub(super) Vec<MacroPiece>);
+
+pub(super) enum MacroPiece {
+    Text(Box<[u8]>),
+    Slot(u32),
+    Value(Variable, Option<Box<[u8]>>),
+}
+
+/// The names of TX that rules mention, each with a slot: reading one is an array access. The first ten are the captures.
+#[derive(Default)]
+pub(super) struct Names {
+    pub(super) list: Vec<Box<[u8]>>,
+    index: HashMap<Box<[u8]>, u32>,
+}
+
+impl Names {
+    /// The slot of a name, in any case.
+    pub(super) fn slot(&self, name: &[u8]) -> Option<u32> {
+        if name.iter().any(u8::is_ascii_uppercase) {
+            return self.index.get(name.to_ascii_lowercase().as_slice()).copied();
+        }
+        self.index.get(name).copied()
+    }
+
+    fn add(&mut self, name: &[u8]) -> u32 {
+        let next = u32::try_from(self.list.len()).unwrap_or(u32::MAX);
+        let folded: Box<[u8]> = name.to_ascii_lowercase().into();
+        *self.index.entry(folded).or_insert_with(|| {
+            self.list.push(name.into());
+            next
+        })
+    }
+}
+
+impl RuleFilter {
+    pub(super) fn matches(&self, rule: &Rule) -> bool {
+        match self {
+            Self::Ids(range) => (range.first..=range.last).contains(&rule.id),
+            Self::Tag(tag) => tag.is_some_and(|tag| rule.tags.contains(&tag)),
+            Self::Msg(msg) => *rule.msg_text == **msg,
+        }
+    }
+}
+
+impl Engine {
+    /// Builds what a program describes. Patterns are compiled when a value first needs them.
+    ///
+    /// # Errors
+    /// If the program was not made by [`crate::compile`]: a code nobody knows, an index out of its table.
+    pub fn new(program: Program) -> Result<Self, String> {
+        let settings = program.settings();
+        let wire = program.wire;
+        let mut builder = Builder::new(&wire);
+        let operators = wire.operators.iter().map(|operator| builder.operator(operator)).collect::<Result<_, _>>()?;
+        let rules: Vec<Rule> = wire.rules.iter().map(|rule| builder.rule(rule)).collect::<Result<_, _>>()?;
+        let mut phases: [Vec<u32>; 5] = Default::default();
+        for (at, rule) in rules.iter().enumerate() {
+            let phase = phases.get_mut(usize::from(rule.phase).wrapping_sub(1));
+            let at = u32::try_from(at).map_err(|_| "too many rules".to_owned())?;
+            phase.ok_or_else(|| format!("rule {}: there is no phase {}", rule.id, rule.phase))?.push(at);
+        }
+        Ok(Self {
+            settings,
+            phases,
+            operators,
+            rules,
+            names: builder.names,
+            uses: builder.uses,
+            strings: wire.strings.into_iter().map(Into::into).collect(),
+        })
+    }
+
+    /// What the directives set: the mode, access to bodies, limits, media types.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// How many rules there are; a chain is one rule.
+    pub fn rule_count(&self) -> usize {
+        self.rules.len()
+    }
+
+    /// Whether any rule looks at the variable or expands it.
+    pub fn uses(&self, variable: Variable) -> bool {
+        self.uses.get(usize::from(variable.code())).copied().unwrap_or_default()
+    }
+}
+
+impl std::fmt::Debug for Engine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Engine").field("rules", &self.rules.len()).finish_non_exhaustive()
+    }
+}
+
+struct Builder<'a> {
+    strings: HashMap<&'a [u8], u32>,
+    operators: usize,
+    names: Names,
+    uses: [bool; Variable::COUNT],
+}
+
+impl<'a> Builder<'a> {
+    fn new(wire: &'a wire::Program) -> Self {
+        let mut names = Names::default();
+        for capture in b'0'..=b'9' {
+            names.add(&[capture]);
+        }
+        let strings = wire.strings.iter().zip(0..).map(|(text, at)| (text.as_slice(), at));
+        Self {
+            strings: strings.collect(),
+            operators: wire.operators.len(),
+            names,
+            uses: [false; Variable::COUNT],
+        }
+    }
+
+    fn operator(&mut self, wire: &wire::Operator) -> Result<BuiltOperator, String> {
+        let kind = u8::try_from(wire.kind).ok().and_then(OperatorKind::from_code);
+        let kind = kind.ok_or_else(|| format!("there is no operator {}", wire.kind))?;
+        let argument = OperatorArgument {
+            text: wire.text.clone(),
+            phrases: wire.phrases.clone(),
+        };
+        let operator = Operator::build(kind, &argument)?;
+        let expanded = operator.needs_expansion().then(|| self.template(&wire.text)).transpose()?;
+        Ok(BuiltOperator {
+            operator,
+            argument: expanded,
+        })
+    }
+
+    fn rule(&mut self, wire: &wire::Rule) -> Result<Rule, String> {
+        let links: Vec<Link> = wire.links.iter().map(|link| self.link(link)).collect::<Result<_, _>>()?;
+        let reads_matches = links.first().is_some_and(|link| {
+            link.targets.iter().any(|target| {
+                matches!(
+                    target.variable,
+                    Variable::MatchedVar | Variable::MatchedVarName | Variable::MatchedVars | Variable::MatchedVarsNames
+                )
+            })
+        });
+        let disruption = Disruption::from_code(wire.disruption);
+        Ok(Rule {
+            id: wire.id,
+            phase: u8::try_from(wire.phase).unwrap_or(0),
+            links,
+            disruption: disruption.ok_or_else(|| format!("rule {}: unknown disruptive action", wire.id))?,
+            status: u16::try_from(wire.status).unwrap_or(403),
+            redirect: self.template(&wire.redirect)?,
+            msg: self.template(&wire.msg)?,
+            msg_text: wire.msg.as_slice().into(),
+            logdata: self.template(&wire.logdata)?,
+            severity: wire.severity.checked_sub(1).and_then(|level| Severity::from_level(u8::try_from(level).ok()?)),
+            tags: wire.tags.clone(),
+            version: wire.version.checked_sub(1),
+            revision: wire.revision.checked_sub(1),
+            log: wire.log,
+            audit_log: wire.audit_log,
+            skip: wire.skip,
+            skip_to: wire.skip_to.checked_sub(1),
+            reads_matches,
+        })
+    }
+
+    fn link(&mut self, wire: &wire::Link) -> Result<Link, String> {
+        let transform = |code: &u8| Transform::from_code(*code).ok_or_else(|| format!("there is no transformation {code}"));
+        let operator = wire.operator.checked_sub(1);
+        if operator.is_some_and(|operator| operator as usize >= self.operators) {
+            return Err(format!("there is no operator at index {}", wire.operator));
+        }
+        Ok(Link {
+            targets: wire.targets.iter().map(|target| self.target(target)).collect::<Result<_, _>>()?,
+            exclusions: wire.exclusions.iter().map(|target| self.target(target)).collect::<Result<_, _>>()?,
+            operator,
+            negated: wire.negated,
+            transforms: wire.transforms.iter().map(transform).collect::<Result<_, _>>()?,
+            multi_match: wire.multi_match,
+            capture: wire.capture,
+            sets: wire.sets.iter().map(|set| self.set(set)).collect::<Result<_, _>>()?,
+            controls: wire.controls.iter().map(|control| self.control(control)).collect::<Result<_, _>>()?,
+        })
+    }
+
+    fn variable(&mut self, code: u32) -> Result<Variable, String> {
+        let variable = u8::try_from(code).ok().and_then(Variable::from_code);
+        let variable = variable.ok_or_else(|| format!("there is no variable {code}"))?;
+        if let Some(used) = self.uses.get_mut(usize::from(variable.code())) {
+            *used = true;
+        }
+        Ok(variable)
+    }
+
+    fn target(&mut self, wire: &wire::Target) -> Result<Target, String> {
+        let variable = self.variable(wire.variable)?;
+        let key = match (wire.selection, variable) {
+            (wire::KEY_ALL, _) => KeySelector::All,
+            (wire::KEY_NAME, Variable::Tx) => KeySelector::Slot(self.names.add(&wire.key)),
+            (wire::KEY_NAME, _) => KeySelector::Name(wire.key.as_slice().into()),
+            (wire::KEY_PATTERN, _) => {
+                let argument = OperatorArgument {
+                    text: wire.key.clone(),
+                    phrases: wire.phrases.clone(),
+                };
+                KeySelector::Pattern(Box::new(Operator::build(OperatorKind::Rx, &argument)?))
+            }
+            (other, _) => return Err(format!("there is no selection {other}")),
+        };
+        Ok(Target {
+            variable,
+            key,
+            count: wire.count,
+        })
+    }
+
+    fn set(&mut self, wire: &wire::SetVariable) -> Result<SetVariable, String> {
+        let variable = self.variable(wire.variable)?;
+        let parsed = Template::parse(&wire.key).map_err(|error| error.message)?;
+        let slot = match (variable, parsed.as_text()) {
+            (Variable::Tx, Some(name)) => Some(self.names.add(name)),
+            _ => None,
+        };
+        Ok(SetVariable {
+            variable,
+            slot,
+            key: self.bind(parsed),
+            operation: match wire.operation {
+                wire::SET_TO => SetOperation::To,
+                wire::SET_ADD => SetOperation::Add,
+                wire::SET_SUBTRACT => SetOperation::Subtract,
+                wire::SET_NOTHING => SetOperation::Nothing,
+                other => return Err(format!("there is no assignment {other}")),
+            },
+            value: self.template(&wire.value)?,
+        })
+    }
+
+    fn control(&mut self, wire: &wire::Control) -> Result<Control, String> {
+        use wire::ControlKind as Kind;
+        Ok(match wire.kind.as_ref().ok_or_else(|| "a ctl without a kind".to_owned())? {
+            Kind::RuleEngine(code) => Control::RuleEngine(EngineMode::from_code(*code)),
+            Kind::RequestBodyAccess(on) => Control::RequestBodyAccess(*on),
+            Kind::ResponseBodyAccess(on) => Control::ResponseBodyAccess(*on),
+            Kind::RequestBodyProcessor(name) => Control::RequestBodyProcessor(name.as_slice().into()),
+            Kind::ForceRequestBodyVariable(_) => Control::ForceRequestBodyVariable,
+            Kind::RemoveById(range) => Control::Remove(RuleFilter::Ids(*range)),
+            Kind::RemoveByTag(tag) => Control::Remove(self.tag(tag)),
+            Kind::RemoveByMsg(msg) => Control::Remove(RuleFilter::Msg(msg.as_slice().into())),
+            Kind::RemoveTargetById(removal) => {
+                let ids = removal.ids.ok_or_else(|| "a ctl without ids".to_owned())?;
+                Control::RemoveTarget(RuleFilter::Ids(ids), self.removed(removal)?)
+            }
+            Kind::RemoveTargetByTag(removal) => Control::RemoveTarget(self.tag(&removal.text), self.removed(removal)?),
+            Kind::RemoveTargetByMsg(removal) => {
+                Control::RemoveTarget(RuleFilter::Msg(removal.text.as_slice().into()), self.removed(removal)?)
+            }
+        })
+    }
+
+    fn tag(&self, tag: &[u8]) -> RuleFilter {
+        RuleFilter::Tag(self.strings.get(tag).copied())
+    }
+
+    fn removed(&mut self, wire: &wire::RemoveTarget) -> Result<Target, String> {
+        let target = wire.target.as_ref().ok_or_else(|| "a ctl without a target".to_owned())?;
+        self.target(target)
+    }
+
+    fn template(&mut self, text: &[u8]) -> Result<Macro, String> {
+        let parsed = Template::parse(text).map_err(|error| error.message)?;
+        Ok(self.bind(parsed))
+    }
+
+    fn bind(&mut self, template: Template) -> Macro {
+        let mut pieces = Vec::with_capacity(template.pieces.len());
+        for piece in template.pieces {
+            pieces.push(match piece {
+                Piece::Text(text) => MacroPiece::Text(text),
+                Piece::Value(Variable::Tx, Some(name)) => MacroPiece::Slot(self.names.add(&name)),
+                Piece::Value(variable, key) => {
+                    if let Some(used) = self.uses.get_mut(usize::from(variable.code())) {
+                        *used = true;
+                    }
+                    MacroPiece::Value(variable, key)
+                }
+            });
+        }
+        Macro(pieces)
+    }
+}

@@ -1,0 +1,362 @@
+//! From a target to the values it stands for, and from a macro to its text.
+
+use super::arena::{EMPTY, Value};
+use super::build::{Engine, KeySelector, Macro, MacroPiece, Target};
+use super::clock::Civil;
+use super::limits::EXPANSION_LENGTH;
+use super::store::Entry;
+use super::transaction::{ArgumentSource, Transaction, UNSET};
+use crate::operator::Captures;
+use crate::vocabulary::{Shape, Variable};
+
+/// The name of an item within its collection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Name {
+    /// A single value has none.
+    None,
+    InArena(Value),
+    /// A name of TX that rules mention.
+    Slot(u32),
+}
+
+/// One value a rule looks at.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Item {
+    pub(super) variable: Variable,
+    pub(super) name: Name,
+    pub(super) value: Value,
+}
+
+impl Transaction {
+    /// Appends what the target stands for.
+    pub(super) fn collect(&mut self, engine: &Engine, target: &Target, items: &mut Vec<Item>) {
+        if !target.count {
+            self.collect_values(engine, target.variable, &target.key, items);
+            return;
+        }
+        let before = items.len();
+        self.collect_values(engine, target.variable, &target.key, items);
+        let count = items.len() - before;
+        items.truncate(before);
+        let value = self.arena.number(i64::try_from(count).unwrap_or(i64::MAX));
+        let name = match &target.key {
+            KeySelector::Name(name) => Name::InArena(self.arena.push(&**name)),
+            KeySelector::Slot(slot) => Name::Slot(*slot),
+            KeySelector::All | KeySelector::Pattern(_) => Name::None,
+        };
+        items.push(Item {
+            variable: target.variable,
+            name,
+            value,
+        });
+    }
+
+    fn collect_values(&mut self, engine: &Engine, variable: Variable, key: &KeySelector, items: &mut Vec<Item>) {
+        if variable.shape() == Shape::Scalar {
+            let value = self.scalar(variable);
+            if value != UNSET {
+                items.push(Item {
+                    variable,
+                    name: Name::None,
+                    value,
+                });
+            }
+            return;
+        }
+        match variable {
+            Variable::Tx => self.collect_tx(engine, key, items),
+            Variable::Rule => self.collect_rule(engine, key, items),
+            Variable::Xml => self.collect_xml(key, items),
+            Variable::Args
+            | Variable::ArgsNames
+            | Variable::ArgsGet
+            | Variable::ArgsGetNames
+            | Variable::ArgsPost
+            | Variable::ArgsPostNames => self.collect_arguments(variable, key, items),
+            _ => self.collect_entries(variable, key, items),
+        }
+    }
+
+    fn collect_arguments(&mut self, variable: Variable, key: &KeySelector, items: &mut Vec<Item>) {
+        let (source, names) = match variable {
+            Variable::ArgsGet => (Some(ArgumentSource::Query), false),
+            Variable::ArgsGetNames => (Some(ArgumentSource::Query), true),
+            Variable::ArgsPost => (Some(ArgumentSource::Form), false),
+            Variable::ArgsPostNames => (Some(ArgumentSource::Form), true),
+            Variable::ArgsNames => (None, true),
+            _ => (None, false),
+        };
+        for (from, entry) in &self.arguments {
+            if source.is_some_and(|source| source != *from) || !selects(key, self.arena.get(entry.name), &mut self.scratch) {
+                continue;
+            }
+            items.push(Item {
+                variable,
+                name: Name::InArena(entry.name),
+                value: if names { entry.name } else { entry.value },
+            });
+        }
+    }
+
+    fn collect_entries(&mut self, variable: Variable, key: &KeySelector, items: &mut Vec<Item>) {
+        let names = matches!(
+            variable,
+            Variable::RequestHeadersNames
+                | Variable::ResponseHeadersNames
+                | Variable::RequestCookiesNames
+                | Variable::FilesNames
+                | Variable::MatchedVarsNames
+        );
+        let entries: &[Entry] = match variable {
+            Variable::RequestHeaders | Variable::RequestHeadersNames => &self.request_headers.entries,
+            Variable::ResponseHeaders | Variable::ResponseHeadersNames => &self.response_headers.entries,
+            Variable::RequestCookies | Variable::RequestCookiesNames => &self.cookies.entries,
+            Variable::Files | Variable::FilesNames => &self.files.entries,
+            Variable::FilesSizes => &self.file_sizes.entries,
+            Variable::FilesTmpContent => &self.file_contents.entries,
+            Variable::MultipartPartHeaders => &self.part_headers.entries,
+            Variable::MultipartName => &self.part_names.entries,
+            Variable::MultipartFilename => &self.part_filenames.entries,
+            Variable::MatchedVars | Variable::MatchedVarsNames => &self.matched.entries,
+            Variable::Ip => &self.ip.entries,
+            Variable::Global => &self.global.entries,
+            Variable::Session => &self.session.entries,
+            Variable::User => &self.user.entries,
+            Variable::Resource => &self.resource.entries,
+            Variable::Env => &self.environment.entries,
+            _ => &[],
+        };
+        for entry in entries {
+            if selects(key, self.arena.get(entry.name), &mut self.scratch) {
+                items.push(Item {
+                    variable,
+                    name: Name::InArena(entry.name),
+                    value: if names { entry.name } else { entry.value },
+                });
+            }
+        }
+    }
+
+    fn collect_tx(&mut self, engine: &Engine, key: &KeySelector, items: &mut Vec<Item>) {
+        if let KeySelector::Slot(slot) = key {
+            if let Some(value) = self.tx.get(*slot) {
+                items.push(Item {
+                    variable: Variable::Tx,
+                    name: Name::Slot(*slot),
+                    value,
+                });
+            }
+            return;
+        }
+        for ((cell, name), slot) in self.tx.slots.iter().zip(&engine.names.list).zip(0..) {
+            if let Some(value) = *cell
+                && selects(key, name, &mut self.scratch)
+            {
+                items.push(Item {
+                    variable: Variable::Tx,
+                    name: Name::Slot(slot),
+                    value,
+                });
+            }
+        }
+        for entry in &self.tx.dynamic {
+            if selects(key, self.arena.get(entry.name), &mut self.scratch) {
+                items.push(Item {
+                    variable: Variable::Tx,
+                    name: Name::InArena(entry.name),
+                    value: entry.value,
+                });
+            }
+        }
+    }
+
+    fn collect_xml(&mut self, key: &KeySelector, items: &mut Vec<Item>) {
+        let wants = |name: &[u8]| match key {
+            KeySelector::Name(wanted) => **wanted == *name,
+            _ => true,
+        };
+        if wants(b"/*")
+            && let Some(text) = self.xml_text
+        {
+            let name = self.arena.push(*b"/*");
+            items.push(Item {
+                variable: Variable::Xml,
+                name: Name::InArena(name),
+                value: text,
+            });
+        }
+        if wants(b"//@*") && !self.xml_attributes.is_empty() {
+            let name = self.arena.push(*b"//@*");
+            items.extend(self.xml_attributes.iter().map(|value| Item {
+                variable: Variable::Xml,
+                name: Name::InArena(name),
+                value: *value,
+            }));
+        }
+    }
+
+    fn collect_rule(&mut self, engine: &Engine, key: &KeySelector, items: &mut Vec<Item>) {
+        let Some(rule) = self.current_rule.and_then(|at| engine.rules.get(at as usize)) else { return };
+        let string = |at: Option<u32>| at.and_then(|at| engine.strings.get(at as usize)).map(|text| text.to_vec());
+        let fields: [(&[u8], Option<Vec<u8>>); 6] = [
+            (b"id", Some(rule.id.to_string().into_bytes())),
+            (b"msg", Some(rule.msg_text.to_vec())),
+            (b"severity", rule.severity.map(|severity| severity.level().to_string().into_bytes())),
+            (b"rev", string(rule.revision)),
+            (b"ver", string(rule.version)),
+            (b"logdata", Some(self.expanded(engine, &rule.logdata))),
+        ];
+        for (name, value) in fields {
+            if let Some(value) = value
+                && selects(key, name, &mut self.scratch)
+            {
+                let name = self.arena.push(name);
+                let value = self.arena.push(value);
+                items.push(Item {
+                    variable: Variable::Rule,
+                    name: Name::InArena(name),
+                    value,
+                });
+            }
+        }
+    }
+
+    /// The value of a variable that has one; [`UNSET`] if there is nothing to look at.
+    pub(super) fn scalar(&mut self, variable: Variable) -> Value {
+        let civil = || Civil::from_millis(self.start.now_millis);
+        let text = match variable {
+            Variable::ArgsCombinedSize => {
+                let entries = self.arguments.iter();
+                let bytes = entries.map(|(_, entry)| self.arena.get(entry.name).len() + self.arena.get(entry.value).len());
+                return self.arena.number(i64::try_from(bytes.sum::<usize>()).unwrap_or(i64::MAX));
+            }
+            Variable::HighestSeverity => return self.arena.number(i64::from(self.highest_severity)),
+            Variable::FullRequest => return self.full_request(),
+            Variable::FullRequestLength => {
+                let request = self.full_request();
+                return self.arena.number(i64::try_from(self.arena.get(request).len()).unwrap_or(i64::MAX));
+            }
+            Variable::Time => {
+                let now = civil();
+                format!("{:02}:{:02}:{:02}", now.hour, now.minute, now.second)
+            }
+            Variable::TimeDay => civil().day.to_string(),
+            Variable::TimeEpoch => (self.start.now_millis / 1000).to_string(),
+            Variable::TimeHour => format!("{:02}", civil().hour),
+            Variable::TimeMin => format!("{:02}", civil().minute),
+            Variable::TimeMon => format!("{:02}", civil().month),
+            Variable::TimeSec => format!("{:02}", civil().second),
+            Variable::TimeWday => civil().weekday.to_string(),
+            Variable::TimeYear => civil().year.to_string(),
+            _ => return self.scalars.get(usize::from(variable.code())).copied().unwrap_or(EMPTY),
+        };
+        self.arena.push(text.into_bytes())
+    }
+
+    /// FULL_REQUEST: made once, as it copies the body.
+    fn full_request(&mut self) -> Value {
+        if let Some(known) = self.full_request {
+            return known;
+        }
+        let mut text = Vec::new();
+        for entry in &self.request_headers.entries {
+            text.extend_from_slice(self.arena.get(entry.name));
+            text.extend_from_slice(b": ");
+            text.extend_from_slice(self.arena.get(entry.value));
+            text.push(b'\n');
+        }
+        text.extend_from_slice(b"\n\n");
+        let body = self.scalar(Variable::RequestBody);
+        text.extend_from_slice(self.arena.get(body));
+        let value = self.arena.push(text);
+        if self.body_seen {
+            self.full_request = Some(value);
+        }
+        value
+    }
+
+    /// The bytes of an item's name.
+    pub(super) fn name_bytes<'t>(&'t self, engine: &'t Engine, name: Name) -> &'t [u8] {
+        match name {
+            Name::None => &[],
+            Name::InArena(value) => self.arena.get(value),
+            Name::Slot(slot) => engine.names.list.get(slot as usize).map(|name| &**name).unwrap_or_default(),
+        }
+    }
+
+    /// Whether the target, as an exclusion, covers the item.
+    pub(super) fn covers(&mut self, engine: &Engine, target: &Target, item: &Item) -> bool {
+        if target.variable != item.variable {
+            return false;
+        }
+        match (&target.key, item.name) {
+            (KeySelector::All, _) => true,
+            (KeySelector::Slot(slot), Name::Slot(name)) => *slot == name,
+            (key, name) => {
+                let mut scratch = std::mem::take(&mut self.scratch);
+                let covered = selects_named(engine, key, self.name_bytes(engine, name), &mut scratch);
+                self.scratch = scratch;
+                covered
+            }
+        }
+    }
+
+    /// The text of a macro.
+    pub(super) fn expanded(&mut self, engine: &Engine, text: &Macro) -> Vec<u8> {
+        let mut out = Vec::new();
+        for piece in &text.0 {
+            let value = match piece {
+                MacroPiece::Text(text) => {
+                    out.extend_from_slice(text);
+                    continue;
+                }
+                MacroPiece::Slot(slot) => self.tx.get(*slot),
+                MacroPiece::Value(variable, key) => self.first_value(engine, *variable, key.as_deref()),
+            };
+            let bytes = value.map(|value| self.arena.get(value)).unwrap_or_default();
+            let room = EXPANSION_LENGTH.saturating_sub(out.len());
+            out.extend_from_slice(bytes.get(..room).unwrap_or(bytes));
+        }
+        out
+    }
+
+    /// The first value of a variable, or of a name of it.
+    pub(super) fn first_value(&mut self, engine: &Engine, variable: Variable, key: Option<&[u8]>) -> Option<Value> {
+        let key = match (variable, key) {
+            (_, None) => KeySelector::All,
+            (Variable::Tx, Some(name)) => match engine.names.slot(name) {
+                Some(slot) => KeySelector::Slot(slot),
+                None => KeySelector::Name(name.into()),
+            },
+            (_, Some(name)) => KeySelector::Name(name.into()),
+        };
+        // `%{RULE.logdata}` within logdata would never end.
+        if variable == Variable::Rule && self.in_rule_fields {
+            return None;
+        }
+        self.in_rule_fields = variable == Variable::Rule;
+        let mut items = Vec::new();
+        self.collect_values(engine, variable, &key, &mut items);
+        self.in_rule_fields = false;
+        items.first().map(|item| item.value).filter(|value| *value != UNSET)
+    }
+}
+
+/// Whether a key selects a name. Slots are compared elsewhere.
+fn selects(key: &KeySelector, name: &[u8], scratch: &mut Captures) -> bool {
+    match key {
+        KeySelector::All => true,
+        KeySelector::Name(wanted) => wanted.eq_ignore_ascii_case(name),
+        KeySelector::Slot(_) => false,
+        KeySelector::Pattern(pattern) => pattern.evaluate(name, None, scratch),
+    }
+}
+
+fn selects_named(engine: &Engine, key: &KeySelector, name: &[u8], scratch: &mut Captures) -> bool {
+    match key {
+        KeySelector::Slot(slot) => {
+            engine.names.list.get(*slot as usize).is_some_and(|wanted| wanted.eq_ignore_ascii_case(name))
+        }
+        key => selects(key, name, scratch),
+    }
+}

@@ -1,0 +1,196 @@
+//! Phases, rules, chains and tests.
+
+use std::sync::Arc;
+
+use super::arena::Value;
+use super::build::{BuiltOperator, Engine, Link, Rule};
+use super::collect::{Item, Name};
+use super::limits::MATCHED_VARS;
+use super::transaction::{Allowed, Intervention, RemovedTarget, Transaction, UNSET};
+use crate::program::EngineMode;
+use crate::vocabulary::Variable;
+
+/// How a phase goes on after a rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Flow {
+    Next,
+    /// Leave out so many rules.
+    Skip(u32),
+    /// Go on with the first rule at or after this index.
+    To(u32),
+    /// The phase is over.
+    Stop,
+}
+
+impl Transaction {
+    /// Runs the rules of a phase. What blocks is returned once.
+    pub(super) fn run_phase(&mut self, phase: u8) -> Option<Intervention> {
+        if self.mode == EngineMode::Off || (self.intervention.is_some() && phase != 5) {
+            return None;
+        }
+        match self.allowed {
+            Allowed::Everything if phase != 5 => return None,
+            Allowed::Request if phase <= 2 => return None,
+            _ => {}
+        }
+        let engine = Arc::clone(&self.engine);
+        let rules = engine.phases.get(usize::from(phase).wrapping_sub(1))?;
+        let mut cursor = 0;
+        while let Some(&at) = rules.get(cursor) {
+            cursor += 1;
+            if self.removed.get(at as usize).copied().unwrap_or_default() {
+                continue;
+            }
+            let Some(rule) = engine.rules.get(at as usize) else { break };
+            self.current_rule = Some(at);
+            match self.run_rule(&engine, rule, at) {
+                Flow::Next => {}
+                Flow::Skip(count) => cursor = cursor.saturating_add(count as usize),
+                Flow::To(target) => cursor = cursor.max(rules.partition_point(|&rule| rule < target)),
+                Flow::Stop => break,
+            }
+        }
+        self.current_rule = None;
+        if phase == 5 { None } else { self.intervention.clone() }
+    }
+
+    fn run_rule(&mut self, engine: &Engine, rule: &Rule, at: u32) -> Flow {
+        if !rule.reads_matches {
+            self.matched.entries.clear();
+        }
+        // Targets a `ctl` took away from this rule: chained rules go by the id of the first.
+        let removed: Vec<RemovedTarget> = match self.removed_targets.is_empty() {
+            true => Vec::new(),
+            false => {
+                let resolved = self.removed_targets.iter().copied();
+                let of_rule = |removed: &RemovedTarget| removed.resolve(engine).is_some_and(|(filter, _)| filter.matches(rule));
+                resolved.filter(of_rule).collect()
+            }
+        };
+        for link in &rule.links {
+            if !self.run_link(engine, link, &removed) {
+                self.matched.entries.clear();
+                return Flow::Next;
+            }
+        }
+        self.act_on_match(engine, rule, at)
+    }
+
+    /// Runs one test on all its values. Assignments run for every value that matches.
+    fn run_link(&mut self, engine: &Engine, link: &Link, removed: &[RemovedTarget]) -> bool {
+        let Some(operator) = link.operator.and_then(|at| engine.operators.get(at as usize)) else {
+            self.assign(engine, &link.sets);
+            return true;
+        };
+        let argument = operator.argument.as_ref().map(|argument| self.expanded(engine, argument));
+        let mut items = std::mem::take(&mut self.items);
+        let mut matched = false;
+        for target in &link.targets {
+            items.clear();
+            self.collect(engine, target, &mut items);
+            for item in &items {
+                if item.value == UNSET || self.is_excluded(engine, link, removed, item) {
+                    continue;
+                }
+                matched |= self.test(engine, link, operator, argument.as_deref(), item);
+            }
+        }
+        self.items = items;
+        matched
+    }
+
+    fn is_excluded(&mut self, engine: &Engine, link: &Link, removed: &[RemovedTarget], item: &Item) -> bool {
+        if link.exclusions.is_empty() && removed.is_empty() {
+            return false;
+        }
+        link.exclusions.iter().any(|target| self.covers(engine, target, item))
+            || removed.iter().any(|removed| {
+                removed.resolve(engine).is_some_and(|(_, target)| self.covers(engine, target, item))
+            })
+    }
+
+    fn test(&mut self, engine: &Engine, link: &Link, operator: &BuiltOperator, argument: Option<&[u8]>, item: &Item) -> bool {
+        let mark = self.arena.is_full().then(|| self.arena.mark());
+        let matched = match link.multi_match {
+            false => {
+                let value = self.arena.pipeline(item.value, &link.transforms);
+                self.test_value(engine, link, operator, argument, item, value)
+            }
+            true => {
+                // The value itself, then the result of every transformation that changes it.
+                let mut value = item.value;
+                let mut matched = self.test_value(engine, link, operator, argument, item, value);
+                for transform in &link.transforms {
+                    let next = self.arena.transformed(value, *transform);
+                    if next != value {
+                        value = next;
+                        matched |= self.test_value(engine, link, operator, argument, item, value);
+                    }
+                }
+                matched
+            }
+        };
+        if let Some(mark) = mark.filter(|_| !matched) {
+            self.arena.forget_since(mark);
+        }
+        matched
+    }
+
+    fn test_value(
+        &mut self,
+        engine: &Engine,
+        link: &Link,
+        operator: &BuiltOperator,
+        argument: Option<&[u8]>,
+        item: &Item,
+        value: Value,
+    ) -> bool {
+        self.captures.clear();
+        self.captures.wanted(link.capture);
+        let bytes = self.arena.get(value);
+        let found = operator.operator.evaluate(bytes, argument, &mut self.captures);
+        if self.captures.limit_exceeded() {
+            self.note_exceeded_limit(engine);
+        }
+        if found == link.negated {
+            return false;
+        }
+        if link.capture && found {
+            self.keep_captures();
+        }
+        self.remember_match(engine, item, value);
+        self.assign(engine, &link.sets);
+        true
+    }
+
+    /// Writes the captures to TX.0 to TX.9.
+    fn keep_captures(&mut self) {
+        if self.captures.is_empty() {
+            return;
+        }
+        for slot in 0..10u32 {
+            let value = self.captures.get(slot as usize).map(|bytes| self.arena.push(bytes));
+            self.tx.set(slot, value);
+        }
+    }
+
+    fn remember_match(&mut self, engine: &Engine, item: &Item, value: Value) {
+        let mut name = item.variable.name().as_bytes().to_vec();
+        if item.name != Name::None {
+            name.push(b':');
+            name.extend_from_slice(self.name_bytes(engine, item.name));
+        }
+        let name = self.arena.push(name);
+        self.set_scalar(Variable::MatchedVar, value);
+        self.set_scalar(Variable::MatchedVarName, name);
+        if self.matched.entries.len() < MATCHED_VARS {
+            self.matched.push(name, value);
+        }
+    }
+
+    fn note_exceeded_limit(&mut self, engine: &Engine) {
+        let one = self.arena.number(1);
+        self.set_scalar(Variable::MscPcreLimitsExceeded, one);
+        self.set_tx(engine, b"MSC_PCRE_LIMITS_EXCEEDED", Some(one));
+    }
+}

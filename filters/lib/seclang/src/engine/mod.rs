@@ -1,0 +1,40 @@
+//! The executable form, and one transaction on it.
+
+mod act;
+mod arena;
+mod build;
+mod clock;
+mod collect;
+mod evaluate;
+mod request;
+mod response;
+mod store;
+mod transaction;
+
+pub use build::Engine;
+pub use transaction::{Intervention, InterventionKind, MatchedRule, Transaction, TransactionStart};
+
+/// Limits of one transaction. What is beyond them is left out; nothing fails.
+pub mod limits {
+    /// How many names of TX, IP, GLOBAL, SESSION, USER, RESOURCE and ENV rules may make up at run time, each.
+    pub const DYNAMIC_NAMES: usize = 4096;
+    /// How many bytes an expanded macro may have.
+    pub const EXPANSION_LENGTH: usize = 256 * 1024;
+    /// How many headers are kept, of the request and of the response each.
+    pub const HEADERS: usize = 1000;
+    /// How many cookies are kept.
+    pub const COOKIES: usize = 1000;
+    /// How many matches of one chain MATCHED_VARS keeps.
+    pub const MATCHED_VARS: usize = 1000;
+    /// How many matched rules are reported.
+    pub const MATCHED_RULES: usize = 2048;
+    /// How many bytes of a matched value, of a message and of logdata are reported.
+    pub const REPORTED_LENGTH: usize = 1024;
+    /// How many targets `ctl:ruleRemoveTarget*` may remove.
+    pub const REMOVED_TARGETS: usize = 4096;
+    /// How many bytes of transformed values are kept for the next rule; beyond, each rule transforms anew.
+    pub const CACHED_BYTES: usize = 16 * 1024 * 1024;
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,338 @@
+//! The request: line, headers, body.
+
+use super::arena::EMPTY;
+use super::limits::{COOKIES, HEADERS};
+use super::store::Entry;
+use super::transaction::{ArgumentSource, Intervention, InterventionKind, Transaction};
+use crate::body::{cookies, json, multipart, urlencoded, xml};
+use crate::program::LimitAction;
+use crate::vocabulary::Variable;
+
+impl Transaction {
+    /// Sets the request line: the target is a path with a query, or an absolute URL; the protocol is `HTTP/1.1`.
+    pub fn request_line(&mut self, method: &[u8], uri: &[u8], protocol: &[u8]) {
+        let line = [method, uri, protocol].join(&b' ');
+        self.set_scalar_bytes(Variable::RequestLine, line);
+        self.set_scalar_bytes(Variable::RequestMethod, method);
+        self.set_scalar_bytes(Variable::RequestProtocol, protocol);
+        self.set_scalar_bytes(Variable::RequestUriRaw, uri);
+        let path_end = uri.iter().position(|&byte| byte == b'?');
+        let (path, query) = match path_end {
+            Some(at) => (uri.get(..at).unwrap_or_default(), uri.get(at + 1..)),
+            None => (uri, None),
+        };
+        // The query stays as it is: REQUEST_URI and QUERY_STRING show it raw, the arguments show it decoded.
+        let filename = percent_decoded(path);
+        let mut request_uri = without_authority(&filename).to_vec();
+        if let Some(query) = query {
+            request_uri.push(b'?');
+            request_uri.extend_from_slice(query);
+        }
+        self.set_scalar_bytes(Variable::RequestUri, request_uri);
+        let separator = filename.iter().rposition(|&byte| matches!(byte, b'/' | b'\\'));
+        let basename = separator.and_then(|at| filename.get(at + 1..)).unwrap_or_default().to_vec();
+        self.set_scalar_bytes(Variable::RequestBasename, basename);
+        let filename = self.arena.push(filename);
+        self.set_scalar(Variable::RequestFilename, filename);
+        self.set_scalar(Variable::PathInfo, filename);
+        if let Some(query) = query {
+            self.set_scalar_bytes(Variable::QueryString, query);
+            self.form_arguments(query, ArgumentSource::Query);
+        }
+    }
+
+    /// Adds a header, in the order and the case in which it came.
+    pub fn request_header(&mut self, name: &[u8], value: &[u8]) {
+        if self.request_headers.entries.len() >= HEADERS {
+            return;
+        }
+        let name_value = self.arena.push(name);
+        let header = self.arena.push(value);
+        self.request_headers.push(name_value, header);
+        if name.eq_ignore_ascii_case(b"cookie") {
+            let (arena, entries) = (&mut self.arena, &mut self.cookies.entries);
+            cookies::parse(value, |name, value| {
+                if entries.len() < COOKIES {
+                    let name = arena.push(name);
+                    let value = arena.push(value);
+                    entries.push(Entry { name, value });
+                }
+            });
+        } else if name.eq_ignore_ascii_case(b"host") {
+            self.set_scalar_bytes(Variable::ServerName, host_name(value));
+        } else if name.eq_ignore_ascii_case(b"authorization") {
+            let scheme = value.split(u8::is_ascii_whitespace).next().unwrap_or_default();
+            self.set_scalar_bytes(Variable::AuthType, scheme);
+        } else if name.eq_ignore_ascii_case(b"content-type") {
+            self.content_type = header;
+            if has_prefix(value, b"multipart/form-data") {
+                self.set_scalar_bytes(Variable::ReqbodyProcessor, *b"MULTIPART");
+            } else if has_prefix(value, b"application/x-www-form-urlencoded") {
+                self.set_scalar_bytes(Variable::ReqbodyProcessor, *b"URLENCODED");
+            }
+        }
+    }
+
+    /// All headers are there: runs phase 1.
+    pub fn request_headers(&mut self) -> Option<Intervention> {
+        self.run_phase(1)
+    }
+
+    /// Whether [`Transaction::request_body`] looks at the body. Known after phase 1.
+    pub fn wants_request_body(&self) -> bool {
+        self.request_body_access && self.intervention.is_none() && self.runs()
+    }
+
+    /// Takes the body and runs phase 2. Called once, with an empty body if there is none.
+    ///
+    /// `complete` is false if the body goes on after what is given: what follows is not inspected, and errors of parsers
+    /// that come from the cut are none of the request's.
+    pub fn request_body(&mut self, body: &[u8], complete: bool) -> Option<Intervention> {
+        if !self.runs() {
+            return None;
+        }
+        if self.request_body_access {
+            let limit = usize::try_from(self.engine.settings.request_body_limit).unwrap_or(usize::MAX);
+            let inspected = body.get(..limit).unwrap_or(body);
+            let complete = complete && inspected.len() == body.len();
+            if !complete {
+                self.set_scalar_bytes(Variable::InboundDataError, *b"1");
+                if self.engine.settings.request_body_limit_action == LimitAction::Reject {
+                    let refused = self.refuse_oversize(b"The request body is larger than SecRequestBodyLimit");
+                    if refused.is_some() {
+                        return refused;
+                    }
+                }
+            }
+            self.parse_body(inspected, complete);
+        }
+        self.body_seen = true;
+        self.run_phase(2)
+    }
+
+    pub(super) fn runs(&self) -> bool {
+        self.mode != crate::program::EngineMode::Off
+    }
+
+    pub(super) fn refuse_oversize(&mut self, msg: &[u8]) -> Option<Intervention> {
+        let intervention = Intervention {
+            status: 413,
+            rule_id: 0,
+            kind: InterventionKind::Deny,
+            msg: msg.to_vec(),
+        };
+        self.intervene(intervention).then(|| self.intervention.clone()).flatten()
+    }
+
+    fn parse_body(&mut self, body: &[u8], complete: bool) {
+        self.set_scalar_bytes(Variable::ReqbodyError, *b"0");
+        self.set_scalar_bytes(Variable::ReqbodyProcessorError, *b"0");
+        if body.is_empty() {
+            return;
+        }
+        self.set_scalar_bytes(Variable::RequestBody, body);
+        self.set_scalar_bytes(Variable::RequestBodyLength, body.len().to_string().into_bytes());
+        let processor = self.scalar(Variable::ReqbodyProcessor);
+        match self.arena.get(processor) {
+            b"URLENCODED" => self.form_arguments(body, ArgumentSource::Form),
+            b"MULTIPART" => self.parse_multipart(body, complete),
+            b"JSON" => self.parse_json(body, complete),
+            b"XML" => self.parse_xml(body, complete),
+            _ => {}
+        }
+    }
+
+    fn body_error(&mut self, processor: &str, message: &str) {
+        self.set_scalar_bytes(Variable::ReqbodyError, *b"1");
+        self.set_scalar_bytes(Variable::ReqbodyProcessorError, *b"1");
+        let message = format!("{processor} parsing error: {message}").into_bytes();
+        let message = self.arena.push(message);
+        self.set_scalar(Variable::ReqbodyErrorMsg, message);
+        self.set_scalar(Variable::ReqbodyProcessorErrorMsg, message);
+    }
+
+    /// How many arguments there is room for.
+    fn room(&self) -> usize {
+        (self.engine.settings.arguments_limit as usize).saturating_sub(self.arguments.len())
+    }
+
+    fn form_arguments(&mut self, text: &[u8], source: ArgumentSource) {
+        let limits = urlencoded::Limits { arguments: self.room() };
+        let separator = self.engine.settings.argument_separator;
+        let (arena, arguments) = (&mut self.arena, &mut self.arguments);
+        let outcome = urlencoded::parse(text, separator, &limits, |name, value| {
+            let name = arena.push(&*name);
+            let value = arena.push(&*value);
+            arguments.push((source, Entry { name, value }));
+        });
+        if outcome.invalid_encodings > 0 {
+            self.set_scalar_bytes(Variable::UrlencodedError, *b"1");
+        } else if self.scalar(Variable::UrlencodedError) == EMPTY {
+            self.set_scalar_bytes(Variable::UrlencodedError, *b"0");
+        }
+    }
+
+    fn parse_json(&mut self, body: &[u8], complete: bool) {
+        let limits = json::Limits {
+            depth: self.engine.settings.json_depth_limit as usize,
+            arguments: self.room(),
+        };
+        let (arena, arguments) = (&mut self.arena, &mut self.arguments);
+        let parsed = json::parse(body, &limits, |name, value| {
+            let name = arena.push(name);
+            let value = arena.push(value);
+            arguments.push((ArgumentSource::Json, Entry { name, value }));
+        });
+        if let Err(error) = parsed
+            && complete
+        {
+            self.body_error("JSON", &error.to_string());
+        }
+    }
+
+    fn parse_xml(&mut self, body: &[u8], complete: bool) {
+        match xml::parse(body, &xml::Limits::default()) {
+            Ok(found) => {
+                self.xml_text = Some(self.arena.push(found.text));
+                for attribute in found.attributes {
+                    let value = self.arena.push(attribute);
+                    self.xml_attributes.push(value);
+                }
+            }
+            Err(error) if complete => self.body_error("XML", &error.to_string()),
+            Err(_) => {}
+        }
+    }
+
+    fn parse_multipart(&mut self, body: &[u8], complete: bool) {
+        let limits = multipart::Limits {
+            files: self.engine.settings.upload_file_limit as usize,
+            ..multipart::Limits::default()
+        };
+        let found = multipart::parse(self.arena.get(self.content_type), body, &limits);
+        // The strict checks look at the end of the body: of a cut body they would say what is not so.
+        if complete {
+            self.multipart_flags(&found);
+        }
+        let keeps_content = self.engine.uses(Variable::FilesTmpContent);
+        let mut total = 0usize;
+        for part in found.parts {
+            let name = self.arena.push(part.name);
+            for header in part.headers {
+                let header = self.arena.push(header);
+                self.part_headers.push(name, header);
+            }
+            self.part_names.push(name, name);
+            match part.filename {
+                Some(filename) => {
+                    let filename = self.arena.push(filename);
+                    self.files.push(name, filename);
+                    self.part_filenames.push(filename, filename);
+                    total += part.value.len();
+                    let size = self.arena.number(i64::try_from(part.value.len()).unwrap_or(i64::MAX));
+                    self.file_sizes.push(name, size);
+                    if keeps_content {
+                        let content = self.arena.push(part.value);
+                        self.file_contents.push(name, content);
+                    }
+                }
+                None if self.room() > 0 => {
+                    let value = self.arena.push(part.value);
+                    self.arguments.push((ArgumentSource::Form, Entry { name, value }));
+                }
+                None => {}
+            }
+        }
+        let total = self.arena.number(i64::try_from(total).unwrap_or(i64::MAX));
+        self.set_scalar(Variable::FilesCombinedSize, total);
+        if let Some(error) = found.error.filter(|_| complete) {
+            self.body_error("Multipart", &error);
+        }
+    }
+
+    fn multipart_flags(&mut self, found: &multipart::Multipart) {
+        let flags = &found.flags;
+        for (variable, set) in [
+            (Variable::MultipartBoundaryQuoted, flags.boundary_quoted),
+            (Variable::MultipartBoundaryWhitespace, flags.boundary_whitespace),
+            (Variable::MultipartDataBefore, flags.data_before),
+            (Variable::MultipartDataAfter, flags.data_after),
+            (Variable::MultipartHeaderFolding, flags.header_folding),
+            (Variable::MultipartLfLine, flags.lf_line),
+            (Variable::MultipartCrlfLfLines, flags.crlf_lf_lines),
+            (Variable::MultipartMissingSemicolon, flags.missing_semicolon),
+            (Variable::MultipartInvalidQuoting, flags.invalid_quoting),
+            (Variable::MultipartInvalidPart, flags.invalid_part),
+            (Variable::MultipartInvalidHeaderFolding, flags.invalid_header_folding),
+            (Variable::MultipartFileLimitExceeded, flags.file_limit_exceeded),
+            (Variable::MultipartUnmatchedBoundary, flags.unmatched_boundary),
+            (Variable::MultipartStrictError, found.strict_error()),
+        ] {
+            let value = self.arena.number(i64::from(set));
+            self.set_scalar(variable, value);
+        }
+    }
+}
+
+/// Whether the value begins with the text, in any case.
+fn has_prefix(value: &[u8], text: &[u8]) -> bool {
+    value.trim_ascii_start().get(..text.len()).is_some_and(|head| head.eq_ignore_ascii_case(text))
+}
+
+/// The host without its port; an IPv6 address keeps its brackets.
+fn host_name(host: &[u8]) -> &[u8] {
+    let end = match host.first() {
+        Some(b'[') => host.iter().position(|&byte| byte == b']').map(|at| at + 1),
+        _ => host.iter().position(|&byte| byte == b':'),
+    };
+    end.and_then(|end| host.get(..end)).unwrap_or(host)
+}
+
+/// The path of an absolute URL; every other target as it is.
+fn without_authority(uri: &[u8]) -> &[u8] {
+    if uri.first() == Some(&b'/') {
+        return uri;
+    }
+    let scheme = uri.windows(3).position(|window| window == b"://");
+    let rest = scheme.and_then(|at| uri.get(at + 3..)).unwrap_or_default();
+    let path = rest.iter().position(|&byte| byte == b'/').and_then(|at| rest.get(at..));
+    path.unwrap_or(uri)
+}
+
+/// Decodes `%xx`; what is not hexadecimal stays. `+` is itself in a path.
+fn percent_decoded(text: &[u8]) -> Vec<u8> {
+    let digit = |byte: Option<&u8>| byte.and_then(|byte| char::from(*byte).to_digit(16)).and_then(|digit| u8::try_from(digit).ok());
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((&byte, after)) = rest.split_first() {
+        match (byte, digit(after.first()), digit(after.get(1))) {
+            (b'%', Some(high), Some(low)) => {
+                out.push(high << 4 | low);
+                rest = after.get(2..).unwrap_or_default();
+            }
+            _ => {
+                out.push(byte);
+                rest = after;
+            }
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decodes_percent_encoding_leniently() {
+        assert_eq!(percent_decoded(b"/a%2fb%zz%4"), b"/a/b%zz%4");
+    }
+
+    #[test]
+    fn finds_host_and_path() {
+        assert_eq!(host_name(b"h.example:8080"), b"h.example");
+        assert_eq!(host_name(b"[::1]:80"), b"[::1]");
+        assert_eq!(without_authority(b"http://h/a/b"), b"/a/b");
+        assert_eq!(without_authority(b"*"), b"*");
+    }
+}

@@ -1,0 +1,70 @@
+//! The response: line, headers, body.
+
+use super::limits::HEADERS;
+use super::transaction::{Intervention, Transaction};
+use crate::program::LimitAction;
+use crate::vocabulary::Variable;
+
+impl Transaction {
+    /// Sets the status and the protocol (`HTTP/1.1`).
+    pub fn response_line(&mut self, status: u16, protocol: &[u8]) {
+        self.set_scalar_bytes(Variable::ResponseStatus, status.to_string().into_bytes());
+        self.set_scalar_bytes(Variable::ResponseProtocol, protocol);
+        let line = [protocol, b" ", status.to_string().as_bytes()].concat();
+        self.set_scalar_bytes(Variable::StatusLine, line);
+    }
+
+    /// Adds a header, in the order in which it came.
+    pub fn response_header(&mut self, name: &[u8], value: &[u8]) {
+        if self.response_headers.entries.len() >= HEADERS {
+            return;
+        }
+        let name_value = self.arena.push(name);
+        let header = self.arena.push(value);
+        self.response_headers.push(name_value, header);
+        if name.eq_ignore_ascii_case(b"content-type") {
+            let end = value.iter().position(|&byte| byte == b';').unwrap_or(value.len());
+            let media_type = value.get(..end).unwrap_or_default().trim_ascii();
+            self.set_scalar_bytes(Variable::ResponseContentType, media_type);
+        }
+    }
+
+    /// All headers are there: runs phase 3.
+    pub fn response_headers(&mut self) -> Option<Intervention> {
+        self.run_phase(3)
+    }
+
+    /// Whether [`Transaction::response_body`] looks at the body: access and media type. Known after phase 3.
+    pub fn wants_response_body(&self) -> bool {
+        let media_type = self.scalars.get(usize::from(Variable::ResponseContentType.code()));
+        let media_type = media_type.map(|value| self.arena.get(*value)).unwrap_or_default();
+        self.response_body_access
+            && self.intervention.is_none()
+            && self.runs()
+            && self.engine.settings.inspects_media_type(media_type)
+    }
+
+    /// Takes the body and runs phase 4. Called once, with an empty body if there is none or if it is not wanted: the
+    /// rules that decide about the score of a response run in this phase too.
+    pub fn response_body(&mut self, body: &[u8], complete: bool) -> Option<Intervention> {
+        if !self.runs() {
+            return None;
+        }
+        if self.wants_response_body() {
+            let limit = usize::try_from(self.engine.settings.response_body_limit).unwrap_or(usize::MAX);
+            let inspected = body.get(..limit).unwrap_or(body);
+            if !complete || inspected.len() < body.len() {
+                self.set_scalar_bytes(Variable::OutboundDataError, *b"1");
+                if self.engine.settings.response_body_limit_action == LimitAction::Reject {
+                    let refused = self.refuse_oversize(b"The response body is larger than SecResponseBodyLimit");
+                    if refused.is_some() {
+                        return refused;
+                    }
+                }
+            }
+            self.set_scalar_bytes(Variable::ResponseBody, inspected);
+            self.set_scalar_bytes(Variable::ResponseContentLength, inspected.len().to_string().into_bytes());
+        }
+        self.run_phase(4)
+    }
+}

@@ -1,0 +1,57 @@
+//! Collections of one transaction.
+
+use super::arena::Value;
+use super::build::Names;
+use super::limits::DYNAMIC_NAMES;
+
+/// A name and a value, both in the arena.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Entry {
+    pub(super) name: Value,
+    pub(super) value: Value,
+}
+
+/// An ordered multimap. Names are compared without regard to case, as ModSecurity v3 does in every collection.
+#[derive(Debug, Default)]
+pub(super) struct Collection {
+    pub(super) entries: Vec<Entry>,
+}
+
+impl Collection {
+    pub(super) fn push(&mut self, name: Value, value: Value) {
+        self.entries.push(Entry { name, value });
+    }
+}
+
+/// TX: slots for the names rules mention, entries for the names they make up.
+#[derive(Debug, Default)]
+pub(super) struct TxStore {
+    pub(super) slots: Vec<Option<Value>>,
+    pub(super) dynamic: Vec<Entry>,
+}
+
+impl TxStore {
+    pub(super) fn new(names: &Names) -> Self {
+        Self {
+            slots: vec![None; names.list.len()],
+            dynamic: Vec::new(),
+        }
+    }
+
+    pub(super) fn get(&self, slot: u32) -> Option<Value> {
+        self.slots.get(slot as usize).copied().flatten()
+    }
+
+    pub(super) fn set(&mut self, slot: u32, value: Option<Value>) {
+        if let Some(cell) = self.slots.get_mut(slot as usize) {
+            *cell = value;
+        }
+    }
+}
+
+/// Adds an entry unless the collection is at its limit.
+pub(super) fn push_capped(entries: &mut Vec<Entry>, entry: Entry) {
+    if entries.len() < DYNAMIC_NAMES {
+        entries.push(entry);
+    }
+}

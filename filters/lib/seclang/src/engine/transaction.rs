@@ -1,0 +1,314 @@
+//! One request and its response on their way through the phases.
+
+use std::sync::Arc;
+
+use super::arena::{Arena, EMPTY, Value};
+use super::build::{Engine, RuleFilter, Target};
+use super::collect::Item;
+use super::store::{Collection, Entry, TxStore};
+use crate::operator::Captures;
+use crate::program::EngineMode;
+use crate::vocabulary::{Severity, Variable};
+
+/// A variable that is not there, as opposed to one that is empty.
+pub(super) const UNSET: Value = u32::MAX;
+
+/// What is known when a transaction begins.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TransactionStart {
+    /// UNIQUE_ID.
+    pub unique_id: Vec<u8>,
+    /// Now, milliseconds since 1970, UTC.
+    pub now_millis: u64,
+    /// A random number: the id of the transaction where there is no `unique_id`.
+    pub random: u64,
+    /// REMOTE_ADDR, as text.
+    pub client_addr: Vec<u8>,
+    /// REMOTE_PORT.
+    pub client_port: u16,
+    /// SERVER_ADDR, as text.
+    pub server_addr: Vec<u8>,
+    /// SERVER_PORT.
+    pub server_port: u16,
+}
+
+/// What a rule demands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Intervention {
+    /// The status to answer with.
+    pub status: u16,
+    /// The rule; 0 if a limit was exceeded.
+    pub rule_id: u64,
+    /// What to do.
+    pub kind: InterventionKind,
+    /// The message of the rule.
+    pub msg: Vec<u8>,
+}
+
+/// How a transaction ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum InterventionKind {
+    /// An answer with the status.
+    Deny,
+    /// The connection is closed.
+    Drop,
+    /// An answer that sends the client to this URL.
+    Redirect(Vec<u8>),
+}
+
+/// A rule that matched, with its whole chain.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MatchedRule {
+    /// The id.
+    pub rule_id: u64,
+    /// 1 to 5.
+    pub phase: u8,
+    /// The message, macros expanded, at most [`super::limits::REPORTED_LENGTH`] bytes.
+    pub msg: Vec<u8>,
+    /// The log data, macros expanded, at most [`super::limits::REPORTED_LENGTH`] bytes.
+    pub logdata: Vec<u8>,
+    /// The severity, if the rule has one.
+    pub severity: Option<Severity>,
+    /// The tags.
+    pub tags: Vec<Vec<u8>>,
+    /// The full name of what matched last, as `ARGS:id`.
+    pub variable: Vec<u8>,
+    /// What matched last, transformed, at most [`super::limits::REPORTED_LENGTH`] bytes.
+    pub value: Vec<u8>,
+    /// Whether the rule ends the transaction (or would, if the engine only detects).
+    pub disruptive: bool,
+    /// Whether the rule wants to be logged.
+    pub logged: bool,
+    /// Whether the rule wants to be in the audit log.
+    pub audited: bool,
+}
+
+/// Where an argument came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ArgumentSource {
+    /// The query: ARGS_GET.
+    Query,
+    /// A form: ARGS_POST.
+    Form,
+    /// A JSON body: in ARGS alone, as in ModSecurity v3.
+    Json,
+}
+
+/// How far `allow` reaches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Allowed {
+    Nothing,
+    /// Phases 1 and 2.
+    Request,
+    /// Phases 1 to 4.
+    Everything,
+}
+
+/// One request and its response. Call the methods in the order of an exchange; each phase runs once.
+pub struct Transaction {
+    pub(super) engine: Arc<Engine>,
+    pub(super) start: TransactionStart,
+    pub(super) mode: EngineMode,
+    pub(super) arena: Arena,
+    pub(super) scalars: [Value; Variable::COUNT],
+    pub(super) arguments: Vec<(ArgumentSource, Entry)>,
+    pub(super) request_headers: Collection,
+    pub(super) response_headers: Collection,
+    pub(super) cookies: Collection,
+    pub(super) files: Collection,
+    pub(super) file_sizes: Collection,
+    pub(super) file_contents: Collection,
+    pub(super) part_headers: Collection,
+    pub(super) part_names: Collection,
+    pub(super) part_filenames: Collection,
+    pub(super) matched: Collection,
+    pub(super) ip: Collection,
+    pub(super) global: Collection,
+    pub(super) session: Collection,
+    pub(super) user: Collection,
+    pub(super) resource: Collection,
+    pub(super) environment: Collection,
+    pub(super) tx: TxStore,
+    pub(super) xml_text: Option<Value>,
+    pub(super) xml_attributes: Vec<Value>,
+    pub(super) full_request: Option<Value>,
+    pub(super) body_seen: bool,
+    pub(super) content_type: Value,
+    pub(super) request_body_access: bool,
+    pub(super) response_body_access: bool,
+    pub(super) highest_severity: u8,
+    /// For each rule, whether a `ctl` removed it; empty while none did.
+    pub(super) removed: Vec<bool>,
+    /// The rule and the position of the `ctl` that removes a target.
+    pub(super) removed_targets: Vec<RemovedTarget>,
+    pub(super) allowed: Allowed,
+    pub(super) current_rule: Option<u32>,
+    pub(super) in_rule_fields: bool,
+    pub(super) captures: Captures,
+    pub(super) scratch: Captures,
+    pub(super) items: Vec<Item>,
+    pub(super) matched_rules: Vec<MatchedRule>,
+    pub(super) intervention: Option<Intervention>,
+    pub(super) would_block: Option<Intervention>,
+}
+
+/// Where in the engine a `ctl:ruleRemoveTarget*` stands that took effect: rule, link, control.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct RemovedTarget {
+    pub(super) rule: u32,
+    pub(super) link: u32,
+    pub(super) control: u32,
+}
+
+impl RemovedTarget {
+    pub(super) fn resolve(self, engine: &Engine) -> Option<(&RuleFilter, &Target)> {
+        let link = engine.rules.get(self.rule as usize)?.links.get(self.link as usize)?;
+        match link.controls.get(self.control as usize)? {
+            super::build::Control::RemoveTarget(filter, target) => Some((filter, target)),
+            _ => None,
+        }
+    }
+}
+
+impl Transaction {
+    /// A transaction that has seen nothing yet.
+    pub fn new(engine: Arc<Engine>, start: TransactionStart) -> Self {
+        let settings = &engine.settings;
+        let mut transaction = Self {
+            mode: settings.mode,
+            request_body_access: settings.request_body_access,
+            response_body_access: settings.response_body_access,
+            tx: TxStore::new(&engine.names),
+            start,
+            arena: Arena::new(),
+            scalars: [EMPTY; Variable::COUNT],
+            arguments: Vec::new(),
+            request_headers: Collection::default(),
+            response_headers: Collection::default(),
+            cookies: Collection::default(),
+            files: Collection::default(),
+            file_sizes: Collection::default(),
+            file_contents: Collection::default(),
+            part_headers: Collection::default(),
+            part_names: Collection::default(),
+            part_filenames: Collection::default(),
+            matched: Collection::default(),
+            ip: Collection::default(),
+            global: Collection::default(),
+            session: Collection::default(),
+            user: Collection::default(),
+            resource: Collection::default(),
+            environment: Collection::default(),
+            xml_text: None,
+            xml_attributes: Vec::new(),
+            full_request: None,
+            body_seen: false,
+            content_type: EMPTY,
+            highest_severity: 255,
+            removed: Vec::new(),
+            removed_targets: Vec::new(),
+            allowed: Allowed::Nothing,
+            current_rule: None,
+            in_rule_fields: false,
+            captures: Captures::new(),
+            scratch: Captures::new(),
+            items: Vec::new(),
+            matched_rules: Vec::new(),
+            intervention: None,
+            would_block: None,
+            engine,
+        };
+        transaction.set_connection();
+        transaction
+    }
+
+    fn set_connection(&mut self) {
+        let id = match self.start.unique_id.is_empty() {
+            true => format!("{}{:016x}", self.start.now_millis, self.start.random).into_bytes(),
+            false => self.start.unique_id.clone(),
+        };
+        let client = self.arena.push(self.start.client_addr.clone());
+        self.set_scalar(Variable::RemoteAddr, client);
+        self.set_scalar(Variable::RemoteHost, client);
+        self.set_scalar(Variable::RemoteUser, UNSET);
+        for (variable, bytes) in [
+            (Variable::UniqueId, id),
+            (Variable::RemotePort, self.start.client_port.to_string().into_bytes()),
+            (Variable::ServerAddr, self.start.server_addr.clone()),
+            (Variable::ServerPort, self.start.server_port.to_string().into_bytes()),
+            (Variable::Duration, b"0".to_vec()),
+            (Variable::ModsecBuild, b"030015100".to_vec()),
+            (Variable::MscPcreError, b"0".to_vec()),
+            (Variable::MscPcreLimitsExceeded, b"0".to_vec()),
+            (Variable::InboundDataError, b"0".to_vec()),
+            (Variable::OutboundDataError, b"0".to_vec()),
+            (Variable::WebAppId, self.engine.settings.web_app_id.clone()),
+        ] {
+            self.set_scalar_bytes(variable, bytes);
+        }
+    }
+
+    pub(super) fn set_scalar(&mut self, variable: Variable, value: Value) {
+        if let Some(cell) = self.scalars.get_mut(usize::from(variable.code())) {
+            *cell = value;
+        }
+    }
+
+    pub(super) fn set_scalar_bytes(&mut self, variable: Variable, bytes: impl Into<Box<[u8]>>) {
+        let value = self.arena.push(bytes);
+        self.set_scalar(variable, value);
+    }
+
+    /// Runs phase 5. Nothing can be blocked any more.
+    pub fn logging(&mut self) {
+        self.run_phase(5);
+    }
+
+    /// The rules that matched so far, in order, at most [`super::limits::MATCHED_RULES`].
+    pub fn matched_rules(&self) -> &[MatchedRule] {
+        &self.matched_rules
+    }
+
+    /// What a rule demanded, or would have, were the engine not in detection-only mode. The first of several.
+    pub fn would_block(&self) -> Option<&Intervention> {
+        self.would_block.as_ref()
+    }
+
+    /// The mode the transaction is in: the engine's, unless a rule changed it.
+    pub fn mode(&self) -> EngineMode {
+        self.mode
+    }
+
+    /// The first value of a variable (`REQUEST_URI`, with an empty key) or of a name in a collection (`TX`, `score`).
+    pub fn variable(&self, collection: &[u8], key: &[u8]) -> Option<Vec<u8>> {
+        let variable = Variable::from_name(std::str::from_utf8(collection).ok()?)?;
+        let same = |entry: &&Entry| self.arena.get(entry.name).eq_ignore_ascii_case(key);
+        let value = match variable {
+            Variable::Tx => match self.engine.names.slot(key) {
+                Some(slot) => self.tx.get(slot)?,
+                None => self.tx.dynamic.iter().find(same)?.value,
+            },
+            Variable::Args => self.arguments.iter().map(|(_, entry)| entry).find(same)?.value,
+            Variable::RequestHeaders => self.request_headers.entries.iter().find(same)?.value,
+            Variable::ResponseHeaders => self.response_headers.entries.iter().find(same)?.value,
+            Variable::RequestCookies => self.cookies.entries.iter().find(same)?.value,
+            Variable::Files => self.files.entries.iter().find(same)?.value,
+            Variable::Ip => self.ip.entries.iter().find(same)?.value,
+            Variable::Global => self.global.entries.iter().find(same)?.value,
+            Variable::Session => self.session.entries.iter().find(same)?.value,
+            Variable::User => self.user.entries.iter().find(same)?.value,
+            Variable::Resource => self.resource.entries.iter().find(same)?.value,
+            Variable::Env => self.environment.entries.iter().find(same)?.value,
+            Variable::HighestSeverity => return Some(self.highest_severity.to_string().into_bytes()),
+            _ if key.is_empty() => self.scalars.get(usize::from(variable.code())).copied()?,
+            _ => return None,
+        };
+        (value != UNSET).then(|| self.arena.get(value).to_vec())
+    }
+}
+
+impl std::fmt::Debug for Transaction {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Transaction").field("matched_rules", &self.matched_rules.len()).finish_non_exhaustive()
+    }
+}

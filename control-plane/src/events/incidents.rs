@@ -1,0 +1,291 @@
+//! Incidents: the events of one identity, close together in time, as one row with a count.
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+
+use serde::Serialize;
+
+use super::event::{SecurityEvent, timestamp_millis};
+
+/// An event belongs to its identity's incident when it comes at most this long after the one before.
+pub const WINDOW_MILLIS: u64 = 1_800_000;
+/// The last events that an incident shows.
+pub const TIMELINE: usize = 20;
+/// The most incidents that are held; those longest silent go first.
+pub const MAX_INCIDENTS: usize = 10_000;
+/// A silent incident is forgotten after this long: seven days.
+const KEPT_MILLIS: u64 = 7 * 86_400_000;
+/// The most different categories, tags, actions, routes or nodes of one incident.
+const MAX_VALUES: usize = 64;
+/// The longest text that is taken from an event, in characters.
+const MAX_TEXT: usize = 512;
+
+/// One incident.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Incident {
+    /// Its id: the one that its first event carries.
+    pub id: String,
+    /// Whose it is.
+    #[serde(rename = "ref")]
+    pub identity: IdentityRef,
+    /// The identity as one string, such as `ip:192.0.2.1`.
+    pub key: String,
+    /// Time of the first event, in milliseconds since the Unix epoch.
+    pub first_seen: u64,
+    /// Time of the last event.
+    pub last_seen: u64,
+    /// Events.
+    pub count: u64,
+    /// Events whose decision was enforced.
+    pub enforced_count: u64,
+    /// The highest score.
+    pub max_score: f64,
+    /// Categories seen, in order of appearance; at most 64, like the lists below.
+    pub categories: Vec<String>,
+    /// Tags seen.
+    pub tags: Vec<String>,
+    /// Actions seen.
+    pub actions: Vec<String>,
+    /// Names of the routes seen, ids where they have none.
+    pub routes: Vec<String>,
+    /// Message of the last event.
+    pub last_message: String,
+    /// Node of the last event.
+    pub node: String,
+    /// The last 20 events, oldest first.
+    pub timeline: VecDeque<TimelineEntry>,
+    /// Nodes seen.
+    pub nodes: Vec<String>,
+    /// `open`; what operators make of it is kept with their workflow.
+    pub state: &'static str,
+}
+
+/// An identity in two parts.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct IdentityRef {
+    /// `apikey`, `user` or `ip`.
+    pub kind: &'static str,
+    /// Which one.
+    pub value: String,
+}
+
+/// One event in an incident's timeline.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct TimelineEntry {
+    /// When, in milliseconds since the Unix epoch.
+    pub at: u64,
+    /// Its category.
+    pub category: String,
+    /// Its action.
+    pub action: String,
+    /// Its score.
+    pub score: f64,
+    /// Its decision was enforced.
+    pub enforced: bool,
+    /// Id of the route.
+    pub route_id: String,
+    /// Name of the route.
+    pub route_name: String,
+    /// Its message.
+    pub message: String,
+}
+
+/// The incident of each identity.
+#[derive(Debug, Default)]
+pub(super) struct Incidents {
+    by_key: HashMap<String, Incident>,
+    /// (last seen, key), to find those longest silent.
+    by_age: BTreeSet<(u64, String)>,
+}
+
+impl Incidents {
+    /// Counts an event in. One that names no identity belongs to no incident.
+    pub(super) fn record(&mut self, event: SecurityEvent, now: u64) {
+        let Some(identity) = identity(&event) else { return };
+        let key = format!("{}:{}", identity.kind, identity.value);
+        // A node's clock may be wrong; its events still belong where they arrive.
+        let at = timestamp_millis(&event.timestamp).filter(|&at| at <= now && now - at <= WINDOW_MILLIS).unwrap_or(now);
+        let mut incident = match self.by_key.remove(&key) {
+            Some(held) => {
+                self.by_age.remove(&(held.last_seen, key.clone()));
+                if at.saturating_sub(held.last_seen) > WINDOW_MILLIS { fresh(&event, &key, identity, at) } else { held }
+            }
+            None => {
+                self.make_room(now);
+                fresh(&event, &key, identity, at)
+            }
+        };
+        incident.count_in(event, at);
+        self.by_age.insert((incident.last_seen, key.clone()));
+        self.by_key.insert(key, incident);
+    }
+
+    /// The most recent first.
+    pub(super) fn list(&mut self, now: u64) -> Vec<Incident> {
+        self.forget_silent(now);
+        self.by_age.iter().rev().filter_map(|(_, key)| self.by_key.get(key)).cloned().collect()
+    }
+
+    fn make_room(&mut self, now: u64) {
+        self.forget_silent(now);
+        while self.by_key.len() >= MAX_INCIDENTS {
+            let Some((_, key)) = self.by_age.pop_first() else { return };
+            self.by_key.remove(&key);
+        }
+    }
+
+    fn forget_silent(&mut self, now: u64) {
+        let horizon = now.saturating_sub(KEPT_MILLIS);
+        while self.by_age.first().is_some_and(|(seen, _)| *seen < horizon) {
+            if let Some((_, key)) = self.by_age.pop_first() {
+                self.by_key.remove(&key);
+            }
+        }
+    }
+}
+
+impl Incident {
+    fn count_in(&mut self, event: SecurityEvent, at: u64) {
+        let outcome_blocked = event.event.outcome.as_deref() == Some("blocked");
+        let score = event.threat.score.filter(|score| score.is_finite()).unwrap_or(0.0);
+        let entry = TimelineEntry {
+            at,
+            category: text(event.event.category),
+            action: text(event.event.action),
+            score,
+            enforced: event.decision.enforced.unwrap_or(outcome_blocked),
+            route_id: text(event.route.id),
+            route_name: text(event.route.name),
+            message: text(event.message),
+        };
+        self.first_seen = self.first_seen.min(at);
+        self.last_seen = self.last_seen.max(at);
+        self.count += 1;
+        self.enforced_count += u64::from(entry.enforced);
+        self.max_score = self.max_score.max(score);
+        note(&mut self.categories, &entry.category);
+        note(&mut self.actions, &entry.action);
+        note(&mut self.routes, if entry.route_name.is_empty() { &entry.route_id } else { &entry.route_name });
+        for tag in event.threat.tags.unwrap_or_default() {
+            note(&mut self.tags, &text(Some(tag)));
+        }
+        entry.message.clone_into(&mut self.last_message);
+        self.node = text(event.route.node);
+        note(&mut self.nodes, &self.node);
+        if self.timeline.len() >= TIMELINE {
+            self.timeline.pop_front();
+        }
+        self.timeline.push_back(entry);
+    }
+}
+
+fn fresh(event: &SecurityEvent, key: &str, identity: IdentityRef, at: u64) -> Incident {
+    let id = event.incident.id.clone().filter(|id| !id.is_empty()).map(|id| text(Some(id)));
+    Incident {
+        id: id.unwrap_or_else(|| format!("{key}@{at}")),
+        identity,
+        key: key.to_owned(),
+        first_seen: at,
+        last_seen: at,
+        state: "open",
+        ..Incident::default()
+    }
+}
+
+/// The most specific identity of an event: api key, else user, else address.
+fn identity(event: &SecurityEvent) -> Option<IdentityRef> {
+    let source = &event.source;
+    [("apikey", &source.apikey), ("user", &source.user), ("ip", &source.ip)].into_iter().find_map(|(kind, value)| {
+        let value = value.as_deref().filter(|value| !value.is_empty())?;
+        Some(IdentityRef { kind, value: value.chars().take(MAX_TEXT).collect() })
+    })
+}
+
+fn text(value: Option<String>) -> String {
+    value.map(|text| text.chars().take(MAX_TEXT).collect()).unwrap_or_default()
+}
+
+fn note(values: &mut Vec<String>, value: &str) {
+    if !value.is_empty() && values.len() < MAX_VALUES && !values.iter().any(|known| known == value) {
+        values.push(value.to_owned());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const NOW: u64 = 1_800_000_000_000;
+
+    fn event(ip: &str, id: &str, at: u64, score: f64) -> SecurityEvent {
+        serde_json::from_value(json!({
+            "@timestamp": crate::clock::rfc3339(at),
+            "event": { "category": "threat", "action": "deny", "outcome": "blocked" },
+            "source": { "ip": ip, "apikey": null, "user": null },
+            "threat": { "score": score, "tags": ["waf:match"], "signals": [] },
+            "incident": { "id": id, "count": 1 },
+            "route": { "id": "r1", "name": "shop", "node": "n1" },
+            "message": format!("score {score}"),
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn a_scan_is_one_incident_with_a_count() {
+        let mut incidents = Incidents::default();
+        for number in 0..30_u32 {
+            let at = NOW + u64::from(number);
+            incidents.record(event("192.0.2.1", &format!("i{number}"), at, f64::from(number)), NOW + 99);
+        }
+        incidents.record(event("192.0.2.2", "other", NOW, 1.0), NOW + 99);
+        let list = incidents.list(NOW + 99);
+        assert_eq!(list.len(), 2);
+        let first = &list[0];
+        assert_eq!((first.id.as_str(), first.key.as_str(), first.count, first.enforced_count), ("i0", "ip:192.0.2.1", 30, 30));
+        assert_eq!((first.first_seen, first.last_seen, first.max_score), (NOW, NOW + 29, 29.0));
+        assert_eq!((first.timeline.len(), first.timeline[0].at), (TIMELINE, NOW + 10));
+        assert_eq!((first.last_message.as_str(), first.nodes.len(), first.routes.len()), ("score 29", 1, 1));
+        let row = serde_json::to_value(first).unwrap();
+        assert_eq!(row["ref"], json!({ "kind": "ip", "value": "192.0.2.1" }));
+        assert_eq!(row["state"], "open");
+    }
+
+    #[test]
+    fn after_the_window_a_new_one_begins() {
+        let mut incidents = Incidents::default();
+        incidents.record(event("192.0.2.1", "a", NOW, 1.0), NOW);
+        let within = NOW + WINDOW_MILLIS;
+        incidents.record(event("192.0.2.1", "b", within, 1.0), within);
+        assert_eq!(incidents.list(within)[0].id, "a");
+        let after = within + WINDOW_MILLIS + 1;
+        incidents.record(event("192.0.2.1", "c", after, 1.0), after);
+        let list = incidents.list(after);
+        assert_eq!((list.len(), list[0].id.as_str(), list[0].count), (1, "c", 1));
+        assert!(incidents.list(after + KEPT_MILLIS + 1).is_empty());
+    }
+
+    #[test]
+    fn the_most_specific_identity_counts_and_the_table_is_bounded() {
+        let mut incidents = Incidents::default();
+        let mut keyed = event("192.0.2.1", "a", NOW, 1.0);
+        keyed.source.user = Some("ann".into());
+        incidents.record(keyed, NOW);
+        assert_eq!(incidents.list(NOW)[0].key, "user:ann");
+        incidents.record(SecurityEvent::default(), NOW);
+        for number in 0..=MAX_INCIDENTS as u64 {
+            incidents.record(event(&format!("x{number}"), "i", NOW + 1 + number, 1.0), NOW + 1 + number);
+        }
+        let list = incidents.list(NOW + 1);
+        assert_eq!(list.len(), MAX_INCIDENTS);
+        assert!(!list.iter().any(|incident| incident.key == "user:ann" || incident.key == "ip:x0"));
+    }
+
+    #[test]
+    fn a_wrong_clock_does_not_move_an_event() {
+        let mut incidents = Incidents::default();
+        incidents.record(event("192.0.2.1", "a", NOW + 1, 1.0), NOW);
+        incidents.record(event("192.0.2.2", "b", 5, 1.0), NOW);
+        assert!(incidents.list(NOW).iter().all(|incident| incident.last_seen == NOW));
+    }
+}

@@ -1,0 +1,103 @@
+//! Where bans are kept.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use snapshot::{BanChange, BanRequest};
+
+/// What the keeper of bans made of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The ban is live; this is how nodes hold it now (an earlier, longer one may have won).
+    Live(BanChange),
+    /// There is to be no such ban, for example because the identity is on the allowlist; with the reason.
+    Refused(String),
+}
+
+/// The keeper of bans. Calls may block: the link makes them on a thread for that, one at a time.
+pub trait BanSink: Send + Sync + 'static {
+    /// Records a ban. `node` asked for it; empty for an operator.
+    ///
+    /// # Errors
+    ///
+    /// Why it could not be recorded.
+    fn put(&self, node: &str, ban: &BanRequest) -> Result<Verdict, String>;
+
+    /// Lifts a ban; nothing happens where there is none.
+    ///
+    /// # Errors
+    ///
+    /// Why that could not be recorded.
+    fn lift(&self, key: &str) -> Result<(), String>;
+
+    /// Every ban that ends after `now`, in milliseconds since the Unix epoch.
+    ///
+    /// # Errors
+    ///
+    /// Why they could not be read.
+    fn list(&self, now: u64) -> Result<Vec<BanChange>, String>;
+}
+
+/// Bans in memory: they are gone when the process ends. For tests and for a control plane that nobody relies on yet.
+#[derive(Debug, Default)]
+pub struct MemoryBans {
+    bans: Mutex<BTreeMap<String, BanChange>>,
+}
+
+/// The most bans that [`MemoryBans`] holds; what ends first goes first.
+const MAX_BANS: usize = 1_000_000;
+
+impl BanSink for MemoryBans {
+    fn put(&self, _node: &str, ban: &BanRequest) -> Result<Verdict, String> {
+        let mut bans = self.lock();
+        if bans.len() >= MAX_BANS && !bans.contains_key(&ban.key) {
+            let soonest = bans.values().min_by_key(|held| held.until_millis).map(|held| held.key.clone());
+            soonest.and_then(|key| bans.remove(&key));
+        }
+        let change = BanChange { key: ban.key.clone(), until_millis: ban.until_millis, reason: ban.reason.clone() };
+        let held = bans.entry(ban.key.clone()).or_insert_with(|| change.clone());
+        if held.until_millis < change.until_millis {
+            *held = change;
+        }
+        Ok(Verdict::Live(held.clone()))
+    }
+
+    fn lift(&self, key: &str) -> Result<(), String> {
+        self.lock().remove(key);
+        Ok(())
+    }
+
+    fn list(&self, now: u64) -> Result<Vec<BanChange>, String> {
+        let mut bans = self.lock();
+        bans.retain(|_, ban| ban.until_millis > now);
+        Ok(bans.values().cloned().collect())
+    }
+}
+
+impl MemoryBans {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, BanChange>> {
+        self.bans.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(until_millis: u64) -> BanRequest {
+        BanRequest { key: "ip:192.0.2.1".into(), until_millis, ..BanRequest::default() }
+    }
+
+    #[test]
+    fn the_longer_ban_wins_and_an_ended_one_is_gone() {
+        let bans = MemoryBans::default();
+        bans.put("n", &request(200)).unwrap();
+        let Verdict::Live(change) = bans.put("n", &request(100)).unwrap() else { panic!("refused") };
+        assert_eq!(change.until_millis, 200);
+        assert_eq!(bans.list(199).unwrap().len(), 1);
+        assert!(bans.list(200).unwrap().is_empty());
+        bans.put("n", &request(300)).unwrap();
+        bans.lift("ip:192.0.2.1").unwrap();
+        assert!(bans.list(0).unwrap().is_empty());
+    }
+}

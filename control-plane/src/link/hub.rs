@@ -1,0 +1,161 @@
+//! What links have in common: what comes up is spread to events, bans and status; what changes goes down to all.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::json;
+use snapshot::{BanChange, BanRequest, Up};
+use tokio::sync::broadcast;
+
+use super::bans::{BanSink, Verdict};
+use crate::events::EventHub;
+use crate::xds::Hub;
+
+/// Changes that a link may lag behind; one that lags further is cut off and starts anew with the full list.
+const LAG: usize = 1024;
+
+/// The meeting point of all node links. Clones share one state.
+#[derive(Clone)]
+pub struct LinkHub {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    events: EventHub,
+    bans: Arc<dyn BanSink>,
+    hub: Hub,
+    changes: broadcast::Sender<Arc<Vec<BanChange>>>,
+    /// Held from recording a change until it is broadcast, so that nodes learn changes in the order of the record.
+    order: tokio::sync::Mutex<()>,
+    clock: fn() -> u64,
+}
+
+impl LinkHub {
+    /// A hub that gives events to `events`, bans to `bans` and load reports to `hub`, with the time, in milliseconds since
+    /// the Unix epoch, from `clock`.
+    #[must_use]
+    pub fn new(events: EventHub, bans: Arc<dyn BanSink>, hub: Hub, clock: fn() -> u64) -> LinkHub {
+        let (changes, _) = broadcast::channel(LAG);
+        LinkHub { inner: Arc::new(Inner { events, bans, hub, changes, order: tokio::sync::Mutex::new(()), clock }) }
+    }
+
+    /// Records a ban and tells every node. Must be called within a tokio runtime.
+    ///
+    /// # Errors
+    ///
+    /// Why it was not recorded; the nodes are told nonetheless, unless it was refused.
+    pub async fn ban(&self, change: BanChange) -> Result<Verdict, String> {
+        let request = BanRequest {
+            key: change.key,
+            until_millis: change.until_millis,
+            reason: change.reason,
+            issued_at_millis: (self.inner.clock)(),
+            ..BanRequest::default()
+        };
+        self.put(String::new(), request).await
+    }
+
+    /// Lifts a ban and tells every node.
+    ///
+    /// # Errors
+    ///
+    /// Why that was not recorded; the nodes are told nonetheless.
+    pub async fn unban(&self, key: &str) -> Result<(), String> {
+        let _in_order = self.inner.order.lock().await;
+        let (bans, owned) = (self.inner.bans.clone(), key.to_owned());
+        let result = blocking(move || bans.lift(&owned)).await;
+        self.announce(vec![BanChange { key: key.to_owned(), ..BanChange::default() }]);
+        result
+    }
+
+    /// Tells every node of changes that are recorded already.
+    pub fn announce(&self, changes: Vec<BanChange>) {
+        // No receiver means that no node is connected: the next one starts with the full list.
+        let _nobody = self.inner.changes.send(Arc::new(changes));
+    }
+
+    /// Takes one batch from a worker of `node`.
+    pub(crate) async fn take(&self, node: &str, up: Up) {
+        for event in &up.events {
+            if let Err(error) = self.inner.events.publish(event) {
+                tracing::warn!(node, reason = %error, "a node sent what is no event");
+            }
+        }
+        if up.dropped > 0 {
+            self.report_dropped(node, up.dropped);
+        }
+        for load in up.loads {
+            self.inner.hub.report_load(node, load);
+        }
+        for ban in up.bans {
+            let key = ban.key.clone();
+            if let Err(reason) = self.put(node.to_owned(), ban).await {
+                tracing::error!(node, key, reason, "a ban could not be recorded; it is in force until the control plane ends");
+            }
+        }
+    }
+
+    /// Later changes, and every live ban as of now. A change in between may be in both; each says the same.
+    pub(crate) async fn subscribe(
+        &self,
+    ) -> Result<(broadcast::Receiver<Arc<Vec<BanChange>>>, Vec<BanChange>), String> {
+        let changes = self.inner.changes.subscribe();
+        let (bans, now) = (self.inner.bans.clone(), (self.inner.clock)());
+        let live = blocking(move || bans.list(now)).await?;
+        Ok((changes, live))
+    }
+
+    async fn put(&self, node: String, ban: BanRequest) -> Result<Verdict, String> {
+        let _in_order = self.inner.order.lock().await;
+        let as_asked =
+            BanChange { key: ban.key.clone(), until_millis: ban.until_millis, reason: ban.reason.clone() };
+        let bans = self.inner.bans.clone();
+        let result = blocking(move || bans.put(&node, &ban)).await;
+        let change = match &result {
+            Ok(Verdict::Live(change)) => change.clone(),
+            // The node that asked has it in force already: it must let go.
+            Ok(Verdict::Refused(_)) => BanChange { key: as_asked.key, ..BanChange::default() },
+            // A store that fails must not open the gates.
+            Err(_) => as_asked,
+        };
+        let outcome = match &result {
+            Ok(Verdict::Live(_)) => "live",
+            Ok(Verdict::Refused(_)) => "refused",
+            Err(_) => "unrecorded",
+        };
+        metrics::counter!("palisade_link_bans_total", "outcome" => outcome).increment(1);
+        self.announce(vec![change]);
+        result
+    }
+
+    fn report_dropped(&self, node: &str, dropped: u64) {
+        metrics::counter!("palisade_link_dropped_total").increment(dropped);
+        let event = json!({
+            "@type": "SvcSecurityEvent",
+            "@id": uuid::Uuid::new_v4().to_string(),
+            "@timestamp": crate::clock::rfc3339((self.inner.clock)()),
+            "event": {
+                "kind": "alert", "category": "dependency", "action": "log", "outcome": "observed", "severity": 2,
+                "module": "node-link", "dataset": "svc.security",
+            },
+            "source": { "ip": null, "apikey": null, "user": null },
+            "threat": { "score": 0, "tags": ["dependency:node-link"], "signals": [] },
+            "incident": { "id": null, "count": 0 },
+            "route": { "id": null, "name": null, "node": node },
+            "message": format!("node {node} dropped {dropped} events while its link was down or too slow"),
+        });
+        if let Err(error) = self.inner.events.publish(event.to_string().as_bytes()) {
+            tracing::error!(reason = %error, "the report on dropped events is no event");
+        }
+    }
+}
+
+impl fmt::Debug for LinkHub {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LinkHub").field("links", &self.inner.changes.receiver_count()).finish_non_exhaustive()
+    }
+}
+
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, String> + Send + 'static) -> Result<T, String> {
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(format!("the keeper of bans failed: {error}")))
+}

@@ -1,0 +1,47 @@
+//! The port that gateways connect to: xDS and the node link in one HTTP/2 server.
+
+use std::future::Future;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tonic::transport::Server;
+use tonic::transport::server::TcpIncoming;
+
+use super::hub::LinkHub;
+use crate::xds::Hub;
+
+/// A gateway that vanished without a word is noticed within half a minute.
+const KEEPALIVE: Duration = Duration::from_secs(20);
+const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Serves xDS and the node link on `listener` until `shutdown` completes. Open streams are ended then.
+///
+/// # Errors
+///
+/// What the transport could not go on with.
+pub async fn serve(
+    listener: TcpListener,
+    hub: Hub,
+    link: LinkHub,
+    shutdown: impl Future<Output = ()> + Send + 'static,
+) -> Result<(), tonic::transport::Error> {
+    let (stopping, mut stopped) = tokio::sync::oneshot::channel();
+    let server = Server::builder()
+        .http2_keepalive_interval(Some(KEEPALIVE))
+        .http2_keepalive_timeout(Some(KEEPALIVE_TIMEOUT))
+        .add_service(crate::xds::service(hub))
+        .add_service(super::service(link))
+        .serve_with_incoming_shutdown(TcpIncoming::from(listener).with_nodelay(Some(true)), async move {
+            shutdown.await;
+            let _ended = stopping.send(());
+        });
+    // A graceful shutdown waits for streams to end, and these never do: their clients reconnect, so they are cut.
+    let cut = async {
+        let _dropped = (&mut stopped).await;
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    };
+    tokio::select! {
+        result = server => result,
+        () = cut => Ok(()),
+    }
+}

@@ -1,0 +1,136 @@
+//! The gRPC service, by hand: the messages come from the crate `snapshot`, so there is nothing to generate.
+
+use std::convert::Infallible;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use snapshot::{BanChange, Down, Up};
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::body::Body;
+use tonic::codegen::{BoxFuture, Service, StdError, http};
+use tonic::server::{Grpc, NamedService, StreamingService};
+use tonic::{Request, Response, Status, Streaming};
+use tonic_prost::ProstCodec;
+
+use super::hub::LinkHub;
+
+/// Messages that wait for a worker that does not read; one more ends its stream.
+const QUEUE: usize = 64;
+/// Bans in one message: a worker takes a message whole.
+const BANS_PER_MESSAGE: usize = 500;
+/// How long a new worker may take to read the bans that are live.
+const CATCH_UP: Duration = Duration::from_secs(30);
+
+/// The service over a hub.
+#[derive(Clone, Debug)]
+pub struct NodeLinkServer {
+    hub: LinkHub,
+}
+
+/// The gRPC service of the node link.
+#[must_use]
+pub fn service(hub: LinkHub) -> NodeLinkServer {
+    NodeLinkServer { hub }
+}
+
+impl NamedService for NodeLinkServer {
+    const NAME: &'static str = "palisade.v1.NodeLink";
+}
+
+impl<B> Service<http::Request<B>> for NodeLinkServer
+where
+    B: tonic::codegen::Body + Send + 'static,
+    B::Error: Into<StdError> + Send + 'static,
+{
+    type Response = http::Response<Body>;
+    type Error = Infallible;
+    type Future = BoxFuture<Self::Response, Self::Error>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: http::Request<B>) -> Self::Future {
+        let hub = self.hub.clone();
+        Box::pin(async move {
+            if request.uri().path() != "/palisade.v1.NodeLink/Stream" {
+                return Ok(Status::unimplemented("the node link has one method, Stream").into_http());
+            }
+            let mut grpc = Grpc::new(ProstCodec::<Down, Up>::default());
+            Ok(grpc.streaming(Method { hub }, request).await)
+        })
+    }
+}
+
+struct Method {
+    hub: LinkHub,
+}
+
+impl StreamingService<Up> for Method {
+    type Response = Down;
+    type ResponseStream = ReceiverStream<Result<Down, Status>>;
+    type Future = BoxFuture<Response<Self::ResponseStream>, Status>;
+
+    fn call(&mut self, request: Request<Streaming<Up>>) -> Self::Future {
+        let (down, receiver) = mpsc::channel(QUEUE);
+        let hub = self.hub.clone();
+        tokio::spawn(async move {
+            metrics::gauge!("palisade_link_streams").increment(1.0);
+            let result = run(&hub, request.into_inner(), &down).await;
+            metrics::gauge!("palisade_link_streams").decrement(1.0);
+            if let Err(status) = result {
+                tracing::info!(reason = status.message(), "a node link has ended");
+                // A worker whose queue is full learns it from the end of the stream.
+                let _full = down.try_send(Err(status));
+            }
+        });
+        Box::pin(async move { Ok(Response::new(ReceiverStream::new(receiver))) })
+    }
+}
+
+/// Serves one link to its end.
+async fn run(hub: &LinkHub, mut ups: Streaming<Up>, down: &mpsc::Sender<Result<Down, Status>>) -> Result<(), Status> {
+    let (mut changes, live) = hub.subscribe().await.map_err(Status::unavailable)?;
+    for bans in live.chunks(BANS_PER_MESSAGE) {
+        let message = Ok(Down { bans: bans.to_vec() });
+        match tokio::time::timeout(CATCH_UP, down.send(message)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(_)) => return Ok(()),
+            Err(_) => return Err(too_slow()),
+        }
+    }
+    // Only the first message of a worker need carry the node's id.
+    let mut node = String::new();
+    loop {
+        tokio::select! {
+            up = ups.message() => match up? {
+                Some(up) => {
+                    if !up.node.is_empty() {
+                        up.node.clone_into(&mut node);
+                    }
+                    hub.take(&node, up).await;
+                }
+                None => return Ok(()),
+            },
+            change = changes.recv() => match change {
+                Ok(bans) => push(down, &bans)?,
+                Err(RecvError::Lagged(_)) => return Err(too_slow()),
+                Err(RecvError::Closed) => return Ok(()),
+            },
+            () = down.closed() => return Ok(()),
+        }
+    }
+}
+
+fn push(down: &mpsc::Sender<Result<Down, Status>>, bans: &[BanChange]) -> Result<(), Status> {
+    for bans in bans.chunks(BANS_PER_MESSAGE) {
+        down.try_send(Ok(Down { bans: bans.to_vec() })).map_err(|_| too_slow())?;
+    }
+    Ok(())
+}
+
+fn too_slow() -> Status {
+    Status::resource_exhausted("this worker does not read fast enough; open a new stream, it begins with all live bans")
+}

@@ -1,0 +1,332 @@
+//! One ADS stream as a state machine without I/O: requests and sets go in, responses come out.
+//!
+//! State of the world and delta differ in what a response holds and how a subscription changes; everything else is
+//! shared here. At most one response per type is unanswered at a time, so a slow Envoy costs no memory and an answer
+//! always belongs to the last response.
+//!
+//! The order of a change, so that nothing refers to what is not there: clusters first; listeners and routes once the
+//! clusters were taken; what was removed goes last, when everything that could refer to it was replaced. A set whose
+//! clusters are refused changes no listener and no route: the old ones keep serving.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use envoy_types::pb::envoy::service::discovery::v3::{
+    DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryRequest, DiscoveryResponse, Resource as DeltaResource,
+};
+
+use super::set::{Kind, Resource, ResourceSet, version_of};
+
+/// Which of the two protocols a stream speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// Each response holds every resource that is subscribed to.
+    StateOfTheWorld,
+    /// Each response holds what changed.
+    Delta,
+}
+
+/// What a session wants done.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Output {
+    /// Send this (state of the world).
+    State(DiscoveryResponse),
+    /// Send this (delta).
+    Delta(DeltaDiscoveryResponse),
+    /// A response was taken or refused.
+    Answered {
+        /// Of which kind it was.
+        kind: Kind,
+        /// Its version.
+        version: String,
+        /// Envoy's reason where it was refused, with the names of the resources in the response.
+        refused: Option<(String, Vec<String>)>,
+    },
+}
+
+/// One stream.
+#[derive(Debug)]
+pub struct Session {
+    protocol: Protocol,
+    set: Arc<ResourceSet>,
+    subscriptions: BTreeMap<Kind, Subscription>,
+    /// Resources that the set no longer has, kept until nothing refers to them.
+    retained: BTreeMap<Kind, BTreeMap<String, Resource>>,
+    nonces: u64,
+}
+
+/// What the client asked for and holds, of one kind.
+#[derive(Debug, Default)]
+struct Subscription {
+    /// Everything of the kind.
+    wildcard: bool,
+    /// These.
+    names: BTreeSet<String>,
+    /// By name, the version that the client was last sent (delta); empty for "there is no such resource".
+    sent: BTreeMap<String, String>,
+    /// Version of the last response (state of the world).
+    sent_version: Option<String>,
+    /// Nonce of the last response; empty before the first.
+    last_nonce: String,
+    /// The response that waits for its answer.
+    in_flight: Option<InFlight>,
+    /// The last response was refused.
+    refused: bool,
+    /// The client holds something of this kind.
+    holds: bool,
+}
+
+#[derive(Debug)]
+struct InFlight {
+    version: String,
+    names: Vec<String>,
+}
+
+// === impl Session ===
+
+impl Session {
+    /// A new stream that is to be given `set`.
+    #[must_use]
+    pub fn new(protocol: Protocol, set: Arc<ResourceSet>) -> Session {
+        Session { protocol, set, subscriptions: BTreeMap::new(), retained: BTreeMap::new(), nonces: 0 }
+    }
+
+    /// Another set is to be served.
+    pub fn publish(&mut self, set: Arc<ResourceSet>) -> Vec<Output> {
+        for kind in [Kind::Cluster, Kind::Route, Kind::Extension] {
+            let kept = self.retained.entry(kind).or_default();
+            for (name, resource) in self.set.iter(kind) {
+                kept.insert(name.clone(), resource.clone());
+            }
+            kept.retain(|name, _| set.get(kind, name).is_none());
+        }
+        self.set = set;
+        self.advance(Vec::new())
+    }
+
+    /// A request of a state-of-the-world stream.
+    pub fn state_request(&mut self, request: DiscoveryRequest) -> Vec<Output> {
+        let Some(kind) = Kind::of_type_url(&request.type_url) else { return Vec::new() };
+        let known = self.subscriptions.contains_key(&kind);
+        let subscription = self.subscriptions.entry(kind).or_default();
+        let mut outputs = Vec::new();
+        if known {
+            // A request that answers another response than the last was sent before the client saw that one: it will
+            // answer again.
+            if request.response_nonce != subscription.last_nonce {
+                return Vec::new();
+            }
+            outputs.extend(subscription.answer(kind, request.error_detail.map(|status| status.message)));
+        } else {
+            subscription.holds = !request.version_info.is_empty();
+        }
+        let mut names: BTreeSet<String> = request.resource_names.into_iter().collect();
+        // An empty list asks for everything, unless the client asked for something by name before.
+        subscription.wildcard = names.remove("*") || (names.is_empty() && (!known || subscription.wildcard));
+        subscription.names = names;
+        self.advance(outputs)
+    }
+
+    /// A request of a delta stream.
+    pub fn delta_request(&mut self, request: DeltaDiscoveryRequest) -> Vec<Output> {
+        let Some(kind) = Kind::of_type_url(&request.type_url) else { return Vec::new() };
+        let known = self.subscriptions.contains_key(&kind);
+        let subscription = self.subscriptions.entry(kind).or_default();
+        let mut outputs = Vec::new();
+        if !known {
+            subscription.holds = !request.initial_resource_versions.is_empty();
+            subscription.sent = request.initial_resource_versions.into_iter().collect();
+            subscription.wildcard = request.resource_names_subscribe.is_empty();
+        } else if !request.response_nonce.is_empty() && request.response_nonce == subscription.last_nonce {
+            // An answer to an older response counts for nothing; the changes beside it do.
+            outputs.extend(subscription.answer(kind, request.error_detail.map(|status| status.message)));
+        }
+        subscription.change(known, request.resource_names_subscribe, request.resource_names_unsubscribe);
+        self.advance(outputs)
+    }
+
+    /// Sends what can be sent now.
+    fn advance(&mut self, mut outputs: Vec<Output>) -> Vec<Output> {
+        for kind in Kind::ALL {
+            if self.may_send(kind) {
+                outputs.extend(self.respond(kind));
+            }
+        }
+        if self.retained.values().any(|kept| !kept.is_empty()) && Kind::ALL.into_iter().all(|kind| self.settled(kind)) {
+            self.retained.clear();
+            return self.advance(outputs);
+        }
+        outputs
+    }
+
+    /// Listeners and routes wait for the clusters that they may refer to, unless the client has none yet.
+    fn may_send(&self, kind: Kind) -> bool {
+        let Some(subscription) = self.subscriptions.get(&kind) else { return false };
+        let waits = matches!(kind, Kind::Listener | Kind::Route) && subscription.holds;
+        subscription.in_flight.is_none() && !(waits && !self.settled(Kind::Cluster))
+    }
+
+    /// The client has taken all that it should have of this kind.
+    fn settled(&self, kind: Kind) -> bool {
+        self.subscriptions.get(&kind).is_none_or(|subscription| {
+            subscription.in_flight.is_none() && !subscription.refused && !self.differs(kind, subscription)
+        })
+    }
+
+    fn differs(&self, kind: Kind, subscription: &Subscription) -> bool {
+        let target = self.target(kind, subscription);
+        match self.protocol {
+            Protocol::StateOfTheWorld => subscription.state_due(&target, &version_of(target.iter().copied())),
+            Protocol::Delta => {
+                let (changed, removed) = subscription.difference(&target);
+                !changed.is_empty() || !removed.is_empty()
+            }
+        }
+    }
+
+    /// What the client should have of this kind.
+    fn target<'a>(&'a self, kind: Kind, subscription: &Subscription) -> Vec<(&'a String, &'a Resource)> {
+        let mut all: BTreeMap<&String, &Resource> = self.retained.get(&kind).into_iter().flatten().collect();
+        all.extend(self.set.iter(kind));
+        all.into_iter()
+            .filter(|(name, _)| subscription.wildcard || subscription.names.contains(name.as_str()))
+            .collect()
+    }
+
+    fn respond(&mut self, kind: Kind) -> Option<Output> {
+        let subscription = self.subscriptions.get(&kind)?;
+        let target = self.target(kind, subscription);
+        let version = version_of(target.iter().copied());
+        let nonce = format!("{}", self.nonces + 1);
+        let type_url = kind.type_url().to_owned();
+        let (output, names, sent) = match self.protocol {
+            Protocol::StateOfTheWorld => {
+                if !subscription.state_due(&target, &version) {
+                    return None;
+                }
+                let names = target.iter().map(|(name, _)| (*name).clone()).collect();
+                let response = DiscoveryResponse {
+                    version_info: version.clone(),
+                    resources: target.iter().map(|(_, resource)| resource.body.clone()).collect(),
+                    type_url,
+                    nonce: nonce.clone(),
+                    ..DiscoveryResponse::default()
+                };
+                (Output::State(response), names, Vec::new())
+            }
+            Protocol::Delta => {
+                let (changed, removed) = subscription.difference(&target);
+                if changed.is_empty() && removed.is_empty() {
+                    return None;
+                }
+                let mut sent: Vec<(String, Option<String>)> =
+                    changed.iter().map(|(name, resource)| ((*name).clone(), Some(resource.version.clone()))).collect();
+                sent.extend(removed.iter().map(|name| (name.clone(), None)));
+                let names = sent.iter().map(|(name, _)| name.clone()).collect();
+                let resources = changed.into_iter().map(|(name, resource)| DeltaResource {
+                    name: name.clone(),
+                    version: resource.version.clone(),
+                    resource: Some(resource.body.clone()),
+                    ..DeltaResource::default()
+                });
+                let response = DeltaDiscoveryResponse {
+                    system_version_info: version.clone(),
+                    resources: resources.collect(),
+                    type_url,
+                    removed_resources: removed,
+                    nonce: nonce.clone(),
+                    ..DeltaDiscoveryResponse::default()
+                };
+                (Output::Delta(response), names, sent)
+            }
+        };
+        self.nonces += 1;
+        let subscription = self.subscriptions.get_mut(&kind)?;
+        subscription.sent_version = Some(version.clone());
+        subscription.remember(sent);
+        subscription.last_nonce = nonce;
+        subscription.in_flight = Some(InFlight { version, names });
+        Some(output)
+    }
+}
+
+// === impl Subscription ===
+
+impl Subscription {
+    /// Takes the answer to the last response; `None` where it was answered before.
+    fn answer(&mut self, kind: Kind, reason: Option<String>) -> Option<Output> {
+        let InFlight { version, names } = self.in_flight.take()?;
+        self.refused = reason.is_some();
+        self.holds |= reason.is_none();
+        let refused = reason.map(|reason| {
+            let named: Vec<String> = names.iter().filter(|name| reason.contains(name.as_str())).cloned().collect();
+            (reason, if named.is_empty() { names } else { named })
+        });
+        Some(Output::Answered { kind, version, refused })
+    }
+
+    fn change(&mut self, known: bool, subscribe: Vec<String>, unsubscribe: Vec<String>) {
+        for name in subscribe {
+            if name == "*" {
+                self.wildcard = true;
+                continue;
+            }
+            // Asking again means that the client dropped it; only the first request says what it still holds.
+            if known {
+                self.sent.remove(&name);
+            }
+            self.names.insert(name);
+        }
+        for name in unsubscribe {
+            if name == "*" {
+                self.wildcard = false;
+                let names = &self.names;
+                self.sent.retain(|name, _| names.contains(name));
+                continue;
+            }
+            self.names.remove(&name);
+            self.sent.remove(&name);
+        }
+    }
+
+    /// A whole new state must be sent. Where nothing of what was asked for by name is there, there is none: the client
+    /// waits for it, or keeps what it has.
+    fn state_due(&self, target: &[(&String, &Resource)], version: &str) -> bool {
+        (self.wildcard || !target.is_empty()) && self.sent_version.as_deref() != Some(version)
+    }
+
+    /// What must be sent so that the client has `target`: changed resources and names of removed ones.
+    fn difference<'a>(
+        &self,
+        target: &[(&'a String, &'a Resource)],
+    ) -> (Vec<(&'a String, &'a Resource)>, Vec<String>) {
+        let wanted: HashMap<&str, &str> =
+            target.iter().map(|(name, resource)| (name.as_str(), resource.version.as_str())).collect();
+        let changed =
+            target.iter().filter(|(name, resource)| self.sent.get(*name) != Some(&resource.version)).copied().collect();
+        let gone = self.sent.iter().filter(|(_, version)| !version.is_empty()).map(|(name, _)| name);
+        // A name that was asked for and is not there is answered once, so that the client need not wait for it.
+        let missing = self.names.iter().filter(|name| !self.sent.contains_key(*name));
+        let removed: BTreeSet<&String> = gone.chain(missing).filter(|name| !wanted.contains_key(name.as_str())).collect();
+        (changed, removed.into_iter().cloned().collect())
+    }
+
+    fn remember(&mut self, sent: Vec<(String, Option<String>)>) {
+        for (name, version) in sent {
+            match version {
+                Some(version) => {
+                    self.sent.insert(name, version);
+                }
+                None if self.names.contains(&name) => {
+                    self.sent.insert(name, String::new());
+                }
+                None => {
+                    self.sent.remove(&name);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

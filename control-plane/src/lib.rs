@@ -6,6 +6,7 @@
 pub mod access;
 pub mod cli;
 pub mod clock;
+pub mod compile;
 pub mod config;
 pub mod entities;
 pub mod events;

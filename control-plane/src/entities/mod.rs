@@ -30,4 +30,5 @@ pub use set::{EntitySet, Slot};
 pub use threat::{BanIdentity, ThreatPolicy, Tier, TierAction};
 pub use waf::{Crs, OversizeBody, UndecodableBody, WafConfig, WafRuleset};
 
+pub(crate) use parse::typed;
 pub(crate) use suggest::did_you_mean;

@@ -49,7 +49,7 @@ fn split<T: Entity>(document: Value) -> Result<(Value, Value), Vec<FieldProblem>
     Ok((Value::Object(head), Value::Object(fields)))
 }
 
-fn typed<T: DeserializeOwned>(value: Value) -> Result<T, FieldProblem> {
+pub(crate) fn typed<T: DeserializeOwned>(value: Value) -> Result<T, FieldProblem> {
     serde_path_to_error::deserialize(value).map_err(|error| {
         let pointer = pointer(error.path());
         explain(pointer, &error.into_inner().to_string())

@@ -134,8 +134,14 @@ impl Exchange {
         let line = event.to_string().into_bytes();
         host.count(Metric::Events);
         host.send_event(&line);
+        // Another filter of this gateway may have left events of the same request there.
+        let mut lines = host.filter_state(EVENT_TOKEN).unwrap_or_default();
+        if !lines.is_empty() {
+            lines.push(b'\n');
+        }
+        lines.extend_from_slice(&line);
+        host.set_filter_state(EVENT_TOKEN, &lines);
         self.events.push(line);
-        host.set_filter_state(EVENT_TOKEN, &self.events.join(&b'\n'));
     }
 
     /// The request as events name it. The query is left out: it may carry secrets.

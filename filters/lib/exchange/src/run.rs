@@ -55,6 +55,7 @@ pub struct Run {
     stage: Stage,
     shared_exchange: bool,
     replaced_body: Option<Vec<u8>>,
+    finished: bool,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -154,7 +155,7 @@ impl Run {
     /// The time of a [`Flow::Hold`] is over.
     pub fn resume(&mut self, host: &dyn Host) -> Flow {
         match std::mem::replace(&mut self.stage, Stage::Done) {
-            Stage::Held(Some(reply), _) => Flow::Answer(reply),
+            Stage::Held(Some(reply), _) => self.answer(reply, host),
             Stage::Held(None, next) => self.advance(Half::Request, next, false, None, host),
             other => {
                 self.stage = other;
@@ -181,8 +182,11 @@ impl Run {
         }
     }
 
-    /// The exchange is over.
+    /// The exchange is over. Only the first call counts.
     pub fn finish(&mut self, host: &dyn Host) {
+        if std::mem::replace(&mut self.finished, true) {
+            return;
+        }
         for at in 0..self.steps.list.len() {
             let Some(step) = self.step(at) else { continue };
             if let Some(slot) = self.slots.get_mut(at) {
@@ -371,6 +375,8 @@ impl Run {
 
     fn answer(&mut self, reply: Reply, host: &dyn Host) -> Flow {
         self.stage = Stage::Done;
+        // What the steps still have to say belongs in the access log, which the gateway writes right after the answer.
+        self.finish(host);
         self.hand_on(host);
         Flow::Answer(reply)
     }

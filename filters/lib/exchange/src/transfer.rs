@@ -1,7 +1,7 @@
 //! What travels between the filters of one gateway when plugins run as separate filters.
 //!
-//! The signals and the events of a request go from filter to filter in one filter state. Access logs may print any
-//! filter state raw, so the bytes are written in base64.
+//! The signals of a request go from filter to filter in one filter state. Access logs may print any filter state raw, so
+//! the bytes are written in base64.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
@@ -16,8 +16,6 @@ pub const EXCHANGE_TOKEN: &str = "svc.exchange";
 struct Carried {
     #[prost(message, repeated, tag = "1")]
     signals: Vec<CarriedSignal>,
-    #[prost(bytes = "vec", repeated, tag = "2")]
-    events: Vec<Vec<u8>>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -61,12 +59,11 @@ pub(crate) fn receive(exchange: &mut Exchange, host: &dyn Host) {
             at: signal.at,
         });
     }
-    exchange.events = carried.events;
 }
 
 /// Leaves what was found for the filters behind this one.
 pub(crate) fn send(exchange: &Exchange, host: &dyn Host) {
-    if exchange.score.signals().is_empty() && exchange.events.is_empty() {
+    if exchange.score.signals().is_empty() {
         return;
     }
     let signals = exchange.score.signals().iter().map(|signal| CarriedSignal {

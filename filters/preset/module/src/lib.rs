@@ -1,1 +1,5 @@
-//! The preset filter as a proxy-wasm module
+//! The preset filter as a proxy-wasm module.
+// The SDK's entry macro exports unmangled functions, which the gateway calls.
+#![allow(unsafe_code, missing_docs)]
+
+host::filter!("preset", preset::REGISTRY);

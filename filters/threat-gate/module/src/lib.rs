@@ -1,1 +1,6 @@
-//! The threat-gate filter as a proxy-wasm module
+//! The threat-gate filter as a proxy-wasm module. The threat response comes along, because a refusal
+//! is answered where it is made.
+// The SDK's entry macro exports unmangled functions, which the gateway calls.
+#![allow(unsafe_code, missing_docs)]
+
+host::filter!("threat-gate", &[threat_gate::PLUGIN, threat_response::PLUGIN]);

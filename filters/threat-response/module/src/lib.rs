@@ -1,1 +1,5 @@
-//! The threat-response filter as a proxy-wasm module
+//! The threat-response filter as a proxy-wasm module.
+// The SDK's entry macro exports unmangled functions, which the gateway calls.
+#![allow(unsafe_code, missing_docs)]
+
+host::filter!("threat-response", &[threat_response::PLUGIN]);

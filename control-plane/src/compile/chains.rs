@@ -1,0 +1,239 @@
+//! The chains of all routes, before they are divided among filters.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value};
+use snapshot::Step;
+
+use super::plugins::{self, Context, PluginUse};
+use super::rules::RuleCompiler;
+use super::{CompileProblem, expand};
+use crate::entities::{Entity, EntitySet, FieldProblem, GlobalConfig, Item, Route, ThreatPolicy, did_you_mean};
+
+/// Every chain of a gateway.
+#[derive(Debug, Default)]
+pub(super) struct Chains {
+    pub(super) global: Vec<Step>,
+    pub(super) routes: Vec<Chain>,
+    /// The parts that steps refer to, by hash.
+    pub(super) parts: BTreeMap<Vec<u8>, Vec<u8>>,
+    /// The largest body that any step holds, in bytes.
+    pub(super) largest_body: u64,
+}
+
+/// The chain of one route.
+#[derive(Debug)]
+pub(super) struct Chain {
+    pub(super) name: String,
+    pub(super) id: String,
+    pub(super) label: String,
+    pub(super) steps: Vec<Step>,
+}
+
+/// A plugin with the place in the document that names it.
+struct Placed {
+    used: PluginUse,
+    pointer: String,
+}
+
+impl Chains {
+    /// Compiles every plugin of every enabled route and of the global chain.
+    pub(super) fn compile(
+        set: &EntitySet,
+        global: &Item<GlobalConfig>,
+        rules: &RuleCompiler,
+        problems: &mut Vec<CompileProblem>,
+    ) -> Self {
+        let mut chains = Self::default();
+        let mut note = |collection, id: &str, found: Vec<FieldProblem>| {
+            let all = found.into_iter().map(|problem| CompileProblem {
+                collection,
+                id: id.to_owned(),
+                problem,
+            });
+            problems.extend(all);
+        };
+        match chains.steps(validators(global), set, rules) {
+            Ok(steps) => chains.global = steps,
+            Err(found) => note(GlobalConfig::COLLECTION, GlobalConfig::ID, found),
+        }
+        let mut names = BTreeSet::new();
+        for route in set.all::<Route>().filter(|route| route.enabled) {
+            let name = route.envoy_route_name(&route.head).to_owned();
+            let label = if route.head.name.is_empty() {
+                route.head.id.clone()
+            } else {
+                route.head.name.clone()
+            };
+            if !names.insert(name.clone()) {
+                let message = format!("another route has the Envoy route name `{name}` already");
+                note(
+                    Route::COLLECTION,
+                    &route.head.id,
+                    vec![FieldProblem::new("/envoy_route", message)],
+                );
+                continue;
+            }
+            match chains.steps(route_plugins(route), set, rules) {
+                Ok(steps) => chains.routes.push(Chain {
+                    name,
+                    id: route.head.id.clone(),
+                    label,
+                    steps,
+                }),
+                Err(found) => note(Route::COLLECTION, &route.head.id, found),
+            }
+        }
+        chains
+    }
+
+    /// Things that are allowed and probably not meant.
+    pub(super) fn warnings(&self, filters: &[String]) -> Vec<String> {
+        if filters.iter().any(|filter| filter == "preset") {
+            return Vec::new();
+        }
+        let mut warnings = BTreeSet::new();
+        for step in self
+            .global
+            .iter()
+            .chain(self.routes.iter().flat_map(|route| &route.steps))
+        {
+            if !filters.contains(&step.plugin) {
+                warnings.insert(format!("no filter of this gateway runs the plugin `{}`", step.plugin));
+            }
+        }
+        warnings.into_iter().collect()
+    }
+
+    fn steps(
+        &mut self,
+        listed: Result<Vec<Placed>, Vec<FieldProblem>>,
+        set: &EntitySet,
+        rules: &RuleCompiler,
+    ) -> Result<Vec<Step>, Vec<FieldProblem>> {
+        let listed = listed?;
+        let waf_block_weight = waf_block_weight(&listed, set);
+        let mut steps = Vec::new();
+        let mut problems = Vec::new();
+        for Placed { used, pointer } in listed {
+            let Some(kind) = plugins::by_name(&used.plugin) else {
+                problems.push(unknown_plugin(&used.plugin, &pointer));
+                continue;
+            };
+            let mut context = Context {
+                set,
+                rules,
+                waf_block_weight,
+                parts: &mut self.parts,
+                largest_body: &mut self.largest_body,
+            };
+            match (kind.compile)(&used.config, &mut context) {
+                Ok(Some(config)) => steps.push(Step {
+                    plugin: kind.name.to_owned(),
+                    include: used.include,
+                    exclude: used.exclude,
+                    config,
+                    on_refusal_only: false,
+                }),
+                Ok(None) => {}
+                Err(found) => problems.extend(
+                    found
+                        .into_iter()
+                        .map(|problem| problem.under(&format!("{pointer}/config"))),
+                ),
+            }
+        }
+        if problems.is_empty() { Ok(steps) } else { Err(problems) }
+    }
+}
+
+/// The plugins of a route in the order in which they run: by index, those without one last.
+fn route_plugins(route: &Item<Route>) -> Result<Vec<Placed>, Vec<FieldProblem>> {
+    let used = route
+        .plugins
+        .iter()
+        .enumerate()
+        .filter(|(_, plugin)| plugin.enabled)
+        .map(|(number, plugin)| Placed {
+            used: PluginUse {
+                plugin: plugin.plugin.clone(),
+                include: plugin.include.clone(),
+                exclude: plugin.exclude.clone(),
+                index: plugin.plugin_index,
+                config: plugin.config.clone(),
+            },
+            pointer: format!("/plugins/{number}"),
+        });
+    let mut listed = expanded(used)?;
+    listed.sort_by(|a, b| match (a.used.index, b.used.index) {
+        (Some(a), Some(b)) => a.total_cmp(&b),
+        (a, b) => a.is_none().cmp(&b.is_none()),
+    });
+    Ok(listed)
+}
+
+/// The validators of the global chain in their listed order.
+fn validators(global: &Item<GlobalConfig>) -> Result<Vec<Placed>, Vec<FieldProblem>> {
+    let listed = global
+        .incoming_request_validators
+        .iter()
+        .enumerate()
+        .filter(|(_, validator)| validator.enabled);
+    expanded(listed.map(|(number, validator)| Placed {
+        used: PluginUse {
+            plugin: validator.plugin.clone(),
+            include: validator.include.clone(),
+            exclude: validator.exclude.clone(),
+            index: None,
+            config: validator.config.clone(),
+        },
+        pointer: format!("/incoming_request_validators/{number}"),
+    }))
+}
+
+/// Presets give way to what they lay down.
+fn expanded(listed: impl Iterator<Item = Placed>) -> Result<Vec<Placed>, Vec<FieldProblem>> {
+    let mut all = Vec::new();
+    let mut problems = Vec::new();
+    for placed in listed {
+        if !expand::CLASSES.contains(&placed.used.plugin.as_str()) {
+            all.push(placed);
+            continue;
+        }
+        match expand::expand(&placed.used.config) {
+            Ok(uses) => all.extend(uses.into_iter().map(|used| Placed {
+                used,
+                pointer: placed.pointer.clone(),
+            })),
+            Err(problem) => problems.push(problem.under(&format!("{}/config", placed.pointer))),
+        }
+    }
+    if problems.is_empty() { Ok(all) } else { Err(problems) }
+}
+
+/// What a WAF block weighs on a chain: what the policy of its threat response says, else the default.
+fn waf_block_weight(listed: &[Placed], set: &EntitySet) -> f64 {
+    let response = listed
+        .iter()
+        .find(|placed| plugins::by_name(&placed.used.plugin).is_some_and(|kind| kind.name == "threat-response"));
+    let id = response.and_then(|placed| policy_of(&placed.used.config));
+    let policy = plugins::policy(id, set).ok();
+    policy.map_or(ThreatPolicy::default().waf_block_weight, |policy| {
+        policy.waf_block_weight
+    })
+}
+
+fn policy_of(config: &Map<String, Value>) -> Option<&str> {
+    config.get("policy")?.as_str()
+}
+
+fn unknown_plugin(name: &str, pointer: &str) -> FieldProblem {
+    let suggestion =
+        did_you_mean(name, plugins::names()).map_or(String::new(), |known| format!("; did you mean `{known}`?"));
+    let known: Vec<&str> = plugins::names().collect();
+    FieldProblem::new(
+        format!("{pointer}/plugin"),
+        format!("this release has no plugin `{name}`{suggestion}"),
+    )
+    .expected(format!("one of {}", known.join(", ")))
+}

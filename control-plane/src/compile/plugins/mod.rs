@@ -1,0 +1,124 @@
+//! What the control plane knows of each plugin: its names, its configuration, and how that is compiled.
+//!
+//! A plugin is a file here and a line in [`PLUGINS`]; its other half is a folder under `filters/` and a line in the
+//! registry of `filters/preset`.
+
+mod threat_gate;
+mod threat_response;
+mod waf;
+
+use serde_json::{Map, Value};
+use snapshot::{Policy, Tier, TierAction};
+
+use super::rules::{self, RuleCompiler};
+use crate::entities::{self, BanIdentity, EntitySet, FieldProblem, Item, ThreatPolicy};
+
+/// Every plugin of this release.
+pub(super) const PLUGINS: &[PluginKind] = &[threat_gate::KIND, threat_response::KIND, waf::KIND];
+
+/// One plugin.
+pub(super) struct PluginKind {
+    /// The name that filters know it by.
+    pub(super) name: &'static str,
+    /// The other names by which routes and the global chain may call it.
+    pub(super) classes: &'static [&'static str],
+    /// Compiles its configuration; `None` where it has nothing to do.
+    pub(super) compile: fn(&Map<String, Value>, &mut Context<'_>) -> Result<Option<Vec<u8>>, Vec<FieldProblem>>,
+}
+
+/// A plugin as a route, a validator or the preset uses it.
+#[derive(Debug, Clone)]
+pub(super) struct PluginUse {
+    pub(super) plugin: String,
+    pub(super) include: Vec<String>,
+    pub(super) exclude: Vec<String>,
+    pub(super) index: Option<f64>,
+    pub(super) config: Map<String, Value>,
+}
+
+/// What is at hand while a plugin's configuration is compiled.
+pub(super) struct Context<'a> {
+    pub(super) set: &'a EntitySet,
+    pub(super) rules: &'a RuleCompiler,
+    /// What a WAF block weighs on this chain, by the policy of its threat response.
+    pub(super) waf_block_weight: f64,
+    /// Parts that the steps so far refer to, by hash.
+    pub(super) parts: &'a mut std::collections::BTreeMap<Vec<u8>, Vec<u8>>,
+    /// The largest request or response body that any step holds, in bytes.
+    pub(super) largest_body: &'a mut u64,
+}
+
+/// The plugin of that name or class.
+pub(super) fn by_name(name: &str) -> Option<&'static PluginKind> {
+    PLUGINS
+        .iter()
+        .find(|kind| kind.name == name || kind.classes.contains(&name))
+}
+
+/// The names to show to somebody who has named none of them.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    PLUGINS
+        .iter()
+        .filter_map(|kind| kind.classes.first().copied())
+        .chain(super::expand::CLASSES.into_iter().take(1))
+}
+
+/// The policy that a plugin's `policy` names. None named is the first enabled one; where there is none, or the named one
+/// is disabled, the built-in one, which enforces nothing.
+pub(super) fn policy(id: Option<&str>, set: &EntitySet) -> Result<Item<ThreatPolicy>, FieldProblem> {
+    let named = match id {
+        Some(id) => Some(set.get::<ThreatPolicy>(id).ok_or_else(|| {
+            FieldProblem::new("/policy", format!("there is no threat policy `{id}`"))
+                .expected("the id of a threat policy, or null")
+        })?),
+        None => set.all::<ThreatPolicy>().find(|policy| policy.enabled),
+    };
+    Ok(named
+        .filter(|policy| policy.enabled)
+        .cloned()
+        .unwrap_or_else(ThreatPolicy::builtin))
+}
+
+/// A policy as filters run it.
+pub(super) fn lower(policy: &Item<ThreatPolicy>) -> Policy {
+    let tiers = policy.tiers.iter().enumerate().map(|(index, tier)| Tier {
+        index: saturate(index as u64),
+        min_score: tier.min_score,
+        action: action(tier.action).into(),
+        status: u32::from(tier.status),
+        tarpit_millis: saturate(tier.tarpit_millis),
+        ban_for_seconds: tier.ban_for_seconds,
+        throttle_quota: saturate(tier.throttle_quota),
+        throttle_window_seconds: saturate(tier.throttle_window_seconds),
+    });
+    let mut tiers: Vec<Tier> = tiers.collect();
+    tiers.sort_by(|a, b| b.min_score.total_cmp(&a.min_score));
+    Policy {
+        id: policy.head.id.clone(),
+        name: if policy.head.name.is_empty() {
+            policy.head.id.clone()
+        } else {
+            policy.head.name.clone()
+        },
+        dry_run: policy.dry_run,
+        tiers,
+        exemptions: policy.exemptions.clone(),
+        ban_address: policy.ban_identity == BanIdentity::Ip,
+        ban_api_key_only: policy.ban_identity == BanIdentity::Apikey,
+    }
+}
+
+fn action(action: entities::TierAction) -> TierAction {
+    match action {
+        entities::TierAction::Log => TierAction::Log,
+        entities::TierAction::Challenge => TierAction::Challenge,
+        entities::TierAction::Throttle => TierAction::Throttle,
+        entities::TierAction::Tarpit => TierAction::Tarpit,
+        entities::TierAction::Deny => TierAction::Deny,
+        entities::TierAction::Ban => TierAction::Ban,
+    }
+}
+
+fn saturate(number: u64) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}

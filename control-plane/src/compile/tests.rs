@@ -1,0 +1,183 @@
+use std::path::Path;
+
+use serde_json::{Value, json};
+use snapshot::{WafStep, open};
+
+use super::*;
+
+/// Entities from documents, by way of files as users have them.
+fn entities(documents: &[Value]) -> EntitySet {
+    let folder = tempfile::tempdir().unwrap();
+    for (number, document) in documents.iter().enumerate() {
+        std::fs::write(folder.path().join(format!("{number}.json")), document.to_string()).unwrap();
+    }
+    load(folder.path())
+}
+
+fn load(folder: &Path) -> EntitySet {
+    EntitySet::from_dir(folder).unwrap_or_else(|problems| panic!("{problems:?}"))
+}
+
+fn compiler() -> Compiler {
+    Compiler::new(Settings {
+        filters_dir: "/filters".into(),
+        link: true,
+    })
+}
+
+fn waf_config(rules: &[&str]) -> Value {
+    json!({ "kind": "waf-config", "id": "waf-config_1", "rules": rules })
+}
+
+fn route(plugins: Value) -> Value {
+    json!({
+        "kind": "route", "id": "route_1", "name": "shop", "backend": { "address": "127.0.0.1", "port": 1 },
+        "plugins": plugins,
+    })
+}
+
+const RULE: &str = "SecRule ARGS \"@contains attack\" \"id:1,phase:2,deny,status:403\"";
+
+fn snapshots(set: &EntitySet) -> Vec<Snapshot> {
+    let compiled = compiler()
+        .compile(set)
+        .unwrap_or_else(|problems| panic!("{problems:?}"));
+    compiled
+        .gateway
+        .filters
+        .iter()
+        .map(|filter| open(&filter.snapshot).unwrap().1)
+        .collect()
+}
+
+fn plugins(steps: &[Step]) -> Vec<(&str, bool)> {
+    steps
+        .iter()
+        .map(|step| (step.plugin.as_str(), step.on_refusal_only))
+        .collect()
+}
+
+#[test]
+fn the_preset_filter_gets_every_step_in_order_and_the_rules_once() {
+    let preset = json!([
+        { "plugin": "SvcThreatResponse" },
+        { "plugin": "SecuritySuitePreset", "config": { "waf_config": "waf-config_1" } },
+    ]);
+    let set = entities(&[waf_config(&[RULE]), route(preset)]);
+    let snapshot = &snapshots(&set)[0];
+    assert_eq!(snapshot.filter, "preset");
+    let names: Vec<&str> = snapshot.routes[0]
+        .steps
+        .iter()
+        .map(|step| step.plugin.as_str())
+        .collect();
+    // What has no index comes last.
+    assert_eq!(names, ["threat-gate", "waf", "threat-response", "threat-response"]);
+    assert_eq!(snapshot.parts.len(), 1);
+    let waf = WafStep::decode(snapshot.routes[0].steps[1].config.as_slice()).unwrap();
+    assert_eq!(waf.program, snapshot.parts[0].hash);
+    assert_eq!((waf.block, waf.block_weight, waf.match_weight), (true, 50.0, 20.0));
+}
+
+#[test]
+fn single_filters_share_a_chain_and_answer_their_own_refusals() {
+    let plugins_of_route = json!([{ "plugin": "SecuritySuitePreset", "config": { "waf_config": "waf-config_1" } }]);
+    let global =
+        json!({ "kind": "global-config", "gateway": { "filters": ["threat-gate", "waf", "threat-response"] } });
+    let set = entities(&[waf_config(&[RULE]), route(plugins_of_route), global]);
+    let snapshots = snapshots(&set);
+    let of = |number: usize| plugins(&snapshots[number].routes[0].steps);
+    assert_eq!(of(0), [("threat-gate", false), ("threat-response", true)]);
+    assert_eq!(of(1), [("waf", false), ("threat-response", true)]);
+    assert_eq!(of(2), [("threat-response", false)]);
+    assert!(snapshots[0].parts.is_empty() && !snapshots[1].parts.is_empty());
+}
+
+#[test]
+fn equal_entities_are_one_version_and_a_change_is_another() {
+    let build = |rule: &str| {
+        let set = entities(&[
+            waf_config(&[rule]),
+            route(json!([{ "plugin": "Waf", "config": { "ref": "waf-config_1" } }])),
+        ]);
+        compiler().compile(&set).unwrap().gateway.filters[0].snapshot.clone()
+    };
+    assert_eq!(build(RULE), build(RULE));
+    assert_ne!(build(RULE), build(&RULE.replace("attack", "attacks")));
+}
+
+#[test]
+fn a_broken_rule_is_shown_with_its_line_and_a_caret() {
+    let set = entities(&[waf_config(&[
+        RULE,
+        "# a comment\nSecRule ARGS \"@rx (\" \"id:2,phase:2,deny\"",
+    ])]);
+    let problems = compiler().compile(&set).unwrap_err();
+    assert_eq!(
+        (problems[0].collection, problems[0].id.as_str()),
+        ("waf-configs", "waf-config_1")
+    );
+    assert_eq!(problems[0].problem.pointer, "/rules/1");
+    let message = &problems[0].problem.message;
+    assert!(message.contains("rule 2:2:") && message.contains('^'), "{message}");
+}
+
+#[test]
+fn what_does_not_exist_is_named() {
+    let fails = |documents: &[Value]| compiler().compile(&entities(documents)).unwrap_err()[0].to_string();
+    let preset = fails(&[waf_config(&["@import_preset crz"])]);
+    assert!(
+        preset.contains("no preset `crz`") && preset.contains("did you mean `crs`"),
+        "{preset}"
+    );
+    let plugin = fails(&[route(json!([{ "plugin": "SvcWaff" }]))]);
+    assert!(
+        plugin.starts_with("routes/route_1: /plugins/0/plugin: this release has no plugin"),
+        "{plugin}"
+    );
+    let config = fails(&[route(json!([{ "plugin": "Waf", "config": { "ref": "waf-config_2" } }]))]);
+    assert!(
+        config.contains("/plugins/0/config/ref") && config.contains("waf-config_2"),
+        "{config}"
+    );
+    let policy = fails(&[route(
+        json!([{ "plugin": "SvcThreatGate", "config": { "policy": "p" } }]),
+    )]);
+    assert!(policy.contains("/plugins/0/config/policy"), "{policy}");
+}
+
+#[test]
+fn the_core_rule_set_compiles_whole_and_its_options_come_first() {
+    let mut config = waf_config(&["@import_preset crs"]);
+    config["crs"] = json!({ "paranoia_level": 2, "inbound_anomaly_threshold": 10 });
+    let set = entities(&[config]);
+    let item = set.get::<WafConfig>("waf-config_1").unwrap();
+    let compiled = RuleCompiler::default().compile(&rules::elements(item, &set), &item.crs);
+    let compiled = compiled.unwrap_or_else(|problems| panic!("{}", problems[0].message));
+    assert!(compiled.rules > 190, "{} rules", compiled.rules);
+}
+
+#[test]
+fn a_write_is_blamed_on_what_it_changes() {
+    let compiler = compiler();
+    let changed = |collection, id: &str, change| EntityRef {
+        collection,
+        id: id.to_owned(),
+        change,
+    };
+    let set = entities(&[waf_config(&["SecRule"])]);
+    let own = compiler
+        .admit(&set, &changed("waf-configs", "waf-config_1", Change::Updated))
+        .unwrap_err();
+    assert_eq!(own[0].pointer, "/rules/0");
+    let other = compiler
+        .admit(&set, &changed("waf-rulesets", "waf-ruleset_1", Change::Deleted))
+        .unwrap_err();
+    assert!(
+        other[0]
+            .message
+            .starts_with("waf-configs/waf-config_1 would not work any more"),
+        "{}",
+        other[0].message
+    );
+}

@@ -1,6 +1,6 @@
 //! Backend, control plane and Envoy together.
 
-use std::net::{SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -132,10 +132,27 @@ impl Gateway {
     /// When a worker stays out of it; with the counts.
     #[must_use]
     pub fn statuses_of_all_workers(&self, request: &Request) -> Vec<u16> {
+        self.statuses_of_all_workers_from(None, request)
+    }
+
+    /// [`Self::statuses_of_all_workers`] for a caller with an address of its own.
+    ///
+    /// # Panics
+    ///
+    /// When a worker stays out of it; with the counts.
+    #[must_use]
+    pub fn statuses_of_all_workers_from(&self, source: Option<Ipv4Addr>, request: &Request) -> Vec<u16> {
+        let source = source.unwrap_or(Ipv4Addr::LOCALHOST);
         let before = self.envoy.worker_connections();
         let mut statuses = Vec::new();
         for _ in 0..50 {
-            statuses.extend((0..8).map(|_| self.status(request)));
+            for _ in 0..8 {
+                let answer = request.send_from(source, self.address);
+                statuses.push(answer.map_or_else(
+                    |error| panic!("no answer: {error}\n{}", self.envoy.log_tail(40)),
+                    |answer| answer.status,
+                ));
+            }
             let now = self.envoy.worker_connections();
             let taken: Vec<(&String, u64)> = now
                 .iter()

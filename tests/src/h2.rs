@@ -53,7 +53,16 @@ impl Request {
     }
 }
 
-/// Sends requests at once on one connection and returns their answers in order.
+/// [`exchange_as`] to a host named by its address.
+///
+/// # Errors
+///
+/// When the connection cannot be made.
+pub fn exchange(to: SocketAddr, requests: &[Request]) -> Result<Vec<Result<Response, String>>, String> {
+    exchange_as(&to.to_string(), to, requests)
+}
+
+/// Sends requests for a host at once on one connection and returns their answers in order.
 ///
 /// A request that fails by itself (a reset stream) has its error in its place.
 ///
@@ -64,7 +73,7 @@ impl Request {
 /// # Panics
 ///
 /// When the system has no thread left.
-pub fn exchange(to: SocketAddr, requests: &[Request]) -> Result<Vec<Result<Response, String>>, String> {
+pub fn exchange_as(host: &str, to: SocketAddr, requests: &[Request]) -> Result<Vec<Result<Response, String>>, String> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -80,7 +89,7 @@ pub fn exchange(to: SocketAddr, requests: &[Request]) -> Result<Vec<Result<Respo
         tokio::spawn(async move { connection.await.ok() });
         let waiting: Vec<_> = requests
             .iter()
-            .map(|request| tokio::spawn(one(sender.clone(), request.clone(), to)))
+            .map(|request| tokio::spawn(one(sender.clone(), request.clone(), host.to_owned())))
             .collect();
         let mut answers = Vec::new();
         for answer in waiting {
@@ -90,14 +99,10 @@ pub fn exchange(to: SocketAddr, requests: &[Request]) -> Result<Vec<Result<Respo
     })
 }
 
-async fn one(
-    mut sender: http2::SendRequest<Full<Bytes>>,
-    request: Request,
-    to: SocketAddr,
-) -> Result<Response, String> {
+async fn one(mut sender: http2::SendRequest<Full<Bytes>>, request: Request, host: String) -> Result<Response, String> {
     let mut built = hyper::Request::builder()
         .method(request.method.as_str())
-        .uri(format!("http://{to}{}", request.target))
+        .uri(format!("http://{host}{}", request.target))
         .body(Full::new(Bytes::from(request.body)))
         .map_err(|error| error.to_string())?;
     for (name, value) in request.headers {

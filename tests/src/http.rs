@@ -1,9 +1,10 @@
 //! HTTP/1.1 by hand: any bytes out, what comes back in parts. No library would send what these tests send.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::Duration;
 
+use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
 use serde_json::Value;
 
 /// How long a test waits for one answer before it calls it none.
@@ -169,6 +170,16 @@ impl Request {
     pub fn send(&self, to: SocketAddr) -> io::Result<Response> {
         Connection::open(to)?.exchange(self)
     }
+
+    /// Sends it on a connection of its own, from an address of this machine: every 127.x.y.z is one, and a caller of
+    /// its own to a gateway.
+    ///
+    /// # Errors
+    ///
+    /// When there is no answer, or none that is HTTP.
+    pub fn send_from(&self, source: Ipv4Addr, to: SocketAddr) -> io::Result<Response> {
+        Connection::open_from(source, to)?.exchange(self)
+    }
 }
 
 /// A client connection that is kept.
@@ -184,7 +195,22 @@ impl Connection {
     ///
     /// When nobody listens.
     pub fn open(to: SocketAddr) -> io::Result<Self> {
-        let stream = TcpStream::connect_timeout(&to, PATIENCE)?;
+        Self::over(TcpStream::connect_timeout(&to, PATIENCE)?)
+    }
+
+    /// Connects from an address of this machine.
+    ///
+    /// # Errors
+    ///
+    /// When nobody listens or the address is not this machine's.
+    pub fn open_from(source: Ipv4Addr, to: SocketAddr) -> io::Result<Self> {
+        let socket = socket(AddressFamily::INET, SocketType::STREAM, None)?;
+        bind(&socket, &SocketAddr::from((source, 0)))?;
+        connect(&socket, &to)?;
+        Self::over(TcpStream::from(socket))
+    }
+
+    fn over(stream: TcpStream) -> io::Result<Self> {
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
         stream.set_nodelay(true)?;

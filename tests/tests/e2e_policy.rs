@@ -1,0 +1,171 @@
+//! Policy changed while traffic flows: in force at once, without a lost request; broken rules change nothing; dry run
+//! observes; a ban holds on every worker.
+
+use std::net::Ipv4Addr;
+use std::time::{Duration, Instant};
+
+use palisade_tests::control_plane::ControlPlane;
+use palisade_tests::gateway::{Gateway, preset, route, threat_policy, waf_config};
+use palisade_tests::http::{Request, percent};
+use palisade_tests::load::{Load, Plan};
+use palisade_tests::process::wait_for;
+use serde_json::{Value, json};
+
+/// The promise is two seconds; a machine with other work gets more, and the time is printed.
+const PROMISED: Duration = Duration::from_secs(2);
+const PATIENCE: Duration = Duration::from_secs(10);
+const PROBE_RULE: &str = r#"SecRule ARGS:probe "@streq 1" "id:10001,phase:1,deny,status:403,msg:'probe'""#;
+const SQL: &str = "1' UNION SELECT password FROM users-- -";
+
+#[test]
+fn policy_changes_hold_at_once() {
+    let mut gateway = Gateway::start(|control, backend| {
+        control.create("waf-configs", &waf_config("demo", json!({"rules": []})));
+        control.create("threat-policies", &threat_policy("demo", json!({})));
+        control.create("routes", &route("demo", backend, preset("demo", "demo")));
+    });
+    gateway.until(&Request::get("/"), 200, PATIENCE);
+    changes_lose_no_request(&mut gateway);
+    broken_rules_change_nothing(&mut gateway);
+    dry_run_observes(&mut gateway);
+    a_ban_holds_on_every_worker(&mut gateway);
+    let failures = gateway.envoy.vm_failures();
+    assert!(failures.is_empty(), "a filter's VM failed: {failures:?}");
+}
+
+fn changes_lose_no_request(gateway: &mut Gateway) {
+    let load = Load::start(Plan {
+        to: gateway.address,
+        connections: 8,
+        requests: vec![
+            Request::get("/search?q=garden+chairs").encode(),
+            Request::post("/echo", "application/x-www-form-urlencoded", "name=Ada&city=London").encode(),
+        ],
+        pause: Duration::from_millis(1),
+        cpu: None,
+    });
+    let probe = Request::get("/?probe=1");
+    let mut times = Vec::new();
+    for round in 0..3 {
+        for (rules, status) in [(json!([PROBE_RULE]), 403), (json!([]), 200)] {
+            let start = Instant::now();
+            gateway.control.patch("waf-configs", "demo", &json!({"rules": rules}));
+            gateway.until(&probe, status, PATIENCE);
+            let took = start.elapsed();
+            println!("round {round}: {status} in force after {took:?}");
+            times.push(took);
+        }
+    }
+    // The whole Core Rule Set comes in, too: the largest change there is.
+    let attack = Request::get(format!("/search?q={}", percent(SQL)));
+    let start = Instant::now();
+    gateway.control.patch(
+        "waf-configs",
+        "demo",
+        &json!({"rules": ["@import_preset crs", PROBE_RULE]}),
+    );
+    gateway.until(&attack, 403, PATIENCE);
+    println!("the Core Rule Set in force after {:?}", start.elapsed());
+    let report = load.stop();
+    println!("{} requests meanwhile", report.answers());
+    assert_eq!(report.dropped, 0, "{:?}", report.reasons);
+    assert_eq!(
+        report.statuses.keys().collect::<Vec<_>>(),
+        [&200],
+        "{:?}",
+        report.statuses
+    );
+    times.sort();
+    let median = times[times.len() / 2];
+    assert!(median < PROMISED, "a change takes {median:?} to be in force: {times:?}");
+}
+
+fn broken_rules_change_nothing(gateway: &mut Gateway) {
+    let broken = r#"SecRule ARGS "@rx (unclosed" "id:10002,phase:1,deny""#;
+    let rules = json!(["@import_preset crs", PROBE_RULE, broken]);
+    let mut whole = gateway
+        .control
+        .call("GET", &ControlPlane::path("waf-configs", "demo"), None)
+        .json();
+    whole["rules"] = rules.clone();
+    let put = gateway
+        .control
+        .call("PUT", &ControlPlane::path("waf-configs", "demo"), Some(&whole));
+    let fresh = waf_config("broken", json!({"rules": rules}));
+    let post = gateway
+        .control
+        .call("POST", &ControlPlane::path("waf-configs", ""), Some(&fresh));
+    for answer in [put, post] {
+        assert_eq!(answer.status, 400, "{}", answer.text());
+        let text = answer.json()["error_description"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned();
+        for wanted in ["10002", "rule 3", "line 1", "^", "unclosed"] {
+            assert!(text.contains(wanted), "no {wanted:?} in:\n{text}");
+        }
+    }
+    let misspelt = json!({"id": "x", "name": "x", "inspect_imput_body": true});
+    let answer = gateway
+        .control
+        .call("POST", &ControlPlane::path("waf-configs", ""), Some(&misspelt));
+    assert_eq!(answer.status, 400);
+    assert!(answer.text().contains("inspect_imput_body"), "{}", answer.text());
+    // The old rules keep serving.
+    assert_eq!(gateway.status(&Request::get("/?probe=1")), 403);
+    assert_eq!(gateway.status(&Request::get("/")), 200);
+}
+
+fn dry_run_observes(gateway: &mut Gateway) {
+    let control = &gateway.control;
+    control.patch("waf-configs", "demo", &json!({"block": false}));
+    let tiers = json!([{"min_score": 20, "action": "deny", "status": 418}]);
+    control.patch("threat-policies", "demo", &json!({"dry_run": true, "tiers": tiers}));
+    let source = Ipv4Addr::new(127, 0, 2, 1);
+    let attack = Request::get(format!("/search?q={}", percent(SQL)));
+    let to = gateway.address;
+    wait_for("the attack passes", PATIENCE, || {
+        (attack.send_from(source, to).ok()?.status == 200).then_some(())
+    })
+    .unwrap_or_else(|why| panic!("{why}\n{}", gateway.envoy.log_tail(40)));
+    let event = gateway.control.event("an observed threat", |event| {
+        event["event"]["category"] == "threat"
+            && event["source"]["ip"] == "127.0.2.1"
+            && event["event"]["outcome"] == "observed"
+    });
+    assert_eq!(event["decision"]["dry_run"], true, "{event}");
+    assert_eq!(event["decision"]["enforced"], false, "{event}");
+    assert_eq!(event["event"]["action"], "deny", "{event}");
+
+    gateway
+        .control
+        .patch("threat-policies", "demo", &json!({"dry_run": false}));
+    let took = gateway.until(&attack, 418, PATIENCE);
+    println!("the policy was enforced after {took:?}");
+    assert_eq!(gateway.status(&Request::get("/")), 200);
+}
+
+fn a_ban_holds_on_every_worker(gateway: &mut Gateway) {
+    let tiers = json!([{"min_score": 20, "action": "ban", "status": 403, "ban_for_seconds": 600}]);
+    gateway
+        .control
+        .patch("threat-policies", "demo", &json!({"tiers": tiers}));
+    let banned = Ipv4Addr::new(127, 0, 3, 1);
+    let benign = Request::get("/search?q=garden+chairs");
+    let attack = Request::get(format!("/search?q={}", percent(SQL)));
+    let to = gateway.address;
+    assert_eq!(benign.send_from(banned, to).unwrap().status, 200);
+    wait_for("the attack is answered by the ban's tier", PATIENCE, || {
+        (attack.send_from(banned, to).ok()?.status == 403).then_some(())
+    })
+    .unwrap_or_else(|why| panic!("{why}\n{}", gateway.envoy.log_tail(40)));
+    let statuses = gateway.statuses_of_all_workers_from(Some(banned), &benign);
+    assert!(statuses.iter().all(|status| *status == 403), "{statuses:?}");
+    // Nobody else is.
+    let others = gateway.statuses_of_all_workers(&benign);
+    assert!(others.iter().all(|status| *status == 200), "{others:?}");
+    let event = gateway.control.event("the ban", |event| {
+        event["source"]["ip"] == "127.0.3.1" && event["event"]["action"] == "ban"
+    });
+    assert_eq!(event["event"]["outcome"], Value::from("blocked"), "{event}");
+}

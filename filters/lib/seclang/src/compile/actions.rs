@@ -96,7 +96,7 @@ impl Compiler<'_> {
     }
 
     fn action(&mut self, set: &mut ActionSet, action: &Action, place: Place) -> Result<(), Complaint> {
-        let mut verdict = |set: &mut ActionSet, verdict| {
+        let verdict = |set: &mut ActionSet, verdict| {
             set.verdict = Some(verdict);
             set.verdict_place = Some(place);
         };

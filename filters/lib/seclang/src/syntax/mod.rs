@@ -10,7 +10,7 @@ mod targets;
 
 pub(crate) use actions::{Action, actions};
 pub(crate) use lines::{Argument, Directive, directives};
-pub(crate) use operator::{OperatorText, operator};
+pub(crate) use operator::operator;
 pub(crate) use targets::{Key, Target, targets};
 
 /// A piece of an argument that cannot be read.

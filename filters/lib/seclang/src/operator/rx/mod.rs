@@ -135,7 +135,10 @@ impl Compiled {
             }
             Self::Linear(regex) => {
                 let mut slots: [Option<NonMaxUsize>; 2 * MAX_CAPTURES] = [None; 2 * MAX_CAPTURES];
-                let _: PatternID = regex.search_slots(&Input::new(value).range(at..), &mut slots)?;
+                // More slots than the pattern has would overrun the table of the simulation of the NFA.
+                let known = regex.group_info().slot_len().min(slots.len());
+                let known = slots.get_mut(..known)?;
+                let _: PatternID = regex.search_slots(&Input::new(value).range(at..), known)?;
                 let mut spans = Spans::default();
                 let (pairs, _) = slots.as_chunks::<2>();
                 for (span, pair) in spans.iter_mut().zip(pairs) {

@@ -8,6 +8,7 @@ use palisade_tests::envoy::{self, Envoy};
 use palisade_tests::h2;
 use palisade_tests::http::Request;
 use palisade_tests::load::{Load, Plan};
+use palisade_tests::parts;
 use palisade_tests::process::wait_for;
 
 #[test]
@@ -68,4 +69,91 @@ fn a_wrong_configuration_is_refused_with_envoys_own_words() {
     assert!(why.contains("ddress"), "{why}");
     let why = Envoy::start_with("no_such_field: 1", 1, None).unwrap_err();
     assert!(why.contains("no_such_field"), "{why}");
+}
+
+#[test]
+fn an_empty_filter_changes_nothing_and_reports_no_failure() {
+    let backend = Backend::start();
+    let bootstrap = Static::to(backend.address()).wasm("noop", &parts::filter("noop"), b"");
+    let mut envoy = Envoy::start(&bootstrap.render());
+    let to = envoy.listener(Static::LISTENER);
+    for _ in 0..20 {
+        assert_eq!(Request::get("/").send(to).unwrap().status, 200);
+        let seen = Request::post("/echo", "text/plain", "hello").send(to).unwrap().json();
+        assert_eq!(seen["body_length"], 5);
+    }
+    assert!(envoy.stats("wasm.*active").values().any(|vms| *vms > 0), "no VM runs");
+    assert!(envoy.vm_failures().is_empty(), "{:?}", envoy.vm_failures());
+    assert!(envoy.lives());
+}
+
+#[test]
+fn a_vm_that_fails_is_noticed() {
+    let folder = tempfile::tempdir().unwrap();
+    let module = folder.path().join("trap.wasm");
+    std::fs::write(&module, trap_module()).unwrap();
+    let backend = Backend::start();
+    let envoy = Envoy::start(&Static::to(backend.address()).wasm("trap", &module, b"").render());
+    let to = envoy.listener(Static::LISTENER);
+    assert!(envoy.vm_failures().is_empty(), "{:?}", envoy.vm_failures());
+    assert_eq!(Request::get("/").send(to).unwrap().status, 503);
+    wait_for("the failure is reported", Duration::from_secs(10), || {
+        (!envoy.vm_failures().is_empty()).then_some(())
+    })
+    .unwrap();
+}
+
+/// A filter whose only act is to trap at a request's headers, in the binary format of WebAssembly.
+fn trap_module() -> Vec<u8> {
+    const I32: u8 = 0x7f;
+    // The functions that a host wants: name, how many parameters, how many results, body.
+    let functions: [(&str, usize, usize, &[u8]); 7] = [
+        ("proxy_abi_version_0_2_1", 0, 0, &[]),
+        ("proxy_on_memory_allocate", 1, 1, &[0x41, 0x80, 0x08]),
+        ("proxy_on_vm_start", 2, 1, &[0x41, 0x01]),
+        ("proxy_on_configure", 2, 1, &[0x41, 0x01]),
+        ("proxy_on_context_create", 2, 0, &[]),
+        ("proxy_on_request_headers", 3, 1, &[0x00]),
+        ("_initialize", 0, 0, &[]),
+    ];
+    // Lengths are LEB128.
+    let number = |mut value: usize| {
+        let mut out = Vec::new();
+        loop {
+            let low = u8::try_from(value & 0x7f).unwrap();
+            value >>= 7;
+            if value == 0 {
+                out.push(low);
+                return out;
+            }
+            out.push(low | 0x80);
+        }
+    };
+    let sized = |bytes: &[u8]| [number(bytes.len()), bytes.to_vec()].concat();
+    let vector = |items: Vec<Vec<u8>>| [number(items.len()), items.concat()].concat();
+    let section = |id: u8, content: Vec<u8>| [vec![id], sized(&content)].concat();
+    let types = functions
+        .map(|(_, parameters, results, _)| {
+            let list = |count| vector(vec![vec![I32]; count]);
+            [vec![0x60], list(parameters), list(results)].concat()
+        })
+        .to_vec();
+    let mut exports: Vec<Vec<u8>> = functions
+        .iter()
+        .enumerate()
+        .map(|(index, (name, ..))| [sized(name.as_bytes()), vec![0x00], number(index)].concat())
+        .collect();
+    exports.push([sized(b"memory"), vec![0x02, 0x00]].concat());
+    let bodies = functions
+        .map(|(.., body)| sized(&[&[0x00], body, &[0x0b]].concat()))
+        .to_vec();
+    [
+        b"\0asm\x01\0\0\0".to_vec(),
+        section(1, vector(types)),
+        section(3, vector((0..functions.len()).map(number).collect())),
+        section(5, vector(vec![vec![0x00, 0x01]])),
+        section(7, vector(exports)),
+        section(10, vector(bodies)),
+    ]
+    .concat()
 }

@@ -9,6 +9,8 @@ pub struct Limits {
     pub depth: usize,
     /// How many arguments are reported. Default 1000.
     pub arguments: usize,
+    /// How long the name of an argument may become, in bytes: each name holds the whole path. Default 4096.
+    pub name_length: usize,
 }
 
 impl Default for Limits {
@@ -16,6 +18,7 @@ impl Default for Limits {
         Self {
             depth: 512,
             arguments: 1000,
+            name_length: 4096,
         }
     }
 }
@@ -46,12 +49,433 @@ impl fmt::Display for JsonError {
 
 impl std::error::Error for JsonError {}
 
-/// Parses one JSON text and reports each scalar as an argument.
+/// Parses one JSON text (RFC 8259) and reports each scalar as an argument.
 ///
-/// The name is `json` and the path to the value, joined by dots: `json.a.0.b`. Strings are unescaped, to UTF-8; numbers,
-/// `true` and `false` are reported as they are written; `null` is an empty value. Arguments before an error are reported.
-pub fn parse(body: &[u8], limits: &Limits, mut sink: impl FnMut(&[u8], &[u8])) -> Result<Outcome, JsonError> {
-    let _ = limits;
-    sink(b"json", body);
-    Ok(Outcome::default())
+/// The name is `json` and the path to the value, joined by dots: `json.a.0.b`; an empty key is `empty-key`. Strings are
+/// unescaped to UTF-8; numbers, `true` and `false` are reported as they are written; `null` is an empty value. Arguments
+/// before an error are reported.
+pub fn parse(body: &[u8], limits: &Limits, sink: impl FnMut(&[u8], &[u8])) -> Result<Outcome, JsonError> {
+    let parser = Parser {
+        body,
+        at: 0,
+        limits,
+        path: b"json".to_vec(),
+        open: Vec::new(),
+        text: Vec::new(),
+        outcome: Outcome::default(),
+        sink,
+    };
+    parser.run()
+}
+
+/// An open object or array.
+struct Container {
+    /// How much of the path leads to it.
+    path: usize,
+    /// The index of an array's current element; none for an object.
+    index: Option<usize>,
+}
+
+struct Parser<'a, S> {
+    body: &'a [u8],
+    at: usize,
+    limits: &'a Limits,
+    /// The name of the current value.
+    path: Vec<u8>,
+    /// The containers around it: a stack of our own, so that nesting cannot exhaust that of the thread.
+    open: Vec<Container>,
+    /// The last string, unescaped.
+    text: Vec<u8>,
+    outcome: Outcome,
+    sink: S,
+}
+
+impl<S: FnMut(&[u8], &[u8])> Parser<'_, S> {
+    fn run(mut self) -> Result<Outcome, JsonError> {
+        loop {
+            if self.value()? && !self.next_in_container()? {
+                return if self.peek().is_none() {
+                    Ok(self.outcome)
+                } else {
+                    self.fail("text after the value")
+                };
+            }
+        }
+    }
+
+    fn fail<T>(&self, message: &'static str) -> Result<T, JsonError> {
+        Err(JsonError {
+            message,
+            offset: self.at.min(self.body.len()),
+        })
+    }
+
+    /// The next byte that is not white space.
+    fn peek(&mut self) -> Option<u8> {
+        while matches!(self.body.get(self.at), Some(b' ' | b'\t' | b'\n' | b'\r')) {
+            self.at += 1;
+        }
+        self.body.get(self.at).copied()
+    }
+
+    /// Reads a scalar, or the start of a container. True if the value is complete.
+    fn value(&mut self) -> Result<bool, JsonError> {
+        match self.peek() {
+            Some(open @ (b'{' | b'[')) => {
+                self.at += 1;
+                if self.open.len() == self.limits.depth {
+                    return self.fail("objects and arrays are nested too deep");
+                }
+                let object = open == b'{';
+                if self.peek() == Some(if object { b'}' } else { b']' }) {
+                    self.at += 1;
+                    return Ok(true);
+                }
+                self.open.push(Container {
+                    path: self.path.len(),
+                    index: if object { None } else { Some(0) },
+                });
+                if object {
+                    self.key()?
+                } else {
+                    self.name(b"0")?
+                }
+                Ok(false)
+            }
+            Some(b'"') => {
+                self.string()?;
+                self.report(None);
+                Ok(true)
+            }
+            Some(b't') => self.literal(b"true", b"true"),
+            Some(b'f') => self.literal(b"false", b"false"),
+            Some(b'n') => self.literal(b"null", b""),
+            Some(b'-' | b'0'..=b'9') => self.number(),
+            Some(_) => self.fail("a value was expected"),
+            None => self.fail("the text ends where a value was expected"),
+        }
+    }
+
+    /// After a value: moves on to the next one of the containers around it. False if none is left open.
+    fn next_in_container(&mut self) -> Result<bool, JsonError> {
+        loop {
+            let next = self.peek();
+            let Some(container) = self.open.last_mut() else {
+                return Ok(false);
+            };
+            self.path.truncate(container.path);
+            match (next, &mut container.index) {
+                (Some(b','), None) => {
+                    self.at += 1;
+                    self.key()?;
+                    return Ok(true);
+                }
+                (Some(b','), Some(index)) => {
+                    self.at += 1;
+                    *index += 1;
+                    let index = index.to_string();
+                    self.name(index.as_bytes())?;
+                    return Ok(true);
+                }
+                (Some(b'}'), None) | (Some(b']'), Some(_)) => {
+                    self.at += 1;
+                    self.open.pop();
+                }
+                (None, _) => return self.fail("the text ends within an object or array"),
+                (Some(_), None) => return self.fail("a comma or } was expected"),
+                (Some(_), Some(_)) => return self.fail("a comma or ] was expected"),
+            }
+        }
+    }
+
+    /// Reads a key and the colon, and appends the key to the path.
+    fn key(&mut self) -> Result<(), JsonError> {
+        if self.peek() != Some(b'"') {
+            return self.fail("a key in quotes was expected");
+        }
+        self.string()?;
+        let key = std::mem::take(&mut self.text);
+        self.name(if key.is_empty() { b"empty-key" } else { &key })?;
+        self.text = key;
+        if self.peek() != Some(b':') {
+            return self.fail("a colon was expected");
+        }
+        self.at += 1;
+        Ok(())
+    }
+
+    fn name(&mut self, segment: &[u8]) -> Result<(), JsonError> {
+        if self.path.len() + 1 + segment.len() > self.limits.name_length {
+            return self.fail("the path to a value is too long");
+        }
+        self.path.push(b'.');
+        self.path.extend_from_slice(segment);
+        Ok(())
+    }
+
+    /// Reports a value: the given one, or the last string.
+    fn report(&mut self, value: Option<&[u8]>) {
+        if self.outcome.arguments == self.limits.arguments {
+            self.outcome.limit_exceeded = true;
+            return;
+        }
+        self.outcome.arguments += 1;
+        (self.sink)(&self.path, value.unwrap_or(&self.text));
+    }
+
+    fn literal(&mut self, word: &'static [u8], value: &'static [u8]) -> Result<bool, JsonError> {
+        if !self.body.get(self.at..).is_some_and(|rest| rest.starts_with(word)) {
+            return self.fail("a value was expected");
+        }
+        self.at += word.len();
+        self.report(Some(value));
+        Ok(true)
+    }
+
+    fn digits(&mut self) -> Result<(), JsonError> {
+        let start = self.at;
+        while self.body.get(self.at).is_some_and(u8::is_ascii_digit) {
+            self.at += 1;
+        }
+        if self.at == start {
+            self.fail("a digit was expected")
+        } else {
+            Ok(())
+        }
+    }
+
+    fn number(&mut self) -> Result<bool, JsonError> {
+        let start = self.at;
+        self.at += usize::from(self.body.get(self.at) == Some(&b'-'));
+        if self.body.get(self.at) == Some(&b'0') {
+            self.at += 1;
+        } else {
+            self.digits()?;
+        }
+        if self.body.get(self.at) == Some(&b'.') {
+            self.at += 1;
+            self.digits()?;
+        }
+        if matches!(self.body.get(self.at), Some(b'e' | b'E')) {
+            self.at += 1;
+            self.at += usize::from(matches!(self.body.get(self.at), Some(b'+' | b'-')));
+            self.digits()?;
+        }
+        let body = self.body;
+        self.report(body.get(start..self.at));
+        Ok(true)
+    }
+
+    /// Reads the string at the cursor into `text`.
+    fn string(&mut self) -> Result<(), JsonError> {
+        self.at += 1;
+        self.text.clear();
+        loop {
+            let rest = self.body.get(self.at..).unwrap_or_default();
+            let plain = rest
+                .iter()
+                .take_while(|byte| !matches!(byte, b'"' | b'\\' | 0..=0x1f))
+                .count();
+            let plain = rest.get(..plain).unwrap_or_default();
+            if let Err(error) = std::str::from_utf8(plain) {
+                self.at += error.valid_up_to();
+                return self.fail("a string is not UTF-8");
+            }
+            self.text.extend_from_slice(plain);
+            self.at += plain.len();
+            match self.body.get(self.at) {
+                Some(b'"') => {
+                    self.at += 1;
+                    return Ok(());
+                }
+                Some(b'\\') => self.escape()?,
+                Some(_) => return self.fail("a control character must be escaped in a string"),
+                None => return self.fail("the text ends within a string"),
+            }
+        }
+    }
+
+    fn escape(&mut self) -> Result<(), JsonError> {
+        let plain = match self.body.get(self.at + 1) {
+            Some(&byte @ (b'"' | b'\\' | b'/')) => byte,
+            Some(b'b') => 0x08,
+            Some(b'f') => 0x0c,
+            Some(b'n') => b'\n',
+            Some(b'r') => b'\r',
+            Some(b't') => b'\t',
+            Some(b'u') => return self.unicode_escape(),
+            _ => return self.fail("there is no such escape in a string"),
+        };
+        self.text.push(plain);
+        self.at += 2;
+        Ok(())
+    }
+
+    fn unicode_escape(&mut self) -> Result<(), JsonError> {
+        let Some(high) = self.code_unit(self.at) else {
+            return self.fail("\\u needs four hexadecimal digits");
+        };
+        self.at += 6;
+        let mut code = high;
+        if matches!(high, 0xd800..0xdc00)
+            && let Some(low @ 0xdc00..0xe000) = self.code_unit(self.at)
+        {
+            self.at += 6;
+            code = 0x1_0000 + ((high - 0xd800) << 10) + (low - 0xdc00);
+        }
+        // Half a surrogate pair is no character: `?`, as the usual parsers have it.
+        let character = char::from_u32(code).unwrap_or('?');
+        self.text
+            .extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+        Ok(())
+    }
+
+    /// The code unit of a `\uHHHH` at `at`.
+    fn code_unit(&self, at: usize) -> Option<u32> {
+        let digits = self.body.get(at..at + 6)?.strip_prefix(b"\\u")?;
+        digits
+            .iter()
+            .try_fold(0, |code, &digit| Some(code << 4 | char::from(digit).to_digit(16)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arguments(body: &[u8], limits: &Limits) -> (Vec<(String, String)>, Result<Outcome, JsonError>) {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let mut found = Vec::new();
+        let outcome = parse(body, limits, |name, value| found.push((text(name), text(value))));
+        (found, outcome)
+    }
+
+    #[test]
+    fn flattens_values() {
+        let cases: &[(&str, &[(&str, &str)])] = &[
+            (
+                r#"{"a":[{"b":1},2,null,true,"x"],"c":{"d":1.50}}"#,
+                &[
+                    ("json.a.0.b", "1"),
+                    ("json.a.1", "2"),
+                    ("json.a.2", ""),
+                    ("json.a.3", "true"),
+                    ("json.a.4", "x"),
+                    ("json.c.d", "1.50"),
+                ],
+            ),
+            ("[1,[2,[]],{}]", &[("json.0", "1"), ("json.1.0", "2")]),
+            ("[[],1]", &[("json.1", "1")]),
+            (r#""x""#, &[("json", "x")]),
+            (" false\n", &[("json", "false")]),
+            ("-0.5e+10", &[("json", "-0.5e+10")]),
+            ("{}", &[]),
+            (r#"{"a":1,"a":2}"#, &[("json.a", "1"), ("json.a", "2")]),
+            (r#"{"":{"":1}}"#, &[("json.empty-key.empty-key", "1")]),
+            (r#"{"a.b":1}"#, &[("json.a.b", "1")]),
+            (
+                r#"{"\u0061\n":"\u0000\u00e9\ud83d\ude00\ud800x\/\"\\"}"#,
+                &[("json.a\n", "\0\u{e9}\u{1f600}?x/\"\\")],
+            ),
+            ("{ \"a\" : [ 1 , 2 ] }", &[("json.a.0", "1"), ("json.a.1", "2")]),
+        ];
+        for (body, expected) in cases {
+            let (found, outcome) = arguments(body.as_bytes(), &Limits::default());
+            let expected: Vec<_> = expected.iter().map(|(n, v)| (n.to_string(), v.to_string())).collect();
+            assert_eq!(found, expected, "{body}");
+            assert_eq!(
+                outcome,
+                Ok(Outcome {
+                    arguments: expected.len(),
+                    limit_exceeded: false
+                }),
+                "{body}"
+            );
+        }
+    }
+
+    #[test]
+    fn refuses_what_is_not_json() {
+        let cases: &[(&[u8], usize)] = &[
+            (b"", 0),
+            (b" ", 1),
+            (b"{\"a\":1,}", 7),
+            (b"[1,]", 3),
+            (b"{\"a\":1} x", 8),
+            (b"{a:1}", 1),
+            (b"{\"a\" 1}", 5),
+            (b"[1 2]", 3),
+            (b"[1}", 2),
+            (b"[", 1),
+            (b"[1", 2),
+            (b"\"abc", 4),
+            (b"\"a\nb\"", 2),
+            (b"\"\\x\"", 1),
+            (b"\"\\u12\"", 1),
+            (b"\"a\xff\"", 2),
+            (b"01", 1),
+            (b"-", 1),
+            (b"1.", 2),
+            (b"1e", 2),
+            (b"tru", 0),
+            (b"'a'", 0),
+            (b"\xef\xbb\xbf{}", 0),
+            (b"// comment\n1", 0),
+            (b"NaN", 0),
+        ];
+        for &(body, offset) in cases {
+            let (_, outcome) = arguments(body, &Limits::default());
+            assert_eq!(
+                outcome.map_err(|error| error.offset),
+                Err(offset),
+                "{:?}",
+                String::from_utf8_lossy(body)
+            );
+        }
+        assert_eq!(
+            arguments(b"{\"a\":1,\"b\":x}", &Limits::default()).0.len(),
+            1,
+            "what is complete is reported"
+        );
+    }
+
+    #[test]
+    fn limits_hold() {
+        let limits = Limits::default();
+        assert_eq!(
+            limits,
+            Limits {
+                depth: 512,
+                arguments: 1000,
+                name_length: 4096
+            }
+        );
+        let nested = |depth: usize| [vec![b'['; depth], vec![b']'; depth]].concat();
+        assert!(arguments(&nested(512), &limits).1.is_ok());
+        assert!(arguments(&nested(513), &limits).1.is_err());
+        assert!(
+            arguments(
+                &nested(1_000_000),
+                &Limits {
+                    depth: usize::MAX,
+                    ..limits
+                }
+            )
+            .1
+            .is_err(),
+            "the path is limited"
+        );
+        let many = format!("[{}1]", "1,".repeat(1000));
+        let (found, outcome) = arguments(many.as_bytes(), &limits);
+        assert_eq!(found.len(), 1000);
+        assert_eq!(
+            outcome,
+            Ok(Outcome {
+                arguments: 1000,
+                limit_exceeded: true
+            })
+        );
+        let long = format!("{{\"{}\":1}}", "k".repeat(4096));
+        assert!(arguments(long.as_bytes(), &limits).1.is_err());
+    }
 }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use memchr::{memchr, memmem};
+
 /// Limits of [`parse`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
@@ -11,6 +13,8 @@ pub struct Limits {
     pub elements: usize,
     /// How many attributes there may be. Default 10 000.
     pub attributes: usize,
+    /// How many attributes one element may have: each is compared with the others. Default 256.
+    pub attributes_per_element: usize,
 }
 
 impl Default for Limits {
@@ -19,6 +23,7 @@ impl Default for Limits {
             depth: 256,
             elements: 100_000,
             attributes: 10_000,
+            attributes_per_element: 256,
         }
     }
 }
@@ -28,7 +33,7 @@ impl Default for Limits {
 pub struct Xml {
     /// The concatenated character data of the root element: `XML:/*`.
     pub text: Vec<u8>,
-    /// The value of each attribute, in document order: `XML://@*`.
+    /// The value of each attribute, in document order: `XML://@*`. Declarations of namespaces are no attributes.
     pub attributes: Vec<Vec<u8>>,
 }
 
@@ -49,11 +54,522 @@ impl fmt::Display for XmlError {
 
 impl std::error::Error for XmlError {}
 
-/// Parses one document. Nothing outside of it is ever read, and no entity it declares is ever expanded.
+/// Parses one document (XML 1.0). Nothing outside of it is ever read, and no entity it declares is ever expanded: a
+/// reference to one stays as it is written.
+///
+/// The encodings are UTF-8 and, if the document declares it, ISO-8859-1 (which is converted).
 pub fn parse(body: &[u8], limits: &Limits) -> Result<Xml, XmlError> {
-    let _ = limits;
-    Ok(Xml {
-        text: body.to_vec(),
-        attributes: Vec::new(),
-    })
+    let latin1 = is_latin1(body)?;
+    if !latin1 && let Err(error) = std::str::from_utf8(body) {
+        return Err(XmlError {
+            message: "the document is not UTF-8",
+            offset: error.valid_up_to(),
+        });
+    }
+    let mut parser = Parser {
+        body,
+        at: 0,
+        limits,
+        latin1,
+        xml: Xml::default(),
+        open: Vec::new(),
+        elements: 0,
+        doctype: false,
+    };
+    parser.document()?;
+    Ok(parser.xml)
+}
+
+/// Whether the document declares a Latin-1 encoding; an error if it declares one that is not known here.
+fn is_latin1(body: &[u8]) -> Result<bool, XmlError> {
+    let Some(end) = body.strip_prefix(b"<?xml").and_then(|rest| memmem::find(rest, b"?>")) else {
+        return Ok(false);
+    };
+    let declaration = body.get(..end + 5).unwrap_or_default();
+    let Some(offset) = memmem::find(declaration, b"encoding") else {
+        return Ok(false);
+    };
+    let value = declaration.get(offset + 8..).unwrap_or_default().trim_ascii_start();
+    let value = value.strip_prefix(b"=").unwrap_or_default().trim_ascii_start();
+    let name = value.get(1..).unwrap_or_default();
+    let name = name
+        .split(|byte| matches!(byte, b'"' | b'\''))
+        .next()
+        .unwrap_or_default();
+    match name.to_ascii_lowercase().as_slice() {
+        b"utf-8" | b"us-ascii" | b"ascii" => Ok(false),
+        b"iso-8859-1" | b"latin1" | b"latin-1" => Ok(true),
+        _ => Err(XmlError {
+            message: "the encoding of the document is not supported",
+            offset,
+        }),
+    }
+}
+
+struct Parser<'a> {
+    body: &'a [u8],
+    at: usize,
+    limits: &'a Limits,
+    latin1: bool,
+    xml: Xml,
+    /// The names of the open elements.
+    open: Vec<&'a [u8]>,
+    elements: usize,
+    doctype: bool,
+}
+
+impl<'a> Parser<'a> {
+    fn fail<T>(&self, message: &'static str) -> Result<T, XmlError> {
+        Err(XmlError {
+            message,
+            offset: self.at.min(self.body.len()),
+        })
+    }
+
+    fn rest(&self) -> &'a [u8] {
+        self.body.get(self.at..).unwrap_or_default()
+    }
+
+    fn accept(&mut self, text: &[u8]) -> bool {
+        let found = self.rest().starts_with(text);
+        self.at += if found { text.len() } else { 0 };
+        found
+    }
+
+    fn expect(&mut self, text: &[u8], message: &'static str) -> Result<(), XmlError> {
+        if self.accept(text) { Ok(()) } else { self.fail(message) }
+    }
+
+    /// Skips white space; whether there was any.
+    fn space(&mut self) -> bool {
+        let length = self.rest().iter().take_while(|byte| is_space(**byte)).count();
+        self.at += length;
+        length > 0
+    }
+
+    /// What is before `end`, which is skipped too.
+    fn until(&mut self, end: &[u8], message: &'static str) -> Result<&'a [u8], XmlError> {
+        let rest = self.rest();
+        let Some(length) = memmem::find(rest, end) else {
+            return self.fail(message);
+        };
+        self.at += length + end.len();
+        Ok(rest.get(..length).unwrap_or_default())
+    }
+
+    fn name(&mut self) -> Result<&'a [u8], XmlError> {
+        let rest = self.rest();
+        let length = rest.iter().take_while(|byte| is_name(**byte)).count();
+        let name = rest.get(..length).unwrap_or_default();
+        if matches!(name.first(), None | Some(b'-' | b'.' | b'0'..=b'9')) {
+            return self.fail("a name was expected");
+        }
+        self.at += length;
+        Ok(name)
+    }
+
+    fn document(&mut self) -> Result<(), XmlError> {
+        self.accept(b"\xef\xbb\xbf");
+        if self.rest().starts_with(b"<?xml") && self.rest().get(5).is_some_and(|byte| is_space(*byte)) {
+            self.until(b"?>", "the XML declaration is not closed")?;
+        }
+        self.miscellaneous(true)?;
+        self.expect(b"<", "the root element was expected")?;
+        self.start_tag()?;
+        while !self.open.is_empty() {
+            self.content()?;
+        }
+        self.miscellaneous(false)?;
+        if self.at < self.body.len() {
+            self.fail("text after the root element")
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Comments, processing instructions and the document type, before or after the root element.
+    fn miscellaneous(&mut self, before: bool) -> Result<(), XmlError> {
+        loop {
+            self.space();
+            if self.accept(b"<!--") {
+                self.comment()?;
+            } else if self.accept(b"<?") {
+                self.instruction()?;
+            } else if before && !self.doctype && self.accept(b"<!DOCTYPE") {
+                self.doctype = true;
+                self.document_type()?;
+            } else {
+                return Ok(());
+            }
+        }
+    }
+
+    fn comment(&mut self) -> Result<(), XmlError> {
+        let start = self.at;
+        self.until(b"--", "a comment is not closed")?;
+        if self.accept(b">") {
+            return self.characters(start, self.at);
+        }
+        self.fail("a comment must not contain two hyphens")
+    }
+
+    fn instruction(&mut self) -> Result<(), XmlError> {
+        let target = self.name()?;
+        if target.eq_ignore_ascii_case(b"xml") {
+            return self.fail("an XML declaration must be at the start");
+        }
+        self.until(b"?>", "a processing instruction is not closed").map(|_| ())
+    }
+
+    /// Skips a document type with all it declares.
+    fn document_type(&mut self) -> Result<(), XmlError> {
+        if !self.space() {
+            return self.fail("white space was expected");
+        }
+        self.name()?;
+        let mut inside = false;
+        loop {
+            let rest = self.rest();
+            let length = rest
+                .iter()
+                .take_while(|byte| !matches!(byte, b'"' | b'\'' | b'[' | b']' | b'<' | b'>'))
+                .count();
+            self.at += length;
+            if self.accept(b"<!--") {
+                self.comment()?;
+                continue;
+            }
+            if self.accept(b"<?") {
+                self.instruction()?;
+                continue;
+            }
+            let Some(&byte) = self.rest().first() else {
+                return self.fail("the document type is not closed");
+            };
+            self.at += 1;
+            match byte {
+                b'"' | b'\'' => {
+                    self.until(&[byte], "a quoted text in the document type is not closed")?;
+                }
+                b'[' => inside = true,
+                b']' => inside = false,
+                b'>' if !inside => return Ok(()),
+                _ => {}
+            }
+        }
+    }
+
+    fn start_tag(&mut self) -> Result<(), XmlError> {
+        self.elements += 1;
+        if self.elements > self.limits.elements {
+            return self.fail("there are too many elements");
+        }
+        let element = self.name()?;
+        let mut names: Vec<&[u8]> = Vec::new();
+        loop {
+            let spaced = self.space();
+            if self.accept(b"/>") {
+                return Ok(());
+            }
+            if self.accept(b">") {
+                if self.open.len() == self.limits.depth {
+                    return self.fail("elements are nested too deep");
+                }
+                self.open.push(element);
+                return Ok(());
+            }
+            if !spaced {
+                return self.fail("white space or the end of the tag was expected");
+            }
+            let name = self.name()?;
+            if names.contains(&name) {
+                return self.fail("an attribute is given twice");
+            }
+            if names.len() == self.limits.attributes_per_element {
+                return self.fail("an element has too many attributes");
+            }
+            names.push(name);
+            self.attribute(name)?;
+        }
+    }
+
+    fn attribute(&mut self, name: &[u8]) -> Result<(), XmlError> {
+        self.space();
+        self.expect(b"=", "a = was expected after the name of an attribute")?;
+        self.space();
+        let quote = match self.rest().first() {
+            Some(&quote @ (b'"' | b'\'')) => quote,
+            _ => return self.fail("the value of an attribute must be quoted"),
+        };
+        self.at += 1;
+        let start = self.at;
+        let raw = self.until(&[quote], "the value of an attribute is not closed")?;
+        if let Some(at) = memchr(b'<', raw) {
+            self.at = start + at;
+            return self.fail("< must be escaped in the value of an attribute");
+        }
+        let mut value = Vec::new();
+        self.text(raw, start, true, &mut value)?;
+        if name == b"xmlns" || name.starts_with(b"xmlns:") {
+            return Ok(());
+        }
+        if self.xml.attributes.len() == self.limits.attributes {
+            return self.fail("there are too many attributes");
+        }
+        self.xml.attributes.push(value);
+        Ok(())
+    }
+
+    /// One piece of what an element contains.
+    fn content(&mut self) -> Result<(), XmlError> {
+        let start = self.at;
+        let rest = self.rest();
+        let Some(length) = memchr(b'<', rest) else {
+            self.at = self.body.len();
+            return self.fail("an element is not closed");
+        };
+        let raw = rest.get(..length).unwrap_or_default();
+        if let Some(at) = memmem::find(raw, b"]]>") {
+            self.at += at;
+            return self.fail("]]> must be escaped in text");
+        }
+        let mut text = std::mem::take(&mut self.xml.text);
+        let result = self.text(raw, start, false, &mut text);
+        self.xml.text = text;
+        result?;
+        self.at += length + 1;
+        if self.accept(b"/") {
+            let name = self.name()?;
+            if self.open.pop() != Some(name) {
+                return self.fail("this end tag is not that of the open element");
+            }
+            self.space();
+            return self.expect(b">", "the end of the tag was expected");
+        }
+        if self.accept(b"!--") {
+            return self.comment();
+        }
+        if self.accept(b"![CDATA[") {
+            let start = self.at;
+            let raw = self.until(b"]]>", "a CDATA section is not closed")?;
+            self.characters(start, start + raw.len())?;
+            self.latin1_or_utf8(raw, false);
+            return Ok(());
+        }
+        if self.accept(b"?") {
+            return self.instruction();
+        }
+        self.start_tag()
+    }
+
+    fn latin1_or_utf8(&mut self, raw: &[u8], attribute: bool) {
+        let mut text = std::mem::take(&mut self.xml.text);
+        self.plain(raw, attribute, &mut text);
+        self.xml.text = text;
+    }
+
+    /// Refuses control characters.
+    fn characters(&mut self, start: usize, end: usize) -> Result<(), XmlError> {
+        let raw = self.body.get(start..end).unwrap_or_default();
+        if let Some(at) = raw
+            .iter()
+            .position(|byte| matches!(byte, 0..=8 | 0x0b | 0x0c | 0x0e..=0x1f))
+        {
+            self.at = start + at;
+            return self.fail("control characters are not allowed");
+        }
+        Ok(())
+    }
+
+    fn plain(&self, raw: &[u8], attribute: bool, output: &mut Vec<u8>) {
+        for &byte in raw {
+            match byte {
+                b'\t' | b'\n' | b'\r' if attribute => output.push(b' '),
+                0x80.. if self.latin1 => output.extend_from_slice(char::from(byte).encode_utf8(&mut [0; 2]).as_bytes()),
+                _ => output.push(byte),
+            }
+        }
+    }
+
+    /// Appends text with its references undone; `start` is where it is in the body.
+    fn text(&mut self, raw: &[u8], start: usize, attribute: bool, output: &mut Vec<u8>) -> Result<(), XmlError> {
+        self.characters(start, start + raw.len())?;
+        let mut rest = raw;
+        while let Some(ampersand) = memchr(b'&', rest) {
+            self.plain(rest.get(..ampersand).unwrap_or_default(), attribute, output);
+            let reference = rest.get(ampersand + 1..).unwrap_or_default();
+            let offset = start + raw.len() - reference.len() - 1;
+            let Some(length) = memchr(b';', reference) else {
+                return Err(XmlError {
+                    message: "a reference is not closed",
+                    offset,
+                });
+            };
+            let name = reference.get(..length).unwrap_or_default();
+            match referenced(name) {
+                Some(character) => output.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes()),
+                // What the document type may declare is not looked up.
+                None if self.doctype && !name.starts_with(b"#") && name.iter().all(|&byte| is_name(byte)) => {
+                    output.push(b'&');
+                    output.extend_from_slice(name);
+                    output.push(b';');
+                }
+                None => {
+                    return Err(XmlError {
+                        message: "there is no such entity or character",
+                        offset,
+                    });
+                }
+            }
+            rest = reference.get(length + 1..).unwrap_or_default();
+        }
+        self.plain(rest, attribute, output);
+        Ok(())
+    }
+}
+
+/// The character of a reference, without `&` and `;`.
+fn referenced(name: &[u8]) -> Option<char> {
+    let number = match name {
+        b"lt" => return Some('<'),
+        b"gt" => return Some('>'),
+        b"amp" => return Some('&'),
+        b"quot" => return Some('"'),
+        b"apos" => return Some('\''),
+        _ => std::str::from_utf8(name.strip_prefix(b"#")?).ok()?,
+    };
+    let (digits, radix) = match number.strip_prefix('x') {
+        Some(digits) => (digits, 16),
+        None => (number, 10),
+    };
+    if !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return None;
+    }
+    let code = u32::from_str_radix(digits, radix).ok()?;
+    char::from_u32(code).filter(|character| matches!(character, '\t' | '\n' | '\r' | ' '..='\u{fffd}' | '\u{10000}'..))
+}
+
+fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
+}
+
+fn is_name(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b':' | b'_' | b'-' | b'.' | 0x80..)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(document: &[u8]) -> Result<(String, Vec<String>), usize> {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let xml = parse(document, &Limits::default()).map_err(|error| error.offset)?;
+        Ok((
+            text(&xml.text),
+            xml.attributes.iter().map(|value| text(value)).collect(),
+        ))
+    }
+
+    #[test]
+    fn reads_text_and_attributes() {
+        let cases: &[(&str, &str, &[&str])] = &[
+            ("<a/>", "", &[]),
+            (
+                "<a x=\"1\"><b y='2 &lt; 3'>t1<c/>t2</b><!-- c --><![CDATA[<d>&]]>&#65;&#x42;&amp;</a>",
+                "t1t2<d>&AB&",
+                &["1", "2 < 3"],
+            ),
+            (
+                "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<!-- c -->\n<a>x</a>\n<!-- d --><?pi?>\n",
+                "x",
+                &[],
+            ),
+            ("\u{feff}<a>\u{e9}</a>", "\u{e9}", &[]),
+            ("<a>  <b>x</b>\n</a>", "  x\n", &[]),
+            ("<a xmlns=\"u\" xmlns:p=\"v\" p:q=\"w\"/>", "", &["w"]),
+            ("<a x=\"1\n2\"></a >", "", &["1 2"]),
+            ("<!DOCTYPE a SYSTEM \"file:///etc/passwd\"><a>x</a>", "x", &[]),
+            (
+                "<!DOCTYPE a [<!ENTITY e \"boom]>\"><!-- > --><!ENTITY f SYSTEM 'file:///x'>]><a y='&f;'>&e;x</a>",
+                "&e;x",
+                &["&f;"],
+            ),
+        ];
+        for (document, text, attributes) in cases {
+            let attributes: Vec<_> = attributes.iter().map(|value| value.to_string()).collect();
+            assert_eq!(
+                parsed(document.as_bytes()),
+                Ok((text.to_string(), attributes)),
+                "{document}"
+            );
+        }
+        let latin1 = b"<?xml version='1.0' encoding='ISO-8859-1'?><a>\xe9</a>";
+        assert_eq!(parsed(latin1), Ok(("\u{e9}".to_string(), Vec::new())));
+    }
+
+    #[test]
+    fn refuses_what_is_not_well_formed() {
+        let cases: &[(&[u8], usize)] = &[
+            (b"", 0),
+            (b"x<a/>", 0),
+            (b"<a>", 3),
+            (b"<a><b></a>", 9),
+            (b"<a/><b/>", 4),
+            (b"<a>&foo;</a>", 3),
+            (b"<a>&#0;</a>", 3),
+            (b"<a>&#xd800;</a>", 3),
+            (b"<a>& </a>", 3),
+            (b"<a x=\"1\" x=\"2\"/>", 10),
+            (b"<a x=1/>", 5),
+            (b"<a x=\"<\"/>", 6),
+            (b"<a x=\"1\"y=\"2\"/>", 8),
+            (b"<a>]]></a>", 3),
+            (b"<a>\x01</a>", 3),
+            (b"<a><!-- a--b --></a>", 11),
+            (b"<a><![CDATA[x</a>", 12),
+            (b"<1/>", 1),
+            (b"<a>\xe9</a>", 3),
+            (b"<!DOCTYPE a [", 13),
+            (b"<a/><?xml version='1.0'?>", 9),
+            (b"<?xml version='1.0' encoding='UTF-7'?><a/>", 20),
+            (b"\xff\xfe<\0a\0/\0>\0", 0),
+        ];
+        for &(document, offset) in cases {
+            assert_eq!(parsed(document), Err(offset), "{:?}", String::from_utf8_lossy(document));
+        }
+    }
+
+    #[test]
+    fn entities_are_never_expanded() {
+        let bomb = b"<!DOCTYPE a [<!ENTITY a \"aaaaaaaaaa\"><!ENTITY b \"&a;&a;&a;&a;&a;\">]><a>&b;&b;</a>";
+        assert_eq!(parsed(bomb), Ok(("&b;&b;".to_string(), Vec::new())));
+    }
+
+    #[test]
+    fn limits_hold() {
+        let limits = Limits::default();
+        let expected = Limits {
+            depth: 256,
+            elements: 100_000,
+            attributes: 10_000,
+            attributes_per_element: 256,
+        };
+        assert_eq!(limits, expected);
+        let nested = |depth: usize| format!("{}{}", "<a>".repeat(depth), "</a>".repeat(depth));
+        assert!(parse(nested(256).as_bytes(), &limits).is_ok());
+        assert!(parse(nested(257).as_bytes(), &limits).is_err());
+        let many = |count: usize| format!("<a>{}</a>", "<b/>".repeat(count));
+        assert!(parse(many(99_999).as_bytes(), &limits).is_ok());
+        assert!(parse(many(100_000).as_bytes(), &limits).is_err());
+        let wide = |count: usize| {
+            format!(
+                "<a {}/>",
+                (0..count).map(|index| format!("x{index}='' ")).collect::<String>()
+            )
+        };
+        assert!(parse(wide(256).as_bytes(), &limits).is_ok());
+        assert!(parse(wide(257).as_bytes(), &limits).is_err());
+        let all = format!("<a>{}</a>", "<b x=''/>".repeat(10_001));
+        assert!(parse(all.as_bytes(), &limits).is_err());
+    }
 }

@@ -15,7 +15,9 @@ fn digits<const N: usize>(candidate: &[u8]) -> Option<([u32; N], usize)> {
 }
 
 fn exactly<const N: usize>(candidate: &[u8]) -> Option<[u32; N]> {
-    digits::<N>(candidate).filter(|&(_, count)| count == N).map(|(found, _)| found)
+    digits::<N>(candidate)
+        .filter(|&(_, count)| count == N)
+        .map(|(found, _)| found)
 }
 
 /// Payment cards: the Luhn checksum (ISO/IEC 7812-1, annex B).
@@ -37,13 +39,21 @@ pub(super) fn is_card(candidate: &[u8]) -> bool {
 
 /// Brazilian taxpayers: eleven digits, of which the last two are check digits modulo 11.
 pub(super) fn is_cpf(candidate: &[u8]) -> bool {
-    let Some(number) = exactly::<11>(candidate) else { return false };
-    let Some((first, rest)) = number.split_first() else { return false };
+    let Some(number) = exactly::<11>(candidate) else {
+        return false;
+    };
+    let Some((first, rest)) = number.split_first() else {
+        return false;
+    };
     if rest.iter().all(|digit| digit == first) {
         return false;
     }
     [9, 10].into_iter().all(|length: usize| {
-        let sum: u32 = number.iter().zip((2..=length as u32 + 1).rev()).map(|(digit, weight)| digit * weight).sum();
+        let sum: u32 = number
+            .iter()
+            .zip((2..=length as u32 + 1).rev())
+            .map(|(digit, weight)| digit * weight)
+            .sum();
         let check = match sum % 11 {
             0 | 1 => 0,
             remainder => 11 - remainder,
@@ -55,19 +65,31 @@ pub(super) fn is_cpf(candidate: &[u8]) -> bool {
 /// US social security numbers: no area, group or serial of zeros, no area 666 or from 740 on, not all the same digit
 /// and not a run of successive digits.
 pub(super) fn is_ssn(candidate: &[u8]) -> bool {
-    let Some(number) = exactly::<9>(candidate) else { return false };
+    let Some(number) = exactly::<9>(candidate) else {
+        return false;
+    };
     let value = |range: std::ops::Range<usize>| {
-        number.get(range).unwrap_or_default().iter().fold(0, |value, digit| value * 10 + digit)
+        number
+            .get(range)
+            .unwrap_or_default()
+            .iter()
+            .fold(0, |value, digit| value * 10 + digit)
     };
     let (area, group, serial) = (value(0..3), value(3..5), value(5..9));
-    let steps = |step: i64| number.windows(2).all(|pair| matches!(*pair, [a, b] if i64::from(b) - i64::from(a) == step));
+    let steps = |step: i64| {
+        number
+            .windows(2)
+            .all(|pair| matches!(*pair, [a, b] if i64::from(b) - i64::from(a) == step))
+    };
     area != 0 && area != 666 && area < 740 && group != 0 && serial != 0 && !steps(0) && !steps(1)
 }
 
 /// Austrian social security numbers: ten digits, of which the fourth is a check digit modulo 11.
 pub(super) fn is_svnr(candidate: &[u8]) -> bool {
     const WEIGHTS: [u32; 10] = [3, 7, 9, 0, 5, 8, 4, 2, 1, 6];
-    let Some(number) = exactly::<10>(candidate) else { return false };
+    let Some(number) = exactly::<10>(candidate) else {
+        return false;
+    };
     if number.iter().all(|digit| Some(digit) == number.first()) {
         return false;
     }
@@ -96,7 +118,15 @@ mod tests {
         for valid in ["078-05-1120", "219-09-9999"] {
             assert!(is_ssn(valid.as_bytes()), "{valid}");
         }
-        for invalid in ["000-12-3456", "666-12-3456", "123-00-4567", "123-45-0000", "111-11-1111", "123456789", "740-12-3456"] {
+        for invalid in [
+            "000-12-3456",
+            "666-12-3456",
+            "123-00-4567",
+            "123-45-0000",
+            "111-11-1111",
+            "123456789",
+            "740-12-3456",
+        ] {
             assert!(!is_ssn(invalid.as_bytes()), "{invalid}");
         }
         assert!(is_svnr(b"1237 010180"));

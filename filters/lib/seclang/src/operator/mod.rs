@@ -93,7 +93,9 @@ impl Operator {
             Kind::Pm if argument.phrases.is_empty() => Matcher::Phrases(Phrases::new(phrases::split(&argument.text))),
             Kind::Pm | Kind::PmFromFile => Matcher::Phrases(Phrases::new(argument.phrases.clone())),
             Kind::IpMatch if argument.phrases.is_empty() => {
-                let pieces: Vec<_> = address::split(&argument.text).map(|(_, piece)| piece.to_vec()).collect();
+                let pieces: Vec<_> = address::split(&argument.text)
+                    .map(|(_, piece)| piece.to_vec())
+                    .collect();
                 Matcher::Networks(Networks::new(&pieces)?)
             }
             Kind::IpMatch | Kind::IpMatchFromFile => Matcher::Networks(Networks::new(&argument.phrases)?),
@@ -102,7 +104,12 @@ impl Operator {
             }
             _ => Matcher::Argument,
         };
-        Ok(Operator { kind, argument: argument.text.clone(), expands, matcher })
+        Ok(Operator {
+            kind,
+            argument: argument.text.clone(),
+            expands,
+            matcher,
+        })
     }
 
     /// The operator's kind.

@@ -14,7 +14,8 @@ pub const MAX_PHRASES: usize = 100_000;
 ///
 /// An argument that is not valid in this notation is taken as it stands, as ModSecurity does.
 pub(super) fn split(argument: &[u8]) -> Vec<Vec<u8>> {
-    let phrases = decode(argument).unwrap_or_else(|| argument.split(u8::is_ascii_whitespace).map(<[u8]>::to_vec).collect());
+    let phrases =
+        decode(argument).unwrap_or_else(|| argument.split(u8::is_ascii_whitespace).map(<[u8]>::to_vec).collect());
     phrases.into_iter().filter(|phrase| !phrase.is_empty()).collect()
 }
 
@@ -75,19 +76,32 @@ pub(super) fn lines(argument: &[u8], files: &dyn DataFiles) -> Result<Vec<Vec<u8
         }
     }
     if !found {
-        return Err(OperatorError { message: "the name of a data file is missing".into(), help: None, offset: Some(0) });
+        return Err(OperatorError {
+            message: "the name of a data file is missing".into(),
+            help: None,
+            offset: Some(0),
+        });
     }
     Ok(lines)
 }
 
 /// Refuses what no automaton could be built of.
 pub(super) fn check(phrases: &[Vec<u8>]) -> Result<(), OperatorError> {
-    let refuse = |message: String| Err(OperatorError { message, help: None, offset: None });
+    let refuse = |message: String| {
+        Err(OperatorError {
+            message,
+            help: None,
+            offset: None,
+        })
+    };
     if phrases.is_empty() {
         return refuse("there is no phrase to search for".into());
     }
     if phrases.len() > MAX_PHRASES {
-        return refuse(format!("there are {} phrases, the limit is {MAX_PHRASES}", phrases.len()));
+        return refuse(format!(
+            "there are {} phrases, the limit is {MAX_PHRASES}",
+            phrases.len()
+        ));
     }
     match automaton(phrases) {
         Ok(_) => Ok(()),
@@ -108,7 +122,10 @@ pub(super) struct Phrases {
 
 impl Phrases {
     pub(super) fn new(phrases: Vec<Vec<u8>>) -> Self {
-        Self { phrases, automaton: OnceLock::new() }
+        Self {
+            phrases,
+            automaton: OnceLock::new(),
+        }
     }
 
     /// Whether any phrase occurs, in any ASCII case; captures what was found.
@@ -117,7 +134,9 @@ impl Phrases {
             captures.set_limit_exceeded();
             return false;
         };
-        let Some(found) = automaton.find(value) else { return false };
+        let Some(found) = automaton.find(value) else {
+            return false;
+        };
         captures.set(0, value.get(found.range()).unwrap_or_default());
         true
     }

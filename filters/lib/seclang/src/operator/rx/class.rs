@@ -28,12 +28,16 @@ impl ByteSet {
 
     /// Whether the byte is in the set.
     pub(crate) fn contains(&self, byte: u8) -> bool {
-        self.words.get(usize::from(byte >> 6)).is_some_and(|word| word >> (byte & 63) & 1 == 1)
+        self.words
+            .get(usize::from(byte >> 6))
+            .is_some_and(|word| word >> (byte & 63) & 1 == 1)
     }
 
     fn of(predicate: impl Fn(u8) -> bool) -> Self {
         let mut set = Self::default();
-        (0..=255).filter(|&byte| predicate(byte)).for_each(|byte| set.insert(byte));
+        (0..=255)
+            .filter(|&byte| predicate(byte))
+            .for_each(|byte| set.insert(byte));
         set
     }
 
@@ -44,7 +48,9 @@ impl ByteSet {
     }
 
     fn complement(self) -> Self {
-        Self { words: self.words.map(|word| !word) }
+        Self {
+            words: self.words.map(|word| !word),
+        }
     }
 
     /// Writes the set as the inside of a bracket expression.
@@ -100,7 +106,11 @@ pub(super) fn shorthand(letter: u8) -> Option<ByteSet> {
         b'v' => ByteSet::of(|byte| matches!(byte, b'\n'..=b'\r' | 0x85)),
         _ => return None,
     };
-    Some(if letter.is_ascii_uppercase() { set.complement() } else { set })
+    Some(if letter.is_ascii_uppercase() {
+        set.complement()
+    } else {
+        set
+    })
 }
 
 /// The bytes of a POSIX class.
@@ -162,7 +172,8 @@ pub(super) fn read(pattern: &[u8], at: usize) -> Result<(ByteSet, bool, usize), 
         match item {
             Item::Set(more) => set.add(more),
             Item::Byte(low) => {
-                let range = !quoted && pattern.get(at) == Some(&b'-') && !matches!(pattern.get(at + 1), None | Some(b']'));
+                let range =
+                    !quoted && pattern.get(at) == Some(&b'-') && !matches!(pattern.get(at + 1), None | Some(b']'));
                 if !range {
                     set.insert(low);
                     continue;
@@ -197,7 +208,9 @@ fn read_item(pattern: &[u8], at: usize, quoted: bool) -> Result<(Item, usize), (
     match byte {
         b'[' if after.first() == Some(&b':') => {
             let name = after.get(1..).unwrap_or_default();
-            let Some(length) = memchr::memmem::find(name, b":]") else { return Ok((Item::Byte(byte), at + 1)) };
+            let Some(length) = memchr::memmem::find(name, b":]") else {
+                return Ok((Item::Byte(byte), at + 1));
+            };
             let name = name.get(..length).unwrap_or_default();
             let (inverted, name) = match name.strip_prefix(b"^") {
                 Some(name) => (true, name),
@@ -211,7 +224,9 @@ fn read_item(pattern: &[u8], at: usize, quoted: bool) -> Result<(Item, usize), (
             Ok((Item::Set(if inverted { set.complement() } else { set }), end))
         }
         b'\\' => {
-            let Some(&letter) = after.first() else { return Err(("a backslash ends this pattern", at)) };
+            let Some(&letter) = after.first() else {
+                return Err(("a backslash ends this pattern", at));
+            };
             if let Some(set) = shorthand(letter) {
                 return Ok((Item::Set(set), at + 2));
             }
@@ -267,8 +282,14 @@ mod tests {
     #[test]
     fn broken_classes_are_explained() {
         assert_eq!(rewritten("[a"), Err(("this character class is not closed", 0)));
-        assert_eq!(rewritten("[z-a]"), Err(("the end of this range is before its start", 2)));
-        assert_eq!(rewritten("[[:nope:]]"), Err(("there is no such POSIX character class", 1)));
+        assert_eq!(
+            rewritten("[z-a]"),
+            Err(("the end of this range is before its start", 2))
+        );
+        assert_eq!(
+            rewritten("[[:nope:]]"),
+            Err(("there is no such POSIX character class", 1))
+        );
         assert_eq!(rewritten("[\\"), Err(("a backslash ends this pattern", 1)));
     }
 }

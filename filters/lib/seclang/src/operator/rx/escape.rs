@@ -9,7 +9,9 @@ fn digit(pattern: &[u8], at: usize, radix: u32) -> Option<u32> {
 /// A letter without a meaning stands for itself, as does any punctuation. `in_class` says that `\b` is a backspace and
 /// that `\1` is octal.
 pub(super) fn byte(pattern: &[u8], at: usize, in_class: bool) -> Result<(u8, usize), (&'static str, usize)> {
-    let Some(&letter) = pattern.get(at + 1) else { return Err(("a backslash ends this pattern", at)) };
+    let Some(&letter) = pattern.get(at + 1) else {
+        return Err(("a backslash ends this pattern", at));
+    };
     let after = at + 2;
     let byte = match letter {
         b'a' => 0x07,
@@ -20,7 +22,9 @@ pub(super) fn byte(pattern: &[u8], at: usize, in_class: bool) -> Result<(u8, usi
         b't' => b'\t',
         b'b' if in_class => 0x08,
         b'c' => {
-            let Some(&control) = pattern.get(after) else { return Err(("\\c needs a character", at)) };
+            let Some(&control) = pattern.get(after) else {
+                return Err(("\\c needs a character", at));
+            };
             return Ok((control.to_ascii_uppercase() ^ 0x40, after + 1));
         }
         b'x' => return hexadecimal(pattern, at),
@@ -71,6 +75,9 @@ fn braced(pattern: &[u8], at: usize, first: usize, radix: u32) -> Result<(u8, us
     }
     match u8::try_from(value) {
         Ok(byte) => Ok((byte, end + 1)),
-        Err(_) => Err(("this escape is above \\xff: patterns match bytes, write the bytes of the UTF-8 sequence", at)),
+        Err(_) => Err((
+            "this escape is above \\xff: patterns match bytes, write the bytes of the UTF-8 sequence",
+            at,
+        )),
     }
 }

@@ -1,0 +1,121 @@
+//! The `Content-Disposition` header of a part.
+
+/// The parameters of a `Content-Disposition`.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Disposition {
+    pub(super) name: Option<Vec<u8>>,
+    pub(super) filename: Option<Vec<u8>>,
+}
+
+struct Cursor<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Cursor<'a> {
+    fn blanks(&mut self) {
+        self.take_while(|byte| matches!(byte, b' ' | b'\t'));
+    }
+
+    fn take_while(&mut self, predicate: impl Fn(u8) -> bool) -> &'a [u8] {
+        let length = self.rest.iter().take_while(|&&byte| predicate(byte)).count();
+        let (taken, rest) = self.rest.split_at_checked(length).unwrap_or((self.rest, b""));
+        self.rest = rest;
+        taken
+    }
+
+    fn next(&mut self) -> Option<u8> {
+        let (&byte, rest) = self.rest.split_first()?;
+        self.rest = rest;
+        Some(byte)
+    }
+}
+
+const MALFORMED: &str = "Multipart: Invalid Content-Disposition header.";
+
+impl Disposition {
+    /// Parses a value: `form-data` with the parameters `name` and `filename`, each at most once, and no other.
+    ///
+    /// `invalid_quoting` is set for single quotes, around or inside of a parameter, and for text after a closing quote.
+    pub(super) fn parse(value: &[u8], invalid_quoting: &mut bool) -> Result<Self, &'static str> {
+        let mut disposition = Self::default();
+        let mut cursor = Cursor {
+            rest: value.strip_prefix(b"form-data").ok_or(MALFORMED)?,
+        };
+        cursor.blanks();
+        match cursor.next() {
+            None => return Ok(disposition),
+            Some(b';') => {}
+            Some(_) => return Err(MALFORMED),
+        }
+        while !cursor.rest.is_empty() {
+            cursor.blanks();
+            let name = cursor.take_while(|byte| !matches!(byte, b'=' | b' ' | b'\t'));
+            cursor.blanks();
+            if cursor.next() != Some(b'=') {
+                return Err(MALFORMED);
+            }
+            cursor.blanks();
+            let (value, quoted) = match cursor.rest.first() {
+                Some(&quote @ (b'"' | b'\'')) => {
+                    *invalid_quoting |= quote == b'\'';
+                    (quoted(&mut cursor)?, true)
+                }
+                Some(_) => (cursor.take_while(is_token).to_vec(), false),
+                None => return Err(MALFORMED),
+            };
+            *invalid_quoting |= value.contains(&b'\'');
+            let target = match name {
+                b"name" => &mut disposition.name,
+                b"filename" => &mut disposition.filename,
+                _ => return Err("Multipart: Invalid Content-Disposition header (unknown parameter)."),
+            };
+            if target.replace(value).is_some() {
+                return Err("Multipart: Invalid Content-Disposition header (duplicate parameter).");
+            }
+            cursor.blanks();
+            match cursor.next() {
+                None | Some(b';') => {}
+                Some(_) => {
+                    *invalid_quoting |= quoted;
+                    return Err(MALFORMED);
+                }
+            }
+        }
+        // Some parsers only look for this text: what they would not find must not be a file here.
+        if disposition
+            .filename
+            .as_ref()
+            .is_some_and(|filename| !filename.is_empty())
+            && memchr::memmem::find(value, b"filename=").is_none()
+        {
+            return Err("Multipart: Invalid Content-Disposition header (filename).");
+        }
+        Ok(disposition)
+    }
+}
+
+/// A quoted value; a backslash escapes the quote and itself, before anything else it stands for itself.
+fn quoted(cursor: &mut Cursor<'_>) -> Result<Vec<u8>, &'static str> {
+    let quote = cursor.next().ok_or(MALFORMED)?;
+    let mut value = Vec::new();
+    loop {
+        match cursor.next().ok_or(MALFORMED)? {
+            byte if byte == quote => return Ok(value),
+            b'\\' => match cursor.rest.first() {
+                None => return Err(MALFORMED),
+                Some(&escaped) if escaped == quote || escaped == b'\\' => value.extend(cursor.next()),
+                Some(_) => value.push(b'\\'),
+            },
+            byte => value.push(byte),
+        }
+    }
+}
+
+/// A character of a token (RFC 2045, section 5.1).
+fn is_token(byte: u8) -> bool {
+    byte.is_ascii_graphic()
+        && !matches!(
+            byte,
+            b'(' | b')' | b'<' | b'>' | b'@' | b',' | b';' | b':' | b'\\' | b'"' | b'/' | b'[' | b']' | b'?' | b'='
+        )
+}

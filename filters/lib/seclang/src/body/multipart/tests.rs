@@ -1,0 +1,228 @@
+//! Bodies as clients and attackers send them.
+
+use super::*;
+
+const TYPE: &str = "multipart/form-data; boundary=0000";
+const BODY: &str = "--0000\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\nv1\r\n\
+    --0000\r\nContent-Disposition: form-data; name=\"f\"; filename=\"x.txt\"\r\nContent-Type: text/plain\r\nX-A: b\r\n\r\n\
+    file\r\n--0000--\r\n";
+
+fn with(content_type: &str, body: &str) -> Multipart {
+    parse(content_type.as_bytes(), body.as_bytes(), &Limits::default())
+}
+
+fn changed(from: &str, to: &str) -> Multipart {
+    assert!(BODY.contains(from), "{from}");
+    with(TYPE, &BODY.replace(from, to))
+}
+
+#[test]
+fn reads_fields_and_files() {
+    let multipart = with(TYPE, BODY);
+    assert_eq!(multipart.error, None);
+    assert_eq!(multipart.flags, Flags::default());
+    assert!(!multipart.strict_error());
+    assert_eq!(multipart.unmatched_boundary(), 0);
+    let [field, file] = multipart.parts.as_slice() else {
+        panic!("{:?}", multipart.parts)
+    };
+    assert_eq!(
+        (field.name.as_slice(), field.value.as_slice(), field.is_file()),
+        (&b"a"[..], &b"v1"[..], false)
+    );
+    assert_eq!(
+        (file.name.as_slice(), file.value.as_slice(), file.is_file()),
+        (&b"f"[..], &b"file"[..], true)
+    );
+    assert_eq!(file.filename.as_deref(), Some(&b"x.txt"[..]));
+    let headers: [&[u8]; 3] = [
+        b"Content-Disposition: form-data; name=\"f\"; filename=\"x.txt\"",
+        b"Content-Type: text/plain",
+        b"X-A: b",
+    ];
+    assert_eq!(file.headers, headers);
+}
+
+#[test]
+fn values_keep_their_bytes() {
+    for value in [
+        "", "\r\n", "a\r\nb", "--", "a--b", "\0\u{e9}", "\r\n\r\n", "--test", "-", "\n",
+    ] {
+        let multipart = changed("v1", value);
+        assert_eq!(multipart.error, None, "{value:?}");
+        assert_eq!(multipart.parts[0].value, value.as_bytes(), "{value:?}");
+    }
+    assert!(
+        changed("--0000--\r\n", "--0000--").error.is_none(),
+        "the last line may lack its end"
+    );
+    assert!(with(TYPE, "").error.is_none());
+}
+
+#[test]
+fn flags_what_others_read_differently() {
+    let quoted = with("multipart/form-data; boundary=\"0000\"", BODY);
+    assert!(quoted.flags.boundary_quoted && quoted.strict_error() && quoted.error.is_none());
+    let spaced = with("multipart/form-data; boundary =0000", BODY);
+    assert!(spaced.flags.boundary_whitespace && spaced.strict_error() && spaced.error.is_none());
+    let unseparated = with("multipart/form-data boundary=0000", BODY);
+    assert!(unseparated.flags.missing_semicolon && unseparated.strict_error() && unseparated.error.is_none());
+    let lines = with(TYPE, &BODY.replace("\r\n", "\n"));
+    assert!(lines.flags.lf_line && !lines.flags.crlf_lf_lines && lines.strict_error());
+    assert_eq!(lines.parts[1].value, b"file");
+    let mixed = changed("X-A: b\r\n", "X-A: b\n");
+    assert!(mixed.flags.lf_line && mixed.flags.crlf_lf_lines && mixed.strict_error());
+    let before = with(TYPE, &format!("x\r\n{BODY}"));
+    assert!(before.flags.data_before && before.strict_error());
+    for after in ["x", "\r\n"] {
+        let after = with(TYPE, &format!("{BODY}{after}"));
+        assert!(after.flags.data_after && after.strict_error() && after.parts.len() == 2);
+    }
+    let folded = changed("X-A: b", "X-A: b\r\n\t c");
+    assert!(folded.flags.header_folding && !folded.flags.invalid_header_folding && folded.strict_error());
+    assert_eq!(folded.parts[1].headers[2], b"X-A: b c");
+    let folded = changed("; filename", ";\r\n filename");
+    assert_eq!(folded.parts[1].filename.as_deref(), Some(&b"x.txt"[..]));
+    let folded = changed("X-A: b", "X-A: b\r\n\x0bc");
+    assert!(folded.flags.header_folding && folded.flags.invalid_header_folding);
+    for single in ["'a'", "\"a'\"", "a'"] {
+        let single = changed("\"a\"", single);
+        assert!(single.flags.invalid_quoting && single.strict_error() && single.error.is_none());
+    }
+}
+
+#[test]
+fn tells_foreign_boundaries_apart() {
+    assert_eq!(changed("v1", "--foo\r\nv1").unmatched_boundary(), 2);
+    assert_eq!(changed("v1", "x--0000").unmatched_boundary(), 2);
+    assert_eq!(changed("--0000--", "--0001--").unmatched_boundary(), 1);
+    assert_eq!(with(TYPE, "--1111\r\n").unmatched_boundary(), 1);
+    let nested = changed("\r\n\r\nfile", "\r\n\r\n--1111\r\nx\r\n--1111--");
+    assert!(!nested.strict_error() && nested.error.is_none() && nested.unmatched_boundary() == 2);
+}
+
+#[test]
+fn stops_at_what_is_malformed() {
+    let cases = [
+        ("name=\"a\"", "x=\"a\""),
+        ("name=\"a\"", "name=\"a\"; name=\"b\""),
+        ("name=\"a\"", "name=\"a"),
+        ("name=\"a\"", "name=\"a\"b"),
+        ("name=\"a\"", "name="),
+        ("name=\"a\"", "name=\"\""),
+        ("name=\"a\"", "name"),
+        ("form-data; name=\"a\"", "form-data"),
+        ("form-data; name=\"a\"", "attachment; name=\"a\""),
+        ("filename=\"x.txt\"", "filename*=UTF-8''x.txt"),
+        ("filename=\"x.txt\"", "filename =\"x.txt\""),
+        ("X-A: b", "X-A"),
+        ("X-A: b", ": b"),
+        ("X-A: b", "X-A: b\r\nx-a: c"),
+        ("X-A: b", "X\0A: b"),
+        ("X-A: b", "X\x0eA: b"),
+        ("Content-Disposition: form-data; name=\"a\"\r\n", ""),
+        ("Content-Disposition: form-data; name=\"a\"", " folded"),
+        ("v1\r\n--0000", "v1\r\n--0000x"),
+        ("v1\r\n--0000", "v1\r\n-- 0000"),
+    ];
+    for (from, to) in cases {
+        let multipart = changed(from, to);
+        assert!(
+            multipart.error.is_some() && multipart.malformed && multipart.strict_error(),
+            "{from} -> {to}"
+        );
+    }
+    let types = [
+        "",
+        "multipart/form-data",
+        "multipart/form-data; boundary=",
+        "multipart/form-data; boundary=\"\"",
+        "multipart/form-data; Boundary=0000",
+        "multipart/form-data; boundary",
+        "multipart/form-data; boundary123=0000",
+        "multipart/form-data, boundary=0000",
+        "multipart/form-data; charset=utf-8; boundary=0000",
+        "multipart/form-data; boundary=0000; boundary=1111",
+        "multipart/form-data; boundary=\"0000",
+        "multipart/form-data; boundary=0000\"",
+        "multipart/form-data; boundary=00\"00",
+        "multipart/form-data; boundary=0000!",
+        "multipart/form-data; boundary=\"0000 \"",
+        "multipart/mixed; boundary=0000",
+    ];
+    for content_type in types {
+        let multipart = with(content_type, BODY);
+        assert!(multipart.malformed && multipart.parts.is_empty(), "{content_type}");
+    }
+    assert!(with(&format!("{TYPE};{}", "x".repeat(1024)), BODY).malformed);
+}
+
+#[test]
+fn an_early_end_is_an_error_of_its_own() {
+    for multipart in [
+        changed("--0000--\r\n", ""),
+        changed("\r\n--0000--\r\n", ""),
+        with(TYPE, "--0000\r\n"),
+    ] {
+        assert!(multipart.error.is_some() && !multipart.malformed && !multipart.strict_error());
+    }
+    assert_eq!(changed("--0000--\r\n", "").parts.len(), 1, "what is complete is kept");
+    assert_eq!(
+        with(TYPE, "text").error.as_deref(),
+        Some("Multipart: No boundaries found in payload.")
+    );
+}
+
+#[test]
+fn other_parameters_and_rare_boundaries_are_accepted() {
+    assert!(
+        with("multipart/form-data; boundary=0000; charset=UTF-8", BODY)
+            .error
+            .is_none()
+    );
+    assert!(with("Multipart/Form-Data; boundary=0000", BODY).error.is_none());
+    for boundary in ["--boundary", "0xKhTmLbOuNdArY", "Aa'()+_,-./:=?"] {
+        let multipart = with(
+            &format!("multipart/form-data; boundary={boundary}"),
+            &BODY.replace("0000", boundary),
+        );
+        assert!(multipart.error.is_none() && !multipart.strict_error(), "{boundary}");
+    }
+}
+
+#[test]
+fn quoted_values_are_unescaped() {
+    let name = |quoted: &str| changed("\"a\"", quoted).parts[0].name.clone();
+    assert_eq!(name("\"a\\\"b\""), b"a\"b");
+    assert_eq!(name("\"a\\\\b\""), b"a\\b");
+    assert_eq!(name("\"C:\\x\""), b"C:\\x");
+    assert_eq!(name("plain"), b"plain");
+    let empty = changed("\"x.txt\"", "\"\"");
+    assert!(!empty.parts[1].is_file() && empty.parts[1].filename.as_deref() == Some(b""));
+}
+
+#[test]
+fn limits_hold() {
+    let limits = Limits::default();
+    assert_eq!(
+        limits,
+        Limits {
+            files: 100,
+            parts: 1000,
+            headers: 32,
+            header_length: 8192
+        }
+    );
+    let part = |index: usize, file: &str| {
+        format!("--0000\r\nContent-Disposition: form-data; name=\"{index}\"{file}\r\n\r\n\r\n")
+    };
+    let files: String = (0..101).map(|index| part(index, "; filename=\"f\"")).collect();
+    let multipart = with(TYPE, &format!("{files}--0000--\r\n"));
+    assert!(multipart.flags.file_limit_exceeded && multipart.strict_error() && multipart.parts.len() == 101);
+    let fields: String = (0..1001).map(|index| part(index, "")).collect();
+    let multipart = with(TYPE, &format!("{fields}--0000--\r\n"));
+    assert!(multipart.malformed && multipart.parts.len() == 1000);
+    assert!(changed("X-A: b", &format!("X-A: {}", "b".repeat(8192))).malformed);
+    let headers: String = (0..31).map(|index| format!("X-{index}: b\r\n")).collect();
+    assert!(changed("X-A: b\r\n", &headers).malformed);
+}

@@ -4,12 +4,15 @@ use std::time::Duration;
 
 use palisade_tests::backend::Backend;
 use palisade_tests::bootstrap::Static;
+use palisade_tests::control_plane::ControlPlane;
 use palisade_tests::envoy::{self, Envoy};
+use palisade_tests::gateway::threat_policy;
 use palisade_tests::h2;
 use palisade_tests::http::Request;
 use palisade_tests::load::{Load, Plan};
 use palisade_tests::parts;
 use palisade_tests::process::wait_for;
+use serde_json::json;
 
 #[test]
 fn a_bare_envoy_serves_and_is_read() {
@@ -156,4 +159,27 @@ fn trap_module() -> Vec<u8> {
         section(10, vector(bodies)),
     ]
     .concat()
+}
+
+#[test]
+fn a_control_plane_is_killed_and_comes_back() {
+    let mut control = ControlPlane::start();
+    let (rest, xds) = (control.rest(), control.xds());
+    let stored = control.create("threat-policies", &threat_policy("kept", json!({})));
+    assert_eq!(stored["dry_run"], false);
+    control.patch("threat-policies", "kept", &json!({"dry_run": true}));
+    control.kill();
+    assert!(Request::get("/").send(rest).is_err(), "it was killed");
+    control.restart();
+    assert_eq!((control.rest(), control.xds()), (rest, xds));
+    let again = control.call("GET", &ControlPlane::path("threat-policies", "kept"), None);
+    assert_eq!(again.json()["dry_run"], true);
+    assert_eq!(
+        Request::get(ControlPlane::path("routes", ""))
+            .send(rest)
+            .unwrap()
+            .status,
+        401
+    );
+    control.process().terminate(Duration::from_secs(20)).unwrap();
 }

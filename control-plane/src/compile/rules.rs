@@ -91,7 +91,10 @@ impl RuleCompiler {
     }
 }
 
-/// The composition of a WAF config: its rulesets in order, then its own rules.
+/// What holds before any rule of a user is read: rules that a user writes are meant to run, on bodies as well.
+const BASE: &str = "SecRuleEngine On\nSecRequestBodyAccess On\nSecResponseBodyAccess On\n";
+
+/// The composition of a WAF config: its rulesets in order, its own rules, and what its fields say to the engine.
 #[must_use]
 pub fn elements(config: &Item<WafConfig>, set: &EntitySet) -> Vec<Element> {
     let rulesets = config
@@ -111,7 +114,22 @@ pub fn elements(config: &Item<WafConfig>, set: &EntitySet) -> Vec<Element> {
             text: text.clone(),
         })
     });
-    of_rulesets.chain(own_elements(&config.rules)).collect()
+    let fields = Element { origin: "fields of the WAF config".to_owned(), pointer: None, text: directives(config) };
+    of_rulesets.chain(own_elements(&config.rules)).chain([fields]).collect()
+}
+
+/// The fields of a WAF config that are directives of the engine. They come last, so that they hold.
+fn directives(config: &WafConfig) -> String {
+    let mut text = format!(
+        "SecRequestBodyLimit {}\nSecResponseBodyLimit {}\n",
+        config.input_body_limit.unwrap_or(WafConfig::DEFAULT_BODY_LIMIT),
+        config.output_body_limit.unwrap_or(WafConfig::DEFAULT_BODY_LIMIT),
+    );
+    if !config.block {
+        // Every rule is evaluated to the end, where a denial would stop at the first that denies.
+        text.push_str("SecRuleEngine DetectionOnly\n");
+    }
+    text
 }
 
 /// The elements of a list of rules that stands in the document itself under `/rules`.
@@ -125,7 +143,7 @@ pub fn own_elements(rules: &[String]) -> impl Iterator<Item = Element> {
 
 /// The sources in loading order. Options of the core rule set come first of all, and only where it is imported.
 fn sources(elements: &[Element], crs: &Crs) -> Result<Vec<Source>, Vec<FieldProblem>> {
-    let mut sources = Vec::new();
+    let mut sources = vec![Source { origin: "defaults".to_owned(), text: BASE.as_bytes().to_vec() }];
     let mut problems = Vec::new();
     let mut imports_crs = false;
     for element in elements {

@@ -1,1 +1,317 @@
-//! The WAF plugin: runs a compiled SecLang rule set over a request and its response
+//! The WAF: a compiled SecLang rule set over a request and its response.
+//!
+//! Phases 1 and 2 run while the request is held, phases 3 and 4 while the response is, phase 5 when nothing can be
+//! changed any more. A rule's refusal is carried out here where the configuration blocks; either way it becomes a signal
+//! for the threat response, and every exchange in which a rule spoke ends in one `SvcWafTrailEvent`.
+
+mod trail;
+
+use std::sync::Arc;
+
+use exchange::{
+    Body, BodyNeed, Build, Category, Exchange, Host, Plugin, PluginDefinition, Refusal, Signal, Slot, Verdict,
+};
+use seclang::body::decode::{DecodeError, decode};
+use seclang::{Engine, Intervention, InterventionKind, Program, Transaction, TransactionStart};
+use snapshot::{Message, WafStep};
+
+/// The plugin.
+pub const PLUGIN: PluginDefinition = PluginDefinition { name: "waf", build };
+
+/// The detector, as signals name it.
+const SOURCE: &str = "waf.seclang";
+/// A request whose body is over its limit.
+const PAYLOAD_TOO_LARGE: u16 = 413;
+/// A request whose body cannot be decoded.
+const BAD_REQUEST: u16 = 400;
+/// An encoding that this engine does not know.
+const UNSUPPORTED_MEDIA_TYPE: u16 = 415;
+
+struct Waf {
+    step: WafStep,
+    engine: Arc<Engine>,
+}
+
+/// One exchange in the engine.
+struct State {
+    transaction: Transaction,
+    /// Phase 5 has run and the trail is told.
+    concluded: bool,
+    /// What was refused, for the trail.
+    blocked: Option<Intervention>,
+}
+
+fn build(config: &[u8], build: &mut Build<'_>) -> Result<Box<dyn Plugin>, String> {
+    let step = WafStep::decode(config).map_err(|error| error.to_string())?;
+    let engine = build.shared(&step.program, |bytes| Engine::new(Program::decode(bytes)?).map(Arc::new))?;
+    Ok(Box::new(Waf { step, engine }))
+}
+
+impl Plugin for Waf {
+    fn request(&self, exchange: &mut Exchange, has_body: bool, slot: &mut Slot, host: &dyn Host) -> Verdict {
+        let mut transaction = self.begin(exchange, host);
+        let intervention = transaction.request_headers();
+        let wants_body = transaction.wants_request_body();
+        slot.put(State { transaction, concluded: false, blocked: None });
+        let Some(state) = slot.get::<State>() else {
+            return Verdict::Pass;
+        };
+        if let Some(refusal) = self.refusal(intervention, state, exchange, true, host) {
+            return Verdict::Refuse(refusal);
+        }
+        if has_body && wants_body && self.step.inspect_input_body && !exchange.request.streaming {
+            return Verdict::NeedBody(BodyNeed { limit: bytes(self.step.input_body_limit) });
+        }
+        // There is no body to wait for, but the rules of phase 2 look at much more than the body.
+        self.phase_2(&[], true, state, exchange, host)
+    }
+
+    fn request_body(&self, exchange: &mut Exchange, body: Body<'_>, slot: &mut Slot, host: &dyn Host) -> Verdict {
+        let Some(state) = slot.get::<State>() else {
+            return Verdict::Pass;
+        };
+        if !body.complete && self.step.reject_oversize {
+            let limit = self.step.input_body_limit;
+            return self.unreadable(
+                PAYLOAD_TOO_LARGE,
+                format!("the request body is over {limit} bytes"),
+                state,
+                exchange,
+                host,
+            );
+        }
+        let encoding = exchange.request.headers.get("content-encoding").unwrap_or_default();
+        match self.decoded(encoding, body) {
+            Ok(None) => self.phase_2(body.bytes, body.complete, state, exchange, host),
+            Ok(Some(decoded)) => self.phase_2(&decoded, body.complete, state, exchange, host),
+            Err(_) if self.step.inspect_undecodable => self.phase_2(body.bytes, body.complete, state, exchange, host),
+            Err(error) => {
+                let status = match error {
+                    DecodeError::TooLarge | DecodeError::Ratio => PAYLOAD_TOO_LARGE,
+                    DecodeError::Unknown => UNSUPPORTED_MEDIA_TYPE,
+                    DecodeError::Truncated | DecodeError::Corrupt => BAD_REQUEST,
+                };
+                self.unreadable(status, format!("the request body cannot be inspected: {error}"), state, exchange, host)
+            }
+        }
+    }
+
+    fn response(&self, exchange: &mut Exchange, has_body: bool, slot: &mut Slot, host: &dyn Host) -> Verdict {
+        let Some(state) = slot.get::<State>() else {
+            return Verdict::Pass;
+        };
+        let Some(response) = &exchange.response else {
+            return Verdict::Pass;
+        };
+        let streaming = response.streaming;
+        let inspected = self.inspects(response.headers.get("content-type").unwrap_or_default());
+        state.transaction.response_line(response.status, &exchange.request.protocol);
+        for (name, value) in response.headers.regular() {
+            state.transaction.response_header(name, value);
+        }
+        let intervention = state.transaction.response_headers();
+        let wants_body = inspected.unwrap_or_else(|| state.transaction.wants_response_body());
+        if let Some(refusal) = self.refusal(intervention, state, exchange, false, host) {
+            return Verdict::Refuse(refusal);
+        }
+        if has_body && wants_body && self.step.inspect_output_body && !streaming {
+            return Verdict::NeedBody(BodyNeed { limit: bytes(self.step.output_body_limit) });
+        }
+        self.phase_4(&[], true, state, exchange, host)
+    }
+
+    fn response_body(&self, exchange: &mut Exchange, body: Body<'_>, slot: &mut Slot, host: &dyn Host) -> Verdict {
+        let Some(state) = slot.get::<State>() else {
+            return Verdict::Pass;
+        };
+        let encoding = exchange.response.as_ref().and_then(|response| response.headers.get("content-encoding"));
+        // A backend's odd encoding is no reason to withhold its answer: the bytes are inspected as they are.
+        let decoded = self.decoded(encoding.unwrap_or_default(), body).unwrap_or(None);
+        self.phase_4(decoded.as_deref().unwrap_or(body.bytes), body.complete, state, exchange, host)
+    }
+
+    fn finish(&self, exchange: &mut Exchange, slot: &mut Slot, host: &dyn Host) {
+        if let Some(state) = slot.get::<State>() {
+            self.conclude(state, exchange, host);
+        }
+    }
+}
+
+impl Waf {
+    /// A transaction that knows the connection, the request line and the headers.
+    fn begin(&self, exchange: &Exchange, host: &dyn Host) -> Transaction {
+        let request = &exchange.request;
+        let mut transaction = Transaction::new(
+            Arc::clone(&self.engine),
+            TransactionStart {
+                unique_id: request.id.clone(),
+                now_millis: host.now(),
+                random: host.random(),
+                client_addr: exchange.caller.ip.clone().into_bytes(),
+                client_port: exchange.caller.port,
+                server_addr: Vec::new(),
+                server_port: 0,
+            },
+        );
+        let protocol: &[u8] = if request.protocol.is_empty() { b"HTTP/1.1" } else { &request.protocol };
+        transaction.request_line(&request.method, &request.path, protocol);
+        // The gateway keeps the host apart from the headers; rules look for it among them.
+        if request.headers.get("host").is_none() && !request.authority.is_empty() {
+            transaction.request_header(b"host", &request.authority);
+        }
+        for (name, value) in request.headers.regular().filter(|(name, _)| !added_by_gateway(name)) {
+            transaction.request_header(name, value);
+        }
+        transaction
+    }
+
+    fn phase_2(
+        &self,
+        body: &[u8],
+        complete: bool,
+        state: &mut State,
+        exchange: &mut Exchange,
+        host: &dyn Host,
+    ) -> Verdict {
+        let intervention = state.transaction.request_body(body, complete);
+        if let Some(refusal) = self.refusal(intervention, state, exchange, true, host) {
+            return Verdict::Refuse(refusal);
+        }
+        self.contribute(state, exchange, host);
+        Verdict::Pass
+    }
+
+    fn phase_4(
+        &self,
+        body: &[u8],
+        complete: bool,
+        state: &mut State,
+        exchange: &mut Exchange,
+        host: &dyn Host,
+    ) -> Verdict {
+        let intervention = state.transaction.response_body(body, complete);
+        if let Some(refusal) = self.refusal(intervention, state, exchange, false, host) {
+            return Verdict::Refuse(refusal);
+        }
+        self.conclude(state, exchange, host);
+        Verdict::Pass
+    }
+
+    /// What a rule demanded, as the chain carries it out; `None` where nothing was, or where nothing is to be denied.
+    fn refusal(
+        &self,
+        intervention: Option<Intervention>,
+        state: &mut State,
+        exchange: &mut Exchange,
+        of_request: bool,
+        host: &dyn Host,
+    ) -> Option<Refusal> {
+        let intervention = intervention.filter(|_| self.step.block)?;
+        let reason = format!("rule {}: {}", intervention.rule_id, String::from_utf8_lossy(&intervention.msg));
+        let headers = match &intervention.kind {
+            InterventionKind::Redirect(url) => vec![("location".to_owned(), url.clone())],
+            _ => Vec::new(),
+        };
+        let status = if (200..=599).contains(&intervention.status) { intervention.status } else { 403 };
+        state.blocked = Some(intervention);
+        if of_request {
+            self.signal("waf:blocked", self.step.block_weight, reason.clone(), exchange, host);
+        }
+        self.conclude(state, exchange, host);
+        Some(Refusal { status, category: Category::Threat, reason, scored: of_request, headers })
+    }
+
+    /// A request that the rules cannot look at.
+    fn unreadable(
+        &self,
+        status: u16,
+        reason: String,
+        state: &mut State,
+        exchange: &mut Exchange,
+        host: &dyn Host,
+    ) -> Verdict {
+        if !self.step.block {
+            // Nothing is denied, so what can be inspected is.
+            return self.phase_2(&[], false, state, exchange, host);
+        }
+        let blocked =
+            Intervention { status, rule_id: 0, kind: InterventionKind::Deny, msg: reason.clone().into_bytes() };
+        state.blocked = Some(blocked);
+        self.conclude(state, exchange, host);
+        Verdict::Refuse(Refusal { status, category: Category::Threat, reason, scored: true, headers: Vec::new() })
+    }
+
+    /// Matches that denied nothing still count.
+    fn contribute(&self, state: &State, exchange: &mut Exchange, host: &dyn Host) {
+        let matches = state.transaction.matched_rules();
+        let Some(found) = matches.iter().find(|rule| rule.logged && !rule.disruptive) else {
+            return;
+        };
+        let more = matches.iter().filter(|rule| rule.logged && !rule.disruptive).count() - 1;
+        let mut detail = format!("rule {}: {}", found.rule_id, String::from_utf8_lossy(&found.msg));
+        if more > 0 {
+            detail.push_str(&format!(" and {more} more"));
+        }
+        self.signal("waf:match", self.step.match_weight, detail, exchange, host);
+    }
+
+    fn signal(&self, tag: &'static str, weight: f64, detail: String, exchange: &mut Exchange, host: &dyn Host) {
+        if self.step.contribute {
+            exchange.score.add(Signal {
+                source: SOURCE.into(),
+                kind: PLUGIN.name.into(),
+                weight,
+                confidence: 1.0,
+                tag: tag.into(),
+                detail,
+                at: host.now(),
+            });
+        }
+    }
+
+    /// Runs phase 5 and tells the trail, once.
+    fn conclude(&self, state: &mut State, exchange: &mut Exchange, host: &dyn Host) {
+        if std::mem::replace(&mut state.concluded, true) {
+            return;
+        }
+        state.transaction.logging();
+        if let Some(event) = trail::event(&self.step, &state.transaction, state.blocked.as_ref(), exchange, host) {
+            exchange.emit_line(&event, host);
+        }
+    }
+
+    /// A body with its content encoding undone; `None` where it has none.
+    fn decoded(&self, encoding: &[u8], body: Body<'_>) -> Result<Option<Vec<u8>>, DecodeError> {
+        let encoding = encoding.trim_ascii();
+        if encoding.is_empty() || encoding.eq_ignore_ascii_case(b"identity") || body.bytes.is_empty() {
+            return Ok(None);
+        }
+        let limit = bytes(self.step.decompressed_input_body_limit);
+        decode(encoding, body.bytes, limit, self.step.max_input_compression_ratio).map(Some)
+    }
+
+    /// Whether the configuration's own list has a say about this media type, and which.
+    fn inspects(&self, content_type: &[u8]) -> Option<bool> {
+        if self.step.output_body_mimetypes.is_empty() {
+            return None;
+        }
+        let kind = content_type.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
+        let covers = |pattern: &String| match pattern.strip_suffix('*') {
+            Some(family) => kind.get(..family.len()).is_some_and(|start| start.eq_ignore_ascii_case(family.as_bytes())),
+            None => kind.eq_ignore_ascii_case(pattern.as_bytes()),
+        };
+        Some(self.step.output_body_mimetypes.iter().any(covers))
+    }
+}
+
+/// Headers that the caller has not sent.
+fn added_by_gateway(name: &[u8]) -> bool {
+    matches!(name, b"x-envoy-expected-rq-timeout-ms" | b"x-envoy-internal" | b"x-envoy-external-address")
+}
+
+fn bytes(limit: u64) -> usize {
+    usize::try_from(limit).unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests;

@@ -63,10 +63,7 @@ impl Chain {
     ///
     /// The first step that cannot be made, by its place.
     pub fn load(snapshot: &Snapshot, registry: &Registry) -> Result<Self, LoadError> {
-        let parts = snapshot
-            .parts
-            .iter()
-            .map(|part| (part.hash.as_slice(), part.data.as_slice()));
+        let parts = snapshot.parts.iter().map(|part| (part.hash.as_slice(), part.data.as_slice()));
         let mut build = Build::new(parts);
         let global = steps(&snapshot.global, registry, &mut build, "the global chain")?;
         let mut routes = HashMap::with_capacity(snapshot.routes.len());
@@ -74,22 +71,14 @@ impl Chain {
             let place = format!("route `{}`", route.name);
             let mut list = global.clone();
             list.extend(steps(&route.steps, registry, &mut build, &place)?);
-            let steps = Steps {
-                id: route.id.clone(),
-                label: route.label.clone(),
-                list,
-            };
+            let steps = Steps { id: route.id.clone(), label: route.label.clone(), list };
             routes.insert(route.name.clone().into_bytes(), Rc::new(steps));
         }
         Ok(Self {
             identity: snapshot.identity.clone().unwrap_or_default(),
             shared_exchange: snapshot.filter != "preset",
             routes,
-            without_route: Rc::new(Steps {
-                id: String::new(),
-                label: String::new(),
-                list: global,
-            }),
+            without_route: Rc::new(Steps { id: String::new(), label: String::new(), list: global }),
         })
     }
 
@@ -106,24 +95,14 @@ fn steps(
     place: &str,
 ) -> Result<Vec<Rc<Step>>, LoadError> {
     let make = |(number, step): (usize, &snapshot::Step)| {
-        let fail = |message: String| LoadError {
-            place: format!("{place}, step {} (`{}`)", number + 1, step.plugin),
-            message,
-        };
-        let definition = registry
-            .iter()
-            .find(|definition| definition.name == step.plugin)
-            .ok_or_else(|| {
-                fail("this filter has no such plugin; use filters and control plane of one release".to_owned())
-            })?;
+        let fail =
+            |message: String| LoadError { place: format!("{place}, step {} (`{}`)", number + 1, step.plugin), message };
+        let definition = registry.iter().find(|definition| definition.name == step.plugin).ok_or_else(|| {
+            fail("this filter has no such plugin; use filters and control plane of one release".to_owned())
+        })?;
         let plugin = (definition.build)(&step.config, build).map_err(fail)?;
         let scope = Scope::new(&step.include, &step.exclude).map_err(fail)?;
-        Ok(Rc::new(Step {
-            name: definition.name,
-            plugin,
-            scope,
-            on_refusal_only: step.on_refusal_only,
-        }))
+        Ok(Rc::new(Step { name: definition.name, plugin, scope, on_refusal_only: step.on_refusal_only }))
     };
     list.iter().enumerate().map(make).collect()
 }

@@ -15,11 +15,7 @@ const MAX_EVENTS: usize = 16;
 const INCIDENT_WINDOW: u64 = 1_800_000;
 
 /// The incidents that a node has open: by identity, an id and a count.
-const INCIDENTS: Table = Table {
-    name: "svc.incidents",
-    shards: 64,
-    entries_per_shard: 256,
-};
+const INCIDENTS: Table = Table { name: "svc.incidents", shards: 64, entries_per_shard: 256 };
 
 /// The kinds of events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -181,19 +177,12 @@ fn signal(signal: &Signal) -> Value {
 
 /// A whole number without a fraction, so that `50` is not written `50.0`.
 fn number(value: f64) -> Value {
-    if value.fract() == 0.0 && value.abs() < 1e15 {
-        json!(value as i64)
-    } else {
-        json!(value)
-    }
+    if value.fract() == 0.0 && value.abs() < 1e15 { json!(value as i64) } else { json!(value) }
 }
 
 /// 1 to 4: from 40, 70 and 90 points on one more.
 fn severity(score: f64) -> u8 {
-    1 + [40.0, 70.0, 90.0]
-        .iter()
-        .map(|step| u8::from(score >= *step))
-        .sum::<u8>()
+    1 + [40.0, 70.0, 90.0].iter().map(|step| u8::from(score >= *step)).sum::<u8>()
 }
 
 /// The incident that an event of this caller belongs to, and its place in it.
@@ -214,15 +203,13 @@ fn incident(identity: &IdentityRef, now: u64, host: &dyn Host) -> (String, u32) 
     (format!("incident_{:016x}", found.0), found.1)
 }
 
-/// RFC 3339 in UTC with milliseconds.
-fn timestamp(millis: u64) -> String {
+/// Milliseconds since the Unix epoch in the form of RFC 3339, in UTC, as events carry it.
+#[must_use]
+pub fn timestamp(millis: u64) -> String {
     let seconds = millis / 1000;
     let (year, month, day) = civil(seconds / 86_400);
     let (hour, minute, second) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
-    format!(
-        "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{:03}Z",
-        millis % 1000
-    )
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{:03}Z", millis % 1000)
 }
 
 /// The date of a day counted from 1970-01-01, in the proleptic Gregorian calendar.
@@ -253,9 +240,6 @@ mod tests {
 
     #[test]
     fn severity_grows_with_the_score() {
-        assert_eq!(
-            [0.0, 39.0, 40.0, 70.0, 89.0, 90.0, 100.0].map(severity),
-            [1, 1, 2, 3, 3, 4, 4]
-        );
+        assert_eq!([0.0, 39.0, 40.0, 70.0, 89.0, 90.0, 100.0].map(severity), [1, 1, 2, 3, 3, 4, 4]);
     }
 }

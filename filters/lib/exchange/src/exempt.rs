@@ -17,9 +17,7 @@ impl Exemptions {
     pub fn new(entries: &[String]) -> Result<Self, String> {
         let read = |entry: &String| {
             let text = entry.trim();
-            let net = text
-                .parse::<IpNet>()
-                .or_else(|_| text.parse::<IpAddr>().map(IpNet::from));
+            let net = text.parse::<IpNet>().or_else(|_| text.parse::<IpAddr>().map(IpNet::from));
             net.map_err(|_| format!("the exemption `{entry}` is neither an address nor a CIDR"))
         };
         entries.iter().map(read).collect::<Result<_, _>>().map(Self)
@@ -28,10 +26,7 @@ impl Exemptions {
     /// Whether an address is exempt; text that is no address is not.
     #[must_use]
     pub fn cover(&self, ip: &str) -> bool {
-        !self.0.is_empty()
-            && ip
-                .parse::<IpAddr>()
-                .is_ok_and(|ip| self.0.iter().any(|net| net.contains(&ip)))
+        !self.0.is_empty() && ip.parse::<IpAddr>().is_ok_and(|ip| self.0.iter().any(|net| net.contains(&ip)))
     }
 }
 

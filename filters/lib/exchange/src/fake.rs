@@ -45,11 +45,7 @@ impl FakeHost {
     /// The events so far as JSON; an event that is none becomes null.
     #[must_use]
     pub fn events_json(&self) -> Vec<serde_json::Value> {
-        self.events
-            .borrow()
-            .iter()
-            .map(|line| serde_json::from_slice(line).unwrap_or_default())
-            .collect()
+        self.events.borrow().iter().map(|line| serde_json::from_slice(line).unwrap_or_default()).collect()
     }
 }
 

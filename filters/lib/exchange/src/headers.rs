@@ -21,10 +21,7 @@ impl Headers {
 
     /// The values of all headers of that name, in order; `name` in lower case.
     pub fn all<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a [u8]> {
-        self.0
-            .iter()
-            .filter(move |(key, _)| key == name.as_bytes())
-            .map(|(_, value)| value.as_slice())
+        self.0.iter().filter(move |(key, _)| key == name.as_bytes()).map(|(_, value)| value.as_slice())
     }
 
     /// Every header but the pseudo headers, in order.
@@ -38,11 +35,6 @@ impl Headers {
 
 impl<N: AsRef<[u8]>, V: AsRef<[u8]>, const C: usize> From<[(N, V); C]> for Headers {
     fn from(pairs: [(N, V); C]) -> Self {
-        Self(
-            pairs
-                .into_iter()
-                .map(|(name, value)| (name.as_ref().to_vec(), value.as_ref().to_vec()))
-                .collect(),
-        )
+        Self(pairs.into_iter().map(|(name, value)| (name.as_ref().to_vec(), value.as_ref().to_vec())).collect())
     }
 }

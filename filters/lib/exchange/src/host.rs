@@ -58,15 +58,8 @@ pub enum Metric {
 
 impl Metric {
     /// Every metric, in the order of its declaration.
-    pub const ALL: [Self; 7] = [
-        Self::Requests,
-        Self::Refused,
-        Self::Observed,
-        Self::Bans,
-        Self::Held,
-        Self::Events,
-        Self::EventsDropped,
-    ];
+    pub const ALL: [Self; 7] =
+        [Self::Requests, Self::Refused, Self::Observed, Self::Bans, Self::Held, Self::Events, Self::EventsDropped];
 
     /// The name in the gateway's statistics.
     #[must_use]

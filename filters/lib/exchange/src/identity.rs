@@ -77,9 +77,7 @@ impl Caller {
         Self {
             ip,
             port,
-            apikey: key
-                .filter(|key| !key.is_empty())
-                .map(|key| api_key_id(key, source.api_key_is_id)),
+            apikey: key.filter(|key| !key.is_empty()).map(|key| api_key_id(key, source.api_key_is_id)),
             user: named(&source.user_header)
                 .and_then(|name| headers.get(name))
                 .filter(|user| !user.is_empty())
@@ -89,12 +87,7 @@ impl Caller {
 
     /// The identities of this caller, most specific first.
     pub fn identities(&self) -> impl Iterator<Item = IdentityRef> {
-        let one = |kind, value: Option<&String>| {
-            value.map(|value| IdentityRef {
-                kind,
-                value: value.clone(),
-            })
-        };
+        let one = |kind, value: Option<&String>| value.map(|value| IdentityRef { kind, value: value.clone() });
         let ip = Some(&self.ip).filter(|ip| !ip.is_empty());
         [
             one(IdentityKind::ApiKey, self.apikey.as_ref()),
@@ -125,11 +118,7 @@ fn api_key_id(key: &[u8], is_id: bool) -> String {
 }
 
 fn bounded(text: String) -> String {
-    if text.len() <= MAX_IDENTITY {
-        text
-    } else {
-        fingerprint(text.as_bytes())
-    }
+    if text.len() <= MAX_IDENTITY { text } else { fingerprint(text.as_bytes()) }
 }
 
 fn fingerprint(bytes: &[u8]) -> String {
@@ -140,22 +129,14 @@ fn fingerprint(bytes: &[u8]) -> String {
 
 /// The first value of a query parameter, as it stands in the query.
 fn query_value<'a>(query: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
-    query
-        .split(|byte| *byte == b'&')
-        .find_map(|pair| pair.strip_prefix(name)?.strip_prefix(b"="))
+    query.split(|byte| *byte == b'&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix(b"="))
 }
 
 /// The address that the outermost trusted proxy saw: with `hops` proxies in front, the entry that many from the right.
 fn forwarded_for(headers: &Headers, hops: u32) -> Option<String> {
-    let hops = usize::try_from(hops)
-        .ok()
-        .filter(|hops| (1..=MAX_FORWARDED).contains(hops))?;
+    let hops = usize::try_from(hops).ok().filter(|hops| (1..=MAX_FORWARDED).contains(hops))?;
     let lines: Vec<&[u8]> = headers.all("x-forwarded-for").collect();
-    let entry = lines
-        .iter()
-        .rev()
-        .flat_map(|line| line.rsplit(|byte| *byte == b','))
-        .nth(hops - 1)?;
+    let entry = lines.iter().rev().flat_map(|line| line.rsplit(|byte| *byte == b',')).nth(hops - 1)?;
     let (ip, _) = split_address(entry.trim_ascii());
     Some(ip).filter(|ip| ip.parse::<std::net::IpAddr>().is_ok())
 }
@@ -177,11 +158,7 @@ mod tests {
     use super::*;
 
     fn source() -> IdentitySource {
-        IdentitySource {
-            api_key_header: "x-api-key".into(),
-            user_header: "x-user".into(),
-            ..IdentitySource::default()
-        }
+        IdentitySource { api_key_header: "x-api-key".into(), user_header: "x-user".into(), ..IdentitySource::default() }
     }
 
     #[test]
@@ -190,10 +167,7 @@ mod tests {
         let caller = Caller::read(&source(), b"192.0.2.7:5000", &headers, b"");
         let keys: Vec<String> = caller.identities().map(|identity| identity.key()).collect();
         assert_eq!(keys.len(), 3);
-        assert!(
-            keys[0].starts_with("apikey:") && !keys[0].contains("secret"),
-            "{keys:?}"
-        );
+        assert!(keys[0].starts_with("apikey:") && !keys[0].contains("secret"), "{keys:?}");
         assert_eq!(keys[1..], ["user:ada", "ip:192.0.2.7"]);
         assert_eq!(caller.port, 5000);
     }
@@ -202,35 +176,18 @@ mod tests {
     fn headers_that_are_not_named_do_not_count() {
         let headers = Headers::from([("x-api-key", "a"), ("x-user", "b"), ("x-forwarded-for", "203.0.113.1")]);
         let caller = Caller::read(&IdentitySource::default(), b"192.0.2.7:1", &headers, b"");
-        assert_eq!(
-            caller,
-            Caller {
-                ip: "192.0.2.7".into(),
-                port: 1,
-                ..Caller::default()
-            }
-        );
+        assert_eq!(caller, Caller { ip: "192.0.2.7".into(), port: 1, ..Caller::default() });
     }
 
     #[test]
     fn the_forwarded_address_is_counted_from_the_trusted_side() {
-        let headers = Headers::from([
-            ("x-forwarded-for", "6.6.6.6, 203.0.113.1"),
-            ("x-forwarded-for", "198.51.100.2"),
-        ]);
-        let hops = |trusted_hops| IdentitySource {
-            trusted_hops,
-            ..IdentitySource::default()
-        };
+        let headers = Headers::from([("x-forwarded-for", "6.6.6.6, 203.0.113.1"), ("x-forwarded-for", "198.51.100.2")]);
+        let hops = |trusted_hops| IdentitySource { trusted_hops, ..IdentitySource::default() };
         let ip = |trusted_hops| Caller::read(&hops(trusted_hops), b"10.0.0.1:1", &headers, b"").ip;
         assert_eq!(ip(0), "10.0.0.1");
         assert_eq!(ip(1), "198.51.100.2");
         assert_eq!(ip(2), "203.0.113.1");
-        assert_eq!(
-            ip(4),
-            "10.0.0.1",
-            "more hops than entries: the connection's own address"
-        );
+        assert_eq!(ip(4), "10.0.0.1", "more hops than entries: the connection's own address");
     }
 
     #[test]

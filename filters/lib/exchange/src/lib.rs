@@ -27,7 +27,7 @@ pub mod fake;
 pub use body::Body;
 pub use chain::{Chain, LoadError, Registry, Slots};
 pub use decision::{Action, Decision, Refusal, Reply};
-pub use event::{Category, EVENT_TOKEN, Outcome, SecurityEvent};
+pub use event::{Category, EVENT_TOKEN, Outcome, SecurityEvent, timestamp as event_timestamp};
 pub use exchange::{Exchange, Request, Response, Route};
 pub use exempt::Exemptions;
 pub use headers::Headers;

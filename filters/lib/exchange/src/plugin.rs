@@ -115,10 +115,7 @@ impl<'a> Build<'a> {
     /// From the parts of a snapshot.
     #[must_use]
     pub fn new(parts: impl Iterator<Item = (&'a [u8], &'a [u8])>) -> Self {
-        Self {
-            parts: parts.collect(),
-            made: HashMap::new(),
-        }
+        Self { parts: parts.collect(), made: HashMap::new() }
     }
 
     /// What `make` makes of the part with that hash, made once however many steps share it.
@@ -131,16 +128,11 @@ impl<'a> Build<'a> {
         hash: &[u8],
         make: impl FnOnce(&[u8]) -> Result<T, String>,
     ) -> Result<T, String> {
-        let key: PartHash = hash
-            .try_into()
-            .map_err(|_| "a step names a part by something that is no SHA-256")?;
+        let key: PartHash = hash.try_into().map_err(|_| "a step names a part by something that is no SHA-256")?;
         if let Some(made) = self.made.get(&key).and_then(|made| made.downcast_ref::<T>()) {
             return Ok(made.clone());
         }
-        let data = self
-            .parts
-            .get(hash)
-            .ok_or("the snapshot lacks a part that one of its steps names")?;
+        let data = self.parts.get(hash).ok_or("the snapshot lacks a part that one of its steps names")?;
         let made = make(data)?;
         self.made.insert(key, Box::new(made.clone()));
         Ok(made)

@@ -90,24 +90,14 @@ impl Run {
         let path = start.request.path_only();
         let covered: Vec<bool> = steps.list.iter().map(|step| step.scope.covers(path)).collect();
         let slots = steps.list.iter().map(|_| Slot::default()).collect();
-        let caller = Caller::read(
-            &chain.identity,
-            start.peer,
-            &start.request.headers,
-            start.request.query(),
-        );
+        let caller = Caller::read(&chain.identity, start.peer, &start.request.headers, start.request.query());
         let route = Route {
             name: String::from_utf8_lossy(start.route).into_owned(),
             id: steps.id.clone(),
             label: steps.label.clone(),
             node: start.node.to_owned(),
         };
-        let mut exchange = Exchange {
-            request: start.request,
-            caller,
-            route,
-            ..Exchange::default()
-        };
+        let mut exchange = Exchange { request: start.request, caller, route, ..Exchange::default() };
         if chain.shared_exchange {
             transfer::receive(&mut exchange, host);
         }
@@ -120,6 +110,7 @@ impl Run {
             stage: Stage::Ready,
             shared_exchange,
             replaced_body: None,
+            finished: false,
         }
     }
 
@@ -202,11 +193,7 @@ impl Run {
 
     fn step(&self, at: usize) -> Option<Rc<Step>> {
         let covered = self.covered.get(at).copied().unwrap_or(false);
-        self.steps
-            .list
-            .get(at)
-            .filter(|step| covered && !step.on_refusal_only)
-            .cloned()
+        self.steps.list.get(at).filter(|step| covered && !step.on_refusal_only).cloned()
     }
 
     /// The step that waited for the body gets it, then the steps behind it are asked.
@@ -221,10 +208,7 @@ impl Run {
     fn hand_over(&mut self, half: Half, at: usize, body: Body<'_>, host: &dyn Host) -> Option<Flow> {
         let step = self.step(at)?;
         let replaced = self.replaced_body.take();
-        let body = Body {
-            bytes: replaced.as_deref().unwrap_or(body.bytes),
-            complete: body.complete,
-        };
+        let body = Body { bytes: replaced.as_deref().unwrap_or(body.bytes), complete: body.complete };
         let slot = self.slots.get_mut(at)?;
         let verdict = match half {
             Half::Request => step.plugin.request_body(&mut self.exchange, body, slot, host),
@@ -271,11 +255,7 @@ impl Run {
     fn streaming(&self, half: Half) -> bool {
         match half {
             Half::Request => self.exchange.request.streaming,
-            Half::Response => self
-                .exchange
-                .response
-                .as_ref()
-                .is_some_and(|response| response.streaming),
+            Half::Response => self.exchange.response.as_ref().is_some_and(|response| response.streaming),
         }
     }
 
@@ -288,41 +268,22 @@ impl Run {
                 None
             }
             Verdict::Refuse(refusal) => Some(self.refuse(&refusal, step.name, host)),
-            Verdict::Enforce {
-                decision,
-                hold_millis,
-                reply,
-            } => self.enforce(decision, hold_millis, reply, at, half, host),
+            Verdict::Enforce { decision, hold_millis, reply } => {
+                self.enforce(decision, hold_millis, reply, at, half, host)
+            }
         }
     }
 
     /// A refusal: the threat response may answer in its own way, otherwise it stands as it is.
     fn refuse(&mut self, refusal: &Refusal, by: &str, host: &dyn Host) -> Flow {
         let steps = Rc::clone(&self.steps);
-        let asked = steps
-            .list
-            .iter()
-            .zip(&self.covered)
-            .filter(|(_, covered)| refusal.scored && **covered);
-        let verdict = asked
-            .filter_map(|(step, _)| step.plugin.on_refusal(&mut self.exchange, refusal, by, host))
-            .next();
-        if let Some(Verdict::Enforce {
-            decision,
-            hold_millis,
-            reply,
-        }) = verdict
-        {
+        let asked = steps.list.iter().zip(&self.covered).filter(|(_, covered)| refusal.scored && **covered);
+        let verdict =
+            asked.filter_map(|(step, _)| step.plugin.on_refusal(&mut self.exchange, refusal, by, host)).next();
+        if let Some(Verdict::Enforce { decision, hold_millis, reply }) = verdict {
             let reply = reply.unwrap_or_else(|| self.reply(refusal));
             return self
-                .enforce(
-                    decision,
-                    hold_millis,
-                    Some(reply),
-                    steps.list.len(),
-                    Half::Request,
-                    host,
-                )
+                .enforce(decision, hold_millis, Some(reply), steps.list.len(), Half::Request, host)
                 .unwrap_or(Flow::Continue);
         }
         let decision = Decision {

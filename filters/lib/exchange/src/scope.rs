@@ -21,10 +21,7 @@ impl Scope {
     ///
     /// The pattern that does not compile, and why.
     pub fn new(include: &[String], exclude: &[String]) -> Result<Self, String> {
-        Ok(Self {
-            include: compile(include)?,
-            exclude: compile(exclude)?,
-        })
+        Ok(Self { include: compile(include)?, exclude: compile(exclude)? })
     }
 
     /// Whether the step acts on `path`.
@@ -49,9 +46,7 @@ fn compile(patterns: &[String]) -> Result<Option<Regex>, String> {
         }
     }
     let all: Vec<&str> = patterns.iter().map(String::as_str).collect();
-    build(&all)
-        .map(Some)
-        .map_err(|error| format!("the patterns are too large together: {error}"))
+    build(&all).map(Some).map_err(|error| format!("the patterns are too large together: {error}"))
 }
 
 fn build(patterns: &[&str]) -> Result<Regex, Box<regex_automata::meta::BuildError>> {

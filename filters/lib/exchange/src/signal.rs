@@ -35,11 +35,7 @@ impl Signal {
     #[must_use]
     pub fn effective_weight(&self) -> f64 {
         let product = self.weight * self.confidence.clamp(0.0, 1.0);
-        if product.is_finite() {
-            product.round().clamp(0.0, MAX_SCORE)
-        } else {
-            0.0
-        }
+        if product.is_finite() { product.round().clamp(0.0, MAX_SCORE) } else { 0.0 }
     }
 }
 

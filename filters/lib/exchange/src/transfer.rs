@@ -75,12 +75,6 @@ pub(crate) fn send(exchange: &Exchange, host: &dyn Host) {
         detail: signal.detail.clone(),
         at: signal.at,
     });
-    let carried = Carried {
-        signals: signals.collect(),
-        events: exchange.events.clone(),
-    };
-    host.set_filter_state(
-        EXCHANGE_TOKEN,
-        STANDARD_NO_PAD.encode(carried.encode_to_vec()).as_bytes(),
-    );
+    let carried = Carried { signals: signals.collect() };
+    host.set_filter_state(EXCHANGE_TOKEN, STANDARD_NO_PAD.encode(carried.encode_to_vec()).as_bytes());
 }

@@ -1,0 +1,172 @@
+use super::*;
+use exchange::fake::FakeHost;
+use exchange::{Headers, Request, Response};
+use seclang::Source;
+use snapshot::content_hash;
+
+struct Nothing;
+
+impl seclang::DataFiles for Nothing {
+    fn read(&self, _name: &str) -> Option<Vec<u8>> {
+        None
+    }
+}
+
+const RULES: &str = r#"
+SecRuleEngine On
+SecRequestBodyAccess On
+SecResponseBodyAccess On
+SecResponseBodyMimeType text/plain
+SecRule REQUEST_URI "@contains attack" "id:1,phase:1,deny,status:406,log,msg:'attack in the path'"
+SecRule ARGS:q "@streq evil" "id:2,phase:2,deny,status:403,log,msg:'evil argument'"
+SecRule ARGS:q "@streq odd" "id:3,phase:2,pass,log,msg:'odd argument'"
+SecRule RESPONSE_BODY "@contains secret" "id:4,phase:4,deny,status:500,log,msg:'leak'"
+"#;
+
+fn step() -> WafStep {
+    WafStep {
+        id: "waf-config_1".into(),
+        block: true,
+        contribute: true,
+        block_weight: 50.0,
+        match_weight: 20.0,
+        inspect_input_body: true,
+        input_body_limit: 1000,
+        inspect_output_body: true,
+        output_body_limit: 1000,
+        decompressed_input_body_limit: 10_000,
+        max_input_compression_ratio: 100,
+        ..WafStep::default()
+    }
+}
+
+fn plugin(mut step: WafStep) -> Box<dyn Plugin> {
+    let mut text = RULES.to_owned();
+    if !step.block {
+        text.push_str("SecRuleEngine DetectionOnly\n");
+    }
+    let source = Source { origin: "test".into(), text: text.into_bytes() };
+    let program = seclang::compile(&[source], &Nothing).unwrap_or_else(|errors| panic!("{}", errors[0])).encode();
+    step.program = content_hash(&program).to_vec();
+    let parts = [(step.program.clone(), program)];
+    let mut parts = Build::new(parts.iter().map(|(hash, data)| (hash.as_slice(), data.as_slice())));
+    build(&step.encode_to_vec(), &mut parts).unwrap()
+}
+
+fn exchange(path: &str, headers: Headers) -> Exchange {
+    let request = Request {
+        method: b"GET".to_vec(),
+        path: path.as_bytes().to_vec(),
+        authority: b"example.com".to_vec(),
+        protocol: b"HTTP/1.1".to_vec(),
+        headers,
+        ..Request::default()
+    };
+    Exchange { request, ..Exchange::default() }
+}
+
+fn status(verdict: &Verdict) -> Option<u16> {
+    match verdict {
+        Verdict::Refuse(refusal) => Some(refusal.status),
+        _ => None,
+    }
+}
+
+fn form() -> Headers {
+    Headers::from([("content-type", "application/x-www-form-urlencoded")])
+}
+
+#[test]
+fn a_rule_of_phase_1_refuses_with_its_status_and_leaves_a_signal_and_a_trail() {
+    let host = FakeHost::at(0);
+    let mut exchange = exchange("/attack", Headers::default());
+    let verdict = plugin(step()).request(&mut exchange, false, &mut Slot::default(), &host);
+    let Verdict::Refuse(refusal) = &verdict else { panic!("{verdict:?}") };
+    assert_eq!((refusal.status, refusal.scored), (406, true));
+    assert_eq!(refusal.reason, "rule 1: attack in the path");
+    assert_eq!((exchange.score.total(), exchange.score.tags()), (50.0, vec!["waf:blocked"]));
+    let trail = &host.events_json()[0];
+    assert_eq!((&trail["@type"], &trail["blocking"]), (&"SvcWafTrailEvent".into(), &true.into()));
+    assert_eq!(trail["block"]["rule_id"], 1);
+    assert_eq!(trail["matches"][0]["variable"], "REQUEST_URI");
+}
+
+#[test]
+fn the_query_is_inspected_without_a_body_and_a_form_with_one() {
+    let (host, plugin) = (FakeHost::at(0), plugin(step()));
+    let mut query = exchange("/?q=evil", Headers::default());
+    assert_eq!(status(&plugin.request(&mut query, false, &mut Slot::default(), &host)), Some(403));
+    let (mut post, mut slot) = (exchange("/", form()), Slot::default());
+    let first = plugin.request(&mut post, true, &mut slot, &host);
+    assert_eq!(first, Verdict::NeedBody(BodyNeed { limit: 1000 }));
+    let body = Body { bytes: b"q=evil", complete: true };
+    assert_eq!(status(&plugin.request_body(&mut post, body, &mut slot, &host)), Some(403));
+}
+
+#[test]
+fn without_blocking_matches_count_and_nothing_is_denied() {
+    let host = FakeHost::at(0);
+    let plugin = plugin(WafStep { block: false, ..step() });
+    let (mut exchange, mut slot) = (exchange("/?q=odd", Headers::default()), Slot::default());
+    assert_eq!(plugin.request(&mut exchange, false, &mut slot, &host), Verdict::Pass);
+    assert_eq!((exchange.score.total(), exchange.score.tags()), (20.0, vec!["waf:match"]));
+    plugin.finish(&mut exchange, &mut slot, &host);
+    plugin.finish(&mut exchange, &mut slot, &host);
+    let trails = host.events_json();
+    assert_eq!(trails.len(), 1);
+    assert_eq!((&trails[0]["blocking"], &trails[0]["block"]), (&false.into(), &serde_json::Value::Null));
+}
+
+#[test]
+fn a_body_over_its_limit_is_inspected_in_part_or_refused() {
+    let long = [b"q=evil&x=".as_slice(), &[b'a'; 991]].concat();
+    let body = Body { bytes: &long, complete: false };
+    let ask = |step| {
+        let (host, plugin, mut slot) = (FakeHost::at(0), plugin(step), Slot::default());
+        let mut exchange = exchange("/", form());
+        let _ = plugin.request(&mut exchange, true, &mut slot, &host);
+        status(&plugin.request_body(&mut exchange, body, &mut slot, &host))
+    };
+    assert_eq!(ask(step()), Some(403));
+    assert_eq!(ask(WafStep { reject_oversize: true, ..step() }), Some(413));
+}
+
+#[test]
+fn a_body_that_cannot_be_decoded_is_refused_unless_raw_bytes_will_do() {
+    let headers =
+        || Headers::from([("content-type", "application/x-www-form-urlencoded"), ("content-encoding", "gzip")]);
+    let ask = |step, bytes: &'static [u8]| {
+        let (host, plugin, mut slot) = (FakeHost::at(0), plugin(step), Slot::default());
+        let mut exchange = exchange("/", headers());
+        let _ = plugin.request(&mut exchange, true, &mut slot, &host);
+        status(&plugin.request_body(&mut exchange, Body { bytes, complete: true }, &mut slot, &host))
+    };
+    let truncated = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03\x2b";
+    assert_eq!(ask(step(), truncated), Some(400));
+    assert_eq!(ask(WafStep { inspect_undecodable: true, ..step() }, truncated), None);
+    assert_eq!(ask(WafStep { inspect_undecodable: true, ..step() }, b"q=evil"), Some(403));
+}
+
+#[test]
+fn a_response_is_inspected_where_its_media_type_is() {
+    let ask = |step, kind: &str| {
+        let (host, plugin, mut slot) = (FakeHost::at(0), plugin(step), Slot::default());
+        let mut exchange = exchange("/", Headers::default());
+        let _ = plugin.request(&mut exchange, false, &mut slot, &host);
+        let headers = Headers::from([("content-type", kind)]);
+        exchange.response = Some(Response { status: 200, headers, streaming: false });
+        match plugin.response(&mut exchange, true, &mut slot, &host) {
+            Verdict::NeedBody(_) => {}
+            other => return status(&other),
+        }
+        let body = Body { bytes: b"a secret", complete: true };
+        let verdict = plugin.response_body(&mut exchange, body, &mut slot, &host);
+        assert!(matches!(&verdict, Verdict::Refuse(refusal) if !refusal.scored), "{verdict:?}");
+        status(&verdict)
+    };
+    assert_eq!(ask(step(), "text/plain; charset=utf-8"), Some(500));
+    assert_eq!(ask(step(), "image/png"), None);
+    let listed = WafStep { output_body_mimetypes: vec!["image/*".into()], ..step() };
+    assert_eq!(ask(listed.clone(), "image/png"), Some(500));
+    assert_eq!(ask(listed, "text/plain"), None);
+}

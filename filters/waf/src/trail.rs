@@ -1,0 +1,67 @@
+//! `SvcWafTrailEvent`: what the rules saw in one exchange.
+
+use exchange::{Exchange, Host, event_timestamp};
+use seclang::{Intervention, MatchedRule, Transaction};
+use serde_json::{Value, json};
+use snapshot::WafStep;
+
+/// The most rules that one event lists.
+const MAX_MATCHES: usize = 32;
+/// The longest text of a match that is shown, in bytes. Values come from callers: enough to see what it was, no more.
+const MAX_TEXT: usize = 256;
+
+/// The event; `None` where no rule had anything to say.
+pub(crate) fn event(
+    step: &WafStep,
+    transaction: &Transaction,
+    blocked: Option<&Intervention>,
+    exchange: &Exchange,
+    host: &dyn Host,
+) -> Option<Value> {
+    let logged: Vec<&MatchedRule> = transaction.matched_rules().iter().filter(|rule| rule.logged).collect();
+    if logged.is_empty() && blocked.is_none() {
+        return None;
+    }
+    let score = |name: &str| {
+        let text = transaction.variable(b"TX", name.as_bytes())?;
+        std::str::from_utf8(&text).ok()?.parse::<i64>().ok()
+    };
+    Some(json!({
+        "@type": "SvcWafTrailEvent",
+        "@id": format!("event_{:016x}", host.random()),
+        "@timestamp": event_timestamp(host.now()),
+        "config": { "id": step.id, "name": step.name },
+        "blocking": step.block,
+        "block": blocked.or_else(|| transaction.would_block().filter(|_| step.block)).map(|block| json!({
+            "status": block.status,
+            "rule_id": block.rule_id,
+            "msg": text(&block.msg),
+        })),
+        "matches": logged.iter().take(MAX_MATCHES).map(|rule| found(rule)).collect::<Vec<_>>(),
+        "matched": logged.len(),
+        "scores": {
+            "inbound": score("blocking_inbound_anomaly_score").or_else(|| score("anomaly_score")),
+            "outbound": score("blocking_outbound_anomaly_score").or_else(|| score("outbound_anomaly_score")),
+        },
+        "source": { "ip": exchange.caller.ip, "apikey": exchange.caller.apikey, "user": exchange.caller.user },
+        "route": { "id": exchange.route.id, "name": exchange.route.name, "node": exchange.route.node },
+        "http": exchange.http(),
+    }))
+}
+
+fn found(rule: &MatchedRule) -> Value {
+    json!({
+        "rule_id": rule.rule_id,
+        "phase": rule.phase,
+        "msg": text(&rule.msg),
+        "logdata": text(&rule.logdata),
+        "severity": rule.severity.map(|severity| format!("{severity:?}").to_ascii_uppercase()),
+        "tags": rule.tags.iter().map(|tag| text(tag)).collect::<Vec<_>>(),
+        "variable": text(&rule.variable),
+        "value": text(&rule.value),
+    })
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes.get(..MAX_TEXT).unwrap_or(bytes)).into_owned()
+}

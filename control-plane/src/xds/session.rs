@@ -6,7 +6,9 @@
 //!
 //! The order of a change, so that nothing refers to what is not there: clusters first; listeners and routes once the
 //! clusters were taken; what was removed goes last, when everything that could refer to it was replaced. A set whose
-//! clusters are refused changes no listener and no route: the old ones keep serving.
+//! clusters are refused changes no listener and no route: the old ones keep serving. (One case is out of reach: a
+//! state-of-the-world client that reconnects to another control plane loses clusters that this one never knew before its
+//! routes change. Delta clients keep them.)
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -50,8 +52,8 @@ pub struct Session {
     protocol: Protocol,
     set: Arc<ResourceSet>,
     subscriptions: BTreeMap<Kind, Subscription>,
-    /// Resources that the set no longer has, kept until nothing refers to them.
-    retained: BTreeMap<Kind, BTreeMap<String, Resource>>,
+    /// What the set no longer has stays with the client until nothing refers to it.
+    retaining: bool,
     nonces: u64,
 }
 
@@ -68,6 +70,8 @@ struct Subscription {
     sent_version: Option<String>,
     /// Nonce of the last response; empty before the first.
     last_nonce: String,
+    /// What the client last took (state of the world).
+    held: BTreeMap<String, Arc<Resource>>,
     /// The response that waits for its answer.
     in_flight: Option<InFlight>,
     /// The last response was refused.
@@ -80,6 +84,8 @@ struct Subscription {
 struct InFlight {
     version: String,
     names: Vec<String>,
+    /// The whole state that it holds (state of the world).
+    state: BTreeMap<String, Arc<Resource>>,
 }
 
 // === impl Session ===
@@ -88,18 +94,12 @@ impl Session {
     /// A new stream that is to be given `set`.
     #[must_use]
     pub fn new(protocol: Protocol, set: Arc<ResourceSet>) -> Session {
-        Session { protocol, set, subscriptions: BTreeMap::new(), retained: BTreeMap::new(), nonces: 0 }
+        Session { protocol, set, subscriptions: BTreeMap::new(), retaining: true, nonces: 0 }
     }
 
     /// Another set is to be served.
     pub fn publish(&mut self, set: Arc<ResourceSet>) -> Vec<Output> {
-        for kind in [Kind::Cluster, Kind::Route, Kind::Extension] {
-            let kept = self.retained.entry(kind).or_default();
-            for (name, resource) in self.set.iter(kind) {
-                kept.insert(name.clone(), resource.clone());
-            }
-            kept.retain(|name, _| set.get(kind, name).is_none());
-        }
+        self.retaining = true;
         self.set = set;
         self.advance(Vec::new())
     }
@@ -152,8 +152,8 @@ impl Session {
                 outputs.extend(self.respond(kind));
             }
         }
-        if self.retained.values().any(|kept| !kept.is_empty()) && Kind::ALL.into_iter().all(|kind| self.settled(kind)) {
-            self.retained.clear();
+        if self.retaining && self.complete() && Kind::ALL.into_iter().all(|kind| self.settled(kind)) {
+            self.retaining = false;
             return self.advance(outputs);
         }
         outputs
@@ -164,6 +164,17 @@ impl Session {
         let Some(subscription) = self.subscriptions.get(&kind) else { return false };
         let waits = matches!(kind, Kind::Listener | Kind::Route) && subscription.holds;
         subscription.in_flight.is_none() && !(waits && !self.settled(Kind::Cluster))
+    }
+
+    /// The client has asked for all that may refer to clusters. After a reconnect its requests come one by one.
+    fn complete(&self) -> bool {
+        !self.subscriptions.contains_key(&Kind::Cluster) || self.subscriptions.contains_key(&Kind::Route)
+    }
+
+    /// What is gone from the set is withheld from this kind for now.
+    fn retains(&self, kind: Kind) -> bool {
+        // A listener refers to others, nothing refers to it.
+        self.retaining && kind != Kind::Listener
     }
 
     /// The client has taken all that it should have of this kind.
@@ -178,15 +189,18 @@ impl Session {
         match self.protocol {
             Protocol::StateOfTheWorld => subscription.state_due(&target, &version_of(target.iter().copied())),
             Protocol::Delta => {
-                let (changed, removed) = subscription.difference(&target);
+                let (changed, removed) = subscription.difference(&target, self.retains(kind));
                 !changed.is_empty() || !removed.is_empty()
             }
         }
     }
 
     /// What the client should have of this kind.
-    fn target<'a>(&'a self, kind: Kind, subscription: &Subscription) -> Vec<(&'a String, &'a Resource)> {
-        let mut all: BTreeMap<&String, &Resource> = self.retained.get(&kind).into_iter().flatten().collect();
+    fn target<'a>(&'a self, kind: Kind, subscription: &'a Subscription) -> Vec<(&'a String, &'a Arc<Resource>)> {
+        let mut all: BTreeMap<&String, &Arc<Resource>> = BTreeMap::new();
+        if self.retains(kind) {
+            all.extend(&subscription.held);
+        }
         all.extend(self.set.iter(kind));
         all.into_iter()
             .filter(|(name, _)| subscription.wildcard || subscription.names.contains(name.as_str()))
@@ -199,12 +213,14 @@ impl Session {
         let version = version_of(target.iter().copied());
         let nonce = format!("{}", self.nonces + 1);
         let type_url = kind.type_url().to_owned();
+        let mut state = BTreeMap::new();
         let (output, names, sent) = match self.protocol {
             Protocol::StateOfTheWorld => {
                 if !subscription.state_due(&target, &version) {
                     return None;
                 }
                 let names = target.iter().map(|(name, _)| (*name).clone()).collect();
+                state = target.iter().map(|(name, resource)| ((*name).clone(), (*resource).clone())).collect();
                 let response = DiscoveryResponse {
                     version_info: version.clone(),
                     resources: target.iter().map(|(_, resource)| resource.body.clone()).collect(),
@@ -215,7 +231,7 @@ impl Session {
                 (Output::State(response), names, Vec::new())
             }
             Protocol::Delta => {
-                let (changed, removed) = subscription.difference(&target);
+                let (changed, removed) = subscription.difference(&target, self.retains(kind));
                 if changed.is_empty() && removed.is_empty() {
                     return None;
                 }
@@ -245,7 +261,7 @@ impl Session {
         subscription.sent_version = Some(version.clone());
         subscription.remember(sent);
         subscription.last_nonce = nonce;
-        subscription.in_flight = Some(InFlight { version, names });
+        subscription.in_flight = Some(InFlight { version, names, state });
         Some(output)
     }
 }
@@ -255,9 +271,12 @@ impl Session {
 impl Subscription {
     /// Takes the answer to the last response; `None` where it was answered before.
     fn answer(&mut self, kind: Kind, reason: Option<String>) -> Option<Output> {
-        let InFlight { version, names } = self.in_flight.take()?;
+        let InFlight { version, names, state } = self.in_flight.take()?;
         self.refused = reason.is_some();
-        self.holds |= reason.is_none();
+        if !self.refused {
+            self.holds = true;
+            self.held = state;
+        }
         let refused = reason.map(|reason| {
             let named: Vec<String> = names.iter().filter(|name| reason.contains(name.as_str())).cloned().collect();
             (reason, if named.is_empty() { names } else { named })
@@ -291,20 +310,22 @@ impl Subscription {
 
     /// A whole new state must be sent. Where nothing of what was asked for by name is there, there is none: the client
     /// waits for it, or keeps what it has.
-    fn state_due(&self, target: &[(&String, &Resource)], version: &str) -> bool {
+    fn state_due(&self, target: &[(&String, &Arc<Resource>)], version: &str) -> bool {
         (self.wildcard || !target.is_empty()) && self.sent_version.as_deref() != Some(version)
     }
 
-    /// What must be sent so that the client has `target`: changed resources and names of removed ones.
+    /// What must be sent so that the client has `target`: changed resources, and names of removed ones unless they are
+    /// retained.
     fn difference<'a>(
         &self,
-        target: &[(&'a String, &'a Resource)],
-    ) -> (Vec<(&'a String, &'a Resource)>, Vec<String>) {
+        target: &[(&'a String, &'a Arc<Resource>)],
+        retain: bool,
+    ) -> (Vec<(&'a String, &'a Arc<Resource>)>, Vec<String>) {
         let wanted: HashMap<&str, &str> =
             target.iter().map(|(name, resource)| (name.as_str(), resource.version.as_str())).collect();
         let changed =
             target.iter().filter(|(name, resource)| self.sent.get(*name) != Some(&resource.version)).copied().collect();
-        let gone = self.sent.iter().filter(|(_, version)| !version.is_empty()).map(|(name, _)| name);
+        let gone = self.sent.iter().filter(|(_, version)| !retain && !version.is_empty()).map(|(name, _)| name);
         // A name that was asked for and is not there is answered once, so that the client need not wait for it.
         let missing = self.names.iter().filter(|name| !self.sent.contains_key(*name));
         let removed: BTreeSet<&String> = gone.chain(missing).filter(|name| !wanted.contains_key(name.as_str())).collect();

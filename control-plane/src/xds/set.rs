@@ -1,6 +1,7 @@
 //! A set of resources, named and versioned by content.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use envoy_types::pb::google::protobuf::Any;
 use prost::{Message, Name};
@@ -32,7 +33,7 @@ pub struct Resource {
 /// Everything that one gateway is given.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ResourceSet {
-    kinds: BTreeMap<Kind, BTreeMap<String, Resource>>,
+    kinds: BTreeMap<Kind, BTreeMap<String, Arc<Resource>>>,
 }
 
 // === impl Kind ===
@@ -88,7 +89,7 @@ impl ResourceSet {
     /// Adds an encoded resource, or replaces the one of this name. `body` must be of the kind's type.
     pub fn insert(&mut self, kind: Kind, name: impl Into<String>, body: Any) {
         let resources = self.kinds.entry(kind).or_default();
-        resources.insert(name.into(), Resource::new(body));
+        resources.insert(name.into(), Arc::new(Resource::new(body)));
     }
 
     /// Encodes a message and adds it.
@@ -105,17 +106,17 @@ impl ResourceSet {
     /// One resource.
     #[must_use]
     pub fn get(&self, kind: Kind, name: &str) -> Option<&Resource> {
-        self.kinds.get(&kind)?.get(name)
+        self.kinds.get(&kind)?.get(name).map(AsRef::as_ref)
     }
 
     /// The resources of a kind, by name.
-    pub fn iter(&self, kind: Kind) -> impl Iterator<Item = (&String, &Resource)> {
+    pub fn iter(&self, kind: Kind) -> impl Iterator<Item = (&String, &Arc<Resource>)> {
         self.kinds.get(&kind).into_iter().flatten()
     }
 }
 
 /// The version of a selection of resources: a hash over names and versions, so that it changes exactly when one of them does.
-pub(crate) fn version_of<'a>(resources: impl Iterator<Item = (&'a String, &'a Resource)>) -> String {
+pub(crate) fn version_of<'a>(resources: impl Iterator<Item = (&'a String, &'a Arc<Resource>)>) -> String {
     let mut text = String::new();
     for (name, resource) in resources {
         text.push_str(name);

@@ -181,6 +181,17 @@ fn refused_clusters_hold_the_set_back() {
 }
 
 #[test]
+fn what_was_refused_is_not_kept() {
+    let mut state = Client::started(Protocol::StateOfTheWorld, OLD);
+    state.publish(&[(Kind::Cluster, "bad", "bad"), (Kind::Listener, "l", "l1"), (Kind::Route, "r", "r2")]);
+    state.answer(Some(Kind::Cluster));
+    state.logged();
+    state.publish(NEW);
+    state.answer(None);
+    assert_eq!(state.logged(), ["cluster a1,b1", "filter f2", "listener l2", "route r2", "cluster b1"]);
+}
+
+#[test]
 fn refused_routes_keep_the_clusters_that_they_use() {
     let mut client = Client::started(Protocol::Delta, OLD);
     client.logged();
@@ -244,7 +255,11 @@ fn a_reconnecting_delta_client_gets_only_what_changed() {
     let mut client = Client::new(Protocol::Delta, &[(Kind::Cluster, "a", "a1"), (Kind::Cluster, "b", "b2"), (Kind::Extension, "f", "f1")]);
     let held = versions(&[(Kind::Cluster, "a", "a1"), (Kind::Cluster, "b", "b1"), (Kind::Cluster, "gone", "g")], Kind::Cluster);
     client.delta(Kind::Cluster, |request| request.initial_resource_versions = held);
-    assert_eq!(client.logged(), ["cluster +b -gone"]);
+    assert_eq!(client.logged(), ["cluster +b"], "its routes may still lead to what is gone");
+    client.answer(None);
+    client.delta(Kind::Route, |request| request.resource_names_subscribe = vec!["r".into()]);
+    client.answer(None);
+    assert_eq!(client.logged(), ["route -r", "cluster -gone"]);
     let held = versions(&[(Kind::Extension, "f", "f1")], Kind::Extension);
     client.delta(Kind::Extension, |request| {
         request.initial_resource_versions = held;

@@ -1,0 +1,132 @@
+//! The node link over a real connection.
+#![allow(missing_docs)]
+
+mod xds_support;
+
+use palisade::events::Exporter;
+use snapshot::{BanChange, BanRequest, Down, LoadReport, Up};
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::transport::Channel;
+use tonic::{Request, Streaming};
+use xds_support::{ControlPlane, until};
+
+/// A worker's end of a link.
+struct Worker {
+    up: mpsc::Sender<Up>,
+    down: Streaming<Down>,
+}
+
+impl Worker {
+    async fn connect(control_plane: &ControlPlane) -> Worker {
+        let channel = Channel::from_shared(format!("http://{}", control_plane.address)).unwrap().connect().await.unwrap();
+        let mut grpc = tonic::client::Grpc::new(channel);
+        grpc.ready().await.unwrap();
+        let (up, receiver) = mpsc::channel(8);
+        let codec = tonic_prost::ProstCodec::<Up, Down>::default();
+        let path = "/palisade.v1.NodeLink/Stream".parse().unwrap();
+        let request = Request::new(ReceiverStream::new(receiver));
+        let down = grpc.streaming(request, path, codec).await.unwrap().into_inner();
+        Worker { up, down }
+    }
+
+    async fn bans(&mut self) -> Vec<BanChange> {
+        self.down.message().await.unwrap().expect("the stream has ended").bans
+    }
+}
+
+fn now() -> u64 {
+    palisade::clock::now_millis()
+}
+
+fn event(message: &str) -> Vec<u8> {
+    serde_json::json!({
+        "@type": "SvcSecurityEvent", "@timestamp": palisade::clock::rfc3339(now()),
+        "event": { "category": "threat", "action": "deny", "outcome": "blocked" },
+        "source": { "ip": "192.0.2.9" }, "threat": { "score": 95, "tags": ["waf:blocked"] },
+        "incident": { "id": "inc-1", "count": 1 }, "message": message,
+    })
+    .to_string()
+    .into_bytes()
+}
+
+#[tokio::test]
+async fn a_ban_reaches_every_worker_and_whoever_comes_later() {
+    let control_plane = ControlPlane::start(Vec::new()).await;
+    let until_millis = now() + 600_000;
+    let standing = BanChange { key: "ip:192.0.2.1".into(), until_millis, reason: "standing".into() };
+    control_plane.link.ban(standing.clone()).await.unwrap();
+    let (mut one, mut two) = (Worker::connect(&control_plane).await, Worker::connect(&control_plane).await);
+    assert_eq!(one.bans().await, [standing.clone()], "a stream begins with the live bans");
+    assert_eq!(two.bans().await, [standing.clone()]);
+
+    let ban = BanRequest { key: "ip:192.0.2.2".into(), until_millis, reason: "tier".into(), ..BanRequest::default() };
+    one.up.send(Up { node: "n1".into(), bans: vec![ban], ..Up::default() }).await.unwrap();
+    let change = BanChange { key: "ip:192.0.2.2".into(), until_millis, reason: "tier".into() };
+    assert_eq!(one.bans().await, [change.clone()]);
+    assert_eq!(two.bans().await, [change.clone()]);
+
+    control_plane.link.unban("ip:192.0.2.1").await.unwrap();
+    let lifted = BanChange { key: "ip:192.0.2.1".into(), ..BanChange::default() };
+    assert_eq!(one.bans().await, [lifted.clone()]);
+    assert_eq!(two.bans().await, [lifted]);
+    assert_eq!(Worker::connect(&control_plane).await.bans().await, [change]);
+}
+
+#[tokio::test]
+async fn many_bans_come_in_messages_of_a_bounded_size() {
+    let control_plane = ControlPlane::start(Vec::new()).await;
+    for number in 0..1200 {
+        let key = format!("ip:198.51.{}.{}", number / 256, number % 256);
+        control_plane.link.ban(BanChange { key, until_millis: now() + 600_000, reason: String::new() }).await.unwrap();
+    }
+    let mut worker = Worker::connect(&control_plane).await;
+    let mut sizes = Vec::new();
+    while sizes.iter().sum::<usize>() < 1200 {
+        sizes.push(worker.bans().await.len());
+    }
+    assert_eq!(sizes, [500, 500, 200]);
+}
+
+#[tokio::test]
+async fn events_reach_the_file_and_the_incidents() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("events.jsonl");
+    let control_plane = ControlPlane::start(vec![Exporter::File(path.clone())]).await;
+    let worker = Worker::connect(&control_plane).await;
+    let batch = vec![event("first"), b"no event".to_vec(), event("second")];
+    worker.up.send(Up { node: "n1".into(), events: batch, ..Up::default() }).await.unwrap();
+    worker.up.send(Up { dropped: 3, ..Up::default() }).await.unwrap();
+    let load = LoadReport { filter: "preset".into(), version: "v9".into(), error: "too large".into() };
+    worker.up.send(Up { loads: vec![load], ..Up::default() }).await.unwrap();
+    let status = until("the load report", async || control_plane.hub.nodes().into_iter().next()).await;
+    assert_eq!((status.id.as_str(), status.filters[0].error.as_str()), ("n1", "too large"));
+
+    control_plane.events.flush().await;
+    let text = std::fs::read_to_string(&path).unwrap();
+    let lines: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let messages: Vec<&str> = lines.iter().map(|line| line["message"].as_str().unwrap()).collect();
+    assert_eq!(messages[..2], ["first", "second"]);
+    assert!(lines.len() == 3 && messages[2].contains("dropped 3 events"), "{messages:?}");
+    assert_eq!(lines[2]["event"]["category"], "dependency");
+    let incidents = control_plane.events.incidents();
+    assert_eq!((incidents.len(), incidents[0].id.as_str(), incidents[0].count), (1, "inc-1", 2));
+
+    // The file was moved away, as log rotation does.
+    std::fs::rename(&path, folder.path().join("events.1")).unwrap();
+    control_plane.events.publish(&event("third")).unwrap();
+    control_plane.events.flush().await;
+    assert_eq!(std::fs::read_to_string(&path).unwrap().lines().count(), 1);
+}
+
+#[tokio::test]
+async fn another_method_is_unimplemented() {
+    let control_plane = ControlPlane::start(Vec::new()).await;
+    let channel = Channel::from_shared(format!("http://{}", control_plane.address)).unwrap().connect().await.unwrap();
+    let mut grpc = tonic::client::Grpc::new(channel);
+    grpc.ready().await.unwrap();
+    let codec = tonic_prost::ProstCodec::<Up, Down>::default();
+    let path = "/palisade.v1.NodeLink/Other".parse().unwrap();
+    let status = grpc.unary(Request::new(Up::default()), path, codec).await.unwrap_err();
+    assert_eq!(status.code(), tonic::Code::Unimplemented);
+}

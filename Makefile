@@ -47,7 +47,7 @@ test: filters envoy crs crs-3 ## Every test, those against the real Envoy includ
 	$(CARGO) build $(NATIVE) --bins
 	export PALISADE_BIN=$(CURDIR)/target/debug/palisade; \
 	if $(CARGO) nextest --version >/dev/null 2>&1; \
-	then $(CARGO) nextest run $(NATIVE) $(ARGS); \
+	then $(CARGO) nextest run --config-file tests/nextest.toml $(NATIVE) $(ARGS); \
 	else $(CARGO) test $(NATIVE) --lib --bins --tests $(ARGS); fi
 	$(CARGO) test $(NATIVE) --doc
 

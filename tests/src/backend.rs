@@ -85,10 +85,7 @@ impl Backend {
         let counter = Arc::clone(&requests);
         let (stop, stopped) = oneshot::channel();
         let thread = thread::Builder::new().name("backend".into()).spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build()
-                .expect("a runtime starts");
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime starts");
             runtime.block_on(async move {
                 tokio::select! {
                     () = serve(listener, counter) => {}
@@ -96,12 +93,7 @@ impl Backend {
                 }
             });
         })?;
-        Ok(Self {
-            address,
-            requests,
-            stop: Some(stop),
-            thread: Some(thread),
-        })
+        Ok(Self { address, requests, stop: Some(stop), thread: Some(thread) })
     }
 
     /// Where it listens.
@@ -145,9 +137,7 @@ async fn serve(listener: std::net::TcpListener, requests: Arc<AtomicU64>) {
             server.http1().max_headers(2000).max_buf_size(2 << 20);
             server.http2().max_header_list_size(2 << 20);
             // The peer went away: that is its right.
-            let _ = server
-                .serve_connection_with_upgrades(TokioIo::new(stream), service)
-                .await;
+            let _ = server.serve_connection_with_upgrades(TokioIo::new(stream), service).await;
         });
     }
 }
@@ -199,11 +189,7 @@ async fn echo(request: Request<Incoming>) -> Answer {
     let body = match body.collect().await {
         Ok(body) => body.to_bytes(),
         Err(error) => {
-            return page(
-                StatusCode::BAD_REQUEST,
-                "text/plain",
-                format!("the body broke off: {error}\n"),
-            );
+            return page(StatusCode::BAD_REQUEST, "text/plain", format!("the body broke off: {error}\n"));
         }
     };
     let headers: Vec<Value> = head
@@ -232,11 +218,7 @@ async fn reflect(request: Request<Incoming>) -> Answer {
     let body = match request.into_body().collect().await {
         Ok(body) => body.to_bytes(),
         Err(error) => {
-            return page(
-                StatusCode::BAD_REQUEST,
-                "text/plain",
-                format!("the body broke off: {error}\n"),
-            );
+            return page(StatusCode::BAD_REQUEST, "text/plain", format!("the body broke off: {error}\n"));
         }
     };
     let wish: Value = match serde_json::from_slice(&body) {
@@ -265,11 +247,7 @@ async fn reflect(request: Request<Incoming>) -> Answer {
 
 fn upgrade(mut request: Request<Incoming>) -> Answer {
     let Some(key) = request.headers().get("sec-websocket-key").cloned() else {
-        return page(
-            StatusCode::UPGRADE_REQUIRED,
-            "text/plain",
-            "ask for an upgrade to websocket\n",
-        );
+        return page(StatusCode::UPGRADE_REQUIRED, "text/plain", "ask for an upgrade to websocket\n");
     };
     tokio::spawn(async move {
         let Ok(upgraded) = hyper::upgrade::on(&mut request).await else {
@@ -333,22 +311,12 @@ mod tests {
     fn it_says_what_it_saw() {
         let backend = Backend::start();
         let to = backend.address();
-        let seen = http::Request::post("/echo?a=1", "text/plain", "hello")
-            .chunked(2)
-            .send(to)
-            .unwrap()
-            .json();
+        let seen = http::Request::post("/echo?a=1", "text/plain", "hello").chunked(2).send(to).unwrap().json();
         assert_eq!(seen["path"], "/echo?a=1");
         assert_eq!(seen["body_length"], 5);
         assert_eq!(seen["body_sha256"], hex(&Sha256::digest("hello")));
         assert_eq!(http::Request::get("/status/418").send(to).unwrap().status, 418);
-        assert!(
-            http::Request::get("/leak")
-                .send(to)
-                .unwrap()
-                .text()
-                .contains("SQL syntax")
-        );
+        assert!(http::Request::get("/leak").send(to).unwrap().text().contains("SQL syntax"));
         assert_eq!(backend.requests(), 3);
     }
 
@@ -358,19 +326,12 @@ mod tests {
         let to = backend.address();
         let wish = json!({"status": 201, "headers": {"x-a": "b"}, "encodedBody": "aGk="});
         let answer = http::Request::json("/reflect", &wish).send(to).unwrap();
-        assert_eq!(
-            (answer.status, answer.header("x-a").as_deref(), answer.text().as_str()),
-            (201, Some("b"), "hi")
-        );
+        assert_eq!((answer.status, answer.header("x-a").as_deref(), answer.text().as_str()), (201, Some("b"), "hi"));
 
         let mut stream = Connection::open(to).unwrap();
         stream.write(&http::Request::get("/sse").encode()).unwrap();
         assert_eq!(stream.read_head().unwrap().status, 200);
-        assert!(
-            String::from_utf8(stream.read_some().unwrap())
-                .unwrap()
-                .contains("tick 1")
-        );
+        assert!(String::from_utf8(stream.read_some().unwrap()).unwrap().contains("tick 1"));
 
         let mut socket = Connection::open(to).unwrap();
         let upgrade = http::Request::get("/ws")
@@ -381,10 +342,7 @@ mod tests {
         socket.write(&upgrade.encode()).unwrap();
         let head = socket.read_head().unwrap();
         assert_eq!(head.status, 101);
-        assert_eq!(
-            head.header("sec-websocket-accept").as_deref(),
-            Some("s3pPLMBiTxaQ9kYGzzhZRbK+xOo=")
-        );
+        assert_eq!(head.header("sec-websocket-accept").as_deref(), Some("s3pPLMBiTxaQ9kYGzzhZRbK+xOo="));
         socket.write(b"ping").unwrap();
         assert_eq!(socket.read_some().unwrap(), b"ping");
     }

@@ -25,12 +25,7 @@ impl Static {
     /// A gateway with no filter before its router.
     #[must_use]
     pub fn to(backend: SocketAddr) -> Self {
-        Self {
-            backend,
-            filters: Vec::new(),
-            access_log: false,
-            direct: None,
-        }
+        Self { backend, filters: Vec::new(), access_log: false, direct: None }
     }
 
     /// A gateway that answers every request itself with 200 and a page: what it costs is the gateway alone.

@@ -38,10 +38,7 @@ impl ControlPlane {
     /// When it does not come up; with its log.
     #[must_use]
     pub fn start() -> Self {
-        let folder = tempfile::Builder::new()
-            .prefix("palisade-control-")
-            .tempdir()
-            .expect("a temporary folder");
+        let folder = tempfile::Builder::new().prefix("palisade-control-").tempdir().expect("a temporary folder");
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
         let mut control = Self::start_in(folder.path(), any, any, &[]).unwrap_or_else(|why| panic!("{why}"));
         control._folder = Some(folder);
@@ -85,11 +82,8 @@ impl ControlPlane {
             .ok()
             .and_then(|text| serde_json::from_slice(&text).ok())
             .ok_or_else(|| format!("{} has no readable admin-key.json", data.display()))?;
-        let credentials = format!(
-            "{}:{}",
-            key["id"].as_str().unwrap_or_default(),
-            key["secret"].as_str().unwrap_or_default()
-        );
+        let credentials =
+            format!("{}:{}", key["id"].as_str().unwrap_or_default(), key["secret"].as_str().unwrap_or_default());
         Ok(Self {
             process,
             data: data.to_path_buf(),
@@ -163,9 +157,7 @@ impl ControlPlane {
     pub fn call(&self, method: &str, path: &str, body: Option<&Value>) -> Response {
         let mut request = Request::new(method, path).header("authorization", &self.authorization);
         if let Some(body) = body {
-            request = request
-                .header("content-type", "application/json")
-                .body(body.to_string());
+            request = request.header("content-type", "application/json").body(body.to_string());
         }
         request
             .send(self.rest)
@@ -175,11 +167,7 @@ impl ControlPlane {
     /// The path of an entity, or of a collection for an empty id.
     #[must_use]
     pub fn path(collection: &str, id: &str) -> String {
-        if id.is_empty() {
-            format!("{ENTITIES}/{collection}")
-        } else {
-            format!("{ENTITIES}/{collection}/{id}")
-        }
+        if id.is_empty() { format!("{ENTITIES}/{collection}") } else { format!("{ENTITIES}/{collection}/{id}") }
     }
 
     /// Creates an entity and returns it as stored.
@@ -200,12 +188,7 @@ impl ControlPlane {
     /// When the answer is not 200; with the answer.
     pub fn patch(&self, collection: &str, id: &str, change: &Value) -> Value {
         let answer = self.call("PATCH", &Self::path(collection, id), Some(change));
-        assert_eq!(
-            answer.status,
-            200,
-            "PATCH {collection}/{id} {change}: {}",
-            answer.text()
-        );
+        assert_eq!(answer.status, 200, "PATCH {collection}/{id} {change}: {}", answer.text());
         answer.json()
     }
 
@@ -246,12 +229,7 @@ impl ControlPlane {
         .unwrap_or_else(|why| {
             let events = self.events();
             let last: Vec<String> = events.iter().rev().take(5).map(Value::to_string).collect();
-            panic!(
-                "{why}; {} came, the last:\n{}\n{}",
-                events.len(),
-                last.join("\n"),
-                self.process.log_tail(40)
-            )
+            panic!("{why}; {} came, the last:\n{}\n{}", events.len(), last.join("\n"), self.process.log_tail(40))
         })
     }
 }

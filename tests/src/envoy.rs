@@ -21,6 +21,7 @@ const START: Duration = Duration::from_secs(90);
 pub struct Envoy {
     process: Process,
     admin: SocketAddr,
+    workers: usize,
     folder: TempDir,
 }
 
@@ -43,7 +44,7 @@ impl Envoy {
     /// # Errors
     ///
     /// When it does not come up; with its log.
-    pub fn start_with(bootstrap: &str, workers: u32, cpu: Option<usize>) -> Result<Self, String> {
+    pub fn start_with(bootstrap: &str, workers: usize, cpu: Option<usize>) -> Result<Self, String> {
         let folder = tempfile::Builder::new()
             .prefix("palisade-envoy-")
             .tempdir()
@@ -84,7 +85,7 @@ impl Envoy {
         })
         .and_then(|admin| admin.ok_or_else(|| "Envoy ended at its start".to_owned()))
         .map_err(|why| format!("{why}\n{}", process.log_tail(60)))?;
-        let mut envoy = Self { process, admin, folder };
+        let mut envoy = Self { process, admin, workers, folder };
         wait_for("Envoy is live", START, || {
             if envoy.process.ended().is_some() {
                 return Some(Err("Envoy ended before it was live".to_owned()));
@@ -131,16 +132,11 @@ impl Envoy {
     pub fn listener(&self, name: &str) -> SocketAddr {
         wait_for(&format!("the listener {name}"), START, || {
             let listeners = self.admin_get("/listeners?format=json").ok()?.json();
-            let listener = listeners["listener_statuses"]
-                .as_array()?
-                .iter()
-                .find(|listener| listener["name"] == name)?;
+            let listener =
+                listeners["listener_statuses"].as_array()?.iter().find(|listener| listener["name"] == name)?;
             let address = &listener["local_address"]["socket_address"];
             let ip = address["address"].as_str()?.parse().ok()?;
-            Some(SocketAddr::new(
-                ip,
-                u16::try_from(address["port_value"].as_u64()?).ok()?,
-            ))
+            Some(SocketAddr::new(ip, u16::try_from(address["port_value"].as_u64()?).ok()?))
         })
         .unwrap_or_else(|why| panic!("{why}\n{}", self.process.log_tail(60)))
     }
@@ -164,11 +160,34 @@ impl Envoy {
             .collect()
     }
 
-    /// How many requests each worker has taken on a listener, by the worker's name in the statistics: connections that
-    /// carried exactly one request each are requests.
+    /// How many connections each worker has taken, by the counter's name.
     #[must_use]
     pub fn worker_connections(&self) -> BTreeMap<String, u64> {
         self.stats(r"^listener\..*\.worker_\d+\.downstream_cx_total$")
+    }
+
+    /// Does something that opens one connection to a listener, again and again until every worker has taken two of them,
+    /// and returns what came of each.
+    ///
+    /// # Errors
+    ///
+    /// When the deed fails, or a worker stays out of it; with the counts.
+    pub fn every_worker<T>(&self, mut deed: impl FnMut() -> std::io::Result<T>) -> Result<Vec<T>, String> {
+        let before = self.worker_connections();
+        let mut outcomes = Vec::new();
+        for _ in 0..50 {
+            for _ in 0..8 {
+                outcomes.push(deed().map_err(|error| error.to_string())?);
+            }
+            let now = self.worker_connections();
+            let taken = |(name, count): (&String, &u64)| count - before.get(name).copied().unwrap_or(0);
+            // A listener that takes nothing is another one.
+            let busy = now.iter().map(taken).filter(|taken| *taken >= 2).count();
+            if busy >= self.workers {
+                return Ok(outcomes);
+            }
+        }
+        Err(format!("a worker stayed out of it: {before:?}, then {:?}", self.worker_connections()))
     }
 
     /// Everything that says a filter's VM has failed: the statistics that count it, and lines of the log.
@@ -184,14 +203,9 @@ impl Envoy {
             self.log()
                 .lines()
                 .filter(|line| {
-                    [
-                        "panicked",
-                        "Function: proxy_",
-                        "vm failed",
-                        "Proxy-Wasm plugin in-VM backtrace",
-                    ]
-                    .iter()
-                    .any(|sign| line.contains(sign))
+                    ["panicked", "Function: proxy_", "vm failed", "Proxy-Wasm plugin in-VM backtrace"]
+                        .iter()
+                        .any(|sign| line.contains(sign))
                 })
                 .map(str::to_owned),
         );
@@ -234,11 +248,7 @@ impl Envoy {
 
 fn write_config(folder: &Path, bootstrap: &str) -> Result<PathBuf, String> {
     // Envoy reads by the extension; JSON would also pass as YAML, only slower.
-    let name = if bootstrap.trim_start().starts_with('{') {
-        "envoy.json"
-    } else {
-        "envoy.yaml"
-    };
+    let name = if bootstrap.trim_start().starts_with('{') { "envoy.json" } else { "envoy.yaml" };
     let path = folder.join(name);
     let bootstrap = bootstrap.replace("ACCESS_LOG", &text(&folder.join("access.log")));
     std::fs::write(&path, bootstrap).map_err(|error| format!("{}: {error}", path.display()))?;
@@ -258,14 +268,7 @@ pub fn validate(bootstrap: &str, directory: &Path) -> Result<(), String> {
     let folder = tempfile::tempdir().map_err(|error| format!("no temporary folder: {error}"))?;
     let config = write_config(folder.path(), bootstrap)?;
     let output = Command::new(parts::envoy())
-        .args([
-            "--mode",
-            "validate",
-            "--use-dynamic-base-id",
-            "--log-level",
-            "warning",
-            "-c",
-        ])
+        .args(["--mode", "validate", "--use-dynamic-base-id", "--log-level", "warning", "-c"])
         .arg(&config)
         .current_dir(directory)
         .stdin(Stdio::null())

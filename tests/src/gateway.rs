@@ -49,16 +49,9 @@ impl Gateway {
             "access_log": access_log,
         }}));
         configure(&control, backend.address());
-        let envoy = Envoy::start(&shipped(
-            "xds.yaml",
-            &[(WRITTEN_XDS_PORT, control.xds().port()), (WRITTEN_ADMIN_PORT, 0)],
-        ));
-        let mut gateway = Self {
-            envoy,
-            control,
-            backend,
-            address,
-        };
+        let envoy =
+            Envoy::start(&shipped("xds.yaml", &[(WRITTEN_XDS_PORT, control.xds().port()), (WRITTEN_ADMIN_PORT, 0)]));
+        let mut gateway = Self { envoy, control, backend, address };
         gateway.wait_until_open();
         gateway
     }
@@ -70,14 +63,10 @@ impl Gateway {
     /// When it does not in time; with the logs.
     pub fn wait_until_open(&mut self) {
         let address = self.address;
-        if let Err(why) = wait_for(&format!("the gateway on {address}"), Duration::from_secs(90), || {
-            TcpStream::connect(address).ok()
-        }) {
-            panic!(
-                "{why}\n{}\n{}",
-                self.envoy.log_tail(40),
-                self.control.process().log_tail(40)
-            );
+        if let Err(why) =
+            wait_for(&format!("the gateway on {address}"), Duration::from_secs(90), || TcpStream::connect(address).ok())
+        {
+            panic!("{why}\n{}\n{}", self.envoy.log_tail(40), self.control.process().log_tail(40));
         }
     }
 
@@ -88,9 +77,7 @@ impl Gateway {
     /// When there is no answer; with Envoy's log.
     #[must_use]
     pub fn send(&self, request: &Request) -> Response {
-        request
-            .send(self.address)
-            .unwrap_or_else(|error| panic!("no answer: {error}\n{}", self.envoy.log_tail(40)))
+        request.send(self.address).unwrap_or_else(|error| panic!("no answer: {error}\n{}", self.envoy.log_tail(40)))
     }
 
     /// The status that a request gets.
@@ -116,11 +103,7 @@ impl Gateway {
             (last == status).then_some(())
         });
         if let Err(why) = outcome {
-            panic!(
-                "{why}; the last was {last}\n{}\n{}",
-                self.envoy.log_tail(40),
-                self.control.process().log_tail(40)
-            );
+            panic!("{why}; the last was {last}\n{}\n{}", self.envoy.log_tail(40), self.control.process().log_tail(40));
         }
         start.elapsed()
     }
@@ -129,46 +112,22 @@ impl Gateway {
     ///
     /// # Panics
     ///
-    /// When a worker stays out of it; with the counts.
+    /// When a worker stays out of it, or there is no answer; with Envoy's log.
     #[must_use]
     pub fn statuses_of_all_workers(&self, request: &Request) -> Vec<u16> {
-        self.statuses_of_all_workers_from(None, request)
+        self.statuses_of_all_workers_from(Ipv4Addr::LOCALHOST, request)
     }
 
     /// [`Self::statuses_of_all_workers`] for a caller with an address of its own.
     ///
     /// # Panics
     ///
-    /// When a worker stays out of it; with the counts.
+    /// When a worker stays out of it, or there is no answer; with Envoy's log.
     #[must_use]
-    pub fn statuses_of_all_workers_from(&self, source: Option<Ipv4Addr>, request: &Request) -> Vec<u16> {
-        let source = source.unwrap_or(Ipv4Addr::LOCALHOST);
-        let before = self.envoy.worker_connections();
-        let mut statuses = Vec::new();
-        for _ in 0..50 {
-            for _ in 0..8 {
-                let answer = request.send_from(source, self.address);
-                statuses.push(answer.map_or_else(
-                    |error| panic!("no answer: {error}\n{}", self.envoy.log_tail(40)),
-                    |answer| answer.status,
-                ));
-            }
-            let now = self.envoy.worker_connections();
-            let taken: Vec<(&String, u64)> = now
-                .iter()
-                // The admin listener has workers' counters of its own name, and none moves here.
-                .filter(|(name, _)| name.contains(&format!("_{}.", self.address.port())))
-                .map(|(name, count)| (name, count - before.get(name).copied().unwrap_or(0)))
-                .collect();
-            if taken.len() >= 2 && taken.iter().all(|(_, count)| *count >= 2) {
-                return statuses;
-            }
-        }
-        panic!(
-            "one worker took everything: {:?} then {:?}",
-            before,
-            self.envoy.worker_connections()
-        );
+    pub fn statuses_of_all_workers_from(&self, source: Ipv4Addr, request: &Request) -> Vec<u16> {
+        self.envoy
+            .every_worker(|| request.send_from(source, self.address).map(|answer| answer.status))
+            .unwrap_or_else(|why| panic!("{why}\n{}", self.envoy.log_tail(40)))
     }
 
     /// The gateway's access log so far.

@@ -45,9 +45,7 @@ impl Request {
     pub fn post(target: &str, content_type: &str, body: impl AsRef<[u8]>) -> Self {
         let mut request = Self::get(target);
         request.method = "POST".into();
-        request
-            .headers
-            .push(("content-type".into(), content_type.as_bytes().to_vec()));
+        request.headers.push(("content-type".into(), content_type.as_bytes().to_vec()));
         request.body = body.as_ref().to_vec();
         request
     }
@@ -74,10 +72,7 @@ pub fn exchange(to: SocketAddr, requests: &[Request]) -> Result<Vec<Result<Respo
 ///
 /// When the system has no thread left.
 pub fn exchange_as(host: &str, to: SocketAddr, requests: &[Request]) -> Result<Vec<Result<Response, String>>, String> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .expect("a runtime starts");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime starts");
     runtime.block_on(async {
         let stream = TcpStream::connect(to).await.map_err(|error| error.to_string())?;
         let (sender, connection) = http2::Builder::new(TokioExecutor::new())

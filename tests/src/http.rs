@@ -47,11 +47,7 @@ impl Response {
     #[must_use]
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_else(|error| {
-            panic!(
-                "status {}, and the body is no JSON ({error}): {}",
-                self.status,
-                self.text()
-            )
+            panic!("status {}, and the body is no JSON ({error}): {}", self.status, self.text())
         })
     }
 }
@@ -83,10 +79,7 @@ impl Request {
     #[must_use]
     pub fn get(target: impl AsRef<[u8]>) -> Self {
         Self::new("GET", target)
-            .header(
-                "user-agent",
-                "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0",
-            )
+            .header("user-agent", "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0")
             .header("accept", "text/html,application/json;q=0.9,*/*;q=0.8")
             .header("accept-language", "en-GB,en;q=0.5")
     }
@@ -214,9 +207,7 @@ impl Connection {
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
         stream.set_nodelay(true)?;
-        Ok(Self {
-            stream: BufReader::new(stream),
-        })
+        Ok(Self { stream: BufReader::new(stream) })
     }
 
     /// Sends any bytes.
@@ -297,11 +288,7 @@ impl Connection {
                 line[colon + 1..].trim_ascii().to_vec(),
             ));
         }
-        Ok(Response {
-            status,
-            headers,
-            body: Vec::new(),
-        })
+        Ok(Response { status, headers, body: Vec::new() })
     }
 
     /// Reads what has come, at least one byte.
@@ -319,9 +306,8 @@ impl Connection {
     }
 
     fn read_body(&mut self, response: &Response) -> io::Result<Vec<u8>> {
-        let chunked = response
-            .header("transfer-encoding")
-            .is_some_and(|value| value.to_ascii_lowercase().contains("chunked"));
+        let chunked =
+            response.header("transfer-encoding").is_some_and(|value| value.to_ascii_lowercase().contains("chunked"));
         let mut body = Vec::new();
         if chunked {
             loop {

@@ -59,10 +59,8 @@ impl Load {
     pub fn start(plan: Plan) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
-        let thread = thread::Builder::new()
-            .name("load".into())
-            .spawn(move || run(plan, &stopped))
-            .expect("a thread starts");
+        let thread =
+            thread::Builder::new().name("load".into()).spawn(move || run(plan, &stopped)).expect("a thread starts");
         Self { stop, thread }
     }
 
@@ -122,10 +120,7 @@ fn run(plan: Plan, stop: &Arc<AtomicBool>) -> Report {
         // Not every system lets a process choose; then the scheduler does.
         let _ = sched_setaffinity(None, &set);
     }
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .expect("a runtime starts");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime starts");
     let start = Instant::now();
     let mut whole = Report::default();
     runtime.block_on(async {
@@ -243,11 +238,7 @@ fn whole_answer(bytes: &[u8]) -> io::Result<Option<(u16, bool)>> {
         }
     }
     let body = &bytes[end + 4..];
-    let whole = if chunked {
-        body.ends_with(b"0\r\n\r\n")
-    } else {
-        body.len() >= length
-    };
+    let whole = if chunked { body.ends_with(b"0\r\n\r\n") } else { body.len() >= length };
     Ok(whole.then_some((status, keep)))
 }
 
@@ -269,17 +260,10 @@ mod tests {
         };
         let report = Load::during(plan.clone(), Duration::from_millis(200));
         assert_eq!(report.dropped, 0, "{:?}", report.reasons);
-        assert!(
-            report.statuses[&200] > 4 && report.statuses[&404] > 4,
-            "{:?}",
-            report.statuses
-        );
+        assert!(report.statuses[&200] > 4 && report.statuses[&404] > 4, "{:?}", report.statuses);
         assert!(report.quantile(0.5) <= report.quantile(0.99));
 
-        let closed = std::net::TcpListener::bind("127.0.0.1:0")
-            .unwrap()
-            .local_addr()
-            .unwrap();
+        let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         plan.to = closed;
         let report = Load::during(plan, Duration::from_millis(100));
         assert_eq!(report.answers(), 0);

@@ -5,10 +5,7 @@ use std::path::{Path, PathBuf};
 /// The repository's root.
 #[must_use]
 pub fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .parent()
-        .expect("the crate lies in the repository")
-        .to_path_buf()
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crate lies in the repository").to_path_buf()
 }
 
 /// The Envoy binary: `PALISADE_ENVOY`, or what `make envoy` fetched.
@@ -43,12 +40,7 @@ pub fn palisade() -> PathBuf {
 /// When it is missing.
 #[must_use]
 pub fn filters() -> PathBuf {
-    part(
-        "PALISADE_FILTERS",
-        &["target/filters"],
-        "the folder of the .wasm filters",
-        "make filters",
-    )
+    part("PALISADE_FILTERS", &["target/filters"], "the folder of the .wasm filters", "make filters")
 }
 
 /// One .wasm filter by its name (`waf`, `noop`, ...).
@@ -80,22 +72,13 @@ pub fn crs() -> PathBuf {
 /// When it is missing.
 #[must_use]
 pub fn crs3() -> PathBuf {
-    part(
-        "PALISADE_CRS3_DIR",
-        &[".cache/crs-3"],
-        "the Core Rule Set's 3.3 line",
-        "make crs-3",
-    )
+    part("PALISADE_CRS3_DIR", &[".cache/crs-3"], "the Core Rule Set's 3.3 line", "make crs-3")
 }
 
 fn part(variable: &str, defaults: &[&str], what: &str, target: &str) -> PathBuf {
     if let Some(given) = std::env::var_os(variable) {
         let path = PathBuf::from(given);
-        assert!(
-            path.exists(),
-            "{variable} names {}, where {what} is missing; run `{target}`",
-            path.display()
-        );
+        assert!(path.exists(), "{variable} names {}, where {what} is missing; run `{target}`", path.display());
         return path;
     }
     let newest = defaults

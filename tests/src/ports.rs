@@ -25,11 +25,7 @@ pub fn free() -> u16 {
     let start = u16::try_from(std::process::id() % u32::from(COUNT)).expect("below the count");
     for _ in 0..COUNT {
         let port = FIRST + (start + NEXT.fetch_add(1, Ordering::Relaxed)) % COUNT;
-        let Ok(file) = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(folder.join(port.to_string()))
+        let Ok(file) = OpenOptions::new().create(true).truncate(false).write(true).open(folder.join(port.to_string()))
         else {
             continue;
         };

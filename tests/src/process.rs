@@ -44,11 +44,7 @@ impl Process {
     pub fn start(name: &str, program: &Path, arguments: &[String], log: &Path) -> io::Result<Self> {
         let output = File::create(log)?;
         let mut command = dying_with_parent(program);
-        command
-            .args(arguments)
-            .stdin(Stdio::null())
-            .stdout(output.try_clone()?)
-            .stderr(output);
+        command.args(arguments).stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
         let (answer, answered) = channel();
         keeper()
             .lock()
@@ -59,16 +55,9 @@ impl Process {
             }))
             .expect("the keeper lives as long as the process");
         let child = answered.recv().expect("the keeper answers").map_err(|error| {
-            io::Error::new(
-                error.kind(),
-                format!("{} cannot be started: {error}", program.display()),
-            )
+            io::Error::new(error.kind(), format!("{} cannot be started: {error}", program.display()))
         })?;
-        Ok(Self {
-            child,
-            name: name.to_owned(),
-            log: log.to_path_buf(),
-        })
+        Ok(Self { child, name: name.to_owned(), log: log.to_path_buf() })
     }
 
     /// The process id.
@@ -117,11 +106,7 @@ impl Process {
                 return Ok(status);
             }
             if Instant::now() > deadline {
-                return Err(format!(
-                    "{} still runs {patience:?} after SIGTERM\n{}",
-                    self.name,
-                    self.log_tail(20)
-                ));
+                return Err(format!("{} still runs {patience:?} after SIGTERM\n{}", self.name, self.log_tail(20)));
             }
             thread::sleep(Duration::from_millis(10));
         }
@@ -195,10 +180,7 @@ mod tests {
         let log = folder.path().join("log");
         let arguments = ["-c".to_owned(), "echo up; exec sleep 60".to_owned()];
         let mut told = Process::start("sleep", Path::new("/bin/sh"), &arguments, &log).unwrap();
-        wait_for("its output", Duration::from_secs(10), || {
-            told.log().contains("up").then_some(())
-        })
-        .unwrap();
+        wait_for("its output", Duration::from_secs(10), || told.log().contains("up").then_some(())).unwrap();
         assert!(!told.terminate(Duration::from_secs(10)).unwrap().success());
         let dropped = Process::start("sleep", Path::new("/bin/sh"), &arguments, &log).unwrap();
         let entry = PathBuf::from(format!("/proc/{}", dropped.id()));

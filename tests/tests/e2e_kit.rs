@@ -20,32 +20,16 @@ fn a_bare_envoy_serves_and_is_read() {
     let mut envoy = Envoy::start(&Static::to(backend.address()).access_log().render());
     let to = envoy.listener(Static::LISTENER);
 
-    let seen = Request::post("/echo", "text/plain", "hello")
-        .chunked(3)
-        .send(to)
-        .unwrap()
-        .json();
+    let seen = Request::post("/echo", "text/plain", "hello").chunked(3).send(to).unwrap().json();
     assert_eq!(seen["body_length"], 5);
 
-    let answers = h2::exchange(
-        to,
-        &[
-            h2::Request::get("/status/201"),
-            h2::Request::post("/echo", "text/plain", "hi"),
-        ],
-    )
-    .unwrap();
+    let answers =
+        h2::exchange(to, &[h2::Request::get("/status/201"), h2::Request::post("/echo", "text/plain", "hi")]).unwrap();
     assert_eq!(answers[0].as_ref().unwrap().status, 201);
     assert_eq!(answers[1].as_ref().unwrap().json()["body_length"], 2);
 
     let report = Load::during(
-        Plan {
-            to,
-            connections: 8,
-            requests: vec![Request::get("/").encode()],
-            pause: Duration::ZERO,
-            cpu: None,
-        },
+        Plan { to, connections: 8, requests: vec![Request::get("/").encode()], pause: Duration::ZERO, cpu: None },
         Duration::from_millis(500),
     );
     assert_eq!(report.dropped, 0, "{:?}", report.reasons);
@@ -53,22 +37,21 @@ fn a_bare_envoy_serves_and_is_read() {
 
     let workers = envoy.worker_connections();
     assert_eq!(workers.len(), 2, "{workers:?}");
+    let asked = envoy.every_worker(|| Ok(Request::get("/").send(to)?.status)).unwrap();
+    assert!(asked.len() >= 4 && asked.iter().all(|status| *status == 200), "{asked:?}");
+    // Nothing reaches a worker from here.
+    assert!(envoy.every_worker(|| Ok(())).is_err());
     assert!(envoy.vm_failures().is_empty(), "{:?}", envoy.vm_failures());
-    wait_for("the access log", Duration::from_secs(10), || {
-        envoy.access_log().contains("POST /echo").then_some(())
-    })
-    .unwrap();
+    wait_for("the access log", Duration::from_secs(10), || envoy.access_log().contains("POST /echo").then_some(()))
+        .unwrap();
     assert!(envoy.lives());
     envoy.process().terminate(Duration::from_secs(20)).unwrap();
 }
 
 #[test]
 fn a_wrong_configuration_is_refused_with_envoys_own_words() {
-    let why = envoy::validate(
-        "static_resources: {listeners: [{name: broken}]}",
-        std::path::Path::new("/"),
-    )
-    .unwrap_err();
+    let why =
+        envoy::validate("static_resources: {listeners: [{name: broken}]}", std::path::Path::new("/")).unwrap_err();
     assert!(why.contains("ddress"), "{why}");
     let why = Envoy::start_with("no_such_field: 1", 1, None).unwrap_err();
     assert!(why.contains("no_such_field"), "{why}");
@@ -100,10 +83,8 @@ fn a_vm_that_fails_is_noticed() {
     let to = envoy.listener(Static::LISTENER);
     assert!(envoy.vm_failures().is_empty(), "{:?}", envoy.vm_failures());
     assert_eq!(Request::get("/").send(to).unwrap().status, 503);
-    wait_for("the failure is reported", Duration::from_secs(10), || {
-        (!envoy.vm_failures().is_empty()).then_some(())
-    })
-    .unwrap();
+    wait_for("the failure is reported", Duration::from_secs(10), || (!envoy.vm_failures().is_empty()).then_some(()))
+        .unwrap();
 }
 
 /// A filter whose only act is to trap at a request's headers, in the binary format of WebAssembly.
@@ -147,9 +128,7 @@ fn trap_module() -> Vec<u8> {
         .map(|(index, (name, ..))| [sized(name.as_bytes()), vec![0x00], number(index)].concat())
         .collect();
     exports.push([sized(b"memory"), vec![0x02, 0x00]].concat());
-    let bodies = functions
-        .map(|(.., body)| sized(&[&[0x00], body, &[0x0b]].concat()))
-        .to_vec();
+    let bodies = functions.map(|(.., body)| sized(&[&[0x00], body, &[0x0b]].concat())).to_vec();
     [
         b"\0asm\x01\0\0\0".to_vec(),
         section(1, vector(types)),
@@ -174,12 +153,6 @@ fn a_control_plane_is_killed_and_comes_back() {
     assert_eq!((control.rest(), control.xds()), (rest, xds));
     let again = control.call("GET", &ControlPlane::path("threat-policies", "kept"), None);
     assert_eq!(again.json()["dry_run"], true);
-    assert_eq!(
-        Request::get(ControlPlane::path("routes", ""))
-            .send(rest)
-            .unwrap()
-            .status,
-        401
-    );
+    assert_eq!(Request::get(ControlPlane::path("routes", "")).send(rest).unwrap().status, 401);
     control.process().terminate(Duration::from_secs(20)).unwrap();
 }

@@ -28,18 +28,8 @@ fn separate_filters_and_the_preset_agree() {
     // Two empty lists agree as well: there must be something to agree about.
     assert!(together.statuses.values().any(|status| *status == 403), "{together:?}");
     assert!(together.statuses.values().any(|status| *status == 200), "{together:?}");
-    assert!(
-        together
-            .events
-            .values()
-            .flatten()
-            .any(|event| event.contains("blocked")),
-        "{together:?}"
-    );
-    assert!(
-        together.events.values().flatten().any(|event| event.contains("waf:")),
-        "{together:?}"
-    );
+    assert!(together.events.values().flatten().any(|event| event.contains("blocked")), "{together:?}");
+    assert!(together.events.values().flatten().any(|event| event.contains("waf:")), "{together:?}");
 }
 
 fn run(filters: Value) -> Outcome {
@@ -54,25 +44,16 @@ fn run(filters: Value) -> Outcome {
             {"min_score": 50, "action": "ban", "status": 403, "ban_for_seconds": 600},
         ]);
         control.create("threat-policies", &threat_policy("enforced", json!({"tiers": tiers})));
-        control.create(
-            "threat-policies",
-            &threat_policy("dry", json!({"tiers": tiers, "dry_run": true})),
-        );
-        for (id, policy, waf) in [
-            ("scored", "enforced", "observe"),
-            ("blocking", "enforced", "block"),
-            ("dry", "dry", "observe"),
-        ] {
+        control.create("threat-policies", &threat_policy("dry", json!({"tiers": tiers, "dry_run": true})));
+        for (id, policy, waf) in
+            [("scored", "enforced", "observe"), ("blocking", "enforced", "block"), ("dry", "dry", "observe")]
+        {
             let mut route = route(id, backend, preset(policy, waf));
             route["hosts"] = json!([format!("{id}.test")]);
             control.create("routes", &route);
         }
     });
-    gateway.until(
-        &Request::get("/").header("host", "scored.test"),
-        200,
-        Duration::from_secs(10),
-    );
+    gateway.until(&Request::get("/").header("host", "scored.test"), 200, Duration::from_secs(10));
 
     let mut statuses = BTreeMap::new();
     let requests = requests();
@@ -132,19 +113,12 @@ fn requests() -> Vec<Request> {
 fn by_request(events: &[Value]) -> BTreeMap<usize, Vec<String>> {
     let mut sorted: BTreeMap<usize, Vec<String>> = BTreeMap::new();
     for event in events.iter().filter(|event| event["@type"] == "SvcSecurityEvent") {
-        let Some(ip) = event["source"]["ip"]
-            .as_str()
-            .and_then(|ip| ip.parse::<Ipv4Addr>().ok())
-        else {
+        let Some(ip) = event["source"]["ip"].as_str().and_then(|ip| ip.parse::<Ipv4Addr>().ok()) else {
             continue;
         };
         let [127, 0, 4, last] = ip.octets() else { continue };
-        let mut tags: Vec<&str> = event["threat"]["tags"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .filter_map(Value::as_str)
-            .collect();
+        let mut tags: Vec<&str> =
+            event["threat"]["tags"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
         tags.sort_unstable();
         let what = json!({
             "category": event["event"]["category"],

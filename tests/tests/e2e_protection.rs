@@ -41,58 +41,26 @@ fn attacks_are_refused_and_the_rest_passes(gateway: &Gateway) {
     let (benign_type, benign_body) = multipart(&[("note", None, b"two chairs"), ("file", Some("a.txt"), b"text")]);
     let cases = [
         ("a page", Request::get("/search?q=garden+chairs"), 200),
-        (
-            "an attack in the query",
-            Request::get(format!("/search?q={}", percent(SQL))),
-            403,
-        ),
+        ("an attack in the query", Request::get(format!("/search?q={}", percent(SQL))), 403),
         (
             "an attack in a header",
             Request::get("/").header("referer", "http://x/<script>alert(document.cookie)</script>"),
             403,
         ),
-        (
-            "an attack in a cookie",
-            Request::get("/").header("cookie", format!("id={}", percent(SQL))),
-            403,
-        ),
-        (
-            "JSON",
-            Request::json("/echo", &json!({"name": "Ada", "tags": ["garden", "chairs"]})),
-            200,
-        ),
-        (
-            "an attack in JSON",
-            Request::json("/echo", &json!({"user": {"name": SQL}})),
-            403,
-        ),
+        ("an attack in a cookie", Request::get("/").header("cookie", format!("id={}", percent(SQL))), 403),
+        ("JSON", Request::json("/echo", &json!({"name": "Ada", "tags": ["garden", "chairs"]})), 200),
+        ("an attack in JSON", Request::json("/echo", &json!({"user": {"name": SQL}})), 403),
         ("a form", Request::post("/echo", FORM, "name=Ada&city=London"), 200),
-        (
-            "an attack in a form",
-            Request::post("/echo", FORM, format!("name=Ada&city={}", percent(SQL))),
-            403,
-        ),
+        ("an attack in a form", Request::post("/echo", FORM, format!("name=Ada&city={}", percent(SQL))), 403),
         ("multipart", Request::post("/echo", &benign_type, benign_body), 200),
-        (
-            "an attack in multipart",
-            Request::post("/echo", &attack_type, attack_body),
-            403,
-        ),
+        ("an attack in multipart", Request::post("/echo", &attack_type, attack_body), 403),
         (
             "an attack in a chunked form",
             Request::post("/echo", FORM, format!("name=Ada&city={}", percent(SQL))).chunked(7),
             403,
         ),
-        (
-            "a path that climbs",
-            Request::get("/download?file=../../../../etc/passwd"),
-            403,
-        ),
-        (
-            "a command",
-            Request::get(format!("/ping?host={}", percent("127.0.0.1; cat /etc/passwd"))),
-            403,
-        ),
+        ("a path that climbs", Request::get("/download?file=../../../../etc/passwd"), 403),
+        ("a command", Request::get(format!("/ping?host={}", percent("127.0.0.1; cat /etc/passwd"))), 403),
     ];
     let wrong: Vec<String> = cases
         .iter()
@@ -106,18 +74,10 @@ fn attacks_are_refused_and_the_rest_passes(gateway: &Gateway) {
     let body = "name=".to_owned() + &"garden+chairs+".repeat(500);
     let seen = gateway.send(&Request::post("/echo", FORM, &body).chunked(1000)).json();
     assert_eq!(seen["body_length"], body.len());
-    assert_eq!(
-        seen["body_sha256"],
-        palisade_tests::backend::hex(&<sha2::Sha256 as sha2::Digest>::digest(&body))
-    );
+    assert_eq!(seen["body_sha256"], palisade_tests::backend::hex(&<sha2::Sha256 as sha2::Digest>::digest(&body)));
     // An error page of a database does not reach the client.
     let leak = gateway.send(&Request::get("/leak"));
-    assert!(
-        !leak.text().contains("SQL syntax"),
-        "status {}: {}",
-        leak.status,
-        leak.text()
-    );
+    assert!(!leak.text().contains("SQL syntax"), "status {}: {}", leak.status, leak.text());
 }
 
 fn refusals_leave_events(gateway: &Gateway) {
@@ -129,13 +89,10 @@ fn refusals_leave_events(gateway: &Gateway) {
     });
     assert_eq!(event["event"]["outcome"], "blocked", "{event}");
     assert_eq!(event["route"]["id"], "demo", "{event}");
-    assert!(
-        event["threat"]["score"].as_f64().is_some_and(|score| score >= 40.0),
-        "{event}"
-    );
-    let trail = gateway.control.event("a trail of the WAF", |event| {
-        event["@type"] == "SvcWafTrailEvent" && event["blocking"] == true
-    });
+    assert!(event["threat"]["score"].as_f64().is_some_and(|score| score >= 40.0), "{event}");
+    let trail = gateway
+        .control
+        .event("a trail of the WAF", |event| event["@type"] == "SvcWafTrailEvent" && event["blocking"] == true);
     assert!(!trail["block"].is_null(), "{trail}");
     // The same line is in the gateway's access log, for gateways whose control plane is away.
     wait_for("the event in the access log", Duration::from_secs(15), || {
@@ -144,16 +101,11 @@ fn refusals_leave_events(gateway: &Gateway) {
     .unwrap();
     // And the incident it belongs to, as the admin key reads it.
     let incident = wait_for("an incident of 127.0.1.1", Duration::from_secs(15), || {
-        let answer = gateway
-            .control
-            .call("GET", "/api/extensions/svc/waf/api/_incidents", None);
+        let answer = gateway.control.call("GET", "/api/extensions/svc/waf/api/_incidents", None);
         assert_eq!(answer.status, 200, "{}", answer.text());
         let incidents = answer.json();
-        let found = incidents["incidents"]
-            .as_array()?
-            .iter()
-            .find(|incident| incident["key"] == "ip:127.0.1.1")?
-            .clone();
+        let found =
+            incidents["incidents"].as_array()?.iter().find(|incident| incident["key"] == "ip:127.0.1.1")?.clone();
         Some(found)
     })
     .unwrap();
@@ -163,9 +115,7 @@ fn refusals_leave_events(gateway: &Gateway) {
 fn streams_and_upgrades_are_not_held(gateway: &Gateway) {
     let mut stream = Connection::open(gateway.address).unwrap();
     let start = Instant::now();
-    stream
-        .write(&Request::get("/sse").header("accept", "text/event-stream").encode())
-        .unwrap();
+    stream.write(&Request::get("/sse").header("accept", "text/event-stream").encode()).unwrap();
     assert_eq!(stream.read_head().unwrap().status, 200);
     // The stream has no end: what arrives was not waited for.
     let mut seen = String::new();
@@ -189,12 +139,8 @@ fn streams_and_upgrades_are_not_held(gateway: &Gateway) {
 }
 
 fn odd_requests_get_an_answer(gateway: &mut Gateway) {
-    let many = (0..1000).fold(Request::get("/"), |request, index| {
-        request.header(format!("x-odd-{index}"), "value")
-    });
-    let fewer = (0..900).fold(Request::get("/"), |request, index| {
-        request.header(format!("x-odd-{index}"), "value")
-    });
+    let many = (0..1000).fold(Request::get("/"), |request, index| request.header(format!("x-odd-{index}"), "value"));
+    let fewer = (0..900).fold(Request::get("/"), |request, index| request.header(format!("x-odd-{index}"), "value"));
     let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
     gzip.write_all("name=Ada&city=London&".repeat(200).as_bytes()).unwrap();
     let mut gzip = gzip.finish().unwrap();
@@ -203,84 +149,32 @@ fn odd_requests_get_an_answer(gateway: &mut Gateway) {
     let bytes: Vec<u8> = (0x80..=0xff).collect();
     // (what, request, the statuses that are a defined answer)
     let cases: Vec<(&str, Request, &[u16])> = vec![
-        (
-            "bytes that are no UTF-8 in a header",
-            Request::get("/").header("x-odd", &bytes),
-            &[200, 403],
-        ),
-        (
-            "bytes that are no UTF-8 in a cookie",
-            Request::get("/").header("cookie", b"a=\xff\xfe; b=\xc3"),
-            &[200, 403],
-        ),
+        ("bytes that are no UTF-8 in a header", Request::get("/").header("x-odd", &bytes), &[200, 403]),
+        ("bytes that are no UTF-8 in a cookie", Request::get("/").header("cookie", b"a=\xff\xfe; b=\xc3"), &[200, 403]),
         (
             "bytes that are no UTF-8 as the user agent",
             Request::new("GET", "/").header("user-agent", b"\xff\xfe\xfd"),
             &[200, 403],
         ),
-        (
-            "bytes that are no UTF-8 in a form",
-            Request::post("/echo", FORM, &bytes),
-            &[200, 400, 403],
-        ),
+        ("bytes that are no UTF-8 in a form", Request::post("/echo", FORM, &bytes), &[200, 400, 403]),
         ("900 headers", fewer, &[200, 403]),
         ("1000 headers", many, &[200, 403, 431]),
-        (
-            "a path of 60 KB",
-            Request::get(format!("/{}", "a".repeat(60 << 10))),
-            &[200, 403, 414, 431],
-        ),
-        (
-            "a query of 60 KB",
-            Request::get(format!("/?{}", "a=b&".repeat(15 << 10))),
-            &[200, 403, 414, 431],
-        ),
-        (
-            "a body over every limit",
-            Request::post("/echo", FORM, &large),
-            &[200, 403, 413],
-        ),
-        (
-            "a chunked body over every limit",
-            Request::post("/echo", FORM, &large).chunked(64 << 10),
-            &[200, 403, 413],
-        ),
+        ("a path of 60 KB", Request::get(format!("/{}", "a".repeat(60 << 10))), &[200, 403, 414, 431]),
+        ("a query of 60 KB", Request::get(format!("/?{}", "a=b&".repeat(15 << 10))), &[200, 403, 414, 431]),
+        ("a body over every limit", Request::post("/echo", FORM, &large), &[200, 403, 413]),
+        ("a chunked body over every limit", Request::post("/echo", FORM, &large).chunked(64 << 10), &[200, 403, 413]),
         (
             "a truncated gzip",
             Request::post("/echo", FORM, &gzip).header("content-encoding", "gzip"),
             &[200, 400, 403, 415],
         ),
-        (
-            "JSON that breaks off",
-            Request::post("/echo", "application/json", "{\"a\": [1, {\"b\":"),
-            &[200, 400, 403],
-        ),
-        (
-            "JSON of depth 10,000",
-            Request::post("/echo", "application/json", "[".repeat(10_000)),
-            &[200, 400, 403],
-        ),
-        (
-            "multipart without its boundary",
-            Request::post("/echo", "multipart/form-data", "x"),
-            &[200, 400, 403],
-        ),
-        (
-            "XML that breaks off",
-            Request::post("/echo", "text/xml", "<a><b>"),
-            &[200, 400, 403],
-        ),
-        (
-            "an empty body with a content type",
-            Request::post("/echo", "application/json", ""),
-            &[200, 400, 403],
-        ),
+        ("JSON that breaks off", Request::post("/echo", "application/json", "{\"a\": [1, {\"b\":"), &[200, 400, 403]),
+        ("JSON of depth 10,000", Request::post("/echo", "application/json", "[".repeat(10_000)), &[200, 400, 403]),
+        ("multipart without its boundary", Request::post("/echo", "multipart/form-data", "x"), &[200, 400, 403]),
+        ("XML that breaks off", Request::post("/echo", "text/xml", "<a><b>"), &[200, 400, 403]),
+        ("an empty body with a content type", Request::post("/echo", "application/json", ""), &[200, 400, 403]),
         ("a HEAD", Request::new("HEAD", "/"), &[200, 403]),
-        (
-            "percent signs that encode nothing",
-            Request::get("/%zz?%=%f&%00=1"),
-            &[200, 400, 403],
-        ),
+        ("percent signs that encode nothing", Request::get("/%zz?%=%f&%00=1"), &[200, 400, 403]),
         ("a NUL in the path", Request::get("/a%00b"), &[200, 400, 403]),
         ("an unknown method", Request::new("BREW", "/"), &[200, 403, 405, 501]),
     ];
@@ -318,10 +212,7 @@ fn odd_requests_get_an_answer(gateway: &mut Gateway) {
     ];
     requests[4].headers.push(("x-odd".into(), vec![0xff, 0xfe]));
     let answers = h2::exchange_as("demo.test", gateway.address, &requests).unwrap();
-    let statuses: Vec<u16> = answers
-        .iter()
-        .map(|answer| answer.as_ref().map_or(0, |answer| answer.status))
-        .collect();
+    let statuses: Vec<u16> = answers.iter().map(|answer| answer.as_ref().map_or(0, |answer| answer.status)).collect();
     assert_eq!(statuses[..4], [200, 403, 200, 403], "{answers:?}");
     assert!([200, 403].contains(&statuses[4]), "{answers:?}");
 

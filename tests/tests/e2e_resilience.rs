@@ -47,9 +47,7 @@ fn envoy_outlives_the_control_plane() {
     gateway.control.restart();
     assert_eq!(gateway.status(&attack), 403);
     let rule = r#"SecRule ARGS:probe "@streq 1" "id:10001,phase:1,deny,status:403,msg:'probe'""#;
-    gateway
-        .control
-        .patch("waf-configs", "demo", &json!({"rules": ["@import_preset crs", rule]}));
+    gateway.control.patch("waf-configs", "demo", &json!({"rules": ["@import_preset crs", rule]}));
     let took = gateway.until(&probe, 403, PATIENCE);
     println!("the change of the new control plane was in force after {took:?}");
     let failures = gateway.envoy.vm_failures();
@@ -69,59 +67,37 @@ fn a_file_holds_the_snapshot() {
     let port = ports::free();
     let bootstrap = shipped(
         "standalone.yaml",
-        &[
-            (WRITTEN_PORT, port),
-            (WRITTEN_BACKEND_PORT, backend.address().port()),
-            (WRITTEN_ADMIN_PORT, 0),
-        ],
+        &[(WRITTEN_PORT, port), (WRITTEN_BACKEND_PORT, backend.address().port()), (WRITTEN_ADMIN_PORT, 0)],
     );
-    assert!(
-        bootstrap.contains(WRITTEN_FILE),
-        "standalone.yaml names no {WRITTEN_FILE}"
-    );
-    let bootstrap = bootstrap
-        .replace(WRITTEN_FILE, file.to_str().unwrap())
-        .replace("/dev/stdout", "ACCESS_LOG");
+    assert!(bootstrap.contains(WRITTEN_FILE), "standalone.yaml names no {WRITTEN_FILE}");
+    let bootstrap = bootstrap.replace(WRITTEN_FILE, file.to_str().unwrap()).replace("/dev/stdout", "ACCESS_LOG");
     let envoy = Envoy::start(&bootstrap);
     let to = SocketAddr::from(([127, 0, 0, 1], port));
     let attack = Request::get(format!("/search?q={}", percent(SQL)));
     let probe = Request::get("/?probe=1");
     let status = |request: &Request| request.send(to).map_or(0, |answer| answer.status);
-    wait_for("the gateway serves", PATIENCE, || {
-        (status(&Request::get("/")) == 200).then_some(())
-    })
-    .unwrap_or_else(|why| panic!("{why}\n{}", envoy.log_tail(40)));
+    wait_for("the gateway serves", PATIENCE, || (status(&Request::get("/")) == 200).then_some(()))
+        .unwrap_or_else(|why| panic!("{why}\n{}", envoy.log_tail(40)));
     assert_eq!(status(&attack), 403, "{}", envoy.log_tail(40));
     assert_eq!(status(&probe), 200);
-    wait_for("the event in the access log", PATIENCE, || {
-        envoy.access_log().contains("SvcSecurityEvent").then_some(())
-    })
-    .unwrap();
+    wait_for("the event in the access log", PATIENCE, || envoy.access_log().contains("SvcSecurityEvent").then_some(()))
+        .unwrap();
 
     // Entities that do not compile leave the file as it was.
     let waf = entities.join("waf-configs/demo.yaml");
     let good = std::fs::read_to_string(&waf).unwrap();
     let before = std::fs::read(&file).unwrap();
-    std::fs::write(
-        &waf,
-        format!("{good}  - 'SecRule ARGS \"@rx (\" \"id:10002,phase:1,deny\"'\n"),
-    )
-    .unwrap();
+    std::fs::write(&waf, format!("{good}  - 'SecRule ARGS \"@rx (\" \"id:10002,phase:1,deny\"'\n")).unwrap();
     let why = compile(&entities, &file).unwrap_err();
     assert!(why.contains("10002") && why.contains('^'), "{why}");
     assert_eq!(std::fs::read(&file).unwrap(), before);
 
     // New rules are taken up from the file.
-    std::fs::write(
-        &waf,
-        format!("{good}  - 'SecRule ARGS:probe \"@streq 1\" \"id:10001,phase:1,deny,status:403\"'\n"),
-    )
-    .unwrap();
+    std::fs::write(&waf, format!("{good}  - 'SecRule ARGS:probe \"@streq 1\" \"id:10001,phase:1,deny,status:403\"'\n"))
+        .unwrap();
     compile(&entities, &file).unwrap();
-    wait_for("the new rules are in force", PATIENCE, || {
-        (status(&probe) == 403).then_some(())
-    })
-    .unwrap_or_else(|why| panic!("{why}\n{}", envoy.log_tail(40)));
+    wait_for("the new rules are in force", PATIENCE, || (status(&probe) == 403).then_some(()))
+        .unwrap_or_else(|why| panic!("{why}\n{}", envoy.log_tail(40)));
     assert_eq!(status(&Request::get("/")), 200);
     let failures = envoy.vm_failures();
     assert!(failures.is_empty(), "a filter's VM failed: {failures:?}");

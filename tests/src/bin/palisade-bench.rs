@@ -67,12 +67,7 @@ fn run(options: &Options) -> Result<(), String> {
     let base = Static::answering(&page);
     let mut variants = vec![
         ("bare", base.clone().filter(whole_request())),
-        (
-            "noop",
-            base.clone()
-                .wasm("noop", &parts::filter("noop"), b"")
-                .filter(whole_request()),
-        ),
+        ("noop", base.clone().wasm("noop", &parts::filter("noop"), b"").filter(whole_request())),
     ];
     if !options.without_preset {
         let snapshot = compile(options, folder)?;
@@ -87,9 +82,8 @@ fn run(options: &Options) -> Result<(), String> {
     let time = Duration::from_secs_f64(options.seconds);
     let mut samples = Samples::new();
     for (kind, request) in requests() {
-        let measured = samples
-            .entry(kind)
-            .or_insert_with(|| gateways.iter().map(|(name, _)| (*name, Vec::new())).collect());
+        let measured =
+            samples.entry(kind).or_insert_with(|| gateways.iter().map(|(name, _)| (*name, Vec::new())).collect());
         // Round 0 warms up: connections, caches, and code that is compiled when it is first used.
         for round in 0..=options.rounds {
             for ((name, envoy), (_, kept)) in gateways.iter().zip(measured.iter_mut()) {
@@ -100,14 +94,7 @@ fn run(options: &Options) -> Result<(), String> {
                     pause: Duration::ZERO,
                     cpu: Some(1),
                 };
-                let report = Load::during(
-                    plan,
-                    if round == 0 {
-                        time.min(Duration::from_secs(1))
-                    } else {
-                        time
-                    },
-                );
+                let report = Load::during(plan, if round == 0 { time.min(Duration::from_secs(1)) } else { time });
                 accept(name, kind, envoy, &report)?;
                 if round > 0 {
                     kept.push(Sample {
@@ -160,20 +147,14 @@ fn requests() -> [(&'static str, Vec<u8>); 2] {
         .header("cookie", "session=6f1c2a9d; theme=light")
         .header("referer", "http://demo.test/catalogue");
     let text = "It arrived on time and looks good in the garden. ".repeat(18);
-    let form = format!(
-        "name=Ada+Lovelace&city=London&rating=5&review={}",
-        text.replace(' ', "+")
-    );
+    let form = format!("name=Ada+Lovelace&city=London&rating=5&review={}", text.replace(' ', "+"));
     let form = Request::post("/reviews", "application/x-www-form-urlencoded", form);
     [("get", get.encode()), ("form", form.encode())]
 }
 
 fn compile(options: &Options, folder: &Path) -> Result<Vec<u8>, String> {
     let out = folder.join("preset.snapshot");
-    let entities = options
-        .entities
-        .clone()
-        .unwrap_or_else(|| parts::root().join("envoy/entities"));
+    let entities = options.entities.clone().unwrap_or_else(|| parts::root().join("envoy/entities"));
     let output = Command::new(parts::palisade())
         .arg("compile")
         .arg("--entities")
@@ -196,11 +177,7 @@ fn compile(options: &Options, folder: &Path) -> Result<Vec<u8>, String> {
 fn median(mut values: Vec<f64>) -> f64 {
     values.sort_unstable_by(f64::total_cmp);
     let middle = values.len() / 2;
-    match (
-        values.len() % 2,
-        values.get(middle.saturating_sub(1)),
-        values.get(middle),
-    ) {
+    match (values.len() % 2, values.get(middle.saturating_sub(1)), values.get(middle)) {
         (0, Some(low), Some(high)) => f64::midpoint(*low, *high),
         (_, _, Some(value)) => *value,
         _ => 0.0,
@@ -214,11 +191,7 @@ fn figures(options: &Options, samples: &Samples) -> Value {
         let mut rows = serde_json::Map::new();
         for (name, measured) in variants {
             // Neighbouring measurements share the machine's mood: the ratio is taken round by round.
-            let ratios = measured
-                .iter()
-                .zip(bare)
-                .map(|(one, bare)| one.per_second / bare.per_second)
-                .collect();
+            let ratios = measured.iter().zip(bare).map(|(one, bare)| one.per_second / bare.per_second).collect();
             rows.insert(
                 (*name).to_owned(),
                 json!({
@@ -245,9 +218,7 @@ fn figures(options: &Options, samples: &Samples) -> Value {
 fn cpu_model() -> String {
     let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let line = info.lines().find(|line| line.starts_with("model name"));
-    line.and_then(|line| line.split_once(':'))
-        .map_or("unknown", |(_, model)| model.trim())
-        .to_owned()
+    line.and_then(|line| line.split_once(':')).map_or("unknown", |(_, model)| model.trim()).to_owned()
 }
 
 fn print(figures: &Value) {

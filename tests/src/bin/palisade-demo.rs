@@ -52,33 +52,22 @@ fn run(options: &Options) -> Result<(), String> {
         (options.backend_port, "BACKEND_PORT"),
     ] {
         if let Err(error) = TcpListener::bind(loopback(port)) {
-            return Err(format!(
-                "port {port} cannot be used ({error}); choose another: make run {variable}=<port>"
-            ));
+            return Err(format!("port {port} cannot be used ({error}); choose another: make run {variable}=<port>"));
         }
     }
     let backend = Backend::start_on(loopback(options.backend_port)).map_err(|error| format!("the backend: {error}"))?;
-    let mut control = ControlPlane::start_in(
-        &options.dir,
-        loopback(options.admin_port),
-        loopback(options.xds_port),
-        &[],
-    )?;
+    let mut control =
+        ControlPlane::start_in(&options.dir, loopback(options.admin_port), loopback(options.xds_port), &[])?;
     let access_log = std::path::absolute(options.dir.join("access.log")).map_err(|error| error.to_string())?;
     configure(&control, &backend, options.port, &access_log);
     let mut envoy = Envoy::start_with(
-        &shipped(
-            "xds.yaml",
-            &[(WRITTEN_XDS_PORT, options.xds_port), (WRITTEN_ADMIN_PORT, 0)],
-        ),
+        &shipped("xds.yaml", &[(WRITTEN_XDS_PORT, options.xds_port), (WRITTEN_ADMIN_PORT, 0)]),
         2,
         None,
     )?;
     let gateway = loopback(options.port);
-    wait_for("the gateway takes connections", Duration::from_secs(90), || {
-        TcpStream::connect(gateway).ok()
-    })
-    .map_err(|why| format!("{why}\n{}\n{}", envoy.log_tail(40), control.process().log_tail(40)))?;
+    wait_for("the gateway takes connections", Duration::from_secs(90), || TcpStream::connect(gateway).ok())
+        .map_err(|why| format!("{why}\n{}\n{}", envoy.log_tail(40), control.process().log_tail(40)))?;
     greet(&control, &envoy, &backend, gateway)?;
 
     let ended = until_stopped(&mut control, &mut envoy)?;
@@ -101,34 +90,17 @@ fn configure(control: &ControlPlane, backend: &Backend, port: u16, access_log: &
     };
     let tiers = json!([{"min_score": 40, "action": "deny", "status": 403}]);
     let entities = [
-        (
-            "waf-configs",
-            name(waf_config("demo", json!({})), "Core Rule Set, paranoia level 1"),
-        ),
-        (
-            "threat-policies",
-            name(threat_policy("demo", json!({"tiers": tiers})), "Deny at 40"),
-        ),
-        (
-            "routes",
-            name(route("demo", backend.address(), preset("demo", "demo")), "Demo"),
-        ),
+        ("waf-configs", name(waf_config("demo", json!({})), "Core Rule Set, paranoia level 1")),
+        ("threat-policies", name(threat_policy("demo", json!({"tiers": tiers})), "Deny at 40")),
+        ("routes", name(route("demo", backend.address(), preset("demo", "demo")), "Demo")),
     ];
     for (collection, entity) in entities {
-        if control
-            .call("GET", &ControlPlane::path(collection, "demo"), None)
-            .status
-            == 404
-        {
+        if control.call("GET", &ControlPlane::path(collection, "demo"), None).status == 404 {
             control.create(collection, &entity);
         }
     }
     let address = backend.address();
-    control.patch(
-        "routes",
-        "demo",
-        &json!({"backend": {"address": address.ip().to_string(), "port": address.port()}}),
-    );
+    control.patch("routes", "demo", &json!({"backend": {"address": address.ip().to_string(), "port": address.port()}}));
 }
 
 fn greet(control: &ControlPlane, envoy: &Envoy, backend: &Backend, gateway: SocketAddr) -> Result<(), String> {
@@ -136,10 +108,7 @@ fn greet(control: &ControlPlane, envoy: &Envoy, backend: &Backend, gateway: Sock
         .ok()
         .and_then(|text| serde_json::from_slice(&text).ok())
         .ok_or("the admin key cannot be read")?;
-    let (id, secret) = (
-        key["id"].as_str().unwrap_or_default(),
-        key["secret"].as_str().unwrap_or_default(),
-    );
+    let (id, secret) = (key["id"].as_str().unwrap_or_default(), key["secret"].as_str().unwrap_or_default());
     let rest = control.rest();
     println!(
         "\n\
@@ -167,10 +136,8 @@ fn greet(control: &ControlPlane, envoy: &Envoy, backend: &Backend, gateway: Sock
 
 /// Waits for Ctrl-C or SIGTERM; the inner error is a part that ended by itself.
 fn until_stopped(control: &mut ControlPlane, envoy: &mut Envoy) -> Result<Result<(), String>, String> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| error.to_string())?;
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| error.to_string())?;
     runtime.block_on(async {
         let mut terminated = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())
             .map_err(|error| error.to_string())?;
@@ -185,10 +152,7 @@ fn until_stopped(control: &mut ControlPlane, envoy: &mut Envoy) -> Result<Result
             }
             for process in [control.process(), envoy.process()] {
                 if let Some(status) = process.ended() {
-                    return Ok(Err(format!(
-                        "a part ended by itself ({status})\n{}",
-                        process.log_tail(40)
-                    )));
+                    return Ok(Err(format!("a part ended by itself ({status})\n{}", process.log_tail(40))));
                 }
             }
         }

@@ -19,7 +19,8 @@ struct Worker {
 
 impl Worker {
     async fn connect(control_plane: &ControlPlane) -> Worker {
-        let channel = Channel::from_shared(format!("http://{}", control_plane.address)).unwrap().connect().await.unwrap();
+        let channel =
+            Channel::from_shared(format!("http://{}", control_plane.address)).unwrap().connect().await.unwrap();
         let mut grpc = tonic::client::Grpc::new(channel);
         grpc.ready().await.unwrap();
         let (up, receiver) = mpsc::channel(8);

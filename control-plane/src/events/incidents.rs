@@ -242,7 +242,10 @@ mod tests {
         let list = incidents.list(NOW + 99);
         assert_eq!(list.len(), 2);
         let first = &list[0];
-        assert_eq!((first.id.as_str(), first.key.as_str(), first.count, first.enforced_count), ("i0", "ip:192.0.2.1", 30, 30));
+        assert_eq!(
+            (first.id.as_str(), first.key.as_str(), first.count, first.enforced_count),
+            ("i0", "ip:192.0.2.1", 30, 30)
+        );
         assert_eq!((first.first_seen, first.last_seen, first.max_score), (NOW, NOW + 29, 29.0));
         assert_eq!((first.timeline.len(), first.timeline[0].at), (TIMELINE, NOW + 10));
         assert_eq!((first.last_message.as_str(), first.nodes.len(), first.routes.len()), ("score 29", 1, 1));

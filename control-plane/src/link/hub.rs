@@ -90,15 +90,18 @@ impl LinkHub {
         for ban in up.bans {
             let key = ban.key.clone();
             if let Err(reason) = self.put(node.to_owned(), ban).await {
-                tracing::error!(node, key, reason, "a ban could not be recorded; it is in force until the control plane ends");
+                tracing::error!(
+                    node,
+                    key,
+                    reason,
+                    "a ban could not be recorded; it is in force until the control plane ends"
+                );
             }
         }
     }
 
     /// Later changes, and every live ban as of now. A change in between may be in both; each says the same.
-    pub(crate) async fn subscribe(
-        &self,
-    ) -> Result<(broadcast::Receiver<Arc<Vec<BanChange>>>, Vec<BanChange>), String> {
+    pub(crate) async fn subscribe(&self) -> Result<(broadcast::Receiver<Arc<Vec<BanChange>>>, Vec<BanChange>), String> {
         let changes = self.inner.changes.subscribe();
         let (bans, now) = (self.inner.bans.clone(), (self.inner.clock)());
         let live = blocking(move || bans.list(now)).await?;
@@ -107,8 +110,7 @@ impl LinkHub {
 
     async fn put(&self, node: String, ban: BanRequest) -> Result<Verdict, String> {
         let _in_order = self.inner.order.lock().await;
-        let as_asked =
-            BanChange { key: ban.key.clone(), until_millis: ban.until_millis, reason: ban.reason.clone() };
+        let as_asked = BanChange { key: ban.key.clone(), until_millis: ban.until_millis, reason: ban.reason.clone() };
         let bans = self.inner.bans.clone();
         let result = blocking(move || bans.put(&node, &ban)).await;
         let change = match &result {

@@ -82,8 +82,13 @@ impl Hub {
     /// A filter on a node took or refused its snapshot.
     pub fn report_load(&self, node: &str, report: LoadReport) {
         if !report.error.is_empty() {
-            tracing::warn!(node, filter = report.filter, version = report.version, reason = report.error,
-                "a filter refused its snapshot; it keeps the one before");
+            tracing::warn!(
+                node,
+                filter = report.filter,
+                version = report.version,
+                reason = report.error,
+                "a filter refused its snapshot; it keeps the one before"
+            );
         }
         let mut nodes = self.lock();
         let entry = self.entry(&mut nodes, node);
@@ -146,8 +151,14 @@ impl Hub {
             });
         };
         let reason: String = reason.chars().take(MAX_REASON).collect();
-        tracing::warn!(node, r#type = kind.word(), version, ?resources, reason,
-            "a gateway refused what it was sent; it keeps what it had");
+        tracing::warn!(
+            node,
+            r#type = kind.word(),
+            version,
+            ?resources,
+            reason,
+            "a gateway refused what it was sent; it keeps what it had"
+        );
         let nack = Nack { version, reason, resources, at: (self.inner.clock)() };
         self.with_type(node, kind, |status| status.nack = Some(nack));
     }

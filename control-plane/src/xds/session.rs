@@ -328,7 +328,8 @@ impl Subscription {
         let gone = self.sent.iter().filter(|(_, version)| !retain && !version.is_empty()).map(|(name, _)| name);
         // A name that was asked for and is not there is answered once, so that the client need not wait for it.
         let missing = self.names.iter().filter(|name| !self.sent.contains_key(*name));
-        let removed: BTreeSet<&String> = gone.chain(missing).filter(|name| !wanted.contains_key(name.as_str())).collect();
+        let removed: BTreeSet<&String> =
+            gone.chain(missing).filter(|name| !wanted.contains_key(name.as_str())).collect();
         (changed, removed.into_iter().cloned().collect())
     }
 

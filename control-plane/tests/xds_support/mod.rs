@@ -29,8 +29,8 @@ pub fn repository() -> PathBuf {
 }
 
 fn envoy_binary() -> PathBuf {
-    let path = std::env::var_os("PALISADE_ENVOY")
-        .map_or_else(|| repository().join(".cache/envoy/envoy"), PathBuf::from);
+    let path =
+        std::env::var_os("PALISADE_ENVOY").map_or_else(|| repository().join(".cache/envoy/envoy"), PathBuf::from);
     assert!(
         path.is_file(),
         "these tests need a real Envoy and there is none at {}: run `make envoy`, or set PALISADE_ENVOY",

@@ -42,7 +42,10 @@ const CONNECTION_IDLE_SECONDS: i64 = 600;
 /// An address that is no IP address.
 pub(super) fn listener(settings: &ListenerSettings, filters: &[FilterInput]) -> Result<Listener, String> {
     if settings.address.parse::<IpAddr>().is_err() {
-        return Err(format!("listener {:?}: {:?} is no IP address; write 0.0.0.0 for all", settings.name, settings.address));
+        return Err(format!(
+            "listener {:?}: {:?} is no IP address; write 0.0.0.0 for all",
+            settings.name, settings.address
+        ));
     }
     let connection = Filter {
         name: "envoy.filters.network.http_connection_manager".into(),
@@ -109,10 +112,8 @@ fn discovered(filter: &FilterInput) -> HttpFilter {
 
 /// One line per request that has an event, and nothing else: the line is what the filters left, which is JSON already.
 fn event_log(path: &str) -> AccessLog {
-    let has_event = ExpressionFilter {
-        expression: format!("'{EVENT_STATE}' in filter_state"),
-        ..ExpressionFilter::default()
-    };
+    let has_event =
+        ExpressionFilter { expression: format!("'{EVENT_STATE}' in filter_state"), ..ExpressionFilter::default() };
     let line = SubstitutionFormatString {
         format: Some(substitution_format_string::Format::TextFormatSource(DataSource {
             specifier: Some(data_source::Specifier::InlineString(format!("%FILTER_STATE({EVENT_STATE}:PLAIN)%\n"))),

@@ -132,7 +132,10 @@ fn check_names(gateway: &Gateway) -> Result<(), String> {
     let mut names = BTreeSet::new();
     for route in &gateway.routes {
         if route.envoy_route.is_empty() {
-            return Err(format!("route {:?}: envoy_route is empty; filters find a route's chain by this name", route.id));
+            return Err(format!(
+                "route {:?}: envoy_route is empty; filters find a route's chain by this name",
+                route.id
+            ));
         }
         if !names.insert(route.envoy_route.as_str()) {
             return Err(format!(
@@ -147,7 +150,10 @@ fn check_names(gateway: &Gateway) -> Result<(), String> {
             return Err(format!("filter {:?}: each filter needs a name of its own", filter.name));
         }
         if filter.module_path.is_empty() {
-            return Err(format!("filter {:?}: module_path is empty; name the .wasm file that Envoy is to load", filter.name));
+            return Err(format!(
+                "filter {:?}: module_path is empty; name the .wasm file that Envoy is to load",
+                filter.name
+            ));
         }
     }
     Ok(())

@@ -119,11 +119,7 @@ pub(super) fn route_configuration(routes: &[RouteInput]) -> Result<Any, String> 
         })
         .collect();
     virtual_hosts.sort_by(|a, b| a.name.cmp(&b.name));
-    let configuration = RouteConfiguration {
-        name: NAME.into(),
-        virtual_hosts,
-        ignore_port_in_host_matching: true,
-    };
+    let configuration = RouteConfiguration { name: NAME.into(), virtual_hosts, ignore_port_in_host_matching: true };
     Ok(Any { type_url: Kind::Route.type_url().into(), value: configuration.encode_to_vec() })
 }
 

@@ -36,10 +36,8 @@ fn table(routes: Vec<RouteInput>) -> Vec<(Vec<String>, Vec<String>)> {
 
 #[test]
 fn a_domain_stands_once_with_its_longest_prefix_first() {
-    let hosts = table(vec![
-        route("short", &["a.test", "b.test"], &["/", "/v1"]),
-        route("long", &["B.TEST"], &["/v1/items"]),
-    ]);
+    let hosts =
+        table(vec![route("short", &["a.test", "b.test"], &["/", "/v1"]), route("long", &["B.TEST"], &["/v1/items"])]);
     assert_eq!(
         hosts,
         [
@@ -96,10 +94,7 @@ fn a_backend_is_one_cluster_however_many_routes_share_it() {
     let decoded = RouteConfiguration::decode(body.value.as_slice()).unwrap();
     let Some(route::Action::Route(action)) = decoded.virtual_hosts[1].routes[0].action.clone() else { panic!() };
     assert_eq!(action.timeout.unwrap(), Duration { seconds: 1, nanos: 500_000_000 });
-    assert_eq!(
-        action.cluster_specifier,
-        Some(route_action::ClusterSpecifier::Cluster("backend:127.0.0.1:80".into()))
-    );
+    assert_eq!(action.cluster_specifier, Some(route_action::ClusterSpecifier::Cluster("backend:127.0.0.1:80".into())));
 }
 
 #[test]

@@ -36,7 +36,8 @@ impl Client {
                 }
                 Output::Delta(response) => {
                     let kind = Kind::of_type_url(&response.type_url).unwrap();
-                    let mut parts: Vec<String> = response.resources.iter().map(|item| format!("+{}", item.name)).collect();
+                    let mut parts: Vec<String> =
+                        response.resources.iter().map(|item| format!("+{}", item.name)).collect();
                     parts.extend(response.removed_resources.iter().map(|name| format!("-{name}")));
                     self.log.push(format!("{} {}", kind.word(), parts.join(" ")));
                     self.waiting.push((kind, response.nonce));
@@ -114,18 +115,10 @@ impl Client {
     }
 }
 
-const OLD: Entries<'_> = &[
-    (Kind::Cluster, "a", "a1"),
-    (Kind::Listener, "l", "l1"),
-    (Kind::Route, "r", "r1"),
-    (Kind::Extension, "f", "f1"),
-];
-const NEW: Entries<'_> = &[
-    (Kind::Cluster, "b", "b1"),
-    (Kind::Listener, "l", "l2"),
-    (Kind::Route, "r", "r2"),
-    (Kind::Extension, "f", "f2"),
-];
+const OLD: Entries<'_> =
+    &[(Kind::Cluster, "a", "a1"), (Kind::Listener, "l", "l1"), (Kind::Route, "r", "r1"), (Kind::Extension, "f", "f1")];
+const NEW: Entries<'_> =
+    &[(Kind::Cluster, "b", "b1"), (Kind::Listener, "l", "l2"), (Kind::Route, "r", "r2"), (Kind::Extension, "f", "f2")];
 
 #[test]
 fn a_new_client_gets_what_it_asks_for() {
@@ -200,7 +193,12 @@ fn refused_routes_keep_the_clusters_that_they_use() {
     let log = client.logged();
     assert!(log.contains(&"route refused [\"r\"]: bad a1".to_owned()), "{log:?}");
     assert!(!log.contains(&"cluster -a".to_owned()), "{log:?}");
-    client.publish(&[(Kind::Cluster, "b", "b1"), (Kind::Listener, "l", "l2"), (Kind::Route, "r", "r3"), (Kind::Extension, "f", "f2")]);
+    client.publish(&[
+        (Kind::Cluster, "b", "b1"),
+        (Kind::Listener, "l", "l2"),
+        (Kind::Route, "r", "r3"),
+        (Kind::Extension, "f", "f2"),
+    ]);
     client.answer(None);
     assert_eq!(client.logged(), ["route +r", "cluster -a"]);
 }
@@ -252,8 +250,14 @@ fn a_reconnecting_delta_client_gets_only_what_changed() {
     let versions = |entries: Entries<'_>, kind: Kind| -> HashMap<String, String> {
         set(entries).iter(kind).map(|(name, resource)| (name.clone(), resource.version.clone())).collect()
     };
-    let mut client = Client::new(Protocol::Delta, &[(Kind::Cluster, "a", "a1"), (Kind::Cluster, "b", "b2"), (Kind::Extension, "f", "f1")]);
-    let held = versions(&[(Kind::Cluster, "a", "a1"), (Kind::Cluster, "b", "b1"), (Kind::Cluster, "gone", "g")], Kind::Cluster);
+    let mut client = Client::new(
+        Protocol::Delta,
+        &[(Kind::Cluster, "a", "a1"), (Kind::Cluster, "b", "b2"), (Kind::Extension, "f", "f1")],
+    );
+    let held = versions(
+        &[(Kind::Cluster, "a", "a1"), (Kind::Cluster, "b", "b1"), (Kind::Cluster, "gone", "g")],
+        Kind::Cluster,
+    );
     client.delta(Kind::Cluster, |request| request.initial_resource_versions = held);
     assert_eq!(client.logged(), ["cluster +b"], "its routes may still lead to what is gone");
     client.answer(None);

@@ -50,6 +50,18 @@ pub struct ServeConfig {
     #[arg(long, env = "PALISADE_MAX_STORE_MIB", value_name = "MIB", value_parser = clap::value_parser!(u32).range(1..=1_048_576))]
     pub max_store_mib: Option<u32>,
 
+    /// The folder of the .wasm modules, as the gateways see it.
+    #[arg(long, env = "PALISADE_FILTERS_DIR", value_name = "DIR", default_value = "target/filters")]
+    pub filters_dir: PathBuf,
+
+    /// Every event is appended to this file, one line of JSON each; the file may be rotated away.
+    #[arg(long, env = "PALISADE_EVENTS_FILE", value_name = "FILE")]
+    pub events_file: Option<PathBuf>,
+
+    /// Every event is written to standard output, one line of JSON each.
+    #[arg(long, env = "PALISADE_EVENTS_STDOUT")]
+    pub events_stdout: bool,
+
     /// Written once everything listens: JSON with `rest`, `xds` (address and port) and `pid`.
     #[arg(long, env = "PALISADE_READY_FILE", value_name = "FILE")]
     pub ready_file: Option<PathBuf>,

@@ -33,10 +33,7 @@ pub(super) fn credentials(headers: &HeaderMap) -> Option<Credentials> {
     let decoded = STANDARD.decode(rest.trim_ascii()).ok()?;
     let colon = decoded.iter().position(|byte| *byte == b':')?;
     let (id, secret) = decoded.split_at_checked(colon)?;
-    Some(Credentials {
-        id: String::from_utf8(id.to_vec()).ok()?,
-        secret: secret.get(1..)?.to_vec(),
-    })
+    Some(Credentials { id: String::from_utf8(id.to_vec()).ok()?, secret: secret.get(1..)?.to_vec() })
 }
 
 #[cfg(test)]

@@ -35,10 +35,7 @@ pub struct Caller {
 impl Access {
     /// Checks against the keys of this store.
     pub fn new(store: Arc<dyn Store>) -> Access {
-        Access {
-            store,
-            throttle: Arc::default(),
-        }
+        Access { store, throttle: Arc::default() }
     }
 
     /// Who sent a request with these headers, when the key has `scope`.
@@ -47,9 +44,7 @@ impl Access {
     /// one caller shut out all the others behind the same proxy. Throttled is what fails.
     async fn caller(&self, headers: &HeaderMap, source: Option<IpAddr>, scope: Scope) -> Result<Caller, ApiError> {
         let Some(presented) = credentials(headers) else {
-            return Err(unauthorized(
-                "send the id and the secret of an admin key as HTTP basic authentication",
-            ));
+            return Err(unauthorized("send the id and the secret of an admin key as HTTP basic authentication"));
         };
         let now = clock::now_millis();
         let stored = self.store.admin_key(&presented.id).await?;
@@ -70,19 +65,11 @@ impl Access {
             }
         };
         if !key.has(scope) {
-            let held = key
-                .scopes
-                .iter()
-                .map(|scope| scope.as_str())
-                .collect::<Vec<_>>()
-                .join(", ");
+            let held = key.scopes.iter().map(|scope| scope.as_str()).collect::<Vec<_>>().join(", ");
             let message = format!("the admin key lacks the scope `{scope}`; it has: {held}");
             return Err(ApiError::new(StatusCode::FORBIDDEN, "forbidden", message));
         }
-        Ok(Caller {
-            key_id: key.id,
-            key_name: key.name,
-        })
+        Ok(Caller { key_id: key.id, key_name: key.name })
     }
 }
 
@@ -100,10 +87,7 @@ async fn check(access: Access, scope: Option<Scope>, mut request: Request, next:
         Method::GET | Method::HEAD => Scope::Read,
         _ => Scope::Write,
     });
-    let source = request
-        .extensions()
-        .get::<ConnectInfo<SocketAddr>>()
-        .map(|info| info.0.ip());
+    let source = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|info| info.0.ip());
     match access.caller(request.headers(), source, needed).await {
         Ok(caller) => {
             request.extensions_mut().insert(caller.clone());
@@ -118,8 +102,5 @@ async fn check(access: Access, scope: Option<Scope>, mut request: Request, next:
 
 fn unauthorized(message: &str) -> ApiError {
     let error = ApiError::new(StatusCode::UNAUTHORIZED, "unauthorized", message);
-    error.with_header(
-        header::WWW_AUTHENTICATE,
-        r#"Basic realm="palisade admin api", charset="UTF-8""#,
-    )
+    error.with_header(header::WWW_AUTHENTICATE, r#"Basic realm="palisade admin api", charset="UTF-8""#)
 }

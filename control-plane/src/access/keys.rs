@@ -156,9 +156,7 @@ impl AdminKey {
 impl fmt::Debug for IssuedKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The secret must not reach a log by way of a derived Debug.
-        f.debug_struct("IssuedKey")
-            .field("key", &self.key.id)
-            .finish_non_exhaustive()
+        f.debug_struct("IssuedKey").field("key", &self.key.id).finish_non_exhaustive()
     }
 }
 
@@ -190,18 +188,9 @@ mod tests {
         assert_eq!(check(&issued.secret, 1999).unwrap().id, issued.key.id);
         assert_eq!(check(&issued.secret, 2000), Err(Refusal::Expired));
         assert_eq!(check("", 1000), Err(Refusal::Unknown));
-        assert_eq!(
-            AdminKey::verify(None, issued.secret.as_bytes(), 1000),
-            Err(Refusal::Unknown)
-        );
-        let revoked = AdminKey {
-            revoked_at_millis: Some(1),
-            ..issued.key.clone()
-        };
-        assert_eq!(
-            AdminKey::verify(Some(revoked.clone()), issued.secret.as_bytes(), 1000),
-            Err(Refusal::Revoked)
-        );
+        assert_eq!(AdminKey::verify(None, issued.secret.as_bytes(), 1000), Err(Refusal::Unknown));
+        let revoked = AdminKey { revoked_at_millis: Some(1), ..issued.key.clone() };
+        assert_eq!(AdminKey::verify(Some(revoked.clone()), issued.secret.as_bytes(), 1000), Err(Refusal::Revoked));
         assert_eq!(AdminKey::verify(Some(revoked), b"wrong", 1000), Err(Refusal::Unknown));
         assert!(!format!("{issued:?}").contains(&issued.secret));
     }

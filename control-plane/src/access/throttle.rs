@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 pub const MAX_FAILURES: u32 = 10;
 /// The length of a window in milliseconds.
 pub const WINDOW_MILLIS: u64 = 60_000;
-/// Sources that are remembered at most; the one with the oldest window makes room.
+/// Sources that are remembered at most; those with the oldest windows make room.
 const MAX_SOURCES: usize = 10_000;
 
 /// Counts failures in fixed windows per source. An IPv6 source is its /64, which is what one subscriber holds.
@@ -32,15 +32,9 @@ impl Throttle {
         if !windows.contains_key(&source) && windows.len() >= MAX_SOURCES {
             make_room(&mut windows, now_millis);
         }
-        let window = windows.entry(source).or_insert(Window {
-            began_millis: now_millis,
-            failures: 0,
-        });
+        let window = windows.entry(source).or_insert(Window { began_millis: now_millis, failures: 0 });
         if now_millis.saturating_sub(window.began_millis) >= WINDOW_MILLIS {
-            *window = Window {
-                began_millis: now_millis,
-                failures: 0,
-            };
+            *window = Window { began_millis: now_millis, failures: 0 };
         }
         window.failures = window.failures.saturating_add(1);
         let left = (window.began_millis + WINDOW_MILLIS).saturating_sub(now_millis);
@@ -48,16 +42,21 @@ impl Throttle {
     }
 }
 
+/// Forgets windows that have ended and, where that is not enough, the oldest eighth: a share, so that many new sources
+/// do not pay for a search each.
 fn make_room(windows: &mut HashMap<IpAddr, Window>, now_millis: u64) {
     windows.retain(|_, window| now_millis.saturating_sub(window.began_millis) < WINDOW_MILLIS);
-    if windows.len() >= MAX_SOURCES
-        && let Some(oldest) = windows
-            .iter()
-            .min_by_key(|(_, window)| window.began_millis)
-            .map(|(source, _)| *source)
-    {
-        windows.remove(&oldest);
+    if windows.len() < MAX_SOURCES {
+        return;
     }
+    let mut leaving = windows.len() / 8;
+    let mut ages: Vec<u64> = windows.values().map(|window| window.began_millis).collect();
+    let cutoff = *ages.select_nth_unstable(leaving).1;
+    windows.retain(|_, window| {
+        let leaves = window.began_millis <= cutoff && leaving > 0;
+        leaving -= usize::from(leaves);
+        !leaves
+    });
 }
 
 fn subscriber(source: IpAddr) -> IpAddr {

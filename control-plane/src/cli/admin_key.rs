@@ -54,12 +54,7 @@ pub(super) struct Common {
 impl AdminKeyCommand {
     pub(super) async fn run(self) -> Result<(), CliError> {
         match self {
-            AdminKeyCommand::Create {
-                common,
-                name,
-                scope,
-                expires,
-            } => {
+            AdminKeyCommand::Create { common, name, scope, expires } => {
                 let store = open(&common.data)?;
                 let now = clock::now_millis();
                 let expires = expires.map(|millis| now.saturating_add(millis));
@@ -68,10 +63,7 @@ impl AdminKeyCommand {
                 store.admin_key_put(issued.key.clone()).await?;
                 store.close().await?;
                 if common.json {
-                    return say(format_args!(
-                        "{}",
-                        json!({ "id": issued.key.id, "secret": issued.secret })
-                    ));
+                    return say(format_args!("{}", json!({ "id": issued.key.id, "secret": issued.secret })));
                 }
                 say(format_args!(
                     "id:     {}\nsecret: {}\nThe secret is not shown again.",
@@ -107,10 +99,7 @@ fn open(data: &Path) -> Result<SqliteStore, CliError> {
 /// Opens a store that must be there: a slip in `--data` must not leave an empty store behind.
 fn open_existing(data: &Path) -> Result<SqliteStore, CliError> {
     if !SqliteStore::exists(data) {
-        return Err(CliError::Other(format!(
-            "there is no store in {}; is --data right?",
-            data.display()
-        )));
+        return Err(CliError::Other(format!("there is no store in {}; is --data right?", data.display())));
     }
     open(data)
 }

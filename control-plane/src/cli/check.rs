@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::{CliError, say};
+use crate::compile::{Compiler, Settings};
 use crate::entities::EntitySet;
 use crate::entities::registry::KINDS;
 
@@ -17,20 +18,29 @@ impl CheckCommand {
     pub(super) fn run(self) -> Result<(), CliError> {
         match EntitySet::from_dir(&self.folder) {
             Ok(set) => {
-                let counts = KINDS
-                    .iter()
-                    .map(|kind| (kind.collection, set.slots(kind.collection).count()));
+                let compiler = Compiler::new(Settings::default());
+                match compiler.compile(&set) {
+                    Ok(compiled) => {
+                        for warning in &compiled.warnings {
+                            say(format_args!("warning: {warning}"))?;
+                        }
+                    }
+                    Err(problems) => return refuse(&problems),
+                }
+                let counts = KINDS.iter().map(|kind| (kind.collection, set.slots(kind.collection).count()));
                 let counts: Vec<String> = counts.map(|(name, count)| format!("{count} {name}")).collect();
                 say(format_args!("no problems: {}", counts.join(", ")))
             }
-            Err(problems) => {
-                for problem in &problems {
-                    say(format_args!("{problem}"))?;
-                }
-                let plural = if problems.len() == 1 { "problem" } else { "problems" };
-                say(format_args!("{} {plural}", problems.len()))?;
-                Err(CliError::Reported)
-            }
+            Err(problems) => refuse(&problems),
         }
     }
+}
+
+fn refuse(problems: &[impl std::fmt::Display]) -> Result<(), CliError> {
+    for problem in problems {
+        say(format_args!("{problem}"))?;
+    }
+    let plural = if problems.len() == 1 { "problem" } else { "problems" };
+    say(format_args!("{} {plural}", problems.len()))?;
+    Err(CliError::Reported)
 }

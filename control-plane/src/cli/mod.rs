@@ -2,6 +2,7 @@
 
 mod admin_key;
 mod check;
+mod compile;
 mod serve;
 
 use std::fmt;
@@ -32,6 +33,8 @@ enum Command {
     AdminKey(admin_key::AdminKeyCommand),
     /// Read and check the entities of a folder; prints each problem and exits with 1 when there is any.
     Check(check::CheckCommand),
+    /// Compile the entities of a folder into the snapshot that a gateway without a control plane runs.
+    Compile(compile::CompileCommand),
 }
 
 /// Why a command failed.
@@ -60,6 +63,7 @@ pub fn main() -> ExitCode {
             Command::Serve(config) => serve::run(*config).await,
             Command::AdminKey(command) => command.run().await,
             Command::Check(command) => command.run(),
+            Command::Compile(command) => command.run(),
         }
     });
     match outcome {

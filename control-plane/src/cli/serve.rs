@@ -13,13 +13,20 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
 use super::CliError;
-use crate::access::{Access, AdminKey, Scope};
+use crate::access::{Access, AdminKey, Scope, guard};
+use crate::bans::StoredBans;
 use crate::clock;
+use crate::compile::{Compiler, Settings};
 use crate::config::{DRAIN, ServeConfig};
-use crate::entities::EntityService;
+use crate::entities::{Admission, EntityService};
+use crate::events::{EventHub, Exporter};
+use crate::link::{self, LinkHub};
+use crate::publish;
+use crate::rest::report::Reports;
 use crate::rest::{self, AppState, RestConfig};
 use crate::store::{SqliteOptions, SqliteStore, Store};
 use crate::telemetry::{Metrics, Readiness, init_logs};
+use crate::xds::Hub;
 
 /// The first key of a new store, in its directory.
 const FIRST_KEY_FILE: &str = "admin-key.json";
@@ -49,20 +56,15 @@ pub(super) async fn run(config: ServeConfig) -> Result<(), CliError> {
     first_key(store.as_ref(), &config.data).await?;
     let entities = EntityService::open(Arc::clone(&store)).await?;
     tokio::spawn(entities.clone().follow_store());
-    let parts = Parts {
-        store: Arc::clone(&store),
-        entities,
-        readiness: Readiness::default(),
-        stopping,
-    };
+    let parts = Parts { store: Arc::clone(&store), entities, readiness: Readiness::default(), stopping };
 
     let rest = bind("admin API", config.listen).await?;
     let xds = bind("xDS", config.xds_listen).await?;
     let (rest_address, xds_address) = (address(&rest)?, address(&xds)?);
-    let gateway_side = start_gateway_side(&parts, xds);
+    let gateway_side = start_gateway_side(&parts, &config, xds);
     let admin_side = tokio::spawn(serve_rest(
         rest,
-        rest_router(&config, &parts, &metrics),
+        rest_router(&config, &parts, &metrics, gateway_side.reports.clone()),
         parts.stopping.clone(),
     ));
     tokio::spawn(upkeep(metrics));
@@ -78,13 +80,10 @@ pub(super) async fn run(config: ServeConfig) -> Result<(), CliError> {
     let mut stopping = parts.stopping.clone();
     // An error means that the sender is gone, which is a reason to stop as well.
     let _ = stopping.wait_for(|stop| *stop).await;
-    tracing::info!(
-        "stopping: no new connections, requests under way have {} s",
-        DRAIN.as_secs()
-    );
+    tracing::info!("stopping: no new connections, requests under way have {} s", DRAIN.as_secs());
     let drained = tokio::time::timeout(DRAIN, async {
         let _ = admin_side.await;
-        let _ = gateway_side.await;
+        let _ = gateway_side.task.await;
     });
     if drained.await.is_err() {
         tracing::warn!("requests were still under way and are cut off");
@@ -95,19 +94,42 @@ pub(super) async fn run(config: ServeConfig) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Starts what gateways talk to on `--xds-listen`: xDS, the node link, the event hub. The task ends when
-/// `parts.stopping` becomes true.
-fn start_gateway_side(parts: &Parts, listener: TcpListener) -> tokio::task::JoinHandle<()> {
-    let mut stopping = parts.stopping.clone();
-    tokio::spawn(async move {
-        // Nothing speaks here yet: the listener is held so that its port is known and taken.
-        tracing::warn!("xDS and the node link are not part of this build; gateways cannot connect");
-        let _ = stopping.wait_for(|stop| *stop).await;
-        drop(listener);
-    })
+/// What gateways talk to, and what is known from them.
+struct GatewaySide {
+    task: tokio::task::JoinHandle<()>,
+    reports: Reports,
 }
 
-fn rest_router(config: &ServeConfig, parts: &Parts, metrics: &Metrics) -> axum::Router {
+/// Starts what gateways talk to on `--xds-listen`: xDS, the node link, the event hub. The task ends when
+/// `parts.stopping` becomes true.
+fn start_gateway_side(parts: &Parts, config: &ServeConfig, listener: TcpListener) -> GatewaySide {
+    let exporters = config.events_file.clone().map(Exporter::File).into_iter();
+    let events =
+        EventHub::new(exporters.chain(config.events_stdout.then_some(Exporter::Stdout)).collect(), clock::now_millis);
+    let hub = Hub::with_clock(clock::now_millis);
+    let bans = Arc::new(StoredBans::new(Arc::clone(&parts.store)));
+    let link = LinkHub::new(events.clone(), bans, hub.clone(), clock::now_millis);
+    let compiler = Arc::new(Compiler::new(Settings { filters_dir: config.filters_dir.clone(), link: true }));
+    parts.entities.add_admission(Arc::clone(&compiler) as Arc<dyn Admission>);
+    let first = parts.readiness.register("first snapshot");
+    let publishing = publish::run(parts.entities.clone(), compiler, hub.clone(), first, parts.stopping.clone());
+    tokio::spawn(publishing);
+
+    let reports = Reports { events: events.clone(), nodes: hub.clone() };
+    let mut stopping = parts.stopping.clone();
+    let task = tokio::spawn(async move {
+        let stopped = async move {
+            let _ = stopping.wait_for(|stop| *stop).await;
+        };
+        if let Err(error) = link::serve(listener, hub, link, stopped).await {
+            tracing::error!(%error, "the xDS and node port has failed");
+        }
+        events.flush().await;
+    });
+    GatewaySide { task, reports }
+}
+
+fn rest_router(config: &ServeConfig, parts: &Parts, metrics: &Metrics, reports: Reports) -> axum::Router {
     let state = AppState {
         store: Arc::clone(&parts.store),
         entities: parts.entities.clone(),
@@ -119,7 +141,8 @@ fn rest_router(config: &ServeConfig, parts: &Parts, metrics: &Metrics) -> axum::
             max_body_bytes: config.max_body_bytes,
         }),
     };
-    rest::router(state)
+    let reports = guard(rest::report::router(reports), state.access.clone(), Some(Scope::Report));
+    rest::router_with(state, reports)
 }
 
 async fn serve_rest(listener: TcpListener, router: axum::Router, mut stopping: watch::Receiver<bool>) {
@@ -135,15 +158,10 @@ async fn serve_rest(listener: TcpListener, router: axum::Router, mut stopping: w
 async fn open_store(config: &ServeConfig) -> Result<Arc<dyn Store>, CliError> {
     /// Pages of the store's file in a MiB.
     const PAGES_PER_MIB: u32 = 256;
-    let options = SqliteOptions {
-        exclusive: true,
-        max_pages: config.max_store_mib.map(|mib| mib * PAGES_PER_MIB),
-    };
+    let options = SqliteOptions { exclusive: true, max_pages: config.max_store_mib.map(|mib| mib * PAGES_PER_MIB) };
     let data = config.data.clone();
     let opening = tokio::task::spawn_blocking(move || SqliteStore::open(&data, options));
-    let store = opening
-        .await
-        .map_err(|error| CliError::Other(format!("the store could not be opened: {error}")))?;
+    let store = opening.await.map_err(|error| CliError::Other(format!("the store could not be opened: {error}")))?;
     Ok(Arc::new(store?))
 }
 
@@ -172,10 +190,7 @@ async fn first_key(store: &dyn Store, data: &Path) -> Result<(), CliError> {
 }
 
 fn write_ready_file(file: &Path, rest: SocketAddr, xds: SocketAddr) -> Result<(), CliError> {
-    let text = format!(
-        "{}\n",
-        json!({ "rest": rest.to_string(), "xds": xds.to_string(), "pid": std::process::id() })
-    );
+    let text = format!("{}\n", json!({ "rest": rest.to_string(), "xds": xds.to_string(), "pid": std::process::id() }));
     write_atomically(file, &text).map_err(|error| CliError::Io(format!("write {}", file.display()), error))
 }
 
@@ -193,7 +208,9 @@ fn write_atomically(file: &Path, text: &str) -> std::io::Result<()> {
     let mut out = options.write(true).create_new(true).mode(0o600).open(fresh)?;
     out.write_all(text.as_bytes())?;
     out.sync_all()?;
-    std::fs::rename(fresh, file)
+    std::fs::rename(fresh, file)?;
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    std::fs::File::open(folder)?.sync_all()
 }
 
 async fn bind(what: &str, address: SocketAddr) -> Result<TcpListener, CliError> {
@@ -202,9 +219,7 @@ async fn bind(what: &str, address: SocketAddr) -> Result<TcpListener, CliError> 
 }
 
 fn address(listener: &TcpListener) -> Result<SocketAddr, CliError> {
-    listener
-        .local_addr()
-        .map_err(|error| CliError::Io("tell the listener's address".to_owned(), error))
+    listener.local_addr().map_err(|error| CliError::Io("tell the listener's address".to_owned(), error))
 }
 
 fn listen_for_signals(stop: watch::Sender<bool>) -> Result<tokio::task::JoinHandle<()>, CliError> {

@@ -45,30 +45,21 @@ impl EntitySet {
             let (kind, entity) = match read(&file, folder) {
                 Ok(read) => read,
                 Err(found) => {
-                    problems.extend(found.into_iter().map(|problem| FileProblem {
-                        file: file.clone(),
-                        problem,
-                    }));
+                    problems.extend(found.into_iter().map(|problem| FileProblem { file: file.clone(), problem }));
                     continue;
                 }
             };
             let id = entity.head().id.clone();
             if let Some(first) = origin.get(&(kind.collection, id.clone())) {
                 let message = format!("the id `{id}` of {} is taken by {}", kind.collection, first.display());
-                problems.push(FileProblem {
-                    file,
-                    problem: FieldProblem::new("/id", message),
-                });
+                problems.push(FileProblem { file, problem: FieldProblem::new("/id", message) });
                 continue;
             }
             origin.insert((kind.collection, id), file);
             set.insert(kind, entity, 0);
         }
         for (collection, id, problem) in set.check() {
-            let file = origin
-                .get(&(collection, id))
-                .cloned()
-                .unwrap_or_else(|| folder.to_owned());
+            let file = origin.get(&(collection, id)).cloned().unwrap_or_else(|| folder.to_owned());
             problems.push(FileProblem { file, problem });
         }
         if problems.is_empty() { Ok(set) } else { Err(problems) }
@@ -81,10 +72,7 @@ fn walk(folder: &Path, depth: usize, files: &mut Vec<PathBuf>, problems: &mut Ve
         Ok(entries) => entries,
         Err(error) => {
             let problem = FieldProblem::new("", format!("cannot be read: {error}"));
-            return problems.push(FileProblem {
-                file: folder.to_owned(),
-                problem,
-            });
+            return problems.push(FileProblem { file: folder.to_owned(), problem });
         }
     };
     for entry in entries {
@@ -123,10 +111,7 @@ fn read(file: &Path, root: &Path) -> Result<Read, Vec<FieldProblem>> {
         fields.insert("kind".to_owned(), Value::from(kind.kind));
         if !fields.contains_key("id") {
             let name = file.file_stem().map(|stem| stem.to_string_lossy().into_owned());
-            fields.insert(
-                "id".to_owned(),
-                Value::from(kind.singleton.map(ToOwned::to_owned).or(name)),
-            );
+            fields.insert("id".to_owned(), Value::from(kind.singleton.map(ToOwned::to_owned).or(name)));
         }
     }
     let entity = kind.read(document)?;
@@ -142,26 +127,14 @@ fn read(file: &Path, root: &Path) -> Result<Read, Vec<FieldProblem>> {
 /// The collection that a document says it belongs to, else the nearest folder that is called like one.
 fn kind_of(document: &Value, file: &Path, root: &Path) -> Result<&'static Kind, FieldProblem> {
     if let Some(name) = document.get("kind") {
-        let known = || {
-            registry::KINDS
-                .iter()
-                .map(|kind| kind.kind)
-                .collect::<Vec<_>>()
-                .join("`, `")
-        };
+        let known = || registry::KINDS.iter().map(|kind| kind.kind).collect::<Vec<_>>().join("`, `");
         let found = name.as_str().and_then(registry::by_kind);
         return found.ok_or_else(|| {
             FieldProblem::new("/kind", format!("{name} is no kind of entity")).expected(format!("one of `{}`", known()))
         });
     }
-    let folders = file
-        .ancestors()
-        .skip(1)
-        .take_while(|folder| *folder != root)
-        .chain([root]);
-    let mut names = folders
-        .filter_map(|folder| folder.file_name())
-        .filter_map(|name| name.to_str());
+    let folders = file.ancestors().skip(1).take_while(|folder| *folder != root).chain([root]);
+    let mut names = folders.filter_map(|folder| folder.file_name()).filter_map(|name| name.to_str());
     names.find_map(registry::by_collection).ok_or_else(|| {
         let message = "which kind of entity this is cannot be told";
         FieldProblem::new("/kind", message)
@@ -191,10 +164,7 @@ mod tests {
                 "waf-configs/main.yaml",
                 "name: Main\nrules:\n  - |\n    SecRuleEngine On\n  - '@import_preset crs'\ncrs: {paranoia_level: 2}\n",
             ),
-            (
-                "policy.json",
-                r#"{"kind": "threat-policy", "id": "p", "tiers": [{"min_score": 40}]}"#,
-            ),
+            ("policy.json", r#"{"kind": "threat-policy", "id": "p", "tiers": [{"min_score": 40}]}"#),
             (
                 "deep/er/shop.yml",
                 "kind: routes\nhosts: [shop.example]\nplugins:\n- {plugin: SvcWaf, plugin_index: 1, config: {ref: main}}\n",
@@ -204,15 +174,9 @@ mod tests {
             (".hidden.yaml", "]["),
         ]);
         let set = EntitySet::from_dir(folder.path()).unwrap();
-        assert_eq!(
-            set.get::<WafConfig>("main").unwrap().rules,
-            ["SecRuleEngine On\n", "@import_preset crs"]
-        );
+        assert_eq!(set.get::<WafConfig>("main").unwrap().rules, ["SecRuleEngine On\n", "@import_preset crs"]);
         assert_eq!(set.get::<ThreatPolicy>("p").unwrap().tiers.len(), 1);
-        let routes: Vec<_> = set
-            .all::<Route>()
-            .map(|route| route.envoy_route_name(&route.head))
-            .collect();
+        let routes: Vec<_> = set.all::<Route>().map(|route| route.envoy_route_name(&route.head)).collect();
         assert_eq!(routes, ["shop"]);
         assert_eq!(set.global().gateway.port, 8080);
         assert_eq!(set.revision(), 0);
@@ -232,18 +196,10 @@ mod tests {
         let problems = EntitySet::from_dir(folder.path()).unwrap_err();
         let texts: Vec<_> = problems
             .iter()
-            .map(|problem| {
-                problem
-                    .to_string()
-                    .replace(&format!("{}/", folder.path().display()), "")
-            })
+            .map(|problem| problem.to_string().replace(&format!("{}/", folder.path().display()), ""))
             .collect();
-        let begins = |start: &str| {
-            assert!(
-                texts.iter().any(|text| text.starts_with(start)),
-                "{start} not in {texts:#?}"
-            )
-        };
+        let begins =
+            |start: &str| assert!(texts.iter().any(|text| text.starts_with(start)), "{start} not in {texts:#?}");
         begins("waf-configs/a.yaml: /enabled: invalid type: string \"maybe\" (expected a boolean)");
         begins("waf-configs/b.yaml: /rulesets/0: there is no entity `gone` in waf-rulesets");
         begins("waf-configs/c.json: not JSON: expected value at line 3 column 1");

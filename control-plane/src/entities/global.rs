@@ -89,18 +89,8 @@ impl Entity for GlobalConfig {
             let place = format!("/incoming_request_validators/{index}");
             problems.extend(validator.check().into_iter().map(|problem| problem.under(&place)));
         }
-        problems.extend(
-            self.identity
-                .check()
-                .into_iter()
-                .map(|problem| problem.under("/identity")),
-        );
-        problems.extend(
-            self.gateway
-                .check()
-                .into_iter()
-                .map(|problem| problem.under("/gateway")),
-        );
+        problems.extend(self.identity.check().into_iter().map(|problem| problem.under("/identity")));
+        problems.extend(self.gateway.check().into_iter().map(|problem| problem.under("/gateway")));
         problems
     }
 }
@@ -121,10 +111,7 @@ impl Validator {
 impl Identity {
     fn check(&self) -> Vec<FieldProblem> {
         let mut problems = Vec::new();
-        for (field, header) in [
-            ("/api_key_header", &self.api_key_header),
-            ("/user_header", &self.user_header),
-        ] {
+        for (field, header) in [("/api_key_header", &self.api_key_header), ("/user_header", &self.user_header)] {
             if let Some(name) = header
                 && axum::http::HeaderName::from_bytes(name.as_bytes()).is_err()
             {
@@ -170,9 +157,7 @@ impl Gateway {
         }
         for (index, filter) in self.filters.iter().enumerate() {
             let sane = !filter.is_empty()
-                && filter
-                    .bytes()
-                    .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
+                && filter.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
             if !sane {
                 let message = format!("`{}` is no filter", filter.escape_debug());
                 let problem = FieldProblem::new(format!("/filters/{index}"), message);

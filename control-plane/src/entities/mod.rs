@@ -9,6 +9,7 @@ mod files;
 mod global;
 mod number;
 mod parse;
+mod patch;
 mod problem;
 pub mod registry;
 mod route;

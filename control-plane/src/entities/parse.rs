@@ -36,9 +36,7 @@ fn split<T: Entity>(document: Value) -> Result<(Value, Value), Vec<FieldProblem>
         && kind.as_str() != Some(T::KIND)
     {
         let message = format!("documents of {} are of another kind", T::COLLECTION);
-        return Err(vec![
-            FieldProblem::new("/kind", message).expected(format!("`{}`, or no `kind` at all", T::KIND)),
-        ]);
+        return Err(vec![FieldProblem::new("/kind", message).expected(format!("`{}`, or no `kind` at all", T::KIND))]);
     }
     let mut head = Map::new();
     for name in HEAD_FIELDS {
@@ -90,12 +88,7 @@ fn explain(mut pointer: String, sentence: &str) -> FieldProblem {
         let message = format!("unknown field `{}`{hint}", field.escape_debug());
         return FieldProblem::new(pointer, message).expected(one_of(&words));
     }
-    if let Some((word, known)) = quoted(
-        sentence,
-        "unknown variant `",
-        "`, expected ",
-        "`, there are no variants",
-    ) {
+    if let Some((word, known)) = quoted(sentence, "unknown variant `", "`, expected ", "`, there are no variants") {
         let words = words(known);
         let hint = match did_you_mean(word, words.iter().copied()) {
             Some(near) => format!(", did you mean `{near}`?"),
@@ -104,14 +97,8 @@ fn explain(mut pointer: String, sentence: &str) -> FieldProblem {
         let message = format!("unknown value `{}`{hint}", word.escape_debug());
         return FieldProblem::new(pointer, message).expected(one_of(&words));
     }
-    if let Some(field) = sentence
-        .strip_prefix("missing field `")
-        .and_then(|rest| rest.strip_suffix('`'))
-    {
-        return FieldProblem::new(
-            format!("{pointer}/{}", token(field)),
-            format!("the field `{field}` is required"),
-        );
+    if let Some(field) = sentence.strip_prefix("missing field `").and_then(|rest| rest.strip_suffix('`')) {
+        return FieldProblem::new(format!("{pointer}/{}", token(field)), format!("the field `{field}` is required"));
     }
     match sentence.rsplit_once(", expected ") {
         Some((message, expected)) => FieldProblem::new(pointer, message).expected(plain(expected)),
@@ -137,8 +124,7 @@ fn plain(expected: &str) -> String {
 fn quoted<'a>(sentence: &'a str, start: &str, middle: &str, end: &str) -> Option<(&'a str, &'a str)> {
     let rest = sentence.strip_prefix(start)?;
     // From the right: the word is the sender's and may hold anything, the list of known ones is ours.
-    rest.rsplit_once(middle)
-        .or_else(|| rest.strip_suffix(end).map(|word| (word, "")))
+    rest.rsplit_once(middle).or_else(|| rest.strip_suffix(end).map(|word| (word, "")))
 }
 
 /// The words in a list such as "one of `a`, `b`" or "`a` or `b`".
@@ -173,7 +159,7 @@ mod tests {
     use crate::entities::{Route, ThreatPolicy, WafConfig};
 
     fn problem<T: Entity>(document: Value) -> String {
-        let problems = read::<T>(document).err().expect("a wrong document");
+        let problems = read::<T>(document).expect_err("a wrong document");
         problems.iter().map(ToString::to_string).collect::<Vec<_>>().join(" | ")
     }
 
@@ -204,10 +190,7 @@ mod tests {
             problem::<ThreatPolicy>(json!({"tiers": [{"min_score": 1, "status": 70000}]}))
                 .contains("/tiers/0/status: invalid value: integer `70000` (expected a whole number from 0 to 65535)")
         );
-        assert_eq!(
-            problem::<Route>(json!([])),
-            "a route is an object, this is an array (expected a JSON object)"
-        );
+        assert_eq!(problem::<Route>(json!([])), "a route is an object, this is an array (expected a JSON object)");
         assert!(problem::<Route>(json!({"kind": "waf-config"})).starts_with("/kind: "));
         let both = problem::<Route>(json!({"tags": "x", "enabled": 1}));
         assert!(both.contains("/tags: ") && both.contains("/enabled: "), "{both}");
@@ -216,9 +199,6 @@ mod tests {
     #[test]
     fn a_field_name_cannot_forge_the_list_of_known_ones() {
         let text = problem::<Route>(json!({"x`, expected one of `y": 1}));
-        assert!(
-            text.contains("unknown field `x`, expected one of `y`") && text.contains("`hosts`"),
-            "{text}"
-        );
+        assert!(text.contains("unknown field `x`, expected one of `y`") && text.contains("`hosts`"), "{text}");
     }
 }

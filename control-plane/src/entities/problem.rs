@@ -19,11 +19,7 @@ pub struct FieldProblem {
 impl FieldProblem {
     /// A problem at a JSON pointer.
     pub fn new(pointer: impl Into<String>, message: impl Into<String>) -> FieldProblem {
-        FieldProblem {
-            pointer: pointer.into(),
-            message: message.into(),
-            expected: None,
-        }
+        FieldProblem { pointer: pointer.into(), message: message.into(), expected: None }
     }
 
     /// Says what would be right.

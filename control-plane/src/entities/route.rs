@@ -82,11 +82,7 @@ pub struct RoutePlugin {
 impl Route {
     /// The name of the Envoy route of an entity with this head.
     pub fn envoy_route_name<'a>(&'a self, head: &'a Head) -> &'a str {
-        if self.envoy_route.is_empty() {
-            &head.id
-        } else {
-            &self.envoy_route
-        }
+        if self.envoy_route.is_empty() { &head.id } else { &self.envoy_route }
     }
 }
 
@@ -118,11 +114,7 @@ impl Entity for Route {
             }
         }
         for (index, path) in self.paths.iter().enumerate() {
-            if !path.starts_with('/')
-                || path
-                    .bytes()
-                    .any(|byte| byte.is_ascii_control() || b"?# ".contains(&byte))
-            {
+            if !path.starts_with('/') || path.bytes().any(|byte| byte.is_ascii_control() || b"?# ".contains(&byte)) {
                 let message = format!("`{}` is no path prefix", path.escape_debug());
                 let problem = FieldProblem::new(format!("/paths/{index}"), message);
                 problems.push(problem.expected("a path that begins with /, without query and spaces"));
@@ -138,12 +130,7 @@ impl Entity for Route {
             problems.extend(backend.check().into_iter().map(|problem| problem.under("/backend")));
         }
         for (index, plugin) in self.plugins.iter().enumerate() {
-            problems.extend(
-                plugin
-                    .check()
-                    .into_iter()
-                    .map(|problem| problem.under(&format!("/plugins/{index}"))),
-            );
+            problems.extend(plugin.check().into_iter().map(|problem| problem.under(&format!("/plugins/{index}"))));
         }
         for (key, value) in &head.metadata {
             // They become Envoy route metadata, which filters read as strings.
@@ -191,9 +178,7 @@ impl RoutePlugin {
 /// Why a text cannot be a plugin's class. Which classes exist is the compiler's to say.
 pub(super) fn plugin_problem(plugin: &str) -> Option<FieldProblem> {
     let sane = (1..=128).contains(&plugin.len())
-        && plugin
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
+        && plugin.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
     (!sane).then(|| {
         let message = format!("`{}` is no plugin", plugin.escape_debug());
         FieldProblem::new("/plugin", message).expected("the class of a plugin, such as `SvcWaf`")
@@ -204,13 +189,9 @@ pub(super) fn plugin_problem(plugin: &str) -> Option<FieldProblem> {
 pub(super) fn path_patterns(field: &str, patterns: &[String]) -> Vec<FieldProblem> {
     let mut problems = Vec::new();
     for (index, pattern) in patterns.iter().enumerate() {
-        let built = regex_automata::meta::Builder::new()
-            .syntax(syntax::Config::new().utf8(false))
-            .build(pattern);
+        let built = regex_automata::meta::Builder::new().syntax(syntax::Config::new().utf8(false)).build(pattern);
         if let Err(error) = built {
-            let detail = error
-                .syntax_error()
-                .map_or_else(|| error.to_string(), ToString::to_string);
+            let detail = error.syntax_error().map_or_else(|| error.to_string(), ToString::to_string);
             let message = format!("the regular expression does not compile: {detail}");
             problems.push(
                 FieldProblem::new(format!("{field}/{index}"), message).expected("a regular expression on the path"),
@@ -221,10 +202,7 @@ pub(super) fn path_patterns(field: &str, patterns: &[String]) -> Vec<FieldProble
 }
 
 fn is_host_pattern(host: &str) -> bool {
-    let name = host
-        .strip_prefix('*')
-        .or_else(|| host.strip_suffix('*'))
-        .unwrap_or(host);
+    let name = host.strip_prefix('*').or_else(|| host.strip_suffix('*')).unwrap_or(host);
     let sane = |byte: u8| byte.is_ascii_alphanumeric() || b".-_:[]".contains(&byte);
     host == "*" || (!name.is_empty() && host.len() <= 253 && name.bytes().all(sane))
 }
@@ -276,15 +254,8 @@ mod tests {
             "plugins": [{"plugin": "SvcWaf", "include": ["^/a", "(", "(?-u:\\xff)"], "exclude": ["[z-a]"]}, {"plugin": ""}]
         }))
         .unwrap();
-        let head = Head {
-            metadata: [("a/b".to_owned(), json!(1))].into(),
-            ..Head::default()
-        };
-        let pointers: Vec<_> = route
-            .check(&head, &Anything)
-            .into_iter()
-            .map(|problem| problem.pointer)
-            .collect();
+        let head = Head { metadata: [("a/b".to_owned(), json!(1))].into(), ..Head::default() };
+        let pointers: Vec<_> = route.check(&head, &Anything).into_iter().map(|problem| problem.pointer).collect();
         assert_eq!(
             pointers,
             [

@@ -7,7 +7,7 @@ use tokio::sync::{Mutex, watch};
 
 use super::admission::{Admission, Change, EntityRef};
 use super::registry::Kind;
-use super::{AnyEntity, EntitySet, FieldProblem, Slot};
+use super::{AnyEntity, EntitySet, FieldProblem, Slot, patch};
 use crate::clock;
 use crate::store::{Store, StoreError};
 
@@ -88,18 +88,12 @@ impl EntityService {
             admissions: RwLock::default(),
             writing: Mutex::new(()),
         };
-        Ok(EntityService {
-            shared: Arc::new(shared),
-        })
+        Ok(EntityService { shared: Arc::new(shared) })
     }
 
     /// Adds a judge of every later write.
     pub fn add_admission(&self, admission: Arc<dyn Admission>) {
-        self.shared
-            .admissions
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(admission);
+        self.shared.admissions.write().unwrap_or_else(PoisonError::into_inner).push(admission);
     }
 
     /// The entities as they are now.
@@ -132,9 +126,7 @@ impl EntityService {
     /// See [`WriteError`].
     pub async fn create(&self, kind: &'static Kind, mut document: Value) -> Result<Written, WriteError> {
         if let Some(fields) = document.as_object_mut()
-            && fields
-                .get("id")
-                .is_none_or(|id| id.is_null() || id.as_str() == Some(""))
+            && fields.get("id").is_none_or(|id| id.is_null() || id.as_str() == Some(""))
         {
             fields.insert("id".to_owned(), Value::from(kind.new_id()));
         }
@@ -168,21 +160,7 @@ impl EntityService {
             let slot = set.slot(kind.collection, &id).ok_or(WriteError::NotFound)?.clone();
             demand(precondition, slot.revision)?;
             let mut document = apply(&slot, replacement)?;
-            match document.as_object_mut() {
-                Some(fields) => match fields.get("id").filter(|found| !found.is_null()) {
-                    None => {
-                        fields.insert("id".to_owned(), Value::from(id));
-                    }
-                    Some(found) if found.as_str() == Some(&id) => {}
-                    Some(found) => {
-                        let message = format!("the path names `{id}`, the document {found}: an id cannot change");
-                        return Err(WriteError::Invalid(vec![
-                            FieldProblem::new("/id", message).expected(format!("`{id}`")),
-                        ]));
-                    }
-                },
-                None => {}
-            }
+            keep_id(&mut document, &id)?;
             shared.put(kind, &set, Some(&slot), document).await
         })
         .await
@@ -214,11 +192,7 @@ impl EntityService {
             if !dangling.is_empty() {
                 return Err(WriteError::InUse(dangling));
             }
-            let changed = EntityRef {
-                collection: kind.collection,
-                id: id.clone(),
-                change: Change::Deleted,
-            };
+            let changed = EntityRef { collection: kind.collection, id: id.clone(), change: Change::Deleted };
             let (candidate, warnings) = shared.admit(candidate, changed).await.map_err(WriteError::InUse)?;
             let revision = shared.store.entity_remove(kind.collection, &id, slot.revision).await;
             shared.publish(candidate, stale(revision)?).await;
@@ -257,32 +231,18 @@ impl Shared {
         if !problems.is_empty() {
             return Err(WriteError::Invalid(problems));
         }
-        let change = if before.is_some() {
-            Change::Updated
-        } else {
-            Change::Created
-        };
-        let changed = EntityRef {
-            collection: kind.collection,
-            id: id.clone(),
-            change,
-        };
+        let change = if before.is_some() { Change::Updated } else { Change::Created };
+        let changed = EntityRef { collection: kind.collection, id: id.clone(), change };
         let (mut candidate, warnings) = self.admit(candidate, changed).await.map_err(WriteError::Invalid)?;
         let expected = before.map_or(0, |slot| slot.revision);
-        let revision = self
-            .store
-            .entity_put(kind.collection, &id, entity.to_value().to_string(), expected)
-            .await;
+        let revision = self.store.entity_put(kind.collection, &id, entity.to_value().to_string(), expected).await;
         let revision = match (revision, before) {
             (Err(StoreError::Conflict { .. }), None) => return Err(WriteError::Exists),
             (revision, _) => stale(revision)?,
         };
         candidate.insert(kind, Arc::clone(&entity), revision);
         self.publish(candidate, revision).await;
-        Ok(Written {
-            slot: Slot { revision, entity },
-            warnings,
-        })
+        Ok(Written { slot: Slot { revision, entity }, warnings })
     }
 
     /// Asks every judge; each may take its time to compile.
@@ -301,10 +261,7 @@ impl Shared {
         });
         judging.await.unwrap_or_else(|error| {
             tracing::error!(%error, "an entity could not be compiled");
-            Err(vec![FieldProblem::new(
-                "",
-                "compiling the entity failed inside the control plane; its log says more",
-            )])
+            Err(vec![FieldProblem::new("", "compiling the entity failed inside the control plane; its log says more")])
         })
     }
 
@@ -326,13 +283,26 @@ impl Shared {
     }
 }
 
+/// Gives the document the id of its path, and refuses another one.
+fn keep_id(document: &mut Value, id: &str) -> Result<(), WriteError> {
+    let Some(fields) = document.as_object_mut() else {
+        return Ok(());
+    };
+    match fields.get("id").filter(|found| !found.is_null()) {
+        Some(found) if found.as_str() != Some(id) => {
+            let message = format!("the path names `{id}`, the document {found}: an id cannot change");
+            Err(WriteError::Invalid(vec![FieldProblem::new("/id", message).expected(format!("`{id}`"))]))
+        }
+        _ => {
+            fields.insert("id".to_owned(), Value::from(id));
+            Ok(())
+        }
+    }
+}
+
 fn demand(precondition: Option<Precondition>, current: u64) -> Result<(), WriteError> {
     let accepted = precondition.is_none_or(|accepts| accepts(current));
-    if accepted {
-        Ok(())
-    } else {
-        Err(WriteError::Stale { current })
-    }
+    if accepted { Ok(()) } else { Err(WriteError::Stale { current }) }
 }
 
 fn stale(outcome: Result<u64, StoreError>) -> Result<u64, WriteError> {
@@ -347,13 +317,7 @@ fn apply(slot: &Slot, replacement: Replacement) -> Result<Value, WriteError> {
     match replacement {
         Replacement::Whole(whole) => return Ok(whole),
         Replacement::Merge(patch) => json_patch::merge(&mut document, &patch),
-        Replacement::Patch(patch) => json_patch::patch(&mut document, &patch).map_err(|error| {
-            let text = error.to_string();
-            match error.kind {
-                json_patch::PatchErrorKind::TestFailed => WriteError::PatchTest(text),
-                _ => WriteError::Patch(text),
-            }
-        })?,
+        Replacement::Patch(patch) => patch::apply(&mut document, patch)?,
     }
     Ok(document)
 }
@@ -363,9 +327,7 @@ fn stamp(document: &mut Value, before: Option<&Slot>) {
     let now = Value::from(clock::rfc3339(clock::now_millis()));
     let created = before.and_then(|slot| slot.entity.head().metadata.get("created_at").cloned());
     let Some(fields) = document.as_object_mut() else { return };
-    let metadata = fields
-        .entry("metadata")
-        .or_insert_with(|| Value::Object(serde_json::Map::new()));
+    let metadata = fields.entry("metadata").or_insert_with(|| Value::Object(serde_json::Map::new()));
     // Metadata of another type is left for the reader to find fault with.
     if let Some(metadata) = metadata.as_object_mut() {
         metadata.insert("created_at".to_owned(), created.unwrap_or_else(|| now.clone()));
@@ -385,17 +347,12 @@ fn newly_wrong(before: &EntitySet, after: &EntitySet) -> Vec<FieldProblem> {
 
 impl std::fmt::Debug for Slot {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Slot")
-            .field("revision", &self.revision)
-            .field("id", &self.entity.head().id)
-            .finish()
+        f.debug_struct("Slot").field("revision", &self.revision).field("id", &self.entity.head().id).finish()
     }
 }
 
 impl std::fmt::Debug for dyn AnyEntity {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Entity")
-            .field("id", &self.head().id)
-            .finish_non_exhaustive()
+        f.debug_struct("Entity").field("id", &self.head().id).finish_non_exhaustive()
     }
 }

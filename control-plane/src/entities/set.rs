@@ -79,21 +79,15 @@ impl EntitySet {
 
     /// All entities of a type, by id.
     pub fn all<T: Entity>(&self) -> impl Iterator<Item = &Item<T>> {
-        self.slots(T::COLLECTION)
-            .filter_map(|slot| slot.entity.as_any().downcast_ref())
+        self.slots(T::COLLECTION).filter_map(|slot| slot.entity.as_any().downcast_ref())
     }
 
     /// The global configuration, which always exists.
     pub fn global(&self) -> Item<GlobalConfig> {
-        self.get::<GlobalConfig>(GlobalConfig::ID)
-            .cloned()
-            .unwrap_or_else(|| Item {
-                head: super::Head {
-                    id: GlobalConfig::ID.to_owned(),
-                    ..super::Head::default()
-                },
-                body: GlobalConfig::default(),
-            })
+        self.get::<GlobalConfig>(GlobalConfig::ID).cloned().unwrap_or_else(|| Item {
+            head: super::Head { id: GlobalConfig::ID.to_owned(), ..super::Head::default() },
+            body: GlobalConfig::default(),
+        })
     }
 
     /// An entity whose type does not matter.
@@ -103,10 +97,7 @@ impl EntitySet {
 
     /// The entities of a collection, by id.
     pub fn slots(&self, collection: &str) -> impl Iterator<Item = &Slot> {
-        self.collections
-            .get(collection)
-            .into_iter()
-            .flat_map(|collection| collection.values())
+        self.collections.get(collection).into_iter().flat_map(|collection| collection.values())
     }
 
     /// Stored documents that this release cannot read, as (`collection/id`, what is wrong).
@@ -154,15 +145,8 @@ impl References for EntitySet {
 
 impl std::fmt::Debug for EntitySet {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let counts: BTreeMap<_, _> = self
-            .collections
-            .iter()
-            .map(|(name, entities)| (*name, entities.len()))
-            .collect();
-        f.debug_struct("EntitySet")
-            .field("revision", &self.revision)
-            .field("entities", &counts)
-            .finish_non_exhaustive()
+        let counts: BTreeMap<_, _> = self.collections.iter().map(|(name, entities)| (*name, entities.len())).collect();
+        f.debug_struct("EntitySet").field("revision", &self.revision).field("entities", &counts).finish_non_exhaustive()
     }
 }
 

@@ -7,10 +7,7 @@ pub(crate) fn did_you_mean<'a>(word: &str, known: impl IntoIterator<Item = &'a s
     if word.len() > 100 {
         return None;
     }
-    let nearest = known
-        .into_iter()
-        .map(|known| (distance(word.as_bytes(), normal(known).as_bytes()), known))
-        .min()?;
+    let nearest = known.into_iter().map(|known| (distance(word.as_bytes(), normal(known).as_bytes()), known)).min()?;
     (nearest.0 <= 1 + word.len() / 4).then_some(nearest.1)
 }
 
@@ -46,10 +43,7 @@ mod tests {
             ("zzz", None),
         ] {
             let found = did_you_mean(word, known);
-            assert!(
-                found == expected || word == "rulset" && found.is_some(),
-                "{word}: {found:?}"
-            );
+            assert!(found == expected || word == "rulset" && found.is_some(), "{word}: {found:?}");
         }
         assert_eq!(distance(b"kitten", b"sitting"), 3);
         assert_eq!(distance(b"", b"abc"), 3);

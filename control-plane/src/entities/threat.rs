@@ -93,27 +93,10 @@ pub enum BanIdentity {
 impl ThreatPolicy {
     /// The policy that is used where none was saved: everything is recorded, nothing enforced.
     pub fn builtin() -> Item<ThreatPolicy> {
-        let tier = |min_score, action| Tier {
-            action,
-            ..Tier::at(min_score)
-        };
-        let head = Head {
-            id: "builtin".to_owned(),
-            name: "Built-in (dry run)".to_owned(),
-            ..Head::default()
-        };
-        let tiers = vec![
-            tier(40.0, TierAction::Log),
-            tier(70.0, TierAction::Tarpit),
-            tier(90.0, TierAction::Ban),
-        ];
-        Item {
-            head,
-            body: ThreatPolicy {
-                tiers,
-                ..ThreatPolicy::default()
-            },
-        }
+        let tier = |min_score, action| Tier { action, ..Tier::at(min_score) };
+        let head = Head { id: "builtin".to_owned(), name: "Built-in (dry run)".to_owned(), ..Head::default() };
+        let tiers = vec![tier(40.0, TierAction::Log), tier(70.0, TierAction::Tarpit), tier(90.0, TierAction::Ban)];
+        Item { head, body: ThreatPolicy { tiers, ..ThreatPolicy::default() } }
     }
 }
 
@@ -138,11 +121,7 @@ impl Entity for ThreatPolicy {
     fn check(&self, _head: &Head, refs: &dyn References) -> Vec<FieldProblem> {
         let mut problems = Vec::new();
         for (index, tier) in self.tiers.iter().enumerate() {
-            problems.extend(
-                tier.check()
-                    .into_iter()
-                    .map(|problem| problem.under(&format!("/tiers/{index}"))),
-            );
+            problems.extend(tier.check().into_iter().map(|problem| problem.under(&format!("/tiers/{index}"))));
         }
         for (index, exemption) in self.exemptions.iter().enumerate() {
             if exemption.parse::<IpNet>().is_err() && exemption.parse::<IpAddr>().is_err() {
@@ -155,12 +134,7 @@ impl Entity for ThreatPolicy {
             problems.push(FieldProblem::new("/waf_block_weight", "a weight cannot be negative").expected("0 or more"));
         }
         if let Some(id) = &self.challenge_provider {
-            problems.extend(reference(
-                refs,
-                "challenge-providers",
-                id,
-                "/challenge_provider".to_owned(),
-            ));
+            problems.extend(reference(refs, "challenge-providers", id, "/challenge_provider".to_owned()));
         }
         problems
     }
@@ -191,10 +165,9 @@ impl Tier {
             let message = format!("{} is no status of a final answer", self.status);
             problems.push(FieldProblem::new("/status", message).expected("200 to 599"));
         }
-        for (field, value) in [
-            ("/ban_for_seconds", self.ban_for_seconds),
-            ("/throttle_window_seconds", self.throttle_window_seconds),
-        ] {
+        for (field, value) in
+            [("/ban_for_seconds", self.ban_for_seconds), ("/throttle_window_seconds", self.throttle_window_seconds)]
+        {
             if value == 0 {
                 problems.push(FieldProblem::new(field, "0 seconds would never hold").expected("1 or more"));
             }
@@ -261,14 +234,7 @@ mod tests {
     fn the_built_in_policy_enforces_nothing() {
         let policy = ThreatPolicy::builtin();
         assert!(policy.dry_run && policy.enabled);
-        let rungs: Vec<_> = policy
-            .tiers
-            .iter()
-            .map(|tier| (tier.min_score as u32, tier.action))
-            .collect();
-        assert_eq!(
-            rungs,
-            [(40, TierAction::Log), (70, TierAction::Tarpit), (90, TierAction::Ban)]
-        );
+        let rungs: Vec<_> = policy.tiers.iter().map(|tier| (tier.min_score as u32, tier.action)).collect();
+        assert_eq!(rungs, [(40, TierAction::Log), (70, TierAction::Tarpit), (90, TierAction::Ban)]);
     }
 }

@@ -134,12 +134,7 @@ impl Entity for WafConfig {
     fn check(&self, _head: &Head, refs: &dyn References) -> Vec<FieldProblem> {
         let mut problems = self.crs.check();
         for (index, id) in self.rulesets.iter().enumerate() {
-            problems.extend(reference(
-                refs,
-                WafRuleset::COLLECTION,
-                id,
-                format!("/rulesets/{index}"),
-            ));
+            problems.extend(reference(refs, WafRuleset::COLLECTION, id, format!("/rulesets/{index}")));
         }
         for (index, mimetype) in self.output_body_mimetypes.iter().enumerate() {
             if !is_media_type(mimetype) {
@@ -167,10 +162,9 @@ impl Entity for WafConfig {
 impl Crs {
     fn check(&self) -> Vec<FieldProblem> {
         let mut problems = Vec::new();
-        for (field, level) in [
-            ("paranoia_level", self.paranoia_level),
-            ("detection_paranoia_level", self.detection_paranoia_level),
-        ] {
+        for (field, level) in
+            [("paranoia_level", self.paranoia_level), ("detection_paranoia_level", self.detection_paranoia_level)]
+        {
             if level > 4 {
                 let problem = FieldProblem::new(format!("/crs/{field}"), format!("there is no paranoia level {level}"));
                 problems.push(problem.expected("1 to 4, or 0 for the engine's default"));
@@ -178,10 +172,7 @@ impl Crs {
         }
         // An unset blocking level is the engine's default, 1, and every detection level reaches that.
         if self.detection_paranoia_level != 0 && self.detection_paranoia_level < self.paranoia_level {
-            let message = format!(
-                "rules of the blocking level {} would not be evaluated",
-                self.paranoia_level
-            );
+            let message = format!("rules of the blocking level {} would not be evaluated", self.paranoia_level);
             problems.push(
                 FieldProblem::new("/crs/detection_paranoia_level", message).expected("at least `paranoia_level`"),
             );
@@ -194,10 +185,7 @@ impl Crs {
 
 impl Default for WafRuleset {
     fn default() -> WafRuleset {
-        WafRuleset {
-            enabled: true,
-            rules: Vec::new(),
-        }
+        WafRuleset { enabled: true, rules: Vec::new() }
     }
 }
 
@@ -214,23 +202,16 @@ impl Entity for WafRuleset {
     }
 }
 
-#[allow(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde's `skip_serializing_if` hands over a reference"
-)]
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde's `skip_serializing_if` hands over a reference")]
 fn is_unset(number: &u32) -> bool {
     *number == 0
 }
 
 fn is_media_type(text: &str) -> bool {
     let token = |part: &str| {
-        !part.is_empty()
-            && part
-                .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || b"!#$&^_.+-".contains(&byte))
+        !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$&^_.+-".contains(&byte))
     };
-    text.split_once('/')
-        .is_some_and(|(kind, subtype)| token(kind) && (subtype == "*" || token(subtype)))
+    text.split_once('/').is_some_and(|(kind, subtype)| token(kind) && (subtype == "*" || token(subtype)))
 }
 
 #[cfg(test)]
@@ -247,19 +228,13 @@ mod tests {
             "undecodable_body_action": "reject", "crs": {}
         });
         assert_eq!(serde_json::to_value(WafConfig::default()).unwrap(), expected);
-        assert_eq!(
-            serde_json::from_value::<WafConfig>(json!({})).unwrap(),
-            WafConfig::default()
-        );
+        assert_eq!(serde_json::from_value::<WafConfig>(json!({})).unwrap(), WafConfig::default());
         assert_eq!(WafConfig::DEFAULT_BODY_LIMIT, 2_097_152);
         assert_eq!(WafConfig::DEFAULT_DECOMPRESSED_LIMIT, 67_108_864);
         assert_eq!(WafConfig::DEFAULT_COMPRESSION_RATIO, 100);
         assert_eq!(
             serde_json::from_value::<WafRuleset>(json!({})).unwrap(),
-            WafRuleset {
-                enabled: true,
-                rules: vec![]
-            }
+            WafRuleset { enabled: true, rules: vec![] }
         );
         assert_eq!(WafRuleset::template()["rules"], json!(["@import_preset crs"]));
     }

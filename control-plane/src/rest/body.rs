@@ -60,21 +60,14 @@ fn whole(body: Body) -> Result<Bytes, ApiError> {
             "payload_too_large",
             "the body exceeds the limit (`--max-body-bytes`)",
         ),
-        _ => ApiError::new(
-            StatusCode::BAD_REQUEST,
-            "invalid_body",
-            format!("the body could not be read: {rejection}"),
-        ),
+        _ => ApiError::new(StatusCode::BAD_REQUEST, "invalid_body", format!("the body could not be read: {rejection}")),
     })
 }
 
 fn json(body: &[u8]) -> Result<Value, ApiError> {
     serde_json::from_slice(body).map_err(|error| {
-        let what = if body.trim_ascii().is_empty() {
-            "the body is empty".to_owned()
-        } else {
-            format!("not JSON: {error}")
-        };
+        let what =
+            if body.trim_ascii().is_empty() { "the body is empty".to_owned() } else { format!("not JSON: {error}") };
         ApiError::new(StatusCode::BAD_REQUEST, "invalid_json", what)
     })
 }

@@ -23,10 +23,7 @@ type Parameters = Query<Vec<(String, String)>>;
 pub(super) fn router(state: &AppState) -> Router<AppState> {
     Router::new()
         .route("/apis/{group}/v1/{collection}", get(list).post(create))
-        .route(
-            "/apis/{group}/v1/{collection}/{id}",
-            get(read).put(replace).patch(patch).delete(remove),
-        )
+        .route("/apis/{group}/v1/{collection}/{id}", get(read).put(replace).patch(patch).delete(remove))
         .layer(DefaultBodyLimit::max(state.config.max_body_bytes))
 }
 
@@ -40,11 +37,7 @@ async fn list(
     let set = state.entities.current();
     let page = query.apply(set.slots(kind.collection).map(|slot| slot.entity.to_value()).collect());
     let list = Value::Array(page.items);
-    let mut response = write(
-        StatusCode::OK,
-        if query.envelope { json!({ "data": list }) } else { list },
-        query.pretty,
-    );
+    let mut response = write(StatusCode::OK, if query.envelope { json!({ "data": list }) } else { list }, query.pretty);
     response.headers_mut().insert(PAGES, HeaderValue::from(page.pages));
     Ok(response)
 }
@@ -60,21 +53,13 @@ async fn read(
     let set = state.entities.current();
     match id.as_str() {
         "_count" => {
-            return Ok(write(
-                StatusCode::OK,
-                json!({ "count": set.slots(kind.collection).count() }),
-                query.pretty,
-            ));
+            return Ok(write(StatusCode::OK, json!({ "count": set.slots(kind.collection).count() }), query.pretty));
         }
         "_template" => return Ok(write(StatusCode::OK, kind.template(), query.pretty)),
         _ => {}
     }
     let slot = set.slot(kind.collection, &id).ok_or_else(|| {
-        ApiError::not_found(format!(
-            "there is no entity `{}` in {}",
-            id.escape_debug(),
-            kind.collection
-        ))
+        ApiError::not_found(format!("there is no entity `{}` in {}", id.escape_debug(), kind.collection))
     })?;
     if etag::is_cached(&headers, slot.revision) {
         let mut response = StatusCode::NOT_MODIFIED.into_response();
@@ -117,10 +102,7 @@ async fn replace(
 ) -> Result<Response, ApiError> {
     let kind = kind(&state, &group, &collection)?;
     let document = Replacement::Whole(body::document(&headers, body)?);
-    let written = state
-        .entities
-        .update(kind, &id, document, etag::if_match(&headers))
-        .await?;
+    let written = state.entities.update(kind, &id, document, etag::if_match(&headers)).await?;
     Ok(answer(StatusCode::OK, written))
 }
 
@@ -132,10 +114,7 @@ async fn patch(
 ) -> Result<Response, ApiError> {
     let kind = kind(&state, &group, &collection)?;
     let patch = body::patch(&headers, body)?;
-    let written = state
-        .entities
-        .update(kind, &id, patch, etag::if_match(&headers))
-        .await?;
+    let written = state.entities.update(kind, &id, patch, etag::if_match(&headers)).await?;
     Ok(answer(StatusCode::OK, written))
 }
 
@@ -152,20 +131,15 @@ async fn remove(
 fn kind(state: &AppState, group: &str, collection: &str) -> Result<&'static Kind, ApiError> {
     let own = &state.config.entity_group;
     if group != own {
-        let message = format!(
-            "there is no API group `{}`; the entities are under /apis/{own}/v1/",
-            group.escape_debug()
-        );
+        let message =
+            format!("there is no API group `{}`; the entities are under /apis/{own}/v1/", group.escape_debug());
         return Err(ApiError::not_found(message));
     }
     registry::by_collection(collection).ok_or_else(|| ApiError::not_found(registry::unknown_collection(collection)))
 }
 
 fn answer(status: StatusCode, written: Written) -> Response {
-    let Written {
-        slot: Slot { revision, entity },
-        warnings,
-    } = written;
+    let Written { slot: Slot { revision, entity }, warnings } = written;
     let mut response = write(status, entity.to_value(), false);
     set_tag(&mut response, revision);
     if !warnings.is_empty()
@@ -183,11 +157,7 @@ fn set_tag(response: &mut Response, revision: u64) {
 }
 
 fn write(status: StatusCode, value: Value, pretty: bool) -> Response {
-    let text = if pretty {
-        format!("{value:#}\n")
-    } else {
-        value.to_string()
-    };
+    let text = if pretty { format!("{value:#}\n") } else { value.to_string() };
     (status, [(header::CONTENT_TYPE, "application/json")], text).into_response()
 }
 

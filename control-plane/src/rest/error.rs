@@ -15,19 +15,14 @@ pub struct ApiError {
     error: &'static str,
     description: String,
     errors: Vec<FieldProblem>,
-    header: Option<(HeaderName, HeaderValue)>,
+    // Boxed, because every fallible step of a handler carries the room for it.
+    header: Option<Box<(HeaderName, HeaderValue)>>,
 }
 
 impl ApiError {
     /// An answer with a status, a word for machines and a sentence for people.
     pub fn new(status: StatusCode, error: &'static str, description: impl Into<String>) -> ApiError {
-        ApiError {
-            status,
-            error,
-            description: description.into(),
-            errors: Vec::new(),
-            header: None,
-        }
+        ApiError { status, error, description: description.into(), errors: Vec::new(), header: None }
     }
 
     /// 400 with what is wrong, field by field.
@@ -43,16 +38,13 @@ impl ApiError {
     /// Adds a response header; a value that cannot be one is left out.
     #[must_use]
     pub fn with_header(mut self, name: HeaderName, value: &str) -> ApiError {
-        self.header = HeaderValue::from_str(value).ok().map(|value| (name, value));
+        self.header = HeaderValue::from_str(value).ok().map(|value| Box::new((name, value)));
         self
     }
 
     fn fields(status: StatusCode, error: &'static str, problems: Vec<FieldProblem>) -> ApiError {
         let description = problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
-        ApiError {
-            errors: problems,
-            ..ApiError::new(status, error, description)
-        }
+        ApiError { errors: problems, ..ApiError::new(status, error, description) }
     }
 }
 
@@ -67,7 +59,7 @@ impl IntoResponse for ApiError {
             body.insert("errors".to_owned(), errors);
         }
         let mut response = (self.status, Json(Value::Object(body))).into_response();
-        if let Some((name, value)) = self.header {
+        if let Some((name, value)) = self.header.map(|header| *header) {
             response.headers_mut().insert(name, value);
         }
         response
@@ -96,11 +88,9 @@ impl From<WriteError> for ApiError {
                 "invalid_patch",
                 format!("the patch does not fit the entity: {text}"),
             ),
-            WriteError::PatchTest(text) => ApiError::new(
-                StatusCode::CONFLICT,
-                "patch_test_failed",
-                format!("nothing was changed: {text}"),
-            ),
+            WriteError::PatchTest(text) => {
+                ApiError::new(StatusCode::CONFLICT, "patch_test_failed", format!("nothing was changed: {text}"))
+            }
             WriteError::InUse(problems) => ApiError::fields(StatusCode::CONFLICT, "in_use", problems),
             WriteError::Store(error) => error.into(),
         }

@@ -30,9 +30,6 @@ pub(super) fn is_cached(headers: &HeaderMap, revision: u64) -> bool {
 fn tags(headers: &HeaderMap, name: &HeaderName) -> Option<Vec<String>> {
     headers.contains_key(name).then(|| {
         let values = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
-        values
-            .flat_map(|value| value.split(','))
-            .map(|tag| tag.trim().to_owned())
-            .collect()
+        values.flat_map(|value| value.split(',')).map(|tag| tag.trim().to_owned()).collect()
     })
 }

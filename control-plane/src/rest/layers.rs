@@ -21,9 +21,7 @@ pub(super) fn wrap(routes: Router, state: &AppState) -> Router {
             let group = group.clone();
             async move {
                 let path = uri.path().escape_debug();
-                ApiError::not_found(format!(
-                    "there is nothing at `{path}`; the entities are under /apis/{group}/v1/"
-                ))
+                ApiError::not_found(format!("there is nothing at `{path}`; the entities are under /apis/{group}/v1/"))
             }
         })
         .method_not_allowed_fallback(|| async {
@@ -40,25 +38,15 @@ async fn observe(mut request: Request, next: Next) -> Response {
     let method = request.method().clone();
     let path = request.uri().path().to_owned();
     // The pattern and not the path: ids must not become labels.
-    let route = request
-        .extensions()
-        .get::<MatchedPath>()
-        .map_or("none", MatchedPath::as_str)
-        .to_owned();
+    let route = request.extensions().get::<MatchedPath>().map_or("none", MatchedPath::as_str).to_owned();
     let span = tracing::info_span!("request", id = id.to_str().unwrap_or_default(), %method, path);
     let mut response = next.run(request).instrument(span.clone()).await;
     let (status, seconds) = (response.status().as_u16(), watch.seconds());
-    let labels = [
-        ("method", known_method(method.as_str()).to_owned()),
-        ("route", route),
-        ("status", status.to_string()),
-    ];
+    let labels =
+        [("method", known_method(method.as_str()).to_owned()), ("route", route), ("status", status.to_string())];
     metrics::counter!("palisade_http_requests_total", &labels).increment(1);
     metrics::histogram!("palisade_http_request_seconds", &labels).record(seconds);
-    let key = response
-        .extensions()
-        .get::<Caller>()
-        .map(|caller| caller.key_id.as_str());
+    let key = response.extensions().get::<Caller>().map(|caller| caller.key_id.as_str());
     tracing::info!(parent: &span, status, seconds, key, "answered");
     response.headers_mut().insert(REQUEST_ID, id);
     response
@@ -74,10 +62,7 @@ fn known_method(method: &str) -> &'static str {
 fn request_id(request: &Request) -> HeaderValue {
     let sane = |value: &&HeaderValue| {
         (1..=128).contains(&value.len())
-            && value
-                .as_bytes()
-                .iter()
-                .all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(byte))
+            && value.as_bytes().iter().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(byte))
     };
     let given = request.headers().get(REQUEST_ID).filter(sane).cloned();
     given

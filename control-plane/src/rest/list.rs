@@ -35,12 +35,10 @@ impl ListQuery {
                 "page" => query.page = Some(positive(name, value)?),
                 "pageSize" => query.page_size = Some(positive(name, value)?),
                 "fields" => query.fields.extend(words(value)),
-                "sorted" => query
-                    .sorted
-                    .extend(words(value).map(|field| match field.rsplit_once(':') {
-                        Some((field, direction)) => (field.to_owned(), direction == "desc"),
-                        None => (field, false),
-                    })),
+                "sorted" => query.sorted.extend(words(value).map(|field| match field.rsplit_once(':') {
+                    Some((field, direction)) => (field.to_owned(), direction == "desc"),
+                    None => (field, false),
+                })),
                 "envelope" => query.envelope = switch(value),
                 "pretty" => query.pretty = switch(value),
                 _ => {
@@ -55,11 +53,7 @@ impl ListQuery {
 
     /// Applies the query to all entities of a collection.
     pub(super) fn apply(&self, mut items: Vec<Value>) -> Page {
-        items.retain(|item| {
-            self.filters
-                .iter()
-                .all(|(field, wanted)| matches(at(item, field), wanted))
-        });
+        items.retain(|item| self.filters.iter().all(|(field, wanted)| matches(at(item, field), wanted)));
         items.sort_by(|left, right| {
             let orders = self.sorted.iter().map(|(field, descending)| {
                 let order = compare(at(left, field), at(right, field));
@@ -74,10 +68,7 @@ impl ListQuery {
             let skipped = self.page.unwrap_or(1).saturating_sub(1).saturating_mul(size);
             items = items.into_iter().skip(skipped).take(size).collect();
         }
-        Page {
-            items: items.into_iter().map(|item| self.project(item)).collect(),
-            pages,
-        }
+        Page { items: items.into_iter().map(|item| self.project(item)).collect(), pages }
     }
 
     /// Leaves only the fields that were asked for.
@@ -100,8 +91,7 @@ const DEFAULT_PAGE_SIZE: usize = 50;
 
 /// The value at a field; a dot goes one object deeper.
 fn at<'a>(item: &'a Value, field: &str) -> Option<&'a Value> {
-    item.get(field)
-        .or_else(|| field.split('.').try_fold(item, |value, step| value.get(step)))
+    item.get(field).or_else(|| field.split('.').try_fold(item, |value, step| value.get(step)))
 }
 
 /// Whether a field has the wanted value; a list has it when one of its entries is it.
@@ -109,8 +99,10 @@ fn matches(value: Option<&Value>, wanted: &str) -> bool {
     match value {
         Some(Value::String(text)) => text == wanted,
         Some(Value::Array(entries)) => entries.iter().any(|entry| matches(Some(entry), wanted)),
+        Some(Value::Bool(flag)) => wanted == if *flag { "true" } else { "false" },
+        Some(Value::Number(number)) => wanted.parse::<f64>().is_ok_and(|wanted| number.as_f64() == Some(wanted)),
+        Some(Value::Null) => wanted == "null",
         Some(Value::Object(_)) | None => false,
-        Some(scalar) => scalar.to_string() == wanted,
     }
 }
 
@@ -133,10 +125,7 @@ fn compare(left: Option<&Value>, right: Option<&Value>) -> Ordering {
 }
 
 fn words(list: &str) -> impl Iterator<Item = String> {
-    list.split(',')
-        .map(str::trim)
-        .filter(|word| !word.is_empty())
-        .map(ToOwned::to_owned)
+    list.split(',').map(str::trim).filter(|word| !word.is_empty()).map(ToOwned::to_owned)
 }
 
 fn switch(value: &str) -> bool {
@@ -162,18 +151,9 @@ mod tests {
             json!({"id": "b", "n": 10, "tags": ["x", "y"], "metadata": {}, "on": false}),
             json!({"id": "c", "n": 1, "tags": [], "metadata": {"team": "blue"}, "on": true}),
         ];
-        let parameters: Vec<_> = query
-            .iter()
-            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
-            .collect();
+        let parameters: Vec<_> = query.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         let page = ListQuery::read(&parameters).unwrap().apply(items);
-        (
-            page.items
-                .iter()
-                .map(|item| item["id"].as_str().unwrap().to_owned())
-                .collect(),
-            page.pages,
-        )
+        (page.items.iter().map(|item| item["id"].as_str().unwrap().to_owned()).collect(), page.pages)
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod etag;
 mod layers;
 mod list;
 mod operations;
+pub mod report;
 mod state;
 
 use axum::Router;
@@ -25,10 +26,6 @@ pub fn router(state: AppState) -> Router {
 /// bring their own access control (see [`guard`]).
 pub fn router_with(state: AppState, further: Router) -> Router {
     let entities = guard(collections::router(&state), state.access.clone(), None);
-    let routes = Router::new()
-        .merge(entities)
-        .merge(operations::router())
-        .with_state(state.clone())
-        .merge(further);
+    let routes = Router::new().merge(entities).merge(operations::router()).with_state(state.clone()).merge(further);
     layers::wrap(routes, &state)
 }

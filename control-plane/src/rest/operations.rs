@@ -11,10 +11,7 @@ use serde_json::json;
 use super::AppState;
 
 pub(super) fn router() -> Router<AppState> {
-    Router::new()
-        .route("/healthz", get(health))
-        .route("/readyz", get(ready))
-        .route("/metrics", get(metrics))
+    Router::new().route("/healthz", get(health)).route("/readyz", get(ready)).route("/metrics", get(metrics))
 }
 
 /// The process is up and answers.
@@ -32,17 +29,9 @@ async fn ready(State(state): State<AppState>) -> Response {
     if missing.is_empty() {
         return Json(json!({ "status": "ready", "revision": state.entities.current().revision() })).into_response();
     }
-    (
-        StatusCode::SERVICE_UNAVAILABLE,
-        Json(json!({ "status": "not ready", "missing": missing })),
-    )
-        .into_response()
+    (StatusCode::SERVICE_UNAVAILABLE, Json(json!({ "status": "not ready", "missing": missing }))).into_response()
 }
 
 async fn metrics(State(state): State<AppState>) -> Response {
-    (
-        [(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")],
-        state.metrics.render(),
-    )
-        .into_response()
+    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], state.metrics.render()).into_response()
 }

@@ -35,9 +35,6 @@ pub struct RestConfig {
 
 impl Default for RestConfig {
     fn default() -> RestConfig {
-        RestConfig {
-            entity_group: "palisade.svc".to_owned(),
-            max_body_bytes: 8 * 1024 * 1024,
-        }
+        RestConfig { entity_group: "palisade.svc".to_owned(), max_body_bytes: 8 * 1024 * 1024 }
     }
 }

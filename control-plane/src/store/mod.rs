@@ -4,6 +4,7 @@
 //! behind it. A write that was answered with `Ok` is durable: it survives `kill -9` and a loss of power.
 
 mod error;
+mod file;
 mod schema;
 mod sqlite;
 mod writer;

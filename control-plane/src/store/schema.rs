@@ -29,11 +29,10 @@ pub(super) fn known_version() -> u32 {
 
 /// The schema version of an opened file; 0 for an empty one.
 pub(super) fn version(db: &Connection) -> rusqlite::Result<u32> {
-    let exists: bool = db.query_row(
-        "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE name = 'schema_version')",
-        [],
-        |row| row.get(0),
-    )?;
+    let exists: bool =
+        db.query_row("SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE name = 'schema_version')", [], |row| {
+            row.get(0)
+        })?;
     if !exists {
         return Ok(0);
     }

@@ -1,23 +1,16 @@
 //! The embedded store: one SQLite file in the data directory.
 
-use std::fs::{DirBuilder, File, Permissions, TryLockError};
-use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
-use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Row, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 use tokio::sync::watch;
 
+use super::file::{self, FILE, connect, create, explain, lock, verify};
 use super::writer::{Changed, Writer};
 use super::{BanRow, EntityRow, EntityRows, Pending, Store, StoreError, schema, scopes_from_text, scopes_to_text};
 use crate::access::AdminKey;
-
-/// The name of the store's file in the data directory.
-const FILE: &str = "palisade.db";
-
-/// How long a statement waits for another process (`palisade admin-key` beside `palisade serve`).
-const BUSY: Duration = Duration::from_secs(5);
 
 /// How a store is opened.
 #[derive(Clone, Copy, Debug, Default)]
@@ -47,21 +40,9 @@ impl SqliteStore {
     /// [`StoreError::TooNew`], [`StoreError::InUse`], [`StoreError::Failed`].
     pub fn open(directory: &Path, options: SqliteOptions) -> Result<SqliteStore, StoreError> {
         let path = directory.join(FILE);
-        let failed = |error: std::io::Error| StoreError::Failed {
-            path: path.clone(),
-            detail: error.to_string(),
-        };
-        // For its owner alone: entities may hold secrets of providers.
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(directory)
-            .map_err(failed)?;
-        let lock = if options.exclusive {
-            Some(lock(directory)?)
-        } else {
-            None
-        };
+        let failed = |error: std::io::Error| StoreError::Failed { path: path.clone(), detail: error.to_string() };
+        file::directory(directory).map_err(failed)?;
+        let lock = if options.exclusive { Some(lock(directory)?) } else { None };
         if !path.try_exists().map_err(failed)? {
             create(directory, &path)?;
         }
@@ -69,16 +50,13 @@ impl SqliteStore {
         verify(&db, &path)?;
         schema::migrate(&mut db).map_err(|error| explain(&path, error))?;
         if let Some(pages) = options.max_pages {
-            db.pragma_update(None, "max_page_count", pages)
-                .map_err(|error| explain(&path, error))?;
+            db.pragma_update(None, "max_page_count", pages).map_err(|error| explain(&path, error))?;
         }
         let revision = revision(&db).map_err(|error| explain(&path, error))?;
         let (announce, revisions) = watch::channel(revision);
         let (announce_bans, bans) = watch::channel(0);
         let reader = connect(&path)?;
-        reader
-            .pragma_update(None, "query_only", true)
-            .map_err(|error| explain(&path, error))?;
+        reader.pragma_update(None, "query_only", true).map_err(|error| explain(&path, error))?;
         let explained = path.clone();
         let writer =
             Writer::start(db, announce, announce_bans, move |error| explain(&explained, error)).map_err(failed)?;
@@ -109,12 +87,10 @@ impl SqliteStore {
     ) -> Result<T, StoreError> {
         let (reader, path) = (Arc::clone(&self.reader), self.path.clone());
         let task =
-            tokio::task::spawn_blocking(
-                move || match reader.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
-                    Some(db) => work(db).map_err(|error| explain(&path, error)),
-                    None => Err(StoreError::Closed),
-                },
-            );
+            tokio::task::spawn_blocking(move || match reader.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
+                Some(db) => work(db).map_err(|error| explain(&path, error)),
+                None => Err(StoreError::Closed),
+            });
         task.await.unwrap_or(Err(StoreError::Closed))
     }
 
@@ -146,13 +122,7 @@ impl SqliteStore {
             let next = revision(db)? + 1;
             change(db, &collection, &id, next)?;
             db.prepare_cached("UPDATE revision SET value = ?1")?.execute([next])?;
-            Ok((
-                Ok(next),
-                Changed {
-                    revision: Some(next),
-                    bans: false,
-                },
-            ))
+            Ok((Ok(next), Changed { revision: Some(next), bans: false }))
         });
         outcome.await?
     }
@@ -166,39 +136,28 @@ impl Store for SqliteStore {
             let mut statement = transaction
                 .prepare_cached("SELECT collection, id, revision, body FROM entity ORDER BY collection, id")?;
             let rows = statement.query_map([], |row| {
-                Ok(EntityRow {
-                    collection: row.get(0)?,
-                    id: row.get(1)?,
-                    revision: row.get(2)?,
-                    body: row.get(3)?,
-                })
+                Ok(EntityRow { collection: row.get(0)?, id: row.get(1)?, revision: row.get(2)?, body: row.get(3)? })
             })?;
-            Ok(EntityRows {
-                revision,
-                rows: rows.collect::<rusqlite::Result<_>>()?,
-            })
+            Ok(EntityRows { revision, rows: rows.collect::<rusqlite::Result<_>>()? })
         }))
     }
 
     fn entity_put(&self, collection: &str, id: &str, body: String, expected: u64) -> Pending<'_, u64> {
         let (collection, id) = (collection.to_owned(), id.to_owned());
-        Box::pin(
-            self.change_entity(collection, id, expected, move |db, collection, id, revision| {
-                db.prepare_cached(
-                    "INSERT INTO entity (collection, id, revision, body) VALUES (?1, ?2, ?3, ?4)
+        Box::pin(self.change_entity(collection, id, expected, move |db, collection, id, revision| {
+            db.prepare_cached(
+                "INSERT INTO entity (collection, id, revision, body) VALUES (?1, ?2, ?3, ?4)
                  ON CONFLICT (collection, id) DO UPDATE SET revision = ?3, body = ?4",
-                )?
-                .execute(params![collection, id, revision, body])?;
-                Ok(())
-            }),
-        )
+            )?
+            .execute(params![collection, id, revision, body])?;
+            Ok(())
+        }))
     }
 
     fn entity_remove(&self, collection: &str, id: &str, expected: u64) -> Pending<'_, u64> {
         let (collection, id) = (collection.to_owned(), id.to_owned());
         Box::pin(self.change_entity(collection, id, expected, |db, collection, id, _| {
-            db.prepare_cached("DELETE FROM entity WHERE collection = ?1 AND id = ?2")?
-                .execute([collection, id])?;
+            db.prepare_cached("DELETE FROM entity WHERE collection = ?1 AND id = ?2")?.execute([collection, id])?;
             Ok(())
         }))
     }
@@ -229,9 +188,7 @@ impl Store for SqliteStore {
     fn admin_key(&self, id: &str) -> Pending<'_, Option<AdminKey>> {
         let id = id.to_owned();
         Box::pin(self.read(move |db| {
-            db.prepare_cached(&format!("{SELECT_KEY} WHERE id = ?1"))?
-                .query_row([id], admin_key)
-                .optional()
+            db.prepare_cached(&format!("{SELECT_KEY} WHERE id = ?1"))?.query_row([id], admin_key).optional()
         }))
     }
 
@@ -277,9 +234,7 @@ impl Store for SqliteStore {
         let prefix = prefix.to_owned();
         Box::pin(self.read(move |db| {
             let select = "SELECT name FROM document WHERE substr(name, 1, length(?1)) = ?1 ORDER BY name";
-            db.prepare_cached(select)?
-                .query_map([prefix], |row| row.get(0))?
-                .collect()
+            db.prepare_cached(select)?.query_map([prefix], |row| row.get(0))?.collect()
         }))
     }
 
@@ -287,43 +242,22 @@ impl Store for SqliteStore {
         Box::pin(self.writer.write(move |db| {
             db.prepare_cached("INSERT OR REPLACE INTO ban (ref_key, json, until_millis) VALUES (?1, ?2, ?3)")?
                 .execute(params![ban.ref_key, ban.json, ban.until_millis])?;
-            Ok((
-                (),
-                Changed {
-                    revision: None,
-                    bans: true,
-                },
-            ))
+            Ok(((), Changed { revision: None, bans: true }))
         }))
     }
 
     fn ban_remove(&self, ref_key: &str) -> Pending<'_, bool> {
         let ref_key = ref_key.to_owned();
         Box::pin(self.writer.write(move |db| {
-            let removed = db
-                .prepare_cached("DELETE FROM ban WHERE ref_key = ?1")?
-                .execute([ref_key])?
-                > 0;
-            Ok((
-                removed,
-                Changed {
-                    revision: None,
-                    bans: removed,
-                },
-            ))
+            let removed = db.prepare_cached("DELETE FROM ban WHERE ref_key = ?1")?.execute([ref_key])? > 0;
+            Ok((removed, Changed { revision: None, bans: removed }))
         }))
     }
 
     fn bans(&self) -> Pending<'_, Vec<BanRow>> {
         Box::pin(self.read(|db| {
             db.prepare_cached("SELECT ref_key, json, until_millis FROM ban ORDER BY ref_key")?
-                .query_map([], |row| {
-                    Ok(BanRow {
-                        ref_key: row.get(0)?,
-                        json: row.get(1)?,
-                        until_millis: row.get(2)?,
-                    })
-                })?
+                .query_map([], |row| Ok(BanRow { ref_key: row.get(0)?, json: row.get(1)?, until_millis: row.get(2)? }))?
                 .collect()
         }))
     }
@@ -331,13 +265,7 @@ impl Store for SqliteStore {
     fn bans_sweep(&self, now_millis: u64) -> Pending<'_, u64> {
         Box::pin(self.writer.write(move |db| {
             let removed = db.execute("DELETE FROM ban WHERE until_millis <= ?1", [now_millis])?;
-            Ok((
-                u64::try_from(removed).unwrap_or(u64::MAX),
-                Changed {
-                    revision: None,
-                    bans: removed > 0,
-                },
-            ))
+            Ok((u64::try_from(removed).unwrap_or(u64::MAX), Changed { revision: None, bans: removed > 0 }))
         }))
     }
 
@@ -379,148 +307,5 @@ fn admin_key(row: &Row<'_>) -> rusqlite::Result<AdminKey> {
 }
 
 fn revision(db: &Connection) -> rusqlite::Result<u64> {
-    db.prepare_cached("SELECT value FROM revision")?
-        .query_row([], |row| row.get(0))
-}
-
-/// Takes the lock that makes this process the only one to serve from `directory`. The operating system lets go of it
-/// when the process ends, however it ends.
-fn lock(directory: &Path) -> Result<File, StoreError> {
-    let path = directory.join("palisade.lock");
-    let failed = |error: std::io::Error| StoreError::Failed {
-        path: path.clone(),
-        detail: error.to_string(),
-    };
-    let file = File::options()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(&path)
-        .map_err(failed)?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(StoreError::InUse { path }),
-        Err(TryLockError::Error(error)) => Err(failed(error)),
-    }
-}
-
-/// Makes an empty store under another name and moves it into place whole: from then on an empty or cut-off file is
-/// damage, and never the trace of a first start that was interrupted.
-fn create(directory: &Path, path: &Path) -> Result<(), StoreError> {
-    let failed = |error: std::io::Error| StoreError::Failed {
-        path: path.to_owned(),
-        detail: error.to_string(),
-    };
-    if wal(path).try_exists().map_err(failed)? {
-        let detail = format!("the file is missing, yet its log {} is there", wal(path).display());
-        return Err(StoreError::Damaged {
-            path: path.to_owned(),
-            detail,
-        });
-    }
-    let fresh = directory.join(format!(".{FILE}.{}.new", std::process::id()));
-    for leftover in [fresh.clone(), wal(&fresh)] {
-        if leftover.try_exists().map_err(failed)? {
-            std::fs::remove_file(&leftover).map_err(failed)?;
-        }
-    }
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let engine = |error| explain(path, error);
-    let mut db = Connection::open_with_flags(&fresh, flags).map_err(engine)?;
-    configure(&db).map_err(engine)?;
-    schema::migrate(&mut db).map_err(engine)?;
-    db.close().map_err(|(_, error)| engine(error))?;
-    // The engine gives the log and its index the same permissions.
-    std::fs::set_permissions(&fresh, Permissions::from_mode(0o600)).map_err(failed)?;
-    File::open(&fresh).and_then(|file| file.sync_all()).map_err(failed)?;
-    // A link and not a rename: it fails where another process has been first, instead of replacing its file.
-    let linked = std::fs::hard_link(&fresh, path);
-    std::fs::remove_file(&fresh).map_err(failed)?;
-    match linked {
-        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => return Err(failed(error)),
-        _ => {}
-    }
-    File::open(directory)
-        .and_then(|directory| directory.sync_all())
-        .map_err(failed)?;
-    tracing::info!(path = %path.display(), "created an empty store");
-    Ok(())
-}
-
-fn wal(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push("-wal");
-    PathBuf::from(name)
-}
-
-/// Opens an existing file.
-fn connect(path: &Path) -> Result<Connection, StoreError> {
-    let empty = std::fs::metadata(path).map(|data| data.len() == 0);
-    if empty.map_err(|error| StoreError::Failed {
-        path: path.to_owned(),
-        detail: error.to_string(),
-    })? {
-        return Err(StoreError::Damaged {
-            path: path.to_owned(),
-            detail: "the file is empty".to_owned(),
-        });
-    }
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let db = Connection::open_with_flags(path, flags).map_err(|error| explain(path, error))?;
-    configure(&db).map_err(|error| explain(path, error))?;
-    Ok(db)
-}
-
-fn configure(db: &Connection) -> rusqlite::Result<()> {
-    db.busy_timeout(BUSY)?;
-    db.pragma_update(None, "journal_mode", "WAL")?;
-    // FULL syncs the log on each commit; NORMAL would lose acknowledged writes with the power.
-    db.pragma_update(None, "synchronous", "FULL")?;
-    db.pragma_update(None, "cell_size_check", true)
-}
-
-/// Looks through the whole file before anything is served from it.
-fn verify(db: &Connection, path: &Path) -> Result<(), StoreError> {
-    let damaged = |detail: String| StoreError::Damaged {
-        path: path.to_owned(),
-        detail,
-    };
-    let finding: String = db
-        .query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
-        .map_err(|error| explain(path, error))?;
-    if finding != "ok" {
-        return Err(damaged(finding));
-    }
-    let mark: i32 = db
-        .query_row("PRAGMA application_id", [], |row| row.get(0))
-        .map_err(|error| explain(path, error))?;
-    if mark != schema::APPLICATION_ID {
-        return Err(damaged("it is a database, but not one of Palisade".to_owned()));
-    }
-    let found = schema::version(db).map_err(|error| explain(path, error))?;
-    let known = schema::known_version();
-    if found > known {
-        return Err(StoreError::TooNew {
-            path: path.to_owned(),
-            found,
-            known,
-        });
-    }
-    Ok(())
-}
-
-/// Says in the domain's words what the engine reports.
-fn explain(path: &Path, error: rusqlite::Error) -> StoreError {
-    let path = path.to_owned();
-    match error.sqlite_error_code() {
-        Some(ErrorCode::DiskFull) => StoreError::DiskFull { path },
-        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => StoreError::Damaged {
-            path,
-            detail: error.to_string(),
-        },
-        _ => StoreError::Failed {
-            path,
-            detail: error.to_string(),
-        },
-    }
+    db.prepare_cached("SELECT value FROM revision")?.query_row([], |row| row.get(0))
 }

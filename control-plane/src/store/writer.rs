@@ -75,15 +75,10 @@ impl Writer {
         explain: impl Fn(rusqlite::Error) -> StoreError + Send + 'static,
     ) -> std::io::Result<Writer> {
         let (jobs, queue) = channel::<Box<dyn Job>>();
-        let thread = std::thread::Builder::new()
-            .name("store-writer".to_owned())
-            .spawn(move || {
-                run(db, &queue, &revisions, &bans, &explain);
-            })?;
-        Ok(Writer {
-            jobs: Mutex::new(Some(jobs)),
-            thread: Mutex::new(Some(thread)),
-        })
+        let thread = std::thread::Builder::new().name("store-writer".to_owned()).spawn(move || {
+            run(db, &queue, &revisions, &bans, &explain);
+        })?;
+        Ok(Writer { jobs: Mutex::new(Some(jobs)), thread: Mutex::new(Some(thread)) })
     }
 
     /// Queues a write and waits until it is durable. The closure must check before it changes anything: an outcome such
@@ -93,11 +88,7 @@ impl Writer {
         work: impl FnOnce(&Connection) -> rusqlite::Result<(T, Changed)> + Send + 'static,
     ) -> Result<T, StoreError> {
         let (tell, told) = oneshot::channel();
-        let job = Box::new(Write {
-            work: Some(work),
-            value: None,
-            tell,
-        });
+        let job = Box::new(Write { work: Some(work), value: None, tell });
         let sent = match self.jobs.lock().unwrap_or_else(PoisonError::into_inner).as_ref() {
             Some(jobs) => jobs.send(job).is_ok(),
             None => false,
@@ -149,8 +140,8 @@ fn run(
             job.answer(result.clone());
         }
     }
-    // Folds the log into the main file, so that a copy of the one file is a whole backup after a clean stop.
-    let _ = db.pragma_update(None, "wal_checkpoint", "TRUNCATE");
+    // The last connection to close, this one, folds the log into the main file: after a clean stop a copy of the one
+    // file is a whole backup.
 }
 
 /// Runs a group in one transaction: all of it becomes durable, or none of it.

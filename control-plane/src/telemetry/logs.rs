@@ -17,9 +17,7 @@ pub enum LogFormat {
 /// Starts to log on standard error. `RUST_LOG` says what, `info` where it is not set. A second call does nothing.
 pub fn init_logs(format: LogFormat) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
-    let logs = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr);
+    let logs = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     // Only the first call of a process can install its logs; tests of one process make several.
     let _ = match format {
         LogFormat::Json => logs.json().flatten_event(true).try_init(),

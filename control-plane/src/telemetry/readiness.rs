@@ -19,10 +19,7 @@ pub struct Gate {
 impl Readiness {
     /// Adds a part that must be up, by the name that `/readyz` shows while it is not.
     pub fn register(&self, part: &str) -> Gate {
-        let gate = Gate {
-            readiness: self.clone(),
-            part: part.to_owned(),
-        };
+        let gate = Gate { readiness: self.clone(), part: part.to_owned() };
         gate.set(false);
         gate
     }
@@ -30,11 +27,7 @@ impl Readiness {
     /// The parts that are not up.
     pub fn missing(&self) -> Vec<String> {
         let parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
-        parts
-            .iter()
-            .filter(|(_, up)| !**up)
-            .map(|(part, _)| part.clone())
-            .collect()
+        parts.iter().filter(|(_, up)| !**up).map(|(part, _)| part.clone()).collect()
     }
 }
 

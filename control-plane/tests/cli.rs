@@ -1,0 +1,162 @@
+//! The commands, as a person or a script runs them.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+
+mod cli_support;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use cli_support::{Server, palisade, request, run, text};
+use serde_json::Value;
+
+const RULESETS: &str = "/apis/palisade.svc/v1/waf-rulesets";
+
+#[test]
+fn check_prints_each_problem_with_file_and_field() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().to_str().unwrap();
+    fs::create_dir(folder.path().join("routes")).unwrap();
+    fs::write(folder.path().join("routes/shop.yaml"), "hosts: [shop.example]\n").unwrap();
+    let fine = run(&["check", path]);
+    assert!(fine.status.success());
+    assert!(
+        text(&fine.stdout).contains("no problems: ") && text(&fine.stdout).contains("1 routes"),
+        "{fine:?}"
+    );
+
+    fs::write(folder.path().join("routes/bad.yaml"), "host: [shop.example]\n").unwrap();
+    fs::write(folder.path().join("routes/worse.json"), "{").unwrap();
+    let bad = run(&["check", path]);
+    assert_eq!(bad.status.code(), Some(1));
+    let out = text(&bad.stdout);
+    assert!(
+        out.contains(&format!(
+            "{path}/routes/bad.yaml: /host: unknown field `host`, did you mean `hosts`?"
+        )),
+        "{out}"
+    );
+    assert!(
+        out.contains(&format!("{path}/routes/worse.json: not JSON: EOF")),
+        "{out}"
+    );
+    assert!(out.ends_with("2 problems\n"), "{out}");
+    assert_eq!(run(&["check", "/nowhere"]).status.code(), Some(1));
+}
+
+#[test]
+fn keys_are_made_listed_and_revoked_beside_a_running_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let path = data.to_str().unwrap();
+    assert_eq!(run(&["admin-key", "list", "--data", path]).status.code(), Some(1));
+    assert!(!data.exists(), "listing must not make a store");
+
+    let server = Server::start(&data);
+    let made = run(&[
+        "admin-key",
+        "create",
+        "--data",
+        path,
+        "--name",
+        "ci",
+        "--scope",
+        "read",
+        "--expires",
+        "90d",
+        "--json",
+    ]);
+    let made: Value = serde_json::from_slice(&made.stdout).unwrap();
+    let (id, secret) = (made["id"].as_str().unwrap(), made["secret"].as_str().unwrap());
+    let header = format!("Basic {}", STANDARD.encode(format!("{id}:{secret}")));
+    let call = |method: &str| request(&server.rest, &header, method, RULESETS, "{}").unwrap().0;
+    assert_eq!((call("GET"), call("POST")), (200, 403));
+
+    let list = run(&["admin-key", "list", "--data", path, "--json"]);
+    assert!(!text(&list.stdout).contains(secret));
+    let list: Value = serde_json::from_slice(&list.stdout).unwrap();
+    let listed = list.as_array().unwrap().iter().find(|key| key["id"] == id).unwrap();
+    assert_eq!(
+        (&listed["name"], &listed["state"], &listed["scopes"][0]),
+        (&"ci".into(), &"active".into(), &"read".into())
+    );
+    assert!(listed["expires_at"].is_string());
+
+    assert!(run(&["admin-key", "revoke", "--data", path, id]).status.success());
+    assert_eq!(call("GET"), 401);
+    assert_eq!(
+        run(&["admin-key", "revoke", "--data", path, "admin-key_x"])
+            .status
+            .code(),
+        Some(1)
+    );
+    let log = fs::read_to_string(&server.log).unwrap();
+    assert!(!log.contains(secret), "{log}");
+}
+
+#[test]
+fn the_first_start_makes_one_key_and_the_second_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let mut server = Server::start(&data);
+    let file = data.join("admin-key.json");
+    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    let first = fs::read(&file).unwrap();
+    assert_eq!(
+        request(&server.rest, &server.authorization, "POST", RULESETS, r#"{"id": "a"}"#)
+            .unwrap()
+            .0,
+        201
+    );
+    let again = palisade(&[
+        "serve",
+        "--listen",
+        "127.0.0.1:0",
+        "--xds-listen",
+        "127.0.0.1:0",
+        "--data",
+    ])
+    .arg(&data)
+    .output()
+    .unwrap();
+    assert_eq!(again.status.code(), Some(1));
+    assert!(text(&again.stderr).contains("another palisade process"), "{again:?}");
+
+    server.signal("TERM");
+    assert!(server.child.wait().unwrap().success());
+    let log = fs::read_to_string(&server.log).unwrap();
+    assert!(log.contains("stopped"), "{log}");
+    assert!(!data.join("palisade.db-wal").exists(), "a clean stop leaves one file");
+
+    let server = Server::start(&data);
+    assert_eq!(fs::read(&file).unwrap(), first);
+    let (status, body) = request(&server.rest, &server.authorization, "GET", RULESETS, "").unwrap();
+    assert!(status == 200 && body.contains(r#""id":"a""#), "{body}");
+}
+
+#[test]
+fn a_damaged_store_stops_the_start_and_says_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    fs::create_dir(&data).unwrap();
+    fs::write(data.join("palisade.db"), "rubbish").unwrap();
+    let failed = palisade(&[
+        "serve",
+        "--listen",
+        "127.0.0.1:0",
+        "--xds-listen",
+        "127.0.0.1:0",
+        "--data",
+    ])
+    .arg(&data)
+    .output()
+    .unwrap();
+    assert_eq!(failed.status.code(), Some(1));
+    let said = text(&failed.stderr);
+    assert!(
+        said.contains("palisade.db is damaged") && said.contains("Restore it from a backup"),
+        "{said}"
+    );
+    assert_eq!(fs::read_to_string(data.join("palisade.db")).unwrap(), "rubbish");
+}

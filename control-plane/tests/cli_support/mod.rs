@@ -1,0 +1,136 @@
+//! The `palisade` binary as a process, and just enough HTTP to talk to it.
+#![allow(
+    dead_code,
+    unreachable_pub,
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "test support"
+)]
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::Value;
+
+/// A command that inherits none of the caller's settings.
+pub fn palisade(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_palisade"));
+    command.args(arguments).env_clear().stdin(Stdio::null());
+    command
+}
+
+/// Runs a command to its end.
+pub fn run(arguments: &[&str]) -> Output {
+    palisade(arguments).output().unwrap()
+}
+
+pub fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// A running control plane; killed when dropped.
+pub struct Server {
+    pub child: Child,
+    pub rest: String,
+    pub authorization: String,
+    pub log: PathBuf,
+}
+
+impl Server {
+    /// Starts one on `data` and waits until it listens.
+    pub fn start(data: &Path) -> Server {
+        let ready = data.with_extension("ready");
+        let log = data.with_extension("log");
+        let _ = std::fs::remove_file(&ready);
+        let out = std::fs::File::options().create(true).append(true).open(&log).unwrap();
+        let mut child = palisade(&[
+            "serve",
+            "--listen",
+            "127.0.0.1:0",
+            "--xds-listen",
+            "127.0.0.1:0",
+            "--data",
+        ])
+        .args([data.as_os_str(), "--ready-file".as_ref(), ready.as_os_str()])
+        .stderr(out)
+        .spawn()
+        .unwrap();
+        let ready = wait_for(&mut child, &ready, &log);
+        assert_eq!(ready["pid"], child.id());
+        let key: Value = serde_json::from_slice(&std::fs::read(data.join("admin-key.json")).unwrap()).unwrap();
+        let pair = format!("{}:{}", key["id"].as_str().unwrap(), key["secret"].as_str().unwrap());
+        let authorization = format!("Basic {}", STANDARD.encode(pair));
+        Server {
+            child,
+            rest: ready["rest"].as_str().unwrap().to_owned(),
+            authorization,
+            log,
+        }
+    }
+
+    /// Sends SIGTERM or SIGKILL.
+    pub fn signal(&self, name: &str) {
+        let status = Command::new("kill")
+            .args(["-s", name, &self.child.id().to_string()])
+            .status()
+            .unwrap();
+        assert!(status.success());
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn wait_for(child: &mut Child, ready: &Path, log: &Path) -> Value {
+    // The bound only keeps a hanging start from hanging the test.
+    for _ in 0..3000 {
+        if let Ok(text) = std::fs::read(ready) {
+            return serde_json::from_slice(&text).unwrap();
+        }
+        if let Some(status) = child.try_wait().unwrap() {
+            panic!("ended with {status}: {}", std::fs::read_to_string(log).unwrap());
+        }
+        #[allow(clippy::disallowed_methods, reason = "a process is waited for, in no filter")]
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    panic!("did not get ready: {}", std::fs::read_to_string(log).unwrap());
+}
+
+/// One request on a connection of its own: the status and the body, or what broke the connection.
+pub fn request(
+    rest: &str,
+    authorization: &str,
+    method: &str,
+    path: &str,
+    body: &str,
+) -> std::io::Result<(u16, String)> {
+    let mut stream = TcpStream::connect(rest)?;
+    stream.set_read_timeout(Some(Duration::from_secs(60)))?;
+    let length = body.len();
+    write!(
+        stream,
+        "{method} {path} HTTP/1.1\r\nhost: test\r\nconnection: close\r\nauthorization: {authorization}\r\n\
+         content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
+    )?;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer)?;
+    let answer = text(&answer);
+    let broken = || std::io::Error::other("no whole answer");
+    let (head, body) = answer.split_once("\r\n\r\n").ok_or_else(broken)?;
+    let status = head
+        .split(' ')
+        .nth(1)
+        .and_then(|status| status.parse().ok())
+        .ok_or_else(broken)?;
+    Ok((status, body.to_owned()))
+}

@@ -1,0 +1,137 @@
+//! An admin API on a store of its own, called without a network.
+#![allow(
+    dead_code,
+    unreachable_pub,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "test support"
+)]
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::extract::ConnectInfo;
+use axum::http::{HeaderMap, Request, StatusCode};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use palisade::access::{Access, AdminKey, Scope};
+use palisade::clock;
+use palisade::entities::EntityService;
+use palisade::rest::{self, AppState, RestConfig};
+use palisade::store::{SqliteOptions, SqliteStore, Store};
+use palisade::telemetry::{Metrics, Readiness};
+use serde_json::Value;
+use tower::ServiceExt as _;
+
+/// Where the entities are.
+pub const BASE: &str = "/apis/palisade.svc/v1";
+
+/// The API, and a key that may do everything.
+pub struct Api {
+    pub state: AppState,
+    pub router: Router,
+    pub authorization: String,
+    _folder: tempfile::TempDir,
+}
+
+/// What the API answered.
+#[derive(Debug)]
+pub struct Answer {
+    pub status: StatusCode,
+    pub headers: HeaderMap,
+    pub body: Value,
+    pub text: String,
+}
+
+impl Answer {
+    pub fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", |value| value.to_str().unwrap())
+    }
+}
+
+impl Api {
+    pub async fn new() -> Api {
+        Api::with(SqliteOptions::default(), RestConfig::default()).await
+    }
+
+    pub async fn with(options: SqliteOptions, config: RestConfig) -> Api {
+        let folder = tempfile::tempdir().unwrap();
+        let store: Arc<dyn Store> = Arc::new(SqliteStore::open(folder.path(), options).unwrap());
+        let entities = EntityService::open(Arc::clone(&store)).await.unwrap();
+        let state = AppState {
+            access: Access::new(Arc::clone(&store)),
+            store,
+            entities,
+            readiness: Readiness::default(),
+            metrics: Metrics::install(),
+            config: Arc::new(config),
+        };
+        let authorization = key(&state, &Scope::ALL, None).await;
+        Api {
+            router: rest::router(state.clone()),
+            state,
+            authorization,
+            _folder: folder,
+        }
+    }
+
+    /// Sends a request as it is, from 192.0.2.1.
+    pub async fn send(&self, mut request: Request<Body>) -> Answer {
+        request
+            .extensions_mut()
+            .insert(ConnectInfo(SocketAddr::from(([192, 0, 2, 1], 1))));
+        let response = self.router.clone().oneshot(request).await.unwrap();
+        let (parts, body) = response.into_parts();
+        let text = String::from_utf8(to_bytes(body, usize::MAX).await.unwrap().to_vec()).unwrap();
+        let body = serde_json::from_str(&text).unwrap_or(Value::Null);
+        Answer {
+            status: parts.status,
+            headers: parts.headers,
+            body,
+            text,
+        }
+    }
+
+    /// Calls the entity API with the key; `path` is below the collections' base.
+    pub async fn call(&self, method: &str, path: &str, body: Option<Value>) -> Answer {
+        self.call_with(method, path, body, &[]).await
+    }
+
+    /// [`Api::call`] with further headers.
+    pub async fn call_with(&self, method: &str, path: &str, body: Option<Value>, headers: &[(&str, &str)]) -> Answer {
+        let mut request = Request::builder().method(method).uri(format!("{BASE}{path}"));
+        request = request.header("authorization", &self.authorization);
+        if body.is_some() && !headers.iter().any(|(name, _)| *name == "content-type") {
+            request = request.header("content-type", "application/json");
+        }
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let body = body.map_or_else(Body::empty, |body| Body::from(body.to_string()));
+        self.send(request.body(body).unwrap()).await
+    }
+
+    /// [`Api::call`] with a body that need not be JSON.
+    pub async fn raw(&self, method: &str, path: &str, content_type: &str, body: &str) -> Answer {
+        let request = Request::builder().method(method).uri(format!("{BASE}{path}"));
+        let request = request
+            .header("authorization", &self.authorization)
+            .header("content-type", content_type);
+        self.send(request.body(Body::from(body.to_owned())).unwrap()).await
+    }
+}
+
+/// Makes a key and returns the `Authorization` header of its owner.
+pub async fn key(state: &AppState, scopes: &[Scope], expires_at_millis: Option<u64>) -> String {
+    let issued = AdminKey::issue("test", scopes, clock::now_millis(), expires_at_millis).unwrap();
+    state.store.admin_key_put(issued.key.clone()).await.unwrap();
+    basic(&issued.key.id, &issued.secret)
+}
+
+/// The `Authorization` header of HTTP basic authentication.
+pub fn basic(id: &str, secret: &str) -> String {
+    format!("Basic {}", STANDARD.encode(format!("{id}:{secret}")))
+}

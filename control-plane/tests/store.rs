@@ -1,0 +1,236 @@
+//! The store: what it promises, and what it does with a file that is not in order.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use palisade::access::{AdminKey, Scope};
+use palisade::store::{BanRow, SqliteOptions, SqliteStore, Store, StoreError};
+
+fn open(folder: &Path) -> Result<SqliteStore, StoreError> {
+    SqliteStore::open(folder, SqliteOptions::default())
+}
+
+#[tokio::test]
+async fn entities_have_revisions_and_conflicts() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path()).unwrap();
+    let put = |id: &'static str, body: &str, expected| store.entity_put("c", id, body.to_owned(), expected);
+    assert_eq!(put("a", "1", 0).await, Ok(1));
+    assert_eq!(put("b", "1", 0).await, Ok(2));
+    assert_eq!(put("a", "2", 0).await, Err(StoreError::Conflict { current: 1 }));
+    assert_eq!(put("a", "2", 2).await, Err(StoreError::Conflict { current: 1 }));
+    assert_eq!(put("a", "2", 1).await, Ok(3));
+    assert_eq!(put("gone", "1", 7).await, Err(StoreError::Conflict { current: 0 }));
+    assert_eq!(
+        store.entity_remove("c", "b", 1).await,
+        Err(StoreError::Conflict { current: 2 })
+    );
+    assert_eq!(store.entity_remove("c", "b", 2).await, Ok(4));
+    let all = store.entities().await.unwrap();
+    assert_eq!(all.revision, 4);
+    assert_eq!(
+        all.rows
+            .iter()
+            .map(|row| (row.id.as_str(), row.revision, row.body.as_str()))
+            .collect::<Vec<_>>(),
+        [("a", 3, "2")]
+    );
+    assert_eq!(*store.changes().borrow(), 4);
+    store.close().await.unwrap();
+    assert_eq!(store.entities().await, Err(StoreError::Closed));
+    assert_eq!(store.entity_remove("c", "a", 3).await, Err(StoreError::Closed));
+
+    let reopened = open(folder.path()).unwrap();
+    assert_eq!(reopened.entities().await.unwrap(), all);
+    assert_eq!(*reopened.changes().borrow(), 4);
+}
+
+#[tokio::test]
+async fn bans_documents_and_keys_come_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path()).unwrap();
+    let mut bans = store.ban_changes();
+    let ban = |key: &str, until_millis| BanRow {
+        ref_key: key.to_owned(),
+        json: "{}".to_owned(),
+        until_millis,
+    };
+    store.ban_put(ban("ip:192.0.2.1", 10)).await.unwrap();
+    store.ban_put(ban("ip:192.0.2.2", 20)).await.unwrap();
+    store.ban_put(ban("ip:192.0.2.1", 30)).await.unwrap();
+    assert!(bans.has_changed().unwrap());
+    bans.mark_unchanged();
+    assert_eq!(
+        store.bans().await.unwrap(),
+        [ban("ip:192.0.2.1", 30), ban("ip:192.0.2.2", 20)]
+    );
+    assert!(!store.ban_remove("ip:192.0.2.9").await.unwrap());
+    assert!(!bans.has_changed().unwrap());
+    assert_eq!(store.bans_sweep(20).await, Ok(1));
+    assert!(store.ban_remove("ip:192.0.2.1").await.unwrap());
+    assert_eq!(*store.changes().borrow(), 0, "bans are no entities");
+
+    store.document_put("feed/a", vec![0, 255]).await.unwrap();
+    store.document_put("feed/b", vec![]).await.unwrap();
+    store.document_put("fee", vec![1]).await.unwrap();
+    assert_eq!(store.document_names("feed/").await.unwrap(), ["feed/a", "feed/b"]);
+    assert!(store.document_remove("feed/b").await.unwrap());
+    assert!(!store.document_remove("feed/b").await.unwrap());
+
+    let issued = AdminKey::issue("ci", &[Scope::Read, Scope::Report], 5, Some(9)).unwrap();
+    store.admin_key_put(issued.key.clone()).await.unwrap();
+    store.close().await.unwrap();
+
+    let store = open(folder.path()).unwrap();
+    assert_eq!(store.document("feed/a").await.unwrap(), Some(vec![0, 255]));
+    assert_eq!(store.document("feed/b").await.unwrap(), None);
+    assert_eq!(store.admin_key(&issued.key.id).await.unwrap(), Some(issued.key.clone()));
+    assert!(store.admin_key_revoke(&issued.key.id, 7).await.unwrap());
+    assert!(store.admin_key_revoke(&issued.key.id, 8).await.unwrap());
+    assert!(!store.admin_key_revoke("other", 8).await.unwrap());
+    assert_eq!(
+        store.admin_keys().await.unwrap()[0].revoked_at_millis,
+        Some(7),
+        "the first revocation stands"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_writers_share_commits_and_none_is_lost() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = std::sync::Arc::new(open(folder.path()).unwrap());
+    let writers: Vec<_> = (0..500)
+        .map(|number| {
+            let store = std::sync::Arc::clone(&store);
+            tokio::spawn(async move { store.entity_put("c", &number.to_string(), "x".to_owned(), 0).await })
+        })
+        .collect();
+    let mut revisions = Vec::new();
+    for writer in writers {
+        revisions.push(writer.await.unwrap().unwrap());
+    }
+    revisions.sort_unstable();
+    assert_eq!(revisions, (1..=500).collect::<Vec<_>>());
+    assert_eq!(store.entities().await.unwrap().rows.len(), 500);
+}
+
+/// A store with some entities, closed.
+async fn filled(folder: &Path) {
+    let store = open(folder).unwrap();
+    for number in 0..50 {
+        store
+            .entity_put("c", &number.to_string(), "x".repeat(1000), 0)
+            .await
+            .unwrap();
+    }
+    store.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_damaged_file_is_an_error_that_names_it_and_is_left_alone() {
+    type Damage = fn(&Path);
+    let damages: [(&str, Damage); 6] = [
+        ("empty", |file| fs::write(file, "").unwrap()),
+        ("cut off", |file| {
+            fs::File::options()
+                .write(true)
+                .open(file)
+                .unwrap()
+                .set_len(5000)
+                .unwrap()
+        }),
+        ("text", |file| {
+            fs::write(file, "this is not a database, whatever its name says".repeat(100)).unwrap()
+        }),
+        ("header", |file| {
+            let mut bytes = fs::read(file).unwrap();
+            bytes[..16].fill(0);
+            fs::write(file, bytes).unwrap();
+        }),
+        ("pages", |file| {
+            let mut bytes = fs::read(file).unwrap();
+            bytes[4096..].fill(0xaa);
+            fs::write(file, bytes).unwrap();
+        }),
+        ("another database", |file| {
+            let mut bytes = fs::read(file).unwrap();
+            bytes[68..72].copy_from_slice(b"GPKG");
+            fs::write(file, bytes).unwrap();
+        }),
+    ];
+    for (name, damage) in damages {
+        let folder = tempfile::tempdir().unwrap();
+        filled(folder.path()).await;
+        let file = folder.path().join("palisade.db");
+        damage(&file);
+        let before = fs::read(&file).unwrap();
+        let error = open(folder.path()).err().unwrap();
+        assert!(matches!(error, StoreError::Damaged { .. }), "{name}: {error:?}");
+        let text = error.to_string();
+        assert!(
+            text.contains(file.to_str().unwrap()) && text.contains("backup"),
+            "{name}: {text}"
+        );
+        assert!(
+            fs::read(&file).unwrap() == before,
+            "{name}: the damaged file was changed"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_missing_file_with_its_log_left_is_damage() {
+    let folder = tempfile::tempdir().unwrap();
+    filled(folder.path()).await;
+    fs::rename(folder.path().join("palisade.db"), folder.path().join("palisade.db-wal")).unwrap();
+    assert!(matches!(open(folder.path()).err(), Some(StoreError::Damaged { .. })));
+}
+
+#[tokio::test]
+async fn a_file_of_a_newer_release_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    filled(folder.path()).await;
+    let db = rusqlite::Connection::open(folder.path().join("palisade.db")).unwrap();
+    db.execute("INSERT INTO schema_version VALUES (99)", []).unwrap();
+    drop(db);
+    match open(folder.path()).err() {
+        Some(StoreError::TooNew { found: 99, known, .. }) => assert!(known >= 1),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn one_process_serves_from_a_directory() {
+    let folder = tempfile::tempdir().unwrap();
+    let exclusive = SqliteOptions {
+        exclusive: true,
+        ..SqliteOptions::default()
+    };
+    let first = SqliteStore::open(folder.path(), exclusive).unwrap();
+    assert!(matches!(
+        SqliteStore::open(folder.path(), exclusive).err(),
+        Some(StoreError::InUse { .. })
+    ));
+    // The command line works beside it, and each sees what the other has written.
+    let beside = open(folder.path()).unwrap();
+    first.entity_put("c", "a", "1".to_owned(), 0).await.unwrap();
+    assert_eq!(beside.entity_put("c", "b", "1".to_owned(), 0).await, Ok(2));
+    assert_eq!(first.entities().await.unwrap().rows.len(), 2);
+    first.close().await.unwrap();
+    assert!(SqliteStore::open(folder.path(), exclusive).is_ok());
+}
+
+#[tokio::test]
+async fn files_are_for_their_owner_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("deep/data");
+    let store = open(&data).unwrap();
+    store.entity_put("c", "a", "1".to_owned(), 0).await.unwrap();
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&data), 0o700);
+    for file in ["palisade.db", "palisade.db-wal"] {
+        assert_eq!(mode(&data.join(file)), 0o600, "{file}");
+    }
+}

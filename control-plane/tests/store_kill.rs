@@ -1,0 +1,120 @@
+//! What was acknowledged survives `kill -9`, however often it strikes.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
+
+mod cli_support;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+
+use cli_support::{Server, request};
+use serde_json::{Value, json};
+
+const ROUNDS: usize = 16;
+const WRITERS: usize = 4;
+const BASE: &str = "/apis/palisade.svc/v1/waf-rulesets";
+
+/// The last state of each entity that a writer got an answer for: its number, or that it was deleted.
+type Acknowledged = BTreeMap<String, Option<u64>>;
+
+#[test]
+fn acknowledged_writes_survive_kill_9() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let mut acknowledged = Acknowledged::new();
+    let mut writes = 0;
+    for round in 0..ROUNDS {
+        let server = Server::start(&data);
+        verify(&server, &acknowledged, round);
+        // Another number of writes in each round, so that the blow falls on other moments.
+        let goal = 3 + round * 7 % 40;
+        writes += strike(server, round, goal, &mut acknowledged);
+    }
+    let server = Server::start(&data);
+    verify(&server, &acknowledged, ROUNDS);
+    assert!(writes >= ROUNDS * 3, "{writes} writes");
+    assert!(acknowledged.values().any(Option::is_none), "no deletion was tried");
+}
+
+/// Lets several clients write until `goal` writes are acknowledged, kills the server in the middle, and returns how
+/// many were.
+fn strike(mut server: Server, round: usize, goal: usize, acknowledged: &mut Acknowledged) -> usize {
+    let done = AtomicUsize::new(0);
+    let (tell, told) = mpsc::channel();
+    std::thread::scope(|scope| {
+        for writer in 0..WRITERS {
+            let (rest, authorization, done, tell) = (&server.rest, &server.authorization, &done, tell.clone());
+            scope.spawn(move || {
+                write_until_broken(rest, authorization, &format!("r{round}-w{writer}"), |id, state| {
+                    done.fetch_add(1, Ordering::SeqCst);
+                    tell.send((id, state)).unwrap();
+                });
+            });
+        }
+        while done.load(Ordering::SeqCst) < goal {
+            std::thread::yield_now();
+        }
+        server.signal("KILL");
+        server.child.wait().unwrap();
+    });
+    drop(tell);
+    acknowledged.extend(told);
+    done.into_inner()
+}
+
+/// Creates, changes and deletes entities, and reports each answer, until the server is gone.
+fn write_until_broken(rest: &str, authorization: &str, prefix: &str, mut report: impl FnMut(String, Option<u64>)) {
+    let call = |method: &str, path: &str, body: String| request(rest, authorization, method, path, &body).ok();
+    for number in 0_u64.. {
+        let id = format!("{prefix}-{number}");
+        let document = |count: u64| json!({ "id": id, "description": count.to_string() }).to_string();
+        let one = format!("{BASE}/{id}");
+        let Some((status, body)) = call("POST", BASE, document(0)) else {
+            return;
+        };
+        assert_eq!(status, 201, "{body}");
+        report(id.clone(), Some(0));
+        let Some((status, body)) = call("PUT", &one, document(1)) else {
+            return;
+        };
+        assert_eq!(status, 200, "{body}");
+        report(id.clone(), Some(1));
+        if number % 3 == 0 {
+            let Some((status, body)) = call("DELETE", &one, String::new()) else {
+                return;
+            };
+            assert_eq!(status, 200, "{body}");
+            report(id.clone(), None);
+        }
+    }
+}
+
+/// Everything that was acknowledged is there. A write without an answer may be there or not.
+fn verify(server: &Server, acknowledged: &Acknowledged, round: usize) {
+    let (status, body) = request(&server.rest, &server.authorization, "GET", BASE, "").unwrap();
+    assert_eq!(status, 200, "{body}");
+    let list: Vec<Value> = serde_json::from_str(&body).unwrap();
+    let found: BTreeMap<&str, u64> = list
+        .iter()
+        .map(|entity| {
+            (
+                entity["id"].as_str().unwrap(),
+                entity["description"].as_str().unwrap().parse().unwrap(),
+            )
+        })
+        .collect();
+    for (id, state) in acknowledged {
+        let now = found.get(id.as_str()).copied();
+        let number = |id: &str| id.rsplit('-').next().unwrap().parse::<u64>().unwrap();
+        // The one write that may have come after the last acknowledged one, and not been answered.
+        let kept = match state {
+            Some(0) => matches!(now, Some(0 | 1)),
+            Some(_) => now == Some(1) || (now.is_none() && number(id) % 3 == 0),
+            None => now.is_none(),
+        };
+        assert!(
+            kept,
+            "before round {round}, {id} was acknowledged as {state:?} and is {now:?}"
+        );
+    }
+}

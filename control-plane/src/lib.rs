@@ -4,6 +4,7 @@
 //! [`access`] says who may call it; [`cli`] puts the parts together.
 
 pub mod access;
+pub mod bans;
 pub mod cli;
 pub mod clock;
 pub mod compile;
@@ -11,6 +12,7 @@ pub mod config;
 pub mod entities;
 pub mod events;
 pub mod link;
+pub mod publish;
 pub mod rest;
 pub mod store;
 pub mod telemetry;

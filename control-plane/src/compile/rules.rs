@@ -125,6 +125,10 @@ fn directives(config: &WafConfig) -> String {
         config.input_body_limit.unwrap_or(WafConfig::DEFAULT_BODY_LIMIT),
         config.output_body_limit.unwrap_or(WafConfig::DEFAULT_BODY_LIMIT),
     );
+    if !config.output_body_mimetypes.is_empty() {
+        let list = config.output_body_mimetypes.join(" ");
+        text.push_str(&format!("SecResponseBodyMimeTypesClear\nSecResponseBodyMimeType {list}\n"));
+    }
     if !config.block {
         // Every rule is evaluated to the end, where a denial would stop at the first that denies.
         text.push_str("SecRuleEngine DetectionOnly\n");

@@ -104,13 +104,12 @@ impl Plugin for Waf {
             return Verdict::Pass;
         };
         let streaming = response.streaming;
-        let inspected = self.inspects(response.headers.get("content-type").unwrap_or_default());
         state.transaction.response_line(response.status, &exchange.request.protocol);
         for (name, value) in response.headers.regular() {
             state.transaction.response_header(name, value);
         }
         let intervention = state.transaction.response_headers();
-        let wants_body = inspected.unwrap_or_else(|| state.transaction.wants_response_body());
+        let wants_body = state.transaction.wants_response_body();
         if let Some(refusal) = self.refusal(intervention, state, exchange, false, host) {
             return Verdict::Refuse(refusal);
         }
@@ -288,19 +287,6 @@ impl Waf {
         }
         let limit = bytes(self.step.decompressed_input_body_limit);
         decode(encoding, body.bytes, limit, self.step.max_input_compression_ratio).map(Some)
-    }
-
-    /// Whether the configuration's own list has a say about this media type, and which.
-    fn inspects(&self, content_type: &[u8]) -> Option<bool> {
-        if self.step.output_body_mimetypes.is_empty() {
-            return None;
-        }
-        let kind = content_type.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
-        let covers = |pattern: &String| match pattern.strip_suffix('*') {
-            Some(family) => kind.get(..family.len()).is_some_and(|start| start.eq_ignore_ascii_case(family.as_bytes())),
-            None => kind.eq_ignore_ascii_case(pattern.as_bytes()),
-        };
-        Some(self.step.output_body_mimetypes.iter().any(covers))
     }
 }
 

@@ -166,7 +166,4 @@ fn a_response_is_inspected_where_its_media_type_is() {
     };
     assert_eq!(ask(step(), "text/plain; charset=utf-8"), Some(500));
     assert_eq!(ask(step(), "image/png"), None);
-    let listed = WafStep { output_body_mimetypes: vec!["image/*".into()], ..step() };
-    assert_eq!(ask(listed.clone(), "image/png"), Some(500));
-    assert_eq!(ask(listed, "text/plain"), None);
 }

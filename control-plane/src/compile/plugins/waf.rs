@@ -85,7 +85,6 @@ fn compile(config: &Map<String, Value>, context: &mut Context<'_>) -> Result<Opt
         input_body_limit,
         inspect_output_body: waf.inspect_output_body,
         output_body_limit,
-        output_body_mimetypes: waf.output_body_mimetypes.clone(),
         reject_oversize: waf.oversize_body_action == OversizeBody::Reject,
         decompressed_input_body_limit: waf
             .decompressed_input_body_limit

@@ -38,10 +38,9 @@ pub enum OpenError {
 impl fmt::Display for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Malformed(why) => write!(
-                f,
-                "this is no snapshot ({why}); give the filter what `palisade compile` wrote"
-            ),
+            Self::Malformed(why) => {
+                write!(f, "this is no snapshot ({why}); give the filter what `palisade compile` wrote")
+            }
             Self::Format(format) => write!(
                 f,
                 "the snapshot has format {format}, this filter reads format {FORMAT}; use filters and control plane of one release"
@@ -59,11 +58,7 @@ impl std::error::Error for OpenError {}
 #[must_use]
 pub fn seal(snapshot: &Snapshot) -> Envelope {
     let body = snapshot.encode_to_vec();
-    Envelope {
-        format: FORMAT,
-        version: hex(&content_hash(&body)),
-        body,
-    }
+    Envelope { format: FORMAT, version: hex(&content_hash(&body)), body }
 }
 
 /// Reads what [`seal`] wrote: the version and the snapshot.
@@ -90,10 +85,7 @@ mod tests {
 
     #[test]
     fn a_snapshot_survives_the_way_and_its_version_is_its_content() {
-        let snapshot = Snapshot {
-            filter: "preset".into(),
-            ..Snapshot::default()
-        };
+        let snapshot = Snapshot { filter: "preset".into(), ..Snapshot::default() };
         let sealed = seal(&snapshot);
         assert_eq!(sealed, seal(&snapshot));
         assert_eq!(open(&sealed.encode_to_vec()).unwrap(), (sealed.version, snapshot));
@@ -101,10 +93,7 @@ mod tests {
 
     #[test]
     fn whatever_is_wrong_is_named() {
-        let mut sealed = seal(&Snapshot {
-            filter: "waf".into(),
-            ..Snapshot::default()
-        });
+        let mut sealed = seal(&Snapshot { filter: "waf".into(), ..Snapshot::default() });
         assert!(matches!(open(b"\xff\xff"), Err(OpenError::Malformed(_))));
         sealed.body.push(0);
         assert_eq!(open(&sealed.encode_to_vec()), Err(OpenError::Damaged));

@@ -38,20 +38,17 @@ pub struct WafStep {
     /// The most bytes of a response body that are inspected.
     #[prost(uint64, tag = "11")]
     pub output_body_limit: u64,
-    /// Media types of inspected responses, `text/*` allowed; empty leaves it to the rules.
-    #[prost(string, repeated, tag = "12")]
-    pub output_body_mimetypes: Vec<String>,
     /// A request body over its limit is refused with 413; otherwise its beginning is inspected.
-    #[prost(bool, tag = "13")]
+    #[prost(bool, tag = "12")]
     pub reject_oversize: bool,
     /// The most bytes that a compressed request body may grow to.
-    #[prost(uint64, tag = "14")]
+    #[prost(uint64, tag = "13")]
     pub decompressed_input_body_limit: u64,
     /// The most that a compressed request body may grow by, as a ratio.
-    #[prost(uint32, tag = "15")]
+    #[prost(uint32, tag = "14")]
     pub max_input_compression_ratio: u32,
     /// A request body that cannot be decoded is inspected as it is; otherwise it is refused.
-    #[prost(bool, tag = "16")]
+    #[prost(bool, tag = "15")]
     pub inspect_undecodable: bool,
 }
 

@@ -1,0 +1,34 @@
+//! What pipelines and people read with an admin key of scope `report`: incidents and nodes.
+
+use axum::extract::State;
+use axum::routing::get;
+use axum::{Json, Router};
+use serde_json::{Value, json};
+
+use crate::events::EventHub;
+use crate::xds::Hub;
+
+/// What the reports are made of.
+#[derive(Clone)]
+pub struct Reports {
+    /// Events and incidents.
+    pub events: EventHub,
+    /// What every node acknowledged and refused.
+    pub nodes: Hub,
+}
+
+/// The reports; the caller guards them.
+pub fn router(reports: Reports) -> Router {
+    Router::new()
+        .route("/api/extensions/svc/waf/api/_incidents", get(incidents))
+        .route("/api/extensions/svc/waf/api/_nodes", get(nodes))
+        .with_state(reports)
+}
+
+async fn incidents(State(reports): State<Reports>) -> Json<Value> {
+    Json(json!({ "incidents": reports.events.incidents() }))
+}
+
+async fn nodes(State(reports): State<Reports>) -> Json<Value> {
+    Json(json!({ "nodes": reports.nodes.nodes(), "exporters": reports.events.exporters() }))
+}

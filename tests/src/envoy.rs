@@ -62,7 +62,7 @@ impl Envoy {
             "--log-level".to_owned(),
             "info".to_owned(),
             "--component-log-level".to_owned(),
-            "upstream:warning,config:warning".to_owned(),
+            "main:warning,upstream:warning,config:warning".to_owned(),
             "--file-flush-interval-msec".to_owned(),
             "100".to_owned(),
             "--drain-time-s".to_owned(),

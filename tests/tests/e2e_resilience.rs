@@ -131,7 +131,7 @@ fn compile(entities: &Path, out: &Path) -> Result<(), String> {
     if output.status.success() {
         return Ok(());
     }
-    Err(String::from_utf8_lossy(&output.stderr).into_owned())
+    Err(String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr))
 }
 
 fn copy(from: &Path, to: &Path) {

@@ -166,8 +166,9 @@ fn compile(options: &Options, folder: &Path) -> Result<Vec<u8>, String> {
         .map_err(|error| format!("{}: {error}", parts::palisade().display()))?;
     if !output.status.success() {
         return Err(format!(
-            "palisade compile --entities {}: {}",
+            "palisade compile --entities {}:\n{}{}",
             entities.display(),
+            String::from_utf8_lossy(&output.stdout),
             String::from_utf8_lossy(&output.stderr)
         ));
     }

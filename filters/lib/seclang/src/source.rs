@@ -14,10 +14,7 @@ pub struct Source {
 impl Source {
     /// A source of this origin and text.
     pub fn new(origin: impl Into<String>, text: impl Into<Vec<u8>>) -> Self {
-        Self {
-            origin: origin.into(),
-            text: text.into(),
-        }
+        Self { origin: origin.into(), text: text.into() }
     }
 }
 
@@ -127,9 +124,8 @@ mod tests {
     #[test]
     fn points_at_the_byte_like_a_compiler() {
         let source = Source::new("custom.conf", "SecRuleEngine On\nSecRule ARGX \"@rx x\" \"id:1\"\n");
-        let shown = Diagnostic::at(&source, 25, "unknown variable 'ARGX'")
-            .with_help("did you mean 'ARGS'?")
-            .to_string();
+        let shown =
+            Diagnostic::at(&source, 25, "unknown variable 'ARGX'").with_help("did you mean 'ARGS'?").to_string();
         assert_eq!(
             shown,
             "error: unknown variable 'ARGX'\n  --> custom.conf:2:9\n   | SecRule ARGX \"@rx x\" \"id:1\"\n   |         ^\n   = help: did you mean 'ARGS'?"

@@ -49,10 +49,44 @@ pub(super) struct ActionSet {
 
 /// All names of actions, for "did you mean".
 const NAMES: &[&str] = &[
-    "accuracy", "allow", "auditlog", "block", "capture", "chain", "ctl", "deny", "deprecatevar", "drop", "expirevar", "id",
-    "initcol", "log", "logdata", "maturity", "msg", "multiMatch", "noauditlog", "nolog", "pass", "phase", "redirect",
-    "rev", "sanitiseArg", "setenv", "setrsc", "setsid", "setuid", "setvar", "severity", "skip", "skipAfter", "status", "t",
-    "tag", "ver", "xmlns",
+    "accuracy",
+    "allow",
+    "auditlog",
+    "block",
+    "capture",
+    "chain",
+    "ctl",
+    "deny",
+    "deprecatevar",
+    "drop",
+    "expirevar",
+    "id",
+    "initcol",
+    "log",
+    "logdata",
+    "maturity",
+    "msg",
+    "multiMatch",
+    "noauditlog",
+    "nolog",
+    "pass",
+    "phase",
+    "redirect",
+    "rev",
+    "sanitiseArg",
+    "setenv",
+    "setrsc",
+    "setsid",
+    "setuid",
+    "setvar",
+    "severity",
+    "skip",
+    "skipAfter",
+    "status",
+    "t",
+    "tag",
+    "ver",
+    "xmlns",
 ];
 
 /// Actions that are refused, and why.
@@ -62,7 +96,10 @@ const REFUSED: &[(&str, &str)] = &[
     ("pause", "a filter cannot stop a worker"),
     ("append", "bodies are not rewritten"),
     ("prepend", "bodies are not rewritten"),
-    ("sanitisearg", "what is logged is decided where logs are configured: a rule that believes a value masked would be wrong"),
+    (
+        "sanitisearg",
+        "what is logged is decided where logs are configured: a rule that believes a value masked would be wrong",
+    ),
     ("sanitisematched", "what is logged is decided where logs are configured"),
     ("sanitisematchedbytes", "what is logged is decided where logs are configured"),
     ("sanitiserequestheader", "what is logged is decided where logs are configured"),
@@ -124,7 +161,8 @@ impl Compiler<'_> {
                 let text = text(action)?;
                 let help = "EMERGENCY, ALERT, CRITICAL, ERROR, WARNING, NOTICE, INFO, DEBUG, or 0 to 7";
                 set.severity = Some(
-                    Severity::parse(&text).ok_or_else(|| (format!("unknown severity '{text}'"), Some(help.to_owned())))?,
+                    Severity::parse(&text)
+                        .ok_or_else(|| (format!("unknown severity '{text}'"), Some(help.to_owned())))?,
                 );
             }
             "tag" => set.tags.push(value(action)?.to_vec()),
@@ -270,12 +308,7 @@ fn set_variable(action: &Action) -> Result<wire::SetVariable, Complaint> {
         },
     };
     checked_template(value)?;
-    Ok(wire::SetVariable {
-        variable: u32::from(variable.code()),
-        key: key.to_vec(),
-        operation,
-        value: value.to_vec(),
-    })
+    Ok(wire::SetVariable { variable: u32::from(variable.code()), key: key.to_vec(), operation, value: value.to_vec() })
 }
 
 fn set_environment(action: &Action) -> Result<wire::SetVariable, Complaint> {

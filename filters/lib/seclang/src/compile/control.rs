@@ -3,15 +3,26 @@
 use super::actions::{ActionSet, Complaint, split, value};
 use super::ids::IdRanges;
 use super::{Compiler, Place};
-use crate::program::wire::{Control, ControlKind, RemoveTarget, Target};
 use crate::program::EngineMode;
+use crate::program::wire::{Control, ControlKind, RemoveTarget, Target};
 use crate::syntax::{self, Action};
 use crate::vocabulary::nearest;
 
 const NAMES: &[&str] = &[
-    "auditEngine", "auditLogParts", "debugLogLevel", "forceRequestBodyVariable", "requestBodyAccess",
-    "requestBodyProcessor", "responseBodyAccess", "ruleEngine", "ruleRemoveById", "ruleRemoveByMsg", "ruleRemoveByTag",
-    "ruleRemoveTargetById", "ruleRemoveTargetByMsg", "ruleRemoveTargetByTag",
+    "auditEngine",
+    "auditLogParts",
+    "debugLogLevel",
+    "forceRequestBodyVariable",
+    "requestBodyAccess",
+    "requestBodyProcessor",
+    "responseBodyAccess",
+    "ruleEngine",
+    "ruleRemoveById",
+    "ruleRemoveByMsg",
+    "ruleRemoveByTag",
+    "ruleRemoveTargetById",
+    "ruleRemoveTargetByMsg",
+    "ruleRemoveTargetByTag",
 ];
 
 impl Compiler<'_> {
@@ -53,11 +64,7 @@ impl Compiler<'_> {
             }
             "ruleremovetargetbytag" | "ruleremovetargetbymsg" => {
                 let (text, target) = self.selected_target(argument, place, set.id)?;
-                let removal = RemoveTarget {
-                    ids: None,
-                    text: text.to_vec(),
-                    target: Some(target),
-                };
+                let removal = RemoveTarget { ids: None, text: text.to_vec(), target: Some(target) };
                 vec![match name.ends_with("tag") {
                     true => ControlKind::RemoveTargetByTag(removal),
                     false => ControlKind::RemoveTargetByMsg(removal),
@@ -82,7 +89,10 @@ impl Compiler<'_> {
         id: Option<u64>,
     ) -> Result<(&'t [u8], Target), Complaint> {
         let Some((selection, target)) = split(argument, b';') else {
-            return Err(("a target is missing".to_owned(), Some("write ctl:ruleRemoveTargetById=942100;ARGS:name".to_owned())));
+            return Err((
+                "a target is missing".to_owned(),
+                Some("write ctl:ruleRemoveTargetById=942100;ARGS:name".to_owned()),
+            ));
         };
         let parsed = syntax::targets(target, b"|").map_err(|error| (error.message, error.help))?;
         let [parsed] = parsed.as_slice() else {

@@ -1,7 +1,7 @@
 //! Every directive but `SecRule` and `SecAction`.
 
 use super::ids::IdRanges;
-use super::{Compiler, Place, Selection};
+use super::{Compiler, Place, Selection, TargetUpdate};
 use crate::program::{EngineMode, LimitAction};
 use crate::syntax::{Argument, Directive};
 use crate::vocabulary::nearest;
@@ -78,12 +78,34 @@ const REFUSED: &[(&str, &str)] = &[
 
 /// Directives that take effect, for "did you mean".
 const KNOWN: &[&str] = &[
-    "SecAction", "SecArgumentSeparator", "SecArgumentsLimit", "SecComponentSignature", "SecCookieFormat",
-    "SecDefaultAction", "SecMarker", "SecRequestBodyAccess", "SecRequestBodyJsonDepthLimit", "SecRequestBodyLimit",
-    "SecRequestBodyLimitAction", "SecResponseBodyAccess", "SecResponseBodyLimit", "SecResponseBodyLimitAction",
-    "SecResponseBodyMimeType", "SecResponseBodyMimeTypesClear", "SecRule", "SecRuleEngine", "SecRuleRemoveById",
-    "SecRuleRemoveByMsg", "SecRuleRemoveByTag", "SecRuleUpdateActionById", "SecRuleUpdateTargetById",
-    "SecRuleUpdateTargetByMsg", "SecRuleUpdateTargetByTag", "SecUploadFileLimit", "SecWebAppId", "SecXmlExternalEntity",
+    "SecAction",
+    "SecArgumentSeparator",
+    "SecArgumentsLimit",
+    "SecComponentSignature",
+    "SecCookieFormat",
+    "SecDefaultAction",
+    "SecMarker",
+    "SecRequestBodyAccess",
+    "SecRequestBodyJsonDepthLimit",
+    "SecRequestBodyLimit",
+    "SecRequestBodyLimitAction",
+    "SecResponseBodyAccess",
+    "SecResponseBodyLimit",
+    "SecResponseBodyLimitAction",
+    "SecResponseBodyMimeType",
+    "SecResponseBodyMimeTypesClear",
+    "SecRule",
+    "SecRuleEngine",
+    "SecRuleRemoveById",
+    "SecRuleRemoveByMsg",
+    "SecRuleRemoveByTag",
+    "SecRuleUpdateActionById",
+    "SecRuleUpdateTargetById",
+    "SecRuleUpdateTargetByMsg",
+    "SecRuleUpdateTargetByTag",
+    "SecUploadFileLimit",
+    "SecWebAppId",
+    "SecXmlExternalEntity",
 ];
 
 type Outcome = Result<(), (String, Option<String>)>;
@@ -164,7 +186,7 @@ impl Compiler<'_> {
                     _ => Selection::Msg(first.text.clone()),
                 };
                 if let Some(targets) = self.targets(place.source, targets, b"|,", None) {
-                    self.target_updates.push((selection, targets, place));
+                    self.target_updates.push(TargetUpdate { selection, targets, place });
                 }
             }
             _ => return self.setting(name, place, directive),
@@ -191,7 +213,8 @@ impl Compiler<'_> {
             "secresponsebodymimetypesclear" => settings.response_mime_types.clear(),
             "secresponsebodymimetype" => {
                 // As in ModSecurity, the types of a directive take the place of those before.
-                let types = directive.arguments.iter().flat_map(|argument| argument.text.split(u8::is_ascii_whitespace));
+                let types =
+                    directive.arguments.iter().flat_map(|argument| argument.text.split(u8::is_ascii_whitespace));
                 let types = types.filter(|text| !text.is_empty()).map(<[u8]>::to_ascii_lowercase);
                 settings.response_mime_types = types.collect();
             }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::actions::{ActionSet, Verdict};
 use super::rules::{Draft, DraftLink};
-use super::{Compiler, Selection};
+use super::{Compiler, Selection, TargetUpdate};
 use crate::program::wire::{self, Disruption};
 use crate::program::{FORMAT, Program};
 use crate::source::Diagnostic;
@@ -116,7 +116,7 @@ impl Compiler<'_> {
 
     fn apply_updates(&mut self) {
         let mut idle = Vec::new();
-        for (selection, targets, place) in &self.target_updates {
+        for TargetUpdate { selection, targets, place } in &self.target_updates {
             let mut used = false;
             for rule in self.rules.iter_mut().filter(|rule| selection.matches(rule)) {
                 used = true;
@@ -151,7 +151,11 @@ impl Compiler<'_> {
         let marker = self.markers.iter().find(|(marker, rules)| marker == name && *rules > at);
         let by_id = || {
             let id: u64 = std::str::from_utf8(name).ok()?.parse().ok()?;
-            drafts.iter().position(|rule| rule.actions.id == Some(id)).filter(|found| *found > at).map(|found| found + 1)
+            drafts
+                .iter()
+                .position(|rule| rule.actions.id == Some(id))
+                .filter(|found| *found > at)
+                .map(|found| found + 1)
         };
         let Some(target) = marker.map(|(_, rules)| *rules).or_else(by_id) else {
             let message = format!("there is no marker '{}' after this rule", String::from_utf8_lossy(name));

@@ -51,6 +51,14 @@ enum Selection {
     Msg(Vec<u8>),
 }
 
+/// `SecRuleUpdateTarget*`.
+struct TargetUpdate {
+    selection: Selection,
+    /// Each with whether it is an exclusion.
+    targets: Vec<(wire::Target, bool)>,
+    place: Place,
+}
+
 /// What is collected on the way through the text.
 struct Compiler<'a> {
     sources: &'a [Source],
@@ -66,7 +74,7 @@ struct Compiler<'a> {
     /// Default actions, each with the number of rules before it.
     defaults: Vec<(usize, ActionSet)>,
     removals: Vec<Selection>,
-    target_updates: Vec<(Selection, Vec<(wire::Target, bool)>, Place)>,
+    target_updates: Vec<TargetUpdate>,
     action_updates: Vec<(IdRanges, ActionSet, Place)>,
     chain: OpenChain,
 }
@@ -103,28 +111,18 @@ impl<'a> Compiler<'a> {
     }
 
     fn syntax_error(&mut self, source: usize, argument: &Argument, error: SyntaxError, id: Option<u64>) {
-        let place = Place {
-            source,
-            offset: argument.source_offset(error.offset),
-        };
+        let place = Place { source, offset: argument.source_offset(error.offset) };
         self.error(place, error.message, error.help, id);
     }
 
     fn warn(&mut self, place: Place, message: impl Into<String>) {
         let Some(source) = self.sources.get(place.source) else { return };
         let position = Diagnostic::at(source, place.offset, "");
-        self.warnings.push(wire::Warning {
-            origin: position.origin,
-            line: position.line,
-            message: message.into(),
-        });
+        self.warnings.push(wire::Warning { origin: position.origin, line: position.line, message: message.into() });
     }
 
     fn directive(&mut self, source: usize, directive: &Directive) {
-        let place = Place {
-            source,
-            offset: directive.offset,
-        };
+        let place = Place { source, offset: directive.offset };
         match directive.name.to_ascii_lowercase().as_str() {
             "secrule" => self.rule(place, directive, true),
             "secaction" => self.rule(place, directive, false),

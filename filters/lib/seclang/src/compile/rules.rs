@@ -66,11 +66,7 @@ impl Compiler<'_> {
             let help = Some("add id:1000 (a number of your own, not used elsewhere)".to_owned());
             self.error(place, "this rule has no id", help, None);
         }
-        self.rules.push(Draft {
-            place,
-            actions,
-            links: vec![link],
-        });
+        self.rules.push(Draft { place, actions, links: vec![link] });
     }
 
     fn add_link(&mut self, place: Place, mut link: DraftLink, mut actions: ActionSet) {
@@ -120,7 +116,8 @@ impl Compiler<'_> {
             (true, [targets, operator]) => (Some(targets), Some(operator), None),
             (false, [actions]) => (None, None, Some(actions)),
             (true, _) => {
-                let help = Some("SecRule VARIABLES \"OPERATOR\" \"ACTIONS\"; put arguments with spaces in quotes".to_owned());
+                let help =
+                    Some("SecRule VARIABLES \"OPERATOR\" \"ACTIONS\"; put arguments with spaces in quotes".to_owned());
                 self.error(place, "SecRule needs two or three arguments", help, None);
                 return None;
             }
@@ -140,24 +137,25 @@ impl Compiler<'_> {
             None => Vec::new(),
         };
         let operator = operator.and_then(|argument| self.operator(place.source, argument, id));
-        let link = DraftLink {
-            targets,
-            operator,
-            actions: ActionSet::default(),
-        };
+        let link = DraftLink { targets, operator, actions: ActionSet::default() };
         Some((link, actions))
     }
 
     fn operator(&mut self, source: usize, argument: &Argument, id: Option<u64>) -> Option<(u32, bool)> {
         let text = syntax::operator(&argument.text);
-        let at = |offset: usize| Place {
-            source,
-            offset: argument.source_offset(offset),
-        };
+        let at = |offset: usize| Place { source, offset: argument.source_offset(offset) };
         let Some(kind) = OperatorKind::from_name(&text.name) else {
             let help = nearest(&text.name, OperatorKind::names()).map(|name| format!("did you mean '@{name}'?"));
             self.error(at(text.name_offset), format!("unknown operator '@{}'", text.name), help, id);
             return None;
+        };
+        let kind = match kind {
+            // Negated it would always match.
+            OperatorKind::Rbl if !text.negated => {
+                self.warn(at(text.name_offset), "@rbl never matches: a filter does not wait for an answer from DNS");
+                OperatorKind::NoMatch
+            }
+            kind => kind,
         };
         let checked = match operator::check(kind, &text.argument, self.files) {
             Ok(checked) => checked,

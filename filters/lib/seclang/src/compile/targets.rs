@@ -64,7 +64,8 @@ impl Compiler<'_> {
             None => {}
             Some(Key::Name(name)) => {
                 if variable == Variable::Xml && !matches!(name.as_slice(), b"/*" | b"//@*") {
-                    let help = Some("write XML:/* for the text of the document or XML://@* for its attributes".to_owned());
+                    let help =
+                        Some("write XML:/* for the text of the document or XML://@* for its attributes".to_owned());
                     self.error(place, "this XPath expression is not supported", help, id);
                     return None;
                 }

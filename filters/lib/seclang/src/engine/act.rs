@@ -15,11 +15,7 @@ impl Transaction {
     pub(super) fn act_on_match(&mut self, engine: &Engine, rule: &Rule, at: u32) -> Flow {
         for (link, number) in rule.links.iter().zip(0..) {
             for (control, position) in link.controls.iter().zip(0..) {
-                let place = RemovedTarget {
-                    rule: at,
-                    link: number,
-                    control: position,
-                };
+                let place = RemovedTarget { rule: at, link: number, control: position };
                 self.control(engine, control, place);
             }
         }
@@ -103,7 +99,9 @@ impl Transaction {
         };
         let tags = match reports {
             false => Vec::new(),
-            true => rule.tags.iter().filter_map(|tag| engine.strings.get(*tag as usize)).map(|tag| tag.to_vec()).collect(),
+            true => {
+                rule.tags.iter().filter_map(|tag| engine.strings.get(*tag as usize)).map(|tag| tag.to_vec()).collect()
+            }
         };
         self.matched_rules.push(MatchedRule {
             rule_id: rule.id,

@@ -36,15 +36,8 @@ pub(super) struct Arena {
 
 impl Arena {
     pub(super) fn new() -> Self {
-        let empty = Blob {
-            bytes: Box::default(),
-            row: None,
-        };
-        Self {
-            blobs: vec![empty],
-            bytes: 0,
-            numbers: [0; 64],
-        }
+        let empty = Blob { bytes: Box::default(), row: None };
+        Self { blobs: vec![empty], bytes: 0, numbers: [0; 64] }
     }
 
     pub(super) fn get(&self, value: Value) -> &[u8] {

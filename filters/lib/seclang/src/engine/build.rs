@@ -48,8 +48,6 @@ pub(super) struct Rule {
     pub(super) audit_log: bool,
     pub(super) skip: u32,
     pub(super) skip_to: Option<u32>,
-    /// Whether the first test looks at MATCHED_VAR and its like: matches of the rule before then stay.
-    pub(super) reads_matches: bool,
 }
 
 /// One test of a chain.
@@ -229,39 +227,20 @@ impl<'a> Builder<'a> {
             names.add(&[capture]);
         }
         let strings = wire.strings.iter().zip(0..).map(|(text, at)| (text.as_slice(), at));
-        Self {
-            strings: strings.collect(),
-            operators: wire.operators.len(),
-            names,
-            uses: [false; Variable::COUNT],
-        }
+        Self { strings: strings.collect(), operators: wire.operators.len(), names, uses: [false; Variable::COUNT] }
     }
 
     fn operator(&mut self, wire: &wire::Operator) -> Result<BuiltOperator, String> {
         let kind = u8::try_from(wire.kind).ok().and_then(OperatorKind::from_code);
         let kind = kind.ok_or_else(|| format!("there is no operator {}", wire.kind))?;
-        let argument = OperatorArgument {
-            text: wire.text.clone(),
-            phrases: wire.phrases.clone(),
-        };
+        let argument = OperatorArgument { text: wire.text.clone(), phrases: wire.phrases.clone() };
         let operator = Operator::build(kind, &argument)?;
         let expanded = operator.needs_expansion().then(|| self.template(&wire.text)).transpose()?;
-        Ok(BuiltOperator {
-            operator,
-            argument: expanded,
-        })
+        Ok(BuiltOperator { operator, argument: expanded })
     }
 
     fn rule(&mut self, wire: &wire::Rule) -> Result<Rule, String> {
         let links: Vec<Link> = wire.links.iter().map(|link| self.link(link)).collect::<Result<_, _>>()?;
-        let reads_matches = links.first().is_some_and(|link| {
-            link.targets.iter().any(|target| {
-                matches!(
-                    target.variable,
-                    Variable::MatchedVar | Variable::MatchedVarName | Variable::MatchedVars | Variable::MatchedVarsNames
-                )
-            })
-        });
         let disruption = Disruption::from_code(wire.disruption);
         Ok(Rule {
             id: wire.id,
@@ -281,12 +260,12 @@ impl<'a> Builder<'a> {
             audit_log: wire.audit_log,
             skip: wire.skip,
             skip_to: wire.skip_to.checked_sub(1),
-            reads_matches,
         })
     }
 
     fn link(&mut self, wire: &wire::Link) -> Result<Link, String> {
-        let transform = |code: &u8| Transform::from_code(*code).ok_or_else(|| format!("there is no transformation {code}"));
+        let transform =
+            |code: &u8| Transform::from_code(*code).ok_or_else(|| format!("there is no transformation {code}"));
         let operator = wire.operator.checked_sub(1);
         if operator.is_some_and(|operator| operator as usize >= self.operators) {
             return Err(format!("there is no operator at index {}", wire.operator));
@@ -320,19 +299,12 @@ impl<'a> Builder<'a> {
             (wire::KEY_NAME, Variable::Tx) => KeySelector::Slot(self.names.add(&wire.key)),
             (wire::KEY_NAME, _) => KeySelector::Name(wire.key.as_slice().into()),
             (wire::KEY_PATTERN, _) => {
-                let argument = OperatorArgument {
-                    text: wire.key.clone(),
-                    phrases: wire.phrases.clone(),
-                };
+                let argument = OperatorArgument { text: wire.key.clone(), phrases: wire.phrases.clone() };
                 KeySelector::Pattern(Box::new(Operator::build(OperatorKind::Rx, &argument)?))
             }
             (other, _) => return Err(format!("there is no selection {other}")),
         };
-        Ok(Target {
-            variable,
-            key,
-            count: wire.count,
-        })
+        Ok(Target { variable, key, count: wire.count })
     }
 
     fn set(&mut self, wire: &wire::SetVariable) -> Result<SetVariable, String> {

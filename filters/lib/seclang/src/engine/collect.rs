@@ -44,22 +44,14 @@ impl Transaction {
             KeySelector::Slot(slot) => Name::Slot(*slot),
             KeySelector::All | KeySelector::Pattern(_) => Name::None,
         };
-        items.push(Item {
-            variable: target.variable,
-            name,
-            value,
-        });
+        items.push(Item { variable: target.variable, name, value });
     }
 
     fn collect_values(&mut self, engine: &Engine, variable: Variable, key: &KeySelector, items: &mut Vec<Item>) {
         if variable.shape() == Shape::Scalar {
             let value = self.scalar(variable);
             if value != UNSET {
-                items.push(Item {
-                    variable,
-                    name: Name::None,
-                    value,
-                });
+                items.push(Item { variable, name: Name::None, value });
             }
             return;
         }
@@ -87,7 +79,9 @@ impl Transaction {
             _ => (None, false),
         };
         for (from, entry) in &self.arguments {
-            if source.is_some_and(|source| source != *from) || !selects(key, self.arena.get(entry.name), &mut self.scratch) {
+            if source.is_some_and(|source| source != *from)
+                || !selects(key, self.arena.get(entry.name), &mut self.scratch)
+            {
                 continue;
             }
             items.push(Item {
@@ -140,11 +134,7 @@ impl Transaction {
     fn collect_tx(&mut self, engine: &Engine, key: &KeySelector, items: &mut Vec<Item>) {
         if let KeySelector::Slot(slot) = key {
             if let Some(value) = self.tx.get(*slot) {
-                items.push(Item {
-                    variable: Variable::Tx,
-                    name: Name::Slot(*slot),
-                    value,
-                });
+                items.push(Item { variable: Variable::Tx, name: Name::Slot(*slot), value });
             }
             return;
         }
@@ -152,20 +142,12 @@ impl Transaction {
             if let Some(value) = *cell
                 && selects(key, name, &mut self.scratch)
             {
-                items.push(Item {
-                    variable: Variable::Tx,
-                    name: Name::Slot(slot),
-                    value,
-                });
+                items.push(Item { variable: Variable::Tx, name: Name::Slot(slot), value });
             }
         }
         for entry in &self.tx.dynamic {
             if selects(key, self.arena.get(entry.name), &mut self.scratch) {
-                items.push(Item {
-                    variable: Variable::Tx,
-                    name: Name::InArena(entry.name),
-                    value: entry.value,
-                });
+                items.push(Item { variable: Variable::Tx, name: Name::InArena(entry.name), value: entry.value });
             }
         }
     }
@@ -179,11 +161,7 @@ impl Transaction {
             && let Some(text) = self.xml_text
         {
             let name = self.arena.push(*b"/*");
-            items.push(Item {
-                variable: Variable::Xml,
-                name: Name::InArena(name),
-                value: text,
-            });
+            items.push(Item { variable: Variable::Xml, name: Name::InArena(name), value: text });
         }
         if wants(b"//@*") && !self.xml_attributes.is_empty() {
             let name = self.arena.push(*b"//@*");
@@ -212,11 +190,7 @@ impl Transaction {
             {
                 let name = self.arena.push(name);
                 let value = self.arena.push(value);
-                items.push(Item {
-                    variable: Variable::Rule,
-                    name: Name::InArena(name),
-                    value,
-                });
+                items.push(Item { variable: Variable::Rule, name: Name::InArena(name), value });
             }
         }
     }
@@ -227,7 +201,8 @@ impl Transaction {
         let text = match variable {
             Variable::ArgsCombinedSize => {
                 let entries = self.arguments.iter();
-                let bytes = entries.map(|(_, entry)| self.arena.get(entry.name).len() + self.arena.get(entry.value).len());
+                let bytes =
+                    entries.map(|(_, entry)| self.arena.get(entry.name).len() + self.arena.get(entry.value).len());
                 return self.arena.number(i64::try_from(bytes.sum::<usize>()).unwrap_or(i64::MAX));
             }
             Variable::HighestSeverity => return self.arena.number(i64::from(self.highest_severity)),

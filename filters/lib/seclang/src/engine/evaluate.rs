@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::arena::Value;
+use super::arena::{EMPTY, Value};
 use super::build::{BuiltOperator, Engine, Link, Rule};
 use super::collect::{Item, Name};
 use super::limits::MATCHED_VARS;
@@ -55,21 +55,22 @@ impl Transaction {
     }
 
     fn run_rule(&mut self, engine: &Engine, rule: &Rule, at: u32) -> Flow {
-        if !rule.reads_matches {
-            self.matched.entries.clear();
-        }
+        // A rule sees the matches of its own chain only.
+        self.matched.entries.clear();
+        self.set_scalar(Variable::MatchedVar, EMPTY);
+        self.set_scalar(Variable::MatchedVarName, EMPTY);
         // Targets a `ctl` took away from this rule: chained rules go by the id of the first.
         let removed: Vec<RemovedTarget> = match self.removed_targets.is_empty() {
             true => Vec::new(),
             false => {
                 let resolved = self.removed_targets.iter().copied();
-                let of_rule = |removed: &RemovedTarget| removed.resolve(engine).is_some_and(|(filter, _)| filter.matches(rule));
+                let of_rule =
+                    |removed: &RemovedTarget| removed.resolve(engine).is_some_and(|(filter, _)| filter.matches(rule));
                 resolved.filter(of_rule).collect()
             }
         };
         for link in &rule.links {
             if !self.run_link(engine, link, &removed) {
-                self.matched.entries.clear();
                 return Flow::Next;
             }
         }
@@ -104,12 +105,19 @@ impl Transaction {
             return false;
         }
         link.exclusions.iter().any(|target| self.covers(engine, target, item))
-            || removed.iter().any(|removed| {
-                removed.resolve(engine).is_some_and(|(_, target)| self.covers(engine, target, item))
-            })
+            || removed
+                .iter()
+                .any(|removed| removed.resolve(engine).is_some_and(|(_, target)| self.covers(engine, target, item)))
     }
 
-    fn test(&mut self, engine: &Engine, link: &Link, operator: &BuiltOperator, argument: Option<&[u8]>, item: &Item) -> bool {
+    fn test(
+        &mut self,
+        engine: &Engine,
+        link: &Link,
+        operator: &BuiltOperator,
+        argument: Option<&[u8]>,
+        item: &Item,
+    ) -> bool {
         let mark = self.arena.is_full().then(|| self.arena.mark());
         let matched = match link.multi_match {
             false => {
@@ -163,14 +171,13 @@ impl Transaction {
         true
     }
 
-    /// Writes the captures to TX.0 to TX.9.
+    /// Writes the captures to TX.0 to TX.9. Groups that took no part keep what they had, as in ModSecurity v3.
     fn keep_captures(&mut self) {
-        if self.captures.is_empty() {
-            return;
-        }
         for slot in 0..10u32 {
-            let value = self.captures.get(slot as usize).map(|bytes| self.arena.push(bytes));
-            self.tx.set(slot, value);
+            if let Some(bytes) = self.captures.get(slot as usize) {
+                let value = self.arena.push(bytes);
+                self.tx.set(slot, Some(value));
+            }
         }
     }
 

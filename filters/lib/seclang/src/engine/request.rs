@@ -1,11 +1,11 @@
 //! The request: line, headers, body.
 
-use super::arena::EMPTY;
 use super::limits::{COOKIES, HEADERS};
 use super::store::Entry;
 use super::transaction::{ArgumentSource, Intervention, InterventionKind, Transaction};
 use crate::body::{cookies, json, multipart, urlencoded, xml};
-use crate::program::LimitAction;
+use crate::program::{EngineMode, LimitAction};
+use crate::transform::Transform;
 use crate::vocabulary::Variable;
 
 impl Transaction {
@@ -21,12 +21,12 @@ impl Transaction {
             Some(at) => (uri.get(..at).unwrap_or_default(), uri.get(at + 1..)),
             None => (uri, None),
         };
-        // The query stays as it is: REQUEST_URI and QUERY_STRING show it raw, the arguments show it decoded.
+        // REQUEST_URI is decoded as a whole, QUERY_STRING is not, as in ModSecurity v3.
         let filename = percent_decoded(path);
         let mut request_uri = without_authority(&filename).to_vec();
         if let Some(query) = query {
             request_uri.push(b'?');
-            request_uri.extend_from_slice(query);
+            request_uri.extend_from_slice(&percent_decoded(query));
         }
         self.set_scalar_bytes(Variable::RequestUri, request_uri);
         let separator = filename.iter().rposition(|&byte| matches!(byte, b'/' | b'\\'));
@@ -35,6 +35,7 @@ impl Transaction {
         let filename = self.arena.push(filename);
         self.set_scalar(Variable::RequestFilename, filename);
         self.set_scalar(Variable::PathInfo, filename);
+        self.set_scalar_bytes(Variable::UrlencodedError, *b"0");
         if let Some(query) = query {
             self.set_scalar_bytes(Variable::QueryString, query);
             self.form_arguments(query, ArgumentSource::Query);
@@ -63,6 +64,9 @@ impl Transaction {
         } else if name.eq_ignore_ascii_case(b"authorization") {
             let scheme = value.split(u8::is_ascii_whitespace).next().unwrap_or_default();
             self.set_scalar_bytes(Variable::AuthType, scheme);
+            if let Some(user) = basic_user(value) {
+                self.set_scalar_bytes(Variable::RemoteUser, user);
+            }
         } else if name.eq_ignore_ascii_case(b"content-type") {
             self.content_type = header;
             if has_prefix(value, b"multipart/form-data") {
@@ -111,16 +115,11 @@ impl Transaction {
     }
 
     pub(super) fn runs(&self) -> bool {
-        self.mode != crate::program::EngineMode::Off
+        self.mode != EngineMode::Off
     }
 
     pub(super) fn refuse_oversize(&mut self, msg: &[u8]) -> Option<Intervention> {
-        let intervention = Intervention {
-            status: 413,
-            rule_id: 0,
-            kind: InterventionKind::Deny,
-            msg: msg.to_vec(),
-        };
+        let intervention = Intervention { status: 413, rule_id: 0, kind: InterventionKind::Deny, msg: msg.to_vec() };
         self.intervene(intervention).then(|| self.intervention.clone()).flatten()
     }
 
@@ -167,8 +166,6 @@ impl Transaction {
         });
         if outcome.invalid_encodings > 0 {
             self.set_scalar_bytes(Variable::UrlencodedError, *b"1");
-        } else if self.scalar(Variable::UrlencodedError) == EMPTY {
-            self.set_scalar_bytes(Variable::UrlencodedError, *b"0");
         }
     }
 
@@ -176,6 +173,7 @@ impl Transaction {
         let limits = json::Limits {
             depth: self.engine.settings.json_depth_limit as usize,
             arguments: self.room(),
+            ..json::Limits::default()
         };
         let (arena, arguments) = (&mut self.arena, &mut self.arguments);
         let parsed = json::parse(body, &limits, |name, value| {
@@ -279,6 +277,14 @@ fn has_prefix(value: &[u8], text: &[u8]) -> bool {
     value.trim_ascii_start().get(..text.len()).is_some_and(|head| head.eq_ignore_ascii_case(text))
 }
 
+/// The user of Basic credentials.
+fn basic_user(value: &[u8]) -> Option<Vec<u8>> {
+    let credentials = has_prefix(value, b"basic ").then(|| value.trim_ascii().get(6..)).flatten()?;
+    let decoded = Transform::Base64Decode.apply(credentials.trim_ascii());
+    let end = decoded.iter().position(|&byte| byte == b':').unwrap_or(decoded.len());
+    decoded.get(..end).filter(|user| !user.is_empty()).map(<[u8]>::to_vec)
+}
+
 /// The host without its port; an IPv6 address keeps its brackets.
 fn host_name(host: &[u8]) -> &[u8] {
     let end = match host.first() {
@@ -301,7 +307,9 @@ fn without_authority(uri: &[u8]) -> &[u8] {
 
 /// Decodes `%xx`; what is not hexadecimal stays. `+` is itself in a path.
 fn percent_decoded(text: &[u8]) -> Vec<u8> {
-    let digit = |byte: Option<&u8>| byte.and_then(|byte| char::from(*byte).to_digit(16)).and_then(|digit| u8::try_from(digit).ok());
+    let digit = |byte: Option<&u8>| {
+        byte.and_then(|byte| char::from(*byte).to_digit(16)).and_then(|digit| u8::try_from(digit).ok())
+    };
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text;
     while let Some((&byte, after)) = rest.split_first() {
@@ -326,6 +334,12 @@ mod tests {
     #[test]
     fn decodes_percent_encoding_leniently() {
         assert_eq!(percent_decoded(b"/a%2fb%zz%4"), b"/a/b%zz%4");
+    }
+
+    #[test]
+    fn reads_the_user_of_basic_credentials() {
+        assert_eq!(basic_user(b"Basic dTpw").as_deref(), Some(&b"u"[..]));
+        assert_eq!(basic_user(b"Bearer dTpw"), None);
     }
 
     #[test]

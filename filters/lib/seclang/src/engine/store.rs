@@ -32,10 +32,7 @@ pub(super) struct TxStore {
 
 impl TxStore {
     pub(super) fn new(names: &Names) -> Self {
-        Self {
-            slots: vec![None; names.list.len()],
-            dynamic: Vec::new(),
-        }
+        Self { slots: vec![None; names.list.len()], dynamic: Vec::new() }
     }
 
     pub(super) fn get(&self, slot: u32) -> Option<Value> {

@@ -1,1 +1,309 @@
+use std::sync::Arc;
 
+use super::*;
+use crate::operator::DataFiles;
+use crate::source::Source;
+
+struct NoFiles;
+
+impl DataFiles for NoFiles {
+    fn read(&self, _: &str) -> Option<Vec<u8>> {
+        None
+    }
+}
+
+const BASE: &str = "SecRuleEngine On\nSecRequestBodyAccess On\nSecResponseBodyAccess On\n";
+
+/// A transaction of `GET /a%2fb/index.php?x=1&y=two&X=3` or, with a body, of a form.
+fn transaction(rules: &str, body: Option<&str>) -> Transaction {
+    let program = crate::compile(&[Source::new("base", BASE), Source::new("rules", rules)], &NoFiles)
+        .unwrap_or_else(|errors| panic!("{}", errors[0]));
+    let program = crate::Program::decode(&program.encode()).unwrap();
+    let start = TransactionStart {
+        unique_id: b"u1".to_vec(),
+        now_millis: 1_709_210_096_000,
+        client_addr: b"192.0.2.7".to_vec(),
+        client_port: 1234,
+        ..TransactionStart::default()
+    };
+    let mut transaction = Transaction::new(Arc::new(Engine::new(program).unwrap()), start);
+    transaction.request_line(
+        if body.is_some() { b"POST" } else { b"GET" },
+        b"/a%2fb/index.php?x=1&y=two&X=3",
+        b"HTTP/1.1",
+    );
+    transaction.request_header(b"Host", b"shop.example:8080");
+    transaction.request_header(b"User-Agent", b"Tester/1.0");
+    transaction.request_header(b"Cookie", b"sid=1; theme=dark");
+    if body.is_some() {
+        transaction.request_header(b"Content-Type", b"application/x-www-form-urlencoded");
+    }
+    transaction
+}
+
+/// All phases on an HTML response; the ids that matched.
+fn ids(rules: &str) -> Vec<u64> {
+    let mut transaction = transaction(rules, Some("a=1&pass=secret"));
+    finish(&mut transaction, "a=1&pass=secret");
+    transaction.matched_rules().iter().map(|rule| rule.rule_id).collect()
+}
+
+fn finish(transaction: &mut Transaction, body: &str) -> Option<Intervention> {
+    let mut found = transaction.request_headers();
+    found = found.or_else(|| transaction.request_body(body.as_bytes(), true));
+    transaction.response_line(200, b"HTTP/1.1");
+    transaction.response_header(b"Content-Type", b"text/html; charset=utf-8");
+    found = found.or_else(|| transaction.response_headers());
+    found = found.or_else(|| transaction.response_body(b"<p>hello</p>", true));
+    transaction.logging();
+    found
+}
+
+fn tx(rules: &str, name: &str) -> Option<String> {
+    let mut transaction = transaction(rules, Some("a=1&pass=secret"));
+    finish(&mut transaction, "a=1&pass=secret");
+    transaction.variable(b"TX", name.as_bytes()).map(|value| String::from_utf8(value).unwrap())
+}
+
+#[test]
+fn variables_have_the_values_of_modsecurity() {
+    for (variable, expected) in [
+        ("REQUEST_LINE", "POST /a%2fb/index.php?x=1&y=two&X=3 HTTP/1.1"),
+        ("REQUEST_URI", "/a/b/index.php?x=1&y=two&X=3"),
+        ("REQUEST_URI_RAW", "/a%2fb/index.php?x=1&y=two&X=3"),
+        ("REQUEST_FILENAME", "/a/b/index.php"),
+        ("REQUEST_BASENAME", "index.php"),
+        ("QUERY_STRING", "x=1&y=two&X=3"),
+        ("REQUEST_METHOD", "POST"),
+        ("REQUEST_PROTOCOL", "HTTP/1.1"),
+        ("REQUEST_BODY", "a=1&pass=secret"),
+        ("REQUEST_BODY_LENGTH", "15"),
+        ("REQBODY_PROCESSOR", "URLENCODED"),
+        ("SERVER_NAME", "shop.example"),
+        ("REMOTE_ADDR", "192.0.2.7"),
+        ("REMOTE_PORT", "1234"),
+        ("UNIQUE_ID", "u1"),
+        ("RESPONSE_STATUS", "200"),
+        ("RESPONSE_BODY", "<p>hello</p>"),
+        ("RESPONSE_CONTENT_TYPE", "text/html"),
+        ("RESPONSE_CONTENT_LENGTH", "12"),
+        ("TIME", "12:34:56"),
+        ("TIME_YEAR", "2024"),
+        ("ARGS_COMBINED_SIZE", "20"),
+        ("HIGHEST_SEVERITY", "255"),
+    ] {
+        let rule = format!("SecAction \"id:1,phase:4,pass,setvar:'tx.v=%{{{variable}}}'\"");
+        assert_eq!(tx(&rule, "v").as_deref(), Some(expected), "{variable}");
+    }
+}
+
+#[test]
+fn collections_select_without_regard_to_case() {
+    for (target, count) in [
+        ("ARGS", "5"),
+        ("ARGS:x", "2"),
+        ("ARGS_GET", "3"),
+        ("ARGS_POST", "2"),
+        ("ARGS_NAMES:/^[xy]$/", "3"),
+        ("REQUEST_HEADERS:user-agent", "1"),
+        ("REQUEST_COOKIES", "2"),
+        ("REQUEST_COOKIES:/^THE/", "1"),
+        ("RESPONSE_HEADERS:content-type", "1"),
+        ("REQUEST_HEADERS:Absent", "0"),
+        ("TX:absent", "0"),
+        ("REQBODY_ERROR", "1"),
+        ("REMOTE_USER", "0"),
+    ] {
+        let rule =
+            format!("SecRule &{target} \"@unconditionalMatch\" \"id:1,phase:4,pass,setvar:tx.v=%{{MATCHED_VAR}}\"");
+        assert_eq!(tx(&rule, "v").as_deref(), Some(count), "{target}");
+    }
+}
+
+#[test]
+fn exclusions_take_names_patterns_and_whole_collections_away() {
+    for (targets, matches) in [
+        ("ARGS", true),
+        ("ARGS|!ARGS:PASS", false),
+        ("ARGS|!ARGS:/^pa/", false),
+        ("ARGS|!ARGS", false),
+        ("ARGS|!ARGS_POST:pass", true),
+        ("ARGS|REQUEST_BODY|!ARGS:pass", true),
+    ] {
+        let found = ids(&format!("SecRule {targets} \"@contains secret\" \"id:1,phase:2,pass\""));
+        assert_eq!(!found.is_empty(), matches, "{targets}");
+    }
+}
+
+#[test]
+fn assignments_run_for_every_matching_value_and_before_the_chain_ends() {
+    let rule = "SecRule ARGS:x \"@unconditionalMatch\" \"id:1,phase:2,pass,chain,setvar:tx.n=+1\"\n\
+                SecRule REQUEST_METHOD \"@streq PUT\" \"setvar:tx.never=1\"";
+    assert_eq!(tx(rule, "n").as_deref(), Some("2"));
+    assert_eq!(tx(rule, "never"), None);
+    assert!(ids(rule).is_empty());
+}
+
+#[test]
+fn assignments_add_subtract_and_remove() {
+    let rules = "SecAction \"id:1,phase:1,pass,setvar:tx.Step=3,setvar:tx.n=10\"\n\
+                 SecAction \"id:2,phase:1,pass,setvar:tx.n=+%{TX.step},setvar:tx.n=-1,setvar:tx.flag,setvar:!tx.step\"\n\
+                 SecAction \"id:3,phase:1,pass,setvar:tx.made_%{tx.n}=yes,setvar:tx.word=abc,setvar:tx.word=+2\"";
+    assert_eq!(tx(rules, "N").as_deref(), Some("12"));
+    assert_eq!(tx(rules, "flag").as_deref(), Some("1"));
+    assert_eq!(tx(rules, "step"), None);
+    assert_eq!(tx(rules, "made_12").as_deref(), Some("yes"));
+    assert_eq!(tx(rules, "word").as_deref(), Some("2"));
+}
+
+#[test]
+fn captures_cross_the_chain() {
+    let rule = "SecRule ARGS:y \"@rx ^(t)(w)\" \"id:1,phase:2,pass,capture,chain\"\n\
+                SecRule TX:2 \"@streq w\" \"setvar:tx.v=%{tx.0}-%{tx.1}\"";
+    assert_eq!(tx(rule, "v").as_deref(), Some("tw-t"));
+}
+
+#[test]
+fn matched_vars_hold_the_matches_of_the_chain() {
+    let rule = "SecRule ARGS|REQUEST_METHOD \"@rx ^(?:1|two)$\" \"id:1,phase:2,pass,chain\"\n\
+                SecRule &MATCHED_VARS \"@eq 3\" \"setvar:tx.v=%{MATCHED_VARS_NAMES}\"\n\
+                SecRule MATCHED_VARS_NAMES \"@streq ARGS:y\" \"id:2,phase:2,pass\"";
+    assert_eq!(tx(rule, "v").as_deref(), Some("ARGS:x"));
+    assert_eq!(ids(rule), [1], "the next rule starts afresh");
+}
+
+#[test]
+fn skips_leave_rules_out_in_every_phase() {
+    for phase in 1..=5 {
+        let rules = format!(
+            "SecAction \"id:1,phase:{phase},pass,skipAfter:END\"\nSecAction \"id:2,phase:{phase},pass\"\n\
+             SecMarker END\nSecAction \"id:3,phase:{phase},pass,skip:1\"\n\
+             SecAction \"id:4,phase:{phase},pass\"\nSecAction \"id:5,phase:{phase},pass\""
+        );
+        assert_eq!(ids(&rules), [1, 3, 5]);
+    }
+}
+
+#[test]
+fn multi_match_tests_the_original_and_each_change() {
+    let rule = |pattern: &str, action: &str| {
+        ids(&format!("SecRule ARGS:y \"@rx {pattern}\" \"id:1,phase:2,pass,t:uppercase,t:length{action}\"")).len()
+    };
+    assert_eq!(rule("^3$", ""), 1);
+    assert_eq!(rule("^TWO$", ""), 0);
+    assert_eq!(rule("^TWO$", ",multiMatch"), 1);
+    assert_eq!(rule("^two$", ",multiMatch"), 1);
+}
+
+#[test]
+fn a_denial_stops_and_is_reported_once() {
+    let rules = "SecRule ARGS:pass \"@streq secret\" \"id:1,phase:2,deny,status:406,severity:CRITICAL,msg:'Saw %{MATCHED_VAR}'\"\n\
+                 SecAction \"id:2,phase:2,pass\"\nSecAction \"id:3,phase:3,pass\"\nSecAction \"id:4,phase:5,pass\"";
+    let mut transaction = transaction(rules, Some(""));
+    assert_eq!(transaction.request_headers(), None);
+    let found = transaction.request_body(b"pass=secret", true).unwrap();
+    assert_eq!((found.status, found.rule_id, found.kind), (406, 1, InterventionKind::Deny));
+    assert_eq!(found.msg, b"Saw secret");
+    assert_eq!(transaction.response_headers(), None);
+    transaction.logging();
+    let matched: Vec<_> = transaction.matched_rules().iter().map(|rule| rule.rule_id).collect();
+    assert_eq!(matched, [1, 4]);
+    let first = &transaction.matched_rules()[0];
+    assert_eq!((first.variable.as_slice(), first.disruptive), (&b"ARGS:pass"[..], true));
+    assert_eq!(transaction.variable(b"HIGHEST_SEVERITY", b"").as_deref(), Some(&b"2"[..]));
+}
+
+#[test]
+fn detection_only_lets_through_and_says_so() {
+    let rules = "SecRuleEngine DetectionOnly\nSecAction \"id:1,phase:1,deny\"\nSecAction \"id:2,phase:2,drop\"";
+    let mut transaction = transaction(rules, Some(""));
+    assert_eq!(finish(&mut transaction, ""), None);
+    assert_eq!(transaction.would_block().map(|found| found.rule_id), Some(1));
+    assert_eq!(transaction.matched_rules().len(), 2);
+}
+
+#[test]
+fn redirects_expand_their_target() {
+    let rules = "SecAction \"id:1,phase:1,redirect:'https://%{SERVER_NAME}/blocked'\"";
+    let found = transaction(rules, None).request_headers().unwrap();
+    assert_eq!(found.status, 302);
+    assert_eq!(found.kind, InterventionKind::Redirect(b"https://shop.example/blocked".to_vec()));
+}
+
+#[test]
+fn allow_reaches_as_far_as_it_says() {
+    let rest = "\nSecAction \"id:2,phase:1,pass\"\nSecAction \"id:3,phase:2,pass\"\nSecAction \"id:4,phase:3,pass\"\n\
+                SecAction \"id:5,phase:5,pass\"";
+    assert_eq!(ids(&format!("SecAction \"id:1,phase:1,allow\"{rest}")), [1, 5]);
+    assert_eq!(ids(&format!("SecAction \"id:1,phase:1,allow:request\"{rest}")), [1, 4, 5]);
+    assert_eq!(ids(&format!("SecAction \"id:1,phase:1,allow:phase\"{rest}")), [1, 3, 4, 5]);
+}
+
+#[test]
+fn controls_change_the_rest_of_the_transaction() {
+    let rules = "\nSecRule ARGS \"@contains secret\" \"id:10,phase:2,pass,tag:t/one,msg:'m'\"\n\
+                 SecRule ARGS \"@unconditionalMatch\" \"id:11,phase:2,pass,chain\"\nSecRule ARGS:pass \"@contains secret\"";
+    for (control, expected) in [
+        ("auditEngine=Off", &[1u64, 10, 11][..]),
+        ("ruleRemoveById=10", &[1, 11]),
+        ("ruleRemoveById=10-12", &[1]),
+        ("ruleRemoveByTag=t/one", &[1, 11]),
+        ("ruleRemoveByMsg=m", &[1, 11]),
+        ("ruleRemoveTargetById=10;ARGS:pass", &[1, 11]),
+        ("ruleRemoveTargetById=11;ARGS:pass", &[1, 10]),
+        ("ruleRemoveTargetById=11;ARGS:/^P/", &[1, 10]),
+        ("ruleRemoveTargetByTag=t/one;ARGS", &[1, 11]),
+        ("ruleRemoveTargetByMsg=m;ARGS:pass", &[1, 11]),
+        ("requestBodyAccess=Off", &[1]),
+        ("ruleEngine=Off", &[1]),
+    ] {
+        let mut rules = format!("SecAction \"id:1,phase:1,pass,ctl:{control}\"{rules}");
+        if control.starts_with("requestBody") {
+            rules = rules.replace("@unconditionalMatch", "@contains secret");
+        }
+        assert_eq!(ids(&rules), expected, "{control}");
+    }
+}
+
+#[test]
+fn a_body_over_the_limit_is_cut_or_refused() {
+    let rule = "SecRule INBOUND_DATA_ERROR \"@eq 1\" \"id:1,phase:2,pass\"\nSecRule REQUEST_BODY \"@streq a=1&p\" \"id:2,phase:2,pass\"";
+    assert_eq!(ids(&format!("SecRequestBodyLimit 5\n{rule}")), [1, 2]);
+    let reject = "SecRequestBodyLimit 5\nSecRequestBodyLimitAction Reject";
+    let found = finish(&mut transaction(reject, Some("")), "a=1&pass=secret").unwrap();
+    assert_eq!((found.status, found.rule_id), (413, 0));
+}
+
+#[test]
+fn the_response_body_is_inspected_by_media_type() {
+    let rule = "SecRule RESPONSE_BODY \"@contains hello\" \"id:1,phase:4,pass\"\nSecAction \"id:2,phase:4,pass\"";
+    assert_eq!(ids(rule), [1, 2]);
+    assert_eq!(ids(&format!("SecResponseBodyMimeType image/png\n{rule}")), [2]);
+}
+
+#[test]
+fn macros_do_not_run_away() {
+    let mut rules = "SecAction \"id:1,phase:1,pass,setvar:tx.a=0123456789\"\n".to_owned();
+    for id in 2..40 {
+        rules.push_str(&format!("SecAction \"id:{id},phase:1,pass,setvar:tx.a=%{{tx.a}}%{{tx.a}}\"\n"));
+    }
+    assert_eq!(tx(&rules, "a").unwrap().len(), limits::EXPANSION_LENGTH);
+    assert_eq!(ids("SecAction \"id:1,phase:1,pass,log,logdata:'%{RULE.logdata}'\""), [1]);
+}
+
+#[test]
+fn limits_are_what_they_say() {
+    let mut transaction = transaction("", None);
+    for number in 0..limits::HEADERS + 10 {
+        transaction.request_header(format!("X-{number}").as_bytes(), b"1");
+    }
+    assert_eq!(transaction.request_headers.entries.len(), limits::HEADERS);
+    assert_eq!((limits::HEADERS, limits::MATCHED_RULES, limits::EXPANSION_LENGTH), (1000, 2048, 262_144));
+}
+
+#[test]
+fn an_engine_refuses_a_program_it_does_not_know() {
+    let mut program = crate::compile(&[Source::new("x", "SecAction \"id:1\"")], &NoFiles).unwrap();
+    program.wire.rules[0].phase = 9;
+    assert!(Engine::new(program).unwrap_err().contains("no phase"));
+}

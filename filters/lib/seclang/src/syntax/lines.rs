@@ -141,8 +141,7 @@ fn directive(line: &Line) -> Result<Option<Directive>, (usize, String)> {
         offset: line.source_offset(start),
         arguments: Vec::new(),
     };
-    loop {
-        let Ok((after, _)) = spaces(rest) else { break };
+    while let Ok((after, _)) = spaces(rest) {
         if after.is_empty() {
             break;
         }

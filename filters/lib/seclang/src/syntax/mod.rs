@@ -26,11 +26,7 @@ pub(crate) struct SyntaxError {
 
 impl SyntaxError {
     fn new(offset: usize, message: impl Into<String>) -> Self {
-        Self {
-            offset,
-            message: message.into(),
-            help: None,
-        }
+        Self { offset, message: message.into(), help: None }
     }
 
     fn help(mut self, help: impl Into<String>) -> Self {

@@ -49,13 +49,7 @@ pub(crate) fn targets(text: &[u8], separators: &[u8]) -> Result<Vec<Target>, Syn
 fn target<'a>(text: &'a [u8], input: &'a [u8], separators: &[u8]) -> Result<(&'a [u8], Target), SyntaxError> {
     let mut rest = input.trim_ascii_start();
     let offset = offset_in(text, rest);
-    let mut target = Target {
-        offset,
-        name: String::new(),
-        key: None,
-        count: false,
-        exclude: false,
-    };
+    let mut target = Target { offset, name: String::new(), key: None, count: false, exclude: false };
     while let Some((&sign, after)) = rest.split_first() {
         match sign {
             b'!' => target.exclude = true,

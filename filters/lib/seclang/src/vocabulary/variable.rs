@@ -247,13 +247,12 @@ impl Variable {
 
     /// The variable of a name, in any case.
     pub fn from_name(name: &str) -> Option<Self> {
-        ALL.iter()
-            .find(|(_, _, known)| known.eq_ignore_ascii_case(name))
-            .map(|(variable, _, _)| *variable)
-            .or_else(|| {
+        ALL.iter().find(|(_, _, known)| known.eq_ignore_ascii_case(name)).map(|(variable, _, _)| *variable).or_else(
+            || {
                 let mut aliases = ALIASES.iter();
                 aliases.find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, variable)| *variable)
-            })
+            },
+        )
     }
 
     /// The name, in capitals.
@@ -283,10 +282,7 @@ impl Variable {
 
     /// Whether `setvar` and its like may write to it.
     pub fn is_writable(self) -> bool {
-        matches!(
-            self,
-            Self::Tx | Self::Ip | Self::Global | Self::Session | Self::User | Self::Resource | Self::Env
-        )
+        matches!(self, Self::Tx | Self::Ip | Self::Global | Self::Session | Self::User | Self::Resource | Self::Env)
     }
 }
 

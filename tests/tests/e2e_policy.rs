@@ -81,8 +81,9 @@ fn broken_rules_change_nothing(gateway: &mut Gateway) {
     let post = gateway.control.call("POST", &ControlPlane::path("waf-configs", ""), Some(&fresh));
     for answer in [put, post] {
         assert_eq!(answer.status, 400, "{}", answer.text());
+        // The third rule, its first line, and a caret under the place.
         let text = answer.json()["error_description"].as_str().unwrap_or_default().to_owned();
-        for wanted in ["10002", "rule 3", "line", "^", "unclosed"] {
+        for wanted in ["10002", "rule 3:1:", "^", "unclosed"] {
             assert!(text.contains(wanted), "no {wanted:?} in:\n{text}");
         }
     }
@@ -97,9 +98,10 @@ fn broken_rules_change_nothing(gateway: &mut Gateway) {
 
 fn dry_run_observes(gateway: &mut Gateway) {
     let control = &gateway.control;
-    control.patch("waf-configs", "demo", &json!({"block": false}));
+    // The policy first: the attack passes only once the second change is in force, and then so is the first.
     let tiers = json!([{"min_score": 20, "action": "deny", "status": 418}]);
     control.patch("threat-policies", "demo", &json!({"dry_run": true, "tiers": tiers}));
+    control.patch("waf-configs", "demo", &json!({"block": false}));
     let source = Ipv4Addr::new(127, 0, 2, 1);
     let attack = Request::get(format!("/search?q={}", percent(SQL)));
     let to = gateway.address;

@@ -55,6 +55,7 @@ unsafe extern "C" {
     fn proxy_define_metric(kind: i32, name: *const u8, name_size: usize, id: *mut u32) -> i32;
     fn proxy_increment_metric(id: u32, by: i64) -> i32;
     fn proxy_grpc_send(token: u32, data: *const u8, size: usize, end: i32) -> i32;
+    fn proxy_grpc_close(token: u32) -> i32;
 }
 
 /// The buffers that the gateway hands out.
@@ -278,6 +279,12 @@ pub(crate) fn increment(metric: u32, by: u64) {
 pub(crate) fn send_stream_message(token: u32, message: &[u8]) -> bool {
     // SAFETY: the gateway reads the message during the call.
     unsafe { proxy_grpc_send(token, message.as_ptr(), message.len(), 0) == OK }
+}
+
+/// Ends a stream of the context in effect.
+pub(crate) fn close_stream(token: u32) {
+    // SAFETY: no memory is touched.
+    unsafe { proxy_grpc_close(token) };
 }
 
 /// Opens a stream to a method of a service behind a cluster.

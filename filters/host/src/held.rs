@@ -26,11 +26,7 @@ pub(crate) fn hold(context: u32, millis: u32, stream: &Rc<RefCell<Stream>>) -> b
             return false;
         }
         let until = calls::now().saturating_add(u64::from(millis));
-        held.push(Held {
-            context,
-            until,
-            stream: Rc::clone(stream),
-        });
+        held.push(Held { context, until, stream: Rc::clone(stream) });
         true
     })
 }

@@ -45,19 +45,8 @@ enum Buffering {
 impl HttpFilter {
     pub(crate) fn new(context: u32, chain: Option<Rc<Chain>>, node: Rc<str>) -> Self {
         let (request, response) = (Buffering::Off, Buffering::Off);
-        let stream = Stream {
-            context,
-            chain,
-            node,
-            run: None,
-            upgrade: false,
-            request,
-            response,
-            held: false,
-        };
-        Self {
-            stream: Rc::new(RefCell::new(stream)),
-        }
+        let stream = Stream { context, chain, node, run: None, upgrade: false, request, response, held: false };
+        Self { stream: Rc::new(RefCell::new(stream)) }
     }
 
     /// Runs one callback. A second one inside the first cannot happen in this gateway; were it to, it would pass.
@@ -123,10 +112,7 @@ impl Stream {
         };
         let Some(pairs) = calls::headers(Map::RequestHeaders) else {
             // What cannot be read cannot be checked, so it does not go on.
-            calls::log(
-                LogLevel::Warn,
-                "palisade: a request with more headers than can be read was refused",
-            );
+            calls::log(LogLevel::Warn, "palisade: a request with more headers than can be read was refused");
             return self.answer(Half::Request, &Reply::refusal(HEADERS_TOO_LARGE, b""));
         };
         let headers = Headers::new(pairs);
@@ -134,12 +120,7 @@ impl Stream {
         self.upgrade = request.streaming && request.headers.get("content-type").is_none_or(|kind| !is_grpc(kind));
         let route = calls::property(&["xds", "route_name"]).unwrap_or_default();
         let peer = calls::property(&["source", "address"]).unwrap_or_default();
-        let start = Start {
-            request,
-            route: &route,
-            peer: &peer,
-            node: &self.node,
-        };
+        let start = Start { request, route: &route, peer: &peer, node: &self.node };
         let mut run = Run::new(&chain, start, &ProxyHost);
         let flow = run.request_headers(!end_of_stream, &ProxyHost);
         self.run = Some(run);
@@ -176,17 +157,10 @@ impl Stream {
         let Some(run) = &mut self.run else {
             return Action::Continue;
         };
-        let buffer = if half == Half::Request {
-            Buffer::RequestBody
-        } else {
-            Buffer::ResponseBody
-        };
+        let buffer = if half == Half::Request { Buffer::RequestBody } else { Buffer::ResponseBody };
         let bytes = calls::buffer(buffer, limit.saturating_add(1)).unwrap_or_default();
         let complete = end_of_stream && bytes.len() <= limit;
-        let body = Body {
-            bytes: bytes.get(..limit).unwrap_or(&bytes),
-            complete,
-        };
+        let body = Body { bytes: bytes.get(..limit).unwrap_or(&bytes), complete };
         let flow = match half {
             Half::Request => run.request_body(body, &ProxyHost),
             Half::Response => run.response_body(body, &ProxyHost),
@@ -243,11 +217,7 @@ impl Stream {
     }
 
     fn buffering(&self, half: Half) -> Buffering {
-        if half == Half::Request {
-            self.request
-        } else {
-            self.response
-        }
+        if half == Half::Request { self.request } else { self.response }
     }
 
     fn set_buffering(&mut self, half: Half, buffering: Buffering) {
@@ -262,11 +232,7 @@ impl Stream {
 /// would be read as the next request on the same connection.
 fn replace_body(half: Half, buffer: Buffer, body: &[u8]) {
     calls::replace_buffer(buffer, body);
-    let map = if half == Half::Request {
-        Map::RequestHeaders
-    } else {
-        Map::ResponseHeaders
-    };
+    let map = if half == Half::Request { Map::RequestHeaders } else { Map::ResponseHeaders };
     let has_length = calls::headers(map).is_some_and(|pairs| pairs.iter().any(|(name, _)| name == b"content-length"));
     if has_length {
         calls::set_header(map, "content-length", body.len().to_string().as_bytes());
@@ -291,23 +257,13 @@ fn read_request(headers: Headers) -> Request {
 }
 
 fn read_response(headers: Headers, upgrade: bool) -> Response {
-    let status = headers
-        .get(":status")
-        .and_then(|status| std::str::from_utf8(status).ok()?.parse().ok());
+    let status = headers.get(":status").and_then(|status| std::str::from_utf8(status).ok()?.parse().ok());
     let kind = headers.get("content-type").unwrap_or_default();
-    let events = kind
-        .get(..17)
-        .is_some_and(|kind| kind.eq_ignore_ascii_case(b"text/event-stream"));
+    let events = kind.get(..17).is_some_and(|kind| kind.eq_ignore_ascii_case(b"text/event-stream"));
     let streaming = upgrade || is_grpc(kind) || events;
-    Response {
-        status: status.unwrap_or(0),
-        headers,
-        streaming,
-    }
+    Response { status: status.unwrap_or(0), headers, streaming }
 }
 
 fn is_grpc(content_type: &[u8]) -> bool {
-    content_type
-        .get(..16)
-        .is_some_and(|kind| kind.eq_ignore_ascii_case(b"application/grpc"))
+    content_type.get(..16).is_some_and(|kind| kind.eq_ignore_ascii_case(b"application/grpc"))
 }

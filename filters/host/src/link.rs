@@ -122,32 +122,24 @@ pub(crate) fn received(bytes: &[u8]) {
     LINK.with_borrow_mut(|link| link.failures = 0);
     match Down::decode(bytes) {
         Ok(down) => down.bans.iter().for_each(apply_ban),
-        Err(error) => calls::log(
-            LogLevel::Warn,
-            &format!("palisade: unreadable message from the control plane: {error}"),
-        ),
+        Err(error) => {
+            calls::log(LogLevel::Warn, &format!("palisade: unreadable message from the control plane: {error}"))
+        }
     }
 }
 
 fn apply_ban(change: &BanChange) {
-    let applied = node_state::bans::apply(
-        &NodeSharedData,
-        &change.key,
-        change.until_millis,
-        &change.reason,
-        calls::now(),
-    );
+    let applied =
+        node_state::bans::apply(&NodeSharedData, &change.key, change.until_millis, &change.reason, calls::now());
     if applied.is_err() {
-        calls::log(
-            LogLevel::Warn,
-            &format!("palisade: the ban of {} could not be noted on this node", change.key),
-        );
+        calls::log(LogLevel::Warn, &format!("palisade: the ban of {} could not be noted on this node", change.key));
     }
 }
 
 impl Link {
     fn flush(&mut self, owner: u32) {
         let Some(settings) = self.settings.clone() else { return };
+        self.leave_to(owner);
         let now = calls::now();
         let waiting = !self.events.is_empty() || !self.bans.is_empty() || !self.unsaid_loads.is_empty();
         if self.stream.is_none() && (!waiting || now < self.retry_at) {
@@ -169,6 +161,17 @@ impl Link {
         }
     }
 
+    /// A stream belongs to the root context that opened it, and no other can send on it: the newest one opens its own.
+    fn leave_to(&mut self, owner: u32) {
+        let Some(stream) = self.stream.take_if(|stream| stream.owner != owner) else { return };
+        if calls::set_effective_context(stream.owner) {
+            calls::close_stream(stream.token);
+        }
+        calls::set_effective_context(owner);
+        // The new stream is told what this VM runs.
+        self.unsaid_loads = self.loads.clone();
+    }
+
     fn open(&mut self, settings: &LinkSettings, owner: u32) -> bool {
         let Some(token) = calls::open_stream(&settings.cluster, "palisade.v1.NodeLink", "Stream") else {
             return false;
@@ -187,12 +190,7 @@ impl Link {
             size += event.len();
             size <= MAX_BATCH
         };
-        let count = self
-            .events
-            .iter()
-            .take_while(fits)
-            .count()
-            .max(usize::from(!self.events.is_empty()));
+        let count = self.events.iter().take_while(fits).count().max(usize::from(!self.events.is_empty()));
         Up {
             node: self.node.clone(),
             events: self.events.drain(..count).collect(),
@@ -203,11 +201,7 @@ impl Link {
     }
 
     fn put_back(&mut self, batch: Up) {
-        batch
-            .events
-            .into_iter()
-            .rev()
-            .for_each(|event| self.events.push_front(event));
+        batch.events.into_iter().rev().for_each(|event| self.events.push_front(event));
         batch.bans.into_iter().rev().for_each(|ban| self.bans.push_front(ban));
         self.dropped += batch.dropped;
         self.unsaid_loads = batch.loads;

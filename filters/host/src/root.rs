@@ -31,13 +31,7 @@ fn move_into(filter: &'static str, registry: &'static [PluginDefinition]) -> fn(
     DEFINITION.set(Some((filter, registry)));
     |context| {
         let (filter, registry) = DEFINITION.get().unwrap_or(("", &[]));
-        Box::new(Root {
-            context,
-            filter,
-            registry,
-            chain: None,
-            node: Rc::from(""),
-        })
+        Box::new(Root { context, filter, registry, chain: None, node: Rc::from("") })
     }
 }
 
@@ -74,11 +68,7 @@ impl RootContext for Root {
                 calls::set_tick_period(TICK);
                 NEWEST.set(self.context);
                 refusals::skip(self.filter);
-                link::report_load(LoadReport {
-                    filter: self.filter.into(),
-                    version,
-                    error: String::new(),
-                });
+                link::report_load(LoadReport { filter: self.filter.into(), version, error: String::new() });
                 true
             }
             Err((version, error)) => {
@@ -104,11 +94,7 @@ impl RootContext for Root {
     }
 
     fn create_http_context(&self, context: u32) -> Option<Box<dyn HttpContext>> {
-        Some(Box::new(HttpFilter::new(
-            context,
-            self.chain.clone(),
-            Rc::clone(&self.node),
-        )))
+        Some(Box::new(HttpFilter::new(context, self.chain.clone(), Rc::clone(&self.node))))
     }
 
     fn get_type(&self) -> Option<ContextType> {
@@ -121,10 +107,7 @@ impl Root {
     fn load(&mut self, bytes: &[u8]) -> Result<String, (String, String)> {
         let (version, snapshot) = open(bytes).map_err(|error| (String::new(), error.to_string()))?;
         if snapshot.filter != self.filter {
-            let error = format!(
-                "the snapshot is for filter `{}`, this is `{}`",
-                snapshot.filter, self.filter
-            );
+            let error = format!("the snapshot is for filter `{}`, this is `{}`", snapshot.filter, self.filter);
             return Err((version, error));
         }
         let chain = Chain::load(&snapshot, self.registry).map_err(|error| (version.clone(), error.to_string()))?;
@@ -158,18 +141,11 @@ mod refusals {
     }
 
     pub(super) fn note(filter: &str, version: &str, error: &str) {
-        let report = LoadReport {
-            filter: filter.into(),
-            version: version.into(),
-            error: error.into(),
-        };
+        let report = LoadReport { filter: filter.into(), version: version.into(), error: error.into() };
         // Whatever was noted before is out of date.
         let token = calls::shared_data(&key(filter)).map_or(0, |(_, token)| token);
         if calls::set_shared_data(&key(filter), &report.encode_to_vec(), token).is_err() {
-            calls::log(
-                calls::LogLevel::Warn,
-                "palisade: the reason could not be noted for the control plane",
-            );
+            calls::log(calls::LogLevel::Warn, "palisade: the reason could not be noted for the control plane");
         }
     }
 

@@ -55,7 +55,7 @@ fn found(rule: &MatchedRule) -> Value {
         "phase": rule.phase,
         "msg": text(&rule.msg),
         "logdata": text(&rule.logdata),
-        "severity": rule.severity.map(|severity| format!("{severity:?}").to_ascii_uppercase()),
+        "severity": rule.severity.map(seclang::vocabulary::Severity::name),
         "tags": rule.tags.iter().map(|tag| text(tag)).collect::<Vec<_>>(),
         "variable": text(&rule.variable),
         "value": text(&rule.value),

@@ -21,7 +21,7 @@ mod scope;
 mod signal;
 mod transfer;
 
-#[cfg(feature = "fake")]
+#[cfg(any(test, feature = "fake"))]
 pub mod fake;
 
 pub use body::Body;

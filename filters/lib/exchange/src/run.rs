@@ -349,3 +349,6 @@ impl Run {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,245 @@
+use super::*;
+use crate::fake::FakeHost;
+use crate::{BodyNeed, Build, Category, Headers, Plugin, PluginDefinition, Signal};
+use snapshot::{RouteChain, Snapshot};
+
+/// A plugin whose configuration is the script of what it does, a word for each phase: `a:` access, `r:` request,
+/// `b:` request body, `s:` response, `t:` response body.
+struct Scripted(String);
+
+fn build(config: &[u8], _build: &mut Build<'_>) -> Result<Box<dyn Plugin>, String> {
+    match String::from_utf8_lossy(config).into_owned() {
+        script if script == "broken" => Err("it is broken".into()),
+        script => Ok(Box::new(Scripted(script))),
+    }
+}
+
+const REGISTRY: &[PluginDefinition] = &[PluginDefinition { name: "scripted", build }];
+
+impl Scripted {
+    fn verdict(&self, phase: &str, exchange: &mut Exchange, seen: &[u8]) -> Verdict {
+        let note = |exchange: &mut Exchange, weight: f64| {
+            exchange.score.add(Signal {
+                source: "scripted".into(),
+                kind: phase.to_owned().into(),
+                weight,
+                confidence: 1.0,
+                tag: format!("{phase}{}", String::from_utf8_lossy(seen)).into(),
+                detail: String::new(),
+                at: 0,
+            });
+        };
+        let Some(word) = self.0.split(' ').find_map(|word| word.strip_prefix(phase)) else { return Verdict::Pass };
+        match word {
+            "note" => note(exchange, 10.0),
+            "refuse" => {
+                return Verdict::Refuse(Refusal {
+                    status: 403,
+                    category: Category::Threat,
+                    reason: "scripted".into(),
+                    scored: true,
+                    headers: Vec::new(),
+                });
+            }
+            "replace" => return Verdict::ReplaceBody(b"[masked]".to_vec()),
+            "hold" => return Verdict::Enforce { decision: decision(), hold_millis: 500, reply: None },
+            need => return Verdict::NeedBody(BodyNeed { limit: need.parse().unwrap() }),
+        }
+        Verdict::Pass
+    }
+}
+
+fn decision() -> Decision {
+    Decision {
+        action: Action::Tarpit,
+        score: 70.0,
+        tier: Some(0),
+        dry_run: false,
+        enforced: true,
+        reason: String::new(),
+        held_millis: 500,
+    }
+}
+
+impl Plugin for Scripted {
+    fn access(&self, exchange: &mut Exchange, _host: &dyn Host) -> Verdict {
+        self.verdict("a:", exchange, b"")
+    }
+    fn request(&self, exchange: &mut Exchange, _has_body: bool, _slot: &mut Slot, _host: &dyn Host) -> Verdict {
+        self.verdict("r:", exchange, b"")
+    }
+    fn request_body(&self, exchange: &mut Exchange, body: Body<'_>, _slot: &mut Slot, _host: &dyn Host) -> Verdict {
+        self.verdict("b:", exchange, body.bytes)
+    }
+    fn response(&self, exchange: &mut Exchange, _has_body: bool, _slot: &mut Slot, _host: &dyn Host) -> Verdict {
+        self.verdict("s:", exchange, b"")
+    }
+    fn response_body(&self, exchange: &mut Exchange, body: Body<'_>, _slot: &mut Slot, _host: &dyn Host) -> Verdict {
+        self.verdict("t:", exchange, body.bytes)
+    }
+    fn on_refusal(&self, _x: &mut Exchange, _refusal: &Refusal, _by: &str, _host: &dyn Host) -> Option<Verdict> {
+        let reply = Some(Reply { status: 418, ..Reply::default() });
+        self.0.contains("fabric").then(|| Verdict::Enforce { decision: decision(), hold_millis: 0, reply })
+    }
+}
+
+fn step(script: &str) -> snapshot::Step {
+    snapshot::Step { plugin: "scripted".into(), config: script.into(), ..snapshot::Step::default() }
+}
+
+fn chain(global: &[snapshot::Step], route: &[snapshot::Step]) -> Chain {
+    let routes =
+        vec![RouteChain { name: "r".into(), id: "route_1".into(), steps: route.to_vec(), ..RouteChain::default() }];
+    let snapshot = Snapshot { filter: "preset".into(), global: global.to_vec(), routes, ..Snapshot::default() };
+    Chain::load(&snapshot, REGISTRY).unwrap()
+}
+
+fn run_on(chain: &Chain, route: &str, path: &str, streaming: bool, host: &FakeHost) -> Run {
+    let request = Request { path: path.into(), streaming, headers: Headers::default(), ..Request::default() };
+    Run::new(chain, Start { request, route: route.as_bytes(), peer: b"192.0.2.1:1", node: "n" }, host)
+}
+
+fn run(route: &[snapshot::Step], host: &FakeHost) -> Run {
+    run_on(&chain(&[], route), "r", "/", false, host)
+}
+
+fn kinds(run: &Run) -> Vec<String> {
+    run.exchange().score.signals().iter().map(|signal| signal.tag.clone().into_owned()).collect()
+}
+
+fn body(bytes: &[u8], complete: bool) -> Body<'_> {
+    Body { bytes, complete }
+}
+
+#[test]
+fn access_comes_before_every_transformer_and_the_global_chain_before_the_route() {
+    let host = FakeHost::at(0);
+    let chain = chain(&[step("r:note")], &[step("a:note r:note")]);
+    let mut on_route = run_on(&chain, "r", "/", false, &host);
+    assert_eq!(on_route.request_headers(false, &host), Flow::Continue);
+    assert_eq!(kinds(&on_route), ["a:", "r:", "r:"]);
+    let mut without_route = run_on(&chain, "", "/", false, &host);
+    assert_eq!(without_route.request_headers(false, &host), Flow::Continue);
+    assert_eq!(kinds(&without_route), ["r:"]);
+}
+
+#[test]
+fn a_refused_request_goes_no_further_and_makes_one_event() {
+    let host = FakeHost::at(0);
+    let mut run = run(&[step("a:refuse"), step("a:note r:note")], &host);
+    let Flow::Answer(reply) = run.request_headers(false, &host) else { panic!("it went on") };
+    assert_eq!(reply.status, 403);
+    assert!(kinds(&run).is_empty());
+    assert_eq!(host.events_json().len(), 1);
+    // Our own answer comes by as a response; nothing looks at it.
+    assert_eq!(run.response_headers(Response::default(), true, &host), Flow::Continue);
+}
+
+#[test]
+fn a_threat_response_answers_a_refusal_even_where_it_does_not_run() {
+    let host = FakeHost::at(0);
+    let fabric = snapshot::Step { on_refusal_only: true, ..step("fabric r:note") };
+    let mut refused = run(&[step("r:refuse"), fabric.clone()], &host);
+    let Flow::Answer(reply) = refused.request_headers(false, &host) else { panic!("it went on") };
+    assert_eq!(reply.status, 418);
+    let mut passed = run(&[step("r:note"), fabric], &host);
+    assert_eq!(passed.request_headers(false, &host), Flow::Continue);
+    assert_eq!(kinds(&passed).len(), 1);
+}
+
+#[test]
+fn steps_behind_one_that_waits_for_the_body_wait_with_it_and_may_ask_for_more() {
+    let host = FakeHost::at(0);
+    let mut run = run(&[step("r:4 b:note"), step("r:8 b:note"), step("r:note")], &host);
+    assert_eq!(run.request_headers(true, &host), Flow::Buffer { limit: 4 });
+    assert!(kinds(&run).is_empty());
+    assert_eq!(run.request_body(body(b"abcd", false), &host), Flow::Buffer { limit: 8 });
+    assert_eq!(run.request_body(body(b"abcdef", true), &host), Flow::Continue);
+    assert_eq!(kinds(&run), ["b:abcd", "b:abcdef", "r:"]);
+}
+
+#[test]
+fn a_replaced_body_is_what_later_steps_see() {
+    let host = FakeHost::at(0);
+    let mut run = run(&[step("r:9 b:replace"), step("r:9 b:note")], &host);
+    assert_eq!(run.request_headers(true, &host), Flow::Buffer { limit: 9 });
+    assert_eq!(run.request_body(body(b"secret", true), &host), Flow::Continue);
+    assert_eq!(kinds(&run), ["b:[masked]"]);
+    assert_eq!(run.take_replaced_body().as_deref(), Some(b"[masked]".as_slice()));
+    assert_eq!(run.take_replaced_body(), None);
+}
+
+#[test]
+fn streams_are_never_held() {
+    let host = FakeHost::at(0);
+    let chain = chain(&[], &[step("r:9 s:9")]);
+    let mut run = run_on(&chain, "r", "/", true, &host);
+    assert_eq!(run.request_headers(true, &host), Flow::Continue);
+    let response = Response { streaming: true, ..Response::default() };
+    assert_eq!(run.response_headers(response, true, &host), Flow::Continue);
+}
+
+#[test]
+fn a_held_request_goes_on_with_the_steps_behind_the_hold() {
+    let host = FakeHost::at(0);
+    let mut run = run(&[step("r:hold"), step("r:note")], &host);
+    assert_eq!(run.request_headers(false, &host), Flow::Hold { millis: 500 });
+    assert!(kinds(&run).is_empty());
+    assert_eq!(run.resume(&host), Flow::Continue);
+    assert_eq!(kinds(&run), ["r:"]);
+    assert_eq!(run.resume(&host), Flow::Continue);
+    assert_eq!(kinds(&run).len(), 1, "a second wake-up does nothing");
+}
+
+#[test]
+fn responses_go_through_their_own_phases() {
+    let host = FakeHost::at(0);
+    let mut run = run(&[step("s:4 t:replace"), step("s:note t:note")], &host);
+    assert_eq!(run.request_headers(false, &host), Flow::Continue);
+    assert_eq!(
+        run.response_headers(Response { status: 200, ..Response::default() }, true, &host),
+        Flow::Buffer { limit: 4 }
+    );
+    assert_eq!(run.response_body(body(b"abcd", true), &host), Flow::Continue);
+    assert_eq!(kinds(&run), ["s:"]);
+    assert!(run.take_replaced_body().is_some());
+}
+
+#[test]
+fn a_step_acts_on_the_paths_of_its_scope() {
+    let host = FakeHost::at(0);
+    let scoped = snapshot::Step { exclude: vec!["^/health$".into()], ..step("a:refuse") };
+    let chain = chain(&[], &[scoped]);
+    let answers =
+        |path| matches!(run_on(&chain, "r", path, false, &host).request_headers(false, &host), Flow::Answer(_));
+    assert!(answers("/shop") && answers("/healthy"));
+    assert!(!answers("/health") && !answers("/health?full=1"));
+}
+
+#[test]
+fn signals_travel_between_filters_that_share_requests() {
+    let host = FakeHost::at(0);
+    let snapshot = |filter: &str, script: &str| Snapshot {
+        filter: filter.into(),
+        routes: vec![RouteChain { name: "r".into(), steps: vec![step(script)], ..RouteChain::default() }],
+        ..Snapshot::default()
+    };
+    let first = Chain::load(&snapshot("waf", "r:note"), REGISTRY).unwrap();
+    let _ = run_on(&first, "r", "/", false, &host).request_headers(false, &host);
+    let second = Chain::load(&snapshot("threat-response", ""), REGISTRY).unwrap();
+    assert_eq!(run_on(&second, "r", "/", false, &host).exchange().score.total(), 10.0);
+    // Whatever else stands there is as good as nothing.
+    host.set_filter_state(crate::EXCHANGE_TOKEN, b"\xff not ours");
+    assert_eq!(run_on(&second, "r", "/", false, &host).exchange().score.total(), 0.0);
+}
+
+#[test]
+fn a_step_that_cannot_be_made_is_named_by_its_place() {
+    let load = |step: snapshot::Step| {
+        let routes = vec![RouteChain { name: "shop".into(), steps: vec![step], ..RouteChain::default() }];
+        Chain::load(&Snapshot { routes, ..Snapshot::default() }, REGISTRY).err().unwrap().to_string()
+    };
+    assert_eq!(load(step("broken")), "route `shop`, step 1 (`scripted`): it is broken");
+    let unknown = load(snapshot::Step { plugin: "nothing".into(), ..snapshot::Step::default() });
+    assert!(unknown.contains("no such plugin"), "{unknown}");
+}

@@ -11,10 +11,7 @@ pub fn parse(header: &[u8], mut sink: impl FnMut(&[u8], &[u8])) {
         let start = cookie.iter().take_while(|byte| is_space(**byte)).count();
         let cookie = cookie.get(start..).unwrap_or_default();
         let (name, value) = match memchr::memchr(b'=', cookie) {
-            Some(at) => (
-                cookie.get(..at).unwrap_or_default(),
-                cookie.get(at + 1..).unwrap_or_default(),
-            ),
+            Some(at) => (cookie.get(..at).unwrap_or_default(), cookie.get(at + 1..).unwrap_or_default()),
             None => (cookie, &b""[..]),
         };
         if !name.is_empty() {
@@ -39,9 +36,11 @@ mod tests {
         found
     }
 
+    type Pairs<'a> = &'a [(&'a str, &'a str)];
+
     #[test]
     fn splits_a_header() {
-        let cases: &[(&[u8], &[(&str, &str)])] = &[
+        let cases: &[(&[u8], Pairs)] = &[
             (b"", &[]),
             (b"a=1", &[("a", "1")]),
             (b"a=1; b=2", &[("a", "1"), ("b", "2")]),

@@ -39,10 +39,7 @@ impl std::error::Error for DecodeError {}
 /// Several encodings in a list are undone from the last to the first, at most three. `max_out` (bytes) limits the
 /// output of each step; `max_ratio` limits its quotient by the step's input, once the output is above 64 KiB.
 pub fn decode(encoding: &[u8], body: &[u8], max_out: usize, max_ratio: u32) -> Result<Vec<u8>, DecodeError> {
-    let limit = Limit {
-        max_out,
-        max_ratio: max_ratio as usize,
-    };
+    let limit = Limit { max_out, max_ratio: max_ratio as usize };
     let mut output: Option<Vec<u8>> = None;
     let mut steps = 0;
     for name in encoding.rsplit(|&byte| byte == b',').map(<[u8]>::trim_ascii) {
@@ -122,14 +119,9 @@ fn inflate(
     let mut state = Decompress::new(zlib);
     loop {
         let (before_in, before_out) = (state.total_in(), state.total_out());
-        let rest = usize::try_from(before_in)
-            .ok()
-            .and_then(|at| input.get(at..))
-            .unwrap_or_default();
+        let rest = usize::try_from(before_in).ok().and_then(|at| input.get(at..)).unwrap_or_default();
         output.reserve(CHUNK);
-        let status = state
-            .decompress_vec(rest, output, FlushDecompress::None)
-            .map_err(|_| DecodeError::Corrupt)?;
+        let status = state.decompress_vec(rest, output, FlushDecompress::None).map_err(|_| DecodeError::Corrupt)?;
         limit.check(total_in, output.len())?;
         match status {
             Status::StreamEnd => return usize::try_from(state.total_in()).map_err(|_| DecodeError::Corrupt),
@@ -181,10 +173,7 @@ fn gzip_header(input: &[u8]) -> Result<usize, DecodeError> {
     }
     let mut at = fixed.len();
     if flags & 0x04 != 0 {
-        let length = input
-            .get(at..)
-            .and_then(|rest| rest.first_chunk::<2>())
-            .ok_or(DecodeError::Truncated)?;
+        let length = input.get(at..).and_then(|rest| rest.first_chunk::<2>()).ok_or(DecodeError::Truncated)?;
         at += 2 + usize::from(u16::from_le_bytes(*length));
     }
     // The original name and a comment, each ended by a NUL.
@@ -201,11 +190,7 @@ fn gzip_header(input: &[u8]) -> Result<usize, DecodeError> {
 }
 
 fn brotli(input: &[u8], limit: Limit) -> Result<Vec<u8>, DecodeError> {
-    let mut state = BrotliState::new(
-        StandardAlloc::default(),
-        StandardAlloc::default(),
-        StandardAlloc::default(),
-    );
+    let mut state = BrotliState::new(StandardAlloc::default(), StandardAlloc::default(), StandardAlloc::default());
     let mut output = Vec::new();
     let mut chunk = vec![0; CHUNK];
     let (mut left_in, mut at_in, mut total) = (input.len(), 0, 0);
@@ -272,11 +257,7 @@ mod tests {
             ("deflate, gzip", gz(&zlib(&body))),
             (" identity ,gzip", gz(&body)),
         ] {
-            assert_eq!(
-                decode(encoding.as_bytes(), &encoded, MAX, 100).as_ref(),
-                Ok(&body),
-                "{encoding}"
-            );
+            assert_eq!(decode(encoding.as_bytes(), &encoded, MAX, 100).as_ref(), Ok(&body), "{encoding}");
         }
         let two = [gz(b"one "), gz(b"two"), vec![0; 3]].concat();
         assert_eq!(decode(b"gzip", &two, MAX, 100), Ok(b"one two".to_vec()));
@@ -311,11 +292,7 @@ mod tests {
             ("compress", Vec::new(), DecodeError::Unknown),
             ("gzip,gzip,gzip,gzip", gz(&gz(&gz(&gz(body)))), DecodeError::Unknown),
         ] {
-            assert_eq!(
-                decode(encoding.as_bytes(), &encoded, MAX, 100),
-                Err(expected),
-                "{encoding} {encoded:?}"
-            );
+            assert_eq!(decode(encoding.as_bytes(), &encoded, MAX, 100), Err(expected), "{encoding} {encoded:?}");
         }
     }
 
@@ -324,14 +301,8 @@ mod tests {
         let bomb = gz(&vec![0; 4 << 20]);
         assert_eq!(decode(b"gzip", &bomb, 1 << 20, u32::MAX), Err(DecodeError::TooLarge));
         assert_eq!(decode(b"gzip", &bomb, usize::MAX, 100), Err(DecodeError::Ratio));
-        assert_eq!(
-            decode(b"gzip", &bomb, 4 << 20, u32::MAX).map(|output| output.len()),
-            Ok(4 << 20)
-        );
-        assert_eq!(
-            decode(b"gzip", &gz(&vec![0; RATIO_FREE]), MAX, 1).map(|output| output.len()),
-            Ok(RATIO_FREE)
-        );
+        assert_eq!(decode(b"gzip", &bomb, 4 << 20, u32::MAX).map(|output| output.len()), Ok(4 << 20));
+        assert_eq!(decode(b"gzip", &gz(&vec![0; RATIO_FREE]), MAX, 1).map(|output| output.len()), Ok(RATIO_FREE));
         assert_eq!(decode(b"identity", &[0; 10], 9, 1), Err(DecodeError::TooLarge));
     }
 }

@@ -15,11 +15,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self {
-            depth: 512,
-            arguments: 1000,
-            name_length: 4096,
-        }
+        Self { depth: 512, arguments: 1000, name_length: 4096 }
     }
 }
 
@@ -94,20 +90,13 @@ impl<S: FnMut(&[u8], &[u8])> Parser<'_, S> {
     fn run(mut self) -> Result<Outcome, JsonError> {
         loop {
             if self.value()? && !self.next_in_container()? {
-                return if self.peek().is_none() {
-                    Ok(self.outcome)
-                } else {
-                    self.fail("text after the value")
-                };
+                return if self.peek().is_none() { Ok(self.outcome) } else { self.fail("text after the value") };
             }
         }
     }
 
     fn fail<T>(&self, message: &'static str) -> Result<T, JsonError> {
-        Err(JsonError {
-            message,
-            offset: self.at.min(self.body.len()),
-        })
+        Err(JsonError { message, offset: self.at.min(self.body.len()) })
     }
 
     /// The next byte that is not white space.
@@ -131,10 +120,7 @@ impl<S: FnMut(&[u8], &[u8])> Parser<'_, S> {
                     self.at += 1;
                     return Ok(true);
                 }
-                self.open.push(Container {
-                    path: self.path.len(),
-                    index: if object { None } else { Some(0) },
-                });
+                self.open.push(Container { path: self.path.len(), index: if object { None } else { Some(0) } });
                 if object {
                     self.key()?
                 } else {
@@ -237,11 +223,7 @@ impl<S: FnMut(&[u8], &[u8])> Parser<'_, S> {
         while self.body.get(self.at).is_some_and(u8::is_ascii_digit) {
             self.at += 1;
         }
-        if self.at == start {
-            self.fail("a digit was expected")
-        } else {
-            Ok(())
-        }
+        if self.at == start { self.fail("a digit was expected") } else { Ok(()) }
     }
 
     fn number(&mut self) -> Result<bool, JsonError> {
@@ -272,10 +254,7 @@ impl<S: FnMut(&[u8], &[u8])> Parser<'_, S> {
         self.text.clear();
         loop {
             let rest = self.body.get(self.at..).unwrap_or_default();
-            let plain = rest
-                .iter()
-                .take_while(|byte| !matches!(byte, b'"' | b'\\' | 0..=0x1f))
-                .count();
+            let plain = rest.iter().take_while(|byte| !matches!(byte, b'"' | b'\\' | 0..=0x1f)).count();
             let plain = rest.get(..plain).unwrap_or_default();
             if let Err(error) = std::str::from_utf8(plain) {
                 self.at += error.valid_up_to();
@@ -325,17 +304,14 @@ impl<S: FnMut(&[u8], &[u8])> Parser<'_, S> {
         }
         // Half a surrogate pair is no character: `?`, as the usual parsers have it.
         let character = char::from_u32(code).unwrap_or('?');
-        self.text
-            .extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+        self.text.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
         Ok(())
     }
 
     /// The code unit of a `\uHHHH` at `at`.
     fn code_unit(&self, at: usize) -> Option<u32> {
         let digits = self.body.get(at..at + 6)?.strip_prefix(b"\\u")?;
-        digits
-            .iter()
-            .try_fold(0, |code, &digit| Some(code << 4 | char::from(digit).to_digit(16)?))
+        digits.iter().try_fold(0, |code, &digit| Some(code << 4 | char::from(digit).to_digit(16)?))
     }
 }
 
@@ -373,24 +349,14 @@ mod tests {
             (r#"{"a":1,"a":2}"#, &[("json.a", "1"), ("json.a", "2")]),
             (r#"{"":{"":1}}"#, &[("json.empty-key.empty-key", "1")]),
             (r#"{"a.b":1}"#, &[("json.a.b", "1")]),
-            (
-                r#"{"\u0061\n":"\u0000\u00e9\ud83d\ude00\ud800x\/\"\\"}"#,
-                &[("json.a\n", "\0\u{e9}\u{1f600}?x/\"\\")],
-            ),
+            (r#"{"\u0061\n":"\u0000\u00e9\ud83d\ude00\ud800x\/\"\\"}"#, &[("json.a\n", "\0\u{e9}\u{1f600}?x/\"\\")]),
             ("{ \"a\" : [ 1 , 2 ] }", &[("json.a.0", "1"), ("json.a.1", "2")]),
         ];
         for (body, expected) in cases {
             let (found, outcome) = arguments(body.as_bytes(), &Limits::default());
             let expected: Vec<_> = expected.iter().map(|(n, v)| (n.to_string(), v.to_string())).collect();
             assert_eq!(found, expected, "{body}");
-            assert_eq!(
-                outcome,
-                Ok(Outcome {
-                    arguments: expected.len(),
-                    limit_exceeded: false
-                }),
-                "{body}"
-            );
+            assert_eq!(outcome, Ok(Outcome { arguments: expected.len(), limit_exceeded: false }), "{body}");
         }
     }
 
@@ -425,56 +391,26 @@ mod tests {
         ];
         for &(body, offset) in cases {
             let (_, outcome) = arguments(body, &Limits::default());
-            assert_eq!(
-                outcome.map_err(|error| error.offset),
-                Err(offset),
-                "{:?}",
-                String::from_utf8_lossy(body)
-            );
+            assert_eq!(outcome.map_err(|error| error.offset), Err(offset), "{:?}", String::from_utf8_lossy(body));
         }
-        assert_eq!(
-            arguments(b"{\"a\":1,\"b\":x}", &Limits::default()).0.len(),
-            1,
-            "what is complete is reported"
-        );
+        assert_eq!(arguments(b"{\"a\":1,\"b\":x}", &Limits::default()).0.len(), 1, "what is complete is reported");
     }
 
     #[test]
     fn limits_hold() {
         let limits = Limits::default();
-        assert_eq!(
-            limits,
-            Limits {
-                depth: 512,
-                arguments: 1000,
-                name_length: 4096
-            }
-        );
+        assert_eq!(limits, Limits { depth: 512, arguments: 1000, name_length: 4096 });
         let nested = |depth: usize| [vec![b'['; depth], vec![b']'; depth]].concat();
         assert!(arguments(&nested(512), &limits).1.is_ok());
         assert!(arguments(&nested(513), &limits).1.is_err());
         assert!(
-            arguments(
-                &nested(1_000_000),
-                &Limits {
-                    depth: usize::MAX,
-                    ..limits
-                }
-            )
-            .1
-            .is_err(),
+            arguments(&nested(1_000_000), &Limits { depth: usize::MAX, ..limits }).1.is_err(),
             "the path is limited"
         );
         let many = format!("[{}1]", "1,".repeat(1000));
         let (found, outcome) = arguments(many.as_bytes(), &limits);
         assert_eq!(found.len(), 1000);
-        assert_eq!(
-            outcome,
-            Ok(Outcome {
-                arguments: 1000,
-                limit_exceeded: true
-            })
-        );
+        assert_eq!(outcome, Ok(Outcome { arguments: 1000, limit_exceeded: true }));
         let long = format!("{{\"{}\":1}}", "k".repeat(4096));
         assert!(arguments(long.as_bytes(), &limits).1.is_err());
     }

@@ -47,10 +47,7 @@ pub fn parse(
             break;
         }
         let (name, value) = match memchr(b'=', piece) {
-            Some(at) => (
-                piece.get(..at).unwrap_or_default(),
-                piece.get(at + 1..).unwrap_or_default(),
-            ),
+            Some(at) => (piece.get(..at).unwrap_or_default(), piece.get(at + 1..).unwrap_or_default()),
             None => (piece, &b""[..]),
         };
         let (name, invalid_name) = decode_argument(name);
@@ -69,15 +66,16 @@ mod tests {
     fn arguments(input: &[u8], separator: u8) -> (Vec<(String, String)>, Outcome) {
         let text = |bytes: &[u8]| bytes.escape_ascii().to_string();
         let mut found = Vec::new();
-        let outcome = parse(input, separator, &Limits::default(), |name, value| {
-            found.push((text(&name), text(&value)))
-        });
+        let outcome =
+            parse(input, separator, &Limits::default(), |name, value| found.push((text(&name), text(&value))));
         (found, outcome)
     }
 
+    type Pairs<'a> = &'a [(&'a str, &'a str)];
+
     #[test]
     fn splits_and_decodes() {
-        let cases: &[(&str, &[(&str, &str)], usize)] = &[
+        let cases: &[(&str, Pairs, usize)] = &[
             ("", &[], 0),
             ("a=1&b=2", &[("a", "1"), ("b", "2")], 0),
             ("a", &[("a", "")], 0),

@@ -19,12 +19,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self {
-            depth: 256,
-            elements: 100_000,
-            attributes: 10_000,
-            attributes_per_element: 256,
-        }
+        Self { depth: 256, elements: 100_000, attributes: 10_000, attributes_per_element: 256 }
     }
 }
 
@@ -61,21 +56,10 @@ impl std::error::Error for XmlError {}
 pub fn parse(body: &[u8], limits: &Limits) -> Result<Xml, XmlError> {
     let latin1 = is_latin1(body)?;
     if !latin1 && let Err(error) = std::str::from_utf8(body) {
-        return Err(XmlError {
-            message: "the document is not UTF-8",
-            offset: error.valid_up_to(),
-        });
+        return Err(XmlError { message: "the document is not UTF-8", offset: error.valid_up_to() });
     }
-    let mut parser = Parser {
-        body,
-        at: 0,
-        limits,
-        latin1,
-        xml: Xml::default(),
-        open: Vec::new(),
-        elements: 0,
-        doctype: false,
-    };
+    let mut parser =
+        Parser { body, at: 0, limits, latin1, xml: Xml::default(), open: Vec::new(), elements: 0, doctype: false };
     parser.document()?;
     Ok(parser.xml)
 }
@@ -92,17 +76,11 @@ fn is_latin1(body: &[u8]) -> Result<bool, XmlError> {
     let value = declaration.get(offset + 8..).unwrap_or_default().trim_ascii_start();
     let value = value.strip_prefix(b"=").unwrap_or_default().trim_ascii_start();
     let name = value.get(1..).unwrap_or_default();
-    let name = name
-        .split(|byte| matches!(byte, b'"' | b'\''))
-        .next()
-        .unwrap_or_default();
+    let name = name.split(|byte| matches!(byte, b'"' | b'\'')).next().unwrap_or_default();
     match name.to_ascii_lowercase().as_slice() {
         b"utf-8" | b"us-ascii" | b"ascii" => Ok(false),
         b"iso-8859-1" | b"latin1" | b"latin-1" => Ok(true),
-        _ => Err(XmlError {
-            message: "the encoding of the document is not supported",
-            offset,
-        }),
+        _ => Err(XmlError { message: "the encoding of the document is not supported", offset }),
     }
 }
 
@@ -120,10 +98,7 @@ struct Parser<'a> {
 
 impl<'a> Parser<'a> {
     fn fail<T>(&self, message: &'static str) -> Result<T, XmlError> {
-        Err(XmlError {
-            message,
-            offset: self.at.min(self.body.len()),
-        })
+        Err(XmlError { message, offset: self.at.min(self.body.len()) })
     }
 
     fn rest(&self) -> &'a [u8] {
@@ -180,11 +155,7 @@ impl<'a> Parser<'a> {
             self.content()?;
         }
         self.miscellaneous(false)?;
-        if self.at < self.body.len() {
-            self.fail("text after the root element")
-        } else {
-            Ok(())
-        }
+        if self.at < self.body.len() { self.fail("text after the root element") } else { Ok(()) }
     }
 
     /// Comments, processing instructions and the document type, before or after the root element.
@@ -230,10 +201,8 @@ impl<'a> Parser<'a> {
         let mut inside = false;
         loop {
             let rest = self.rest();
-            let length = rest
-                .iter()
-                .take_while(|byte| !matches!(byte, b'"' | b'\'' | b'[' | b']' | b'<' | b'>'))
-                .count();
+            let length =
+                rest.iter().take_while(|byte| !matches!(byte, b'"' | b'\'' | b'[' | b']' | b'<' | b'>')).count();
             self.at += length;
             if self.accept(b"<!--") {
                 self.comment()?;
@@ -371,10 +340,7 @@ impl<'a> Parser<'a> {
     /// Refuses control characters.
     fn characters(&mut self, start: usize, end: usize) -> Result<(), XmlError> {
         let raw = self.body.get(start..end).unwrap_or_default();
-        if let Some(at) = raw
-            .iter()
-            .position(|byte| matches!(byte, 0..=8 | 0x0b | 0x0c | 0x0e..=0x1f))
-        {
+        if let Some(at) = raw.iter().position(|byte| matches!(byte, 0..=8 | 0x0b | 0x0c | 0x0e..=0x1f)) {
             self.at = start + at;
             return self.fail("control characters are not allowed");
         }
@@ -400,10 +366,7 @@ impl<'a> Parser<'a> {
             let reference = rest.get(ampersand + 1..).unwrap_or_default();
             let offset = start + raw.len() - reference.len() - 1;
             let Some(length) = memchr(b';', reference) else {
-                return Err(XmlError {
-                    message: "a reference is not closed",
-                    offset,
-                });
+                return Err(XmlError { message: "a reference is not closed", offset });
             };
             let name = reference.get(..length).unwrap_or_default();
             match referenced(name) {
@@ -415,10 +378,7 @@ impl<'a> Parser<'a> {
                     output.push(b';');
                 }
                 None => {
-                    return Err(XmlError {
-                        message: "there is no such entity or character",
-                        offset,
-                    });
+                    return Err(XmlError { message: "there is no such entity or character", offset });
                 }
             }
             rest = reference.get(length + 1..).unwrap_or_default();
@@ -464,10 +424,7 @@ mod tests {
     fn parsed(document: &[u8]) -> Result<(String, Vec<String>), usize> {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let xml = parse(document, &Limits::default()).map_err(|error| error.offset)?;
-        Ok((
-            text(&xml.text),
-            xml.attributes.iter().map(|value| text(value)).collect(),
-        ))
+        Ok((text(&xml.text), xml.attributes.iter().map(|value| text(value)).collect()))
     }
 
     #[test]
@@ -479,11 +436,7 @@ mod tests {
                 "t1t2<d>&AB&",
                 &["1", "2 < 3"],
             ),
-            (
-                "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<!-- c -->\n<a>x</a>\n<!-- d --><?pi?>\n",
-                "x",
-                &[],
-            ),
+            ("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<!-- c -->\n<a>x</a>\n<!-- d --><?pi?>\n", "x", &[]),
             ("\u{feff}<a>\u{e9}</a>", "\u{e9}", &[]),
             ("<a>  <b>x</b>\n</a>", "  x\n", &[]),
             ("<a xmlns=\"u\" xmlns:p=\"v\" p:q=\"w\"/>", "", &["w"]),
@@ -497,11 +450,7 @@ mod tests {
         ];
         for (document, text, attributes) in cases {
             let attributes: Vec<_> = attributes.iter().map(|value| value.to_string()).collect();
-            assert_eq!(
-                parsed(document.as_bytes()),
-                Ok((text.to_string(), attributes)),
-                "{document}"
-            );
+            assert_eq!(parsed(document.as_bytes()), Ok((text.to_string(), attributes)), "{document}");
         }
         let latin1 = b"<?xml version='1.0' encoding='ISO-8859-1'?><a>\xe9</a>";
         assert_eq!(parsed(latin1), Ok(("\u{e9}".to_string(), Vec::new())));
@@ -548,12 +497,7 @@ mod tests {
     #[test]
     fn limits_hold() {
         let limits = Limits::default();
-        let expected = Limits {
-            depth: 256,
-            elements: 100_000,
-            attributes: 10_000,
-            attributes_per_element: 256,
-        };
+        let expected = Limits { depth: 256, elements: 100_000, attributes: 10_000, attributes_per_element: 256 };
         assert_eq!(limits, expected);
         let nested = |depth: usize| format!("{}{}", "<a>".repeat(depth), "</a>".repeat(depth));
         assert!(parse(nested(256).as_bytes(), &limits).is_ok());
@@ -561,12 +505,8 @@ mod tests {
         let many = |count: usize| format!("<a>{}</a>", "<b/>".repeat(count));
         assert!(parse(many(99_999).as_bytes(), &limits).is_ok());
         assert!(parse(many(100_000).as_bytes(), &limits).is_err());
-        let wide = |count: usize| {
-            format!(
-                "<a {}/>",
-                (0..count).map(|index| format!("x{index}='' ")).collect::<String>()
-            )
-        };
+        let wide =
+            |count: usize| format!("<a {}/>", (0..count).map(|index| format!("x{index}='' ")).collect::<String>());
         assert!(parse(wide(256).as_bytes(), &limits).is_ok());
         assert!(parse(wide(257).as_bytes(), &limits).is_err());
         let all = format!("<a>{}</a>", "<b x=''/>".repeat(10_001));

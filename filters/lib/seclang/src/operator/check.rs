@@ -9,11 +9,7 @@ use super::{DataFiles, OperatorArgument, OperatorError, OperatorKind, address, e
 pub fn check(kind: OperatorKind, argument: &[u8], files: &dyn DataFiles) -> Result<OperatorArgument, OperatorError> {
     use OperatorKind as Kind;
     if let Some((message, help)) = refused(kind) {
-        return Err(OperatorError {
-            message: message.into(),
-            help: Some(help.into()),
-            offset: None,
-        });
+        return Err(OperatorError { message: message.into(), help: Some(help.into()), offset: None });
     }
     let derived = match kind {
         Kind::Rx | Kind::RxGlobal if macros::present(argument) => Vec::new(),
@@ -60,21 +56,14 @@ pub fn check(kind: OperatorKind, argument: &[u8], files: &dyn DataFiles) -> Resu
         }
         _ => Vec::new(),
     };
-    Ok(OperatorArgument {
-        text: argument.to_vec(),
-        phrases: derived,
-    })
+    Ok(OperatorArgument { text: argument.to_vec(), phrases: derived })
 }
 
 fn required(kind: OperatorKind, argument: &[u8]) -> Result<(), OperatorError> {
     if !argument.trim_ascii().is_empty() {
         return Ok(());
     }
-    Err(OperatorError {
-        message: format!("@{} needs an argument", kind.name()),
-        help: None,
-        offset: Some(0),
-    })
+    Err(OperatorError { message: format!("@{} needs an argument", kind.name()), help: None, offset: Some(0) })
 }
 
 /// Why an operator cannot be used at all, and what to use instead.
@@ -109,10 +98,9 @@ fn refused(kind: OperatorKind) -> Option<(&'static str, &'static str)> {
             "@gsbLookup is not supported: the database it reads is no longer published",
             "Use @pmFromFile with a list of addresses of your own.",
         ),
-        Kind::ValidateHash => (
-            "@validateHash is not supported: links are not signed",
-            "Remove the rule and the SecHash directives.",
-        ),
+        Kind::ValidateHash => {
+            ("@validateHash is not supported: links are not signed", "Remove the rule and the SecHash directives.")
+        }
         _ => return None,
     })
 }

@@ -29,11 +29,7 @@ pub(super) fn byte_ranges(argument: &[u8]) -> Result<ByteSet, OperatorError> {
 
 fn byte_value(text: &[u8]) -> Option<u8> {
     let text = text.trim_ascii();
-    std::str::from_utf8(text)
-        .ok()
-        .filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()))?
-        .parse()
-        .ok()
+    std::str::from_utf8(text).ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()))?.parse().ok()
 }
 
 /// Whether any byte is outside of the set.
@@ -65,20 +61,8 @@ mod tests {
         assert!(outside(&set, b"a\0"));
         assert!(outside(&set, b"\xff"));
         assert!(!outside(&set, b""));
-        for (wrong, at) in [
-            ("", 0),
-            ("256", 0),
-            ("1,x", 2),
-            ("5-1", 0),
-            ("1,-5", 2),
-            ("1,2-", 2),
-            ("1,2-3-4", 2),
-        ] {
-            assert_eq!(
-                byte_ranges(wrong.as_bytes()).map_err(|error| error.offset),
-                Err(Some(at)),
-                "{wrong}"
-            );
+        for (wrong, at) in [("", 0), ("256", 0), ("1,x", 2), ("5-1", 0), ("1,-5", 2), ("1,2-", 2), ("1,2-3-4", 2)] {
+            assert_eq!(byte_ranges(wrong.as_bytes()).map_err(|error| error.offset), Err(Some(at)), "{wrong}");
         }
     }
 
@@ -93,14 +77,7 @@ mod tests {
         for valid in [&b""[..], b"a", "\u{e9}\u{20ac}\u{1f600}".as_bytes()] {
             assert!(!invalid_utf8(valid));
         }
-        for invalid in [
-            &b"\xc0\xaf"[..],
-            b"\xe9",
-            b"\xed\xa0\x80",
-            b"\xf5\x80\x80\x80",
-            b"\xe2\x82",
-            b"\x80",
-        ] {
+        for invalid in [&b"\xc0\xaf"[..], b"\xe9", b"\xed\xa0\x80", b"\xf5\x80\x80\x80", b"\xe2\x82", b"\x80"] {
             assert!(invalid_utf8(invalid), "{invalid:?}");
         }
     }

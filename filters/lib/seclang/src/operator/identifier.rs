@@ -15,9 +15,7 @@ fn digits<const N: usize>(candidate: &[u8]) -> Option<([u32; N], usize)> {
 }
 
 fn exactly<const N: usize>(candidate: &[u8]) -> Option<[u32; N]> {
-    digits::<N>(candidate)
-        .filter(|&(_, count)| count == N)
-        .map(|(found, _)| found)
+    digits::<N>(candidate).filter(|&(_, count)| count == N).map(|(found, _)| found)
 }
 
 /// Payment cards: the Luhn checksum (ISO/IEC 7812-1, annex B).
@@ -49,11 +47,7 @@ pub(super) fn is_cpf(candidate: &[u8]) -> bool {
         return false;
     }
     [9, 10].into_iter().all(|length: usize| {
-        let sum: u32 = number
-            .iter()
-            .zip((2..=length as u32 + 1).rev())
-            .map(|(digit, weight)| digit * weight)
-            .sum();
+        let sum: u32 = number.iter().zip((2..=length as u32 + 1).rev()).map(|(digit, weight)| digit * weight).sum();
         let check = match sum % 11 {
             0 | 1 => 0,
             remainder => 11 - remainder,
@@ -69,18 +63,11 @@ pub(super) fn is_ssn(candidate: &[u8]) -> bool {
         return false;
     };
     let value = |range: std::ops::Range<usize>| {
-        number
-            .get(range)
-            .unwrap_or_default()
-            .iter()
-            .fold(0, |value, digit| value * 10 + digit)
+        number.get(range).unwrap_or_default().iter().fold(0, |value, digit| value * 10 + digit)
     };
     let (area, group, serial) = (value(0..3), value(3..5), value(5..9));
-    let steps = |step: i64| {
-        number
-            .windows(2)
-            .all(|pair| matches!(*pair, [a, b] if i64::from(b) - i64::from(a) == step))
-    };
+    let steps =
+        |step: i64| number.windows(2).all(|pair| matches!(*pair, [a, b] if i64::from(b) - i64::from(a) == step));
     area != 0 && area != 666 && area < 740 && group != 0 && serial != 0 && !steps(0) && !steps(1)
 }
 
@@ -118,15 +105,9 @@ mod tests {
         for valid in ["078-05-1120", "219-09-9999"] {
             assert!(is_ssn(valid.as_bytes()), "{valid}");
         }
-        for invalid in [
-            "000-12-3456",
-            "666-12-3456",
-            "123-00-4567",
-            "123-45-0000",
-            "111-11-1111",
-            "123456789",
-            "740-12-3456",
-        ] {
+        for invalid in
+            ["000-12-3456", "666-12-3456", "123-00-4567", "123-45-0000", "111-11-1111", "123456789", "740-12-3456"]
+        {
             assert!(!is_ssn(invalid.as_bytes()), "{invalid}");
         }
         assert!(is_svnr(b"1237 010180"));

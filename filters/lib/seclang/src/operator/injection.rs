@@ -1,16 +1,30 @@
 //! `@detectSQLi` and `@detectXSS`, by a port of libinjection.
 
+use std::borrow::Cow;
+
 use super::captures::Captures;
 
-/// How many bytes of a value are looked at: 64 KiB. The detectors decide on the first tokens; a longer value is cut.
+/// How many bytes of a value are looked at for cross-site scripting: 64 KiB. A longer value is cut.
 pub const INJECTION_INPUT_LIMIT: usize = 64 * 1024;
+
+/// How many bytes of a value are looked at for SQL injection: 8 KiB. The detector decides on the first tokens, so what
+/// is beyond could only add to what it folds away.
+pub const SQL_INPUT_LIMIT: usize = 8 * 1024;
+
+/// How long a run of word characters may be before its dots are counted, and how many dots it may then keep.
+///
+/// The tokenizer looks for the end of a word again after each dot or backtick: a long run with many of them takes
+/// quadratic time. No keyword is that long.
+const LONG_RUN: usize = 256;
+const RUN_DOTS: usize = 16;
 
 /// SQL injection; captures the fingerprint.
 pub(super) fn is_sql(value: &[u8], captures: &mut Captures) -> bool {
     if value.is_empty() {
         return false;
     }
-    let found = libinjectionrs::detect_sqli(value.get(..INJECTION_INPUT_LIMIT).unwrap_or(value));
+    let value = value.get(..SQL_INPUT_LIMIT).unwrap_or(value);
+    let found = libinjectionrs::detect_sqli(&tame(value));
     if !found.is_injection() {
         return false;
     }
@@ -20,6 +34,31 @@ pub(super) fn is_sql(value: &[u8], captures: &mut Captures) -> bool {
         captures.set(0, bytes.get(..end).unwrap_or(bytes));
     }
     true
+}
+
+/// Replaces the dots and backticks of long runs of word characters, beyond the first few, by a word character.
+fn tame(value: &[u8]) -> Cow<'_, [u8]> {
+    let long = |run: &[u8]| run.len() > LONG_RUN && run.iter().filter(|byte| is_dot(**byte)).count() > RUN_DOTS;
+    if value.len() <= LONG_RUN || !value.split(|&byte| ends_word(byte)).any(long) {
+        return Cow::Borrowed(value);
+    }
+    let mut tamed = value.to_vec();
+    for run in tamed.split_mut(|&byte| ends_word(byte)) {
+        if long(run) {
+            run.iter_mut().filter(|byte| is_dot(**byte)).skip(RUN_DOTS).for_each(|byte| *byte = b'_');
+        }
+    }
+    Cow::Owned(tamed)
+}
+
+fn is_dot(byte: u8) -> bool {
+    matches!(byte, b'.' | b'`')
+}
+
+/// Whether the tokenizer ends a word at this byte.
+fn ends_word(byte: u8) -> bool {
+    matches!(byte, b'\t'..=b'\r' | 0 | 0xa0)
+        || (!is_dot(byte) && !matches!(byte, b'_' | b'$') && (byte == b' ' || byte.is_ascii_punctuation()))
 }
 
 /// Cross-site scripting; captures the value.
@@ -32,4 +71,27 @@ pub(super) fn is_script(value: &[u8], captures: &mut Captures) -> bool {
         captures.set(0, value);
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_runs_lose_their_dots() {
+        let short = "a.b`c ".repeat(1000);
+        assert!(matches!(tame(short.as_bytes()), Cow::Borrowed(_)));
+        let long = format!("{} ' or 1=1 -- a.b", ".5or".repeat(100));
+        let tamed = tame(long.as_bytes());
+        assert_eq!(tamed.len(), long.len());
+        assert_eq!(tamed.iter().filter(|byte| **byte == b'.').count(), RUN_DOTS + 1);
+        assert!(tamed.ends_with(b" ' or 1=1 -- a.b"));
+        assert_eq!((INJECTION_INPUT_LIMIT, SQL_INPUT_LIMIT), (65_536, 8_192));
+    }
+
+    #[test]
+    fn payloads_behind_long_runs_are_found() {
+        let value = format!("{}' or 1=1 -- ", "a.".repeat(400));
+        assert!(is_sql(value.as_bytes(), &mut Captures::new()));
+    }
 }

@@ -131,18 +131,12 @@ const NAMES: &[(&str, OperatorKind)] = &[
 impl OperatorKind {
     /// The operator a rule names (without `@` and `!`), in any case of letters.
     pub fn from_name(name: &str) -> Option<Self> {
-        NAMES
-            .iter()
-            .find(|(known, _)| known.eq_ignore_ascii_case(name))
-            .map(|&(_, kind)| kind)
+        NAMES.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|&(_, kind)| kind)
     }
 
     /// The name rules write, in the usual spelling.
     pub fn name(self) -> &'static str {
-        NAMES
-            .iter()
-            .find(|&&(_, kind)| kind == self)
-            .map_or("noMatch", |&(name, _)| name)
+        NAMES.iter().find(|&&(_, kind)| kind == self).map_or("noMatch", |&(name, _)| name)
     }
 
     /// Every name a rule may write, for "did you mean".
@@ -178,10 +172,7 @@ impl OperatorKind {
 
     /// The operator of a compiled rule set's number; `None` for a number of a later version.
     pub fn from_code(code: u8) -> Option<Self> {
-        NAMES
-            .iter()
-            .find(|(_, kind)| kind.code() == code)
-            .map(|&(_, kind)| kind)
+        NAMES.iter().find(|(_, kind)| kind.code() == code).map(|&(_, kind)| kind)
     }
 }
 

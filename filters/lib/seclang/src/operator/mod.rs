@@ -23,7 +23,7 @@ use memchr::memmem;
 
 pub use captures::{Captures, MAX_CAPTURE_LENGTH, MAX_CAPTURES};
 pub use check::check;
-pub use injection::INJECTION_INPUT_LIMIT;
+pub use injection::{INJECTION_INPUT_LIMIT, SQL_INPUT_LIMIT};
 pub use kind::OperatorKind;
 pub use phrases::MAX_PHRASES;
 pub use rx::{BACKTRACK_INPUT_LIMIT, BACKTRACK_LIMIT, PATTERN_CACHE_LIMIT, PATTERN_SIZE_LIMIT};
@@ -93,9 +93,7 @@ impl Operator {
             Kind::Pm if argument.phrases.is_empty() => Matcher::Phrases(Phrases::new(phrases::split(&argument.text))),
             Kind::Pm | Kind::PmFromFile => Matcher::Phrases(Phrases::new(argument.phrases.clone())),
             Kind::IpMatch if argument.phrases.is_empty() => {
-                let pieces: Vec<_> = address::split(&argument.text)
-                    .map(|(_, piece)| piece.to_vec())
-                    .collect();
+                let pieces: Vec<_> = address::split(&argument.text).map(|(_, piece)| piece.to_vec()).collect();
                 Matcher::Networks(Networks::new(&pieces)?)
             }
             Kind::IpMatch | Kind::IpMatchFromFile => Matcher::Networks(Networks::new(&argument.phrases)?),
@@ -104,12 +102,7 @@ impl Operator {
             }
             _ => Matcher::Argument,
         };
-        Ok(Operator {
-            kind,
-            argument: argument.text.clone(),
-            expands,
-            matcher,
-        })
+        Ok(Operator { kind, argument: argument.text.clone(), expands, matcher })
     }
 
     /// The operator's kind.

@@ -15,11 +15,7 @@ pub(super) fn integer(text: &[u8]) -> i64 {
     digits.fold(0i64, |value, digit| {
         let digit = i64::from(digit - b'0');
         let value = value.saturating_mul(10);
-        if negative {
-            value.saturating_sub(digit)
-        } else {
-            value.saturating_add(digit)
-        }
+        if negative { value.saturating_sub(digit) } else { value.saturating_add(digit) }
     })
 }
 

@@ -87,21 +87,12 @@ pub(super) fn lines(argument: &[u8], files: &dyn DataFiles) -> Result<Vec<Vec<u8
 
 /// Refuses what no automaton could be built of.
 pub(super) fn check(phrases: &[Vec<u8>]) -> Result<(), OperatorError> {
-    let refuse = |message: String| {
-        Err(OperatorError {
-            message,
-            help: None,
-            offset: None,
-        })
-    };
+    let refuse = |message: String| Err(OperatorError { message, help: None, offset: None });
     if phrases.is_empty() {
         return refuse("there is no phrase to search for".into());
     }
     if phrases.len() > MAX_PHRASES {
-        return refuse(format!(
-            "there are {} phrases, the limit is {MAX_PHRASES}",
-            phrases.len()
-        ));
+        return refuse(format!("there are {} phrases, the limit is {MAX_PHRASES}", phrases.len()));
     }
     match automaton(phrases) {
         Ok(_) => Ok(()),
@@ -122,10 +113,7 @@ pub(super) struct Phrases {
 
 impl Phrases {
     pub(super) fn new(phrases: Vec<Vec<u8>>) -> Self {
-        Self {
-            phrases,
-            automaton: OnceLock::new(),
-        }
+        Self { phrases, automaton: OnceLock::new() }
     }
 
     /// Whether any phrase occurs, in any ASCII case; captures what was found.

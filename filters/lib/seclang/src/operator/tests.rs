@@ -1,1 +1,235 @@
+//! Operators from their argument to their answer.
 
+use super::*;
+
+struct Files;
+
+impl DataFiles for Files {
+    fn read(&self, name: &str) -> Option<Vec<u8>> {
+        Some(match name {
+            "words.data" => b"# comment\nalpha beta\r\n\n   \ngamma|41|\n".to_vec(),
+            "networks.data" => b"192.0.2.0/24 # office\n# none\n2001:db8::/32\n".to_vec(),
+            "wrong.data" => b"192.0.2.0/99\n".to_vec(),
+            "empty.data" => b"# nothing\n".to_vec(),
+            _ => return None,
+        })
+    }
+}
+
+fn operator(kind: OperatorKind, argument: &str) -> Operator {
+    let argument = check(kind, argument.as_bytes(), &Files).expect(argument);
+    Operator::build(kind, &argument).expect("checked")
+}
+
+fn captures() -> Captures {
+    let mut captures = Captures::new();
+    captures.wanted(true);
+    captures
+}
+
+fn refusal(kind: OperatorKind, argument: &str) -> OperatorError {
+    check(kind, argument.as_bytes(), &Files).expect_err(argument)
+}
+
+#[test]
+fn evaluates_as_the_table_says() {
+    use OperatorKind as Kind;
+    let cases: &[(Kind, &str, &[u8], bool)] = &[
+        (Kind::Rx, "", b"", true),
+        (Kind::Rx, "^a.b$", b"a\nb", true),
+        (Kind::Rx, "^b", b"a\nb", true),
+        (Kind::Rx, "(?i)k", b"K", true),
+        (Kind::Rx, "(?i)k", "\u{212a}".as_bytes(), false),
+        (Kind::Rx, "\\xbc", b"a\xbcb", true),
+        (Kind::Rx, "\\x{bc}", b"\xbc", true),
+        (Kind::Rx, "[^a]", b"\xff", true),
+        (Kind::Rx, "\\w", "\u{e9}".as_bytes(), false),
+        (Kind::Rx, "\\<script\\>", b"<script>", true),
+        (Kind::Rx, "a{", b"a{", true),
+        (Kind::Rx, "<\\?(?!xml)", b"<?xml", false),
+        (Kind::Rx, "<\\?(?!xml)", b"<?php", true),
+        (Kind::Rx, "(?<!\\xa9)x", b"\xc3\xa9x", false),
+        (Kind::Rx, "(a+)b\\1c", b"aabac", true),
+        (Kind::Rx, "(?>a+)a", b"aaaa", false),
+        (Kind::Rx, "a++a", b"aaaa", false),
+        (Kind::Rx, "(?=\\xff)[\\x80-\\xff]b", b"\xffb", true),
+        (Kind::Pm, "alpha BETA", b"xBetax", true),
+        (Kind::Pm, "A|42 43|D", b"abcd", true),
+        (Kind::Pm, "alpha", b"alph", false),
+        (Kind::PmFromFile, "words.data", b"an ALPHA BETA", true),
+        (Kind::PmFromFile, "words.data", b"alpha", false),
+        (Kind::PmFromFile, "words.data", b"GAMMA|41|", true),
+        (Kind::PmFromFile, "words.data", b"# comment", false),
+        (Kind::IpMatch, "10.0.0.0/8,::1", b"10.2.3.4", true),
+        (Kind::IpMatch, "10.0.0.0/8,::1", b"11.2.3.4", false),
+        (Kind::IpMatchFromFile, "networks.data", b"192.0.2.9", true),
+        (Kind::IpMatchFromFile, "networks.data", b"2001:db8::9", true),
+        (Kind::IpMatchFromFile, "networks.data", b"office", false),
+        (Kind::Within, "GET POST", b"POST", true),
+        (Kind::Within, "GET POST", b"PUT", false),
+        (Kind::Within, "GET POST", b"", true),
+        (Kind::Contains, "b", b"abc", true),
+        (Kind::Contains, "B", b"abc", false),
+        (Kind::StrMatch, "bc", b"abc", true),
+        (Kind::ContainsWord, "b", b"a b c", true),
+        (Kind::ContainsWord, "b", b"abc", false),
+        (Kind::BeginsWith, "ab", b"abc", true),
+        (Kind::BeginsWith, "bc", b"abc", false),
+        (Kind::EndsWith, "bc", b"abc", true),
+        (Kind::EndsWith, "ab", b"abc", false),
+        (Kind::StrEq, "abc", b"abc", true),
+        (Kind::StrEq, "abc", b"ABC", false),
+        (Kind::Eq, "0", b"", true),
+        (Kind::Eq, "5", b"5 apples", true),
+        (Kind::Ge, "5", b"5", true),
+        (Kind::Gt, "5", b"5", false),
+        (Kind::Gt, "5", b"99999999999999999999", true),
+        (Kind::Le, "5", b"6", false),
+        (Kind::Lt, "1", b"", true),
+        (Kind::Lt, "-1", b"-2", true),
+        (Kind::ValidateByteRange, "32-126", b"abc", false),
+        (Kind::ValidateByteRange, "32-126", b"a\xffc", true),
+        (Kind::ValidateUrlEncoding, "", b"%41", false),
+        (Kind::ValidateUrlEncoding, "", b"%4", true),
+        (Kind::ValidateUtf8Encoding, "", "\u{e9}".as_bytes(), false),
+        (Kind::ValidateUtf8Encoding, "", b"\xe9", true),
+        (Kind::VerifyCc, "\\d{13,16}", b"card 4111111111111111.", true),
+        (Kind::VerifyCc, "\\b\\d{13,16}", b"card 4111111111111112.", false),
+        (Kind::VerifyCc, "\\d{13,16}", b"94111111111111111", true),
+        (Kind::VerifyCpf, "[0-9.-]{11,14}", b"x 529.982.247-25", true),
+        (Kind::VerifySsn, "\\d{3}-\\d{2}-\\d{4}", b"078-05-1120", true),
+        (Kind::VerifySsn, "\\d{3}-\\d{2}-\\d{4}", b"000-05-1120", false),
+        (Kind::VerifySvnr, "\\d{10}", b"1237010180", true),
+        (Kind::DetectSqli, "", b"1' OR '1'='1", true),
+        (Kind::DetectSqli, "", b"a harmless text", false),
+        (Kind::DetectSqli, "", b"", false),
+        (Kind::DetectXss, "", b"<script>alert(1)</script>", true),
+        (Kind::DetectXss, "", b"1 < 2", false),
+        (Kind::UnconditionalMatch, "", b"", true),
+        (Kind::NoMatch, "", b"", false),
+        (Kind::GeoLookup, "", b"192.0.2.1", false),
+    ];
+    for &(kind, argument, value, expected) in cases {
+        let operator = operator(kind, argument);
+        for wanted in [false, true] {
+            let mut captures = Captures::new();
+            captures.wanted(wanted);
+            let answer = operator.evaluate(value, None, &mut captures);
+            assert_eq!(answer, expected, "@{} {argument} on {}", kind.name(), value.escape_ascii());
+            assert!(!captures.limit_exceeded());
+        }
+    }
+}
+
+#[test]
+fn captures_what_matched() {
+    let mut captures = captures();
+    assert!(operator(OperatorKind::Rx, "(a)(x)?(b+)").evaluate(b"-abb-", None, &mut captures));
+    assert_eq!([0, 1, 2, 3].map(|index| captures.get(index)), [Some(&b"abb"[..]), Some(b"a"), None, Some(b"bb")]);
+    captures.clear();
+    assert!(operator(OperatorKind::Rx, "(?=(a))a(b+)").evaluate(b"-\xffabb-", None, &mut captures));
+    assert_eq!([0, 1, 2].map(|index| captures.get(index)), [Some(&b"abb"[..]), Some(b"a"), Some(b"bb")]);
+    captures.clear();
+    assert!(operator(OperatorKind::RxGlobal, "(a)|(b)").evaluate(b"ab", None, &mut captures));
+    assert_eq!([0, 1, 2].map(|index| captures.get(index)), [Some(&b"b"[..]), Some(b"a"), Some(b"b")]);
+    captures.clear();
+    assert!(operator(OperatorKind::Rx, &"(a)".repeat(12)).evaluate(b"aaaaaaaaaaaa", None, &mut captures));
+    assert_eq!((captures.len(), captures.get(9)), (10, Some(&b"a"[..])));
+    captures.clear();
+    assert!(operator(OperatorKind::Pm, "beta").evaluate(b"a Beta", None, &mut captures));
+    assert_eq!(captures.get(0), Some(&b"Beta"[..]));
+    captures.clear();
+    assert!(operator(OperatorKind::DetectSqli, "").evaluate(b"1' OR '1'='1", None, &mut captures));
+    assert_eq!(captures.get(0), Some(&b"s&sos"[..]));
+    captures.clear();
+    assert!(operator(OperatorKind::VerifyCc, "\\d{16}").evaluate(b"x4111111111111111", None, &mut captures));
+    assert_eq!(captures.get(0), Some(&b"4111111111111111"[..]));
+}
+
+#[test]
+fn macros_are_expanded_by_the_caller() {
+    let operator = operator(OperatorKind::Within, "%{tx.allowed}");
+    assert!(operator.needs_expansion());
+    assert!(operator.evaluate(b"GET", Some(b"GET POST"), &mut Captures::new()));
+    assert!(!operator.evaluate(b"PUT", Some(b"GET POST"), &mut Captures::new()));
+    let pattern = self::operator(OperatorKind::Rx, "^%{tx.pattern}$");
+    assert!(pattern.needs_expansion());
+    assert!(pattern.evaluate(b"aab", Some(b"^a+b$"), &mut Captures::new()));
+    assert!(!pattern.evaluate(b"aab", Some(b"^b$"), &mut Captures::new()));
+    let mut captures = Captures::new();
+    assert!(!pattern.evaluate(b"aab", Some(b"^(b$"), &mut captures));
+    assert!(captures.limit_exceeded(), "a pattern that cannot be compiled is not passed over in silence");
+    assert!(!self::operator(OperatorKind::Pm, "%{tx.a}").needs_expansion());
+    assert!(!self::operator(OperatorKind::StrEq, "%{1,2}").needs_expansion());
+}
+
+#[test]
+fn backtracking_is_limited() {
+    let operator = operator(OperatorKind::Rx, "(x+x+)+(?=y)z");
+    assert!(operator.is_backtracking());
+    let mut captures = captures();
+    assert!(!operator.evaluate(b"xxy", None, &mut captures) && !captures.limit_exceeded());
+    let value = [&[b'x'; 200][..], b"yz"].concat();
+    assert!(!operator.evaluate(&value, None, &mut captures));
+    assert!(captures.limit_exceeded());
+    captures.clear();
+    let lookahead = self::operator(OperatorKind::Rx, "x(?!y)");
+    let mut value = vec![b'a'; BACKTRACK_INPUT_LIMIT];
+    value.push(b'x');
+    assert!(!lookahead.evaluate(&value, None, &mut captures));
+    assert!(captures.limit_exceeded(), "what is beyond the limit was not looked at");
+    assert!(!self::operator(OperatorKind::Rx, "(a+)+b").is_backtracking());
+    assert_eq!((BACKTRACK_LIMIT, BACKTRACK_INPUT_LIMIT), (100_000, 65_536));
+    assert_eq!((PATTERN_SIZE_LIMIT, PATTERN_CACHE_LIMIT), (8 << 20, 1 << 20));
+    assert_eq!((MAX_CAPTURES, MAX_CAPTURE_LENGTH, MAX_PHRASES), (10, 65_536, 100_000));
+}
+
+#[test]
+fn arguments_are_refused_with_their_place() {
+    use OperatorKind as Kind;
+    let cases: &[(Kind, &str, Option<usize>)] = &[
+        (Kind::Rx, "a(b", Some(1)),
+        (Kind::Rx, "\\'a)", Some(3)),
+        (Kind::Rx, "a[b", Some(1)),
+        (Kind::Rx, "(?:a{1000}){1000}", None),
+        (Kind::Pm, " ", Some(0)),
+        (Kind::PmFromFile, "", Some(0)),
+        (Kind::PmFromFile, "words.data missing.data", Some(11)),
+        (Kind::PmFromFile, "https://data.example/x", Some(0)),
+        (Kind::PmFromFile, "empty.data", None),
+        (Kind::IpMatch, "10.0.0.1,10.0.0", Some(9)),
+        (Kind::IpMatch, "", Some(0)),
+        (Kind::IpMatchFromFile, "wrong.data", None),
+        (Kind::ValidateByteRange, "1-255,x", Some(6)),
+        (Kind::VerifyCc, "", Some(0)),
+        (Kind::Rbl, "dnsbl.example", None),
+        (Kind::Rsub, "s/a/b/", None),
+        (Kind::InspectFile, "x", None),
+        (Kind::FuzzyHash, "x 1", None),
+        (Kind::ValidateSchema, "x", None),
+        (Kind::ValidateDtd, "x", None),
+        (Kind::GsbLookup, "x", None),
+        (Kind::ValidateHash, "x", None),
+    ];
+    for &(kind, argument, offset) in cases {
+        let error = refusal(kind, argument);
+        assert_eq!(error.offset, offset, "@{} {argument}: {error:?}", kind.name());
+    }
+    assert!(refusal(Kind::Rbl, "x").message.contains("DNS"));
+}
+
+#[test]
+fn stored_arguments_are_checked_again() {
+    let argument = |text: &[u8], phrases: &[&[u8]]| OperatorArgument {
+        text: text.to_vec(),
+        phrases: phrases.iter().map(|phrase| phrase.to_vec()).collect(),
+    };
+    assert!(Operator::build(OperatorKind::Rx, &argument(b"a", &[b"other", b"a"])).is_err());
+    assert!(Operator::build(OperatorKind::Rx, &argument(b"a", &[b"linear", b"\xff"])).is_err());
+    assert!(Operator::build(OperatorKind::IpMatch, &argument(b"", &[b"x"])).is_err());
+    assert!(Operator::build(OperatorKind::ValidateByteRange, &argument(b"x", &[])).is_err());
+    // A pattern that was never checked fails closed when it is used, and says so.
+    let broken = Operator::build(OperatorKind::Rx, &argument(b"a", &[b"linear", b"("])).expect("built lazily");
+    let mut captures = Captures::new();
+    assert!(!broken.evaluate(b"a", None, &mut captures) && captures.limit_exceeded());
+}

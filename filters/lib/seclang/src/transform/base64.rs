@@ -17,9 +17,7 @@ fn sextet(byte: u8) -> Option<u8> {
 /// Decodes what is valid as a whole: complete groups, padding only at the end, line breaks and spaces at their ends
 /// allowed. Anything else stays as it is. A NUL ends the input.
 pub(super) fn decode(input: &[u8]) -> Option<Vec<u8>> {
-    let input = input
-        .get(..memchr::memchr(0, input).unwrap_or(input.len()))
-        .unwrap_or(input);
+    let input = input.get(..memchr::memchr(0, input).unwrap_or(input.len())).unwrap_or(input);
     let (mut bits, mut digits, mut padding) = (0u32, 0usize, 0usize);
     let mut output = Vec::with_capacity(input.len() / 4 * 3 + 3);
     let mut bytes = input.iter().copied().peekable();
@@ -95,10 +93,7 @@ pub(super) fn encode(input: &[u8]) -> Option<Vec<u8>> {
         let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
         for position in 0..4 {
             let character = if position <= group.len() {
-                ALPHABET
-                    .get((bits >> (18 - 6 * position) & 0x3f) as usize)
-                    .copied()
-                    .unwrap_or(b'=')
+                ALPHABET.get((bits >> (18 - 6 * position) & 0x3f) as usize).copied().unwrap_or(b'=')
             } else {
                 b'='
             };

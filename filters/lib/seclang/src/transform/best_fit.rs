@@ -5,32 +5,17 @@
 
 /// Runs of consecutive code points: the first, and the ASCII byte of each; NUL where there is no mapping.
 const RUNS: &[(u16, &[u8])] = &[
-    (
-        0x00a0,
-        b" !c\0$Y|\0\0Ca<\0-R\0\0\023\0\0\0.,1o>\0\0\0\0AAAAAAACEEEEIIIIDNOOOOO\0OUUUUY\0\0aaaaaaaceeeeiiii",
-    ),
-    (
-        0x00f1,
-        b"nooooo\0ouuuuy\0yAaAaAaCcCcCcCcDdDdEeEeEeEeEeGgGgGgGgHhHhIiIiIiIiIi\0\0JjKk\0LlLlLl\0\0L",
-    ),
-    (
-        0x0142,
-        b"lNnNnNn\0\0\0OoOoOoOoRrRrRrSsSsSsSsTtTtTtUuUuUuUuUuUuWwYyYZ\0ZzZz\0b\0\0\0\0\0\0\0\0D\0\0\0\0\0\0\0F",
-    ),
-    (
-        0x0192,
-        b"f\0\0\0\0I\0\0l\0\0\0\0OOo\0\0\0\0\0\0\0\0\0t\0\0TUu\0\0\0\0\0z",
-    ),
+    (0x00a0, b" !c\0$Y|\0\0Ca<\0-R\0\0\x0023\0\0\0.,1o>\0\0\0\0AAAAAAACEEEEIIIIDNOOOOO\0OUUUUY\0\0aaaaaaaceeeeiiii"),
+    (0x00f1, b"nooooo\0ouuuuy\0yAaAaAaCcCcCcCcDdDdEeEeEeEeEeGgGgGgGgHhHhIiIiIiIiIi\0\0JjKk\0LlLlLl\0\0L"),
+    (0x0142, b"lNnNnNn\0\0\0OoOoOoOoRrRrRrSsSsSsSsTtTtTtUuUuUuUuUuUuWwYyYZ\0ZzZz\0b\0\0\0\0\0\0\0\0D\0\0\0\0\0\0\0F"),
+    (0x0192, b"f\0\0\0\0I\0\0l\0\0\0\0OOo\0\0\0\0\0\0\0\0\0t\0\0TUu\0\0\0\0\0z"),
     (0x01cd, b"AaIiOoUuUuUuUuUu\0Aa\0\0\0\0GgGgKkOoOo\0\0j"),
     (0x0261, b"g"),
     (0x02b9, b"'\"\0'\0\0\0\0\0\0\0^\0^\0'\0\0`\0_"),
     (0x02dc, b"~"),
     (0x0300, b"`\0^~\0\0\0\0\0\0\0\0\0\0\""),
     (0x0331, b"__"),
-    (
-        0x2000,
-        b"       \0\0\0\0\0\0\0\0\0--\0--\0\0\0'',\0\"\"\"\0\0\0.\0\0\0.\0\0\0\0\0\0\0\0\0\0\0'\0\0`\0\0\0<>",
-    ),
+    (0x2000, b"       \0\0\0\0\0\0\0\0\0--\0--\0\0\0'',\0\"\"\"\0\0\0.\0\0\0.\0\0\0\0\0\0\0\0\0\0\0'\0\0`\0\0\0<>"),
     (0x2122, b"T"),
 ];
 

@@ -29,12 +29,7 @@ pub(super) fn hex_unit(input: &[u8], at: usize) -> Option<u16> {
 
 /// Up to `most` octal digits at `at`: their value and how many there are.
 pub(super) fn octal(input: &[u8], at: usize, most: usize) -> Option<(u32, usize)> {
-    let digits = input
-        .get(at..)
-        .unwrap_or_default()
-        .iter()
-        .take(most)
-        .take_while(|byte| matches!(byte, b'0'..=b'7'));
+    let digits = input.get(at..).unwrap_or_default().iter().take(most).take_while(|byte| matches!(byte, b'0'..=b'7'));
     let (mut value, mut count) = (0, 0);
     for digit in digits {
         value = value * 8 + u32::from(digit - b'0');

@@ -7,10 +7,7 @@ use super::bytes::start_at;
 /// Removes `/* */` and `<!-- -->` comments, and everything from `--` or `#` on. A comment that is not closed becomes
 /// a space.
 pub(super) fn remove(input: &[u8]) -> Option<Vec<u8>> {
-    let first = [memchr3(b'/', b'<', b'-', input), memchr(b'#', input)]
-        .into_iter()
-        .flatten()
-        .min()?;
+    let first = [memchr3(b'/', b'<', b'-', input), memchr(b'#', input)].into_iter().flatten().min()?;
     let mut output = start_at(input, first);
     let mut at = first;
     while let Some(rest) = input.get(at..).filter(|rest| !rest.is_empty()) {
@@ -60,10 +57,7 @@ fn comment_end(input: &[u8], at: usize) -> Option<usize> {
 
 /// Removes the markers of comments and keeps what is between them.
 pub(super) fn remove_markers(input: &[u8]) -> Option<Vec<u8>> {
-    let first = [memchr3(b'/', b'*', b'<', input), memchr::memchr2(b'-', b'#', input)]
-        .into_iter()
-        .flatten()
-        .min()?;
+    let first = [memchr3(b'/', b'*', b'<', input), memchr::memchr2(b'-', b'#', input)].into_iter().flatten().min()?;
     let mut output = start_at(input, first);
     let mut at = first;
     while let Some(rest) = input.get(at..).filter(|rest| !rest.is_empty()) {

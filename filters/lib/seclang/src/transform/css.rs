@@ -43,8 +43,5 @@ pub(super) fn decode(input: &[u8]) -> Option<Vec<u8>> {
 
 /// The byte an escaped code point becomes.
 fn narrow(code: u32) -> u8 {
-    u16::try_from(code)
-        .ok()
-        .and_then(fullwidth)
-        .unwrap_or((code & 0xff) as u8)
+    u16::try_from(code).ok().and_then(fullwidth).unwrap_or((code & 0xff) as u8)
 }

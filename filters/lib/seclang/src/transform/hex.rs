@@ -14,21 +14,12 @@ pub(super) fn digits(byte: u8) -> [u8; 2] {
 /// meaningless, but the pairs around stay in step.
 pub(super) fn decode(input: &[u8]) -> Option<Vec<u8>> {
     let (pairs, _) = input.as_chunks::<2>();
-    Some(
-        pairs
-            .iter()
-            .map(|&[high, low]| loose_digit(high).wrapping_mul(16).wrapping_add(loose_digit(low)))
-            .collect(),
-    )
+    Some(pairs.iter().map(|&[high, low]| loose_digit(high).wrapping_mul(16).wrapping_add(loose_digit(low))).collect())
 }
 
 /// The value of a hexadecimal digit; of any other byte, whatever the same arithmetic gives.
 fn loose_digit(byte: u8) -> u8 {
-    if byte >= b'A' {
-        (byte & 0xdf).wrapping_sub(b'A').wrapping_add(10)
-    } else {
-        byte.wrapping_sub(b'0')
-    }
+    if byte >= b'A' { (byte & 0xdf).wrapping_sub(b'A').wrapping_add(10) } else { byte.wrapping_sub(b'0') }
 }
 
 /// Encodes each byte as two hexadecimal digits in lower case.

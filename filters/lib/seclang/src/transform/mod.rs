@@ -18,6 +18,8 @@ mod parity;
 mod path;
 mod shell;
 mod sql;
+#[cfg(test)]
+mod tests;
 mod text;
 mod unicode;
 mod url;
@@ -152,18 +154,12 @@ const NAMES: &[(&str, Transform)] = &[
 impl Transform {
     /// The transformation a rule names, in any case of letters.
     pub fn from_name(name: &str) -> Option<Self> {
-        NAMES
-            .iter()
-            .find(|(known, _)| known.eq_ignore_ascii_case(name))
-            .map(|&(_, transform)| transform)
+        NAMES.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|&(_, transform)| transform)
     }
 
     /// The name rules write, in the usual spelling.
     pub fn name(self) -> &'static str {
-        NAMES
-            .iter()
-            .find(|&&(_, transform)| transform == self)
-            .map_or("none", |&(name, _)| name)
+        NAMES.iter().find(|&&(_, transform)| transform == self).map_or("none", |&(name, _)| name)
     }
 
     /// Every name a rule may write, for "did you mean".
@@ -178,10 +174,7 @@ impl Transform {
 
     /// The transformation of a compiled rule set's number; `None` for a number of a later version.
     pub fn from_code(code: u8) -> Option<Self> {
-        NAMES
-            .iter()
-            .find(|(_, transform)| transform.code() == code)
-            .map(|&(_, transform)| transform)
+        NAMES.iter().find(|(_, transform)| transform.code() == code).map(|&(_, transform)| transform)
     }
 
     /// Transforms `input`. The result is `Cow::Borrowed` of the whole input if, and only if, nothing changed.

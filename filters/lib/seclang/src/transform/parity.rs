@@ -20,9 +20,5 @@ pub(super) fn zero(input: &[u8]) -> Option<Vec<u8>> {
 
 /// The eighth bit of the input counts as a one, as in the engine this follows, before it is replaced.
 fn with_parity(byte: u8, odd: bool) -> u8 {
-    if (byte.count_ones() % 2 == 1) == odd {
-        byte & 0x7f
-    } else {
-        byte | 0x80
-    }
+    if (byte.count_ones() % 2 == 1) == odd { byte & 0x7f } else { byte | 0x80 }
 }

@@ -13,10 +13,7 @@ pub(super) fn normalize_windows(input: &[u8]) -> Option<Vec<u8>> {
     if memchr::memchr(b'\\', input).is_none() {
         return normalize(input);
     }
-    let slashes: Vec<u8> = input
-        .iter()
-        .map(|&byte| if byte == b'\\' { b'/' } else { byte })
-        .collect();
+    let slashes: Vec<u8> = input.iter().map(|&byte| if byte == b'\\' { b'/' } else { byte }).collect();
     Some(resolve(&slashes))
 }
 

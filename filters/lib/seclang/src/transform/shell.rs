@@ -4,10 +4,7 @@
 /// `(`; lowers letters.
 pub(super) fn cmd_line(input: &[u8]) -> Option<Vec<u8>> {
     let first = input.iter().position(|&byte| {
-        matches!(
-            byte,
-            b'"' | b'\'' | b'\\' | b'^' | b' ' | b',' | b';' | b'\t' | b'\r' | b'\n' | b'A'..=b'Z'
-        )
+        matches!(byte, b'"' | b'\'' | b'\\' | b'^' | b' ' | b',' | b';' | b'\t' | b'\r' | b'\n' | b'A'..=b'Z')
     })?;
     let mut output = super::bytes::start_at(input, first);
     let mut space = false;

@@ -6,10 +6,7 @@ use super::bytes::{hex_byte, start_at};
 
 /// Decodes `0x` followed by pairs of hexadecimal digits to the bytes they stand for.
 pub(super) fn hex_decode(input: &[u8]) -> Option<Vec<u8>> {
-    let mut at = [memmem::find(input, b"0x"), memmem::find(input, b"0X")]
-        .into_iter()
-        .flatten()
-        .min()?;
+    let mut at = [memmem::find(input, b"0x"), memmem::find(input, b"0X")].into_iter().flatten().min()?;
     let mut output = start_at(input, at);
     while let Some(&byte) = input.get(at) {
         if byte == b'0' && matches!(input.get(at + 1), Some(b'x' | b'X')) && hex_byte(input, at + 2).is_some() {

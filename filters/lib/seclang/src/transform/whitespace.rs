@@ -20,9 +20,7 @@ pub(super) fn compress(input: &[u8]) -> Option<Vec<u8>> {
 
 /// Removes white space and the no-break spaces of Latin-1 and UTF-8.
 pub(super) fn remove(input: &[u8]) -> Option<Vec<u8>> {
-    let first = input
-        .iter()
-        .position(|&byte| is_space(byte) || byte == 0xa0 || byte == 0xc2)?;
+    let first = input.iter().position(|&byte| is_space(byte) || byte == 0xa0 || byte == 0xc2)?;
     let mut output = start_at(input, first);
     let mut rest = input.get(first..)?;
     while let Some((&byte, after)) = rest.split_first() {

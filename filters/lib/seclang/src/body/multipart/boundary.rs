@@ -19,9 +19,7 @@ pub(super) fn of<'a>(content_type: &'a [u8], flags: &mut Flags) -> Result<&'a [u
     if content_type.len() > MAX_CONTENT_TYPE {
         return malformed("Multipart: Invalid boundary in C-T (length).");
     }
-    let is_multipart = content_type
-        .get(..TYPE.len())
-        .is_some_and(|start| start.eq_ignore_ascii_case(TYPE));
+    let is_multipart = content_type.get(..TYPE.len()).is_some_and(|start| start.eq_ignore_ascii_case(TYPE));
     let Some(parameters) = content_type.get(TYPE.len()..).filter(|_| is_multipart) else {
         return malformed("Multipart: Invalid MIME type.");
     };
@@ -79,18 +77,13 @@ pub(super) fn of<'a>(content_type: &'a [u8], flags: &mut Flags) -> Result<&'a [u
 fn count_parameters(text: &[u8]) -> usize {
     let lower = text.to_ascii_lowercase();
     let last_equals = memchr::memrchr(b'=', text).unwrap_or(0);
-    memmem::find_iter(&lower, PARAMETER)
-        .filter(|at| at + PARAMETER.len() <= last_equals)
-        .count()
+    memmem::find_iter(&lower, PARAMETER).filter(|at| at + PARAMETER.len() <= last_equals).count()
 }
 
 /// The characters of RFC 2046, section 5.1.1.
 fn is_boundary_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric()
-        || matches!(
-            byte,
-            b' ' | b'\'' | b'(' | b')' | b'+' | b'_' | b',' | b'-' | b'.' | b'/' | b':' | b'=' | b'?'
-        )
+        || matches!(byte, b' ' | b'\'' | b'(' | b')' | b'+' | b'_' | b',' | b'-' | b'.' | b'/' | b':' | b'=' | b'?')
 }
 
 /// Whether `--` and the boundary occur anywhere in a line.

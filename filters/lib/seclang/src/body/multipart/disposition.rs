@@ -38,9 +38,7 @@ impl Disposition {
     /// `invalid_quoting` is set for single quotes, around or inside of a parameter, and for text after a closing quote.
     pub(super) fn parse(value: &[u8], invalid_quoting: &mut bool) -> Result<Self, &'static str> {
         let mut disposition = Self::default();
-        let mut cursor = Cursor {
-            rest: value.strip_prefix(b"form-data").ok_or(MALFORMED)?,
-        };
+        let mut cursor = Cursor { rest: value.strip_prefix(b"form-data").ok_or(MALFORMED)? };
         cursor.blanks();
         match cursor.next() {
             None => return Ok(disposition),
@@ -82,10 +80,7 @@ impl Disposition {
             }
         }
         // Some parsers only look for this text: what they would not find must not be a file here.
-        if disposition
-            .filename
-            .as_ref()
-            .is_some_and(|filename| !filename.is_empty())
+        if disposition.filename.as_ref().is_some_and(|filename| !filename.is_empty())
             && memchr::memmem::find(value, b"filename=").is_none()
         {
             return Err("Multipart: Invalid Content-Disposition header (filename).");

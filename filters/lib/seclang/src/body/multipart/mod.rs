@@ -26,12 +26,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self {
-            files: 100,
-            parts: 1000,
-            headers: 32,
-            header_length: 8192,
-        }
+        Self { files: 100, parts: 1000, headers: 32, header_length: 8192 }
     }
 }
 
@@ -254,9 +249,7 @@ impl<'a> Parser<'a> {
             };
         }
         if self.multipart.flags.boundary_quoted
-            && inside
-                .strip_prefix(b"\"")
-                .is_some_and(|quoted| quoted.starts_with(self.boundary))
+            && inside.strip_prefix(b"\"").is_some_and(|quoted| quoted.starts_with(self.boundary))
         {
             return Err(Failure::Malformed("Multipart: Invalid boundary (quotes)."));
         }
@@ -325,10 +318,7 @@ impl<'a> Parser<'a> {
             let (Some(header), Some(name)) = (open.part.headers.last_mut(), open.names.last()) else {
                 return malformed("Multipart: Invalid part header (folding error).");
             };
-            let targets = [
-                Some(header),
-                open.disposition.as_mut().filter(|_| name == b"content-disposition"),
-            ];
+            let targets = [Some(header), open.disposition.as_mut().filter(|_| name == b"content-disposition")];
             for target in targets.into_iter().flatten() {
                 target.push(b' ');
                 target.extend_from_slice(unspaced);
@@ -398,22 +388,14 @@ impl<'a> Parser<'a> {
         }
         // The line end before a boundary is a part of the boundary.
         let value = self.body.get(start..end).unwrap_or_default();
-        let value = value
-            .strip_suffix(b"\n")
-            .map_or(value, |value| value.strip_suffix(b"\r").unwrap_or(value));
-        self.multipart.parts.push(Part {
-            value: value.to_vec(),
-            ..open.part
-        });
+        let value = value.strip_suffix(b"\n").map_or(value, |value| value.strip_suffix(b"\r").unwrap_or(value));
+        self.multipart.parts.push(Part { value: value.to_vec(), ..open.part });
         Ok(())
     }
 }
 
 /// Without white space of the C locale at the start.
 fn trim_start(text: &[u8]) -> &[u8] {
-    let blank = text
-        .iter()
-        .take_while(|byte| matches!(byte, b' ' | b'\t'..=b'\r'))
-        .count();
+    let blank = text.iter().take_while(|byte| matches!(byte, b' ' | b'\t'..=b'\r')).count();
     text.get(blank..).unwrap_or_default()
 }

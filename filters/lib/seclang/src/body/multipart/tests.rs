@@ -23,39 +23,23 @@ fn reads_fields_and_files() {
     assert_eq!(multipart.flags, Flags::default());
     assert!(!multipart.strict_error());
     assert_eq!(multipart.unmatched_boundary(), 0);
-    let [field, file] = multipart.parts.as_slice() else {
-        panic!("{:?}", multipart.parts)
-    };
-    assert_eq!(
-        (field.name.as_slice(), field.value.as_slice(), field.is_file()),
-        (&b"a"[..], &b"v1"[..], false)
-    );
-    assert_eq!(
-        (file.name.as_slice(), file.value.as_slice(), file.is_file()),
-        (&b"f"[..], &b"file"[..], true)
-    );
+    let [field, file] = multipart.parts.as_slice() else { panic!("{:?}", multipart.parts) };
+    assert_eq!((field.name.as_slice(), field.value.as_slice(), field.is_file()), (&b"a"[..], &b"v1"[..], false));
+    assert_eq!((file.name.as_slice(), file.value.as_slice(), file.is_file()), (&b"f"[..], &b"file"[..], true));
     assert_eq!(file.filename.as_deref(), Some(&b"x.txt"[..]));
-    let headers: [&[u8]; 3] = [
-        b"Content-Disposition: form-data; name=\"f\"; filename=\"x.txt\"",
-        b"Content-Type: text/plain",
-        b"X-A: b",
-    ];
+    let headers: [&[u8]; 3] =
+        [b"Content-Disposition: form-data; name=\"f\"; filename=\"x.txt\"", b"Content-Type: text/plain", b"X-A: b"];
     assert_eq!(file.headers, headers);
 }
 
 #[test]
 fn values_keep_their_bytes() {
-    for value in [
-        "", "\r\n", "a\r\nb", "--", "a--b", "\0\u{e9}", "\r\n\r\n", "--test", "-", "\n",
-    ] {
+    for value in ["", "\r\n", "a\r\nb", "--", "a--b", "\0\u{e9}", "\r\n\r\n", "--test", "-", "\n"] {
         let multipart = changed("v1", value);
         assert_eq!(multipart.error, None, "{value:?}");
         assert_eq!(multipart.parts[0].value, value.as_bytes(), "{value:?}");
     }
-    assert!(
-        changed("--0000--\r\n", "--0000--").error.is_none(),
-        "the last line may lack its end"
-    );
+    assert!(changed("--0000--\r\n", "--0000--").error.is_none(), "the last line may lack its end");
     assert!(with(TYPE, "").error.is_none());
 }
 
@@ -127,10 +111,7 @@ fn stops_at_what_is_malformed() {
     ];
     for (from, to) in cases {
         let multipart = changed(from, to);
-        assert!(
-            multipart.error.is_some() && multipart.malformed && multipart.strict_error(),
-            "{from} -> {to}"
-        );
+        assert!(multipart.error.is_some() && multipart.malformed && multipart.strict_error(), "{from} -> {to}");
     }
     let types = [
         "",
@@ -159,33 +140,19 @@ fn stops_at_what_is_malformed() {
 
 #[test]
 fn an_early_end_is_an_error_of_its_own() {
-    for multipart in [
-        changed("--0000--\r\n", ""),
-        changed("\r\n--0000--\r\n", ""),
-        with(TYPE, "--0000\r\n"),
-    ] {
+    for multipart in [changed("--0000--\r\n", ""), changed("\r\n--0000--\r\n", ""), with(TYPE, "--0000\r\n")] {
         assert!(multipart.error.is_some() && !multipart.malformed && !multipart.strict_error());
     }
     assert_eq!(changed("--0000--\r\n", "").parts.len(), 1, "what is complete is kept");
-    assert_eq!(
-        with(TYPE, "text").error.as_deref(),
-        Some("Multipart: No boundaries found in payload.")
-    );
+    assert_eq!(with(TYPE, "text").error.as_deref(), Some("Multipart: No boundaries found in payload."));
 }
 
 #[test]
 fn other_parameters_and_rare_boundaries_are_accepted() {
-    assert!(
-        with("multipart/form-data; boundary=0000; charset=UTF-8", BODY)
-            .error
-            .is_none()
-    );
+    assert!(with("multipart/form-data; boundary=0000; charset=UTF-8", BODY).error.is_none());
     assert!(with("Multipart/Form-Data; boundary=0000", BODY).error.is_none());
     for boundary in ["--boundary", "0xKhTmLbOuNdArY", "Aa'()+_,-./:=?"] {
-        let multipart = with(
-            &format!("multipart/form-data; boundary={boundary}"),
-            &BODY.replace("0000", boundary),
-        );
+        let multipart = with(&format!("multipart/form-data; boundary={boundary}"), &BODY.replace("0000", boundary));
         assert!(multipart.error.is_none() && !multipart.strict_error(), "{boundary}");
     }
 }
@@ -204,15 +171,7 @@ fn quoted_values_are_unescaped() {
 #[test]
 fn limits_hold() {
     let limits = Limits::default();
-    assert_eq!(
-        limits,
-        Limits {
-            files: 100,
-            parts: 1000,
-            headers: 32,
-            header_length: 8192
-        }
-    );
+    assert_eq!(limits, Limits { files: 100, parts: 1000, headers: 32, header_length: 8192 });
     let part = |index: usize, file: &str| {
         format!("--0000\r\nContent-Disposition: form-data; name=\"{index}\"{file}\r\n\r\n\r\n")
     };

@@ -28,16 +28,12 @@ impl ByteSet {
 
     /// Whether the byte is in the set.
     pub(crate) fn contains(&self, byte: u8) -> bool {
-        self.words
-            .get(usize::from(byte >> 6))
-            .is_some_and(|word| word >> (byte & 63) & 1 == 1)
+        self.words.get(usize::from(byte >> 6)).is_some_and(|word| word >> (byte & 63) & 1 == 1)
     }
 
     fn of(predicate: impl Fn(u8) -> bool) -> Self {
         let mut set = Self::default();
-        (0..=255)
-            .filter(|&byte| predicate(byte))
-            .for_each(|byte| set.insert(byte));
+        (0..=255).filter(|&byte| predicate(byte)).for_each(|byte| set.insert(byte));
         set
     }
 
@@ -48,9 +44,7 @@ impl ByteSet {
     }
 
     fn complement(self) -> Self {
-        Self {
-            words: self.words.map(|word| !word),
-        }
+        Self { words: self.words.map(|word| !word) }
     }
 
     /// Writes the set as the inside of a bracket expression.
@@ -106,11 +100,7 @@ pub(super) fn shorthand(letter: u8) -> Option<ByteSet> {
         b'v' => ByteSet::of(|byte| matches!(byte, b'\n'..=b'\r' | 0x85)),
         _ => return None,
     };
-    Some(if letter.is_ascii_uppercase() {
-        set.complement()
-    } else {
-        set
-    })
+    Some(if letter.is_ascii_uppercase() { set.complement() } else { set })
 }
 
 /// The bytes of a POSIX class.
@@ -282,14 +272,8 @@ mod tests {
     #[test]
     fn broken_classes_are_explained() {
         assert_eq!(rewritten("[a"), Err(("this character class is not closed", 0)));
-        assert_eq!(
-            rewritten("[z-a]"),
-            Err(("the end of this range is before its start", 2))
-        );
-        assert_eq!(
-            rewritten("[[:nope:]]"),
-            Err(("there is no such POSIX character class", 1))
-        );
+        assert_eq!(rewritten("[z-a]"), Err(("the end of this range is before its start", 2)));
+        assert_eq!(rewritten("[[:nope:]]"), Err(("there is no such POSIX character class", 1)));
         assert_eq!(rewritten("[\\"), Err(("a backslash ends this pattern", 1)));
     }
 }

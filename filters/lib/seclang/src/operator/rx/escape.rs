@@ -75,9 +75,6 @@ fn braced(pattern: &[u8], at: usize, first: usize, radix: u32) -> Result<(u8, us
     }
     match u8::try_from(value) {
         Ok(byte) => Ok((byte, end + 1)),
-        Err(_) => Err((
-            "this escape is above \\xff: patterns match bytes, write the bytes of the UTF-8 sequence",
-            at,
-        )),
+        Err(_) => Err(("this escape is above \\xff: patterns match bytes, write the bytes of the UTF-8 sequence", at)),
     }
 }

@@ -64,9 +64,7 @@ pub(super) fn check(pattern: &[u8]) -> Result<Vec<Vec<u8>>, OperatorError> {
     })?;
     Compiled::new(&translated.pattern, translated.backtracking).map_err(|mut error| {
         // Errors of the engines are about the rewritten pattern.
-        error.offset = error
-            .offset
-            .map(|at| translated.origins.get(at).copied().unwrap_or(pattern.len()));
+        error.offset = error.offset.map(|at| translated.origins.get(at).copied().unwrap_or(pattern.len()));
         error
     })?;
     let engine = if translated.backtracking { BACKTRACKING } else { LINEAR };
@@ -75,47 +73,28 @@ pub(super) fn check(pattern: &[u8]) -> Result<Vec<Vec<u8>>, OperatorError> {
 
 impl Compiled {
     fn new(pattern: &str, backtracking: bool) -> Result<Self, OperatorError> {
-        if backtracking {
-            Self::backtracking(pattern)
-        } else {
-            Self::linear(pattern)
-        }
+        if backtracking { Self::backtracking(pattern) } else { Self::linear(pattern) }
     }
 
     fn linear(pattern: &str) -> Result<Self, OperatorError> {
-        let syntax = syntax::Config::new()
-            .unicode(false)
-            .utf8(false)
-            .dot_matches_new_line(true)
-            .multi_line(true);
+        let syntax = syntax::Config::new().unicode(false).utf8(false).dot_matches_new_line(true).multi_line(true);
         let config = meta::Config::new()
             .utf8_empty(false)
             .nfa_size_limit(Some(PATTERN_SIZE_LIMIT))
             .hybrid_cache_capacity(PATTERN_CACHE_LIMIT);
-        meta::Regex::builder()
-            .syntax(syntax)
-            .configure(config)
-            .build(pattern)
-            .map(Self::Linear)
-            .map_err(|error| {
-                if error.size_limit().is_some() {
-                    return too_large();
+        meta::Regex::builder().syntax(syntax).configure(config).build(pattern).map(Self::Linear).map_err(|error| {
+            if error.size_limit().is_some() {
+                return too_large();
+            }
+            let (message, offset) = match error.syntax_error() {
+                Some(regex_syntax::Error::Parse(error)) => (error.kind().to_string(), Some(error.span().start.offset)),
+                Some(regex_syntax::Error::Translate(error)) => {
+                    (error.kind().to_string(), Some(error.span().start.offset))
                 }
-                let (message, offset) = match error.syntax_error() {
-                    Some(regex_syntax::Error::Parse(error)) => {
-                        (error.kind().to_string(), Some(error.span().start.offset))
-                    }
-                    Some(regex_syntax::Error::Translate(error)) => {
-                        (error.kind().to_string(), Some(error.span().start.offset))
-                    }
-                    _ => (error.to_string(), None),
-                };
-                OperatorError {
-                    message: format!("the regular expression is invalid: {message}"),
-                    help: None,
-                    offset,
-                }
-            })
+                _ => (error.to_string(), None),
+            };
+            OperatorError { message: format!("the regular expression is invalid: {message}"), help: None, offset }
+        })
     }
 
     fn backtracking(pattern: &str) -> Result<Self, OperatorError> {
@@ -199,14 +178,14 @@ impl Compiled {
 
 fn too_large() -> OperatorError {
     OperatorError {
-        message: format!(
-            "the regular expression is larger than {} MiB once compiled",
-            PATTERN_SIZE_LIMIT >> 20
-        ),
+        message: format!("the regular expression is larger than {} MiB once compiled", PATTERN_SIZE_LIMIT >> 20),
         help: Some("Lower its repetition counts, or split it over several rules.".into()),
         offset: None,
     }
 }
+
+/// A text and what it was compiled to, if it can be.
+type Expanded = (Vec<u8>, Arc<Option<Compiled>>);
 
 /// A pattern that is compiled when the first value is searched.
 #[derive(Debug)]
@@ -215,7 +194,7 @@ pub(super) struct Pattern {
     pattern: String,
     compiled: OnceLock<Option<Compiled>>,
     /// The last pattern expanded from macros: most often it is the same for every request.
-    expanded: Mutex<Option<(Vec<u8>, Arc<Option<Compiled>>)>>,
+    expanded: Mutex<Option<Expanded>>,
 }
 
 impl Pattern {
@@ -233,12 +212,7 @@ impl Pattern {
             }
             _ => return Err("the stored pattern has no known engine".into()),
         };
-        Ok(Self {
-            backtracking,
-            pattern,
-            compiled: OnceLock::new(),
-            expanded: Mutex::new(None),
-        })
+        Ok(Self { backtracking, pattern, compiled: OnceLock::new(), expanded: Mutex::new(None) })
     }
 
     /// Whether the pattern needs the backtracking engine.
@@ -260,10 +234,7 @@ impl Pattern {
                 compiled = self.expanded(expanded);
                 compiled.as_ref().as_ref()
             }
-            None => self
-                .compiled
-                .get_or_init(|| Compiled::new(&self.pattern, self.backtracking).ok())
-                .as_ref(),
+            None => self.compiled.get_or_init(|| Compiled::new(&self.pattern, self.backtracking).ok()).as_ref(),
         };
         let Some(pattern) = pattern else {
             captures.set_limit_exceeded();
@@ -286,11 +257,7 @@ impl Pattern {
                     break;
                 };
                 let next = if end > start { end } else { end + 1 };
-                found = if next > value.len() {
-                    None
-                } else {
-                    pattern.search(value, next, true, &mut limited)
-                };
+                found = if next > value.len() { None } else { pattern.search(value, next, true, &mut limited) };
             }
         }
         if limited {
@@ -307,10 +274,7 @@ impl Pattern {
 
     /// Whether any match is confirmed by `verify`; captures the first that is.
     pub(super) fn confirm(&self, value: &[u8], verify: impl Fn(&[u8]) -> bool, captures: &mut Captures) -> bool {
-        let Some(pattern) = self
-            .compiled
-            .get_or_init(|| Compiled::new(&self.pattern, self.backtracking).ok())
-            .as_ref()
+        let Some(pattern) = self.compiled.get_or_init(|| Compiled::new(&self.pattern, self.backtracking).ok()).as_ref()
         else {
             captures.set_limit_exceeded();
             return false;

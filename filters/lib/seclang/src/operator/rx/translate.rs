@@ -56,11 +56,7 @@ pub(super) fn translate(pattern: &[u8]) -> Result<Translated, Failure> {
         let length = translator.output.len();
         translator.origins.resize(length, start);
     }
-    Ok(Translated {
-        pattern: translator.output,
-        backtracking: translator.backtracking,
-        origins: translator.origins,
-    })
+    Ok(Translated { pattern: translator.output, backtracking: translator.backtracking, origins: translator.origins })
 }
 
 impl Translator<'_> {
@@ -223,9 +219,7 @@ impl Translator<'_> {
             Some(b'\'') => b'\'',
             Some(digit) if letter == b'g' && digit.is_ascii_digit() => {
                 let length = rest.iter().take_while(|byte| byte.is_ascii_digit()).count().min(3);
-                let number = rest
-                    .get(..length)
-                    .and_then(|digits| std::str::from_utf8(digits).ok()?.parse().ok());
+                let number = rest.get(..length).and_then(|digits| std::str::from_utf8(digits).ok()?.parse().ok());
                 self.reference(number.unwrap_or(0))?;
                 self.at += 2 + length;
                 return Ok(());
@@ -234,10 +228,7 @@ impl Translator<'_> {
         };
         let inside = rest.get(1..).unwrap_or_default();
         let length = memchr::memchr(close, inside).ok_or(("this reference is not closed", self.at))?;
-        let name = inside
-            .get(..length)
-            .and_then(|name| std::str::from_utf8(name).ok())
-            .unwrap_or_default();
+        let name = inside.get(..length).and_then(|name| std::str::from_utf8(name).ok()).unwrap_or_default();
         if let Ok(number) = name.parse::<i64>() {
             let opened = count_groups(self.pattern.get(..self.at).unwrap_or_default());
             let number = if number < 0 { opened as i64 + 1 + number } else { number };
@@ -279,18 +270,14 @@ impl Translator<'_> {
             self.at += 2 + prefix.len();
             return Ok(());
         }
-        let named = [&b"P<"[..], b"<", b"'"]
-            .into_iter()
-            .find_map(|prefix| Some((prefix, inside.strip_prefix(prefix)?)));
+        let named =
+            [&b"P<"[..], b"<", b"'"].into_iter().find_map(|prefix| Some((prefix, inside.strip_prefix(prefix)?)));
         if let Some((prefix, name)) = named {
             let close = if prefix == b"'" { b'\'' } else { b'>' };
             let length = memchr::memchr(close, name).ok_or(("the name of this group is not closed", self.at))?;
             let name = name.get(..length).unwrap_or_default();
             if !name.iter().all(|&byte| byte == b'_' || byte.is_ascii_alphanumeric()) {
-                return Err((
-                    "the name of this group has other characters than letters, digits and _",
-                    self.at,
-                ));
+                return Err(("the name of this group has other characters than letters, digits and _", self.at));
             }
             self.outer.push(self.extended);
             self.output.push_str("(?P<");
@@ -448,11 +435,7 @@ mod tests {
             ("+a", 0),
         ];
         for &(pattern, offset) in cases {
-            assert_eq!(
-                translate(pattern.as_bytes()).map_err(|(_, at)| at).err(),
-                Some(offset),
-                "{pattern}"
-            );
+            assert_eq!(translate(pattern.as_bytes()).map_err(|(_, at)| at).err(), Some(offset), "{pattern}");
         }
     }
 

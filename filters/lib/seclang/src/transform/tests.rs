@@ -1,0 +1,129 @@
+//! Inputs and outputs of every transformation.
+
+use super::*;
+
+/// Rows of transformation, input, output.
+const CASES: &[(Transform, &[u8], &[u8])] = &[
+    (Transform::None, b"aB ", b"aB "),
+    (Transform::Base64Decode, b"dGVzdA==", b"test"),
+    (Transform::Base64Decode, b"dGVz\r\ndA==", b"test"),
+    (Transform::Base64Decode, b"dGVzdA", b"dGVzdA"),
+    (Transform::Base64Decode, b"dGV!zdA==", b"dGV!zdA=="),
+    (Transform::Base64Decode, b"dGVz=dA=", b"dGVz=dA="),
+    (Transform::Base64DecodeExt, b"dGVzdA", b"test"),
+    (Transform::Base64DecodeExt, b"dG.V!z\0dA==", b"test"),
+    (Transform::Base64DecodeExt, b"P.HNjcmlwdD5hbGVydCgxKTwvc2NyaXB0Pg==", b"<script>alert(1)</script>"),
+    (Transform::Base64DecodeExt, b"a=b", b""),
+    (Transform::Base64DecodeExt, b"!!", b""),
+    (Transform::Base64Encode, b"test", b"dGVzdA=="),
+    (Transform::Base64Encode, b"\xff\xfe\xfd", b"//79"),
+    (Transform::CmdLine, b"C^OMMAND /C dir", b"command/c dir"),
+    (Transform::CmdLine, b"\"command\" 'x' \\y", b"command x y"),
+    (Transform::CmdLine, b"a,b;c\t\r\n d", b"a b c d"),
+    (Transform::CmdLine, b"cat  /etc (x", b"cat/etc(x"),
+    (Transform::CmdLine, b"plain", b"plain"),
+    (Transform::CompressWhitespace, b"a \t\r\n\x0b\x0cb", b"a b"),
+    (Transform::CompressWhitespace, b"a\tb", b"a b"),
+    (Transform::CompressWhitespace, b"a\xa0\xa0b", b"a\xa0\xa0b"),
+    (Transform::CssDecode, b"ja\\vascript", b"javascript"),
+    (Transform::CssDecode, b"\\6a\\000061 v", b"jav"),
+    (Transform::CssDecode, b"\\1\\123x", b"\x01#x"),
+    (Transform::CssDecode, b"\\ff1c\\0ff41\\00ff41x\\12ff41", b"<aaxA"),
+    (Transform::CssDecode, b"a\\\nb\\", b"ab"),
+    (Transform::EscapeSeqDecode, b"\\a\\b\\f\\n\\r\\t\\v\\?\\'\\\"\\\\", b"\x07\x08\x0c\n\r\t\x0b?'\"\\"),
+    (Transform::EscapeSeqDecode, b"\\x41\\X42\\101\\8\\z\\x4", b"ABA8zx4"),
+    (Transform::EscapeSeqDecode, b"end\\", b"end\\"),
+    (Transform::HexDecode, b"74657374", b"test"),
+    (Transform::HexDecode, b"4A4", b"J"),
+    (Transform::HexEncode, b"te\x00\xff", b"746500ff"),
+    (Transform::HtmlEntityDecode, b"&lt;&GT&quot;&amp;&nbsp;", b"<>\"&\xa0"),
+    (Transform::HtmlEntityDecode, b"&#x41;&#X42&#67;&#x", b"ABC&#x"),
+    (Transform::HtmlEntityDecode, b"&ltscript&#62", b"<script>"),
+    (Transform::HtmlEntityDecode, b"&#;&unknown;&", b"&#;&unknown;&"),
+    (Transform::HtmlEntityDecode, b"&#99999999999999999999;", b"\xff"),
+    (Transform::JsDecode, b"\\u0041\\uff1c\\x42\\103\\n\\'", b"A<BC\n'"),
+    (Transform::JsDecode, b"\\777\\8\\u12\\xzz\\", b"?78u12xzz\\"),
+    (Transform::Length, b"", b"0"),
+    (Transform::Length, b"a\0b", b"3"),
+    (Transform::Lowercase, b"aB\xc9", b"ab\xc9"),
+    (Transform::Uppercase, b"aB\xe9", b"AB\xe9"),
+    (Transform::Md5, b"", b"\xd4\x1d\x8c\xd9\x8f\x00\xb2\x04\xe9\x80\x09\x98\xec\xf8\x42\x7e"),
+    (Transform::Sha1, b"", b"\xda\x39\xa3\xee\x5e\x6b\x4b\x0d\x32\x55\xbf\xef\x95\x60\x18\x90\xaf\xd8\x07\x09"),
+    (Transform::NormalizePath, b"/a//b/./c/../d", b"/a/b/d"),
+    (Transform::NormalizePath, b"/../../etc/passwd", b"/etc/passwd"),
+    (Transform::NormalizePath, b"../a/../../b/", b"../../b/"),
+    (Transform::NormalizePath, b"a/b/..", b"a"),
+    (Transform::NormalizePath, b"a/..", b""),
+    (Transform::NormalizePath, b"/..", b"/"),
+    (Transform::NormalizePath, b"./a/.", b"a"),
+    (Transform::NormalizePath, b"...", b"..."),
+    (Transform::NormalizePath, b"a\\..\\b", b"a\\..\\b"),
+    (Transform::NormalizePathWin, b"\\a\\..\\b/c", b"/b/c"),
+    (Transform::NormalizePathWin, b"..\\..\\x", b"../../x"),
+    (Transform::NormalizePathWin, b"a\\b\\", b"a/b/"),
+    (Transform::ParityEven7bit, b"abc", b"\xe1\xe2c"),
+    (Transform::ParityOdd7bit, b"abc", b"ab\xe3"),
+    (Transform::ParityZero7bit, b"\xe1bc", b"abc"),
+    (Transform::RemoveComments, b"a/* x */b", b"ab"),
+    (Transform::RemoveComments, b"a<!-- x -->b--c", b"ab"),
+    (Transform::RemoveComments, b"a#b", b"a"),
+    (Transform::RemoveComments, b"a/* open", b"a "),
+    (Transform::RemoveComments, b"a-b/c<d", b"a-b/c<d"),
+    (Transform::RemoveCommentsChar, b"a/*b*/c--d#e<!--f-->g", b"abcdefg"),
+    (Transform::RemoveCommentsChar, b"a-b/c*d", b"a-b/c*d"),
+    (Transform::RemoveNulls, b"a\0b\0", b"ab"),
+    (Transform::RemoveWhitespace, b" a\t\xc2\xa0b\xa0\n", b"ab"),
+    (Transform::RemoveWhitespace, b"\xc2\xa1", b"\xc2\xa1"),
+    (Transform::ReplaceComments, b"a/* x */b/**/c", b"a b c"),
+    (Transform::ReplaceComments, b"a/* open", b"a "),
+    (Transform::ReplaceComments, b"a*/b", b"a*/b"),
+    (Transform::ReplaceNulls, b"a\0b", b"a b"),
+    (Transform::SqlHexDecode, b"select 0x414243, 0X44 0xzz 0x4", b"select ABC, D 0xzz 0x4"),
+    (Transform::Trim, b" \ta b\n ", b"a b"),
+    (Transform::TrimLeft, b" a ", b"a "),
+    (Transform::TrimRight, b" a ", b" a"),
+    (Transform::Trim, b"  ", b""),
+    (Transform::UrlDecode, b"a+%41%zz%4", b"a A%zz%4"),
+    (Transform::UrlDecode, b"%u0041", b"%u0041"),
+    (Transform::UrlDecodeUni, b"%u0041%uff1c%u2019%U0042+%43", b"A<'B C"),
+    (Transform::UrlDecodeUni, b"%u004", b"%u004"),
+    (Transform::UrlDecodeUni, b"%u4e41", b"A"),
+    (Transform::UrlEncode, b"a b*/\xff", b"a+b*%2f%ff"),
+    (Transform::Utf8ToUnicode, b"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80", b"%u00e9%u20ac%u1f600"),
+    (Transform::Utf8ToUnicode, b"\xc0\xaf", b"%u002f\xc0"),
+    (Transform::Utf8ToUnicode, b"\xe9a\xc3", b"\xe9a\xc3"),
+];
+
+#[test]
+fn transforms_as_the_table_says() {
+    for &(transform, input, expected) in CASES {
+        let output = transform.apply(input);
+        assert_eq!(&*output, expected, "{} of {}", transform.name(), input.escape_ascii());
+        let borrowed = matches!(output, Cow::Borrowed(_));
+        assert_eq!(borrowed, input == expected, "{} of {}", transform.name(), input.escape_ascii());
+    }
+}
+
+#[test]
+fn every_transformation_is_in_the_table_and_takes_anything() {
+    let every_byte: Vec<u8> = (0..=255).collect();
+    for &(_, transform) in NAMES {
+        assert!(CASES.iter().any(|&(known, ..)| known == transform), "{}", transform.name());
+        for input in [&b""[..], b"\\", b"%", b"%u", b"&", b"&#", b"/", b"0x", b"/*", b"=", b"\xf0\x9f", &every_byte] {
+            assert!(transform.apply(input).len() <= 6 * input.len() + 40, "{}", transform.name());
+        }
+    }
+}
+
+#[test]
+fn names_and_codes_are_read_back() {
+    for &(name, transform) in NAMES {
+        assert_eq!(Transform::from_name(&name.to_uppercase()), Some(transform));
+        assert_eq!(Transform::from_name(transform.name()), Some(transform));
+        assert_eq!(Transform::from_code(transform.code()), Some(transform));
+    }
+    assert_eq!(Transform::from_name("normalisePathWin"), Some(Transform::NormalizePathWin));
+    assert_eq!(Transform::NormalizePathWin.name(), "normalizePathWin");
+    assert_eq!(Transform::from_name("unknown"), None);
+    assert_eq!(Transform::from_code(255), None);
+}

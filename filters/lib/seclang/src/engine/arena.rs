@@ -81,6 +81,31 @@ impl Arena {
         for blob in self.blobs.drain(mark.max(1).min(self.blobs.len())..) {
             self.bytes -= blob.bytes.len();
         }
+        for number in self.numbers.iter_mut().filter(|number| **number as usize >= mark) {
+            *number = 0;
+        }
+    }
+
+    /// Empties a value nothing needs any more.
+    pub(super) fn hollow(&mut self, value: Value) {
+        if let Some(blob) = self.blobs.get_mut(value as usize) {
+            self.bytes -= blob.bytes.len();
+            blob.bytes = Box::default();
+            blob.row = None;
+        }
+    }
+
+    /// A copy of the beginning of a value.
+    pub(super) fn beginning(&mut self, value: Value, length: usize) -> Value {
+        let bytes = self.get(value);
+        let bytes: Box<[u8]> = bytes.get(..length).unwrap_or(bytes).into();
+        self.push(bytes)
+    }
+
+    /// How many bytes all values have.
+    #[cfg(test)]
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// The value after one transformation: the same number if nothing changed.
@@ -104,11 +129,6 @@ impl Arena {
         }
         result
     }
-
-    /// The value after all transformations.
-    pub(super) fn pipeline(&mut self, value: Value, transforms: &[Transform]) -> Value {
-        transforms.iter().fold(value, |value, transform| self.transformed(value, *transform))
-    }
 }
 
 #[cfg(test)]
@@ -119,7 +139,7 @@ mod tests {
     fn shares_results() {
         let mut arena = Arena::new();
         let value = arena.push(*b"AbC");
-        let lower = arena.pipeline(value, &[Transform::Lowercase]);
+        let lower = arena.transformed(value, Transform::Lowercase);
         assert_eq!(arena.get(lower), b"abc");
         assert_eq!(arena.transformed(value, Transform::Lowercase), lower);
         assert_eq!(arena.transformed(lower, Transform::Lowercase), lower);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::arena::{EMPTY, Value};
 use super::build::{BuiltOperator, Engine, Link, Rule};
 use super::collect::{Item, Name};
-use super::limits::MATCHED_VARS;
+use super::limits::{KEPT_LENGTH, MATCHED_VARS};
 use super::transaction::{Allowed, Intervention, RemovedTarget, Transaction, UNSET};
 use crate::program::EngineMode;
 use crate::vocabulary::Variable;
@@ -118,28 +118,35 @@ impl Transaction {
         argument: Option<&[u8]>,
         item: &Item,
     ) -> bool {
+        // Once the cache is full, what a test makes goes when the test is over.
         let mark = self.arena.is_full().then(|| self.arena.mark());
-        let matched = match link.multi_match {
-            false => {
-                let value = self.arena.pipeline(item.value, &link.transforms);
-                self.test_value(engine, link, operator, argument, item, value)
+        let mut made: Vec<Value> = Vec::new();
+        let mut matched = false;
+        let mut value = item.value;
+        if link.multi_match {
+            // The value itself, then the result of every transformation that changes it.
+            matched = self.test_value(engine, link, operator, argument, item, value);
+        }
+        for transform in &link.transforms {
+            let next = self.arena.transformed(value, *transform);
+            if next == value {
+                continue;
             }
-            true => {
-                // The value itself, then the result of every transformation that changes it.
-                let mut value = item.value;
-                let mut matched = self.test_value(engine, link, operator, argument, item, value);
-                for transform in &link.transforms {
-                    let next = self.arena.transformed(value, *transform);
-                    if next != value {
-                        value = next;
-                        matched |= self.test_value(engine, link, operator, argument, item, value);
-                    }
-                }
-                matched
+            value = next;
+            if mark.is_some_and(|mark| next as usize >= mark) {
+                made.push(next);
             }
-        };
-        if let Some(mark) = mark.filter(|_| !matched) {
-            self.arena.forget_since(mark);
+            if link.multi_match {
+                matched |= self.test_value(engine, link, operator, argument, item, value);
+            }
+        }
+        if !link.multi_match {
+            matched = self.test_value(engine, link, operator, argument, item, value);
+        }
+        match (mark, matched) {
+            (Some(mark), false) => self.arena.forget_since(mark),
+            (Some(_), true) => made.iter().for_each(|value| self.arena.hollow(*value)),
+            (None, _) => {}
         }
         matched
     }
@@ -182,6 +189,11 @@ impl Transaction {
     }
 
     fn remember_match(&mut self, engine: &Engine, item: &Item, value: Value) {
+        // What was made for this test alone is about to go: its beginning is kept.
+        let value = match self.arena.is_full() {
+            true => self.arena.beginning(value, KEPT_LENGTH),
+            false => value,
+        };
         let mut name = item.variable.name().as_bytes().to_vec();
         if item.name != Name::None {
             name.push(b':');

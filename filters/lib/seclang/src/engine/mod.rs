@@ -34,6 +34,8 @@ pub mod limits {
     pub const REMOVED_TARGETS: usize = 4096;
     /// How many bytes of transformed values are kept for the next rule; beyond, each rule transforms anew.
     pub const CACHED_BYTES: usize = 16 * 1024 * 1024;
+    /// How many bytes of a match MATCHED_VAR keeps once the cache is full.
+    pub const KEPT_LENGTH: usize = 64 * 1024;
 }
 
 #[cfg(test)]

@@ -292,6 +292,78 @@ fn macros_do_not_run_away() {
 }
 
 #[test]
+fn large_bodies_do_not_multiply() {
+    let mut rules = "SecRule REQUEST_BODY \"@rx ^A\" \"id:1,phase:2,pass,t:uppercase\"\n".to_owned();
+    let pipelines = ["t:uppercase,t:hexEncode", "t:hexEncode,t:uppercase", "t:base64Encode,t:uppercase"];
+    for (pipeline, id) in pipelines.iter().cycle().take(60).zip(2..) {
+        rules.push_str(&format!("SecRule REQUEST_BODY \"!@streq x\" \"id:{id},phase:2,pass,{pipeline}\"\n"));
+    }
+    let mut transaction = transaction(&rules, Some(""));
+    transaction.request_headers();
+    transaction.request_body("aB".repeat(2 << 20).as_bytes(), true);
+    assert_eq!(transaction.matched_rules().len(), 61);
+    assert_eq!(transaction.matched_rules()[2].value.len(), limits::REPORTED_LENGTH);
+    assert!(transaction.arena.bytes() < 2 * limits::CACHED_BYTES + 60 * 2 * limits::KEPT_LENGTH);
+}
+
+/// A small generator of numbers: tests must not depend on chance.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % limit as u64) as usize
+    }
+}
+
+#[test]
+fn damaged_rules_and_requests_do_no_harm() {
+    let rules = "SecDefaultAction \"phase:2,log,pass,t:lowercase\"\n\
+        SecRule ARGS|!ARGS:/^a|b/|&TX:x|XML:/*|REQUEST_COOKIES:'k|k' \"!@rx ^(a+)b\\x41[[:alpha:]]\" \\\n  \
+        \"id:1,phase:2,deny,status:403,chain,capture,msg:'m %{TX.1}',setvar:'tx.n_%{MATCHED_VAR_NAME}=+%{tx.n}'\"\n\
+        SecRule TX:1|MATCHED_VARS_NAMES \"@within %{tx.n} b\" \"multiMatch,t:none,t:urlDecodeUni,ctl:ruleRemoveTargetById=1-9;ARGS:x\"\n\
+        SecAction \"id:2,phase:1,pass,skipAfter:END\"\nSecMarker END\nSecRuleUpdateTargetById 1 \"!ARGS:c\"\n";
+    let mut numbers = Numbers(0x9e37_79b9_7f4a_7c15);
+    let mut compiled = 0;
+    for _ in 0..500 {
+        let mut text = rules.as_bytes().to_vec();
+        for _ in 0..=numbers.below(3) {
+            let at = numbers.below(text.len());
+            match numbers.below(3) {
+                0 => text[at] = numbers.below(256) as u8,
+                1 => {
+                    text.remove(at);
+                }
+                _ => text.truncate(at.max(1)),
+            }
+        }
+        let sources = [Source::new("base", BASE), Source::new("x", text)];
+        match crate::compile(&sources, &NoFiles) {
+            Err(errors) => errors.iter().for_each(|error| assert!(!error.to_string().is_empty())),
+            Ok(program) => {
+                compiled += 1;
+                let mut transaction =
+                    Transaction::new(Arc::new(Engine::new(program).unwrap()), TransactionStart::default());
+                let noise: Vec<u8> = (0..64).map(|_| numbers.below(256) as u8).collect();
+                transaction.request_line(&noise[..4], &noise, &noise[..9]);
+                for name in ["Cookie", "Host", "Content-Type", "Authorization"] {
+                    transaction.request_header(name.as_bytes(), &noise);
+                }
+                transaction.request_headers();
+                transaction.request_body(&noise, false);
+                transaction.response_header(&noise, &noise);
+                transaction.response_headers();
+                transaction.response_body(&noise, true);
+                transaction.logging();
+            }
+        }
+    }
+    assert!(compiled > 20, "only {compiled} of the texts compiled");
+}
+
+#[test]
 fn limits_are_what_they_say() {
     let mut transaction = transaction("", None);
     for number in 0..limits::HEADERS + 10 {

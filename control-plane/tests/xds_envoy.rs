@@ -1,5 +1,13 @@
 //! ADS against a real Envoy, in both protocols.
 #![allow(missing_docs)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stderr,
+    reason = "a test ends at the first thing that is wrong"
+)]
 
 mod xds_support;
 
@@ -101,6 +109,50 @@ async fn state_of_the_world_serves_changes_and_survives_refusals() {
 #[tokio::test(flavor = "multi_thread")]
 async fn delta_serves_changes_and_survives_refusals() {
     serves_changes_and_survives_refusals(true).await;
+}
+
+async fn outlives_its_control_plane(delta: bool) {
+    let (one, two) = (backend("one").await, backend("two").await);
+    let first = ControlPlane::start(Vec::new()).await;
+    let address = first.address;
+    first.hub.publish(build(&gateway(one, vec![noop_filter("preset", "first")])).unwrap());
+    let envoy = Envoy::start(address, delta).await;
+    let listener = envoy.listener().await;
+    until("the first answer", async || get(listener, "any.test", "/").await.filter(|answer| answer.0 == 200)).await;
+    settled(&first.hub).await;
+    let done = Arc::new(AtomicBool::new(false));
+    let requests = load(listener, done.clone());
+    first.stop().await;
+
+    // The next one knows nothing at first; the gateway goes on.
+    let next = ControlPlane::start_at(address, Vec::new()).await;
+    until("the gateway is back", async || node(&next.hub).connected.then_some(())).await;
+    assert_eq!(get(listener, "any.test", "/").await, Some((200, "one".into())));
+    next.hub.publish(build(&gateway(two, vec![noop_filter("preset", "first")])).unwrap());
+    until("the new backend", async || get(listener, "any.test", "/").await.filter(|answer| answer.1 == "two")).await;
+    until("the routes are acknowledged", async || {
+        let status = of_kind(&next.hub, Kind::Route);
+        (!status.sent_version.is_empty() && status.sent_version == status.acked_version).then_some(())
+    })
+    .await;
+    if delta {
+        assert_eq!(of_kind(&next.hub, Kind::Extension), TypeStatus::default(), "the snapshot did not change");
+        done.store(true, Ordering::Relaxed);
+        assert!(requests.await.unwrap() > 0);
+    } else {
+        // A state-of-the-world client loses the old backend a moment before its routes change.
+        requests.abort();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_state_of_the_world_gateway_outlives_its_control_plane() {
+    outlives_its_control_plane(false).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_delta_gateway_outlives_its_control_plane() {
+    outlives_its_control_plane(true).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

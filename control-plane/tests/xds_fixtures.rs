@@ -2,6 +2,14 @@
 //!
 //! `UPDATE_FIXTURES=1` writes them anew. Each is then served to a real Envoy, which must take it.
 #![allow(missing_docs)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stderr,
+    reason = "a test ends at the first thing that is wrong"
+)]
 
 mod xds_support;
 

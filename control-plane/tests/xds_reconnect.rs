@@ -1,5 +1,13 @@
 //! ADS over gRPC without an Envoy: what a client that comes back is sent.
 #![allow(missing_docs)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stderr,
+    reason = "a test ends at the first thing that is wrong"
+)]
 
 mod xds_support;
 
@@ -11,7 +19,7 @@ use palisade::xds::{Kind, ResourceSet};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Streaming;
-use xds_support::{ControlPlane, gateway, noop_filter};
+use xds_support::{ControlPlane, gateway, noop_filter, until};
 
 struct Client {
     requests: mpsc::Sender<DeltaDiscoveryRequest>,
@@ -84,4 +92,24 @@ async fn a_client_without_a_name_is_told_so() {
     let status = responses.message().await.unwrap_err();
     assert!(status.message().contains("node.id"), "{status:?}");
     assert!(control_plane.hub.nodes().is_empty());
+}
+
+#[tokio::test]
+async fn before_the_first_set_nothing_is_said() {
+    let control_plane = ControlPlane::start(Vec::new()).await;
+    let mut client =
+        AggregatedDiscoveryServiceClient::connect(format!("http://{}", control_plane.address)).await.unwrap();
+    let node = Node { id: "client".into(), ..Node::default() };
+    let first = DiscoveryRequest {
+        node: Some(node),
+        type_url: Kind::Listener.type_url().into(),
+        ..DiscoveryRequest::default()
+    };
+    let (requests, receiver) = mpsc::channel(1);
+    requests.send(first).await.unwrap();
+    let mut responses = client.stream_aggregated_resources(ReceiverStream::new(receiver)).await.unwrap().into_inner();
+    until("the client is known", async || control_plane.hub.nodes().pop()).await;
+    control_plane.hub.publish(set("one"));
+    let response = responses.message().await.unwrap().expect("the stream has ended");
+    assert_eq!(response.resources.len(), 1, "an empty answer would have taken down its listeners");
 }

@@ -4,11 +4,13 @@
 //! crate `snapshot`, because filters use them too.
 
 mod bans;
+mod closing;
 mod hub;
 mod server;
 mod service;
 
 pub use bans::{BanSink, MemoryBans, Verdict};
+pub(crate) use closing::Closing;
 pub use hub::LinkHub;
 pub use server::serve;
 pub use service::{NodeLinkServer, service};

@@ -7,12 +7,15 @@ use tokio::net::TcpListener;
 use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
 
+use super::closing::Closing;
 use super::hub::LinkHub;
 use crate::xds::Hub;
 
 /// A gateway that vanished without a word is noticed within half a minute.
 const KEEPALIVE: Duration = Duration::from_secs(20);
 const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long connections may take to close once their streams have ended.
+const LAST_WORDS: Duration = Duration::from_secs(5);
 
 /// Serves xDS and the node link on `listener` until `shutdown` completes. Open streams are ended then.
 ///
@@ -25,20 +28,20 @@ pub async fn serve(
     link: LinkHub,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), tonic::transport::Error> {
-    let (stopping, mut stopped) = tokio::sync::oneshot::channel();
+    let (stopping, closing) = Closing::new();
+    let stopped = closing.clone();
     let server = Server::builder()
         .http2_keepalive_interval(Some(KEEPALIVE))
         .http2_keepalive_timeout(Some(KEEPALIVE_TIMEOUT))
-        .add_service(crate::xds::service(hub))
-        .add_service(super::service(link))
+        .add_service(crate::xds::ads::service_until(hub, closing.clone()))
+        .add_service(super::service::service_until(link, closing))
         .serve_with_incoming_shutdown(TcpIncoming::from(listener).with_nodelay(Some(true)), async move {
             shutdown.await;
-            let _ended = stopping.send(());
+            stopping.send_replace(true);
         });
-    // A graceful shutdown waits for streams to end, and these never do: their clients reconnect, so they are cut.
     let cut = async {
-        let _dropped = (&mut stopped).await;
-        tokio::time::sleep(Duration::from_millis(100)).await;
+        stopped.closed().await;
+        tokio::time::sleep(LAST_WORDS).await;
     };
     tokio::select! {
         result = server => result,

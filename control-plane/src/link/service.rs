@@ -14,6 +14,7 @@ use tonic::server::{Grpc, NamedService, StreamingService};
 use tonic::{Request, Response, Status, Streaming};
 use tonic_prost::ProstCodec;
 
+use super::closing::Closing;
 use super::hub::LinkHub;
 
 /// Messages that wait for a worker that does not read; one more ends its stream.
@@ -27,12 +28,18 @@ const CATCH_UP: Duration = Duration::from_secs(30);
 #[derive(Clone, Debug)]
 pub struct NodeLinkServer {
     hub: LinkHub,
+    closing: Closing,
 }
 
 /// The gRPC service of the node link.
 #[must_use]
 pub fn service(hub: LinkHub) -> NodeLinkServer {
-    NodeLinkServer { hub }
+    service_until(hub, Closing::never())
+}
+
+/// The same, whose streams end with `closing`.
+pub(crate) fn service_until(hub: LinkHub, closing: Closing) -> NodeLinkServer {
+    NodeLinkServer { hub, closing }
 }
 
 impl NamedService for NodeLinkServer {
@@ -53,19 +60,19 @@ where
     }
 
     fn call(&mut self, request: http::Request<B>) -> Self::Future {
-        let hub = self.hub.clone();
+        let server = self.clone();
         Box::pin(async move {
             if request.uri().path() != "/palisade.v1.NodeLink/Stream" {
                 return Ok(Status::unimplemented("the node link has one method, Stream").into_http());
             }
             let mut grpc = Grpc::new(ProstCodec::<Down, Up>::default());
-            Ok(grpc.streaming(Method { hub }, request).await)
+            Ok(grpc.streaming(Method { server }, request).await)
         })
     }
 }
 
 struct Method {
-    hub: LinkHub,
+    server: NodeLinkServer,
 }
 
 impl StreamingService<Up> for Method {
@@ -75,10 +82,13 @@ impl StreamingService<Up> for Method {
 
     fn call(&mut self, request: Request<Streaming<Up>>) -> Self::Future {
         let (down, receiver) = mpsc::channel(QUEUE);
-        let hub = self.hub.clone();
+        let NodeLinkServer { hub, closing } = self.server.clone();
         tokio::spawn(async move {
             metrics::gauge!("palisade_link_streams").increment(1.0);
-            let result = run(&hub, request.into_inner(), &down).await;
+            let result = tokio::select! {
+                result = run(&hub, request.into_inner(), &down) => result,
+                () = closing.closed() => Err(Status::unavailable("this control plane is shutting down")),
+            };
             metrics::gauge!("palisade_link_streams").decrement(1.0);
             if let Err(status) = result {
                 tracing::info!(reason = status.message(), "a node link has ended");

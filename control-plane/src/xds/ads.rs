@@ -1,7 +1,6 @@
 //! The aggregated discovery service.
 
 use std::pin::Pin;
-use std::sync::Arc;
 
 use envoy_types::pb::envoy::config::core::v3::Node;
 use envoy_types::pb::envoy::service::discovery::v3::aggregated_discovery_service_server::{
@@ -10,14 +9,15 @@ use envoy_types::pb::envoy::service::discovery::v3::aggregated_discovery_service
 use envoy_types::pb::envoy::service::discovery::v3::{
     DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryRequest, DiscoveryResponse,
 };
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 use tokio_stream::Stream;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
 
 use super::hub::Hub;
 use super::session::{Output, Protocol, Session};
-use super::set::{Kind, ResourceSet};
+use super::set::Kind;
+use crate::link::Closing;
 
 /// Responses that wait for the connection. A session has at most one unanswered response per kind, so this never fills.
 const QUEUE: usize = 8;
@@ -26,12 +26,18 @@ const QUEUE: usize = 8;
 #[derive(Clone, Debug)]
 pub struct Ads {
     hub: Hub,
+    closing: Closing,
 }
 
 /// The gRPC service that serves what is published in `hub`.
 #[must_use]
 pub fn service(hub: Hub) -> AggregatedDiscoveryServiceServer<Ads> {
-    AggregatedDiscoveryServiceServer::new(Ads { hub })
+    service_until(hub, Closing::never())
+}
+
+/// The same, whose streams end with `closing`.
+pub(crate) fn service_until(hub: Hub, closing: Closing) -> AggregatedDiscoveryServiceServer<Ads> {
+    AggregatedDiscoveryServiceServer::new(Ads { hub, closing })
 }
 
 type Responses<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
@@ -45,14 +51,14 @@ impl AggregatedDiscoveryService for Ads {
         &self,
         request: Request<Streaming<DiscoveryRequest>>,
     ) -> Result<Response<Self::StreamAggregatedResourcesStream>, Status> {
-        Ok(Response::new(serve::<DiscoveryRequest>(self.hub.clone(), request.into_inner())))
+        Ok(Response::new(serve::<DiscoveryRequest>(self.clone(), request.into_inner())))
     }
 
     async fn delta_aggregated_resources(
         &self,
         request: Request<Streaming<DeltaDiscoveryRequest>>,
     ) -> Result<Response<Self::DeltaAggregatedResourcesStream>, Status> {
-        Ok(Response::new(serve::<DeltaDiscoveryRequest>(self.hub.clone(), request.into_inner())))
+        Ok(Response::new(serve::<DeltaDiscoveryRequest>(self.clone(), request.into_inner())))
     }
 }
 
@@ -63,7 +69,7 @@ trait Dialect: Send + 'static {
     fn node(&self) -> Option<&Node>;
     fn feed(self, session: &mut Session) -> Vec<Output>;
     /// The reply in an output, with its type URL and version.
-    fn reply(output: Output) -> Result<(Self::Reply, String, String), Output>;
+    fn reply(output: Output) -> Result<(Self::Reply, String, String), Box<Output>>;
 }
 
 impl Dialect for DiscoveryRequest {
@@ -78,13 +84,13 @@ impl Dialect for DiscoveryRequest {
         session.state_request(self)
     }
 
-    fn reply(output: Output) -> Result<(Self::Reply, String, String), Output> {
+    fn reply(output: Output) -> Result<(Self::Reply, String, String), Box<Output>> {
         match output {
             Output::State(reply) => {
                 let (url, version) = (reply.type_url.clone(), reply.version_info.clone());
                 Ok((reply, url, version))
             }
-            other => Err(other),
+            other => Err(Box::new(other)),
         }
     }
 }
@@ -101,21 +107,26 @@ impl Dialect for DeltaDiscoveryRequest {
         session.delta_request(self)
     }
 
-    fn reply(output: Output) -> Result<(Self::Reply, String, String), Output> {
+    fn reply(output: Output) -> Result<(Self::Reply, String, String), Box<Output>> {
         match output {
             Output::Delta(reply) => {
                 let (url, version) = (reply.type_url.clone(), reply.system_version_info.clone());
                 Ok((reply, url, version))
             }
-            other => Err(other),
+            other => Err(Box::new(other)),
         }
     }
 }
 
-fn serve<D: Dialect>(hub: Hub, requests: Streaming<D>) -> Responses<D::Reply> {
+fn serve<D: Dialect>(ads: Ads, requests: Streaming<D>) -> Responses<D::Reply> {
     let (replies, receiver) = mpsc::channel(QUEUE);
     tokio::spawn(async move {
-        if let Err(status) = run(&hub, requests, &replies).await {
+        let Ads { hub, closing } = ads;
+        let result = tokio::select! {
+            result = run(&hub, requests, &replies) => result,
+            () = closing.closed() => Err(Status::unavailable("this control plane is shutting down")),
+        };
+        if let Err(status) = result {
             // The client may be gone; there is nobody else to tell.
             let _gone = replies.send(Err(status)).await;
         }
@@ -135,7 +146,16 @@ async fn run<D: Dialect>(
     };
     let guard = Connected::new(hub, &node);
     let mut sets = hub.set_for(&node.id);
-    let current = current_set(&mut sets);
+    // Before the first set is published there is nothing to say: an empty answer would take down what the gateway serves.
+    let current = loop {
+        if let Some(set) = sets.borrow_and_update().clone() {
+            break set;
+        }
+        tokio::select! {
+            changed = sets.changed() => if changed.is_err() { return Ok(()) },
+            () = replies.closed() => return Ok(()),
+        }
+    };
     let mut session = Session::new(D::PROTOCOL, current);
     let mut outputs = first.feed(&mut session);
     loop {
@@ -153,15 +173,12 @@ async fn run<D: Dialect>(
                 if changed.is_err() {
                     return Ok(());
                 }
-                session.publish(current_set(&mut sets))
+                let published = sets.borrow_and_update().clone();
+                published.map(|set| session.publish(set)).unwrap_or_default()
             }
             () = replies.closed() => return Ok(()),
         };
     }
-}
-
-fn current_set(sets: &mut watch::Receiver<Arc<ResourceSet>>) -> Arc<ResourceSet> {
-    sets.borrow_and_update().clone()
 }
 
 /// Keeps the node's status true, however the stream ends.
@@ -185,11 +202,12 @@ impl<'a> Connected<'a> {
                 }
                 replies.send(Ok(reply)).await.is_ok()
             }
-            Err(Output::Answered { kind, version, refused }) => {
-                self.hub.answered(&self.node, kind, version, refused);
+            Err(other) => {
+                if let Output::Answered { kind, version, refused } = *other {
+                    self.hub.answered(&self.node, kind, version, refused);
+                }
                 true
             }
-            Err(_) => true,
         }
     }
 }

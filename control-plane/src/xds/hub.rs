@@ -25,7 +25,7 @@ pub struct Hub {
 
 #[derive(Debug)]
 struct Inner {
-    set: watch::Sender<Arc<ResourceSet>>,
+    set: watch::Sender<Option<Arc<ResourceSet>>>,
     nodes: Mutex<BTreeMap<String, Entry>>,
     clock: fn() -> u64,
 }
@@ -48,7 +48,8 @@ impl Default for Hub {
 }
 
 impl Hub {
-    /// A hub that serves nothing yet, on the wall clock.
+    /// A hub on the wall clock. Until the first [`Hub::publish`] its streams are not answered, so that a gateway that is
+    /// connected already keeps what it serves.
     #[must_use]
     pub fn new() -> Hub {
         Hub::with_clock(crate::clock::now_millis)
@@ -57,16 +58,16 @@ impl Hub {
     /// A hub that takes the time, in milliseconds since the Unix epoch, from `clock`.
     #[must_use]
     pub fn with_clock(clock: fn() -> u64) -> Hub {
-        let (set, _) = watch::channel(Arc::new(ResourceSet::default()));
+        let (set, _) = watch::channel(None);
         Hub { inner: Arc::new(Inner { set, nodes: Mutex::default(), clock }) }
     }
 
     /// Serves `set` from now on, to every stream, open and to come. An equal set changes nothing.
     pub fn publish(&self, set: ResourceSet) {
         self.inner.set.send_if_modified(|current| {
-            let changed = **current != set;
+            let changed = current.as_deref() != Some(&set);
             if changed {
-                *current = Arc::new(set);
+                *current = Some(Arc::new(set));
             }
             changed
         });
@@ -101,10 +102,8 @@ impl Hub {
 
     /// The set that a node is given, and its changes. Every node is given the same set today; groups of nodes with sets
     /// of their own are told apart here and nowhere else.
-    pub(crate) fn set_for(&self, _node: &str) -> watch::Receiver<Arc<ResourceSet>> {
-        let mut receiver = self.inner.set.subscribe();
-        receiver.mark_unchanged();
-        receiver
+    pub(crate) fn set_for(&self, _node: &str) -> watch::Receiver<Option<Arc<ResourceSet>>> {
+        self.inner.set.subscribe()
     }
 
     /// A node opened a stream.

@@ -163,7 +163,7 @@ impl Session {
     fn may_send(&self, kind: Kind) -> bool {
         let Some(subscription) = self.subscriptions.get(&kind) else { return false };
         let waits = matches!(kind, Kind::Listener | Kind::Route) && subscription.holds;
-        subscription.in_flight.is_none() && !(waits && !self.settled(Kind::Cluster))
+        subscription.in_flight.is_none() && (!waits || self.settled(Kind::Cluster))
     }
 
     /// The client has asked for all that may refer to clusters. After a reconnect its requests come one by one.

@@ -98,24 +98,41 @@ pub async fn until<T>(what: &str, mut check: impl AsyncFnMut() -> Option<T>) -> 
 
 // === Control plane ===
 
-/// A control plane's node port.
+/// A control plane's node port; it closes with the value.
 pub struct ControlPlane {
     pub hub: Hub,
     pub link: LinkHub,
     pub events: EventHub,
     pub address: SocketAddr,
+    stop: tokio::sync::oneshot::Sender<()>,
+    server: tokio::task::JoinHandle<Result<(), tonic::transport::Error>>,
 }
 
 impl ControlPlane {
     pub async fn start(exporters: Vec<palisade::events::Exporter>) -> ControlPlane {
+        Self::start_at(SocketAddr::from(([127, 0, 0, 1], 0)), exporters).await
+    }
+
+    /// Starts one at an address that another one has given up.
+    pub async fn start_at(address: SocketAddr, exporters: Vec<palisade::events::Exporter>) -> ControlPlane {
         let hub = Hub::new();
         let events = EventHub::new(exporters, palisade::clock::now_millis);
         let bans = std::sync::Arc::new(MemoryBans::default());
         let link = LinkHub::new(events.clone(), bans, hub.clone(), palisade::clock::now_millis);
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let listener = TcpListener::bind(address).await.unwrap();
         let address = listener.local_addr().unwrap();
-        tokio::spawn(palisade::link::serve(listener, hub.clone(), link.clone(), std::future::pending()));
-        ControlPlane { hub, link, events, address }
+        let (stop, stopped) = tokio::sync::oneshot::channel();
+        let shutdown = async {
+            let _asked_or_dropped = stopped.await;
+        };
+        let server = tokio::spawn(palisade::link::serve(listener, hub.clone(), link.clone(), shutdown));
+        ControlPlane { hub, link, events, address, stop, server }
+    }
+
+    /// Ends it, and waits until its port is free.
+    pub async fn stop(self) {
+        let _already_ended = self.stop.send(());
+        self.server.await.unwrap().unwrap();
     }
 }
 

@@ -120,7 +120,6 @@ fn a_fault_is_named_with_its_place() {
     };
     says(Gateway { filters: vec![sealed("preset", None)], ..Gateway::default() }, &["waf", "\"preset\""]);
     says(Gateway { filters: vec![sealed("waf", Some("cp"))], ..Gateway::default() }, &["waf", "\"cp\"", "none"]);
-    let mut listener = ListenerSettings::default();
-    listener.address = "localhost".into();
+    let listener = ListenerSettings { address: "localhost".into(), ..ListenerSettings::default() };
     says(Gateway { listener, ..Gateway::default() }, &["localhost"]);
 }

@@ -1,0 +1,59 @@
+//! The node link's description for people says what the code does.
+#![allow(missing_docs)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stderr,
+    reason = "a test ends at the first thing that is wrong"
+)]
+
+use std::path::Path;
+
+use prost::Message;
+use prost_reflect::{DescriptorPool, DynamicMessage};
+use serde_json::json;
+use snapshot::{BanChange, BanRequest, Down, LoadReport, Up};
+
+fn described(name: &str, bytes: &[u8]) -> serde_json::Value {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/link");
+    let files = protox::compile(["node_link.proto"], [folder]).unwrap();
+    let pool = DescriptorPool::from_file_descriptor_set(files).unwrap();
+    let descriptor = pool.get_message_by_name(name).unwrap();
+    let message = DynamicMessage::decode(descriptor, bytes).unwrap();
+    assert_eq!(message.unknown_fields().count(), 0, "{name} has fields that its description lacks");
+    let options = prost_reflect::SerializeOptions::new().use_proto_field_name(true).stringify_64_bit_integers(false);
+    message.serialize_with_options(serde_json::value::Serializer, &options).unwrap()
+}
+
+#[test]
+fn the_description_reads_what_the_code_writes() {
+    let up = Up {
+        node: "n".into(),
+        events: vec![b"{}".to_vec()],
+        dropped: 2,
+        bans: vec![BanRequest {
+            key: "k".into(),
+            until_millis: 3,
+            reason: "r".into(),
+            score: 4.5,
+            tags: vec!["t".into()],
+            issued_at_millis: 5,
+        }],
+        loads: vec![LoadReport { filter: "f".into(), version: "v".into(), error: "e".into() }],
+    };
+    assert_eq!(
+        described("palisade.v1.Up", &up.encode_to_vec()),
+        json!({
+            "node": "n", "events": ["e30="], "dropped": 2,
+            "bans": [{ "key": "k", "until_millis": 3, "reason": "r", "score": 4.5, "tags": ["t"], "issued_at_millis": 5 }],
+            "loads": [{ "filter": "f", "version": "v", "error": "e" }],
+        })
+    );
+    let down = Down { bans: vec![BanChange { key: "k".into(), until_millis: 6, reason: "r".into() }] };
+    assert_eq!(
+        described("palisade.v1.Down", &down.encode_to_vec()),
+        json!({ "bans": [{ "key": "k", "until_millis": 6, "reason": "r" }] })
+    );
+}

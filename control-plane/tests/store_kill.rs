@@ -10,7 +10,7 @@ use std::sync::mpsc;
 use cli_support::{Server, request};
 use serde_json::{Value, json};
 
-const ROUNDS: usize = 16;
+const ROUNDS: usize = 30;
 const WRITERS: usize = 4;
 const BASE: &str = "/apis/palisade.svc/v1/waf-rulesets";
 
@@ -40,10 +40,11 @@ fn acknowledged_writes_survive_kill_9() {
 /// many were.
 fn strike(mut server: Server, round: usize, goal: usize, acknowledged: &mut Acknowledged) -> usize {
     let done = AtomicUsize::new(0);
+    let (rest, authorization) = (server.rest.clone(), server.authorization.clone());
     let (tell, told) = mpsc::channel();
     std::thread::scope(|scope| {
         for writer in 0..WRITERS {
-            let (rest, authorization, done, tell) = (&server.rest, &server.authorization, &done, tell.clone());
+            let (rest, authorization, done, tell) = (&rest, &authorization, &done, tell.clone());
             scope.spawn(move || {
                 write_until_broken(rest, authorization, &format!("r{round}-w{writer}"), |id, state| {
                     done.fetch_add(1, Ordering::SeqCst);
@@ -52,9 +53,10 @@ fn strike(mut server: Server, round: usize, goal: usize, acknowledged: &mut Ackn
             });
         }
         while done.load(Ordering::SeqCst) < goal {
-            std::thread::yield_now();
+            std::hint::spin_loop();
         }
-        server.signal("KILL");
+        // SIGKILL, at once.
+        server.child.kill().unwrap();
         server.child.wait().unwrap();
     });
     drop(tell);
@@ -96,12 +98,7 @@ fn verify(server: &Server, acknowledged: &Acknowledged, round: usize) {
     let list: Vec<Value> = serde_json::from_str(&body).unwrap();
     let found: BTreeMap<&str, u64> = list
         .iter()
-        .map(|entity| {
-            (
-                entity["id"].as_str().unwrap(),
-                entity["description"].as_str().unwrap().parse().unwrap(),
-            )
-        })
+        .map(|entity| (entity["id"].as_str().unwrap(), entity["description"].as_str().unwrap().parse().unwrap()))
         .collect();
     for (id, state) in acknowledged {
         let now = found.get(id.as_str()).copied();
@@ -112,9 +109,6 @@ fn verify(server: &Server, acknowledged: &Acknowledged, round: usize) {
             Some(_) => now == Some(1) || (now.is_none() && number(id) % 3 == 0),
             None => now.is_none(),
         };
-        assert!(
-            kept,
-            "before round {round}, {id} was acknowledged as {state:?} and is {now:?}"
-        );
+        assert!(kept, "before round {round}, {id} was acknowledged as {state:?} and is {now:?}");
     }
 }

@@ -126,3 +126,21 @@ pub(super) fn explain(path: &Path, error: rusqlite::Error) -> StoreError {
         _ => StoreError::Failed { path, detail: error.to_string() },
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_commit_is_synced() {
+        // What `kill -9` cannot show: only the sync makes an acknowledged write survive a loss of power.
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(FILE);
+        create(folder.path(), &path).unwrap();
+        let db = connect(&path).unwrap();
+        let pragma =
+            |name: &str| db.query_row(&format!("PRAGMA {name}"), [], |row| row.get::<_, rusqlite::types::Value>(0));
+        assert_eq!(pragma("synchronous").unwrap(), rusqlite::types::Value::Integer(2));
+        assert_eq!(pragma("journal_mode").unwrap(), rusqlite::types::Value::Text("wal".to_owned()));
+    }
+}

@@ -157,3 +157,44 @@ fn commit(db: &mut Connection, group: &mut [Box<dyn Job>]) -> rusqlite::Result<C
     transaction.commit()?;
     Ok(all)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A writer on a database whose `child` rows are checked only when they are committed.
+    fn writer() -> (Writer, watch::Receiver<u64>) {
+        let db = Connection::open_in_memory().unwrap();
+        db.execute_batch(
+            "PRAGMA foreign_keys = ON;
+             CREATE TABLE parent (id INTEGER PRIMARY KEY);
+             CREATE TABLE child (parent INTEGER REFERENCES parent DEFERRABLE INITIALLY DEFERRED);",
+        )
+        .unwrap();
+        let (revisions, seen) = watch::channel(0);
+        let explain = |error: rusqlite::Error| StoreError::Failed { path: "memory".into(), detail: error.to_string() };
+        (Writer::start(db, revisions, watch::Sender::new(0), explain).unwrap(), seen)
+    }
+
+    fn insert(statement: &'static str) -> impl FnOnce(&Connection) -> rusqlite::Result<((), Changed)> + Send {
+        move |db| db.execute(statement, []).map(|_| ((), Changed { revision: Some(7), bans: false }))
+    }
+
+    #[tokio::test]
+    async fn nothing_is_acknowledged_before_its_commit() {
+        let (writer, seen) = writer();
+        // The statement goes through; what fails is the commit.
+        let failed = writer.write(insert("INSERT INTO child VALUES (1)")).await;
+        assert!(matches!(failed, Err(StoreError::Failed { .. })), "{failed:?}");
+        assert_eq!(*seen.borrow(), 0, "a change that was not made is not announced");
+        assert_eq!(writer.write(insert("INSERT INTO parent VALUES (1)")).await, Ok(()));
+        assert_eq!(*seen.borrow(), 7);
+        let children = |db: &Connection| {
+            let count: u64 = db.query_row("SELECT count(*) FROM child", [], |row| row.get(0))?;
+            Ok((count, Changed::default()))
+        };
+        assert_eq!(writer.write(children).await, Ok(0));
+        writer.close();
+        assert_eq!(writer.write(children).await, Err(StoreError::Closed));
+    }
+}

@@ -50,7 +50,14 @@ type Spans = [Option<(usize, usize)>; MAX_CAPTURES];
 
 /// A compiled pattern.
 #[derive(Debug)]
-enum Compiled {
+struct Compiled {
+    engine: Engine,
+    /// Whether it has a `^`.
+    line_starts: bool,
+}
+
+#[derive(Debug)]
+enum Engine {
     Linear(meta::Regex),
     Backtracking(fancy_regex::Regex),
 }
@@ -73,9 +80,30 @@ pub(super) fn check(pattern: &[u8]) -> Result<Vec<Vec<u8>>, OperatorError> {
 
 impl Compiled {
     fn new(pattern: &str, backtracking: bool) -> Result<Self, OperatorError> {
-        if backtracking { Self::backtracking(pattern) } else { Self::linear(pattern) }
+        let engine = if backtracking { Engine::backtracking(pattern)? } else { Engine::linear(pattern)? };
+        // In a rewritten pattern only assertions and negated classes have this character.
+        let line_starts = pattern.starts_with('^')
+            || pattern.as_bytes().windows(2).any(|pair| matches!(*pair, [before, b'^'] if before != b'['));
+        Ok(Self { engine, line_starts })
     }
 
+    /// The spans of the first match from `at` on. `limited` is set if the search gave up.
+    fn search(&self, value: &[u8], at: usize, groups: bool, limited: &mut bool) -> Option<Spans> {
+        let spans = self.engine.search(value, at, groups, limited)?;
+        // In PCRE no line starts after a line feed that ends the value; in these engines one does.
+        if self.line_starts && value.ends_with(b"\n") {
+            let end = Some((value.len(), value.len()));
+            if groups {
+                return (spans.first() != Some(&end)).then_some(spans);
+            }
+            let whole = self.engine.search(value, at, true, limited)?;
+            return (whole.first() != Some(&end)).then_some(whole);
+        }
+        Some(spans)
+    }
+}
+
+impl Engine {
     fn linear(pattern: &str) -> Result<Self, OperatorError> {
         let syntax = syntax::Config::new().unicode(false).utf8(false).dot_matches_new_line(true).multi_line(true);
         let config = meta::Config::new()
@@ -123,7 +151,6 @@ impl Compiled {
         })
     }
 
-    /// The spans of the first match from `at` on. `limited` is set if the search gave up.
     fn search(&self, value: &[u8], at: usize, groups: bool, limited: &mut bool) -> Option<Spans> {
         match self {
             Self::Linear(regex) if !groups => {

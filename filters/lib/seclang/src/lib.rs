@@ -1,6 +1,6 @@
 //! SecLang, the rule language of ModSecurity v3: parse, check, compile, evaluate.
 //!
-//! - [`compile`] turns rule text into a [`Program`]: every rule checked, files resolved, removals and updates applied.
+//! - [`compile()`] turns rule text into a [`Program`]: every rule checked, files resolved, removals and updates applied.
 //!   It runs where rules are written and reports every error with its place.
 //! - [`Engine`] is the executable form of a [`Program`]: it runs where rules are enforced.
 //! - [`Transaction`] takes one request and its response through the five phases of an [`Engine`].

@@ -167,7 +167,7 @@ impl Engine {
     /// Builds what a program describes. Patterns are compiled when a value first needs them.
     ///
     /// # Errors
-    /// If the program was not made by [`crate::compile`]: a code nobody knows, an index out of its table.
+    /// If the program was not made by [`crate::compile()`]: a code nobody knows, an index out of its table.
     pub fn new(program: Program) -> Result<Self, String> {
         let settings = program.settings();
         let wire = program.wire;

@@ -295,15 +295,15 @@ fn macros_do_not_run_away() {
 fn large_bodies_do_not_multiply() {
     let mut rules = "SecRule REQUEST_BODY \"@rx ^A\" \"id:1,phase:2,pass,t:uppercase\"\n".to_owned();
     let pipelines = ["t:uppercase,t:hexEncode", "t:hexEncode,t:uppercase", "t:base64Encode,t:uppercase"];
-    for (pipeline, id) in pipelines.iter().cycle().take(60).zip(2..) {
+    for (pipeline, id) in pipelines.iter().cycle().take(24).zip(2..) {
         rules.push_str(&format!("SecRule REQUEST_BODY \"!@streq x\" \"id:{id},phase:2,pass,{pipeline}\"\n"));
     }
     let mut transaction = transaction(&rules, Some(""));
     transaction.request_headers();
-    transaction.request_body("aB".repeat(2 << 20).as_bytes(), true);
-    assert_eq!(transaction.matched_rules().len(), 61);
+    transaction.request_body("aB".repeat(1 << 20).as_bytes(), true);
+    assert_eq!(transaction.matched_rules().len(), 25);
     assert_eq!(transaction.matched_rules()[2].value.len(), limits::REPORTED_LENGTH);
-    assert!(transaction.arena.bytes() < 2 * limits::CACHED_BYTES + 60 * 2 * limits::KEPT_LENGTH);
+    assert!(transaction.arena.bytes() < 2 * limits::CACHED_BYTES + 24 * 2 * limits::KEPT_LENGTH);
 }
 
 /// A small generator of numbers: tests must not depend on chance.

@@ -49,37 +49,22 @@ impl Server {
         let log = data.with_extension("log");
         let _ = std::fs::remove_file(&ready);
         let out = std::fs::File::options().create(true).append(true).open(&log).unwrap();
-        let mut child = palisade(&[
-            "serve",
-            "--listen",
-            "127.0.0.1:0",
-            "--xds-listen",
-            "127.0.0.1:0",
-            "--data",
-        ])
-        .args([data.as_os_str(), "--ready-file".as_ref(), ready.as_os_str()])
-        .stderr(out)
-        .spawn()
-        .unwrap();
+        let mut child = palisade(&["serve", "--listen", "127.0.0.1:0", "--xds-listen", "127.0.0.1:0", "--data"])
+            .args([data.as_os_str(), "--ready-file".as_ref(), ready.as_os_str()])
+            .stderr(out)
+            .spawn()
+            .unwrap();
         let ready = wait_for(&mut child, &ready, &log);
         assert_eq!(ready["pid"], child.id());
         let key: Value = serde_json::from_slice(&std::fs::read(data.join("admin-key.json")).unwrap()).unwrap();
         let pair = format!("{}:{}", key["id"].as_str().unwrap(), key["secret"].as_str().unwrap());
         let authorization = format!("Basic {}", STANDARD.encode(pair));
-        Server {
-            child,
-            rest: ready["rest"].as_str().unwrap().to_owned(),
-            authorization,
-            log,
-        }
+        Server { child, rest: ready["rest"].as_str().unwrap().to_owned(), authorization, log }
     }
 
     /// Sends SIGTERM or SIGKILL.
     pub fn signal(&self, name: &str) {
-        let status = Command::new("kill")
-            .args(["-s", name, &self.child.id().to_string()])
-            .status()
-            .unwrap();
+        let status = Command::new("kill").args(["-s", name, &self.child.id().to_string()]).status().unwrap();
         assert!(status.success());
     }
 }
@@ -127,10 +112,6 @@ pub fn request(
     let answer = text(&answer);
     let broken = || std::io::Error::other("no whole answer");
     let (head, body) = answer.split_once("\r\n\r\n").ok_or_else(broken)?;
-    let status = head
-        .split(' ')
-        .nth(1)
-        .and_then(|status| status.parse().ok())
-        .ok_or_else(broken)?;
+    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).ok_or_else(broken)?;
     Ok((status, body.to_owned()))
 }

@@ -66,7 +66,13 @@ pub(super) fn is_script(value: &[u8], captures: &mut Captures) -> bool {
     if value.is_empty() {
         return false;
     }
-    let found = libinjectionrs::detect_xss(value.get(..INJECTION_INPUT_LIMIT).unwrap_or(value)).is_injection();
+    let seen = value.get(..INJECTION_INPUT_LIMIT).unwrap_or(value);
+    let mut found = libinjectionrs::detect_xss(seen).is_injection();
+    if !found && memchr::memchr(0, seen).is_some() {
+        // The original takes NUL for white space between attributes, the port does not.
+        let spaced: Vec<u8> = seen.iter().map(|&byte| if byte == 0 { b' ' } else { byte }).collect();
+        found = libinjectionrs::detect_xss(&spaced).is_injection();
+    }
     if found {
         captures.set(0, value);
     }
@@ -87,6 +93,12 @@ mod tests {
         assert_eq!(tamed.iter().filter(|byte| **byte == b'.').count(), RUN_DOTS + 1);
         assert!(tamed.ends_with(b" ' or 1=1 -- a.b"));
         assert_eq!((INJECTION_INPUT_LIMIT, SQL_INPUT_LIMIT), (65_536, 8_192));
+    }
+
+    #[test]
+    fn nul_separates_attributes() {
+        assert!(is_script(b"<a\0onerror=x", &mut Captures::new()));
+        assert!(!is_script(b"a\0b", &mut Captures::new()));
     }
 
     #[test]

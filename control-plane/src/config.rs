@@ -17,21 +17,11 @@ pub struct ServeConfig {
     pub data: PathBuf,
 
     /// Where the admin API listens; port 0 takes a free one. It speaks plain HTTP: keep it on loopback or put TLS in front.
-    #[arg(
-        long,
-        env = "PALISADE_LISTEN",
-        value_name = "ADDRESS",
-        default_value = "127.0.0.1:8900"
-    )]
+    #[arg(long, env = "PALISADE_LISTEN", value_name = "ADDRESS", default_value = "127.0.0.1:8900")]
     pub listen: SocketAddr,
 
     /// Where gateways reach xDS and the node link; port 0 takes a free one.
-    #[arg(
-        long,
-        env = "PALISADE_XDS_LISTEN",
-        value_name = "ADDRESS",
-        default_value = "127.0.0.1:18000"
-    )]
+    #[arg(long, env = "PALISADE_XDS_LISTEN", value_name = "ADDRESS", default_value = "127.0.0.1:18000")]
     pub xds_listen: SocketAddr,
 
     /// The segment after `/apis/` under which the entity collections are.
@@ -68,13 +58,6 @@ pub struct ServeConfig {
 }
 
 fn entity_group(name: &str) -> Result<String, String> {
-    let sane = !name.is_empty()
-        && name
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
-    if sane {
-        Ok(name.to_owned())
-    } else {
-        Err("one path segment of A-Z a-z 0-9 . _ - is expected".to_owned())
-    }
+    let sane = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
+    if sane { Ok(name.to_owned()) } else { Err("one path segment of A-Z a-z 0-9 . _ - is expected".to_owned()) }
 }

@@ -21,10 +21,7 @@ fn check_prints_each_problem_with_file_and_field() {
     fs::write(folder.path().join("routes/shop.yaml"), "hosts: [shop.example]\n").unwrap();
     let fine = run(&["check", path]);
     assert!(fine.status.success());
-    assert!(
-        text(&fine.stdout).contains("no problems: ") && text(&fine.stdout).contains("1 routes"),
-        "{fine:?}"
-    );
+    assert!(text(&fine.stdout).contains("no problems: ") && text(&fine.stdout).contains("1 routes"), "{fine:?}");
 
     fs::write(folder.path().join("routes/bad.yaml"), "host: [shop.example]\n").unwrap();
     fs::write(folder.path().join("routes/worse.json"), "{").unwrap();
@@ -32,15 +29,10 @@ fn check_prints_each_problem_with_file_and_field() {
     assert_eq!(bad.status.code(), Some(1));
     let out = text(&bad.stdout);
     assert!(
-        out.contains(&format!(
-            "{path}/routes/bad.yaml: /host: unknown field `host`, did you mean `hosts`?"
-        )),
+        out.contains(&format!("{path}/routes/bad.yaml: /host: unknown field `host`, did you mean `hosts`?")),
         "{out}"
     );
-    assert!(
-        out.contains(&format!("{path}/routes/worse.json: not JSON: EOF")),
-        "{out}"
-    );
+    assert!(out.contains(&format!("{path}/routes/worse.json: not JSON: EOF")), "{out}");
     assert!(out.ends_with("2 problems\n"), "{out}");
     assert_eq!(run(&["check", "/nowhere"]).status.code(), Some(1));
 }
@@ -54,19 +46,8 @@ fn keys_are_made_listed_and_revoked_beside_a_running_server() {
     assert!(!data.exists(), "listing must not make a store");
 
     let server = Server::start(&data);
-    let made = run(&[
-        "admin-key",
-        "create",
-        "--data",
-        path,
-        "--name",
-        "ci",
-        "--scope",
-        "read",
-        "--expires",
-        "90d",
-        "--json",
-    ]);
+    let made =
+        run(&["admin-key", "create", "--data", path, "--name", "ci", "--scope", "read", "--expires", "90d", "--json"]);
     let made: Value = serde_json::from_slice(&made.stdout).unwrap();
     let (id, secret) = (made["id"].as_str().unwrap(), made["secret"].as_str().unwrap());
     let header = format!("Basic {}", STANDARD.encode(format!("{id}:{secret}")));
@@ -85,12 +66,7 @@ fn keys_are_made_listed_and_revoked_beside_a_running_server() {
 
     assert!(run(&["admin-key", "revoke", "--data", path, id]).status.success());
     assert_eq!(call("GET"), 401);
-    assert_eq!(
-        run(&["admin-key", "revoke", "--data", path, "admin-key_x"])
-            .status
-            .code(),
-        Some(1)
-    );
+    assert_eq!(run(&["admin-key", "revoke", "--data", path, "admin-key_x"]).status.code(), Some(1));
     let log = fs::read_to_string(&server.log).unwrap();
     assert!(!log.contains(secret), "{log}");
 }
@@ -103,23 +79,11 @@ fn the_first_start_makes_one_key_and_the_second_none() {
     let file = data.join("admin-key.json");
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
     let first = fs::read(&file).unwrap();
-    assert_eq!(
-        request(&server.rest, &server.authorization, "POST", RULESETS, r#"{"id": "a"}"#)
-            .unwrap()
-            .0,
-        201
-    );
-    let again = palisade(&[
-        "serve",
-        "--listen",
-        "127.0.0.1:0",
-        "--xds-listen",
-        "127.0.0.1:0",
-        "--data",
-    ])
-    .arg(&data)
-    .output()
-    .unwrap();
+    assert_eq!(request(&server.rest, &server.authorization, "POST", RULESETS, r#"{"id": "a"}"#).unwrap().0, 201);
+    let again = palisade(&["serve", "--listen", "127.0.0.1:0", "--xds-listen", "127.0.0.1:0", "--data"])
+        .arg(&data)
+        .output()
+        .unwrap();
     assert_eq!(again.status.code(), Some(1));
     assert!(text(&again.stderr).contains("another palisade process"), "{again:?}");
 
@@ -141,22 +105,12 @@ fn a_damaged_store_stops_the_start_and_says_what_to_do() {
     let data = folder.path().join("data");
     fs::create_dir(&data).unwrap();
     fs::write(data.join("palisade.db"), "rubbish").unwrap();
-    let failed = palisade(&[
-        "serve",
-        "--listen",
-        "127.0.0.1:0",
-        "--xds-listen",
-        "127.0.0.1:0",
-        "--data",
-    ])
-    .arg(&data)
-    .output()
-    .unwrap();
+    let failed = palisade(&["serve", "--listen", "127.0.0.1:0", "--xds-listen", "127.0.0.1:0", "--data"])
+        .arg(&data)
+        .output()
+        .unwrap();
     assert_eq!(failed.status.code(), Some(1));
     let said = text(&failed.stderr);
-    assert!(
-        said.contains("palisade.db is damaged") && said.contains("Restore it from a backup"),
-        "{said}"
-    );
+    assert!(said.contains("palisade.db is damaged") && said.contains("Restore it from a backup"), "{said}");
     assert_eq!(fs::read_to_string(data.join("palisade.db")).unwrap(), "rubbish");
 }

@@ -18,12 +18,7 @@ async fn call(api: &Api, method: &str, authorization: Option<&str>) -> Answer {
     if let Some(value) = authorization {
         request = request.header("authorization", value);
     }
-    api.send(
-        request
-            .body(Body::from(if method == "POST" { "{}" } else { "" }))
-            .unwrap(),
-    )
-    .await
+    api.send(request.body(Body::from(if method == "POST" { "{}" } else { "" })).unwrap()).await
 }
 
 #[tokio::test]
@@ -58,20 +53,9 @@ async fn a_missing_wrong_expired_or_revoked_key_is_401() {
         assert!(api.state.store.admin_key_revoke(&key.id, now).await.unwrap());
     }
     let wrong = basic(&id, "wrong");
-    for header in [
-        None,
-        Some("Bearer x"),
-        Some("Basic ?"),
-        Some(&expired),
-        Some(&revoked),
-        Some(&wrong),
-    ] {
+    for header in [None, Some("Bearer x"), Some("Basic ?"), Some(&expired), Some(&revoked), Some(&wrong)] {
         let answer = call(&api, "GET", header).await;
-        assert_eq!(
-            (answer.status.as_u16(), &answer.body["error"]),
-            (401, &json!("unauthorized")),
-            "{header:?}"
-        );
+        assert_eq!((answer.status.as_u16(), &answer.body["error"]), (401, &json!("unauthorized")), "{header:?}");
         assert!(answer.header("www-authenticate").starts_with("Basic realm="));
     }
     assert_eq!(call(&api, "GET", Some(&api.authorization)).await.status, 200);
@@ -95,18 +79,12 @@ async fn failures_are_throttled_and_right_keys_are_not() {
 #[tokio::test]
 async fn health_readiness_and_metrics_need_no_key() {
     let api = Api::new().await;
-    let get = async |path: &str| {
-        api.send(Request::builder().uri(path).body(Body::empty()).unwrap())
-            .await
-    };
+    let get = async |path: &str| api.send(Request::builder().uri(path).body(Body::empty()).unwrap()).await;
     assert_eq!(get("/healthz").await.status, 200);
     assert_eq!(get("/readyz").await.status, 200);
     let gate = api.state.readiness.register("snapshot");
     let waiting = get("/readyz").await;
-    assert_eq!(
-        (waiting.status.as_u16(), &waiting.body["missing"]),
-        (503, &json!(["snapshot"]))
-    );
+    assert_eq!((waiting.status.as_u16(), &waiting.body["missing"]), (503, &json!(["snapshot"])));
     gate.set(true);
     assert_eq!(get("/readyz").await.status, 200);
     let metrics = get("/metrics").await.text;
@@ -116,27 +94,17 @@ async fn health_readiness_and_metrics_need_no_key() {
     );
     api.state.store.close().await.unwrap();
     let closed = get("/readyz").await;
-    assert_eq!(
-        (closed.status.as_u16(), &closed.body["missing"]),
-        (503, &json!(["store"]))
-    );
+    assert_eq!((closed.status.as_u16(), &closed.body["missing"]), (503, &json!(["store"])));
     assert_eq!(get("/healthz").await.status, 200);
     let nowhere = get("/nowhere").await;
-    assert_eq!(
-        (nowhere.status.as_u16(), &nowhere.body["error"]),
-        (404, &json!("not_found"))
-    );
+    assert_eq!((nowhere.status.as_u16(), &nowhere.body["error"]), (404, &json!("not_found")));
 }
 
 #[tokio::test]
 async fn a_sane_request_id_is_kept_and_another_replaced() {
     let api = Api::new().await;
     for (sent, kept) in [("abc-1", true), ("a b", false), ("", false)] {
-        let request = Request::builder()
-            .uri("/healthz")
-            .header("x-request-id", sent)
-            .body(Body::empty())
-            .unwrap();
+        let request = Request::builder().uri("/healthz").header("x-request-id", sent).body(Body::empty()).unwrap();
         let answer = api.send(request).await;
         let id = answer.header("x-request-id");
         assert_eq!(id == sent, kept, "{sent} {id}");
@@ -154,15 +122,7 @@ async fn further_routes_stand_beside_the_api() {
         let request = Request::builder().uri("/api/report").header("authorization", header);
         api.send(request.body(Body::empty()).unwrap()).await
     };
-    assert_eq!(
-        report(&key(&api.state, &[Scope::Report], None).await).await.text,
-        "report"
-    );
-    assert_eq!(
-        report(&key(&api.state, &[Scope::Read, Scope::Write], None).await)
-            .await
-            .status,
-        403
-    );
+    assert_eq!(report(&key(&api.state, &[Scope::Report], None).await).await.text, "report");
+    assert_eq!(report(&key(&api.state, &[Scope::Read, Scope::Write], None).await).await.status, 403);
     assert_eq!(call(&api, "GET", Some(&api.authorization)).await.status, 200);
 }

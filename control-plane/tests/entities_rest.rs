@@ -33,35 +33,18 @@ async fn every_collection_is_created_read_changed_and_deleted() {
         let list = api.call("GET", &path, None).await;
         assert_eq!(list.body, json!([created.body]));
         assert_eq!(list.header("x-pages"), "1");
-        assert_eq!(
-            api.call("GET", &format!("{path}/_count"), None).await.body,
-            json!({"count": 1})
-        );
+        assert_eq!(api.call("GET", &format!("{path}/_count"), None).await.body, json!({"count": 1}));
 
-        let put = api
-            .call(
-                "PUT",
-                &one,
-                Some(json!({"name": "Second", "tags": ["a"], "metadata": {"team": "red"}})),
-            )
-            .await;
+        let put =
+            api.call("PUT", &one, Some(json!({"name": "Second", "tags": ["a"], "metadata": {"team": "red"}}))).await;
         assert_eq!(put.status, 200, "{}", put.text);
         assert_eq!((&put.body["id"], &put.body["name"]), (&json!(id), &json!("Second")));
         assert_eq!(put.body["metadata"]["created_at"], created_at);
         assert_eq!(put.body["metadata"]["team"], "red");
 
-        let merged = api
-            .call(
-                "PATCH",
-                &one,
-                Some(json!({"description": "d", "metadata": {"team": null}})),
-            )
-            .await;
+        let merged = api.call("PATCH", &one, Some(json!({"description": "d", "metadata": {"team": null}}))).await;
         assert_eq!(merged.body["description"], "d", "{}", merged.text);
-        assert_eq!(
-            (&merged.body["name"], merged.body["metadata"].get("team")),
-            (&json!("Second"), None)
-        );
+        assert_eq!((&merged.body["name"], merged.body["metadata"].get("team")), (&json!("Second"), None));
         let operations =
             json!([{"op": "test", "path": "/tags/0", "value": "a"}, {"op": "add", "path": "/tags/-", "value": "b"}]);
         let patched = api.call("PATCH", &one, Some(operations)).await;
@@ -95,82 +78,24 @@ async fn the_global_configuration_always_exists() {
     assert_eq!(patched.body["gateway"]["port"], 8080, "{}", patched.text);
     assert_eq!(patched.body["gateway"]["address"], "0.0.0.0");
     assert_eq!(patched.body["incoming_request_validators"][0]["enabled"], true);
-    assert_eq!(
-        api.call("PUT", one, Some(json!({}))).await.body["gateway"]["port"],
-        10000
-    );
+    assert_eq!(api.call("PUT", one, Some(json!({}))).await.body["gateway"]["port"], 10000);
     assert_eq!(api.call("POST", "/global-config", Some(json!({}))).await.status, 409);
     assert_eq!(api.call("DELETE", one, None).await.status, 409);
 }
 
 #[tokio::test]
 async fn every_class_of_error_says_what_is_wrong_and_where() {
-    let api = Api::with(
-        SqliteOptions::default(),
-        RestConfig {
-            max_body_bytes: 4096,
-            ..RestConfig::default()
-        },
-    )
-    .await;
+    let api = Api::with(SqliteOptions::default(), RestConfig { max_body_bytes: 4096, ..RestConfig::default() }).await;
     api.call("POST", "/waf-configs", Some(json!({"id": "taken"}))).await;
     let json = "application/json";
     let long = format!("{{\"name\": \"{}\"}}", "x".repeat(5000));
     let cases: &[(&str, &str, &str, &str, u16, &str, &str)] = &[
-        (
-            "POST",
-            "/waf-configs",
-            json,
-            r#"{"enabled": "yes"}"#,
-            400,
-            "invalid_entity",
-            "/enabled: invalid type",
-        ),
-        (
-            "POST",
-            "/waf-configs",
-            json,
-            r#"{"blok": true}"#,
-            400,
-            "invalid_entity",
-            "did you mean `block`?",
-        ),
-        (
-            "POST",
-            "/waf-configs",
-            json,
-            r#"{"id": "a/b"}"#,
-            400,
-            "invalid_entity",
-            "/id: `a/b` cannot be an id",
-        ),
-        (
-            "POST",
-            "/waf-configs",
-            json,
-            r#"{"id": ".."}"#,
-            400,
-            "invalid_entity",
-            "/id: ",
-        ),
-        (
-            "POST",
-            "/waf-configs",
-            json,
-            r#"{"id": 7}"#,
-            400,
-            "invalid_entity",
-            "/id: ",
-        ),
-        (
-            "POST",
-            "/waf-configs",
-            json,
-            r#"{"kind": "route"}"#,
-            400,
-            "invalid_entity",
-            "/kind: ",
-        ),
+        ("POST", "/waf-configs", json, r#"{"enabled": "yes"}"#, 400, "invalid_entity", "/enabled: invalid type"),
+        ("POST", "/waf-configs", json, r#"{"blok": true}"#, 400, "invalid_entity", "did you mean `block`?"),
+        ("POST", "/waf-configs", json, r#"{"id": "a/b"}"#, 400, "invalid_entity", "/id: `a/b` cannot be an id"),
+        ("POST", "/waf-configs", json, r#"{"id": ".."}"#, 400, "invalid_entity", "/id: "),
+        ("POST", "/waf-configs", json, r#"{"id": 7}"#, 400, "invalid_entity", "/id: "),
+        ("POST", "/waf-configs", json, r#"{"kind": "route"}"#, 400, "invalid_entity", "/kind: "),
         (
             "POST",
             "/waf-configs",
@@ -180,15 +105,7 @@ async fn every_class_of_error_says_what_is_wrong_and_where() {
             "invalid_entity",
             "/rulesets/0: there is no entity `gone` in waf-rulesets",
         ),
-        (
-            "POST",
-            "/waf-configs",
-            json,
-            r#"{"metadata": 1}"#,
-            400,
-            "invalid_entity",
-            "/metadata: ",
-        ),
+        ("POST", "/waf-configs", json, r#"{"metadata": 1}"#, 400, "invalid_entity", "/metadata: "),
         (
             "POST",
             "/threat-policies",
@@ -234,51 +151,11 @@ async fn every_class_of_error_says_what_is_wrong_and_where() {
             "invalid_entity",
             "/gateway/port: ",
         ),
-        (
-            "POST",
-            "/waf-configs",
-            json,
-            "[]",
-            400,
-            "invalid_entity",
-            "a waf-config is an object",
-        ),
-        (
-            "POST",
-            "/waf-configs",
-            json,
-            "{\n \"name\": }",
-            400,
-            "invalid_json",
-            "line 2 column 10",
-        ),
-        (
-            "POST",
-            "/waf-configs",
-            json,
-            "",
-            400,
-            "invalid_json",
-            "the body is empty",
-        ),
-        (
-            "POST",
-            "/waf-configs",
-            json,
-            "{\"name\": \"\u{1}\"}",
-            400,
-            "invalid_json",
-            "line 1",
-        ),
-        (
-            "POST",
-            "/waf-configs",
-            "text/plain",
-            "{}",
-            415,
-            "unsupported_media_type",
-            "application/json",
-        ),
+        ("POST", "/waf-configs", json, "[]", 400, "invalid_entity", "a waf-config is an object"),
+        ("POST", "/waf-configs", json, "{\n \"name\": }", 400, "invalid_json", "line 2 column 10"),
+        ("POST", "/waf-configs", json, "", 400, "invalid_json", "the body is empty"),
+        ("POST", "/waf-configs", json, "{\"name\": \"\u{1}\"}", 400, "invalid_json", "line 1"),
+        ("POST", "/waf-configs", "text/plain", "{}", 415, "unsupported_media_type", "application/json"),
         (
             "POST",
             "/waf-configs",
@@ -289,51 +166,11 @@ async fn every_class_of_error_says_what_is_wrong_and_where() {
             "application/json",
         ),
         ("POST", "/waf-configs", json, &long, 413, "payload_too_large", "limit"),
-        (
-            "POST",
-            "/waf-configs",
-            json,
-            r#"{"id": "taken"}"#,
-            409,
-            "conflict",
-            "exists already",
-        ),
-        (
-            "PUT",
-            "/waf-configs/taken",
-            json,
-            r#"{"id": "other"}"#,
-            400,
-            "invalid_entity",
-            "an id cannot change",
-        ),
-        (
-            "PATCH",
-            "/waf-configs/taken",
-            json,
-            r#"{"id": "other"}"#,
-            400,
-            "invalid_entity",
-            "an id cannot change",
-        ),
-        (
-            "PATCH",
-            "/waf-configs/taken",
-            json,
-            "7",
-            400,
-            "invalid_patch",
-            "a patch is an object",
-        ),
-        (
-            "PATCH",
-            "/waf-configs/taken",
-            json,
-            r#"[{"op": "jump"}]"#,
-            400,
-            "invalid_patch",
-            "operation [0].op",
-        ),
+        ("POST", "/waf-configs", json, r#"{"id": "taken"}"#, 409, "conflict", "exists already"),
+        ("PUT", "/waf-configs/taken", json, r#"{"id": "other"}"#, 400, "invalid_entity", "an id cannot change"),
+        ("PATCH", "/waf-configs/taken", json, r#"{"id": "other"}"#, 400, "invalid_entity", "an id cannot change"),
+        ("PATCH", "/waf-configs/taken", json, "7", 400, "invalid_patch", "a patch is an object"),
+        ("PATCH", "/waf-configs/taken", json, r#"[{"op": "jump"}]"#, 400, "invalid_patch", "operation [0].op"),
         (
             "PATCH",
             "/waf-configs/taken",
@@ -352,34 +189,10 @@ async fn every_class_of_error_says_what_is_wrong_and_where() {
             "patch_test_failed",
             "/block",
         ),
-        (
-            "PATCH",
-            "/waf-configs/taken",
-            "application/merge-patch+json",
-            "[]",
-            400,
-            "invalid_patch",
-            "is an object",
-        ),
-        (
-            "PATCH",
-            "/waf-configs/taken",
-            "application/json-patch+json",
-            "{}",
-            400,
-            "invalid_patch",
-            "is an array",
-        ),
+        ("PATCH", "/waf-configs/taken", "application/merge-patch+json", "[]", 400, "invalid_patch", "is an object"),
+        ("PATCH", "/waf-configs/taken", "application/json-patch+json", "{}", 400, "invalid_patch", "is an array"),
         ("PUT", "/waf-configs/missing", json, "{}", 404, "not_found", "no entity"),
-        (
-            "GET",
-            "/waf-confgs",
-            json,
-            "",
-            404,
-            "not_found",
-            "did you mean `waf-configs`?",
-        ),
+        ("GET", "/waf-confgs", json, "", 404, "not_found", "did you mean `waf-configs`?"),
         ("GET", "/waf-configs?page=0", json, "", 400, "invalid_query", "`page`"),
         ("PUT", "/waf-configs", json, "{}", 405, "method_not_allowed", "Allow"),
     ];
@@ -392,23 +205,11 @@ async fn every_class_of_error_says_what_is_wrong_and_where() {
             "{method} {path} {body}: {}",
             answer.text
         );
-        assert!(
-            description.contains(part),
-            "{method} {path} {body}: `{part}` not in `{description}`"
-        );
-        assert_eq!(
-            answer.body["errors"].is_array(),
-            *error == "invalid_entity",
-            "{}",
-            answer.text
-        );
+        assert!(description.contains(part), "{method} {path} {body}: `{part}` not in `{description}`");
+        assert_eq!(answer.body["errors"].is_array(), *error == "invalid_entity", "{}", answer.text);
     }
     let list = api.call("GET", "/waf-configs", None).await.body;
-    assert_eq!(
-        list.as_array().unwrap().len(),
-        1,
-        "nothing of all this was kept: {list}"
-    );
+    assert_eq!(list.as_array().unwrap().len(), 1, "nothing of all this was kept: {list}");
     let elsewhere = api.raw("GET", "/../../other/v1/routes", json, "").await;
     assert_eq!(elsewhere.status, 404);
 }
@@ -418,25 +219,16 @@ async fn several_wrong_fields_are_named_together() {
     let api = Api::new().await;
     let document = json!({"hosts": ["a b"], "paths": ["x"], "plugins": [{"plugin": ""}]});
     let answer = api.call("POST", "/routes", Some(document)).await;
-    let pointers: Vec<_> = answer.body["errors"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|error| error["pointer"].as_str().unwrap())
-        .collect();
+    let pointers: Vec<_> =
+        answer.body["errors"].as_array().unwrap().iter().map(|error| error["pointer"].as_str().unwrap()).collect();
     assert_eq!(pointers, ["/hosts/0", "/paths/0", "/plugins/0/plugin"]);
 }
 
 #[tokio::test]
 async fn an_unknown_tier_action_reads_as_log() {
     let api = Api::new().await;
-    let answer = api
-        .call(
-            "POST",
-            "/threat-policies",
-            Some(json!({"tiers": [{"min_score": 40, "action": "explode"}]})),
-        )
-        .await;
+    let answer =
+        api.call("POST", "/threat-policies", Some(json!({"tiers": [{"min_score": 40, "action": "explode"}]}))).await;
     assert_eq!(answer.body["tiers"][0]["action"], "log", "{}", answer.text);
     assert_eq!(answer.body["dry_run"], true);
 }
@@ -444,11 +236,7 @@ async fn an_unknown_tier_action_reads_as_log() {
 #[tokio::test]
 async fn conditions_on_the_revision_are_kept() {
     let api = Api::new().await;
-    let first = api
-        .call("POST", "/waf-rulesets", Some(json!({"id": "r"})))
-        .await
-        .header("etag")
-        .to_owned();
+    let first = api.call("POST", "/waf-rulesets", Some(json!({"id": "r"}))).await.header("etag").to_owned();
     let one = "/waf-rulesets/r";
     let put = |tag: String| {
         let api = &api;
@@ -458,15 +246,8 @@ async fn conditions_on_the_revision_are_kept() {
     assert_eq!(second.status, 200);
     assert_ne!(second.header("etag"), first);
     let stale = put(first.clone()).await;
-    assert_eq!(
-        (stale.status.as_u16(), &stale.body["error"]),
-        (412, &json!("precondition_failed"))
-    );
-    assert_eq!(
-        put(format!("W/{}", second.header("etag"))).await.status,
-        412,
-        "a weak tag never matches"
-    );
+    assert_eq!((stale.status.as_u16(), &stale.body["error"]), (412, &json!("precondition_failed")));
+    assert_eq!(put(format!("W/{}", second.header("etag"))).await.status, 412, "a weak tag never matches");
     let deletion = api.call_with("DELETE", one, None, &[("if-match", &first)]).await;
     assert_eq!(deletion.status, 412);
     let third = put(format!("\"x\", {}", second.header("etag"))).await;
@@ -480,19 +261,12 @@ async fn conditions_on_the_revision_are_kept() {
 #[tokio::test]
 async fn of_two_writers_with_one_tag_one_wins() {
     let api = Arc::new(Api::new().await);
-    let tag = api
-        .call("POST", "/waf-rulesets", Some(json!({"id": "r"})))
-        .await
-        .header("etag")
-        .to_owned();
+    let tag = api.call("POST", "/waf-rulesets", Some(json!({"id": "r"}))).await.header("etag").to_owned();
     let writers = (0..20).map(|number| {
         let (api, tag) = (Arc::clone(&api), tag.clone());
         tokio::spawn(async move {
             let body = Some(json!({"description": number.to_string()}));
-            api.call_with("PUT", "/waf-rulesets/r", body, &[("if-match", &tag)])
-                .await
-                .status
-                .as_u16()
+            api.call_with("PUT", "/waf-rulesets/r", body, &[("if-match", &tag)]).await.status.as_u16()
         })
     });
     let mut statuses = Vec::new();
@@ -508,20 +282,11 @@ async fn of_two_writers_with_one_tag_one_wins() {
 async fn what_others_name_cannot_be_deleted() {
     let api = Api::new().await;
     api.call("POST", "/waf-rulesets", Some(json!({"id": "base"}))).await;
-    let config = api
-        .call("POST", "/waf-configs", Some(json!({"id": "c", "rulesets": ["base"]})))
-        .await;
+    let config = api.call("POST", "/waf-configs", Some(json!({"id": "c", "rulesets": ["base"]}))).await;
     assert_eq!(config.status, 201, "{}", config.text);
     let refused = api.call("DELETE", "/waf-rulesets/base", None).await;
-    assert_eq!(
-        (refused.status.as_u16(), &refused.body["error"]),
-        (409, &json!("in_use"))
-    );
-    assert!(
-        refused.text.contains("waf-configs/c names it at /rulesets/0"),
-        "{}",
-        refused.text
-    );
+    assert_eq!((refused.status.as_u16(), &refused.body["error"]), (409, &json!("in_use")));
+    assert!(refused.text.contains("waf-configs/c names it at /rulesets/0"), "{}", refused.text);
     api.call("DELETE", "/waf-configs/c", None).await;
     assert_eq!(api.call("DELETE", "/waf-rulesets/base", None).await.status, 200);
 }
@@ -532,10 +297,9 @@ struct Judge;
 impl Admission for Judge {
     fn admit(&self, candidate: &EntitySet, changed: &EntityRef) -> Result<Vec<String>, Vec<FieldProblem>> {
         match candidate.get::<WafConfig>(&changed.id) {
-            Some(config) if config.head.tags.contains(&"bad".to_owned()) => Err(vec![FieldProblem::new(
-                "/rules/0",
-                "line 1, column 3:\n  SecRul\n    ^ unknown directive",
-            )]),
+            Some(config) if config.head.tags.contains(&"bad".to_owned()) => {
+                Err(vec![FieldProblem::new("/rules/0", "line 1, column 3:\n  SecRul\n    ^ unknown directive")])
+            }
             Some(_) => Ok(vec!["rule 1 never matches: \u{e4}".to_owned()]),
             None if changed.change == Change::Deleted && changed.id == "kept" => {
                 Err(vec![FieldProblem::new("", "a route needs it")])
@@ -549,21 +313,9 @@ impl Admission for Judge {
 async fn what_is_not_admitted_is_not_written() {
     let api = Api::new().await;
     api.state.entities.add_admission(Arc::new(Judge));
-    let refused = api
-        .call("POST", "/waf-configs", Some(json!({"id": "a", "tags": ["bad"]})))
-        .await;
-    assert_eq!(
-        (refused.status.as_u16(), &refused.body["errors"][0]["pointer"]),
-        (400, &json!("/rules/0"))
-    );
-    assert!(
-        refused.body["error_description"]
-            .as_str()
-            .unwrap()
-            .contains("\n    ^ unknown"),
-        "{}",
-        refused.text
-    );
+    let refused = api.call("POST", "/waf-configs", Some(json!({"id": "a", "tags": ["bad"]}))).await;
+    assert_eq!((refused.status.as_u16(), &refused.body["errors"][0]["pointer"]), (400, &json!("/rules/0")));
+    assert!(refused.body["error_description"].as_str().unwrap().contains("\n    ^ unknown"), "{}", refused.text);
     assert_eq!(api.call("GET", "/waf-configs", None).await.body, json!([]));
     assert!(api.state.store.entities().await.unwrap().rows.is_empty());
 
@@ -571,12 +323,7 @@ async fn what_is_not_admitted_is_not_written() {
     assert_eq!(admitted.status, 201);
     let warnings: Vec<String> = serde_json::from_str(admitted.header("x-palisade-warnings")).unwrap();
     assert_eq!(warnings, ["rule 1 never matches: \u{e4}"]);
-    assert_eq!(
-        api.call("PATCH", "/waf-configs/kept", Some(json!({"tags": ["bad"]})))
-            .await
-            .status,
-        400
-    );
+    assert_eq!(api.call("PATCH", "/waf-configs/kept", Some(json!({"tags": ["bad"]}))).await.status, 400);
     assert_eq!(api.call("DELETE", "/waf-configs/kept", None).await.status, 409);
     assert_eq!(api.call("GET", "/waf-configs/kept", None).await.body["tags"], json!([]));
 }
@@ -601,55 +348,25 @@ async fn lists_come_in_pages_and_parts() {
 
 #[tokio::test]
 async fn a_full_disk_is_507_and_loses_nothing() {
-    let api = Api::with(
-        SqliteOptions {
-            max_pages: Some(40),
-            ..SqliteOptions::default()
-        },
-        RestConfig::default(),
-    )
-    .await;
+    let api = Api::with(SqliteOptions { max_pages: Some(40), ..SqliteOptions::default() }, RestConfig::default()).await;
     let mut kept = Vec::new();
     let refused = loop {
         let id = format!("r{}", kept.len());
-        let answer = api
-            .call(
-                "POST",
-                "/waf-rulesets",
-                Some(json!({"id": id, "description": "x".repeat(8000)})),
-            )
-            .await;
+        let answer = api.call("POST", "/waf-rulesets", Some(json!({"id": id, "description": "x".repeat(8000)}))).await;
         if answer.status != 201 {
             break answer;
         }
         kept.push(id);
         assert!(kept.len() < 100, "the limit never held");
     };
-    assert_eq!(
-        (refused.status.as_u16(), &refused.body["error"]),
-        (507, &json!("insufficient_storage"))
-    );
+    assert_eq!((refused.status.as_u16(), &refused.body["error"]), (507, &json!("insufficient_storage")));
     assert!(refused.text.contains("palisade.db"), "{}", refused.text);
     assert!(!kept.is_empty());
     assert_eq!(api.state.store.entities().await.unwrap().rows.len(), kept.len());
-    assert_eq!(
-        api.call("GET", "/waf-rulesets/_count", None).await.body["count"],
-        kept.len()
-    );
+    assert_eq!(api.call("GET", "/waf-rulesets/_count", None).await.body["count"], kept.len());
     // Room again: the same write goes through.
-    assert_eq!(
-        api.call("DELETE", &format!("/waf-rulesets/{}", kept[0]), None)
-            .await
-            .status,
-        200
-    );
-    let again = api
-        .call(
-            "POST",
-            "/waf-rulesets",
-            Some(json!({"id": "again", "description": "x".repeat(4000)})),
-        )
-        .await;
+    assert_eq!(api.call("DELETE", &format!("/waf-rulesets/{}", kept[0]), None).await.status, 200);
+    let again = api.call("POST", "/waf-rulesets", Some(json!({"id": "again", "description": "x".repeat(4000)}))).await;
     assert_eq!(again.status, 201, "{}", again.text);
 }
 
@@ -658,12 +375,7 @@ async fn readers_see_each_change_and_a_reload_sees_the_same() {
     let api = Api::new().await;
     let mut changes = api.state.entities.subscribe();
     let mut revisions = api.state.store.changes();
-    api.call(
-        "POST",
-        "/waf-configs",
-        Some(json!({"id": "c", "rules": ["SecRuleEngine On"]})),
-    )
-    .await;
+    api.call("POST", "/waf-configs", Some(json!({"id": "c", "rules": ["SecRuleEngine On"]}))).await;
     changes.changed().await.unwrap();
     revisions.changed().await.unwrap();
     let seen = changes.borrow_and_update().clone();
@@ -681,34 +393,15 @@ async fn what_somebody_else_writes_to_the_store_is_followed() {
     tokio::spawn(api.state.entities.clone().follow_store());
     let mut changes = api.state.entities.subscribe();
     let store = &api.state.store;
-    store
-        .entity_put("waf-configs", "other", json!({"id": "other"}).to_string(), 0)
-        .await
-        .unwrap();
-    changes
-        .wait_for(|set| set.get::<WafConfig>("other").is_some())
-        .await
-        .unwrap();
+    store.entity_put("waf-configs", "other", json!({"id": "other"}).to_string(), 0).await.unwrap();
+    changes.wait_for(|set| set.get::<WafConfig>("other").is_some()).await.unwrap();
     // A document of a newer release is left out, and named, and nothing else suffers.
-    store
-        .entity_put(
-            "waf-configs",
-            "newer",
-            json!({"id": "newer", "future": 1}).to_string(),
-            0,
-        )
-        .await
-        .unwrap();
+    store.entity_put("waf-configs", "newer", json!({"id": "newer", "future": 1}).to_string(), 0).await.unwrap();
     let set = changes.wait_for(|set| set.revision() == 2).await.unwrap().clone();
     assert_eq!(set.unreadable()[0].0, "waf-configs/newer");
     assert_eq!(set.unreadable()[0].1.pointer, "/future");
     assert!(set.get::<WafConfig>("other").is_some());
-    assert_eq!(
-        api.call("POST", "/waf-configs", Some(json!({"id": "newer"})))
-            .await
-            .status,
-        409
-    );
+    assert_eq!(api.call("POST", "/waf-configs", Some(json!({"id": "newer"}))).await.status, 409);
 }
 
 #[tokio::test]
@@ -718,8 +411,5 @@ async fn numbers_come_back_as_they_were_sent() {
     api.call("POST", "/threat-policies", Some(document)).await;
     let text = api.call("GET", "/threat-policies/p", None).await.text;
     let back: Value = serde_json::from_str(&text).unwrap();
-    assert!(
-        text.contains("\"waf_block_weight\":50,") && text.contains("\"min_score\":12.5,"),
-        "{back}"
-    );
+    assert!(text.contains("\"waf_block_weight\":50,") && text.contains("\"min_score\":12.5,"), "{back}");
 }

@@ -23,18 +23,12 @@ async fn entities_have_revisions_and_conflicts() {
     assert_eq!(put("a", "2", 2).await, Err(StoreError::Conflict { current: 1 }));
     assert_eq!(put("a", "2", 1).await, Ok(3));
     assert_eq!(put("gone", "1", 7).await, Err(StoreError::Conflict { current: 0 }));
-    assert_eq!(
-        store.entity_remove("c", "b", 1).await,
-        Err(StoreError::Conflict { current: 2 })
-    );
+    assert_eq!(store.entity_remove("c", "b", 1).await, Err(StoreError::Conflict { current: 2 }));
     assert_eq!(store.entity_remove("c", "b", 2).await, Ok(4));
     let all = store.entities().await.unwrap();
     assert_eq!(all.revision, 4);
     assert_eq!(
-        all.rows
-            .iter()
-            .map(|row| (row.id.as_str(), row.revision, row.body.as_str()))
-            .collect::<Vec<_>>(),
+        all.rows.iter().map(|row| (row.id.as_str(), row.revision, row.body.as_str())).collect::<Vec<_>>(),
         [("a", 3, "2")]
     );
     assert_eq!(*store.changes().borrow(), 4);
@@ -52,20 +46,13 @@ async fn bans_documents_and_keys_come_back() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path()).unwrap();
     let mut bans = store.ban_changes();
-    let ban = |key: &str, until_millis| BanRow {
-        ref_key: key.to_owned(),
-        json: "{}".to_owned(),
-        until_millis,
-    };
+    let ban = |key: &str, until_millis| BanRow { ref_key: key.to_owned(), json: "{}".to_owned(), until_millis };
     store.ban_put(ban("ip:192.0.2.1", 10)).await.unwrap();
     store.ban_put(ban("ip:192.0.2.2", 20)).await.unwrap();
     store.ban_put(ban("ip:192.0.2.1", 30)).await.unwrap();
     assert!(bans.has_changed().unwrap());
     bans.mark_unchanged();
-    assert_eq!(
-        store.bans().await.unwrap(),
-        [ban("ip:192.0.2.1", 30), ban("ip:192.0.2.2", 20)]
-    );
+    assert_eq!(store.bans().await.unwrap(), [ban("ip:192.0.2.1", 30), ban("ip:192.0.2.2", 20)]);
     assert!(!store.ban_remove("ip:192.0.2.9").await.unwrap());
     assert!(!bans.has_changed().unwrap());
     assert_eq!(store.bans_sweep(20).await, Ok(1));
@@ -90,11 +77,7 @@ async fn bans_documents_and_keys_come_back() {
     assert!(store.admin_key_revoke(&issued.key.id, 7).await.unwrap());
     assert!(store.admin_key_revoke(&issued.key.id, 8).await.unwrap());
     assert!(!store.admin_key_revoke("other", 8).await.unwrap());
-    assert_eq!(
-        store.admin_keys().await.unwrap()[0].revoked_at_millis,
-        Some(7),
-        "the first revocation stands"
-    );
+    assert_eq!(store.admin_keys().await.unwrap()[0].revoked_at_millis, Some(7), "the first revocation stands");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -120,10 +103,7 @@ async fn many_writers_share_commits_and_none_is_lost() {
 async fn filled(folder: &Path) {
     let store = open(folder).unwrap();
     for number in 0..50 {
-        store
-            .entity_put("c", &number.to_string(), "x".repeat(1000), 0)
-            .await
-            .unwrap();
+        store.entity_put("c", &number.to_string(), "x".repeat(1000), 0).await.unwrap();
     }
     store.close().await.unwrap();
 }
@@ -133,17 +113,8 @@ async fn a_damaged_file_is_an_error_that_names_it_and_is_left_alone() {
     type Damage = fn(&Path);
     let damages: [(&str, Damage); 6] = [
         ("empty", |file| fs::write(file, "").unwrap()),
-        ("cut off", |file| {
-            fs::File::options()
-                .write(true)
-                .open(file)
-                .unwrap()
-                .set_len(5000)
-                .unwrap()
-        }),
-        ("text", |file| {
-            fs::write(file, "this is not a database, whatever its name says".repeat(100)).unwrap()
-        }),
+        ("cut off", |file| fs::File::options().write(true).open(file).unwrap().set_len(5000).unwrap()),
+        ("text", |file| fs::write(file, "this is not a database, whatever its name says".repeat(100)).unwrap()),
         ("header", |file| {
             let mut bytes = fs::read(file).unwrap();
             bytes[..16].fill(0);
@@ -169,14 +140,8 @@ async fn a_damaged_file_is_an_error_that_names_it_and_is_left_alone() {
         let error = open(folder.path()).err().unwrap();
         assert!(matches!(error, StoreError::Damaged { .. }), "{name}: {error:?}");
         let text = error.to_string();
-        assert!(
-            text.contains(file.to_str().unwrap()) && text.contains("backup"),
-            "{name}: {text}"
-        );
-        assert!(
-            fs::read(&file).unwrap() == before,
-            "{name}: the damaged file was changed"
-        );
+        assert!(text.contains(file.to_str().unwrap()) && text.contains("backup"), "{name}: {text}");
+        assert!(fs::read(&file).unwrap() == before, "{name}: the damaged file was changed");
     }
 }
 
@@ -204,15 +169,9 @@ async fn a_file_of_a_newer_release_is_refused() {
 #[tokio::test]
 async fn one_process_serves_from_a_directory() {
     let folder = tempfile::tempdir().unwrap();
-    let exclusive = SqliteOptions {
-        exclusive: true,
-        ..SqliteOptions::default()
-    };
+    let exclusive = SqliteOptions { exclusive: true, ..SqliteOptions::default() };
     let first = SqliteStore::open(folder.path(), exclusive).unwrap();
-    assert!(matches!(
-        SqliteStore::open(folder.path(), exclusive).err(),
-        Some(StoreError::InUse { .. })
-    ));
+    assert!(matches!(SqliteStore::open(folder.path(), exclusive).err(), Some(StoreError::InUse { .. })));
     // The command line works beside it, and each sees what the other has written.
     let beside = open(folder.path()).unwrap();
     first.entity_put("c", "a", "1".to_owned(), 0).await.unwrap();

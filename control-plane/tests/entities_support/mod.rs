@@ -70,29 +70,17 @@ impl Api {
             config: Arc::new(config),
         };
         let authorization = key(&state, &Scope::ALL, None).await;
-        Api {
-            router: rest::router(state.clone()),
-            state,
-            authorization,
-            _folder: folder,
-        }
+        Api { router: rest::router(state.clone()), state, authorization, _folder: folder }
     }
 
     /// Sends a request as it is, from 192.0.2.1.
     pub async fn send(&self, mut request: Request<Body>) -> Answer {
-        request
-            .extensions_mut()
-            .insert(ConnectInfo(SocketAddr::from(([192, 0, 2, 1], 1))));
+        request.extensions_mut().insert(ConnectInfo(SocketAddr::from(([192, 0, 2, 1], 1))));
         let response = self.router.clone().oneshot(request).await.unwrap();
         let (parts, body) = response.into_parts();
         let text = String::from_utf8(to_bytes(body, usize::MAX).await.unwrap().to_vec()).unwrap();
         let body = serde_json::from_str(&text).unwrap_or(Value::Null);
-        Answer {
-            status: parts.status,
-            headers: parts.headers,
-            body,
-            text,
-        }
+        Answer { status: parts.status, headers: parts.headers, body, text }
     }
 
     /// Calls the entity API with the key; `path` is below the collections' base.
@@ -117,9 +105,7 @@ impl Api {
     /// [`Api::call`] with a body that need not be JSON.
     pub async fn raw(&self, method: &str, path: &str, content_type: &str, body: &str) -> Answer {
         let request = Request::builder().method(method).uri(format!("{BASE}{path}"));
-        let request = request
-            .header("authorization", &self.authorization)
-            .header("content-type", content_type);
+        let request = request.header("authorization", &self.authorization).header("content-type", content_type);
         self.send(request.body(Body::from(body.to_owned())).unwrap()).await
     }
 }

@@ -30,15 +30,10 @@ fn main() {
 fn collect(folder: &Path) -> Result<Vec<(String, Vec<u8>)>, String> {
     let read = |path: &Path| fs::read(path).map_err(|error| format!("{}: {error}", path.display()));
     let setup = ["crs-setup.conf", "crs-setup.conf.example"].map(|name| folder.join(name));
-    let setup = setup
-        .iter()
-        .find(|path| path.exists())
-        .ok_or_else(|| format!("{} has no crs-setup.conf", folder.display()))?;
+    let setup =
+        setup.iter().find(|path| path.exists()).ok_or_else(|| format!("{} has no crs-setup.conf", folder.display()))?;
     let version = fs::read(folder.join("VERSION")).unwrap_or_else(|_| b"unknown".to_vec());
-    let mut files = vec![
-        ("VERSION".to_owned(), version),
-        ("crs-setup.conf".to_owned(), read(setup)?),
-    ];
+    let mut files = vec![("VERSION".to_owned(), version), ("crs-setup.conf".to_owned(), read(setup)?)];
     let rules = folder.join("rules");
     let listing = fs::read_dir(&rules).map_err(|error| format!("{}: {error}", rules.display()))?;
     let mut paths: Vec<PathBuf> = listing.filter_map(|entry| Some(entry.ok()?.path())).collect();
@@ -50,10 +45,7 @@ fn collect(folder: &Path) -> Result<Vec<(String, Vec<u8>)>, String> {
         }
     }
     if files.len() < 10 {
-        return Err(format!(
-            "{} has too few rule files to be the core rule set",
-            rules.display()
-        ));
+        return Err(format!("{} has too few rule files to be the core rule set", rules.display()));
     }
     Ok(files)
 }

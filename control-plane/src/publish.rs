@@ -37,7 +37,9 @@ pub async fn run(
                     tracing::error!(revision, "not published, the last good version keeps serving: {problem}");
                 }
             }
-            Err(error) => tracing::error!(revision, %error, "the compiler has failed; the last good version keeps serving"),
+            Err(error) => {
+                tracing::error!(revision, %error, "the compiler has failed; the last good version keeps serving")
+            }
         }
         tokio::select! {
             changed = changes.changed() => if changed.is_err() { return },
@@ -47,9 +49,8 @@ pub async fn run(
 }
 
 fn resources_of(compiler: &Compiler, set: &EntitySet) -> Result<crate::xds::ResourceSet, Vec<String>> {
-    let compiled = compiler
-        .compile(set)
-        .map_err(|problems| problems.iter().map(ToString::to_string).collect::<Vec<_>>())?;
+    let compiled =
+        compiler.compile(set).map_err(|problems| problems.iter().map(ToString::to_string).collect::<Vec<_>>())?;
     for warning in &compiled.warnings {
         tracing::warn!("{warning}");
     }

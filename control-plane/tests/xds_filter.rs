@@ -1,6 +1,13 @@
 //! What a shipped filter says of a snapshot that it cannot run reaches the control plane.
 #![allow(missing_docs)]
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test ends at the first thing that is wrong")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stderr,
+    reason = "a test ends at the first thing that is wrong"
+)]
 
 mod xds_support;
 
@@ -20,8 +27,7 @@ fn preset() -> String {
 }
 
 fn filter(steps: Vec<Step>) -> FilterInput {
-    let link =
-        LinkSettings { cluster: CONTROL_PLANE_CLUSTER.into(), flush_millis: 200, max_queued: 100 };
+    let link = LinkSettings { cluster: CONTROL_PLANE_CLUSTER.into(), flush_millis: 200, max_queued: 100 };
     let snapshot = Snapshot { filter: "preset".into(), global: steps, link: Some(link), ..Snapshot::default() };
     FilterInput { name: "preset".into(), module_path: preset(), snapshot: seal(&snapshot).encode_to_vec() }
 }
@@ -39,12 +45,14 @@ async fn a_filter_says_why_it_refuses_a_snapshot_and_the_old_one_keeps_serving()
     publish(Vec::new());
     let envoy = Envoy::start(control_plane.address, true).await;
     let listener = envoy.listener().await;
-    until("the first answer", async || get(listener, "any.test", "/").await.filter(|answer| answer.1 == "served")).await;
+    until("the first answer", async || get(listener, "any.test", "/").await.filter(|answer| answer.1 == "served"))
+        .await;
 
     publish(vec![Step { plugin: "no-such-plugin".into(), ..Step::default() }]);
     let reason = until("the filter's own reason", async || {
         let nodes = hub.nodes();
-        let status = nodes.first()?.types.iter().find(|status: &&TypeStatus| status.type_url == Kind::Extension.type_url())?;
+        let status =
+            nodes.first()?.types.iter().find(|status: &&TypeStatus| status.type_url == Kind::Extension.type_url())?;
         status.nack.as_ref().map(|nack| nack.reason.clone()).filter(|reason| reason.contains("no such plugin"))
     })
     .await;
@@ -56,7 +64,10 @@ async fn a_filter_says_why_it_refuses_a_snapshot_and_the_old_one_keeps_serving()
     until("the good snapshot", async || {
         let nodes = hub.nodes();
         let node = nodes.first()?;
-        node.types.iter().all(|status| status.nack.is_none() && status.acked_version == status.sent_version).then_some(())
+        node.types
+            .iter()
+            .all(|status| status.nack.is_none() && status.acked_version == status.sent_version)
+            .then_some(())
     })
     .await;
     until("the filter's report", async || {

@@ -46,11 +46,7 @@ impl Chains {
     ) -> Self {
         let mut chains = Self::default();
         let mut note = |collection, id: &str, found: Vec<FieldProblem>| {
-            let all = found.into_iter().map(|problem| CompileProblem {
-                collection,
-                id: id.to_owned(),
-                problem,
-            });
+            let all = found.into_iter().map(|problem| CompileProblem { collection, id: id.to_owned(), problem });
             problems.extend(all);
         };
         match chains.steps(validators(global), set, rules) {
@@ -60,27 +56,14 @@ impl Chains {
         let mut names = BTreeSet::new();
         for route in set.all::<Route>().filter(|route| route.enabled) {
             let name = route.envoy_route_name(&route.head).to_owned();
-            let label = if route.head.name.is_empty() {
-                route.head.id.clone()
-            } else {
-                route.head.name.clone()
-            };
+            let label = if route.head.name.is_empty() { route.head.id.clone() } else { route.head.name.clone() };
             if !names.insert(name.clone()) {
                 let message = format!("another route has the Envoy route name `{name}` already");
-                note(
-                    Route::COLLECTION,
-                    &route.head.id,
-                    vec![FieldProblem::new("/envoy_route", message)],
-                );
+                note(Route::COLLECTION, &route.head.id, vec![FieldProblem::new("/envoy_route", message)]);
                 continue;
             }
             match chains.steps(route_plugins(route), set, rules) {
-                Ok(steps) => chains.routes.push(Chain {
-                    name,
-                    id: route.head.id.clone(),
-                    label,
-                    steps,
-                }),
+                Ok(steps) => chains.routes.push(Chain { name, id: route.head.id.clone(), label, steps }),
                 Err(found) => note(Route::COLLECTION, &route.head.id, found),
             }
         }
@@ -93,11 +76,7 @@ impl Chains {
             return Vec::new();
         }
         let mut warnings = BTreeSet::new();
-        for step in self
-            .global
-            .iter()
-            .chain(self.routes.iter().flat_map(|route| &route.steps))
-        {
+        for step in self.global.iter().chain(self.routes.iter().flat_map(|route| &route.steps)) {
             if !filters.contains(&step.plugin) {
                 warnings.insert(format!("no filter of this gateway runs the plugin `{}`", step.plugin));
             }
@@ -120,13 +99,8 @@ impl Chains {
                 problems.push(unknown_plugin(&used.plugin, &pointer));
                 continue;
             };
-            let mut context = Context {
-                set,
-                rules,
-                waf_block_weight,
-                parts: &mut self.parts,
-                largest_body: &mut self.largest_body,
-            };
+            let mut context =
+                Context { set, rules, waf_block_weight, parts: &mut self.parts, largest_body: &mut self.largest_body };
             match (kind.compile)(&used.config, &mut context) {
                 Ok(Some(config)) => steps.push(Step {
                     plugin: kind.name.to_owned(),
@@ -136,11 +110,9 @@ impl Chains {
                     on_refusal_only: false,
                 }),
                 Ok(None) => {}
-                Err(found) => problems.extend(
-                    found
-                        .into_iter()
-                        .map(|problem| problem.under(&format!("{pointer}/config"))),
-                ),
+                Err(found) => {
+                    problems.extend(found.into_iter().map(|problem| problem.under(&format!("{pointer}/config"))))
+                }
             }
         }
         if problems.is_empty() { Ok(steps) } else { Err(problems) }
@@ -149,21 +121,16 @@ impl Chains {
 
 /// The plugins of a route in the order in which they run: by index, those without one last.
 fn route_plugins(route: &Item<Route>) -> Result<Vec<Placed>, Vec<FieldProblem>> {
-    let used = route
-        .plugins
-        .iter()
-        .enumerate()
-        .filter(|(_, plugin)| plugin.enabled)
-        .map(|(number, plugin)| Placed {
-            used: PluginUse {
-                plugin: plugin.plugin.clone(),
-                include: plugin.include.clone(),
-                exclude: plugin.exclude.clone(),
-                index: plugin.plugin_index,
-                config: plugin.config.clone(),
-            },
-            pointer: format!("/plugins/{number}"),
-        });
+    let used = route.plugins.iter().enumerate().filter(|(_, plugin)| plugin.enabled).map(|(number, plugin)| Placed {
+        used: PluginUse {
+            plugin: plugin.plugin.clone(),
+            include: plugin.include.clone(),
+            exclude: plugin.exclude.clone(),
+            index: plugin.plugin_index,
+            config: plugin.config.clone(),
+        },
+        pointer: format!("/plugins/{number}"),
+    });
     let mut listed = expanded(used)?;
     listed.sort_by(|a, b| match (a.used.index, b.used.index) {
         (Some(a), Some(b)) => a.total_cmp(&b),
@@ -174,11 +141,7 @@ fn route_plugins(route: &Item<Route>) -> Result<Vec<Placed>, Vec<FieldProblem>> 
 
 /// The validators of the global chain in their listed order.
 fn validators(global: &Item<GlobalConfig>) -> Result<Vec<Placed>, Vec<FieldProblem>> {
-    let listed = global
-        .incoming_request_validators
-        .iter()
-        .enumerate()
-        .filter(|(_, validator)| validator.enabled);
+    let listed = global.incoming_request_validators.iter().enumerate().filter(|(_, validator)| validator.enabled);
     expanded(listed.map(|(number, validator)| Placed {
         used: PluginUse {
             plugin: validator.plugin.clone(),
@@ -201,10 +164,7 @@ fn expanded(listed: impl Iterator<Item = Placed>) -> Result<Vec<Placed>, Vec<Fie
             continue;
         }
         match expand::expand(&placed.used.config) {
-            Ok(uses) => all.extend(uses.into_iter().map(|used| Placed {
-                used,
-                pointer: placed.pointer.clone(),
-            })),
+            Ok(uses) => all.extend(uses.into_iter().map(|used| Placed { used, pointer: placed.pointer.clone() })),
             Err(problem) => problems.push(problem.under(&format!("{}/config", placed.pointer))),
         }
     }
@@ -218,9 +178,7 @@ fn waf_block_weight(listed: &[Placed], set: &EntitySet) -> f64 {
         .find(|placed| plugins::by_name(&placed.used.plugin).is_some_and(|kind| kind.name == "threat-response"));
     let id = response.and_then(|placed| policy_of(&placed.used.config));
     let policy = plugins::policy(id, set).ok();
-    policy.map_or(ThreatPolicy::default().waf_block_weight, |policy| {
-        policy.waf_block_weight
-    })
+    policy.map_or(ThreatPolicy::default().waf_block_weight, |policy| policy.waf_block_weight)
 }
 
 fn policy_of(config: &Map<String, Value>) -> Option<&str> {
@@ -231,9 +189,6 @@ fn unknown_plugin(name: &str, pointer: &str) -> FieldProblem {
     let suggestion =
         did_you_mean(name, plugins::names()).map_or(String::new(), |known| format!("; did you mean `{known}`?"));
     let known: Vec<&str> = plugins::names().collect();
-    FieldProblem::new(
-        format!("{pointer}/plugin"),
-        format!("this release has no plugin `{name}`{suggestion}"),
-    )
-    .expected(format!("one of {}", known.join(", ")))
+    FieldProblem::new(format!("{pointer}/plugin"), format!("this release has no plugin `{name}`{suggestion}"))
+        .expected(format!("one of {}", known.join(", ")))
 }

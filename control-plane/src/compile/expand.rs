@@ -87,13 +87,7 @@ pub(super) fn expand(config: &Map<String, Value>) -> Result<Vec<PluginUse>, Fiel
     let mut lay_down = |plugin: &'static str, index: f64, config: Value| {
         let Value::Object(config) = config else { return };
         let (include, exclude) = (preset.include.clone(), preset.exclude.clone());
-        plugins.push(PluginUse {
-            plugin: plugin.to_owned(),
-            include,
-            exclude,
-            index: Some(index),
-            config,
-        });
+        plugins.push(PluginUse { plugin: plugin.to_owned(), include, exclude, index: Some(index), config });
     };
     if preset.gate {
         lay_down("threat-gate", 1.0, json!({ "policy": preset.threat_policy }));
@@ -112,13 +106,8 @@ mod tests {
     use super::*;
 
     fn expanded(config: Value) -> Result<Vec<(String, Option<f64>)>, FieldProblem> {
-        let Value::Object(config) = config else {
-            panic!("no object")
-        };
-        Ok(expand(&config)?
-            .into_iter()
-            .map(|plugin| (plugin.plugin, plugin.index))
-            .collect())
+        let Value::Object(config) = config else { panic!("no object") };
+        Ok(expand(&config)?.into_iter().map(|plugin| (plugin.plugin, plugin.index)).collect())
     }
 
     #[test]
@@ -131,23 +120,13 @@ mod tests {
     #[test]
     fn sections_are_switched_and_the_waf_needs_a_config() {
         assert_eq!(expanded(json!({ "gate": false, "response": false })).unwrap(), []);
-        assert_eq!(
-            expanded(json!({ "waf": false, "waf_config": "x", "gate": false }))
-                .unwrap()
-                .len(),
-            1
-        );
+        assert_eq!(expanded(json!({ "waf": false, "waf_config": "x", "gate": false })).unwrap().len(), 1);
         assert_eq!(expanded(json!({ "bots": true, "objects_budget": 5 })).unwrap().len(), 2);
     }
 
     #[test]
     fn a_wrong_field_is_named() {
         assert_eq!(expanded(json!({ "gate": "yes" })).unwrap_err().pointer, "/gate");
-        assert!(
-            expanded(json!({ "waf_confg": "x" }))
-                .unwrap_err()
-                .to_string()
-                .contains("waf_config")
-        );
+        assert!(expanded(json!({ "waf_confg": "x" })).unwrap_err().to_string().contains("waf_config"));
     }
 }

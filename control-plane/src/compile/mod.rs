@@ -84,10 +84,7 @@ impl Compiler {
     /// A compiler for gateways of that kind.
     #[must_use]
     pub fn new(settings: Settings) -> Self {
-        Self {
-            rules: RuleCompiler::default(),
-            settings,
-        }
+        Self { rules: RuleCompiler::default(), settings }
     }
 
     /// Compiles everything.
@@ -104,17 +101,9 @@ impl Compiler {
             return Err(problems);
         }
         let mut warnings = chains.warnings(&global.gateway.filters);
-        let filters = global
-            .gateway
-            .filters
-            .iter()
-            .map(|filter| self.filter(filter, &global, &chains))
-            .collect();
+        let filters = global.gateway.filters.iter().map(|filter| self.filter(filter, &global, &chains)).collect();
         let routes = served_routes(set, &mut warnings);
-        let largest = chains
-            .largest_body
-            .max(u64::from(global.gateway.max_body_bytes))
-            .saturating_add(BUFFER_SLACK);
+        let largest = chains.largest_body.max(u64::from(global.gateway.max_body_bytes)).saturating_add(BUFFER_SLACK);
         let listener = ListenerSettings {
             name: "palisade".to_owned(),
             address: global.gateway.address.clone(),
@@ -124,26 +113,14 @@ impl Compiler {
             xff_num_trusted_hops: global.identity.trusted_hops,
         };
         let control_plane_cluster = self.settings.link.then(|| CONTROL_PLANE_CLUSTER.to_owned());
-        Ok(Compiled {
-            gateway: Gateway {
-                listener,
-                routes,
-                filters,
-                control_plane_cluster,
-            },
-            warnings,
-        })
+        Ok(Compiled { gateway: Gateway { listener, routes, filters, control_plane_cluster }, warnings })
     }
 
     /// Every enabled WAF config and ruleset has to compile, whether a route uses it or not: its author is here now.
     fn check_rules(&self, set: &EntitySet) -> Vec<CompileProblem> {
         let mut problems = Vec::new();
         let mut note = |collection, id: &str, found: Vec<FieldProblem>| {
-            let all = found.into_iter().map(|problem| CompileProblem {
-                collection,
-                id: id.to_owned(),
-                problem,
-            });
+            let all = found.into_iter().map(|problem| CompileProblem { collection, id: id.to_owned(), problem });
             problems.extend(all);
         };
         for config in set.all::<WafConfig>().filter(|config| config.enabled) {
@@ -179,28 +156,14 @@ impl Compiler {
                 max_queued: MAX_QUEUED,
             }),
         };
-        let needs_parts = snapshot
-            .global
-            .iter()
-            .chain(snapshot.routes.iter().flat_map(|route| &route.steps));
+        let needs_parts = snapshot.global.iter().chain(snapshot.routes.iter().flat_map(|route| &route.steps));
         if needs_parts.into_iter().any(|step| step.plugin == "waf") {
-            snapshot.parts = chains
-                .parts
-                .iter()
-                .map(|(hash, data)| Part {
-                    hash: hash.clone(),
-                    data: data.clone(),
-                })
-                .collect();
+            snapshot.parts =
+                chains.parts.iter().map(|(hash, data)| Part { hash: hash.clone(), data: data.clone() }).collect();
         }
         FilterInput {
             name: filter.to_owned(),
-            module_path: self
-                .settings
-                .filters_dir
-                .join(format!("{filter}.wasm"))
-                .display()
-                .to_string(),
+            module_path: self.settings.filters_dir.join(format!("{filter}.wasm")).display().to_string(),
             snapshot: seal(&snapshot).encode_to_vec(),
         }
     }
@@ -220,11 +183,8 @@ fn blame(problems: Vec<CompileProblem>, changed: &EntityRef) -> Vec<FieldProblem
     let is_own = |found: &CompileProblem| {
         found.collection == changed.collection && found.id == changed.id && changed.change != Change::Deleted
     };
-    let own: Vec<FieldProblem> = problems
-        .iter()
-        .filter(|found| is_own(found))
-        .map(|found| found.problem.clone())
-        .collect();
+    let own: Vec<FieldProblem> =
+        problems.iter().filter(|found| is_own(found)).map(|found| found.problem.clone()).collect();
     if !own.is_empty() {
         return own;
     }
@@ -233,10 +193,7 @@ fn blame(problems: Vec<CompileProblem>, changed: &EntityRef) -> Vec<FieldProblem
         .map(|found| {
             FieldProblem::new(
                 "",
-                format!(
-                    "{}/{} would not work any more: {}",
-                    found.collection, found.id, found.problem
-                ),
+                format!("{}/{} would not work any more: {}", found.collection, found.id, found.problem),
             )
         })
         .collect()
@@ -252,10 +209,7 @@ fn for_filter(steps: &[Step], filter: &str) -> Vec<Step> {
     let steps = steps.iter().filter_map(|step| {
         let on_refusal_only = step.plugin != filter;
         let wanted = !on_refusal_only || (own && step.plugin == "threat-response");
-        wanted.then(|| Step {
-            on_refusal_only,
-            ..step.clone()
-        })
+        wanted.then(|| Step { on_refusal_only, ..step.clone() })
     });
     steps.collect()
 }
@@ -267,7 +221,7 @@ fn identity(global: &GlobalConfig) -> IdentitySource {
         api_key_query: identity.api_key_query.clone().unwrap_or_default(),
         user_header: identity.user_header.clone().unwrap_or_default().to_ascii_lowercase(),
         trusted_hops: identity.trusted_hops,
-        api_key_is_id: false,
+        api_key_is_id: identity.api_key_is_id,
     }
 }
 
@@ -284,10 +238,7 @@ fn served_routes(set: &EntitySet, warnings: &mut Vec<String>) -> Vec<RouteInput>
             .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
             .collect();
         if route.plugins.iter().all(|plugin| !plugin.enabled) {
-            warnings.push(format!(
-                "route `{}` has no plugins: only the global chain protects it",
-                route.head.id
-            ));
+            warnings.push(format!("route `{}` has no plugins: only the global chain protects it", route.head.id));
         }
         routes.push(RouteInput {
             id: route.head.id.clone(),
@@ -297,10 +248,9 @@ fn served_routes(set: &EntitySet, warnings: &mut Vec<String>) -> Vec<RouteInput>
             backend: Some(BackendInput {
                 address: backend.address.clone(),
                 port: backend.port,
-                tls: backend.tls.then(|| BackendTls {
-                    server_name: String::new(),
-                    authorities: SYSTEM_AUTHORITIES.to_owned(),
-                }),
+                tls: backend
+                    .tls
+                    .then(|| BackendTls { server_name: String::new(), authorities: SYSTEM_AUTHORITIES.to_owned() }),
                 http2: backend.protocol == Protocol::Http2,
                 timeout_millis: backend.timeout_millis,
             }),

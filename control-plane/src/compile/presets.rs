@@ -41,22 +41,13 @@ impl Preset {
     /// Its rules in loading order: the engine's configuration, the setup, the rule files by name.
     #[must_use]
     pub fn sources(&self) -> Vec<Source> {
-        let source = |origin: &str, text: &[u8]| Source {
-            origin: origin.to_owned(),
-            text: text.to_vec(),
-        };
-        let setup = self
-            .files
-            .get("crs-setup.conf")
-            .map(|text| source("crs-setup.conf", text));
+        let source = |origin: &str, text: &[u8]| Source { origin: origin.to_owned(), text: text.to_vec() };
+        let setup = self.files.get("crs-setup.conf").map(|text| source("crs-setup.conf", text));
         let rules = self.files.iter().filter_map(|(name, text)| {
             let file = name.strip_prefix("rules/").filter(|file| file.ends_with(".conf"))?;
             Some(source(file, text))
         });
-        std::iter::once(source("engine.conf", ENGINE_CONF.as_bytes()))
-            .chain(setup)
-            .chain(rules)
-            .collect()
+        std::iter::once(source("engine.conf", ENGINE_CONF.as_bytes())).chain(setup).chain(rules).collect()
     }
 
     fn unpack() -> Self {
@@ -70,13 +61,8 @@ impl Preset {
             files.insert(String::from_utf8_lossy(name).into_owned(), content.to_vec());
             rest = behind;
         }
-        let version = files
-            .get("VERSION")
-            .map(|text| String::from_utf8_lossy(text).trim().to_owned());
-        Self {
-            version: version.unwrap_or_default(),
-            files,
-        }
+        let version = files.get("VERSION").map(|text| String::from_utf8_lossy(text).trim().to_owned());
+        Self { version: version.unwrap_or_default(), files }
     }
 }
 
@@ -107,10 +93,7 @@ mod tests {
         assert!(crs.version().starts_with(['3', '4']), "{}", crs.version());
         let origins: Vec<String> = crs.sources().into_iter().map(|source| source.origin).collect();
         assert_eq!(origins[..2], ["engine.conf", "crs-setup.conf"]);
-        assert!(
-            origins.iter().any(|origin| origin.starts_with("REQUEST-949")),
-            "{origins:?}"
-        );
+        assert!(origins.iter().any(|origin| origin.starts_with("REQUEST-949")), "{origins:?}");
         assert!(crs.read("unix-shell.data").is_some_and(|data| data.len() > 1000));
         assert_eq!(crs.read("../VERSION"), None);
         assert!(by_name("nothing").is_none());

@@ -50,10 +50,7 @@ impl RuleCompiler {
         let sources = sources(elements, crs)?;
         match self.remembered(&sources) {
             Ok(rules) => Ok(rules),
-            Err(diagnostics) => Err(diagnostics
-                .iter()
-                .map(|diagnostic| problem(diagnostic, elements))
-                .collect()),
+            Err(diagnostics) => Err(diagnostics.iter().map(|diagnostic| problem(diagnostic, elements)).collect()),
         }
     }
 
@@ -75,18 +72,11 @@ impl RuleCompiler {
             Ok(program) => {
                 let rules = program.rule_count();
                 let program = program.encode();
-                Ok(Arc::new(CompiledRules {
-                    hash: content_hash(&program),
-                    program,
-                    rules,
-                }))
+                Ok(Arc::new(CompiledRules { hash: content_hash(&program), program, rules }))
             }
             Err(diagnostics) => Err(Arc::new(diagnostics)),
         };
-        self.memory
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(key, (generation, outcome.clone()));
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner).insert(key, (generation, outcome.clone()));
         outcome
     }
 }
@@ -97,17 +87,9 @@ const BASE: &str = "SecRuleEngine On\nSecRequestBodyAccess On\nSecResponseBodyAc
 /// The composition of a WAF config: its rulesets in order, its own rules, and what its fields say to the engine.
 #[must_use]
 pub fn elements(config: &Item<WafConfig>, set: &EntitySet) -> Vec<Element> {
-    let rulesets = config
-        .rulesets
-        .iter()
-        .filter_map(|id| set.get::<WafRuleset>(id))
-        .filter(|ruleset| ruleset.enabled);
+    let rulesets = config.rulesets.iter().filter_map(|id| set.get::<WafRuleset>(id)).filter(|ruleset| ruleset.enabled);
     let of_rulesets = rulesets.flat_map(|ruleset| {
-        let name = if ruleset.head.name.is_empty() {
-            &ruleset.head.id
-        } else {
-            &ruleset.head.name
-        };
+        let name = if ruleset.head.name.is_empty() { &ruleset.head.id } else { &ruleset.head.name };
         ruleset.rules.iter().enumerate().map(move |(number, text)| Element {
             origin: format!("ruleset '{name}', rule {}", number + 1),
             pointer: None,
@@ -175,23 +157,14 @@ fn sources(elements: &[Element], crs: &Crs) -> Result<Vec<Source>, Vec<FieldProb
         return Err(problems);
     }
     if let Some(options) = crs_options(crs).filter(|_| imports_crs) {
-        sources.insert(
-            0,
-            Source {
-                origin: "crs options".to_owned(),
-                text: options.into_bytes(),
-            },
-        );
+        sources.insert(0, Source { origin: "crs options".to_owned(), text: options.into_bytes() });
     }
     Ok(sources)
 }
 
 fn flush(sources: &mut Vec<Source>, element: &Element, own: &mut String) {
     if !own.trim().is_empty() {
-        sources.push(Source {
-            origin: element.origin.clone(),
-            text: own.clone().into_bytes(),
-        });
+        sources.push(Source { origin: element.origin.clone(), text: own.clone().into_bytes() });
     }
     *own = "\n".repeat(own.matches('\n').count());
 }
@@ -221,12 +194,8 @@ fn crs_options(crs: &Crs) -> Option<String> {
     // Releases before 4 know the blocking level by another name.
     let older = (crs.paranoia_level != 0).then(|| format!("setvar:'tx.paranoia_level={}'", crs.paranoia_level));
     let settings: Vec<String> = settings.into_iter().chain(older).collect();
-    (!settings.is_empty()).then(|| {
-        format!(
-            "SecAction \"id:900001,phase:1,pass,nolog,t:none,{}\"\n",
-            settings.join(",")
-        )
-    })
+    (!settings.is_empty())
+        .then(|| format!("SecAction \"id:900001,phase:1,pass,nolog,t:none,{}\"\n", settings.join(",")))
 }
 
 fn problem(diagnostic: &Diagnostic, elements: &[Element]) -> FieldProblem {

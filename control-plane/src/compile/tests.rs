@@ -19,10 +19,7 @@ fn load(folder: &Path) -> EntitySet {
 }
 
 fn compiler() -> Compiler {
-    Compiler::new(Settings {
-        filters_dir: "/filters".into(),
-        link: true,
-    })
+    Compiler::new(Settings { filters_dir: "/filters".into(), link: true })
 }
 
 fn waf_config(rules: &[&str]) -> Value {
@@ -39,22 +36,12 @@ fn route(plugins: Value) -> Value {
 const RULE: &str = "SecRule ARGS \"@contains attack\" \"id:1,phase:2,deny,status:403\"";
 
 fn snapshots(set: &EntitySet) -> Vec<Snapshot> {
-    let compiled = compiler()
-        .compile(set)
-        .unwrap_or_else(|problems| panic!("{problems:?}"));
-    compiled
-        .gateway
-        .filters
-        .iter()
-        .map(|filter| open(&filter.snapshot).unwrap().1)
-        .collect()
+    let compiled = compiler().compile(set).unwrap_or_else(|problems| panic!("{problems:?}"));
+    compiled.gateway.filters.iter().map(|filter| open(&filter.snapshot).unwrap().1).collect()
 }
 
 fn plugins(steps: &[Step]) -> Vec<(&str, bool)> {
-    steps
-        .iter()
-        .map(|step| (step.plugin.as_str(), step.on_refusal_only))
-        .collect()
+    steps.iter().map(|step| (step.plugin.as_str(), step.on_refusal_only)).collect()
 }
 
 #[test]
@@ -66,11 +53,7 @@ fn the_preset_filter_gets_every_step_in_order_and_the_rules_once() {
     let set = entities(&[waf_config(&[RULE]), route(preset)]);
     let snapshot = &snapshots(&set)[0];
     assert_eq!(snapshot.filter, "preset");
-    let names: Vec<&str> = snapshot.routes[0]
-        .steps
-        .iter()
-        .map(|step| step.plugin.as_str())
-        .collect();
+    let names: Vec<&str> = snapshot.routes[0].steps.iter().map(|step| step.plugin.as_str()).collect();
     // What has no index comes last.
     assert_eq!(names, ["threat-gate", "waf", "threat-response", "threat-response"]);
     assert_eq!(snapshot.parts.len(), 1);
@@ -96,10 +79,8 @@ fn single_filters_share_a_chain_and_answer_their_own_refusals() {
 #[test]
 fn equal_entities_are_one_version_and_a_change_is_another() {
     let build = |rule: &str| {
-        let set = entities(&[
-            waf_config(&[rule]),
-            route(json!([{ "plugin": "Waf", "config": { "ref": "waf-config_1" } }])),
-        ]);
+        let set =
+            entities(&[waf_config(&[rule]), route(json!([{ "plugin": "Waf", "config": { "ref": "waf-config_1" } }]))]);
         compiler().compile(&set).unwrap().gateway.filters[0].snapshot.clone()
     };
     assert_eq!(build(RULE), build(RULE));
@@ -108,41 +89,24 @@ fn equal_entities_are_one_version_and_a_change_is_another() {
 
 #[test]
 fn a_broken_rule_is_shown_with_its_line_and_a_caret() {
-    let set = entities(&[waf_config(&[
-        RULE,
-        "# a comment\nSecRule ARGS \"@rx (\" \"id:2,phase:2,deny\"",
-    ])]);
+    let set = entities(&[waf_config(&[RULE, "# a comment\nSecRule ARGS \"@rx (\" \"id:2,phase:2,deny\""])]);
     let problems = compiler().compile(&set).unwrap_err();
-    assert_eq!(
-        (problems[0].collection, problems[0].id.as_str()),
-        ("waf-configs", "waf-config_1")
-    );
+    assert_eq!((problems[0].collection, problems[0].id.as_str()), ("waf-configs", "waf-config_1"));
     assert_eq!(problems[0].problem.pointer, "/rules/1");
     let message = &problems[0].problem.message;
-    assert!(message.contains("rule 2:2:") && message.contains('^'), "{message}");
+    assert!(message.contains("rule 2, line 2, column") && message.contains('^'), "{message}");
 }
 
 #[test]
 fn what_does_not_exist_is_named() {
     let fails = |documents: &[Value]| compiler().compile(&entities(documents)).unwrap_err()[0].to_string();
     let preset = fails(&[waf_config(&["@import_preset crz"])]);
-    assert!(
-        preset.contains("no preset `crz`") && preset.contains("did you mean `crs`"),
-        "{preset}"
-    );
+    assert!(preset.contains("no preset `crz`") && preset.contains("did you mean `crs`"), "{preset}");
     let plugin = fails(&[route(json!([{ "plugin": "SvcWaff" }]))]);
-    assert!(
-        plugin.starts_with("routes/route_1: /plugins/0/plugin: this release has no plugin"),
-        "{plugin}"
-    );
+    assert!(plugin.starts_with("routes/route_1: /plugins/0/plugin: this release has no plugin"), "{plugin}");
     let config = fails(&[route(json!([{ "plugin": "Waf", "config": { "ref": "waf-config_2" } }]))]);
-    assert!(
-        config.contains("/plugins/0/config/ref") && config.contains("waf-config_2"),
-        "{config}"
-    );
-    let policy = fails(&[route(
-        json!([{ "plugin": "SvcThreatGate", "config": { "policy": "p" } }]),
-    )]);
+    assert!(config.contains("/plugins/0/config/ref") && config.contains("waf-config_2"), "{config}");
+    let policy = fails(&[route(json!([{ "plugin": "SvcThreatGate", "config": { "policy": "p" } }]))]);
     assert!(policy.contains("/plugins/0/config/policy"), "{policy}");
 }
 
@@ -160,24 +124,10 @@ fn the_core_rule_set_compiles_whole_and_its_options_come_first() {
 #[test]
 fn a_write_is_blamed_on_what_it_changes() {
     let compiler = compiler();
-    let changed = |collection, id: &str, change| EntityRef {
-        collection,
-        id: id.to_owned(),
-        change,
-    };
+    let changed = |collection, id: &str, change| EntityRef { collection, id: id.to_owned(), change };
     let set = entities(&[waf_config(&["SecRule"])]);
-    let own = compiler
-        .admit(&set, &changed("waf-configs", "waf-config_1", Change::Updated))
-        .unwrap_err();
+    let own = compiler.admit(&set, &changed("waf-configs", "waf-config_1", Change::Updated)).unwrap_err();
     assert_eq!(own[0].pointer, "/rules/0");
-    let other = compiler
-        .admit(&set, &changed("waf-rulesets", "waf-ruleset_1", Change::Deleted))
-        .unwrap_err();
-    assert!(
-        other[0]
-            .message
-            .starts_with("waf-configs/waf-config_1 would not work any more"),
-        "{}",
-        other[0].message
-    );
+    let other = compiler.admit(&set, &changed("waf-rulesets", "waf-ruleset_1", Change::Deleted)).unwrap_err();
+    assert!(other[0].message.starts_with("waf-configs/waf-config_1 would not work any more"), "{}", other[0].message);
 }

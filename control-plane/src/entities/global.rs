@@ -48,6 +48,8 @@ pub struct Identity {
     pub api_key_header: Option<String>,
     /// The query parameter that carries an api key.
     pub api_key_query: Option<String>,
+    /// What is found there is an id that may be shown, not a secret. Default false: events and bans carry a fingerprint.
+    pub api_key_is_id: bool,
     /// The header that names the user, set by something the gateway trusts.
     pub user_header: Option<String>,
     /// How many proxies in front are trusted to have written `x-forwarded-for`. Default 0: the header is not believed.

@@ -1,8 +1,8 @@
 //! The one crate that touches proxy-wasm.
 //!
-//! Its lowest layer ([`calls`]) is the only place with `unsafe` code and the only one that speaks to the gateway; every
-//! call there takes bytes and answers with an `Option` or a `Result`, whatever the gateway says. Above it, [`root`] owns
-//! a configuration, [`http`] one request, [`link`] the stream to the control plane, [`held`] the requests that wait.
+//! Its lowest layer (`calls`) is the only place with `unsafe` code and the only one that speaks to the gateway; every
+//! call there takes bytes and answers with an `Option` or a `Result`, whatever the gateway says. Above it, `root` owns
+//! a configuration, `http` one request, `link` the stream to the control plane, `held` the requests that wait.
 //!
 //! A module is one line:
 //!

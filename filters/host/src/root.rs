@@ -13,8 +13,10 @@ use crate::http::HttpFilter;
 use crate::proxy_host::define_metrics;
 use crate::{held, link};
 
-/// How often queued events leave and held requests are looked at, in milliseconds.
+/// How often queued events leave and held requests are looked at where the snapshot does not say, in milliseconds.
 const TICK: u32 = 200;
+/// The bounds of what a snapshot may say: events soon enough to be useful, ticks rare enough to cost nothing.
+const TICK_RANGE: std::ops::RangeInclusive<u32> = 50..=1000;
 
 thread_local! {
     /// The root context that was configured last: it alone keeps the link.
@@ -65,7 +67,6 @@ impl RootContext for Root {
         match self.load(&bytes) {
             Ok(version) => {
                 define_metrics();
-                calls::set_tick_period(TICK);
                 NEWEST.set(self.context);
                 refusals::skip(self.filter);
                 link::report_load(LoadReport { filter: self.filter.into(), version, error: String::new() });
@@ -113,6 +114,8 @@ impl Root {
         let chain = Chain::load(&snapshot, self.registry).map_err(|error| (version.clone(), error.to_string()))?;
         self.chain = Some(Rc::new(chain));
         self.node = Rc::from(link::node_id());
+        let tick = snapshot.link.as_ref().map(|link| link.flush_millis).filter(|millis| TICK_RANGE.contains(millis));
+        calls::set_tick_period(tick.unwrap_or(TICK));
         link::configure(snapshot.link);
         Ok(version)
     }

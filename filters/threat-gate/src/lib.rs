@@ -11,10 +11,7 @@ use snapshot::{Message, ThreatGateStep};
 const STATUS: u16 = 403;
 
 /// The plugin.
-pub const PLUGIN: PluginDefinition = PluginDefinition {
-    name: "threat-gate",
-    build,
-};
+pub const PLUGIN: PluginDefinition = PluginDefinition { name: "threat-gate", build };
 
 struct ThreatGate {
     exemptions: Exemptions,
@@ -24,10 +21,7 @@ struct ThreatGate {
 fn build(config: &[u8], _build: &mut Build<'_>) -> Result<Box<dyn Plugin>, String> {
     let step = ThreatGateStep::decode(config).map_err(|error| error.to_string())?;
     let policy = step.policy.unwrap_or_default();
-    Ok(Box::new(ThreatGate {
-        exemptions: Exemptions::new(&policy.exemptions)?,
-        dry_run: policy.dry_run,
-    }))
+    Ok(Box::new(ThreatGate { exemptions: Exemptions::new(&policy.exemptions)?, dry_run: policy.dry_run }))
 }
 
 impl Plugin for ThreatGate {
@@ -48,22 +42,12 @@ impl Plugin for ThreatGate {
             observe(exchange, reason, host);
             return Verdict::Pass;
         }
-        Verdict::Refuse(Refusal {
-            status: STATUS,
-            category: Category::Ban,
-            reason,
-            scored: false,
-            headers: Vec::new(),
-        })
+        Verdict::Refuse(Refusal { status: STATUS, category: Category::Ban, reason, scored: false, headers: Vec::new() })
     }
 }
 
 fn reason(key: &str, ban: &Ban, now: u64) -> String {
-    format!(
-        "{key} is banned for another {} s: {}",
-        ban.until.saturating_sub(now).div_ceil(1000),
-        ban.reason
-    )
+    format!("{key} is banned for another {} s: {}", ban.until.saturating_sub(now).div_ceil(1000), ban.reason)
 }
 
 fn observe(exchange: &mut Exchange, reason: String, host: &dyn Host) {
@@ -109,9 +93,7 @@ mod tests {
         let host = FakeHost::at(1_000);
         bans::apply(&host.shared_data, "user:ada", 11_000, "score 95", 1_000).unwrap();
         let gate = gate(Policy::default());
-        let Verdict::Refuse(refusal) = gate.access(&mut exchange(), &host) else {
-            panic!("it passed")
-        };
+        let Verdict::Refuse(refusal) = gate.access(&mut exchange(), &host) else { panic!("it passed") };
         assert_eq!((refusal.status, refusal.scored), (403, false));
         assert_eq!(refusal.reason, "user:ada is banned for another 10 s: score 95");
         host.advance(10_000);
@@ -122,16 +104,10 @@ mod tests {
     fn dry_run_says_what_it_would_have_done_and_an_exemption_passes_silently() {
         let host = FakeHost::at(1_000);
         bans::apply(&host.shared_data, "ip:192.0.2.1", 11_000, "by hand", 1_000).unwrap();
-        let dry = gate(Policy {
-            dry_run: true,
-            ..Policy::default()
-        });
+        let dry = gate(Policy { dry_run: true, ..Policy::default() });
         assert_eq!(dry.access(&mut exchange(), &host), Verdict::Pass);
         assert_eq!(host.events_json()[0]["event"]["outcome"], "observed");
-        let exempt = gate(Policy {
-            exemptions: vec!["192.0.2.0/24".into()],
-            ..Policy::default()
-        });
+        let exempt = gate(Policy { exemptions: vec!["192.0.2.0/24".into()], ..Policy::default() });
         assert_eq!(exempt.access(&mut exchange(), &host), Verdict::Pass);
         assert_eq!(host.events_json().len(), 1);
     }

@@ -14,10 +14,7 @@ use node_state::bans;
 use snapshot::{Message, Policy, ThreatResponseStep, Tier};
 
 /// The plugin.
-pub const PLUGIN: PluginDefinition = PluginDefinition {
-    name: "threat-response",
-    build,
-};
+pub const PLUGIN: PluginDefinition = PluginDefinition { name: "threat-response", build };
 
 struct ThreatResponse {
     policy: Policy,
@@ -41,10 +38,7 @@ impl Plugin for ThreatResponse {
         let Some(tier) = self.tier(score) else {
             return Verdict::Pass;
         };
-        let reason = format!(
-            "score {score} reaches tier {} of policy `{}`",
-            tier.index, self.policy.name
-        );
+        let reason = format!("score {score} reaches tier {} of policy `{}`", tier.index, self.policy.name);
         let decision = self.decision(tier, score, reason);
         if self.policy.dry_run {
             return self.observed(decision, exchange, host);
@@ -91,11 +85,7 @@ impl Plugin for ThreatResponse {
             decision: &decision,
         };
         exchange.emit(&event, host);
-        Some(Verdict::Enforce {
-            decision,
-            hold_millis,
-            reply,
-        })
+        Some(Verdict::Enforce { decision, hold_millis, reply })
     }
 }
 
@@ -122,9 +112,7 @@ impl ThreatResponse {
         match tier.action() {
             Action::Log => self.observed(decision, exchange, host),
             Action::Challenge => {
-                decision
-                    .reason
-                    .push_str("; no challenge provider answers for this policy, so nothing was asked");
+                decision.reason.push_str("; no challenge provider answers for this policy, so nothing was asked");
                 self.observed(decision, exchange, host)
             }
             Action::Throttle => match throttle::take(tier, &self.policy.id, exchange, host) {
@@ -134,9 +122,7 @@ impl ThreatResponse {
                 }
                 throttle::Outcome::Beyond { retry_after } => {
                     let mut reply = refuse(429, exchange);
-                    reply
-                        .headers
-                        .push(("retry-after".to_owned(), retry_after.to_string().into_bytes()));
+                    reply.headers.push(("retry-after".to_owned(), retry_after.to_string().into_bytes()));
                     self.blocked(decision, 0, Some(reply), exchange, host)
                 }
             },
@@ -155,11 +141,7 @@ impl ThreatResponse {
     /// Records a decision that changes nothing for the caller.
     fn observed(&self, decision: Decision, exchange: &mut Exchange, host: &dyn Host) -> Verdict {
         emit(Outcome::Observed, &decision, exchange, host);
-        Verdict::Enforce {
-            decision,
-            hold_millis: 0,
-            reply: None,
-        }
+        Verdict::Enforce { decision, hold_millis: 0, reply: None }
     }
 
     fn blocked(
@@ -171,11 +153,7 @@ impl ThreatResponse {
         host: &dyn Host,
     ) -> Verdict {
         emit(Outcome::Blocked, &decision, exchange, host);
-        Verdict::Enforce {
-            decision,
-            hold_millis,
-            reply,
-        }
+        Verdict::Enforce { decision, hold_millis, reply }
     }
 
     /// Puts a ban in force on this node at once, and asks the control plane to make it hold everywhere.
@@ -215,13 +193,8 @@ fn refuse(status: u32, exchange: &Exchange) -> Reply {
 }
 
 fn emit(outcome: Outcome, decision: &Decision, exchange: &mut Exchange, host: &dyn Host) {
-    let event = SecurityEvent {
-        category: Category::Threat,
-        outcome,
-        module: PLUGIN.name,
-        message: &decision.reason,
-        decision,
-    };
+    let event =
+        SecurityEvent { category: Category::Threat, outcome, module: PLUGIN.name, message: &decision.reason, decision };
     exchange.emit(&event, host);
 }
 

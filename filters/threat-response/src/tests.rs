@@ -16,13 +16,7 @@ fn tier(index: u32, min_score: f64, action: Action) -> Tier {
 }
 
 fn response(dry_run: bool, tiers: Vec<Tier>) -> Box<dyn Plugin> {
-    let policy = Policy {
-        id: "p".into(),
-        name: "test".into(),
-        dry_run,
-        tiers,
-        ..Policy::default()
-    };
+    let policy = Policy { id: "p".into(), name: "test".into(), dry_run, tiers, ..Policy::default() };
     with(policy)
 }
 
@@ -60,29 +54,16 @@ fn status(verdict: &Verdict) -> Option<u16> {
 #[test]
 fn the_highest_tier_that_is_reached_wins_whatever_the_order() {
     let host = FakeHost::at(0);
-    let plugin = response(
-        false,
-        vec![
-            tier(0, 40.0, Action::Log),
-            tier(1, 90.0, Action::Ban),
-            tier(2, 70.0, Action::Deny),
-        ],
-    );
+    let plugin =
+        response(false, vec![tier(0, 40.0, Action::Log), tier(1, 90.0, Action::Ban), tier(2, 70.0, Action::Deny)]);
     assert_eq!(ask(&*plugin, 39.0, &host), Verdict::Pass);
     assert_eq!(status(&ask(&*plugin, 40.0, &host)), None);
     assert_eq!(status(&ask(&*plugin, 89.0, &host)), Some(403));
     assert!(host.bans.borrow().is_empty());
     ask(&*plugin, 90.0, &host);
     assert_eq!(host.bans.borrow()[0].identity.key(), "ip:192.0.2.1");
-    assert_eq!(
-        bans::standing(&host.shared_data, "ip:192.0.2.1", 0).unwrap().until,
-        60_000
-    );
-    let outcomes: Vec<_> = host
-        .events_json()
-        .iter()
-        .map(|event| event["event"]["outcome"].clone())
-        .collect();
+    assert_eq!(bans::standing(&host.shared_data, "ip:192.0.2.1", 0).unwrap().until, 60_000);
+    let outcomes: Vec<_> = host.events_json().iter().map(|event| event["event"]["outcome"].clone()).collect();
     assert_eq!(outcomes, ["observed", "blocked", "blocked"]);
 }
 
@@ -93,10 +74,7 @@ fn dry_run_records_the_decision_and_lets_the_request_pass() {
     assert_eq!(status(&ask(&*plugin, 95.0, &host)), None);
     assert!(host.bans.borrow().is_empty());
     let event = &host.events_json()[0];
-    assert_eq!(
-        (&event["event"]["action"], &event["event"]["outcome"]),
-        (&"ban".into(), &"observed".into())
-    );
+    assert_eq!((&event["event"]["action"], &event["event"]["outcome"]), (&"ban".into(), &"observed".into()));
     assert_eq!(event["decision"]["enforced"], false);
 }
 
@@ -104,14 +82,9 @@ fn dry_run_records_the_decision_and_lets_the_request_pass() {
 fn throttle_lets_a_quota_pass_and_says_when_to_come_back() {
     let host = FakeHost::at(0);
     let plugin = response(false, vec![tier(0, 10.0, Action::Throttle)]);
-    assert_eq!(
-        [(); 3].map(|()| status(&ask(&*plugin, 20.0, &host))),
-        [None, None, Some(429)]
-    );
+    assert_eq!([(); 3].map(|()| status(&ask(&*plugin, 20.0, &host))), [None, None, Some(429)]);
     host.advance(4_000);
-    let Verdict::Enforce { reply: Some(reply), .. } = ask(&*plugin, 20.0, &host) else {
-        panic!("it passed")
-    };
+    let Verdict::Enforce { reply: Some(reply), .. } = ask(&*plugin, 20.0, &host) else { panic!("it passed") };
     assert!(reply.headers.contains(&("retry-after".into(), b"6".to_vec())));
     host.advance(6_000);
     assert_eq!(status(&ask(&*plugin, 20.0, &host)), None);
@@ -122,17 +95,7 @@ fn tarpit_holds_and_lets_go() {
     let host = FakeHost::at(0);
     let plugin = response(false, vec![tier(0, 10.0, Action::Tarpit)]);
     let verdict = ask(&*plugin, 20.0, &host);
-    assert!(
-        matches!(
-            verdict,
-            Verdict::Enforce {
-                hold_millis: 3000,
-                reply: None,
-                ..
-            }
-        ),
-        "{verdict:?}"
-    );
+    assert!(matches!(verdict, Verdict::Enforce { hold_millis: 3000, reply: None, .. }), "{verdict:?}");
 }
 
 #[test]
@@ -147,11 +110,7 @@ fn a_refusal_is_answered_more_sternly_never_more_mildly() {
     let answer = |tiers, dry_run| {
         let host = FakeHost::at(0);
         let verdict = response(dry_run, tiers).on_refusal(&mut exchange(95.0), &refusal, "waf", &host);
-        let actions: Vec<_> = host
-            .events_json()
-            .iter()
-            .map(|event| event["event"]["action"].clone())
-            .collect();
+        let actions: Vec<_> = host.events_json().iter().map(|event| event["event"]["action"].clone()).collect();
         assert_eq!(actions.len(), 1, "one outcome, one event");
         (verdict.unwrap(), actions[0].clone(), host.bans.borrow().len())
     };
@@ -170,12 +129,7 @@ fn the_banned_identity_is_the_one_that_the_policy_names() {
         let tiers = vec![tier(0, 10.0, Action::Ban)];
         let mut exchange = exchange(50.0);
         exchange.caller.apikey = apikey.map(str::to_owned);
-        let plugin = with(Policy {
-            tiers,
-            ban_address,
-            ban_api_key_only,
-            ..Policy::default()
-        });
+        let plugin = with(Policy { tiers, ban_address, ban_api_key_only, ..Policy::default() });
         plugin.request(&mut exchange, false, &mut Slot::default(), &host);
         host.bans.borrow().first().map(|ban| ban.identity.key())
     };

@@ -4,11 +4,7 @@ use exchange::{Exchange, Host, Table, Update};
 use snapshot::Tier;
 
 /// Windows that a node has open: up to 65,536 callers.
-const WINDOWS: Table = Table {
-    name: "svc.throttle",
-    shards: 128,
-    entries_per_shard: 512,
-};
+const WINDOWS: Table = Table { name: "svc.throttle", shards: 128, entries_per_shard: 512 };
 
 /// Whether a request is within its caller's quota.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,9 +32,7 @@ pub(crate) fn take(tier: &Tier, policy: &str, exchange: &Exchange, host: &dyn Ho
             _ => (1, now.saturating_add(window)),
         };
         outcome = if count > tier.throttle_quota {
-            Outcome::Beyond {
-                retry_after: until.saturating_sub(now).div_ceil(1000),
-            }
+            Outcome::Beyond { retry_after: until.saturating_sub(now).div_ceil(1000) }
         } else {
             Outcome::Within
         };

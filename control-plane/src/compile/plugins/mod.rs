@@ -23,8 +23,11 @@ pub(super) struct PluginKind {
     /// The other names by which routes and the global chain may call it.
     pub(super) classes: &'static [&'static str],
     /// Compiles its configuration; `None` where it has nothing to do.
-    pub(super) compile: fn(&Map<String, Value>, &mut Context<'_>) -> Result<Option<Vec<u8>>, Vec<FieldProblem>>,
+    pub(super) compile: CompileConfig,
 }
+
+/// Compiles a plugin's configuration into the bytes of a step, or says what is wrong with it.
+type CompileConfig = fn(&Map<String, Value>, &mut Context<'_>) -> Result<Option<Vec<u8>>, Vec<FieldProblem>>;
 
 /// A plugin as a route, a validator or the preset uses it.
 #[derive(Debug, Clone)]
@@ -50,17 +53,12 @@ pub(super) struct Context<'a> {
 
 /// The plugin of that name or class.
 pub(super) fn by_name(name: &str) -> Option<&'static PluginKind> {
-    PLUGINS
-        .iter()
-        .find(|kind| kind.name == name || kind.classes.contains(&name))
+    PLUGINS.iter().find(|kind| kind.name == name || kind.classes.contains(&name))
 }
 
 /// The names to show to somebody who has named none of them.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
-    PLUGINS
-        .iter()
-        .filter_map(|kind| kind.classes.first().copied())
-        .chain(super::expand::CLASSES.into_iter().take(1))
+    PLUGINS.iter().filter_map(|kind| kind.classes.first().copied()).chain(super::expand::CLASSES.into_iter().take(1))
 }
 
 /// The policy that a plugin's `policy` names. None named is the first enabled one; where there is none, or the named one
@@ -73,10 +71,7 @@ pub(super) fn policy(id: Option<&str>, set: &EntitySet) -> Result<Item<ThreatPol
         })?),
         None => set.all::<ThreatPolicy>().find(|policy| policy.enabled),
     };
-    Ok(named
-        .filter(|policy| policy.enabled)
-        .cloned()
-        .unwrap_or_else(ThreatPolicy::builtin))
+    Ok(named.filter(|policy| policy.enabled).cloned().unwrap_or_else(ThreatPolicy::builtin))
 }
 
 /// A policy as filters run it.
@@ -95,11 +90,7 @@ pub(super) fn lower(policy: &Item<ThreatPolicy>) -> Policy {
     tiers.sort_by(|a, b| b.min_score.total_cmp(&a.min_score));
     Policy {
         id: policy.head.id.clone(),
-        name: if policy.head.name.is_empty() {
-            policy.head.id.clone()
-        } else {
-            policy.head.name.clone()
-        },
+        name: if policy.head.name.is_empty() { policy.head.id.clone() } else { policy.head.name.clone() },
         dry_run: policy.dry_run,
         tiers,
         exemptions: policy.exemptions.clone(),

@@ -8,11 +8,8 @@ use snapshot::ThreatGateStep;
 use super::{Context, PluginKind};
 use crate::entities::{FieldProblem, typed};
 
-pub(super) const KIND: PluginKind = PluginKind {
-    name: "threat-gate",
-    classes: &["SvcThreatGate", "IncomingRequestValidatorSvcThreatGate"],
-    compile,
-};
+pub(super) const KIND: PluginKind =
+    PluginKind { name: "threat-gate", classes: &["SvcThreatGate", "IncomingRequestValidatorSvcThreatGate"], compile };
 
 /// The plugin's configuration.
 #[derive(Deserialize)]
@@ -26,10 +23,5 @@ struct Config {
 fn compile(config: &Map<String, Value>, context: &mut Context<'_>) -> Result<Option<Vec<u8>>, Vec<FieldProblem>> {
     let config: Config = typed(Value::Object(config.clone())).map_err(|problem| vec![problem])?;
     let policy = super::policy(config.policy.as_deref(), context.set).map_err(|problem| vec![problem])?;
-    Ok(Some(
-        ThreatGateStep {
-            policy: Some(super::lower(&policy)),
-        }
-        .encode_to_vec(),
-    ))
+    Ok(Some(ThreatGateStep { policy: Some(super::lower(&policy)) }.encode_to_vec()))
 }

@@ -26,10 +26,5 @@ struct Config {
 fn compile(config: &Map<String, Value>, context: &mut Context<'_>) -> Result<Option<Vec<u8>>, Vec<FieldProblem>> {
     let config: Config = typed(Value::Object(config.clone())).map_err(|problem| vec![problem])?;
     let policy = super::policy(config.policy.as_deref(), context.set).map_err(|problem| vec![problem])?;
-    Ok(Some(
-        ThreatResponseStep {
-            policy: Some(super::lower(&policy)),
-        }
-        .encode_to_vec(),
-    ))
+    Ok(Some(ThreatResponseStep { policy: Some(super::lower(&policy)) }.encode_to_vec()))
 }

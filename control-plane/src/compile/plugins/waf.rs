@@ -8,11 +8,8 @@ use snapshot::WafStep;
 use super::{Context, PluginKind, rules, saturate};
 use crate::entities::{FieldProblem, OversizeBody, UndecodableBody, WafConfig, typed};
 
-pub(super) const KIND: PluginKind = PluginKind {
-    name: "waf",
-    classes: &["Waf", "SvcWaf", "IncomingRequestValidatorSvcWaf"],
-    compile,
-};
+pub(super) const KIND: PluginKind =
+    PluginKind { name: "waf", classes: &["Waf", "SvcWaf", "IncomingRequestValidatorSvcWaf"], compile };
 
 /// The plugin's configuration.
 #[derive(Deserialize)]
@@ -36,46 +33,32 @@ fn compile(config: &Map<String, Value>, context: &mut Context<'_>) -> Result<Opt
     let config: Config = typed(Value::Object(config.clone())).map_err(|problem| vec![problem])?;
     let Some(waf) = context.set.get::<WafConfig>(&config.reference) else {
         let message = format!("there is no WAF config `{}`", config.reference);
-        return Err(vec![
-            FieldProblem::new("/ref", message).expected("the id of a WAF config"),
-        ]);
+        return Err(vec![FieldProblem::new("/ref", message).expected("the id of a WAF config")]);
     };
     if !waf.enabled {
         return Ok(None);
     }
-    let compiled = context
-        .rules
-        .compile(&rules::elements(waf, context.set), &waf.crs)
-        .map_err(|problems| {
-            let of_config = |problem: FieldProblem| {
-                FieldProblem::new(
-                    "/ref",
-                    format!(
-                        "the WAF config `{}` does not compile: {}",
-                        config.reference, problem.message
-                    ),
-                )
-            };
-            problems.into_iter().map(of_config).collect::<Vec<_>>()
-        })?;
+    let compiled = context.rules.compile(&rules::elements(waf, context.set), &waf.crs).map_err(|problems| {
+        let of_config = |problem: FieldProblem| {
+            FieldProblem::new(
+                "/ref",
+                format!("the WAF config `{}` does not compile: {}", config.reference, problem.message),
+            )
+        };
+        problems.into_iter().map(of_config).collect::<Vec<_>>()
+    })?;
     context.parts.insert(compiled.hash.to_vec(), compiled.program.clone());
     let input_body_limit = waf.input_body_limit.unwrap_or(WafConfig::DEFAULT_BODY_LIMIT);
     let output_body_limit = waf.output_body_limit.unwrap_or(WafConfig::DEFAULT_BODY_LIMIT);
-    for (inspected, limit) in [
-        (waf.inspect_input_body, input_body_limit),
-        (waf.inspect_output_body, output_body_limit),
-    ] {
+    for (inspected, limit) in [(waf.inspect_input_body, input_body_limit), (waf.inspect_output_body, output_body_limit)]
+    {
         if inspected {
             *context.largest_body = limit.max(*context.largest_body);
         }
     }
     let step = WafStep {
         id: waf.head.id.clone(),
-        name: if waf.head.name.is_empty() {
-            waf.head.id.clone()
-        } else {
-            waf.head.name.clone()
-        },
+        name: if waf.head.name.is_empty() { waf.head.id.clone() } else { waf.head.name.clone() },
         program: compiled.hash.to_vec(),
         block: waf.block,
         contribute: config.contribute,
@@ -90,8 +73,7 @@ fn compile(config: &Map<String, Value>, context: &mut Context<'_>) -> Result<Opt
             .decompressed_input_body_limit
             .unwrap_or(WafConfig::DEFAULT_DECOMPRESSED_LIMIT),
         max_input_compression_ratio: saturate(
-            waf.max_input_compression_ratio
-                .unwrap_or(WafConfig::DEFAULT_COMPRESSION_RATIO),
+            waf.max_input_compression_ratio.unwrap_or(WafConfig::DEFAULT_COMPRESSION_RATIO),
         ),
         inspect_undecodable: waf.undecodable_body_action == UndecodableBody::InspectRaw,
     };

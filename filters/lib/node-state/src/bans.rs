@@ -3,11 +3,7 @@
 use crate::{Conflict, SharedData, Table, Update};
 
 /// Up to 131,072 bans; beyond that a full shard gives up the ban that ends first.
-const BANS: Table = Table {
-    name: "svc.bans",
-    shards: 256,
-    entries_per_shard: 512,
-};
+const BANS: Table = Table { name: "svc.bans", shards: 256, entries_per_shard: 512 };
 
 /// The most bytes of a reason that a node keeps.
 const MAX_REASON: usize = 256;
@@ -25,10 +21,7 @@ pub struct Ban {
 #[must_use]
 pub fn standing(data: &dyn SharedData, key: &str, now: u64) -> Option<Ban> {
     let entry = BANS.get(data, key.as_bytes(), now)?;
-    Some(Ban {
-        until: entry.expires_at,
-        reason: String::from_utf8_lossy(&entry.value).into_owned(),
-    })
+    Some(Ban { until: entry.expires_at, reason: String::from_utf8_lossy(&entry.value).into_owned() })
 }
 
 /// Puts a ban in force until the given time, in place of any that stands; a time that is over lifts it.
@@ -39,11 +32,7 @@ pub fn standing(data: &dyn SharedData, key: &str, now: u64) -> Option<Ban> {
 pub fn apply(data: &dyn SharedData, key: &str, until: u64, reason: &str, now: u64) -> Result<(), Conflict> {
     let reason = reason.as_bytes().get(..MAX_REASON).unwrap_or(reason.as_bytes());
     BANS.update(data, key.as_bytes(), now, |_| {
-        if until > now {
-            Update::Put(reason.to_vec(), until)
-        } else {
-            Update::Remove
-        }
+        if until > now { Update::Put(reason.to_vec(), until) } else { Update::Remove }
     })
 }
 
@@ -56,13 +45,7 @@ mod tests {
     fn a_ban_stands_until_its_end_or_until_it_is_lifted() {
         let data = MemorySharedData::default();
         apply(&data, "ip:192.0.2.1", 100, "score 95", 0).unwrap();
-        assert_eq!(
-            standing(&data, "ip:192.0.2.1", 99),
-            Some(Ban {
-                until: 100,
-                reason: "score 95".into()
-            })
-        );
+        assert_eq!(standing(&data, "ip:192.0.2.1", 99), Some(Ban { until: 100, reason: "score 95".into() }));
         assert_eq!(standing(&data, "ip:192.0.2.1", 100), None);
         assert_eq!(standing(&data, "ip:192.0.2.10", 0), None);
         apply(&data, "ip:192.0.2.1", 0, "", 50).unwrap();

@@ -21,21 +21,12 @@ fn decode_one(bytes: &[u8]) -> Option<(Entry, &[u8])> {
     let (value_length, rest) = rest.split_first_chunk::<2>()?;
     let (key, rest) = rest.split_at_checked(usize::from(u16::from_le_bytes(*key_length)))?;
     let (value, rest) = rest.split_at_checked(usize::from(u16::from_le_bytes(*value_length)))?;
-    let entry = Entry {
-        key: key.to_vec(),
-        value: value.to_vec(),
-        expires_at: u64::from_le_bytes(*expires_at),
-    };
+    let entry = Entry { key: key.to_vec(), value: value.to_vec(), expires_at: u64::from_le_bytes(*expires_at) };
     Some((entry, rest))
 }
 
 pub(crate) fn encode(entries: &[Entry]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(
-        entries
-            .iter()
-            .map(|entry| 12 + entry.key.len() + entry.value.len())
-            .sum(),
-    );
+    let mut bytes = Vec::with_capacity(entries.iter().map(|entry| 12 + entry.key.len() + entry.value.len()).sum());
     for entry in entries {
         let (Ok(key_length), Ok(value_length)) = (u16::try_from(entry.key.len()), u16::try_from(entry.value.len()))
         else {

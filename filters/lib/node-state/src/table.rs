@@ -44,9 +44,7 @@ impl Table {
     #[must_use]
     pub fn get(&self, data: &dyn SharedData, key: &[u8], now: u64) -> Option<Entry> {
         let (bytes, _) = data.get(&self.shard_of(key))?;
-        decode(&bytes)
-            .into_iter()
-            .find(|entry| entry.key == key && entry.expires_at > now)
+        decode(&bytes).into_iter().find(|entry| entry.key == key && entry.expires_at > now)
     }
 
     /// Replaces the entry under `key` by what `change` makes of it, atomically over all workers.
@@ -66,9 +64,7 @@ impl Table {
         }
         let shard = self.shard_of(key);
         for _ in 0..ATTEMPTS {
-            let (bytes, token) = data
-                .get(&shard)
-                .map_or((Vec::new(), None), |(bytes, token)| (bytes, Some(token)));
+            let (bytes, token) = data.get(&shard).map_or((Vec::new(), None), |(bytes, token)| (bytes, Some(token)));
             let mut entries = decode(&bytes);
             entries.retain(|entry| entry.expires_at > now);
             let place = entries.iter().position(|entry| entry.key == key);
@@ -84,11 +80,7 @@ impl Table {
                         entries.swap_remove(place);
                     }
                     self.make_room(&mut entries);
-                    entries.push(Entry {
-                        key: key.to_vec(),
-                        value,
-                        expires_at,
-                    });
+                    entries.push(Entry { key: key.to_vec(), value, expires_at });
                 }
             }
             if data.set(&shard, &encode(&entries), token).is_ok() {
@@ -110,9 +102,9 @@ impl Table {
 
     fn shard_of(&self, key: &[u8]) -> String {
         // FNV-1a: only spreads the load, nothing rests on it; whole keys are compared inside a shard.
-        let hash = key.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-            (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-        });
+        let hash = key
+            .iter()
+            .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3));
         format!("{}/{}", self.name, hash % u64::from(self.shards.max(1)))
     }
 }
@@ -122,16 +114,10 @@ mod tests {
     use super::*;
     use crate::MemorySharedData;
 
-    const TABLE: Table = Table {
-        name: "t",
-        shards: 1,
-        entries_per_shard: 2,
-    };
+    const TABLE: Table = Table { name: "t", shards: 1, entries_per_shard: 2 };
 
     fn put(data: &MemorySharedData, key: &[u8], value: &[u8], now: u64, until: u64) {
-        TABLE
-            .update(data, key, now, |_| Update::Put(value.to_vec(), until))
-            .unwrap();
+        TABLE.update(data, key, now, |_| Update::Put(value.to_vec(), until)).unwrap();
     }
 
     #[test]
@@ -159,9 +145,7 @@ mod tests {
         let data = MemorySharedData::default();
         for _ in 0..3 {
             let count = |entry: Option<&Entry>| entry.map_or(0, |entry| entry.value[0]);
-            TABLE
-                .update(&data, b"n", 0, |entry| Update::Put(vec![count(entry) + 1], 10))
-                .unwrap();
+            TABLE.update(&data, b"n", 0, |entry| Update::Put(vec![count(entry) + 1], 10)).unwrap();
         }
         assert_eq!(TABLE.get(&data, b"n", 0).unwrap().value, [3]);
         TABLE.update(&data, b"n", 0, |_| Update::Remove).unwrap();

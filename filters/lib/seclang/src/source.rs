@@ -97,7 +97,7 @@ impl fmt::Display for Diagnostic {
         if let Some(id) = self.rule_id {
             write!(f, " (rule {id})")?;
         }
-        writeln!(f, "\n  --> {}:{}:{}", self.origin, self.line, self.column)?;
+        writeln!(f, "\n  --> {}, line {}, column {}", self.origin, self.line, self.column)?;
         writeln!(f, "   | {}", self.excerpt)?;
         write!(f, "   | {:width$}^", "", width = self.caret())?;
         if let Some(help) = &self.help {
@@ -128,7 +128,7 @@ mod tests {
             Diagnostic::at(&source, 25, "unknown variable 'ARGX'").with_help("did you mean 'ARGS'?").to_string();
         assert_eq!(
             shown,
-            "error: unknown variable 'ARGX'\n  --> custom.conf:2:9\n   | SecRule ARGX \"@rx x\" \"id:1\"\n   |         ^\n   = help: did you mean 'ARGS'?"
+            "error: unknown variable 'ARGX'\n  --> custom.conf, line 2, column 9\n   | SecRule ARGX \"@rx x\" \"id:1\"\n   |         ^\n   = help: did you mean 'ARGS'?"
         );
     }
 

@@ -147,44 +147,40 @@ fn odd_requests_get_an_answer(gateway: &mut Gateway) {
     gzip.truncate(gzip.len() / 2);
     let large = vec![b'a'; 5 << 20];
     let bytes: Vec<u8> = (0x80..=0xff).collect();
-    // (what, request, the statuses that are a defined answer)
-    let cases: Vec<(&str, Request, &[u16])> = vec![
-        ("bytes that are no UTF-8 in a header", Request::get("/").header("x-odd", &bytes), &[200, 403]),
-        ("bytes that are no UTF-8 in a cookie", Request::get("/").header("cookie", b"a=\xff\xfe; b=\xc3"), &[200, 403]),
+    // (what, request, its status)
+    let cases: Vec<(&str, Request, u16)> = vec![
+        ("bytes that are no UTF-8 in a header", Request::get("/").header("x-odd", &bytes), 200),
+        ("bytes that are no UTF-8 in a cookie", Request::get("/").header("cookie", b"a=\xff\xfe; b=\xc3"), 200),
         (
             "bytes that are no UTF-8 as the user agent",
             Request::new("GET", "/").header("user-agent", b"\xff\xfe\xfd"),
-            &[200, 403],
+            200,
         ),
-        ("bytes that are no UTF-8 in a form", Request::post("/echo", FORM, &bytes), &[200, 400, 403]),
-        ("900 headers", fewer, &[200, 403]),
-        ("1000 headers", many, &[200, 403, 431]),
-        ("a path of 60 KB", Request::get(format!("/{}", "a".repeat(60 << 10))), &[200, 403, 414, 431]),
-        ("a query of 60 KB", Request::get(format!("/?{}", "a=b&".repeat(15 << 10))), &[200, 403, 414, 431]),
-        ("a body over every limit", Request::post("/echo", FORM, &large), &[200, 403, 413]),
-        ("a chunked body over every limit", Request::post("/echo", FORM, &large).chunked(64 << 10), &[200, 403, 413]),
-        (
-            "a truncated gzip",
-            Request::post("/echo", FORM, &gzip).header("content-encoding", "gzip"),
-            &[200, 400, 403, 415],
-        ),
-        ("JSON that breaks off", Request::post("/echo", "application/json", "{\"a\": [1, {\"b\":"), &[200, 400, 403]),
-        ("JSON of depth 10,000", Request::post("/echo", "application/json", "[".repeat(10_000)), &[200, 400, 403]),
-        ("multipart without its boundary", Request::post("/echo", "multipart/form-data", "x"), &[200, 400, 403]),
-        ("XML that breaks off", Request::post("/echo", "text/xml", "<a><b>"), &[200, 400, 403]),
-        ("an empty body with a content type", Request::post("/echo", "application/json", ""), &[200, 400, 403]),
-        ("a HEAD", Request::new("HEAD", "/"), &[200, 403]),
-        ("percent signs that encode nothing", Request::get("/%zz?%=%f&%00=1"), &[200, 400, 403]),
-        ("a NUL in the path", Request::get("/a%00b"), &[200, 400, 403]),
-        ("an unusual method", Request::new("PROPFIND", "/"), &[200, 403]),
+        ("bytes that are no UTF-8 in a form", Request::post("/echo", FORM, &bytes), 200),
+        ("900 headers", fewer, 200),
+        ("1000 headers", many, 200),
+        ("a path of 60 KB", Request::get(format!("/{}", "a".repeat(60 << 10))), 200),
+        ("a query of 60 KB", Request::get(format!("/?{}", "a=b&".repeat(15 << 10))), 403),
+        ("a body over every limit", Request::post("/echo", FORM, &large), 200),
+        ("a chunked body over every limit", Request::post("/echo", FORM, &large).chunked(64 << 10), 200),
+        ("a truncated gzip", Request::post("/echo", FORM, &gzip).header("content-encoding", "gzip"), 400),
+        ("JSON that breaks off", Request::post("/echo", "application/json", "{\"a\": [1, {\"b\":"), 403),
+        ("JSON of depth 10,000", Request::post("/echo", "application/json", "[".repeat(10_000)), 403),
+        ("multipart without its boundary", Request::post("/echo", "multipart/form-data", "x"), 403),
+        ("XML that breaks off", Request::post("/echo", "text/xml", "<a><b>"), 403),
+        ("an empty body with a content type", Request::post("/echo", "application/json", ""), 200),
+        ("a HEAD", Request::new("HEAD", "/"), 200),
+        ("percent signs that encode nothing", Request::get("/%zz?%=%f&%00=1"), 403),
+        ("a NUL in the path", Request::get("/a%00b"), 400),
+        ("an unusual method", Request::new("PROPFIND", "/"), 403),
         // Envoy itself refuses what is no registered method.
-        ("an unknown method", Request::new("BREW", "/"), &[400]),
+        ("an unknown method", Request::new("BREW", "/"), 400),
     ];
     let mut wrong = Vec::new();
-    for (what, request, statuses) in &cases {
+    for (what, request, status) in &cases {
         match request.send(gateway.address) {
-            Ok(answer) if statuses.contains(&answer.status) => println!("{what}: {}", answer.status),
-            Ok(answer) => wrong.push(format!("{what}: {} is none of {statuses:?}", answer.status)),
+            Ok(answer) if answer.status == *status => {}
+            Ok(answer) => wrong.push(format!("{what}: {} instead of {status}", answer.status)),
             Err(error) => wrong.push(format!("{what}: {error}")),
         }
         if !gateway.envoy.lives() {
@@ -194,6 +190,16 @@ fn odd_requests_get_an_answer(gateway: &mut Gateway) {
         assert!(failures.is_empty(), "{what} made a VM fail: {failures:?}");
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
+
+    // A body that is longer than what is inspected passes, however the network cuts it.
+    for round in 0..40 {
+        let mut request = Request::post("/echo", FORM, &large);
+        if round % 2 == 1 {
+            request = request.chunked(64 << 10);
+        }
+        let answer = request.send(gateway.address).unwrap();
+        assert_eq!(answer.status, 200, "round {round}: {}", answer.text());
+    }
 
     // A client that leaves in the middle of its body.
     let mut gone = Connection::open(gateway.address).unwrap();
@@ -215,8 +221,7 @@ fn odd_requests_get_an_answer(gateway: &mut Gateway) {
     requests[4].headers.push(("x-odd".into(), vec![0xff, 0xfe]));
     let answers = h2::exchange_as("demo.test", gateway.address, &requests).unwrap();
     let statuses: Vec<u16> = answers.iter().map(|answer| answer.as_ref().map_or(0, |answer| answer.status)).collect();
-    assert_eq!(statuses[..4], [200, 403, 200, 403], "{answers:?}");
-    assert!([200, 403].contains(&statuses[4]), "{answers:?}");
+    assert_eq!(statuses, [200, 403, 200, 403, 200], "{answers:?}");
 
     // Whoever answered all that still works: both workers do.
     let after = gateway.statuses_of_all_workers(&Request::get("/search?q=garden+chairs"));

@@ -189,7 +189,7 @@ mod tests {
     fn the_defaults_are_documented_ones() {
         let expected = json!({
             "incoming_request_validators": [],
-            "identity": {"api_key_header": null, "api_key_query": null, "user_header": null, "trusted_hops": 0},
+            "identity": {"api_key_header": null, "api_key_query": null, "api_key_is_id": false, "user_header": null, "trusted_hops": 0},
             "gateway": {
                 "address": "0.0.0.0", "port": 10000, "filters": ["preset"], "access_log": "/dev/stdout",
                 "max_body_bytes": 2097152

@@ -46,7 +46,8 @@ pub struct ListenerSettings {
     pub port: u16,
     /// File that gets every event that filters leave with a request, one line of JSON each; `None` writes none.
     pub access_log: Option<String>,
-    /// The most bytes of a body that Envoy holds for a filter; a longer one is answered with 413.
+    /// The most bytes that Envoy holds for a connection in one direction, and so of a body for a filter. A request may
+    /// hold twice as many for a moment, so that what is longer can pass once a filter has seen enough of it.
     pub buffer_limit_bytes: u32,
     /// How many proxies in front of this gateway append to `x-forwarded-for`; 0 trusts the peer's own address alone.
     pub xff_num_trusted_hops: u32,
@@ -120,7 +121,7 @@ pub fn build(gateway: &Gateway) -> Result<ResourceSet, String> {
     }
     let listener = listener::listener(&gateway.listener, &gateway.filters)?;
     set.insert_message(Kind::Listener, listener.name.clone(), &listener);
-    set.insert(Kind::Route, NAME, routes::route_configuration(&gateway.routes)?);
+    set.insert(Kind::Route, NAME, routes::route_configuration(&gateway.routes, gateway.listener.buffer_limit_bytes)?);
     for filter in &gateway.filters {
         let config = filters::extension(filter, gateway.control_plane_cluster.as_deref())?;
         set.insert_message(Kind::Extension, config.name.clone(), &config);

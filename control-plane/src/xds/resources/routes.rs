@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use envoy_types::pb::envoy::config::route::v3::{
     DirectResponseAction, RouteAction, RouteMatch, route_action, route_match,
 };
-use envoy_types::pb::google::protobuf::{Any, Duration};
+use envoy_types::pb::google::protobuf::{Any, Duration, UInt64Value};
 use prost::{Message, Oneof};
 
 use super::{NAME, RouteInput, clusters};
@@ -36,6 +36,8 @@ struct VirtualHost {
     domains: Vec<String>,
     #[prost(message, repeated, tag = "3")]
     routes: Vec<Route>,
+    #[prost(message, optional, tag = "25")]
+    request_body_buffer_limit: Option<UInt64Value>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -82,12 +84,15 @@ enum ValueKind {
     Text(String),
 }
 
-/// The route configuration of a gateway, encoded.
+/// The route configuration of a gateway whose connections hold `buffer_limit_bytes`, encoded.
 ///
 /// # Errors
 ///
 /// A path that does not begin with `/`, or a host that Envoy cannot match.
-pub(super) fn route_configuration(routes: &[RouteInput]) -> Result<Any, String> {
+pub(super) fn route_configuration(routes: &[RouteInput], buffer_limit_bytes: u32) -> Result<Any, String> {
+    // A filter that has seen enough lets go of the body, but one read from the connection can bring a whole connection's
+    // limit at once. With less room than both, Envoy itself answers 413 to some of the bodies that are to pass.
+    let request_limit = UInt64Value { value: 2 * u64::from(buffer_limit_bytes) };
     let mut domains: BTreeMap<String, Vec<(&str, usize)>> = BTreeMap::new();
     for (index, route) in routes.iter().enumerate() {
         for host in hosts(route)? {
@@ -116,6 +121,7 @@ pub(super) fn route_configuration(routes: &[RouteInput]) -> Result<Any, String> 
                 .into_iter()
                 .filter_map(|(path, index)| Some(envoy_route(routes.get(index)?, path)))
                 .collect(),
+            request_body_buffer_limit: Some(request_limit),
         })
         .collect();
     virtual_hosts.sort_by(|a, b| a.name.cmp(&b.name));

@@ -158,7 +158,7 @@ fn odd_requests_get_an_answer(gateway: &mut Gateway) {
         ),
         ("bytes that are no UTF-8 in a form", Request::post("/echo", FORM, &bytes), 200),
         ("900 headers", fewer, 200),
-        ("1000 headers", many, 200),
+        ("1000 headers", many, 431),
         ("a path of 60 KB", Request::get(format!("/{}", "a".repeat(60 << 10))), 200),
         ("a query of 60 KB", Request::get(format!("/?{}", "a=b&".repeat(15 << 10))), 403),
         ("a body over every limit", Request::post("/echo", FORM, &large), 200),

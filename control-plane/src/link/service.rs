@@ -91,7 +91,8 @@ impl StreamingService<Up> for Method {
             };
             metrics::gauge!("palisade_link_streams").decrement(1.0);
             if let Err(status) = result {
-                tracing::info!(reason = status.message(), "a node link has ended");
+                // Nothing to worry about: a worker that takes a new configuration ends its link and opens another.
+                tracing::debug!(reason = status.message(), "a node link has ended");
                 // A worker whose queue is full learns it from the end of the stream.
                 let _full = down.try_send(Err(status));
             }

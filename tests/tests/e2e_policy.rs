@@ -29,6 +29,7 @@ fn policy_changes_hold_at_once() {
     broken_rules_change_nothing(&mut gateway);
     dry_run_observes(&mut gateway);
     a_ban_holds_on_every_worker(&mut gateway);
+    a_ban_follows_the_api_key(&mut gateway);
     let failures = gateway.envoy.vm_failures();
     assert!(failures.is_empty(), "a filter's VM failed: {failures:?}");
 }
@@ -143,4 +144,30 @@ fn a_ban_holds_on_every_worker(gateway: &mut Gateway) {
         .control
         .event("the ban", |event| event["source"]["ip"] == "127.0.3.1" && event["event"]["action"] == "ban");
     assert_eq!(event["event"]["outcome"], Value::from("blocked"), "{event}");
+}
+
+/// The most specific identity is banned: an api key, wherever it is used from, and not the address it came from.
+fn a_ban_follows_the_api_key(gateway: &mut Gateway) {
+    gateway.control.patch("global-config", "global-config", &json!({"identity": {"api_key_header": "X-Api-Key"}}));
+    let (first, second) = (Ipv4Addr::new(127, 0, 4, 1), Ipv4Addr::new(127, 0, 4, 2));
+    let benign = Request::get("/search?q=garden+chairs");
+    let with_key = |request: &Request, key: &str| request.clone().header("x-api-key", key);
+    let attack = Request::get(format!("/search?q={}", percent(SQL)));
+    let to = gateway.address;
+    // Until the change is in force an attack bans its address, so each try comes from an address of its own.
+    let mut tries = 0;
+    wait_for("the key is banned", PATIENCE, || {
+        tries += 1;
+        let source = Ipv4Addr::new(127, 0, 5, tries);
+        let _ = with_key(&attack, "stolen").send_from(source, to);
+        (with_key(&benign, "stolen").send_from(first, to).ok()?.status == 403).then_some(())
+    })
+    .unwrap_or_else(|why| panic!("{why}\n{}", gateway.envoy.log_tail(40)));
+    assert_eq!(with_key(&benign, "stolen").send_from(second, to).unwrap().status, 403, "from anywhere");
+    assert_eq!(benign.send_from(first, to).unwrap().status, 200, "the address is not banned");
+    assert_eq!(with_key(&benign, "another").send_from(first, to).unwrap().status, 200, "nor is another key");
+    let event = gateway.control.event("the refusal of the key", |event| {
+        event["event"]["category"] == "ban" && event["source"]["ip"] == "127.0.4.2"
+    });
+    assert!(event["source"]["apikey"].as_str().is_some_and(|id| !id.contains("stolen")), "{event}");
 }

@@ -57,7 +57,7 @@ pub(crate) fn release() {
         if calls::set_effective_context(entry.context)
             && let Ok(mut stream) = entry.stream.try_borrow_mut()
         {
-            stream.resume();
+            stream.resume(&entry.stream);
         }
     }
 }

@@ -11,6 +11,8 @@ use crate::calls::{self, Buffer, Half, LogLevel, Map};
 use crate::held;
 use crate::proxy_host::ProxyHost;
 
+/// The bytes in front of every gRPC message: whether it is compressed, and its length.
+const GRPC_PREFIX: usize = 5;
 /// What a caller gets whose headers are more than the gateway hands out (RFC 6585).
 const HEADERS_TOO_LARGE: u16 = 431;
 
@@ -25,10 +27,23 @@ pub(crate) struct Stream {
     chain: Option<Rc<Chain>>,
     node: Rc<str>,
     run: Option<Run>,
-    upgrade: bool,
-    request: Buffering,
-    response: Buffering,
+    /// The status that makes a stream of another protocol of this one, where the request asks for that.
+    switches_at: Option<u16>,
+    /// A stream whose first bytes nobody has looked at yet.
+    opening: bool,
+    request: Buffered,
+    response: Buffered,
     held: bool,
+}
+
+/// What has come of one half of the stream, and what is held back of it.
+#[derive(Debug, Clone, Copy)]
+struct Buffered {
+    state: Buffering,
+    /// In bytes, as the gateway counted last.
+    size: usize,
+    /// Nothing follows.
+    ended: bool,
 }
 
 /// Where one half of the stream stands.
@@ -36,7 +51,7 @@ pub(crate) struct Stream {
 enum Buffering {
     /// Nothing is held back.
     Off,
-    /// Headers and body are held back until so many bytes are there, or all of them.
+    /// Headers and body are held back until more than so many bytes are there, or all of them.
     Until(usize),
     /// A local reply was sent; nothing of this half matters any more.
     Answered,
@@ -44,8 +59,19 @@ enum Buffering {
 
 impl HttpFilter {
     pub(crate) fn new(context: u32, chain: Option<Rc<Chain>>, node: Rc<str>) -> Self {
-        let (request, response) = (Buffering::Off, Buffering::Off);
-        let stream = Stream { context, chain, node, run: None, upgrade: false, request, response, held: false };
+        let nothing = Buffered { state: Buffering::Off, size: 0, ended: false };
+        let (request, response) = (nothing, nothing);
+        let stream = Stream {
+            context,
+            chain,
+            node,
+            run: None,
+            switches_at: None,
+            opening: false,
+            request,
+            response,
+            held: false,
+        };
         Self { stream: Rc::new(RefCell::new(stream)) }
     }
 
@@ -70,7 +96,7 @@ impl HttpContext for HttpFilter {
     }
 
     fn on_http_request_trailers(&mut self, _count: usize) -> Action {
-        self.with(|stream, this| stream.body(Half::Request, usize::MAX, true, this))
+        self.with(|stream, this| stream.trailers(Half::Request, this))
     }
 
     fn on_http_response_headers(&mut self, _count: usize, end_of_stream: bool) -> Action {
@@ -82,7 +108,7 @@ impl HttpContext for HttpFilter {
     }
 
     fn on_http_response_trailers(&mut self, _count: usize) -> Action {
-        self.with(|stream, this| stream.body(Half::Response, usize::MAX, true, this))
+        self.with(|stream, this| stream.trailers(Half::Response, this))
     }
 
     fn on_log(&mut self) {
@@ -117,7 +143,9 @@ impl Stream {
         };
         let headers = Headers::new(pairs);
         let request = read_request(headers);
-        self.upgrade = request.streaming && request.headers.get("content-type").is_none_or(|kind| !is_grpc(kind));
+        let grpc = opens_grpc(&request.method, &request.protocol, &request.headers);
+        self.switches_at = (request.streaming && !grpc).then_some(if request.method == b"CONNECT" { 200 } else { 101 });
+        self.opening = request.streaming && grpc && !end_of_stream;
         let route = calls::property(&["xds", "route_name"]).unwrap_or_default();
         let peer = calls::property(&["source", "address"]).unwrap_or_default();
         let start = Start { request, route: &route, peer: &peer, node: &self.node };
@@ -131,56 +159,98 @@ impl Stream {
         let Some(run) = &mut self.run else {
             return Action::Continue;
         };
-        if self.request == Buffering::Answered {
+        if self.request.state == Buffering::Answered {
             return Action::Continue;
         }
         // Headers that cannot be read come from the backend or the gateway itself: the response goes on unchecked.
         let Some(pairs) = calls::headers(Map::ResponseHeaders) else {
             return Action::Continue;
         };
-        let response = read_response(Headers::new(pairs), self.upgrade);
+        let response = read_response(Headers::new(pairs), self.switches_at);
         let flow = run.response_headers(response, !end_of_stream, &ProxyHost);
         self.act(flow, Half::Response, this)
     }
 
-    /// More of a body came, or its end. Trailers end a body as well.
+    /// More of a body came, or its end.
     fn body(&mut self, half: Half, size: usize, end_of_stream: bool, this: &Rc<RefCell<Self>>) -> Action {
-        let limit = match self.buffering(half) {
-            Buffering::Until(limit) => limit,
-            Buffering::Off if self.held && half == Half::Request => return Action::Pause,
-            Buffering::Off => return Action::Continue,
-            Buffering::Answered => return Action::Pause,
-        };
-        if !end_of_stream && size < limit {
+        let buffered = self.half(half);
+        buffered.size = size;
+        buffered.ended |= end_of_stream;
+        let state = buffered.state;
+        match state {
+            Buffering::Until(_) => self.hand_over(half, this),
+            Buffering::Off if self.held && half == Half::Request => Action::Pause,
+            Buffering::Off if self.opening && half == Half::Request => self.open_stream(this),
+            Buffering::Off => Action::Continue,
+            Buffering::Answered => Action::Pause,
+        }
+    }
+
+    /// Trailers end a body as well.
+    fn trailers(&mut self, half: Half, this: &Rc<RefCell<Self>>) -> Action {
+        let size = self.half(half).size;
+        self.body(half, size, true, this)
+    }
+
+    /// Gives the run the body that it waits for, as soon as it is there. A run may wait for more of it afterwards, and
+    /// more of it may be there already: then no further callback would come.
+    fn hand_over(&mut self, half: Half, this: &Rc<RefCell<Self>>) -> Action {
+        while let Buffered { state: Buffering::Until(limit), size, ended } = *self.half(half) {
+            // A body of exactly the limit may be all of it.
+            if !ended && size <= limit {
+                return Action::Pause;
+            }
+            let Some(run) = &mut self.run else {
+                return Action::Continue;
+            };
+            let buffer = if half == Half::Request { Buffer::RequestBody } else { Buffer::ResponseBody };
+            let bytes = calls::buffer(buffer, limit.saturating_add(1)).unwrap_or_default();
+            let complete = ended && bytes.len() <= limit;
+            let body = Body { bytes: bytes.get(..limit).unwrap_or(&bytes), complete };
+            let flow = match half {
+                Half::Request => run.request_body(body, &ProxyHost),
+                Half::Response => run.response_body(body, &ProxyHost),
+            };
+            if let (Flow::Continue, Some(body)) = (&flow, run.take_replaced_body()) {
+                replace_body(half, buffer, &body);
+            }
+            let action = self.act(flow, half, this);
+            if !matches!(self.half(half).state, Buffering::Until(_)) {
+                return action;
+            }
+        }
+        Action::Continue
+    }
+
+    /// Shows the beginning of a stream to the run: enough to see whether it is what its headers say.
+    fn open_stream(&mut self, this: &Rc<RefCell<Self>>) -> Action {
+        if self.request.size < GRPC_PREFIX && !self.request.ended {
             return Action::Pause;
         }
-        let Some(run) = &mut self.run else {
-            return Action::Continue;
-        };
-        let buffer = if half == Half::Request { Buffer::RequestBody } else { Buffer::ResponseBody };
-        let bytes = calls::buffer(buffer, limit.saturating_add(1)).unwrap_or_default();
-        let complete = end_of_stream && bytes.len() <= limit;
-        let body = Body { bytes: bytes.get(..limit).unwrap_or(&bytes), complete };
-        let flow = match half {
-            Half::Request => run.request_body(body, &ProxyHost),
-            Half::Response => run.response_body(body, &ProxyHost),
-        };
-        if let (Flow::Continue, Some(body)) = (&flow, run.take_replaced_body()) {
-            replace_body(half, buffer, &body);
-        }
-        self.act(flow, half, this)
+        self.opening = false;
+        let bytes = calls::buffer(Buffer::RequestBody, GRPC_PREFIX).unwrap_or_default();
+        let flow = self.run.as_mut().map_or(Flow::Continue, |run| run.stream_start(&bytes, &ProxyHost));
+        self.act(flow, Half::Request, this)
     }
 
     /// The time of a held request is over. The gateway's calls act on its stream already.
-    pub(crate) fn resume(&mut self) {
+    pub(crate) fn resume(&mut self, this: &Rc<RefCell<Self>>) {
         self.held = false;
-        let Some(run) = &mut self.run else { return };
-        match run.resume(&ProxyHost) {
-            Flow::Answer(reply) => {
-                self.answer(Half::Request, &reply);
-            }
-            // No step behind a hold is given a body any more, so there is nothing else left to wait for.
-            Flow::Continue | Flow::Buffer { .. } | Flow::Hold { .. } => calls::continue_stream(Half::Request),
+        if self.go_on(this) == Action::Continue {
+            calls::continue_stream(Half::Request);
+        }
+    }
+
+    /// Goes on behind a hold, with what has come of the body in the meantime.
+    fn go_on(&mut self, this: &Rc<RefCell<Self>>) -> Action {
+        let flow = self.run.as_mut().map_or(Flow::Continue, |run| run.resume(&ProxyHost));
+        match self.act(flow, Half::Request, this) {
+            Action::Continue if self.opening && self.request.size > 0 => self.open_stream(this),
+            Action::Pause if self.request.size > 0 || self.request.ended => match self.request.state {
+                Buffering::Until(_) => self.hand_over(Half::Request, this),
+                _ => Action::Pause,
+            },
+            action => action,
         }
     }
 
@@ -200,11 +270,7 @@ impl Stream {
                     self.held = true;
                     return Action::Pause;
                 }
-                let flow = self.run.as_mut().map_or(Flow::Continue, |run| run.resume(&ProxyHost));
-                match flow {
-                    Flow::Answer(reply) => self.answer(half, &reply),
-                    _ => Action::Continue,
-                }
+                self.go_on(this)
             }
             Flow::Answer(reply) => self.answer(half, &reply),
         }
@@ -216,15 +282,12 @@ impl Stream {
         Action::Pause
     }
 
-    fn buffering(&self, half: Half) -> Buffering {
-        if half == Half::Request { self.request } else { self.response }
+    fn half(&mut self, half: Half) -> &mut Buffered {
+        if half == Half::Request { &mut self.request } else { &mut self.response }
     }
 
-    fn set_buffering(&mut self, half: Half, buffering: Buffering) {
-        match half {
-            Half::Request => self.request = buffering,
-            Half::Response => self.response = buffering,
-        }
+    fn set_buffering(&mut self, half: Half, state: Buffering) {
+        self.half(half).state = state;
     }
 }
 
@@ -241,13 +304,12 @@ fn replace_body(half: Half, buffer: Buffer, body: &[u8]) {
 
 fn read_request(headers: Headers) -> Request {
     let value = |name: &str| headers.get(name).map(<[u8]>::to_vec).unwrap_or_default();
+    let (method, protocol) = (value(":method"), calls::property(&["request", "protocol"]).unwrap_or_default());
     let upgrade = headers.get("upgrade").is_some() || headers.get(":protocol").is_some();
-    let streaming =
-        upgrade || headers.get(":method") == Some(b"CONNECT") || headers.get("content-type").is_some_and(is_grpc);
-    let protocol = calls::property(&["request", "protocol"]).unwrap_or_default();
+    let streaming = upgrade || method == b"CONNECT" || opens_grpc(&method, &protocol, &headers);
     Request {
         id: value("x-request-id"),
-        method: value(":method"),
+        method,
         path: value(":path"),
         authority: value(":authority"),
         protocol,
@@ -256,14 +318,28 @@ fn read_request(headers: Headers) -> Request {
     }
 }
 
-fn read_response(headers: Headers, upgrade: bool) -> Response {
+fn read_response(headers: Headers, switches_at: Option<u16>) -> Response {
     let status = headers.get(":status").and_then(|status| std::str::from_utf8(status).ok()?.parse().ok());
     let kind = headers.get("content-type").unwrap_or_default();
     let events = kind.get(..17).is_some_and(|kind| kind.eq_ignore_ascii_case(b"text/event-stream"));
-    let streaming = upgrade || is_grpc(kind) || events;
+    // A backend that does not switch gives an answer like any other.
+    let switched = status.is_some() && status == switches_at;
+    // grpc-web as well, which may go on for as long.
+    let streaming = switched || events || grpc_subtype(kind).is_some();
     Response { status: status.unwrap_or(0), headers, streaming }
 }
 
-fn is_grpc(content_type: &[u8]) -> bool {
-    content_type.get(..16).is_some_and(|kind| kind.eq_ignore_ascii_case(b"application/grpc"))
+/// Whether a request opens a gRPC stream, which is never held. The content type alone is a word of the caller's: what
+/// cannot be gRPC (RFC 9113 is its only transport, and its method POST) is an ordinary request with an odd content type.
+fn opens_grpc(method: &[u8], protocol: &[u8], headers: &Headers) -> bool {
+    let subtype = headers.get("content-type").and_then(grpc_subtype);
+    method == b"POST"
+        && !protocol.starts_with(b"HTTP/1")
+        && subtype.is_some_and(|subtype| subtype.first().is_none_or(|byte| b"+; \t".contains(byte)))
+}
+
+/// What follows `application/grpc` in a content type that begins so.
+fn grpc_subtype(content_type: &[u8]) -> Option<&[u8]> {
+    let (kind, subtype) = content_type.split_at_checked(16)?;
+    kind.eq_ignore_ascii_case(b"application/grpc").then_some(subtype)
 }

@@ -9,7 +9,7 @@ mod trail;
 use std::sync::Arc;
 
 use exchange::{
-    Body, BodyNeed, Build, Category, Exchange, Host, Plugin, PluginDefinition, Refusal, Signal, Slot, Verdict,
+    Body, BodyNeed, Build, Category, Exchange, Host, Plugin, PluginDefinition, Refusal, Request, Signal, Slot, Verdict,
 };
 use seclang::body::decode::{DecodeError, decode};
 use seclang::{Engine, Intervention, InterventionKind, Program, Transaction, TransactionStart};
@@ -59,7 +59,12 @@ impl Plugin for Waf {
         if let Some(refusal) = self.refusal(intervention, state, exchange, true, host) {
             return Verdict::Refuse(refusal);
         }
-        if has_body && wants_body && self.step.inspect_input_body && !exchange.request.streaming {
+        let inspected = has_body && wants_body && self.step.inspect_input_body;
+        if inspected && self.step.block && upgrades_with_body(&exchange.request) {
+            let reason = "an upgrade with a body cannot be inspected".to_owned();
+            return self.unreadable(BAD_REQUEST, reason, state, exchange, host);
+        }
+        if inspected && !exchange.request.streaming {
             return Verdict::NeedBody(BodyNeed { limit: bytes(self.step.input_body_limit) });
         }
         // There is no body to wait for, but the rules of phase 2 look at much more than the body.
@@ -80,8 +85,9 @@ impl Plugin for Waf {
                 host,
             );
         }
-        let encoding = exchange.request.headers.get("content-encoding").unwrap_or_default();
-        match self.decoded(encoding, body) {
+        // Several headers are one list (RFC 9110, section 5.3).
+        let encoding = exchange.request.headers.all("content-encoding").collect::<Vec<_>>().join(b",".as_slice());
+        match self.decoded(&encoding, body) {
             Ok(None) => self.phase_2(body.bytes, body.complete, state, exchange, host),
             Ok(Some(decoded)) => self.phase_2(&decoded, body.complete, state, exchange, host),
             Err(_) if self.step.inspect_undecodable => self.phase_2(body.bytes, body.complete, state, exchange, host),
@@ -93,6 +99,19 @@ impl Plugin for Waf {
                 };
                 self.unreadable(status, format!("the request body cannot be inspected: {error}"), state, exchange, host)
             }
+        }
+    }
+
+    /// The body of a gRPC stream passes by uninspected, so it has to be one.
+    fn stream_start(&self, exchange: &mut Exchange, bytes: &[u8], slot: &mut Slot, host: &dyn Host) -> Verdict {
+        // The prefix of a message: whether it is compressed, and its length in four bytes.
+        let framed = bytes.is_empty() || matches!(bytes, [0 | 1, _, _, _, _, ..]);
+        match slot.get::<State>() {
+            Some(state) if !framed && self.step.block && self.step.inspect_input_body => {
+                let reason = "the body is announced as gRPC and is none, so it cannot be inspected".to_owned();
+                self.unreadable(BAD_REQUEST, reason, state, exchange, host)
+            }
+            _ => Verdict::Pass,
         }
     }
 
@@ -293,6 +312,14 @@ impl Waf {
 /// Headers that the caller has not sent.
 fn added_by_gateway(name: &[u8]) -> bool {
     matches!(name, b"x-envoy-expected-rq-timeout-ms" | b"x-envoy-internal" | b"x-envoy-external-address")
+}
+
+/// A body in an upgrade comes before the other protocol does. It cannot be held apart from it, and a backend that does
+/// not switch would read it.
+fn upgrades_with_body(request: &Request) -> bool {
+    let length = request.headers.get("content-length").is_some_and(|length| length.trim_ascii() != b"0");
+    let chunked = request.headers.get("transfer-encoding").is_some();
+    request.headers.get("upgrade").is_some() && request.streaming && (length || chunked)
 }
 
 fn bytes(limit: u64) -> usize {

@@ -167,3 +167,48 @@ fn a_response_is_inspected_where_its_media_type_is() {
     assert_eq!(ask(step(), "text/plain; charset=utf-8"), Some(500));
     assert_eq!(ask(step(), "image/png"), None);
 }
+
+#[test]
+fn what_is_announced_as_grpc_has_to_be_framed_so() {
+    let refused = |bytes: &[u8], step: WafStep| {
+        let (host, mut slot) = (FakeHost::at(0), Slot::default());
+        let mut exchange = exchange("/svc/Method", Headers::from([("content-type", "application/grpc")]));
+        exchange.request.streaming = true;
+        let plugin = plugin(step);
+        assert_eq!(plugin.request(&mut exchange, true, &mut slot, &host), Verdict::Pass);
+        status(&plugin.stream_start(&mut exchange, bytes, &mut slot, &host))
+    };
+    assert_eq!(refused(b"q=evil", step()), Some(400));
+    assert_eq!(refused(b"\0\0\0", step()), Some(400), "it ends in the prefix");
+    for whole in [b"".as_slice(), b"\0\0\0\0\0", b"\x01\0\0\0\x02"] {
+        assert_eq!(refused(whole, step()), None, "{whole:?}");
+    }
+    assert_eq!(refused(b"q=evil", WafStep { block: false, ..step() }), None);
+    assert_eq!(refused(b"q=evil", WafStep { inspect_input_body: false, ..step() }), None);
+}
+
+#[test]
+fn an_upgrade_brings_no_body() {
+    let answer = |more: (&str, &str)| {
+        let (host, mut slot) = (FakeHost::at(0), Slot::default());
+        let mut exchange = exchange("/ws", Headers::from([("connection", "upgrade"), ("upgrade", "websocket"), more]));
+        exchange.request.streaming = true;
+        status(&plugin(step()).request(&mut exchange, true, &mut slot, &host))
+    };
+    assert_eq!(answer(("content-length", "41")), Some(400));
+    assert_eq!(answer(("transfer-encoding", "chunked")), Some(400));
+    assert_eq!(answer(("content-length", "0")), None);
+    assert_eq!(answer(("sec-websocket-version", "13")), None);
+}
+
+#[test]
+fn content_encodings_in_several_headers_are_one_list() {
+    let (host, mut slot) = (FakeHost::at(0), Slot::default());
+    let form = ("content-type", "application/x-www-form-urlencoded");
+    let encodings = [("content-encoding", "identity"), ("content-encoding", "made-up")];
+    let mut exchange = exchange("/", Headers::from([form, encodings[0], encodings[1]]));
+    let plugin = plugin(step());
+    assert!(matches!(plugin.request(&mut exchange, true, &mut slot, &host), Verdict::NeedBody(_)));
+    let body = Body { bytes: b"q=1", complete: true };
+    assert_eq!(status(&plugin.request_body(&mut exchange, body, &mut slot, &host)), Some(415));
+}

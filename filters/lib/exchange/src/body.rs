@@ -8,3 +8,14 @@ pub struct Body<'a> {
     /// Nothing follows; false where buffering stopped at the limit.
     pub complete: bool,
 }
+
+impl Body<'_> {
+    /// At most `limit` bytes of it; where that leaves some out, it is not complete any more.
+    #[must_use]
+    pub fn prefix(self, limit: usize) -> Self {
+        match self.bytes.get(..limit) {
+            Some(bytes) if bytes.len() < self.bytes.len() => Self { bytes, complete: false },
+            _ => self,
+        }
+    }
+}

@@ -27,6 +27,12 @@ pub trait Plugin {
         Verdict::Pass
     }
 
+    /// The first bytes of a request's stream that is not held: at least five, or all there are. The headers went to the
+    /// backend already; all that can be done is [`Verdict::Refuse`].
+    fn stream_start(&self, _exchange: &mut Exchange, _bytes: &[u8], _slot: &mut Slot, _host: &dyn Host) -> Verdict {
+        Verdict::Pass
+    }
+
     /// TransformResponse at the headers; `exchange.response` is there.
     fn response(&self, _exchange: &mut Exchange, _has_body: bool, _slot: &mut Slot, _host: &dyn Host) -> Verdict {
         Verdict::Pass

@@ -55,6 +55,8 @@ pub struct Run {
     stage: Stage,
     shared_exchange: bool,
     replaced_body: Option<Vec<u8>>,
+    /// The request does not end with its headers.
+    has_body: bool,
     finished: bool,
 }
 
@@ -110,6 +112,7 @@ impl Run {
             stage: Stage::Ready,
             shared_exchange,
             replaced_body: None,
+            has_body: false,
             finished: false,
         }
     }
@@ -125,6 +128,7 @@ impl Run {
         if self.stage != Stage::Ready {
             return Flow::Continue;
         }
+        self.has_body = has_body;
         for at in 0..self.steps.list.len() {
             let Some(step) = self.step(at) else { continue };
             let verdict = step.plugin.access(&mut self.exchange, host);
@@ -143,11 +147,27 @@ impl Run {
         }
     }
 
+    /// The first bytes of a request's stream that is not held: at least five, or all there are.
+    pub fn stream_start(&mut self, bytes: &[u8], host: &dyn Host) -> Flow {
+        if self.stage != Stage::Sent {
+            return Flow::Continue;
+        }
+        for at in 0..self.steps.list.len() {
+            let Some(step) = self.step(at) else { continue };
+            let Some(slot) = self.slots.get_mut(at) else { continue };
+            let verdict = step.plugin.stream_start(&mut self.exchange, bytes, slot, host);
+            if let Verdict::Refuse(refusal) = verdict {
+                return self.refuse(&refusal, step.name, host);
+            }
+        }
+        Flow::Continue
+    }
+
     /// The time of a [`Flow::Hold`] is over.
     pub fn resume(&mut self, host: &dyn Host) -> Flow {
         match std::mem::replace(&mut self.stage, Stage::Done) {
             Stage::Held(Some(reply), _) => self.answer(reply, host),
-            Stage::Held(None, next) => self.advance(Half::Request, next, false, None, host),
+            Stage::Held(None, next) => self.advance(Half::Request, next, self.has_body, None, host),
             other => {
                 self.stage = other;
                 Flow::Continue
@@ -229,7 +249,7 @@ impl Run {
             let flow = match (verdict, body) {
                 (Verdict::NeedBody(_), _) if self.streaming(half) || !has_body => None,
                 (Verdict::NeedBody(need), Some(body)) if body.complete || body.bytes.len() >= need.limit => {
-                    self.hand_over(half, at, body, host)
+                    self.hand_over(half, at, body.prefix(need.limit), host)
                 }
                 (Verdict::NeedBody(need), _) => {
                     self.stage = match half {

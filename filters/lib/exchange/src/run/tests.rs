@@ -4,7 +4,7 @@ use crate::{BodyNeed, Build, Category, Headers, Plugin, PluginDefinition, Signal
 use snapshot::{RouteChain, Snapshot};
 
 /// A plugin whose configuration is the script of what it does, a word for each phase: `a:` access, `r:` request,
-/// `b:` request body, `s:` response, `t:` response body.
+/// `b:` request body, `g:` first bytes of a stream, `s:` response, `t:` response body.
 struct Scripted(String);
 
 fn build(config: &[u8], _build: &mut Build<'_>) -> Result<Box<dyn Plugin>, String> {
@@ -70,6 +70,9 @@ impl Plugin for Scripted {
     }
     fn request_body(&self, exchange: &mut Exchange, body: Body<'_>, _slot: &mut Slot, _host: &dyn Host) -> Verdict {
         self.verdict("b:", exchange, body.bytes)
+    }
+    fn stream_start(&self, exchange: &mut Exchange, bytes: &[u8], _slot: &mut Slot, _host: &dyn Host) -> Verdict {
+        self.verdict("g:", exchange, bytes)
     }
     fn response(&self, exchange: &mut Exchange, _has_body: bool, _slot: &mut Slot, _host: &dyn Host) -> Verdict {
         self.verdict("s:", exchange, b"")
@@ -189,6 +192,40 @@ fn a_held_request_goes_on_with_the_steps_behind_the_hold() {
     assert_eq!(kinds(&run), ["r:"]);
     assert_eq!(run.resume(&host), Flow::Continue);
     assert_eq!(kinds(&run).len(), 1, "a second wake-up does nothing");
+}
+
+#[test]
+fn a_step_behind_a_hold_still_gets_the_body() {
+    let host = FakeHost::at(0);
+    let mut run = run(&[step("r:hold"), step("r:9 b:note")], &host);
+    assert_eq!(run.request_headers(true, &host), Flow::Hold { millis: 500 });
+    assert_eq!(run.resume(&host), Flow::Buffer { limit: 9 });
+    assert_eq!(run.request_body(body(b"abc", true), &host), Flow::Continue);
+    assert_eq!(kinds(&run), ["b:abc"]);
+}
+
+#[test]
+fn a_step_never_gets_more_of_a_body_than_it_asked_for() {
+    let long = body(b"abcdef", true).prefix(3);
+    assert_eq!((long.bytes, long.complete), (b"abc".as_slice(), false));
+    assert!(body(b"abc", true).prefix(3).complete);
+    let host = FakeHost::at(0);
+    let mut run = run(&[step("r:9 b:note"), step("r:3 b:note")], &host);
+    assert_eq!(run.request_headers(true, &host), Flow::Buffer { limit: 9 });
+    assert_eq!(run.request_body(body(b"abcdef", true), &host), Flow::Continue);
+    assert_eq!(kinds(&run), ["b:abcdef", "b:abc"]);
+}
+
+#[test]
+fn a_stream_can_be_refused_by_how_it_begins() {
+    let host = FakeHost::at(0);
+    let chain = chain(&[], &[step("g:note"), step("g:refuse"), step("g:note")]);
+    let mut run = run_on(&chain, "r", "/", true, &host);
+    assert_eq!(run.stream_start(b"early", &host), Flow::Continue, "nothing was asked yet");
+    assert_eq!(run.request_headers(true, &host), Flow::Continue);
+    assert!(matches!(run.stream_start(b"?", &host), Flow::Answer(reply) if reply.status == 403));
+    assert_eq!(kinds(&run), ["g:?"]);
+    assert_eq!(host.events_json().len(), 1);
 }
 
 #[test]

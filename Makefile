@@ -47,11 +47,11 @@ run: filters envoy crs ## The whole of it with a demo backend (PORT, ADMIN_PORT,
 .PHONY: test
 test: filters envoy crs crs-3 ## Every test, those against the real Envoy included (ARGS for the runner)
 	$(CARGO) build $(NATIVE) --bins
+	$(CARGO) test $(NATIVE) --doc
 	export PALISADE_BIN=$(CURDIR)/target/debug/palisade; \
 	if $(CARGO) nextest --version >/dev/null 2>&1; \
 	then $(CARGO) nextest run --config-file tests/nextest.toml $(NATIVE) $(ARGS); \
 	else $(CARGO) test $(NATIVE) --lib --bins --tests $(ARGS); fi
-	$(CARGO) test $(NATIVE) --doc
 
 .PHONY: check
 check: targets crs ## Formatting, clippy and documentation, warnings denied

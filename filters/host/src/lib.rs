@@ -6,7 +6,7 @@
 //!
 //! A module is one line:
 //!
-//! ```ignore
+//! ```text
 //! host::filter!("waf", preset::REGISTRY);
 //! ```
 

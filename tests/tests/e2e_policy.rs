@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use palisade_tests::control_plane::ControlPlane;
 use palisade_tests::gateway::{Gateway, preset, route, threat_policy, waf_config};
-use palisade_tests::http::{Request, percent};
+use palisade_tests::http::{Connection, Request, percent};
 use palisade_tests::load::{Load, Plan};
 use palisade_tests::process::wait_for;
 use serde_json::{Value, json};
@@ -28,6 +28,7 @@ fn policy_changes_hold_at_once() {
     changes_lose_no_request(&mut gateway);
     broken_rules_change_nothing(&mut gateway);
     dry_run_observes(&mut gateway);
+    tarpit_and_throttle_slow_down(&mut gateway);
     a_ban_holds_on_every_worker(&mut gateway);
     a_ban_follows_the_api_key(&mut gateway);
     let failures = gateway.envoy.vm_failures();
@@ -121,6 +122,47 @@ fn dry_run_observes(gateway: &mut Gateway) {
     let took = gateway.until(&attack, 418, PATIENCE);
     println!("the policy was enforced after {took:?}");
     assert_eq!(gateway.status(&Request::get("/")), 200);
+}
+
+/// The milder actions: a held request arrives in the end, a throttled one within its quota.
+fn tarpit_and_throttle_slow_down(gateway: &mut Gateway) {
+    const HELD: Duration = Duration::from_millis(700);
+    let attack = Request::get(format!("/search?q={}", percent(SQL)));
+    let to = gateway.address;
+    let held = HELD.as_millis() as u64;
+    let tiers = json!([{"min_score": 20, "action": "tarpit", "tarpit_millis": held}]);
+    gateway.control.patch("threat-policies", "demo", &json!({"tiers": tiers}));
+    let source = Ipv4Addr::new(127, 0, 6, 1);
+    let started = wait_for("the attack is held and then passes", PATIENCE, || {
+        let started = Instant::now();
+        (attack.send_from(source, to).ok()?.status == 200).then_some(started)
+    })
+    .unwrap_or_else(|why| panic!("{why}\n{}", gateway.envoy.log_tail(40)));
+    assert!(started.elapsed() >= HELD, "held for {:?}", started.elapsed());
+    let event = gateway
+        .control
+        .event("the tarpit", |event| event["source"]["ip"] == "127.0.6.1" && event["event"]["action"] == "tarpit");
+    assert_eq!(event["decision"]["held_ms"], held, "{event}");
+    // A client that does not wait: the worker forgets it and serves the next.
+    for _ in 0..20 {
+        let mut gone = Connection::open_from(source, to).unwrap();
+        gone.write(&attack.encode()).unwrap();
+    }
+
+    let throttle = json!({"min_score": 20, "action": "throttle", "throttle_quota": 2, "throttle_window_seconds": 60});
+    gateway.control.patch("threat-policies", "demo", &json!({"tiers": [throttle]}));
+    let mut callers = 0;
+    let statuses = wait_for("the quota is in force", PATIENCE, || {
+        callers += 1;
+        let caller = Ipv4Addr::new(127, 0, 7, callers);
+        let statuses: Vec<u16> = (0..3).filter_map(|_| Some(attack.send_from(caller, to).ok()?.status)).collect();
+        (statuses.last() == Some(&429)).then_some(statuses)
+    })
+    .unwrap_or_else(|why| panic!("{why}\n{}", gateway.envoy.log_tail(40)));
+    assert_eq!(statuses, [200, 200, 429]);
+    let refused = attack.send_from(Ipv4Addr::new(127, 0, 7, callers), to).unwrap();
+    let retry = refused.header("retry-after").and_then(|seconds| seconds.parse::<u64>().ok());
+    assert!(retry.is_some_and(|seconds| (1..=60).contains(&seconds)), "{retry:?}");
 }
 
 fn a_ban_holds_on_every_worker(gateway: &mut Gateway) {

@@ -8,6 +8,9 @@ use crate::http::Stream;
 
 /// The most requests that one worker holds. Each one costs a connection; past this they are let go at once.
 const MAX_HELD: usize = 1000;
+/// The most requests that are let go in one tick. The gateway carries an answer out when the call is over, from within
+/// the callbacks of the answer before it: the stack grows with every one, and some hundreds of them end the VM.
+const MAX_RELEASED: usize = 16;
 
 thread_local! {
     static HELD: RefCell<Vec<Held>> = const { RefCell::new(Vec::new()) };
@@ -41,16 +44,21 @@ pub(crate) fn forget(context: u32) {
     });
 }
 
-/// Lets go of every request whose time is over. Leaves another context in effect.
-pub(crate) fn release() {
-    let due: Vec<Held> = HELD.with_borrow_mut(|held| {
+/// Lets go of requests whose time is over; true where there are more of them than one tick may let go. Leaves another
+/// context in effect.
+pub(crate) fn release() -> bool {
+    let (due, more) = HELD.with_borrow_mut(|held| {
         if held.is_empty() {
-            return Vec::new();
+            return (Vec::new(), false);
         }
         let now = calls::now();
-        let (due, waiting) = std::mem::take(held).into_iter().partition(|entry| entry.until <= now);
-        *held = waiting;
-        due
+        let (mut due, waiting): (Vec<Held>, Vec<Held>) =
+            std::mem::take(held).into_iter().partition(|entry| entry.until <= now);
+        let left = due.split_off(due.len().min(MAX_RELEASED));
+        let more = !left.is_empty();
+        held.extend(left);
+        held.extend(waiting);
+        (due, more)
     });
     for entry in due {
         // A client that has left in the meantime has no context any more.
@@ -60,4 +68,5 @@ pub(crate) fn release() {
             stream.resume(&entry.stream);
         }
     }
+    more
 }

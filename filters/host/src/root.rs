@@ -15,6 +15,8 @@ use crate::{held, link};
 
 /// How often queued events leave and held requests are looked at where the snapshot does not say, in milliseconds.
 const TICK: u32 = 200;
+/// How soon the next tick comes while held requests are overdue, in milliseconds.
+const OVERDUE_TICK: u32 = 5;
 /// The bounds of what a snapshot may say: events soon enough to be useful, ticks rare enough to cost nothing.
 const TICK_RANGE: std::ops::RangeInclusive<u32> = 50..=1000;
 
@@ -33,7 +35,7 @@ fn move_into(filter: &'static str, registry: &'static [PluginDefinition]) -> fn(
     DEFINITION.set(Some((filter, registry)));
     |context| {
         let (filter, registry) = DEFINITION.get().unwrap_or(("", &[]));
-        Box::new(Root { context, filter, registry, chain: None, node: Rc::from("") })
+        Box::new(Root { context, filter, registry, chain: None, node: Rc::from(""), tick: TICK, overdue: false })
     }
 }
 
@@ -47,6 +49,10 @@ struct Root {
     registry: &'static [PluginDefinition],
     chain: Option<Rc<Chain>>,
     node: Rc<str>,
+    /// In milliseconds.
+    tick: u32,
+    /// The next tick comes sooner than that.
+    overdue: bool,
 }
 
 impl Context for Root {
@@ -84,8 +90,11 @@ impl RootContext for Root {
     }
 
     fn on_tick(&mut self) {
-        held::release();
+        let overdue = held::release();
         calls::set_effective_context(self.context);
+        if overdue != std::mem::replace(&mut self.overdue, overdue) {
+            calls::set_tick_period(if overdue { OVERDUE_TICK } else { self.tick });
+        }
         if NEWEST.get() == self.context {
             if let Some(refused) = refusals::news(self.filter) {
                 link::report_load(refused);
@@ -115,7 +124,8 @@ impl Root {
         self.chain = Some(Rc::new(chain));
         self.node = Rc::from(link::node_id());
         let tick = snapshot.link.as_ref().map(|link| link.flush_millis).filter(|millis| TICK_RANGE.contains(millis));
-        calls::set_tick_period(tick.unwrap_or(TICK));
+        self.tick = tick.unwrap_or(TICK);
+        calls::set_tick_period(self.tick);
         link::configure(snapshot.link);
         Ok(version)
     }

@@ -21,13 +21,16 @@ impl Transaction {
             Some(at) => (uri.get(..at).unwrap_or_default(), uri.get(at + 1..)),
             None => (uri, None),
         };
-        // REQUEST_URI is decoded as a whole, QUERY_STRING is not, as in ModSecurity v3.
+        // REQUEST_URI is decoded as a whole and has no fragment, QUERY_STRING is as it came, as in ModSecurity v3.
         let filename = percent_decoded(path);
-        let mut request_uri = without_authority(&filename).to_vec();
-        if let Some(query) = query {
-            request_uri.push(b'?');
-            request_uri.extend_from_slice(&percent_decoded(query));
-        }
+        let whole = uri.get(..uri.iter().position(|&byte| byte == b'#').unwrap_or(uri.len())).unwrap_or(uri);
+        let request_uri = match whole.iter().position(|&byte| byte == b'?') {
+            Some(at) => {
+                let (path, query) = whole.split_at_checked(at).unwrap_or((whole, b""));
+                [without_authority(&percent_decoded(path)), &percent_decoded(query)].concat()
+            }
+            None => without_authority(&percent_decoded(whole)).to_vec(),
+        };
         self.set_scalar_bytes(Variable::RequestUri, request_uri);
         let separator = filename.iter().rposition(|&byte| matches!(byte, b'/' | b'\\'));
         let basename = separator.and_then(|at| filename.get(at + 1..)).unwrap_or_default().to_vec();
@@ -226,6 +229,12 @@ impl Transaction {
                     let filename = self.arena.push(filename);
                     self.files.push(name, filename);
                     self.part_filenames.push(filename, filename);
+                    // Rules see both names: which one the application takes is not known.
+                    if let Some(extended) = part.extended_filename {
+                        let extended = self.arena.push(extended);
+                        self.files.push(name, extended);
+                        self.part_filenames.push(extended, extended);
+                    }
                     total += part.value.len();
                     let size = self.arena.number(i64::try_from(part.value.len()).unwrap_or(i64::MAX));
                     self.file_sizes.push(name, size);
@@ -263,12 +272,13 @@ impl Transaction {
             (Variable::MultipartInvalidPart, flags.invalid_part),
             (Variable::MultipartInvalidHeaderFolding, flags.invalid_header_folding),
             (Variable::MultipartFileLimitExceeded, flags.file_limit_exceeded),
-            (Variable::MultipartUnmatchedBoundary, flags.unmatched_boundary),
             (Variable::MultipartStrictError, found.strict_error()),
         ] {
             let value = self.arena.number(i64::from(set));
             self.set_scalar(variable, value);
         }
+        let unmatched = self.arena.number(i64::from(found.unmatched_boundary()));
+        self.set_scalar(Variable::MultipartUnmatchedBoundary, unmatched);
     }
 }
 

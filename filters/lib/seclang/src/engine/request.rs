@@ -16,21 +16,23 @@ impl Transaction {
         self.set_scalar_bytes(Variable::RequestMethod, method);
         self.set_scalar_bytes(Variable::RequestProtocol, protocol);
         self.set_scalar_bytes(Variable::RequestUriRaw, uri);
-        let path_end = uri.iter().position(|&byte| byte == b'?');
-        let (path, query) = match path_end {
+        let (path, query) = match uri.iter().position(|&byte| byte == b'?') {
             Some(at) => (uri.get(..at).unwrap_or_default(), uri.get(at + 1..)),
             None => (uri, None),
         };
-        // REQUEST_URI is decoded as a whole and has no fragment, QUERY_STRING is as it came, as in ModSecurity v3.
-        let filename = percent_decoded(path);
-        let whole = uri.get(..uri.iter().position(|&byte| byte == b'#').unwrap_or(uri.len())).unwrap_or(uri);
-        let request_uri = match whole.iter().position(|&byte| byte == b'?') {
-            Some(at) => {
-                let (path, query) = whole.split_at_checked(at).unwrap_or((whole, b""));
-                [without_authority(&percent_decoded(path)), &percent_decoded(query)].concat()
-            }
-            None => without_authority(&percent_decoded(whole)).to_vec(),
+        // As in ModSecurity v3 the path has no fragment, REQUEST_URI is decoded as a whole, and QUERY_STRING is not. The
+        // query keeps what follows a `#`: an application that takes it for data must not be alone with it.
+        let (path, has_fragment) = match path.iter().position(|&byte| byte == b'#') {
+            Some(at) => (path.get(..at).unwrap_or_default(), true),
+            None => (path, false),
         };
+        let filename = percent_decoded(path);
+        let mut request_uri = without_authority(&filename).to_vec();
+        if let Some(query) = query.filter(|_| !has_fragment) {
+            let end = query.iter().position(|&byte| byte == b'#').unwrap_or(query.len());
+            request_uri.push(b'?');
+            request_uri.extend_from_slice(&percent_decoded(query.get(..end).unwrap_or_default()));
+        }
         self.set_scalar_bytes(Variable::RequestUri, request_uri);
         let separator = filename.iter().rposition(|&byte| matches!(byte, b'/' | b'\\'));
         let basename = separator.and_then(|at| filename.get(at + 1..)).unwrap_or_default().to_vec();

@@ -1,5 +1,6 @@
 //! Macros: text with `%{VARIABLE.key}` in it.
 
+use crate::operator::{self, OperatorArgument};
 use crate::vocabulary::{IMPOSSIBLE, Shape, Variable, nearest};
 
 /// Text with macros, parsed.
@@ -15,6 +16,8 @@ pub(crate) enum Piece {
     Text(Box<[u8]>),
     /// The value of a variable; of a collection, of its first value with the key.
     Value(Variable, Option<Box<[u8]>>),
+    /// The first value of a collection whose name the pattern finds.
+    Pattern(Variable, OperatorArgument),
 }
 
 /// Why a macro is refused.
@@ -93,7 +96,15 @@ fn value(name: &[u8], offset: usize) -> Result<Piece, TemplateError> {
             help: Some(format!("write %{{{}}}", variable.name())),
         });
     }
-    Ok(Piece::Value(variable, key.map(Into::into)))
+    match key.and_then(|key| key.strip_prefix(b"/")?.strip_suffix(b"/")) {
+        Some(pattern) => {
+            let checked = operator::check_key(pattern);
+            let checked =
+                checked.map_err(|error| TemplateError { offset, message: error.message, help: error.help })?;
+            Ok(Piece::Pattern(variable, checked))
+        }
+        None => Ok(Piece::Value(variable, key.map(Into::into))),
+    }
 }
 
 #[cfg(test)]
@@ -115,5 +126,6 @@ mod tests {
         assert_eq!(error.offset, 2);
         assert!(error.help.unwrap().contains("MATCHED_VAR"));
         assert!(Template::parse(b"%{REQUEST_URI.a}").is_err());
+        assert!(Template::parse(b"%{TX:/(/}").is_err());
     }
 }

@@ -9,13 +9,13 @@ pub struct Limits {
     pub depth: usize,
     /// How many arguments are reported. Default 1000.
     pub arguments: usize,
-    /// How long the name of an argument may become, in bytes: each name holds the whole path. Default 4096.
+    /// How long the name of an argument may become, in bytes: each name holds the whole path. Default 8192.
     pub name_length: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { depth: 512, arguments: 1000, name_length: 4096 }
+        Self { depth: 512, arguments: 1000, name_length: 8192 }
     }
 }
 
@@ -47,7 +47,7 @@ impl std::error::Error for JsonError {}
 
 /// Parses one JSON text (RFC 8259) and reports each scalar as an argument.
 ///
-/// The name is `json` and the path to the value, joined by dots: `json.a.0.b`; an empty key is `empty-key`. Strings are
+/// The name is `json` and the path to the value, joined by dots: `json.a.array_0.b`, as in ModSecurity v3; an empty key is `empty-key`. Strings are
 /// unescaped to UTF-8; numbers, `true` and `false` are reported as they are written; `null` is an empty value. Arguments
 /// before an error are reported.
 pub fn parse(body: &[u8], limits: &Limits, sink: impl FnMut(&[u8], &[u8])) -> Result<Outcome, JsonError> {
@@ -124,7 +124,7 @@ impl<S: FnMut(&[u8], &[u8])> Parser<'_, S> {
                 if object {
                     self.key()?
                 } else {
-                    self.name(b"0")?
+                    self.name(b"array_0")?
                 }
                 Ok(false)
             }
@@ -159,7 +159,7 @@ impl<S: FnMut(&[u8], &[u8])> Parser<'_, S> {
                 (Some(b','), Some(index)) => {
                     self.at += 1;
                     *index += 1;
-                    let index = index.to_string();
+                    let index = format!("array_{index}");
                     self.name(index.as_bytes())?;
                     return Ok(true);
                 }
@@ -332,16 +332,16 @@ mod tests {
             (
                 r#"{"a":[{"b":1},2,null,true,"x"],"c":{"d":1.50}}"#,
                 &[
-                    ("json.a.0.b", "1"),
-                    ("json.a.1", "2"),
-                    ("json.a.2", ""),
-                    ("json.a.3", "true"),
-                    ("json.a.4", "x"),
+                    ("json.a.array_0.b", "1"),
+                    ("json.a.array_1", "2"),
+                    ("json.a.array_2", ""),
+                    ("json.a.array_3", "true"),
+                    ("json.a.array_4", "x"),
                     ("json.c.d", "1.50"),
                 ],
             ),
-            ("[1,[2,[]],{}]", &[("json.0", "1"), ("json.1.0", "2")]),
-            ("[[],1]", &[("json.1", "1")]),
+            ("[1,[2,[]],{}]", &[("json.array_0", "1"), ("json.array_1.array_0", "2")]),
+            ("[[],1]", &[("json.array_1", "1")]),
             (r#""x""#, &[("json", "x")]),
             (" false\n", &[("json", "false")]),
             ("-0.5e+10", &[("json", "-0.5e+10")]),
@@ -350,7 +350,7 @@ mod tests {
             (r#"{"":{"":1}}"#, &[("json.empty-key.empty-key", "1")]),
             (r#"{"a.b":1}"#, &[("json.a.b", "1")]),
             (r#"{"\u0061\n":"\u0000\u00e9\ud83d\ude00\ud800x\/\"\\"}"#, &[("json.a\n", "\0\u{e9}\u{1f600}?x/\"\\")]),
-            ("{ \"a\" : [ 1 , 2 ] }", &[("json.a.0", "1"), ("json.a.1", "2")]),
+            ("{ \"a\" : [ 1 , 2 ] }", &[("json.a.array_0", "1"), ("json.a.array_1", "2")]),
         ];
         for (body, expected) in cases {
             let (found, outcome) = arguments(body.as_bytes(), &Limits::default());
@@ -399,7 +399,7 @@ mod tests {
     #[test]
     fn limits_hold() {
         let limits = Limits::default();
-        assert_eq!(limits, Limits { depth: 512, arguments: 1000, name_length: 4096 });
+        assert_eq!(limits, Limits { depth: 512, arguments: 1000, name_length: 8192 });
         let nested = |depth: usize| [vec![b'['; depth], vec![b']'; depth]].concat();
         assert!(arguments(&nested(512), &limits).1.is_ok());
         assert!(arguments(&nested(513), &limits).1.is_err());
@@ -411,7 +411,7 @@ mod tests {
         let (found, outcome) = arguments(many.as_bytes(), &limits);
         assert_eq!(found.len(), 1000);
         assert_eq!(outcome, Ok(Outcome { arguments: 1000, limit_exceeded: true }));
-        let long = format!("{{\"{}\":1}}", "k".repeat(4096));
+        let long = format!("{{\"{}\":1}}", "k".repeat(8192));
         assert!(arguments(long.as_bytes(), &limits).1.is_err());
     }
 }

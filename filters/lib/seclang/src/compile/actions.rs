@@ -141,6 +141,8 @@ impl Compiler<'_> {
             "id" => set.id = Some(number(action)?),
             "phase" => set.phase = Some(phase(action)?),
             "chain" => set.chain = true,
+            // `deny,block`: what is named outright counts.
+            "block" if matches!(set.verdict, Some(Verdict::Direct(direct)) if direct.blocks()) => {}
             "block" => verdict(set, Verdict::Block),
             "pass" => verdict(set, Verdict::Direct(Disruption::Pass)),
             "deny" => verdict(set, Verdict::Direct(Disruption::Deny)),
@@ -195,12 +197,16 @@ impl Compiler<'_> {
                 self.warn(place, "persistent collections last for one transaction only: nothing expires");
             }
             "ctl" => self.control(set, action, place)?,
-            "xmlns" => {}
+            "xmlns" => {
+                namespace(action)?;
+                self.warn(place, "xmlns has no effect: XML:/* and XML://@* do not look at namespaces");
+            }
             name => {
                 if let Some((_, reason)) = REFUSED.iter().find(|(known, _)| *known == name) {
                     return Err((format!("the action '{name}' is not supported"), Some((*reason).to_owned())));
                 }
-                let help = nearest(name, NAMES.iter().copied()).map(|name| format!("did you mean '{name}'?"));
+                let help = nearest(name, NAMES.iter().chain(REFUSED.iter().map(|(known, _)| known)).copied());
+                let help = help.map(|name| format!("did you mean '{name}'?"));
                 return Err((format!("unknown action '{name}'"), help));
             }
         }
@@ -309,6 +315,22 @@ fn set_variable(action: &Action) -> Result<wire::SetVariable, Complaint> {
     };
     checked_template(value)?;
     Ok(wire::SetVariable { variable: u32::from(variable.code()), key: key.to_vec(), operation, value: value.to_vec() })
+}
+
+/// `xmlns:soap='http://schemas.xmlsoap.org/soap/envelope/'`.
+fn namespace(action: &Action) -> Result<(), Complaint> {
+    let help = || Some("write xmlns:prefix='http://example.org/namespace'".to_owned());
+    let Some((prefix, address)) = split(value(action)?, b'=') else {
+        return Err(("xmlns needs a prefix, an equals sign and a namespace".to_owned(), help()));
+    };
+    if prefix.is_empty() || !address.starts_with(b"http") {
+        let message = match prefix.is_empty() {
+            true => "the prefix of xmlns is missing",
+            false => "the namespace of xmlns is no URL",
+        };
+        return Err((message.to_owned(), help()));
+    }
+    Ok(())
 }
 
 fn set_environment(action: &Action) -> Result<wire::SetVariable, Complaint> {

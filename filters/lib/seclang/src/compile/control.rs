@@ -72,6 +72,13 @@ impl Compiler<'_> {
             }
             // What is recorded of a transaction is decided where logs are configured.
             "auditengine" | "auditlogparts" | "debugloglevel" => Vec::new(),
+            "hashengine" | "hashenforcement" => {
+                return Err((format!("ctl:{name} is not supported"), Some("bodies are not rewritten".to_owned())));
+            }
+            "parsexmlintoargs" => {
+                let help = Some("look at XML bodies with XML:/* and XML://@*".to_owned());
+                return Err((format!("ctl:{name} is not supported"), help));
+            }
             _ => {
                 let help = nearest(&name, NAMES.iter().copied()).map(|name| format!("did you mean '{name}'?"));
                 return Err((format!("unknown ctl '{name}'"), help));

@@ -1,7 +1,8 @@
 //! Every directive but `SecRule` and `SecAction`.
 
+use super::actions::Verdict;
 use super::ids::IdRanges;
-use super::{Compiler, Place, Selection, TargetUpdate};
+use super::{Compiler, Defaults, Place, Selection, TargetUpdate};
 use crate::program::{EngineMode, LimitAction};
 use crate::syntax::{Argument, Directive};
 use crate::vocabulary::nearest;
@@ -63,11 +64,14 @@ const REFUSED: &[(&str, &str)] = &[
     ("IncludeOptional", "put the rules into the text itself"),
     ("SecContentInjection", "bodies are not rewritten"),
     ("SecGsbLookupDb", "@gsbLookup is not available"),
+    ("SecDataset", "put the values into a data file and use @pmFromFile"),
     ("SecHashEngine", "bodies are not rewritten"),
     ("SecHashKey", "bodies are not rewritten"),
     ("SecHashMethodPm", "bodies are not rewritten"),
     ("SecHashMethodRx", "bodies are not rewritten"),
     ("SecHashParam", "bodies are not rewritten"),
+    ("SecIgnoreRuleCompilationErrors", "a rule that does not compile protects nothing: correct or remove it"),
+    ("SecParseXmlIntoArgs", "look at XML bodies with XML:/* and XML://@*"),
     ("SecRemoteRules", "rules are not fetched from the network: put them into the text"),
     ("SecRemoteRulesFailAction", "rules are not fetched from the network: put them into the text"),
     ("SecRuleScript", "a filter runs no scripts: write the rule in SecLang"),
@@ -141,7 +145,16 @@ impl Compiler<'_> {
         if actions.id.is_some() || actions.chain || actions.skip.is_some() || actions.skip_after.is_some() {
             return Err(("SecDefaultAction has no id, no chain and no skip".to_owned(), None));
         }
-        self.defaults.push((self.rules.len(), actions));
+        // One text is one context. A text of its own may have defaults of its own.
+        if self.defaults.iter().any(|known| known.source == place.source && known.actions.phase == actions.phase) {
+            let phase = actions.phase.unwrap_or_default();
+            let help = Some("a text has one SecDefaultAction for each phase: remove one of them".to_owned());
+            return Err((format!("there is a SecDefaultAction for phase {phase} already"), help));
+        }
+        if actions.verdict == Some(Verdict::Block) {
+            self.warn(place, "block in SecDefaultAction means pass: name the action that block is to stand for");
+        }
+        self.defaults.push(Defaults { rules_before: self.rules.len(), source: place.source, actions });
         Ok(())
     }
 
@@ -259,7 +272,8 @@ impl Compiler<'_> {
         if let Some((known, reason)) = find(REFUSED) {
             return Err((format!("{known} is not supported"), Some((*reason).to_owned())));
         }
-        let help = nearest(name, KNOWN.iter().copied()).map(|name| format!("did you mean '{name}'?"));
+        let listed = WITHOUT_MEANING.iter().chain(REFUSED).map(|(known, _)| *known);
+        let help = nearest(name, KNOWN.iter().copied().chain(listed)).map(|name| format!("did you mean '{name}'?"));
         Err((format!("unknown directive '{name}'"), help))
     }
 }

@@ -169,9 +169,9 @@ impl Compiler<'_> {
 
     /// The default action of a phase for rule number `at`: the last one before it, or else the first one after it.
     fn defaults_for(&self, phase: u8, at: usize) -> Option<&ActionSet> {
-        let mut of_phase = self.defaults.iter().filter(|(_, actions)| actions.phase == Some(phase));
-        let before = of_phase.clone().rfind(|(rules, _)| *rules <= at);
-        before.or_else(|| of_phase.next()).map(|(_, actions)| actions)
+        let mut of_phase = self.defaults.iter().filter(|defaults| defaults.actions.phase == Some(phase));
+        let before = of_phase.clone().rfind(|defaults| defaults.rules_before <= at);
+        before.or_else(|| of_phase.next()).map(|defaults| &defaults.actions)
     }
 
     fn rule_message(&self, draft: &Draft, at: usize, skip_to: u32, strings: &mut Strings) -> wire::Rule {

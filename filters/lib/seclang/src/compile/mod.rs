@@ -59,6 +59,14 @@ struct TargetUpdate {
     place: Place,
 }
 
+/// `SecDefaultAction`.
+struct Defaults {
+    /// How many rules stand before it.
+    rules_before: usize,
+    source: usize,
+    actions: ActionSet,
+}
+
 /// What is collected on the way through the text.
 struct Compiler<'a> {
     sources: &'a [Source],
@@ -71,8 +79,7 @@ struct Compiler<'a> {
     operator_index: std::collections::HashMap<wire::Operator, u32>,
     /// Markers, each with the number of rules before it.
     markers: Vec<(Vec<u8>, usize)>,
-    /// Default actions, each with the number of rules before it.
-    defaults: Vec<(usize, ActionSet)>,
+    defaults: Vec<Defaults>,
     removals: Vec<Selection>,
     target_updates: Vec<TargetUpdate>,
     action_updates: Vec<(IdRanges, ActionSet, Place)>,

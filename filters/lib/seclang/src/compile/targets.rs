@@ -1,7 +1,7 @@
 //! Checks targets: the variable exists, the key makes sense for it.
 
 use super::{Compiler, Place};
-use crate::operator::{self, OperatorKind};
+use crate::operator;
 use crate::program::wire;
 use crate::syntax::{self, Argument, Key, Target};
 use crate::vocabulary::{IMPOSSIBLE, Shape, Variable, nearest};
@@ -42,7 +42,8 @@ impl Compiler<'_> {
                 Some((known, reason)) => (format!("{known} is not available"), Some((*reason).to_owned())),
                 None => (
                     format!("unknown variable '{}'", target.name),
-                    nearest(&target.name, Variable::names()).map(|name| format!("did you mean '{name}'?")),
+                    nearest(&target.name, Variable::names().chain(IMPOSSIBLE.iter().map(|(known, _)| *known)))
+                        .map(|name| format!("did you mean '{name}'?")),
                 ),
             };
             self.error(place, message, help, id);
@@ -72,21 +73,17 @@ impl Compiler<'_> {
                 checked.selection = wire::KEY_NAME;
                 checked.key.clone_from(name);
             }
-            Some(Key::Pattern(pattern)) => {
-                // Keys are compared without regard to case, and so are patterns for them.
-                let folded = [b"(?i)", pattern.as_slice()].concat();
-                match operator::check(OperatorKind::Rx, &folded, self.files) {
-                    Ok(argument) => {
-                        checked.selection = wire::KEY_PATTERN;
-                        checked.key = argument.text;
-                        checked.phrases = argument.phrases;
-                    }
-                    Err(error) => {
-                        self.error(place, format!("in the pattern of the key: {}", error.message), error.help, id);
-                        return None;
-                    }
+            Some(Key::Pattern(pattern)) => match operator::check_key(pattern) {
+                Ok(argument) => {
+                    checked.selection = wire::KEY_PATTERN;
+                    checked.key = argument.text;
+                    checked.phrases = argument.phrases;
                 }
-            }
+                Err(error) => {
+                    self.error(place, format!("in the pattern of the key: {}", error.message), error.help, id);
+                    return None;
+                }
+            },
         }
         Some(checked)
     }

@@ -67,6 +67,12 @@ fn what_is_not_possible_says_why() {
         ("SecRule ARGS \"a\" \"id:1,exec:/bin/sh\"", "no programs"),
         ("Include more.conf", "into the text"),
         ("SecRuleScript x.lua", "no scripts"),
+        ("SecRemoteRules key https://rules.example/a.conf", "not fetched"),
+        ("SecParseXmlIntoArgs On", "XML:/*"),
+        ("SecAction \"id:1,ctl:hashEngine=On\"", "not rewritten"),
+        ("SecAction \"id:1,xmlns:a\"", "equals sign"),
+        ("SecAction \"id:1,xmlns:a=b\"", "no URL"),
+        ("SecRule PERF_ALL \"a\" \"id:1\"", "not visible to rules"),
         ("SecRule SCRIPT_UID \"a\" \"id:1\"", "no scripts"),
         ("SecRule XML:/a/b \"a\" \"id:1\"", "XML:/*"),
         ("SecRule ARGS \"a\" \"id:1,setvar:args.x=1\"", "TX"),
@@ -149,6 +155,35 @@ fn default_actions_resolve_block_and_transformations() {
     assert_eq!((second.disruption, second.log), (wire::Disruption::Pass.code(), true));
     assert!(second.links[0].transforms.is_empty());
     assert_eq!((third.disruption, third.log), (wire::Disruption::Pass.code(), true));
+}
+
+#[test]
+fn default_actions_of_a_text_do_not_compete() {
+    let twice = "SecDefaultAction \"phase:2,pass\"\nSecDefaultAction \"phase:2,deny\"";
+    assert!(refused(twice).message.contains("phase 2 already"));
+    let defaults = |origin| Source::new(origin, "SecDefaultAction \"phase:2,pass\"");
+    assert!(compile(&[defaults("a.conf"), defaults("b.conf")], &NoFiles).is_ok());
+    // Next to an action that is named outright, `block` says nothing.
+    let program = good("SecDefaultAction \"phase:2,deny,block,status:418\"\nSecRule ARGS \"a\" \"id:1,block\"");
+    assert_eq!((program.wire.rules[0].disruption, program.wire.rules[0].status), (wire::Disruption::Deny.code(), 418));
+    assert!(
+        good("SecDefaultAction \"phase:2,block\"").warnings().any(|warning| warning.message.contains("means pass"))
+    );
+}
+
+#[test]
+fn slips_are_corrected_to_what_is_refused_too() {
+    for (text, part) in [
+        ("SecRuleScripts x.lua", "SecRuleScript"),
+        ("SecAuditEngin On", "SecAuditEngine"),
+        ("SecAction \"id:1,sanitizeArg:a\"", "sanitise"),
+        ("SecRule SCRIPT_UUID \"a\" \"id:1\"", "SCRIPT_UID"),
+        ("SecRule ARGS \"a\" \"id:1,msg:'%{ARG.a}'\"", "ARGS"),
+        ("SecAction \"id:1,ctl:ruleEngin=Off\"", "ruleEngine"),
+    ] {
+        let help = refused(text).help.unwrap_or_default();
+        assert!(help.contains("did you mean") && help.contains(part), "{text}: {help}");
+    }
 }
 
 #[test]

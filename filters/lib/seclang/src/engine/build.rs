@@ -125,6 +125,8 @@ pub(super) enum MacroPiece {
     Text(Box<[u8]>),
     Slot(u32),
     Value(Variable, Option<Box<[u8]>>),
+    /// The first value of a collection that a pattern selects.
+    Selected(Variable, KeySelector),
 }
 
 /// The names of TX that rules mention, each with a slot: reading one is an array access. The first ten are the captures.
@@ -317,7 +319,7 @@ impl<'a> Builder<'a> {
         Ok(SetVariable {
             variable,
             slot,
-            key: self.bind(parsed),
+            key: self.bind(parsed)?,
             operation: match wire.operation {
                 wire::SET_TO => SetOperation::To,
                 wire::SET_ADD => SetOperation::Add,
@@ -362,10 +364,10 @@ impl<'a> Builder<'a> {
 
     fn template(&mut self, text: &[u8]) -> Result<Macro, String> {
         let parsed = Template::parse(text).map_err(|error| error.message)?;
-        Ok(self.bind(parsed))
+        self.bind(parsed)
     }
 
-    fn bind(&mut self, template: Template) -> Macro {
+    fn bind(&mut self, template: Template) -> Result<Macro, String> {
         let mut pieces = Vec::with_capacity(template.pieces.len());
         for piece in template.pieces {
             pieces.push(match piece {
@@ -377,8 +379,15 @@ impl<'a> Builder<'a> {
                     }
                     MacroPiece::Value(variable, key)
                 }
+                Piece::Pattern(variable, pattern) => {
+                    if let Some(used) = self.uses.get_mut(usize::from(variable.code())) {
+                        *used = true;
+                    }
+                    let pattern = Operator::build(OperatorKind::Rx, &pattern)?;
+                    MacroPiece::Selected(variable, KeySelector::Pattern(Box::new(pattern)))
+                }
             });
         }
-        Macro(pieces)
+        Ok(Macro(pieces))
     }
 }

@@ -287,6 +287,7 @@ impl Transaction {
                 }
                 MacroPiece::Slot(slot) => self.tx.get(*slot),
                 MacroPiece::Value(variable, key) => self.first_value(engine, *variable, key.as_deref()),
+                MacroPiece::Selected(variable, key) => self.first_selected(engine, *variable, key),
             };
             let bytes = value.map(|value| self.arena.get(value)).unwrap_or_default();
             let room = EXPANSION_LENGTH.saturating_sub(out.len());
@@ -305,13 +306,17 @@ impl Transaction {
             },
             (_, Some(name)) => KeySelector::Name(name.into()),
         };
+        self.first_selected(engine, variable, &key)
+    }
+
+    fn first_selected(&mut self, engine: &Engine, variable: Variable, key: &KeySelector) -> Option<Value> {
         // `%{RULE.logdata}` within logdata would never end.
         if variable == Variable::Rule && self.in_rule_fields {
             return None;
         }
         self.in_rule_fields = variable == Variable::Rule;
         let mut items = Vec::new();
-        self.collect_values(engine, variable, &key, &mut items);
+        self.collect_values(engine, variable, key, &mut items);
         self.in_rule_fields = false;
         items.first().map(|item| item.value).filter(|value| *value != UNSET)
     }

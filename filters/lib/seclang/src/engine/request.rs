@@ -16,17 +16,22 @@ impl Transaction {
         self.set_scalar_bytes(Variable::RequestMethod, method);
         self.set_scalar_bytes(Variable::RequestProtocol, protocol);
         self.set_scalar_bytes(Variable::RequestUriRaw, uri);
-        let path_end = uri.iter().position(|&byte| byte == b'?');
-        let (path, query) = match path_end {
+        let (path, query) = match uri.iter().position(|&byte| byte == b'?') {
             Some(at) => (uri.get(..at).unwrap_or_default(), uri.get(at + 1..)),
             None => (uri, None),
         };
-        // REQUEST_URI is decoded as a whole, QUERY_STRING is not, as in ModSecurity v3.
+        // As in ModSecurity v3 the path has no fragment, REQUEST_URI is decoded as a whole, and QUERY_STRING is not. The
+        // query keeps what follows a `#`: an application that takes it for data must not be alone with it.
+        let (path, has_fragment) = match path.iter().position(|&byte| byte == b'#') {
+            Some(at) => (path.get(..at).unwrap_or_default(), true),
+            None => (path, false),
+        };
         let filename = percent_decoded(path);
         let mut request_uri = without_authority(&filename).to_vec();
-        if let Some(query) = query {
+        if let Some(query) = query.filter(|_| !has_fragment) {
+            let end = query.iter().position(|&byte| byte == b'#').unwrap_or(query.len());
             request_uri.push(b'?');
-            request_uri.extend_from_slice(&percent_decoded(query));
+            request_uri.extend_from_slice(&percent_decoded(query.get(..end).unwrap_or_default()));
         }
         self.set_scalar_bytes(Variable::RequestUri, request_uri);
         let separator = filename.iter().rposition(|&byte| matches!(byte, b'/' | b'\\'));
@@ -226,6 +231,12 @@ impl Transaction {
                     let filename = self.arena.push(filename);
                     self.files.push(name, filename);
                     self.part_filenames.push(filename, filename);
+                    // Rules see both names: which one the application takes is not known.
+                    if let Some(extended) = part.extended_filename {
+                        let extended = self.arena.push(extended);
+                        self.files.push(name, extended);
+                        self.part_filenames.push(extended, extended);
+                    }
                     total += part.value.len();
                     let size = self.arena.number(i64::try_from(part.value.len()).unwrap_or(i64::MAX));
                     self.file_sizes.push(name, size);
@@ -263,12 +274,13 @@ impl Transaction {
             (Variable::MultipartInvalidPart, flags.invalid_part),
             (Variable::MultipartInvalidHeaderFolding, flags.invalid_header_folding),
             (Variable::MultipartFileLimitExceeded, flags.file_limit_exceeded),
-            (Variable::MultipartUnmatchedBoundary, flags.unmatched_boundary),
             (Variable::MultipartStrictError, found.strict_error()),
         ] {
             let value = self.arena.number(i64::from(set));
             self.set_scalar(variable, value);
         }
+        let unmatched = self.arena.number(i64::from(found.unmatched_boundary()));
+        self.set_scalar(Variable::MultipartUnmatchedBoundary, unmatched);
     }
 }
 

@@ -59,6 +59,15 @@ pub fn check(kind: OperatorKind, argument: &[u8], files: &dyn DataFiles) -> Resu
     Ok(OperatorArgument { text: argument.to_vec(), phrases: derived })
 }
 
+/// Checks a pattern that selects names of a collection: `/.../` after the colon of a target or of a macro.
+///
+/// Names are compared without regard to case, and so are patterns for them.
+pub fn check_key(pattern: &[u8]) -> Result<OperatorArgument, OperatorError> {
+    let folded = [b"(?i)", pattern].concat();
+    let phrases = rx::check(&folded)?;
+    Ok(OperatorArgument { text: folded, phrases })
+}
+
 fn required(kind: OperatorKind, argument: &[u8]) -> Result<(), OperatorError> {
     if !argument.trim_ascii().is_empty() {
         return Ok(());

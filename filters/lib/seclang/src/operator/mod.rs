@@ -22,7 +22,7 @@ mod text;
 use memchr::memmem;
 
 pub use captures::{Captures, MAX_CAPTURE_LENGTH, MAX_CAPTURES};
-pub use check::check;
+pub use check::{check, check_key};
 pub use injection::{INJECTION_INPUT_LIMIT, SQL_INPUT_LIMIT};
 pub use kind::OperatorKind;
 pub use phrases::MAX_PHRASES;

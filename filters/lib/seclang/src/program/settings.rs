@@ -29,7 +29,7 @@ pub enum LimitAction {
 pub struct Settings {
     /// `SecRuleEngine`. Default off.
     pub mode: EngineMode,
-    /// `SecRequestBodyAccess`. Default false.
+    /// `SecRequestBodyAccess`. Default true: as in ModSecurity v3, a body is inspected unless that is switched off.
     pub request_body_access: bool,
     /// `SecResponseBodyAccess`. Default false.
     pub response_body_access: bool,
@@ -62,7 +62,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             mode: EngineMode::Off,
-            request_body_access: false,
+            request_body_access: true,
             response_body_access: false,
             request_body_limit: 134_217_728,
             request_body_limit_action: LimitAction::ProcessPartial,

@@ -5,6 +5,8 @@
 pub(super) struct Disposition {
     pub(super) name: Option<Vec<u8>>,
     pub(super) filename: Option<Vec<u8>>,
+    /// `filename*` (RFC 5987), decoded.
+    pub(super) extended_filename: Option<Vec<u8>>,
 }
 
 struct Cursor<'a> {
@@ -31,11 +33,14 @@ impl<'a> Cursor<'a> {
 }
 
 const MALFORMED: &str = "Multipart: Invalid Content-Disposition header.";
+const DUPLICATE: &str = "Multipart: Invalid Content-Disposition header (duplicate parameter).";
+const EXTENDED: &str = "Multipart: Invalid Content-Disposition header (filename*).";
 
 impl Disposition {
-    /// Parses a value: `form-data` with the parameters `name` and `filename`, each at most once, and no other.
+    /// Parses a value: `form-data` with the parameters `name`, `filename` and `filename*`, each at most once, and no other.
     ///
-    /// `invalid_quoting` is set for single quotes, around or inside of a parameter, and for text after a closing quote.
+    /// `invalid_quoting` is set for single quotes around or inside of a parameter (within double quotes they are text),
+    /// and for text after a closing quote.
     pub(super) fn parse(value: &[u8], invalid_quoting: &mut bool) -> Result<Self, &'static str> {
         let mut disposition = Self::default();
         let mut cursor = Cursor { rest: value.strip_prefix(b"form-data").ok_or(MALFORMED)? };
@@ -53,6 +58,18 @@ impl Disposition {
                 return Err(MALFORMED);
             }
             cursor.blanks();
+            if name == b"filename*" {
+                let value = extended(cursor.take_while(|byte| !matches!(byte, b';' | b' ' | b'\t')))?;
+                if disposition.extended_filename.replace(value).is_some() {
+                    return Err(DUPLICATE);
+                }
+                cursor.blanks();
+                match cursor.next() {
+                    None | Some(b';') => continue,
+                    Some(_) => return Err(MALFORMED),
+                }
+            }
+            let within_double_quotes = cursor.rest.first() == Some(&b'"');
             let (value, quoted) = match cursor.rest.first() {
                 Some(&quote @ (b'"' | b'\'')) => {
                     *invalid_quoting |= quote == b'\'';
@@ -61,14 +78,14 @@ impl Disposition {
                 Some(_) => (cursor.take_while(is_token).to_vec(), false),
                 None => return Err(MALFORMED),
             };
-            *invalid_quoting |= value.contains(&b'\'');
+            *invalid_quoting |= !within_double_quotes && value.contains(&b'\'');
             let target = match name {
                 b"name" => &mut disposition.name,
                 b"filename" => &mut disposition.filename,
                 _ => return Err("Multipart: Invalid Content-Disposition header (unknown parameter)."),
             };
             if target.replace(value).is_some() {
-                return Err("Multipart: Invalid Content-Disposition header (duplicate parameter).");
+                return Err(DUPLICATE);
             }
             cursor.blanks();
             match cursor.next() {
@@ -78,6 +95,10 @@ impl Disposition {
                     return Err(MALFORMED);
                 }
             }
+        }
+        // Parsers that do not know `filename*` see a field, others a file.
+        if disposition.extended_filename.is_some() && disposition.filename.is_none() {
+            return Err("Multipart: Invalid Content-Disposition header (filename* without filename).");
         }
         // Some parsers only look for this text: what they would not find must not be a file here.
         if disposition.filename.as_ref().is_some_and(|filename| !filename.is_empty())
@@ -104,6 +125,33 @@ fn quoted(cursor: &mut Cursor<'_>) -> Result<Vec<u8>, &'static str> {
             byte => value.push(byte),
         }
     }
+}
+
+/// An extended value (RFC 5987, section 3.2): `UTF-8'en'%e2%82%ac.txt`. The bytes are in the character set it names.
+fn extended(value: &[u8]) -> Result<Vec<u8>, &'static str> {
+    let mut pieces = value.splitn(3, |&byte| byte == b'\'');
+    let (Some(charset), Some(_language), Some(text)) = (pieces.next(), pieces.next(), pieces.next()) else {
+        return Err(EXTENDED);
+    };
+    if charset.is_empty() || !charset.iter().copied().all(is_token) {
+        return Err(EXTENDED);
+    }
+    let digit = |byte: Option<u8>| char::from(byte?).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    let mut decoded = Vec::with_capacity(text.len());
+    let mut cursor = Cursor { rest: text };
+    while let Some(byte) = cursor.next() {
+        if byte == b'%' {
+            let (Some(high), Some(low)) = (digit(cursor.next()), digit(cursor.next())) else {
+                return Err(EXTENDED);
+            };
+            decoded.push(high << 4 | low);
+        } else if is_token(byte) && byte != b'\'' {
+            decoded.push(byte);
+        } else {
+            return Err(EXTENDED);
+        }
+    }
+    Ok(decoded)
 }
 
 /// A character of a token (RFC 2045, section 5.1).

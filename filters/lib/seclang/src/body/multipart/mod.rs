@@ -49,7 +49,7 @@ pub struct Flags {
     pub crlf_lf_lines: bool,
     /// `MULTIPART_MISSING_SEMICOLON`: no `;` before the boundary parameter.
     pub missing_semicolon: bool,
-    /// `MULTIPART_INVALID_QUOTING`: a parameter of `Content-Disposition` is quoted with, or contains, `'`.
+    /// `MULTIPART_INVALID_QUOTING`: a parameter of `Content-Disposition` is quoted with `'`, or contains it outside of double quotes.
     pub invalid_quoting: bool,
     /// `MULTIPART_INVALID_PART`: a part cannot be parsed.
     pub invalid_part: bool,
@@ -70,6 +70,8 @@ pub struct Part {
     pub name: Vec<u8>,
     /// The `filename` parameter.
     pub filename: Option<Vec<u8>>,
+    /// The `filename*` parameter, decoded: applications choose one of the two names.
+    pub extended_filename: Option<Vec<u8>>,
     /// Each header line as `Header: value`, unfolded: what `MULTIPART_PART_HEADERS` lists under the part's name.
     pub headers: Vec<Vec<u8>>,
     /// The bytes of the part.
@@ -362,12 +364,13 @@ impl<'a> Parser<'a> {
             return malformed("Multipart: Part missing Content-Disposition header.");
         };
         let disposition = Disposition::parse(value, &mut self.multipart.flags.invalid_quoting);
-        let Disposition { name, filename } = disposition.map_err(Failure::Malformed)?;
+        let Disposition { name, filename, extended_filename } = disposition.map_err(Failure::Malformed)?;
         let Some(name) = name.filter(|name| !name.is_empty()) else {
             return malformed("Multipart: Content-Disposition header missing name field.");
         };
         open.part.name = name;
         open.part.filename = filename;
+        open.part.extended_filename = extended_filename;
         open.data = Some(next);
         if open.part.is_file() {
             self.files += 1;

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::net::Ipv4Addr;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use flate2::Compression;
@@ -243,4 +244,79 @@ fn traffic_without_a_route_is_covered(gateway: &mut Gateway) {
     println!("the global chain was in force after {took:?}");
     assert_eq!(gateway.status(&unrouted("/nowhere".into())), 404);
     assert_eq!(gateway.status(&Request::get("/")), 200);
+}
+
+const OWN_RULES: &str = "SecRuleEngine On\nSecRequestBodyAccess On\n\
+    SecRule ARGS|REQUEST_BODY \"@contains UNION SELECT\" \"id:1,phase:2,deny,status:403,log,msg:'SQL'\"";
+
+#[test]
+fn bodies_are_inspected_whatever_the_headers_say_and_wherever_the_limit_lies() {
+    let mut gateway = Gateway::start(|control, backend| {
+        control.create("waf-configs", &waf_config("short", json!({"rules": [OWN_RULES], "input_body_limit": 1000})));
+        let exact = json!({"rules": [OWN_RULES], "input_body_limit": 6000, "oversize_body_action": "reject"});
+        control.create("waf-configs", &waf_config("exact", exact));
+        let plugins = json!([
+            {"plugin": "SvcWaf", "config": {"ref": "short"}},
+            {"plugin": "SvcWaf", "config": {"ref": "exact"}},
+        ]);
+        control.create("routes", &route("own", backend, plugins));
+    });
+    gateway.until(&Request::get("/"), 200, PATIENCE);
+
+    let form = |size: usize| format!("a={}", "b".repeat(size - 2));
+    let behind = format!("{}&q={SQL}", form(3000));
+    for (what, request, status) in [
+        ("a body of the limit", Request::post("/echo", FORM, form(6000)), 200),
+        ("the same in chunks", Request::post("/echo", FORM, form(6000)).chunked(1000), 200),
+        ("a byte more", Request::post("/echo", FORM, form(6001)), 413),
+        ("an attack behind the first limit", Request::post("/echo", FORM, &behind), 403),
+        ("gRPC over HTTP/1.1", Request::post("/echo", "application/grpc-web", SQL), 403),
+        ("gRPC and something else", Request::post("/echo", "application/grpcx", SQL), 403),
+        (
+            "an upgrade with a body",
+            Request::post("/echo", FORM, SQL).header("connection", "upgrade").header("upgrade", "websocket"),
+            400,
+        ),
+    ] {
+        assert_eq!(gateway.status(&request), status, "{what}");
+    }
+
+    // Over HTTP/2 a body and its end come at once: nothing comes after it that could wake up a second step.
+    let framed = [&[0, 0, 0, 0, 5], b"hello".as_slice()].concat();
+    let requests = [
+        h2::Request::post("/echo", FORM, form(3000)),
+        h2::Request::post("/echo", FORM, &behind),
+        h2::Request::post("/echo", "application/grpc", format!("q={SQL}")),
+        h2::Request::post("/echo", "application/grpc", framed),
+    ];
+    let answers = h2::exchange(gateway.address, &requests).unwrap();
+    let [whole, attack, disguised, grpc] = answers.as_slice() else { panic!("{answers:?}") };
+    assert_eq!(whole.as_ref().unwrap().status, 200);
+    assert_eq!(attack.as_ref().unwrap().status, 403);
+    // A gateway refuses gRPC with 200 and a status of its own.
+    assert!(disguised.as_ref().unwrap().header("grpc-status").is_some_and(|status| status != "0"), "{disguised:?}");
+    assert_eq!(grpc.as_ref().unwrap().json()["body_length"], 10);
+    let failures = gateway.envoy.vm_failures();
+    assert!(failures.is_empty(), "a filter's VM failed: {failures:?}");
+}
+
+#[test]
+fn many_requests_can_be_let_go_at_once() {
+    let mut gateway = Gateway::start(|control, backend| {
+        control.create("waf-configs", &waf_config("own", json!({"rules": [OWN_RULES]})));
+        let tiers = json!([{"min_score": 40, "action": "tarpit", "tarpit_millis": 3000}]);
+        control.create("threat-policies", &threat_policy("slow", json!({"tiers": tiers})));
+        control.create("routes", &route("own", backend, preset("slow", "own")));
+    });
+    gateway.until(&Request::get("/"), 200, PATIENCE);
+    // All are due within a tick or two, hundreds on each worker.
+    let attacks = vec![h2::Request::post("/echo", FORM, format!("q={SQL}")); 80];
+    let others: Vec<String> = thread::scope(|scope| {
+        let clients: Vec<_> = (0..20).map(|_| scope.spawn(|| h2::exchange(gateway.address, &attacks))).collect();
+        let answers = clients.into_iter().flat_map(|client| client.join().unwrap().unwrap());
+        answers.filter(|it| !it.as_ref().is_ok_and(|it| it.status == 403)).map(|it| format!("{it:?}")).collect()
+    });
+    assert!(others.is_empty(), "{} others, such as {}", others.len(), others[0]);
+    let failures = gateway.envoy.vm_failures();
+    assert!(failures.is_empty(), "a filter's VM failed: {failures:?}");
 }

@@ -8,7 +8,9 @@ use snapshot::Step;
 use super::plugins::{self, Context, PluginUse};
 use super::rules::RuleCompiler;
 use super::{CompileProblem, expand};
-use crate::entities::{Entity, EntitySet, FieldProblem, GlobalConfig, Item, Route, ThreatPolicy, did_you_mean};
+use crate::entities::{
+    Entity, EntitySet, FieldProblem, GlobalConfig, Item, Protocol, Route, ThreatPolicy, did_you_mean,
+};
 
 /// Every chain of a gateway.
 #[derive(Debug, Default)]
@@ -27,6 +29,8 @@ pub(super) struct Chain {
     pub(super) name: String,
     pub(super) id: String,
     pub(super) label: String,
+    /// Its backend speaks HTTP/1.1.
+    pub(super) no_grpc: bool,
     pub(super) steps: Vec<Step>,
 }
 
@@ -62,8 +66,9 @@ impl Chains {
                 note(Route::COLLECTION, &route.head.id, vec![FieldProblem::new("/envoy_route", message)]);
                 continue;
             }
+            let no_grpc = route.backend.as_ref().is_some_and(|backend| backend.protocol == Protocol::Http1);
             match chains.steps(route_plugins(route), set, rules) {
-                Ok(steps) => chains.routes.push(Chain { name, id: route.head.id.clone(), label, steps }),
+                Ok(steps) => chains.routes.push(Chain { name, id: route.head.id.clone(), label, no_grpc, steps }),
                 Err(found) => note(Route::COLLECTION, &route.head.id, found),
             }
         }

@@ -142,6 +142,7 @@ impl Compiler {
             name: route.name.clone(),
             id: route.id.clone(),
             label: route.label.clone(),
+            no_grpc: route.no_grpc,
             steps: for_filter(&route.steps, filter),
         });
         let mut snapshot = Snapshot {

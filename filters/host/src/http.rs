@@ -142,11 +142,10 @@ impl Stream {
             return self.answer(Half::Request, &Reply::refusal(HEADERS_TOO_LARGE, b""));
         };
         let headers = Headers::new(pairs);
-        let request = read_request(headers);
-        let grpc = opens_grpc(&request.method, &request.protocol, &request.headers);
-        self.switches_at = (request.streaming && !grpc).then_some(if request.method == b"CONNECT" { 200 } else { 101 });
-        self.opening = request.streaming && grpc && !end_of_stream;
         let route = calls::property(&["xds", "route_name"]).unwrap_or_default();
+        let (request, grpc) = read_request(headers, chain.may_be_grpc(&route));
+        self.switches_at = (request.streaming && !grpc).then_some(if request.method == b"CONNECT" { 200 } else { 101 });
+        self.opening = grpc && !end_of_stream;
         let peer = calls::property(&["source", "address"]).unwrap_or_default();
         let start = Start { request, route: &route, peer: &peer, node: &self.node };
         let mut run = Run::new(&chain, start, &ProxyHost);
@@ -302,12 +301,14 @@ fn replace_body(half: Half, buffer: Buffer, body: &[u8]) {
     }
 }
 
-fn read_request(headers: Headers) -> Request {
+/// The request, and whether it opens a gRPC stream.
+fn read_request(headers: Headers, may_be_grpc: bool) -> (Request, bool) {
     let value = |name: &str| headers.get(name).map(<[u8]>::to_vec).unwrap_or_default();
     let (method, protocol) = (value(":method"), calls::property(&["request", "protocol"]).unwrap_or_default());
     let upgrade = headers.get("upgrade").is_some() || headers.get(":protocol").is_some();
-    let streaming = upgrade || method == b"CONNECT" || opens_grpc(&method, &protocol, &headers);
-    Request {
+    let grpc = may_be_grpc && opens_grpc(&method, &protocol, &headers);
+    let streaming = upgrade || method == b"CONNECT" || grpc;
+    let request = Request {
         id: value("x-request-id"),
         method,
         path: value(":path"),
@@ -315,7 +316,8 @@ fn read_request(headers: Headers) -> Request {
         protocol,
         streaming,
         headers,
-    }
+    };
+    (request, grpc)
 }
 
 fn read_response(headers: Headers, switches_at: Option<u16>) -> Response {

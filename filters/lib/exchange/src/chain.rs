@@ -28,6 +28,7 @@ pub struct Chain {
 pub(crate) struct Steps {
     pub(crate) id: String,
     pub(crate) label: String,
+    no_grpc: bool,
     pub(crate) list: Vec<Rc<Step>>,
 }
 
@@ -71,15 +72,21 @@ impl Chain {
             let place = format!("route `{}`", route.name);
             let mut list = global.clone();
             list.extend(steps(&route.steps, registry, &mut build, &place)?);
-            let steps = Steps { id: route.id.clone(), label: route.label.clone(), list };
+            let steps = Steps { id: route.id.clone(), label: route.label.clone(), no_grpc: route.no_grpc, list };
             routes.insert(route.name.clone().into_bytes(), Rc::new(steps));
         }
         Ok(Self {
             identity: snapshot.identity.clone().unwrap_or_default(),
             shared_exchange: snapshot.filter != "preset",
             routes,
-            without_route: Rc::new(Steps { id: String::new(), label: String::new(), list: global }),
+            without_route: Rc::new(Steps { id: String::new(), label: String::new(), no_grpc: false, list: global }),
         })
+    }
+
+    /// Whether a request on this route can be gRPC. A route of somebody else's can: nothing is known about its backend.
+    #[must_use]
+    pub fn may_be_grpc(&self, route: &[u8]) -> bool {
+        !self.steps(route).no_grpc
     }
 
     /// The steps for a route; the global chain alone where no route matched or the route has none of its own.

@@ -60,6 +60,9 @@ pub struct RouteChain {
     /// Its steps in the order of `plugin_index`; those without an index come last, in listed order.
     #[prost(message, repeated, tag = "4")]
     pub steps: Vec<Step>,
+    /// The backend speaks HTTP/1.1, so nothing on this route is gRPC, whatever a request says of itself.
+    #[prost(bool, tag = "5")]
+    pub no_grpc: bool,
 }
 
 /// One plugin in a chain.

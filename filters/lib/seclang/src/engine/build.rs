@@ -25,6 +25,8 @@ pub struct Engine {
 pub(super) struct BuiltOperator {
     pub(super) operator: Operator,
     pub(super) argument: Option<Macro>,
+    /// Whether it searches for a regular expression.
+    pub(super) is_pattern: bool,
 }
 
 /// A rule with its chain.
@@ -236,7 +238,8 @@ impl<'a> Builder<'a> {
         let argument = OperatorArgument { text: wire.text.clone(), phrases: wire.phrases.clone() };
         let operator = Operator::build(kind, &argument)?;
         let expanded = operator.needs_expansion().then(|| self.template(&wire.text)).transpose()?;
-        Ok(BuiltOperator { operator, argument: expanded })
+        let is_pattern = matches!(kind, OperatorKind::Rx | OperatorKind::RxGlobal);
+        Ok(BuiltOperator { operator, argument: expanded, is_pattern })
     }
 
     fn rule(&mut self, wire: &wire::Rule) -> Result<Rule, String> {

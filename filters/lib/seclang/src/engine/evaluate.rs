@@ -55,6 +55,7 @@ impl Transaction {
     }
 
     fn run_rule(&mut self, engine: &Engine, rule: &Rule, at: u32) -> Flow {
+        self.work.rules += 1;
         // A rule sees the matches of its own chain only.
         self.matched.entries.clear();
         self.set_scalar(Variable::MatchedVar, EMPTY);
@@ -162,6 +163,8 @@ impl Transaction {
     ) -> bool {
         self.captures.clear();
         self.captures.wanted(link.capture);
+        self.work.operators += 1;
+        self.work.patterns += u64::from(operator.is_pattern);
         let bytes = self.arena.get(value);
         let found = operator.operator.evaluate(bytes, argument, &mut self.captures);
         if self.captures.limit_exceeded() {

@@ -12,7 +12,7 @@ mod store;
 mod transaction;
 
 pub use build::Engine;
-pub use transaction::{Intervention, InterventionKind, MatchedRule, Transaction, TransactionStart};
+pub use transaction::{Intervention, InterventionKind, MatchedRule, Transaction, TransactionStart, Work};
 
 /// Limits of one transaction. What is beyond them is left out; nothing fails.
 pub mod limits {

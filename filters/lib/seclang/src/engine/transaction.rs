@@ -150,6 +150,18 @@ pub struct Transaction {
     pub(super) matched_rules: Vec<MatchedRule>,
     pub(super) intervention: Option<Intervention>,
     pub(super) would_block: Option<Intervention>,
+    pub(super) work: Work,
+}
+
+/// How much a transaction had evaluated so far: what a slow rule set spends its time on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Work {
+    /// Rules begun.
+    pub rules: u64,
+    /// Operators run, each on one value.
+    pub operators: u64,
+    /// Regular expressions among them.
+    pub patterns: u64,
 }
 
 /// Where in the engine a `ctl:ruleRemoveTarget*` stands that took effect: rule, link, control.
@@ -216,6 +228,7 @@ impl Transaction {
             matched_rules: Vec::new(),
             intervention: None,
             would_block: None,
+            work: Work::default(),
             engine,
         };
         transaction.set_connection();
@@ -272,6 +285,11 @@ impl Transaction {
     /// What a rule demanded, or would have, were the engine not in detection-only mode. The first of several.
     pub fn would_block(&self) -> Option<&Intervention> {
         self.would_block.as_ref()
+    }
+
+    /// How much was evaluated so far.
+    pub fn work(&self) -> Work {
+        self.work
     }
 
     /// The mode the transaction is in: the engine's, unless a rule changed it.

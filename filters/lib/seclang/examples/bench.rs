@@ -119,8 +119,30 @@ fn cases() -> Vec<Case> {
 
 /// Words that harmless values are made of.
 const WORDS: [&str; 24] = [
-    "garden", "Anna", "delivery", "42", "north", "street", "quantity", "blue", "Meyer", "2026-05-17", "note", "please",
-    "between", "morning", "and", "noon", "order", "1999", "small", "gift", "box", "ring", "the", "bell",
+    "garden",
+    "Anna",
+    "delivery",
+    "42",
+    "north",
+    "street",
+    "quantity",
+    "blue",
+    "Meyer",
+    "2026-05-17",
+    "note",
+    "please",
+    "between",
+    "morning",
+    "and",
+    "noon",
+    "order",
+    "1999",
+    "small",
+    "gift",
+    "box",
+    "ring",
+    "the",
+    "bell",
 ];
 
 fn form(length: usize) -> Vec<u8> {

@@ -6,8 +6,10 @@ mod build;
 mod clock;
 mod collect;
 mod evaluate;
+mod gates;
 mod request;
 mod response;
+mod scanner;
 mod store;
 mod transaction;
 

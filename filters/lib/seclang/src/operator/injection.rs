@@ -106,4 +106,32 @@ mod tests {
         let value = format!("{}' or 1=1 -- ", "a.".repeat(400));
         assert!(is_sql(value.as_bytes(), &mut Captures::new()));
     }
+
+    #[test]
+    fn what_the_gates_hold_back_is_harmless() {
+        let words = "1 0 12 0x 0x1f 0b1 1e 1e5 1d 2f union select or and not null is like mod div xor between exists if \
+                     case end from into having group order by limit waitfor delay sleep benchmark char user version \
+                     current_user abc x n q e b u N_ _ _utf8 collate binary in any all some true unknown print shutdown \
+                     exec execute begin create drop insert update delete set declare cast table";
+        let words: Vec<&str> = words.split_ascii_whitespace().collect();
+        for one in &words {
+            for other in words.iter().chain(&[""]) {
+                for third in ["", "1", "_", "union"] {
+                    let value = format!("{one}{other}{third}");
+                    assert!(!is_sql(value.as_bytes(), &mut Captures::new()), "{value}");
+                }
+            }
+        }
+        let pieces =
+            ["onerror", "style", "/", ">", " ", "'", "\"", "`", "--", "!doctype", "xml", "[if", "%", "\0", "?import"];
+        let mut seed = 3usize;
+        for _ in 0..200_000 {
+            let mut value = String::new();
+            for _ in 0..6 {
+                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                value += pieces[(seed >> 33) % pieces.len()];
+            }
+            assert!(!is_script(value.as_bytes(), &mut Captures::new()), "{value}");
+        }
+    }
 }

@@ -8,6 +8,7 @@ mod address;
 mod captures;
 mod check;
 mod encoding;
+mod gate;
 mod identifier;
 mod injection;
 mod kind;
@@ -23,14 +24,16 @@ use memchr::memmem;
 
 pub use captures::{Captures, MAX_CAPTURE_LENGTH, MAX_CAPTURES};
 pub use check::check;
+pub(crate) use gate::{Gate, frequency};
 pub use injection::{INJECTION_INPUT_LIMIT, SQL_INPUT_LIMIT};
 pub use kind::OperatorKind;
 pub use phrases::MAX_PHRASES;
+pub(crate) use rx::ByteSet;
 pub use rx::{BACKTRACK_INPUT_LIMIT, BACKTRACK_LIMIT, PATTERN_CACHE_LIMIT, PATTERN_SIZE_LIMIT};
 
 use address::Networks;
 use phrases::Phrases;
-use rx::{ByteSet, Pattern};
+use rx::Pattern;
 
 /// The data files next to the rules (`@pmFromFile`, `@ipMatchFromFile`).
 pub trait DataFiles {

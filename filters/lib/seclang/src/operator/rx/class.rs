@@ -37,13 +37,37 @@ impl ByteSet {
         set
     }
 
-    fn add(&mut self, other: Self) {
+    /// Whether the two have a byte in common.
+    pub(crate) fn intersects(&self, other: &Self) -> bool {
+        self.words.iter().zip(&other.words).any(|(one, other)| one & other != 0)
+    }
+
+    /// The bytes of a value.
+    pub(crate) fn of_bytes(bytes: &[u8]) -> Self {
+        let mut set = Self::default();
+        bytes.iter().for_each(|&byte| set.insert(byte));
+        set
+    }
+
+    /// The four words of the set, to store.
+    pub(crate) fn words(&self) -> [u64; 4] {
+        self.words
+    }
+
+    /// The set of four words.
+    pub(crate) fn from_words(words: [u64; 4]) -> Self {
+        Self { words }
+    }
+
+    /// Adds every byte of another set.
+    pub(crate) fn add(&mut self, other: Self) {
         for (word, more) in self.words.iter_mut().zip(other.words) {
             *word |= more;
         }
     }
 
-    fn complement(self) -> Self {
+    /// Every other byte.
+    pub(crate) fn complement(self) -> Self {
         Self { words: self.words.map(|word| !word) }
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::gates::{Groups, LinkGate, triggers};
+use super::gates::{FirstTest, Groups, LinkGate, triggers};
 use super::scanner::Scanner;
 use super::store::Pool;
 use crate::expansion::{Piece, Template};
@@ -23,8 +23,8 @@ pub struct Engine {
     pub(super) names: Names,
     pub(super) scanner: Scanner,
     pub(super) groups: Groups,
-    /// For each rule the gate of its first test.
-    pub(super) first_gates: Vec<Option<LinkGate>>,
+    /// For each rule what tells that it does not match.
+    pub(super) first_tests: Vec<FirstTest>,
     pub(super) pool: Pool,
     uses: [bool; Variable::COUNT],
 }
@@ -201,7 +201,8 @@ impl Engine {
         let (scanner, numbers) = Scanner::new(gates.iter().map(Option::as_ref));
         (builder.gates, builder.gated) = (numbers, gated);
         let operators = wire.operators.iter().enumerate();
-        let operators = operators.map(|(at, operator)| builder.operator(at, operator)).collect::<Result<_, _>>()?;
+        let operators: Vec<BuiltOperator> =
+            operators.map(|(at, operator)| builder.operator(at, operator)).collect::<Result<_, _>>()?;
         let rules: Vec<Rule> = wire.rules.iter().map(|rule| builder.rule(rule)).collect::<Result<_, _>>()?;
         let mut phases: [Vec<u32>; 5] = Default::default();
         for (at, rule) in rules.iter().enumerate() {
@@ -209,9 +210,13 @@ impl Engine {
             let at = u32::try_from(at).map_err(|_| "too many rules".to_owned())?;
             phase.ok_or_else(|| format!("rule {}: there is no phase {}", rule.id, rule.phase))?.push(at);
         }
+        let first = |rule: &Rule| match rule.links.first() {
+            Some(link) if gated => FirstTest::of(link, &operators),
+            _ => FirstTest::Unknown,
+        };
         Ok(Self {
             settings,
-            first_gates: rules.iter().map(|rule| rule.links.first()?.gate).collect(),
+            first_tests: rules.iter().map(first).collect(),
             pool: Pool::default(),
             phases,
             operators,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::arena::{EMPTY, Value};
 use super::build::{BuiltOperator, Engine, Link, Rule};
 use super::collect::{Item, Name};
+use super::gates::FirstTest;
 use super::limits::{KEPT_LENGTH, MATCHED_VARS};
 use super::transaction::{Allowed, Intervention, RemovedTarget, Transaction, UNSET};
 use crate::program::EngineMode;
@@ -42,9 +43,8 @@ impl Transaction {
             if self.removed.get(at as usize).copied().unwrap_or_default() {
                 continue;
             }
-            if let Some(gate) = engine.first_gates.get(at as usize).copied().flatten()
-                && !self.may_match(&engine, gate)
-            {
+            let first = engine.first_tests.get(at as usize).copied().unwrap_or(FirstTest::Unknown);
+            if !self.first_may_match(&engine, first) {
                 self.begin_rule();
                 continue;
             }

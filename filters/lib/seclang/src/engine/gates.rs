@@ -8,11 +8,11 @@
 use std::collections::HashMap;
 
 use super::arena::{Arena, Value};
-use super::build::{Engine, Link, Target};
+use super::build::{BuiltOperator, Engine, KeySelector, Link, Target};
 use super::collect::Item;
 use super::scanner::{Scanner, is_open};
 use super::transaction::{Transaction, UNSET};
-use crate::operator::ByteSet;
+use crate::operator::{ByteSet, Operator, OperatorKind, integer};
 use crate::program::wire;
 use crate::transform::Transform;
 use crate::vocabulary::Variable;
@@ -34,6 +34,39 @@ pub(super) struct Pipeline {
 pub(super) struct LinkGate {
     group: u32,
     gate: u32,
+}
+
+/// What tells cheaply that a rule does not match: a look at its first test.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum FirstTest {
+    /// Nothing: the rule has to be run.
+    Unknown,
+    Gate(LinkGate),
+    /// A name of TX, or whether it is there, compared with a number: what skips by paranoia level.
+    Number {
+        slot: u32,
+        count: bool,
+        kind: OperatorKind,
+        argument: i64,
+        negated: bool,
+    },
+}
+
+impl FirstTest {
+    pub(super) fn of(link: &Link, operators: &[BuiltOperator]) -> Self {
+        if let Some(gate) = link.gate {
+            return Self::Gate(gate);
+        }
+        let operator = link.operator.and_then(|at| operators.get(at as usize)).map(|built| &built.operator);
+        match (link.targets.as_slice(), operator.and_then(|operator| Some((operator.kind(), operator.constant()?)))) {
+            ([Target { variable: Variable::Tx, key: KeySelector::Slot(slot), count }], Some((kind, argument)))
+                if link.transforms.is_empty() =>
+            {
+                Self::Number { slot: *slot, count: *count, kind, argument, negated: link.negated }
+            }
+            _ => Self::Unknown,
+        }
+    }
 }
 
 /// What the links of an engine look at, each combination once.
@@ -226,6 +259,23 @@ impl Known {
 }
 
 impl Transaction {
+    /// Whether a rule with this first test may match. Targets taken away from it could only add to a "no".
+    pub(super) fn first_may_match(&mut self, engine: &Engine, first: FirstTest) -> bool {
+        match first {
+            FirstTest::Unknown => true,
+            FirstTest::Gate(gate) => self.may_match(engine, gate),
+            FirstTest::Number { slot, count, kind, argument, negated } => {
+                let value = self.tx.get(slot);
+                let number = match (count, value) {
+                    (true, value) => i64::from(value.is_some()),
+                    (false, Some(value)) => integer(self.arena.get(value)),
+                    (false, None) => return false,
+                };
+                Operator::compares(kind, number, argument) != negated
+            }
+        }
+    }
+
     /// Whether any value a link looks at may match its operator.
     pub(super) fn may_match(&mut self, engine: &Engine, link: LinkGate) -> bool {
         let words = engine.scanner.words();

@@ -4,16 +4,19 @@
 //! place of the value: a table of bits answers "no" most of the time, and what it lets through is compared. The scan
 //! takes time linear in the value, whatever the value is: a bucket that would grow too long is not compared but passes.
 
-use crate::operator::{ByteSet, Gate, frequency};
+use crate::operator::{ByteSet, Gate, frequency, share};
 
 /// How many literals all gates together may have; the operators of later gates are always run.
 pub(super) const LITERALS: usize = 65_536;
+
+/// How rare the bytes of a set must be, as a share of all bytes, to be what opens a gate.
+const RARE: f64 = 0.08;
 
 /// How many literals may be compared at one place.
 const BUCKET: u8 = 12;
 
 /// The bits of one table, and its buckets.
-const TABLE_BITS: u32 = 16;
+const TABLE_BITS: u32 = 17;
 const BUCKET_BITS: u32 = 12;
 
 /// All gates of an engine.
@@ -24,7 +27,7 @@ pub(super) struct Scanner {
     base: Box<[u64]>,
     /// The bytes that are literals themselves, and for each the gates it opens.
     alone: ByteSet,
-    openings: Vec<(u8, Box<[u64]>)>,
+    openings: Openings,
     pairs: Table,
     threes: Table,
     fours: Table,
@@ -32,6 +35,32 @@ pub(super) struct Scanner {
     rests: Vec<Rest>,
     /// The gates with such a rest.
     tested: Box<[u64]>,
+}
+
+/// For each byte the number of its row plus 1, and the rows.
+struct Openings {
+    numbers: Box<[u16; 256]>,
+    rows: Vec<u64>,
+}
+
+impl Openings {
+    fn add(&mut self, byte: u8, gate: u32, words: usize) {
+        let rows = self.rows.len().checked_div(words).unwrap_or(0);
+        let Some(number) = self.numbers.get_mut(usize::from(byte)) else { return };
+        if *number == 0 {
+            *number = u16::try_from(rows + 1).unwrap_or(0);
+            self.rows.resize(self.rows.len() + words, 0);
+        }
+        let start = (usize::from(*number) - 1) * words;
+        if let Some(row) = self.rows.get_mut(start..start + words) {
+            open_gate(row, gate);
+        }
+    }
+
+    fn row(&self, byte: u8, words: usize) -> Option<&[u64]> {
+        let start = usize::from(*self.numbers.get(usize::from(byte))?).checked_sub(1)? * words;
+        self.rows.get(start..start + words)
+    }
 }
 
 struct Rest {
@@ -42,7 +71,6 @@ struct Rest {
 /// Pieces of one length.
 struct Table {
     bits: Box<[u64; 1 << (TABLE_BITS - 6)]>,
-    used: bool,
     /// For each bucket where its entries begin, and the end.
     starts: Box<[u32]>,
     entries: Box<[Entry]>,
@@ -60,11 +88,14 @@ struct Entry {
     gates: (u32, u32),
 }
 
+/// A literal by one of its pieces: bucket, piece, what precedes the end of the piece, literal, gates.
+type Placed<'g> = (u32, u32, usize, &'g [u8], Vec<u32>);
+
 /// The pieces of one length, while they are collected.
 struct Pieces<'g> {
     length: usize,
     /// Each with its bucket, what precedes its end, its literal (none if the piece alone decides), and its gates.
-    list: Vec<(u32, u32, usize, &'g [u8], Vec<u32>)>,
+    list: Vec<Placed<'g>>,
     /// How many literals share a hash.
     crowds: Vec<u8>,
 }
@@ -76,6 +107,7 @@ impl Scanner {
         let mut literals: Vec<(&[u8], u32)> = Vec::new();
         let mut rests = Vec::new();
         let mut open = Vec::new();
+        let mut bytes: Vec<(u8, u32)> = Vec::new();
         for gate in gates {
             let Some(gate) = gate.filter(|gate| literals.len() + gate.literals.len() <= LITERALS) else {
                 numbers.push(None);
@@ -85,7 +117,11 @@ impl Scanner {
             numbers.push(Some(number));
             literals.extend(gate.literals.iter().map(|literal| (literal.as_slice(), number)));
             if gate.literals.is_empty() {
-                open.push(number);
+                // A gate that asks for rare bytes alone is opened by them; what asks for common ones begins as open.
+                match gate.sets.first().filter(|set| share(set) < RARE) {
+                    Some(set) => bytes.extend(set.iter().map(|byte| (byte, number))),
+                    None => open.push(number),
+                }
             }
             rests.push(Rest { min_length: gate.min_length as usize, sets: gate.sets.clone().into() });
         }
@@ -99,7 +135,6 @@ impl Scanner {
         };
         let tested = rests.iter().zip(0..).filter(|(rest, _)| rest.min_length > 1 || !rest.sets.is_empty());
         let tested = row(&mut tested.map(|(_, gate)| gate));
-        let (mut alone, mut openings) = (ByteSet::default(), Vec::<(u8, Box<[u64]>)>::new());
         let (mut pairs, mut threes, mut fours) = (Pieces::new(2), Pieces::new(3), Pieces::new(4));
         for same in literals.chunk_by(|one, other| one.0 == other.0) {
             let gates = same.iter().map(|(_, gate)| *gate);
@@ -108,17 +143,19 @@ impl Scanner {
                 [] => {}
                 [byte] => {
                     // Gates give their literals in lower case, the presence of bytes is exact.
-                    for byte in [*byte, byte.to_ascii_uppercase()] {
-                        if !alone.contains(byte) {
-                            alone.insert(byte);
-                            openings.push((byte, row(&mut gates.clone())));
-                        }
-                    }
+                    let cases = [*byte, byte.to_ascii_uppercase()];
+                    bytes.extend(gates.flat_map(|gate| cases.map(|byte| (byte, gate))));
                 }
                 [_, _] => pairs.add(literal, gates.collect()),
                 [_, _, _] => threes.add(literal, gates.collect()),
                 _ => fours.add(literal, gates.collect()),
             }
+        }
+        let mut alone = ByteSet::default();
+        let mut openings = Openings { numbers: Box::new([0; 256]), rows: Vec::new() };
+        for (byte, gate) in bytes {
+            alone.insert(byte);
+            openings.add(byte, gate, words);
         }
         let base = row(&mut open.into_iter());
         let tables = (pairs.finish(), threes.finish(), fours.finish());
@@ -134,11 +171,9 @@ impl Scanner {
     /// Writes to `open`, of [`Scanner::words`] words, which gates a value passes; `present` are its bytes.
     pub(super) fn scan(&self, value: &[u8], present: &ByteSet, open: &mut [u64]) {
         open.copy_from_slice(&self.base);
-        if present.intersects(&self.alone) {
-            for (byte, row) in &self.openings {
-                if present.contains(*byte) {
-                    open.iter_mut().zip(row).for_each(|(word, more)| *word |= more);
-                }
+        for byte in present.common(&self.alone).iter() {
+            if let Some(row) = self.openings.row(byte, self.words) {
+                open.iter_mut().zip(row).for_each(|(word, more)| *word |= more);
             }
         }
         let mut window = 0u32;
@@ -190,7 +225,7 @@ fn hashed(piece: u32) -> u32 {
 impl Table {
     fn may_have(&self, piece: u32) -> bool {
         let hash = (hashed(piece) >> (32 - TABLE_BITS)) as usize;
-        self.used && self.bits.get(hash >> 6).is_some_and(|word| word >> (hash & 63) & 1 == 1)
+        self.bits.get(hash >> 6).is_some_and(|word| word >> (hash & 63) & 1 == 1)
     }
 
     #[cold]
@@ -255,9 +290,7 @@ impl<'g> Pieces<'g> {
         let mut bits = Box::new([0u64; 1 << (TABLE_BITS - 6)]);
         let mut starts = vec![0u32; (1 << BUCKET_BITS) + 1];
         let (mut entries, mut literals, mut all) = (Vec::new(), Vec::new(), Vec::new());
-        let same = |one: &(u32, u32, usize, &[u8], Vec<u32>), other: &(u32, u32, usize, &[u8], Vec<u32>)| {
-            (one.1, one.3) == (other.1, other.3)
-        };
+        let same = |one: &Placed, other: &Placed| (one.1, one.3) == (other.1, other.3);
         for same in self.list.chunk_by(same) {
             let Some((bucket, piece, before, literal, _)) = same.first() else { continue };
             let mut gates: Vec<u32> = same.iter().flat_map(|(.., gates)| gates.iter().copied()).collect();
@@ -282,14 +315,7 @@ impl<'g> Pieces<'g> {
             sum += *start;
             *start = sum;
         }
-        Table {
-            bits,
-            used: !entries.is_empty(),
-            starts: starts.into(),
-            entries: entries.into(),
-            literals: literals.into(),
-            gates: all.into(),
-        }
+        Table { bits, starts: starts.into(), entries: entries.into(), literals: literals.into(), gates: all.into() }
     }
 }
 

@@ -58,6 +58,11 @@ impl Gate {
                 let refused = encoding::byte_ranges(text).ok()?.complement();
                 Some(Self { min_length: 1, literals: Vec::new(), sets: vec![refused] })
             }
+            Kind::ValidateUtf8Encoding => {
+                let mut high = ByteSet::default();
+                high.insert_range(0x80, 0xff);
+                Some(Self { min_length: 1, literals: Vec::new(), sets: vec![high] })
+            }
             Kind::ValidateUrlEncoding => any(&mut std::iter::once(&b"%"[..])),
             // Letters, digits and underscores are at most a number and a word: no fingerprint of these two is one of
             // an injection.
@@ -94,4 +99,9 @@ pub(crate) fn frequency(byte: u8) -> f64 {
         b'"' | b'(' | b')' | b'+' | b'&' | b'?' | b'*' | b'%' => 0.004,
         _ => 0.001,
     }
+}
+
+/// How often one of the bytes occurs, see [`frequency`].
+pub(crate) fn share(set: &ByteSet) -> f64 {
+    set.iter().map(frequency).sum()
 }

@@ -9,7 +9,7 @@ use regex_automata::util::syntax;
 use regex_syntax::hir::{Class, Hir, HirKind, Repetition};
 
 use super::super::rx::{self, ByteSet};
-use super::{Gate, LITERAL_LENGTH, frequency};
+use super::{Gate, LITERAL_LENGTH, frequency, share};
 
 /// How many strings a part may stand for.
 const STRINGS: usize = 128;
@@ -196,10 +196,6 @@ fn sharper(one: Option<Strings>, other: Option<Strings>) -> Option<Strings> {
 /// How often one of the literals may be expected at one place of a value.
 fn cost(strings: &Strings) -> f64 {
     strings.iter().map(|string| string.iter().map(|&byte| frequency(byte)).product::<f64>()).sum()
-}
-
-fn share(set: &ByteSet) -> f64 {
-    (0..=255).filter(|&byte| set.contains(byte)).map(frequency).sum()
 }
 
 /// The rarest sets, each once, without those that are met everywhere.

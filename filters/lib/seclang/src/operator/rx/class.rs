@@ -49,6 +49,26 @@ impl ByteSet {
         set
     }
 
+    /// The bytes, in ascending order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = u8> + use<> {
+        let words = self.words;
+        words.into_iter().zip([0u8, 64, 128, 192]).flat_map(|(word, base)| {
+            let mut left = word;
+            std::iter::from_fn(move || {
+                let bit = u8::try_from(left.trailing_zeros()).ok().filter(|bit| *bit < 64)?;
+                left &= left - 1;
+                Some(base + bit)
+            })
+        })
+    }
+
+    /// The bytes the two have in common.
+    pub(crate) fn common(&self, other: &Self) -> Self {
+        let mut set = *self;
+        set.words.iter_mut().zip(other.words).for_each(|(word, other)| *word &= other);
+        set
+    }
+
     /// The four words of the set, to store.
     pub(crate) fn words(&self) -> [u64; 4] {
         self.words

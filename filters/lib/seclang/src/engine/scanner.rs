@@ -4,13 +4,10 @@
 //! place of the value: a table of bits answers "no" most of the time, and what it lets through is compared. The scan
 //! takes time linear in the value, whatever the value is: a bucket that would grow too long is not compared but passes.
 
-use crate::operator::{ByteSet, Gate, frequency, share};
+use crate::operator::{ByteSet, Gate, frequency};
 
 /// How many literals all gates together may have; the operators of later gates are always run.
 pub(super) const LITERALS: usize = 65_536;
-
-/// How rare the bytes of a set must be, as a share of all bytes, to be what opens a gate.
-const RARE: f64 = 0.08;
 
 /// How many literals may be compared at one place.
 const BUCKET: u8 = 12;
@@ -117,8 +114,8 @@ impl Scanner {
             numbers.push(Some(number));
             literals.extend(gate.literals.iter().map(|literal| (literal.as_slice(), number)));
             if gate.literals.is_empty() {
-                // A gate that asks for rare bytes alone is opened by them; what asks for common ones begins as open.
-                match gate.sets.first().filter(|set| share(set) < RARE) {
+                // A gate that asks for bytes alone is opened by those of its first set.
+                match gate.sets.first() {
                     Some(set) => bytes.extend(set.iter().map(|byte| (byte, number))),
                     None => open.push(number),
                 }

@@ -102,6 +102,6 @@ pub(crate) fn frequency(byte: u8) -> f64 {
 }
 
 /// How often one of the bytes occurs, see [`frequency`].
-pub(crate) fn share(set: &ByteSet) -> f64 {
+fn share(set: &ByteSet) -> f64 {
     set.iter().map(frequency).sum()
 }

@@ -24,7 +24,7 @@ use memchr::memmem;
 
 pub use captures::{Captures, MAX_CAPTURE_LENGTH, MAX_CAPTURES};
 pub use check::check;
-pub(crate) use gate::{Gate, frequency, share};
+pub(crate) use gate::{Gate, frequency};
 pub use injection::{INJECTION_INPUT_LIMIT, SQL_INPUT_LIMIT};
 pub use kind::OperatorKind;
 pub use phrases::MAX_PHRASES;

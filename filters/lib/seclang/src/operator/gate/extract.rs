@@ -40,8 +40,15 @@ pub(super) fn gate(pattern: &str) -> Option<Gate> {
     let hir = syntax::parse_with(pattern, &rx::syntax()).ok()?;
     let min_length = hir.properties().minimum_len().and_then(|length| u32::try_from(length).ok()).unwrap_or(0);
     let part = walk(&hir);
-    let literals = part.best().map(|strings| strings.into_iter().collect()).unwrap_or_default();
-    Some(Gate { min_length, literals, sets: part.sets })
+    let mut literals: Vec<Vec<u8>> = part.best().map(|strings| strings.into_iter().collect()).unwrap_or_default();
+    let mut sets = part.sets;
+    if literals.iter().all(|literal| literal.len() == 1) && !literals.is_empty() {
+        // Single bytes are a set: of several sets the rarest is what opens the gate.
+        let bytes = literals.drain(..).flatten().flat_map(|byte| [byte, byte.to_ascii_uppercase()]);
+        sets.push(ByteSet::of_bytes(&bytes.collect::<Vec<u8>>()));
+        sets = rarest(sets);
+    }
+    Some(Gate { min_length, literals, sets })
 }
 
 impl Part {
@@ -227,7 +234,7 @@ mod tests {
             ("^$", &[]),
             ("\\bexec\\(", &["exec("]),
             ("(?:ab){3}", &["ababab"]),
-            ("[<>]", &["<", ">"]),
+            ("[<>]", &[]),
         ] {
             assert_eq!(literals(pattern), expected, "{pattern}");
         }
@@ -235,6 +242,7 @@ mod tests {
 
     #[test]
     fn finds_lengths_and_sets() {
+        assert_eq!(gate("[<>]").unwrap().sets, [ByteSet::of_bytes(b"<>")]);
         let found = gate("[;|][a-z]+[{(]").unwrap();
         assert_eq!(found.min_length, 3);
         assert!(found.sets.iter().any(|set| set.contains(b'{') && set.contains(b'(')));

@@ -44,9 +44,17 @@ impl ByteSet {
 
     /// The bytes of a value.
     pub(crate) fn of_bytes(bytes: &[u8]) -> Self {
-        let mut set = Self::default();
-        bytes.iter().for_each(|&byte| set.insert(byte));
-        set
+        // Four sums in registers: a word in memory would have to be read back for every byte.
+        let (mut first, mut second, mut third, mut fourth) = (0u64, 0u64, 0u64, 0u64);
+        for &byte in bytes {
+            let bit = 1u64 << (byte & 63);
+            let word = byte >> 6;
+            first |= if word == 0 { bit } else { 0 };
+            second |= if word == 1 { bit } else { 0 };
+            third |= if word == 2 { bit } else { 0 };
+            fourth |= if word == 3 { bit } else { 0 };
+        }
+        Self { words: [first, second, third, fourth] }
     }
 
     /// The bytes, in ascending order.

@@ -20,7 +20,7 @@ pub mod transform;
 pub mod vocabulary;
 
 pub use compile::compile;
-pub use engine::{Engine, Intervention, InterventionKind, MatchedRule, Transaction, TransactionStart};
+pub use engine::{Engine, Intervention, InterventionKind, MatchedRule, Transaction, TransactionStart, Work};
 pub use operator::DataFiles;
 pub use program::{Program, Settings};
 pub use source::{Diagnostic, Source};

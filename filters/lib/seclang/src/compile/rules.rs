@@ -3,7 +3,7 @@
 use super::actions::{ActionSet, Verdict};
 use super::{Compiler, Place};
 use crate::expansion::Template;
-use crate::operator::{self, Operator, OperatorKind};
+use crate::operator::{self, Gate, Operator, OperatorKind};
 use crate::program::wire;
 use crate::syntax::{self, Argument, Directive};
 use crate::vocabulary::nearest;
@@ -178,7 +178,9 @@ impl Compiler<'_> {
                 return None;
             }
         }
+        let gate = Gate::of_pattern(kind, &checked).map(wire::Gate::of);
         let index = self.intern_operator(wire::Operator {
+            gate,
             kind: u32::from(kind.code()),
             text: checked.text,
             phrases: checked.phrases,

@@ -1,9 +1,9 @@
 //! What happens when a rule matched: assignments, `ctl`, the record, and what becomes of the transaction.
 
 use super::arena::Value;
-use super::build::{Control, Engine, Rule, RuleFilter, SetOperation, SetVariable};
+use super::build::{Control, Engine, Macro, MacroPiece, Rule, RuleFilter, SetOperation, SetVariable};
 use super::evaluate::Flow;
-use super::limits::{MATCHED_RULES, REMOVED_TARGETS, REPORTED_LENGTH};
+use super::limits::{EXPANSION_LENGTH, MATCHED_RULES, REMOVED_TARGETS, REPORTED_LENGTH};
 use super::store::{Entry, push_capped};
 use super::transaction::{Allowed, Intervention, InterventionKind, MatchedRule, RemovedTarget, Transaction};
 use crate::program::EngineMode;
@@ -130,7 +130,7 @@ impl Transaction {
                 Some(_) => Vec::new(),
                 None => self.expanded(engine, &set.key),
             };
-            let operand = self.expanded(engine, &set.value);
+            let operand = self.operand(engine, &set.value);
             let sign = match set.operation {
                 SetOperation::Add => 1,
                 SetOperation::Subtract => -1,
@@ -138,14 +138,14 @@ impl Transaction {
             };
             let value = match set.operation {
                 SetOperation::Nothing => None,
-                SetOperation::To => Some(self.arena.push(operand)),
+                SetOperation::To => Some(operand),
                 SetOperation::Add | SetOperation::Subtract => {
                     let before = match set.slot {
                         Some(slot) => self.tx.get(slot),
                         None => self.first_value(engine, set.variable, Some(&key)),
                     };
                     let before = before.map_or(0, |value| integer(self.arena.get(value)));
-                    let sum = before.saturating_add(integer(&operand).saturating_mul(sign));
+                    let sum = before.saturating_add(integer(self.arena.get(operand)).saturating_mul(sign));
                     Some(self.arena.number(sum))
                 }
             };
@@ -158,6 +158,23 @@ impl Transaction {
                     }
                 }
                 (variable, None) => self.set_entry(variable, &key, value),
+            }
+        }
+    }
+
+    /// The value an assignment gives. A value that is taken over whole is not copied.
+    fn operand(&mut self, engine: &Engine, text: &Macro) -> Value {
+        let same = match text.0.as_slice() {
+            [MacroPiece::Text(text)] => return self.arena.push(text),
+            [MacroPiece::Slot(slot)] => self.tx.get(*slot),
+            [MacroPiece::Value(variable, key)] => self.first_value(engine, *variable, key.as_deref()),
+            _ => None,
+        };
+        match same.filter(|value| self.arena.get(*value).len() <= EXPANSION_LENGTH) {
+            Some(value) => value,
+            None => {
+                let expanded = self.expanded(engine, text);
+                self.arena.push(expanded)
             }
         }
     }

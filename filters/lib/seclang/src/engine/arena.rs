@@ -7,6 +7,8 @@
 use std::borrow::Cow;
 
 use super::limits::CACHED_BYTES;
+use super::scanner::{Scanner, is_open};
+use crate::operator::ByteSet;
 use crate::transform::Transform;
 
 /// The number of a value.
@@ -18,39 +20,113 @@ pub(super) const EMPTY: Value = 0;
 /// How many transformations are remembered: codes below this.
 const ROW: usize = 48;
 
-/// For each transformation, the result plus 1; 0 if it is not known.
-type Row = Box<[u32; ROW]>;
+/// How many values, roughly, keep their memory from one transaction to the next: about 1 MiB in all.
+const KEPT: usize = 4096;
+
+/// How long a value may be to be kept with the others in one buffer.
+const SHORT: usize = 4096;
 
 struct Blob {
-    bytes: Box<[u8]>,
-    row: Option<Row>,
+    bytes: Bytes,
+    /// Where the results of transformations begin in [`Arena::rows`], plus 1; 0 while there are none.
+    row: u32,
+    /// Where the gates it passes begin in [`Arena::gates`], plus 1; 0 if it was not scanned.
+    gates: u32,
+    /// The bytes of the value, once someone asked.
+    present: Option<ByteSet>,
+}
+
+/// Where the bytes of a value are.
+enum Bytes {
+    /// In the buffer of all short values.
+    Shared(usize, usize),
+    /// On their own: these can be given back one by one.
+    Own(Box<[u8]>),
+}
+
+impl Bytes {
+    fn get<'b>(&'b self, buffer: &'b [u8]) -> &'b [u8] {
+        match self {
+            Self::Shared(start, end) => buffer.get(*start..*end).unwrap_or_default(),
+            Self::Own(bytes) => bytes,
+        }
+    }
+}
+
+impl Blob {
+    fn new(bytes: Bytes) -> Self {
+        Self { bytes, row: 0, gates: 0, present: None }
+    }
 }
 
 /// All values.
+#[derive(Default)]
 pub(super) struct Arena {
     blobs: Vec<Blob>,
+    buffer: Vec<u8>,
     bytes: usize,
     /// The values of small numbers: counts, scores.
-    numbers: [u32; 64],
+    numbers: [u32; 32],
+    /// For each value and transformation the result plus 1; 0 if it is not known.
+    rows: Vec<u32>,
+    /// For each value that was scanned, which gates it passes.
+    gates: Vec<u64>,
 }
 
 impl Arena {
+    #[cfg(test)]
     pub(super) fn new() -> Self {
-        let empty = Blob { bytes: Box::default(), row: None };
-        Self { blobs: vec![empty], bytes: 0, numbers: [0; 64] }
+        let mut arena = Self::default();
+        arena.clear();
+        arena
+    }
+
+    /// Forgets all values, and keeps the memory for the next ones as far as it is not much.
+    pub(super) fn clear(&mut self) {
+        self.blobs.clear();
+        self.buffer.clear();
+        self.rows.clear();
+        self.gates.clear();
+        self.blobs.shrink_to(KEPT);
+        self.buffer.shrink_to(KEPT * 64);
+        self.rows.shrink_to(KEPT * 16);
+        self.gates.shrink_to(KEPT * 16);
+        self.bytes = 0;
+        self.numbers = Default::default();
+        self.blobs.push(Blob::new(Bytes::Shared(0, 0)));
     }
 
     pub(super) fn get(&self, value: Value) -> &[u8] {
-        self.blobs.get(value as usize).map(|blob| &*blob.bytes).unwrap_or_default()
+        self.blobs.get(value as usize).map(|blob| blob.bytes.get(&self.buffer)).unwrap_or_default()
     }
 
-    pub(super) fn push(&mut self, bytes: impl Into<Box<[u8]>>) -> Value {
-        let bytes = bytes.into();
+    pub(super) fn push(&mut self, bytes: impl AsRef<[u8]>) -> Value {
+        let bytes = bytes.as_ref();
         if bytes.is_empty() {
             return EMPTY;
         }
-        self.bytes += bytes.len();
-        self.blobs.push(Blob { bytes, row: None });
+        // In a full arena values come and go.
+        let bytes = match bytes.len() <= SHORT && !self.is_full() {
+            true => {
+                let start = self.buffer.len();
+                self.buffer.extend_from_slice(bytes);
+                Bytes::Shared(start, self.buffer.len())
+            }
+            false => Bytes::Own(bytes.into()),
+        };
+        self.add(bytes)
+    }
+
+    fn push_vec(&mut self, bytes: Vec<u8>) -> Value {
+        match bytes.len() <= SHORT {
+            true => self.push(bytes),
+            false => self.add(Bytes::Own(bytes.into())),
+        }
+    }
+
+    fn add(&mut self, bytes: Bytes) -> Value {
+        self.bytes += bytes.get(&self.buffer).len();
+        self.blobs.push(Blob::new(bytes));
         u32::try_from(self.blobs.len() - 1).unwrap_or(EMPTY)
     }
 
@@ -79,7 +155,7 @@ impl Arena {
     /// Drops the values made since `mark`. Only sound if the arena was full at the mark, as nothing refers to them then.
     pub(super) fn forget_since(&mut self, mark: usize) {
         for blob in self.blobs.drain(mark.max(1).min(self.blobs.len())..) {
-            self.bytes -= blob.bytes.len();
+            self.bytes -= blob.bytes.get(&self.buffer).len();
         }
         for number in self.numbers.iter_mut().filter(|number| **number as usize >= mark) {
             *number = 0;
@@ -89,16 +165,53 @@ impl Arena {
     /// Empties a value nothing needs any more.
     pub(super) fn hollow(&mut self, value: Value) {
         if let Some(blob) = self.blobs.get_mut(value as usize) {
-            self.bytes -= blob.bytes.len();
-            blob.bytes = Box::default();
-            blob.row = None;
+            self.bytes -= blob.bytes.get(&self.buffer).len();
+            *blob = Blob::new(Bytes::Shared(0, 0));
         }
+    }
+
+    /// The bytes that occur in a value.
+    pub(super) fn present(&mut self, value: Value) -> ByteSet {
+        let Some(blob) = self.blobs.get_mut(value as usize) else { return ByteSet::default() };
+        *blob.present.get_or_insert_with(|| ByteSet::of_bytes(blob.bytes.get(&self.buffer)))
+    }
+
+    /// Whether transformations with these triggers leave the value as it is, as far as its bytes tell.
+    pub(super) fn is_unchanged(&mut self, value: Value, triggers: &Option<ByteSet>) -> bool {
+        triggers.as_ref().is_some_and(|triggers| !self.present(value).intersects(triggers))
+    }
+
+    /// How many words the gates of all values take.
+    pub(super) fn gate_words(&self) -> usize {
+        self.gates.len()
+    }
+
+    /// The gates a value passes; scans it if that was not done yet.
+    pub(super) fn open_gates(&mut self, scanner: &Scanner, value: Value) -> Option<&[u64]> {
+        let words = scanner.words();
+        let present = self.present(value);
+        let blob = self.blobs.get_mut(value as usize)?;
+        if blob.gates == 0 {
+            let start = self.gates.len();
+            self.gates.resize(start + words, 0);
+            scanner.scan(blob.bytes.get(&self.buffer), &present, self.gates.get_mut(start..)?);
+            blob.gates = u32::try_from(start + 1).unwrap_or(0);
+        }
+        let start = (blob.gates as usize).checked_sub(1)?;
+        self.gates.get(start..start + words)
+    }
+
+    /// Whether a value is known not to pass a gate.
+    pub(super) fn is_closed(&self, scanner: &Scanner, value: Value, gate: u32) -> bool {
+        let start = self.blobs.get(value as usize).and_then(|blob| (blob.gates as usize).checked_sub(1));
+        let row = start.and_then(|start| self.gates.get(start..start + scanner.words()));
+        row.is_some_and(|row| !is_open(row, gate))
     }
 
     /// A copy of the beginning of a value.
     pub(super) fn beginning(&mut self, value: Value, length: usize) -> Value {
         let bytes = self.get(value);
-        let bytes: Box<[u8]> = bytes.get(..length).unwrap_or(bytes).into();
+        let bytes = bytes.get(..length).unwrap_or(bytes).to_vec();
         self.push(bytes)
     }
 
@@ -113,17 +226,25 @@ impl Arena {
         let at = usize::from(transform.code());
         let full = self.is_full();
         let Some(blob) = self.blobs.get(value as usize) else { return value };
-        let known = blob.row.as_ref().and_then(|row| row.get(at)).filter(|known| **known != 0);
-        if let Some(known) = known {
+        let mut row = blob.row as usize;
+        if row != 0
+            && let Some(known) = self.rows.get(row - 1 + at).filter(|known| **known != 0)
+        {
             return known - 1;
         }
-        let result = match transform.apply(&blob.bytes) {
+        let result = match transform.apply(blob.bytes.get(&self.buffer)) {
             Cow::Borrowed(_) => value,
-            Cow::Owned(bytes) => self.push(bytes),
+            Cow::Owned(bytes) => self.push_vec(bytes),
         };
-        if !full && let Some(blob) = self.blobs.get_mut(value as usize) {
-            let row = blob.row.get_or_insert_with(|| Box::new([0; ROW]));
-            if let Some(slot) = row.get_mut(at) {
+        if !full {
+            if row == 0 {
+                row = self.rows.len() + 1;
+                self.rows.resize(self.rows.len() + ROW, 0);
+                if let Some(blob) = self.blobs.get_mut(value as usize) {
+                    blob.row = u32::try_from(row).unwrap_or(0);
+                }
+            }
+            if let Some(slot) = self.rows.get_mut(row - 1 + at) {
                 *slot = result + 1;
             }
         }

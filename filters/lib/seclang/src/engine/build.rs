@@ -2,8 +2,11 @@
 
 use std::collections::HashMap;
 
+use super::gates::{FirstTest, Groups, LinkGate, triggers};
+use super::scanner::Scanner;
+use super::store::Pool;
 use crate::expansion::{Piece, Template};
-use crate::operator::{Operator, OperatorArgument, OperatorKind};
+use crate::operator::{ByteSet, Gate, Operator, OperatorArgument, OperatorKind};
 use crate::program::wire::{self, Disruption, IdRange};
 use crate::program::{EngineMode, Program, Settings};
 use crate::transform::Transform;
@@ -18,6 +21,11 @@ pub struct Engine {
     pub(super) operators: Vec<BuiltOperator>,
     pub(super) strings: Vec<Box<[u8]>>,
     pub(super) names: Names,
+    pub(super) scanner: Scanner,
+    pub(super) groups: Groups,
+    /// For each rule what tells that it does not match.
+    pub(super) first_tests: Vec<FirstTest>,
+    pub(super) pool: Pool,
     uses: [bool; Variable::COUNT],
 }
 
@@ -25,6 +33,10 @@ pub struct Engine {
 pub(super) struct BuiltOperator {
     pub(super) operator: Operator,
     pub(super) argument: Option<Macro>,
+    /// Whether it searches for a regular expression.
+    pub(super) is_pattern: bool,
+    /// The number of its gate in the scanner.
+    pub(super) gate: Option<u32>,
 }
 
 /// A rule with its chain.
@@ -57,6 +69,9 @@ pub(super) struct Link {
     pub(super) operator: Option<u32>,
     pub(super) negated: bool,
     pub(super) transforms: Vec<Transform>,
+    /// A value without any of these bytes is not changed by the transformations.
+    pub(super) triggers: Option<ByteSet>,
+    pub(super) gate: Option<LinkGate>,
     pub(super) multi_match: bool,
     pub(super) capture: bool,
     pub(super) sets: Vec<SetVariable>,
@@ -171,10 +186,25 @@ impl Engine {
     /// # Errors
     /// If the program was not made by [`crate::compile()`]: a code nobody knows, an index out of its table.
     pub fn new(program: Program) -> Result<Self, String> {
+        Self::build(program, true)
+    }
+
+    /// An engine that runs every operator on every value: what the one with gates is compared with in tests.
+    #[doc(hidden)]
+    pub fn without_gates(program: Program) -> Result<Self, String> {
+        Self::build(program, false)
+    }
+
+    fn build(program: Program, gated: bool) -> Result<Self, String> {
         let settings = program.settings();
         let wire = program.wire;
         let mut builder = Builder::new(&wire);
-        let operators = wire.operators.iter().map(|operator| builder.operator(operator)).collect::<Result<_, _>>()?;
+        let gates: Vec<Option<Gate>> = wire.operators.iter().map(|operator| gate(operator).filter(|_| gated)).collect();
+        let (scanner, numbers) = Scanner::new(gates.iter().map(Option::as_ref));
+        (builder.gates, builder.gated) = (numbers, gated);
+        let operators = wire.operators.iter().enumerate();
+        let operators: Vec<BuiltOperator> =
+            operators.map(|(at, operator)| builder.operator(at, operator)).collect::<Result<_, _>>()?;
         let rules: Vec<Rule> = wire.rules.iter().map(|rule| builder.rule(rule)).collect::<Result<_, _>>()?;
         let mut phases: [Vec<u32>; 5] = Default::default();
         for (at, rule) in rules.iter().enumerate() {
@@ -182,12 +212,20 @@ impl Engine {
             let at = u32::try_from(at).map_err(|_| "too many rules".to_owned())?;
             phase.ok_or_else(|| format!("rule {}: there is no phase {}", rule.id, rule.phase))?.push(at);
         }
+        let first = |rule: &Rule| match rule.links.first() {
+            Some(link) if gated => FirstTest::of(link, &operators),
+            _ => FirstTest::Unknown,
+        };
         Ok(Self {
             settings,
+            first_tests: rules.iter().map(first).collect(),
+            pool: Pool::default(),
             phases,
             operators,
             rules,
             names: builder.names,
+            scanner,
+            groups: builder.groups.finished(),
             uses: builder.uses,
             strings: wire.strings.into_iter().map(Into::into).collect(),
         })
@@ -215,7 +253,19 @@ impl std::fmt::Debug for Engine {
     }
 }
 
+/// The gate of a stored operator.
+fn gate(wire: &wire::Operator) -> Option<Gate> {
+    if let Some(stored) = &wire.gate {
+        return Some(stored.read());
+    }
+    let kind = u8::try_from(wire.kind).ok().and_then(OperatorKind::from_code)?;
+    Gate::of_argument(kind, &wire.text, &wire.phrases)
+}
+
 struct Builder<'a> {
+    gated: bool,
+    gates: Vec<Option<u32>>,
+    groups: Groups,
     strings: HashMap<&'a [u8], u32>,
     operators: usize,
     names: Names,
@@ -229,16 +279,27 @@ impl<'a> Builder<'a> {
             names.add(&[capture]);
         }
         let strings = wire.strings.iter().zip(0..).map(|(text, at)| (text.as_slice(), at));
-        Self { strings: strings.collect(), operators: wire.operators.len(), names, uses: [false; Variable::COUNT] }
+        let (gates, groups) = (Vec::new(), Groups::default());
+        Self {
+            gated: true,
+            gates,
+            groups,
+            strings: strings.collect(),
+            operators: wire.operators.len(),
+            names,
+            uses: [false; Variable::COUNT],
+        }
     }
 
-    fn operator(&mut self, wire: &wire::Operator) -> Result<BuiltOperator, String> {
+    fn operator(&mut self, at: usize, wire: &wire::Operator) -> Result<BuiltOperator, String> {
         let kind = u8::try_from(wire.kind).ok().and_then(OperatorKind::from_code);
         let kind = kind.ok_or_else(|| format!("there is no operator {}", wire.kind))?;
         let argument = OperatorArgument { text: wire.text.clone(), phrases: wire.phrases.clone() };
         let operator = Operator::build(kind, &argument)?;
         let expanded = operator.needs_expansion().then(|| self.template(&wire.text)).transpose()?;
-        Ok(BuiltOperator { operator, argument: expanded })
+        let is_pattern = matches!(kind, OperatorKind::Rx | OperatorKind::RxGlobal);
+        let gate = self.gates.get(at).copied().flatten();
+        Ok(BuiltOperator { operator, argument: expanded, is_pattern, gate })
     }
 
     fn rule(&mut self, wire: &wire::Rule) -> Result<Rule, String> {
@@ -272,17 +333,29 @@ impl<'a> Builder<'a> {
         if operator.is_some_and(|operator| operator as usize >= self.operators) {
             return Err(format!("there is no operator at index {}", wire.operator));
         }
-        Ok(Link {
+        let transforms: Vec<Transform> = wire.transforms.iter().map(transform).collect::<Result<_, _>>()?;
+        let mut link = Link {
             targets: wire.targets.iter().map(|target| self.target(target)).collect::<Result<_, _>>()?,
             exclusions: wire.exclusions.iter().map(|target| self.target(target)).collect::<Result<_, _>>()?,
             operator,
             negated: wire.negated,
-            transforms: wire.transforms.iter().map(transform).collect::<Result<_, _>>()?,
+            triggers: triggers(&transforms).filter(|_| self.gated),
+            transforms,
+            gate: None,
             multi_match: wire.multi_match,
             capture: wire.capture,
             sets: wire.sets.iter().map(|set| self.set(set)).collect::<Result<_, _>>()?,
             controls: wire.controls.iter().map(|control| self.control(control)).collect::<Result<_, _>>()?,
-        })
+        };
+        let gate = operator.and_then(|operator| self.gates.get(operator as usize).copied().flatten());
+        // The group is only made for links that have a gate.
+        if LinkGate::of(&link, gate, 0).is_some() {
+            let mut groups = std::mem::take(&mut self.groups);
+            let group = groups.add(wire, &link.transforms, |target| self.target(target));
+            self.groups = groups;
+            link.gate = LinkGate::of(&link, gate, group?);
+        }
+        Ok(link)
     }
 
     fn variable(&mut self, code: u32) -> Result<Variable, String> {

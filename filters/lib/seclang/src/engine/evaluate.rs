@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::arena::{EMPTY, Value};
 use super::build::{BuiltOperator, Engine, Link, Rule};
 use super::collect::{Item, Name};
+use super::gates::FirstTest;
 use super::limits::{KEPT_LENGTH, MATCHED_VARS};
 use super::transaction::{Allowed, Intervention, RemovedTarget, Transaction, UNSET};
 use crate::program::EngineMode;
@@ -35,10 +36,16 @@ impl Transaction {
         }
         let engine = Arc::clone(&self.engine);
         let rules = engine.phases.get(usize::from(phase).wrapping_sub(1))?;
+        self.known.forget(&engine);
         let mut cursor = 0;
         while let Some(&at) = rules.get(cursor) {
             cursor += 1;
             if self.removed.get(at as usize).copied().unwrap_or_default() {
+                continue;
+            }
+            let first = engine.first_tests.get(at as usize).copied().unwrap_or(FirstTest::Unknown);
+            if !self.first_may_match(&engine, first) {
+                self.begin_rule();
                 continue;
             }
             let Some(rule) = engine.rules.get(at as usize) else { break };
@@ -54,11 +61,16 @@ impl Transaction {
         if phase == 5 { None } else { self.intervention.clone() }
     }
 
-    fn run_rule(&mut self, engine: &Engine, rule: &Rule, at: u32) -> Flow {
-        // A rule sees the matches of its own chain only.
+    /// A rule sees the matches of its own chain only.
+    fn begin_rule(&mut self) {
         self.matched.entries.clear();
         self.set_scalar(Variable::MatchedVar, EMPTY);
         self.set_scalar(Variable::MatchedVarName, EMPTY);
+    }
+
+    fn run_rule(&mut self, engine: &Engine, rule: &Rule, at: u32) -> Flow {
+        self.work.rules += 1;
+        self.begin_rule();
         // Targets a `ctl` took away from this rule: chained rules go by the id of the first.
         let removed: Vec<RemovedTarget> = match self.removed_targets.is_empty() {
             true => Vec::new(),
@@ -83,6 +95,11 @@ impl Transaction {
             self.assign(engine, &link.sets);
             return true;
         };
+        if let Some(gate) = link.gate
+            && !self.may_match(engine, gate)
+        {
+            return false;
+        }
         let argument = operator.argument.as_ref().map(|argument| self.expanded(engine, argument));
         let mut items = std::mem::take(&mut self.items);
         let mut matched = false;
@@ -127,7 +144,9 @@ impl Transaction {
             // The value itself, then the result of every transformation that changes it.
             matched = self.test_value(engine, link, operator, argument, item, value);
         }
-        for transform in &link.transforms {
+        let unchanged = self.arena.is_unchanged(value, &link.triggers);
+        let transforms = if unchanged { &[][..] } else { &link.transforms };
+        for transform in transforms {
             let next = self.arena.transformed(value, *transform);
             if next == value {
                 continue;
@@ -160,13 +179,8 @@ impl Transaction {
         item: &Item,
         value: Value,
     ) -> bool {
-        self.captures.clear();
-        self.captures.wanted(link.capture);
-        let bytes = self.arena.get(value);
-        let found = operator.operator.evaluate(bytes, argument, &mut self.captures);
-        if self.captures.limit_exceeded() {
-            self.note_exceeded_limit(engine);
-        }
+        let closed = operator.gate.is_some_and(|gate| self.arena.is_closed(&engine.scanner, value, gate));
+        let found = !closed && self.evaluate(engine, link, operator, argument, value);
         if found == link.negated {
             return false;
         }
@@ -176,6 +190,25 @@ impl Transaction {
         self.remember_match(engine, item, value);
         self.assign(engine, &link.sets);
         true
+    }
+
+    fn evaluate(
+        &mut self,
+        engine: &Engine,
+        link: &Link,
+        operator: &BuiltOperator,
+        argument: Option<&[u8]>,
+        value: Value,
+    ) -> bool {
+        self.captures.clear();
+        self.captures.wanted(link.capture);
+        self.work.operators += 1;
+        self.work.patterns += u64::from(operator.is_pattern);
+        let found = operator.operator.evaluate(self.arena.get(value), argument, &mut self.captures);
+        if self.captures.limit_exceeded() {
+            self.note_exceeded_limit(engine);
+        }
+        found
     }
 
     /// Writes the captures to TX.0 to TX.9. Groups that took no part keep what they had, as in ModSecurity v3.
@@ -194,12 +227,16 @@ impl Transaction {
             true => self.arena.beginning(value, KEPT_LENGTH),
             false => value,
         };
-        let mut name = item.variable.name().as_bytes().to_vec();
+        let mut name = std::mem::take(&mut self.name);
+        name.clear();
+        name.extend_from_slice(item.variable.name().as_bytes());
         if item.name != Name::None {
             name.push(b':');
             name.extend_from_slice(self.name_bytes(engine, item.name));
         }
-        let name = self.arena.push(name);
+        let buffer = name;
+        let name = self.arena.push(&buffer);
+        self.name = buffer;
         self.set_scalar(Variable::MatchedVar, value);
         self.set_scalar(Variable::MatchedVarName, name);
         if self.matched.entries.len() < MATCHED_VARS {

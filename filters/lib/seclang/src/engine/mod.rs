@@ -6,13 +6,15 @@ mod build;
 mod clock;
 mod collect;
 mod evaluate;
+mod gates;
 mod request;
 mod response;
+mod scanner;
 mod store;
 mod transaction;
 
 pub use build::Engine;
-pub use transaction::{Intervention, InterventionKind, MatchedRule, Transaction, TransactionStart};
+pub use transaction::{Intervention, InterventionKind, MatchedRule, Transaction, TransactionStart, Work};
 
 /// Limits of one transaction. What is beyond them is left out; nothing fails.
 pub mod limits {

@@ -1,8 +1,47 @@
 //! Collections of one transaction.
 
-use super::arena::Value;
+use std::sync::{Mutex, PoisonError};
+
+use super::arena::{Arena, Value};
 use super::build::Names;
+use super::collect::Item;
+use super::gates::Known;
 use super::limits::DYNAMIC_NAMES;
+
+/// How many transactions' memory is kept for the next ones, of about 2 MiB each at most.
+const POOLED: usize = 4;
+
+/// The memory of one transaction that the next one uses again.
+#[derive(Default)]
+pub(super) struct Memory {
+    pub(super) arena: Arena,
+    pub(super) known: Known,
+    pub(super) items: Vec<Item>,
+    pub(super) name: Vec<u8>,
+}
+
+/// The memory of transactions that are over.
+#[derive(Default)]
+pub(super) struct Pool(Mutex<Vec<Memory>>);
+
+impl Pool {
+    pub(super) fn take(&self) -> Memory {
+        let mut memory = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default();
+        memory.arena.clear();
+        memory
+    }
+
+    pub(super) fn give_back(&self, mut memory: Memory) {
+        memory.arena.clear();
+        memory.known.shrink();
+        memory.items.shrink_to(4096);
+        memory.name.shrink_to(4096);
+        let mut pool = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if pool.len() < POOLED {
+            pool.push(memory);
+        }
+    }
+}
 
 /// A name and a value, both in the arena.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

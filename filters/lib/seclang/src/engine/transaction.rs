@@ -5,7 +5,8 @@ use std::sync::Arc;
 use super::arena::{Arena, EMPTY, Value};
 use super::build::{Engine, RuleFilter, Target};
 use super::collect::Item;
-use super::store::{Collection, Entry, TxStore};
+use super::gates::Known;
+use super::store::{Collection, Entry, Memory, TxStore};
 use crate::operator::Captures;
 use crate::program::EngineMode;
 use crate::vocabulary::{Severity, Variable};
@@ -150,6 +151,21 @@ pub struct Transaction {
     pub(super) matched_rules: Vec<MatchedRule>,
     pub(super) intervention: Option<Intervention>,
     pub(super) would_block: Option<Intervention>,
+    pub(super) work: Work,
+    pub(super) known: Known,
+    /// A buffer for names.
+    pub(super) name: Vec<u8>,
+}
+
+/// How much a transaction had evaluated so far: what a slow rule set spends its time on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Work {
+    /// Rules begun.
+    pub rules: u64,
+    /// Operators run, each on one value.
+    pub operators: u64,
+    /// Regular expressions among them.
+    pub patterns: u64,
 }
 
 /// Where in the engine a `ctl:ruleRemoveTarget*` stands that took effect: rule, link, control.
@@ -174,13 +190,14 @@ impl Transaction {
     /// A transaction that has seen nothing yet.
     pub fn new(engine: Arc<Engine>, start: TransactionStart) -> Self {
         let settings = &engine.settings;
+        let Memory { arena, known, items, name } = engine.pool.take();
         let mut transaction = Self {
             mode: settings.mode,
             request_body_access: settings.request_body_access,
             response_body_access: settings.response_body_access,
             tx: TxStore::new(&engine.names),
             start,
-            arena: Arena::new(),
+            arena,
             scalars: [EMPTY; Variable::COUNT],
             arguments: Vec::new(),
             request_headers: Collection::default(),
@@ -212,10 +229,13 @@ impl Transaction {
             in_rule_fields: false,
             captures: Captures::new(),
             scratch: Captures::new(),
-            items: Vec::new(),
-            matched_rules: Vec::new(),
+            items,
+            matched_rules: Vec::with_capacity(64),
             intervention: None,
             would_block: None,
+            work: Work::default(),
+            known,
+            name,
             engine,
         };
         transaction.set_connection();
@@ -227,7 +247,7 @@ impl Transaction {
             true => format!("{}{:016x}", self.start.now_millis, self.start.random).into_bytes(),
             false => self.start.unique_id.clone(),
         };
-        let client = self.arena.push(self.start.client_addr.clone());
+        let client = self.arena.push(&self.start.client_addr);
         self.set_scalar(Variable::RemoteAddr, client);
         self.set_scalar(Variable::RemoteHost, client);
         self.set_scalar(Variable::RemoteUser, UNSET);
@@ -254,7 +274,7 @@ impl Transaction {
         }
     }
 
-    pub(super) fn set_scalar_bytes(&mut self, variable: Variable, bytes: impl Into<Box<[u8]>>) {
+    pub(super) fn set_scalar_bytes(&mut self, variable: Variable, bytes: impl AsRef<[u8]>) {
         let value = self.arena.push(bytes);
         self.set_scalar(variable, value);
     }
@@ -272,6 +292,11 @@ impl Transaction {
     /// What a rule demanded, or would have, were the engine not in detection-only mode. The first of several.
     pub fn would_block(&self) -> Option<&Intervention> {
         self.would_block.as_ref()
+    }
+
+    /// How much was evaluated so far.
+    pub fn work(&self) -> Work {
+        self.work
     }
 
     /// The mode the transaction is in: the engine's, unless a rule changed it.
@@ -304,6 +329,17 @@ impl Transaction {
             _ => return None,
         };
         (value != UNSET).then(|| self.arena.get(value).to_vec())
+    }
+}
+
+impl Drop for Transaction {
+    fn drop(&mut self) {
+        self.engine.pool.give_back(Memory {
+            arena: std::mem::take(&mut self.arena),
+            known: std::mem::take(&mut self.known),
+            items: std::mem::take(&mut self.items),
+            name: std::mem::take(&mut self.name),
+        });
     }
 }
 

@@ -2,6 +2,9 @@
 
 use std::borrow::Cow;
 
+use libinjectionrs::sqli::sqli_data::lookup_word;
+use libinjectionrs::sqli::{SqliFlags, SqliState, TokenType};
+
 use super::captures::Captures;
 
 /// How many bytes of a value are looked at for cross-site scripting: 64 KiB. A longer value is cut.
@@ -23,17 +26,35 @@ pub(super) fn is_sql(value: &[u8], captures: &mut Captures) -> bool {
     if value.is_empty() {
         return false;
     }
-    let value = value.get(..SQL_INPUT_LIMIT).unwrap_or(value);
-    let found = libinjectionrs::detect_sqli(&tame(value));
-    if !found.is_injection() {
+    if is_one_word(value) {
         return false;
     }
-    if let Some(fingerprint) = found.fingerprint.filter(|_| captures.is_wanted()) {
+    let value = tame(value.get(..SQL_INPUT_LIMIT).unwrap_or(value));
+    let mut state = SqliState::new(&value, SqliFlags::FLAG_NONE);
+    if !state.detect() {
+        return false;
+    }
+    if captures.is_wanted() {
+        let fingerprint = state.get_fingerprint();
         let bytes = fingerprint.as_bytes();
         let end = memchr::memchr(0, bytes).unwrap_or(bytes.len());
         captures.set(0, bytes.get(..end).unwrap_or(bytes));
     }
     true
+}
+
+/// How long a name may be that is looked at before the tokenizer is.
+const NAME_LENGTH: usize = 64;
+
+/// Whether the tokenizer sees a single word in the value, as in names of JSON members (`order.items.price`): it begins
+/// with a letter, and no part before a dot is a word of SQL, at which it would be cut. No single word is an injection.
+fn is_one_word(value: &[u8]) -> bool {
+    let Some(name) = std::str::from_utf8(value).ok().filter(|name| name.len() <= NAME_LENGTH) else { return false };
+    name.starts_with(|first: char| first.is_ascii_alphabetic())
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.'))
+        && name
+            .match_indices('.')
+            .all(|(at, _)| name.get(..at).is_some_and(|start| lookup_word(start) == TokenType::Bareword))
 }
 
 /// Replaces the dots and backticks of long runs of word characters, beyond the first few, by a word character.
@@ -105,5 +126,55 @@ mod tests {
     fn payloads_behind_long_runs_are_found() {
         let value = format!("{}' or 1=1 -- ", "a.".repeat(400));
         assert!(is_sql(value.as_bytes(), &mut Captures::new()));
+    }
+
+    #[test]
+    fn single_words_are_harmless_and_others_are_not_taken_for_one() {
+        let words =
+            ["select", "json", "k1", "union", "a", "e", "x", "0x1", "1", "version", "sleep", "or", "_b", "char", ""];
+        let mut seed = 11usize;
+        let mut found = 0;
+        for _ in 0..50_000 {
+            let mut name = Vec::new();
+            for _ in 0..5 {
+                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                name.push(words[(seed >> 33) % words.len()]);
+            }
+            let name = name.join(".");
+            if is_one_word(name.as_bytes()) {
+                found += 1;
+                assert!(!libinjectionrs::detect_sqli(name.as_bytes()).is_injection(), "{name}");
+            }
+        }
+        assert!(found > 5000);
+        assert!(is_one_word(b"json.items.k1") && !is_one_word(b"select.a") && !is_one_word(b"a b"));
+    }
+
+    #[test]
+    fn what_the_gates_hold_back_is_harmless() {
+        let words = "1 0 12 0x 0x1f 0b1 1e 1e5 1d 2f union select or and not null is like mod div xor between exists if \
+                     case end from into having group order by limit waitfor delay sleep benchmark char user version \
+                     current_user abc x n q e b u N_ _ _utf8 collate binary in any all some true unknown print shutdown \
+                     exec execute begin create drop insert update delete set declare cast table";
+        let words: Vec<&str> = words.split_ascii_whitespace().collect();
+        for one in &words {
+            for other in words.iter().chain(&[""]) {
+                for third in ["", "1", "_", "union"] {
+                    let value = format!("{one}{other}{third}");
+                    assert!(!is_sql(value.as_bytes(), &mut Captures::new()), "{value}");
+                }
+            }
+        }
+        let pieces =
+            ["onerror", "style", "/", ">", " ", "'", "\"", "`", "--", "!doctype", "xml", "[if", "%", "\0", "?import"];
+        let mut seed = 3usize;
+        for _ in 0..200_000 {
+            let mut value = String::new();
+            for _ in 0..6 {
+                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                value += pieces[(seed >> 33) % pieces.len()];
+            }
+            assert!(!is_script(value.as_bytes(), &mut Captures::new()), "{value}");
+        }
     }
 }

@@ -8,6 +8,7 @@ mod address;
 mod captures;
 mod check;
 mod encoding;
+mod gate;
 mod identifier;
 mod injection;
 mod kind;
@@ -23,14 +24,17 @@ use memchr::memmem;
 
 pub use captures::{Captures, MAX_CAPTURE_LENGTH, MAX_CAPTURES};
 pub use check::{check, check_key};
+pub(crate) use gate::{Gate, frequency};
 pub use injection::{INJECTION_INPUT_LIMIT, SQL_INPUT_LIMIT};
 pub use kind::OperatorKind;
 pub use phrases::MAX_PHRASES;
+pub(crate) use rx::ByteSet;
 pub use rx::{BACKTRACK_INPUT_LIMIT, BACKTRACK_LIMIT, PATTERN_CACHE_LIMIT, PATTERN_SIZE_LIMIT};
 
 use address::Networks;
+pub(crate) use number::integer;
 use phrases::Phrases;
-use rx::{ByteSet, Pattern};
+use rx::Pattern;
 
 /// The data files next to the rules (`@pmFromFile`, `@ipMatchFromFile`).
 pub trait DataFiles {
@@ -105,6 +109,26 @@ impl Operator {
         Ok(Operator { kind, argument: argument.text.clone(), expands, matcher })
     }
 
+    /// The argument of a comparison of numbers that does not change.
+    pub(crate) fn constant(&self) -> Option<i64> {
+        use OperatorKind as Kind;
+        let compares = matches!(self.kind, Kind::Eq | Kind::Ge | Kind::Gt | Kind::Le | Kind::Lt);
+        (compares && !self.expands).then(|| number::integer(&self.argument))
+    }
+
+    /// Whether a number compares with the argument as a comparison of numbers asks.
+    pub(crate) fn compares(kind: OperatorKind, value: i64, argument: i64) -> bool {
+        use OperatorKind as Kind;
+        match kind {
+            Kind::Eq => value == argument,
+            Kind::Ge => value >= argument,
+            Kind::Gt => value > argument,
+            Kind::Le => value <= argument,
+            Kind::Lt => value < argument,
+            _ => false,
+        }
+    }
+
     /// The operator's kind.
     pub fn kind(&self) -> OperatorKind {
         self.kind
@@ -151,7 +175,6 @@ impl Operator {
     /// The operators that need nothing but the two texts.
     fn compare(&self, value: &[u8], argument: &[u8], captures: &mut Captures) -> bool {
         use OperatorKind as Kind;
-        let numbers = || (number::integer(value), number::integer(argument));
         match self.kind {
             Kind::DetectSqli => injection::is_sql(value, captures),
             Kind::DetectXss => injection::is_script(value, captures),
@@ -161,11 +184,9 @@ impl Operator {
             Kind::BeginsWith => value.starts_with(argument),
             Kind::EndsWith => value.ends_with(argument),
             Kind::StrEq => value == argument,
-            Kind::Eq => matches!(numbers(), (value, argument) if value == argument),
-            Kind::Ge => matches!(numbers(), (value, argument) if value >= argument),
-            Kind::Gt => matches!(numbers(), (value, argument) if value > argument),
-            Kind::Le => matches!(numbers(), (value, argument) if value <= argument),
-            Kind::Lt => matches!(numbers(), (value, argument) if value < argument),
+            Kind::Eq | Kind::Ge | Kind::Gt | Kind::Le | Kind::Lt => {
+                Self::compares(self.kind, number::integer(value), number::integer(argument))
+            }
             Kind::ValidateUrlEncoding => encoding::invalid_percent_encoding(value),
             Kind::ValidateUtf8Encoding => encoding::invalid_utf8(value),
             Kind::UnconditionalMatch => true,

@@ -4,7 +4,7 @@
 ///
 /// A number out of range is the nearest one in range: read as 0, as ModSecurity v3 has it, a huge value would pass every
 /// upper limit.
-pub(super) fn integer(text: &[u8]) -> i64 {
+pub(crate) fn integer(text: &[u8]) -> i64 {
     let text = text.trim_ascii_start();
     let (negative, digits) = match text.split_first() {
         Some((b'-', digits)) => (true, digits),

@@ -60,6 +60,34 @@ pub(crate) struct Operator {
     pub(crate) text: Vec<u8>,
     #[prost(bytes = "vec", repeated, tag = "3")]
     pub(crate) phrases: Vec<Vec<u8>>,
+    /// Of patterns only; a program without it runs as well, but slower.
+    #[prost(message, optional, tag = "4")]
+    pub(crate) gate: Option<Gate>,
+}
+
+/// What a value must hold for a pattern to match it at all.
+#[derive(Clone, PartialEq, Eq, Hash, prost::Message)]
+pub(crate) struct Gate {
+    #[prost(uint32, tag = "1")]
+    pub(crate) min_length: u32,
+    /// In lower case.
+    #[prost(bytes = "vec", repeated, tag = "2")]
+    pub(crate) literals: Vec<Vec<u8>>,
+    /// Sets of bytes, four words each.
+    #[prost(fixed64, repeated, tag = "3")]
+    pub(crate) sets: Vec<u64>,
+}
+
+impl Gate {
+    pub(crate) fn of(gate: crate::operator::Gate) -> Self {
+        let sets = gate.sets.iter().flat_map(|set| set.words()).collect();
+        Self { min_length: gate.min_length, literals: gate.literals, sets }
+    }
+
+    pub(crate) fn read(&self) -> crate::operator::Gate {
+        let sets = self.sets.as_chunks::<4>().0.iter().map(|words| crate::operator::ByteSet::from_words(*words));
+        crate::operator::Gate { min_length: self.min_length, literals: self.literals.clone(), sets: sets.collect() }
+    }
 }
 
 /// A rule with its chain.

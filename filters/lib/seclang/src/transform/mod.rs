@@ -29,6 +29,8 @@ use std::borrow::Cow;
 
 pub(crate) use url::decode_argument;
 
+use crate::operator::ByteSet;
+
 /// A transformation function of SecLang.
 ///
 /// The code of each ([`Transform::code`]) is part of the compiled rule set's format: it never changes.
@@ -175,6 +177,46 @@ impl Transform {
     /// The transformation of a compiled rule set's number; `None` for a number of a later version.
     pub fn from_code(code: u8) -> Option<Self> {
         NAMES.iter().find(|(_, transform)| transform.code() == code).map(|&(_, transform)| transform)
+    }
+
+    /// The bytes without any of which an input stays as it is; `None` where that cannot be told from the bytes.
+    pub(crate) fn triggers(self) -> Option<ByteSet> {
+        let of = ByteSet::of_bytes;
+        let mut upper = ByteSet::default();
+        upper.insert_range(b'A', b'Z');
+        let mut high = ByteSet::default();
+        high.insert_range(0x80, 0xff);
+        let space = b"\t\n\x0b\x0c\r ";
+        Some(match self {
+            Self::None => ByteSet::default(),
+            Self::CmdLine => {
+                upper.add(of(b"\"'\\^ ,;\t\r\n"));
+                upper
+            }
+            Self::Lowercase => upper,
+            Self::Uppercase => {
+                let mut lower = ByteSet::default();
+                lower.insert_range(b'a', b'z');
+                lower
+            }
+            Self::CompressWhitespace | Self::Trim | Self::TrimLeft | Self::TrimRight => of(space),
+            Self::RemoveWhitespace => {
+                let mut all = of(space);
+                all.add(of(b"\xa0\xc2"));
+                all
+            }
+            Self::CssDecode | Self::EscapeSeqDecode | Self::JsDecode => of(b"\\"),
+            Self::HtmlEntityDecode => of(b"&"),
+            Self::RemoveNulls | Self::ReplaceNulls => of(b"\0"),
+            Self::RemoveComments => of(b"/<-#"),
+            Self::RemoveCommentsChar => of(b"/*<-#"),
+            Self::ReplaceComments => of(b"*"),
+            Self::NormalizePath => of(b"./"),
+            Self::NormalizePathWin => of(b"./\\"),
+            Self::UrlDecode | Self::UrlDecodeUni => of(b"%+"),
+            Self::Utf8ToUnicode => high,
+            _ => return None,
+        })
     }
 
     /// Transforms `input`. The result is `Cow::Borrowed` of the whole input if, and only if, nothing changed.

@@ -127,3 +127,31 @@ fn names_and_codes_are_read_back() {
     assert_eq!(Transform::from_name("unknown"), None);
     assert_eq!(Transform::from_code(255), None);
 }
+
+#[test]
+fn inputs_without_triggers_stay_as_they_are() {
+    let all: Vec<Transform> = (0..=255).filter_map(Transform::from_code).collect();
+    let mut seed = 7u64;
+    let mut next = || {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 33) as usize
+    };
+    let mut tested = 0;
+    for _ in 0..20_000 {
+        let alphabet: &[u8] = match next() % 3 {
+            0 => b"abcxyz019 -_.,:/\\*<>!#\"'^;&%+\t\n\0",
+            1 => b"abcDEF0123456789ghi",
+            _ => b"\x00\x01\x0b\x7f\x80\xa0\xc2\xc3\xff az",
+        };
+        let input: Vec<u8> = (0..next() % 12).map(|_| alphabet[next() % alphabet.len()]).collect();
+        for transform in &all {
+            let Some(triggers) = transform.triggers() else { continue };
+            if !crate::operator::ByteSet::of_bytes(&input).intersects(&triggers) {
+                tested += 1;
+                assert_eq!(transform.apply(&input), input, "{transform:?}");
+            }
+        }
+    }
+    assert!(tested > 100_000);
+    assert!(Transform::Sha1.triggers().is_none() && Transform::Length.triggers().is_none());
+}

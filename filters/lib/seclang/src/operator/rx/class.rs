@@ -37,13 +37,65 @@ impl ByteSet {
         set
     }
 
-    fn add(&mut self, other: Self) {
+    /// Whether the two have a byte in common.
+    pub(crate) fn intersects(&self, other: &Self) -> bool {
+        self.words.iter().zip(&other.words).any(|(one, other)| one & other != 0)
+    }
+
+    /// The bytes of a value.
+    pub(crate) fn of_bytes(bytes: &[u8]) -> Self {
+        // Four sums in registers: a word in memory would have to be read back for every byte.
+        let (mut first, mut second, mut third, mut fourth) = (0u64, 0u64, 0u64, 0u64);
+        for &byte in bytes {
+            let bit = 1u64 << (byte & 63);
+            let word = byte >> 6;
+            first |= if word == 0 { bit } else { 0 };
+            second |= if word == 1 { bit } else { 0 };
+            third |= if word == 2 { bit } else { 0 };
+            fourth |= if word == 3 { bit } else { 0 };
+        }
+        Self { words: [first, second, third, fourth] }
+    }
+
+    /// The bytes, in ascending order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = u8> + use<> {
+        let words = self.words;
+        words.into_iter().zip([0u8, 64, 128, 192]).flat_map(|(word, base)| {
+            let mut left = word;
+            std::iter::from_fn(move || {
+                let bit = u8::try_from(left.trailing_zeros()).ok().filter(|bit| *bit < 64)?;
+                left &= left - 1;
+                Some(base + bit)
+            })
+        })
+    }
+
+    /// The bytes the two have in common.
+    pub(crate) fn common(&self, other: &Self) -> Self {
+        let mut set = *self;
+        set.words.iter_mut().zip(other.words).for_each(|(word, other)| *word &= other);
+        set
+    }
+
+    /// The four words of the set, to store.
+    pub(crate) fn words(&self) -> [u64; 4] {
+        self.words
+    }
+
+    /// The set of four words.
+    pub(crate) fn from_words(words: [u64; 4]) -> Self {
+        Self { words }
+    }
+
+    /// Adds every byte of another set.
+    pub(crate) fn add(&mut self, other: Self) {
         for (word, more) in self.words.iter_mut().zip(other.words) {
             *word |= more;
         }
     }
 
-    fn complement(self) -> Self {
+    /// Every other byte.
+    pub(crate) fn complement(self) -> Self {
         Self { words: self.words.map(|word| !word) }
     }
 

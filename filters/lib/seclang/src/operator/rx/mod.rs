@@ -17,7 +17,7 @@ use regex_automata::util::primitives::NonMaxUsize;
 use regex_automata::util::syntax;
 use regex_automata::{Input, PatternID};
 
-pub(super) use class::ByteSet;
+pub(crate) use class::ByteSet;
 
 use super::captures::{Captures, MAX_CAPTURES};
 use super::identifier::MAX_CANDIDATES;
@@ -47,6 +47,19 @@ const BACKTRACKING: &[u8] = b"backtracking";
 
 /// The spans of the groups of one match.
 type Spans = [Option<(usize, usize)>; MAX_CAPTURES];
+
+/// How patterns are read: bytes, `.` matches a line feed, `^` and `$` match at every line.
+pub(super) fn syntax() -> syntax::Config {
+    syntax::Config::new().unicode(false).utf8(false).dot_matches_new_line(true).multi_line(true)
+}
+
+/// The pattern of a checked argument, if it runs on the linear engine.
+pub(super) fn linear(argument: &OperatorArgument) -> Option<&str> {
+    match argument.phrases.as_slice() {
+        [engine, pattern] if engine == LINEAR => std::str::from_utf8(pattern).ok(),
+        _ => None,
+    }
+}
 
 /// A compiled pattern.
 #[derive(Debug)]
@@ -105,12 +118,11 @@ impl Compiled {
 
 impl Engine {
     fn linear(pattern: &str) -> Result<Self, OperatorError> {
-        let syntax = syntax::Config::new().unicode(false).utf8(false).dot_matches_new_line(true).multi_line(true);
         let config = meta::Config::new()
             .utf8_empty(false)
             .nfa_size_limit(Some(PATTERN_SIZE_LIMIT))
             .hybrid_cache_capacity(PATTERN_CACHE_LIMIT);
-        meta::Regex::builder().syntax(syntax).configure(config).build(pattern).map(Self::Linear).map_err(|error| {
+        meta::Regex::builder().syntax(syntax()).configure(config).build(pattern).map(Self::Linear).map_err(|error| {
             if error.size_limit().is_some() {
                 return too_large();
             }

@@ -97,12 +97,7 @@ impl Engine for Native {
         let mut outcome = Outcome::default();
         let script = &exchange.request;
         let (request, upgrade) = read_request(script);
-        let start = Start {
-            request,
-            route: script.route.as_bytes(),
-            peer: script.peer.as_bytes(),
-            node: &self.node,
-        };
+        let start = Start { request, route: script.route.as_bytes(), peer: script.peer.as_bytes(), node: &self.node };
         let mut run = Run::new(&self.chain, start, &self.host);
         let has_body = !script.body.is_empty() || !script.trailers.is_empty();
         let flow = run.request_headers(has_body, &self.host);

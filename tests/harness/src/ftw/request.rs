@@ -38,10 +38,10 @@ fn decode(text: &str) -> Result<Vec<u8>, String> {
 /// The request with the headers that the suite's own client adds.
 fn complete(input: &Input) -> Wire {
     let mut body = input.data.clone().unwrap_or_default().into_bytes();
-    let mut headers: Headers = input.headers.iter().map(|(name, value)| (name.as_bytes().to_vec(), value.as_bytes().to_vec())).collect();
-    let has = |headers: &Headers, wanted: &str| {
-        headers.iter().any(|(name, _)| name.eq_ignore_ascii_case(wanted.as_bytes()))
-    };
+    let mut headers: Headers =
+        input.headers.iter().map(|(name, value)| (name.as_bytes().to_vec(), value.as_bytes().to_vec())).collect();
+    let has =
+        |headers: &Headers, wanted: &str| headers.iter().any(|(name, _)| name.eq_ignore_ascii_case(wanted.as_bytes()));
     if input.autocomplete_headers != Some(false) {
         if !body.is_empty() && !has(&headers, "content-type") {
             headers.push((b"Content-Type".to_vec(), b"application/x-www-form-urlencoded".to_vec()));
@@ -168,7 +168,8 @@ mod tests {
     #[test]
     fn a_request_on_the_wire_is_taken_apart() {
         let raw = b"POST /x HTTP/1.0\r\nHost: a\r\nhost: b\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n";
-        let request = exchange(&Input { encoded_request: Some(STANDARD.encode(raw)), ..Input::default() }).unwrap().request;
+        let request =
+            exchange(&Input { encoded_request: Some(STANDARD.encode(raw)), ..Input::default() }).unwrap().request;
         assert_eq!((request.body.as_slice(), request.protocol.as_slice()), (&b"abcde"[..], &b"HTTP/1.0"[..]));
         assert_eq!(request.headers.iter().filter(|(name, _)| name == b"host").count(), 2);
         assert_eq!(request.header(":authority"), Some(&b"a"[..]));

@@ -84,10 +84,11 @@ impl Suite {
         for path in case::find(folder)? {
             match case::read(&path) {
                 Ok(file) if selection.only.is_some_and(|only| only != file.rule_id) => {}
-                Ok(file) => suite.tests.extend(file.tests.into_iter().map(|test| Test {
-                    name: format!("{}-{}", file.rule_id, test.test_id),
-                    stages: test.stages,
-                })),
+                Ok(file) => suite.tests.extend(
+                    file.tests
+                        .into_iter()
+                        .map(|test| Test { name: format!("{}-{}", file.rule_id, test.test_id), stages: test.stages }),
+                ),
                 Err(error) => suite.unreadable.push((path.display().to_string(), error)),
             }
         }

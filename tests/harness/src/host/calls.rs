@@ -159,9 +159,10 @@ fn link_shared(linker: &mut Linker<State>) -> wasmtime::Result<()> {
         })?
         .func_wrap("env", "proxy_set_shared_data", {
             |mut call: Call<'_>, key: u32, key_size: u32, value: u32, value_size: u32, cas: u32| {
-                status(pair(&mut call, (key, key_size), (value, value_size)).and_then(|(key, value)| {
-                    Ok(call.data().node.set_shared(key, value, cas)?)
-                }))
+                status(
+                    pair(&mut call, (key, key_size), (value, value_size))
+                        .and_then(|(key, value)| Ok(call.data().node.set_shared(key, value, cas)?)),
+                )
             }
         })?
         .func_wrap("env", "proxy_register_shared_queue", |mut call: Call<'_>, name: u32, size: u32, out: u32| {

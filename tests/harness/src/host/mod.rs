@@ -16,7 +16,7 @@ mod state;
 mod vm;
 mod wasi;
 
-#[cfg(any())]
+#[cfg(test)]
 mod tests;
 
 pub use node::{Metric, Node};

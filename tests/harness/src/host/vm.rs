@@ -422,7 +422,12 @@ impl Vm {
     }
 
     fn grpc_context(&self, token: u32) -> Option<u32> {
-        self.store.data().grpc.iter().find(|stream| stream.token == token && !stream.closed).map(|stream| stream.context)
+        self.store
+            .data()
+            .grpc
+            .iter()
+            .find(|stream| stream.token == token && !stream.closed)
+            .map(|stream| stream.context)
     }
 
     fn call<P: WasmParams, R: WasmResults>(
@@ -540,7 +545,10 @@ fn start(module: &Module, configuration: &[u8], node: &Node) -> Result<(Store<St
     if let Some(setup) = setup.iter().find_map(|name| instance.get_typed_func::<(), ()>(&mut store, name).ok()) {
         setup.call(&mut store, ()).map_err(|error| failed("_initialize", &error, &store))?;
     }
-    callbacks.context_create.call(&mut store, (ROOT, 0)).map_err(|error| failed("on_context_create", &error, &store))?;
+    callbacks
+        .context_create
+        .call(&mut store, (ROOT, 0))
+        .map_err(|error| failed("on_context_create", &error, &store))?;
     let size = u32::try_from(configuration.len()).map_err(|_| LoadError("the configuration is over 4 GiB".into()))?;
     for (name, size) in [("proxy_on_vm_start", 0), ("proxy_on_configure", size)] {
         let Ok(function) = instance.get_typed_func::<(u32, u32), u32>(&mut store, name) else { continue };

@@ -70,6 +70,14 @@ impl Node {
         self.inner().shared.get(key).map(|(value, _)| value.clone())
     }
 
+    /// The keys of the shared data, sorted.
+    #[must_use]
+    pub fn shared_keys(&self) -> Vec<Vec<u8>> {
+        let mut keys: Vec<_> = self.inner().shared.keys().cloned().collect();
+        keys.sort();
+        keys
+    }
+
     /// All metrics by name.
     #[must_use]
     pub fn metrics(&self) -> BTreeMap<String, Metric> {

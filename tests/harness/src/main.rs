@@ -9,7 +9,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 use harness::engine::{Engine, Native};
 use harness::ftw::suite::{Results, Selection, Suite};
 use harness::ftw::{Ignore, report, rules};
-use harness::host::{Module, Node, Vm};
+use harness::host::{Module, Node, Options, Vm};
 use serde_json::json;
 
 /// Where the clock stands: any time will do, as long as it is always the same.
@@ -55,6 +55,9 @@ struct Ftw {
     /// Known failures, each with its reason: lines of `RULE-NUMBER: reason`
     #[arg(long, value_name = "FILE")]
     ignore: Option<PathBuf>,
+    /// The pieces that bodies reach the module in, in bytes
+    #[arg(long, default_value_t = Options::default().chunk, value_name = "BYTES")]
+    chunk: usize,
     /// Print one JSON document instead of text
     #[arg(long)]
     json: bool,
@@ -100,7 +103,9 @@ fn ftw(arguments: &Ftw) -> Result<bool, String> {
         })?;
         let failed = |error: harness::host::LoadError| format!("{}: {error}", filter.display());
         let module = Module::compile(&bytes).map_err(failed)?;
-        let mut vm = Vm::load(&module, &compiled.snapshot, &Node::new(NODE, NOW_MILLIS, SEED)).map_err(failed)?;
+        let options = Options { chunk: arguments.chunk, ..Options::default() };
+        let node = Node::new(NODE, NOW_MILLIS, SEED);
+        let mut vm = Vm::with_options(&module, &compiled.snapshot, &node, options).map_err(failed)?;
         results.push(run(&suite, &mut vm, &ignore));
     }
     let differences = match results.as_slice() {

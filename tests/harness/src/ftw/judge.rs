@@ -11,6 +11,8 @@ use crate::traffic::Outcome;
 /// What the rules said in one exchange.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Found {
+    /// The status that the client got.
+    pub status: u16,
     /// The logged rules' ids, in their order.
     pub ids: Vec<u64>,
     /// A line for each match that is known in detail.
@@ -24,7 +26,7 @@ impl Found {
     #[must_use]
     pub fn read(outcome: &Outcome) -> Self {
         let trails = outcome.events.iter().filter(|event| event["@type"] == "SvcWafTrailEvent");
-        let mut found = Self::default();
+        let mut found = Self { status: outcome.status, ..Self::default() };
         for trail in trails {
             found.ids.extend(trail["rule_ids"].as_array().into_iter().flatten().filter_map(Value::as_u64));
             found.scores = trail["scores"].clone();

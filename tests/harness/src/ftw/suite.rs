@@ -156,7 +156,7 @@ impl Results {
         let names: BTreeSet<_> = self.found.keys().chain(other.found.keys()).collect();
         let differing = names.into_iter().filter(|name| self.found.get(name) != other.found.get(name));
         let describe = |results: &Self, name| match results.found.get(name) {
-            Some(found) => format!("{} {:?} {}", results.engine, found.ids, found.scores),
+            Some(found) => format!("{} {} {:?} {}", results.engine, found.status, found.ids, found.scores),
             None => format!("{} nothing", results.engine),
         };
         differing

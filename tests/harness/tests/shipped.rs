@@ -41,6 +41,9 @@ fn events_go_up_and_bans_come_down_on_the_node_link() {
     vm.deliver(stream.token, &Down { bans: vec![ban] }.encode_to_vec()).unwrap();
     assert!(node.shared_keys().len() > before, "the ban is not on the node");
 
+    assert_eq!(vm.take_grpc_messages()[0].sent, stream.sent);
+    assert!(vm.grpc_streams()[0].sent.is_empty());
+
     // A stream that ends is opened again, a while later, once there is something to say.
     vm.close_grpc(stream.token, 14).unwrap();
     vm.exchange(&get("/?q=evil"));

@@ -7,7 +7,7 @@ use super::state::{GrpcStream, Half, Phase, State, Stream};
 use super::{headers, properties};
 use crate::traffic::{Headers, LocalReply, LogLine};
 
-/// The most streams that a filter may open, so that a filter gone wild ends with an answer.
+/// The most streams that a filter may have open, so that a filter gone wild gets an answer.
 const MAX_STREAMS: usize = 10_000;
 
 type Call<'a> = Caller<'a, State>;
@@ -266,7 +266,8 @@ fn link_streams(linker: &mut Linker<State>) -> wasmtime::Result<()> {
                     if state.grpc.len() >= MAX_STREAMS {
                         return Err(Status::InternalFailure.into());
                     }
-                    let token = u32::try_from(state.grpc.len() + 1).map_err(|_| Status::InternalFailure)?;
+                    let token = state.next_token;
+                    state.next_token = token.wrapping_add(1).max(1);
                     let context = state.effective;
                     state.grpc.push(GrpcStream { token, context, service, method, sent: Vec::new(), closed: false });
                     write_u32(&mut call, out, token)

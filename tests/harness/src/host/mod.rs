@@ -5,11 +5,12 @@
 //! the filter holds a request; randomness comes from a seed, so equal inputs give equal outcomes.
 //!
 //! What a gateway does and this host does not: HTTP calls and single gRPC calls are refused, a queue's arrival wakes
-//! nobody, and memory and running time of a filter are not limited.
+//! nobody, and a filter that never returns is waited for.
 
 mod abi;
 mod calls;
 mod headers;
+mod load;
 mod node;
 mod properties;
 mod state;
@@ -19,7 +20,8 @@ mod wasi;
 #[cfg(test)]
 mod tests;
 
+pub use load::{LoadError, Module};
 pub use node::{Metric, Node};
 pub use state::GrpcStream;
 pub(crate) use vm::local_reply_headers;
-pub use vm::{LoadError, Module, Options, Vm};
+pub use vm::{Options, Vm};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use wasmtime::{Instance, Memory, TypedFunc};
+use wasmtime::{Instance, Memory, StoreLimits, TypedFunc};
 
 use super::node::Node;
 use crate::traffic::{Headers, LocalReply, LogLine};
@@ -24,6 +24,9 @@ pub(crate) struct State {
     pub(crate) next_tick: u64,
     pub(crate) logs: Vec<LogLine>,
     pub(crate) grpc: Vec<GrpcStream>,
+    /// The number of the next stream; no number is given twice.
+    pub(crate) next_token: u32,
+    pub(crate) limits: StoreLimits,
     pub(crate) grpc_message: Option<Vec<u8>>,
 }
 

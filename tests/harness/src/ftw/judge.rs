@@ -51,7 +51,7 @@ impl Found {
 #[must_use]
 pub fn judge(expected: &Log, outcome: &Outcome) -> Option<String> {
     if let Some(fault) = &outcome.fault {
-        return Some(format!("the filter died in {}: {}", fault.callback, fault.message));
+        return Some(format!("the filter died in {} of `{}`: {}", fault.callback, fault.request, fault.message));
     }
     let found = Found::read(outcome);
     let mut complaints = Vec::new();
@@ -95,6 +95,7 @@ fn one_line(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::traffic::Fault;
     use serde_json::json;
 
     fn outcome() -> Outcome {
@@ -123,5 +124,12 @@ mod tests {
             "9 did not match; 7 matched; the log lacks `ARGS:z`; the log has `ARGS:q`"
         );
         assert!(judge(&Log { match_regex: Some("(".into()), ..Log::default() }, &outcome()).is_some());
+        let fault =
+            Fault { callback: "on_log".into(), message: "unreachable".into(), request: "GET / HTTP/1.1".into() };
+        let dead = Outcome { fault: Some(fault), ..Outcome::default() };
+        assert_eq!(
+            judge(&Log::default(), &dead).unwrap(),
+            "the filter died in on_log of `GET / HTTP/1.1`: unreachable"
+        );
     }
 }

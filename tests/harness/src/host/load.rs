@@ -13,6 +13,7 @@ use crate::traffic::Fault;
 pub(crate) const ROOT: u32 = 1;
 /// The most memory that a filter gets, as in the gateway: 1 GiB.
 const MEMORY_LIMIT: usize = 1 << 30;
+
 /// A compiled module, ready to be started as often as one likes.
 #[derive(Clone)]
 pub struct Module {

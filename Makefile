@@ -60,6 +60,11 @@ check: targets crs ## Formatting, clippy and documentation, warnings denied
 	$(CARGO) clippy --target $(WASM_TARGET) $(addprefix -p ,$(WASM_ONLY)) -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --no-deps $(NATIVE)
 
+.PHONY: ftw
+ftw: filters crs ## The core rule set's regression suite on both engines (CRS_TESTS=folder of its YAML files)
+	$(CARGO) run --release -p harness -- ftw --crs $(PALISADE_CRS_DIR) --tests "$(CRS_TESTS)" --engine both \
+	  --ignore tests/harness/crs-4.28.0.ignore $(ARGS)
+
 .PHONY: bench
 bench: filters envoy crs ## Requests/s and latency: bare Envoy, with an empty filter, with the preset
 	$(CARGO) build -p palisade --bins

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use exchange::{Body, Chain, Flow, Headers, Reply, Request, Response, Run, Start};
+use exchange::{Body, Chain, Flow, Headers, Opening, Reply, Request, Response, Run, Start};
 use proxy_wasm::traits::{Context, HttpContext};
 use proxy_wasm::types::Action;
 
@@ -27,10 +27,10 @@ pub(crate) struct Stream {
     chain: Option<Rc<Chain>>,
     node: Rc<str>,
     run: Option<Run>,
-    /// The status that makes a stream of another protocol of this one, where the request asks for that.
-    switches_at: Option<u16>,
+    /// What is behind the request's headers.
+    opening: Opening,
     /// A stream whose first bytes nobody has looked at yet.
-    opening: bool,
+    unseen: bool,
     request: Buffered,
     response: Buffered,
     held: bool,
@@ -66,8 +66,8 @@ impl HttpFilter {
             chain,
             node,
             run: None,
-            switches_at: None,
-            opening: false,
+            opening: Opening::default(),
+            unseen: false,
             request,
             response,
             held: false,
@@ -143,9 +143,10 @@ impl Stream {
         };
         let headers = Headers::new(pairs);
         let route = calls::property(&["xds", "route_name"]).unwrap_or_default();
-        let (request, grpc) = read_request(headers, chain.may_be_grpc(&route));
-        self.switches_at = (request.streaming && !grpc).then_some(if request.method == b"CONNECT" { 200 } else { 101 });
-        self.opening = grpc && !end_of_stream;
+        let protocol = calls::property(&["request", "protocol"]).unwrap_or_default();
+        let (request, opening) = Request::read(headers, protocol, chain.may_be_grpc(&route));
+        self.opening = opening;
+        self.unseen = opening.grpc && !end_of_stream;
         let peer = calls::property(&["source", "address"]).unwrap_or_default();
         let start = Start { request, route: &route, peer: &peer, node: &self.node };
         let mut run = Run::new(&chain, start, &ProxyHost);
@@ -165,7 +166,7 @@ impl Stream {
         let Some(pairs) = calls::headers(Map::ResponseHeaders) else {
             return Action::Continue;
         };
-        let response = read_response(Headers::new(pairs), self.switches_at);
+        let response = Response::read(Headers::new(pairs), self.opening);
         let flow = run.response_headers(response, !end_of_stream, &ProxyHost);
         self.act(flow, Half::Response, this)
     }
@@ -179,7 +180,7 @@ impl Stream {
         match state {
             Buffering::Until(_) => self.hand_over(half, this),
             Buffering::Off if self.held && half == Half::Request => Action::Pause,
-            Buffering::Off if self.opening && half == Half::Request => self.open_stream(this),
+            Buffering::Off if self.unseen && half == Half::Request => self.open_stream(this),
             Buffering::Off => Action::Continue,
             Buffering::Answered => Action::Pause,
         }
@@ -226,7 +227,7 @@ impl Stream {
         if self.request.size < GRPC_PREFIX && !self.request.ended {
             return Action::Pause;
         }
-        self.opening = false;
+        self.unseen = false;
         let bytes = calls::buffer(Buffer::RequestBody, GRPC_PREFIX).unwrap_or_default();
         let flow = self.run.as_mut().map_or(Flow::Continue, |run| run.stream_start(&bytes, &ProxyHost));
         self.act(flow, Half::Request, this)
@@ -244,7 +245,7 @@ impl Stream {
     fn go_on(&mut self, this: &Rc<RefCell<Self>>) -> Action {
         let flow = self.run.as_mut().map_or(Flow::Continue, |run| run.resume(&ProxyHost));
         match self.act(flow, Half::Request, this) {
-            Action::Continue if self.opening && self.request.size > 0 => self.open_stream(this),
+            Action::Continue if self.unseen && self.request.size > 0 => self.open_stream(this),
             Action::Pause if self.request.size > 0 || self.request.ended => match self.request.state {
                 Buffering::Until(_) => self.hand_over(Half::Request, this),
                 _ => Action::Pause,
@@ -299,49 +300,4 @@ fn replace_body(half: Half, buffer: Buffer, body: &[u8]) {
     if has_length {
         calls::set_header(map, "content-length", body.len().to_string().as_bytes());
     }
-}
-
-/// The request, and whether it opens a gRPC stream.
-fn read_request(headers: Headers, may_be_grpc: bool) -> (Request, bool) {
-    let value = |name: &str| headers.get(name).map(<[u8]>::to_vec).unwrap_or_default();
-    let (method, protocol) = (value(":method"), calls::property(&["request", "protocol"]).unwrap_or_default());
-    let upgrade = headers.get("upgrade").is_some() || headers.get(":protocol").is_some();
-    let grpc = may_be_grpc && opens_grpc(&method, &protocol, &headers);
-    let streaming = upgrade || method == b"CONNECT" || grpc;
-    let request = Request {
-        id: value("x-request-id"),
-        method,
-        path: value(":path"),
-        authority: value(":authority"),
-        protocol,
-        streaming,
-        headers,
-    };
-    (request, grpc)
-}
-
-fn read_response(headers: Headers, switches_at: Option<u16>) -> Response {
-    let status = headers.get(":status").and_then(|status| std::str::from_utf8(status).ok()?.parse().ok());
-    let kind = headers.get("content-type").unwrap_or_default();
-    let events = kind.get(..17).is_some_and(|kind| kind.eq_ignore_ascii_case(b"text/event-stream"));
-    // A backend that does not switch gives an answer like any other.
-    let switched = status.is_some() && status == switches_at;
-    // grpc-web as well, which may go on for as long.
-    let streaming = switched || events || grpc_subtype(kind).is_some();
-    Response { status: status.unwrap_or(0), headers, streaming }
-}
-
-/// Whether a request opens a gRPC stream, which is never held. The content type alone is a word of the caller's: what
-/// cannot be gRPC (RFC 9113 is its only transport, and its method POST) is an ordinary request with an odd content type.
-fn opens_grpc(method: &[u8], protocol: &[u8], headers: &Headers) -> bool {
-    let subtype = headers.get("content-type").and_then(grpc_subtype);
-    method == b"POST"
-        && !protocol.starts_with(b"HTTP/1")
-        && subtype.is_some_and(|subtype| subtype.first().is_none_or(|byte| b"+; \t".contains(byte)))
-}
-
-/// What follows `application/grpc` in a content type that begins so.
-fn grpc_subtype(content_type: &[u8]) -> Option<&[u8]> {
-    let (kind, subtype) = content_type.split_at_checked(16)?;
-    kind.eq_ignore_ascii_case(b"application/grpc").then_some(subtype)
 }

@@ -40,8 +40,12 @@ fn step() -> WafStep {
     }
 }
 
-fn plugin(mut step: WafStep) -> Box<dyn Plugin> {
-    let mut text = RULES.to_owned();
+fn plugin(step: WafStep) -> Box<dyn Plugin> {
+    plugin_of(RULES, step)
+}
+
+fn plugin_of(rules: &str, mut step: WafStep) -> Box<dyn Plugin> {
+    let mut text = rules.to_owned();
     if !step.block {
         text.push_str("SecRuleEngine DetectionOnly\n");
     }
@@ -89,6 +93,21 @@ fn a_rule_of_phase_1_refuses_with_its_status_and_leaves_a_signal_and_a_trail() {
     assert_eq!((&trail["@type"], &trail["blocking"]), (&"SvcWafTrailEvent".into(), &true.into()));
     assert_eq!(trail["block"]["rule_id"], 1);
     assert_eq!(trail["matches"][0]["variable"], "REQUEST_URI");
+    assert_eq!((&trail["rule_ids"], &trail["matched"]), (&serde_json::json!([1]), &1.into()));
+}
+
+#[test]
+fn the_trail_lists_more_ids_than_matches_and_still_ends() {
+    let mut rules = "SecRuleEngine On\n".to_owned();
+    (1..=600).for_each(|id| rules.push_str(&format!("SecAction \"id:{id},phase:1,pass,log\"\n")));
+    let (host, plugin) = (FakeHost::at(0), plugin_of(&rules, step()));
+    let (mut exchange, mut slot) = (exchange("/", Headers::default()), Slot::default());
+    assert_eq!(plugin.request(&mut exchange, false, &mut slot, &host), Verdict::Pass);
+    plugin.finish(&mut exchange, &mut slot, &host);
+    let trail = &host.events_json()[0];
+    let length = |name: &str| trail[name].as_array().map(Vec::len);
+    assert_eq!((length("matches"), length("rule_ids")), (Some(32), Some(512)));
+    assert_eq!((&trail["matched"], &trail["rule_ids"][511]), (&600.into(), &512.into()));
 }
 
 #[test]

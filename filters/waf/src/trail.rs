@@ -1,12 +1,17 @@
 //! `SvcWafTrailEvent`: what the rules saw in one exchange.
+//!
+//! `matches` lists the first matches in detail, `rule_ids` the id of every logged match in its order (a rule that matched
+//! twice is there twice), and `matched` counts them; both lists have an end, the count has none.
 
 use exchange::{Exchange, Host, event_timestamp};
 use seclang::{Intervention, MatchedRule, Transaction};
 use serde_json::{Value, json};
 use snapshot::WafStep;
 
-/// The most rules that one event lists.
+/// The most rules that one event lists in detail.
 const MAX_MATCHES: usize = 32;
+/// The most rules that one event lists by their id.
+const MAX_RULE_IDS: usize = 512;
 /// The longest text of a match that is shown, in bytes. Values come from callers: enough to see what it was, no more.
 const MAX_TEXT: usize = 256;
 
@@ -38,6 +43,7 @@ pub(crate) fn event(
             "msg": text(&block.msg),
         })),
         "matches": logged.iter().take(MAX_MATCHES).map(|rule| found(rule)).collect::<Vec<_>>(),
+        "rule_ids": logged.iter().take(MAX_RULE_IDS).map(|rule| rule.rule_id).collect::<Vec<_>>(),
         "matched": logged.len(),
         "scores": {
             "inbound": score("blocking_inbound_anomaly_score").or_else(|| score("anomaly_score")),

@@ -231,8 +231,7 @@ impl Transaction {
                 let value = self.arena.push(&**name);
                 self.set_scalar(Variable::ReqbodyProcessor, value);
             }
-            // REQUEST_BODY is there for every body, as in ModSecurity v3.
-            Control::ForceRequestBodyVariable => {}
+            Control::ForceRequestBodyVariable(on) => self.force_request_body = *on,
             Control::Remove(filter) => self.remove_rules(engine, filter),
             Control::RemoveTarget(..) => {
                 let known = self.removed_targets.contains(&place);

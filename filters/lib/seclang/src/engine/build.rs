@@ -118,7 +118,7 @@ pub(super) enum Control {
     RequestBodyAccess(bool),
     ResponseBodyAccess(bool),
     RequestBodyProcessor(Box<[u8]>),
-    ForceRequestBodyVariable,
+    ForceRequestBodyVariable(bool),
     Remove(RuleFilter),
     RemoveTarget(RuleFilter, Target),
 }
@@ -411,7 +411,7 @@ impl<'a> Builder<'a> {
             Kind::RequestBodyAccess(on) => Control::RequestBodyAccess(*on),
             Kind::ResponseBodyAccess(on) => Control::ResponseBodyAccess(*on),
             Kind::RequestBodyProcessor(name) => Control::RequestBodyProcessor(name.as_slice().into()),
-            Kind::ForceRequestBodyVariable(_) => Control::ForceRequestBodyVariable,
+            Kind::ForceRequestBodyVariable(on) => Control::ForceRequestBodyVariable(*on),
             Kind::RemoveById(range) => Control::Remove(RuleFilter::Ids(*range)),
             Kind::RemoveByTag(tag) => Control::Remove(self.tag(tag)),
             Kind::RemoveByMsg(msg) => Control::Remove(RuleFilter::Msg(msg.as_slice().into())),

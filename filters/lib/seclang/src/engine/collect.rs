@@ -241,8 +241,9 @@ impl Transaction {
             text.push(b'\n');
         }
         text.extend_from_slice(b"\n\n");
-        let body = self.scalar(Variable::RequestBody);
-        text.extend_from_slice(self.arena.get(body));
+        if let Some(body) = self.raw_body {
+            text.extend_from_slice(self.arena.get(body));
+        }
         let value = self.arena.push(text);
         if self.body_seen {
             self.full_request = Some(value);

@@ -134,15 +134,25 @@ impl Transaction {
         if body.is_empty() {
             return;
         }
-        self.set_scalar_bytes(Variable::RequestBody, body);
+        let raw = self.arena.push(body);
+        self.raw_body = Some(raw);
         self.set_scalar_bytes(Variable::RequestBodyLength, body.len().to_string().into_bytes());
         let processor = self.scalar(Variable::ReqbodyProcessor);
+        // Of XML, the rules see the text and the attribute values. The names of its elements are no payload, and the rule
+        // sets count on not meeting them; what is no XML after all is there for the rules as it is.
+        let xml = self.arena.get(processor) == b"XML";
+        if !xml || self.force_request_body {
+            self.set_scalar(Variable::RequestBody, raw);
+        }
         match self.arena.get(processor) {
             b"URLENCODED" => self.form_arguments(body, ArgumentSource::Form),
             b"MULTIPART" => self.parse_multipart(body, complete),
             b"JSON" => self.parse_json(body, complete),
             b"XML" => self.parse_xml(body, complete),
             _ => {}
+        }
+        if xml && self.xml_text.is_none() {
+            self.set_scalar(Variable::RequestBody, raw);
         }
     }
 

@@ -379,3 +379,23 @@ fn an_engine_refuses_a_program_it_does_not_know() {
     program.wire.rules[0].phase = 9;
     assert!(Engine::new(program).unwrap_err().contains("no phase"));
 }
+
+#[test]
+fn the_names_of_xml_are_not_in_the_request_body_unless_it_is_forced_or_no_xml() {
+    let sees = |force: &str, body: &str| {
+        let rules = format!(
+            "SecAction \"id:1,phase:1,pass,nolog,ctl:requestBodyProcessor=XML{force}\"\n\
+             SecRule REQUEST_BODY \"@contains evil\" \"id:2,phase:2,pass\"\n\
+             SecRule FULL_REQUEST \"@contains evil\" \"id:3,phase:2,pass\"\n\
+             SecRule XML:/* \"@contains evil\" \"id:4,phase:2,pass\""
+        );
+        let mut transaction = transaction(&rules, Some(body));
+        finish(&mut transaction, body);
+        transaction.matched_rules().iter().map(|rule| rule.rule_id).filter(|id| *id > 1).collect::<Vec<_>>()
+    };
+    let force = ",ctl:forceRequestBodyVariable=On";
+    assert_eq!(sees("", "<a><evil>x</evil></a>"), [3]);
+    assert_eq!(sees("", "<a>evil</a>"), [3, 4]);
+    assert_eq!(sees(force, "<a><evil>x</evil></a>"), [2, 3]);
+    assert_eq!(sees("", "<a><evil"), [2, 3]);
+}

@@ -131,6 +131,10 @@ pub struct Transaction {
     pub(super) environment: Collection,
     pub(super) tx: TxStore,
     pub(super) xml_text: Option<Value>,
+    /// `REQUEST_BODY` is set whatever the body is parsed as.
+    pub(super) force_request_body: bool,
+    /// The body as it came, for `FULL_REQUEST`.
+    pub(super) raw_body: Option<Value>,
     pub(super) xml_attributes: Vec<Value>,
     pub(super) full_request: Option<Value>,
     pub(super) body_seen: bool,
@@ -217,6 +221,8 @@ impl Transaction {
             resource: Collection::default(),
             environment: Collection::default(),
             xml_text: None,
+            force_request_body: false,
+            raw_body: None,
             xml_attributes: Vec::new(),
             full_request: None,
             body_seen: false,

@@ -1,0 +1,27 @@
+//! The same plugins behind one trait: linked in natively, or as the shipped module in a VM.
+
+mod native;
+
+use crate::host::Vm;
+use crate::traffic::{Exchange, Outcome};
+
+pub use native::Native;
+
+/// Runs exchanges one after the other. Engines of one configuration give equal outcomes, except for random ids.
+pub trait Engine {
+    /// The engine's word on the command line.
+    fn name(&self) -> &'static str;
+
+    /// Runs one exchange from its first header to its log.
+    fn exchange(&mut self, exchange: &Exchange) -> Outcome;
+}
+
+impl Engine for Vm {
+    fn name(&self) -> &'static str {
+        "wasm"
+    }
+
+    fn exchange(&mut self, exchange: &Exchange) -> Outcome {
+        Self::exchange(self, exchange)
+    }
+}

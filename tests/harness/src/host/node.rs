@@ -1,0 +1,171 @@
+//! What the VMs of one gateway share.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::abi::Status;
+
+/// A gateway's shared side: clock, randomness, shared data, queues and metrics. Clones are the same node.
+#[derive(Debug, Clone)]
+pub struct Node {
+    inner: Arc<Mutex<Inner>>,
+    id: Arc<str>,
+}
+
+/// A metric's kind and value. A histogram keeps the sum of what was recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Metric {
+    /// 0 for a counter, 1 for a gauge, 2 for a histogram.
+    pub kind: u32,
+    /// Its value.
+    pub value: i64,
+}
+
+#[derive(Debug)]
+struct Inner {
+    /// Nanoseconds since the Unix epoch.
+    now: u64,
+    random: u64,
+    shared: HashMap<Vec<u8>, (Vec<u8>, u32)>,
+    next_cas: u32,
+    queues: Vec<(Vec<u8>, VecDeque<Vec<u8>>)>,
+    metrics: Vec<(String, Metric)>,
+}
+
+impl Node {
+    /// A node with this id (`xds.node.id`) and its clock at the given time, in milliseconds since the Unix epoch.
+    #[must_use]
+    pub fn new(id: &str, now_millis: u64, seed: u64) -> Self {
+        let inner = Inner {
+            now: now_millis.saturating_mul(1_000_000),
+            random: seed,
+            shared: HashMap::new(),
+            next_cas: 1,
+            queues: Vec::new(),
+            metrics: Vec::new(),
+        };
+        Self { inner: Arc::new(Mutex::new(inner)), id: id.into() }
+    }
+
+    /// The node's id.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// The clock, in milliseconds since the Unix epoch.
+    #[must_use]
+    pub fn now_millis(&self) -> u64 {
+        self.inner().now / 1_000_000
+    }
+
+    /// Sets the clock. Timers run when their VM is asked next; see [`super::Vm::advance`] to run them on their way.
+    pub fn set_now_millis(&self, millis: u64) {
+        self.inner().now = millis.saturating_mul(1_000_000);
+    }
+
+    /// A value of the shared data.
+    #[must_use]
+    pub fn shared_data(&self, key: &[u8]) -> Option<Vec<u8>> {
+        self.inner().shared.get(key).map(|(value, _)| value.clone())
+    }
+
+    /// The keys of the shared data, sorted.
+    #[must_use]
+    pub fn shared_keys(&self) -> Vec<Vec<u8>> {
+        let mut keys: Vec<_> = self.inner().shared.keys().cloned().collect();
+        keys.sort();
+        keys
+    }
+
+    /// All metrics by name.
+    #[must_use]
+    pub fn metrics(&self) -> BTreeMap<String, Metric> {
+        self.inner().metrics.iter().cloned().collect()
+    }
+
+    pub(crate) fn now_nanos(&self) -> u64 {
+        self.inner().now
+    }
+
+    pub(crate) fn random(&self, bytes: &mut [u8]) {
+        let mut inner = self.inner();
+        for chunk in bytes.chunks_mut(8) {
+            // SplitMix64.
+            inner.random = inner.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let mixed = (inner.random ^ (inner.random >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            chunk.copy_from_slice(&(mixed ^ (mixed >> 31)).to_le_bytes()[..chunk.len()]);
+        }
+    }
+
+    pub(crate) fn get_shared(&self, key: &[u8]) -> Option<(Vec<u8>, u32)> {
+        self.inner().shared.get(key).cloned()
+    }
+
+    /// Like the gateway: 0 writes whatever is there, and a first write succeeds with any token.
+    pub(crate) fn set_shared(&self, key: Vec<u8>, value: Vec<u8>, cas: u32) -> Result<(), Status> {
+        let mut inner = self.inner();
+        if cas != 0 && inner.shared.get(&key).is_some_and(|(_, known)| *known != cas) {
+            return Err(Status::CasMismatch);
+        }
+        let token = inner.next_cas;
+        inner.next_cas = token.wrapping_add(1).max(1);
+        inner.shared.insert(key, (value, token));
+        Ok(())
+    }
+
+    /// The id of a queue, which is made where there is none.
+    pub(crate) fn register_queue(&self, name: Vec<u8>) -> u32 {
+        if let Some(id) = self.resolve_queue(&name) {
+            return id;
+        }
+        let mut inner = self.inner();
+        inner.queues.push((name, VecDeque::new()));
+        u32::try_from(inner.queues.len()).unwrap_or(u32::MAX)
+    }
+
+    pub(crate) fn resolve_queue(&self, name: &[u8]) -> Option<u32> {
+        let at = self.inner().queues.iter().position(|(known, _)| known == name)?;
+        u32::try_from(at + 1).ok()
+    }
+
+    pub(crate) fn enqueue(&self, id: u32, message: Vec<u8>) -> Result<(), Status> {
+        let mut inner = self.inner();
+        let at = place(id).ok_or(Status::NotFound)?;
+        inner.queues.get_mut(at).ok_or(Status::NotFound)?.1.push_back(message);
+        Ok(())
+    }
+
+    pub(crate) fn dequeue(&self, id: u32) -> Result<Vec<u8>, Status> {
+        let mut inner = self.inner();
+        let at = place(id).ok_or(Status::NotFound)?;
+        inner.queues.get_mut(at).ok_or(Status::NotFound)?.1.pop_front().ok_or(Status::Empty)
+    }
+
+    pub(crate) fn define_metric(&self, kind: u32, name: String) -> u32 {
+        let mut inner = self.inner();
+        let at = inner.metrics.iter().position(|(known, _)| *known == name).unwrap_or_else(|| {
+            inner.metrics.push((name, Metric { kind, value: 0 }));
+            inner.metrics.len() - 1
+        });
+        u32::try_from(at + 1).unwrap_or(u32::MAX)
+    }
+
+    /// Changes a metric; the closure gets it.
+    pub(crate) fn with_metric<T>(&self, id: u32, change: impl FnOnce(&mut Metric) -> T) -> Result<T, Status> {
+        let mut inner = self.inner();
+        let at = place(id).ok_or(Status::NotFound)?;
+        inner.metrics.get_mut(at).map(|(_, metric)| change(metric)).ok_or(Status::NotFound)
+    }
+
+    /// No critical section can leave a value half changed, so a panic in another thread's does no harm.
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Ids start at 1.
+fn place(id: u32) -> Option<usize> {
+    usize::try_from(id).ok()?.checked_sub(1)
+}

@@ -1,0 +1,161 @@
+//! One exchange as a script: what the client sends, what the backend answers, and what came of it.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+/// Names and values in their order, as bytes. Names are in lower case, as a gateway gives them to filters.
+pub type Headers = Vec<(Vec<u8>, Vec<u8>)>;
+
+/// What happens: a request, and the answer that the backend would give to it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Exchange {
+    /// The client's part.
+    pub request: Request,
+    /// The backend's part; it is not looked at where a filter answers in the backend's place.
+    pub response: Response,
+}
+
+/// A request as it reaches the filters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request {
+    /// Pseudo headers (`:method`, `:path`, `:authority`) and headers.
+    pub headers: Headers,
+    /// The body, without transfer encoding.
+    pub body: Vec<u8>,
+    /// Trailers; mostly none.
+    pub trailers: Headers,
+    /// The protocol as rules see it (`HTTP/1.1`).
+    pub protocol: Vec<u8>,
+    /// Address and port of the connection.
+    pub peer: String,
+    /// The name of the route that matches; empty for none.
+    pub route: String,
+}
+
+/// A response as it comes from the backend.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Response {
+    /// The status code.
+    pub status: u16,
+    /// Headers without `:status`.
+    pub headers: Headers,
+    /// The body.
+    pub body: Vec<u8>,
+    /// Trailers; mostly none.
+    pub trailers: Headers,
+}
+
+/// What became of an exchange.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Outcome {
+    /// The status that the client gets.
+    pub status: u16,
+    /// The answer that a filter gave in the backend's place.
+    pub local_reply: Option<LocalReply>,
+    /// The request went on to the backend.
+    pub reached_backend: bool,
+    /// The request's headers as the backend gets them; empty where it gets none.
+    pub request_headers: Headers,
+    /// The request's body as the backend gets it.
+    pub request_body: Vec<u8>,
+    /// The response's headers as the client gets them, `:status` included.
+    pub response_headers: Headers,
+    /// The response's body as the client gets it.
+    pub body: Vec<u8>,
+    /// The events that the filter emitted, in their order.
+    pub events: Vec<Value>,
+    /// The filter state at the end.
+    pub filter_state: BTreeMap<String, Vec<u8>>,
+    /// What was logged.
+    pub logs: Vec<LogLine>,
+    /// How long the request was held, on the host's clock, in milliseconds.
+    pub held_millis: u64,
+    /// The filter held the exchange and never let it go on.
+    pub stalled: bool,
+    /// The filter died; [`Outcome::status`] is then 503.
+    pub fault: Option<Fault>,
+}
+
+/// An answer in the backend's place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LocalReply {
+    /// The status code.
+    pub status: u16,
+    /// What access logs show as the reason.
+    pub details: String,
+    /// Its headers.
+    pub headers: Headers,
+    /// Its body.
+    pub body: Vec<u8>,
+}
+
+/// A line in the gateway's log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogLine {
+    /// From 0 (trace) to 5 (critical).
+    pub level: i32,
+    /// The text.
+    pub text: String,
+}
+
+/// A filter died of a trap.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// The gateway's callback in which it happened.
+    pub callback: String,
+    /// The trap with its backtrace, and what the filter said last.
+    pub message: String,
+    /// The request line of the exchange.
+    pub request: String,
+}
+
+impl Default for Request {
+    fn default() -> Self {
+        Self {
+            headers: Vec::new(),
+            body: Vec::new(),
+            trailers: Vec::new(),
+            protocol: b"HTTP/1.1".to_vec(),
+            peer: "127.0.0.1:40000".to_owned(),
+            route: String::new(),
+        }
+    }
+}
+
+impl Default for Response {
+    fn default() -> Self {
+        Self { status: 200, headers: Vec::new(), body: Vec::new(), trailers: Vec::new() }
+    }
+}
+
+impl Request {
+    /// A request without a body.
+    #[must_use]
+    pub fn get(path: &str) -> Self {
+        let pairs = [(":method", "GET"), (":path", path), (":authority", "localhost")];
+        let headers = pairs.map(|(name, value)| (name.into(), value.into())).to_vec();
+        Self { headers, ..Self::default() }
+    }
+
+    /// The first value of a header or pseudo header.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&[u8]> {
+        self.headers.iter().find(|(known, _)| known == name.as_bytes()).map(|(_, value)| value.as_slice())
+    }
+
+    /// Method, path and protocol, for people: control bytes are escaped.
+    #[must_use]
+    pub fn line(&self) -> String {
+        let word = |name| self.header(name).unwrap_or_default().escape_ascii().to_string();
+        format!("{} {} {}", word(":method"), word(":path"), self.protocol.escape_ascii())
+    }
+}
+
+/// The events in filter state `svc.event`: a line of JSON each. A line that is none becomes a string.
+pub(crate) fn events(state: &BTreeMap<String, Vec<u8>>) -> Vec<Value> {
+    let lines = state.get(exchange::EVENT_TOKEN).map(Vec::as_slice).unwrap_or_default();
+    let lines = lines.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
+    let parse = |line| serde_json::from_slice(line).unwrap_or_else(|_| String::from_utf8_lossy(line).into());
+    lines.map(parse).collect()
+}

@@ -7,11 +7,12 @@ mod threat_gate;
 mod threat_response;
 mod waf;
 
+use serde::Deserialize;
 use serde_json::{Map, Value};
 use snapshot::{Policy, Tier, TierAction};
 
 use super::rules::{self, RuleCompiler};
-use crate::entities::{self, BanIdentity, EntitySet, FieldProblem, Item, ThreatPolicy};
+use crate::entities::{self, BanIdentity, EntitySet, FieldProblem, Item, ThreatPolicy, typed};
 
 /// Every plugin of this release.
 pub(super) const PLUGINS: &[PluginKind] = &[threat_gate::KIND, threat_response::KIND, waf::KIND];
@@ -61,6 +62,22 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
     PLUGINS.iter().filter_map(|kind| kind.classes.first().copied()).chain(super::expand::CLASSES.into_iter().take(1))
 }
 
+/// The configuration of a plugin that acts by a threat policy and needs nothing else.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PolicyConfig {
+    /// A threat policy; null for the first enabled one.
+    #[serde(default)]
+    policy: Option<String>,
+}
+
+/// The policy of such a plugin, as filters run it.
+pub(super) fn policy_of(config: &Map<String, Value>, context: &Context<'_>) -> Result<Policy, Vec<FieldProblem>> {
+    let config: PolicyConfig = typed(Value::Object(config.clone())).map_err(|problem| vec![problem])?;
+    let policy = policy(config.policy.as_deref(), context.set).map_err(|problem| vec![problem])?;
+    Ok(lower(&policy))
+}
+
 /// The policy that a plugin's `policy` names. None named is the first enabled one; where there is none, or the named one
 /// is disabled, the built-in one, which enforces nothing.
 pub(super) fn policy(id: Option<&str>, set: &EntitySet) -> Result<Item<ThreatPolicy>, FieldProblem> {
@@ -75,7 +92,7 @@ pub(super) fn policy(id: Option<&str>, set: &EntitySet) -> Result<Item<ThreatPol
 }
 
 /// A policy as filters run it.
-pub(super) fn lower(policy: &Item<ThreatPolicy>) -> Policy {
+fn lower(policy: &Item<ThreatPolicy>) -> Policy {
     let tiers = policy.tiers.iter().enumerate().map(|(index, tier)| Tier {
         index: saturate(index as u64),
         min_score: tier.min_score,

@@ -1,27 +1,15 @@
 //! `SvcThreatGate`: refuses callers under a standing ban.
 
 use prost::Message as _;
-use serde::Deserialize;
-use serde_json::{Map, Value};
 use snapshot::ThreatGateStep;
 
-use super::{Context, PluginKind};
-use crate::entities::{FieldProblem, typed};
+use super::{PluginKind, policy_of};
 
-pub(super) const KIND: PluginKind =
-    PluginKind { name: "threat-gate", classes: &["SvcThreatGate", "IncomingRequestValidatorSvcThreatGate"], compile };
-
-/// The plugin's configuration.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Config {
-    /// A threat policy; null for the first enabled one.
-    #[serde(default)]
-    policy: Option<String>,
-}
-
-fn compile(config: &Map<String, Value>, context: &mut Context<'_>) -> Result<Option<Vec<u8>>, Vec<FieldProblem>> {
-    let config: Config = typed(Value::Object(config.clone())).map_err(|problem| vec![problem])?;
-    let policy = super::policy(config.policy.as_deref(), context.set).map_err(|problem| vec![problem])?;
-    Ok(Some(ThreatGateStep { policy: Some(super::lower(&policy)) }.encode_to_vec()))
-}
+pub(super) const KIND: PluginKind = PluginKind {
+    name: "threat-gate",
+    classes: &["SvcThreatGate", "IncomingRequestValidatorSvcThreatGate"],
+    compile: |config, context| {
+        let policy = Some(policy_of(config, context)?);
+        Ok(Some(ThreatGateStep { policy }.encode_to_vec()))
+    },
+};

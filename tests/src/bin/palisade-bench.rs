@@ -222,16 +222,21 @@ fn cpu_model() -> String {
     line.and_then(|line| line.split_once(':')).map_or("unknown", |(_, model)| model.trim()).to_owned()
 }
 
+/// A table; behind each figure its ratio to the bare gateway's.
 fn print(figures: &Value) {
-    println!("request  variant   requests/s      p50 us      p99 us   of bare");
+    println!("request  variant   requests/s  of bare      p50 us  of bare      p99 us  of bare");
     for (kind, variants) in figures["requests"].as_object().into_iter().flatten() {
-        for (name, row) in variants.as_object().into_iter().flatten() {
+        let figure = |name: &str, field: &str| variants[name][field].as_f64().unwrap_or_default();
+        for name in variants.as_object().into_iter().flatten().map(|(name, _)| name) {
+            let times = |field| figure(name, field) / figure("bare", field).max(f64::MIN_POSITIVE);
             println!(
-                "{kind:<8} {name:<8} {:>11.0} {:>11.0} {:>11.0} {:>8.1}%",
-                row["requests_per_second"].as_f64().unwrap_or_default(),
-                row["p50_micros"].as_f64().unwrap_or_default(),
-                row["p99_micros"].as_f64().unwrap_or_default(),
-                row["ratio_to_bare"].as_f64().unwrap_or_default() * 100.0,
+                "{kind:<8} {name:<8} {:>11.0} {:>7.1}% {:>11.0} {:>7.2}x {:>11.0} {:>7.2}x",
+                figure(name, "requests_per_second"),
+                figure(name, "ratio_to_bare") * 100.0,
+                figure(name, "p50_micros"),
+                times("p50_micros"),
+                figure(name, "p99_micros"),
+                times("p99_micros"),
             );
         }
     }

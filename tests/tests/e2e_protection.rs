@@ -10,6 +10,7 @@ use flate2::write::GzEncoder;
 use palisade_tests::gateway::{Gateway, preset, route, threat_policy, waf_config};
 use palisade_tests::h2;
 use palisade_tests::http::{Connection, Request, multipart, percent};
+use palisade_tests::parts;
 use palisade_tests::process::wait_for;
 use serde_json::json;
 
@@ -148,6 +149,9 @@ fn odd_requests_get_an_answer(gateway: &mut Gateway) {
     gzip.truncate(gzip.len() / 2);
     let large = vec![b'a'; 5 << 20];
     let bytes: Vec<u8> = (0x80..=0xff).collect();
+    // The core rule set's 3.3 line, which is what a machine without the release gets, takes such a form for an attack.
+    let version = std::fs::read_to_string(parts::crs().join("VERSION")).unwrap();
+    let odd_form = if version.starts_with('3') { 403 } else { 200 };
     // (what, request, its status)
     let cases: Vec<(&str, Request, u16)> = vec![
         ("bytes that are no UTF-8 in a header", Request::get("/").header("x-odd", &bytes), 200),
@@ -157,7 +161,7 @@ fn odd_requests_get_an_answer(gateway: &mut Gateway) {
             Request::new("GET", "/").header("user-agent", b"\xff\xfe\xfd"),
             200,
         ),
-        ("bytes that are no UTF-8 in a form", Request::post("/echo", FORM, &bytes), 200),
+        ("bytes that are no UTF-8 in a form", Request::post("/echo", FORM, &bytes), odd_form),
         ("900 headers", fewer, 200),
         ("1000 headers", many, 431),
         ("a path of 60 KB", Request::get(format!("/{}", "a".repeat(60 << 10))), 200),

@@ -6,13 +6,10 @@ use std::rc::Rc;
 
 use snapshot::{IdentitySource, Snapshot};
 
-use crate::{Build, Plugin, PluginDefinition, Scope, Slot};
+use crate::{Build, Plugin, PluginDefinition, Scope};
 
 /// The plugins that a filter knows, by name.
 pub type Registry = [PluginDefinition];
-
-/// The memory of every step for one exchange.
-pub type Slots = Vec<Slot>;
 
 /// All chains of a filter, made of a snapshot once and immutable from then on.
 pub struct Chain {

@@ -26,7 +26,7 @@ mod transfer;
 pub mod fake;
 
 pub use body::Body;
-pub use chain::{Chain, LoadError, Registry, Slots};
+pub use chain::{Chain, LoadError, Registry};
 pub use decision::{Action, Decision, Refusal, Reply};
 pub use event::{Category, EVENT_TOKEN, Outcome, SecurityEvent, timestamp as event_timestamp};
 pub use exchange::{Exchange, Request, Response, Route};

@@ -1,11 +1,12 @@
 //! What one transaction costs, natively, on the engine alone: medians over all five phases, and what was evaluated.
 //!
 //! ```text
-//! cargo run --release -p seclang --example bench [-- NAME]
+//! cargo run --release -p seclang --example bench [-- NAME [COUNT]]
 //! ```
 //!
 //! The rules are those of `PALISADE_CRS_DIR`, or of `.cache/crs` at the root of the repository, at paranoia level 1.
-//! With a name only that transaction runs.
+//! With a name only that transaction runs; with a count it runs so often in [`counted`], after a warm-up, for tools that
+//! count instructions (`valgrind --tool=callgrind --toggle-collect='bench::counted'`).
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::indexing_slicing)]
 #![allow(clippy::disallowed_methods)]
@@ -37,6 +38,7 @@ struct Case {
 
 fn main() {
     let only = std::env::args().nth(1);
+    let count: Option<u32> = std::env::args().nth(2).and_then(|count| count.parse().ok());
     let program = seclang::compile(&sources(), &Directory(crs().join("rules")));
     let bytes = program.unwrap_or_else(|errors| panic!("{}", errors[0])).encode();
     let loads = (0..9).map(|_| {
@@ -47,6 +49,7 @@ fn main() {
     let mut loads: Vec<_> = loads.collect();
     loads.sort_by_key(|(took, _)| *took);
     println!("{} bytes encoded, decoded and built in {:?}", bytes.len(), loads[4].0);
+    println!("{:?}", loads[4].1);
     let engine = Arc::new(loads.swap_remove(4).1);
     println!(
         "{:14} {:>12} {:>12} {:>8} {:>10} {:>9} {:>9}",
@@ -57,6 +60,11 @@ fn main() {
             continue;
         }
         let last = run(&engine, &case);
+        if let Some(count) = count {
+            (0..20).for_each(|_| drop(run(&engine, &case)));
+            counted(&engine, &case, count);
+            continue;
+        }
         let mut times = Vec::new();
         let began = Instant::now();
         while (began.elapsed() < BUDGET && times.len() < 20_000) || times.len() < 5 {
@@ -76,6 +84,13 @@ fn main() {
             work.patterns,
             last.matched_rules().iter().filter(|rule| rule.logged).count(),
         );
+    }
+}
+
+#[inline(never)]
+fn counted(engine: &Arc<Engine>, case: &Case, count: u32) {
+    for _ in 0..count {
+        run(engine, case);
     }
 }
 

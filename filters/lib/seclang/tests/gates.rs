@@ -247,7 +247,7 @@ fn request(random: &mut Random) -> Request {
     Request { uri, headers, body, response: random.value(8) }
 }
 
-type Outcome = (Vec<MatchedRule>, Vec<Option<Intervention>>, Option<Intervention>, Vec<Option<Vec<u8>>>);
+type Outcome = (Vec<MatchedRule>, Vec<u64>, Vec<Option<Intervention>>, Option<Intervention>, Vec<Option<Vec<u8>>>);
 
 fn run(engine: &Arc<Engine>, request: &Request) -> Outcome {
     let start = TransactionStart { client_addr: b"192.0.2.7".to_vec(), now_millis: 1, ..TransactionStart::default() };
@@ -276,6 +276,7 @@ fn run(engine: &Arc<Engine>, request: &Request) -> Outcome {
     let read = |(name, key): (&str, &str)| transaction.variable(name.as_bytes(), key.as_bytes());
     (
         transaction.matched_rules().to_vec(),
+        transaction.matched_ids().collect(),
         interventions,
         transaction.would_block().cloned(),
         variables.map(read).to_vec(),

@@ -3,7 +3,7 @@
 use super::arena::Value;
 use super::build::{Control, Engine, Macro, MacroPiece, Rule, RuleFilter, SetOperation, SetVariable};
 use super::evaluate::Flow;
-use super::limits::{EXPANSION_LENGTH, MATCHED_RULES, REMOVED_TARGETS, REPORTED_LENGTH};
+use super::limits::{EXPANSION_LENGTH, MATCHED_IDS, MATCHED_RULES, REMOVED_TARGETS, REPORTED_LENGTH};
 use super::store::{Entry, push_capped};
 use super::transaction::{Allowed, Intervention, InterventionKind, MatchedRule, RemovedTarget, Transaction};
 use crate::program::EngineMode;
@@ -22,6 +22,7 @@ impl Transaction {
         if let Some(severity) = rule.severity {
             self.highest_severity = self.highest_severity.min(severity.level());
         }
+        self.count(at);
         self.record(engine, rule);
         if self.mode == EngineMode::Off {
             return Flow::Stop;
@@ -29,10 +30,13 @@ impl Transaction {
         if let Some(flow) = self.disrupt(engine, rule) {
             return flow;
         }
-        match (rule.skip_to, rule.skip) {
-            (Some(target), _) => Flow::To(target),
-            (None, 0) => Flow::Next,
-            (None, count) => Flow::Skip(count),
+        rule.flow()
+    }
+
+    /// Counts a rule among those that matched.
+    pub(super) fn count(&mut self, at: u32) {
+        if self.order.len() < MATCHED_IDS {
+            self.order.push(at);
         }
     }
 
@@ -83,39 +87,25 @@ impl Transaction {
     }
 
     fn record(&mut self, engine: &Engine, rule: &Rule) {
-        if self.matched_rules.len() >= MATCHED_RULES {
+        if self.matched_rules.len() >= MATCHED_RULES || !rule.is_reported() {
             return;
         }
-        let reports = rule.log || rule.disruption.blocks();
-        // The text of rules that are not logged is not made: most of what matches is bookkeeping.
-        let (msg, logdata, variable, value) = match reports {
-            false => Default::default(),
-            true => (
-                capped(self.expanded(engine, &rule.msg)),
-                capped(self.expanded(engine, &rule.logdata)),
-                capped(self.scalar_bytes(Variable::MatchedVarName)),
-                capped(self.scalar_bytes(Variable::MatchedVar)),
-            ),
-        };
-        let tags = match reports {
-            false => Vec::new(),
-            true => {
-                rule.tags.iter().filter_map(|tag| engine.strings.get(*tag as usize)).map(|tag| tag.to_vec()).collect()
-            }
-        };
-        self.matched_rules.push(MatchedRule {
+        let tags = rule.tags.iter().filter_map(|tag| engine.strings.get(*tag as usize));
+        let tags = tags.map(|tag| tag.to_vec()).collect();
+        let reported = MatchedRule {
             rule_id: rule.id,
             phase: rule.phase,
-            msg,
-            logdata,
+            msg: capped(self.expanded(engine, &rule.msg)),
+            logdata: capped(self.expanded(engine, &rule.logdata)),
             severity: rule.severity,
             tags,
-            variable,
-            value,
+            variable: capped(self.scalar_bytes(Variable::MatchedVarName)),
+            value: capped(self.scalar_bytes(Variable::MatchedVar)),
             disruptive: rule.disruption.blocks(),
             logged: rule.log,
             audited: rule.audit_log,
-        });
+        };
+        self.matched_rules.push(reported);
     }
 
     fn scalar_bytes(&mut self, variable: Variable) -> Vec<u8> {
@@ -126,11 +116,18 @@ impl Transaction {
 
     pub(super) fn assign(&mut self, engine: &Engine, sets: &[SetVariable]) {
         for set in sets {
+            if let (Some(slot), Some(constant), SetOperation::To) = (set.slot, set.constant, set.operation) {
+                self.tx.set(slot, Some(constant));
+                continue;
+            }
             let key = match set.slot {
                 Some(_) => Vec::new(),
                 None => self.expanded(engine, &set.key),
             };
-            let operand = self.operand(engine, &set.value);
+            let operand = match set.constant {
+                Some(constant) => constant,
+                None => self.operand(engine, &set.value),
+            };
             let sign = match set.operation {
                 SetOperation::Add => 1,
                 SetOperation::Subtract => -1,
@@ -165,7 +162,6 @@ impl Transaction {
     /// The value an assignment gives. A value that is taken over whole is not copied.
     fn operand(&mut self, engine: &Engine, text: &Macro) -> Value {
         let same = match text.0.as_slice() {
-            [MacroPiece::Text(text)] => return self.arena.push(text),
             [MacroPiece::Slot(slot)] => self.tx.get(*slot),
             [MacroPiece::Value(variable, key)] => self.first_value(engine, *variable, key.as_deref()),
             _ => None,

@@ -32,6 +32,8 @@ struct Blob {
     row: u32,
     /// Where the gates it passes begin in [`Arena::gates`], plus 1; 0 if it was not scanned.
     gates: u32,
+    /// The pipelines of transformations that may change the value, once it was scanned.
+    triggers: u64,
     /// The bytes of the value, once someone asked.
     present: Option<ByteSet>,
 }
@@ -55,7 +57,7 @@ impl Bytes {
 
 impl Blob {
     fn new(bytes: Bytes) -> Self {
-        Self { bytes, row: 0, gates: 0, present: None }
+        Self { bytes, row: 0, gates: 0, triggers: 0, present: None }
     }
 }
 
@@ -71,6 +73,18 @@ pub(super) struct Arena {
     rows: Vec<u32>,
     /// For each value that was scanned, which gates it passes.
     gates: Vec<u64>,
+    /// What is there in every transaction.
+    constants: Constants,
+    /// Whether something was remembered of a constant.
+    touched: bool,
+}
+
+/// Values that stay when the others are forgotten: how many, their bytes, and those that are small numbers.
+#[derive(Default)]
+struct Constants {
+    blobs: usize,
+    buffer: usize,
+    numbers: [u32; 32],
 }
 
 impl Arena {
@@ -83,8 +97,11 @@ impl Arena {
 
     /// Forgets all values, and keeps the memory for the next ones as far as it is not much.
     pub(super) fn clear(&mut self) {
-        self.blobs.clear();
-        self.buffer.clear();
+        self.blobs.truncate(self.constants.blobs);
+        self.buffer.truncate(self.constants.buffer);
+        if std::mem::take(&mut self.touched) {
+            self.blobs.iter_mut().for_each(|blob| (blob.row, blob.gates) = (0, 0));
+        }
         self.rows.clear();
         self.gates.clear();
         self.blobs.shrink_to(KEPT);
@@ -92,8 +109,25 @@ impl Arena {
         self.rows.shrink_to(KEPT * 16);
         self.gates.shrink_to(KEPT * 16);
         self.bytes = 0;
-        self.numbers = Default::default();
-        self.blobs.push(Blob::new(Bytes::Shared(0, 0)));
+        self.numbers = self.constants.numbers;
+        if self.blobs.is_empty() {
+            self.blobs.push(Blob::new(Bytes::Shared(0, 0)));
+        }
+    }
+
+    /// An arena in which constant number `n` of the list is value `n + 1`; the list begins with the numbers from 0.
+    pub(super) fn with_constants(constants: &[Box<[u8]>]) -> Self {
+        let mut arena = Self::default();
+        arena.clear();
+        for constant in constants {
+            let start = arena.buffer.len();
+            arena.buffer.extend_from_slice(constant);
+            arena.blobs.push(Blob::new(Bytes::Shared(start, arena.buffer.len())));
+        }
+        let numbers = std::array::from_fn(|number| u32::try_from(number + 1).unwrap_or(0));
+        arena.constants = Constants { blobs: arena.blobs.len(), buffer: arena.buffer.len(), numbers };
+        arena.numbers = numbers;
+        arena
     }
 
     pub(super) fn get(&self, value: Value) -> &[u8] {
@@ -181,6 +215,11 @@ impl Arena {
         triggers.as_ref().is_some_and(|triggers| !self.present(value).intersects(triggers))
     }
 
+    /// The pipelines of transformations that may change what gates a value passes; all of them unless it was scanned.
+    pub(super) fn triggers(&self, value: Value) -> u64 {
+        self.blobs.get(value as usize).filter(|blob| blob.gates != 0).map_or(u64::MAX, |blob| blob.triggers)
+    }
+
     /// How many words the gates of all values take.
     pub(super) fn gate_words(&self) -> usize {
         self.gates.len()
@@ -189,12 +228,12 @@ impl Arena {
     /// The gates a value passes; scans it if that was not done yet.
     pub(super) fn open_gates(&mut self, scanner: &Scanner, value: Value) -> Option<&[u64]> {
         let words = scanner.words();
-        let present = self.present(value);
         let blob = self.blobs.get_mut(value as usize)?;
         if blob.gates == 0 {
+            self.touched |= (value as usize) < self.constants.blobs.max(1);
             let start = self.gates.len();
             self.gates.resize(start + words, 0);
-            scanner.scan(blob.bytes.get(&self.buffer), &present, self.gates.get_mut(start..)?);
+            blob.triggers = scanner.scan(blob.bytes.get(&self.buffer), self.gates.get_mut(start..)?);
             blob.gates = u32::try_from(start + 1).unwrap_or(0);
         }
         let start = (blob.gates as usize).checked_sub(1)?;
@@ -238,6 +277,7 @@ impl Arena {
         };
         if !full {
             if row == 0 {
+                self.touched |= (value as usize) < self.constants.blobs.max(1);
                 row = self.rows.len() + 1;
                 self.rows.resize(self.rows.len() + ROW, 0);
                 if let Some(blob) = self.blobs.get_mut(value as usize) {

@@ -1,7 +1,10 @@
 //! From the checked form to the executable one.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::OnceLock;
 
+use super::arena::{EMPTY, Value};
 use super::gates::{FirstTest, Groups, LinkGate, triggers};
 use super::scanner::Scanner;
 use super::store::Pool;
@@ -25,6 +28,8 @@ pub struct Engine {
     pub(super) groups: Groups,
     /// For each rule what tells that it does not match.
     pub(super) first_tests: Vec<FirstTest>,
+    /// Values that are there in every transaction; see [`super::arena::Arena::with_constants`].
+    pub(super) constants: Vec<Box<[u8]>>,
     pub(super) pool: Pool,
     uses: [bool; Variable::COUNT],
 }
@@ -60,6 +65,16 @@ pub(super) struct Rule {
     pub(super) audit_log: bool,
     pub(super) skip: u32,
     pub(super) skip_to: Option<u32>,
+    /// Whether nothing of a match is seen but assignments and what is skipped, if its only test compares a name of TX
+    /// with a number, or if it has none: what most rules do that match.
+    pub(super) is_bookkeeping: bool,
+}
+
+impl Rule {
+    /// Whether a match is reported with all its details.
+    pub(super) fn is_reported(&self) -> bool {
+        self.log || self.audit_log || self.disruption.blocks()
+    }
 }
 
 /// One test of a chain.
@@ -78,6 +93,17 @@ pub(super) struct Link {
     pub(super) controls: Vec<Control>,
 }
 
+impl Link {
+    /// Whether a match does nothing but assign names of TX, from nothing that has to do with what matched.
+    fn is_bookkeeping(&self) -> bool {
+        let plain = |value: &Macro| {
+            let mut pieces = value.0.iter();
+            pieces.all(|piece| matches!(piece, MacroPiece::Text(_) | MacroPiece::Slot(_)))
+        };
+        !self.capture && self.controls.is_empty() && self.sets.iter().all(|set| set.slot.is_some() && plain(&set.value))
+    }
+}
+
 /// What a link looks at, or does not.
 pub(super) struct Target {
     pub(super) variable: Variable,
@@ -91,7 +117,21 @@ pub(super) enum KeySelector {
     Name(Box<[u8]>),
     /// A name of TX that rules mention: see [`Names`].
     Slot(u32),
-    Pattern(Box<Operator>),
+    Pattern(Box<KeyPattern>),
+}
+
+/// A pattern of names.
+pub(super) struct KeyPattern {
+    pub(super) operator: Operator,
+    /// The slots of TX whose names match, once they were looked for.
+    pub(super) slots: OnceLock<Box<[u32]>>,
+}
+
+impl KeySelector {
+    fn pattern(argument: &OperatorArgument) -> Result<Self, String> {
+        let operator = Operator::build(OperatorKind::Rx, argument)?;
+        Ok(Self::Pattern(Box::new(KeyPattern { operator, slots: OnceLock::new() })))
+    }
 }
 
 /// An assignment.
@@ -102,6 +142,8 @@ pub(super) struct SetVariable {
     pub(super) key: Macro,
     pub(super) operation: SetOperation,
     pub(super) value: Macro,
+    /// The value, if it is the same in every transaction.
+    pub(super) constant: Option<Value>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -148,7 +190,28 @@ pub(super) enum MacroPiece {
 #[derive(Default)]
 pub(super) struct Names {
     pub(super) list: Vec<Box<[u8]>>,
-    index: HashMap<Box<[u8]>, u32>,
+    index: HashMap<Box<[u8]>, u32, BuildHasherDefault<NameHasher>>,
+}
+
+/// FNV-1a: names are short, and those of the index come from rules, not from callers.
+struct NameHasher(u64);
+
+impl Default for NameHasher {
+    fn default() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Hasher for NameHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
 }
 
 impl Names {
@@ -200,12 +263,13 @@ impl Engine {
         let wire = program.wire;
         let mut builder = Builder::new(&wire);
         let gates: Vec<Option<Gate>> = wire.operators.iter().map(|operator| gate(operator).filter(|_| gated)).collect();
-        let (scanner, numbers) = Scanner::new(gates.iter().map(Option::as_ref));
+        let (mut scanner, numbers) = Scanner::new(gates.iter().map(Option::as_ref));
         (builder.gates, builder.gated) = (numbers, gated);
         let operators = wire.operators.iter().enumerate();
         let operators: Vec<BuiltOperator> =
             operators.map(|(at, operator)| builder.operator(at, operator)).collect::<Result<_, _>>()?;
         let rules: Vec<Rule> = wire.rules.iter().map(|rule| builder.rule(rule)).collect::<Result<_, _>>()?;
+        scanner.set_triggers(builder.groups.triggers());
         let mut phases: [Vec<u32>; 5] = Default::default();
         for (at, rule) in rules.iter().enumerate() {
             let phase = phases.get_mut(usize::from(rule.phase).wrapping_sub(1));
@@ -220,6 +284,7 @@ impl Engine {
             settings,
             first_tests: rules.iter().map(first).collect(),
             pool: Pool::default(),
+            constants: builder.constants.list,
             phases,
             operators,
             rules,
@@ -249,7 +314,13 @@ impl Engine {
 
 impl std::fmt::Debug for Engine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Engine").field("rules", &self.rules.len()).finish_non_exhaustive()
+        let gates = self.operators.iter().filter(|operator| operator.gate.is_some()).count();
+        f.debug_struct("Engine")
+            .field("rules", &self.rules.len())
+            .field("operators", &self.operators.len())
+            .field("gates", &gates)
+            .field("sets of bytes", &self.scanner.sets())
+            .finish_non_exhaustive()
     }
 }
 
@@ -269,7 +340,34 @@ struct Builder<'a> {
     strings: HashMap<&'a [u8], u32>,
     operators: usize,
     names: Names,
+    constants: ConstantList,
     uses: [bool; Variable::COUNT],
+}
+
+/// The texts that assignments give, each once.
+struct ConstantList {
+    list: Vec<Box<[u8]>>,
+    numbers: HashMap<Box<[u8]>, Value>,
+}
+
+impl ConstantList {
+    fn new() -> Self {
+        let mut constants = Self { list: Vec::new(), numbers: HashMap::new() };
+        for number in 0..32 {
+            constants.add(number.to_string().as_bytes());
+        }
+        constants
+    }
+
+    fn add(&mut self, text: &[u8]) -> Value {
+        if text.is_empty() {
+            return EMPTY;
+        }
+        *self.numbers.entry(text.into()).or_insert_with(|| {
+            self.list.push(text.into());
+            u32::try_from(self.list.len()).unwrap_or(EMPTY)
+        })
+    }
 }
 
 impl<'a> Builder<'a> {
@@ -287,6 +385,7 @@ impl<'a> Builder<'a> {
             strings: strings.collect(),
             operators: wire.operators.len(),
             names,
+            constants: ConstantList::new(),
             uses: [false; Variable::COUNT],
         }
     }
@@ -305,7 +404,7 @@ impl<'a> Builder<'a> {
     fn rule(&mut self, wire: &wire::Rule) -> Result<Rule, String> {
         let links: Vec<Link> = wire.links.iter().map(|link| self.link(link)).collect::<Result<_, _>>()?;
         let disruption = Disruption::from_code(wire.disruption);
-        Ok(Rule {
+        let mut rule = Rule {
             id: wire.id,
             phase: u8::try_from(wire.phase).unwrap_or(0),
             links,
@@ -323,7 +422,16 @@ impl<'a> Builder<'a> {
             audit_log: wire.audit_log,
             skip: wire.skip,
             skip_to: wire.skip_to.checked_sub(1),
-        })
+            is_bookkeeping: false,
+        };
+        rule.is_bookkeeping = match rule.links.as_slice() {
+            [link] => {
+                let silent = !rule.is_reported() && rule.severity.is_none() && rule.disruption == Disruption::Pass;
+                silent && link.is_bookkeeping()
+            }
+            _ => false,
+        };
+        Ok(rule)
     }
 
     fn link(&mut self, wire: &wire::Link) -> Result<Link, String> {
@@ -348,13 +456,10 @@ impl<'a> Builder<'a> {
             controls: wire.controls.iter().map(|control| self.control(control)).collect::<Result<_, _>>()?,
         };
         let gate = operator.and_then(|operator| self.gates.get(operator as usize).copied().flatten());
-        // The group is only made for links that have a gate.
-        if LinkGate::of(&link, gate, 0).is_some() {
-            let mut groups = std::mem::take(&mut self.groups);
-            let group = groups.add(wire, &link.transforms, |target| self.target(target));
-            self.groups = groups;
-            link.gate = LinkGate::of(&link, gate, group?);
-        }
+        let mut groups = std::mem::take(&mut self.groups);
+        let found = LinkGate::new(wire, &link, gate, &mut groups, |target| self.target(target));
+        self.groups = groups;
+        link.gate = found?;
         Ok(link)
     }
 
@@ -374,8 +479,7 @@ impl<'a> Builder<'a> {
             (wire::KEY_NAME, Variable::Tx) => KeySelector::Slot(self.names.add(&wire.key)),
             (wire::KEY_NAME, _) => KeySelector::Name(wire.key.as_slice().into()),
             (wire::KEY_PATTERN, _) => {
-                let argument = OperatorArgument { text: wire.key.clone(), phrases: wire.phrases.clone() };
-                KeySelector::Pattern(Box::new(Operator::build(OperatorKind::Rx, &argument)?))
+                KeySelector::pattern(&OperatorArgument { text: wire.key.clone(), phrases: wire.phrases.clone() })?
             }
             (other, _) => return Err(format!("there is no selection {other}")),
         };
@@ -400,6 +504,7 @@ impl<'a> Builder<'a> {
                 wire::SET_NOTHING => SetOperation::Nothing,
                 other => return Err(format!("there is no assignment {other}")),
             },
+            constant: Template::parse(&wire.value).ok().and_then(|value| Some(self.constants.add(value.as_text()?))),
             value: self.template(&wire.value)?,
         })
     }
@@ -456,8 +561,7 @@ impl<'a> Builder<'a> {
                     if let Some(used) = self.uses.get_mut(usize::from(variable.code())) {
                         *used = true;
                     }
-                    let pattern = Operator::build(OperatorKind::Rx, &pattern)?;
-                    MacroPiece::Selected(variable, KeySelector::Pattern(Box::new(pattern)))
+                    MacroPiece::Selected(variable, KeySelector::pattern(&pattern)?)
                 }
             });
         }

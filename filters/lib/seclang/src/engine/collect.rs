@@ -1,7 +1,7 @@
 //! From a target to the values it stands for, and from a macro to its text.
 
 use super::arena::{EMPTY, Value};
-use super::build::{Engine, KeySelector, Macro, MacroPiece, Target};
+use super::build::{Engine, KeyPattern, KeySelector, Macro, MacroPiece, Target};
 use super::clock::Civil;
 use super::limits::EXPANSION_LENGTH;
 use super::store::Entry;
@@ -138,12 +138,20 @@ impl Transaction {
             }
             return;
         }
-        for ((cell, name), slot) in self.tx.slots.iter().zip(&engine.names.list).zip(0..) {
-            if let Some(value) = *cell
-                && selects(key, name, &mut self.scratch)
-            {
+        let mut push = |slot: u32| {
+            if let Some(value) = self.tx.get(slot) {
                 items.push(Item { variable: Variable::Tx, name: Name::Slot(slot), value });
             }
+        };
+        match key {
+            KeySelector::Pattern(pattern) => pattern.slots(engine, &mut self.scratch).iter().copied().for_each(push),
+            KeySelector::All => (0..).take(engine.names.list.len()).for_each(push),
+            KeySelector::Name(name) => {
+                if let Some(slot) = engine.names.slot(name) {
+                    push(slot);
+                }
+            }
+            KeySelector::Slot(_) => {}
         }
         for entry in &self.tx.dynamic {
             if selects(key, self.arena.get(entry.name), &mut self.scratch) {
@@ -329,7 +337,18 @@ fn selects(key: &KeySelector, name: &[u8], scratch: &mut Captures) -> bool {
         KeySelector::All => true,
         KeySelector::Name(wanted) => wanted.eq_ignore_ascii_case(name),
         KeySelector::Slot(_) => false,
-        KeySelector::Pattern(pattern) => pattern.evaluate(name, None, scratch),
+        KeySelector::Pattern(pattern) => pattern.operator.evaluate(name, None, scratch),
+    }
+}
+
+impl KeyPattern {
+    /// The slots of TX with names that match.
+    fn slots(&self, engine: &Engine, scratch: &mut Captures) -> &[u32] {
+        self.slots.get_or_init(|| {
+            let names = engine.names.list.iter().zip(0..);
+            let selected = names.filter(|(name, _)| self.operator.evaluate(name, None, scratch));
+            selected.map(|(_, slot): (_, u32)| slot).collect()
+        })
     }
 }
 

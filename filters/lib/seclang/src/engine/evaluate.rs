@@ -11,6 +11,17 @@ use super::transaction::{Allowed, Intervention, RemovedTarget, Transaction, UNSE
 use crate::program::EngineMode;
 use crate::vocabulary::Variable;
 
+impl Rule {
+    /// How a phase goes on after the rule matched, if it does not end it.
+    pub(super) fn flow(&self) -> Flow {
+        match (self.skip_to, self.skip) {
+            (Some(target), _) => Flow::To(target),
+            (None, 0) => Flow::Next,
+            (None, count) => Flow::Skip(count),
+        }
+    }
+}
+
 /// How a phase goes on after a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Flow {
@@ -36,21 +47,31 @@ impl Transaction {
         }
         let engine = Arc::clone(&self.engine);
         let rules = engine.phases.get(usize::from(phase).wrapping_sub(1))?;
-        self.known.forget(&engine);
+        if !std::mem::take(&mut self.unchanged) {
+            self.known.forget(&engine);
+            self.knows = true;
+        }
         let mut cursor = 0;
+        let mut left_out = false;
         while let Some(&at) = rules.get(cursor) {
             cursor += 1;
             if self.removed.get(at as usize).copied().unwrap_or_default() {
                 continue;
             }
             let first = engine.first_tests.get(at as usize).copied().unwrap_or(FirstTest::Unknown);
-            if !self.first_may_match(&engine, first) {
-                self.begin_rule();
+            left_out = !self.first_may_match(&engine, first);
+            if left_out {
                 continue;
             }
             let Some(rule) = engine.rules.get(at as usize) else { break };
-            self.current_rule = Some(at);
-            match self.run_rule(&engine, rule, at) {
+            let bookkeeping = rule.is_bookkeeping && first.decides() && self.removed_targets.is_empty();
+            let flow = if bookkeeping {
+                left_out = true;
+                self.keep_books(&engine, rule, at)
+            } else {
+                self.run_rule(&engine, rule, at)
+            };
+            match flow {
                 Flow::Next => {}
                 Flow::Skip(count) => cursor = cursor.saturating_add(count as usize),
                 Flow::To(target) => cursor = cursor.max(rules.partition_point(|&rule| rule < target)),
@@ -58,6 +79,9 @@ impl Transaction {
             }
         }
         self.current_rule = None;
+        if left_out {
+            self.begin_rule();
+        }
         if phase == 5 { None } else { self.intervention.clone() }
     }
 
@@ -68,8 +92,19 @@ impl Transaction {
         self.set_scalar(Variable::MatchedVarName, EMPTY);
     }
 
+    /// Runs a rule that matched already and only assigns or skips: see [`Rule::is_bookkeeping`].
+    fn keep_books(&mut self, engine: &Engine, rule: &Rule, at: u32) -> Flow {
+        self.work.rules += 1;
+        for link in &rule.links {
+            self.assign(engine, &link.sets);
+        }
+        self.count(at);
+        rule.flow()
+    }
+
     fn run_rule(&mut self, engine: &Engine, rule: &Rule, at: u32) -> Flow {
         self.work.rules += 1;
+        self.current_rule = Some(at);
         self.begin_rule();
         // Targets a `ctl` took away from this rule: chained rules go by the id of the first.
         let removed: Vec<RemovedTarget> = match self.removed_targets.is_empty() {
@@ -135,6 +170,9 @@ impl Transaction {
         argument: Option<&[u8]>,
         item: &Item,
     ) -> bool {
+        if link.gate.is_some_and(|gate| self.arena.is_closed_to(&engine.scanner, item.value, gate)) {
+            return false;
+        }
         // Once the cache is full, what a test makes goes when the test is over.
         let mark = self.arena.is_full().then(|| self.arena.mark());
         let mut made: Vec<Value> = Vec::new();

@@ -1,16 +1,20 @@
 //! Rules that cannot match what there is are left out.
 //!
-//! Nearly every rule looks for something harmless requests do not have. Each value is scanned once, after each pipeline
-//! of transformations that changes it ([`super::scanner`]); the answers of all values a test looks at are united, and
-//! tests that share their targets and transformations share the union. A test whose operator is not in it has no match
-//! in this phase. What a union stands for does not change within a phase: only such targets have one.
+//! Nearly every rule looks for something harmless requests do not have. Each value is scanned once ([`super::scanner`]),
+//! and so is what each pipeline of transformations makes of it where it changes it; the answers of all values a test
+//! looks at are united, and tests that share their targets and transformations share the union. A test whose operator
+//! is not in it has no match in this phase. What a union stands for does not change within a phase: only such targets
+//! have one.
+//!
+//! A union may hold too much, never too little: it has the answers for the values as they are in any case, so that for
+//! most pipelines, which change nothing, there is nothing to be done.
 
 use std::collections::HashMap;
 
 use super::arena::{Arena, Value};
 use super::build::{BuiltOperator, Engine, KeySelector, Link, Target};
 use super::collect::Item;
-use super::scanner::{Scanner, is_open};
+use super::scanner::{Scanner, is_open, trigger_bit};
 use super::transaction::{Transaction, UNSET};
 use crate::operator::{ByteSet, Operator, OperatorKind, integer};
 use crate::program::wire;
@@ -23,10 +27,12 @@ const WORDS: usize = 1 << 19;
 /// A pipeline of transformations.
 pub(super) struct Pipeline {
     pub(super) transforms: Vec<Transform>,
-    /// A value without any of these bytes stays as it is.
-    pub(super) triggers: Option<ByteSet>,
+    /// The bit of the pipeline among the triggers of values.
+    bit: u64,
+    /// A value without any of these bytes passes the same gates afterwards.
+    triggers: Option<ByteSet>,
     /// Whether every intermediate value counts.
-    pub(super) multi_match: bool,
+    multi_match: bool,
 }
 
 /// Where a link finds out whether it can match.
@@ -34,6 +40,8 @@ pub(super) struct Pipeline {
 pub(super) struct LinkGate {
     group: u32,
     gate: u32,
+    /// The bit of the pipeline among the triggers of values.
+    bit: u64,
 }
 
 /// What tells cheaply that a rule does not match: a look at its first test.
@@ -41,6 +49,8 @@ pub(super) struct LinkGate {
 pub(super) enum FirstTest {
     /// Nothing: the rule has to be run.
     Unknown,
+    /// There is no test.
+    None,
     Gate(LinkGate),
     /// A name of TX, or whether it is there, compared with a number: what skips by paranoia level.
     Number {
@@ -53,7 +63,15 @@ pub(super) enum FirstTest {
 }
 
 impl FirstTest {
+    /// Whether a rule with this first test alone matches if it may match.
+    pub(super) fn decides(self) -> bool {
+        matches!(self, Self::None | Self::Number { .. })
+    }
+
     pub(super) fn of(link: &Link, operators: &[BuiltOperator]) -> Self {
+        if link.operator.is_none() {
+            return Self::None;
+        }
         if let Some(gate) = link.gate {
             return Self::Gate(gate);
         }
@@ -74,14 +92,14 @@ impl FirstTest {
 pub(super) struct Groups {
     targets: Vec<Target>,
     target_numbers: HashMap<wire::Target, u32>,
+    /// Each a list of targets.
+    sets: Vec<Box<[u32]>>,
+    set_numbers: HashMap<Box<[u32]>, u32>,
     pipelines: Vec<Pipeline>,
     pipeline_numbers: HashMap<(Vec<u8>, bool), u32>,
-    /// Each a target and a pipeline.
-    units: Vec<(u32, u32)>,
-    unit_numbers: HashMap<(u32, u32), u32>,
-    /// Each a list of units.
-    groups: Vec<Vec<u32>>,
-    group_numbers: HashMap<Vec<u32>, u32>,
+    /// Each a set of targets and a pipeline.
+    groups: Vec<(u32, u32)>,
+    group_numbers: HashMap<(u32, u32), u32>,
 }
 
 /// The number of something in a list without repetitions.
@@ -95,46 +113,73 @@ fn number<K: std::hash::Hash + Eq, V>(numbers: &mut HashMap<K, u32>, list: &mut 
 
 impl Groups {
     /// The group of a link: `target` builds its targets.
-    pub(super) fn add(
+    fn add(
         &mut self,
         link: &wire::Link,
         transforms: &[Transform],
         mut target: impl FnMut(&wire::Target) -> Result<Target, String>,
-    ) -> Result<u32, String> {
-        let triggers = triggers(transforms);
-        let pipeline = Pipeline { transforms: transforms.to_vec(), triggers, multi_match: link.multi_match };
+    ) -> Result<(u32, u64), String> {
+        let pipeline = Pipeline {
+            transforms: transforms.to_vec(),
+            bit: trigger_bit(self.pipelines.len()),
+            triggers: gate_triggers(transforms),
+            multi_match: link.multi_match,
+        };
         let key = (link.transforms.clone(), link.multi_match);
         let pipeline = number(&mut self.pipeline_numbers, &mut self.pipelines, key, pipeline);
-        let mut group = Vec::new();
+        let mut set = Vec::new();
         for wire in &link.targets {
-            let target = match self.target_numbers.get(wire) {
+            set.push(match self.target_numbers.get(wire) {
                 Some(known) => *known,
                 None => number(&mut self.target_numbers, &mut self.targets, wire.clone(), target(wire)?),
-            };
-            group.push(number(&mut self.unit_numbers, &mut self.units, (target, pipeline), (target, pipeline)));
+            });
         }
-        group.sort_unstable();
-        group.dedup();
-        Ok(number(&mut self.group_numbers, &mut self.groups, group.clone(), group))
+        set.sort_unstable();
+        set.dedup();
+        let set: Box<[u32]> = set.into();
+        let set = number(&mut self.set_numbers, &mut self.sets, set.clone(), set);
+        let bit = self.pipelines.get(pipeline as usize).map_or(u64::MAX, |pipeline| pipeline.bit);
+        Ok((number(&mut self.group_numbers, &mut self.groups, (set, pipeline), (set, pipeline)), bit))
     }
 
     /// Forgets what is only needed while links are added.
     pub(super) fn finished(mut self) -> Self {
         self.target_numbers = HashMap::new();
+        self.set_numbers = HashMap::new();
         self.pipeline_numbers = HashMap::new();
-        self.unit_numbers = HashMap::new();
         self.group_numbers = HashMap::new();
         self
+    }
+
+    /// For each pipeline the bytes that trigger it; `None` if any value does.
+    pub(super) fn triggers(&self) -> impl Iterator<Item = &Option<ByteSet>> {
+        self.pipelines.iter().map(|pipeline| &pipeline.triggers)
     }
 }
 
 impl LinkGate {
     /// The gate of a link with an operator that has the gate `gate`, if the link can have one.
-    pub(super) fn of(link: &Link, gate: Option<u32>, group: u32) -> Option<Self> {
+    pub(super) fn new(
+        wire: &wire::Link,
+        link: &Link,
+        gate: Option<u32>,
+        groups: &mut Groups,
+        target: impl FnMut(&wire::Target) -> Result<Target, String>,
+    ) -> Result<Option<Self>, String> {
         let stable = link.targets.iter().all(|target| !target.count && is_stable(target.variable));
-        let gate = gate.filter(|_| stable && !link.negated)?;
-        Some(Self { group, gate })
+        let Some(gate) = gate.filter(|_| stable && !link.negated) else { return Ok(None) };
+        let (group, bit) = groups.add(wire, &link.transforms, target)?;
+        Ok(Some(Self { group, gate, bit }))
     }
+}
+
+/// The bytes without which a value passes the same gates after transformations; `None` if that cannot be told. Gates do
+/// not tell upper from lower case.
+fn gate_triggers(transforms: &[Transform]) -> Option<ByteSet> {
+    transforms.iter().try_fold(ByteSet::default(), |mut all, transform| {
+        all.add(transform.gate_triggers()?);
+        Some(all)
+    })
 }
 
 /// The bytes without which transformations leave a value as it is; `None` if that cannot be told.
@@ -193,25 +238,32 @@ fn is_stable(variable: Variable) -> bool {
 #[derive(Default)]
 pub(super) struct Known {
     groups: Vec<u32>,
-    units: Vec<u32>,
-    targets: Vec<u32>,
-    of_targets: Vec<KnownTarget>,
+    sets: Vec<u32>,
+    of_sets: Vec<KnownSet>,
+    values: Vec<Value>,
     items: Vec<Item>,
     /// Rows of the scanner's words.
     rows: Vec<u64>,
 }
 
-struct KnownTarget {
+/// The values of a set of targets.
+#[derive(Clone, Copy)]
+struct KnownSet {
     first: usize,
     end: usize,
-    present: ByteSet,
+    /// The pipelines that may change any of them.
+    triggers: u64,
     /// The row of the values as they are.
     plain: u32,
+    /// Whether the row tells all there is.
+    complete: bool,
 }
 
 impl Known {
     /// Gives back memory beyond what most transactions need.
     pub(super) fn shrink(&mut self) {
+        self.values.clear();
+        self.values.shrink_to(4096);
         self.items.clear();
         self.items.shrink_to(4096);
         self.rows.shrink_to(16 * 1024);
@@ -219,22 +271,31 @@ impl Known {
 
     /// A phase begins: what there is may have changed.
     pub(super) fn forget(&mut self, engine: &Engine) {
-        for (list, length) in [
-            (&mut self.groups, engine.groups.groups.len()),
-            (&mut self.units, engine.groups.units.len()),
-            (&mut self.targets, engine.groups.targets.len()),
-        ] {
+        for (list, length) in
+            [(&mut self.groups, engine.groups.groups.len()), (&mut self.sets, engine.groups.sets.len())]
+        {
             list.clear();
             list.resize(length, 0);
         }
-        self.of_targets.clear();
-        self.items.clear();
+        self.of_sets.clear();
+        self.values.clear();
         self.rows.clear();
     }
 
     fn new_row(&mut self, words: usize) -> u32 {
         let number = self.rows.len().checked_div(words).unwrap_or(0);
         self.rows.resize(self.rows.len() + words, 0);
+        u32::try_from(number + 1).unwrap_or(0)
+    }
+
+    /// A new row like another one.
+    fn copied_row(&mut self, from: u32, words: usize) -> u32 {
+        let number = self.rows.len().checked_div(words).unwrap_or(0);
+        let start = (from as usize).saturating_sub(1) * words;
+        if self.rows.get(start..start + words).is_none() {
+            return self.new_row(words);
+        }
+        self.rows.extend_from_within(start..start + words);
         u32::try_from(number + 1).unwrap_or(0)
     }
 
@@ -248,12 +309,10 @@ impl Known {
         self.rows.get_mut(start..start + words)
     }
 
-    fn unite(&mut self, into: u32, from: u32, words: usize) {
-        for at in 0..words {
-            let more = self.row(from, words).and_then(|row| row.get(at)).copied().unwrap_or_default();
-            if let Some(word) = self.row_mut(into, words).and_then(|row| row.get_mut(at)) {
-                *word |= more;
-            }
+    /// Opens every gate of a row.
+    fn open_all(&mut self, number: u32, words: usize) {
+        if let Some(row) = self.row_mut(number, words) {
+            row.fill(u64::MAX);
         }
     }
 }
@@ -262,7 +321,7 @@ impl Transaction {
     /// Whether a rule with this first test may match. Targets taken away from it could only add to a "no".
     pub(super) fn first_may_match(&mut self, engine: &Engine, first: FirstTest) -> bool {
         match first {
-            FirstTest::Unknown => true,
+            FirstTest::Unknown | FirstTest::None => true,
             FirstTest::Gate(gate) => self.may_match(engine, gate),
             FirstTest::Number { slot, count, kind, argument, negated } => {
                 let value = self.tx.get(slot);
@@ -291,105 +350,73 @@ impl Transaction {
 
     fn group_row(&mut self, engine: &Engine, group: u32) -> u32 {
         let words = engine.scanner.words();
-        let Some(units) = engine.groups.groups.get(group as usize) else { return 0 };
-        if let [unit] = units.as_slice() {
-            return self.unit_row(engine, *unit);
-        }
-        let row = self.known.new_row(words);
-        for unit in units {
-            let of_unit = self.unit_row(engine, *unit);
-            self.known.unite(row, of_unit, words);
-        }
-        row
-    }
-
-    fn unit_row(&mut self, engine: &Engine, unit: u32) -> u32 {
-        let known = self.known.units.get(unit as usize).copied().unwrap_or_default();
-        if known != 0 {
-            return known;
-        }
-        let row = self.make_unit_row(engine, unit);
-        if let Some(slot) = self.known.units.get_mut(unit as usize) {
-            *slot = row;
-        }
-        row
-    }
-
-    fn make_unit_row(&mut self, engine: &Engine, unit: u32) -> u32 {
-        let words = engine.scanner.words();
-        let Some(&(target, pipeline)) = engine.groups.units.get(unit as usize) else { return 0 };
+        let Some(&(set, pipeline)) = engine.groups.groups.get(group as usize) else { return 0 };
         let Some(pipeline) = engine.groups.pipelines.get(pipeline as usize) else { return 0 };
-        let at = self.known_target(engine, target);
-        let Some(known) = self.known.of_targets.get(at) else { return 0 };
-        let (first, end, plain) = (known.first, known.end, known.plain);
-        let unchanged = pipeline.triggers.is_some_and(|triggers| !known.present.intersects(&triggers));
-        if plain != 0 && unchanged {
-            return plain;
+        let Some(set) = self.known_set(engine, set) else { return 0 };
+        if !set.complete || set.triggers & pipeline.bit == 0 {
+            return set.plain;
         }
-        let row = self.known.new_row(words);
-        let mut complete = true;
-        for at in first..end {
-            let Some(item) = self.known.items.get(at).copied() else { break };
+        let row = self.known.copied_row(set.plain, words);
+        let mut at = set.first;
+        while let Some(&value) = self.known.values.get(at).filter(|_| at < set.end) {
+            at += 1;
+            if self.arena.triggers(value) & pipeline.bit == 0 {
+                continue;
+            }
             let united = self.known.row_mut(row, words).unwrap_or_default();
-            complete &= self.arena.unite_pipeline(&engine.scanner, item.value, pipeline, united);
-            if !complete {
+            if !self.arena.unite_pipeline(&engine.scanner, value, pipeline, united) {
+                self.known.open_all(row, words);
                 break;
             }
         }
-        if !complete && let Some(united) = self.known.row_mut(row, words) {
-            united.fill(u64::MAX);
-        }
         row
     }
 
-    /// The values a target stands for, collected once.
-    fn known_target(&mut self, engine: &Engine, target: u32) -> usize {
-        let known = self.known.targets.get(target as usize).copied().unwrap_or_default();
-        if known != 0 {
-            return known as usize - 1;
+    /// The values a set of targets stands for, collected once.
+    fn known_set(&mut self, engine: &Engine, set: u32) -> Option<KnownSet> {
+        let known = self.known.sets.get(set as usize).copied().unwrap_or_default();
+        if let Some(known) = (known as usize).checked_sub(1) {
+            return self.known.of_sets.get(known).copied();
         }
         let words = engine.scanner.words();
         let mut items = std::mem::take(&mut self.known.items);
-        let first = items.len();
-        if let Some(target) = engine.groups.targets.get(target as usize) {
-            self.collect(engine, target, &mut items);
-        }
-        self.known.items = items;
-        let end = self.known.items.len();
-        let plain = self.known.new_row(words);
-        let mut present = ByteSet::default();
-        let mut complete = true;
-        for at in first..end {
-            let Some(item) = self.known.items.get(at).copied() else { break };
-            if item.value == UNSET {
-                continue;
+        items.clear();
+        for target in engine.groups.sets.get(set as usize)? {
+            if let Some(target) = engine.groups.targets.get(*target as usize) {
+                self.collect(engine, target, &mut items);
             }
-            present.add(self.arena.present(item.value));
+        }
+        let first = self.known.values.len();
+        let plain = self.known.new_row(words);
+        let (mut complete, mut triggers) = (true, 0);
+        for item in items.iter().filter(|item| item.value != UNSET) {
             let united = self.known.row_mut(plain, words).unwrap_or_default();
             complete = complete && self.arena.unite(&engine.scanner, item.value, united);
+            triggers |= self.arena.triggers(item.value);
+            self.known.values.push(item.value);
         }
-        let plain = if complete { plain } else { 0 };
-        self.known.of_targets.push(KnownTarget { first, end, present, plain });
-        if let Some(slot) = self.known.targets.get_mut(target as usize) {
-            *slot = u32::try_from(self.known.of_targets.len()).unwrap_or(0);
+        if !complete {
+            self.known.open_all(plain, words);
         }
-        self.known.of_targets.len() - 1
+        self.known.items = items;
+        let known = KnownSet { first, end: self.known.values.len(), triggers, plain, complete };
+        self.known.of_sets.push(known);
+        if let Some(slot) = self.known.sets.get_mut(set as usize) {
+            *slot = u32::try_from(self.known.of_sets.len()).unwrap_or(0);
+        }
+        Some(known)
     }
 }
 
 impl Arena {
+    /// Whether a value is known not to pass the gate of a link, transformed or not.
+    pub(super) fn is_closed_to(&self, scanner: &Scanner, value: Value, link: LinkGate) -> bool {
+        self.triggers(value) & link.bit == 0 && self.is_closed(scanner, value, link.gate)
+    }
+
     /// Unites a row with what the value passes after a pipeline; false if there is no room to find out.
     fn unite_pipeline(&mut self, scanner: &Scanner, value: Value, pipeline: &Pipeline, row: &mut [u64]) -> bool {
-        if value == UNSET {
-            return true;
-        }
-        if self.is_unchanged(value, &pipeline.triggers) {
-            return self.unite(scanner, value, row);
-        }
         let mut value = value;
-        if pipeline.multi_match && !self.unite(scanner, value, row) {
-            return false;
-        }
         for transform in &pipeline.transforms {
             // Nothing made from here on would be kept.
             if self.is_full() {

@@ -30,6 +30,8 @@ pub mod limits {
     pub const MATCHED_VARS: usize = 1000;
     /// How many matched rules are reported.
     pub const MATCHED_RULES: usize = 2048;
+    /// How many matched rules are counted by their id.
+    pub const MATCHED_IDS: usize = 8192;
     /// How many bytes of a matched value, of a message and of logdata are reported.
     pub const REPORTED_LENGTH: usize = 1024;
     /// How many targets `ctl:ruleRemoveTarget*` may remove.

@@ -115,6 +115,8 @@ impl Transaction {
             }
             self.parse_body(inspected, complete);
         }
+        // Without a body there is nothing new since phase 1, and what was found out then still holds.
+        self.unchanged = body.is_empty() && self.knows;
         self.body_seen = true;
         self.run_phase(2)
     }

@@ -7,6 +7,7 @@ use super::build::Names;
 use super::collect::Item;
 use super::gates::Known;
 use super::limits::DYNAMIC_NAMES;
+use super::transaction::ArgumentSource;
 
 /// How many transactions' memory is kept for the next ones, of about 2 MiB each at most.
 const POOLED: usize = 4;
@@ -18,6 +19,35 @@ pub(super) struct Memory {
     pub(super) known: Known,
     pub(super) items: Vec<Item>,
     pub(super) name: Vec<u8>,
+    pub(super) arguments: Vec<(ArgumentSource, Entry)>,
+    pub(super) request_headers: Collection,
+    pub(super) response_headers: Collection,
+    pub(super) cookies: Collection,
+    pub(super) matched: Collection,
+    pub(super) tx: TxStore,
+    pub(super) order: Vec<u32>,
+}
+
+impl Memory {
+    /// Forgets what is there, and keeps some of the room.
+    fn clear(&mut self) {
+        self.arena.clear();
+        self.known.shrink();
+        self.items.clear();
+        self.items.shrink_to(4096);
+        self.name.shrink_to(4096);
+        self.arguments.clear();
+        self.arguments.shrink_to(1024);
+        self.order.clear();
+        self.tx.dynamic.clear();
+        self.tx.dynamic.shrink_to(256);
+        for collection in
+            [&mut self.request_headers, &mut self.response_headers, &mut self.cookies, &mut self.matched]
+        {
+            collection.entries.clear();
+            collection.entries.shrink_to(256);
+        }
+    }
 }
 
 /// The memory of transactions that are over.
@@ -25,17 +55,14 @@ pub(super) struct Memory {
 pub(super) struct Pool(Mutex<Vec<Memory>>);
 
 impl Pool {
-    pub(super) fn take(&self) -> Memory {
-        let mut memory = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default();
-        memory.arena.clear();
-        memory
+    /// Memory with nothing in it but the constants of the engine.
+    pub(super) fn take(&self, constants: &[Box<[u8]>]) -> Memory {
+        let pooled = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        pooled.unwrap_or_else(|| Memory { arena: Arena::with_constants(constants), ..Memory::default() })
     }
 
     pub(super) fn give_back(&self, mut memory: Memory) {
-        memory.arena.clear();
-        memory.known.shrink();
-        memory.items.shrink_to(4096);
-        memory.name.shrink_to(4096);
+        memory.clear();
         let mut pool = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if pool.len() < POOLED {
             pool.push(memory);
@@ -70,8 +97,10 @@ pub(super) struct TxStore {
 }
 
 impl TxStore {
-    pub(super) fn new(names: &Names) -> Self {
-        Self { slots: vec![None; names.list.len()], dynamic: Vec::new() }
+    /// Empties every slot of the names.
+    pub(super) fn reset(&mut self, names: &Names) {
+        self.slots.clear();
+        self.slots.resize(names.list.len(), None);
     }
 
     pub(super) fn get(&self, slot: u32) -> Option<Value> {

@@ -45,7 +45,7 @@ fn transaction(rules: &str, body: Option<&str>) -> Transaction {
 fn ids(rules: &str) -> Vec<u64> {
     let mut transaction = transaction(rules, Some("a=1&pass=secret"));
     finish(&mut transaction, "a=1&pass=secret");
-    transaction.matched_rules().iter().map(|rule| rule.rule_id).collect()
+    transaction.matched_ids().collect()
 }
 
 fn finish(transaction: &mut Transaction, body: &str) -> Option<Intervention> {
@@ -206,7 +206,7 @@ fn a_denial_stops_and_is_reported_once() {
     assert_eq!(found.msg, b"Saw secret");
     assert_eq!(transaction.response_headers(), None);
     transaction.logging();
-    let matched: Vec<_> = transaction.matched_rules().iter().map(|rule| rule.rule_id).collect();
+    let matched: Vec<_> = transaction.matched_ids().collect();
     assert_eq!(matched, [1, 4]);
     let first = &transaction.matched_rules()[0];
     assert_eq!((first.variable.as_slice(), first.disruptive), (&b"ARGS:pass"[..], true));
@@ -391,7 +391,7 @@ fn the_names_of_xml_are_not_in_the_request_body_unless_it_is_forced_or_no_xml() 
         );
         let mut transaction = transaction(&rules, Some(body));
         finish(&mut transaction, body);
-        transaction.matched_rules().iter().map(|rule| rule.rule_id).filter(|id| *id > 1).collect::<Vec<_>>()
+        transaction.matched_ids().filter(|id| *id > 1).collect::<Vec<_>>()
     };
     let force = ",ctl:forceRequestBodyVariable=On";
     assert_eq!(sees("", "<a><evil>x</evil></a>"), [3]);

@@ -153,10 +153,16 @@ pub struct Transaction {
     pub(super) scratch: Captures,
     pub(super) items: Vec<Item>,
     pub(super) matched_rules: Vec<MatchedRule>,
+    /// The indexes of all rules that matched, in order.
+    pub(super) order: Vec<u32>,
     pub(super) intervention: Option<Intervention>,
     pub(super) would_block: Option<Intervention>,
     pub(super) work: Work,
     pub(super) known: Known,
+    /// Nothing that is known has changed since the last phase.
+    pub(super) unchanged: bool,
+    /// What is known is of this transaction.
+    pub(super) knows: bool,
     /// A buffer for names.
     pub(super) name: Vec<u8>,
 }
@@ -194,26 +200,29 @@ impl Transaction {
     /// A transaction that has seen nothing yet.
     pub fn new(engine: Arc<Engine>, start: TransactionStart) -> Self {
         let settings = &engine.settings;
-        let Memory { arena, known, items, name } = engine.pool.take();
+        let mut memory = engine.pool.take(&engine.constants);
+        memory.tx.reset(&engine.names);
+        let Memory { arena, known, items, name, arguments, request_headers, response_headers, .. } = memory;
+        let Memory { cookies, matched, tx, order, .. } = memory;
         let mut transaction = Self {
             mode: settings.mode,
             request_body_access: settings.request_body_access,
             response_body_access: settings.response_body_access,
-            tx: TxStore::new(&engine.names),
+            tx,
             start,
             arena,
             scalars: [EMPTY; Variable::COUNT],
-            arguments: Vec::new(),
-            request_headers: Collection::default(),
-            response_headers: Collection::default(),
-            cookies: Collection::default(),
+            arguments,
+            request_headers,
+            response_headers,
+            cookies,
             files: Collection::default(),
             file_sizes: Collection::default(),
             file_contents: Collection::default(),
             part_headers: Collection::default(),
             part_names: Collection::default(),
             part_filenames: Collection::default(),
-            matched: Collection::default(),
+            matched,
             ip: Collection::default(),
             global: Collection::default(),
             session: Collection::default(),
@@ -236,11 +245,14 @@ impl Transaction {
             captures: Captures::new(),
             scratch: Captures::new(),
             items,
-            matched_rules: Vec::with_capacity(64),
+            matched_rules: Vec::new(),
+            order,
             intervention: None,
             would_block: None,
             work: Work::default(),
             known,
+            unchanged: false,
+            knows: false,
             name,
             engine,
         };
@@ -262,15 +274,20 @@ impl Transaction {
             (Variable::RemotePort, self.start.client_port.to_string().into_bytes()),
             (Variable::ServerAddr, self.start.server_addr.clone()),
             (Variable::ServerPort, self.start.server_port.to_string().into_bytes()),
-            (Variable::Duration, b"0".to_vec()),
             (Variable::ModsecBuild, b"030015100".to_vec()),
-            (Variable::MscPcreError, b"0".to_vec()),
-            (Variable::MscPcreLimitsExceeded, b"0".to_vec()),
-            (Variable::InboundDataError, b"0".to_vec()),
-            (Variable::OutboundDataError, b"0".to_vec()),
             (Variable::WebAppId, self.engine.settings.web_app_id.clone()),
         ] {
             self.set_scalar_bytes(variable, bytes);
+        }
+        let zero = self.arena.number(0);
+        for variable in [
+            Variable::Duration,
+            Variable::MscPcreError,
+            Variable::MscPcreLimitsExceeded,
+            Variable::InboundDataError,
+            Variable::OutboundDataError,
+        ] {
+            self.set_scalar(variable, zero);
         }
     }
 
@@ -290,9 +307,16 @@ impl Transaction {
         self.run_phase(5);
     }
 
-    /// The rules that matched so far, in order, at most [`super::limits::MATCHED_RULES`].
+    /// The rules that matched so far and that are logged, audited or disruptive, in order, at most
+    /// [`super::limits::MATCHED_RULES`].
     pub fn matched_rules(&self) -> &[MatchedRule] {
         &self.matched_rules
+    }
+
+    /// The ids of all rules that matched so far, in order, those that are not logged among them: most of what a rule set
+    /// matches is its own bookkeeping. At most [`super::limits::MATCHED_IDS`].
+    pub fn matched_ids(&self) -> impl Iterator<Item = u64> {
+        self.order.iter().filter_map(|at| self.engine.rules.get(*at as usize)).map(|rule| rule.id)
     }
 
     /// What a rule demanded, or would have, were the engine not in detection-only mode. The first of several.
@@ -345,6 +369,13 @@ impl Drop for Transaction {
             known: std::mem::take(&mut self.known),
             items: std::mem::take(&mut self.items),
             name: std::mem::take(&mut self.name),
+            arguments: std::mem::take(&mut self.arguments),
+            request_headers: std::mem::take(&mut self.request_headers),
+            response_headers: std::mem::take(&mut self.response_headers),
+            cookies: std::mem::take(&mut self.cookies),
+            matched: std::mem::take(&mut self.matched),
+            tx: std::mem::take(&mut self.tx),
+            order: std::mem::take(&mut self.order),
         });
     }
 }

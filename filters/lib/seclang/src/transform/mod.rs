@@ -190,7 +190,7 @@ impl Transform {
         Some(match self {
             Self::None => ByteSet::default(),
             Self::CmdLine => {
-                upper.add(of(b"\"'\\^ ,;\t\r\n"));
+                upper.add(of(shell::CMD_LINE_TRIGGERS));
                 upper
             }
             Self::Lowercase => upper,
@@ -217,6 +217,16 @@ impl Transform {
             Self::Utf8ToUnicode => high,
             _ => return None,
         })
+    }
+
+    /// The bytes without which a value keeps, but for the case of its letters, every byte, as [`Transform::triggers`]
+    /// has those without which it keeps them all.
+    pub(crate) fn gate_triggers(self) -> Option<ByteSet> {
+        match self {
+            Self::Lowercase | Self::Uppercase => Some(ByteSet::default()),
+            Self::CmdLine => Some(ByteSet::of_bytes(shell::CMD_LINE_TRIGGERS)),
+            _ => self.triggers(),
+        }
     }
 
     /// Transforms `input`. The result is `Cow::Borrowed` of the whole input if, and only if, nothing changed.

@@ -1,5 +1,8 @@
 //! `cmdLine`: undoes the quoting tricks of command shells.
 
+/// The bytes `cmdLine` acts on, besides upper case letters.
+pub(super) const CMD_LINE_TRIGGERS: &[u8] = b"\"'\\^ ,;\t\r\n";
+
 /// Removes `"`, `'`, `\` and `^`; turns runs of white space, `,` and `;` into one space; removes a space before `/` and
 /// `(`; lowers letters.
 pub(super) fn cmd_line(input: &[u8]) -> Option<Vec<u8>> {

@@ -70,13 +70,6 @@ impl ByteSet {
         })
     }
 
-    /// The bytes the two have in common.
-    pub(crate) fn common(&self, other: &Self) -> Self {
-        let mut set = *self;
-        set.words.iter_mut().zip(other.words).for_each(|(word, other)| *word &= other);
-        set
-    }
-
     /// The four words of the set, to store.
     pub(crate) fn words(&self) -> [u64; 4] {
         self.words
@@ -92,6 +85,17 @@ impl ByteSet {
         for (word, more) in self.words.iter_mut().zip(other.words) {
             *word |= more;
         }
+    }
+
+    /// The set with both cases of every letter in it.
+    pub(crate) fn folded(self) -> Self {
+        // Of the second word bits 1 to 26 are the upper case letters, bits 33 to 58 the lower case ones.
+        const LETTERS: u64 = 0x7ff_fffe;
+        let mut set = self;
+        if let Some(word) = set.words.get_mut(1) {
+            *word |= (*word & LETTERS) << 32 | (*word >> 32 & LETTERS);
+        }
+        set
     }
 
     /// Every other byte.

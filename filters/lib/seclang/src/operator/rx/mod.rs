@@ -7,6 +7,7 @@
 
 mod class;
 mod escape;
+mod shape;
 mod translate;
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -22,6 +23,7 @@ pub(crate) use class::ByteSet;
 use super::captures::{Captures, MAX_CAPTURES};
 use super::identifier::MAX_CANDIDATES;
 use super::{OperatorArgument, OperatorError};
+use shape::Shape;
 
 /// How large a compiled pattern may be, in bytes: 8 MiB. The largest of the Core Rule Set takes a fifth of it.
 pub const PATTERN_SIZE_LIMIT: usize = 8 << 20;
@@ -231,6 +233,8 @@ type Expanded = (Vec<u8>, Arc<Option<Compiled>>);
 pub(super) struct Pattern {
     backtracking: bool,
     pattern: String,
+    /// What answers for most values without the pattern.
+    shape: OnceLock<Shape>,
     compiled: OnceLock<Option<Compiled>>,
     /// The last pattern expanded from macros: most often it is the same for every request.
     expanded: Mutex<Option<Expanded>>,
@@ -251,7 +255,12 @@ impl Pattern {
             }
             _ => return Err("the stored pattern has no known engine".into()),
         };
-        Ok(Self { backtracking, pattern, compiled: OnceLock::new(), expanded: Mutex::new(None) })
+        let (shape, compiled) = (OnceLock::new(), OnceLock::new());
+        Ok(Self { backtracking, pattern, shape, compiled, expanded: Mutex::new(None) })
+    }
+
+    fn shape(&self) -> &Shape {
+        self.shape.get_or_init(|| if self.backtracking { Shape::Pattern } else { Shape::of(&self.pattern) })
     }
 
     /// Whether the pattern needs the backtracking engine.
@@ -267,6 +276,14 @@ impl Pattern {
         global: bool,
         captures: &mut Captures,
     ) -> bool {
+        if expanded.is_none()
+            && let Some(found) = self.shape().search(value)
+        {
+            if let Some(end) = found {
+                captures.set(0, value.get(..end).unwrap_or_default());
+            }
+            return found.is_some();
+        }
         let compiled;
         let pattern = match expanded {
             Some(expanded) => {

@@ -1,7 +1,7 @@
 //! The Palisade control plane: it owns the configuration of many gateways, and what they must agree on.
 //!
 //! [`entities`] are the documents that say what gateways shall do; [`store`] keeps them; [`rest`] is the admin API;
-//! [`access`] says who may call it; [`cli`] puts the parts together.
+//! [`access`] says who may call it; [`console`] is what operators use with a session; [`cli`] puts the parts together.
 
 pub mod access;
 pub mod bans;
@@ -9,6 +9,7 @@ pub mod cli;
 pub mod clock;
 pub mod compile;
 pub mod config;
+pub mod console;
 pub mod entities;
 pub mod events;
 pub mod link;

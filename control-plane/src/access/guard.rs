@@ -44,7 +44,11 @@ impl Access {
     /// one caller shut out all the others behind the same proxy. Throttled is what fails.
     async fn caller(&self, headers: &HeaderMap, source: Option<IpAddr>, scope: Scope) -> Result<Caller, ApiError> {
         let Some(presented) = credentials(headers) else {
-            return Err(unauthorized("send the id and the secret of an admin key as HTTP basic authentication"));
+            let what = "send the id and the secret of an admin key as HTTP basic authentication";
+            return Err(match headers.contains_key(header::COOKIE) {
+                true => unauthorized(&format!("{what}; a console session is not accepted here")),
+                false => unauthorized(what),
+            });
         };
         let now = clock::now_millis();
         let stored = self.store.admin_key(&presented.id).await?;

@@ -1,6 +1,7 @@
-//! Failed logins per source address.
+//! Failed logins per source address, or per name.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Mutex, PoisonError};
 
@@ -11,10 +12,11 @@ pub const WINDOW_MILLIS: u64 = 60_000;
 /// Sources that are remembered at most; those with the oldest windows make room.
 const MAX_SOURCES: usize = 10_000;
 
-/// Counts failures in fixed windows per source. An IPv6 source is its /64, which is what one subscriber holds.
-#[derive(Debug, Default)]
-pub struct Throttle {
-    windows: Mutex<HashMap<IpAddr, Window>>,
+/// Counts failures in fixed windows, by source address where nothing else is said. An IPv6 source is its /64, which is
+/// what one subscriber holds.
+#[derive(Debug)]
+pub struct Throttle<K = IpAddr> {
+    windows: Mutex<HashMap<K, Window>>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -27,12 +29,23 @@ impl Throttle {
     /// Counts one failure at `now_millis`. `Some(seconds)` when the source has had too many and should come back in
     /// that many seconds.
     pub fn failed(&self, source: IpAddr, now_millis: u64) -> Option<u64> {
-        let source = subscriber(source);
+        self.count(subscriber(source), now_millis)
+    }
+
+    /// Takes one failure of a source back: what was counted beforehand has succeeded.
+    pub fn succeeded(&self, source: IpAddr) {
+        self.forgive(&subscriber(source));
+    }
+}
+
+impl<K: Copy + Eq + Hash> Throttle<K> {
+    /// [`Throttle::failed`] for keys of any kind.
+    pub fn count(&self, key: K, now_millis: u64) -> Option<u64> {
         let mut windows = self.windows.lock().unwrap_or_else(PoisonError::into_inner);
-        if !windows.contains_key(&source) && windows.len() >= MAX_SOURCES {
+        if !windows.contains_key(&key) && windows.len() >= MAX_SOURCES {
             make_room(&mut windows, now_millis);
         }
-        let window = windows.entry(source).or_insert(Window { began_millis: now_millis, failures: 0 });
+        let window = windows.entry(key).or_insert(Window { began_millis: now_millis, failures: 0 });
         if now_millis.saturating_sub(window.began_millis) >= WINDOW_MILLIS {
             *window = Window { began_millis: now_millis, failures: 0 };
         }
@@ -40,11 +53,25 @@ impl Throttle {
         let left = (window.began_millis + WINDOW_MILLIS).saturating_sub(now_millis);
         (window.failures > MAX_FAILURES).then(|| left.div_ceil(1000).max(1))
     }
+
+    /// [`Throttle::succeeded`] for keys of any kind.
+    pub fn forgive(&self, key: &K) {
+        let mut windows = self.windows.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(window) = windows.get_mut(key) {
+            window.failures = window.failures.saturating_sub(1);
+        }
+    }
+}
+
+impl<K> Default for Throttle<K> {
+    fn default() -> Throttle<K> {
+        Throttle { windows: Mutex::new(HashMap::new()) }
+    }
 }
 
 /// Forgets windows that have ended and, where that is not enough, the oldest eighth: a share, so that many new sources
 /// do not pay for a search each.
-fn make_room(windows: &mut HashMap<IpAddr, Window>, now_millis: u64) {
+fn make_room<K: Eq + Hash>(windows: &mut HashMap<K, Window>, now_millis: u64) {
     windows.retain(|_, window| now_millis.saturating_sub(window.began_millis) < WINDOW_MILLIS);
     if windows.len() < MAX_SOURCES {
         return;
@@ -83,6 +110,20 @@ mod tests {
         assert_eq!(throttle.failed(source, 31_000), Some(30));
         assert_eq!(throttle.failed("192.0.2.2".parse().unwrap(), 31_000), None);
         assert_eq!(throttle.failed(source, 61_000), None, "a new minute");
+    }
+
+    #[test]
+    fn what_has_succeeded_is_no_failure() {
+        let throttle = Throttle::<[u8; 32]>::default();
+        for _ in 0..3 * MAX_FAILURES {
+            assert_eq!(throttle.count([7; 32], 1000), None);
+            throttle.forgive(&[7; 32]);
+        }
+        for _ in 0..MAX_FAILURES {
+            assert_eq!(throttle.count([7; 32], 1000), None);
+        }
+        assert_eq!(throttle.count([7; 32], 1000), Some(60));
+        assert_eq!(throttle.count([8; 32], 1000), None);
     }
 
     #[test]

@@ -45,10 +45,10 @@ pub(super) enum AdminKeyCommand {
 pub(super) struct Common {
     /// The directory of the store.
     #[arg(long, env = "PALISADE_DATA", value_name = "DIR", default_value = "palisade-data")]
-    data: PathBuf,
+    pub(super) data: PathBuf,
     /// Answer in JSON.
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
 }
 
 impl AdminKeyCommand {
@@ -92,12 +92,12 @@ impl AdminKeyCommand {
     }
 }
 
-fn open(data: &Path) -> Result<SqliteStore, CliError> {
+pub(super) fn open(data: &Path) -> Result<SqliteStore, CliError> {
     Ok(SqliteStore::open(data, SqliteOptions::default())?)
 }
 
 /// Opens a store that must be there: a slip in `--data` must not leave an empty store behind.
-fn open_existing(data: &Path) -> Result<SqliteStore, CliError> {
+pub(super) fn open_existing(data: &Path) -> Result<SqliteStore, CliError> {
     if !SqliteStore::exists(data) {
         return Err(CliError::Other(format!("there is no store in {}; is --data right?", data.display())));
     }

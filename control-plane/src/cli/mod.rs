@@ -3,6 +3,8 @@
 mod admin_key;
 mod check;
 mod compile;
+mod operator;
+mod secret;
 mod serve;
 
 use std::fmt;
@@ -31,6 +33,9 @@ enum Command {
     /// Make, list and revoke the keys of the admin API.
     #[command(subcommand)]
     AdminKey(admin_key::AdminKeyCommand),
+    /// Add, list and remove the operators of the console, and set their passwords.
+    #[command(subcommand)]
+    Operator(operator::OperatorCommand),
     /// Read and check the entities of a folder; prints each problem and exits with 1 when there is any.
     Check(check::CheckCommand),
     /// Compile the entities of a folder into the snapshot that a gateway without a control plane runs.
@@ -62,6 +67,7 @@ pub fn main() -> ExitCode {
         match cli.command {
             Command::Serve(config) => serve::run(*config).await,
             Command::AdminKey(command) => command.run().await,
+            Command::Operator(command) => command.run().await,
             Command::Check(command) => command.run(),
             Command::Compile(command) => command.run(),
         }

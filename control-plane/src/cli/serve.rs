@@ -18,13 +18,14 @@ use crate::bans::StoredBans;
 use crate::clock;
 use crate::compile::{Compiler, Settings};
 use crate::config::{DRAIN, ServeConfig};
+use crate::console::{self, Console};
 use crate::entities::{Admission, EntityService};
 use crate::events::{EventHub, Exporter};
 use crate::link::{self, LinkHub};
 use crate::publish;
 use crate::rest::report::Reports;
 use crate::rest::{self, AppState, RestConfig};
-use crate::store::{SqliteOptions, SqliteStore, Store};
+use crate::store::{SqliteOptions, SqliteStore, Store, StoreError};
 use crate::telemetry::{Metrics, Readiness, init_logs};
 use crate::xds::Hub;
 
@@ -62,12 +63,15 @@ pub(super) async fn run(config: ServeConfig) -> Result<(), CliError> {
     let xds = bind("xDS", config.xds_listen).await?;
     let (rest_address, xds_address) = (address(&rest)?, address(&xds)?);
     let gateway_side = start_gateway_side(&parts, &config, xds);
+    let clock = Arc::new(clock::now_millis);
+    let console = Console::new(Arc::clone(&parts.store), parts.entities.clone(), rest_address, clock);
     let admin_side = tokio::spawn(serve_rest(
         rest,
-        rest_router(&config, &parts, &metrics, gateway_side.reports.clone()),
+        rest_router(&config, &parts, &metrics, gateway_side.reports.clone(), &console),
         parts.stopping.clone(),
     ));
     tokio::spawn(upkeep(metrics));
+    tokio::spawn(sweep_sessions(console));
 
     if !rest_address.ip().is_loopback() {
         tracing::warn!(%rest_address, "the admin API is reachable from outside and speaks plain HTTP: put TLS in front of it");
@@ -129,7 +133,13 @@ fn start_gateway_side(parts: &Parts, config: &ServeConfig, listener: TcpListener
     GatewaySide { task, reports }
 }
 
-fn rest_router(config: &ServeConfig, parts: &Parts, metrics: &Metrics, reports: Reports) -> axum::Router {
+fn rest_router(
+    config: &ServeConfig,
+    parts: &Parts,
+    metrics: &Metrics,
+    reports: Reports,
+    console: &Console,
+) -> axum::Router {
     let state = AppState {
         store: Arc::clone(&parts.store),
         entities: parts.entities.clone(),
@@ -142,7 +152,7 @@ fn rest_router(config: &ServeConfig, parts: &Parts, metrics: &Metrics, reports: 
         }),
     };
     let reports = guard(rest::report::router(reports), state.access.clone(), Some(Scope::Report));
-    rest::router_with(state, reports)
+    rest::router_with(state, reports.merge(console::router(console)))
 }
 
 async fn serve_rest(listener: TcpListener, router: axum::Router, mut stopping: watch::Receiver<bool>) {
@@ -245,5 +255,17 @@ async fn upkeep(metrics: Metrics) {
     loop {
         ticks.tick().await;
         metrics.upkeep();
+    }
+}
+
+async fn sweep_sessions(console: Console) {
+    let mut ticks = tokio::time::interval(Duration::from_secs(600));
+    loop {
+        ticks.tick().await;
+        match console.sweep().await {
+            Ok(0) | Err(StoreError::Closed) => {}
+            Ok(ended) => tracing::debug!(ended, "forgot console sessions that have ended"),
+            Err(error) => tracing::warn!(%error, "console sessions that have ended could not be forgotten"),
+        }
     }
 }

@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use seclang::{Diagnostic, Source};
+use seclang::{Diagnostic, Program, Source};
 use snapshot::{PartHash, content_hash};
 
 use super::presets;
-use crate::entities::{Crs, EntitySet, FieldProblem, Item, WafConfig, WafRuleset, did_you_mean};
+use crate::entities::{Crs, EntitySet, FieldProblem, Item, OversizeBody, WafConfig, WafRuleset, did_you_mean};
 
 /// A rule program, ready for a snapshot.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub struct RuleCompiler {
     generation: std::sync::atomic::AtomicU64,
 }
 
-type Outcome = Result<Arc<CompiledRules>, Arc<Vec<Diagnostic>>>;
+type Outcome = Result<Arc<CompiledRules>, Arc<Vec<ElementProblem>>>;
 
 /// One piece of a composition: where it stands, and what it says.
 #[derive(Debug, Clone)]
@@ -47,10 +47,9 @@ impl RuleCompiler {
     ///
     /// Everything that is wrong with it, each with its place.
     pub fn compile(&self, elements: &[Element], crs: &Crs) -> Result<Arc<CompiledRules>, Vec<FieldProblem>> {
-        let sources = sources(elements, crs)?;
-        match self.remembered(&sources) {
+        match self.remembered(&Composition::new(elements, crs)) {
             Ok(rules) => Ok(rules),
-            Err(diagnostics) => Err(diagnostics.iter().map(|diagnostic| problem(diagnostic, elements)).collect()),
+            Err(problems) => Err(problems.iter().map(|problem| field_problem(problem, elements)).collect()),
         }
     }
 
@@ -61,20 +60,20 @@ impl RuleCompiler {
         memory.retain(|_, (used, _)| *used >= generation);
     }
 
-    fn remembered(&self, sources: &[Source]) -> Outcome {
+    fn remembered(&self, composition: &Composition) -> Outcome {
         let generation = self.generation.load(std::sync::atomic::Ordering::Relaxed);
-        let key = fingerprint(sources);
+        let key = composition.fingerprint();
         if let Some((used, outcome)) = self.memory.lock().unwrap_or_else(PoisonError::into_inner).get_mut(&key) {
             *used = generation;
             return outcome.clone();
         }
-        let outcome = match seclang::compile(sources, presets::data_files()) {
+        let outcome = match composition.compile() {
             Ok(program) => {
                 let rules = program.rule_count();
                 let program = program.encode();
                 Ok(Arc::new(CompiledRules { hash: content_hash(&program), program, rules }))
             }
-            Err(diagnostics) => Err(Arc::new(diagnostics)),
+            Err(problems) => Err(Arc::new(problems)),
         };
         self.memory.lock().unwrap_or_else(PoisonError::into_inner).insert(key, (generation, outcome.clone()));
         outcome
@@ -87,9 +86,24 @@ const BASE: &str = "SecRuleEngine On\nSecRequestBodyAccess On\nSecResponseBodyAc
 /// The composition of a WAF config: its rulesets in order, its own rules, and what its fields say to the engine.
 #[must_use]
 pub fn elements(config: &Item<WafConfig>, set: &EntitySet) -> Vec<Element> {
-    let rulesets = config.rulesets.iter().filter_map(|id| set.get::<WafRuleset>(id)).filter(|ruleset| ruleset.enabled);
-    let of_rulesets = rulesets.flat_map(|ruleset| {
-        let name = if ruleset.head.name.is_empty() { &ruleset.head.id } else { &ruleset.head.name };
+    compose(&config.rulesets, &config.body, set)
+}
+
+/// [`elements`] of a configuration that is no entity. `rulesets` are ids; those that do not exist or are disabled
+/// contribute nothing.
+#[must_use]
+pub fn compose(rulesets: &[String], config: &WafConfig, set: &EntitySet) -> Vec<Element> {
+    let rulesets: Vec<&Item<WafRuleset>> =
+        rulesets.iter().filter_map(|id| set.get::<WafRuleset>(id)).filter(|ruleset| ruleset.enabled).collect();
+    let shares_name = |ruleset: &Item<WafRuleset>| {
+        rulesets.iter().any(|other| other.head.name == ruleset.head.name && other.head.id != ruleset.head.id)
+    };
+    let of_rulesets = rulesets.iter().flat_map(|ruleset| {
+        let name = match (ruleset.head.name.as_str(), &ruleset.head.id) {
+            ("", id) => id.clone(),
+            (name, id) if shares_name(ruleset) => format!("{name} ({id})"),
+            (name, _) => name.to_owned(),
+        };
         ruleset.rules.iter().enumerate().map(move |(number, text)| Element {
             origin: format!("ruleset '{name}', rule {}", number + 1),
             pointer: None,
@@ -102,11 +116,23 @@ pub fn elements(config: &Item<WafConfig>, set: &EntitySet) -> Vec<Element> {
 
 /// The fields of a WAF config that are directives of the engine. They come last, so that they hold.
 fn directives(config: &WafConfig) -> String {
+    // A body may be within its limit as it came and over it once it is decompressed: the engine has to know as well.
+    let oversize = match config.oversize_body_action {
+        OversizeBody::InspectPrefix => "ProcessPartial",
+        OversizeBody::Reject => "Reject",
+    };
     let mut text = format!(
-        "SecRequestBodyLimit {}\nSecResponseBodyLimit {}\n",
+        "SecRequestBodyLimit {}\nSecRequestBodyLimitAction {oversize}\nSecResponseBodyLimit {}\n",
         config.input_body_limit.unwrap_or(WafConfig::DEFAULT_BODY_LIMIT),
         config.output_body_limit.unwrap_or(WafConfig::DEFAULT_BODY_LIMIT),
     );
+    for (directive, inspected) in
+        [("SecRequestBodyAccess", config.inspect_input_body), ("SecResponseBodyAccess", config.inspect_output_body)]
+    {
+        if !inspected {
+            text.push_str(&format!("{directive} Off\n"));
+        }
+    }
     if !config.output_body_mimetypes.is_empty() {
         let list = config.output_body_mimetypes.join(" ");
         text.push_str(&format!("SecResponseBodyMimeTypesClear\nSecResponseBodyMimeType {list}\n"));
@@ -127,54 +153,155 @@ pub fn own_elements(rules: &[String]) -> impl Iterator<Item = Element> {
     })
 }
 
-/// The sources in loading order. Options of the core rule set come first of all, and only where it is imported.
-fn sources(elements: &[Element], crs: &Crs) -> Result<Vec<Source>, Vec<FieldProblem>> {
-    let mut sources = vec![Source { origin: "defaults".to_owned(), text: BASE.as_bytes().to_vec() }];
-    let mut problems = Vec::new();
-    let mut imports_crs = false;
-    for element in elements {
+/// A composition as the engine reads it.
+pub(crate) struct Composition {
+    /// The sources in loading order.
+    pub(crate) sources: Vec<Source>,
+    /// For each source, the index of the element that it comes from; `None` for what no element says.
+    owners: Vec<Option<usize>>,
+    /// What is wrong before the engine has read anything.
+    problems: Vec<ElementProblem>,
+    /// The core rule set is imported.
+    pub(crate) imports_crs: bool,
+    /// The options of the core rule set are set and in force.
+    pub(crate) crs_options: bool,
+    /// Elements that import a preset which is there already; once is enough.
+    pub(crate) repeated_imports: Vec<usize>,
+}
+
+/// What is wrong with an element of a composition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ElementProblem {
+    /// The element's index; `None` where it is none's.
+    pub(crate) element: Option<usize>,
+    /// What is wrong, with the line, a caret and what to do.
+    pub(crate) diagnostic: Diagnostic,
+}
+
+impl Composition {
+    /// Puts the elements together. Options of the core rule set come first of all, and only where it is imported.
+    pub(crate) fn new(elements: &[Element], crs: &Crs) -> Composition {
+        let mut composition = Composition {
+            sources: Vec::new(),
+            owners: Vec::new(),
+            problems: Vec::new(),
+            imports_crs: false,
+            crs_options: false,
+            repeated_imports: Vec::new(),
+        };
+        composition.push(Source::new("defaults", BASE), None);
+        let mut imported = Vec::new();
+        for (index, element) in elements.iter().enumerate() {
+            composition.element(index, element, &mut imported);
+        }
+        composition.imports_crs = imported.contains(&"crs");
+        if let Some(options) = crs_options(crs).filter(|_| composition.imports_crs) {
+            composition.sources.insert(0, Source::new("crs options", options));
+            composition.owners.insert(0, None);
+            composition.crs_options = true;
+        }
+        composition
+    }
+
+    fn push(&mut self, source: Source, owner: Option<usize>) {
+        self.sources.push(source);
+        self.owners.push(owner);
+    }
+
+    fn element(&mut self, index: usize, element: &Element, imported: &mut Vec<&'static str>) {
         let mut own = String::new();
+        let mut offset = 0;
         for line in element.text.split_inclusive('\n') {
+            let start = offset;
+            offset += line.len();
             let Some(name) = line.trim().strip_prefix("@import_preset") else {
                 own.push_str(line);
                 continue;
             };
             let name = name.trim();
-            match presets::by_name(name) {
-                Some(preset) => {
-                    flush(&mut sources, element, &mut own);
-                    imports_crs |= name == "crs";
-                    sources.extend(preset.sources());
+            match presets::NAMES.into_iter().find(|known| *known == name) {
+                Some(known) if imported.contains(&known) => self.repeated_imports.push(index),
+                Some(known) => {
+                    self.flush(index, element, &mut own);
+                    imported.push(known);
+                    for source in presets::by_name(known).map(presets::Preset::sources).unwrap_or_default() {
+                        self.push(source, Some(index));
+                    }
                 }
-                None => problems.push(unknown_preset(name, element)),
+                None => {
+                    let at = start + line.find(name).unwrap_or_default();
+                    let source = Source::new(element.origin.as_str(), element.text.as_str());
+                    self.problems
+                        .push(ElementProblem { element: Some(index), diagnostic: unknown_preset(name, &source, at) });
+                }
             }
             // The line stays as an empty one, so that the lines behind it keep their numbers.
             own.push('\n');
         }
-        flush(&mut sources, element, &mut own);
+        self.flush(index, element, &mut own);
+        // Each element is whole: a chain that is open here is an error here, and does not take in the next element.
+        self.push(Source::new("", END_OF_ELEMENT), Some(index));
     }
-    if !problems.is_empty() {
-        return Err(problems);
+
+    fn flush(&mut self, index: usize, element: &Element, own: &mut String) {
+        if !own.trim().is_empty() {
+            self.push(Source::new(element.origin.as_str(), own.as_str()), Some(index));
+        }
+        *own = "\n".repeat(own.matches('\n').count());
     }
-    if let Some(options) = crs_options(crs).filter(|_| imports_crs) {
-        sources.insert(0, Source { origin: "crs options".to_owned(), text: options.into_bytes() });
+
+    /// Reads and compiles it.
+    ///
+    /// # Errors
+    ///
+    /// Everything that is wrong, in the order of the elements.
+    pub(crate) fn compile(&self) -> Result<Program, Vec<ElementProblem>> {
+        let diagnostics = match seclang::compile(&self.sources, presets::data_files()) {
+            Ok(program) if self.problems.is_empty() => return Ok(program),
+            Ok(_) => Vec::new(),
+            Err(diagnostics) => diagnostics,
+        };
+        let found = diagnostics
+            .into_iter()
+            .map(|diagnostic| ElementProblem { element: self.owner(&diagnostic.origin), diagnostic });
+        let mut problems: Vec<ElementProblem> = self.problems.iter().cloned().chain(found).collect();
+        problems.sort_by_key(|problem| (problem.element, problem.diagnostic.line, problem.diagnostic.column));
+        Err(problems)
     }
-    Ok(sources)
+
+    /// The element that a source of this origin comes from.
+    pub(crate) fn owner(&self, origin: &str) -> Option<usize> {
+        let at = self.sources.iter().position(|source| source.origin == origin)?;
+        self.owners.get(at).copied().flatten()
+    }
+
+    /// A hash over all that is read.
+    pub(crate) fn fingerprint(&self) -> PartHash {
+        let mut bytes = Vec::new();
+        // What was refused before the engine has read it is in no source.
+        let sources = self.sources.iter().map(|source| (source.origin.as_str(), source.text.as_slice()));
+        let problems = self.problems.iter().map(|problem| &problem.diagnostic);
+        let problems = problems.map(|found| (found.origin.as_str(), found.message.as_bytes()));
+        for (origin, text) in sources.chain(problems) {
+            for field in [origin.as_bytes(), text] {
+                bytes.extend_from_slice(&(field.len() as u64).to_le_bytes());
+                bytes.extend_from_slice(field);
+            }
+        }
+        content_hash(&bytes)
+    }
 }
 
-fn flush(sources: &mut Vec<Source>, element: &Element, own: &mut String) {
-    if !own.trim().is_empty() {
-        sources.push(Source { origin: element.origin.clone(), text: own.clone().into_bytes() });
-    }
-    *own = "\n".repeat(own.matches('\n').count());
-}
+/// Closes what an element has left open, and does nothing else. No rule skips to it: nobody knows its name.
+const END_OF_ELEMENT: &str = "SecMarker palisade-end-of-element\n";
 
-fn unknown_preset(name: &str, element: &Element) -> FieldProblem {
-    let suggestion =
-        did_you_mean(name, presets::NAMES).map_or(String::new(), |known| format!("; did you mean `{known}`?"));
-    let message = format!("{}: there is no preset `{name}`{suggestion}", element.origin);
-    FieldProblem::new(element.pointer.clone().unwrap_or_default(), message)
-        .expected(format!("one of {}", presets::NAMES.join(", ")))
+fn unknown_preset(name: &str, source: &Source, offset: usize) -> Diagnostic {
+    let diagnostic = Diagnostic::at(source, offset, format!("there is no preset `{}`", name.escape_debug()));
+    let known = presets::NAMES.join(", ");
+    diagnostic.with_help(match did_you_mean(name, presets::NAMES) {
+        Some(near) => format!("did you mean `{near}`? The presets are: {known}"),
+        None => format!("the presets are: {known}"),
+    })
 }
 
 /// The action that sets the options of the core rule set; `None` where all of them are unset.
@@ -191,26 +318,17 @@ fn crs_options(crs: &Crs) -> Option<String> {
         .filter(|(_, value)| *value != 0)
         .map(|(name, value)| format!("setvar:'tx.{name}={value}'"))
         .collect();
-    // Releases before 4 know the blocking level by another name.
-    let older = (crs.paranoia_level != 0).then(|| format!("setvar:'tx.paranoia_level={}'", crs.paranoia_level));
+    // Releases before 4 know the levels by other names.
+    let older = [("paranoia_level", crs.paranoia_level), ("executing_paranoia_level", crs.detection_paranoia_level)];
+    let older =
+        older.iter().filter(|(_, level)| *level != 0).map(|(name, level)| format!("setvar:'tx.{name}={level}'"));
     let settings: Vec<String> = settings.into_iter().chain(older).collect();
     (!settings.is_empty())
         .then(|| format!("SecAction \"id:900001,phase:1,pass,nolog,t:none,{}\"\n", settings.join(",")))
 }
 
-fn problem(diagnostic: &Diagnostic, elements: &[Element]) -> FieldProblem {
-    let element = elements.iter().find(|element| element.origin == diagnostic.origin);
+fn field_problem(problem: &ElementProblem, elements: &[Element]) -> FieldProblem {
+    let element = problem.element.and_then(|index| elements.get(index));
     let pointer = element.and_then(|element| element.pointer.clone()).unwrap_or_default();
-    FieldProblem::new(pointer, diagnostic.to_string())
-}
-
-fn fingerprint(sources: &[Source]) -> PartHash {
-    let mut bytes = Vec::new();
-    for source in sources {
-        for field in [source.origin.as_bytes(), &source.text] {
-            bytes.extend_from_slice(&(field.len() as u64).to_le_bytes());
-            bytes.extend_from_slice(field);
-        }
-    }
-    content_hash(&bytes)
+    FieldProblem::new(pointer, problem.diagnostic.to_string())
 }

@@ -131,3 +131,60 @@ fn a_write_is_blamed_on_what_it_changes() {
     let other = compiler.admit(&set, &changed("waf-rulesets", "waf-ruleset_1", Change::Deleted)).unwrap_err();
     assert!(other[0].message.starts_with("waf-configs/waf-config_1 would not work any more"), "{}", other[0].message);
 }
+
+#[test]
+fn a_chain_does_not_reach_into_the_next_element() {
+    let open = "SecRule ARGS \"@rx a\" \"id:2,phase:2,deny,chain\"";
+    let set = entities(&[waf_config(&[open, "SecRule ARGS \"@rx b\" \"t:none\"", RULE])]);
+    let problems = compiler().compile(&set).unwrap_err();
+    assert_eq!(problems[0].problem.pointer, "/rules/0");
+    assert!(problems[0].problem.message.contains("the chain of this rule has no end"), "{}", problems[0]);
+}
+
+#[test]
+fn a_preset_that_is_imported_twice_is_there_once() {
+    let compiled = |rules: &[String]| {
+        let elements: Vec<_> = own_elements(rules).collect();
+        RuleCompiler::default().compile(&elements, &crate::entities::Crs::default()).map(|compiled| compiled.rules)
+    };
+    let import = "@import_preset crs".to_owned();
+    let once = compiled(std::slice::from_ref(&import));
+    assert!(once.is_ok());
+    assert_eq!(compiled(&[import.clone(), import]), once);
+}
+
+#[test]
+fn fields_of_a_config_hold_for_the_engine() {
+    let settings = |fields: Value| {
+        let mut config = waf_config(&["SecRequestBodyLimit 1\nSecRequestBodyLimitAction Reject", RULE]);
+        fields.as_object().unwrap().iter().for_each(|(name, value)| config[name] = value.clone());
+        let set = entities(&[config]);
+        let item = set.get::<WafConfig>("waf-config_1").unwrap();
+        let compiled = RuleCompiler::default().compile(&rules::elements(item, &set), &item.crs).unwrap();
+        seclang::Program::decode(&compiled.program).unwrap().settings()
+    };
+    let default = settings(json!({}));
+    assert_eq!(default.request_body_limit, 2_097_152);
+    assert_eq!(default.request_body_limit_action, seclang::program::LimitAction::ProcessPartial);
+    assert_eq!(default.mode, seclang::program::EngineMode::On);
+    assert!(default.request_body_access && default.response_body_access);
+    let other = settings(json!({
+        "oversize_body_action": "reject", "input_body_limit": 7, "output_body_limit": 8, "inspect_input_body": false,
+        "inspect_output_body": false, "output_body_mimetypes": ["application/json", "text/*"], "block": false,
+    }));
+    assert_eq!((other.request_body_limit, other.response_body_limit), (7, 8));
+    assert_eq!(other.request_body_limit_action, seclang::program::LimitAction::Reject);
+    assert_eq!(other.mode, seclang::program::EngineMode::DetectionOnly);
+    assert!(!other.request_body_access && !other.response_body_access);
+    assert!(other.inspects_media_type(b"text/css") && !other.inspects_media_type(b"image/png"));
+}
+
+#[test]
+fn a_setting_that_has_no_effect_yet_is_said_to_have_none() {
+    let warnings = |waf: Value| {
+        let set = entities(&[json!({ "kind": "global-config", "waf": waf })]);
+        compiler().compile(&set).unwrap().warnings
+    };
+    assert!(warnings(json!({})).is_empty());
+    assert!(warnings(json!({ "fail-open": true }))[0].contains("waf.fail_open"));
+}

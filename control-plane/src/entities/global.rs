@@ -18,6 +18,18 @@ pub struct GlobalConfig {
     pub identity: Identity,
     /// The listener that xDS serves.
     pub gateway: Gateway,
+    /// What holds for the rule engine on every route.
+    pub waf: WafSettings,
+}
+
+/// What holds for the rule engine on every route.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct WafSettings {
+    /// Whether requests pass where the engine is broken. Default false: they are answered with 503. Rules that do not
+    /// compile are refused before they get that far. Also understood as `fail-open`.
+    #[serde(alias = "fail-open")]
+    pub fail_open: bool,
 }
 
 /// A global plugin.
@@ -193,8 +205,11 @@ mod tests {
             "gateway": {
                 "address": "0.0.0.0", "port": 10000, "filters": ["preset"], "access_log": "/dev/stdout",
                 "max_body_bytes": 2097152
-            }
+            },
+            "waf": {"fail_open": false}
         });
         assert_eq!(serde_json::to_value(GlobalConfig::default()).unwrap(), expected);
+        let open: GlobalConfig = serde_json::from_value(json!({"waf": {"fail-open": true}})).unwrap();
+        assert!(open.waf.fail_open, "the name of the setting is understood as well");
     }
 }

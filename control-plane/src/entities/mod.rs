@@ -22,7 +22,7 @@ mod waf;
 pub use admission::{Admission, Change, EntityRef};
 pub use entity::{AnyEntity, Entity, Head, Item, References};
 pub use files::FileProblem;
-pub use global::{Gateway, GlobalConfig, Identity, Validator};
+pub use global::{Gateway, GlobalConfig, Identity, Validator, WafSettings};
 pub use problem::FieldProblem;
 pub use registry::Kind;
 pub use route::{Backend, Protocol, Route, RoutePlugin};

@@ -143,6 +143,15 @@ impl Entity for WafConfig {
                 problems.push(problem.expected("a media type alone, such as `text/html` or `text/*`"));
             }
         }
+        for (field, limit, instead) in [
+            ("/input_body_limit", self.input_body_limit, "inspect_input_body"),
+            ("/output_body_limit", self.output_body_limit, "inspect_output_body"),
+        ] {
+            if limit == Some(0) {
+                let problem = FieldProblem::new(field, "0 would inspect nothing of any body");
+                problems.push(problem.expected(format!("1 or more, or null; `{instead}: false` inspects no bodies")));
+            }
+        }
         for (field, value) in [
             ("/decompressed_input_body_limit", self.decompressed_input_body_limit),
             ("/max_input_compression_ratio", self.max_input_compression_ratio),
@@ -160,7 +169,8 @@ impl Entity for WafConfig {
 // === impl Crs ===
 
 impl Crs {
-    fn check(&self) -> Vec<FieldProblem> {
+    /// What is wrong with the settings that their types do not say.
+    pub(crate) fn check(&self) -> Vec<FieldProblem> {
         let mut problems = Vec::new();
         for (field, level) in
             [("paranoia_level", self.paranoia_level), ("detection_paranoia_level", self.detection_paranoia_level)]

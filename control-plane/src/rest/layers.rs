@@ -10,6 +10,7 @@ use tracing::Instrument as _;
 use super::{ApiError, AppState};
 use crate::access::Caller;
 use crate::clock::Stopwatch;
+use crate::console::Operator;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -47,7 +48,8 @@ async fn observe(mut request: Request, next: Next) -> Response {
     metrics::counter!("palisade_http_requests_total", &labels).increment(1);
     metrics::histogram!("palisade_http_request_seconds", &labels).record(seconds);
     let key = response.extensions().get::<Caller>().map(|caller| caller.key_id.as_str());
-    tracing::info!(parent: &span, status, seconds, key, "answered");
+    let operator = response.extensions().get::<Operator>().map(|operator| operator.name.as_str());
+    tracing::info!(parent: &span, status, seconds, key, operator, "answered");
     response.headers_mut().insert(REQUEST_ID, id);
     response
 }

@@ -5,6 +5,7 @@
 
 mod error;
 mod file;
+mod operators;
 mod schema;
 mod sqlite;
 mod writer;
@@ -15,6 +16,7 @@ use std::pin::Pin;
 use tokio::sync::watch;
 
 use crate::access::{AdminKey, Scope};
+use crate::console::{Operator, Session};
 
 pub use error::StoreError;
 pub use sqlite::{SqliteOptions, SqliteStore};
@@ -51,6 +53,39 @@ pub trait Store: Send + Sync + 'static {
 
     /// Marks a key as revoked at `now_millis`; false when there is no such key.
     fn admin_key_revoke(&self, id: &str, now_millis: u64) -> Pending<'_, bool>;
+
+    /// Adds an operator of the console; false when the name is taken.
+    fn operator_add(&self, operator: Operator) -> Pending<'_, bool>;
+
+    /// The operator of this name.
+    fn operator(&self, name: &str) -> Pending<'_, Option<Operator>>;
+
+    /// All operators, by name.
+    fn operators(&self) -> Pending<'_, Vec<Operator>>;
+
+    /// Removes an operator and ends their sessions; false when there is none of this name.
+    fn operator_remove(&self, name: &str) -> Pending<'_, bool>;
+
+    /// Gives an operator another password hash at `now_millis` and ends their sessions; false when there is none of
+    /// this name.
+    fn operator_set_password(&self, name: &str, hash: &str, now_millis: u64) -> Pending<'_, bool>;
+
+    /// Begins a session; false when the operator is gone, or has another password than `password_hash` by now. Of an
+    /// operator's sessions the `limit` last used ones are kept.
+    fn session_begin(&self, session: Session, password_hash: &str, limit: u32) -> Pending<'_, bool>;
+
+    /// The session with the token of this SHA-256, and whose it is.
+    fn session(&self, token_sha256: [u8; 32]) -> Pending<'_, Option<(Session, Operator)>>;
+
+    /// Notes that a session was used at `now_millis`.
+    fn session_touch(&self, token_sha256: [u8; 32], now_millis: u64) -> Pending<'_, ()>;
+
+    /// Ends a session; false when there is none.
+    fn session_end(&self, token_sha256: [u8; 32]) -> Pending<'_, bool>;
+
+    /// Forgets the sessions last used at or before `seen_until`, or begun at or before `created_until` (milliseconds
+    /// since 1970), and returns how many.
+    fn sessions_sweep(&self, seen_until: u64, created_until: u64) -> Pending<'_, u64>;
 
     /// Writes the named document.
     fn document_put(&self, name: &str, body: Vec<u8>) -> Pending<'_, ()>;

@@ -6,7 +6,8 @@ use rusqlite::Connection;
 pub(super) const APPLICATION_ID: i32 = 0x5053_4445;
 
 /// One entry for each schema version, from version 1 on. Entries are never edited: a change is a further entry.
-const MIGRATIONS: &[&str] = &["
+const MIGRATIONS: &[&str] = &[
+    "
     CREATE TABLE revision (only INTEGER PRIMARY KEY CHECK (only = 1), value INTEGER NOT NULL);
     INSERT INTO revision VALUES (1, 0);
     CREATE TABLE entity (
@@ -20,7 +21,19 @@ const MIGRATIONS: &[&str] = &["
     CREATE TABLE document (name TEXT PRIMARY KEY NOT NULL, body BLOB NOT NULL);
     CREATE TABLE ban (ref_key TEXT PRIMARY KEY NOT NULL, json TEXT NOT NULL, until_millis INTEGER NOT NULL);
     CREATE INDEX ban_until ON ban (until_millis);
-"];
+",
+    "
+    CREATE TABLE operator (
+        name TEXT PRIMARY KEY NOT NULL, email TEXT NOT NULL, password_hash TEXT NOT NULL,
+        created_at INTEGER NOT NULL, changed_at INTEGER NOT NULL
+    );
+    CREATE TABLE console_session (
+        token_sha256 BLOB PRIMARY KEY NOT NULL, operator TEXT NOT NULL,
+        created_at INTEGER NOT NULL, seen_at INTEGER NOT NULL
+    );
+    CREATE INDEX console_session_operator ON console_session (operator);
+",
+];
 
 /// The newest schema version that this release reads and writes.
 pub(super) fn known_version() -> u32 {

@@ -9,8 +9,11 @@ use tokio::sync::watch;
 
 use super::file::{self, FILE, connect, create, explain, lock, verify};
 use super::writer::{Changed, Writer};
-use super::{BanRow, EntityRow, EntityRows, Pending, Store, StoreError, schema, scopes_from_text, scopes_to_text};
+use super::{
+    BanRow, EntityRow, EntityRows, Pending, Store, StoreError, operators, schema, scopes_from_text, scopes_to_text,
+};
 use crate::access::AdminKey;
+use crate::console::{Operator, Session};
 
 /// How a store is opened.
 #[derive(Clone, Copy, Debug, Default)]
@@ -205,6 +208,50 @@ impl Store for SqliteStore {
             let update = "UPDATE admin_key SET revoked_at = coalesce(revoked_at, ?2) WHERE id = ?1";
             Ok(db.execute(update, params![id, now_millis])? > 0)
         }))
+    }
+
+    fn operator_add(&self, operator: Operator) -> Pending<'_, bool> {
+        Box::pin(self.write(move |db| operators::add(db, &operator)))
+    }
+
+    fn operator(&self, name: &str) -> Pending<'_, Option<Operator>> {
+        let name = name.to_owned();
+        Box::pin(self.read(move |db| operators::find(db, &name)))
+    }
+
+    fn operators(&self) -> Pending<'_, Vec<Operator>> {
+        Box::pin(self.read(|db| operators::all(db)))
+    }
+
+    fn operator_remove(&self, name: &str) -> Pending<'_, bool> {
+        let name = name.to_owned();
+        Box::pin(self.write(move |db| operators::remove(db, &name)))
+    }
+
+    fn operator_set_password(&self, name: &str, hash: &str, now_millis: u64) -> Pending<'_, bool> {
+        let (name, hash) = (name.to_owned(), hash.to_owned());
+        Box::pin(self.write(move |db| operators::set_password(db, &name, &hash, now_millis)))
+    }
+
+    fn session_begin(&self, session: Session, password_hash: &str, limit: u32) -> Pending<'_, bool> {
+        let hash = password_hash.to_owned();
+        Box::pin(self.write(move |db| operators::begin(db, &session, &hash, limit)))
+    }
+
+    fn session(&self, token_sha256: [u8; 32]) -> Pending<'_, Option<(Session, Operator)>> {
+        Box::pin(self.read(move |db| operators::session(db, &token_sha256)))
+    }
+
+    fn session_touch(&self, token_sha256: [u8; 32], now_millis: u64) -> Pending<'_, ()> {
+        Box::pin(self.write(move |db| operators::touch(db, &token_sha256, now_millis)))
+    }
+
+    fn session_end(&self, token_sha256: [u8; 32]) -> Pending<'_, bool> {
+        Box::pin(self.write(move |db| operators::end(db, &token_sha256)))
+    }
+
+    fn sessions_sweep(&self, seen_until: u64, created_until: u64) -> Pending<'_, u64> {
+        Box::pin(self.write(move |db| operators::sweep(db, seen_until, created_until)))
     }
 
     fn document_put(&self, name: &str, body: Vec<u8>) -> Pending<'_, ()> {

@@ -99,12 +99,25 @@ pub fn request(
     path: &str,
     body: &str,
 ) -> std::io::Result<(u16, String)> {
+    let (status, _, body) = exchange(rest, &[("authorization", authorization)], method, path, body)?;
+    Ok((status, body))
+}
+
+/// [`request`] with these headers; answers the head as well.
+pub fn exchange(
+    rest: &str,
+    headers: &[(&str, &str)],
+    method: &str,
+    path: &str,
+    body: &str,
+) -> std::io::Result<(u16, String, String)> {
     let mut stream = TcpStream::connect(rest)?;
     stream.set_read_timeout(Some(Duration::from_secs(60)))?;
     let length = body.len();
+    let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
     write!(
         stream,
-        "{method} {path} HTTP/1.1\r\nhost: test\r\nconnection: close\r\nauthorization: {authorization}\r\n\
+        "{method} {path} HTTP/1.1\r\nhost: test\r\nconnection: close\r\n{headers}\
          content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
     )?;
     let mut answer = Vec::new();
@@ -113,5 +126,14 @@ pub fn request(
     let broken = || std::io::Error::other("no whole answer");
     let (head, body) = answer.split_once("\r\n\r\n").ok_or_else(broken)?;
     let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).ok_or_else(broken)?;
-    Ok((status, body.to_owned()))
+    Ok((status, head.to_owned(), body.to_owned()))
+}
+
+/// Runs a command to its end that reads `input`.
+pub fn run_with(arguments: &[&str], input: &str) -> Output {
+    let mut child =
+        palisade(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // It may end without having read: what it says then is what counts.
+    let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+    child.wait_with_output().unwrap()
 }

@@ -34,7 +34,7 @@ pub struct Api {
     pub state: AppState,
     pub router: Router,
     pub authorization: String,
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
 }
 
 /// What the API answered.
@@ -70,17 +70,27 @@ impl Api {
             config: Arc::new(config),
         };
         let authorization = key(&state, &Scope::ALL, None).await;
-        Api { router: rest::router(state.clone()), state, authorization, _folder: folder }
+        Api { router: rest::router(state.clone()), state, authorization, folder }
     }
 
     /// Sends a request as it is, from 192.0.2.1.
     pub async fn send(&self, mut request: Request<Body>) -> Answer {
         request.extensions_mut().insert(ConnectInfo(SocketAddr::from(([192, 0, 2, 1], 1))));
+        self.send_as_it_is(request).await
+    }
+
+    /// [`Api::send`] of a request that says itself where it comes from.
+    pub async fn send_as_it_is(&self, request: Request<Body>) -> Answer {
         let response = self.router.clone().oneshot(request).await.unwrap();
         let (parts, body) = response.into_parts();
         let text = String::from_utf8(to_bytes(body, usize::MAX).await.unwrap().to_vec()).unwrap();
         let body = serde_json::from_str(&text).unwrap_or(Value::Null);
         Answer { status: parts.status, headers: parts.headers, body, text }
+    }
+
+    /// The folder of the store.
+    pub fn folder(&self) -> &std::path::Path {
+        self.folder.path()
     }
 
     /// Calls the entity API with the key; `path` is below the collections' base.

@@ -1,0 +1,101 @@
+//! The console: operators, their sessions, and the endpoints under [`NAMESPACE`], which want a session and no admin key.
+//!
+//! `docs/console.md` is the reference for those who call it.
+
+mod body;
+mod guard;
+mod login;
+mod operator;
+mod password;
+mod report;
+mod rules;
+mod session;
+mod trial;
+mod workbench;
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::Router;
+
+use crate::access::Throttle;
+use crate::entities::EntityService;
+use crate::store::Store;
+
+pub use guard::protect;
+pub use operator::{InvalidOperator, Operator, normal_name};
+pub use password::{HashFailed, MAX_PASSWORD_BYTES, MIN_PASSWORD_CHARS, hash_password, password_problem};
+pub use session::{COOKIE, CSRF_HEADER, Session, SessionLimits};
+
+/// The prefix of every endpoint of the console.
+pub const NAMESPACE: &str = "/extensions/svc/extensions/waf";
+
+/// Tells the time in milliseconds since 1970.
+pub type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
+
+/// What the endpoints of the console share. Cheap to clone.
+#[derive(Clone)]
+pub struct Console {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    store: Arc<dyn Store>,
+    entities: EntityService,
+    clock: Clock,
+    limits: SessionLimits,
+    /// Whether the admin API listens on loopback alone; see [`session::wants_secure`].
+    loopback: bool,
+    addresses: Throttle,
+    names: Throttle<[u8; 32]>,
+    passwords: password::Passwords,
+    workbench: workbench::Workbench,
+}
+
+impl Console {
+    /// A console on this store. `listen` is where the admin API listens.
+    pub fn new(store: Arc<dyn Store>, entities: EntityService, listen: SocketAddr, clock: Clock) -> Console {
+        Console {
+            inner: Arc::new(Inner {
+                store,
+                entities,
+                clock,
+                limits: SessionLimits::default(),
+                loopback: listen.ip().is_loopback(),
+                addresses: Throttle::default(),
+                names: Throttle::default(),
+                passwords: password::Passwords::default(),
+                workbench: workbench::Workbench::default(),
+            }),
+        }
+    }
+
+    fn now(&self) -> u64 {
+        (self.inner.clock)()
+    }
+
+    /// Forgets the sessions that have ended. Worth a call every few minutes; a session that has ended is refused
+    /// whether it was forgotten or not.
+    ///
+    /// # Errors
+    /// What the store reports.
+    pub async fn sweep(&self) -> Result<u64, crate::store::StoreError> {
+        let (now, limits) = (self.now(), self.inner.limits);
+        let until = |millis| now.saturating_sub(millis);
+        self.inner.store.sessions_sweep(until(limits.idle_millis), until(limits.absolute_millis)).await
+    }
+}
+
+/// The endpoints of this module: `session/…` and `utils/…`. They bring their own access control.
+pub fn router(console: &Console) -> Router {
+    let guarded = Router::new().merge(login::guarded()).merge(rules::router());
+    let guarded = protect(guarded.with_state(console.clone()), console.clone());
+    login::open().with_state(console.clone()).merge(guarded)
+}
+
+impl fmt::Debug for Console {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Console").field("limits", &self.inner.limits).finish_non_exhaustive()
+    }
+}

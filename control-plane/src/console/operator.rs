@@ -1,0 +1,97 @@
+//! Operators: the people who use the console.
+
+use std::fmt;
+
+/// The characters of a name, at most.
+const MAX_NAME: usize = 64;
+/// The characters of an address that mail can be sent to, at most (RFC 5321).
+const MAX_EMAIL: usize = 254;
+
+/// Somebody who may log in to the console.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Operator {
+    /// The name to log in with: 1 to 64 of `a-z 0-9 . _ @ -`.
+    pub name: String,
+    /// Where to reach them; shown in what they did.
+    pub email: String,
+    /// Their password, hashed with argon2id, as a PHC string.
+    pub password_hash: String,
+    /// When they were added, in milliseconds since 1970.
+    pub created_at_millis: u64,
+    /// When their password was last set, in milliseconds since 1970.
+    pub changed_at_millis: u64,
+}
+
+/// Why somebody cannot be an operator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InvalidOperator {
+    /// The name.
+    Name,
+    /// The address.
+    Email,
+}
+
+impl Operator {
+    /// An operator with this password hash, added at `now_millis`. The name is taken in lower case.
+    ///
+    /// # Errors
+    /// What cannot be.
+    pub fn new(name: &str, email: &str, password_hash: String, now_millis: u64) -> Result<Operator, InvalidOperator> {
+        let name = normal_name(name).ok_or(InvalidOperator::Name)?;
+        let parts = email.split_once('@').filter(|(user, host)| !user.is_empty() && !host.is_empty());
+        let sane = email.len() <= MAX_EMAIL && email.bytes().all(|byte| byte.is_ascii_graphic());
+        if !sane || parts.is_none() {
+            return Err(InvalidOperator::Email);
+        }
+        Ok(Operator {
+            name,
+            email: email.to_owned(),
+            password_hash,
+            created_at_millis: now_millis,
+            changed_at_millis: now_millis,
+        })
+    }
+}
+
+/// A name as it is kept, in lower case; `None` for what cannot be one.
+pub fn normal_name(name: &str) -> Option<String> {
+    let name = name.trim().to_ascii_lowercase();
+    let sane = (1..=MAX_NAME).contains(&name.len())
+        && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"._@-".contains(&byte));
+    sane.then_some(name)
+}
+
+impl fmt::Debug for Operator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Not the hash: what is derived from a password is to stay out of logs.
+        f.debug_struct("Operator").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Display for InvalidOperator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            InvalidOperator::Name => "a name has 1 to 64 characters of a-z 0-9 . _ @ -",
+            InvalidOperator::Email => "an e-mail address such as alice@example.com is expected",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_addresses_are_checked() {
+        let add = |name, email| Operator::new(name, email, String::new(), 7).map(|operator| operator.name);
+        assert_eq!(add(" Alice", "alice@example.com"), Ok("alice".to_owned()));
+        assert_eq!(add("a.b-c_d@e", "a@b"), Ok("a.b-c_d@e".to_owned()));
+        let long = "a".repeat(65);
+        for name in ["", "a b", "ä", "a\nb", &long] {
+            assert_eq!(add(name, "a@b"), Err(InvalidOperator::Name), "{name}");
+        }
+        for email in ["", "alice", "@b", "a@", "a b@c", "a@b\r\nx"] {
+            assert_eq!(add("a", email), Err(InvalidOperator::Email), "{email}");
+        }
+    }
+}

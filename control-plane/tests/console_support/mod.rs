@@ -1,0 +1,111 @@
+//! The console beside the admin API, on a clock that stands still until it is moved.
+#![allow(
+    dead_code,
+    unreachable_pub,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "test support"
+)]
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use axum::body::Body;
+use axum::extract::ConnectInfo;
+use axum::http::Request;
+use palisade::console::{self, Console, NAMESPACE, Operator, hash_password};
+use palisade::rest;
+use serde_json::{Value, json};
+
+use crate::entities_support::{Answer, Api};
+
+/// The password of every operator here.
+pub const PASSWORD: &str = "correct horse battery";
+/// Where the clock begins, in milliseconds since 1970.
+pub const BEGINNING: u64 = 1_800_000_000_000;
+
+/// An admin API with a console.
+pub struct ConsoleApi {
+    pub api: Api,
+    pub clock: Arc<AtomicU64>,
+}
+
+/// What an operator's browser holds.
+#[derive(Clone, Debug)]
+pub struct Login {
+    pub cookie: String,
+    pub csrf: String,
+}
+
+impl ConsoleApi {
+    /// With the operators `alice` and `bob`.
+    pub async fn new() -> ConsoleApi {
+        let mut api = Api::new().await;
+        let clock = Arc::new(AtomicU64::new(BEGINNING));
+        let now = Arc::clone(&clock);
+        let listen = SocketAddr::from(([127, 0, 0, 1], 8900));
+        let told = Arc::new(move || now.load(Ordering::Relaxed));
+        let console = Console::new(Arc::clone(&api.state.store), api.state.entities.clone(), listen, told);
+        api.router = rest::router_with(api.state.clone(), console::router(&console));
+        let hash = hash_password(PASSWORD).unwrap();
+        for name in ["alice", "bob"] {
+            let operator = Operator::new(name, &format!("{name}@example.com"), hash.clone(), BEGINNING).unwrap();
+            assert!(api.state.store.operator_add(operator).await.unwrap());
+        }
+        ConsoleApi { api, clock }
+    }
+
+    pub fn advance(&self, millis: u64) {
+        self.clock.fetch_add(millis, Ordering::Relaxed);
+    }
+
+    /// A request to an endpoint of the console with these headers, from `192.0.2.<host>`.
+    pub async fn send_from(
+        &self,
+        host: u8,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Option<&Value>,
+    ) -> Answer {
+        let mut request = Request::builder().method(method).uri(format!("{NAMESPACE}{path}"));
+        request = request.header("host", "127.0.0.1:8900");
+        if body.is_some() {
+            request = request.header("content-type", "application/json");
+        }
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let body = body.map_or_else(Body::empty, |body| Body::from(body.to_string()));
+        let mut request = request.body(body).unwrap();
+        request.extensions_mut().insert(ConnectInfo(SocketAddr::from(([192, 0, 2, host], 1))));
+        self.api.send_as_it_is(request).await
+    }
+
+    pub async fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: Option<&Value>) -> Answer {
+        self.send_from(1, method, path, headers, body).await
+    }
+
+    pub async fn try_login(&self, host: u8, name: &str, password: &str) -> Answer {
+        let body = json!({ "name": name, "password": password });
+        self.send_from(host, "POST", "/session/_login", &[], Some(&body)).await
+    }
+
+    pub async fn login(&self, name: &str) -> Login {
+        let answer = self.try_login(1, name, PASSWORD).await;
+        assert_eq!(answer.status, 200, "{}", answer.text);
+        let cookie = answer.header("set-cookie").split(';').next().unwrap().to_owned();
+        Login { cookie, csrf: answer.body["csrf_token"].as_str().unwrap().to_owned() }
+    }
+
+    pub async fn get(&self, login: &Login, path: &str) -> Answer {
+        self.send("GET", path, &[("cookie", &login.cookie)], None).await
+    }
+
+    pub async fn post(&self, login: &Login, path: &str, body: &Value) -> Answer {
+        let headers = [("cookie", login.cookie.as_str()), ("x-csrf-token", login.csrf.as_str())];
+        self.send("POST", path, &headers, Some(body)).await
+    }
+}

@@ -78,9 +78,10 @@ impl Transaction {
             Variable::ArgsNames => (None, true),
             _ => (None, false),
         };
+        let all = matches!(key, KeySelector::All);
         for (from, entry) in &self.arguments {
             if source.is_some_and(|source| source != *from)
-                || !selects(key, self.arena.get(entry.name), &mut self.scratch)
+                || !(all || selects(key, self.arena.get(entry.name), &mut self.scratch))
             {
                 continue;
             }
@@ -120,8 +121,9 @@ impl Transaction {
             Variable::Env => &self.environment.entries,
             _ => &[],
         };
+        let all = matches!(key, KeySelector::All);
         for entry in entries {
-            if selects(key, self.arena.get(entry.name), &mut self.scratch) {
+            if all || selects(key, self.arena.get(entry.name), &mut self.scratch) {
                 items.push(Item {
                     variable,
                     name: Name::InArena(entry.name),

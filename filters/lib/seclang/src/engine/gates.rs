@@ -31,6 +31,8 @@ pub(super) struct Pipeline {
     bit: u64,
     /// A value without any of these bytes passes the same gates afterwards.
     triggers: Option<ByteSet>,
+    /// Whether the pipeline changes values for how they are spaced.
+    minds_spacing: bool,
     /// Whether every intermediate value counts.
     multi_match: bool,
 }
@@ -123,6 +125,7 @@ impl Groups {
             transforms: transforms.to_vec(),
             bit: trigger_bit(self.pipelines.len()),
             triggers: gate_triggers(transforms),
+            minds_spacing: transforms.iter().any(|transform| transform.minds_spacing()),
             multi_match: link.multi_match,
         };
         let key = (link.transforms.clone(), link.multi_match);
@@ -152,8 +155,10 @@ impl Groups {
     }
 
     /// For each pipeline the bytes that trigger it; `None` if any value does.
-    pub(super) fn triggers(&self) -> impl Iterator<Item = &Option<ByteSet>> {
-        self.pipelines.iter().map(|pipeline| &pipeline.triggers)
+    ///
+    /// With it whether the pipeline changes values for how they are spaced.
+    pub(super) fn triggers(&self) -> impl Iterator<Item = (&Option<ByteSet>, bool)> {
+        self.pipelines.iter().map(|pipeline| (&pipeline.triggers, pipeline.minds_spacing))
     }
 }
 

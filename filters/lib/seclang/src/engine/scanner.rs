@@ -33,6 +33,8 @@ pub(super) struct Scanner {
     classes: Box<[Class; 256]>,
     /// What every value triggers.
     always: u64,
+    /// What a value triggers in which a space is not between two ordinary bytes.
+    spacing: u64,
     /// For each set of bytes where the gates that any of its bytes opens begin in the list, and the end.
     opening_starts: Box<[u32]>,
     opening_gates: Box<[u32]>,
@@ -242,6 +244,7 @@ impl Scanner {
             base,
             classes,
             always: 0,
+            spacing: 0,
             opening_starts: opening_starts.into(),
             opening_gates,
             opening,
@@ -255,9 +258,10 @@ impl Scanner {
     }
 
     /// Says which bytes trigger which pipeline of transformations; `None` for one that every value triggers.
-    pub(super) fn set_triggers<'p>(&mut self, pipelines: impl Iterator<Item = &'p Option<ByteSet>>) {
-        for (triggers, at) in pipelines.zip(0..) {
+    pub(super) fn set_triggers<'p>(&mut self, pipelines: impl Iterator<Item = (&'p Option<ByteSet>, bool)>) {
+        for ((triggers, minds_spacing), at) in pipelines.zip(0..) {
             let bit = trigger_bit(at);
+            self.spacing |= if minds_spacing { bit } else { 0 };
             match triggers {
                 None => self.always |= bit,
                 Some(triggers) => {
@@ -288,6 +292,11 @@ impl Scanner {
             let Some(class) = self.classes.get(usize::from(*byte)) else { continue };
             triggers |= class.triggers;
             sets.iter_mut().zip(&class.sets).for_each(|(all, more)| *all |= more);
+            // A space next to another one, or before what `cmdLine` joins.
+            if (*byte == b' ' && window & 0xff == u32::from(b' ')) || (window & 0xff == u32::from(b' ') && joins(*byte))
+            {
+                triggers |= self.spacing;
+            }
             window = window << 8 | class.lower;
             // Before the fourth byte the window holds zeros no value has; what it finds there is compared anyway.
             if self.fours.may_have(window) {
@@ -306,7 +315,8 @@ impl Scanner {
             while left != 0 {
                 let set = number * 64 + left.trailing_zeros() as usize;
                 left &= left - 1;
-                let (Some(&start), Some(&end)) = (self.opening_starts.get(set), self.opening_starts.get(set + 1)) else {
+                let (Some(&start), Some(&end)) = (self.opening_starts.get(set), self.opening_starts.get(set + 1))
+                else {
                     break;
                 };
                 for gate in slice(&self.opening_gates, (start, end)) {
@@ -322,13 +332,22 @@ impl Scanner {
             while left != 0 {
                 let bit = left.trailing_zeros();
                 left &= left - 1;
-                if self.rests.get(number * 64 + bit as usize).is_some_and(|rest| !rest.passes(value, &sets, &mut present)) {
+                if self
+                    .rests
+                    .get(number * 64 + bit as usize)
+                    .is_some_and(|rest| !rest.passes(value, &sets, &mut present))
+                {
                     *word &= !(1 << bit);
                 }
             }
         }
         triggers
     }
+}
+
+/// Whether `cmdLine` takes away a space before this byte.
+fn joins(byte: u8) -> bool {
+    matches!(byte, b'/' | b'(')
 }
 
 fn set_bit(bits: &mut Bits, bit: u32) {

@@ -41,8 +41,7 @@ impl Memory {
         self.order.clear();
         self.tx.dynamic.clear();
         self.tx.dynamic.shrink_to(256);
-        for collection in
-            [&mut self.request_headers, &mut self.response_headers, &mut self.cookies, &mut self.matched]
+        for collection in [&mut self.request_headers, &mut self.response_headers, &mut self.cookies, &mut self.matched]
         {
             collection.entries.clear();
             collection.entries.shrink_to(256);

@@ -1,8 +1,9 @@
 //! `@detectSQLi` and `@detectXSS`, by a port of libinjection.
 
 use std::borrow::Cow;
+use std::sync::LazyLock;
 
-use libinjectionrs::sqli::sqli_data::lookup_word;
+use libinjectionrs::sqli::sqli_data::{SQL_KEYWORDS, lookup_word};
 use libinjectionrs::sqli::{SqliFlags, SqliState, TokenType};
 
 use super::captures::Captures;
@@ -26,7 +27,7 @@ pub(super) fn is_sql(value: &[u8], captures: &mut Captures) -> bool {
     if value.is_empty() {
         return false;
     }
-    if is_one_word(value) {
+    if is_one_word(value) || is_prose(value) {
         return false;
     }
     let value = tame(value.get(..SQL_INPUT_LIMIT).unwrap_or(value));
@@ -41,6 +42,69 @@ pub(super) fn is_sql(value: &[u8], captures: &mut Captures) -> bool {
         captures.set(0, bytes.get(..end).unwrap_or(bytes));
     }
     true
+}
+
+/// How many bits the marks of the words of SQL have: about 1 in 250 other words has the mark of one.
+const WORD_BITS: u32 = 18;
+
+/// Marks of the words that mean something to SQL, by their hash; of those of several words, of the first.
+static WORDS: LazyLock<Box<[u64]>> = LazyLock::new(|| {
+    let mut marks = vec![0u64; 1 << (WORD_BITS - 6)].into_boxed_slice();
+    for keyword in SQL_KEYWORDS.iter().filter(|keyword| keyword.token_type != FINGERPRINT) {
+        let first = keyword.word.bytes().take_while(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
+        let hash = mark_of(first.fold(HASH_START, hashed));
+        if let Some(word) = marks.get_mut((hash >> 6) as usize) {
+            *word |= 1 << (hash & 63);
+        }
+    }
+    marks
+});
+
+/// The entries among the words that are fingerprints of injections.
+const FINGERPRINT: u8 = b'F';
+
+const HASH_START: u32 = 0x811c_9dc5;
+
+/// FNV-1a, of a letter in any case.
+fn hashed(hash: u32, byte: u8) -> u32 {
+    (hash ^ u32::from(byte.to_ascii_uppercase())).wrapping_mul(0x0100_0193)
+}
+
+/// The number of the mark of a word with this hash.
+fn mark_of(hash: u32) -> u32 {
+    hash.wrapping_mul(0x9e37_79b1) >> (32 - WORD_BITS)
+}
+
+/// Whether the tokenizer sees nothing but names, numbers, commas and simple operators: there is no fingerprint of an
+/// injection without anything else. Words that SQL knows are something else, and so are comments.
+fn is_prose(value: &[u8]) -> bool {
+    let is_known = |hash: u32| {
+        let hash = mark_of(hash);
+        WORDS.get((hash >> 6) as usize).is_none_or(|word| word >> (hash & 63) & 1 == 1)
+    };
+    let (mut hash, mut digits, mut letters, mut before) = (HASH_START, false, false, 0);
+    for &byte in value {
+        match byte {
+            b'0'..=b'9' if !letters => digits = true,
+            b'a'..=b'z' | b'A'..=b'Z' | b'_' | b'0'..=b'9' => {
+                // A number that goes on with letters is cut somewhere.
+                if digits {
+                    return false;
+                }
+                letters = true;
+                hash = hashed(hash, byte);
+            }
+            b' ' | b'.' | b',' | b':' | b'/' | b'-' | b'+' | b'=' => {
+                if (letters && is_known(hash)) || (byte == b'-' && before == b'-') {
+                    return false;
+                }
+                (hash, digits, letters) = (HASH_START, false, false);
+            }
+            _ => return false,
+        }
+        before = byte;
+    }
+    !(letters && is_known(hash))
 }
 
 /// How long a name may be that is looked at before the tokenizer is.
@@ -126,6 +190,32 @@ mod tests {
     fn payloads_behind_long_runs_are_found() {
         let value = format!("{}' or 1=1 -- ", "a.".repeat(400));
         assert!(is_sql(value.as_bytes(), &mut Captures::new()));
+    }
+
+    #[test]
+    fn prose_is_never_an_injection() {
+        let pieces = [
+            "select", "garden", "1", "42", "or", "and", "x", "north", "union", " ", " ", " ", ",", ".", "-", "+", "=",
+            ":", "/", "k1", "order by", "not", "between", "1e5", "0x1f", "like", "7z", "true", "null", "a_b", "--",
+            "group",
+        ];
+        let (mut seed, mut prose, mut other) = (7usize, 0, 0);
+        for _ in 0..100_000 {
+            let mut value = String::new();
+            for _ in 0..7 {
+                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                value.push_str(pieces[(seed >> 33) % pieces.len()]);
+            }
+            if is_prose(value.as_bytes()) {
+                prose += 1;
+                assert!(!SqliState::new(value.as_bytes(), SqliFlags::FLAG_NONE).detect(), "{value:?}");
+            } else {
+                other += 1;
+            }
+        }
+        assert!(prose > 500 && other > 500, "{prose} {other}");
+        assert!(is_prose(b"https://shop.example/items/list?".split_last().unwrap().1));
+        assert!(!is_prose(b"1 or 1=1") && !is_prose(b"union"));
     }
 
     #[test]

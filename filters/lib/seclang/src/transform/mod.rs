@@ -224,9 +224,16 @@ impl Transform {
     pub(crate) fn gate_triggers(self) -> Option<ByteSet> {
         match self {
             Self::Lowercase | Self::Uppercase => Some(ByteSet::default()),
-            Self::CmdLine => Some(ByteSet::of_bytes(shell::CMD_LINE_TRIGGERS)),
+            Self::CmdLine => Some(ByteSet::of_bytes(shell::CMD_LINE_TRIGGERS).without(b' ')),
+            Self::CompressWhitespace => Some(self.triggers()?.without(b' ')),
             _ => self.triggers(),
         }
+    }
+
+    /// Whether a single space triggers the transformation only next to white space, a separator, `/` or `(`: see
+    /// [`Transform::gate_triggers`].
+    pub(crate) fn minds_spacing(self) -> bool {
+        matches!(self, Self::CmdLine | Self::CompressWhitespace)
     }
 
     /// Transforms `input`. The result is `Cow::Borrowed` of the whole input if, and only if, nothing changed.

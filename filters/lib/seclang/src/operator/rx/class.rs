@@ -98,6 +98,15 @@ impl ByteSet {
         set
     }
 
+    /// The set without a byte.
+    pub(crate) fn without(self, byte: u8) -> Self {
+        let mut set = self;
+        if let Some(word) = set.words.get_mut(usize::from(byte >> 6)) {
+            *word &= !(1 << (byte & 63));
+        }
+        set
+    }
+
     /// Every other byte.
     pub(crate) fn complement(self) -> Self {
         Self { words: self.words.map(|word| !word) }

@@ -128,8 +128,10 @@ mod tests {
 
     #[test]
     fn answers_as_the_pattern_does() {
-        let patterns = ["^$", "^(?:GET|HEAD)$", "(?i)^(?:get|he[ad]d)$", "(?i)^name_", "^a", "^.*$", "^(?:a|ab)", "^a[0-2]$"];
-        let values = ["", "GET", "get", "HEAD", "HEDD", "GETS", "name_x", "NAME_", "nam", "a", "ab", "ba", "a1", "a3", "x"];
+        let patterns =
+            ["^$", "^(?:GET|HEAD)$", "(?i)^(?:get|he[ad]d)$", "(?i)^name_", "^a", "^.*$", "^(?:a|ab)", "^a[0-2]$"];
+        let values =
+            ["", "GET", "get", "HEAD", "HEDD", "GETS", "name_x", "NAME_", "nam", "a", "ab", "ba", "a1", "a3", "x"];
         for pattern in patterns {
             let regex = regex_automata::meta::Regex::builder().syntax(super::super::syntax()).build(pattern).unwrap();
             let shape = Shape::of(pattern);

@@ -72,6 +72,22 @@ bench: filters envoy crs ## Requests/s and latency: bare Envoy, with an empty fi
 	@# The control plane only compiles the snapshot: how fast it was built does not show in the figures.
 	PALISADE_BIN=$(CURDIR)/target/debug/palisade target/release/palisade-bench --out target/bench/gateway.json $(ARGS)
 
+.PHONY: bench-waf
+bench-waf: filters crs target/bench/waf-peer ## The rule engine beside libmodsecurity (ARGS=--quick, --memory, --json, ...)
+	@$(CARGO) build --release -p harness --bin palisade-bench-waf
+	@target/release/palisade-bench-waf --filter $(PALISADE_FILTERS)/waf.wasm --peer target/bench/waf-peer $(ARGS)
+
+target/bench/waf-peer: tests/bench-waf/peer.cpp
+	@if ! echo '#include <modsecurity/modsecurity.h>' | $(CXX) -x c++ -std=c++17 -fsyntax-only - 2>/dev/null; then \
+	  [[ $$(id -u) == 0 ]] && command -v apt-get >/dev/null || { \
+	    echo "libmodsecurity's headers or $(CXX) are missing: as root, run apt-get install g++ libmodsecurity-dev" >&2; exit 1; }; \
+	  echo "installing g++ and libmodsecurity-dev" >&2; \
+	  install() { DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends g++ libmodsecurity-dev >/dev/null; }; \
+	  install || { apt-get update >/dev/null && install; }; \
+	fi
+	@mkdir -p $(@D)
+	$(CXX) -std=c++17 -O2 -Wall -Wextra -o $@ $< -lmodsecurity
+
 .PHONY: filters
 filters: targets ## The .wasm filters, in target/filters
 	$(CARGO) build --target $(WASM_TARGET) --profile wasm $(addprefix -p ,$(WASM_ONLY))

@@ -7,6 +7,8 @@
 
 use std::ptr::null_mut;
 
+use exchange::Headers;
+
 /// The status of a call that worked.
 const OK: i32 = 0;
 /// The status of a write that came too late.
@@ -147,37 +149,16 @@ pub(crate) fn replace_buffer(kind: Buffer, bytes: &[u8]) -> bool {
 }
 
 /// A header map; `None` where it is gone, or larger than the gateway hands out.
-pub(crate) fn headers(kind: Map) -> Option<Vec<(Vec<u8>, Vec<u8>)>> {
+pub(crate) fn headers(kind: Map) -> Option<Headers> {
     let (mut data, mut size) = (null_mut(), 0);
     // SAFETY: as in `buffer`.
     match unsafe { proxy_get_header_map_pairs(kind as i32, &mut data, &mut size) } {
-        OK => read_pairs(&take(data, size)),
+        OK => Headers::read(take(data, size)),
         _ => None,
     }
 }
 
 /// A pairs map: count, then the two lengths of each pair (all u32), then each key and value with a NUL behind it.
-fn read_pairs(bytes: &[u8]) -> Option<Vec<(Vec<u8>, Vec<u8>)>> {
-    if bytes.is_empty() {
-        return Some(Vec::new());
-    }
-    let (count, rest) = bytes.split_first_chunk::<4>()?;
-    let count = usize::try_from(u32::from_le_bytes(*count)).ok()?;
-    let (lengths, mut rest) = rest.split_at_checked(count.checked_mul(8)?)?;
-    let mut pairs = Vec::with_capacity(count);
-    let mut field = |length: &[u8]| -> Option<Vec<u8>> {
-        let length = usize::try_from(u32::from_le_bytes(*length.first_chunk::<4>()?)).ok()?;
-        let (field, behind) = rest.split_at_checked(length)?;
-        rest = behind.get(1..)?;
-        Some(field.to_vec())
-    };
-    for pair in lengths.chunks_exact(8) {
-        let (key, value) = pair.split_at_checked(4)?;
-        pairs.push((field(key)?, field(value)?));
-    }
-    Some(pairs)
-}
-
 fn write_pairs(pairs: &[(String, Vec<u8>)]) -> Vec<u8> {
     let length = |bytes: usize| u32::try_from(bytes).unwrap_or(u32::MAX).to_le_bytes();
     let mut bytes = length(pairs.len()).to_vec();

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use exchange::{Body, Chain, Flow, Headers, Opening, Reply, Request, Response, Run, Start};
+use exchange::{Body, Chain, Flow, Opening, Reply, Request, Response, Run, Start};
 use proxy_wasm::traits::{Context, HttpContext};
 use proxy_wasm::types::Action;
 
@@ -136,12 +136,11 @@ impl Stream {
         let Some(chain) = self.chain.clone() else {
             return Action::Continue;
         };
-        let Some(pairs) = calls::headers(Map::RequestHeaders) else {
+        let Some(headers) = calls::headers(Map::RequestHeaders) else {
             // What cannot be read cannot be checked, so it does not go on.
             calls::log(LogLevel::Warn, "palisade: a request with more headers than can be read was refused");
             return self.answer(Half::Request, &Reply::refusal(HEADERS_TOO_LARGE, b""));
         };
-        let headers = Headers::new(pairs);
         let route = calls::property(&["xds", "route_name"]).unwrap_or_default();
         let protocol = calls::property(&["request", "protocol"]).unwrap_or_default();
         let (request, opening) = Request::read(headers, protocol, chain.may_be_grpc(&route));
@@ -163,10 +162,10 @@ impl Stream {
             return Action::Continue;
         }
         // Headers that cannot be read come from the backend or the gateway itself: the response goes on unchecked.
-        let Some(pairs) = calls::headers(Map::ResponseHeaders) else {
+        let Some(headers) = calls::headers(Map::ResponseHeaders) else {
             return Action::Continue;
         };
-        let response = Response::read(Headers::new(pairs), self.opening);
+        let response = Response::read(headers, self.opening);
         let flow = run.response_headers(response, !end_of_stream, &ProxyHost);
         self.act(flow, Half::Response, this)
     }
@@ -296,7 +295,7 @@ impl Stream {
 fn replace_body(half: Half, buffer: Buffer, body: &[u8]) {
     calls::replace_buffer(buffer, body);
     let map = if half == Half::Request { Map::RequestHeaders } else { Map::ResponseHeaders };
-    let has_length = calls::headers(map).is_some_and(|pairs| pairs.iter().any(|(name, _)| name == b"content-length"));
+    let has_length = calls::headers(map).is_some_and(|headers| headers.get("content-length").is_some());
     if has_length {
         calls::set_header(map, "content-length", body.len().to_string().as_bytes());
     }

@@ -50,7 +50,7 @@ pub(crate) fn event(
             "outbound": score("blocking_outbound_anomaly_score").or_else(|| score("outbound_anomaly_score")),
         },
         "source": { "ip": exchange.caller.ip, "apikey": exchange.caller.apikey, "user": exchange.caller.user },
-        "route": { "id": exchange.route.id, "name": exchange.route.name, "node": exchange.route.node },
+        "route": { "id": *exchange.route.id, "name": *exchange.route.name, "node": *exchange.route.node },
         "http": exchange.http(),
     }))
 }

@@ -23,8 +23,10 @@ pub struct Chain {
 
 /// The steps of one route, those of the global chain first.
 pub(crate) struct Steps {
-    pub(crate) id: String,
-    pub(crate) label: String,
+    /// The gateway's name of the route; empty in the steps of requests without one.
+    pub(crate) name: Rc<str>,
+    pub(crate) id: Rc<str>,
+    pub(crate) label: Rc<str>,
     no_grpc: bool,
     pub(crate) list: Vec<Rc<Step>>,
 }
@@ -69,14 +71,26 @@ impl Chain {
             let place = format!("route `{}`", route.name);
             let mut list = global.clone();
             list.extend(steps(&route.steps, registry, &mut build, &place)?);
-            let steps = Steps { id: route.id.clone(), label: route.label.clone(), no_grpc: route.no_grpc, list };
+            let steps = Steps {
+                name: route.name.as_str().into(),
+                id: route.id.as_str().into(),
+                label: route.label.as_str().into(),
+                no_grpc: route.no_grpc,
+                list,
+            };
             routes.insert(route.name.clone().into_bytes(), Rc::new(steps));
         }
         Ok(Self {
             identity: snapshot.identity.clone().unwrap_or_default(),
             shared_exchange: snapshot.filter != "preset",
             routes,
-            without_route: Rc::new(Steps { id: String::new(), label: String::new(), no_grpc: false, list: global }),
+            without_route: Rc::new(Steps {
+                name: Rc::default(),
+                id: Rc::default(),
+                label: Rc::default(),
+                no_grpc: false,
+                list: global,
+            }),
         })
     }
 

@@ -1,5 +1,7 @@
 //! The exchange: what plugins read, and where they leave what they found.
 
+use std::rc::Rc;
+
 use crate::{Caller, Decision, Headers, Score};
 
 /// One request, its response, and what was found out about both.
@@ -68,15 +70,15 @@ pub struct Response {
     pub streaming: bool,
 }
 
-/// The route of a request.
+/// The route of a request. Its words are those of the chain, shared by all requests.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Route {
     /// The gateway's name for it (`xds.route_name`).
-    pub name: String,
+    pub name: Rc<str>,
     /// Id of the route entity; empty where the route has none.
-    pub id: String,
+    pub id: Rc<str>,
     /// Name of the route entity.
-    pub label: String,
+    pub label: Rc<str>,
     /// The node that serves it.
-    pub node: String,
+    pub node: Rc<str>,
 }

@@ -144,8 +144,14 @@ fn forwarded_for(headers: &Headers, hops: u32) -> Option<String> {
 /// Splits `192.0.2.1:443`, `[2001:db8::1]:443` or a bare address; an IPv4-mapped address becomes IPv4.
 fn split_address(address: &[u8]) -> (String, u16) {
     let text = String::from_utf8_lossy(address);
-    if let Ok(socket) = text.parse::<std::net::SocketAddr>() {
-        return (socket.ip().to_canonical().to_string(), socket.port());
+    match text.parse::<std::net::SocketAddr>() {
+        // There is one way to write an IPv4 address: what was read is what would be written.
+        Ok(std::net::SocketAddr::V4(socket)) => {
+            let ip = text.rsplit_once(':').map_or(text.as_ref(), |(ip, _)| ip);
+            return (ip.to_owned(), socket.port());
+        }
+        Ok(std::net::SocketAddr::V6(socket)) => return (socket.ip().to_canonical().to_string(), socket.port()),
+        Err(_) => {}
     }
     match text.parse::<std::net::IpAddr>() {
         Ok(ip) => (ip.to_canonical().to_string(), 0),

@@ -39,7 +39,7 @@ pub struct Start<'a> {
     /// The address of the connection.
     pub peer: &'a [u8],
     /// The node's id.
-    pub node: &'a str,
+    pub node: &'a Rc<str>,
 }
 
 /// One exchange on its way through one chain: the gateway's callbacks go in, a [`Flow`] comes out of each.
@@ -94,10 +94,14 @@ impl Run {
         let slots = steps.list.iter().map(|_| Slot::default()).collect();
         let caller = Caller::read(&chain.identity, start.peer, &start.request.headers, start.request.query());
         let route = Route {
-            name: String::from_utf8_lossy(start.route).into_owned(),
-            id: steps.id.clone(),
-            label: steps.label.clone(),
-            node: start.node.to_owned(),
+            // A route of somebody else's has a name as well, and no steps of its own.
+            name: match steps.name.as_bytes() == start.route {
+                true => Rc::clone(&steps.name),
+                false => String::from_utf8_lossy(start.route).into(),
+            },
+            id: Rc::clone(&steps.id),
+            label: Rc::clone(&steps.label),
+            node: Rc::clone(start.node),
         };
         let mut exchange = Exchange { request: start.request, caller, route, ..Exchange::default() };
         if chain.shared_exchange {

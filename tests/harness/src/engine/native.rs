@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use exchange::{
     BanOrder, Body, Chain, Flow, Headers, Host, Level, MemorySharedData, Metric, Reply, Request, Response, Run,
@@ -18,7 +19,7 @@ const GRPC_PREFIX: usize = 5;
 pub struct Native {
     chain: Chain,
     host: MemoryHost,
-    node: String,
+    node: Rc<str>,
 }
 
 /// The plugins' world in memory.
@@ -56,7 +57,7 @@ impl Native {
         let (_, snapshot) = snapshot::open(configuration).map_err(|error| error.to_string())?;
         let chain = Chain::load(&snapshot, preset::REGISTRY).map_err(|error| error.to_string())?;
         let host = MemoryHost { now: Cell::new(now_millis), random: Cell::new(seed), ..MemoryHost::default() };
-        Ok(Self { chain, host, node: node.to_owned() })
+        Ok(Self { chain, host, node: node.into() })
     }
 
     /// Moves the clock on.
@@ -99,7 +100,7 @@ impl Engine for Native {
     fn exchange(&mut self, exchange: &Exchange) -> Outcome {
         let mut outcome = Outcome::default();
         let script = &exchange.request;
-        let headers = Headers::new(script.headers.clone());
+        let headers = Headers::new(&script.headers);
         let may_be_grpc = self.chain.may_be_grpc(script.route.as_bytes());
         let (request, opening) = Request::read(headers, script.protocol.clone(), may_be_grpc);
         let start = Start { request, route: script.route.as_bytes(), peer: script.peer.as_bytes(), node: &self.node };
@@ -117,7 +118,7 @@ impl Engine for Native {
                 let script = &exchange.response;
                 let mut headers = vec![(b":status".to_vec(), script.status.to_string().into_bytes())];
                 headers.extend(script.headers.iter().cloned());
-                let response = Response::read(Headers::new(headers.clone()), opening);
+                let response = Response::read(Headers::new(&headers), opening);
                 let has_body = !script.body.is_empty() || !script.trailers.is_empty();
                 let flow = run.response_headers(response, has_body, &self.host);
                 match self.drive(&mut run, flow, Half::Response, &script.body, &mut outcome) {

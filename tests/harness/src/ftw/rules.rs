@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use seclang::{DataFiles, ENGINE_CONF, Source};
+use seclang::{DataFiles, ENGINE_CONF, Program, Source};
 use snapshot::{Message as _, Part, Snapshot, Step, WafStep, content_hash, seal};
 
 /// What the suite adds to the rule set's setup: detection only, paranoia level 4, and limits that its tests reach.
@@ -33,28 +33,48 @@ impl DataFiles for Folder {
     }
 }
 
+/// The files of a core rule set in the order they are loaded in: the setup, then the rules.
+#[derive(Debug, Clone)]
+pub(crate) struct CrsFiles {
+    pub(crate) setup: PathBuf,
+    pub(crate) rules: Vec<PathBuf>,
+}
+
+impl CrsFiles {
+    /// Looks for them in a folder with `rules/` and `crs-setup.conf`, or the example of one.
+    pub(crate) fn find(folder: &Path) -> Result<Self, String> {
+        let setups = ["crs-setup.conf.example", "crs-setup.conf"].map(|name| folder.join(name));
+        let setup = setups
+            .into_iter()
+            .find(|path| path.exists())
+            .ok_or_else(|| format!("{} has no crs-setup.conf: give the folder of a core rule set", folder.display()))?;
+        let rules = folder.join("rules");
+        let listed = std::fs::read_dir(&rules).map_err(|error| format!("{}: {error}", rules.display()))?;
+        let mut paths: Vec<PathBuf> = listed.filter_map(|entry| Some(entry.ok()?.path())).collect();
+        paths.retain(|path| path.extension().is_some_and(|extension| extension == "conf"));
+        paths.sort();
+        Ok(Self { setup, rules: paths })
+    }
+
+    /// Reads them, with more to set up behind the setup.
+    pub(crate) fn sources(&self, setup: Source) -> Result<Vec<Source>, String> {
+        let mut sources = vec![Source::new("crs-setup.conf", read(&self.setup)?), setup];
+        for path in &self.rules {
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            sources.push(Source::new(name, read(path)?));
+        }
+        Ok(sources)
+    }
+}
+
 /// Compiles a rule set as the suite wants it. The folder has `rules/` and `crs-setup.conf`, or the example of one.
 ///
 /// # Errors
 ///
 /// A file that cannot be read, or every diagnostic of the compiler.
 pub fn compile_crs(folder: &Path) -> Result<Compiled, String> {
-    let setups = ["crs-setup.conf.example", "crs-setup.conf"].map(|name| folder.join(name));
-    let setup = setups
-        .iter()
-        .find(|path| path.exists())
-        .ok_or_else(|| format!("{} has no crs-setup.conf: give the folder of a core rule set", folder.display()))?;
-    let rules = folder.join("rules");
-    let listed = std::fs::read_dir(&rules).map_err(|error| format!("{}: {error}", rules.display()))?;
-    let mut paths: Vec<PathBuf> = listed.filter_map(|entry| Some(entry.ok()?.path())).collect();
-    paths.retain(|path| path.extension().is_some_and(|extension| extension == "conf"));
-    paths.sort();
-    let mut sources = vec![Source::new("crs-setup.conf", read(setup)?), Source::new("test-setup.conf", TEST_SETUP)];
-    for path in paths {
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        sources.push(Source::new(name, read(&path)?));
-    }
-    compile(sources, rules)
+    let sources = CrsFiles::find(folder)?.sources(Source::new("test-setup.conf", TEST_SETUP))?;
+    compile(sources, folder.join("rules"))
 }
 
 /// Compiles rules that need no other file. The engine's own configuration goes in front of them.
@@ -66,17 +86,11 @@ pub fn compile_text(name: &str, rules: &str) -> Result<Compiled, String> {
     compile(vec![Source::new(name, rules)], PathBuf::new())
 }
 
-fn compile(mut sources: Vec<Source>, data: PathBuf) -> Result<Compiled, String> {
-    sources.insert(0, Source::new("engine.conf", ENGINE_CONF));
-    let program = seclang::compile(&sources, &Folder(data))
-        .map_err(|diagnostics| diagnostics.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n\n"))?;
-    let rules = program.rule_count();
-    let data = program.encode();
-    let hash = content_hash(&data).to_vec();
+fn compile(sources: Vec<Source>, data: PathBuf) -> Result<Compiled, String> {
+    let program = program(sources, data)?;
     let step = WafStep {
         id: "ftw".to_owned(),
         name: "ftw".to_owned(),
-        program: hash.clone(),
         inspect_input_body: true,
         input_body_limit: BODY_LIMIT,
         inspect_output_body: true,
@@ -86,10 +100,24 @@ fn compile(mut sources: Vec<Source>, data: PathBuf) -> Result<Compiled, String> 
         inspect_undecodable: true,
         ..WafStep::default()
     };
+    Ok(Compiled { snapshot: waf_snapshot(&program.encode(), step), rules: program.rule_count() })
+}
+
+/// Compiles sources behind the engine's own configuration; data files are in a folder.
+pub(crate) fn program(mut sources: Vec<Source>, data: PathBuf) -> Result<Program, String> {
+    sources.insert(0, Source::new("engine.conf", ENGINE_CONF));
+    seclang::compile(&sources, &Folder(data))
+        .map_err(|diagnostics| diagnostics.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n\n"))
+}
+
+/// A snapshot for filter `waf`, in its envelope: one step that runs an encoded program on every request.
+pub(crate) fn waf_snapshot(program: &[u8], step: WafStep) -> Vec<u8> {
+    let hash = content_hash(program).to_vec();
+    let step = WafStep { program: hash.clone(), ..step };
     let step = Step { plugin: "waf".to_owned(), config: step.encode_to_vec(), ..Step::default() };
-    let parts = vec![Part { hash, data }];
+    let parts = vec![Part { hash, data: program.to_vec() }];
     let snapshot = Snapshot { filter: "waf".to_owned(), global: vec![step], parts, ..Snapshot::default() };
-    Ok(Compiled { snapshot: seal(&snapshot).encode_to_vec(), rules })
+    seal(&snapshot).encode_to_vec()
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, String> {

@@ -100,8 +100,8 @@ fn link_basics(linker: &mut Linker<State>) -> wasmtime::Result<()> {
 fn link_maps(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     linker
         .func_wrap("env", "proxy_get_header_map_pairs", |mut call: Call<'_>, kind: u32, data: u32, size: u32| {
-            let pairs = map(call.data_mut(), kind).map(|pairs| pairs.clone());
-            let encoded = pairs.and_then(|pairs| encode_pairs(&pairs).ok_or(Status::BadArgument.into()));
+            let encoded =
+                map(call.data_mut(), kind).and_then(|pairs| encode_pairs(pairs).ok_or(Status::BadArgument.into()));
             status(encoded.and_then(|bytes| give(&mut call, &bytes, data, size)))
         })?
         .func_wrap("env", "proxy_set_header_map_pairs", |mut call: Call<'_>, kind: u32, data: u32, size: u32| {

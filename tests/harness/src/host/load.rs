@@ -1,12 +1,14 @@
 //! From a .wasm file to a filter that has taken its configuration.
 
 use std::fmt;
+use std::time::Duration;
 
 use wasmtime::{Instance, InstancePre, Linker, Store, StoreLimitsBuilder, TypedFunc, WasmParams, WasmResults};
 
 use super::node::Node;
 use super::state::State;
 use super::{calls, wasi};
+use crate::bench::cpu_time;
 use crate::traffic::Fault;
 
 /// The number of the root context.
@@ -89,6 +91,7 @@ pub(crate) fn start(
         next_token: 1,
         limits: StoreLimitsBuilder::new().memory_size(MEMORY_LIMIT).build(),
         grpc_message: None,
+        configured_in: Duration::ZERO,
     };
     let mut store = Store::new(module.instance.module().engine(), state);
     store.limiter(|state| &mut state.limits);
@@ -116,7 +119,9 @@ pub(crate) fn start(
     let size = u32::try_from(configuration.len()).map_err(|_| LoadError("the configuration is over 4 GiB".into()))?;
     for (name, size) in [("proxy_on_vm_start", 0), ("proxy_on_configure", size)] {
         let Ok(function) = instance.get_typed_func::<(u32, u32), u32>(&mut store, name) else { continue };
+        let began = cpu_time();
         let taken = function.call(&mut store, (ROOT, size)).map_err(|error| failed(name, &error, &store))?;
+        store.data_mut().configured_in += cpu_time().saturating_sub(began);
         if taken == 0 {
             let said: Vec<&str> = store.data().logs.iter().map(|line| line.text.as_str()).collect();
             return Err(LoadError(format!("the filter refuses its configuration: {}", said.join("; "))));

@@ -28,6 +28,8 @@ pub(crate) struct State {
     pub(crate) next_token: u32,
     pub(crate) limits: StoreLimits,
     pub(crate) grpc_message: Option<Vec<u8>>,
+    /// How long the thread ran for the filter to take its configuration.
+    pub(crate) configured_in: std::time::Duration,
 }
 
 /// A gRPC stream that a filter opened.

@@ -99,7 +99,7 @@ fn chain(global: &[snapshot::Step], route: &[snapshot::Step]) -> Chain {
 
 fn run_on(chain: &Chain, route: &str, path: &str, streaming: bool, host: &FakeHost) -> Run {
     let request = Request { path: path.into(), streaming, headers: Headers::default(), ..Request::default() };
-    Run::new(chain, Start { request, route: route.as_bytes(), peer: b"192.0.2.1:1", node: "n" }, host)
+    Run::new(chain, Start { request, route: route.as_bytes(), peer: b"192.0.2.1:1", node: &"n".into() }, host)
 }
 
 fn run(route: &[snapshot::Step], host: &FakeHost) -> Run {

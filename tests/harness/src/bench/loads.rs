@@ -1,0 +1,66 @@
+//! How long a rule set takes to load.
+
+use seclang::Program;
+
+use super::rules::RuleSet;
+use super::{NOW_MILLIS, Peer, SEED, cpu_time, median, nanos};
+use crate::host::{Module, Node, Vm};
+
+/// Medians in nanoseconds.
+#[derive(Debug, Clone)]
+pub struct Load {
+    /// The paranoia level.
+    pub paranoia: u8,
+    /// How many rules there are.
+    pub rules: usize,
+    /// The encoded program's size in bytes.
+    pub bytes: usize,
+    /// The program is decoded and the engine built, linked in.
+    pub native: u64,
+    /// The filter takes its configuration in a fresh VM; the module was compiled before.
+    pub wasm: u64,
+    /// What the VM's memory has grown to, in bytes.
+    pub memory: usize,
+    /// libmodsecurity parses its files.
+    pub peer: Option<u64>,
+}
+
+/// Loads a rule set so many times in turns.
+///
+/// # Errors
+///
+/// Somebody refuses it.
+pub fn measure(
+    rules: &RuleSet,
+    paranoia: u8,
+    module: &Module,
+    peer: Option<&mut Peer>,
+    times: usize,
+) -> Result<Load, String> {
+    let (mut native, mut wasm, mut others) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut memory, mut peer) = (0, peer);
+    for _ in 0..times.max(1) {
+        let began = cpu_time();
+        let engine = seclang::Engine::new(Program::decode(&rules.program)?)?;
+        native.push(nanos(cpu_time().saturating_sub(began)));
+        drop(engine);
+
+        let node = Node::new("bench", NOW_MILLIS, SEED);
+        let vm = Vm::load(module, &rules.snapshot, &node).map_err(|error| error.to_string())?;
+        wasm.push(nanos(vm.configured_in()));
+        memory = vm.memory_size();
+
+        if let Some(peer) = &mut peer {
+            others.push(peer.load()?);
+        }
+    }
+    Ok(Load {
+        paranoia,
+        rules: rules.rules,
+        bytes: rules.program.len(),
+        native: median(&native),
+        wasm: median(&wasm),
+        memory,
+        peer: peer.is_some().then(|| median(&others)),
+    })
+}

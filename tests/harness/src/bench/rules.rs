@@ -1,0 +1,93 @@
+//! One rule set for all engines.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use seclang::{ENGINE_CONF, Source};
+use snapshot::WafStep;
+
+use crate::ftw::rules::{CrsFiles, program, waf_snapshot};
+
+/// What goes behind the rules. Transactions with many arguments are to be evaluated, not refused for their number.
+const LAST: &str = "\
+SecRuleEngine On
+SecAuditEngine Off
+SecArgumentsLimit 100000
+SecRuleRemoveById 200007
+";
+
+/// The most bytes of a body that are inspected, by the engine's configuration and by the step.
+const BODY_LIMIT: u64 = 2 << 20;
+
+/// A rule set in the forms that the engines take.
+#[derive(Debug, Clone)]
+pub struct RuleSet {
+    /// The encoded program, for the engine linked in.
+    pub program: Vec<u8>,
+    /// The snapshot of filter `waf` in its envelope.
+    pub snapshot: Vec<u8>,
+    /// The files in their order, for libmodsecurity.
+    pub files: Vec<PathBuf>,
+    /// How many rules there are.
+    pub rules: usize,
+}
+
+/// Compiles the core rule set in a folder (`rules/` and `crs-setup.conf`, or its example) at a paranoia level, 1 to 4.
+/// What the engine is configured by is written into the folder `out`, for engines that read files.
+///
+/// # Errors
+///
+/// A file that cannot be read or written, or every diagnostic of the compiler.
+pub fn compile(crs: &Path, paranoia: u8, out: &Path) -> Result<RuleSet, String> {
+    let found = CrsFiles::find(crs)?;
+    let level = format!(
+        "SecAction \"id:900000,phase:1,nolog,pass,t:none,setvar:tx.blocking_paranoia_level={paranoia},\
+         setvar:tx.paranoia_level={paranoia}\"\n"
+    );
+    let mut sources = found.sources(Source::new("paranoia.conf", level.as_str()))?;
+    sources.push(Source::new("last.conf", LAST));
+    let program = program(sources, crs.join("rules"))?;
+
+    let write = |name: String, text: &str| {
+        let path = out.join(name);
+        fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
+        Ok::<_, String>(path)
+    };
+    let mut files = vec![write("engine.conf".into(), ENGINE_CONF)?, found.setup];
+    files.push(write(format!("paranoia-{paranoia}.conf"), &level)?);
+    files.extend(found.rules);
+    files.push(write("last.conf".into(), LAST)?);
+
+    let encoded = program.encode();
+    Ok(RuleSet { snapshot: snapshot(&encoded), files, rules: program.rule_count(), program: encoded })
+}
+
+/// A snapshot without any rule: what is left is what everything around the engine costs.
+///
+/// # Errors
+///
+/// Every diagnostic of the compiler.
+pub fn without_rules() -> Result<Vec<u8>, String> {
+    let rules = "SecRuleRemoveById 1-999999\n";
+    Ok(snapshot(&program(vec![Source::new("none.conf", rules)], PathBuf::new())?.encode()))
+}
+
+/// The step as a blocking WAF config of the control plane is compiled.
+fn snapshot(program: &[u8]) -> Vec<u8> {
+    let step = WafStep {
+        id: "bench".to_owned(),
+        name: "bench".to_owned(),
+        block: true,
+        contribute: true,
+        block_weight: 50.0,
+        match_weight: 20.0,
+        inspect_input_body: true,
+        input_body_limit: BODY_LIMIT,
+        inspect_output_body: true,
+        output_body_limit: BODY_LIMIT,
+        decompressed_input_body_limit: BODY_LIMIT,
+        max_input_compression_ratio: 100,
+        ..WafStep::default()
+    };
+    waf_snapshot(program, step)
+}

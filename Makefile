@@ -65,6 +65,18 @@ ftw: filters crs ## The core rule set's regression suite on both engines (CRS_TE
 	$(CARGO) run --release -p harness -- ftw --crs $(PALISADE_CRS_DIR) --tests "$(CRS_TESTS)" --engine both \
 	  --ignore tests/harness/crs-4.28.0.ignore $(ARGS)
 
+.PHONY: ftw-envoy
+ftw-envoy: filters envoy crs ## The same suite through a real Envoy, over sockets (CRS_TESTS)
+	$(CARGO) run --release -p harness -- ftw --crs $(PALISADE_CRS_DIR) --tests "$(CRS_TESTS)" --engine envoy \
+	  --ignore tests/harness/crs-4.28.0-envoy.ignore $(ARGS)
+
+.PHONY: ftw-blocking
+ftw-blocking: filters crs ## The same suite with rules that deny, at every paranoia level (CRS_TESTS)
+	for level in 1 2 3 4; do \
+	  $(CARGO) run --release -p harness -- ftw --crs $(PALISADE_CRS_DIR) --tests "$(CRS_TESTS)" --engine both \
+	    --blocking --paranoia $$level $(ARGS); \
+	done
+
 .PHONY: bench
 bench: filters envoy crs ## Requests/s and latency: bare Envoy, with an empty filter, with the preset
 	$(CARGO) build -p palisade --bins

@@ -16,6 +16,19 @@ use crate::process::{Process, pinned, wait_for};
 /// Compiling a module takes seconds, and much longer where several tests share two cores.
 const START: Duration = Duration::from_secs(90);
 
+/// How an Envoy is started.
+#[derive(Debug, Clone)]
+pub struct Launch {
+    /// The binary.
+    pub program: PathBuf,
+    /// How many workers it has.
+    pub workers: usize,
+    /// The processor that it is bound to.
+    pub cpu: Option<usize>,
+    /// How often it writes its access log, in milliseconds.
+    pub log_flush_millis: u32,
+}
+
 /// A running Envoy with a base id and a folder of its own. Dropping it stops it.
 #[derive(Debug)]
 pub struct Envoy {
@@ -45,6 +58,16 @@ impl Envoy {
     ///
     /// When it does not come up; with its log.
     pub fn start_with(bootstrap: &str, workers: usize, cpu: Option<usize>) -> Result<Self, String> {
+        Self::launch(bootstrap, &Launch { program: parts::envoy(), workers, cpu, log_flush_millis: 100 })
+    }
+
+    /// Starts one as told.
+    ///
+    /// # Errors
+    ///
+    /// When it does not come up; with its log.
+    pub fn launch(bootstrap: &str, how: &Launch) -> Result<Self, String> {
+        let workers = how.workers;
         let folder = tempfile::Builder::new()
             .prefix("palisade-envoy-")
             .tempdir()
@@ -64,15 +87,15 @@ impl Envoy {
             "--component-log-level".to_owned(),
             "main:warning,upstream:warning,config:warning".to_owned(),
             "--file-flush-interval-msec".to_owned(),
-            "100".to_owned(),
+            how.log_flush_millis.to_string(),
             "--drain-time-s".to_owned(),
             "2".to_owned(),
             "--parent-shutdown-time-s".to_owned(),
             "3".to_owned(),
         ];
-        let (program, arguments) = match cpu {
-            Some(cpu) => pinned(cpu, &parts::envoy(), arguments),
-            None => (parts::envoy(), arguments),
+        let (program, arguments) = match how.cpu {
+            Some(cpu) => pinned(cpu, &how.program, arguments),
+            None => (how.program.clone(), arguments),
         };
         let log = folder.path().join("log");
         let mut process = Process::start("envoy", &program, &arguments, &log).map_err(|error| error.to_string())?;
@@ -230,7 +253,7 @@ impl Envoy {
         self.folder.path().join("access.log")
     }
 
-    /// Its access log so far; it is flushed every 100 ms.
+    /// Its access log so far; it is flushed every [`Launch::log_flush_millis`].
     #[must_use]
     pub fn access_log(&self) -> String {
         String::from_utf8_lossy(&std::fs::read(self.access_log_path()).unwrap_or_default()).into_owned()

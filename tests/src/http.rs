@@ -210,6 +210,24 @@ impl Connection {
         Ok(Self { stream: BufReader::new(stream) })
     }
 
+    /// Waits at most this long for every answer, instead of [`PATIENCE`].
+    ///
+    /// # Errors
+    ///
+    /// When the system refuses the time.
+    pub fn set_patience(&mut self, patience: Duration) -> io::Result<()> {
+        self.stream.get_ref().set_read_timeout(Some(patience))
+    }
+
+    /// This end's address.
+    ///
+    /// # Errors
+    ///
+    /// When the connection is gone.
+    pub fn local_address(&self) -> io::Result<SocketAddr> {
+        self.stream.get_ref().local_addr()
+    }
+
     /// Sends any bytes.
     ///
     /// # Errors

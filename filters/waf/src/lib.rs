@@ -49,7 +49,7 @@ fn build(config: &[u8], build: &mut Build<'_>) -> Result<Box<dyn Plugin>, String
 
 impl Plugin for Waf {
     fn request(&self, exchange: &mut Exchange, has_body: bool, slot: &mut Slot, host: &dyn Host) -> Verdict {
-        let mut transaction = self.begin(exchange, host);
+        let mut transaction = self.begin(exchange, has_body, host);
         let intervention = transaction.request_headers();
         let wants_body = transaction.wants_request_body();
         slot.put(State { transaction, concluded: false, blocked: None });
@@ -157,7 +157,7 @@ impl Plugin for Waf {
 
 impl Waf {
     /// A transaction that knows the connection, the request line and the headers.
-    fn begin(&self, exchange: &Exchange, host: &dyn Host) -> Transaction {
+    fn begin(&self, exchange: &Exchange, has_body: bool, host: &dyn Host) -> Transaction {
         let request = &exchange.request;
         let mut transaction = Transaction::new(
             Arc::clone(&self.engine),
@@ -172,13 +172,19 @@ impl Waf {
             },
         );
         let protocol: &[u8] = if request.protocol.is_empty() { b"HTTP/1.1" } else { &request.protocol };
-        transaction.request_line(&request.method, &request.path, protocol);
+        // The target of CONNECT is the authority alone (RFC 9112, section 3.2.3), and the gateway gives it no path.
+        let connect = request.method == b"CONNECT" && request.path.is_empty();
+        let target = if connect { &request.authority } else { &request.path };
+        transaction.request_line(&request.method, target, protocol);
         // The gateway keeps the host apart from the headers; rules look for it among them.
         if request.headers.get("host").is_none() && !request.authority.is_empty() {
             transaction.request_header(b"host", &request.authority);
         }
         for (name, value) in request.headers.regular().filter(|(name, _)| !added_by_gateway(name)) {
             transaction.request_header(name, value);
+        }
+        if has_body && was_chunked(request, protocol) {
+            transaction.request_header(b"transfer-encoding", b"chunked");
         }
         transaction
     }
@@ -312,6 +318,13 @@ impl Waf {
 /// Headers that the caller has not sent.
 fn added_by_gateway(name: &[u8]) -> bool {
     matches!(name, b"x-envoy-expected-rq-timeout-ms" | b"x-envoy-internal" | b"x-envoy-external-address")
+}
+
+/// The gateway undoes the chunks and takes their header away. A body without a length was sent that way: HTTP/1.1 has no
+/// other (RFC 9112, section 6.3), and rules ask which of the two it was.
+fn was_chunked(request: &Request, protocol: &[u8]) -> bool {
+    let framed = ["content-length", "transfer-encoding"].iter().any(|name| request.headers.get(name).is_some());
+    protocol == b"HTTP/1.1" && !request.streaming && !framed
 }
 
 /// A body in an upgrade comes before the other protocol does. It cannot be held apart from it, and a backend that does

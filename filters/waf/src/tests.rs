@@ -231,3 +231,37 @@ fn content_encodings_in_several_headers_are_one_list() {
     let body = Body { bytes: b"q=1", complete: true };
     assert_eq!(status(&plugin.request_body(&mut exchange, body, &mut slot, &host)), Some(415));
 }
+
+#[test]
+fn rules_see_that_a_body_came_in_chunks_although_the_gateway_hides_it() {
+    let rules = r#"
+SecRuleEngine On
+SecRule REQUEST_HEADERS:Transfer-Encoding "@streq chunked" "id:1,phase:1,deny,status:406"
+"#;
+    let ask = |headers: &[(&str, &str)], protocol: &[u8], has_body: bool, streaming: bool| {
+        let mut exchange = exchange(
+            "/",
+            Headers::new(
+                headers.iter().map(|(name, value)| (name.as_bytes().to_vec(), value.as_bytes().to_vec())).collect(),
+            ),
+        );
+        exchange.request.protocol = protocol.to_vec();
+        exchange.request.streaming = streaming;
+        status(&plugin_of(rules, step()).request(&mut exchange, has_body, &mut Slot::default(), &FakeHost::at(0)))
+    };
+    assert_eq!(ask(&[], b"HTTP/1.1", true, false), Some(406));
+    // With a length, in a protocol that needs neither, without a body, and where what follows is no body.
+    assert_eq!(ask(&[("content-length", "1")], b"HTTP/1.1", true, false), None);
+    assert_eq!(ask(&[], b"HTTP/2", true, false), None);
+    assert_eq!(ask(&[], b"HTTP/1.1", false, false), None);
+    assert_eq!(ask(&[], b"HTTP/1.1", true, true), None);
+}
+
+#[test]
+fn the_target_of_a_tunnel_is_its_authority() {
+    let rules = "SecRuleEngine On\nSecRule REQUEST_LINE \"@streq CONNECT example.com HTTP/1.1\" \"id:1,phase:1,deny,status:406\"";
+    let mut exchange = exchange("", Headers::default());
+    exchange.request.method = b"CONNECT".to_vec();
+    let verdict = plugin_of(rules, step()).request(&mut exchange, false, &mut Slot::default(), &FakeHost::at(0));
+    assert_eq!(status(&verdict), Some(406));
+}

@@ -31,6 +31,9 @@ pub struct Request {
     pub peer: String,
     /// The name of the route that matches; empty for none.
     pub route: String,
+    /// The bytes that the client writes, for engines that have a socket; empty where they follow from the rest, see
+    /// [`Request::on_wire`].
+    pub wire: Vec<u8>,
 }
 
 /// A response as it comes from the backend.
@@ -119,6 +122,7 @@ impl Default for Request {
             protocol: b"HTTP/1.1".to_vec(),
             peer: "127.0.0.1:40000".to_owned(),
             route: String::new(),
+            wire: Vec::new(),
         }
     }
 }
@@ -144,6 +148,32 @@ impl Request {
         self.headers.iter().find(|(known, _)| known == name.as_bytes()).map(|(_, value)| value.as_slice())
     }
 
+    /// The bytes that a client writes: [`Request::wire`], or the headers and the body with its length.
+    #[must_use]
+    pub fn on_wire(&self) -> Vec<u8> {
+        if !self.wire.is_empty() {
+            return self.wire.clone();
+        }
+        let value = |name: &str| self.header(name).unwrap_or_default();
+        let mut out = [value(":method"), b" ", value(":path"), b" ", &self.protocol, b"\r\n"].concat();
+        let mut put = |name: &[u8], value: &[u8]| {
+            [name, b": ", value, b"\r\n"].iter().for_each(|part| out.extend_from_slice(part));
+        };
+        if let Some(host) = self.header(":authority") {
+            put(b"host", host);
+        }
+        for (name, value) in self.headers.iter().filter(|(name, _)| !name.starts_with(b":")) {
+            put(name, value);
+        }
+        let framed = |name: &str| self.header(name).is_some();
+        if !self.body.is_empty() && !framed("content-length") && !framed("transfer-encoding") {
+            put(b"content-length", self.body.len().to_string().as_bytes());
+        }
+        out.extend_from_slice(b"\r\n");
+        out.extend_from_slice(&self.body);
+        out
+    }
+
     /// Method, path and protocol, for people: control bytes are escaped.
     #[must_use]
     pub fn line(&self) -> String {
@@ -152,9 +182,13 @@ impl Request {
     }
 }
 
-/// The events in filter state `svc.event`: a line of JSON each. A line that is none becomes a string.
+/// The events in filter state `svc.event`.
 pub(crate) fn events(state: &BTreeMap<String, Vec<u8>>) -> Vec<Value> {
-    let lines = state.get(exchange::EVENT_TOKEN).map(Vec::as_slice).unwrap_or_default();
+    event_lines(state.get(exchange::EVENT_TOKEN).map(Vec::as_slice).unwrap_or_default())
+}
+
+/// Events, a line of JSON each. A line that is none becomes a string.
+pub(crate) fn event_lines(lines: &[u8]) -> Vec<Value> {
     let lines = lines.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
     let parse = |line| serde_json::from_slice(line).unwrap_or_else(|_| String::from_utf8_lossy(line).into());
     lines.map(parse).collect()

@@ -1,10 +1,12 @@
-//! The same plugins behind one trait: linked in natively, or as the shipped module in a VM.
+//! The same plugins behind one trait: linked in natively, as the shipped module in a VM, or in a real gateway.
 
+mod envoy;
 mod native;
 
 use crate::host::Vm;
 use crate::traffic::{Exchange, Outcome};
 
+pub use envoy::Envoy;
 pub use native::Native;
 
 /// Runs exchanges one after the other. Engines of one configuration give equal outcomes, except for random ids.

@@ -128,7 +128,7 @@ pub fn find(folder: &Path) -> Result<Vec<PathBuf>, String> {
 }
 
 /// A map as pairs in their order; a name may come twice.
-fn pairs<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<(String, String)>, D::Error> {
+pub(crate) fn pairs<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<(String, String)>, D::Error> {
     struct Pairs;
     impl<'de> Visitor<'de> for Pairs {
         type Value = Vec<(String, String)>;

@@ -19,6 +19,8 @@ pub struct Found {
     pub log: String,
     /// The scores, as the event has them.
     pub scores: Value,
+    /// The rule that denied it.
+    pub denied_by: Option<u64>,
 }
 
 impl Found {
@@ -30,6 +32,7 @@ impl Found {
         for trail in trails {
             found.ids.extend(trail["rule_ids"].as_array().into_iter().flatten().filter_map(Value::as_u64));
             found.scores = trail["scores"].clone();
+            found.denied_by = trail["block"]["rule_id"].as_u64();
             for rule in trail["matches"].as_array().into_iter().flatten() {
                 let text = |name: &str| one_line(rule[name].as_str().unwrap_or_default());
                 let _ = writeln!(

@@ -22,12 +22,33 @@ struct Wire {
 ///
 /// An encoded request or response body that is no base64.
 pub fn exchange(input: &Input) -> Result<Exchange, String> {
-    let wire = match &input.encoded_request {
-        Some(encoded) => parse(&decode(encoded)?),
-        None => complete(input),
+    let (wire, bytes) = match &input.encoded_request {
+        Some(encoded) => {
+            let bytes = decode(encoded)?;
+            (parse(&bytes), bytes)
+        }
+        None => {
+            let wire = complete(input);
+            let body = input.data.as_deref().unwrap_or_default();
+            let bytes = write(&wire, body.as_bytes());
+            (wire, bytes)
+        }
     };
-    let response = response(&wire)?;
-    Ok(Exchange { request: as_gateway(wire), response })
+    let response = reflected(&wire.uri, &wire.body)?;
+    Ok(Exchange { request: Request { wire: bytes, ..as_gateway(wire) }, response })
+}
+
+/// The bytes of a request. The body is there also where no header announces it: what becomes of it is the server's matter.
+fn write(wire: &Wire, body: &[u8]) -> Vec<u8> {
+    let mut out = [wire.method.as_slice(), b" ", &wire.uri, b" ", &wire.version, b"\r\n"].concat();
+    for (name, value) in &wire.headers {
+        for part in [name.as_slice(), b": ", value, b"\r\n"] {
+            out.extend_from_slice(part);
+        }
+    }
+    out.extend_from_slice(b"\r\n");
+    out.extend_from_slice(body);
+    out
 }
 
 fn decode(text: &str) -> Result<Vec<u8>, String> {
@@ -115,12 +136,17 @@ fn as_gateway(wire: Wire) -> Request {
     Request { headers, body: wire.body, protocol: wire.version, ..Request::default() }
 }
 
-fn response(wire: &Wire) -> Result<Response, String> {
+/// What the suite's backend answers: to `/reflect` what the request's body describes, to all else an empty 200.
+///
+/// # Errors
+///
+/// A response body that should be base64 and is not.
+pub fn reflected(path: &[u8], body: &[u8]) -> Result<Response, String> {
     let mut response = Response::default();
-    if !wire.uri.starts_with(b"/reflect") {
+    if !path.starts_with(b"/reflect") {
         return Ok(response);
     }
-    let Ok(spec) = serde_json::from_slice::<Value>(&wire.body) else { return Ok(response) };
+    let Ok(spec) = serde_json::from_slice::<Value>(body) else { return Ok(response) };
     if let Some(status) = spec.get("status").and_then(Value::as_u64) {
         response.status = u16::try_from(status).unwrap_or(200);
     }

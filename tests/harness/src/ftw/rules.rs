@@ -5,16 +5,24 @@ use std::path::{Path, PathBuf};
 use seclang::{DataFiles, ENGINE_CONF, Program, Source};
 use snapshot::{Message as _, Part, Snapshot, Step, WafStep, content_hash, seal};
 
-/// What the suite adds to the rule set's setup: detection only, paranoia level 4, and limits that its tests reach.
-const TEST_SETUP: &str = r#"
-SecAction "id:900005,phase:1,nolog,pass,ctl:ruleEngine=DetectionOnly,ctl:ruleRemoveById=910000,\
-  setvar:tx.blocking_paranoia_level=4,setvar:tx.crs_validate_utf8_encoding=1,setvar:tx.arg_name_length=100,\
-  setvar:tx.arg_length=400,setvar:tx.total_arg_length=64000,setvar:tx.max_num_args=255,\
-  setvar:tx.max_file_size=64100,setvar:tx.combined_file_sizes=65535"
-"#;
+/// The limits that the suite's tests reach; none of them is set by default.
+const SUITE_LIMITS: &str = "setvar:tx.crs_validate_utf8_encoding=1,setvar:tx.arg_name_length=100,\
+    setvar:tx.arg_length=400,setvar:tx.total_arg_length=64000,setvar:tx.max_num_args=255,\
+    setvar:tx.max_file_size=64100,setvar:tx.combined_file_sizes=65535";
 
 /// The most bytes of a body that are inspected: more than any test has.
 const BODY_LIMIT: u64 = 4 << 20;
+
+/// How a core rule set is set up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Setup {
+    /// As its regression suite wants it: detection only, paranoia level 4, and limits that the tests reach.
+    Suite,
+    /// With the suite's limits, but blocking at a paranoia level from 1 to 4, with the thresholds that are the default.
+    Blocking(u8),
+    /// As it comes, blocking at a paranoia level from 1 to 4.
+    Default(u8),
+}
 
 /// A rule set compiled for a filter.
 #[derive(Debug, Clone)]
@@ -67,14 +75,31 @@ impl CrsFiles {
     }
 }
 
-/// Compiles a rule set as the suite wants it. The folder has `rules/` and `crs-setup.conf`, or the example of one.
+impl Setup {
+    /// What is said between the rule set's own setup and its rules.
+    fn directives(self) -> String {
+        let level = |level| format!("setvar:tx.blocking_paranoia_level={level},setvar:tx.paranoia_level={level}");
+        let actions = match self {
+            Self::Suite => format!("ctl:ruleEngine=DetectionOnly,{},{SUITE_LIMITS}", level(4)),
+            Self::Blocking(paranoia) => format!("{},{SUITE_LIMITS}", level(paranoia)),
+            Self::Default(paranoia) => level(paranoia),
+        };
+        format!("SecAction \"id:900005,phase:1,nolog,pass,ctl:ruleRemoveById=910000,{actions}\"\n")
+    }
+
+    fn blocks(self) -> bool {
+        self != Self::Suite
+    }
+}
+
+/// Compiles a rule set with a setup. The folder has `rules/` and `crs-setup.conf`, or the example of one.
 ///
 /// # Errors
 ///
 /// A file that cannot be read, or every diagnostic of the compiler.
-pub fn compile_crs(folder: &Path) -> Result<Compiled, String> {
-    let sources = CrsFiles::find(folder)?.sources(Source::new("test-setup.conf", TEST_SETUP))?;
-    compile(sources, folder.join("rules"))
+pub fn compile_crs(folder: &Path, how: Setup) -> Result<Compiled, String> {
+    let sources = CrsFiles::find(folder)?.sources(Source::new("test-setup.conf", how.directives()))?;
+    compile(sources, folder.join("rules"), how.blocks())
 }
 
 /// Compiles rules that need no other file. The engine's own configuration goes in front of them.
@@ -83,14 +108,15 @@ pub fn compile_crs(folder: &Path) -> Result<Compiled, String> {
 ///
 /// Every diagnostic of the compiler.
 pub fn compile_text(name: &str, rules: &str) -> Result<Compiled, String> {
-    compile(vec![Source::new(name, rules)], PathBuf::new())
+    compile(vec![Source::new(name, rules)], PathBuf::new(), false)
 }
 
-fn compile(sources: Vec<Source>, data: PathBuf) -> Result<Compiled, String> {
+fn compile(sources: Vec<Source>, data: PathBuf, block: bool) -> Result<Compiled, String> {
     let program = program(sources, data)?;
     let step = WafStep {
         id: "ftw".to_owned(),
         name: "ftw".to_owned(),
+        block,
         inspect_input_body: true,
         input_body_limit: BODY_LIMIT,
         inspect_output_body: true,
@@ -120,6 +146,6 @@ pub(crate) fn waf_snapshot(program: &[u8], step: WafStep) -> Vec<u8> {
     seal(&snapshot).encode_to_vec()
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, String> {
+pub(super) fn read(path: &Path) -> Result<Vec<u8>, String> {
     std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()))
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::case::{self, Stage};
+use super::case::{self, Log, Stage};
 use super::judge::{self, Found};
 use super::{Ignore, Ignored, request};
 use crate::engine::Engine;
@@ -62,6 +62,9 @@ pub struct Results {
     pub spent: Duration,
 }
 
+/// What is wrong with an outcome, in one line; `None` where nothing is.
+pub type Judge<'a> = dyn Fn(&Log, &Outcome) -> Option<String> + 'a;
+
 /// One thing that went wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
@@ -106,7 +109,18 @@ impl Suite {
     }
 
     /// Runs every test on an engine; `progress` hears how many are done.
-    pub fn run(&self, engine: &mut dyn Engine, ignore: &Ignore, mut progress: impl FnMut(usize)) -> Results {
+    pub fn run(&self, engine: &mut dyn Engine, ignore: &Ignore, progress: impl FnMut(usize)) -> Results {
+        self.run_judged(engine, ignore, progress, &judge::judge)
+    }
+
+    /// [`Suite::run`] with a judge of one's own.
+    pub fn run_judged(
+        &self,
+        engine: &mut dyn Engine,
+        ignore: &Ignore,
+        mut progress: impl FnMut(usize),
+        judge: &Judge<'_>,
+    ) -> Results {
         let mut results = Results { engine: engine.name().to_owned(), ..Results::default() };
         let mut passed = BTreeSet::new();
         for (file, error) in &self.unreadable {
@@ -120,7 +134,7 @@ impl Suite {
                 continue;
             }
             results.ran += 1;
-            match (results.run_test(test, engine), ignore.reason(&test.name)) {
+            match (results.run_test(test, engine, judge), ignore.reason(&test.name)) {
                 (None, _) => {
                     results.passed += 1;
                     passed.insert(test.name.clone());
@@ -169,7 +183,7 @@ impl Results {
     }
 
     /// All stages run, whatever comes of them: later ones may need what earlier ones left behind.
-    fn run_test(&mut self, test: &Test, engine: &mut dyn Engine) -> Option<Failure> {
+    fn run_test(&mut self, test: &Test, engine: &mut dyn Engine, judge: &Judge<'_>) -> Option<Failure> {
         let mut failure = None;
         for (number, stage) in test.stages.iter().enumerate() {
             let stage_number = number + 1;
@@ -178,7 +192,10 @@ impl Results {
                 Ok(exchange) => {
                     let outcome = self.time(&exchange, engine);
                     self.found.insert((test.name.clone(), stage_number), Found::read(&outcome));
-                    judge::judge(&stage.output.log, &outcome)
+                    judge(&stage.output.log, &outcome).map(|reason| match answered_first(&outcome) {
+                        Some(answer) => format!("{reason}; {answer}"),
+                        None => reason,
+                    })
                 }
             };
             if let (None, Some(reason)) = (&failure, complaint) {
@@ -195,4 +212,10 @@ impl Results {
         self.transactions += 1;
         outcome
     }
+}
+
+/// Who answered in the backend's place, where the rules alone do not explain an outcome.
+fn answered_first(outcome: &Outcome) -> Option<String> {
+    let reply = outcome.local_reply.as_ref()?;
+    Some(format!("answered with {} ({})", reply.status, reply.details))
 }

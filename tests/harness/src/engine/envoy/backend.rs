@@ -1,0 +1,115 @@
+//! What the gateway forwards to: it takes whatever comes and answers as the suite's backend does.
+
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::thread;
+
+use crate::ftw::request::reflected;
+use crate::traffic::Response;
+
+/// The most that a body may have: more than any test's.
+const MAX_BODY: u64 = 64 << 20;
+
+/// A running backend. Its thread lives as long as this process does; it costs nothing while nobody asks.
+#[derive(Debug)]
+pub(super) struct Backend {
+    address: SocketAddr,
+}
+
+/// A request as the gateway forwards it.
+struct Forwarded {
+    bodyless: bool,
+    path: Vec<u8>,
+    body: Vec<u8>,
+}
+
+impl Backend {
+    /// Starts one on a free loopback port.
+    ///
+    /// # Errors
+    ///
+    /// When the system has no port or no thread left.
+    pub(super) fn start() -> io::Result<Self> {
+        let listener = TcpListener::bind(("127.0.0.1", 0))?;
+        let address = listener.local_addr()?;
+        thread::Builder::new().name("backend".into()).spawn(move || {
+            for stream in listener.incoming().flatten() {
+                // A connection that breaks shows as the gateway's 503.
+                thread::spawn(move || serve(stream));
+            }
+        })?;
+        Ok(Self { address })
+    }
+
+    /// Where it listens.
+    pub(super) fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+fn serve(stream: TcpStream) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    let mut writer = stream.try_clone()?;
+    let mut reader = BufReader::new(stream);
+    while let Some(request) = read(&mut reader)? {
+        let response = reflected(&request.path, &request.body).unwrap_or_default();
+        writer.write_all(&write(&response, request.bodyless))?;
+    }
+    Ok(())
+}
+
+/// The next request; `None` where the connection ends.
+fn read(reader: &mut BufReader<TcpStream>) -> io::Result<Option<Forwarded>> {
+    let Some(line) = read_line(reader)? else { return Ok(None) };
+    let mut words = line.split(|&byte| byte == b' ');
+    let bodyless = words.next() == Some(b"HEAD");
+    let path = words.next().unwrap_or_default().to_vec();
+    let (mut length, mut chunked) = (0, false);
+    while let Some(line) = read_line(reader)?.filter(|line| !line.is_empty()) {
+        let text = String::from_utf8_lossy(&line).to_ascii_lowercase();
+        match text.split_once(':') {
+            Some(("content-length", value)) => length = value.trim().parse().unwrap_or(0),
+            Some(("transfer-encoding", value)) => chunked = value.contains("chunked"),
+            _ => {}
+        }
+    }
+    let mut body = Vec::new();
+    if !chunked {
+        reader.by_ref().take(length.min(MAX_BODY)).read_to_end(&mut body)?;
+        return Ok(Some(Forwarded { bodyless, path, body }));
+    }
+    while let Some(size) = read_line(reader)? {
+        let size = String::from_utf8_lossy(&size).into_owned();
+        let size = u64::from_str_radix(size.split(';').next().unwrap_or_default().trim(), 16).unwrap_or(0);
+        reader.by_ref().take(size.min(MAX_BODY)).read_to_end(&mut body)?;
+        // The line end of a chunk, or the last of the trailers.
+        while read_line(reader)?.is_some_and(|line| !line.is_empty()) {}
+        if size == 0 {
+            break;
+        }
+    }
+    Ok(Some(Forwarded { bodyless, path, body }))
+}
+
+/// A line without its end; `None` where nothing follows.
+fn read_line(reader: &mut BufReader<TcpStream>) -> io::Result<Option<Vec<u8>>> {
+    let mut line = Vec::new();
+    if reader.read_until(b'\n', &mut line)? == 0 {
+        return Ok(None);
+    }
+    Ok(Some(line.trim_ascii_end().to_vec()))
+}
+
+fn write(response: &Response, bodyless: bool) -> Vec<u8> {
+    let mut out = format!("HTTP/1.1 {} As asked\r\n", response.status).into_bytes();
+    for (name, value) in response.headers.iter().filter(|(name, _)| name != b"content-length") {
+        for part in [name.as_slice(), b": ", value, b"\r\n"] {
+            out.extend_from_slice(part);
+        }
+    }
+    out.extend_from_slice(format!("content-length: {}\r\n\r\n", response.body.len()).as_bytes());
+    if !bodyless {
+        out.extend_from_slice(&response.body);
+    }
+    out
+}

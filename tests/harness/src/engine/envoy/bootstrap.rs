@@ -1,0 +1,66 @@
+//! The gateway's configuration: `envoy/standalone.yaml`, with another filter configuration, other ports and another
+//! access log. What it lets pass and what it refuses is the product's own choice.
+
+use std::net::SocketAddr;
+use std::path::Path;
+
+use palisade_tests::bootstrap::wasm_filter;
+use serde_json::{Value, json};
+
+use super::access_log::FORMAT;
+
+/// The configuration that gateways without a control plane have.
+const STANDALONE: &str = include_str!("../../../../../envoy/standalone.yaml");
+/// The name of its listener.
+pub(super) const LISTENER: &str = "palisade";
+
+/// The bootstrap, in JSON. `ACCESS_LOG` in it stands for the log's path.
+///
+/// # Errors
+///
+/// A configuration that is not of the shape that is known here.
+pub(super) fn render(filter: &Path, configuration: &[u8], backend: SocketAddr) -> Result<String, String> {
+    let mut bootstrap: Value =
+        serde_saphyr::from_str(STANDALONE).map_err(|error| format!("envoy/standalone.yaml: {error}"))?;
+    let any = SocketAddr::from(([127, 0, 0, 1], 0));
+    let listener = "/static_resources/listeners/0";
+    let manager = format!("{listener}/filter_chains/0/filters/0/typed_config");
+    let name = filter.file_stem().unwrap_or_default().to_string_lossy();
+    set(&mut bootstrap, "/admin/address", address(any))?;
+    set(&mut bootstrap, &format!("{listener}/address"), address(any))?;
+    set(&mut bootstrap, &format!("{manager}/http_filters/0"), wasm_filter(&name, filter, configuration))?;
+    let log = format!("{manager}/access_log/0/typed_config");
+    set(&mut bootstrap, &format!("{log}/path"), "ACCESS_LOG".into())?;
+    set(&mut bootstrap, &format!("{log}/log_format/text_format_source"), json!({ "inline_string": FORMAT }))?;
+    let endpoint = "/static_resources/clusters/0/load_assignment/endpoints/0/lb_endpoints/0/endpoint/address";
+    set(&mut bootstrap, endpoint, address(backend))?;
+    Ok(bootstrap.to_string())
+}
+
+/// Replaces what is there already: a path that leads nowhere would leave a fixed port or a log that nobody reads.
+fn set(bootstrap: &mut Value, path: &str, value: Value) -> Result<(), String> {
+    let place = bootstrap.pointer_mut(path).ok_or_else(|| format!("envoy/standalone.yaml has no {path}"))?;
+    *place = value;
+    Ok(())
+}
+
+fn address(at: SocketAddr) -> Value {
+    json!({ "socket_address": { "address": at.ip().to_string(), "port_value": at.port() } })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_fixed_is_left_of_the_shipped_configuration() {
+        let backend = SocketAddr::from(([127, 0, 0, 1], 4711));
+        let text = render(Path::new("/filters/waf.wasm"), b"snapshot", backend).unwrap();
+        for fixed in ["18081", "10000", "9901", "/dev/stdout", "target/preset.json"] {
+            assert!(!text.contains(fixed), "{fixed}");
+        }
+        for kept in ["\"merge_slashes\":true", "\"normalize_path\":true", "/filters/waf.wasm", "4711", "ACCESS_LOG"] {
+            assert!(text.contains(kept), "{kept}");
+        }
+    }
+}

@@ -12,8 +12,8 @@ pub(super) const LITERALS: usize = 65_536;
 /// How many literals may be compared at one place.
 const BUCKET: u8 = 12;
 
-/// The bits of one table, and its buckets.
-const TABLE_BITS: u32 = 17;
+/// The places that literals crowd at while they are collected, and the buckets of a table, in bits.
+const CROWD_BITS: u32 = 17;
 const BUCKET_BITS: u32 = 12;
 
 /// How many sets of bytes are looked up along with the scan; gates that ask for more of them are tested one by one.
@@ -21,6 +21,9 @@ const SETS: usize = 256;
 
 /// One bit for each set of bytes.
 type Bits = [u64; SETS / 64];
+
+/// How long a value is that is scanned as a long one: what that takes in advance is then little.
+const LONG: usize = 4096;
 
 /// All gates of an engine.
 pub(super) struct Scanner {
@@ -102,7 +105,7 @@ impl Rest {
 
 /// Pieces of one length.
 struct Table {
-    bits: Box<Marks>,
+    bits: Marks,
     /// For each bucket where its entries begin, and the end.
     starts: Box<[u32]>,
     entries: Box<[Entry]>,
@@ -131,22 +134,51 @@ struct Pieces<'g> {
     /// How many literals share a hash.
     crowds: Vec<u8>,
     /// Marks of the pieces of [`USUAL`], and of a few more.
-    usual: Box<Marks>,
+    usual: Marks,
 }
 
 /// One bit for each hash of a piece.
-type Marks = [u64; 1 << (TABLE_BITS - 6)];
-
-fn mark(marks: &mut Marks, piece: u32) {
-    let hash = hashed(piece) >> (32 - TABLE_BITS);
-    if let Some(word) = marks.get_mut((hash >> 6) as usize) {
-        *word |= 1 << (hash & 63);
-    }
+#[derive(Clone)]
+struct Marks {
+    words: Box<[u64]>,
+    /// What makes an index of bits of a hash.
+    shift: u32,
 }
 
-fn is_marked(marks: &Marks, piece: u32) -> bool {
-    let hash = (hashed(piece) >> (32 - TABLE_BITS)) as usize;
-    marks.get(hash >> 6).is_some_and(|word| word >> (hash & 63) & 1 == 1)
+impl Marks {
+    /// Room for the pieces of one length: most literals have four bytes and more.
+    fn for_length(length: usize) -> Self {
+        let bits: u32 = match length {
+            ..=2 => 13,
+            3 => 15,
+            _ => 19,
+        };
+        Self { words: vec![0; 1 << (bits - 6)].into(), shift: 32 - bits }
+    }
+
+    fn set(&mut self, piece: u32) {
+        let hash = hashed(piece) >> self.shift;
+        if let Some(word) = self.words.get_mut((hash >> 6) as usize) {
+            *word |= 1 << (hash & 63);
+        }
+    }
+
+    fn clear(&mut self, piece: u32) {
+        let hash = hashed(piece) >> self.shift;
+        if let Some(word) = self.words.get_mut((hash >> 6) as usize) {
+            *word &= !(1 << (hash & 63));
+        }
+    }
+
+    /// 1 if a piece is marked, else 0.
+    fn at(&self, piece: u32) -> u64 {
+        let hash = (hashed(piece) >> self.shift) as usize;
+        self.words.get(hash >> 6).map_or(0, |word| word >> (hash & 63) & 1)
+    }
+
+    fn same_mark(&self, one: u32, other: u32) -> bool {
+        hashed(one) >> self.shift == hashed(other) >> self.shift
+    }
 }
 
 /// The bytes of a piece as a number.
@@ -286,29 +318,10 @@ impl Scanner {
     /// pipelines of transformations that may change the value ([`trigger_bit`]).
     pub(super) fn scan(&self, value: &[u8], open: &mut [u64]) -> u64 {
         open.copy_from_slice(&self.base);
-        let (mut triggers, mut sets) = (self.always, Bits::default());
-        let mut window = 0u32;
-        for (at, byte) in value.iter().enumerate() {
-            let Some(class) = self.classes.get(usize::from(*byte)) else { continue };
-            triggers |= class.triggers;
-            sets.iter_mut().zip(&class.sets).for_each(|(all, more)| *all |= more);
-            // A space next to another one, or before what `cmdLine` joins.
-            if (*byte == b' ' && window & 0xff == u32::from(b' ')) || (window & 0xff == u32::from(b' ') && joins(*byte))
-            {
-                triggers |= self.spacing;
-            }
-            window = window << 8 | class.lower;
-            // Before the fourth byte the window holds zeros no value has; what it finds there is compared anyway.
-            if self.fours.may_have(window) {
-                self.fours.find(window, value, at, open);
-            }
-            if self.threes.may_have(window & 0xff_ffff) {
-                self.threes.find(window & 0xff_ffff, value, at, open);
-            }
-            if self.pairs.may_have(window & 0xffff) {
-                self.pairs.find(window & 0xffff, value, at, open);
-            }
-        }
+        let (triggers, sets) = match value.len() < LONG {
+            true => self.find_in_short(value, open),
+            false => self.find_in_long(value, open),
+        };
         let mut present = None;
         for (number, (there, opening)) in sets.iter().zip(&self.opening).enumerate() {
             let mut left = there & opening;
@@ -345,9 +358,80 @@ impl Scanner {
     }
 }
 
-/// Whether `cmdLine` takes away a space before this byte.
-fn joins(byte: u8) -> bool {
-    matches!(byte, b'/' | b'(')
+impl Scanner {
+    /// Opens the gates of the literals; what the bytes trigger, and the sets they are of.
+    fn find_in_short(&self, value: &[u8], open: &mut [u64]) -> (u64, Bits) {
+        let (mut triggers, mut sets) = (self.always, Bits::default());
+        let mut window = 0u32;
+        for (at, byte) in value.iter().enumerate() {
+            let Some(class) = self.classes.get(usize::from(*byte)) else { continue };
+            triggers |= class.triggers;
+            sets.iter_mut().zip(&class.sets).for_each(|(all, more)| *all |= more);
+            if window & 0xff == SPACE && minds_space(*byte) {
+                triggers |= self.spacing;
+            }
+            window = window << 8 | class.lower;
+            // Before the fourth byte the window holds zeros no value has; what it finds there is compared anyway.
+            let marked = self.fours.bits.at(window)
+                | self.threes.bits.at(window & 0xff_ffff)
+                | self.pairs.bits.at(window & 0xffff);
+            if marked != 0 {
+                self.find(window, value, at, open);
+            }
+        }
+        (triggers, sets)
+    }
+
+    /// As [`Scanner::find_in_short`], for values that repeat themselves: what was found once is not looked for again.
+    fn find_in_long(&self, value: &[u8], open: &mut [u64]) -> (u64, Bits) {
+        let (mut triggers, mut sets) = (self.always, Bits::default());
+        let mut seen = [false; 256];
+        for byte in value {
+            if let Some(seen) = seen.get_mut(usize::from(*byte)) {
+                *seen = true;
+            }
+        }
+        for (class, _) in self.classes.iter().zip(seen).filter(|(_, seen)| *seen) {
+            triggers |= class.triggers;
+            sets.iter_mut().zip(&class.sets).for_each(|(all, more)| *all |= more);
+        }
+        let after = value.get(1..).unwrap_or_default();
+        if value.iter().zip(after).any(|(byte, next)| *byte == b' ' && minds_space(*next)) {
+            triggers |= self.spacing;
+        }
+        let (mut pairs, mut threes, mut fours) =
+            (self.pairs.bits.clone(), self.threes.bits.clone(), self.fours.bits.clone());
+        let mut window = 0u32;
+        for (at, byte) in value.iter().enumerate() {
+            window = window << 8 | u32::from(byte.to_ascii_lowercase());
+            let marked = fours.at(window) | threes.at(window & 0xff_ffff) | pairs.at(window & 0xffff);
+            if marked != 0 {
+                let done = self.find(window, value, at, open);
+                let found = [(&mut fours, window), (&mut threes, window & 0xff_ffff), (&mut pairs, window & 0xffff)];
+                for ((marks, piece), done) in found.into_iter().zip(done) {
+                    if done {
+                        marks.clear(piece);
+                    }
+                }
+            }
+        }
+        (triggers, sets)
+    }
+
+    /// Opens the gates of the literals whose piece ends at a byte. For the three lengths of pieces, the longest first,
+    /// whether there is nothing more to be found by the piece.
+    #[cold]
+    fn find(&self, window: u32, value: &[u8], at: usize, open: &mut [u64]) -> [bool; 3] {
+        let tables = [(&self.fours, window), (&self.threes, window & 0xff_ffff), (&self.pairs, window & 0xffff)];
+        tables.map(|(table, piece)| table.may_have(piece) && table.find(piece, value, at, open))
+    }
+}
+
+const SPACE: u32 = b' ' as u32;
+
+/// Whether a transformation looks at a space before this byte.
+fn minds_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'/' | b'(')
 }
 
 fn set_bit(bits: &mut Bits, bit: u32) {
@@ -378,15 +462,17 @@ fn hashed(piece: u32) -> u32 {
 
 impl Table {
     fn may_have(&self, piece: u32) -> bool {
-        is_marked(&self.bits, piece)
+        self.bits.at(piece) != 0
     }
 
-    #[cold]
-    fn find(&self, piece: u32, value: &[u8], at: usize, open: &mut [u64]) {
+    /// Opens the gates of the literals whose piece this is; whether all that share its mark were found.
+    fn find(&self, piece: u32, value: &[u8], at: usize, open: &mut [u64]) -> bool {
         let bucket = (hashed(piece) >> (32 - BUCKET_BITS)) as usize;
-        let (Some(&start), Some(&end)) = (self.starts.get(bucket), self.starts.get(bucket + 1)) else { return };
+        let (Some(&start), Some(&end)) = (self.starts.get(bucket), self.starts.get(bucket + 1)) else { return true };
+        let mut all = true;
         for entry in self.entries.get(start as usize..end as usize).unwrap_or_default() {
             if entry.piece != piece {
+                all &= !self.bits.same_mark(entry.piece, piece);
                 continue;
             }
             let literal = slice(&self.literals, entry.literal);
@@ -394,10 +480,12 @@ impl Table {
                 .checked_sub(entry.before as usize)
                 .and_then(|start| value.get(start..)?.get(..literal.len()))
                 .is_some_and(|found| found.eq_ignore_ascii_case(literal));
+            all &= found;
             if found {
                 slice(&self.gates, entry.gates).iter().for_each(|gate| open_gate(open, *gate));
             }
         }
+        all
     }
 }
 
@@ -414,25 +502,25 @@ fn append<T: Copy>(list: &mut Vec<T>, more: &[T]) -> (u32, u32) {
 
 impl<'g> Pieces<'g> {
     fn new(length: usize) -> Self {
-        let mut usual = Box::new([0u64; 1 << (TABLE_BITS - 6)]);
+        let mut usual = Marks::for_length(4);
         for text in USUAL {
-            text.windows(length).for_each(|bytes| mark(&mut usual, piece_of(bytes)));
+            text.windows(length).for_each(|bytes| usual.set(piece_of(bytes)));
         }
-        Self { length, list: Vec::new(), crowds: vec![0; 1 << TABLE_BITS], usual }
+        Self { length, list: Vec::new(), crowds: vec![0; 1 << CROWD_BITS], usual }
     }
 
     /// Adds a literal by the piece of it that is rarest, and in the fewest literals so far.
     fn add(&mut self, literal: &'g [u8], gates: Vec<u32>) {
-        let crowd = |piece: u32| self.crowds.get((hashed(piece) >> (32 - TABLE_BITS)) as usize).copied().unwrap_or(0);
+        let crowd = |piece: u32| self.crowds.get((hashed(piece) >> (32 - CROWD_BITS)) as usize).copied().unwrap_or(0);
         let pieces = literal.windows(self.length).enumerate().map(|(at, bytes)| {
             let piece = piece_of(bytes);
             let rarity: f64 = bytes.iter().map(|&byte| frequency(byte)).product();
-            let usual = if is_marked(&self.usual, piece) { 100.0 } else { 1.0 };
+            let usual = if self.usual.at(piece) != 0 { 100.0 } else { 1.0 };
             (at + self.length, piece, rarity * usual * f64::from(1 + crowd(piece) / 4))
         });
         let Some((before, piece, _)) = pieces.min_by(|one, other| one.2.total_cmp(&other.2)) else { return };
         let bucket = hashed(piece) >> (32 - BUCKET_BITS);
-        let Some(crowd) = self.crowds.get_mut((hashed(piece) >> (32 - TABLE_BITS)) as usize) else { return };
+        let Some(crowd) = self.crowds.get_mut((hashed(piece) >> (32 - CROWD_BITS)) as usize) else { return };
         match *crowd < BUCKET {
             true => {
                 *crowd += 1;
@@ -445,7 +533,7 @@ impl<'g> Pieces<'g> {
 
     fn finish(mut self) -> Table {
         self.list.sort_unstable();
-        let mut bits = Box::new([0u64; 1 << (TABLE_BITS - 6)]);
+        let mut bits = Marks::for_length(self.length);
         let mut starts = vec![0u32; (1 << BUCKET_BITS) + 1];
         let (mut entries, mut literals, mut all) = (Vec::new(), Vec::new(), Vec::new());
         let same = |one: &Placed, other: &Placed| (one.1, one.3) == (other.1, other.3);
@@ -454,7 +542,7 @@ impl<'g> Pieces<'g> {
             let mut gates: Vec<u32> = same.iter().flat_map(|(.., gates)| gates.iter().copied()).collect();
             gates.sort_unstable();
             gates.dedup();
-            mark(&mut bits, *piece);
+            bits.set(*piece);
             if let Some(count) = starts.get_mut(*bucket as usize + 1) {
                 *count += 1;
             }

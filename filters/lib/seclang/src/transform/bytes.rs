@@ -52,6 +52,23 @@ pub(super) fn control(letter: u8) -> Option<u8> {
     })
 }
 
+/// The bytes from `first` on replaced, and kept where `filter` says so, behind what stands before them.
+///
+/// Every byte is written, and the next one over it if it is not kept: nothing to guess for a processor.
+pub(super) fn filtered(input: &[u8], first: usize, mut filter: impl FnMut(u8) -> (u8, bool)) -> Vec<u8> {
+    let mut output = input.to_vec();
+    let mut end = first;
+    for &byte in input.get(first..).unwrap_or_default() {
+        let (byte, kept) = filter(byte);
+        if let Some(slot) = output.get_mut(end) {
+            *slot = byte;
+        }
+        end += usize::from(kept);
+    }
+    output.truncate(end);
+    output
+}
+
 /// An output that already holds what stands before `first`, the first byte that may change.
 pub(super) fn start_at(input: &[u8], first: usize) -> Vec<u8> {
     let mut output = Vec::with_capacity(input.len());

@@ -72,8 +72,11 @@ pub(super) fn remove_markers(input: &[u8]) -> Option<Vec<u8>> {
         } else if rest.starts_with(b"#") {
             1
         } else {
-            output.extend(rest.first());
-            1
+            // What begins no marker, and all up to where one may begin.
+            let plain = rest.iter().skip(1).position(|byte| matches!(byte, b'/' | b'*' | b'<' | b'-' | b'#'));
+            let end = plain.map_or(rest.len(), |plain| plain + 1);
+            output.extend_from_slice(rest.get(..end)?);
+            end
         };
     }
     Some(output)

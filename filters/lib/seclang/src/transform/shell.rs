@@ -9,6 +9,16 @@ pub(super) fn cmd_line(input: &[u8]) -> Option<Vec<u8>> {
     let first = input.iter().position(|&byte| {
         matches!(byte, b'"' | b'\'' | b'\\' | b'^' | b' ' | b',' | b';' | b'\t' | b'\r' | b'\n' | b'A'..=b'Z')
     })?;
+    if memchr::memchr2(b'/', b'(', input).is_none() {
+        let mut inside = false;
+        return Some(super::bytes::filtered(input, first, |byte| {
+            let quote = matches!(byte, b'"' | b'\'' | b'\\' | b'^');
+            let space = matches!(byte, b' ' | b',' | b';' | b'\t' | b'\r' | b'\n');
+            let kept = !quote && !(space && inside);
+            inside = space || (quote && inside);
+            (if space { b' ' } else { byte.to_ascii_lowercase() }, kept)
+        }));
+    }
     let mut output = super::bytes::start_at(input, first);
     let mut space = false;
     for &byte in input.get(first..)? {

@@ -1,26 +1,25 @@
 //! `compressWhitespace`, `removeWhitespace`, `trim`, `trimLeft`, `trimRight`.
 
-use super::bytes::{is_space, start_at};
+use super::bytes::{filtered, is_space, start_at};
 
 /// Turns each run of white space into one space.
 pub(super) fn compress(input: &[u8]) -> Option<Vec<u8>> {
     let first = input.iter().position(|&byte| is_space(byte))?;
-    let mut output = start_at(input, first);
     let mut inside = false;
-    for &byte in input.get(first..)? {
-        if !is_space(byte) {
-            output.push(byte);
-        } else if !inside {
-            output.push(b' ');
-        }
-        inside = is_space(byte);
-    }
-    Some(output)
+    Some(filtered(input, first, |byte| {
+        let space = is_space(byte);
+        let kept = !(space && std::mem::replace(&mut inside, space));
+        inside = space;
+        (if space { b' ' } else { byte }, kept)
+    }))
 }
 
 /// Removes white space and the no-break spaces of Latin-1 and UTF-8.
 pub(super) fn remove(input: &[u8]) -> Option<Vec<u8>> {
     let first = input.iter().position(|&byte| is_space(byte) || byte == 0xa0 || byte == 0xc2)?;
+    if memchr::memchr(0xc2, input).is_none() {
+        return Some(filtered(input, first, |byte| (byte, !is_space(byte) && byte != 0xa0)));
+    }
     let mut output = start_at(input, first);
     let mut rest = input.get(first..)?;
     while let Some((&byte, after)) = rest.split_first() {

@@ -44,6 +44,17 @@ impl ByteSet {
 
     /// The bytes of a value.
     pub(crate) fn of_bytes(bytes: &[u8]) -> Self {
+        if bytes.len() >= 512 {
+            let mut seen = [false; 256];
+            for byte in bytes {
+                if let Some(seen) = seen.get_mut(usize::from(*byte)) {
+                    *seen = true;
+                }
+            }
+            let mut set = Self::default();
+            (0..=255u8).zip(seen).filter(|(_, seen)| *seen).for_each(|(byte, _)| set.insert(byte));
+            return set;
+        }
         // Four sums in registers: a word in memory would have to be read back for every byte.
         let (mut first, mut second, mut third, mut fourth) = (0u64, 0u64, 0u64, 0u64);
         for &byte in bytes {

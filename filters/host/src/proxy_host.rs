@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
+use std::rc::Rc;
 
 use exchange::{BanOrder, Host, Level, Metric, SharedData};
 
@@ -69,6 +70,10 @@ impl Host for ProxyHost {
 
     fn shared(&self) -> &dyn SharedData {
         &NodeSharedData
+    }
+
+    fn shared_handle(&self) -> Rc<dyn SharedData> {
+        Rc::new(NodeSharedData)
     }
 
     fn count(&self, metric: Metric) {

@@ -4,12 +4,15 @@
 //! changed any more. A rule's refusal is carried out here where the configuration blocks; either way it becomes a signal
 //! for the threat response, and every exchange in which a rule spoke ends in one `SvcWafTrailEvent`.
 
+mod collections;
 mod trail;
 
 use std::sync::Arc;
 
+use collections::NodeCollections;
 use exchange::{
-    Body, BodyNeed, Build, Category, Exchange, Host, Plugin, PluginDefinition, Refusal, Request, Signal, Slot, Verdict,
+    Action, Body, BodyNeed, Build, Category, Decision, Exchange, Host, Metric, Outcome, Plugin, PluginDefinition,
+    Refusal, Request, SecurityEvent, Signal, Slot, Verdict,
 };
 use seclang::body::decode::{DecodeError, decode};
 use seclang::{Engine, Intervention, InterventionKind, Program, Transaction, TransactionStart};
@@ -26,25 +29,34 @@ const PAYLOAD_TOO_LARGE: u16 = 413;
 const BAD_REQUEST: u16 = 400;
 /// An encoding that this engine does not know.
 const UNSUPPORTED_MEDIA_TYPE: u16 = 415;
+/// A request that the engine cannot judge.
+const SERVICE_UNAVAILABLE: u16 = 503;
 
 struct Waf {
     step: WafStep,
     engine: Arc<Engine>,
+    /// Its rules use persistent collections.
+    persistent: bool,
 }
 
 /// One exchange in the engine.
 struct State {
     transaction: Transaction,
-    /// Phase 5 has run and the trail is told.
+    /// Phase 5 has run.
+    logged: bool,
+    /// The trail is told.
     concluded: bool,
     /// What was refused, for the trail.
     blocked: Option<Intervention>,
+    /// That the engine met a limit was told.
+    failed: bool,
 }
 
 fn build(config: &[u8], build: &mut Build<'_>) -> Result<Box<dyn Plugin>, String> {
     let step = WafStep::decode(config).map_err(|error| error.to_string())?;
     let engine = build.shared(&step.program, |bytes| Engine::new(Program::decode(bytes)?).map(Arc::new))?;
-    Ok(Box::new(Waf { step, engine }))
+    let persistent = engine.uses_collections();
+    Ok(Box::new(Waf { step, engine, persistent }))
 }
 
 impl Plugin for Waf {
@@ -52,11 +64,14 @@ impl Plugin for Waf {
         let mut transaction = self.begin(exchange, has_body, host);
         let intervention = transaction.request_headers();
         let wants_body = transaction.wants_request_body();
-        slot.put(State { transaction, concluded: false, blocked: None });
+        slot.put(State { transaction, logged: false, concluded: false, blocked: None, failed: false });
         let Some(state) = slot.get::<State>() else {
             return Verdict::Pass;
         };
         if let Some(refusal) = self.refusal(intervention, state, exchange, true, host) {
+            return Verdict::Refuse(refusal);
+        }
+        if let Some(refusal) = self.failure(state, exchange, host) {
             return Verdict::Refuse(refusal);
         }
         let inspected = has_body && wants_body && self.step.inspect_input_body;
@@ -123,6 +138,7 @@ impl Plugin for Waf {
             return Verdict::Pass;
         };
         let streaming = response.streaming;
+        state.transaction.set_now(host.now());
         state.transaction.response_line(response.status, &exchange.request.protocol);
         for (name, value) in response.headers.regular() {
             state.transaction.response_header(name, value);
@@ -130,6 +146,9 @@ impl Plugin for Waf {
         let intervention = state.transaction.response_headers();
         let wants_body = state.transaction.wants_response_body();
         if let Some(refusal) = self.refusal(intervention, state, exchange, false, host) {
+            return Verdict::Refuse(refusal);
+        }
+        if let Some(refusal) = self.failure(state, exchange, host) {
             return Verdict::Refuse(refusal);
         }
         if has_body && wants_body && self.step.inspect_output_body && !streaming {
@@ -171,6 +190,9 @@ impl Waf {
                 server_port: 0,
             },
         );
+        if self.persistent {
+            transaction.set_collections(Box::new(NodeCollections(host.shared_handle())));
+        }
         let protocol: &[u8] = if request.protocol.is_empty() { b"HTTP/1.1" } else { &request.protocol };
         // The target of CONNECT is the authority alone (RFC 9112, section 3.2.3), and the gateway gives it no path.
         let connect = request.method == b"CONNECT" && request.path.is_empty();
@@ -197,8 +219,12 @@ impl Waf {
         exchange: &mut Exchange,
         host: &dyn Host,
     ) -> Verdict {
+        state.transaction.set_now(host.now());
         let intervention = state.transaction.request_body(body, complete);
         if let Some(refusal) = self.refusal(intervention, state, exchange, true, host) {
+            return Verdict::Refuse(refusal);
+        }
+        if let Some(refusal) = self.failure(state, exchange, host) {
             return Verdict::Refuse(refusal);
         }
         self.contribute(state, exchange, host);
@@ -213,8 +239,12 @@ impl Waf {
         exchange: &mut Exchange,
         host: &dyn Host,
     ) -> Verdict {
+        state.transaction.set_now(host.now());
         let intervention = state.transaction.response_body(body, complete);
         if let Some(refusal) = self.refusal(intervention, state, exchange, false, host) {
+            return Verdict::Refuse(refusal);
+        }
+        if let Some(refusal) = self.failure(state, exchange, host) {
             return Verdict::Refuse(refusal);
         }
         self.conclude(state, exchange, host);
@@ -230,19 +260,62 @@ impl Waf {
         of_request: bool,
         host: &dyn Host,
     ) -> Option<Refusal> {
-        let intervention = intervention.filter(|_| self.step.block)?;
-        let reason = format!("rule {}: {}", intervention.rule_id, String::from_utf8_lossy(&intervention.msg));
+        let mut intervention = intervention.filter(|_| self.step.block)?;
         let headers = match &intervention.kind {
             InterventionKind::Redirect(url) => vec![("location".to_owned(), url.clone())],
             _ => Vec::new(),
         };
         let status = if (200..=599).contains(&intervention.status) { intervention.status } else { 403 };
+        let rule_id = intervention.rule_id;
+        // Rules of the last phase may mask what the message shows.
+        self.log(state, host);
+        if let Some(masked) = state.transaction.would_block().filter(|masked| masked.rule_id == rule_id) {
+            intervention.msg.clone_from(&masked.msg);
+        }
+        let reason = format!("rule {rule_id}: {}", String::from_utf8_lossy(&intervention.msg));
         state.blocked = Some(intervention);
         if of_request {
             self.signal("waf:blocked", self.step.block_weight, reason.clone(), exchange, host);
         }
         self.conclude(state, exchange, host);
         Some(Refusal { status, category: Category::Threat, reason, scored: of_request, headers })
+    }
+
+    /// An engine that met a limit of its own (a pattern that gave up) has not judged the exchange. It is told once; the
+    /// exchange ends there unless the step fails open, or denies nothing anyway.
+    fn failure(&self, state: &mut State, exchange: &mut Exchange, host: &dyn Host) -> Option<Refusal> {
+        if state.failed || !state.transaction.limit_exceeded() {
+            return None;
+        }
+        state.failed = true;
+        host.count(Metric::PluginFailures);
+        let reason = "a pattern of the rules was given up at its limit: what it looks for may be there".to_owned();
+        if self.step.block && !self.step.fail_open {
+            let msg = reason.clone().into_bytes();
+            let status = SERVICE_UNAVAILABLE;
+            state.blocked = Some(Intervention { status, rule_id: 0, kind: InterventionKind::Deny, msg });
+            self.conclude(state, exchange, host);
+            let (category, headers) = (Category::Dependency, Vec::new());
+            return Some(Refusal { status, category, reason, scored: false, headers });
+        }
+        let decision = Decision {
+            action: Action::Log,
+            score: exchange.score.total(),
+            tier: None,
+            dry_run: false,
+            enforced: false,
+            reason: reason.clone(),
+            held_millis: 0,
+        };
+        let event = SecurityEvent {
+            category: Category::Dependency,
+            outcome: Outcome::Observed,
+            module: PLUGIN.name,
+            message: &reason,
+            decision: &decision,
+        };
+        exchange.emit(&event, host);
+        None
     }
 
     /// A request that the rules cannot look at.
@@ -298,9 +371,21 @@ impl Waf {
         if std::mem::replace(&mut state.concluded, true) {
             return;
         }
-        state.transaction.logging();
+        self.log(state, host);
         if let Some(event) = trail::event(&self.step, &state.transaction, state.blocked.as_ref(), exchange, host) {
             exchange.emit_line(&event, host);
+        }
+    }
+
+    /// Runs phase 5, once.
+    fn log(&self, state: &mut State, host: &dyn Host) {
+        if std::mem::replace(&mut state.logged, true) {
+            return;
+        }
+        state.transaction.set_now(host.now());
+        state.transaction.logging();
+        for _ in 0..state.transaction.lost_writes() {
+            host.count(Metric::CollectionWritesLost);
         }
     }
 

@@ -239,12 +239,7 @@ SecRuleEngine On
 SecRule REQUEST_HEADERS:Transfer-Encoding "@streq chunked" "id:1,phase:1,deny,status:406"
 "#;
     let ask = |headers: &[(&str, &str)], protocol: &[u8], has_body: bool, streaming: bool| {
-        let mut exchange = exchange(
-            "/",
-            Headers::new(
-                headers.iter().map(|(name, value)| (name.as_bytes().to_vec(), value.as_bytes().to_vec())).collect(),
-            ),
-        );
+        let mut exchange = exchange("/", Headers::new(headers));
         exchange.request.protocol = protocol.to_vec();
         exchange.request.streaming = streaming;
         status(&plugin_of(rules, step()).request(&mut exchange, has_body, &mut Slot::default(), &FakeHost::at(0)))
@@ -264,4 +259,81 @@ fn the_target_of_a_tunnel_is_its_authority() {
     exchange.request.method = b"CONNECT".to_vec();
     let verdict = plugin_of(rules, step()).request(&mut exchange, false, &mut Slot::default(), &FakeHost::at(0));
     assert_eq!(status(&verdict), Some(406));
+}
+
+const LOGINS: &str = r#"
+SecRuleEngine On
+SecAction "id:1,phase:1,pass,nolog,initcol:ip=%{REMOTE_ADDR}"
+SecAction "id:2,phase:1,pass,nolog,setvar:ip.logins=+1,expirevar:ip.logins=60"
+SecRule IP:LOGINS "@gt 5" "id:3,phase:1,deny,status:429,log,msg:'too many logins'"
+"#;
+
+fn login(plugin: &dyn Plugin, ip: &str, host: &FakeHost) -> Option<u16> {
+    let mut exchange = exchange("/login", Headers::default());
+    exchange.caller.ip = ip.to_owned();
+    status(&plugin.request(&mut exchange, false, &mut Slot::default(), host))
+}
+
+#[test]
+fn a_counter_of_rules_holds_over_workers_until_it_ends() {
+    let (host, workers) = (FakeHost::at(1_000_000), [plugin_of(LOGINS, step()), plugin_of(LOGINS, step())]);
+    for at in 0..5 {
+        assert_eq!(login(&*workers[at % 2], "192.0.2.1", &host), None, "{at}");
+    }
+    assert_eq!(login(&*workers[0], "192.0.2.1", &host), Some(429));
+    assert_eq!(login(&*workers[1], "192.0.2.1", &host), Some(429));
+    assert_eq!(login(&*workers[1], "192.0.2.2", &host), None, "another client");
+    host.advance(60_000);
+    assert_eq!(login(&*workers[1], "192.0.2.1", &host), None, "the time is over");
+    assert_eq!(host.counts.borrow().get(&Metric::CollectionWritesLost), None);
+}
+
+#[test]
+fn writes_that_cannot_be_kept_are_counted() {
+    let rules = format!(
+        "SecRuleEngine On\nSecAction \"id:1,phase:1,pass,nolog,initcol:ip=x,setvar:ip.a={}\"",
+        "x".repeat(2000)
+    );
+    let host = FakeHost::at(0);
+    let (mut exchange, mut slot, plugin) =
+        (exchange("/", Headers::default()), Slot::default(), plugin_of(&rules, step()));
+    assert_eq!(plugin.request(&mut exchange, false, &mut slot, &host), Verdict::Pass);
+    plugin.finish(&mut exchange, &mut slot, &host);
+    assert_eq!(host.counts.borrow().get(&Metric::CollectionWritesLost), Some(&1));
+}
+
+/// A pattern that needs backtracking, and a value on which it gives up.
+const COSTLY: &str = r#"
+SecRuleEngine On
+SecRule ARGS:q "@rx (x+x+)+(?=y)z" "id:1,phase:1,deny,status:403"
+"#;
+
+#[test]
+fn an_engine_that_gives_up_answers_503_unless_it_fails_open() {
+    let ask = |step| {
+        let (host, mut slot) = (FakeHost::at(0), Slot::default());
+        let mut exchange = exchange(&format!("/?q={}yz", "x".repeat(200)), Headers::default());
+        let verdict = plugin_of(COSTLY, step).request(&mut exchange, false, &mut slot, &host);
+        let failures = host.counts.borrow().get(&Metric::PluginFailures).copied();
+        let kinds: Vec<_> = host.events_json().iter().map(|event| event["event"]["category"].clone()).collect();
+        (status(&verdict), failures, kinds)
+    };
+    let (closed, failures, _) = ask(step());
+    assert_eq!((closed, failures), (Some(503), Some(1)));
+    let told = (None, Some(1), vec![serde_json::Value::from("dependency")]);
+    assert_eq!(ask(WafStep { fail_open: true, ..step() }), told);
+    assert_eq!(ask(WafStep { block: false, ..step() }), told, "where nothing is denied, this is not either");
+}
+
+#[test]
+fn what_rules_sanitise_is_masked_in_the_trail() {
+    let rules = "SecRuleEngine On\n\
+        SecRule ARGS:q \"@contains cre\" \"id:1,phase:1,pass,log,msg:'m',logdata:'%{MATCHED_VAR}'\"\n\
+        SecAction \"id:2,phase:5,pass,nolog,sanitiseArg:q\"";
+    let (host, plugin) = (FakeHost::at(0), plugin_of(rules, step()));
+    let (mut exchange, mut slot) = (exchange("/?q=secret", Headers::default()), Slot::default());
+    let _ = plugin.request(&mut exchange, false, &mut slot, &host);
+    plugin.finish(&mut exchange, &mut slot, &host);
+    let trail = &host.events_json()[0];
+    assert_eq!((&trail["matches"][0]["value"], &trail["matches"][0]["logdata"]), (&"******".into(), &"******".into()));
 }

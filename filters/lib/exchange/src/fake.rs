@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
+use std::rc::Rc;
 
 use node_state::{MemorySharedData, SharedData};
 
@@ -17,7 +18,7 @@ pub struct FakeHost {
     /// The filter state of the request.
     pub state: RefCell<HashMap<String, Vec<u8>>>,
     /// What the workers of the node share.
-    pub shared_data: MemorySharedData,
+    pub shared_data: Rc<MemorySharedData>,
     /// What was counted.
     pub counts: RefCell<HashMap<Metric, u64>>,
     /// What was logged.
@@ -68,6 +69,10 @@ impl Host for FakeHost {
 
     fn shared(&self) -> &dyn SharedData {
         &self.shared_data
+    }
+
+    fn shared_handle(&self) -> Rc<dyn SharedData> {
+        Rc::clone(&self.shared_data) as Rc<dyn SharedData>
     }
 
     fn count(&self, metric: Metric) {

@@ -1,5 +1,7 @@
 //! What a plugin may ask of the world around it.
 
+use std::rc::Rc;
+
 use node_state::SharedData;
 
 use crate::IdentityRef;
@@ -23,6 +25,9 @@ pub trait Host {
 
     /// What all workers of this node share.
     fn shared(&self) -> &dyn SharedData;
+
+    /// The same, to keep for as long as an exchange lasts.
+    fn shared_handle(&self) -> Rc<dyn SharedData>;
 
     /// Counts something for the operator.
     fn count(&self, metric: Metric);
@@ -54,12 +59,25 @@ pub enum Metric {
     Events,
     /// Events dropped because the link was down and the queue full.
     EventsDropped,
+    /// Requests that a plugin could not judge, because it met a limit of its own.
+    PluginFailures,
+    /// Writes to the rules' persistent collections that were given up.
+    CollectionWritesLost,
 }
 
 impl Metric {
     /// Every metric, in the order of its declaration.
-    pub const ALL: [Self; 7] =
-        [Self::Requests, Self::Refused, Self::Observed, Self::Bans, Self::Held, Self::Events, Self::EventsDropped];
+    pub const ALL: [Self; 9] = [
+        Self::Requests,
+        Self::Refused,
+        Self::Observed,
+        Self::Bans,
+        Self::Held,
+        Self::Events,
+        Self::EventsDropped,
+        Self::PluginFailures,
+        Self::CollectionWritesLost,
+    ];
 
     /// The name in the gateway's statistics.
     #[must_use]
@@ -72,6 +90,8 @@ impl Metric {
             Self::Held => "palisade.held",
             Self::Events => "palisade.events",
             Self::EventsDropped => "palisade.events_dropped",
+            Self::PluginFailures => "palisade.plugin_failures",
+            Self::CollectionWritesLost => "palisade.collection_writes_lost",
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::Entry;
 
 /// The longest key and the longest value that an entry may have, in bytes.
-pub(crate) const MAX_FIELD: usize = 1024;
+pub const MAX_FIELD: usize = 1024;
 
 /// Reads every whole entry; a damaged tail ends the list, since a shard that cannot be read must not stop a request.
 pub(crate) fn decode(mut bytes: &[u8]) -> Vec<Entry> {

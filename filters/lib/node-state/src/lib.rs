@@ -8,6 +8,7 @@ pub mod bans;
 mod codec;
 mod table;
 
+pub use codec::MAX_FIELD;
 pub use table::{Entry, Table, Update};
 
 /// The part of a gateway that this crate stands on: shared data with compare-and-set.
@@ -21,6 +22,16 @@ pub trait SharedData {
     ///
     /// [`Conflict`] where another worker wrote first: read again and retry.
     fn set(&self, key: &str, value: &[u8], token: Option<u32>) -> Result<(), Conflict>;
+}
+
+impl<T: SharedData + ?Sized> SharedData for std::rc::Rc<T> {
+    fn get(&self, key: &str) -> Option<(Vec<u8>, u32)> {
+        (**self).get(key)
+    }
+
+    fn set(&self, key: &str, value: &[u8], token: Option<u32>) -> Result<(), Conflict> {
+        (**self).set(key, value, token)
+    }
 }
 
 /// Another worker wrote the same value between a read and a write.

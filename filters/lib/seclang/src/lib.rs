@@ -20,7 +20,11 @@ pub mod transform;
 pub mod vocabulary;
 
 pub use compile::compile;
-pub use engine::{Engine, Intervention, InterventionKind, MatchedRule, Transaction, TransactionStart, Work};
+pub use engine::limits::RECORD_LENGTH;
+pub use engine::{
+    CollectionKind, Collections, Engine, Intervention, InterventionKind, MatchedRule, RecordName, StoredRecord,
+    Transaction, TransactionStart, UpdateLost, Work,
+};
 pub use operator::DataFiles;
 pub use program::{Program, Settings};
 pub use source::{Diagnostic, Source};

@@ -50,6 +50,10 @@ pub struct WafStep {
     /// A request body that cannot be decoded is inspected as it is; otherwise it is refused.
     #[prost(bool, tag = "15")]
     pub inspect_undecodable: bool,
+    /// A request that the rule engine could not judge, because it met a limit of its own, goes on; otherwise it is
+    /// answered with 503.
+    #[prost(bool, tag = "16")]
+    pub fail_open: bool,
 }
 
 /// Configuration of a `threat-gate` step.

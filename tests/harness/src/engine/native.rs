@@ -28,7 +28,7 @@ struct MemoryHost {
     now: Cell<u64>,
     random: Cell<u64>,
     state: RefCell<BTreeMap<String, Vec<u8>>>,
-    shared: MemorySharedData,
+    shared: Rc<MemorySharedData>,
     logs: RefCell<Vec<LogLine>>,
 }
 
@@ -178,6 +178,10 @@ impl Host for MemoryHost {
 
     fn shared(&self) -> &dyn SharedData {
         &self.shared
+    }
+
+    fn shared_handle(&self) -> Rc<dyn SharedData> {
+        Rc::clone(&self.shared) as Rc<dyn SharedData>
     }
 
     fn count(&self, _metric: Metric) {}

@@ -296,6 +296,30 @@ mod tests {
         }
     }
 
+    /// Four MiB of zeros in Brotli, as the compressor of Node.js makes them.
+    const BROTLI_ZEROS: &[u8] = b"\x9b\xff\xff\x3f\xf8\x27\x00\xe2\xb1\x40\x20\xf7\xfe\x07";
+
+    #[test]
+    fn bombs_are_refused_in_every_encoding() {
+        let zeros = vec![0; 4 << 20];
+        for (encoding, bomb) in
+            [("gzip", gz(&zeros)), ("deflate", zlib(&zeros)), ("deflate", raw(&zeros)), ("br", BROTLI_ZEROS.to_vec())]
+        {
+            let decoded = |max_out, ratio| decode(encoding.as_bytes(), &bomb, max_out, ratio);
+            assert_eq!(decoded(1 << 20, u32::MAX), Err(DecodeError::TooLarge), "{encoding}");
+            assert_eq!(decoded(usize::MAX, 100), Err(DecodeError::Ratio), "{encoding}");
+            assert_eq!(decoded(4 << 20, u32::MAX).as_ref(), Ok(&zeros), "{encoding}");
+        }
+        // A bomb in a bomb: every step is held to both limits, however small it came in.
+        for (encoding, bomb) in
+            [("gzip, gzip", gz(&gz(&zeros))), ("br, gzip", gz(BROTLI_ZEROS)), ("deflate, gzip", gz(&zlib(&zeros)))]
+        {
+            assert_eq!(decode(encoding.as_bytes(), &bomb, usize::MAX, 100), Err(DecodeError::Ratio), "{encoding}");
+            assert_eq!(decode(encoding.as_bytes(), &bomb, 1 << 20, u32::MAX), Err(DecodeError::TooLarge), "{encoding}");
+            assert_eq!(decode(encoding.as_bytes(), &bomb, 4 << 20, u32::MAX).as_ref(), Ok(&zeros), "{encoding}");
+        }
+    }
+
     #[test]
     fn bombs_are_refused() {
         let bomb = gz(&vec![0; 4 << 20]);

@@ -1,6 +1,6 @@
 //! Checks action lists: of rules, of `SecDefaultAction`, of `SecRuleUpdateActionById`.
 
-use super::{Compiler, Place};
+use super::{Compiler, Place, collections};
 use crate::expansion::Template;
 use crate::program::wire::{self, Disruption};
 use crate::syntax::{self, Action, Argument};
@@ -45,10 +45,12 @@ pub(super) struct ActionSet {
     pub(super) capture: bool,
     pub(super) sets: Vec<wire::SetVariable>,
     pub(super) controls: Vec<wire::Control>,
+    /// What `xmlns` declares.
+    pub(super) prefixes: Vec<Vec<u8>>,
 }
 
 /// All names of actions, for "did you mean".
-const NAMES: &[&str] = &[
+pub(super) const NAMES: &[&str] = &[
     "accuracy",
     "allow",
     "auditlog",
@@ -74,6 +76,10 @@ const NAMES: &[&str] = &[
     "redirect",
     "rev",
     "sanitiseArg",
+    "sanitiseMatched",
+    "sanitiseMatchedBytes",
+    "sanitiseRequestHeader",
+    "sanitiseResponseHeader",
     "setenv",
     "setrsc",
     "setsid",
@@ -90,20 +96,12 @@ const NAMES: &[&str] = &[
 ];
 
 /// Actions that are refused, and why.
-const REFUSED: &[(&str, &str)] = &[
+pub(super) const REFUSED: &[(&str, &str)] = &[
     ("exec", "a gateway runs no programs"),
     ("proxy", "routes are the gateway's; a rule cannot choose another"),
     ("pause", "a filter cannot stop a worker"),
     ("append", "bodies are not rewritten"),
     ("prepend", "bodies are not rewritten"),
-    (
-        "sanitisearg",
-        "what is logged is decided where logs are configured: a rule that believes a value masked would be wrong",
-    ),
-    ("sanitisematched", "what is logged is decided where logs are configured"),
-    ("sanitisematchedbytes", "what is logged is decided where logs are configured"),
-    ("sanitiserequestheader", "what is logged is decided where logs are configured"),
-    ("sanitiseresponseheader", "what is logged is decided where logs are configured"),
 ];
 
 /// An error about one action: the message and the help.
@@ -186,20 +184,28 @@ impl Compiler<'_> {
             "capture" => set.capture = true,
             "setvar" => set.sets.push(set_variable(action)?),
             "setenv" => set.sets.push(set_environment(action)?),
-            "setuid" => set.sets.push(set_scalar(action, Variable::UserId)?),
-            "setsid" => set.sets.push(set_scalar(action, Variable::SessionId)?),
-            "initcol" | "setrsc" => {
-                template(action)?;
-                self.warn(place, "persistent collections last for one transaction only: nothing is loaded");
+            "setuid" => {
+                set.sets.push(set_scalar(action, Variable::UserId)?);
+                set.sets.push(collections::attach(Variable::User, value(action)?)?);
             }
-            "expirevar" | "deprecatevar" => {
-                value(action)?;
-                self.warn(place, "persistent collections last for one transaction only: nothing expires");
+            "setsid" => {
+                set.sets.push(set_scalar(action, Variable::SessionId)?);
+                set.sets.push(collections::attach(Variable::Session, value(action)?)?);
             }
+            "setrsc" => set.sets.push(collections::attach(Variable::Resource, value(action)?)?),
+            "initcol" => set.sets.push(collections::initialise(value(action)?)?),
+            "expirevar" => set.sets.push(collections::expire(value(action)?)?),
+            "deprecatevar" => set.sets.push(collections::deprecate(value(action)?)?),
+            "sanitisearg" => set.sets.push(sanitise(Variable::Args, value(action)?)?),
+            "sanitiserequestheader" => set.sets.push(sanitise(Variable::RequestHeaders, value(action)?)?),
+            "sanitiseresponseheader" => set.sets.push(sanitise(Variable::ResponseHeaders, value(action)?)?),
+            // Of a match that is to be masked in part, nothing is shown.
+            "sanitisematched" | "sanitisematchedbytes" => set.sets.push(sanitise(Variable::MatchedVar, b"")?),
             "ctl" => self.control(set, action, place)?,
             "xmlns" => {
-                namespace(action)?;
-                self.warn(place, "xmlns has no effect: XML:/* and XML://@* do not look at namespaces");
+                let (prefix, address) = namespace(action)?;
+                self.declare_namespace(&prefix, &address)?;
+                set.prefixes.push(prefix);
             }
             name => {
                 if let Some((_, reason)) = REFUSED.iter().find(|(known, _)| *known == name) {
@@ -243,7 +249,7 @@ fn template(action: &Action) -> Result<Vec<u8>, Complaint> {
     Ok(value.to_vec())
 }
 
-fn checked_template(text: &[u8]) -> Result<(), Complaint> {
+pub(super) fn checked_template(text: &[u8]) -> Result<(), Complaint> {
     Template::parse(text).map(|_| ()).map_err(|error| (error.message, error.help))
 }
 
@@ -314,11 +320,12 @@ fn set_variable(action: &Action) -> Result<wire::SetVariable, Complaint> {
         },
     };
     checked_template(value)?;
+    collections::check_name(variable, key)?;
     Ok(wire::SetVariable { variable: u32::from(variable.code()), key: key.to_vec(), operation, value: value.to_vec() })
 }
 
 /// `xmlns:soap='http://schemas.xmlsoap.org/soap/envelope/'`.
-fn namespace(action: &Action) -> Result<(), Complaint> {
+fn namespace(action: &Action) -> Result<(Vec<u8>, Vec<u8>), Complaint> {
     let help = || Some("write xmlns:prefix='http://example.org/namespace'".to_owned());
     let Some((prefix, address)) = split(value(action)?, b'=') else {
         return Err(("xmlns needs a prefix, an equals sign and a namespace".to_owned(), help()));
@@ -330,7 +337,18 @@ fn namespace(action: &Action) -> Result<(), Complaint> {
         };
         return Err((message.to_owned(), help()));
     }
-    Ok(())
+    Ok((prefix.to_vec(), address.to_vec()))
+}
+
+/// `sanitiseArg:password`: what is reported of the value is masked.
+fn sanitise(variable: Variable, name: &[u8]) -> Result<wire::SetVariable, Complaint> {
+    checked_template(name)?;
+    Ok(wire::SetVariable {
+        variable: u32::from(variable.code()),
+        key: name.trim_ascii().to_vec(),
+        operation: wire::SET_SANITISE,
+        value: Vec::new(),
+    })
 }
 
 fn set_environment(action: &Action) -> Result<wire::SetVariable, Complaint> {

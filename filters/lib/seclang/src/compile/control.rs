@@ -3,19 +3,22 @@
 use super::actions::{ActionSet, Complaint, split, value};
 use super::ids::IdRanges;
 use super::{Compiler, Place};
-use crate::program::EngineMode;
 use crate::program::wire::{Control, ControlKind, RemoveTarget, Target};
+use crate::program::{EngineMode, XmlArguments};
 use crate::syntax::{self, Action};
 use crate::vocabulary::nearest;
 
-const NAMES: &[&str] = &[
+pub(super) const NAMES: &[&str] = &[
     "auditEngine",
     "auditLogParts",
     "debugLogLevel",
     "forceRequestBodyVariable",
+    "parseXmlIntoArgs",
     "requestBodyAccess",
+    "requestBodyLimit",
     "requestBodyProcessor",
     "responseBodyAccess",
+    "responseBodyLimit",
     "ruleEngine",
     "ruleRemoveById",
     "ruleRemoveByMsg",
@@ -27,6 +30,7 @@ const NAMES: &[&str] = &[
 
 impl Compiler<'_> {
     pub(super) fn control(&mut self, set: &mut ActionSet, action: &Action, place: Place) -> Result<(), Complaint> {
+        self.prefixes.clone_from(&set.prefixes);
         let text = value(action)?;
         let Some((name, argument)) = split(text, b'=') else {
             return Err(("ctl needs a name and a value".to_owned(), Some("write ctl:ruleEngine=Off".to_owned())));
@@ -70,13 +74,19 @@ impl Compiler<'_> {
                     false => ControlKind::RemoveTargetByMsg(removal),
                 }]
             }
+            "requestbodylimit" => vec![ControlKind::RequestBodyLimit(bytes(argument)?)],
+            "responsebodylimit" => vec![ControlKind::ResponseBodyLimit(bytes(argument)?)],
+            "parsexmlintoargs" => {
+                let mode = XmlArguments::parse(&String::from_utf8_lossy(argument));
+                vec![ControlKind::XmlArguments(mode.ok_or_else(|| unknown(argument, "On, Off or OnlyArgs"))?.code())]
+            }
             // What is recorded of a transaction is decided where logs are configured.
             "auditengine" | "auditlogparts" | "debugloglevel" => Vec::new(),
             "hashengine" | "hashenforcement" => {
                 return Err((format!("ctl:{name} is not supported"), Some("bodies are not rewritten".to_owned())));
             }
-            "parsexmlintoargs" => {
-                let help = Some("look at XML bodies with XML:/* and XML://@*".to_owned());
+            "responsebodyprocessor" => {
+                let help = Some("bodies of responses are not parsed: look at RESPONSE_BODY".to_owned());
                 return Err((format!("ctl:{name} is not supported"), help));
             }
             _ => {
@@ -113,6 +123,11 @@ impl Compiler<'_> {
 
 fn ids(text: &[u8]) -> Result<IdRanges, Complaint> {
     IdRanges::parse(text).map_err(|piece| (format!("'{piece}' is no rule id and no range of ids"), None))
+}
+
+fn bytes(text: &[u8]) -> Result<u64, Complaint> {
+    let number = std::str::from_utf8(text).ok().and_then(|text| text.parse().ok());
+    number.ok_or_else(|| unknown(text, "a number of bytes"))
 }
 
 fn switch(text: &[u8]) -> Result<bool, Complaint> {

@@ -3,12 +3,12 @@
 use super::actions::Verdict;
 use super::ids::IdRanges;
 use super::{Compiler, Defaults, Place, Selection, TargetUpdate};
-use crate::program::{EngineMode, LimitAction};
+use crate::program::{EngineMode, LimitAction, XmlArguments};
 use crate::syntax::{Argument, Directive};
 use crate::vocabulary::nearest;
 
 /// Directives that have no meaning in a gateway, and why. They are accepted with a warning.
-const WITHOUT_MEANING: &[(&str, &str)] = &[
+pub(super) const WITHOUT_MEANING: &[(&str, &str)] = &[
     ("SecArgumentsLimitAction", LOGS),
     ("SecAuditEngine", LOGS),
     ("SecAuditLog", LOGS),
@@ -23,7 +23,6 @@ const WITHOUT_MEANING: &[(&str, &str)] = &[
     ("SecAuditLogType", LOGS),
     ("SecCacheTransformations", "transformations are always cached"),
     ("SecChrootDir", "the gateway is not started from here"),
-    ("SecCollectionTimeout", "persistent collections last for one transaction"),
     ("SecConnEngine", "connections are the gateway's"),
     ("SecConnReadStateLimit", "connections are the gateway's"),
     ("SecConnWriteStateLimit", "connections are the gateway's"),
@@ -40,9 +39,9 @@ const WITHOUT_MEANING: &[(&str, &str)] = &[
     ("SecPcreMatchLimitRecursion", "patterns run in linear time, or under a limit of their own"),
     ("SecReadStateLimit", "connections are the gateway's"),
     ("SecRequestBodyInMemoryLimit", "bodies are always in memory"),
-    ("SecRequestBodyNoFilesLimit", "SecRequestBodyLimit counts for every body"),
     ("SecRuleInheritance", "there are no nested contexts"),
     ("SecRulePerfTime", LOGS),
+    ("SecRxPreFilter", "values are always looked over before patterns run"),
     ("SecSensorId", LOGS),
     ("SecServerSignature", "the gateway names itself"),
     ("SecStatusEngine", "nothing is reported to anybody"),
@@ -59,7 +58,7 @@ const LOGS: &str = "what is logged is decided where logs are configured";
 const FILES: &str = "nothing is written to files";
 
 /// Directives that are refused, and why: ignoring them would leave a hole.
-const REFUSED: &[(&str, &str)] = &[
+pub(super) const REFUSED: &[(&str, &str)] = &[
     ("Include", "put the rules into the text itself"),
     ("IncludeOptional", "put the rules into the text itself"),
     ("SecContentInjection", "bodies are not rewritten"),
@@ -71,7 +70,6 @@ const REFUSED: &[(&str, &str)] = &[
     ("SecHashMethodRx", "bodies are not rewritten"),
     ("SecHashParam", "bodies are not rewritten"),
     ("SecIgnoreRuleCompilationErrors", "a rule that does not compile protects nothing: correct or remove it"),
-    ("SecParseXmlIntoArgs", "look at XML bodies with XML:/* and XML://@*"),
     ("SecRemoteRules", "rules are not fetched from the network: put them into the text"),
     ("SecRemoteRulesFailAction", "rules are not fetched from the network: put them into the text"),
     ("SecRuleScript", "a filter runs no scripts: write the rule in SecLang"),
@@ -81,18 +79,21 @@ const REFUSED: &[(&str, &str)] = &[
 ];
 
 /// Directives that take effect, for "did you mean".
-const KNOWN: &[&str] = &[
+pub(super) const KNOWN: &[&str] = &[
     "SecAction",
     "SecArgumentSeparator",
     "SecArgumentsLimit",
+    "SecCollectionTimeout",
     "SecComponentSignature",
     "SecCookieFormat",
     "SecDefaultAction",
     "SecMarker",
+    "SecParseXmlIntoArgs",
     "SecRequestBodyAccess",
     "SecRequestBodyJsonDepthLimit",
     "SecRequestBodyLimit",
     "SecRequestBodyLimitAction",
+    "SecRequestBodyNoFilesLimit",
     "SecResponseBodyAccess",
     "SecResponseBodyLimit",
     "SecResponseBodyLimitAction",
@@ -198,6 +199,8 @@ impl Compiler<'_> {
                     Some("ag") => Selection::Tag(first.text.clone()),
                     _ => Selection::Msg(first.text.clone()),
                 };
+                // An update has no xmlns of its own.
+                self.prefixes = self.settings.namespaces.iter().map(|(prefix, _)| prefix.clone()).collect();
                 if let Some(targets) = self.targets(place.source, targets, b"|,", None) {
                     self.target_updates.push(TargetUpdate { selection, targets, place });
                 }
@@ -247,6 +250,18 @@ impl Compiler<'_> {
                     settings.component_signature.push_str(", ");
                 }
                 settings.component_signature.push_str(&text);
+            }
+            "seccollectiontimeout" => {
+                settings.collection_timeout = match small_number(directive)? {
+                    0 => return Err(("a record that lives no time keeps nothing".to_owned(), None)),
+                    seconds => seconds,
+                };
+            }
+            "secrequestbodynofileslimit" => settings.request_body_no_files_limit = number(directive)?,
+            "secparsexmlintoargs" => {
+                let text = one_text(directive)?;
+                settings.xml_arguments =
+                    XmlArguments::parse(&text).ok_or_else(|| unknown(&text, "On, Off or OnlyArgs"))?;
             }
             "secwebappid" => settings.web_app_id = one(directive)?.text.clone(),
             "secxmlexternalentity" => {

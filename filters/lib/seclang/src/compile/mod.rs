@@ -2,12 +2,16 @@
 //! resolves defaults and jumps. All errors are reported, not only the first.
 
 mod actions;
+mod collections;
 mod control;
 mod directives;
 mod finish;
 mod ids;
 mod rules;
 mod targets;
+mod words;
+
+pub use words::{Words, words};
 
 use crate::operator::DataFiles;
 use crate::program::{Program, Settings, wire};
@@ -84,6 +88,8 @@ struct Compiler<'a> {
     target_updates: Vec<TargetUpdate>,
     action_updates: Vec<(IdRanges, ActionSet, Place)>,
     chain: OpenChain,
+    /// The prefixes that the rule at hand declares.
+    prefixes: Vec<Vec<u8>>,
 }
 
 impl<'a> Compiler<'a> {
@@ -103,6 +109,7 @@ impl<'a> Compiler<'a> {
             target_updates: Vec::new(),
             action_updates: Vec::new(),
             chain: OpenChain::Closed,
+            prefixes: Vec::new(),
         }
     }
 

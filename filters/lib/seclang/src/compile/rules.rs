@@ -37,6 +37,13 @@ pub(super) enum OpenChain {
     Broken,
 }
 
+/// Operators of Coraza that are refused, and what to use instead.
+pub(super) const FOREIGN_OPERATORS: &[(&str, &str)] = &[
+    ("ipMatchFromDataset", "put the networks into a data file and use @ipMatchFromFile"),
+    ("pmFromDataset", "put the phrases into a data file and use @pmFromFile"),
+    ("restpath", "paths are not taken apart: match REQUEST_FILENAME with @rx"),
+];
+
 impl Compiler<'_> {
     pub(super) fn rule(&mut self, place: Place, directive: &Directive, tests: bool) {
         let errors = self.diagnostics.len();
@@ -132,6 +139,7 @@ impl Compiler<'_> {
             None => ActionSet::default(),
         };
         let id = actions.id;
+        self.prefixes.clone_from(&actions.prefixes);
         let targets = match targets {
             Some(argument) => self.targets(place.source, argument, b"|", id).unwrap_or_default(),
             None => Vec::new(),
@@ -145,14 +153,28 @@ impl Compiler<'_> {
         let text = syntax::operator(&argument.text);
         let at = |offset: usize| Place { source, offset: argument.source_offset(offset) };
         let Some(kind) = OperatorKind::from_name(&text.name) else {
-            let help = nearest(&text.name, OperatorKind::names()).map(|name| format!("did you mean '@{name}'?"));
-            self.error(at(text.name_offset), format!("unknown operator '@{}'", text.name), help, id);
+            let foreign = FOREIGN_OPERATORS.iter().find(|(known, _)| known.eq_ignore_ascii_case(&text.name));
+            let (message, help) = match foreign {
+                Some((name, reason)) => (format!("@{name} is not supported"), Some((*reason).to_owned())),
+                None => (
+                    format!("unknown operator '@{}'", text.name),
+                    nearest(&text.name, OperatorKind::names()).map(|name| format!("did you mean '@{name}'?")),
+                ),
+            };
+            self.error(at(text.name_offset), message, help, id);
             return None;
         };
         let kind = match kind {
             // Negated it would always match.
             OperatorKind::Rbl if !text.negated => {
                 self.warn(at(text.name_offset), "@rbl never matches: a filter does not wait for an answer from DNS");
+                OperatorKind::NoMatch
+            }
+            OperatorKind::GeoLookup if !text.negated => {
+                self.warn(
+                    at(text.name_offset),
+                    "@geoLookup never matches: there is no geographic database, GEO is empty",
+                );
                 OperatorKind::NoMatch
             }
             kind => kind,

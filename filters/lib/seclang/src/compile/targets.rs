@@ -1,6 +1,8 @@
 //! Checks targets: the variable exists, the key makes sense for it.
 
+use super::actions::Complaint;
 use super::{Compiler, Place};
+use crate::body::xml::Path;
 use crate::operator;
 use crate::program::wire;
 use crate::syntax::{self, Argument, Key, Target};
@@ -54,6 +56,14 @@ impl Compiler<'_> {
             self.error(place, format!("{} has one value: no key selects from it", variable.name()), help, id);
             return None;
         }
+        let empty = match variable {
+            Variable::Geo => Some("there is no geographic database"),
+            Variable::FilesTmpNames => Some("uploads are not written to files"),
+            _ => None,
+        };
+        if let Some(reason) = empty {
+            self.warn(place, format!("{} is always empty: {reason}", variable.name()));
+        }
         let mut checked = wire::Target {
             variable: u32::from(variable.code()),
             selection: wire::KEY_ALL,
@@ -64,11 +74,16 @@ impl Compiler<'_> {
         match &target.key {
             None => {}
             Some(Key::Name(name)) => {
-                if variable == Variable::Xml && !matches!(name.as_slice(), b"/*" | b"//@*") {
-                    let help =
-                        Some("write XML:/* for the text of the document or XML://@* for its attributes".to_owned());
-                    self.error(place, "this XPath expression is not supported", help, id);
+                if variable == Variable::Xml && !self.path(place, target, name, id) {
                     return None;
+                }
+                if let Some(pattern) = json_name(variable, name) {
+                    // What is generated is in order.
+                    let argument = operator::check_key(&pattern).ok()?;
+                    checked.selection = wire::KEY_PATTERN;
+                    checked.key = argument.text;
+                    checked.phrases = argument.phrases;
+                    return Some(checked);
                 }
                 checked.selection = wire::KEY_NAME;
                 checked.key.clone_from(name);
@@ -87,4 +102,74 @@ impl Compiler<'_> {
         }
         Some(checked)
     }
+
+    /// Whether an XPath expression is one that is supported.
+    fn path(&mut self, place: Place, target: &Target, name: &[u8], id: Option<u64>) -> bool {
+        let prefixes = &self.prefixes;
+        let namespaces = &self.settings.namespaces;
+        let declared = |prefix: &[u8]| {
+            let mut known = namespaces.iter().filter(|(known, _)| prefixes.iter().any(|prefix| prefix == known));
+            known.find(|(known, _)| known == prefix).map(|(_, url)| url.clone())
+        };
+        let Err(error) = Path::parse(name, declared) else { return true };
+        let help = match error.message.contains("prefix") {
+            true => "declare it in the actions of this rule: xmlns:prefix='http://example.org/namespace'",
+            false => "write XML:/* for all text, XML://@* for all attributes, or paths as XML:/a/b, XML://b, XML:/a/@c",
+        };
+        // The expression follows the name and a colon.
+        let place = Place { offset: place.offset + target.name.len() + 1 + error.offset, ..place };
+        let message = format!("this XPath expression is not supported: {}", error.message);
+        self.error(place, message, Some(help.to_owned()), id);
+        false
+    }
+
+    /// Notes a prefix. One prefix stands for one namespace in all rules, as expressions are compared by their text.
+    pub(super) fn declare_namespace(&mut self, prefix: &[u8], namespace: &[u8]) -> Result<(), Complaint> {
+        let namespaces = &mut self.settings.namespaces;
+        match namespaces.iter().find(|(known, _)| known == prefix) {
+            Some((_, known)) if known != namespace => {
+                let shown = String::from_utf8_lossy(prefix);
+                let message =
+                    format!("another rule declares '{shown}' for the namespace '{}'", String::from_utf8_lossy(known));
+                Err((message, Some("choose another prefix".to_owned())))
+            }
+            Some(_) => Ok(()),
+            None => {
+                namespaces.push((prefix.to_vec(), namespace.to_vec()));
+                Ok(())
+            }
+        }
+    }
+}
+
+/// The pattern for the name of a JSON argument that writes positions as plain numbers: `json.a.0.b` stands for
+/// `json.a.array_0.b` as well, and for the member `0` of an object.
+fn json_name(variable: Variable, name: &[u8]) -> Option<Vec<u8>> {
+    let of_arguments =
+        matches!(variable, Variable::Args | Variable::ArgsNames | Variable::ArgsPost | Variable::ArgsPostNames);
+    let rest = name.get(..5).filter(|head| head.eq_ignore_ascii_case(b"json.")).and_then(|_| name.get(5..))?;
+    let is_number = |part: &[u8]| !part.is_empty() && part.iter().all(u8::is_ascii_digit);
+    let text = std::str::from_utf8(rest).ok().filter(|_| of_arguments)?;
+    if !text.split('.').any(|part| is_number(part.as_bytes())) {
+        return None;
+    }
+    let parts = text.split('.').map(|part| match is_number(part.as_bytes()) {
+        true => format!("(?:array_)?{part}"),
+        false => escaped(part),
+    });
+    let parts: Vec<String> = parts.collect();
+    Some(format!("\\Ajson\\.{}\\z", parts.join("\\.")).into_bytes())
+}
+
+/// Text as a pattern that matches it.
+fn escaped(text: &str) -> String {
+    let mut pattern = String::new();
+    for character in text.chars() {
+        if character.is_ascii() && !character.is_ascii_alphanumeric() {
+            pattern.push_str(&format!("\\x{:02x}", u32::from(character)));
+        } else {
+            pattern.push(character);
+        }
+    }
+    pattern
 }

@@ -68,13 +68,22 @@ fn what_is_not_possible_says_why() {
         ("Include more.conf", "into the text"),
         ("SecRuleScript x.lua", "no scripts"),
         ("SecRemoteRules key https://rules.example/a.conf", "not fetched"),
-        ("SecParseXmlIntoArgs On", "XML:/*"),
         ("SecAction \"id:1,ctl:hashEngine=On\"", "not rewritten"),
         ("SecAction \"id:1,xmlns:a\"", "equals sign"),
         ("SecAction \"id:1,xmlns:a=b\"", "no URL"),
         ("SecRule PERF_ALL \"a\" \"id:1\"", "not visible to rules"),
         ("SecRule SCRIPT_UID \"a\" \"id:1\"", "no scripts"),
-        ("SecRule XML:/a/b \"a\" \"id:1\"", "XML:/*"),
+        ("SecRule XML:/a/count(b) \"a\" \"id:1\"", "XML:/*"),
+        ("SecRule XML:/s:a \"a\" \"id:1\"", "xmlns:prefix"),
+        ("SecAction \"id:1,xmlns:a=http://x\"\nSecAction \"id:2,xmlns:a=http://y\"", "another prefix"),
+        ("SecAction \"id:1,initcol:tx=1\"", "GLOBAL, IP"),
+        ("SecAction \"id:1,initcol:ip=\"", "initcol:ip=%{REMOTE_ADDR}"),
+        ("SecAction \"id:1,expirevar:ip.a=soon\"", "expirevar:ip.logins=60"),
+        ("SecAction \"id:1,deprecatevar:ip.a=1\"", "deprecatevar:session.score=60/300"),
+        ("SecAction \"id:1,deprecatevar:ip.a=1/0\"", "a period in seconds"),
+        ("SecAction \"id:1,setvar:ip.key=1\"", "IP.KEY cannot be written to"),
+        ("SecRule REMOTE_ADDR \"!@rbl a.example\" \"id:1\"", "always match"),
+        ("SecRule REMOTE_ADDR \"!@geoLookup\" \"id:1\"", "always match"),
         ("SecRule ARGS \"a\" \"id:1,setvar:args.x=1\"", "TX"),
         ("SecRule ARGS \"a\" \"id:1,msg:'%{FOO}'\"", "FOO"),
     ] {
@@ -188,7 +197,7 @@ fn slips_are_corrected_to_what_is_refused_too() {
 
 #[test]
 fn directives_without_a_meaning_warn() {
-    let program = good("SecAuditEngine On\nSecPcreMatchLimit 1000\nSecAction \"id:1,initcol:ip=%{REMOTE_ADDR}\"");
+    let program = good("SecAuditEngine On\nSecPcreMatchLimit 1000\nSecRule REMOTE_ADDR \"@geoLookup\" \"id:1\"");
     assert_eq!(program.warnings().count(), 3);
     assert_eq!(program.warnings().next().unwrap().line, 1);
 }
@@ -197,4 +206,17 @@ fn directives_without_a_meaning_warn() {
 fn operators_are_shared() {
     let program = good("SecRule ARGS \"@rx a\" \"id:1\"\nSecRule ARGS_NAMES \"@rx a\" \"id:2\"");
     assert_eq!(program.wire.operators.len(), 1);
+}
+
+#[test]
+fn an_xpath_complaint_points_into_the_expression() {
+    let shown = refused("SecRule ARGS|XML:/a/count(b) \"x\" \"id:1\"");
+    assert_eq!((shown.line, shown.column), (1, 21));
+}
+
+#[test]
+fn positions_in_json_names_are_written_in_two_ways() {
+    let program = good("SecRule ARGS:json.a.0.b|ARGS:json.a.array_0.b|ARGS:a.0|TX:json.0 \"a\" \"id:1\"");
+    let selections: Vec<_> = program.wire.rules[0].links[0].targets.iter().map(|target| target.selection).collect();
+    assert_eq!(selections, [wire::KEY_PATTERN, wire::KEY_NAME, wire::KEY_NAME, wire::KEY_NAME]);
 }

@@ -4,6 +4,7 @@ use super::arena::Value;
 use super::build::{Control, Engine, Macro, MacroPiece, Rule, RuleFilter, SetOperation, SetVariable};
 use super::evaluate::Flow;
 use super::limits::{EXPANSION_LENGTH, MATCHED_IDS, MATCHED_RULES, REMOVED_TARGETS, REPORTED_LENGTH};
+use super::persist::CollectionKind;
 use super::store::{Entry, push_capped};
 use super::transaction::{Allowed, Intervention, InterventionKind, MatchedRule, RemovedTarget, Transaction};
 use crate::program::EngineMode;
@@ -128,14 +129,24 @@ impl Transaction {
                 Some(constant) => constant,
                 None => self.operand(engine, &set.value),
             };
+            if set.operation == SetOperation::Sanitise {
+                self.sanitise(set.variable, &key);
+                continue;
+            }
+            if CollectionKind::of(set.variable).is_some() && self.assign_persistent(set, &key, operand) {
+                continue;
+            }
             let sign = match set.operation {
                 SetOperation::Add => 1,
                 SetOperation::Subtract => -1,
-                SetOperation::To | SetOperation::Nothing => 0,
+                _ => 0,
             };
             let value = match set.operation {
                 SetOperation::Nothing => None,
                 SetOperation::To => Some(operand),
+                SetOperation::Attach | SetOperation::Expire | SetOperation::Deprecate | SetOperation::Sanitise => {
+                    continue;
+                }
                 SetOperation::Add | SetOperation::Subtract => {
                     let before = match set.slot {
                         Some(slot) => self.tx.get(slot),
@@ -227,6 +238,9 @@ impl Transaction {
                 let value = self.arena.push(&**name);
                 self.set_scalar(Variable::ReqbodyProcessor, value);
             }
+            Control::RequestBodyLimit(bytes) => self.request_body_limit = *bytes,
+            Control::ResponseBodyLimit(bytes) => self.response_body_limit = *bytes,
+            Control::XmlArguments(mode) => self.xml_arguments = *mode,
             Control::ForceRequestBodyVariable(on) => self.force_request_body = *on,
             Control::Remove(filter) => self.remove_rules(engine, filter),
             Control::RemoveTarget(..) => {

@@ -8,10 +8,11 @@ use super::arena::{EMPTY, Value};
 use super::gates::{FirstTest, Groups, LinkGate, triggers};
 use super::scanner::Scanner;
 use super::store::Pool;
+use crate::body::xml;
 use crate::expansion::{Piece, Template};
 use crate::operator::{ByteSet, Gate, Operator, OperatorArgument, OperatorKind};
 use crate::program::wire::{self, Disruption, IdRange};
-use crate::program::{EngineMode, Program, Settings};
+use crate::program::{EngineMode, Program, Settings, XmlArguments};
 use crate::transform::Transform;
 use crate::vocabulary::{Severity, Variable};
 
@@ -31,6 +32,8 @@ pub struct Engine {
     /// Values that are there in every transaction; see [`super::arena::Arena::with_constants`].
     pub(super) constants: Vec<Box<[u8]>>,
     pub(super) pool: Pool,
+    /// What rules look for in XML bodies, by the expression as written.
+    pub(super) paths: Vec<(Box<[u8]>, xml::Path)>,
     uses: [bool; Variable::COUNT],
 }
 
@@ -152,6 +155,14 @@ pub(super) enum SetOperation {
     Add,
     Subtract,
     Nothing,
+    /// The collection stands for the record of this key from now on.
+    Attach,
+    /// The variable ends after so many seconds.
+    Expire,
+    /// The variable shrinks by an amount every so many seconds.
+    Deprecate,
+    /// What is reported of this value is masked.
+    Sanitise,
 }
 
 /// A `ctl`.
@@ -161,6 +172,9 @@ pub(super) enum Control {
     ResponseBodyAccess(bool),
     RequestBodyProcessor(Box<[u8]>),
     ForceRequestBodyVariable(bool),
+    RequestBodyLimit(u64),
+    ResponseBodyLimit(u64),
+    XmlArguments(XmlArguments),
     Remove(RuleFilter),
     RemoveTarget(RuleFilter, Target),
 }
@@ -292,6 +306,7 @@ impl Engine {
             scanner,
             groups: builder.groups.finished(),
             uses: builder.uses,
+            paths: builder.paths,
             strings: wire.strings.into_iter().map(Into::into).collect(),
         })
     }
@@ -341,6 +356,8 @@ struct Builder<'a> {
     operators: usize,
     names: Names,
     constants: ConstantList,
+    namespaces: Vec<(Vec<u8>, Vec<u8>)>,
+    paths: Vec<(Box<[u8]>, xml::Path)>,
     uses: [bool; Variable::COUNT],
 }
 
@@ -386,8 +403,22 @@ impl<'a> Builder<'a> {
             operators: wire.operators.len(),
             names,
             constants: ConstantList::new(),
+            namespaces: wire.settings.as_ref().map(Settings::from_wire).unwrap_or_default().namespaces,
+            paths: Vec::new(),
             uses: [false; Variable::COUNT],
         }
+    }
+
+    /// An expression for XML bodies, once.
+    fn path(&mut self, text: &[u8]) -> Result<(), String> {
+        if matches!(text, b"/*" | b"//@*") || self.paths.iter().any(|(known, _)| **known == *text) {
+            return Ok(());
+        }
+        let namespaces = self.namespaces.iter();
+        let named = |prefix: &[u8]| namespaces.clone().find(|(known, _)| known == prefix).map(|(_, url)| url.clone());
+        let path = xml::Path::parse(text, named).map_err(|error| error.message)?;
+        self.paths.push((text.into(), path));
+        Ok(())
     }
 
     fn operator(&mut self, at: usize, wire: &wire::Operator) -> Result<BuiltOperator, String> {
@@ -474,6 +505,9 @@ impl<'a> Builder<'a> {
 
     fn target(&mut self, wire: &wire::Target) -> Result<Target, String> {
         let variable = self.variable(wire.variable)?;
+        if variable == Variable::Xml && wire.selection == wire::KEY_NAME {
+            self.path(&wire.key)?;
+        }
         let key = match (wire.selection, variable) {
             (wire::KEY_ALL, _) => KeySelector::All,
             (wire::KEY_NAME, Variable::Tx) => KeySelector::Slot(self.names.add(&wire.key)),
@@ -502,6 +536,10 @@ impl<'a> Builder<'a> {
                 wire::SET_ADD => SetOperation::Add,
                 wire::SET_SUBTRACT => SetOperation::Subtract,
                 wire::SET_NOTHING => SetOperation::Nothing,
+                wire::SET_ATTACH => SetOperation::Attach,
+                wire::SET_EXPIRE => SetOperation::Expire,
+                wire::SET_DEPRECATE => SetOperation::Deprecate,
+                wire::SET_SANITISE => SetOperation::Sanitise,
                 other => return Err(format!("there is no assignment {other}")),
             },
             constant: Template::parse(&wire.value).ok().and_then(|value| Some(self.constants.add(value.as_text()?))),
@@ -516,6 +554,9 @@ impl<'a> Builder<'a> {
             Kind::RequestBodyAccess(on) => Control::RequestBodyAccess(*on),
             Kind::ResponseBodyAccess(on) => Control::ResponseBodyAccess(*on),
             Kind::RequestBodyProcessor(name) => Control::RequestBodyProcessor(name.as_slice().into()),
+            Kind::RequestBodyLimit(bytes) => Control::RequestBodyLimit(*bytes),
+            Kind::ResponseBodyLimit(bytes) => Control::ResponseBodyLimit(*bytes),
+            Kind::XmlArguments(code) => Control::XmlArguments(XmlArguments::from_code(*code)),
             Kind::ForceRequestBodyVariable(on) => Control::ForceRequestBodyVariable(*on),
             Kind::RemoveById(range) => Control::Remove(RuleFilter::Ids(*range)),
             Kind::RemoveByTag(tag) => Control::Remove(self.tag(tag)),

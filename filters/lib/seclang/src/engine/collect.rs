@@ -58,7 +58,7 @@ impl Transaction {
         match variable {
             Variable::Tx => self.collect_tx(engine, key, items),
             Variable::Rule => self.collect_rule(engine, key, items),
-            Variable::Xml => self.collect_xml(key, items),
+            Variable::Xml => self.collect_xml(engine, key, items),
             Variable::Args
             | Variable::ArgsNames
             | Variable::ArgsGet
@@ -94,6 +94,7 @@ impl Transaction {
     }
 
     fn collect_entries(&mut self, variable: Variable, key: &KeySelector, items: &mut Vec<Item>) {
+        self.show_collection(variable);
         let names = matches!(
             variable,
             Variable::RequestHeadersNames
@@ -162,7 +163,7 @@ impl Transaction {
         }
     }
 
-    fn collect_xml(&mut self, key: &KeySelector, items: &mut Vec<Item>) {
+    fn collect_xml(&mut self, engine: &Engine, key: &KeySelector, items: &mut Vec<Item>) {
         let wants = |name: &[u8]| match key {
             KeySelector::Name(wanted) => **wanted == *name,
             _ => true,
@@ -176,6 +177,17 @@ impl Transaction {
         if wants(b"//@*") && !self.xml_attributes.is_empty() {
             let name = self.arena.push(*b"//@*");
             items.extend(self.xml_attributes.iter().map(|value| Item {
+                variable: Variable::Xml,
+                name: Name::InArena(name),
+                value: *value,
+            }));
+        }
+        if let KeySelector::Name(path) = key
+            && let Some(at) = engine.paths.iter().position(|(known, _)| known == path)
+        {
+            let name = self.arena.push(&**path);
+            let values = self.xml_nodes.iter().filter(|(of, _)| *of == at);
+            items.extend(values.map(|(_, value)| Item {
                 variable: Variable::Xml,
                 name: Name::InArena(name),
                 value: *value,

@@ -82,6 +82,7 @@ impl Transaction {
         if left_out {
             self.begin_rule();
         }
+        self.flush_collections();
         if phase == 5 { None } else { self.intervention.clone() }
     }
 

@@ -7,13 +7,17 @@ mod clock;
 mod collect;
 mod evaluate;
 mod gates;
+mod persist;
 mod request;
 mod response;
+mod sanitise;
 mod scanner;
 mod store;
 mod transaction;
 
 pub use build::Engine;
+pub(crate) use persist::READ_ONLY;
+pub use persist::{CollectionKind, Collections, RecordName, StoredRecord, UpdateLost};
 pub use transaction::{Intervention, InterventionKind, MatchedRule, Transaction, TransactionStart, Work};
 
 /// Limits of one transaction. What is beyond them is left out; nothing fails.
@@ -38,6 +42,14 @@ pub mod limits {
     pub const REMOVED_TARGETS: usize = 4096;
     /// How many bytes of transformed values are kept for the next rule; beyond, each rule transforms anew.
     pub const CACHED_BYTES: usize = 16 * 1024 * 1024;
+    /// How many variables a record of a persistent collection has.
+    pub const RECORD_VARIABLES: usize = 32;
+    /// How many bytes a record of a persistent collection takes, names and times included.
+    pub const RECORD_LENGTH: usize = 1024;
+    /// How many bytes the name of a variable in such a record has.
+    pub const RECORD_NAME_LENGTH: usize = 64;
+    /// How many values `sanitise*` masks.
+    pub const SANITISED: usize = 256;
     /// How many bytes of a match MATCHED_VAR keeps once the cache is full.
     pub const KEPT_LENGTH: usize = 64 * 1024;
 }

@@ -1,10 +1,13 @@
 //! The request: line, headers, body.
 
+use std::sync::Arc;
+
+use super::build::Engine;
 use super::limits::{COOKIES, HEADERS};
 use super::store::Entry;
 use super::transaction::{ArgumentSource, Intervention, InterventionKind, Transaction};
 use crate::body::{cookies, json, multipart, urlencoded, xml};
-use crate::program::{EngineMode, LimitAction};
+use crate::program::{EngineMode, LimitAction, XmlArguments};
 use crate::transform::Transform;
 use crate::vocabulary::Variable;
 
@@ -101,7 +104,7 @@ impl Transaction {
             return None;
         }
         if self.request_body_access {
-            let limit = usize::try_from(self.engine.settings.request_body_limit).unwrap_or(usize::MAX);
+            let limit = usize::try_from(self.request_body_limit).unwrap_or(usize::MAX);
             let inspected = body.get(..limit).unwrap_or(body);
             let complete = complete && inspected.len() == body.len();
             if !complete {
@@ -153,7 +156,12 @@ impl Transaction {
             b"XML" => self.parse_xml(body, complete),
             _ => {}
         }
-        if xml && self.xml_text.is_none() {
+        if self.arena.get(processor) != b"MULTIPART" {
+            self.check_no_files_limit(body.len());
+        }
+        // With SecParseXmlIntoArgs OnlyArgs the arguments stand for the body, as long as it could be read.
+        let unread = self.xml_arguments != XmlArguments::Only || self.scalar_is(Variable::ReqbodyError, b"1");
+        if xml && self.xml_text.is_none() && unread {
             self.set_scalar(Variable::RequestBody, raw);
         }
     }
@@ -181,6 +189,9 @@ impl Transaction {
             let value = arena.push(&*value);
             arguments.push((source, Entry { name, value }));
         });
+        if outcome.limit_exceeded && source == ArgumentSource::Form {
+            self.body_error("URLENCODED", TOO_MANY_ARGUMENTS);
+        }
         if outcome.invalid_encodings > 0 {
             self.set_scalar_bytes(Variable::UrlencodedError, *b"1");
         }
@@ -198,16 +209,28 @@ impl Transaction {
             let value = arena.push(value);
             arguments.push((ArgumentSource::Json, Entry { name, value }));
         });
-        if let Err(error) = parsed
-            && complete
-        {
-            self.body_error("JSON", &error.to_string());
+        match parsed {
+            Ok(outcome) if outcome.limit_exceeded => self.body_error("JSON", TOO_MANY_ARGUMENTS),
+            Err(error) if complete => self.body_error("JSON", &error.to_string()),
+            _ => {}
         }
     }
 
     fn parse_xml(&mut self, body: &[u8], complete: bool) {
-        match xml::parse(body, &xml::Limits::default()) {
-            Ok(found) => {
+        let engine = Arc::clone(&self.engine);
+        let limits = xml::Limits::default();
+        let parsed = match engine.paths.is_empty() && self.xml_arguments == XmlArguments::Off {
+            true => xml::parse(body, &limits).map(|found| (found, None)),
+            false => xml::parse_tree(body, &limits).map(|(found, shape)| (found, Some(shape))),
+        };
+        match parsed {
+            Ok((found, shape)) => {
+                if let Some(shape) = shape {
+                    self.xml_elements(&engine, &found, &shape);
+                }
+                if self.xml_arguments == XmlArguments::Only {
+                    return;
+                }
                 self.xml_text = Some(self.arena.push(found.text));
                 for attribute in found.attributes {
                     let value = self.arena.push(attribute);
@@ -216,6 +239,36 @@ impl Transaction {
             }
             Err(error) if complete => self.body_error("XML", &error.to_string()),
             Err(_) => {}
+        }
+    }
+
+    /// What the paths of the rules lead to, and the arguments.
+    fn xml_elements(&mut self, engine: &Engine, found: &xml::Xml, shape: &xml::Shape) {
+        if self.xml_arguments != XmlArguments::Off {
+            let length = json::Limits::default().name_length;
+            let room = self.room();
+            let (arena, arguments) = (&mut self.arena, &mut self.arguments);
+            let whole = shape.arguments(found, room, length, |name, value| {
+                let (name, value) = (arena.push(name), arena.push(value));
+                arguments.push((ArgumentSource::Json, Entry { name, value }));
+            });
+            if !whole {
+                self.body_error("XML", TOO_MANY_ARGUMENTS);
+            }
+        }
+        if self.xml_arguments == XmlArguments::Only {
+            return;
+        }
+        for ((_, path), at) in engine.paths.iter().zip(0..) {
+            match shape.find(found, path, &xml::PathLimits::default()) {
+                Some(values) => {
+                    for value in values {
+                        let value = self.arena.push(value);
+                        self.xml_nodes.push((at, value));
+                    }
+                }
+                None => self.body_error("XML", "a path of the rules leads to more than is inspected"),
+            }
         }
     }
 
@@ -261,13 +314,31 @@ impl Transaction {
                     let value = self.arena.push(part.value);
                     self.arguments.push((ArgumentSource::Form, Entry { name, value }));
                 }
-                None => {}
+                None => self.body_error("Multipart", TOO_MANY_ARGUMENTS),
             }
         }
+        self.check_no_files_limit(self.raw_body_length().saturating_sub(total));
         let total = self.arena.number(i64::try_from(total).unwrap_or(i64::MAX));
         self.set_scalar(Variable::FilesCombinedSize, total);
         if let Some(error) = found.error.filter(|_| complete) {
             self.body_error("Multipart", &error);
+        }
+    }
+
+    fn scalar_is(&mut self, variable: Variable, wanted: &[u8]) -> bool {
+        let value = self.scalar(variable);
+        self.arena.get(value) == wanted
+    }
+
+    fn raw_body_length(&self) -> usize {
+        self.raw_body.map_or(0, |body| self.arena.get(body).len())
+    }
+
+    /// `SecRequestBodyNoFilesLimit`: how much of a body, files aside, a request may bring.
+    fn check_no_files_limit(&mut self, length: usize) {
+        let limit = self.engine.settings.request_body_no_files_limit;
+        if limit > 0 && u64::try_from(length).unwrap_or(u64::MAX) > limit {
+            self.body_error("Body", "there is more than SecRequestBodyNoFilesLimit allows, files aside");
         }
     }
 
@@ -295,6 +366,9 @@ impl Transaction {
         self.set_scalar(Variable::MultipartUnmatchedBoundary, unmatched);
     }
 }
+
+/// What is not inspected must not get through unnoticed.
+const TOO_MANY_ARGUMENTS: &str = "there are more arguments than SecArgumentsLimit allows";
 
 /// Whether the value begins with the text, in any case.
 fn has_prefix(value: &[u8], text: &[u8]) -> bool {

@@ -51,7 +51,7 @@ impl Transaction {
             return None;
         }
         if self.wants_response_body() {
-            let limit = usize::try_from(self.engine.settings.response_body_limit).unwrap_or(usize::MAX);
+            let limit = usize::try_from(self.response_body_limit).unwrap_or(usize::MAX);
             let inspected = body.get(..limit).unwrap_or(body);
             if !complete || inspected.len() < body.len() {
                 self.set_scalar_bytes(Variable::OutboundDataError, *b"1");

@@ -6,9 +6,11 @@ use super::arena::{Arena, EMPTY, Value};
 use super::build::{Engine, RuleFilter, Target};
 use super::collect::Item;
 use super::gates::Known;
+use super::persist::Persistence;
+use super::sanitise::Sanitised;
 use super::store::{Collection, Entry, Memory, TxStore};
 use crate::operator::Captures;
-use crate::program::EngineMode;
+use crate::program::{EngineMode, XmlArguments};
 use crate::vocabulary::{Severity, Variable};
 
 /// A variable that is not there, as opposed to one that is empty.
@@ -129,6 +131,10 @@ pub struct Transaction {
     pub(super) user: Collection,
     pub(super) resource: Collection,
     pub(super) environment: Collection,
+    pub(super) persistence: Persistence,
+    pub(super) sanitised: Sanitised,
+    /// Milliseconds since 1970, as of the last [`Transaction::set_now`].
+    pub(super) now_millis: u64,
     pub(super) tx: TxStore,
     pub(super) xml_text: Option<Value>,
     /// `REQUEST_BODY` is set whatever the body is parsed as.
@@ -141,6 +147,13 @@ pub struct Transaction {
     pub(super) content_type: Value,
     pub(super) request_body_access: bool,
     pub(super) response_body_access: bool,
+    /// In bytes.
+    pub(super) request_body_limit: u64,
+    /// In bytes.
+    pub(super) response_body_limit: u64,
+    pub(super) xml_arguments: XmlArguments,
+    /// What the paths of the engine lead to, each with the number of its path.
+    pub(super) xml_nodes: Vec<(usize, Value)>,
     pub(super) highest_severity: u8,
     /// For each rule, whether a `ctl` removed it; empty while none did.
     pub(super) removed: Vec<bool>,
@@ -208,8 +221,11 @@ impl Transaction {
             mode: settings.mode,
             request_body_access: settings.request_body_access,
             response_body_access: settings.response_body_access,
+            request_body_limit: settings.request_body_limit,
+            response_body_limit: settings.response_body_limit,
+            xml_arguments: settings.xml_arguments,
+            xml_nodes: Vec::new(),
             tx,
-            start,
             arena,
             scalars: [EMPTY; Variable::COUNT],
             arguments,
@@ -229,6 +245,10 @@ impl Transaction {
             user: Collection::default(),
             resource: Collection::default(),
             environment: Collection::default(),
+            persistence: Persistence::default(),
+            sanitised: Sanitised::default(),
+            now_millis: start.now_millis,
+            start,
             xml_text: None,
             force_request_body: false,
             raw_body: None,
@@ -291,6 +311,14 @@ impl Transaction {
         }
     }
 
+    /// Tells the time, milliseconds since 1970: DURATION and the age of records follow it. Without it, it stands still
+    /// at the start. The clock does not go back.
+    pub fn set_now(&mut self, now_millis: u64) {
+        self.now_millis = self.now_millis.max(now_millis);
+        let duration = self.now_millis.saturating_sub(self.start.now_millis);
+        self.set_scalar_bytes(Variable::Duration, duration.to_string());
+    }
+
     pub(super) fn set_scalar(&mut self, variable: Variable, value: Value) {
         if let Some(cell) = self.scalars.get_mut(usize::from(variable.code())) {
             *cell = value;
@@ -305,6 +333,7 @@ impl Transaction {
     /// Runs phase 5. Nothing can be blocked any more.
     pub fn logging(&mut self) {
         self.run_phase(5);
+        self.mask_reports();
     }
 
     /// The rules that matched so far and that are logged, audited or disruptive, in order, at most
@@ -327,6 +356,12 @@ impl Transaction {
     /// How much was evaluated so far.
     pub fn work(&self) -> Work {
         self.work
+    }
+
+    /// Whether a pattern was given up at its limit: whether it matches is not known.
+    pub fn limit_exceeded(&self) -> bool {
+        let value = self.scalars.get(usize::from(Variable::MscPcreLimitsExceeded.code()));
+        value.is_some_and(|value| self.arena.get(*value) == b"1")
     }
 
     /// The mode the transaction is in: the engine's, unless a rule changed it.

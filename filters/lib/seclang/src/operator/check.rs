@@ -80,8 +80,12 @@ fn refused(kind: OperatorKind) -> Option<(&'static str, &'static str)> {
     use OperatorKind as Kind;
     Some(match kind {
         Kind::Rbl => (
-            "@rbl is not supported: a rule that waits for a DNS answer would hold the request up",
+            "!@rbl is not supported, as it would always match: a rule that waits for a DNS answer would hold the request up",
             "Block lists are looked up by the reputation part; configure them there.",
+        ),
+        Kind::GeoLookup => (
+            "!@geoLookup is not supported: there is no geographic database, so it would always match",
+            "Remove the rule, or set the country in a header before this gateway and look at that.",
         ),
         Kind::Rsub => (
             "@rsub is not supported: rules inspect bodies, they do not rewrite them",

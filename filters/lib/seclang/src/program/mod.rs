@@ -8,7 +8,7 @@ pub(crate) mod wire;
 
 use prost::Message;
 
-pub use settings::{EngineMode, LimitAction, Settings};
+pub use settings::{EngineMode, LimitAction, Settings, XmlArguments};
 
 /// The version of the encoding. A reader refuses a program of another version.
 pub const FORMAT: u32 = 1;

@@ -24,6 +24,18 @@ pub enum LimitAction {
     ProcessPartial,
 }
 
+/// `SecParseXmlIntoArgs`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum XmlArguments {
+    /// XML bodies are seen by XML alone.
+    #[default]
+    Off,
+    /// The text of each element is an argument too.
+    On,
+    /// The text of each element is an argument; XML is empty.
+    Only,
+}
+
 /// What the configuration directives set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
@@ -46,7 +58,7 @@ pub struct Settings {
     pub response_mime_types: Vec<Vec<u8>>,
     /// `SecArgumentSeparator`. Default `&`.
     pub argument_separator: u8,
-    /// `SecArgumentsLimit`: arguments inspected per source (query, body). Default 1000.
+    /// `SecArgumentsLimit`: arguments inspected, of query and body together. Default 1000.
     pub arguments_limit: u32,
     /// `SecRequestBodyJsonDepthLimit`. Default 512.
     pub json_depth_limit: u32,
@@ -56,6 +68,15 @@ pub struct Settings {
     pub component_signature: String,
     /// `SecWebAppId`. Default `default`.
     pub web_app_id: Vec<u8>,
+    /// `SecCollectionTimeout`: how many seconds a record of a persistent collection lives after it was last written.
+    /// Default 3600.
+    pub collection_timeout: u32,
+    /// `SecRequestBodyNoFilesLimit`: bytes of a request body without its files; 0 for no limit. Default 0.
+    pub request_body_no_files_limit: u64,
+    /// `SecParseXmlIntoArgs`. Default off.
+    pub xml_arguments: XmlArguments,
+    /// The prefixes that `xmlns` declares, each with its namespace.
+    pub namespaces: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
 impl Default for Settings {
@@ -75,6 +96,37 @@ impl Default for Settings {
             upload_file_limit: 100,
             component_signature: String::new(),
             web_app_id: b"default".to_vec(),
+            collection_timeout: COLLECTION_TIMEOUT,
+            request_body_no_files_limit: 0,
+            xml_arguments: XmlArguments::Off,
+            namespaces: Vec::new(),
+        }
+    }
+}
+
+/// `SecCollectionTimeout` where there is none, seconds.
+const COLLECTION_TIMEOUT: u32 = 3600;
+
+impl XmlArguments {
+    /// `On`, `Off` or `OnlyArgs`, in any case.
+    pub fn parse(text: &str) -> Option<Self> {
+        match text.to_ascii_lowercase().as_str() {
+            "on" => Some(Self::On),
+            "off" => Some(Self::Off),
+            "onlyargs" => Some(Self::Only),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn code(self) -> u32 {
+        self as u32
+    }
+
+    pub(crate) fn from_code(code: u32) -> Self {
+        match code {
+            1 => Self::On,
+            2 => Self::Only,
+            _ => Self::Off,
         }
     }
 }
@@ -134,6 +186,10 @@ impl Settings {
             component_signature: self.component_signature.clone(),
             upload_file_limit: self.upload_file_limit,
             web_app_id: self.web_app_id.clone(),
+            collection_timeout: self.collection_timeout,
+            request_body_no_files_limit: self.request_body_no_files_limit,
+            xml_arguments: self.xml_arguments.code(),
+            namespaces: self.namespaces.iter().flat_map(|(prefix, url)| [prefix.clone(), url.clone()]).collect(),
         }
     }
 
@@ -157,6 +213,13 @@ impl Settings {
             component_signature: wire.component_signature.clone(),
             upload_file_limit: wire.upload_file_limit,
             web_app_id: wire.web_app_id.clone(),
+            collection_timeout: match wire.collection_timeout {
+                0 => COLLECTION_TIMEOUT,
+                seconds => seconds,
+            },
+            request_body_no_files_limit: wire.request_body_no_files_limit,
+            xml_arguments: XmlArguments::from_code(wire.xml_arguments),
+            namespaces: wire.namespaces.as_chunks::<2>().0.iter().cloned().map(<(Vec<u8>, Vec<u8>)>::from).collect(),
         }
     }
 }

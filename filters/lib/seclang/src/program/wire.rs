@@ -49,6 +49,18 @@ pub(crate) struct Settings {
     pub(crate) upload_file_limit: u32,
     #[prost(bytes = "vec", tag = "14")]
     pub(crate) web_app_id: Vec<u8>,
+    /// 0 for the default: programs from before this field have none.
+    #[prost(uint32, tag = "15")]
+    pub(crate) collection_timeout: u32,
+    /// 0 for no limit.
+    #[prost(uint64, tag = "16")]
+    pub(crate) request_body_no_files_limit: u64,
+    /// Code of [`super::XmlArguments`].
+    #[prost(uint32, tag = "17")]
+    pub(crate) xml_arguments: u32,
+    /// Prefixes of `xmlns`, each followed by its namespace.
+    #[prost(bytes = "vec", repeated, tag = "18")]
+    pub(crate) namespaces: Vec<Vec<u8>>,
 }
 
 /// An operator with its checked argument.
@@ -231,7 +243,7 @@ pub(crate) const KEY_ALL: u32 = 0;
 pub(crate) const KEY_NAME: u32 = 1;
 pub(crate) const KEY_PATTERN: u32 = 2;
 
-/// `setvar`, `setenv`, `setsid` and `setuid`.
+/// `setvar`, `setenv`, `setsid`, `setuid`, `setrsc`, `initcol`, `expirevar`, `deprecatevar` and `sanitise*`.
 #[derive(Clone, PartialEq, Eq, Hash, prost::Message)]
 pub(crate) struct SetVariable {
     #[prost(uint32, tag = "1")]
@@ -239,7 +251,7 @@ pub(crate) struct SetVariable {
     /// A template.
     #[prost(bytes = "vec", tag = "2")]
     pub(crate) key: Vec<u8>,
-    /// [`SET_TO`], [`SET_ADD`], [`SET_SUBTRACT`] or [`SET_NOTHING`].
+    /// One of the constants `SET_*`.
     #[prost(uint32, tag = "3")]
     pub(crate) operation: u32,
     /// A template.
@@ -252,11 +264,19 @@ pub(crate) const SET_ADD: u32 = 1;
 pub(crate) const SET_SUBTRACT: u32 = 2;
 /// The variable is removed.
 pub(crate) const SET_NOTHING: u32 = 3;
+/// The collection `variable` is attached to the record whose key is `value`.
+pub(crate) const SET_ATTACH: u32 = 4;
+/// The variable ends after `value` seconds.
+pub(crate) const SET_EXPIRE: u32 = 5;
+/// The variable shrinks: `value` is an amount, a slash and seconds.
+pub(crate) const SET_DEPRECATE: u32 = 6;
+/// The value of this name is masked in reports; of `MATCHED_VAR`, what matched last.
+pub(crate) const SET_SANITISE: u32 = 7;
 
 /// `ctl`.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct Control {
-    #[prost(oneof = "ControlKind", tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11")]
+    #[prost(oneof = "ControlKind", tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14")]
     pub(crate) kind: Option<ControlKind>,
 }
 
@@ -287,6 +307,15 @@ pub(crate) enum ControlKind {
     RemoveTargetByTag(RemoveTarget),
     #[prost(message, tag = "11")]
     RemoveTargetByMsg(RemoveTarget),
+    /// In bytes.
+    #[prost(uint64, tag = "12")]
+    RequestBodyLimit(u64),
+    /// In bytes.
+    #[prost(uint64, tag = "13")]
+    ResponseBodyLimit(u64),
+    /// Code of [`super::XmlArguments`].
+    #[prost(uint32, tag = "14")]
+    XmlArguments(u32),
 }
 
 /// Ids from the first to the last.

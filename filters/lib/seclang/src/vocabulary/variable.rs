@@ -63,13 +63,13 @@ variables! {
     FullRequestLength = 17, Scalar, "FULL_REQUEST_LENGTH";
     /// `GEO`: always empty: there is no geographic database.
     Geo = 18, Collection, "GEO";
-    /// `GLOBAL`: collection of the whole service; lasts for the transaction.
+    /// `GLOBAL`: persistent collection of the whole service.
     Global = 19, Collection, "GLOBAL";
     /// `HIGHEST_SEVERITY`: gravest severity that matched; 255 if none did.
     HighestSeverity = 20, Scalar, "HIGHEST_SEVERITY";
     /// `INBOUND_DATA_ERROR`: 1 if the request body is longer than what is inspected.
     InboundDataError = 21, Scalar, "INBOUND_DATA_ERROR";
-    /// `IP`: collection of the client address; lasts for the transaction.
+    /// `IP`: persistent collection of a client address.
     Ip = 22, Collection, "IP";
     /// `MATCHED_VAR`: value that matched last.
     MatchedVar = 23, Scalar, "MATCHED_VAR";
@@ -169,7 +169,7 @@ variables! {
     RequestUri = 70, Scalar, "REQUEST_URI";
     /// `REQUEST_URI_RAW`: target as received.
     RequestUriRaw = 71, Scalar, "REQUEST_URI_RAW";
-    /// `RESOURCE`: collection of a resource; lasts for the transaction.
+    /// `RESOURCE`: persistent collection of a resource.
     Resource = 72, Collection, "RESOURCE";
     /// `RESPONSE_BODY`: body of the response.
     ResponseBody = 73, Scalar, "RESPONSE_BODY";
@@ -193,7 +193,7 @@ variables! {
     ServerName = 82, Scalar, "SERVER_NAME";
     /// `SERVER_PORT`: port the request came to.
     ServerPort = 83, Scalar, "SERVER_PORT";
-    /// `SESSION`: collection of a session; lasts for the transaction.
+    /// `SESSION`: persistent collection of a session.
     Session = 84, Collection, "SESSION";
     /// `SESSIONID`: what `setsid` set.
     SessionId = 85, Scalar, "SESSIONID";
@@ -223,13 +223,13 @@ variables! {
     UniqueId = 97, Scalar, "UNIQUE_ID";
     /// `URLENCODED_ERROR`: 1 if a percent-encoding is malformed.
     UrlencodedError = 98, Scalar, "URLENCODED_ERROR";
-    /// `USER`: collection of a user; lasts for the transaction.
+    /// `USER`: persistent collection of a user.
     User = 99, Collection, "USER";
     /// `USERID`: what `setuid` set.
     UserId = 100, Scalar, "USERID";
     /// `WEBAPPID`: application id.
     WebAppId = 101, Scalar, "WEBAPPID";
-    /// `XML`: text (`/*`) and attributes (`//@*`) of an XML body.
+    /// `XML`: what a path leads to in an XML body; `/*` all text, `//@*` all attributes.
     Xml = 102, Collection, "XML";
 }
 
@@ -286,7 +286,7 @@ impl Variable {
     }
 }
 
-/// Variables of ModSecurity v2 that a gateway cannot have, and why.
+/// Variables of ModSecurity v2 and of Coraza that are not to be had, and why.
 pub(crate) const IMPOSSIBLE: &[(&str, &str)] = &[
     ("SCRIPT_BASENAME", "a gateway runs no scripts"),
     ("SCRIPT_FILENAME", "a gateway runs no scripts"),
@@ -301,6 +301,16 @@ pub(crate) const IMPOSSIBLE: &[(&str, &str)] = &[
     ("WEBSERVER_ERROR_LOG", "a gateway has no error log of a web server"),
     ("SDBM_DELETE_ERROR", "there is no database on disk"),
     ("USERAGENT_IP", "REMOTE_ADDR is the address of the client"),
+    ("ARGS_PATH", "paths are not taken apart; use REQUEST_FILENAME"),
+    ("JSON", "values of JSON bodies are arguments: use ARGS:json.name"),
+    ("REQUEST_XML", "use XML"),
+    ("RESPONSE_XML", "bodies of responses are not parsed; use RESPONSE_BODY"),
+    ("RESPONSE_ARGS", "bodies of responses are not parsed; use RESPONSE_BODY"),
+    ("RES_BODY_ERROR", "bodies of responses are not parsed; use RESPONSE_BODY"),
+    ("RES_BODY_ERROR_MSG", "bodies of responses are not parsed; use RESPONSE_BODY"),
+    ("RES_BODY_PROCESSOR", "bodies of responses are not parsed; use RESPONSE_BODY"),
+    ("RES_BODY_PROCESSOR_ERROR", "bodies of responses are not parsed; use RESPONSE_BODY"),
+    ("RES_BODY_PROCESSOR_ERROR_MSG", "bodies of responses are not parsed; use RESPONSE_BODY"),
     ("STREAM_INPUT_BODY", "bodies are not rewritten; use REQUEST_BODY"),
     ("STREAM_OUTPUT_BODY", "bodies are not rewritten; use RESPONSE_BODY"),
 ];

@@ -1,6 +1,12 @@
 //! XML bodies: the text for `XML:/*` and the attribute values for `XML://@*`.
 
+mod path;
+mod tree;
+
 use std::fmt;
+
+pub use path::{Limits as PathLimits, MAX_STEPS, Path, PathError};
+pub use tree::Shape;
 
 use memchr::{memchr, memmem};
 
@@ -54,14 +60,35 @@ impl std::error::Error for XmlError {}
 ///
 /// The encodings are UTF-8 and, if the document declares it, ISO-8859-1 (which is converted).
 pub fn parse(body: &[u8], limits: &Limits) -> Result<Xml, XmlError> {
+    run(body, limits, None).map(|(xml, _)| xml)
+}
+
+/// [`parse`], and the shape of the document, for [`Path`]s.
+///
+/// # Errors
+/// Those of [`parse`].
+pub fn parse_tree(body: &[u8], limits: &Limits) -> Result<(Xml, Shape), XmlError> {
+    run(body, limits, Some(Shape::default())).map(|(xml, shape)| (xml, shape.unwrap_or_default()))
+}
+
+fn run(body: &[u8], limits: &Limits, shape: Option<Shape>) -> Result<(Xml, Option<Shape>), XmlError> {
     let latin1 = is_latin1(body)?;
     if !latin1 && let Err(error) = std::str::from_utf8(body) {
         return Err(XmlError { message: "the document is not UTF-8", offset: error.valid_up_to() });
     }
-    let mut parser =
-        Parser { body, at: 0, limits, latin1, xml: Xml::default(), open: Vec::new(), elements: 0, doctype: false };
+    let mut parser = Parser {
+        body,
+        at: 0,
+        limits,
+        latin1,
+        xml: Xml::default(),
+        open: Vec::new(),
+        elements: 0,
+        doctype: false,
+        shape,
+    };
     parser.document()?;
-    Ok(parser.xml)
+    Ok((parser.xml, parser.shape))
 }
 
 /// Whether the document declares a Latin-1 encoding; an error if it declares one that is not known here.
@@ -94,6 +121,8 @@ struct Parser<'a> {
     open: Vec<&'a [u8]>,
     elements: usize,
     doctype: bool,
+    /// Noted only if someone asks for it.
+    shape: Option<Shape>,
 }
 
 impl<'a> Parser<'a> {
@@ -234,10 +263,14 @@ impl<'a> Parser<'a> {
             return self.fail("there are too many elements");
         }
         let element = self.name()?;
+        if let Some(shape) = &mut self.shape {
+            shape.begin(element, self.xml.text.len());
+        }
         let mut names: Vec<&[u8]> = Vec::new();
         loop {
             let spaced = self.space();
             if self.accept(b"/>") {
+                self.element_ends();
                 return Ok(());
             }
             if self.accept(b">") {
@@ -280,10 +313,16 @@ impl<'a> Parser<'a> {
         let mut value = Vec::new();
         self.text(raw, start, true, &mut value)?;
         if name == b"xmlns" || name.starts_with(b"xmlns:") {
+            if let Some(shape) = &mut self.shape {
+                shape.declare(name, value);
+            }
             return Ok(());
         }
         if self.xml.attributes.len() == self.limits.attributes {
             return self.fail("there are too many attributes");
+        }
+        if let Some(shape) = &mut self.shape {
+            shape.attribute(name, self.xml.attributes.len());
         }
         self.xml.attributes.push(value);
         Ok(())
@@ -303,9 +342,11 @@ impl<'a> Parser<'a> {
             return self.fail("]]> must be escaped in text");
         }
         let mut text = std::mem::take(&mut self.xml.text);
+        let before = text.len();
         let result = self.text(raw, start, false, &mut text);
         self.xml.text = text;
         result?;
+        self.piece_since(before);
         self.at += length + 1;
         if self.accept(b"/") {
             let name = self.name()?;
@@ -313,6 +354,7 @@ impl<'a> Parser<'a> {
                 return self.fail("this end tag is not that of the open element");
             }
             self.space();
+            self.element_ends();
             return self.expect(b">", "the end of the tag was expected");
         }
         if self.accept(b"!--") {
@@ -322,13 +364,28 @@ impl<'a> Parser<'a> {
             let start = self.at;
             let raw = self.until(b"]]>", "a CDATA section is not closed")?;
             self.characters(start, start + raw.len())?;
+            let before = self.xml.text.len();
             self.latin1_or_utf8(raw, false);
+            self.piece_since(before);
             return Ok(());
         }
         if self.accept(b"?") {
             return self.instruction();
         }
         self.start_tag()
+    }
+
+    fn element_ends(&mut self) {
+        if let Some(shape) = &mut self.shape {
+            shape.end(self.xml.text.len());
+        }
+    }
+
+    /// The text that came last is one piece.
+    fn piece_since(&mut self, before: usize) {
+        if let Some(shape) = &mut self.shape {
+            shape.piece(before..self.xml.text.len());
+        }
     }
 
     fn latin1_or_utf8(&mut self, raw: &[u8], attribute: bool) {

@@ -1,0 +1,248 @@
+//! The elements of a document: what paths walk on.
+
+use std::ops::Range;
+
+use super::Xml;
+use super::path::{Limits, Path};
+
+/// The shape of a document: its elements in document order, without their texts, which are in [`Xml`].
+#[derive(Debug, Default)]
+pub struct Shape {
+    nodes: Vec<Node>,
+    /// All names, one after the other.
+    names: Vec<u8>,
+    attributes: Vec<Attribute>,
+    texts: Vec<Piece>,
+    /// By element, in document order.
+    declarations: Vec<Declaration>,
+    open: Vec<u32>,
+}
+
+/// An element.
+#[derive(Debug)]
+pub(super) struct Node {
+    name: Range<usize>,
+    parent: Option<u32>,
+    /// The element after all that is in this one.
+    pub(super) end: u32,
+    /// The text of all that is in it, within the text of the document.
+    pub(super) text: Range<usize>,
+    attributes: Range<usize>,
+    /// The first and the last of its own texts.
+    texts: Option<(usize, usize)>,
+}
+
+#[derive(Debug)]
+struct Attribute {
+    name: Range<usize>,
+    value: usize,
+}
+
+/// A text between two tags.
+#[derive(Debug)]
+struct Piece {
+    place: Range<usize>,
+    /// The next of the same element.
+    next: Option<usize>,
+}
+
+#[derive(Debug)]
+struct Declaration {
+    element: u32,
+    prefix: Range<usize>,
+    namespace: Vec<u8>,
+}
+
+impl Shape {
+    /// The values that a path leads to, in document order; `None` if there are more than the limits allow.
+    pub fn find(&self, xml: &Xml, path: &Path, limits: &Limits) -> Option<Vec<Vec<u8>>> {
+        path.find(&Tree { shape: self, xml }, limits)
+    }
+
+    /// Reports the text of each element that has any, or that holds no other, with its path: `xml.order.item`. At most
+    /// `limit` of them, and names of at most `name_length` bytes; false if there are more.
+    pub fn arguments(&self, xml: &Xml, limit: usize, name_length: usize, mut sink: impl FnMut(&[u8], &[u8])) -> bool {
+        let tree = Tree { shape: self, xml };
+        // The path to each open element, and where that ends.
+        let mut path = b"xml".to_vec();
+        let mut open: Vec<(u32, usize)> = Vec::new();
+        let mut count = 0;
+        for (node, at) in self.nodes.iter().zip(0u32..) {
+            while let Some((_, length)) = open.pop_if(|(end, _)| *end <= at) {
+                path.truncate(length);
+            }
+            open.push((node.end, path.len()));
+            let name = tree.name(node);
+            let local = name.iter().position(|&byte| byte == b':').and_then(|at| name.get(at + 1..)).unwrap_or(name);
+            path.push(b'.');
+            path.extend_from_slice(local);
+            let own: Vec<u8> = tree.texts_of(at).flat_map(|piece| tree.text(piece)).copied().collect();
+            if node.end > at + 1 && own.trim_ascii().is_empty() {
+                continue;
+            }
+            if count == limit || path.len() > name_length {
+                return false;
+            }
+            count += 1;
+            sink(&path, &own);
+        }
+        true
+    }
+
+    pub(super) fn begin(&mut self, name: &[u8], text: usize) {
+        let at = u32::try_from(self.nodes.len()).unwrap_or(u32::MAX);
+        let name = self.named(name);
+        let attributes = self.attributes.len()..self.attributes.len();
+        let parent = self.open.last().copied();
+        self.nodes.push(Node { name, parent, end: at + 1, text: text..text, attributes, texts: None });
+        self.open.push(at);
+    }
+
+    pub(super) fn end(&mut self, text: usize) {
+        let end = u32::try_from(self.nodes.len()).unwrap_or(u32::MAX);
+        if let Some(node) = self.open.pop().and_then(|at| self.nodes.get_mut(at as usize)) {
+            node.end = end;
+            node.text.end = text;
+        }
+    }
+
+    pub(super) fn attribute(&mut self, name: &[u8], value: usize) {
+        let name = self.named(name);
+        self.attributes.push(Attribute { name, value });
+        if let Some(node) = self.nodes.last_mut() {
+            node.attributes.end = self.attributes.len();
+        }
+    }
+
+    pub(super) fn declare(&mut self, name: &[u8], namespace: Vec<u8>) {
+        let prefix = self.named(name.strip_prefix(b"xmlns:").unwrap_or_default());
+        let element = u32::try_from(self.nodes.len().saturating_sub(1)).unwrap_or(u32::MAX);
+        self.declarations.push(Declaration { element, prefix, namespace });
+    }
+
+    pub(super) fn piece(&mut self, place: Range<usize>) {
+        if place.is_empty() {
+            return;
+        }
+        let Some(node) = self.open.last().and_then(|at| self.nodes.get_mut(*at as usize)) else { return };
+        let at = self.texts.len();
+        match &mut node.texts {
+            Some((_, last)) => {
+                if let Some(before) = self.texts.get_mut(*last) {
+                    before.next = Some(at);
+                }
+                *last = at;
+            }
+            none => *none = Some((at, at)),
+        }
+        self.texts.push(Piece { place, next: None });
+    }
+
+    fn named(&mut self, name: &[u8]) -> Range<usize> {
+        let start = self.names.len();
+        self.names.extend_from_slice(name);
+        start..self.names.len()
+    }
+}
+
+/// A shape with its texts.
+pub(super) struct Tree<'x> {
+    shape: &'x Shape,
+    xml: &'x Xml,
+}
+
+/// An attribute of an element.
+pub(super) struct Found<'x> {
+    pub(super) name: &'x [u8],
+    pub(super) value: &'x [u8],
+}
+
+impl<'x> Tree<'x> {
+    pub(super) fn len(&self) -> u32 {
+        u32::try_from(self.shape.nodes.len()).unwrap_or(u32::MAX)
+    }
+
+    pub(super) fn node(&self, at: u32) -> Option<&'x Node> {
+        self.shape.nodes.get(at as usize)
+    }
+
+    pub(super) fn name(&self, node: &Node) -> &'x [u8] {
+        self.shape.names.get(node.name.clone()).unwrap_or_default()
+    }
+
+    pub(super) fn text(&self, place: Range<usize>) -> &'x [u8] {
+        self.xml.text.get(place).unwrap_or_default()
+    }
+
+    pub(super) fn children(&self, parent: u32) -> impl Iterator<Item = u32> + 'x {
+        let shape = self.shape;
+        let end = shape.nodes.get(parent as usize).map_or(0, |node| node.end);
+        let mut next = parent + 1;
+        std::iter::from_fn(move || {
+            let at = next;
+            next = shape.nodes.get(at as usize)?.end;
+            (at < end).then_some(at)
+        })
+    }
+
+    /// The places of the texts that an element holds itself.
+    pub(super) fn texts_of(&self, at: u32) -> impl Iterator<Item = Range<usize>> + 'x {
+        let shape = self.shape;
+        let mut next = self.node(at).and_then(|node| node.texts).map(|(first, _)| first);
+        std::iter::from_fn(move || {
+            let piece = shape.texts.get(next?)?;
+            next = piece.next;
+            Some(piece.place.clone())
+        })
+    }
+
+    pub(super) fn attributes_of(&self, at: u32) -> impl Iterator<Item = Found<'x>> + 'x {
+        let (shape, xml) = (self.shape, self.xml);
+        let range = self.node(at).map_or(0..0, |node| node.attributes.clone());
+        shape.attributes.get(range).unwrap_or_default().iter().map(move |attribute| Found {
+            name: shape.names.get(attribute.name.clone()).unwrap_or_default(),
+            value: xml.attributes.get(attribute.value).map(Vec::as_slice).unwrap_or_default(),
+        })
+    }
+
+    /// The namespace that a prefix stands for at an element; the empty prefix is the default.
+    pub(super) fn namespace(&self, element: u32, prefix: &[u8]) -> Option<&'x Vec<u8>> {
+        let shape = self.shape;
+        let mut at = Some(element);
+        while let Some(element) = at {
+            let first = shape.declarations.partition_point(|declared| declared.element < element);
+            let here = shape.declarations.get(first..).unwrap_or_default().iter();
+            let mut here = here.take_while(|declared| declared.element == element);
+            let found = here.find(|declared| shape.names.get(declared.prefix.clone()) == Some(prefix));
+            if let Some(found) = found {
+                return Some(&found.namespace);
+            }
+            at = self.node(element)?.parent;
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Limits as XmlLimits, parse_tree};
+
+    fn arguments(document: &str, limit: usize) -> (Vec<String>, bool) {
+        let (xml, shape) = parse_tree(document.as_bytes(), &XmlLimits::default()).unwrap();
+        let mut found = Vec::new();
+        let whole = shape.arguments(&xml, limit, 100, |name, value| {
+            found.push(format!("{}={}", String::from_utf8_lossy(name), String::from_utf8_lossy(value)));
+        });
+        (found, whole)
+    }
+
+    #[test]
+    fn elements_become_arguments() {
+        let document = "<o>\n <i>1</i><s:i>2</s:i><g><e/>mixed<f>x<![CDATA[<y>]]></f></g></o>";
+        let all = ["xml.o.i=1", "xml.o.i=2", "xml.o.g=mixed", "xml.o.g.e=", "xml.o.g.f=x<y>"];
+        assert_eq!(arguments(document, 5), (all.map(String::from).to_vec(), true));
+        assert!(!arguments(document, 4).1);
+        let long = format!("<{0}><b/></{0}>", "n".repeat(95));
+        assert_eq!(arguments(&long, 5), (Vec::new(), false), "the name is too long");
+    }
+}

@@ -1,0 +1,113 @@
+//! `sanitiseArg` and its like: what rules want masked in what is reported of a transaction.
+//!
+//! Reports are masked at the end, since the rules that ask for it usually run in the last phase.
+
+use memchr::memmem;
+
+use super::limits::SANITISED;
+use super::transaction::{MatchedRule, Transaction};
+use crate::vocabulary::Variable;
+
+/// Shorter values are masked where they matched, and not looked for elsewhere: they occur everywhere.
+const SHORTEST: usize = 3;
+
+/// What is to be masked.
+#[derive(Debug, Default)]
+pub(super) struct Sanitised {
+    /// A collection and a name in it.
+    names: Vec<(Variable, Vec<u8>)>,
+    /// Full names of matches, as `ARGS:id`.
+    matches: Vec<Vec<u8>>,
+}
+
+impl Transaction {
+    /// Takes note of what is to be masked: a name in a collection, or what matched last.
+    pub(super) fn sanitise(&mut self, variable: Variable, name: &[u8]) {
+        if variable == Variable::MatchedVar {
+            let matched: Vec<Vec<u8>> =
+                self.matched.entries.iter().map(|entry| self.arena.get(entry.name).to_vec()).collect();
+            for name in matched {
+                if self.sanitised.matches.len() < SANITISED && !self.sanitised.matches.contains(&name) {
+                    self.sanitised.matches.push(name);
+                }
+            }
+            return;
+        }
+        let name = name.to_ascii_lowercase();
+        let known = self.sanitised.names.iter().any(|(kind, other)| *kind == variable && *other == name);
+        if !known && self.sanitised.names.len() < SANITISED {
+            self.sanitised.names.push((variable, name));
+        }
+    }
+
+    /// Masks what is reported.
+    pub(super) fn mask_reports(&mut self) {
+        if self.sanitised.names.is_empty() && self.sanitised.matches.is_empty() {
+            return;
+        }
+        let secrets = self.secrets();
+        let mut reports = std::mem::take(&mut self.matched_rules);
+        for report in &mut reports {
+            self.mask(report, &secrets);
+        }
+        self.matched_rules = reports;
+        for found in [&mut self.intervention, &mut self.would_block].into_iter().flatten() {
+            secrets.iter().for_each(|secret| hide(&mut found.msg, secret));
+        }
+    }
+
+    fn mask(&self, report: &mut MatchedRule, secrets: &[Vec<u8>]) {
+        let (collection, name) = match report.variable.iter().position(|&byte| byte == b':') {
+            Some(at) => (report.variable.get(..at), report.variable.get(at + 1..).unwrap_or_default()),
+            None => (Some(report.variable.as_slice()), &[][..]),
+        };
+        let variable = collection.and_then(|name| std::str::from_utf8(name).ok()).and_then(Variable::from_name);
+        let by_name = variable.is_some_and(|variable| {
+            let mut names = self.sanitised.names.iter();
+            names.any(|(kind, wanted)| holds(*kind, variable) && wanted.eq_ignore_ascii_case(name))
+        });
+        if by_name || self.sanitised.matches.contains(&report.variable) {
+            // What a transformation or a pattern made of the value may show it as well.
+            for text in [&mut report.value, &mut report.logdata] {
+                text.fill(b'*');
+            }
+            return;
+        }
+        for text in [&mut report.value, &mut report.logdata, &mut report.msg] {
+            secrets.iter().for_each(|secret| hide(text, secret));
+        }
+    }
+
+    /// The values that are masked wherever they stand, longest first.
+    fn secrets(&self) -> Vec<Vec<u8>> {
+        let mut found: Vec<Vec<u8>> = Vec::new();
+        for (variable, name) in &self.sanitised.names {
+            let entries: Vec<_> = match variable {
+                Variable::RequestHeaders => self.request_headers.entries.iter().collect(),
+                Variable::ResponseHeaders => self.response_headers.entries.iter().collect(),
+                _ => self.arguments.iter().map(|(_, entry)| entry).collect(),
+            };
+            let named = entries.into_iter().filter(|entry| self.arena.get(entry.name).eq_ignore_ascii_case(name));
+            found.extend(named.map(|entry| self.arena.get(entry.value).to_vec()));
+        }
+        found.retain(|secret| secret.len() >= SHORTEST);
+        found.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+        found.dedup();
+        found.truncate(SANITISED);
+        found
+    }
+}
+
+/// Whether a variable shows values of the collection that is masked.
+fn holds(masked: Variable, variable: Variable) -> bool {
+    masked == variable || (masked == Variable::Args && matches!(variable, Variable::ArgsGet | Variable::ArgsPost))
+}
+
+fn hide(text: &mut [u8], secret: &[u8]) {
+    let places: Vec<usize> = memmem::find_iter(text, secret).collect();
+    for at in places {
+        if let Some(shown) = text.get_mut(at..at + secret.len()) {
+            shown.fill(b'*');
+        }
+    }
+}

@@ -16,6 +16,9 @@ WASM_TARGET := wasm32-wasip1
 CACHE := .cache
 ENVOY := $(CACHE)/envoy/envoy
 FILTERS_DIR := target/filters
+TOOLS := $(CACHE)/tools
+WASM_BINDGEN_VERSION := $(shell sed -n '/^name = "wasm-bindgen"$$/{n;s/^version = "\(.*\)"$$/\1/p}' Cargo.lock)
+WASM_BINDGEN := $(TOOLS)/wasm-bindgen-$(WASM_BINDGEN_VERSION)/bin/wasm-bindgen-test-runner
 PYTHON ?= python3
 CARGO ?= cargo
 
@@ -25,6 +28,11 @@ ADMIN_PORT ?= 8900
 XDS_PORT ?= 18000
 BACKEND_PORT ?= 18081
 DEMO_DIR ?= $(CACHE)/demo
+
+# `make fuzz`: SECONDS for each target. The shell counts its own SECONDS, so the name changes on the way.
+FUZZ_TARGETS := $(filter-out mod,$(basename $(notdir $(wildcard fuzz/src/bodies/*.rs))))
+FUZZ_SECONDS := $(if $(filter command line,$(origin SECONDS)),$(SECONDS),60)
+SANITIZER ?= address
 
 # What tests and tools find their real parts by. Absolute: tests run in their crate's folder.
 export PALISADE_ENVOY := $(CURDIR)/$(ENVOY)
@@ -52,6 +60,20 @@ test: filters envoy crs crs-3 ## Every test, those against the real Envoy includ
 	if $(CARGO) nextest --version >/dev/null 2>&1; \
 	then $(CARGO) nextest run --config-file tests/nextest.toml $(NATIVE) $(ARGS); \
 	else $(CARGO) test $(NATIVE) --lib --bins --tests $(ARGS); fi
+	$(MAKE) test-wasm ARGS=
+
+# The engine runs in a wasm VM, where a usize has 32 bits and there is one thread: its unit tests run there too. The
+# runner has to be of the version that the tests are linked with.
+.PHONY: test-wasm
+test-wasm: targets $(WASM_BINDGEN) ## The rule engine's unit tests on wasm32-unknown-unknown, in Node.js (ARGS for them)
+	@command -v node >/dev/null || { echo "node is missing: install Debian's package nodejs" >&2; exit 1; }
+	CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUNNER=$(CURDIR)/$(WASM_BINDGEN) \
+	  $(CARGO) test --target wasm32-unknown-unknown --lib -p seclang -p exchange $(ARGS)
+
+# A registry may lack what its lock file names (a version taken back, a mirror behind): then whatever fits.
+$(WASM_BINDGEN):
+	install="$(CARGO) install wasm-bindgen-cli --version $(WASM_BINDGEN_VERSION) --root $(TOOLS)/wasm-bindgen-$(WASM_BINDGEN_VERSION)"; \
+	$$install --locked || $$install
 
 .PHONY: check
 check: targets crs ## Formatting, clippy and documentation, warnings denied
@@ -99,6 +121,20 @@ target/bench/waf-peer: tests/bench-waf/peer.cpp
 	fi
 	@mkdir -p $(@D)
 	$(CXX) -std=c++17 -O2 -Wall -Wextra -o $@ $< -lmodsecurity
+# Only the stable toolchain is needed: RUSTC_BOOTSTRAP lets it take the flags of instrumented builds.
+# PALISADE_CRS_TESTS names the YAML files of the core rule set's regression tests, whose payloads become seeds.
+.PHONY: fuzz
+fuzz: crs $(TOOLS)/bin/cargo-fuzz ## Fuzz the rule engine (TARGET=one of fuzz/src/bodies, SECONDS per target, SANITIZER)
+	cd fuzz && $(CARGO) run --release --example corpus
+	cd fuzz && export RUSTC_BOOTSTRAP=1 PATH="$(CURDIR)/$(TOOLS)/bin:$$PATH"; \
+	for target in $(or $(TARGET),$(FUZZ_TARGETS)); do \
+	  mkdir -p corpus/$$target; \
+	  $(CARGO) fuzz run --fuzz-dir . --sanitizer $(SANITIZER) $$target -- \
+	    -max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=2048 -max_len=8192 -print_final_stats=1; \
+	done
+
+$(TOOLS)/bin/cargo-fuzz:
+	$(CARGO) install cargo-fuzz --locked --root $(TOOLS)
 
 .PHONY: filters
 filters: targets ## The .wasm filters, in target/filters

@@ -11,11 +11,11 @@ use std::sync::Arc;
 
 use collections::NodeCollections;
 use exchange::{
-    Action, Body, BodyNeed, Build, Category, Decision, Exchange, Host, Metric, Outcome, Plugin, PluginDefinition,
-    Refusal, Request, SecurityEvent, Signal, Slot, Verdict,
+    Body, BodyNeed, Build, Category, Exchange, Host, Metric, Plugin, PluginDefinition, Refusal, Request, Signal, Slot,
+    Verdict,
 };
 use seclang::body::decode::{DecodeError, decode};
-use seclang::{Engine, Intervention, InterventionKind, Program, Transaction, TransactionStart};
+use seclang::{Engine, Intervention, InterventionKind, MatchedRule, Program, Transaction, TransactionStart};
 use snapshot::{Message, WafStep};
 
 /// The plugin.
@@ -281,41 +281,22 @@ impl Waf {
         Some(Refusal { status, category: Category::Threat, reason, scored: of_request, headers })
     }
 
-    /// An engine that met a limit of its own (a pattern that gave up) has not judged the exchange. It is told once; the
-    /// exchange ends there unless the step fails open, or denies nothing anyway.
+    /// An engine that met a limit of its own (a pattern that gave up) has not judged the exchange, which ends there unless
+    /// the step fails open, or denies nothing anyway. The trail names the rule either way.
     fn failure(&self, state: &mut State, exchange: &mut Exchange, host: &dyn Host) -> Option<Refusal> {
         if state.failed || !state.transaction.limit_exceeded() {
             return None;
         }
         state.failed = true;
         host.count(Metric::PluginFailures);
-        let reason = "a pattern of the rules was given up at its limit: what it looks for may be there".to_owned();
-        if self.step.block && !self.step.fail_open {
-            let msg = reason.clone().into_bytes();
-            let status = SERVICE_UNAVAILABLE;
-            state.blocked = Some(Intervention { status, rule_id: 0, kind: InterventionKind::Deny, msg });
-            self.conclude(state, exchange, host);
-            let (category, headers) = (Category::Dependency, Vec::new());
-            return Some(Refusal { status, category, reason, scored: false, headers });
+        if !self.step.block || self.step.fail_open {
+            return None;
         }
-        let decision = Decision {
-            action: Action::Log,
-            score: exchange.score.total(),
-            tier: None,
-            dry_run: false,
-            enforced: false,
-            reason: reason.clone(),
-            held_millis: 0,
-        };
-        let event = SecurityEvent {
-            category: Category::Dependency,
-            outcome: Outcome::Observed,
-            module: PLUGIN.name,
-            message: &reason,
-            decision: &decision,
-        };
-        exchange.emit(&event, host);
-        None
+        let reason = "a pattern of the rules was given up at its limit: what it looks for may be there".to_owned();
+        let (status, msg) = (SERVICE_UNAVAILABLE, reason.clone().into_bytes());
+        state.blocked = Some(Intervention { status, rule_id: 0, kind: InterventionKind::Deny, msg });
+        self.conclude(state, exchange, host);
+        Some(Refusal { status, category: Category::Dependency, reason, scored: false, headers: Vec::new() })
     }
 
     /// A request that the rules cannot look at.
@@ -341,10 +322,12 @@ impl Waf {
     /// Matches that denied nothing still count.
     fn contribute(&self, state: &State, exchange: &mut Exchange, host: &dyn Host) {
         let matches = state.transaction.matched_rules();
-        let Some(found) = matches.iter().find(|rule| rule.logged && !rule.disruptive) else {
+        // What denied something is a signal already; where nothing is denied, it is a match like any other.
+        let counts = |rule: &&MatchedRule| rule.logged && (!rule.disruptive || !self.step.block);
+        let Some(found) = matches.iter().find(counts) else {
             return;
         };
-        let more = matches.iter().filter(|rule| rule.logged && !rule.disruptive).count() - 1;
+        let more = matches.iter().filter(counts).count() - 1;
         let mut detail = format!("rule {}: {}", found.rule_id, String::from_utf8_lossy(&found.msg));
         if more > 0 {
             detail.push_str(&format!(" and {more} more"));

@@ -137,6 +137,14 @@ fn without_blocking_matches_count_and_nothing_is_denied() {
 }
 
 #[test]
+fn without_blocking_a_rule_that_denies_counts_as_a_match() {
+    let (host, plugin) = (FakeHost::at(0), plugin(WafStep { block: false, ..step() }));
+    let (mut exchange, mut slot) = (exchange("/?q=evil", Headers::default()), Slot::default());
+    assert_eq!(plugin.request(&mut exchange, false, &mut slot, &host), Verdict::Pass);
+    assert_eq!((exchange.score.total(), exchange.score.tags()), (20.0, vec!["waf:match"]));
+}
+
+#[test]
 fn a_body_over_its_limit_is_inspected_in_part_or_refused() {
     let long = [b"q=evil&x=".as_slice(), &[b'a'; 991]].concat();
     let body = Body { bytes: &long, complete: false };
@@ -313,14 +321,16 @@ fn an_engine_that_gives_up_answers_503_unless_it_fails_open() {
     let ask = |step| {
         let (host, mut slot) = (FakeHost::at(0), Slot::default());
         let mut exchange = exchange(&format!("/?q={}yz", "x".repeat(200)), Headers::default());
-        let verdict = plugin_of(COSTLY, step).request(&mut exchange, false, &mut slot, &host);
+        let plugin = plugin_of(COSTLY, step);
+        let verdict = plugin.request(&mut exchange, false, &mut slot, &host);
         let failures = host.counts.borrow().get(&Metric::PluginFailures).copied();
-        let kinds: Vec<_> = host.events_json().iter().map(|event| event["event"]["category"].clone()).collect();
-        (status(&verdict), failures, kinds)
+        plugin.finish(&mut exchange, &mut slot, &host);
+        let named: Vec<_> = host.events_json().iter().map(|event| event["limits"][0]["rule_id"].clone()).collect();
+        (status(&verdict), failures, named)
     };
-    let (closed, failures, _) = ask(step());
-    assert_eq!((closed, failures), (Some(503), Some(1)));
-    let told = (None, Some(1), vec![serde_json::Value::from("dependency")]);
+    let named = vec![serde_json::Value::from(1)];
+    assert_eq!(ask(step()), (Some(503), Some(1), named.clone()));
+    let told = (None, Some(1), named);
     assert_eq!(ask(WafStep { fail_open: true, ..step() }), told);
     assert_eq!(ask(WafStep { block: false, ..step() }), told, "where nothing is denied, this is not either");
 }
@@ -336,4 +346,36 @@ fn what_rules_sanitise_is_masked_in_the_trail() {
     plugin.finish(&mut exchange, &mut slot, &host);
     let trail = &host.events_json()[0];
     assert_eq!((&trail["matches"][0]["value"], &trail["matches"][0]["logdata"]), (&"******".into(), &"******".into()));
+}
+
+#[test]
+fn a_rule_that_gives_up_is_told_once_a_minute_and_counted_each_time() {
+    let rules = r#"
+SecRuleEngine On
+SecRule ARGS "@rx (x+x+)+(?=y)z" "id:9,phase:1,deny"
+SecRule ARGS:odd "@unconditionalMatch" "id:10,phase:1,pass,log"
+"#;
+    let (host, plugin) = (FakeHost::at(0), plugin_of(rules, WafStep { fail_open: true, ..step() }));
+    let evil = format!("/?q={}yz", "x".repeat(40));
+    let run = |path: &str, host: &FakeHost| {
+        let (mut exchange, mut slot) = (exchange(path, Headers::default()), Slot::default());
+        assert_eq!(plugin.request(&mut exchange, false, &mut slot, host), Verdict::Pass);
+        plugin.finish(&mut exchange, &mut slot, host);
+    };
+    run("/?q=x", &host);
+    assert!(host.events_json().is_empty());
+    run(&evil, &host);
+    run(&evil, &host);
+    let trails = host.events_json();
+    assert_eq!(trails.len(), 1, "{trails:?}");
+    let limits = serde_json::json!([{ "rule_id": 9, "variable": "ARGS:q", "values": 1 }]);
+    assert_eq!((&trails[0]["@type"], &trails[0]["limits"]), (&"SvcWafTrailEvent".into(), &limits));
+    assert_eq!((&trails[0]["matched"], &trails[0]["block"]), (&0.into(), &serde_json::Value::Null));
+    // Where there is an event anyway, it says so too.
+    run(&format!("{evil}&odd=1"), &host);
+    assert_eq!(host.events_json()[1]["limits"], limits);
+    host.advance(60_000);
+    run(&evil, &host);
+    assert_eq!(host.events_json().len(), 3);
+    assert_eq!(host.counts.borrow().get(&exchange::Metric::RuleLimits), Some(&4));
 }

@@ -63,11 +63,13 @@ pub enum Metric {
     PluginFailures,
     /// Writes to the rules' persistent collections that were given up.
     CollectionWritesLost,
+    /// Rules that gave up on a value at a limit, each counted once per exchange.
+    RuleLimits,
 }
 
 impl Metric {
     /// Every metric, in the order of its declaration.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Requests,
         Self::Refused,
         Self::Observed,
@@ -77,6 +79,7 @@ impl Metric {
         Self::EventsDropped,
         Self::PluginFailures,
         Self::CollectionWritesLost,
+        Self::RuleLimits,
     ];
 
     /// The name in the gateway's statistics.
@@ -92,6 +95,7 @@ impl Metric {
             Self::EventsDropped => "palisade.events_dropped",
             Self::PluginFailures => "palisade.plugin_failures",
             Self::CollectionWritesLost => "palisade.collection_writes_lost",
+            Self::RuleLimits => "palisade.rule_limits",
         }
     }
 }

@@ -162,6 +162,8 @@ fn split_address(address: &[u8]) -> (String, u16) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    #[cfg(target_os = "unknown")]
+    use wasm_bindgen_test::wasm_bindgen_test as test;
 
     fn source() -> IdentitySource {
         IdentitySource { api_key_header: "x-api-key".into(), user_header: "x-user".into(), ..IdentitySource::default() }

@@ -92,6 +92,8 @@ fn truncate(text: &mut String) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    #[cfg(target_os = "unknown")]
+    use wasm_bindgen_test::wasm_bindgen_test as test;
 
     fn signal(weight: f64, confidence: f64) -> Signal {
         Signal {

@@ -22,8 +22,8 @@ pub mod vocabulary;
 pub use compile::compile;
 pub use engine::limits::RECORD_LENGTH;
 pub use engine::{
-    CollectionKind, Collections, Engine, Intervention, InterventionKind, MatchedRule, RecordName, StoredRecord,
-    Transaction, TransactionStart, UpdateLost, Work,
+    CollectionKind, Collections, Engine, ExceededLimit, Intervention, InterventionKind, MatchedRule, RecordName,
+    StoredRecord, Transaction, TransactionStart, UpdateLost, Work,
 };
 pub use operator::DataFiles;
 pub use program::{Program, Settings};

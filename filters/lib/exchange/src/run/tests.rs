@@ -2,6 +2,8 @@ use super::*;
 use crate::fake::FakeHost;
 use crate::{BodyNeed, Build, Category, Headers, Plugin, PluginDefinition, Signal};
 use snapshot::{RouteChain, Snapshot};
+#[cfg(target_os = "unknown")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
 
 /// A plugin whose configuration is the script of what it does, a word for each phase: `a:` access, `r:` request,
 /// `b:` request body, `g:` first bytes of a stream, `s:` response, `t:` response body.

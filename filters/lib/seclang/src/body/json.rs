@@ -318,6 +318,8 @@ impl<S: FnMut(&[u8], &[u8])> Parser<'_, S> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    #[cfg(target_os = "unknown")]
+    use wasm_bindgen_test::wasm_bindgen_test as test;
 
     fn arguments(body: &[u8], limits: &Limits) -> (Vec<(String, String)>, Result<Outcome, JsonError>) {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

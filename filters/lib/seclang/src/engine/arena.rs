@@ -295,6 +295,8 @@ impl Arena {
 #[cfg(test)]
 mod tests {
     use super::*;
+    #[cfg(target_os = "unknown")]
+    use wasm_bindgen_test::wasm_bindgen_test as test;
 
     #[test]
     fn shares_results() {

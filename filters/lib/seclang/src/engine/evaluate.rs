@@ -6,8 +6,8 @@ use super::arena::{EMPTY, Value};
 use super::build::{BuiltOperator, Engine, Link, Rule};
 use super::collect::{Item, Name};
 use super::gates::FirstTest;
-use super::limits::{KEPT_LENGTH, MATCHED_VARS};
-use super::transaction::{Allowed, Intervention, RemovedTarget, Transaction, UNSET};
+use super::limits::{EXCEEDED_RULES, KEPT_LENGTH, MATCHED_VARS, REPORTED_LENGTH};
+use super::transaction::{Allowed, ExceededLimit, Intervention, RemovedTarget, Transaction, UNSET};
 use crate::program::EngineMode;
 use crate::vocabulary::Variable;
 
@@ -150,6 +150,14 @@ impl Transaction {
             }
         }
         self.items = items;
+        // A pattern for names that gave up selected nothing.
+        if self.scratch.limit_exceeded()
+            && let Some(target) = link.targets.first()
+        {
+            self.scratch.clear();
+            self.note_exceeded_limit(engine, &Item { variable: target.variable, name: Name::None, value: EMPTY });
+            self.publish_exceeded_limit(engine);
+        }
         matched
     }
 
@@ -206,6 +214,10 @@ impl Transaction {
             (Some(_), true) => made.iter().for_each(|value| self.arena.hollow(*value)),
             (None, _) => {}
         }
+        // Only now: what a full arena got during the test is gone.
+        if std::mem::take(&mut self.gave_up) {
+            self.publish_exceeded_limit(engine);
+        }
         matched
     }
 
@@ -219,7 +231,7 @@ impl Transaction {
         value: Value,
     ) -> bool {
         let closed = operator.gate.is_some_and(|gate| self.arena.is_closed(&engine.scanner, value, gate));
-        let found = !closed && self.evaluate(engine, link, operator, argument, value);
+        let found = !closed && self.evaluate(engine, link, operator, argument, item, value);
         if found == link.negated {
             return false;
         }
@@ -237,6 +249,7 @@ impl Transaction {
         link: &Link,
         operator: &BuiltOperator,
         argument: Option<&[u8]>,
+        item: &Item,
         value: Value,
     ) -> bool {
         self.captures.clear();
@@ -245,7 +258,7 @@ impl Transaction {
         self.work.patterns += u64::from(operator.is_pattern);
         let found = operator.operator.evaluate(self.arena.get(value), argument, &mut self.captures);
         if self.captures.limit_exceeded() {
-            self.note_exceeded_limit(engine);
+            self.note_exceeded_limit(engine, item);
         }
         found
     }
@@ -266,16 +279,7 @@ impl Transaction {
             true => self.arena.beginning(value, KEPT_LENGTH),
             false => value,
         };
-        let mut name = std::mem::take(&mut self.name);
-        name.clear();
-        name.extend_from_slice(item.variable.name().as_bytes());
-        if item.name != Name::None {
-            name.push(b':');
-            name.extend_from_slice(self.name_bytes(engine, item.name));
-        }
-        let buffer = name;
-        let name = self.arena.push(&buffer);
-        self.name = buffer;
+        let name = self.full_name(engine, item);
         self.set_scalar(Variable::MatchedVar, value);
         self.set_scalar(Variable::MatchedVarName, name);
         if self.matched.entries.len() < MATCHED_VARS {
@@ -283,7 +287,35 @@ impl Transaction {
         }
     }
 
-    fn note_exceeded_limit(&mut self, engine: &Engine) {
+    /// The name of a value as MATCHED_VAR_NAME has it.
+    fn full_name(&mut self, engine: &Engine, item: &Item) -> Value {
+        let mut name = std::mem::take(&mut self.name);
+        name.clear();
+        name.extend_from_slice(item.variable.name().as_bytes());
+        if item.name != Name::None {
+            name.push(b':');
+            name.extend_from_slice(self.name_bytes(engine, item.name));
+        }
+        let value = self.arena.push(&name);
+        self.name = name;
+        value
+    }
+
+    fn note_exceeded_limit(&mut self, engine: &Engine, item: &Item) {
+        self.gave_up = true;
+        let rule = self.current_rule.and_then(|at| engine.rules.get(at as usize));
+        let rule_id = rule.map_or(0, |rule| rule.id);
+        if let Some(known) = self.exceeded.iter_mut().find(|known| known.rule_id == rule_id) {
+            known.searches += 1;
+        } else if self.exceeded.len() < EXCEEDED_RULES {
+            let name = self.full_name(engine, item);
+            let variable = self.arena.get(name);
+            let variable = variable.get(..REPORTED_LENGTH).unwrap_or(variable).to_vec();
+            self.exceeded.push(ExceededLimit { rule_id, variable, searches: 1 });
+        }
+    }
+
+    fn publish_exceeded_limit(&mut self, engine: &Engine) {
         let one = self.arena.number(1);
         self.set_scalar(Variable::MscPcreLimitsExceeded, one);
         self.set_tx(engine, b"MSC_PCRE_LIMITS_EXCEEDED", Some(one));

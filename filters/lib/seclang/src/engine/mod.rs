@@ -18,7 +18,9 @@ mod transaction;
 pub use build::Engine;
 pub(crate) use persist::READ_ONLY;
 pub use persist::{CollectionKind, Collections, RecordName, StoredRecord, UpdateLost};
-pub use transaction::{Intervention, InterventionKind, MatchedRule, Transaction, TransactionStart, Work};
+pub use transaction::{
+    ExceededLimit, Intervention, InterventionKind, MatchedRule, Transaction, TransactionStart, Work,
+};
 
 /// Limits of one transaction. What is beyond them is left out; nothing fails.
 pub mod limits {
@@ -36,6 +38,8 @@ pub mod limits {
     pub const MATCHED_RULES: usize = 2048;
     /// How many matched rules are counted by their id.
     pub const MATCHED_IDS: usize = 8192;
+    /// How many rules that gave up at a limit are reported.
+    pub const EXCEEDED_RULES: usize = 16;
     /// How many bytes of a matched value, of a message and of logdata are reported.
     pub const REPORTED_LENGTH: usize = 1024;
     /// How many targets `ctl:ruleRemoveTarget*` may remove.

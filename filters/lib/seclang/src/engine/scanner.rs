@@ -577,6 +577,8 @@ const USUAL: [&[u8]; 8] = [
 #[cfg(test)]
 mod tests {
     use super::*;
+    #[cfg(target_os = "unknown")]
+    use wasm_bindgen_test::wasm_bindgen_test as test;
 
     fn open(gates: &[Gate], value: &[u8]) -> Vec<bool> {
         let (scanner, numbers) = Scanner::new(gates.iter().map(Some));

@@ -3,6 +3,8 @@ use std::sync::Arc;
 use super::*;
 use crate::operator::DataFiles;
 use crate::source::Source;
+#[cfg(target_os = "unknown")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
 
 struct NoFiles;
 
@@ -551,4 +553,41 @@ fn what_is_sanitised_is_masked_in_reports() {
     let matched = reports("SecRule ARGS:pass \"@contains secret\" \"id:9,phase:5,pass,nolog,sanitiseMatched\"");
     assert_eq!(matched[0], hidden[0].map(String::from));
     assert_eq!(matched[2], plain[2]);
+}
+
+#[test]
+fn rules_that_give_up_are_named_and_their_work_is_bounded() {
+    let mut rules: String =
+        (1..=3).map(|id| format!("SecRule ARGS_POST \"@rx (x+x+)+(?=y)z{id}\" \"id:{id},phase:2,pass\"\n")).collect();
+    rules.push_str("SecRule ARGS:/(x+x+)+(?=y)z/ \"@unconditionalMatch\" \"id:4,phase:2,pass\"\n");
+    rules.push_str("SecRule TX:/^MSC_/ \"!@streq 0\" \"id:5,phase:2,pass\"\n");
+    let long = "x".repeat(40);
+    let body = format!("a={long}yz&b={long}yz&{long}yz=1");
+    let mut transaction = transaction(&rules, Some(&body));
+    finish(&mut transaction, &body);
+    let exceeded: Vec<_> = transaction
+        .exceeded_limits()
+        .iter()
+        .map(|limit| (limit.rule_id, String::from_utf8_lossy(&limit.variable).into_owned(), limit.searches))
+        .collect();
+    let value = |id| (id, "ARGS_POST:a".to_owned(), 2);
+    assert_eq!(exceeded, [value(1), value(2), value(3), (4, "ARGS".to_owned(), 1)]);
+    let matched: Vec<u64> = transaction.matched_rules().iter().map(|rule| rule.rule_id).collect();
+    assert_eq!(matched, [5], "a rule that gave up matched nothing, and a rule can tell");
+    assert_eq!(transaction.variable(b"MSC_PCRE_LIMITS_EXCEEDED", b"").as_deref(), Some(&b"1"[..]));
+    let backtracks = transaction.work().backtracks;
+    assert!((700_000..=800_000).contains(&backtracks), "{backtracks}: seven searches, each up to its limit");
+}
+
+#[test]
+fn a_limit_met_with_a_full_cache_stays_noted() {
+    let rules = "SecRule ARGS_POST:a \"@rx (x+x+)+(?=y)z\" \"id:1,phase:2,pass,t:none,t:uppercase,t:lowercase\"\n\
+                 SecRule TX:/^MSC_/ \"!@streq 0\" \"id:2,phase:2,pass\"";
+    let body = format!("a={}yz", "x".repeat(40));
+    let mut transaction = transaction(rules, Some(&body));
+    transaction.arena.push(vec![b'.'; limits::CACHED_BYTES + 1]);
+    finish(&mut transaction, &body);
+    let matched: Vec<u64> = transaction.matched_rules().iter().map(|rule| rule.rule_id).collect();
+    assert_eq!(matched, [2]);
+    assert_eq!(transaction.variable(b"TX", b"MSC_PCRE_LIMITS_EXCEEDED").as_deref(), Some(&b"1"[..]));
 }

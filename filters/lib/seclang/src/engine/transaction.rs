@@ -9,7 +9,7 @@ use super::gates::Known;
 use super::persist::Persistence;
 use super::sanitise::Sanitised;
 use super::store::{Collection, Entry, Memory, TxStore};
-use crate::operator::Captures;
+use crate::operator::{BACKTRACK_BUDGET, Captures};
 use crate::program::{EngineMode, XmlArguments};
 use crate::vocabulary::{Severity, Variable};
 
@@ -84,6 +84,17 @@ pub struct MatchedRule {
     pub logged: bool,
     /// Whether the rule wants to be in the audit log.
     pub audited: bool,
+}
+
+/// A rule whose operator gave up at a limit: what it would have found is not known, it counts as no match.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExceededLimit {
+    /// The id; 0 if the rule has none.
+    pub rule_id: u64,
+    /// The full name of the first value it gave up on, as `ARGS:id`, at most [`super::limits::REPORTED_LENGTH`] bytes.
+    pub variable: Vec<u8>,
+    /// How many values it gave up on.
+    pub searches: u64,
 }
 
 /// Where an argument came from.
@@ -171,6 +182,9 @@ pub struct Transaction {
     pub(super) intervention: Option<Intervention>,
     pub(super) would_block: Option<Intervention>,
     pub(super) work: Work,
+    pub(super) exceeded: Vec<ExceededLimit>,
+    /// Whether the current test gave up at a limit.
+    pub(super) gave_up: bool,
     pub(super) known: Known,
     /// Nothing that is known has changed since the last phase.
     pub(super) unchanged: bool,
@@ -189,6 +203,9 @@ pub struct Work {
     pub operators: u64,
     /// Regular expressions among them.
     pub patterns: u64,
+    /// Steps back that the backtracking engine was charged with, for values and for names of collections: at most
+    /// [`crate::operator::BACKTRACK_BUDGET`] each.
+    pub backtracks: u64,
 }
 
 /// Where in the engine a `ctl:ruleRemoveTarget*` stands that took effect: rule, link, control.
@@ -270,6 +287,8 @@ impl Transaction {
             intervention: None,
             would_block: None,
             work: Work::default(),
+            exceeded: Vec::new(),
+            gave_up: false,
             known,
             unchanged: false,
             knows: false,
@@ -355,7 +374,14 @@ impl Transaction {
 
     /// How much was evaluated so far.
     pub fn work(&self) -> Work {
-        self.work
+        let spent = |captures: &Captures| BACKTRACK_BUDGET.saturating_sub(captures.backtracks_left());
+        let backtracks = u64::try_from(spent(&self.captures) + spent(&self.scratch)).unwrap_or(u64::MAX);
+        Work { backtracks, ..self.work }
+    }
+
+    /// The rules that gave up at a limit so far, each once, at most [`super::limits::EXCEEDED_RULES`].
+    pub fn exceeded_limits(&self) -> &[ExceededLimit] {
+        &self.exceeded
     }
 
     /// Whether a pattern was given up at its limit: whether it matches is not known.

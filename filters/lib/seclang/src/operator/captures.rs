@@ -1,4 +1,6 @@
-//! What an operator captured: the values of `TX.0` to `TX.9`.
+//! What an operator captured: the values of `TX.0` to `TX.9`; and what evaluating may still cost.
+
+use super::rx::{BACKTRACK_BUDGET, Effort};
 
 /// How many captures are kept: the whole match and nine groups.
 pub const MAX_CAPTURES: usize = 10;
@@ -8,17 +10,32 @@ pub const MAX_CAPTURES: usize = 10;
 pub const MAX_CAPTURE_LENGTH: usize = 64 * 1024;
 
 /// The captures of one evaluation, copied into one buffer that is reused from value to value.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Captures {
     wanted: bool,
     limit_exceeded: bool,
+    /// What all evaluations with these captures may still cost.
+    backtracks_left: usize,
     len: usize,
     ranges: [Option<(usize, usize)>; MAX_CAPTURES],
     buffer: Vec<u8>,
 }
 
+impl Default for Captures {
+    fn default() -> Self {
+        Self {
+            wanted: false,
+            limit_exceeded: false,
+            backtracks_left: BACKTRACK_BUDGET,
+            len: 0,
+            ranges: [None; MAX_CAPTURES],
+            buffer: Vec::new(),
+        }
+    }
+}
+
 impl Captures {
-    /// No captures, and none wanted.
+    /// No captures, and none wanted. The evaluations with them share one [`BACKTRACK_BUDGET`].
     pub fn new() -> Self {
         Self::default()
     }
@@ -33,7 +50,8 @@ impl Captures {
         self.wanted
     }
 
-    /// Forgets the captures and the flag of an exceeded limit; whether captures are wanted stays.
+    /// Forgets the captures and the flag of an exceeded limit; whether captures are wanted stays, and so does what was
+    /// spent.
     pub fn clear(&mut self) {
         self.limit_exceeded = false;
         self.len = 0;
@@ -68,6 +86,22 @@ impl Captures {
         self.limit_exceeded = true;
     }
 
+    /// How many steps back of a backtracking engine are left: of [`BACKTRACK_BUDGET`], what evaluations have not spent.
+    pub fn backtracks_left(&self) -> usize {
+        self.backtracks_left
+    }
+
+    /// What an evaluation may cost.
+    pub(super) fn effort(&self) -> Effort {
+        Effort { left: self.backtracks_left, limited: false }
+    }
+
+    /// Takes note of what an evaluation has cost.
+    pub(super) fn spend(&mut self, effort: Effort) {
+        self.backtracks_left = effort.left;
+        self.limit_exceeded |= effort.limited;
+    }
+
     /// Stores a capture if captures are wanted, replacing what the index held.
     pub(super) fn set(&mut self, index: usize, bytes: &[u8]) {
         if !self.wanted {
@@ -85,6 +119,8 @@ impl Captures {
 #[cfg(test)]
 mod tests {
     use super::*;
+    #[cfg(target_os = "unknown")]
+    use wasm_bindgen_test::wasm_bindgen_test as test;
 
     #[test]
     fn captures_are_kept_only_when_wanted() {

@@ -1,6 +1,8 @@
 //! Operators from their argument to their answer.
 
 use super::*;
+#[cfg(target_os = "unknown")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
 
 struct Files;
 
@@ -189,6 +191,60 @@ fn backtracking_is_limited() {
 }
 
 #[test]
+fn evil_patterns_take_no_more_steps_than_the_limit() {
+    let value = [vec![b'a'; 100_000], b"!ac ab".to_vec()].concat();
+    // Under each of three limits, with what is looked at on the way.
+    let attempts = 1_000_000;
+    for (pattern, backtracking) in [
+        ("(a+)+$", false),
+        ("(a|aa)+$", false),
+        ("(.*a){20}$", false),
+        ("(a+)+(?=b)c", true),
+        ("(a|aa)+(?=b)c", true),
+        ("(.*a){20}(?=b)c", true),
+        ("(?<!x)(?:(a+)b?)+\\1c", true),
+        ("((a+)\\2?)+b", true),
+    ] {
+        let operator = operator(OperatorKind::Rx, pattern);
+        assert_eq!(operator.is_backtracking(), backtracking, "{pattern}");
+        let mut captures = captures();
+        assert!(!operator.evaluate(&value, None, &mut captures), "{pattern}");
+        assert_eq!(captures.limit_exceeded(), backtracking, "{pattern}");
+        let spent = BACKTRACK_BUDGET - captures.backtracks_left();
+        assert!(spent <= if backtracking { attempts } else { 0 }, "{pattern}: {spent} steps");
+        // The other way to match all of them is many searches in one value.
+        captures.clear();
+        self::operator(OperatorKind::RxGlobal, pattern).evaluate(&value, None, &mut captures);
+        let spent = BACKTRACK_BUDGET - captures.backtracks_left() - spent;
+        assert!(spent <= if backtracking { attempts } else { 0 }, "@rxGlobal {pattern}: {spent} steps");
+    }
+}
+
+#[test]
+fn all_searches_share_one_budget() {
+    let operator = operator(OperatorKind::Rx, "(x+x+)+(?=y)z");
+    let value = [&[b'x'; 40][..], b"yz"].concat();
+    let mut captures = Captures::new();
+    let mut searches = 0;
+    while captures.backtracks_left() >= BACKTRACK_LIMIT {
+        captures.clear();
+        assert!(!operator.evaluate(&value, None, &mut captures) && captures.limit_exceeded());
+        searches += 1;
+        assert!(searches <= BACKTRACK_BUDGET / BACKTRACK_LIMIT);
+    }
+    // What is left suffices for a value that takes few steps, and no search goes below zero.
+    captures.clear();
+    assert!(self::operator(OperatorKind::Rx, "a(?!b)").evaluate(b"ac", None, &mut captures));
+    assert!(!captures.limit_exceeded());
+    for _ in 0..1000 {
+        operator.evaluate(&value, None, &mut captures);
+    }
+    captures.clear();
+    assert!(!self::operator(OperatorKind::Rx, "a(?!b)").evaluate(b"ac", None, &mut captures));
+    assert!(captures.limit_exceeded(), "nothing is left, and that is said");
+}
+
+#[test]
 fn arguments_are_refused_with_their_place() {
     use OperatorKind as Kind;
     let cases: &[(Kind, &str, Option<usize>)] = &[
@@ -236,4 +292,28 @@ fn stored_arguments_are_checked_again() {
     let broken = Operator::build(OperatorKind::Rx, &argument(b"a", &[b"linear", b"("])).expect("built lazily");
     let mut captures = Captures::new();
     assert!(!broken.evaluate(b"a", None, &mut captures) && captures.limit_exceeded());
+}
+
+#[test]
+fn a_pattern_with_too_many_states_is_given_up() {
+    // Which of the last thousand bytes were an `a` makes 2^1000 states.
+    let operator = operator(OperatorKind::Rx, "a[ab]{1000}c");
+    assert!(!operator.is_backtracking());
+    let mut state = 1u32;
+    let mut random = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        if state >> 31 == 0 { b'a' } else { b'b' }
+    };
+    let long: Vec<u8> = (0..1 << 20).map(|_| random()).collect();
+    let mut captures = captures();
+    assert!(!operator.evaluate(&long, None, &mut captures) && captures.limit_exceeded());
+    captures.clear();
+    assert!(!operator.evaluate(&long[..4000], None, &mut captures) && !captures.limit_exceeded());
+    // What the automaton can do stays as it was, on long values too.
+    captures.clear();
+    let plain = [vec![b'.'; 1 << 20], [&b"a"[..], &[b'b'; 1000], b"cc"].concat()].concat();
+    assert!(operator.evaluate(&plain, None, &mut captures) && !captures.limit_exceeded());
+    assert_eq!(captures.get(0).map(<[u8]>::len), Some(1002));
+    captures.wanted(false);
+    assert!(operator.evaluate(&plain, None, &mut captures));
 }

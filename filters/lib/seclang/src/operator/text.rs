@@ -14,6 +14,8 @@ pub(super) fn contains_word(value: &[u8], word: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    #[cfg(target_os = "unknown")]
+    use wasm_bindgen_test::wasm_bindgen_test as test;
 
     #[test]
     fn finds_whole_words() {

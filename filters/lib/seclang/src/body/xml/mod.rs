@@ -477,6 +477,8 @@ fn is_name(byte: u8) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    #[cfg(target_os = "unknown")]
+    use wasm_bindgen_test::wasm_bindgen_test as test;
 
     fn parsed(document: &[u8]) -> Result<(String, Vec<String>), usize> {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

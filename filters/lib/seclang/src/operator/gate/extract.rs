@@ -217,6 +217,8 @@ fn rarest(mut sets: Vec<ByteSet>) -> Vec<ByteSet> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    #[cfg(target_os = "unknown")]
+    use wasm_bindgen_test::wasm_bindgen_test as test;
 
     fn literals(pattern: &str) -> Vec<String> {
         let gate = gate(pattern).unwrap();

@@ -136,7 +136,7 @@ impl ByteSet {
                 1 => write_byte(first as u8, output),
                 2 => {
                     write_byte(first as u8, output);
-                    write_byte(next as u8 - 1, output);
+                    write_byte((next - 1) as u8, output);
                 }
                 _ => {
                     write_byte(first as u8, output);
@@ -306,6 +306,8 @@ fn read_item(pattern: &[u8], at: usize, quoted: bool) -> Result<(Item, usize), (
 #[cfg(test)]
 mod tests {
     use super::*;
+    #[cfg(target_os = "unknown")]
+    use wasm_bindgen_test::wasm_bindgen_test as test;
 
     fn rewritten(class: &str) -> Result<String, (&'static str, usize)> {
         let (set, negated, end) = read(class.as_bytes(), 0)?;

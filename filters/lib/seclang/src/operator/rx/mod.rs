@@ -3,22 +3,26 @@
 //! Patterns are those of PCRE without Unicode: they match bytes, `.` matches a line feed too (DOTALL) and `^` and `$`
 //! match at every line (MULTILINE), as in ModSecurity v3. Nearly every pattern runs on an engine that takes time linear
 //! in the value. Lookaround, backreferences, atomic groups and possessive quantifiers need a backtracking engine: its
-//! steps are limited ([`BACKTRACK_LIMIT`]) and so is what it looks at ([`BACKTRACK_INPUT_LIMIT`]).
+//! steps are limited, per search ([`BACKTRACK_LIMIT`]) and per transaction ([`BACKTRACK_BUDGET`]), and so is what it
+//! looks at ([`BACKTRACK_INPUT_LIMIT`], [`BACKTRACK_SCAN_LIMIT`]).
 
+mod backtracking;
 mod class;
 mod escape;
+mod linear;
+mod outline;
 mod shape;
 mod translate;
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use fancy_regex::BytesMode;
-use regex_automata::meta;
-use regex_automata::util::primitives::NonMaxUsize;
-use regex_automata::util::syntax;
-use regex_automata::{Input, PatternID};
-
+pub(super) use backtracking::Effort;
+pub use backtracking::{BACKTRACK_BUDGET, BACKTRACK_INPUT_LIMIT, BACKTRACK_LIMIT, BACKTRACK_SCAN_LIMIT};
 pub(crate) use class::ByteSet;
+
+use backtracking::Backtracking;
+use linear::Linear;
+pub(super) use linear::syntax;
 
 use super::captures::{Captures, MAX_CAPTURES};
 use super::identifier::MAX_CANDIDATES;
@@ -31,13 +35,6 @@ pub const PATTERN_SIZE_LIMIT: usize = 8 << 20;
 /// How much one pattern may cache of its lazily built automaton, in bytes: 1 MiB.
 pub const PATTERN_CACHE_LIMIT: usize = 1 << 20;
 
-/// How many steps back the backtracking engine takes in one search before it gives up: 100 000.
-pub const BACKTRACK_LIMIT: usize = 100_000;
-
-/// How many bytes of a value a pattern that needs backtracking looks at: 64 KiB. Without a match in them the search
-/// counts as given up.
-pub const BACKTRACK_INPUT_LIMIT: usize = 64 * 1024;
-
 /// How long a pattern may be that was expanded from macros, in bytes.
 const EXPANDED_LIMIT: usize = 16 * 1024;
 
@@ -49,11 +46,6 @@ const BACKTRACKING: &[u8] = b"backtracking";
 
 /// The spans of the groups of one match.
 type Spans = [Option<(usize, usize)>; MAX_CAPTURES];
-
-/// How patterns are read: bytes, `.` matches a line feed, `^` and `$` match at every line.
-pub(super) fn syntax() -> syntax::Config {
-    syntax::Config::new().unicode(false).utf8(false).dot_matches_new_line(true).multi_line(true)
-}
 
 /// The pattern of a checked argument, if it runs on the linear engine.
 pub(super) fn linear(argument: &OperatorArgument) -> Option<&str> {
@@ -73,8 +65,8 @@ struct Compiled {
 
 #[derive(Debug)]
 enum Engine {
-    Linear(meta::Regex),
-    Backtracking(fancy_regex::Regex),
+    Linear(Box<Linear>),
+    Backtracking(Box<Backtracking>),
 }
 
 /// Checks a pattern and rewrites it: the first phrase names the engine, the second is the pattern in its dialect.
@@ -95,23 +87,26 @@ pub(super) fn check(pattern: &[u8]) -> Result<Vec<Vec<u8>>, OperatorError> {
 
 impl Compiled {
     fn new(pattern: &str, backtracking: bool) -> Result<Self, OperatorError> {
-        let engine = if backtracking { Engine::backtracking(pattern)? } else { Engine::linear(pattern)? };
+        let engine = match backtracking {
+            true => Engine::Backtracking(Box::new(Backtracking::new(pattern)?)),
+            false => Engine::Linear(Box::new(Linear::new(pattern)?)),
+        };
         // In a rewritten pattern only assertions and negated classes have this character.
         let line_starts = pattern.starts_with('^')
             || pattern.as_bytes().windows(2).any(|pair| matches!(*pair, [before, b'^'] if before != b'['));
         Ok(Self { engine, line_starts })
     }
 
-    /// The spans of the first match from `at` on. `limited` is set if the search gave up.
-    fn search(&self, value: &[u8], at: usize, groups: bool, limited: &mut bool) -> Option<Spans> {
-        let spans = self.engine.search(value, at, groups, limited)?;
+    /// The spans of the first match from `at` on. What it costs is taken from `effort`.
+    fn search(&self, value: &[u8], at: usize, groups: bool, effort: &mut Effort) -> Option<Spans> {
+        let spans = self.engine.search(value, at, groups, effort)?;
         // In PCRE no line starts after a line feed that ends the value; in these engines one does.
         if self.line_starts && value.ends_with(b"\n") {
             let end = Some((value.len(), value.len()));
             if groups {
                 return (spans.first() != Some(&end)).then_some(spans);
             }
-            let whole = self.engine.search(value, at, true, limited)?;
+            let whole = self.engine.search(value, at, true, effort)?;
             return (whole.first() != Some(&end)).then_some(whole);
         }
         Some(spans)
@@ -119,100 +114,10 @@ impl Compiled {
 }
 
 impl Engine {
-    fn linear(pattern: &str) -> Result<Self, OperatorError> {
-        let config = meta::Config::new()
-            .utf8_empty(false)
-            .nfa_size_limit(Some(PATTERN_SIZE_LIMIT))
-            .hybrid_cache_capacity(PATTERN_CACHE_LIMIT);
-        meta::Regex::builder().syntax(syntax()).configure(config).build(pattern).map(Self::Linear).map_err(|error| {
-            if error.size_limit().is_some() {
-                return too_large();
-            }
-            let (message, offset) = match error.syntax_error() {
-                Some(regex_syntax::Error::Parse(error)) => (error.kind().to_string(), Some(error.span().start.offset)),
-                Some(regex_syntax::Error::Translate(error)) => {
-                    (error.kind().to_string(), Some(error.span().start.offset))
-                }
-                _ => (error.to_string(), None),
-            };
-            OperatorError { message: format!("the regular expression is invalid: {message}"), help: None, offset }
-        })
-    }
-
-    fn backtracking(pattern: &str) -> Result<Self, OperatorError> {
-        let mut builder = fancy_regex::RegexBuilder::new(pattern);
-        builder
-            .bytes_mode(BytesMode::Ascii)
-            .dot_matches_new_line(true)
-            .multi_line(true)
-            .backtrack_limit(BACKTRACK_LIMIT)
-            .delegate_size_limit(PATTERN_SIZE_LIMIT)
-            .delegate_dfa_size_limit(PATTERN_CACHE_LIMIT)
-            .max_prog_size(PATTERN_SIZE_LIMIT / 64);
-        builder.build().map(Self::Backtracking).map_err(|error| match error {
-            fancy_regex::Error::ParseError(offset, error) => OperatorError {
-                message: format!("the regular expression is invalid: {error}"),
-                help: None,
-                offset: Some(offset),
-            },
-            error => OperatorError {
-                message: format!("the regular expression is invalid: {error}"),
-                help: Some(
-                    "It needs backtracking; lookbehind must have a fixed length in each of its alternatives.".into(),
-                ),
-                offset: None,
-            },
-        })
-    }
-
-    fn search(&self, value: &[u8], at: usize, groups: bool, limited: &mut bool) -> Option<Spans> {
+    fn search(&self, value: &[u8], at: usize, groups: bool, effort: &mut Effort) -> Option<Spans> {
         match self {
-            Self::Linear(regex) if !groups => {
-                let input = Input::new(value).range(at..);
-                let found = regex.search_half(&input.earliest(true))?;
-                let mut spans = Spans::default();
-                *spans.first_mut()? = Some((at, found.offset()));
-                Some(spans)
-            }
-            Self::Linear(regex) => {
-                let mut slots: [Option<NonMaxUsize>; 2 * MAX_CAPTURES] = [None; 2 * MAX_CAPTURES];
-                // More slots than the pattern has would overrun the table of the simulation of the NFA.
-                let known = regex.group_info().slot_len().min(slots.len());
-                let known = slots.get_mut(..known)?;
-                let _: PatternID = regex.search_slots(&Input::new(value).range(at..), known)?;
-                let mut spans = Spans::default();
-                let (pairs, _) = slots.as_chunks::<2>();
-                for (span, pair) in spans.iter_mut().zip(pairs) {
-                    *span = match *pair {
-                        [Some(start), Some(end)] => Some((start.get(), end.get())),
-                        _ => None,
-                    };
-                }
-                Some(spans)
-            }
-            Self::Backtracking(regex) => {
-                let seen = value.get(..BACKTRACK_INPUT_LIMIT).unwrap_or(value);
-                if at > seen.len() {
-                    return None;
-                }
-                match regex.captures_from_pos(seen, at) {
-                    Ok(Some(found)) => {
-                        let mut spans = Spans::default();
-                        for (index, span) in spans.iter_mut().enumerate() {
-                            *span = found.get(index).map(|group| (group.start(), group.end()));
-                        }
-                        Some(spans)
-                    }
-                    Ok(None) => {
-                        *limited |= seen.len() < value.len();
-                        None
-                    }
-                    Err(_) => {
-                        *limited = true;
-                        None
-                    }
-                }
-            }
+            Self::Linear(regex) => regex.search(value, at, groups, effort),
+            Self::Backtracking(regex) => regex.search(value, at, effort),
         }
     }
 }
@@ -296,9 +201,9 @@ impl Pattern {
             captures.set_limit_exceeded();
             return false;
         };
-        let mut limited = false;
+        let mut effort = captures.effort();
         let groups = captures.is_wanted();
-        let mut found = pattern.search(value, 0, groups, &mut limited);
+        let mut found = pattern.search(value, 0, groups, &mut effort);
         let mut spans = found;
         if global && groups {
             // The captures of later matches replace those of earlier ones.
@@ -313,12 +218,10 @@ impl Pattern {
                     break;
                 };
                 let next = if end > start { end } else { end + 1 };
-                found = if next > value.len() { None } else { pattern.search(value, next, true, &mut limited) };
+                found = if next > value.len() { None } else { pattern.search(value, next, true, &mut effort) };
             }
         }
-        if limited {
-            captures.set_limit_exceeded();
-        }
+        captures.spend(effort);
         let Some(spans) = spans else { return false };
         for (index, span) in spans.into_iter().enumerate() {
             if let Some((start, end)) = span {
@@ -335,15 +238,16 @@ impl Pattern {
             captures.set_limit_exceeded();
             return false;
         };
-        let mut limited = false;
+        let mut effort = captures.effort();
         let mut at = 0;
         for _ in 0..MAX_CANDIDATES {
-            let found = pattern.search(value, at, true, &mut limited);
+            let found = pattern.search(value, at, true, &mut effort);
             let Some(Some((start, end))) = found.and_then(|spans| spans.first().copied()) else {
                 break;
             };
             let candidate = value.get(start..end).unwrap_or_default();
             if verify(candidate) {
+                captures.spend(effort);
                 captures.set(0, candidate);
                 return true;
             }
@@ -353,9 +257,7 @@ impl Pattern {
                 break;
             }
         }
-        if limited {
-            captures.set_limit_exceeded();
-        }
+        captures.spend(effort);
         false
     }
 

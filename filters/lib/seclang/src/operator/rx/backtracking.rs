@@ -1,0 +1,136 @@
+//! The engine for lookaround, backreferences, atomic groups and possessive quantifiers, under limits.
+
+use std::sync::OnceLock;
+
+use fancy_regex::BytesMode;
+
+use super::linear::Linear;
+use super::outline::outline;
+use super::{OperatorError, PATTERN_CACHE_LIMIT, PATTERN_SIZE_LIMIT, Spans};
+
+/// How many steps back the backtracking engine takes in one search before it gives up: 100 000.
+pub const BACKTRACK_LIMIT: usize = 100_000;
+
+/// How many bytes of a value a pattern that needs backtracking looks at: 64 KiB. Without a match in them the search
+/// counts as given up, unless it can be told from the rest of the pattern that there is none.
+pub const BACKTRACK_INPUT_LIMIT: usize = 64 * 1024;
+
+/// The same for a pattern that repeats something without end: 8 KiB. At every byte of the value it may look at all that
+/// follow, which counts as no step back.
+pub const BACKTRACK_SCAN_LIMIT: usize = 8 * 1024;
+
+/// How many steps back all searches of one transaction may take together: 20 million. What comes after gives up at once.
+pub const BACKTRACK_BUDGET: usize = 20_000_000;
+
+/// How many bytes that are looked at take as long as a step back.
+const BYTES_PER_STEP: usize = 128;
+
+/// The limits a search is tried under, one after the other. The engine stops at a limit but does not say how many steps
+/// it took: the smallest limit that sufficed is what a search costs, so that small values cost little.
+const TIERS: [usize; 3] = [200, 4000, BACKTRACK_LIMIT];
+
+/// What the searches of a transaction may still cost, and whether one gave up.
+#[derive(Debug, Clone, Copy)]
+pub(in super::super) struct Effort {
+    /// Steps back that are left.
+    pub(in super::super) left: usize,
+    /// Whether a search gave up.
+    pub(in super::super) limited: bool,
+}
+
+/// A pattern, compiled for each tier when a search first needs it.
+#[derive(Debug)]
+pub(super) struct Backtracking {
+    pattern: String,
+    /// Whether it repeats something without end.
+    scans: bool,
+    /// What it matches at most, for values that are too long for it. Built when there is one.
+    outline: OnceLock<Option<Linear>>,
+    tiers: [OnceLock<Option<fancy_regex::Regex>>; TIERS.len()],
+}
+
+impl Backtracking {
+    pub(super) fn new(pattern: &str) -> Result<Self, OperatorError> {
+        let first = compile(pattern, TIERS[0])?;
+        let mut tiers = [const { OnceLock::new() }; TIERS.len()];
+        tiers[0] = OnceLock::from(Some(first));
+        // In a rewritten pattern these are quantifiers: what stands for itself is escaped.
+        let scans = pattern.contains(['*', '+']) || pattern.contains(",}");
+        Ok(Self { pattern: pattern.to_owned(), scans, outline: OnceLock::new(), tiers })
+    }
+
+    /// The spans of the first match from `at` on.
+    pub(super) fn search(&self, value: &[u8], at: usize, effort: &mut Effort) -> Option<Spans> {
+        let most = if self.scans { BACKTRACK_SCAN_LIMIT } else { BACKTRACK_INPUT_LIMIT };
+        let seen = value.get(..most).unwrap_or(value);
+        if seen.len() < value.len() && self.cannot_match(value, at) {
+            return None;
+        }
+        if at > seen.len() {
+            effort.limited = true;
+            return None;
+        }
+        for (tier, limit) in self.tiers.iter().zip(TIERS) {
+            let Some(left) = effort.left.checked_sub(limit + self.scanned(seen.len() - at, limit)) else { break };
+            let Some(regex) = tier.get_or_init(|| compile(&self.pattern, limit).ok()) else { break };
+            effort.left = left;
+            match regex.captures_from_pos(seen, at) {
+                Ok(Some(found)) => {
+                    let mut spans = Spans::default();
+                    for (index, span) in spans.iter_mut().enumerate() {
+                        *span = found.get(index).map(|group| (group.start(), group.end()));
+                    }
+                    debug_assert!(!self.cannot_match(seen, at), "the outline of {} misses a match", self.pattern);
+                    return Some(spans);
+                }
+                Ok(None) => {
+                    effort.limited |= seen.len() < value.len();
+                    return None;
+                }
+                Err(fancy_regex::Error::RuntimeError(fancy_regex::RuntimeError::BacktrackLimitExceeded)) => {}
+                Err(_) => break,
+            }
+        }
+        effort.limited = true;
+        None
+    }
+
+    /// What looking ahead costs at most, in steps back.
+    fn scanned(&self, length: usize, steps: usize) -> usize {
+        if self.scans { length.min(steps) * length / BYTES_PER_STEP } else { 0 }
+    }
+
+    /// Whether it can be told in linear time that there is no match.
+    fn cannot_match(&self, value: &[u8], at: usize) -> bool {
+        let outline = self.outline.get_or_init(|| Linear::new(&outline(&self.pattern)?).ok());
+        let mut effort = Effort { left: 0, limited: false };
+        outline.as_ref().is_some_and(|outline| outline.search(value, at, false, &mut effort).is_none())
+            && !effort.limited
+    }
+}
+
+fn compile(pattern: &str, limit: usize) -> Result<fancy_regex::Regex, OperatorError> {
+    let mut builder = fancy_regex::RegexBuilder::new(pattern);
+    builder
+        .bytes_mode(BytesMode::Ascii)
+        .dot_matches_new_line(true)
+        .multi_line(true)
+        .backtrack_limit(limit)
+        .delegate_size_limit(PATTERN_SIZE_LIMIT)
+        .delegate_dfa_size_limit(PATTERN_CACHE_LIMIT)
+        .max_prog_size(PATTERN_SIZE_LIMIT / 64);
+    builder.build().map_err(|error| match error {
+        fancy_regex::Error::ParseError(offset, error) => OperatorError {
+            message: format!("the regular expression is invalid: {error}"),
+            help: None,
+            offset: Some(offset),
+        },
+        error => OperatorError {
+            message: format!("the regular expression is invalid: {error}"),
+            help: Some(
+                "It needs backtracking; lookbehind must have a fixed length in each of its alternatives.".into(),
+            ),
+            offset: None,
+        },
+    })
+}

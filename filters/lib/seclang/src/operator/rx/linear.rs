@@ -1,0 +1,165 @@
+//! The engine that takes time linear in the value: an automaton built as it is needed.
+//!
+//! A pattern with large repetitions can need so many states that the automaton is given up for a simulation of the NFA,
+//! whose time per byte grows with the pattern. Where that could take long, another automaton looks first: it stops
+//! instead of falling back.
+
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use regex_automata::hybrid::{dfa, regex};
+use regex_automata::nfa::thompson;
+use regex_automata::util::primitives::NonMaxUsize;
+use regex_automata::util::syntax;
+use regex_automata::{Anchored, Input, PatternID, Span, meta};
+
+use super::{Effort, MAX_CAPTURES, OperatorError, PATTERN_CACHE_LIMIT, PATTERN_SIZE_LIMIT, Spans};
+
+/// How many steps of a simulated NFA a search may take: states times bytes. Some seconds, if every state is active at
+/// every byte; the largest patterns of the core rule set stay below it on ten kilobytes.
+const SIMULATION_LIMIT: usize = 1 << 29;
+
+/// How many bytes a state of an NFA takes, at least: for an estimate of their number.
+const STATE_SIZE: usize = 32;
+
+/// A compiled pattern.
+#[derive(Debug)]
+pub(super) struct Linear {
+    regex: meta::Regex,
+    /// How many states the NFA has at most.
+    states: usize,
+    pattern: Box<str>,
+    /// Built when a value is first that long.
+    probe: OnceLock<Option<Probe>>,
+}
+
+/// The automaton that stops instead of falling back.
+#[derive(Debug)]
+struct Probe {
+    regex: regex::Regex,
+    cache: Mutex<regex::Cache>,
+}
+
+/// What a probe found.
+enum Probed {
+    Nothing,
+    /// A match; where it starts is known only if groups are wanted.
+    Found(Span),
+    GaveUp,
+}
+
+/// How patterns are read: bytes, `.` matches a line feed, `^` and `$` match at every line.
+pub(in super::super) fn syntax() -> syntax::Config {
+    syntax::Config::new().unicode(false).utf8(false).dot_matches_new_line(true).multi_line(true)
+}
+
+impl Linear {
+    pub(super) fn new(pattern: &str) -> Result<Self, OperatorError> {
+        let config = meta::Config::new()
+            .utf8_empty(false)
+            .nfa_size_limit(Some(PATTERN_SIZE_LIMIT))
+            .hybrid_cache_capacity(PATTERN_CACHE_LIMIT);
+        let built = meta::Regex::builder().syntax(syntax()).configure(config).build(pattern);
+        let regex = built.map_err(|error| {
+            if error.size_limit().is_some() {
+                return super::too_large();
+            }
+            let (message, offset) = match error.syntax_error() {
+                Some(regex_syntax::Error::Parse(error)) => (error.kind().to_string(), Some(error.span().start.offset)),
+                Some(regex_syntax::Error::Translate(error)) => {
+                    (error.kind().to_string(), Some(error.span().start.offset))
+                }
+                _ => (error.to_string(), None),
+            };
+            OperatorError { message: format!("the regular expression is invalid: {message}"), help: None, offset }
+        })?;
+        let states = regex.memory_usage() / STATE_SIZE;
+        Ok(Self { regex, states, pattern: pattern.into(), probe: OnceLock::new() })
+    }
+
+    /// The spans of the first match from `at` on: all groups or, faster, only that there is one.
+    pub(super) fn search(&self, value: &[u8], at: usize, groups: bool, effort: &mut Effort) -> Option<Spans> {
+        let mut input = Input::new(value).range(at..);
+        if self.is_costly(value.len().saturating_sub(at)) {
+            match self.probe(&input, groups) {
+                Probed::Nothing => return None,
+                Probed::Found(span) if !groups => return whole(span.start, span.end),
+                Probed::Found(span) => input = input.span(span).anchored(Anchored::Yes),
+                Probed::GaveUp => {
+                    effort.limited = true;
+                    return None;
+                }
+            }
+            if self.is_costly(input.get_span().len()) {
+                // There is a match, and where its groups are would take too long to find out.
+                effort.limited = true;
+                return whole(input.start(), input.end());
+            }
+        }
+        if !groups {
+            return whole(at, self.regex.search_half(&input.earliest(true))?.offset());
+        }
+        let mut slots: [Option<NonMaxUsize>; 2 * MAX_CAPTURES] = [None; 2 * MAX_CAPTURES];
+        // More slots than the pattern has would overrun the table of the simulation of the NFA.
+        let known = self.regex.group_info().slot_len().min(slots.len());
+        let known = slots.get_mut(..known)?;
+        let _: PatternID = self.regex.search_slots(&input, known)?;
+        let mut spans = Spans::default();
+        let (pairs, _) = slots.as_chunks::<2>();
+        for (span, pair) in spans.iter_mut().zip(pairs) {
+            *span = match *pair {
+                [Some(start), Some(end)] => Some((start.get(), end.get())),
+                _ => None,
+            };
+        }
+        Some(spans)
+    }
+
+    /// Whether simulating the NFA on so many bytes would take too long.
+    fn is_costly(&self, length: usize) -> bool {
+        self.states.saturating_mul(length) > SIMULATION_LIMIT
+    }
+
+    fn probe(&self, input: &Input<'_>, groups: bool) -> Probed {
+        let Some(probe) = self.probe.get_or_init(|| Probe::new(&self.pattern)) else { return Probed::GaveUp };
+        let mut cache = probe.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = if groups {
+            probe.regex.try_search(&mut cache, input).map(|found| found.map(|found| found.span()))
+        } else {
+            let forward = probe.regex.forward().try_search_fwd(cache.as_parts_mut().0, &input.clone().earliest(true));
+            forward.map(|found| found.map(|found| Span { start: input.start(), end: found.offset() }))
+        };
+        match found {
+            Ok(None) => Probed::Nothing,
+            Ok(Some(span)) => Probed::Found(span),
+            Err(_) => {
+                // What this value was like says nothing about the next.
+                cache.reset(&probe.regex);
+                Probed::GaveUp
+            }
+        }
+    }
+}
+
+impl Probe {
+    fn new(pattern: &str) -> Option<Self> {
+        let nfa = thompson::Config::new()
+            .utf8(false)
+            .nfa_size_limit(Some(PATTERN_SIZE_LIMIT))
+            .which_captures(thompson::WhichCaptures::None);
+        let lazy = dfa::Config::new()
+            .cache_capacity(PATTERN_CACHE_LIMIT)
+            .skip_cache_capacity_check(true)
+            .minimum_cache_clear_count(Some(3))
+            .minimum_bytes_per_state(Some(10));
+        let regex = regex::Builder::new().syntax(syntax()).thompson(nfa).dfa(lazy).build(pattern).ok()?;
+        let cache = Mutex::new(regex.create_cache());
+        Some(Self { regex, cache })
+    }
+}
+
+/// A match of which no groups are known.
+fn whole(start: usize, end: usize) -> Option<Spans> {
+    let mut spans = Spans::default();
+    *spans.first_mut()? = Some((start, end));
+    Some(spans)
+}

@@ -22,6 +22,10 @@ WASM_BINDGEN := $(TOOLS)/wasm-bindgen-$(WASM_BINDGEN_VERSION)/bin/wasm-bindgen-t
 PYTHON ?= python3
 CARGO ?= cargo
 
+# `make differential`: the answers to this seed are recorded
+N ?= 2000
+SEED ?= 1
+
 # `make run`
 PORT ?= 10000
 ADMIN_PORT ?= 8900
@@ -98,6 +102,12 @@ ftw-blocking: filters crs ## The same suite with rules that deny, at every paran
 	  $(CARGO) run --release -p harness -- ftw --crs $(PALISADE_CRS_DIR) --tests "$(CRS_TESTS)" --engine both \
 	    --blocking --paranoia $$level $(ARGS); \
 	done
+
+.PHONY: differential
+differential: crs ## The rule engine beside libmodsecurity on generated exchanges (N, SEED, CRS_TESTS, ARGS)
+	@$(PYTHON) tests/scripts/fetch_libmodsecurity.py --out $(CACHE)/libmodsecurity
+	PALISADE_CRS_TESTS="$(CRS_TESTS)" $(CARGO) run --release -p harness -- differential --crs $(PALISADE_CRS_DIR) \
+	  --python $(CACHE)/libmodsecurity/bin/python --count $(N) --seed $(SEED) $(ARGS)
 
 .PHONY: bench
 bench: filters envoy crs ## Requests/s and latency: bare Envoy, with an empty filter, with the preset

@@ -18,12 +18,11 @@ pub fn run(data: &[u8]) {
         0 => Limits { depth: 3, elements: 10, attributes: 5, attributes_per_element: 2 },
         _ => Limits::default(),
     };
-    match parse(body, &limits) {
-        Ok(found) => {
-            let total = found.text.len() + found.attributes.iter().map(Vec::len).sum::<usize>();
-            assert!(total <= body.len() * 2, "{total} bytes of {}", body.len());
-            assert!(found.attributes.len() <= limits.attributes, "{} attributes", found.attributes.len());
-        }
-        Err(error) => assert!(error.offset <= body.len(), "{error} in {} bytes", body.len()),
+    let (found, error) = parse(body, &limits);
+    let total = found.text.len() + found.attributes.iter().map(Vec::len).sum::<usize>();
+    assert!(total <= body.len() * 2, "{total} bytes of {}", body.len());
+    assert!(found.attributes.len() <= limits.attributes, "{} attributes", found.attributes.len());
+    if let Some(error) = error {
+        assert!(error.offset <= body.len(), "{error} in {} bytes", body.len());
     }
 }

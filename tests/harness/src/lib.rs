@@ -7,6 +7,7 @@
 
 pub mod bench;
 pub mod corpus;
+pub mod differential;
 pub mod engine;
 pub mod ftw;
 pub mod host;

@@ -5,6 +5,8 @@ mod cli;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use harness::differential;
+use harness::differential::command::Differential;
 
 #[derive(Parser)]
 #[command(name = "palisade-replay", version, about = "Traffic and rule tests through the filters")]
@@ -19,12 +21,15 @@ enum Command {
     Ftw(cli::Ftw),
     /// Run requests of good intent against a core rule set that blocks
     Benign(cli::Benign),
+    /// Compare the rule engine with libmodsecurity on generated exchanges
+    Differential(Differential),
 }
 
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Ftw(arguments) => cli::ftw(&arguments),
         Command::Benign(arguments) => cli::benign(&arguments),
+        Command::Differential(arguments) => differential::command::run(&arguments),
     };
     match outcome {
         Ok(true) => ExitCode::SUCCESS,

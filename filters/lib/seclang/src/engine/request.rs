@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::arena::Value;
 use super::build::Engine;
 use super::limits::{COOKIES, HEADERS};
 use super::store::Entry;
@@ -153,16 +154,11 @@ impl Transaction {
             b"URLENCODED" => self.form_arguments(body, ArgumentSource::Form),
             b"MULTIPART" => self.parse_multipart(body, complete),
             b"JSON" => self.parse_json(body, complete),
-            b"XML" => self.parse_xml(body, complete),
+            b"XML" => self.parse_xml(body, raw, complete),
             _ => {}
         }
         if self.arena.get(processor) != b"MULTIPART" {
             self.check_no_files_limit(body.len());
-        }
-        // With SecParseXmlIntoArgs OnlyArgs the arguments stand for the body, as long as it could be read.
-        let unread = self.xml_arguments != XmlArguments::Only || self.scalar_is(Variable::ReqbodyError, b"1");
-        if xml && self.xml_text.is_none() && unread {
-            self.set_scalar(Variable::RequestBody, raw);
         }
     }
 
@@ -216,29 +212,38 @@ impl Transaction {
         }
     }
 
-    fn parse_xml(&mut self, body: &[u8], complete: bool) {
+    fn parse_xml(&mut self, body: &[u8], raw: Value, complete: bool) {
         let engine = Arc::clone(&self.engine);
         let limits = xml::Limits::default();
-        let parsed = match engine.paths.is_empty() && self.xml_arguments == XmlArguments::Off {
-            true => xml::parse(body, &limits).map(|found| (found, None)),
-            false => xml::parse_tree(body, &limits).map(|(found, shape)| (found, Some(shape))),
-        };
-        match parsed {
-            Ok((found, shape)) => {
-                if let Some(shape) = shape {
+        let (found, error) = match engine.paths.is_empty() && self.xml_arguments == XmlArguments::Off {
+            true => xml::parse(body, &limits),
+            false => {
+                let (found, shape, error) = xml::parse_tree(body, &limits);
+                if error.is_none() {
                     self.xml_elements(&engine, &found, &shape);
                 }
-                if self.xml_arguments == XmlArguments::Only {
-                    return;
-                }
-                self.xml_text = Some(self.arena.push(found.text));
-                for attribute in found.attributes {
-                    let value = self.arena.push(attribute);
-                    self.xml_attributes.push(value);
-                }
+                (found, error)
             }
-            Err(error) if complete => self.body_error("XML", &error.to_string()),
-            Err(_) => {}
+        };
+        // With SecParseXmlIntoArgs OnlyArgs the arguments stand for the body, as long as it could be read.
+        if error.is_none() && self.xml_arguments == XmlArguments::Only {
+            if self.scalar_is(Variable::ReqbodyError, b"1") {
+                self.set_scalar(Variable::RequestBody, raw);
+            }
+            return;
+        }
+        if error.is_none() || !found.text.is_empty() {
+            self.xml_text = Some(self.arena.push(found.text));
+        }
+        for attribute in found.attributes {
+            let value = self.arena.push(attribute);
+            self.xml_attributes.push(value);
+        }
+        let Some(error) = error else { return };
+        // The text up to the error is there as well: a lenient application reads that much.
+        self.set_scalar(Variable::RequestBody, raw);
+        if complete {
+            self.body_error("XML", &error.to_string());
         }
     }
 
@@ -291,7 +296,8 @@ impl Transaction {
                 self.part_headers.push(name, header);
             }
             self.part_names.push(name, name);
-            match part.filename {
+            // An empty filename makes no file: applications that see a field there must not be alone with it.
+            match part.filename.filter(|filename| !filename.is_empty() || part.extended_filename.is_some()) {
                 Some(filename) => {
                     let filename = self.arena.push(filename);
                     self.files.push(name, filename);

@@ -59,23 +59,26 @@ impl std::error::Error for XmlError {}
 /// reference to one stays as it is written.
 ///
 /// The encodings are UTF-8 and, if the document declares it, ISO-8859-1 (which is converted).
-pub fn parse(body: &[u8], limits: &Limits) -> Result<Xml, XmlError> {
-    run(body, limits, None).map(|(xml, _)| xml)
-}
-
-/// [`parse`], and the shape of the document, for [`Path`]s.
 ///
-/// # Errors
-/// Those of [`parse`].
-pub fn parse_tree(body: &[u8], limits: &Limits) -> Result<(Xml, Shape), XmlError> {
-    run(body, limits, Some(Shape::default())).map(|(xml, shape)| (xml, shape.unwrap_or_default()))
+/// What was read before an error is returned with it: an application with a lenient parser reads that much as well.
+pub fn parse(body: &[u8], limits: &Limits) -> (Xml, Option<XmlError>) {
+    let (xml, _, error) = run(body, limits, None);
+    (xml, error)
 }
 
-fn run(body: &[u8], limits: &Limits, shape: Option<Shape>) -> Result<(Xml, Option<Shape>), XmlError> {
-    let latin1 = is_latin1(body)?;
-    if !latin1 && let Err(error) = std::str::from_utf8(body) {
-        return Err(XmlError { message: "the document is not UTF-8", offset: error.valid_up_to() });
-    }
+/// [`parse`], and the shape of the document, for [`Path`]s. After an error the shape lacks what was not closed.
+pub fn parse_tree(body: &[u8], limits: &Limits) -> (Xml, Shape, Option<XmlError>) {
+    let (xml, shape, error) = run(body, limits, Some(Shape::default()));
+    (xml, shape.unwrap_or_default(), error)
+}
+
+fn run(body: &[u8], limits: &Limits, shape: Option<Shape>) -> (Xml, Option<Shape>, Option<XmlError>) {
+    let latin1 = match is_latin1(body) {
+        Ok(latin1) => latin1,
+        Err(error) => return (Xml::default(), shape, Some(error)),
+    };
+    let invalid = std::str::from_utf8(body).err().filter(|_| !latin1).map(|error| error.valid_up_to());
+    let body = invalid.and_then(|offset| body.get(..offset)).unwrap_or(body);
     let mut parser = Parser {
         body,
         at: 0,
@@ -87,8 +90,9 @@ fn run(body: &[u8], limits: &Limits, shape: Option<Shape>) -> Result<(Xml, Optio
         doctype: false,
         shape,
     };
-    parser.document()?;
-    Ok((parser.xml, parser.shape))
+    let error = parser.document().err();
+    let invalid = invalid.map(|offset| XmlError { message: "the document is not UTF-8", offset });
+    (parser.xml, parser.shape, invalid.or(error))
 }
 
 /// Whether the document declares a Latin-1 encoding; an error if it declares one that is not known here.
@@ -175,7 +179,8 @@ impl<'a> Parser<'a> {
     fn document(&mut self) -> Result<(), XmlError> {
         self.accept(b"\xef\xbb\xbf");
         if self.rest().starts_with(b"<?xml") && self.rest().get(5).is_some_and(|byte| is_space(*byte)) {
-            self.until(b"?>", "the XML declaration is not closed")?;
+            self.at += 5;
+            self.declaration()?;
         }
         self.miscellaneous(true)?;
         self.expect(b"<", "the root element was expected")?;
@@ -185,6 +190,34 @@ impl<'a> Parser<'a> {
         }
         self.miscellaneous(false)?;
         if self.at < self.body.len() { self.fail("text after the root element") } else { Ok(()) }
+    }
+
+    /// What the XML declaration says, each at most once and in this order; the version is not optional.
+    fn declaration(&mut self) -> Result<(), XmlError> {
+        const MESSAGE: &str = "the XML declaration is not one";
+        for word in [&b"version"[..], b"encoding", b"standalone"] {
+            let start = self.at;
+            if !(self.space() && self.accept(word)) {
+                self.at = start;
+                if word == b"version" {
+                    return self.fail(MESSAGE);
+                }
+                continue;
+            }
+            self.space();
+            self.expect(b"=", MESSAGE)?;
+            self.space();
+            let quote = if self.accept(b"\"") { b"\"" } else { b"'" };
+            if quote == b"'" {
+                self.expect(quote, MESSAGE)?;
+            }
+            let value = self.until(quote, MESSAGE)?;
+            if !value.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_' | b':')) {
+                return self.fail(MESSAGE);
+            }
+        }
+        self.space();
+        self.expect(b"?>", MESSAGE)
     }
 
     /// Comments, processing instructions and the document type, before or after the root element.
@@ -217,6 +250,9 @@ impl<'a> Parser<'a> {
         let target = self.name()?;
         if target.eq_ignore_ascii_case(b"xml") {
             return self.fail("an XML declaration must be at the start");
+        }
+        if !self.rest().starts_with(b"?>") && !self.space() {
+            return self.fail("white space was expected");
         }
         self.until(b"?>", "a processing instruction is not closed").map(|_| ())
     }
@@ -332,11 +368,8 @@ impl<'a> Parser<'a> {
     fn content(&mut self) -> Result<(), XmlError> {
         let start = self.at;
         let rest = self.rest();
-        let Some(length) = memchr(b'<', rest) else {
-            self.at = self.body.len();
-            return self.fail("an element is not closed");
-        };
-        let raw = rest.get(..length).unwrap_or_default();
+        let length = memchr(b'<', rest);
+        let raw = length.and_then(|length| rest.get(..length)).unwrap_or(rest);
         if let Some(at) = memmem::find(raw, b"]]>") {
             self.at += at;
             return self.fail("]]> must be escaped in text");
@@ -347,7 +380,11 @@ impl<'a> Parser<'a> {
         self.xml.text = text;
         result?;
         self.piece_since(before);
-        self.at += length + 1;
+        self.at += raw.len();
+        if length.is_none() {
+            return self.fail("an element is not closed");
+        }
+        self.at += 1;
         if self.accept(b"/") {
             let name = self.name()?;
             if self.open.pop() != Some(name) {
@@ -482,7 +519,10 @@ mod tests {
 
     fn parsed(document: &[u8]) -> Result<(String, Vec<String>), usize> {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let xml = parse(document, &Limits::default()).map_err(|error| error.offset)?;
+        let (xml, error) = parse(document, &Limits::default());
+        if let Some(error) = error {
+            return Err(error.offset);
+        }
         Ok((text(&xml.text), xml.attributes.iter().map(|value| text(value)).collect()))
     }
 
@@ -541,9 +581,30 @@ mod tests {
             (b"<a/><?xml version='1.0'?>", 9),
             (b"<?xml version='1.0' encoding='UTF-7'?><a/>", 20),
             (b"\xff\xfe<\0a\0/\0>\0", 0),
+            (b"<?xml enc='UTF-8'?><a/>", 5),
+            (b"<?xml version='1.0' enc='UTF-8'?><a/>", 20),
+            (b"<?xml version='1<0'?><a/>", 19),
+            (b"<?pi=1?><a/>", 4),
         ];
         for &(document, offset) in cases {
             assert_eq!(parsed(document), Err(offset), "{:?}", String::from_utf8_lossy(document));
+        }
+    }
+
+    #[test]
+    fn keeps_what_was_read_before_an_error() {
+        let cases: &[(&[u8], &str, usize)] = &[
+            (b"<a x='1'>text<b>more", "textmore", 1),
+            (b"<a>text</b>", "text", 0),
+            (b"<a>text\xe9</a>", "text", 0),
+            (b"<a>text</a><b/>", "text", 0),
+            (b"text<a/>", "", 0),
+        ];
+        for &(document, text, attributes) in cases {
+            let (xml, error) = parse(document, &Limits::default());
+            assert!(error.is_some());
+            let found = (String::from_utf8_lossy(&xml.text).into_owned(), xml.attributes.len());
+            assert_eq!(found, (text.to_owned(), attributes), "{}", document.escape_ascii());
         }
     }
 
@@ -559,16 +620,16 @@ mod tests {
         let expected = Limits { depth: 256, elements: 100_000, attributes: 10_000, attributes_per_element: 256 };
         assert_eq!(limits, expected);
         let nested = |depth: usize| format!("{}{}", "<a>".repeat(depth), "</a>".repeat(depth));
-        assert!(parse(nested(256).as_bytes(), &limits).is_ok());
-        assert!(parse(nested(257).as_bytes(), &limits).is_err());
+        assert!(parse(nested(256).as_bytes(), &limits).1.is_none());
+        assert!(parse(nested(257).as_bytes(), &limits).1.is_some());
         let many = |count: usize| format!("<a>{}</a>", "<b/>".repeat(count));
-        assert!(parse(many(99_999).as_bytes(), &limits).is_ok());
-        assert!(parse(many(100_000).as_bytes(), &limits).is_err());
+        assert!(parse(many(99_999).as_bytes(), &limits).1.is_none());
+        assert!(parse(many(100_000).as_bytes(), &limits).1.is_some());
         let wide =
             |count: usize| format!("<a {}/>", (0..count).map(|index| format!("x{index}='' ")).collect::<String>());
-        assert!(parse(wide(256).as_bytes(), &limits).is_ok());
-        assert!(parse(wide(257).as_bytes(), &limits).is_err());
+        assert!(parse(wide(256).as_bytes(), &limits).1.is_none());
+        assert!(parse(wide(257).as_bytes(), &limits).1.is_some());
         let all = format!("<a>{}</a>", "<b x=''/>".repeat(10_001));
-        assert!(parse(all.as_bytes(), &limits).is_err());
+        assert!(parse(all.as_bytes(), &limits).1.is_some());
     }
 }

@@ -228,7 +228,8 @@ mod tests {
     use super::super::{Limits as XmlLimits, parse_tree};
 
     fn arguments(document: &str, limit: usize) -> (Vec<String>, bool) {
-        let (xml, shape) = parse_tree(document.as_bytes(), &XmlLimits::default()).unwrap();
+        let (xml, shape, error) = parse_tree(document.as_bytes(), &XmlLimits::default());
+        assert_eq!(error, None);
         let mut found = Vec::new();
         let whole = shape.arguments(&xml, limit, 100, |name, value| {
             found.push(format!("{}={}", String::from_utf8_lossy(name), String::from_utf8_lossy(value)));

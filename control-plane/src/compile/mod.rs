@@ -103,13 +103,6 @@ impl Compiler {
         }
         let mut warnings = chains.warnings(&global.gateway.filters);
         let filters = global.gateway.filters.iter().map(|filter| self.filter(filter, &global, &chains)).collect();
-        if global.waf.fail_open {
-            // The step has no field for it so far. Said to whoever sets it, because a gateway that refuses where it was
-            // told to let pass is a surprise.
-            warnings.push(
-                "`waf.fail_open` is kept, but the filters of this release do not know it: they fail closed".to_owned(),
-            );
-        }
         let routes = served_routes(set, &mut warnings);
         let largest = chains.largest_body.max(u64::from(global.gateway.max_body_bytes)).saturating_add(BUFFER_SLACK);
         let listener = ListenerSettings {

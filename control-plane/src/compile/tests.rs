@@ -180,11 +180,13 @@ fn fields_of_a_config_hold_for_the_engine() {
 }
 
 #[test]
-fn a_setting_that_has_no_effect_yet_is_said_to_have_none() {
-    let warnings = |waf: Value| {
-        let set = entities(&[json!({ "kind": "global-config", "waf": waf })]);
-        compiler().compile(&set).unwrap().warnings
+fn whether_the_engine_fails_open_reaches_every_step() {
+    let preset = json!([{ "plugin": "SecuritySuitePreset", "config": { "waf_config": "waf-config_1" } }]);
+    let fails_open = |waf: Value| {
+        let global = json!({ "kind": "global-config", "waf": waf });
+        let set = entities(&[waf_config(&[RULE]), route(preset.clone()), global]);
+        WafStep::decode(snapshots(&set)[0].routes[0].steps[1].config.as_slice()).unwrap().fail_open
     };
-    assert!(warnings(json!({})).is_empty());
-    assert!(warnings(json!({ "fail-open": true }))[0].contains("waf.fail_open"));
+    assert!(!fails_open(json!({})));
+    assert!(fails_open(json!({ "fail-open": true })));
 }

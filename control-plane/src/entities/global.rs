@@ -26,8 +26,9 @@ pub struct GlobalConfig {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct WafSettings {
-    /// Whether requests pass where the engine is broken. Default false: they are answered with 503. Rules that do not
-    /// compile are refused before they get that far. Also understood as `fail-open`.
+    /// Whether requests pass that the engine could not judge, because a pattern gave up at its limit. Default false: where
+    /// the configuration blocks, they are answered with 503. Rules that do not compile are refused before they get that
+    /// far. Also understood as `fail-open`.
     #[serde(alias = "fail-open")]
     pub fail_open: bool,
 }

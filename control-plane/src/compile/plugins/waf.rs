@@ -76,7 +76,7 @@ fn compile(config: &Map<String, Value>, context: &mut Context<'_>) -> Result<Opt
             waf.max_input_compression_ratio.unwrap_or(WafConfig::DEFAULT_COMPRESSION_RATIO),
         ),
         inspect_undecodable: waf.undecodable_body_action == UndecodableBody::InspectRaw,
-        ..WafStep::default()
+        fail_open: context.set.global().waf.fail_open,
     };
     Ok(Some(step.encode_to_vec()))
 }

@@ -407,7 +407,7 @@ fn body_ids(rules: &str, content_type: &str, body: &str) -> Vec<u64> {
     let mut transaction = transaction(&format!("{}\n{rules}", crate::ENGINE_CONF), None);
     transaction.request_header(b"Content-Type", content_type.as_bytes());
     finish(&mut transaction, body);
-    transaction.matched_rules().iter().map(|rule| rule.rule_id).filter(|id| *id < 200_000).collect()
+    transaction.matched_ids().filter(|id| *id < 200_000).collect()
 }
 
 #[test]

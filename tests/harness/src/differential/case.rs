@@ -1,5 +1,7 @@
 //! One exchange of the comparison.
 
+use std::collections::BTreeMap;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
@@ -74,7 +76,13 @@ impl Case {
     /// Eight hexadecimal digits of a hash over everything both engines are given.
     #[must_use]
     pub fn digest(&self) -> String {
-        let hash = content_hash(Self { name: String::new(), ..self.clone() }.json().to_string().as_bytes());
+        // Sorted: in what order a JSON object keeps its members is up to how serde_json was built.
+        let members = match (Self { name: String::new(), ..self.clone() }).json() {
+            Value::Object(members) => members.into_iter().collect::<BTreeMap<_, _>>(),
+            _ => BTreeMap::new(),
+        };
+        let text = serde_json::to_string(&members).unwrap_or_default();
+        let hash = content_hash(text.as_bytes());
         hash.iter().take(4).map(|byte| format!("{byte:02x}")).collect()
     }
 

@@ -2,7 +2,7 @@
 //!
 //! [`host`] runs a shipped .wasm module in a proxy-wasm host of its own, with a clock that stands until it is moved;
 //! [`engine`] puts that, the same plugins linked in natively, and a real Envoy behind one trait; [`ftw`] judges an engine
-//! by the regression suite of the OWASP Core Rule Set, [`corpus`] by requests of good intent; [`bench`] measures the rule
+//! by the regression suite of the OWASP Core Rule Set, [`corpus`] by requests of good intent; [`mod@bench`] measures the rule
 //! engine beside libmodsecurity. The binaries are `palisade-replay` and `palisade-bench-waf`.
 
 pub mod bench;

@@ -264,8 +264,11 @@ fn ratio(figures: &Figures, row: &Row, engine: &str) -> Option<f64> {
     time_of(figures, row, engine).map(|time| peer as f64 / time.max(1) as f64)
 }
 
+/// Two transactions, and by engine how many times the cost of the one the other has.
+type Tenfold = (&'static str, &'static str, Vec<(&'static str, f64)>);
+
 /// What ten times as much costs, by engine.
-fn tenfold(figures: &Figures) -> Vec<(&'static str, &'static str, Vec<(&'static str, f64)>)> {
+fn tenfold(figures: &Figures) -> Vec<Tenfold> {
     let row = |name: &str| figures.rows.iter().find(|row| row.name == name);
     let factors = |from: &Row, to: &Row| {
         let factor = |engine: &&'static str| {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use seclang::transform::Transform;
 use seclang::{DataFiles, ENGINE_CONF, Program, Source};
 
-/// The rule whose message is [`SCORES`], known to the peer's program as well.
+/// The rule whose message is the scores, known to the peer's program as well.
 pub const SCORES_RULE: u64 = 999_999;
 
 /// What is set on top of the rule set: detection only, every paranoia level, and limits that requests of a few hundred

@@ -337,7 +337,7 @@ fn multipart(random: &mut Random, case: &mut Case) {
         match random.below(40) {
             0 => head = head.to_ascii_lowercase(),
             1 => head = head.iter().map(|&byte| if byte == b'"' { b'\'' } else { byte }).collect(),
-            2 => head = head.into_iter().filter(|&byte| byte != b'"').collect(),
+            2 => head.retain(|&byte| byte != b'"'),
             3 => head = b"Content-Disposition: attachment; name=\"x\"".to_vec(),
             4 => head = b"Content-Disposition: form-data".to_vec(),
             5 => head.extend_from_slice(b"; name=\"again\""),

@@ -14,7 +14,7 @@ pub(super) fn cmd_line(input: &[u8]) -> Option<Vec<u8>> {
         return Some(super::bytes::filtered(input, first, |byte| {
             let quote = matches!(byte, b'"' | b'\'' | b'\\' | b'^');
             let space = matches!(byte, b' ' | b',' | b';' | b'\t' | b'\r' | b'\n');
-            let kept = !quote && !(space && inside);
+            let kept = !(quote || space && inside);
             inside = space || (quote && inside);
             (if space { b' ' } else { byte.to_ascii_lowercase() }, kept)
         }));

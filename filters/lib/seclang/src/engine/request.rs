@@ -290,6 +290,7 @@ impl Transaction {
         let keeps_content = self.engine.uses(Variable::FilesTmpContent);
         let mut total = 0usize;
         for part in found.parts {
+            let is_file = part.is_file();
             let name = self.arena.push(part.name);
             for header in part.headers {
                 let header = self.arena.push(header);
@@ -297,7 +298,7 @@ impl Transaction {
             }
             self.part_names.push(name, name);
             // An empty filename makes no file: applications that see a field there must not be alone with it.
-            match part.filename.filter(|filename| !filename.is_empty() || part.extended_filename.is_some()) {
+            match part.filename.filter(|_| is_file) {
                 Some(filename) => {
                     let filename = self.arena.push(filename);
                     self.files.push(name, filename);

@@ -79,9 +79,10 @@ pub struct Part {
 }
 
 impl Part {
-    /// Whether the part is a file (`FILES`) instead of a field (`ARGS_POST`): it has a filename that is not empty.
+    /// Whether the part is a file (`FILES`) instead of a field (`ARGS_POST`): it has a filename that is not empty, or an
+    /// empty one beside a `filename*`.
     pub fn is_file(&self) -> bool {
-        self.filename.as_ref().is_some_and(|filename| !filename.is_empty())
+        self.filename.as_ref().is_some_and(|filename| !filename.is_empty() || self.extended_filename.is_some())
     }
 }
 

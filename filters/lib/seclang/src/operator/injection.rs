@@ -201,12 +201,12 @@ mod tests {
             ":", "/", "k1", "order by", "not", "between", "1e5", "0x1f", "like", "7z", "true", "null", "a_b", "--",
             "group",
         ];
-        let (mut seed, mut prose, mut other) = (7usize, 0, 0);
+        let (mut seed, mut prose, mut other) = (7u64, 0, 0);
         for _ in 0..100_000 {
             let mut value = String::new();
             for _ in 0..7 {
                 seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-                value.push_str(pieces[(seed >> 33) % pieces.len()]);
+                value.push_str(pieces[(seed >> 33) as usize % pieces.len()]);
             }
             if is_prose(value.as_bytes()) {
                 prose += 1;

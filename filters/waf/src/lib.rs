@@ -284,7 +284,7 @@ impl Waf {
     /// An engine that met a limit of its own (a pattern that gave up) has not judged the exchange, which ends there unless
     /// the step fails open, or denies nothing anyway. The trail names the rule either way.
     fn failure(&self, state: &mut State, exchange: &mut Exchange, host: &dyn Host) -> Option<Refusal> {
-        if state.failed || !state.transaction.limit_exceeded() {
+        if state.failed || state.transaction.exceeded_limits().is_empty() {
             return None;
         }
         state.failed = true;

@@ -7,6 +7,7 @@ mod clock;
 mod collect;
 mod evaluate;
 mod gates;
+mod names;
 mod persist;
 mod request;
 mod response;

@@ -3,10 +3,10 @@
 use std::sync::{Mutex, PoisonError};
 
 use super::arena::{Arena, Value};
-use super::build::Names;
 use super::collect::Item;
 use super::gates::Known;
 use super::limits::DYNAMIC_NAMES;
+use super::names::Names;
 use super::transaction::ArgumentSource;
 
 /// How many transactions' memory is kept for the next ones, of about 2 MiB each at most.

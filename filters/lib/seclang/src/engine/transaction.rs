@@ -379,15 +379,9 @@ impl Transaction {
         Work { backtracks, ..self.work }
     }
 
-    /// The rules that gave up at a limit so far, each once, at most [`super::limits::EXCEEDED_RULES`].
+    /// The rules that gave up at a limit so far: whether they match is not known. Each once, at most [`super::limits::EXCEEDED_RULES`].
     pub fn exceeded_limits(&self) -> &[ExceededLimit] {
         &self.exceeded
-    }
-
-    /// Whether a pattern was given up at its limit: whether it matches is not known.
-    pub fn limit_exceeded(&self) -> bool {
-        let value = self.scalars.get(usize::from(Variable::MscPcreLimitsExceeded.code()));
-        value.is_some_and(|value| self.arena.get(*value) == b"1")
     }
 
     /// The mode the transaction is in: the engine's, unless a rule changed it.

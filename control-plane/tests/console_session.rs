@@ -164,28 +164,76 @@ async fn an_operator_keeps_the_sessions_last_used() {
 }
 
 #[tokio::test]
-async fn failed_logins_are_throttled_by_address_and_by_name() {
+async fn an_address_waits_after_thirty_failed_logins_whatever_the_names() {
     let console = ConsoleApi::new().await;
     let mut statuses = Vec::new();
-    for guess in 0..11 {
+    for guess in 0..31 {
         statuses.push(console.try_login(7, &format!("name{guess}"), "guess").await.status.as_u16());
     }
-    assert_eq!(statuses, [vec![401; 10], vec![429]].concat());
+    assert_eq!(statuses, [vec![401; 30], vec![429]].concat());
+    console.advance(MINUTE / 2);
     let right = console.try_login(7, "alice", PASSWORD).await;
     assert_eq!(right.status, 429, "not even the right password, or guessing would go on");
-    assert_eq!(right.header("retry-after"), "60");
+    assert_eq!(right.header("retry-after"), "30");
+    assert_eq!(right.header("cache-control"), "no-store");
+    let error = json!({
+        "error": "too_many_failures",
+        "error_description": "too many failed logins from this address; try again in 30 s",
+    });
+    assert_eq!(right.body, error);
+    assert_eq!(console.try_login(8, "alice", PASSWORD).await.status, 200, "other addresses are not concerned");
 
+    console.advance(MINUTE / 2);
+    assert_eq!(console.try_login(7, "alice", PASSWORD).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_name_waits_after_ten_failed_logins_wherever_they_come_from() {
+    let console = ConsoleApi::new().await;
     for host in 20..30 {
         assert_eq!(console.try_login(host, "bob", "guess").await.status, 401);
     }
-    let by_name = console.try_login(30, "bob", PASSWORD).await;
-    assert_eq!(by_name.status, 429);
-    assert!(by_name.text.contains("for this name"), "{}", by_name.text);
-    assert_eq!(console.try_login(30, "alice", PASSWORD).await.status, 200);
+    let right = console.try_login(30, " Bob", PASSWORD).await;
+    assert_eq!((right.status.as_u16(), right.header("retry-after")), (429, "60"), "{}", right.text);
+    assert!(right.text.contains("too many failed logins for this name"), "{}", right.text);
+    assert_eq!(console.try_login(30, "alice", PASSWORD).await.status, 200, "other names are not concerned");
+    // A name that nobody has is told the same: who waits learns nothing about who exists.
+    for host in 20..30 {
+        assert_eq!(console.try_login(host, "nobody", "guess").await.status, 401);
+    }
+    assert_eq!(console.try_login(30, "nobody", "guess").await.body, right.body);
 
     console.advance(MINUTE);
-    assert_eq!(console.try_login(7, "alice", PASSWORD).await.status, 200);
     assert_eq!(console.try_login(30, "bob", PASSWORD).await.status, 200);
+}
+
+#[tokio::test]
+async fn what_is_told_to_wait_counts_on_one_side_alone() {
+    let console = ConsoleApi::new().await;
+    // Somebody insists on a name that waits: those behind the same address still get in.
+    for _ in 0..10 {
+        assert_eq!(console.try_login(7, "bob", "guess").await.status, 401);
+    }
+    for _ in 0..40 {
+        assert!(console.try_login(7, "bob", "guess").await.text.contains("for this name"));
+    }
+    assert_eq!(console.try_login(7, "alice", PASSWORD).await.status, 200);
+    // An address that waits cannot make further names wait.
+    for guess in 0..20 {
+        assert_eq!(console.try_login(7, &format!("name{guess}"), "guess").await.status, 401);
+    }
+    for _ in 0..20 {
+        assert!(console.try_login(7, "alice", "guess").await.text.contains("from this address"));
+    }
+    assert_eq!(console.try_login(8, "alice", PASSWORD).await.status, 200);
+}
+
+#[tokio::test]
+async fn logins_that_succeed_do_not_count() {
+    let console = ConsoleApi::new().await;
+    for _ in 0..35 {
+        assert_eq!(console.try_login(7, "alice", PASSWORD).await.status, 200);
+    }
 }
 
 #[tokio::test]

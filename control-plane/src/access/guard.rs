@@ -57,7 +57,8 @@ impl Access {
             Err(refusal) => {
                 metrics::counter!("palisade_login_failures_total").increment(1);
                 tracing::warn!(key = %presented.id.escape_debug(), ?source, %refusal, "refused an admin key");
-                if let Some(seconds) = source.and_then(|source| self.throttle.failed(source, now)) {
+                if let Some(wait) = source.and_then(|source| self.throttle.failed(source, now)) {
+                    let seconds = wait.seconds;
                     let error = ApiError::new(
                         StatusCode::TOO_MANY_REQUESTS,
                         "too_many_failures",

@@ -7,4 +7,4 @@ mod throttle;
 
 pub use guard::{Access, Caller, guard};
 pub use keys::{AdminKey, IssuedKey, Refusal, Scope};
-pub use throttle::{MAX_FAILURES, Throttle, WINDOW_MILLIS};
+pub use throttle::{MAX_FAILURES, MAX_SOURCES, Throttle, WINDOW_MILLIS, Wait};

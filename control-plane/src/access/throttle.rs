@@ -5,18 +5,28 @@ use std::hash::Hash;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Mutex, PoisonError};
 
-/// Failures that one source may have within a window before it is told to wait.
+/// Failures that one source may have within a window before it is told to wait, where nothing else is said.
 pub const MAX_FAILURES: u32 = 10;
 /// The length of a window in milliseconds.
 pub const WINDOW_MILLIS: u64 = 60_000;
-/// Sources that are remembered at most; those with the oldest windows make room.
-const MAX_SOURCES: usize = 10_000;
+/// Sources that are remembered at most; those with the fewest failures make room, of these the oldest.
+pub const MAX_SOURCES: usize = 10_000;
 
 /// Counts failures in fixed windows, by source address where nothing else is said. An IPv6 source is its /64, which is
 /// what one subscriber holds.
 #[derive(Debug)]
 pub struct Throttle<K = IpAddr> {
     windows: Mutex<HashMap<K, Window>>,
+    max_failures: u32,
+}
+
+/// What a source is told that has had too many failures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wait {
+    /// When to come back, in seconds from now; at least 1.
+    pub seconds: u64,
+    /// It is the first within its window that is told so: worth telling others about, which the rest are not.
+    pub first: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -26,9 +36,8 @@ struct Window {
 }
 
 impl Throttle {
-    /// Counts one failure at `now_millis`. `Some(seconds)` when the source has had too many and should come back in
-    /// that many seconds.
-    pub fn failed(&self, source: IpAddr, now_millis: u64) -> Option<u64> {
+    /// Counts one failure at `now_millis`; `Some` when the source has had too many and has to wait.
+    pub fn failed(&self, source: IpAddr, now_millis: u64) -> Option<Wait> {
         self.count(subscriber(source), now_millis)
     }
 
@@ -39,8 +48,13 @@ impl Throttle {
 }
 
 impl<K: Copy + Eq + Hash> Throttle<K> {
+    /// One that tells a source to wait after `max_failures` within a window.
+    pub fn after(max_failures: u32) -> Throttle<K> {
+        Throttle { windows: Mutex::new(HashMap::new()), max_failures }
+    }
+
     /// [`Throttle::failed`] for keys of any kind.
-    pub fn count(&self, key: K, now_millis: u64) -> Option<u64> {
+    pub fn count(&self, key: K, now_millis: u64) -> Option<Wait> {
         let mut windows = self.windows.lock().unwrap_or_else(PoisonError::into_inner);
         if !windows.contains_key(&key) && windows.len() >= MAX_SOURCES {
             make_room(&mut windows, now_millis);
@@ -51,7 +65,8 @@ impl<K: Copy + Eq + Hash> Throttle<K> {
         }
         window.failures = window.failures.saturating_add(1);
         let left = (window.began_millis + WINDOW_MILLIS).saturating_sub(now_millis);
-        (window.failures > MAX_FAILURES).then(|| left.div_ceil(1000).max(1))
+        let over = window.failures.saturating_sub(self.max_failures);
+        (over > 0).then(|| Wait { seconds: left.div_ceil(1000).max(1), first: over == 1 })
     }
 
     /// [`Throttle::succeeded`] for keys of any kind.
@@ -59,30 +74,37 @@ impl<K: Copy + Eq + Hash> Throttle<K> {
         let mut windows = self.windows.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(window) = windows.get_mut(key) {
             window.failures = window.failures.saturating_sub(1);
+            if window.failures == 0 {
+                windows.remove(key);
+            }
         }
     }
 }
 
-impl<K> Default for Throttle<K> {
+impl<K: Copy + Eq + Hash> Default for Throttle<K> {
     fn default() -> Throttle<K> {
-        Throttle { windows: Mutex::new(HashMap::new()) }
+        Throttle::after(MAX_FAILURES)
     }
 }
 
-/// Forgets windows that have ended and, where that is not enough, the oldest eighth: a share, so that many new sources
-/// do not pay for a search each.
+/// Forgets windows that have ended and, where that is not enough, the eighth with the fewest failures: a share, so that
+/// many new sources do not pay for a search each. By failures before age, because a stranger who makes up names would
+/// else push out the one that is being guessed at, and its count with it.
 fn make_room<K: Eq + Hash>(windows: &mut HashMap<K, Window>, now_millis: u64) {
     windows.retain(|_, window| now_millis.saturating_sub(window.began_millis) < WINDOW_MILLIS);
     if windows.len() < MAX_SOURCES {
         return;
     }
+    let worth = |window: &Window| (window.failures, window.began_millis);
     let mut leaving = windows.len() / 8;
-    let mut ages: Vec<u64> = windows.values().map(|window| window.began_millis).collect();
-    let cutoff = *ages.select_nth_unstable(leaving).1;
+    let mut all: Vec<(u32, u64)> = windows.values().map(worth).collect();
+    let cutoff = *all.select_nth_unstable(leaving).1;
+    // Those below the cutoff first: of those at it, only as many as are still to go.
+    leaving -= all.iter().filter(|worth| **worth < cutoff).count();
     windows.retain(|_, window| {
-        let leaves = window.began_millis <= cutoff && leaving > 0;
-        leaving -= usize::from(leaves);
-        !leaves
+        let ties = worth(window) == cutoff && leaving > 0;
+        leaving -= usize::from(ties);
+        worth(window) > cutoff || (worth(window) == cutoff && !ties)
     });
 }
 
@@ -100,6 +122,11 @@ fn subscriber(source: IpAddr) -> IpAddr {
 mod tests {
     use super::*;
 
+    /// Seconds to wait.
+    fn seconds(wait: Option<Wait>) -> Option<u64> {
+        wait.map(|wait| wait.seconds)
+    }
+
     #[test]
     fn the_eleventh_failure_of_a_minute_is_told_to_wait() {
         let throttle = Throttle::default();
@@ -107,9 +134,17 @@ mod tests {
         for _ in 0..MAX_FAILURES {
             assert_eq!(throttle.failed(source, 1000), None);
         }
-        assert_eq!(throttle.failed(source, 31_000), Some(30));
+        assert_eq!(throttle.failed(source, 31_000), Some(Wait { seconds: 30, first: true }));
+        assert_eq!(throttle.failed(source, 60_999), Some(Wait { seconds: 1, first: false }));
         assert_eq!(throttle.failed("192.0.2.2".parse().unwrap(), 31_000), None);
         assert_eq!(throttle.failed(source, 61_000), None, "a new minute");
+    }
+
+    #[test]
+    fn how_many_are_too_many_can_be_said() {
+        let throttle = Throttle::<u8>::after(2);
+        let answers: Vec<_> = (0..4).map(|_| seconds(throttle.count(1, 0))).collect();
+        assert_eq!(answers, [None, None, Some(60), Some(60)]);
     }
 
     #[test]
@@ -119,10 +154,11 @@ mod tests {
             assert_eq!(throttle.count([7; 32], 1000), None);
             throttle.forgive(&[7; 32]);
         }
+        assert!(throttle.windows.lock().unwrap().is_empty(), "and takes no room");
         for _ in 0..MAX_FAILURES {
             assert_eq!(throttle.count([7; 32], 1000), None);
         }
-        assert_eq!(throttle.count([7; 32], 1000), Some(60));
+        assert_eq!(seconds(throttle.count([7; 32], 1000)), Some(60));
         assert_eq!(throttle.count([8; 32], 1000), None);
     }
 
@@ -132,10 +168,28 @@ mod tests {
         let answers: Vec<_> = (0..=MAX_FAILURES)
             .map(|host| throttle.failed(IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, host as u16)), 0))
             .collect();
-        assert_eq!(answers.last(), Some(&Some(60)));
+        assert_eq!(answers.last().copied().map(seconds), Some(Some(60)));
         for host in 0..30_000_u32 {
             throttle.failed(IpAddr::V4(host.into()), u64::from(host % 100));
+            assert!(throttle.windows.lock().unwrap().len() <= MAX_SOURCES);
         }
-        assert!(throttle.windows.lock().unwrap().len() <= MAX_SOURCES);
+    }
+
+    #[test]
+    fn made_up_names_do_not_push_out_the_one_that_is_guessed_at() {
+        let throttle = Throttle::<u32>::default();
+        for _ in 0..=MAX_FAILURES {
+            throttle.count(0, 0);
+        }
+        // All of them younger, and all of the same time.
+        for name in 1..30_000 {
+            throttle.count(name, 1);
+        }
+        assert_eq!(seconds(throttle.count(0, 1)), Some(60));
+        // When the minute is over, so is its claim to a place.
+        for name in 30_000..60_000 {
+            throttle.count(name, WINDOW_MILLIS + 1);
+        }
+        assert!(!throttle.windows.lock().unwrap().contains_key(&0));
     }
 }

@@ -112,14 +112,26 @@ impl Console {
     }
 
     /// Counts the login as failed before it is checked, so that many at the same time are no way around the count.
+    ///
+    /// What is told to wait is not checked, so it is no guess and counts on one side alone: an address that waits must not
+    /// make any number of names wait, and who insists on a name that waits must not use up what the others behind the
+    /// same address have.
     fn throttle(&self, source: Option<IpAddr>, name: &[u8; 32], now: u64) -> Result<(), ApiError> {
         let by_address = source.and_then(|source| self.inner.addresses.failed(source, now));
-        let by_name = self.inner.names.count(*name, now);
-        let Some(seconds) = by_address.max(by_name) else {
-            return Ok(());
+        let (wait, what) = match by_address {
+            Some(wait) => (wait, "from this address"),
+            None => {
+                let Some(wait) = self.inner.names.count(*name, now) else {
+                    return Ok(());
+                };
+                if let Some(source) = source {
+                    self.inner.addresses.succeeded(source);
+                }
+                (wait, "for this name")
+            }
         };
         metrics::counter!("palisade_console_refusals_total", "reason" => "throttled").increment(1);
-        let what = if by_address.is_some() { "from this address" } else { "for this name" };
+        let seconds = wait.seconds;
         let error = ApiError::new(
             StatusCode::TOO_MANY_REQUESTS,
             "too_many_failures",

@@ -31,6 +31,12 @@ pub use session::{COOKIE, CSRF_HEADER, Session, SessionLimits};
 /// The prefix of every endpoint of the console.
 pub const NAMESPACE: &str = "/extensions/svc/extensions/waf";
 
+/// Failed logins within a minute after which an address has to wait. More than a name has: behind one address there may
+/// be an office, and no account is opened by guesses at thirty of them.
+const ADDRESS_FAILURES: u32 = 30;
+/// Failed logins within a minute after which a name has to wait, wherever they come from.
+const NAME_FAILURES: u32 = 10;
+
 /// Tells the time in milliseconds since 1970.
 pub type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
 
@@ -63,8 +69,8 @@ impl Console {
                 clock,
                 limits: SessionLimits::default(),
                 loopback: listen.ip().is_loopback(),
-                addresses: Throttle::default(),
-                names: Throttle::default(),
+                addresses: Throttle::after(ADDRESS_FAILURES),
+                names: Throttle::after(NAME_FAILURES),
                 passwords: password::Passwords::default(),
                 workbench: workbench::Workbench::default(),
             }),

@@ -11,6 +11,7 @@ use palisade_tests::bootstrap::shipped;
 use palisade_tests::control_plane::ControlPlane;
 use palisade_tests::envoy::Envoy;
 use palisade_tests::gateway::{WRITTEN_ADMIN_PORT, WRITTEN_XDS_PORT, preset, route, threat_policy, waf_config};
+use palisade_tests::parts;
 use palisade_tests::process::wait_for;
 use serde_json::{Value, json};
 
@@ -125,13 +126,26 @@ fn greet(control: &ControlPlane, envoy: &Envoy, backend: &Backend, gateway: Sock
          The incident it made:\n  \
          curl -s -u {id}:{secret} http://{rest}/api/extensions/svc/waf/api/_incidents\n\
          \n\
+         The console wants an operator. Add one (you choose the password), log in, and read on in docs/console.md:\n  \
+         {} operator add alice --email alice@example.com --data {}\n  \
+         curl -i http://{rest}/extensions/svc/extensions/waf/session/_login \\\n    \
+         -H 'content-type: application/json' -d '{{\"name\": \"alice\", \"password\": \"...\"}}'\n\
+         \n\
          Ctrl-C stops all of it.",
         control.data().join("admin-key.json").display(),
         control.xds(),
         envoy.admin(),
         backend.address(),
+        nearer(parts::palisade()).display(),
+        control.data().display(),
     );
     Ok(())
+}
+
+/// A path as it is written from where this was called.
+fn nearer(path: PathBuf) -> PathBuf {
+    let here = std::env::current_dir().ok();
+    here.and_then(|here| path.strip_prefix(here).ok().map(PathBuf::from)).unwrap_or(path)
 }
 
 /// Waits for Ctrl-C or SIGTERM; the inner error is a part that ended by itself.

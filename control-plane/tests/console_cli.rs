@@ -71,10 +71,21 @@ fn operators_and_their_sessions_outlive_a_kill() {
     assert_eq!(run(&["operator", "remove", "alice", "--data", path]).status.code(), Some(1));
     assert_eq!(run_with(&["operator", "passwd", "alice", "--data", path], other).status.code(), Some(1));
 
+    let mut server = server;
+    server.signal("TERM");
+    assert!(server.child.wait().unwrap().success());
     let log = fs::read_to_string(&server.log).unwrap();
+    // Of the server that was stopped; what the killed one had to say may not all have been written.
+    let events = fs::read_to_string(&server.events).unwrap();
+    let audited: Vec<Value> = events.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let last = audited.last().unwrap();
+    assert_eq!((&last["@type"], &last["action"]), (&"SvcWafSecurityAudit".into(), &"login-refused".into()), "{events}");
+    assert_eq!((&last["user"]["name"], &last["source"]["ip"]), (&Value::Null, &"127.0.0.1".into()), "{events}");
+    assert!(audited.iter().any(|event| event["action"] == "login" && event["user"]["name"] == "alice"), "{events}");
     let token = cookie.split_once('=').unwrap().1;
     for secret in [PASSWORD, other, token, "argon2id"] {
         assert!(!log.contains(secret), "{log}");
+        assert!(!events.contains(secret), "{events}");
     }
     assert!(log.contains("an operator has logged in"), "{log}");
 }

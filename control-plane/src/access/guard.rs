@@ -13,6 +13,7 @@ use super::basic::credentials;
 use super::keys::{AdminKey, Scope};
 use super::throttle::Throttle;
 use crate::clock;
+use crate::events::{Audit, AuditAction, EventHub};
 use crate::rest::ApiError;
 use crate::store::Store;
 
@@ -21,6 +22,7 @@ use crate::store::Store;
 pub struct Access {
     store: Arc<dyn Store>,
     throttle: Arc<Throttle>,
+    events: EventHub,
 }
 
 /// Who made a request; an extension of requests that have passed a [`guard`].
@@ -30,12 +32,14 @@ pub struct Caller {
     pub key_id: String,
     /// The name of the admin key.
     pub key_name: String,
+    /// Where the request came from; unknown where the API is not served over a network.
+    pub source: Option<IpAddr>,
 }
 
 impl Access {
-    /// Checks against the keys of this store.
-    pub fn new(store: Arc<dyn Store>) -> Access {
-        Access { store, throttle: Arc::default() }
+    /// Checks against the keys of this store, and tells `events` of keys that were refused.
+    pub fn new(store: Arc<dyn Store>, events: EventHub) -> Access {
+        Access { store, throttle: Arc::default(), events }
     }
 
     /// Who sent a request with these headers, when the key has `scope`.
@@ -52,6 +56,15 @@ impl Access {
         };
         let now = clock::now_millis();
         let stored = self.store.admin_key(&presented.id).await?;
+        let claimed = stored.as_ref().map(|key| (key.id.clone(), key.name.clone()));
+        let audit = |action| {
+            let audit = Audit::new(action).from(source);
+            // An id that no key has may be anything, a secret in the wrong place included.
+            match &claimed {
+                Some((id, name)) => audit.admin_key(id, name),
+                None => audit,
+            }
+        };
         let key = match AdminKey::verify(stored, &presented.secret, now) {
             Ok(key) => key,
             Err(refusal) => {
@@ -59,22 +72,24 @@ impl Access {
                 tracing::warn!(key = %presented.id.escape_debug(), ?source, %refusal, "refused an admin key");
                 if let Some(wait) = source.and_then(|source| self.throttle.failed(source, now)) {
                     let seconds = wait.seconds;
-                    let error = ApiError::new(
-                        StatusCode::TOO_MANY_REQUESTS,
-                        "too_many_failures",
-                        format!("too many failed logins from this address; try again in {seconds} s"),
-                    );
+                    let message = format!("too many failed logins from this address; try again in {seconds} s");
+                    if wait.first {
+                        self.events.audit(audit(AuditAction::KeyThrottled).detail(message.as_str()));
+                    }
+                    let error = ApiError::new(StatusCode::TOO_MANY_REQUESTS, "too_many_failures", message);
                     return Err(error.with_header(header::RETRY_AFTER, &seconds.to_string()));
                 }
+                self.events.audit(audit(AuditAction::KeyRefused).detail(refusal.to_string()));
                 return Err(unauthorized(&refusal.to_string()));
             }
         };
         if !key.has(scope) {
             let held = key.scopes.iter().map(|scope| scope.as_str()).collect::<Vec<_>>().join(", ");
             let message = format!("the admin key lacks the scope `{scope}`; it has: {held}");
+            self.events.audit(audit(AuditAction::KeyRefused).detail(message.as_str()));
             return Err(ApiError::new(StatusCode::FORBIDDEN, "forbidden", message));
         }
-        Ok(Caller { key_id: key.id, key_name: key.name })
+        Ok(Caller { key_id: key.id, key_name: key.name, source })
     }
 }
 

@@ -32,6 +32,9 @@ use crate::xds::Hub;
 /// The first key of a new store, in its directory.
 const FIRST_KEY_FILE: &str = "admin-key.json";
 
+/// How long events may take to be written once nothing more comes.
+const FLUSH: Duration = Duration::from_secs(5);
+
 /// What the parts of a running control plane are given to work with. Cheap to clone.
 #[derive(Clone)]
 pub struct Parts {
@@ -62,9 +65,10 @@ pub(super) async fn run(config: ServeConfig) -> Result<(), CliError> {
     let rest = bind("admin API", config.listen).await?;
     let xds = bind("xDS", config.xds_listen).await?;
     let (rest_address, xds_address) = (address(&rest)?, address(&xds)?);
-    let gateway_side = start_gateway_side(&parts, &config, xds);
+    let events = start_events(&config);
+    let gateway_side = start_gateway_side(&parts, &config, events.clone(), xds);
     let clock = Arc::new(clock::now_millis);
-    let console = Console::new(Arc::clone(&parts.store), parts.entities.clone(), rest_address, clock);
+    let console = Console::new(Arc::clone(&parts.store), parts.entities.clone(), events.clone(), rest_address, clock);
     let admin_side = tokio::spawn(serve_rest(
         rest,
         rest_router(&config, &parts, &metrics, gateway_side.reports.clone(), &console),
@@ -92,6 +96,10 @@ pub(super) async fn run(config: ServeConfig) -> Result<(), CliError> {
     if drained.await.is_err() {
         tracing::warn!("requests were still under way and are cut off");
     }
+    // Once nobody is left who could add to them; with time of its own, so that those cut off are told as well.
+    if tokio::time::timeout(FLUSH, events.flush()).await.is_err() {
+        tracing::warn!("events were still to be written and are lost");
+    }
     signals.abort();
     store.close().await?;
     tracing::info!("stopped");
@@ -104,12 +112,14 @@ struct GatewaySide {
     reports: Reports,
 }
 
-/// Starts what gateways talk to on `--xds-listen`: xDS, the node link, the event hub. The task ends when
-/// `parts.stopping` becomes true.
-fn start_gateway_side(parts: &Parts, config: &ServeConfig, listener: TcpListener) -> GatewaySide {
+/// The event hub with its exporters.
+fn start_events(config: &ServeConfig) -> EventHub {
     let exporters = config.events_file.clone().map(Exporter::File).into_iter();
-    let events =
-        EventHub::new(exporters.chain(config.events_stdout.then_some(Exporter::Stdout)).collect(), clock::now_millis);
+    EventHub::new(exporters.chain(config.events_stdout.then_some(Exporter::Stdout)).collect(), clock::now_millis)
+}
+
+/// Starts what gateways talk to on `--xds-listen`: xDS and the node link. The task ends when `parts.stopping` becomes true.
+fn start_gateway_side(parts: &Parts, config: &ServeConfig, events: EventHub, listener: TcpListener) -> GatewaySide {
     let hub = Hub::with_clock(clock::now_millis);
     let bans = Arc::new(StoredBans::new(Arc::clone(&parts.store)));
     let link = LinkHub::new(events.clone(), bans, hub.clone(), clock::now_millis);
@@ -119,7 +129,7 @@ fn start_gateway_side(parts: &Parts, config: &ServeConfig, listener: TcpListener
     let publishing = publish::run(parts.entities.clone(), compiler, hub.clone(), first, parts.stopping.clone());
     tokio::spawn(publishing);
 
-    let reports = Reports { events: events.clone(), nodes: hub.clone() };
+    let reports = Reports { events, nodes: hub.clone() };
     let mut stopping = parts.stopping.clone();
     let task = tokio::spawn(async move {
         let stopped = async move {
@@ -128,7 +138,6 @@ fn start_gateway_side(parts: &Parts, config: &ServeConfig, listener: TcpListener
         if let Err(error) = link::serve(listener, hub, link, stopped).await {
             tracing::error!(%error, "the xDS and node port has failed");
         }
-        events.flush().await;
     });
     GatewaySide { task, reports }
 }
@@ -143,7 +152,8 @@ fn rest_router(
     let state = AppState {
         store: Arc::clone(&parts.store),
         entities: parts.entities.clone(),
-        access: Access::new(Arc::clone(&parts.store)),
+        access: Access::new(Arc::clone(&parts.store), reports.events.clone()),
+        events: reports.events.clone(),
         readiness: parts.readiness.clone(),
         metrics: metrics.clone(),
         config: Arc::new(RestConfig {

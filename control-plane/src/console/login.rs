@@ -18,6 +18,7 @@ use super::password::Checked;
 use super::session::{Session, Token, clear_cookie, wants_secure};
 use super::{Console, MAX_PASSWORD_BYTES, NAMESPACE, Operator};
 use crate::clock;
+use crate::events::{Audit, AuditAction};
 use crate::rest::ApiError;
 
 /// The bytes of a login's body, at most.
@@ -64,7 +65,7 @@ impl Console {
         // A name that cannot be one is treated as one that does not exist; it is throttled by what was sent.
         let name = normal_name(&name).unwrap_or(name);
         let name_sha256: [u8; 32] = Sha256::digest(name.as_bytes()).into();
-        self.throttle(source, &name_sha256, now)?;
+        self.throttle(source, &name, &name_sha256, now).await?;
         let operator = self.inner.store.operator(&name).await?;
         let stored = operator.as_ref().map(|operator| operator.password_hash.clone());
         let checked = match password.len() > MAX_PASSWORD_BYTES {
@@ -83,7 +84,7 @@ impl Console {
                 );
                 return Err(error.with_header(header::RETRY_AFTER, "5"));
             }
-            _ => return Err(refused(&name, source)),
+            (_, operator) => return Err(self.refused(operator.as_ref(), source)),
         };
         let token = Token::random().map_err(|error| {
             let message = format!("the operating system gives no random bytes: {error}");
@@ -98,10 +99,11 @@ impl Console {
         let limit = self.inner.limits.per_operator;
         if !self.inner.store.session_begin(session.clone(), &operator.password_hash, limit).await? {
             // Removed, or given another password, while this one was checked.
-            return Err(refused(&name, source));
+            return Err(self.refused(Some(&operator), source));
         }
         self.forgive(source, &name_sha256);
         tracing::info!(operator = %operator.name, ?source, "an operator has logged in");
+        self.inner.events.audit(told(AuditAction::Login, Some(&operator), source));
         let mut answer = self.describe(&session, &token, &operator);
         if let Some(fields) = answer.as_object_mut() {
             fields.shift_insert(0, "done".to_owned(), true.into());
@@ -116,12 +118,18 @@ impl Console {
     /// What is told to wait is not checked, so it is no guess and counts on one side alone: an address that waits must not
     /// make any number of names wait, and who insists on a name that waits must not use up what the others behind the
     /// same address have.
-    fn throttle(&self, source: Option<IpAddr>, name: &[u8; 32], now: u64) -> Result<(), ApiError> {
+    async fn throttle(
+        &self,
+        source: Option<IpAddr>,
+        name: &str,
+        name_sha256: &[u8; 32],
+        now: u64,
+    ) -> Result<(), ApiError> {
         let by_address = source.and_then(|source| self.inner.addresses.failed(source, now));
         let (wait, what) = match by_address {
             Some(wait) => (wait, "from this address"),
             None => {
-                let Some(wait) = self.inner.names.count(*name, now) else {
+                let Some(wait) = self.inner.names.count(*name_sha256, now) else {
                     return Ok(());
                 };
                 if let Some(source) = source {
@@ -132,11 +140,14 @@ impl Console {
         };
         metrics::counter!("palisade_console_refusals_total", "reason" => "throttled").increment(1);
         let seconds = wait.seconds;
-        let error = ApiError::new(
-            StatusCode::TOO_MANY_REQUESTS,
-            "too_many_failures",
-            format!("too many failed logins {what}; try again in {seconds} s"),
-        );
+        let message = format!("too many failed logins {what}; try again in {seconds} s");
+        if wait.first {
+            // Without the name where the store cannot say whose it is.
+            let operator = self.inner.store.operator(name).await.unwrap_or_default();
+            let audit = told(AuditAction::LoginThrottled, operator.as_ref(), source);
+            self.inner.events.audit(audit.detail(message.as_str()));
+        }
+        let error = ApiError::new(StatusCode::TOO_MANY_REQUESTS, "too_many_failures", message);
         Err(error.with_header(header::RETRY_AFTER, &seconds.to_string()))
     }
 
@@ -145,6 +156,16 @@ impl Console {
             self.inner.addresses.succeeded(source);
         }
         self.inner.names.forgive(name);
+    }
+
+    fn refused(&self, operator: Option<&Operator>, source: Option<IpAddr>) -> ApiError {
+        metrics::counter!("palisade_login_failures_total").increment(1);
+        // Some type their password where the name belongs: what is no operator's name is not written down.
+        let shown = operator.map_or("(nobody)", |operator| &operator.name);
+        tracing::warn!(operator = %shown, ?source, "refused a console login");
+        let why = if operator.is_some() { "the password is wrong" } else { "the name is not known" };
+        self.inner.events.audit(told(AuditAction::LoginRefused, operator, source).detail(why));
+        ApiError::new(StatusCode::UNAUTHORIZED, "unauthorized", "the name is not known or the password is wrong")
     }
 
     fn describe(&self, session: &Session, token: &Token, operator: &Operator) -> Value {
@@ -161,10 +182,14 @@ impl Console {
 async fn logout(
     State(console): State<Console>,
     Extension(current): Extension<Current>,
+    Extension(operator): Extension<Operator>,
+    source: Option<Extension<ConnectInfo<SocketAddr>>>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     console.inner.store.session_end(current.session.token_sha256).await?;
     tracing::info!(operator = %current.session.operator, "an operator has logged out");
+    let source = source.map(|Extension(info)| info.0.ip());
+    console.inner.events.audit(told(AuditAction::Logout, Some(&operator), source));
     let cookie = clear_cookie(wants_secure(console.inner.loopback, &headers));
     Ok(with_cookie(Json(json!({ "done": true })).into_response(), &cookie))
 }
@@ -177,12 +202,13 @@ async fn me(
     Json(console.describe(&current.session, &current.token, &operator))
 }
 
-fn refused(name: &str, source: Option<IpAddr>) -> ApiError {
-    metrics::counter!("palisade_login_failures_total").increment(1);
-    // Some type their password where the name belongs: what is no name of an operator's form is not written down.
-    let shown = normal_name(name).unwrap_or_else(|| "(not a name)".to_owned());
-    tracing::warn!(operator = %shown, ?source, "refused a console login");
-    ApiError::new(StatusCode::UNAUTHORIZED, "unauthorized", "the name is not known or the password is wrong")
+/// What happened to a login. A name is told only where an operator has it: others may be passwords in the wrong place.
+fn told(action: AuditAction, operator: Option<&Operator>, source: Option<IpAddr>) -> Audit {
+    let audit = Audit::new(action).from(source);
+    match operator {
+        Some(operator) => audit.operator(&operator.name, &operator.email),
+        None => audit,
+    }
 }
 
 fn with_cookie(mut response: Response, cookie: &str) -> Response {

@@ -21,6 +21,7 @@ use axum::Router;
 
 use crate::access::Throttle;
 use crate::entities::EntityService;
+use crate::events::EventHub;
 use crate::store::Store;
 
 pub use guard::protect;
@@ -49,6 +50,7 @@ pub struct Console {
 struct Inner {
     store: Arc<dyn Store>,
     entities: EntityService,
+    events: EventHub,
     clock: Clock,
     limits: SessionLimits,
     /// Whether the admin API listens on loopback alone; see [`session::wants_secure`].
@@ -60,12 +62,19 @@ struct Inner {
 }
 
 impl Console {
-    /// A console on this store. `listen` is where the admin API listens.
-    pub fn new(store: Arc<dyn Store>, entities: EntityService, listen: SocketAddr, clock: Clock) -> Console {
+    /// A console on this store, which tells `events` who logs in and out. `listen` is where the admin API listens.
+    pub fn new(
+        store: Arc<dyn Store>,
+        entities: EntityService,
+        events: EventHub,
+        listen: SocketAddr,
+        clock: Clock,
+    ) -> Console {
         Console {
             inner: Arc::new(Inner {
                 store,
                 entities,
+                events,
                 clock,
                 limits: SessionLimits::default(),
                 loopback: listen.ip().is_loopback(),

@@ -178,7 +178,10 @@ mod tests {
         assert!(matches!(check(b"{"), Err(EventError::NotJson(_))));
         assert!(matches!(check(b"\xff"), Err(EventError::NotJson(_))));
         assert_eq!(check(b"{}").err(), Some(EventError::UnknownType(String::new())));
-        assert_eq!(check(br#"{"@type":"X"}"#).err(), Some(EventError::UnknownType("X".into())));
+        for word in ["X", "SvcWafSecurityAudit"] {
+            let event = format!(r#"{{"@type":"{word}"}}"#);
+            assert_eq!(check(event.as_bytes()).err(), Some(EventError::UnknownType(word.into())));
+        }
         assert!(matches!(check(&vec![b' '; MAX_EVENT_BYTES + 1]), Err(EventError::TooLong(_))));
         let spread = check(b"{\n\"@type\":\r\n\"SvcWafTrailEvent\"}").ok().unwrap();
         assert_eq!(spread.line, br#"{"@type":"SvcWafTrailEvent"}"#);

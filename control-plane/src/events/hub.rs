@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Serialize;
 
+use super::audit::Audit;
 use super::event::{self, EventError};
 use super::exporter::Exporter;
 use super::incidents::{Incident, Incidents};
@@ -67,13 +68,26 @@ impl EventHub {
             let now = (self.inner.clock)();
             self.inner.incidents.lock().unwrap_or_else(PoisonError::into_inner).record(security, now);
         }
-        let line: Arc<[u8]> = checked.line.into();
+        self.export(checked.line);
+        Ok(())
+    }
+
+    /// Exports what was done to the control plane, with an id and the time. Never waits, as [`EventHub::publish`], which
+    /// takes no such event: a node that is in other hands must not say what operators have done.
+    pub fn audit(&self, audit: Audit) {
+        let (id, _) = uuid::Uuid::new_v4().as_u64_pair();
+        let event = audit.event(id, (self.inner.clock)());
+        metrics::counter!("palisade_events_total", "outcome" => "audited").increment(1);
+        self.export(event.to_string().into_bytes());
+    }
+
+    fn export(&self, line: Vec<u8>) {
+        let line: Arc<[u8]> = line.into();
         for (name, queue, _) in &self.inner.exporters {
             if !queue.push(line.clone()) {
                 metrics::counter!("palisade_events_dropped_total", "exporter" => name.clone()).increment(1);
             }
         }
-        Ok(())
     }
 
     /// The incidents, the most recent first.

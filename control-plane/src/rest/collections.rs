@@ -1,16 +1,19 @@
 //! The entity collections: `/apis/{entity_group}/v1/<collection>`.
 
-use axum::Router;
 use axum::extract::{DefaultBodyLimit, Path, Query, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use axum::{Extension, Router};
 use serde_json::{Value, json};
 
 use super::body::{self, Body};
 use super::list::ListQuery;
 use super::{ApiError, AppState, etag};
-use crate::entities::{Kind, Replacement, Slot, Written, registry};
+use crate::access::Caller;
+use crate::entities::{Kind, Replacement, Slot, WriteError, Written, registry};
+use crate::events::{Audit, AuditAction};
+use crate::store::StoreError;
 
 /// Carries the warnings of a write that was made, as a JSON array in ASCII.
 const WARNINGS: HeaderName = HeaderName::from_static("x-palisade-warnings");
@@ -75,6 +78,7 @@ async fn read(
 
 async fn create(
     State(state): State<AppState>,
+    Extension(caller): Extension<Caller>,
     Path((group, collection)): Path<(String, String)>,
     headers: HeaderMap,
     body: Body,
@@ -85,7 +89,9 @@ async fn create(
         let message = format!("there is one {} only; PUT or PATCH {}/{id}", kind.kind, kind.collection);
         return Err(ApiError::new(StatusCode::CONFLICT, "conflict", message));
     }
-    let written = state.entities.create(kind, document).await?;
+    let entities = state.entities.clone();
+    let write = async move { entities.create(kind, document).await };
+    let written = audited(&state, caller, AuditAction::Create, kind, write).await?;
     let location = format!("/apis/{group}/v1/{collection}/{}", written.slot.entity.head().id);
     let mut response = answer(StatusCode::CREATED, written);
     if let Ok(location) = HeaderValue::from_str(&location) {
@@ -96,36 +102,72 @@ async fn create(
 
 async fn replace(
     State(state): State<AppState>,
+    Extension(caller): Extension<Caller>,
     Path((group, collection, id)): Path<(String, String, String)>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ApiError> {
     let kind = kind(&state, &group, &collection)?;
     let document = Replacement::Whole(body::document(&headers, body)?);
-    let written = state.entities.update(kind, &id, document, etag::if_match(&headers)).await?;
-    Ok(answer(StatusCode::OK, written))
+    update(&state, caller, kind, id, document, &headers).await
 }
 
 async fn patch(
     State(state): State<AppState>,
+    Extension(caller): Extension<Caller>,
     Path((group, collection, id)): Path<(String, String, String)>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ApiError> {
     let kind = kind(&state, &group, &collection)?;
     let patch = body::patch(&headers, body)?;
-    let written = state.entities.update(kind, &id, patch, etag::if_match(&headers)).await?;
-    Ok(answer(StatusCode::OK, written))
+    update(&state, caller, kind, id, patch, &headers).await
 }
 
 async fn remove(
     State(state): State<AppState>,
+    Extension(caller): Extension<Caller>,
     Path((group, collection, id)): Path<(String, String, String)>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let kind = kind(&state, &group, &collection)?;
-    let written = state.entities.delete(kind, &id, etag::if_match(&headers)).await?;
-    Ok(answer(StatusCode::OK, written))
+    let (entities, precondition) = (state.entities.clone(), etag::if_match(&headers));
+    let write = async move { entities.delete(kind, &id, precondition).await };
+    Ok(answer(StatusCode::OK, audited(&state, caller, AuditAction::Delete, kind, write).await?))
+}
+
+async fn update(
+    state: &AppState,
+    caller: Caller,
+    kind: &'static Kind,
+    id: String,
+    change: Replacement,
+    headers: &HeaderMap,
+) -> Result<Response, ApiError> {
+    let (entities, precondition) = (state.entities.clone(), etag::if_match(headers));
+    let write = async move { entities.update(kind, &id, change, precondition).await };
+    Ok(answer(StatusCode::OK, audited(state, caller, AuditAction::Update, kind, write).await?))
+}
+
+/// Makes a write and tells who has made it. In a task of its own, as the write is: a caller who goes away in between must
+/// not have changed anything without its being told.
+async fn audited(
+    state: &AppState,
+    caller: Caller,
+    action: AuditAction,
+    kind: &'static Kind,
+    write: impl Future<Output = Result<Written, WriteError>> + Send + 'static,
+) -> Result<Written, WriteError> {
+    let events = state.events.clone();
+    let task = tokio::spawn(async move {
+        let written = write.await?;
+        let Slot { revision, entity } = &written.slot;
+        let audit = Audit::new(action).admin_key(&caller.key_id, &caller.key_name).from(caller.source);
+        let reference = format!("{}/{}", kind.collection, entity.head().id);
+        events.audit(audit.of(reference).detail(format!("revision {revision}")));
+        Ok(written)
+    });
+    task.await.unwrap_or(Err(WriteError::Store(StoreError::Closed)))
 }
 
 fn kind(state: &AppState, group: &str, collection: &str) -> Result<&'static Kind, ApiError> {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::access::Access;
 use crate::entities::EntityService;
+use crate::events::EventHub;
 use crate::store::Store;
 use crate::telemetry::{Metrics, Readiness};
 
@@ -16,6 +17,8 @@ pub struct AppState {
     pub entities: EntityService,
     /// The check of admin keys.
     pub access: Access,
+    /// Where it is told who has changed what.
+    pub events: EventHub,
     /// What must be up before the control plane calls itself ready.
     pub readiness: Readiness,
     /// What `/metrics` shows.

@@ -40,6 +40,7 @@ pub struct Server {
     pub rest: String,
     pub authorization: String,
     pub log: PathBuf,
+    pub events: PathBuf,
 }
 
 impl Server {
@@ -47,10 +48,12 @@ impl Server {
     pub fn start(data: &Path) -> Server {
         let ready = data.with_extension("ready");
         let log = data.with_extension("log");
+        let events = data.with_extension("events");
         let _ = std::fs::remove_file(&ready);
         let out = std::fs::File::options().create(true).append(true).open(&log).unwrap();
         let mut child = palisade(&["serve", "--listen", "127.0.0.1:0", "--xds-listen", "127.0.0.1:0", "--data"])
             .args([data.as_os_str(), "--ready-file".as_ref(), ready.as_os_str()])
+            .args(["--events-file".as_ref(), events.as_os_str()])
             .stderr(out)
             .spawn()
             .unwrap();
@@ -59,7 +62,7 @@ impl Server {
         let key: Value = serde_json::from_slice(&std::fs::read(data.join("admin-key.json")).unwrap()).unwrap();
         let pair = format!("{}:{}", key["id"].as_str().unwrap(), key["secret"].as_str().unwrap());
         let authorization = format!("Basic {}", STANDARD.encode(pair));
-        Server { child, rest: ready["rest"].as_str().unwrap().to_owned(), authorization, log }
+        Server { child, rest: ready["rest"].as_str().unwrap().to_owned(), authorization, log, events }
     }
 
     /// Sends SIGTERM or SIGKILL.

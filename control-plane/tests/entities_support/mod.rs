@@ -20,6 +20,7 @@ use base64::engine::general_purpose::STANDARD;
 use palisade::access::{Access, AdminKey, Scope};
 use palisade::clock;
 use palisade::entities::EntityService;
+use palisade::events::{EventHub, Exporter};
 use palisade::rest::{self, AppState, RestConfig};
 use palisade::store::{SqliteOptions, SqliteStore, Store};
 use palisade::telemetry::{Metrics, Readiness};
@@ -28,6 +29,9 @@ use tower::ServiceExt as _;
 
 /// Where the entities are.
 pub const BASE: &str = "/apis/palisade.svc/v1";
+
+/// The file of events, in the store's folder.
+const EVENTS: &str = "events.jsonl";
 
 /// The API, and a key that may do everything.
 pub struct Api {
@@ -61,8 +65,10 @@ impl Api {
         let folder = tempfile::tempdir().unwrap();
         let store: Arc<dyn Store> = Arc::new(SqliteStore::open(folder.path(), options).unwrap());
         let entities = EntityService::open(Arc::clone(&store)).await.unwrap();
+        let events = EventHub::new(vec![Exporter::File(folder.path().join(EVENTS))], clock::now_millis);
         let state = AppState {
-            access: Access::new(Arc::clone(&store)),
+            access: Access::new(Arc::clone(&store), events.clone()),
+            events,
             store,
             entities,
             readiness: Readiness::default(),
@@ -86,6 +92,13 @@ impl Api {
         let text = String::from_utf8(to_bytes(body, usize::MAX).await.unwrap().to_vec()).unwrap();
         let body = serde_json::from_str(&text).unwrap_or(Value::Null);
         Answer { status: parts.status, headers: parts.headers, body, text }
+    }
+
+    /// The events so far, as they were exported, oldest first.
+    pub async fn events(&self) -> Vec<Value> {
+        self.state.events.flush().await;
+        let text = std::fs::read_to_string(self.folder().join(EVENTS)).unwrap_or_default();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
     /// The folder of the store.

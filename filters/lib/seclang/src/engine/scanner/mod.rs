@@ -1,12 +1,14 @@
 //! One scan of a value that tells which operators may match it.
 //!
-//! Of each literal of each gate the rarest piece of four bytes (or the whole of a shorter one) is looked up at every
-//! place of the value: a table of bits answers "no" most of the time, and what it lets through is compared. The scan
-//! takes time linear in the value, whatever the value is: a bucket that would grow too long is not compared but passes.
+//! For each byte of a value is looked up which sets of bytes it is in, and which transformations it triggers. What may be
+//! a literal of a gate passes a filter ([`filter`]) and is compared ([`table`]). The scan takes time linear in the value,
+//! whatever the value is: of literals that crowd at a place no more than a few are compared, the others just pass.
 
+mod filter;
 mod table;
 
-use table::{Fours, Pairs, Pieces, Threes, slice};
+use filter::{Filter, Hit, Marks, Search};
+use table::{Pieces, Table, piece_of, slice};
 
 use crate::operator::{ByteSet, Gate};
 
@@ -20,7 +22,10 @@ const SETS: usize = 256;
 type Bits = [u64; SETS / 64];
 
 /// How long a value is that is scanned as a long one: what that takes in advance is then little.
-const LONG: usize = 4096;
+const LONG: usize = 16 * 1024;
+
+/// Beyond how many bytes minimal lengths are tested gate by gate.
+const LENGTHS: usize = 64;
 
 /// All gates of an engine.
 pub(super) struct Scanner {
@@ -40,23 +45,40 @@ pub(super) struct Scanner {
     opening_gates: Box<[u32]>,
     /// The sets that open gates.
     opening: Bits,
-    pairs: Pairs,
-    threes: Threes,
-    fours: Fours,
-    /// For each gate what remains to be tested once it was opened.
+    filter: Filter,
+    marks: Marks,
+    /// The literals by their pieces of two to six bytes.
+    tables: [Table; 5],
+    /// For each length below [`LENGTHS`], and for all others, the gates whose minimal length it is not below, if that
+    /// is a length so short.
+    long_enough: Box<[u64]>,
+    /// For each gate what else remains to be tested once it was opened.
     rests: Vec<Rest>,
-    /// The gates with such a rest that literals open.
+    /// The gates with such a rest.
     tested: Box<[u64]>,
 }
 
-/// What is looked up for every byte of a value.
-#[derive(Debug, Clone, Copy, Default)]
-struct Class {
-    /// One bit for each pipeline of transformations that the byte triggers.
-    triggers: u64,
-    /// One bit for each set of bytes that holds the byte.
-    sets: Bits,
-    lower: u32,
+/// What is looked up for every byte of a value: a bit for each set of bytes that holds it, one for each pipeline of
+/// transformations that it triggers, and whether it is a space.
+#[derive(Clone, Copy, Default)]
+#[repr(align(64))]
+struct Class([u64; SETS / 64 + 2]);
+
+impl Class {
+    fn new(sets: Bits, triggers: u64, space: u64) -> Self {
+        let [a, b, c, d] = sets;
+        Self([a, b, c, d, triggers, space])
+    }
+
+    /// The sets, the triggers, and whether there is a space.
+    fn parts(&self) -> (Bits, u64, bool) {
+        let [a, b, c, d, triggers, space] = self.0;
+        ([a, b, c, d], triggers, space != 0)
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.0.iter_mut().zip(&other.0).for_each(|(all, more)| *all |= more);
+    }
 }
 
 /// The sets of bytes that gates ask for, each once.
@@ -82,17 +104,22 @@ impl Sets {
 
 #[derive(Default)]
 struct Rest {
-    min_length: usize,
     /// Bits of sets of each of which a byte has to occur.
     sets: Bits,
+    min_length: usize,
     /// More such sets, those that have no bit.
     more: Box<[ByteSet]>,
 }
 
 impl Rest {
+    /// Whether there is something to test besides a short minimal length.
+    fn is_needed(&self) -> bool {
+        self.min_length >= LENGTHS || self.sets != Bits::default() || !self.more.is_empty()
+    }
+
     fn passes(&self, value: &[u8], sets: &Bits, present: &mut Option<ByteSet>) -> bool {
-        value.len() >= self.min_length
-            && self.sets.iter().zip(sets).all(|(wanted, there)| wanted & !there == 0)
+        self.sets.iter().zip(sets).fold(0, |missing, (wanted, there)| missing | wanted & !there) == 0
+            && value.len() >= self.min_length
             && (self.more.is_empty() || {
                 let present = present.get_or_insert_with(|| ByteSet::of_bytes(value));
                 self.more.iter().all(|set| set.intersects(present))
@@ -136,7 +163,13 @@ impl Scanner {
                 (true, true, None) => Some(ByteSet::default()),
             };
             match opener.map(|set| (set == ByteSet::default(), sets.bit(set))) {
-                Some((false, Some(bit))) => openings.push((bit, number)),
+                Some((false, Some(bit))) => {
+                    openings.push((bit, number));
+                    // What opens the gate need not be tested again, unless it is one of several things that do.
+                    if gate.literals.is_empty() {
+                        unset_bit(&mut rest.sets, bit);
+                    }
+                }
                 Some(_) => base.push(number),
                 None => {}
             }
@@ -151,28 +184,32 @@ impl Scanner {
             gates.for_each(|gate| open_gate(&mut row, gate));
             row
         };
-        let has_rest = |rest: &Rest| rest.min_length > 1 || rest.sets != Bits::default() || !rest.more.is_empty();
-        // What sets of bytes open is tested then and there.
-        let by_literal: std::collections::HashSet<u32> =
-            literals.iter().map(|(_, gate)| *gate).chain(base.iter().copied()).collect();
-        let rested = rests.iter().zip(0..).filter(|(rest, gate)| has_rest(rest) && by_literal.contains(gate));
-        let tested = row(&mut rested.map(|(_, gate)| gate));
-        let (mut pairs, mut threes, mut fours) = (Pieces::new(2), Pieces::new(3), Pieces::new(4));
+        let tested = row(&mut rests.iter().zip(0..).filter(|(rest, _)| rest.is_needed()).map(|(_, gate)| gate));
+        let fits = |length| move |rest: &Rest| rest.min_length <= length || rest.min_length >= LENGTHS;
+        let long_enough = (0..LENGTHS).flat_map(|length| {
+            row(&mut rests.iter().zip(0..).filter(|(rest, _)| fits(length)(rest)).map(|(_, gate)| gate)).into_iter()
+        });
+        let long_enough = long_enough.collect();
+        let [mut twos, mut threes, mut fours, mut fives, mut sixes] =
+            [(2, 1), (3, 1), (4, 1), (5, 1), (6, 2)].map(|(length, run)| Pieces::new(length, run));
         for same in literals.chunk_by(|one, other| one.0 == other.0) {
             let gates = same.iter().map(|(_, gate)| *gate);
             let Some((literal, _)) = same.first() else { continue };
             match *literal {
                 [] | [_] => {}
-                [_, _] => pairs.add(literal, gates.collect()),
+                [_, _] => twos.add(literal, gates.collect()),
                 [_, _, _] => threes.add(literal, gates.collect()),
-                _ => fours.add(literal, gates.collect()),
+                [_, _, _, _] => fours.add(literal, gates.collect()),
+                [_, _, _, _, _] | [_, _, _, _, _, _] => fives.add(literal, gates.collect()),
+                _ => sixes.add(literal, gates.collect()),
             }
         }
         let mut classes = Box::new([Class::default(); 256]);
         for (class, byte) in classes.iter_mut().zip(0u8..=255) {
-            class.lower = u32::from(byte.to_ascii_lowercase());
+            let mut bits = Bits::default();
             let holding = sets.list.iter().zip(0..).filter(|(set, _)| set.contains(byte));
-            holding.for_each(|(_, bit)| set_bit(&mut class.sets, bit));
+            holding.for_each(|(_, bit)| set_bit(&mut bits, bit));
+            *class = Class::new(bits, 0, u64::from(byte == b' '));
         }
         openings.sort_unstable();
         let mut opening_starts = vec![0u32; sets.list.len() + 1];
@@ -183,7 +220,10 @@ impl Scanner {
         let mut opening = Bits::default();
         openings.iter().for_each(|(bit, _)| set_bit(&mut opening, *bit));
         let base = row(&mut base.into_iter());
-        let (pairs, threes, fours) = (pairs.finish(), threes.finish(), fours.finish());
+        let [(twos, pairs), (threes, triples), (fours, quadruples), (fives, quintuples), (sixes, sextuples)] =
+            [twos, threes, fours, fives, sixes].map(Pieces::finish);
+        let filter = Filter::new([&pairs, &triples, &quadruples, &quintuples]);
+        let marks = Marks::new(&sextuples);
         let scanner = Self {
             words,
             set_count: sets.list.len(),
@@ -194,9 +234,10 @@ impl Scanner {
             opening_starts: opening_starts.into(),
             opening_gates,
             opening,
-            pairs,
-            threes,
-            fours,
+            filter,
+            marks,
+            tables: [twos, threes, fours, fives, sixes],
+            long_enough,
             rests,
             tested,
         };
@@ -212,7 +253,7 @@ impl Scanner {
                 None => self.always |= bit,
                 Some(triggers) => {
                     let classes = self.classes.iter_mut().zip(0u8..=255).filter(|(_, byte)| triggers.contains(*byte));
-                    classes.for_each(|(class, _)| class.triggers |= bit);
+                    classes.for_each(|(class, _)| class.add(&Class::new(Bits::default(), bit, 0)));
                 }
             }
         }
@@ -230,13 +271,24 @@ impl Scanner {
 
     /// Writes to `open`, of [`Scanner::words`] words, which gates a value passes; the answer has the bits of the
     /// pipelines of transformations that may change the value ([`trigger_bit`]).
+    #[inline(never)]
     pub(super) fn scan(&self, value: &[u8], open: &mut [u64]) -> u64 {
         open.copy_from_slice(&self.base);
-        let (triggers, sets) = match value.len() < LONG {
-            true => self.find_in_short(value, open),
-            false => self.find_in_long(value, open),
-        };
-        let mut present = None;
+        let long = value.len() >= LONG;
+        let (sets, triggers, has_space) = if long { self.class_of_long(value) } else { self.class_of(value) }.parts();
+        let triggers = self.always | triggers | if has_space && minds_spacing(value) { self.spacing } else { 0 };
+        if long {
+            self.find_in_long(value, open);
+        } else {
+            let mut search = Search::new(value);
+            while let Some(hits) = search.next(&self.filter, &self.marks) {
+                for hit in hits {
+                    if let Some((table, piece)) = self.piece(hit, value) {
+                        table.find(piece, value, hit.at, open);
+                    }
+                }
+            }
+        }
         for (number, (there, opening)) in sets.iter().zip(&self.opening).enumerate() {
             let mut left = there & opening;
             while left != 0 {
@@ -246,113 +298,103 @@ impl Scanner {
                 else {
                     break;
                 };
-                for gate in slice(&self.opening_gates, (start, end)) {
-                    let rest = self.rests.get(*gate as usize);
-                    if rest.is_some_and(|rest| rest.passes(value, &sets, &mut present)) {
-                        open_gate(open, *gate);
-                    }
-                }
+                slice(&self.opening_gates, (start, end)).iter().for_each(|gate| open_gate(open, *gate));
             }
         }
+        let length = value.len().min(LENGTHS - 1) * self.words;
+        let long_enough = self.long_enough.get(length..).unwrap_or_default();
+        open.iter_mut().zip(long_enough).for_each(|(word, long_enough)| *word &= long_enough);
+        let mut present = None;
         for (number, (word, tested)) in open.iter_mut().zip(&self.tested).enumerate() {
             let mut left = *word & tested;
             while left != 0 {
                 let bit = left.trailing_zeros();
                 left &= left - 1;
-                if self
-                    .rests
-                    .get(number * 64 + bit as usize)
-                    .is_some_and(|rest| !rest.passes(value, &sets, &mut present))
-                {
+                let rest = self.rests.get(number * 64 + bit as usize);
+                if rest.is_some_and(|rest| !rest.passes(value, &sets, &mut present)) {
                     *word &= !(1 << bit);
                 }
             }
         }
         triggers
     }
-}
 
-impl Scanner {
-    /// Opens the gates of the literals; what the bytes trigger, and the sets they are of.
-    fn find_in_short(&self, value: &[u8], open: &mut [u64]) -> (u64, Bits) {
-        let (mut triggers, mut sets) = (self.always, Bits::default());
-        let mut window = 0u32;
-        for (at, byte) in value.iter().enumerate() {
-            let Some(class) = self.classes.get(usize::from(*byte)) else { continue };
-            triggers |= class.triggers;
-            sets.iter_mut().zip(&class.sets).for_each(|(all, more)| *all |= more);
-            if window & 0xff == SPACE && minds_space(*byte) {
-                triggers |= self.spacing;
-            }
-            window = window << 8 | class.lower;
-            // Before the fourth byte the window holds zeros no value has; what it finds there is compared anyway.
-            let marked = self.fours.bits.at(window)
-                | self.threes.bits.at(window & 0xff_ffff)
-                | self.pairs.bits.at(window & 0xffff);
-            if marked != 0 {
-                self.find(window, value, at, open);
+    /// What the bytes of a value stand for together.
+    fn class_of(&self, value: &[u8]) -> Class {
+        let mut all = Class::default();
+        for byte in value {
+            if let Some(class) = self.classes.get(usize::from(*byte)) {
+                all.add(class);
             }
         }
-        (triggers, sets)
+        all
     }
 
-    /// As [`Scanner::find_in_short`], for values that repeat themselves: what was found once is not looked for again.
-    fn find_in_long(&self, value: &[u8], open: &mut [u64]) -> (u64, Bits) {
-        let (mut triggers, mut sets) = (self.always, Bits::default());
+    /// The same for a value that has many bytes more than once.
+    #[inline(never)]
+    fn class_of_long(&self, value: &[u8]) -> Class {
         let mut seen = [false; 256];
         for byte in value {
             if let Some(seen) = seen.get_mut(usize::from(*byte)) {
                 *seen = true;
             }
         }
-        for (class, _) in self.classes.iter().zip(seen).filter(|(_, seen)| *seen) {
-            triggers |= class.triggers;
-            sets.iter_mut().zip(&class.sets).for_each(|(all, more)| *all |= more);
-        }
-        let after = value.get(1..).unwrap_or_default();
-        if value.iter().zip(after).any(|(byte, next)| *byte == b' ' && minds_space(*next)) {
-            triggers |= self.spacing;
-        }
-        let (mut pairs, mut threes, mut fours) =
-            (self.pairs.bits.clone(), self.threes.bits.clone(), self.fours.bits.clone());
-        let mut window = 0u32;
-        for (at, byte) in value.iter().enumerate() {
-            window = window << 8 | u32::from(byte.to_ascii_lowercase());
-            let marked = fours.at(window) | threes.at(window & 0xff_ffff) | pairs.at(window & 0xffff);
-            if marked != 0 {
-                let [four_done, three_done, two_done] = self.find(window, value, at, open);
-                if four_done {
-                    fours.clear(window);
+        let mut all = Class::default();
+        self.classes.iter().zip(seen).filter(|(_, seen)| *seen).for_each(|(class, _)| all.add(class));
+        all
+    }
+
+    /// Opens the gates of literals in a value that repeats itself: what was found once is not looked for again.
+    #[inline(never)]
+    fn find_in_long(&self, value: &[u8], open: &mut [u64]) {
+        let mut filter = self.filter.clone();
+        let mut search = Search::new(value);
+        // Pieces by which nothing is left to be found, in no order.
+        let mut done = [u64::MAX; 256];
+        while let Some(hits) = search.next(&filter, &self.marks) {
+            for hit in hits {
+                let Some((table, piece)) = self.piece(hit, value) else { continue };
+                // No piece fills the highest byte.
+                let key = piece | (hit.length as u64) << 56;
+                let Some(known) = done.get_mut((key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as usize) else {
+                    continue;
+                };
+                if *known == key || !table.find(piece, value, hit.at, open) {
+                    continue;
                 }
-                if three_done {
-                    threes.clear(window & 0xff_ffff);
-                }
-                if two_done {
-                    pairs.clear(window & 0xffff);
+                match hit.length {
+                    2 => filter.clear(piece),
+                    _ => *known = key,
                 }
             }
         }
-        (triggers, sets)
     }
 
-    /// Opens the gates of the literals whose piece ends at a byte. For the three lengths of pieces, the longest first,
-    /// whether there is nothing more to be found by the piece.
-    #[cold]
-    fn find(&self, window: u32, value: &[u8], at: usize, open: &mut [u64]) -> [bool; 3] {
-        let (three, two) = (window & 0xff_ffff, window & 0xffff);
-        [
-            self.fours.may_have(window) && self.fours.find(window, value, at, open),
-            self.threes.may_have(three) && self.threes.find(three, value, at, open),
-            self.pairs.may_have(two) && self.pairs.find(two, value, at, open),
-        ]
+    /// The piece at a place, and the table to find it in; `None` if the value is too short.
+    #[inline(always)]
+    fn piece(&self, hit: Hit, value: &[u8]) -> Option<(&Table, u64)> {
+        let piece = piece_of(value.get(hit.at..)?.get(..hit.length)?);
+        Some((self.tables.get(hit.length.checked_sub(2)?)?, piece))
     }
 }
 
-const SPACE: u32 = b' ' as u32;
+/// Whether there is a space before a byte for which a transformation may drop it, or it another one.
+#[inline(never)]
+fn minds_spacing(value: &[u8]) -> bool {
+    let after = value.get(1..).unwrap_or_default();
+    // Without a branch for each byte.
+    value.chunks(64).zip(after.chunks(64)).any(|(bytes, next)| {
+        let both = bytes.iter().zip(next);
+        both.fold(false, |any, (byte, next)| {
+            any | (*byte == b' ') & ((*next == b' ') | (*next == b'/') | (*next == b'('))
+        })
+    })
+}
 
-/// Whether a transformation looks at a space before this byte.
-fn minds_space(byte: u8) -> bool {
-    matches!(byte, b' ' | b'/' | b'(')
+fn unset_bit(bits: &mut Bits, bit: u32) {
+    if let Some(word) = bits.get_mut((bit / 64) as usize) {
+        *word &= !(1 << (bit % 64));
+    }
 }
 
 fn set_bit(bits: &mut Bits, bit: u32) {
@@ -382,6 +424,11 @@ mod tests {
     use super::*;
     #[cfg(target_os = "unknown")]
     use wasm_bindgen_test::wasm_bindgen_test as test;
+
+    std::thread_local! {
+        /// How many literals were compared.
+        pub(super) static COMPARED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+    }
 
     fn open(gates: &[Gate], value: &[u8]) -> Vec<bool> {
         let (scanner, numbers) = Scanner::new(gates.iter().map(Some));

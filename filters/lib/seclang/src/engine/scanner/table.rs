@@ -1,23 +1,25 @@
 //! Pieces of literals, and what they lead to.
 
-use super::open_gate;
+use super::{is_open, open_gate};
 use crate::operator::frequency;
 
 /// How many literals may be compared at one place.
-const BUCKET: u8 = 12;
+pub(super) const BUCKET: u8 = 12;
 
-/// The places that literals crowd at while they are collected, and the buckets of a table, in bits.
+/// The places that literals crowd at while they are collected, in bits.
 const CROWD_BITS: u32 = 17;
-const BUCKET_BITS: u32 = 12;
 
-/// Tables by the length of their pieces. Most literals have four bytes and more.
-pub(super) type Pairs = Table<{ 1 << 7 }, 19>;
-pub(super) type Threes = Table<{ 1 << 9 }, 17>;
-pub(super) type Fours = Table<{ 1 << 13 }, 13>;
+/// The hashes of pieces that are told apart by one bit each, in bits.
+pub(super) const MARK_BITS: u32 = 19;
+
+/// The bits of bytes that are looked at: all but those in which lower and upper case letters, or characters of ASCII and
+/// others, differ.
+pub(super) const FOLD: u64 = 0x5f5f_5f5f_5f5f_5f5f;
 
 /// Pieces of one length.
-pub(super) struct Table<const WORDS: usize, const SHIFT: u32> {
-    pub(super) bits: Marks<WORDS, SHIFT>,
+pub(super) struct Table {
+    /// How far hashes are shifted to number the buckets.
+    shift: u32,
     /// For each bucket where its entries begin, and the end.
     starts: Box<[u32]>,
     entries: Box<[Entry]>,
@@ -27,94 +29,75 @@ pub(super) struct Table<const WORDS: usize, const SHIFT: u32> {
 
 /// A literal and the gates it opens, as ranges of [`Table::literals`] and [`Table::gates`].
 struct Entry {
-    piece: u32,
-    /// How many bytes of the literal precede the end of the piece.
+    piece: u64,
+    /// How many bytes of the literal precede the piece.
     before: u32,
     /// Empty if the piece alone decides.
     literal: (u32, u32),
     gates: (u32, u32),
 }
 
-/// A literal by one of its pieces: bucket, piece, what precedes the end of the piece, literal, gates.
-type Placed<'g> = (u32, u32, usize, &'g [u8], Vec<u32>);
+/// A literal by one of its pieces: piece, what precedes it, literal, gates.
+type Placed<'g> = (u64, usize, &'g [u8], Vec<u32>);
 
 /// The pieces of one length, while they are collected.
 pub(super) struct Pieces<'g> {
     length: usize,
-    /// Each with its bucket, what precedes its end, its literal (none if the piece alone decides), and its gates.
+    /// How many pieces of a literal that follow each other are collected.
+    run: usize,
+    /// Each piece with what precedes it, its literal (none if the piece alone decides), and the gates.
     list: Vec<Placed<'g>>,
     /// How many literals share a hash.
     crowds: Vec<u8>,
-    /// Marks of the pieces of [`USUAL`], and of a few more.
-    usual: Marks<{ 1 << 13 }, 13>,
+    /// The hashes of pieces of [`USUAL`].
+    usual: Vec<bool>,
 }
 
-/// One bit for each hash of a piece, in so many words; what is shifted out of a hash leaves the number of a bit of them.
-#[derive(Clone)]
-pub(super) struct Marks<const WORDS: usize, const SHIFT: u32>(Box<[u64; WORDS]>);
-
-impl<const WORDS: usize, const SHIFT: u32> Marks<WORDS, SHIFT> {
-    fn new() -> Self {
-        Self(Box::new([0; WORDS]))
-    }
-
-    fn set(&mut self, piece: u32) {
-        let hash = hashed(piece) >> SHIFT;
-        if let Some(word) = self.0.get_mut((hash >> 6) as usize) {
-            *word |= 1 << (hash & 63);
-        }
-    }
-
-    pub(super) fn clear(&mut self, piece: u32) {
-        let hash = hashed(piece) >> SHIFT;
-        if let Some(word) = self.0.get_mut((hash >> 6) as usize) {
-            *word &= !(1 << (hash & 63));
-        }
-    }
-
-    /// 1 if a piece is marked, else 0.
-    pub(super) fn at(&self, piece: u32) -> u64 {
-        let hash = (hashed(piece) >> SHIFT) as usize;
-        self.0.get(hash >> 6).map_or(0, |word| word >> (hash & 63) & 1)
-    }
-
-    fn same_mark(one: u32, other: u32) -> bool {
-        hashed(one) >> SHIFT == hashed(other) >> SHIFT
-    }
+/// The bytes of a piece as a number, the first lowest, folded.
+pub(super) fn piece_of(bytes: &[u8]) -> u64 {
+    bytes.iter().rev().fold(0u64, |piece, byte| piece << 8 | u64::from(*byte)) & FOLD
 }
 
-/// The bytes of a piece as a number.
-fn piece_of(bytes: &[u8]) -> u32 {
-    bytes.iter().fold(0u32, |piece, byte| piece << 8 | u32::from(*byte))
+/// The hash of a piece.
+pub(super) fn hashed(piece: u64) -> u64 {
+    piece.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-fn hashed(piece: u32) -> u32 {
-    piece.wrapping_mul(0x9e37_79b1)
+/// The number of the bit that stands for a piece.
+pub(super) fn mark_of(piece: u64) -> u64 {
+    hashed(piece) >> (64 - MARK_BITS)
 }
 
-impl<const WORDS: usize, const SHIFT: u32> Table<WORDS, SHIFT> {
-    pub(super) fn may_have(&self, piece: u32) -> bool {
-        self.bits.at(piece) != 0
-    }
+fn crowd_of(piece: u64) -> usize {
+    (hashed(piece) >> (64 - CROWD_BITS)) as usize
+}
 
-    /// Opens the gates of the literals whose piece this is; whether all that share its mark were found.
-    pub(super) fn find(&self, piece: u32, value: &[u8], at: usize, open: &mut [u64]) -> bool {
-        let bucket = (hashed(piece) >> (32 - BUCKET_BITS)) as usize;
+impl Table {
+    /// Opens the gates of the literals with this piece at a place; whether nothing is left to be found by pieces that
+    /// share its mark.
+    pub(super) fn find(&self, piece: u64, value: &[u8], at: usize, open: &mut [u64]) -> bool {
+        let bucket = (hashed(piece) >> self.shift) as usize;
         let (Some(&start), Some(&end)) = (self.starts.get(bucket), self.starts.get(bucket + 1)) else { return true };
         let mut all = true;
-        for entry in self.entries.get(start as usize..end as usize).unwrap_or_default() {
+        for entry in slice(&self.entries, (start, end)) {
             if entry.piece != piece {
-                all &= !Marks::<WORDS, SHIFT>::same_mark(entry.piece, piece);
+                all &= mark_of(entry.piece) != mark_of(piece);
+                continue;
+            }
+            let gates = slice(&self.gates, entry.gates);
+            if gates.iter().all(|gate| is_open(open, *gate)) {
                 continue;
             }
             let literal = slice(&self.literals, entry.literal);
-            let found = (at + 1)
+            #[cfg(test)]
+            super::tests::COMPARED.with(|compared| compared.set(compared.get() + 1));
+            let found = at
                 .checked_sub(entry.before as usize)
                 .and_then(|start| value.get(start..)?.get(..literal.len()))
                 .is_some_and(|found| found.eq_ignore_ascii_case(literal));
             all &= found;
             if found {
-                slice(&self.gates, entry.gates).iter().for_each(|gate| open_gate(open, *gate));
+                gates.iter().for_each(|gate| open_gate(open, *gate));
             }
         }
         all
@@ -133,49 +116,59 @@ fn append<T: Copy>(list: &mut Vec<T>, more: &[T]) -> (u32, u32) {
 }
 
 impl<'g> Pieces<'g> {
-    pub(super) fn new(length: usize) -> Self {
-        let mut usual = Marks::new();
-        for text in USUAL {
-            text.windows(length).for_each(|bytes| usual.set(piece_of(bytes)));
-        }
-        Self { length, list: Vec::new(), crowds: vec![0; 1 << CROWD_BITS], usual }
-    }
-
-    /// Adds a literal by the piece of it that is rarest, and in the fewest literals so far.
-    pub(super) fn add(&mut self, literal: &'g [u8], gates: Vec<u32>) {
-        let crowd = |piece: u32| self.crowds.get((hashed(piece) >> (32 - CROWD_BITS)) as usize).copied().unwrap_or(0);
-        let pieces = literal.windows(self.length).enumerate().map(|(at, bytes)| {
-            let piece = piece_of(bytes);
-            let rarity: f64 = bytes.iter().map(|&byte| frequency(byte)).product();
-            let usual = if self.usual.at(piece) != 0 { 100.0 } else { 1.0 };
-            (at + self.length, piece, rarity * usual * f64::from(1 + crowd(piece) / 4))
-        });
-        let Some((before, piece, _)) = pieces.min_by(|one, other| one.2.total_cmp(&other.2)) else { return };
-        let bucket = hashed(piece) >> (32 - BUCKET_BITS);
-        let Some(crowd) = self.crowds.get_mut((hashed(piece) >> (32 - CROWD_BITS)) as usize) else { return };
-        match *crowd < BUCKET {
-            true => {
-                *crowd += 1;
-                self.list.push((bucket, piece, before, literal, gates));
+    /// Pieces of a length, of which each literal gives so many, one after the other.
+    pub(super) fn new(length: usize, run: usize) -> Self {
+        let mut usual = vec![false; 1 << CROWD_BITS];
+        for bytes in USUAL.iter().flat_map(|text| text.windows(length)) {
+            if let Some(usual) = usual.get_mut(crowd_of(piece_of(bytes))) {
+                *usual = true;
             }
-            // The place is crowded: the piece alone opens the gates of all literals that follow.
-            false => self.list.push((bucket, piece, 0, &[], gates)),
+        }
+        Self { length, run, list: Vec::new(), crowds: vec![0; 1 << CROWD_BITS], usual }
+    }
+
+    /// Adds a literal by the pieces of it that are rarest, and in the fewest literals so far.
+    pub(super) fn add(&mut self, literal: &'g [u8], gates: Vec<u32>) {
+        let cost = |bytes: &[u8]| {
+            let place = crowd_of(piece_of(bytes));
+            let crowd = self.crowds.get(place).copied().unwrap_or(0);
+            let rarity: f64 = bytes.iter().map(|&byte| frequency(byte)).product();
+            let usual = if self.usual.get(place).copied().unwrap_or(false) { 100.0 } else { 1.0 };
+            rarity * usual * f64::from(1 + crowd / 4)
+        };
+        let runs = literal.windows(self.length + self.run - 1).enumerate();
+        let runs = runs.map(|(at, bytes)| (at, bytes, bytes.windows(self.length).map(cost).sum::<f64>()));
+        let Some((at, bytes, _)) = runs.min_by(|one, other| one.2.total_cmp(&other.2)) else { return };
+        for (before, bytes) in (at..).zip(bytes.windows(self.length)) {
+            let piece = piece_of(bytes);
+            let Some(crowd) = self.crowds.get_mut(crowd_of(piece)) else { continue };
+            match *crowd < BUCKET {
+                true => {
+                    *crowd += 1;
+                    self.list.push((piece, before, literal, gates.clone()));
+                }
+                // The place is crowded: the piece alone opens the gates of all literals that follow.
+                false => self.list.push((piece, 0, &[], gates.clone())),
+            }
         }
     }
 
-    pub(super) fn finish<const WORDS: usize, const SHIFT: u32>(mut self) -> Table<WORDS, SHIFT> {
-        self.list.sort_unstable();
-        let mut bits = Marks::new();
-        let mut starts = vec![0u32; (1 << BUCKET_BITS) + 1];
+    /// The table, and its pieces, each once.
+    pub(super) fn finish(mut self) -> (Table, Vec<u64>) {
+        // Marks are told apart by at least as many bits as buckets.
+        let bits = self.list.len().next_power_of_two().trailing_zeros().clamp(1, MARK_BITS);
+        let shift = 64 - bits;
+        self.list
+            .sort_unstable_by(|one, other| (hashed(one.0), one.1, one.2).cmp(&(hashed(other.0), other.1, other.2)));
+        let mut starts = vec![0u32; (1 << bits) + 1];
         let (mut entries, mut literals, mut all) = (Vec::new(), Vec::new(), Vec::new());
-        let same = |one: &Placed, other: &Placed| (one.1, one.3) == (other.1, other.3);
+        let same = |one: &Placed, other: &Placed| (one.0, one.1, one.2) == (other.0, other.1, other.2);
         for same in self.list.chunk_by(same) {
-            let Some((bucket, piece, before, literal, _)) = same.first() else { continue };
+            let Some((piece, before, literal, _)) = same.first() else { continue };
             let mut gates: Vec<u32> = same.iter().flat_map(|(.., gates)| gates.iter().copied()).collect();
             gates.sort_unstable();
             gates.dedup();
-            bits.set(*piece);
-            if let Some(count) = starts.get_mut(*bucket as usize + 1) {
+            if let Some(count) = starts.get_mut((hashed(*piece) >> shift) as usize + 1) {
                 *count += 1;
             }
             entries.push(Entry {
@@ -190,7 +183,16 @@ impl<'g> Pieces<'g> {
             sum += *start;
             *start = sum;
         }
-        Table { bits, starts: starts.into(), entries: entries.into(), literals: literals.into(), gates: all.into() }
+        let mut pieces: Vec<u64> = entries.iter().map(|entry| entry.piece).collect();
+        pieces.dedup();
+        let table = Table {
+            shift,
+            starts: starts.into(),
+            entries: entries.into(),
+            literals: literals.into(),
+            gates: all.into(),
+        };
+        (table, pieces)
     }
 }
 

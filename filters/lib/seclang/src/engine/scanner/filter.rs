@@ -137,7 +137,7 @@ impl Filter {
 
 /// Up to eight bytes as a number, the first lowest; what is missing is 0.
 #[inline(always)]
-fn number(bytes: &[u8]) -> u64 {
+pub(super) fn number(bytes: &[u8]) -> u64 {
     if let Some(bytes) = bytes.first_chunk() {
         return u64::from_le_bytes(*bytes);
     }
@@ -150,6 +150,16 @@ fn number(bytes: &[u8]) -> u64 {
         (_, _, [a, b]) => u64::from(u16::from_le_bytes([*a, *b])),
         (_, _, [a]) => u64::from(*a),
         _ => 0,
+    }
+}
+
+/// The first bytes of eight.
+#[inline(always)]
+pub(super) fn within(bytes: u64, length: usize) -> u64 {
+    match length {
+        0 => 0,
+        1..8 => bytes & u64::MAX >> (64 - 8 * length),
+        _ => bytes,
     }
 }
 
@@ -183,7 +193,7 @@ impl<'v> Search<'v> {
             };
             let (bytes, after) = (bytes & FOLD, after & FOLD);
             let (excluded, next) = filter.block(bytes, after, self.excluded);
-            let sixes = marks.block(bytes, after);
+            let sixes = if self.rest.len() < 6 { 0 } else { marks.block(bytes, after) };
             let start = self.at;
             (self.at, self.excluded, self.rest) = (start + BLOCK, next, self.rest.get(BLOCK..).unwrap_or_default());
             if !excluded | u64::from(sixes) != 0 {

@@ -8,7 +8,8 @@ mod filter;
 mod table;
 
 use filter::{Filter, Hit, Marks, Search};
-use table::{Pieces, Table, piece_of, slice};
+use filter::{number, within};
+use table::{FOLD, Pieces, Table, slice};
 
 use crate::operator::{ByteSet, Gate};
 
@@ -40,7 +41,8 @@ pub(super) struct Scanner {
     always: u64,
     /// What a value triggers in which a space is not between two ordinary bytes.
     spacing: u64,
-    /// For each set of bytes where the gates that any of its bytes opens begin in the list, and the end.
+    /// For each set of bytes where the gates that any of its bytes opens begin in the list, and the end; without those
+    /// that [`Class`] tells.
     opening_starts: Box<[u32]>,
     opening_gates: Box<[u32]>,
     /// The sets that open gates.
@@ -52,28 +54,36 @@ pub(super) struct Scanner {
     /// For each length below [`LENGTHS`], and for all others, the gates whose minimal length it is not below, if that
     /// is a length so short.
     long_enough: Box<[u64]>,
-    /// For each gate what else remains to be tested once it was opened.
+    /// For each gate the sets of each of which a byte has to occur, once it was opened.
+    wanted: Box<[Bits]>,
+    /// The gates that want any.
+    wanting: Box<[u64]>,
+    /// For each gate what else remains to be tested.
     rests: Vec<Rest>,
     /// The gates with such a rest.
     tested: Box<[u64]>,
 }
 
 /// What is looked up for every byte of a value: a bit for each set of bytes that holds it, one for each pipeline of
-/// transformations that it triggers, and whether it is a space.
+/// transformations that it triggers, whether it is a space, and a bit for each of the first gates, those it opens.
 #[derive(Clone, Copy, Default)]
 #[repr(align(64))]
-struct Class([u64; SETS / 64 + 2]);
+struct Class([u64; SETS / 64 + 2 + OPENED]);
+
+/// Of how many words of gates [`Class`] knows which ones a byte opens.
+const OPENED: usize = 2;
 
 impl Class {
-    fn new(sets: Bits, triggers: u64, space: u64) -> Self {
+    fn new(sets: Bits, triggers: u64, space: u64, opened: [u64; OPENED]) -> Self {
         let [a, b, c, d] = sets;
-        Self([a, b, c, d, triggers, space])
+        let [first, second] = opened;
+        Self([a, b, c, d, triggers, space, first, second])
     }
 
-    /// The sets, the triggers, and whether there is a space.
-    fn parts(&self) -> (Bits, u64, bool) {
-        let [a, b, c, d, triggers, space] = self.0;
-        ([a, b, c, d], triggers, space != 0)
+    /// The sets, the triggers, whether there is a space, and the gates that are opened.
+    fn parts(&self) -> (Bits, u64, bool, [u64; OPENED]) {
+        let [a, b, c, d, triggers, space, first, second] = self.0;
+        ([a, b, c, d], triggers, space != 0, [first, second])
     }
 
     fn add(&mut self, other: &Self) {
@@ -104,22 +114,19 @@ impl Sets {
 
 #[derive(Default)]
 struct Rest {
-    /// Bits of sets of each of which a byte has to occur.
-    sets: Bits,
     min_length: usize,
-    /// More such sets, those that have no bit.
+    /// Sets of each of which a byte has to occur, those that have no bit.
     more: Box<[ByteSet]>,
 }
 
 impl Rest {
-    /// Whether there is something to test besides a short minimal length.
+    /// Whether there is something to test besides a short minimal length and the sets that have a bit.
     fn is_needed(&self) -> bool {
-        self.min_length >= LENGTHS || self.sets != Bits::default() || !self.more.is_empty()
+        self.min_length >= LENGTHS || !self.more.is_empty()
     }
 
-    fn passes(&self, value: &[u8], sets: &Bits, present: &mut Option<ByteSet>) -> bool {
-        self.sets.iter().zip(sets).fold(0, |missing, (wanted, there)| missing | wanted & !there) == 0
-            && value.len() >= self.min_length
+    fn passes(&self, value: &[u8], present: &mut Option<ByteSet>) -> bool {
+        value.len() >= self.min_length
             && (self.more.is_empty() || {
                 let present = present.get_or_insert_with(|| ByteSet::of_bytes(value));
                 self.more.iter().all(|set| set.intersects(present))
@@ -130,61 +137,76 @@ impl Rest {
 impl Scanner {
     /// The scanner of gates, and for each of them its number; `None` where there is no room for its literals.
     pub(super) fn new<'g>(gates: impl Iterator<Item = Option<&'g Gate>>) -> (Self, Vec<Option<u32>>) {
-        let mut numbers = Vec::new();
+        let mut count = 0;
+        let gates: Vec<Option<&Gate>> = gates
+            .map(|gate| {
+                let gate = gate.filter(|gate| count + gate.literals.len() <= LITERALS)?;
+                count += gate.literals.len();
+                Some(gate)
+            })
+            .collect();
+        let mut numbers = vec![None; gates.len()];
+        let mut ordered: Vec<(Option<ByteSet>, &Gate, &mut Option<u32>)> = Vec::new();
+        for (gate, number) in gates.into_iter().zip(&mut numbers) {
+            ordered.extend(gate.map(|gate| (opener(gate), gate, number)));
+        }
+        // What bytes open has the first numbers.
+        ordered.sort_by_key(|(opener, ..)| opener.is_none());
         let mut literals: Vec<(&[u8], u32)> = Vec::new();
         let mut rests: Vec<Rest> = Vec::new();
+        let mut wanted: Vec<Bits> = Vec::new();
         let mut base: Vec<u32> = Vec::new();
         let mut openings: Vec<(u32, u32)> = Vec::new();
         let mut sets = Sets::default();
-        for gate in gates {
-            let Some(gate) = gate.filter(|gate| literals.len() + gate.literals.len() <= LITERALS) else {
-                numbers.push(None);
-                continue;
-            };
+        let mut classes = Box::new([Class::default(); 256]);
+        for (opener, gate, slot) in ordered {
             let number = u32::try_from(rests.len()).unwrap_or(u32::MAX);
-            numbers.push(Some(number));
-            let mut rest = Rest { min_length: gate.min_length as usize, ..Rest::default() };
-            let mut more = Vec::new();
-            for set in &gate.sets {
+            *slot = Some(number);
+            let (mut bits, mut more) = (Bits::default(), Vec::new());
+            // What opens the gate need not be tested again, unless it is one of several things that do.
+            let opens =
+                |set: &&ByteSet| gate.literals.is_empty() && opener.is_some_and(|opener| opener == set.folded());
+            for set in gate.sets.iter().filter(|set| !opens(set)) {
                 match sets.bit(*set) {
-                    Some(bit) => set_bit(&mut rest.sets, bit),
+                    Some(bit) => set_bit(&mut bits, bit),
                     None => more.push(set.folded()),
                 }
             }
-            rest.more = more.into();
-            // A literal of one byte opens as a set of bytes does.
-            let (short, long): (Vec<_>, Vec<_>) = gate.literals.iter().partition(|literal| literal.len() == 1);
-            let mut alone = ByteSet::default();
-            short.iter().flat_map(|literal| literal.iter()).for_each(|byte| alone.insert(*byte));
-            let opener = match (short.is_empty(), long.is_empty(), gate.sets.first()) {
-                (false, ..) => Some(alone),
-                (true, true, Some(set)) => Some(*set),
-                (true, false, _) => None,
-                (true, true, None) => Some(ByteSet::default()),
-            };
-            match opener.map(|set| (set == ByteSet::default(), sets.bit(set))) {
-                Some((false, Some(bit))) => {
-                    openings.push((bit, number));
-                    // What opens the gate need not be tested again, unless it is one of several things that do.
-                    if gate.literals.is_empty() {
-                        unset_bit(&mut rest.sets, bit);
-                    }
+            wanted.push(bits);
+            rests.push(Rest { min_length: gate.min_length as usize, more: more.into() });
+            literals.extend(
+                gate.literals.iter().filter(|literal| literal.len() > 1).map(|literal| (literal.as_slice(), number)),
+            );
+            let Some(opener) = opener else {
+                if gate.literals.is_empty() {
+                    base.push(number);
                 }
-                Some(_) => base.push(number),
-                None => {}
+                continue;
+            };
+            let mut opened = [0; OPENED];
+            if open_gate(&mut opened, number) {
+                let classes = classes.iter_mut().zip(0u8..=255).filter(|(_, byte)| opener.contains(*byte));
+                classes.for_each(|(class, _)| class.add(&Class::new(Bits::default(), 0, 0, opened)));
+                continue;
             }
-            literals.extend(long.into_iter().map(|literal| (literal.as_slice(), number)));
-            rests.push(rest);
+            match sets.bit(opener) {
+                Some(bit) => openings.push((bit, number)),
+                None => base.push(number),
+            }
         }
         literals.sort_unstable();
         literals.dedup();
         let words = rests.len().div_ceil(64);
         let row = |gates: &mut dyn Iterator<Item = u32>| {
             let mut row = vec![0u64; words].into_boxed_slice();
-            gates.for_each(|gate| open_gate(&mut row, gate));
+            gates.for_each(|gate| {
+                open_gate(&mut row, gate);
+            });
             row
         };
         let tested = row(&mut rests.iter().zip(0..).filter(|(rest, _)| rest.is_needed()).map(|(_, gate)| gate));
+        let wanting =
+            row(&mut wanted.iter().zip(0..).filter(|(bits, _)| **bits != Bits::default()).map(|(_, gate)| gate));
         let fits = |length| move |rest: &Rest| rest.min_length <= length || rest.min_length >= LENGTHS;
         let long_enough = (0..LENGTHS).flat_map(|length| {
             row(&mut rests.iter().zip(0..).filter(|(rest, _)| fits(length)(rest)).map(|(_, gate)| gate)).into_iter()
@@ -204,12 +226,11 @@ impl Scanner {
                 _ => sixes.add(literal, gates.collect()),
             }
         }
-        let mut classes = Box::new([Class::default(); 256]);
         for (class, byte) in classes.iter_mut().zip(0u8..=255) {
             let mut bits = Bits::default();
             let holding = sets.list.iter().zip(0..).filter(|(set, _)| set.contains(byte));
             holding.for_each(|(_, bit)| set_bit(&mut bits, bit));
-            *class = Class::new(bits, 0, u64::from(byte == b' '));
+            class.add(&Class::new(bits, 0, u64::from(byte == b' '), Default::default()));
         }
         openings.sort_unstable();
         let mut opening_starts = vec![0u32; sets.list.len() + 1];
@@ -238,6 +259,8 @@ impl Scanner {
             marks,
             tables: [twos, threes, fours, fives, sixes],
             long_enough,
+            wanted: wanted.into(),
+            wanting,
             rests,
             tested,
         };
@@ -253,7 +276,7 @@ impl Scanner {
                 None => self.always |= bit,
                 Some(triggers) => {
                     let classes = self.classes.iter_mut().zip(0u8..=255).filter(|(_, byte)| triggers.contains(*byte));
-                    classes.for_each(|(class, _)| class.add(&Class::new(Bits::default(), bit, 0)));
+                    classes.for_each(|(class, _)| class.add(&Class::new(Bits::default(), bit, 0, Default::default())));
                 }
             }
         }
@@ -275,7 +298,8 @@ impl Scanner {
     pub(super) fn scan(&self, value: &[u8], open: &mut [u64]) -> u64 {
         open.copy_from_slice(&self.base);
         let long = value.len() >= LONG;
-        let (sets, triggers, has_space) = if long { self.class_of_long(value) } else { self.class_of(value) }.parts();
+        let (sets, triggers, has_space, opened) =
+            if long { self.class_of_long(value) } else { self.class_of(value) }.parts();
         let triggers = self.always | triggers | if has_space && minds_spacing(value) { self.spacing } else { 0 };
         if long {
             self.find_in_long(value, open);
@@ -289,6 +313,7 @@ impl Scanner {
                 }
             }
         }
+        open.iter_mut().zip(opened).for_each(|(word, opened)| *word |= opened);
         for (number, (there, opening)) in sets.iter().zip(&self.opening).enumerate() {
             let mut left = there & opening;
             while left != 0 {
@@ -298,24 +323,20 @@ impl Scanner {
                 else {
                     break;
                 };
-                slice(&self.opening_gates, (start, end)).iter().for_each(|gate| open_gate(open, *gate));
+                slice(&self.opening_gates, (start, end)).iter().for_each(|gate| {
+                    open_gate(open, *gate);
+                });
             }
         }
         let length = value.len().min(LENGTHS - 1) * self.words;
         let long_enough = self.long_enough.get(length..).unwrap_or_default();
         open.iter_mut().zip(long_enough).for_each(|(word, long_enough)| *word &= long_enough);
+        close(open, &self.wanting, |gate| {
+            let wanted = self.wanted.get(gate).unwrap_or(&sets);
+            wanted.iter().zip(&sets).fold(0, |missing, (wanted, there)| missing | wanted & !there) == 0
+        });
         let mut present = None;
-        for (number, (word, tested)) in open.iter_mut().zip(&self.tested).enumerate() {
-            let mut left = *word & tested;
-            while left != 0 {
-                let bit = left.trailing_zeros();
-                left &= left - 1;
-                let rest = self.rests.get(number * 64 + bit as usize);
-                if rest.is_some_and(|rest| !rest.passes(value, &sets, &mut present)) {
-                    *word &= !(1 << bit);
-                }
-            }
-        }
+        close(open, &self.tested, |gate| self.rests.get(gate).is_none_or(|rest| rest.passes(value, &mut present)));
         triggers
     }
 
@@ -373,7 +394,8 @@ impl Scanner {
     /// The piece at a place, and the table to find it in; `None` if the value is too short.
     #[inline(always)]
     fn piece(&self, hit: Hit, value: &[u8]) -> Option<(&Table, u64)> {
-        let piece = piece_of(value.get(hit.at..)?.get(..hit.length)?);
+        let rest = value.get(hit.at..).filter(|rest| rest.len() >= hit.length)?;
+        let piece = within(number(rest), hit.length) & FOLD;
         Some((self.tables.get(hit.length.checked_sub(2)?)?, piece))
     }
 }
@@ -391,10 +413,30 @@ fn minds_spacing(value: &[u8]) -> bool {
     })
 }
 
-fn unset_bit(bits: &mut Bits, bit: u32) {
-    if let Some(word) = bits.get_mut((bit / 64) as usize) {
-        *word &= !(1 << (bit % 64));
+/// Closes those of the gates that do not pass.
+#[inline(always)]
+fn close(open: &mut [u64], gates: &[u64], mut passes: impl FnMut(usize) -> bool) {
+    for ((word, gates), first) in open.iter_mut().zip(gates).zip((0..).step_by(64)) {
+        let mut left = *word & gates;
+        while left != 0 {
+            let lowest = left & left.wrapping_neg();
+            if !passes(first + left.trailing_zeros() as usize) {
+                *word &= !lowest;
+            }
+            left &= !lowest;
+        }
     }
+}
+
+/// The bytes any of which opens a gate, alone or besides longer literals; `None` if no byte does.
+fn opener(gate: &Gate) -> Option<ByteSet> {
+    let alone: Vec<u8> = gate.literals.iter().filter(|literal| literal.len() == 1).flatten().copied().collect();
+    let mut set = ByteSet::default();
+    alone.iter().for_each(|byte| set.insert(*byte));
+    if gate.literals.is_empty() {
+        set = *gate.sets.first()?;
+    }
+    Some(set.folded()).filter(|set| *set != ByteSet::default())
 }
 
 fn set_bit(bits: &mut Bits, bit: u32) {
@@ -408,10 +450,10 @@ pub(super) fn trigger_bit(pipeline: usize) -> u64 {
     1 << pipeline.min(63)
 }
 
-fn open_gate(row: &mut [u64], gate: u32) {
-    if let Some(word) = row.get_mut((gate / 64) as usize) {
-        *word |= 1 << (gate % 64);
-    }
+/// Opens a gate, if the row has one of this number.
+fn open_gate(row: &mut [u64], gate: u32) -> bool {
+    let word = row.get_mut((gate / 64) as usize);
+    word.map(|word| *word |= 1 << (gate % 64)).is_some()
 }
 
 /// Whether a gate is open in a row.
@@ -470,5 +512,90 @@ mod tests {
         }
         let many: Vec<Gate> = (0..200).map(|at| of(&[&format!("\u{1}\u{1}{}", char::from(at as u8 / 2))])).collect();
         assert!(open(&many, &[1, 1, 50])[100]);
+    }
+
+    /// Whether a value passes a gate, as its definition says.
+    fn passes(gate: &Gate, value: &[u8]) -> bool {
+        let lower = value.to_ascii_lowercase();
+        let has = |literal: &Vec<u8>| lower.windows(literal.len()).any(|window| window == literal);
+        value.len() >= gate.min_length as usize
+            && (gate.literals.is_empty() || gate.literals.iter().any(has))
+            && gate.sets.iter().all(|set| value.iter().any(|byte| set.folded().contains(*byte)))
+    }
+
+    fn next(seed: &mut u64) -> usize {
+        *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (*seed >> 33) as usize
+    }
+
+    /// Random bytes, most of them few different ones.
+    fn random(seed: &mut u64, length: usize) -> Vec<u8> {
+        let alphabet: &[u8] = match next(seed) % 4 {
+            0 => b"abAB",
+            1 => b"abc \0/(5U_xX",
+            2 => b"aA\x01\x41\x61\x21\xc1\xe1\0 @`",
+            _ => b"selctunioSELCTUNIO<'-=",
+        };
+        (0..length).map(|_| alphabet[next(seed) % alphabet.len()]).collect()
+    }
+
+    #[test]
+    fn never_closes_what_passes_and_seldom_opens_what_does_not() {
+        let mut seed = 11;
+        let (mut open, mut closed, mut needless) = (0, 0, 0);
+        for round in 0..60 {
+            let gate = |seed: &mut u64| {
+                let literals = if next(seed) % 4 == 0 { 0 } else { next(seed) % 5 };
+                let literal = |seed: &mut u64| {
+                    let length = 1 + next(seed) % 12;
+                    random(seed, length).to_ascii_lowercase()
+                };
+                let literals = (0..literals).map(|_| literal(seed)).collect();
+                let sets = (0..next(seed) % 3).map(|_| ByteSet::of_bytes(&random(seed, 3))).collect();
+                let min_length = if next(seed) % 3 == 0 { next(seed) % 90 } else { 0 };
+                Gate { min_length: min_length as u32, literals, sets }
+            };
+            let gates: Vec<Gate> = (0..if round % 2 == 0 { 30 } else { 400 }).map(|_| gate(&mut seed)).collect();
+            let (scanner, numbers) = Scanner::new(gates.iter().map(Some));
+            let mut row = vec![0; scanner.words()];
+            for turn in 0..40 {
+                let length = match turn {
+                    0 => LONG + next(&mut seed) % 100,
+                    1..10 => next(&mut seed) % 300,
+                    _ => next(&mut seed) % 30,
+                };
+                let mut value = random(&mut seed, length);
+                // Something that is found, at the very end too.
+                let literals = gates.iter().flat_map(|gate| &gate.literals);
+                value.extend(literals.skip(next(&mut seed) % gates.len()).take(turn % 3).flatten());
+                scanner.scan(&value, &mut row);
+                for (gate, number) in gates.iter().zip(&numbers) {
+                    match (is_open(&row, number.unwrap()), passes(gate, &value)) {
+                        (false, true) => panic!("{gate:?} is closed to {}", value.escape_ascii()),
+                        (true, true) => open += 1,
+                        (false, false) => closed += 1,
+                        (true, false) => needless += 1,
+                    }
+                }
+            }
+        }
+        assert!(open > 10_000 && closed > 10_000, "{open} {closed}");
+        assert!(needless < closed / 50, "{needless} of {closed}");
+    }
+
+    #[test]
+    fn compares_a_few_literals_for_each_byte_at_most() {
+        // As many literals as there may be, and a value in which every place is a piece of them that fits no literal.
+        let literals =
+            (0..8000).map(|at| format!("selects{at:x}q").into_bytes()).chain([b"se".to_vec(), b"lec".to_vec()]);
+        let gates = [Gate { literals: literals.collect(), ..Gate::default() }];
+        let (scanner, _) = Scanner::new(gates.iter().map(Some));
+        let mut row = vec![0; scanner.words()];
+        for length in [100, 10_000, 100_000] {
+            let value: Vec<u8> = b"selects1selects".iter().copied().cycle().take(length).collect();
+            COMPARED.set(0);
+            scanner.scan(&value, &mut row);
+            assert!(COMPARED.get() <= length * usize::from(table::BUCKET), "{} in {length}", COMPARED.get());
+        }
     }
 }

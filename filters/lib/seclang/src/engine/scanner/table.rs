@@ -1,6 +1,6 @@
 //! Pieces of literals, and what they lead to.
 
-use super::{is_open, open_gate};
+use super::filter::{number, within};
 use crate::operator::frequency;
 
 /// How many literals may be compared at one place.
@@ -23,17 +23,22 @@ pub(super) struct Table {
     /// For each bucket where its entries begin, and the end.
     starts: Box<[u32]>,
     entries: Box<[Entry]>,
-    literals: Box<[u8]>,
-    gates: Box<[u32]>,
+    /// What follows the first eight bytes of literals.
+    tails: Box<[u8]>,
+    /// Numbers of words with bits of gates in them.
+    gates: Box<[(u32, u64)]>,
 }
 
-/// A literal and the gates it opens, as ranges of [`Table::literals`] and [`Table::gates`].
+/// A literal and the gates it opens, as ranges of [`Table::tails`] and [`Table::gates`].
 struct Entry {
     piece: u64,
     /// How many bytes of the literal precede the piece.
     before: u32,
-    /// Empty if the piece alone decides.
-    literal: (u32, u32),
+    /// How many bytes the literal has; 0 if the piece alone decides.
+    length: u32,
+    /// The first eight bytes of the literal, or fewer.
+    head: u64,
+    tail: (u32, u32),
     gates: (u32, u32),
 }
 
@@ -85,23 +90,46 @@ impl Table {
                 continue;
             }
             let gates = slice(&self.gates, entry.gates);
-            if gates.iter().all(|gate| is_open(open, *gate)) {
+            let is_open = |(word, bits): &(u32, u64)| open.get(*word as usize).is_none_or(|word| word & bits == *bits);
+            if gates.iter().all(is_open) {
                 continue;
             }
-            let literal = slice(&self.literals, entry.literal);
             #[cfg(test)]
             super::tests::COMPARED.with(|compared| compared.set(compared.get() + 1));
-            let found = at
-                .checked_sub(entry.before as usize)
-                .and_then(|start| value.get(start..)?.get(..literal.len()))
-                .is_some_and(|found| found.eq_ignore_ascii_case(literal));
-            all &= found;
-            if found {
-                gates.iter().for_each(|gate| open_gate(open, *gate));
+            match self.is_at(entry, value, at) {
+                false => all = false,
+                true => gates.iter().for_each(|(word, bits)| {
+                    if let Some(word) = open.get_mut(*word as usize) {
+                        *word |= bits;
+                    }
+                }),
             }
         }
         all
     }
+
+    /// Whether a value has the literal of an entry, given where it has its piece.
+    fn is_at(&self, entry: &Entry, value: &[u8], at: usize) -> bool {
+        let Some(rest) = at.checked_sub(entry.before as usize).and_then(|start| value.get(start..)) else {
+            return false;
+        };
+        let length = entry.length as usize;
+        if rest.len() < length || within(lowered(number(rest)), length) != entry.head {
+            return false;
+        }
+        let tail = slice(&self.tails, entry.tail);
+        tail.is_empty() || rest.get(8..length).is_some_and(|rest| rest.eq_ignore_ascii_case(tail))
+    }
+}
+
+/// Eight bytes with their upper case letters of ASCII lowered.
+fn lowered(bytes: u64) -> u64 {
+    const EACH: u64 = 0x0101_0101_0101_0101;
+    // The highest bit of each byte, once what has it already is left out: whether it is at least `A`, and above `Z`.
+    let low = bytes & (0x7f * EACH);
+    let from_a = low + (0x80 - b'A' as u64) * EACH;
+    let after_z = low + (0x7f - b'Z' as u64) * EACH;
+    bytes | (from_a & !after_z & !bytes & (0x80 * EACH)) >> 2
 }
 
 pub(super) fn slice<T>(list: &[T], (start, end): (u32, u32)) -> &[T] {
@@ -161,21 +189,28 @@ impl<'g> Pieces<'g> {
         self.list
             .sort_unstable_by(|one, other| (hashed(one.0), one.1, one.2).cmp(&(hashed(other.0), other.1, other.2)));
         let mut starts = vec![0u32; (1 << bits) + 1];
-        let (mut entries, mut literals, mut all) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut entries, mut tails, mut all) = (Vec::new(), Vec::new(), Vec::new());
         let same = |one: &Placed, other: &Placed| (one.0, one.1, one.2) == (other.0, other.1, other.2);
         for same in self.list.chunk_by(same) {
             let Some((piece, before, literal, _)) = same.first() else { continue };
             let mut gates: Vec<u32> = same.iter().flat_map(|(.., gates)| gates.iter().copied()).collect();
             gates.sort_unstable();
             gates.dedup();
+            let words = gates.chunk_by(|one, other| one / 64 == other / 64).map(|gates| {
+                let word = gates.first().map_or(0, |gate| gate / 64);
+                (word, gates.iter().fold(0, |bits, gate| bits | 1u64 << (gate % 64)))
+            });
+            let words: Vec<(u32, u64)> = words.collect();
             if let Some(count) = starts.get_mut((hashed(*piece) >> shift) as usize + 1) {
                 *count += 1;
             }
             entries.push(Entry {
                 piece: *piece,
                 before: u32::try_from(*before).unwrap_or(0),
-                literal: append(&mut literals, literal),
-                gates: append(&mut all, &gates),
+                length: u32::try_from(literal.len()).unwrap_or(u32::MAX),
+                head: lowered(number(literal)),
+                tail: append(&mut tails, literal.get(8..).unwrap_or_default()),
+                gates: append(&mut all, &words),
             });
         }
         let mut sum = 0;
@@ -185,13 +220,8 @@ impl<'g> Pieces<'g> {
         }
         let mut pieces: Vec<u64> = entries.iter().map(|entry| entry.piece).collect();
         pieces.dedup();
-        let table = Table {
-            shift,
-            starts: starts.into(),
-            entries: entries.into(),
-            literals: literals.into(),
-            gates: all.into(),
-        };
+        let table =
+            Table { shift, starts: starts.into(), entries: entries.into(), tails: tails.into(), gates: all.into() };
         (table, pieces)
     }
 }

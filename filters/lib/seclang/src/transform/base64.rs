@@ -2,22 +2,38 @@
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
+/// What stands for no character of the alphabet.
+const NONE: u8 = 0xff;
+
+/// For each byte its six bits.
+const SEXTETS: [u8; 256] = {
+    let mut sextets = [NONE; 256];
+    let (mut left, mut at): (&[u8], u8) = (ALPHABET, 0);
+    while let [byte, rest @ ..] = left {
+        let (_, from) = sextets.split_at_mut(*byte as usize);
+        if let [slot, ..] = from {
+            *slot = at;
+        }
+        (left, at) = (rest, at + 1);
+    }
+    sextets
+};
+
 /// The six bits of a character of the alphabet of RFC 4648, section 4.
 fn sextet(byte: u8) -> Option<u8> {
-    Some(match byte {
-        b'A'..=b'Z' => byte - b'A',
-        b'a'..=b'z' => byte - b'a' + 26,
-        b'0'..=b'9' => byte - b'0' + 52,
-        b'+' => 62,
-        b'/' => 63,
-        _ => return None,
-    })
+    SEXTETS.get(usize::from(byte)).copied().filter(|sextet| *sextet != NONE)
 }
 
 /// Decodes what is valid as a whole: complete groups, padding only at the end, line breaks and spaces at their ends
 /// allowed. Anything else stays as it is. A NUL ends the input.
 pub(super) fn decode(input: &[u8]) -> Option<Vec<u8>> {
     let input = input.get(..memchr::memchr(0, input).unwrap_or(input.len())).unwrap_or(input);
+    // Most values are words: neither in the alphabet as a whole nor of complete groups.
+    match input.iter().position(|byte| sextet(*byte).is_none()).map(|at| input.get(at)) {
+        None if !input.len().is_multiple_of(4) => return None,
+        Some(Some(byte)) if !matches!(byte, b'\n' | b'\r' | b' ' | b'=') => return None,
+        _ => {}
+    }
     let (mut bits, mut digits, mut padding) = (0u32, 0usize, 0usize);
     let mut output = Vec::with_capacity(input.len() / 4 * 3 + 3);
     let mut bytes = input.iter().copied().peekable();

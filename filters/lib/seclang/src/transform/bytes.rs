@@ -69,6 +69,51 @@ pub(super) fn filtered(input: &[u8], first: usize, mut filter: impl FnMut(u8) ->
     output
 }
 
+/// How many bytes are looked at together: one test for all of them.
+pub(super) const CHUNK: usize = 16;
+
+/// Whether any of the bytes is as `wanted`, found out without a branch for each.
+///
+/// Made for one comparison: several of them for each byte are not turned into vectors.
+#[inline(always)]
+pub(super) fn any(bytes: &[u8], wanted: impl Fn(u8) -> bool) -> bool {
+    bytes.iter().fold(false, |any, &byte| any | wanted(byte))
+}
+
+/// Whether any of the bytes is one of a few.
+#[inline(always)]
+pub(super) fn any_of<const N: usize>(bytes: &[u8], wanted: [u8; N]) -> bool {
+    wanted.into_iter().fold(false, |found, wanted| found | any(bytes, |byte| byte == wanted))
+}
+
+/// Whether any of the bytes is white space as of [`is_space`], other than a space.
+#[inline(always)]
+pub(super) fn any_control_space(bytes: &[u8]) -> bool {
+    any(bytes, |byte| byte.wrapping_sub(b'\t') < 5)
+}
+
+/// Whether two bytes follow each other, the first of them in the chunk; the byte after the chunk is given too.
+#[inline(always)]
+pub(super) fn any_pair(bytes: &[u8; CHUNK + 1], [first, second]: [u8; 2]) -> bool {
+    let (chunk, next) = (bytes.iter().take(CHUNK), bytes.iter().skip(1));
+    chunk.zip(next).fold(false, |any, (byte, next)| any | ((byte ^ first) | (next ^ second) == 0))
+}
+
+/// What is read at once: a chunk, the byte after it, and all that follows the chunk; `None` near the end.
+#[inline(always)]
+pub(super) fn chunk(input: &[u8]) -> Option<(&[u8; CHUNK], &[u8; CHUNK + 1], &[u8])> {
+    let (chunk, after) = input.split_first_chunk()?;
+    Some((chunk, input.first_chunk()?, after))
+}
+
+/// Where the first byte is that is `wanted`, if `any` says for a chunk whether there is one.
+#[inline(always)]
+pub(super) fn first(input: &[u8], any: impl Fn(&[u8]) -> bool, wanted: impl Fn(u8) -> bool) -> Option<usize> {
+    let (chunks, _) = input.as_chunks::<CHUNK>();
+    let before = chunks.iter().take_while(|chunk| !any(chunk.as_slice())).count() * CHUNK;
+    input.get(before..)?.iter().position(|&byte| wanted(byte)).map(|at| before + at)
+}
+
 /// An output that already holds what stands before `first`, the first byte that may change.
 pub(super) fn start_at(input: &[u8], first: usize) -> Vec<u8> {
     let mut output = Vec::with_capacity(input.len());

@@ -2,7 +2,7 @@
 
 use memchr::{memchr, memchr_iter, memchr3, memmem};
 
-use super::bytes::start_at;
+use super::bytes::{any_of, first, start_at};
 
 /// Removes `/* */` and `<!-- -->` comments, and everything from `--` or `#` on. A comment that is not closed becomes
 /// a space.
@@ -57,9 +57,8 @@ fn comment_end(input: &[u8], at: usize) -> Option<usize> {
 
 /// Removes the markers of comments and keeps what is between them.
 pub(super) fn remove_markers(input: &[u8]) -> Option<Vec<u8>> {
-    let first = [memchr3(b'/', b'*', b'<', input), memchr::memchr2(b'-', b'#', input)].into_iter().flatten().min()?;
-    let mut output = start_at(input, first);
-    let mut at = first;
+    let mut at = [memchr3(b'/', b'*', b'<', input), memchr::memchr2(b'-', b'#', input)].into_iter().flatten().min()?;
+    let mut output = start_at(input, at);
     while let Some(rest) = input.get(at..).filter(|rest| !rest.is_empty()) {
         at += if rest.starts_with(b"/*") || rest.starts_with(b"*/") {
             2
@@ -73,7 +72,8 @@ pub(super) fn remove_markers(input: &[u8]) -> Option<Vec<u8>> {
             1
         } else {
             // What begins no marker, and all up to where one may begin.
-            let plain = rest.iter().skip(1).position(|byte| matches!(byte, b'/' | b'*' | b'<' | b'-' | b'#'));
+            let begins = |byte| matches!(byte, b'/' | b'*' | b'<' | b'-' | b'#');
+            let plain = first(rest.get(1..)?, |chunk| any_of(chunk, *b"/*<-#"), begins);
             let end = plain.map_or(rest.len(), |plain| plain + 1);
             output.extend_from_slice(rest.get(..end)?);
             end

@@ -3,8 +3,15 @@
 /// Resolves empty, `.` and `..` segments of a path. Never climbs above the root of an absolute path; `..` at the start
 /// of a relative path stays. A slash at the end stays, none is added.
 pub(super) fn normalize(input: &[u8]) -> Option<Vec<u8>> {
-    // Without a dot and two slashes in a row there is nothing to resolve.
-    memchr::memchr(b'.', input).or_else(|| memchr::memmem::find(input, b"//"))?;
+    // Without a segment of dots and two slashes in a row there is nothing to resolve.
+    let dots = memchr::memchr_iter(b'.', input).any(|at| {
+        let after = input.get(at + 1..).unwrap_or_default();
+        let after = after.strip_prefix(b".").unwrap_or(after);
+        matches!(after.first(), None | Some(b'/')) && (at == 0 || input.get(at - 1) == Some(&b'/'))
+    });
+    if !dots {
+        memchr::memmem::find(input, b"//")?;
+    }
     Some(resolve(input))
 }
 

@@ -157,3 +157,152 @@ fn inputs_without_triggers_stay_as_they_are() {
     assert!(tested > 100_000);
     assert!(Transform::Sha1.triggers().is_none() && Transform::Length.triggers().is_none());
 }
+
+/// Byte by byte what those transformations do that look at many bytes at once.
+mod reference {
+    use super::super::base64;
+
+    pub(super) fn compress_whitespace(input: &[u8]) -> Vec<u8> {
+        let mut output: Vec<u8> = Vec::new();
+        let mut inside = false;
+        for &byte in input {
+            let space = matches!(byte, b' ' | b'\t'..=b'\r');
+            if !space {
+                output.push(byte);
+            } else if !inside {
+                output.push(b' ');
+            }
+            inside = space;
+        }
+        output
+    }
+
+    pub(super) fn remove_whitespace(input: &[u8]) -> Vec<u8> {
+        let mut output = Vec::new();
+        let mut rest = input;
+        while let [byte, after @ ..] = rest {
+            rest = after;
+            match (byte, after) {
+                (0xc2, [0xa0, after @ ..]) => rest = after,
+                (b' ' | b'\t'..=b'\r' | 0xa0, _) => {}
+                _ => output.push(*byte),
+            }
+        }
+        output
+    }
+
+    pub(super) fn cmd_line(input: &[u8]) -> Vec<u8> {
+        let mut output = Vec::new();
+        let mut space = false;
+        for &byte in input {
+            match byte {
+                b'"' | b'\'' | b'\\' | b'^' => continue,
+                b' ' | b',' | b';' | b'\t' | b'\r' | b'\n' if space => continue,
+                b' ' | b',' | b';' | b'\t' | b'\r' | b'\n' => {
+                    output.push(b' ');
+                    space = true;
+                    continue;
+                }
+                b'/' | b'(' if space => drop(output.pop()),
+                _ => {}
+            }
+            space = false;
+            output.push(byte.to_ascii_lowercase());
+        }
+        output
+    }
+
+    pub(super) fn url_decode(input: &[u8]) -> Vec<u8> {
+        let mut output = Vec::new();
+        let mut rest = input;
+        while let [byte, after @ ..] = rest {
+            let digit = |at: usize| after.get(at).and_then(|byte| char::from(*byte).to_digit(16));
+            (output, rest) = match (byte, digit(0), digit(1)) {
+                (b'+', ..) => ([output, b" ".to_vec()].concat(), after),
+                (b'%', Some(high), Some(low)) => ([output, vec![(high * 16 + low) as u8]].concat(), &after[2..]),
+                _ => ([output, vec![*byte]].concat(), after),
+            };
+        }
+        output
+    }
+
+    pub(super) fn remove_comments_char(input: &[u8]) -> Vec<u8> {
+        let mut output = Vec::new();
+        let mut rest = input;
+        'next: while let [byte, after @ ..] = rest {
+            for marker in [&b"/*"[..], b"*/", b"<!--", b"-->", b"--", b"#"] {
+                if let Some(after) = rest.strip_prefix(marker) {
+                    rest = after;
+                    continue 'next;
+                }
+            }
+            output.push(*byte);
+            rest = after;
+        }
+        output
+    }
+
+    pub(super) fn normalize_path(input: &[u8]) -> Vec<u8> {
+        let (absolute, trailing) = (input.starts_with(b"/"), input.ends_with(b"/"));
+        let mut kept: Vec<&[u8]> = Vec::new();
+        for segment in input.split(|byte| *byte == b'/').filter(|segment| !matches!(*segment, b"" | b".")) {
+            match (segment, kept.last()) {
+                (b"..", Some(last)) if *last != b".." => drop(kept.pop()),
+                (b"..", _) if absolute => {}
+                _ => kept.push(segment),
+            }
+        }
+        let mut output = if absolute { b"/".to_vec() } else { Vec::new() };
+        output.extend(kept.join(&b'/'));
+        if trailing && !kept.is_empty() {
+            output.push(b'/');
+        }
+        output
+    }
+
+    /// As the whole of RFC 4648 asks, for input without line breaks, spaces and NULs.
+    pub(super) fn base64_decode(input: &[u8]) -> Vec<u8> {
+        let digits = input.iter().rposition(|byte| *byte != b'=').map_or(0, |at| at + 1);
+        let plain = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
+        if !input.len().is_multiple_of(4) || input.len() - digits > 2 || !input[..digits].iter().all(plain) {
+            return input.to_vec();
+        }
+        base64::decode_forgiving(&input[..digits]).unwrap()
+    }
+}
+
+#[test]
+fn transforms_chunks_as_it_does_bytes() {
+    type Reference = fn(&[u8]) -> Vec<u8>;
+    let cases: [(Transform, Reference, &[u8]); 9] = [
+        (Transform::CompressWhitespace, reference::compress_whitespace, b" \t\r\n\x0b\x0c\x08\x0e\xa0A"),
+        (Transform::RemoveWhitespace, reference::remove_whitespace, b" \t\r\n\x0b\x0c\x08\x0e\xa0\xc2\xa1"),
+        (Transform::CmdLine, reference::cmd_line, b" ,;\t\r\n\"'\\^/(AZ@[\x0b"),
+        (Transform::UrlDecode, reference::url_decode, b"%+%%2fF0gG%"),
+        (Transform::RemoveCommentsChar, reference::remove_comments_char, b"/*<!--#>-"),
+        (Transform::NormalizePath, reference::normalize_path, b"/../..//.a"),
+        (Transform::Base64Decode, reference::base64_decode, b"==+/AZaz09-_"),
+        (Transform::Lowercase, |input| input.to_ascii_lowercase(), b"AZaz@[\xc1"),
+        (Transform::Uppercase, |input| input.to_ascii_uppercase(), b"AZaz`{\xe1"),
+    ];
+    let mut seed = 3u64;
+    let mut next = || {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 33) as usize
+    };
+    for (transform, reference, special) in cases {
+        let mut changed = 0;
+        for round in 0..20_000 {
+            // From nothing but what matters to nothing but what does not.
+            let plain = round % 40;
+            let length = next() % if round % 3 == 0 { 12 } else { 120 };
+            let byte = |_| if next() % 40 < plain { b"wxyz"[next() % 4] } else { special[next() % special.len()] };
+            let input: Vec<u8> = (0..length).map(byte).collect();
+            let (output, expected) = (transform.apply(&input), reference(&input));
+            assert_eq!(*output, *expected, "{} of {}", transform.name(), input.escape_ascii());
+            assert_eq!(matches!(output, Cow::Borrowed(_)), input == expected, "{}", transform.name());
+            changed += usize::from(input != expected);
+        }
+        assert!(changed > 500, "{}: {changed}", transform.name());
+    }
+}

@@ -7,7 +7,7 @@ use super::hex::digits;
 /// Overlong sequences and surrogates are rewritten too, as a lenient application would read them, and their first byte
 /// is kept after them as a trace. Bytes that are no sequence at all stay.
 pub(super) fn escape_utf8(input: &[u8]) -> Option<Vec<u8>> {
-    let first = input.iter().position(|byte| !byte.is_ascii())?;
+    let first = super::bytes::first(input, |chunk| !chunk.is_ascii(), |byte| !byte.is_ascii())?;
     let mut output = super::bytes::start_at(input, first);
     let mut rest = input.get(first..)?;
     while let Some((&byte, after)) = rest.split_first() {

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use memchr::memchr2;
 
 use super::best_fit::best_fit;
-use super::bytes::{hex_byte, hex_unit, start_at};
+use super::bytes::{CHUNK, any, hex_byte, hex_unit, start_at};
 use super::hex::digits;
 
 /// Undoes `%HH` and turns `+` into a space. A `%` that is not followed by two hexadecimal digits stays.
@@ -30,7 +30,19 @@ fn percent_decode(input: &[u8], unicode: bool) -> Option<(Vec<u8>, usize)> {
     let mut at = memchr2(b'%', b'+', input)?;
     let mut output = start_at(input, at);
     let mut invalid = 0;
+    // Where the next chunk is tried as a whole.
+    let mut next = at;
     while let Some(&byte) = input.get(at) {
+        if at >= next {
+            next = at + CHUNK;
+            if let Some(chunk) = input.get(at..).and_then(|rest| rest.first_chunk::<CHUNK>())
+                && !any(chunk, |byte| byte == b'%')
+            {
+                output.extend_from_slice(&chunk.map(|byte| if byte == b'+' { b' ' } else { byte }));
+                at = next;
+                continue;
+            }
+        }
         let (decoded, length) = match byte {
             b'+' => (b' ', 1),
             b'%' => {
@@ -48,13 +60,7 @@ fn percent_decode(input: &[u8], unicode: bool) -> Option<(Vec<u8>, usize)> {
                     (byte, 1)
                 }
             }
-            _ => {
-                let rest = input.get(at..)?;
-                let end = memchr2(b'%', b'+', rest).unwrap_or(rest.len());
-                output.extend_from_slice(rest.get(..end)?);
-                at += end;
-                continue;
-            }
+            _ => (byte, 1),
         };
         output.push(decoded);
         at += length;

@@ -1,0 +1,137 @@
+//! Gates of every form, against what their definition says.
+
+use super::*;
+#[cfg(target_os = "unknown")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
+
+std::thread_local! {
+    /// How many literals were compared.
+    pub(super) static COMPARED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
+fn open(gates: &[Gate], value: &[u8]) -> Vec<bool> {
+    let (scanner, numbers) = Scanner::new(gates.iter().map(Some));
+    let mut row = vec![0; scanner.words()];
+    scanner.scan(value, &mut row);
+    numbers.into_iter().map(|number| is_open(&row, number.unwrap())).collect()
+}
+
+fn of(literals: &[&str]) -> Gate {
+    Gate { literals: literals.iter().map(|literal| literal.as_bytes().to_vec()).collect(), ..Gate::default() }
+}
+
+#[test]
+fn finds_literals_of_every_length() {
+    let gates = [of(&["select", "union"]), of(&["or"]), of(&["eval", "exe"]), of(&["<", "q"]), of(&["\0\0\0x"])];
+    assert_eq!(open(&gates, b"x UNION y"), [true, false, false, false, false]);
+    assert_eq!(open(&gates, b"for"), [false, true, false, false, false]);
+    assert_eq!(open(&gates, b"Exe"), [false, false, true, false, false]);
+    assert_eq!(open(&gates, b"Q"), [false, false, false, true, false]);
+    assert_eq!(open(&gates, b"x"), [false; 5]);
+    assert_eq!(open(&gates, b"\0\0\0X"), [false, false, false, false, true]);
+    assert_eq!(open(&gates, b""), [false; 5]);
+}
+
+#[test]
+fn tests_what_remains() {
+    let rest = Gate { min_length: 5, sets: vec![ByteSet::of_bytes(b"({")], literals: vec![b"ab".to_vec()] };
+    let long = Gate { min_length: 3, ..Gate::default() };
+    assert_eq!(open(&[rest.clone(), long.clone()], b"ab"), [false, false]);
+    assert_eq!(open(&[rest.clone(), long.clone()], b"abcde"), [false, true]);
+    assert_eq!(open(&[rest, long], b"abcd{"), [true, true]);
+}
+
+#[test]
+fn a_full_bucket_passes() {
+    let gates: Vec<Gate> = (0..40).map(|at| of(&[&format!("z{at:02}qqqq")])).collect();
+    for (at, _) in gates.iter().enumerate() {
+        assert!(open(&gates, format!("--Z{at:02}QQQQ").as_bytes())[at], "{at}");
+    }
+    let many: Vec<Gate> = (0..200).map(|at| of(&[&format!("\u{1}\u{1}{}", char::from(at as u8 / 2))])).collect();
+    assert!(open(&many, &[1, 1, 50])[100]);
+}
+
+/// Whether a value passes a gate, as its definition says.
+fn passes(gate: &Gate, value: &[u8]) -> bool {
+    let lower = value.to_ascii_lowercase();
+    let has = |literal: &Vec<u8>| lower.windows(literal.len()).any(|window| window == literal);
+    value.len() >= gate.min_length as usize
+        && (gate.literals.is_empty() || gate.literals.iter().any(has))
+        && gate.sets.iter().all(|set| value.iter().any(|byte| set.folded().contains(*byte)))
+}
+
+fn next(seed: &mut u64) -> usize {
+    *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    (*seed >> 33) as usize
+}
+
+/// Random bytes, most of them few different ones.
+fn random(seed: &mut u64, length: usize) -> Vec<u8> {
+    let alphabet: &[u8] = match next(seed) % 4 {
+        0 => b"abAB",
+        1 => b"abc \0/(5U_xX",
+        2 => b"aA\x01\x41\x61\x21\xc1\xe1\0 @`",
+        _ => b"selctunioSELCTUNIO<'-=",
+    };
+    (0..length).map(|_| alphabet[next(seed) % alphabet.len()]).collect()
+}
+
+#[test]
+fn never_closes_what_passes_and_seldom_opens_what_does_not() {
+    let mut seed = 11;
+    let (mut open, mut closed, mut needless) = (0, 0, 0);
+    for round in 0..60 {
+        let gate = |seed: &mut u64| {
+            let literals = if next(seed).is_multiple_of(4) { 0 } else { next(seed) % 5 };
+            let literal = |seed: &mut u64| {
+                let length = 1 + next(seed) % 12;
+                random(seed, length).to_ascii_lowercase()
+            };
+            let literals = (0..literals).map(|_| literal(seed)).collect();
+            let sets = (0..next(seed) % 3).map(|_| ByteSet::of_bytes(&random(seed, 3))).collect();
+            let min_length = if next(seed).is_multiple_of(3) { next(seed) % 90 } else { 0 };
+            Gate { min_length: min_length as u32, literals, sets }
+        };
+        let gates: Vec<Gate> = (0..if round % 2 == 0 { 30 } else { 400 }).map(|_| gate(&mut seed)).collect();
+        let (scanner, numbers) = Scanner::new(gates.iter().map(Some));
+        let mut row = vec![0; scanner.words()];
+        for turn in 0..40 {
+            let length = match turn {
+                0 => LONG + next(&mut seed) % 100,
+                1..10 => next(&mut seed) % 300,
+                _ => next(&mut seed) % 30,
+            };
+            let mut value = random(&mut seed, length);
+            // Something that is found, at the very end too.
+            let literals = gates.iter().flat_map(|gate| &gate.literals);
+            value.extend(literals.skip(next(&mut seed) % gates.len()).take(turn % 3).flatten());
+            scanner.scan(&value, &mut row);
+            for (gate, number) in gates.iter().zip(&numbers) {
+                match (is_open(&row, number.unwrap()), passes(gate, &value)) {
+                    (false, true) => panic!("{gate:?} is closed to {}", value.escape_ascii()),
+                    (true, true) => open += 1,
+                    (false, false) => closed += 1,
+                    (true, false) => needless += 1,
+                }
+            }
+        }
+    }
+    assert!(open > 10_000 && closed > 10_000, "{open} {closed}");
+    assert!(needless < closed / 50, "{needless} of {closed}");
+}
+
+#[test]
+fn compares_a_few_literals_for_each_byte_at_most() {
+    // As many literals as there may be, and a value in which every place is a piece of them that fits no literal.
+    let literals = (0..8000).map(|at| format!("selects{at:x}q").into_bytes()).chain([b"se".to_vec(), b"lec".to_vec()]);
+    let gates = [Gate { literals: literals.collect(), ..Gate::default() }];
+    let (scanner, _) = Scanner::new(gates.iter().map(Some));
+    let mut row = vec![0; scanner.words()];
+    for length in [100, 10_000, 100_000] {
+        let value: Vec<u8> = b"selects1selects".iter().copied().cycle().take(length).collect();
+        COMPARED.set(0);
+        scanner.scan(&value, &mut row);
+        let compared = COMPARED.get();
+        assert!((length / 8..=length * usize::from(table::BUCKET)).contains(&compared), "{compared} in {length}");
+    }
+}

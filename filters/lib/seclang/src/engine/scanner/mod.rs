@@ -221,11 +221,11 @@ impl Scanner {
             let Some((literal, _)) = same.first() else { continue };
             match *literal {
                 [] | [_] => {}
-                [_, _] => twos.add(literal, gates.collect()),
-                [_, _, _] => threes.add(literal, gates.collect()),
-                [_, _, _, _] => fours.add(literal, gates.collect()),
-                [_, _, _, _, _] | [_, _, _, _, _, _] => fives.add(literal, gates.collect()),
-                _ => sixes.add(literal, gates.collect()),
+                [_, _] => twos.add(literal, gates),
+                [_, _, _] => threes.add(literal, gates),
+                [_, _, _, _] => fours.add(literal, gates),
+                [_, _, _, _, _] | [_, _, _, _, _, _] => fives.add(literal, gates),
+                _ => sixes.add(literal, gates),
             }
         }
         for (class, byte) in classes.iter_mut().zip(0u8..=255) {

@@ -42,16 +42,28 @@ struct Entry {
     gates: (u32, u32),
 }
 
-/// A literal by one of its pieces: piece, what precedes it, literal, gates.
-type Placed<'g> = (u64, usize, &'g [u8], Vec<u32>);
+/// A literal by one of its pieces.
+struct Placed<'g> {
+    /// The hash of the piece: no two pieces share it.
+    hash: u64,
+    piece: u64,
+    /// How many bytes of the literal precede the piece.
+    before: usize,
+    /// Empty if the piece alone decides.
+    literal: &'g [u8],
+    /// A range of the gates of all literals.
+    gates: (u32, u32),
+}
 
 /// The pieces of one length, while they are collected.
 pub(super) struct Pieces<'g> {
     length: usize,
     /// How many pieces of a literal that follow each other are collected.
     run: usize,
-    /// Each piece with what precedes it, its literal (none if the piece alone decides), and the gates.
     list: Vec<Placed<'g>>,
+    gates: Vec<u32>,
+    /// How rare each byte is, see [`frequency`].
+    rarities: Vec<f64>,
     /// How many literals share a hash.
     crowds: Vec<u8>,
     /// The hashes of pieces of [`USUAL`].
@@ -152,32 +164,40 @@ impl<'g> Pieces<'g> {
                 *usual = true;
             }
         }
-        Self { length, run, list: Vec::new(), crowds: vec![0; 1 << CROWD_BITS], usual }
+        let rarities = (0..=255).map(frequency).collect();
+        Self { length, run, list: Vec::new(), gates: Vec::new(), rarities, crowds: vec![0; 1 << CROWD_BITS], usual }
     }
 
     /// Adds a literal by the pieces of it that are rarest, and in the fewest literals so far.
-    pub(super) fn add(&mut self, literal: &'g [u8], gates: Vec<u32>) {
+    pub(super) fn add(&mut self, literal: &'g [u8], gates: impl Iterator<Item = u32>) {
+        let start = self.gates.len();
+        self.gates.extend(gates);
+        let gates = (u32::try_from(start).unwrap_or(0), u32::try_from(self.gates.len()).unwrap_or(0));
         let cost = |bytes: &[u8]| {
             let place = crowd_of(piece_of(bytes));
             let crowd = self.crowds.get(place).copied().unwrap_or(0);
-            let rarity: f64 = bytes.iter().map(|&byte| frequency(byte)).product();
+            let rarity = |byte: &u8| self.rarities.get(usize::from(*byte)).copied().unwrap_or(1.0);
             let usual = if self.usual.get(place).copied().unwrap_or(false) { 100.0 } else { 1.0 };
-            rarity * usual * f64::from(1 + crowd / 4)
+            bytes.iter().map(rarity).product::<f64>() * usual * f64::from(1 + crowd / 4)
         };
-        let runs = literal.windows(self.length + self.run - 1).enumerate();
-        let runs = runs.map(|(at, bytes)| (at, bytes, bytes.windows(self.length).map(cost).sum::<f64>()));
-        let Some((at, bytes, _)) = runs.min_by(|one, other| one.2.total_cmp(&other.2)) else { return };
-        for (before, bytes) in (at..).zip(bytes.windows(self.length)) {
+        // No run is longer than two.
+        let (mut best, mut least, mut last) = (0, f64::INFINITY, 0.0);
+        for (end, bytes) in (1..).zip(literal.windows(self.length)) {
+            let one = cost(bytes);
+            let both = if self.run > 1 { one + last } else { one };
+            if end >= self.run && both < least {
+                (best, least) = (end - self.run, both);
+            }
+            last = one;
+        }
+        for (before, bytes) in literal.windows(self.length).enumerate().skip(best).take(self.run) {
             let piece = piece_of(bytes);
             let Some(crowd) = self.crowds.get_mut(crowd_of(piece)) else { continue };
-            match *crowd < BUCKET {
-                true => {
-                    *crowd += 1;
-                    self.list.push((piece, before, literal, gates.clone()));
-                }
-                // The place is crowded: the piece alone opens the gates of all literals that follow.
-                false => self.list.push((piece, 0, &[], gates.clone())),
-            }
+            // Where a place is crowded the piece alone opens the gates of all literals that follow.
+            let compared = *crowd < BUCKET;
+            *crowd += u8::from(compared);
+            let (before, literal): (usize, &[u8]) = if compared { (before, literal) } else { (0, &[]) };
+            self.list.push(Placed { hash: hashed(piece), piece, before, literal, gates });
         }
     }
 
@@ -186,22 +206,28 @@ impl<'g> Pieces<'g> {
         // Marks are told apart by at least as many bits as buckets.
         let bits = self.list.len().next_power_of_two().trailing_zeros().clamp(1, MARK_BITS);
         let shift = 64 - bits;
-        self.list
-            .sort_unstable_by(|one, other| (hashed(one.0), one.1, one.2).cmp(&(hashed(other.0), other.1, other.2)));
+        self.list.sort_unstable_by(|one, other| {
+            let rest = |placed: &Placed<'g>| (placed.before, placed.literal);
+            one.hash.cmp(&other.hash).then_with(|| rest(one).cmp(&rest(other)))
+        });
         let mut starts = vec![0u32; (1 << bits) + 1];
         let (mut entries, mut tails, mut all) = (Vec::new(), Vec::new(), Vec::new());
-        let same = |one: &Placed, other: &Placed| (one.0, one.1, one.2) == (other.0, other.1, other.2);
+        let same = |one: &Placed, other: &Placed| {
+            (one.hash, one.before, one.literal) == (other.hash, other.before, other.literal)
+        };
+        let mut gates: Vec<u32> = Vec::new();
         for same in self.list.chunk_by(same) {
-            let Some((piece, before, literal, _)) = same.first() else { continue };
-            let mut gates: Vec<u32> = same.iter().flat_map(|(.., gates)| gates.iter().copied()).collect();
+            let Some(Placed { hash, piece, before, literal, .. }) = same.first() else { continue };
+            gates.clear();
+            same.iter().for_each(|placed| gates.extend_from_slice(slice(&self.gates, placed.gates)));
             gates.sort_unstable();
             gates.dedup();
-            let words = gates.chunk_by(|one, other| one / 64 == other / 64).map(|gates| {
+            let start = all.len();
+            all.extend(gates.chunk_by(|one, other| one / 64 == other / 64).map(|gates| {
                 let word = gates.first().map_or(0, |gate| gate / 64);
                 (word, gates.iter().fold(0, |bits, gate| bits | 1u64 << (gate % 64)))
-            });
-            let words: Vec<(u32, u64)> = words.collect();
-            if let Some(count) = starts.get_mut((hashed(*piece) >> shift) as usize + 1) {
+            }));
+            if let Some(count) = starts.get_mut((hash >> shift) as usize + 1) {
                 *count += 1;
             }
             entries.push(Entry {
@@ -210,7 +236,7 @@ impl<'g> Pieces<'g> {
                 length: u32::try_from(literal.len()).unwrap_or(u32::MAX),
                 head: lowered(number(literal)),
                 tail: append(&mut tails, literal.get(8..).unwrap_or_default()),
-                gates: append(&mut all, &words),
+                gates: (u32::try_from(start).unwrap_or(0), u32::try_from(all.len()).unwrap_or(0)),
             });
         }
         let mut sum = 0;

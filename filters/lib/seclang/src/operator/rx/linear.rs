@@ -12,6 +12,7 @@ use regex_automata::util::primitives::NonMaxUsize;
 use regex_automata::util::syntax;
 use regex_automata::{Anchored, Input, PatternID, Span, meta};
 
+use super::starts::{Found, Starts};
 use super::{Effort, MAX_CAPTURES, OperatorError, PATTERN_CACHE_LIMIT, PATTERN_SIZE_LIMIT, Spans};
 
 /// How many steps of a simulated NFA a search may take: states times bytes. Some seconds, if every state is active at
@@ -21,6 +22,12 @@ const SIMULATION_LIMIT: usize = 1 << 29;
 /// How many bytes a state of an NFA takes, at least: for an estimate of their number.
 const STATE_SIZE: usize = 32;
 
+/// How many bytes the general engine is through with before anything else has begun.
+const BRIEF: usize = 128;
+
+/// Bytes that most values do not have, and that patterns have in parts that cost much.
+const ABSENT: [&[u8]; 3] = [b"\\$", b"\\", b""];
+
 /// A compiled pattern.
 #[derive(Debug)]
 pub(super) struct Linear {
@@ -28,6 +35,8 @@ pub(super) struct Linear {
     /// How many states the NFA has at most.
     states: usize,
     pattern: Box<str>,
+    /// Where a match can begin, in values without the bytes of [`ABSENT`]. Built when a value needs it.
+    starts: [OnceLock<Option<Starts>>; ABSENT.len()],
     /// Built when a value is first that long.
     probe: OnceLock<Option<Probe>>,
 }
@@ -73,13 +82,21 @@ impl Linear {
             OperatorError { message: format!("the regular expression is invalid: {message}"), help: None, offset }
         })?;
         let states = regex.memory_usage() / STATE_SIZE;
-        Ok(Self { regex, states, pattern: pattern.into(), probe: OnceLock::new() })
+        let starts = [const { OnceLock::new() }; ABSENT.len()];
+        Ok(Self { regex, states, pattern: pattern.into(), starts, probe: OnceLock::new() })
     }
 
     /// The spans of the first match from `at` on: all groups or, faster, only that there is one.
     pub(super) fn search(&self, value: &[u8], at: usize, groups: bool, effort: &mut Effort) -> Option<Spans> {
         let mut input = Input::new(value).range(at..);
-        if self.is_costly(value.len().saturating_sub(at)) {
+        match self.first(value, at) {
+            Some(Found::Nothing) => return None,
+            Some(Found::Match(start, end)) if !groups => return whole(start, end),
+            Some(Found::Match(start, _)) => input = input.range(start..).anchored(Anchored::Yes),
+            Some(Found::Open(start)) => input = input.range(start..),
+            None => {}
+        }
+        if self.is_costly(input.get_span().len()) {
             match self.probe(&input, groups) {
                 Probed::Nothing => return None,
                 Probed::Found(span) if !groups => return whole(span.start, span.end),
@@ -96,7 +113,7 @@ impl Linear {
             }
         }
         if !groups {
-            return whole(at, self.regex.search_half(&input.earliest(true))?.offset());
+            return whole(input.start(), self.regex.search_half(&input.earliest(true))?.offset());
         }
         let mut slots: [Option<NonMaxUsize>; 2 * MAX_CAPTURES] = [None; 2 * MAX_CAPTURES];
         // More slots than the pattern has would overrun the table of the simulation of the NFA.
@@ -112,6 +129,14 @@ impl Linear {
             };
         }
         Some(spans)
+    }
+
+    /// What the places where a match can begin tell of a long value; `None` if the general engine is the faster one.
+    fn first(&self, value: &[u8], at: usize) -> Option<Found> {
+        let rest = value.get(at..).filter(|rest| rest.len() >= BRIEF && !self.regex.is_accelerated())?;
+        let has = |byte: &u8| memchr::memchr(*byte, rest).is_some();
+        let (starts, absent) = self.starts.iter().zip(ABSENT).find(|(_, absent)| !absent.iter().any(has))?;
+        Some(starts.get_or_init(|| Starts::new(&self.pattern, absent)).as_ref()?.search(value, at))
     }
 
     /// Whether simulating the NFA on so many bytes would take too long.

@@ -12,6 +12,7 @@ mod escape;
 mod linear;
 mod outline;
 mod shape;
+mod starts;
 mod translate;
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};

@@ -243,7 +243,10 @@ impl Transaction {
             Control::XmlArguments(mode) => self.xml_arguments = *mode,
             Control::ForceRequestBodyVariable(on) => self.force_request_body = *on,
             Control::Remove(filter) => self.remove_rules(engine, filter),
-            Control::RemoveTarget(..) => {
+            Control::RemoveTarget(filter, target) => {
+                self.names_removed |= target.variable == Variable::Tx;
+                self.as_foreseen &=
+                    target.variable != Variable::Tx || !engine.foresight.relies_on(&engine.rules, filter);
                 let known = self.removed_targets.contains(&place);
                 if !known && self.removed_targets.len() < REMOVED_TARGETS {
                     self.removed_targets.push(place);
@@ -253,6 +256,7 @@ impl Transaction {
     }
 
     fn remove_rules(&mut self, engine: &Engine, filter: &RuleFilter) {
+        self.as_foreseen &= !engine.foresight.relies_on(&engine.rules, filter);
         self.removed.resize(engine.rules.len(), false);
         for (rule, removed) in engine.rules.iter().zip(&mut self.removed) {
             *removed |= filter.matches(rule);

@@ -6,8 +6,9 @@
 
 use std::borrow::Cow;
 
+use super::familiar::{Familiar, Place, hash, is_same};
 use super::limits::CACHED_BYTES;
-use super::scanner::{Scanner, is_open};
+use super::scanner::{Scanner, close_gate, is_open};
 use crate::operator::ByteSet;
 use crate::transform::Transform;
 
@@ -26,6 +27,13 @@ const KEPT: usize = 4096;
 /// How long a value may be to be kept with the others in one buffer.
 const SHORT: usize = 4096;
 
+/// How long a value may be to be looked for among the recent ones, and how many of these there are.
+const REPEATED: usize = 64;
+const RECENT: usize = 256;
+
+/// How long a value may be to be looked through anew whenever something is asked about its bytes.
+const SCANNED: usize = 64;
+
 struct Blob {
     bytes: Bytes,
     /// Where the results of transformations begin in [`Arena::rows`], plus 1; 0 while there are none.
@@ -36,6 +44,8 @@ struct Blob {
     triggers: u64,
     /// The bytes of the value, once someone asked.
     present: Option<ByteSet>,
+    /// Where it may be known from other transactions.
+    place: Place,
 }
 
 /// Where the bytes of a value are.
@@ -57,7 +67,7 @@ impl Bytes {
 
 impl Blob {
     fn new(bytes: Bytes) -> Self {
-        Self { bytes, row: 0, gates: 0, triggers: 0, present: None }
+        Self { bytes, row: 0, gates: 0, triggers: 0, present: None, place: Place::default() }
     }
 }
 
@@ -77,6 +87,11 @@ pub(super) struct Arena {
     constants: Constants,
     /// Whether something was remembered of a constant.
     touched: bool,
+    /// What is known from other transactions.
+    familiar: Familiar,
+    /// Short values that were pushed, by a hash: arguments repeat themselves. What is left of other transactions does no
+    /// harm, as the bytes are compared.
+    recent: Vec<Value>,
 }
 
 /// Values that stay when the others are forgotten: how many, their bytes, and those that are small numbers.
@@ -151,6 +166,61 @@ impl Arena {
         self.add(bytes)
     }
 
+    /// A value that nearly every request brings again: see [`super::familiar`].
+    pub(super) fn push_familiar(&mut self, bytes: &[u8]) -> Value {
+        let value = self.push(bytes);
+        if let Some(blob) = self.blobs.get_mut(value as usize).filter(|_| value != EMPTY) {
+            blob.place = self.familiar.place(bytes);
+        }
+        value
+    }
+
+    /// What the value passes after a pipeline, by number, if that is known from other transactions.
+    pub(super) fn familiar_made(&self, value: Value, pipeline: u32) -> Option<&[u64]> {
+        self.familiar.get(self.blobs.get(value as usize)?.place)?.made(pipeline)
+    }
+
+    /// Keeps what the value passes after a pipeline for other transactions, if it is of those that come again.
+    pub(super) fn keep_made(&mut self, value: Value, pipeline: u32, row: &[u64]) {
+        if let Some(blob) = self.blobs.get(value as usize) {
+            self.familiar.keep_made(blob.place, pipeline, row);
+        }
+    }
+
+    /// The operator of a gate was run on a value, as it is, and did not match: nobody needs to do that again, and no other
+    /// transaction if the value is one of those that come again.
+    pub(super) fn close(&mut self, scanner: &Scanner, value: Value, gate: u32) {
+        let Some(blob) = self.blobs.get(value as usize) else { return };
+        self.familiar.close(blob.place, gate);
+        let start = (blob.gates as usize).checked_sub(1);
+        if let Some(row) = start.and_then(|start| self.gates.get_mut(start..start + scanner.words())) {
+            close_gate(row, gate);
+        }
+    }
+
+    /// Whether a value is one of those that come again.
+    pub(super) fn is_familiar(&self, value: Value) -> bool {
+        self.blobs.get(value as usize).is_some_and(|blob| !blob.place.is_none())
+    }
+
+    /// A value that may be there already: then its number.
+    pub(super) fn push_once(&mut self, bytes: &[u8]) -> Value {
+        // Nothing is found in the place of an empty value but numbers that are no more.
+        if bytes.is_empty() || bytes.len() > REPEATED {
+            return self.push(bytes);
+        }
+        self.recent.resize(RECENT, EMPTY);
+        let at = hash(bytes) % RECENT;
+        if let Some(known) = self.recent.get(at).copied().filter(|known| is_same(self.get(*known), bytes)) {
+            return known;
+        }
+        let value = self.push(bytes);
+        if let Some(slot) = self.recent.get_mut(at) {
+            *slot = value;
+        }
+        value
+    }
+
     fn push_vec(&mut self, bytes: Vec<u8>) -> Value {
         match bytes.len() <= SHORT {
             true => self.push(bytes),
@@ -210,9 +280,18 @@ impl Arena {
         *blob.present.get_or_insert_with(|| ByteSet::of_bytes(blob.bytes.get(&self.buffer)))
     }
 
-    /// Whether transformations with these triggers leave the value as it is, as far as its bytes tell.
-    pub(super) fn is_unchanged(&mut self, value: Value, triggers: &Option<ByteSet>) -> bool {
-        triggers.as_ref().is_some_and(|triggers| !self.present(value).intersects(triggers))
+    /// Whether transformations with these triggers leave the value as it is, as far as its bytes tell; `changes` is the
+    /// bit a scanned value has if it holds any of the triggers, 0 if there is none.
+    pub(super) fn is_unchanged(&mut self, value: Value, triggers: &Option<ByteSet>, changes: u64) -> bool {
+        let (Some(triggers), Some(blob)) = (triggers, self.blobs.get(value as usize)) else { return false };
+        if changes != 0 && blob.gates != 0 {
+            return blob.triggers & changes == 0;
+        }
+        let bytes = blob.bytes.get(&self.buffer);
+        if bytes.len() < SCANNED {
+            return !bytes.iter().any(|byte| triggers.contains(*byte));
+        }
+        !self.present(value).intersects(triggers)
     }
 
     /// The pipelines of transformations that may change what gates a value passes; all of them unless it was scanned.
@@ -233,7 +312,18 @@ impl Arena {
             self.touched |= (value as usize) < self.constants.blobs.max(1);
             let start = self.gates.len();
             self.gates.resize(start + words, 0);
-            blob.triggers = scanner.scan(blob.bytes.get(&self.buffer), self.gates.get_mut(start..)?);
+            let (bytes, row) = (blob.bytes.get(&self.buffer), self.gates.get_mut(start..)?);
+            blob.triggers = match self.familiar.get(blob.place).filter(|known| known.scanned) {
+                Some(known) => {
+                    row.copy_from_slice(&known.plain);
+                    known.triggers
+                }
+                None => {
+                    let triggers = scanner.scan(bytes, row);
+                    self.familiar.keep(blob.place, row, triggers);
+                    triggers
+                }
+            };
             blob.gates = u32::try_from(start + 1).unwrap_or(0);
         }
         let start = (blob.gates as usize).checked_sub(1)?;
@@ -308,6 +398,21 @@ mod tests {
         assert_eq!(arena.transformed(lower, Transform::Lowercase), lower);
         let again = arena.number(5);
         assert_eq!(arena.number(5), again);
+    }
+
+    #[test]
+    fn gives_repeated_values_one_number() {
+        let mut arena = Arena::new();
+        let (one, other) = (arena.push_once(b"red"), arena.push_once(b"blue"));
+        assert_eq!((arena.push_once(b"red"), arena.push_once(b"blue")), (one, other));
+        assert_ne!(one, other);
+        // Of an earlier transaction only the bytes would count, and they are gone.
+        arena.clear();
+        assert_eq!(arena.push_once(b""), EMPTY);
+        let again = arena.push_once(b"blue");
+        assert_eq!(arena.get(again), b"blue");
+        let long = [b'x'; REPEATED + 1];
+        assert_ne!(arena.push_once(&long), arena.push_once(&long));
     }
 
     #[test]

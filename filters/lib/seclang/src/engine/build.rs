@@ -4,9 +4,11 @@ use std::collections::HashMap;
 use std::sync::OnceLock;
 
 use super::arena::Value;
-use super::gates::{FirstTest, Groups, LinkGate, triggers};
+use super::foresight::{Foresight, Prospect};
+use super::gates::{FirstTest, Groups, LinkGate, gate_triggers, triggers};
 use super::names::{ConstantList, Names};
-use super::scanner::Scanner;
+use super::plan::Plan;
+use super::scanner::{Scanner, trigger_bit};
 use super::store::Pool;
 use crate::body::xml;
 use crate::expansion::{Piece, Template};
@@ -20,15 +22,15 @@ use crate::vocabulary::{Severity, Variable};
 pub struct Engine {
     pub(super) settings: Settings,
     pub(super) rules: Vec<Rule>,
-    /// For each phase, the rules in order.
-    pub(super) phases: [Vec<u32>; 5],
+    /// For each phase its rules, all of them, and those that are left of them if no `ctl` removes any.
+    pub(super) whole: [Plan; 5],
+    pub(super) foreseen: [Plan; 5],
+    pub(super) foresight: Foresight,
     pub(super) operators: Vec<BuiltOperator>,
     pub(super) strings: Vec<Box<[u8]>>,
     pub(super) names: Names,
     pub(super) scanner: Scanner,
     pub(super) groups: Groups,
-    /// For each rule what tells that it does not match.
-    pub(super) first_tests: Vec<FirstTest>,
     /// Values that are there in every transaction; see [`super::arena::Arena::with_constants`].
     pub(super) constants: Vec<Box<[u8]>>,
     pub(super) pool: Pool,
@@ -45,6 +47,9 @@ pub(super) struct BuiltOperator {
     pub(super) is_pattern: bool,
     /// The number of its gate in the scanner.
     pub(super) gate: Option<u32>,
+    /// Whether every test that uses it sees a value as it is where transformations leave the gates the value passes: what
+    /// the operator says about the value then goes for all of them.
+    pub(super) settles: bool,
 }
 
 /// A rule with its chain.
@@ -89,7 +94,11 @@ pub(super) struct Link {
     pub(super) transforms: Vec<Transform>,
     /// A value without any of these bytes is not changed by the transformations.
     pub(super) triggers: Option<ByteSet>,
+    /// The bit that a scanned value has if it holds any of these bytes; 0 if there is none.
+    pub(super) changes: u64,
     pub(super) gate: Option<LinkGate>,
+    /// With a gate, the numbers of the targets in [`Groups`], one for each.
+    pub(super) known_targets: Box<[u32]>,
     pub(super) multi_match: bool,
     pub(super) capture: bool,
     pub(super) sets: Vec<SetVariable>,
@@ -228,36 +237,32 @@ impl Engine {
     fn build(program: Program, gated: bool) -> Result<Self, String> {
         let settings = program.settings();
         let wire = program.wire;
-        let mut builder = Builder::new(&wire);
-        let gates: Vec<Option<Gate>> = wire.operators.iter().map(|operator| gate(operator).filter(|_| gated)).collect();
-        let (mut scanner, numbers) = Scanner::new(gates.iter().map(Option::as_ref));
-        (builder.gates, builder.gated) = (numbers, gated);
-        let operators = wire.operators.iter().enumerate();
-        let operators: Vec<BuiltOperator> =
-            operators.map(|(at, operator)| builder.operator(at, operator)).collect::<Result<_, _>>()?;
-        let rules: Vec<Rule> = wire.rules.iter().map(|rule| builder.rule(rule)).collect::<Result<_, _>>()?;
-        scanner.set_triggers(builder.groups.triggers());
-        let mut phases: [Vec<u32>; 5] = Default::default();
-        for (at, rule) in rules.iter().enumerate() {
-            let phase = phases.get_mut(usize::from(rule.phase).wrapping_sub(1));
-            let at = u32::try_from(at).map_err(|_| "too many rules".to_owned())?;
-            phase.ok_or_else(|| format!("rule {}: there is no phase {}", rule.id, rule.phase))?.push(at);
-        }
-        let first = |rule: &Rule| match rule.links.first() {
+        let mut builder = Builder::new(&wire, gated);
+        let operators = wire.operators.iter().map(|operator| builder.operator(operator));
+        let mut operators: Vec<BuiltOperator> = operators.collect::<Result<_, _>>()?;
+        let mut rules: Vec<Rule> = wire.rules.iter().map(|rule| builder.rule(rule)).collect::<Result<_, _>>()?;
+        let phases = phases(&mut rules)?;
+        let foresight = match gated {
+            true => Foresight::new(&rules, &phases, &operators, &builder.names, &builder.constants.list),
+            false => Foresight::default(),
+        };
+        let (scanner, groups) = builder.gates(&wire, &mut operators, &mut rules, &foresight)?;
+        let first_test = |rule: u32| match rules.get(rule as usize).and_then(|rule| rule.links.first()) {
             Some(link) if gated => FirstTest::of(link, &operators),
             _ => FirstTest::Unknown,
         };
         Ok(Self {
             settings,
-            first_tests: rules.iter().map(first).collect(),
+            whole: phases.each_ref().map(|phase| Plan::whole(phase, first_test)),
+            foreseen: phases.each_ref().map(|phase| Plan::foreseen(phase, &foresight, first_test)),
+            foresight,
             pool: Pool::default(),
             constants: builder.constants.list,
-            phases,
             operators,
             rules,
             names: builder.names,
             scanner,
-            groups: builder.groups.finished(),
+            groups,
             uses: builder.uses,
             paths: builder.paths,
             strings: wire.strings.into_iter().map(Into::into).collect(),
@@ -292,6 +297,25 @@ impl std::fmt::Debug for Engine {
     }
 }
 
+/// For each phase its rules in order. How far a rule skips becomes the rule it leads to.
+fn phases(rules: &mut [Rule]) -> Result<[Vec<u32>; 5], String> {
+    let mut phases: [Vec<u32>; 5] = Default::default();
+    for (at, rule) in rules.iter().enumerate() {
+        let phase = phases.get_mut(usize::from(rule.phase).wrapping_sub(1));
+        let at = u32::try_from(at).map_err(|_| "too many rules".to_owned())?;
+        phase.ok_or_else(|| format!("rule {}: there is no phase {}", rule.id, rule.phase))?.push(at);
+    }
+    for phase in &phases {
+        for (position, &at) in phase.iter().enumerate() {
+            if let Some(rule) = rules.get_mut(at as usize).filter(|rule| rule.skip > 0 && rule.skip_to.is_none()) {
+                let after = position.saturating_add(rule.skip as usize).saturating_add(1);
+                rule.skip_to = Some(phase.get(after).copied().unwrap_or(u32::MAX));
+            }
+        }
+    }
+    Ok(phases)
+}
+
 /// The gate of a stored operator.
 fn gate(wire: &wire::Operator) -> Option<Gate> {
     if let Some(stored) = &wire.gate {
@@ -303,8 +327,6 @@ fn gate(wire: &wire::Operator) -> Option<Gate> {
 
 struct Builder<'a> {
     gated: bool,
-    gates: Vec<Option<u32>>,
-    groups: Groups,
     strings: HashMap<&'a [u8], u32>,
     operators: usize,
     names: Names,
@@ -315,17 +337,14 @@ struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
-    fn new(wire: &'a wire::Program) -> Self {
+    fn new(wire: &'a wire::Program, gated: bool) -> Self {
         let mut names = Names::default();
         for capture in b'0'..=b'9' {
             names.add(&[capture]);
         }
         let strings = wire.strings.iter().zip(0..).map(|(text, at)| (text.as_slice(), at));
-        let (gates, groups) = (Vec::new(), Groups::default());
         Self {
-            gated: true,
-            gates,
-            groups,
+            gated,
             strings: strings.collect(),
             operators: wire.operators.len(),
             names,
@@ -348,15 +367,71 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    fn operator(&mut self, at: usize, wire: &wire::Operator) -> Result<BuiltOperator, String> {
+    /// Gives gates to the operators that may come to be run, and to the tests that use them.
+    fn gates(
+        &mut self,
+        wire: &wire::Program,
+        operators: &mut [BuiltOperator],
+        rules: &mut [Rule],
+        foresight: &Foresight,
+    ) -> Result<(Scanner, Groups), String> {
+        let gated = self.gated;
+        let may_run = |rule: u32| gated && !matches!(foresight.of(rule), Prospect::Never | Prospect::Done);
+        let mut wanted = vec![false; operators.len()];
+        for (rule, _) in rules.iter().zip(0..).filter(|(_, at)| may_run(*at)) {
+            for operator in rule.links.iter().filter_map(|link| link.operator) {
+                if let Some(wanted) = wanted.get_mut(operator as usize) {
+                    *wanted = true;
+                }
+            }
+        }
+        let gates = wire.operators.iter().zip(&wanted).map(|(operator, wanted)| gate(operator).filter(|_| *wanted));
+        let gates: Vec<Option<Gate>> = gates.collect();
+        let (mut scanner, numbers) = Scanner::new(gates.iter().map(Option::as_ref));
+        for (operator, number) in operators.iter_mut().zip(numbers) {
+            operator.gate = number;
+        }
+        let mut groups = Groups::default();
+        for (rule, at) in rules.iter_mut().zip(0..).filter(|(_, at)| may_run(*at)) {
+            let links = wire.rules.get(at as usize).map(|rule| rule.links.as_slice()).unwrap_or_default();
+            for (link, wire) in rule.links.iter_mut().zip(links) {
+                let operator = link.operator.and_then(|operator| operators.get_mut(operator as usize));
+                let gate = operator.and_then(|operator| {
+                    operator.settles &= gate_triggers(&link.transforms) == triggers(&link.transforms);
+                    operator.gate
+                });
+                if let Some((gate, targets)) =
+                    LinkGate::new(wire, link, gate, &mut groups, |target| self.target(target))?
+                {
+                    (link.gate, link.known_targets) = (Some(gate), targets);
+                }
+            }
+        }
+        let pipelines = groups.pipelines.len();
+        let mut changing: Vec<Option<ByteSet>> = Vec::new();
+        for link in rules.iter_mut().flat_map(|rule| &mut rule.links) {
+            let Some(triggers) = link.triggers.filter(|triggers| *triggers != ByteSet::default()) else { continue };
+            let known = changing.iter().position(|known| *known == Some(triggers)).unwrap_or(changing.len());
+            let bit = trigger_bit(pipelines + known);
+            if bit != trigger_bit(usize::MAX) {
+                link.changes = bit;
+                if known == changing.len() {
+                    changing.push(Some(triggers));
+                }
+            }
+        }
+        scanner.set_triggers(groups.triggers().chain(changing.iter().map(|triggers| (triggers, false))));
+        Ok((scanner, groups.finished()))
+    }
+
+    fn operator(&mut self, wire: &wire::Operator) -> Result<BuiltOperator, String> {
         let kind = u8::try_from(wire.kind).ok().and_then(OperatorKind::from_code);
         let kind = kind.ok_or_else(|| format!("there is no operator {}", wire.kind))?;
         let argument = OperatorArgument { text: wire.text.clone(), phrases: wire.phrases.clone() };
         let operator = Operator::build(kind, &argument)?;
         let expanded = operator.needs_expansion().then(|| self.template(&wire.text)).transpose()?;
         let is_pattern = matches!(kind, OperatorKind::Rx | OperatorKind::RxGlobal);
-        let gate = self.gates.get(at).copied().flatten();
-        Ok(BuiltOperator { operator, argument: expanded, is_pattern, gate })
+        Ok(BuiltOperator { operator, argument: expanded, is_pattern, gate: None, settles: true })
     }
 
     fn rule(&mut self, wire: &wire::Rule) -> Result<Rule, String> {
@@ -400,7 +475,7 @@ impl<'a> Builder<'a> {
             return Err(format!("there is no operator at index {}", wire.operator));
         }
         let transforms: Vec<Transform> = wire.transforms.iter().map(transform).collect::<Result<_, _>>()?;
-        let mut link = Link {
+        Ok(Link {
             targets: wire.targets.iter().map(|target| self.target(target)).collect::<Result<_, _>>()?,
             exclusions: wire.exclusions.iter().map(|target| self.target(target)).collect::<Result<_, _>>()?,
             operator,
@@ -408,17 +483,13 @@ impl<'a> Builder<'a> {
             triggers: triggers(&transforms).filter(|_| self.gated),
             transforms,
             gate: None,
+            known_targets: Box::default(),
+            changes: 0,
             multi_match: wire.multi_match,
             capture: wire.capture,
             sets: wire.sets.iter().map(|set| self.set(set)).collect::<Result<_, _>>()?,
             controls: wire.controls.iter().map(|control| self.control(control)).collect::<Result<_, _>>()?,
-        };
-        let gate = operator.and_then(|operator| self.gates.get(operator as usize).copied().flatten());
-        let mut groups = std::mem::take(&mut self.groups);
-        let found = LinkGate::new(wire, &link, gate, &mut groups, |target| self.target(target));
-        self.groups = groups;
-        link.gate = found?;
-        Ok(link)
+        })
     }
 
     fn variable(&mut self, code: u32) -> Result<Variable, String> {

@@ -290,6 +290,7 @@ impl Transaction {
         match (&target.key, item.name) {
             (KeySelector::All, _) => true,
             (KeySelector::Slot(slot), Name::Slot(name)) => *slot == name,
+            (KeySelector::Name(wanted), name) => wanted.eq_ignore_ascii_case(self.name_bytes(engine, name)),
             (key, name) => {
                 let mut scratch = std::mem::take(&mut self.scratch);
                 let covered = selects_named(engine, key, self.name_bytes(engine, name), &mut scratch);

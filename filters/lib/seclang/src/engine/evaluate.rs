@@ -5,8 +5,9 @@ use std::sync::Arc;
 use super::arena::{EMPTY, Value};
 use super::build::{BuiltOperator, Engine, Link, Rule};
 use super::collect::{Item, Name};
-use super::gates::FirstTest;
+use super::foresight::Prelude;
 use super::limits::{EXCEEDED_RULES, KEPT_LENGTH, MATCHED_VARS, REPORTED_LENGTH};
+use super::plan::Step;
 use super::transaction::{Allowed, ExceededLimit, Intervention, RemovedTarget, Transaction, UNSET};
 use crate::program::EngineMode;
 use crate::vocabulary::Variable;
@@ -14,11 +15,7 @@ use crate::vocabulary::Variable;
 impl Rule {
     /// How a phase goes on after the rule matched, if it does not end it.
     pub(super) fn flow(&self) -> Flow {
-        match (self.skip_to, self.skip) {
-            (Some(target), _) => Flow::To(target),
-            (None, 0) => Flow::Next,
-            (None, count) => Flow::Skip(count),
-        }
+        self.skip_to.map_or(Flow::Next, Flow::To)
     }
 }
 
@@ -26,8 +23,6 @@ impl Rule {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Flow {
     Next,
-    /// Leave out so many rules.
-    Skip(u32),
     /// Go on with the first rule at or after this index.
     To(u32),
     /// The phase is over.
@@ -37,6 +32,9 @@ pub(super) enum Flow {
 impl Transaction {
     /// Runs the rules of a phase. What blocks is returned once.
     pub(super) fn run_phase(&mut self, phase: u8) -> Option<Intervention> {
+        // What is foreseen holds for phases in their order, whether they do anything or not.
+        self.as_foreseen &= self.phases + 1 == phase;
+        self.phases = phase;
         if self.mode == EngineMode::Off || (self.intervention.is_some() && phase != 5) {
             return None;
         }
@@ -46,44 +44,71 @@ impl Transaction {
             _ => {}
         }
         let engine = Arc::clone(&self.engine);
-        let rules = engine.phases.get(usize::from(phase).wrapping_sub(1))?;
+        let phase_at = usize::from(phase).wrapping_sub(1);
+        let mut plan = engine.foreseen.get(phase_at)?;
+        let whole = engine.whole.get(phase_at)?;
         if !std::mem::take(&mut self.unchanged) {
             self.known.forget(&engine);
             self.knows = true;
         }
+        let mut steps = std::mem::take(&mut self.known.steps);
         let mut cursor = 0;
-        let mut left_out = false;
-        while let Some(&at) = rules.get(cursor) {
-            cursor += 1;
-            if self.removed.get(at as usize).copied().unwrap_or_default() {
+        if !self.as_foreseen {
+            plan = whole;
+        } else if phase == 1 {
+            self.play_prelude(&engine);
+        }
+        plan.begin(&mut steps);
+        while let Some(number) = steps.next(cursor) {
+            let Some(Step { rule: at, first, gated }) = plan.steps.get(number) else { break };
+            cursor = number + 1;
+            // First: a rule that was removed may be the one by which others of its group are found.
+            if let Some(gated) = gated {
+                self.open_steps(&engine, plan, *gated, &mut steps);
+            }
+            if self.removed.get(*at as usize).copied().unwrap_or_default() {
                 continue;
             }
-            let first = engine.first_tests.get(at as usize).copied().unwrap_or(FirstTest::Unknown);
-            left_out = !self.first_may_match(&engine, first);
-            if left_out {
+            if !self.first_may_match(&engine, *first) {
                 continue;
             }
-            let Some(rule) = engine.rules.get(at as usize) else { break };
-            let bookkeeping = rule.is_bookkeeping && first.decides() && self.removed_targets.is_empty();
-            let flow = if bookkeeping {
-                left_out = true;
-                self.keep_books(&engine, rule, at)
+            let Some(rule) = engine.rules.get(*at as usize) else { break };
+            let flow = if rule.is_bookkeeping && first.decides() && !self.names_removed {
+                self.keep_books(&engine, rule, *at)
             } else {
-                self.run_rule(&engine, rule, at)
+                self.run_rule(&engine, rule, *at)
             };
-            match flow {
-                Flow::Next => {}
-                Flow::Skip(count) => cursor = cursor.saturating_add(count as usize),
-                Flow::To(target) => cursor = cursor.max(rules.partition_point(|&rule| rule < target)),
+            let next = match flow {
+                Flow::Next => *at + 1,
+                Flow::To(target) => target.max(*at + 1),
                 Flow::Stop => break,
+            };
+            if !self.as_foreseen && !std::ptr::eq(plan, whole) {
+                // A rule or a name of TX was taken away: from here on things may go another way.
+                plan = whole;
+                plan.begin(&mut steps);
+                cursor = plan.step_of(next);
+                plan.jumped(cursor, &mut steps);
+            } else if plan.steps.get(cursor).is_some_and(|step| step.rule < next) {
+                cursor = plan.step_of(next);
+                plan.jumped(cursor, &mut steps);
             }
         }
+        self.known.steps = steps;
         self.current_rule = None;
-        if left_out {
-            self.begin_rule();
-        }
+        self.begin_rule();
         self.flush_collections();
         if phase == 5 { None } else { self.intervention.clone() }
+    }
+
+    /// What the first rules leave behind.
+    fn play_prelude(&mut self, engine: &Engine) {
+        let Prelude { slots, matched } = &engine.foresight.prelude;
+        if !matched.is_empty() {
+            self.tx.slots.clone_from(slots);
+            self.order.extend_from_slice(matched);
+            self.work.rules += u64::try_from(matched.len()).unwrap_or(u64::MAX);
+        }
     }
 
     /// A rule sees the matches of its own chain only.
@@ -139,7 +164,10 @@ impl Transaction {
         let argument = operator.argument.as_ref().map(|argument| self.expanded(engine, argument));
         let mut items = std::mem::take(&mut self.items);
         let mut matched = false;
-        for target in &link.targets {
+        for (target, number) in link.targets.iter().zip(0..) {
+            if !self.target_may_match(engine, link, number) {
+                continue;
+            }
             items.clear();
             self.collect(engine, target, &mut items);
             for item in &items {
@@ -191,7 +219,7 @@ impl Transaction {
             // The value itself, then the result of every transformation that changes it.
             matched = self.test_value(engine, link, operator, argument, item, value);
         }
-        let unchanged = self.arena.is_unchanged(value, &link.triggers);
+        let unchanged = self.arena.is_unchanged(value, &link.triggers, link.changes);
         let transforms = if unchanged { &[][..] } else { &link.transforms };
         for transform in transforms {
             let next = self.arena.transformed(value, *transform);
@@ -232,6 +260,15 @@ impl Transaction {
     ) -> bool {
         let closed = operator.gate.is_some_and(|gate| self.arena.is_closed(&engine.scanner, value, gate));
         let found = !closed && self.evaluate(engine, link, operator, argument, item, value);
+        if !found
+            && !closed
+            && !self.gave_up
+            && operator.settles
+            && argument.is_none()
+            && let Some(gate) = operator.gate
+        {
+            self.arena.close(&engine.scanner, value, gate);
+        }
         if found == link.negated {
             return false;
         }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::arena::Value;
 use super::build::Engine;
+use super::familiar::is_familiar_header;
 use super::limits::{COOKIES, HEADERS};
 use super::store::Entry;
 use super::transaction::{ArgumentSource, Intervention, InterventionKind, Transaction};
@@ -17,8 +18,10 @@ impl Transaction {
     pub fn request_line(&mut self, method: &[u8], uri: &[u8], protocol: &[u8]) {
         let line = [method, uri, protocol].join(&b' ');
         self.set_scalar_bytes(Variable::RequestLine, line);
-        self.set_scalar_bytes(Variable::RequestMethod, method);
-        self.set_scalar_bytes(Variable::RequestProtocol, protocol);
+        let method = self.arena.push_familiar(method);
+        self.set_scalar(Variable::RequestMethod, method);
+        let protocol = self.arena.push_familiar(protocol);
+        self.set_scalar(Variable::RequestProtocol, protocol);
         self.set_scalar_bytes(Variable::RequestUriRaw, uri);
         let (path, query) = match uri.iter().position(|&byte| byte == b'?') {
             Some(at) => (uri.get(..at).unwrap_or_default(), uri.get(at + 1..)),
@@ -56,8 +59,11 @@ impl Transaction {
         if self.request_headers.entries.len() >= HEADERS {
             return;
         }
-        let name_value = self.arena.push(name);
-        let header = self.arena.push(value);
+        let name_value = self.arena.push_familiar(name);
+        let header = match is_familiar_header(name) {
+            true => self.arena.push_familiar(value),
+            false => self.arena.push(value),
+        };
         self.request_headers.push(name_value, header);
         if name.eq_ignore_ascii_case(b"cookie") {
             let (arena, entries) = (&mut self.arena, &mut self.cookies.entries);
@@ -181,8 +187,8 @@ impl Transaction {
         let separator = self.engine.settings.argument_separator;
         let (arena, arguments) = (&mut self.arena, &mut self.arguments);
         let outcome = urlencoded::parse(text, separator, &limits, |name, value| {
-            let name = arena.push(&*name);
-            let value = arena.push(&*value);
+            let name = arena.push_once(&name);
+            let value = arena.push_once(&value);
             arguments.push((source, Entry { name, value }));
         });
         if outcome.limit_exceeded && source == ArgumentSource::Form {
@@ -201,8 +207,8 @@ impl Transaction {
         };
         let (arena, arguments) = (&mut self.arena, &mut self.arguments);
         let parsed = json::parse(body, &limits, |name, value| {
-            let name = arena.push(name);
-            let value = arena.push(value);
+            let name = arena.push_once(name);
+            let value = arena.push_once(value);
             arguments.push((ArgumentSource::Json, Entry { name, value }));
         });
         match parsed {

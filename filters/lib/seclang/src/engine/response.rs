@@ -1,5 +1,6 @@
 //! The response: line, headers, body.
 
+use super::familiar::is_familiar_header;
 use super::limits::HEADERS;
 use super::transaction::{Intervention, Transaction};
 use crate::program::LimitAction;
@@ -19,8 +20,11 @@ impl Transaction {
         if self.response_headers.entries.len() >= HEADERS {
             return;
         }
-        let name_value = self.arena.push(name);
-        let header = self.arena.push(value);
+        let name_value = self.arena.push_familiar(name);
+        let header = match is_familiar_header(name) {
+            true => self.arena.push_familiar(value),
+            false => self.arena.push(value),
+        };
         self.response_headers.push(name_value, header);
         if name.eq_ignore_ascii_case(b"content-type") {
             let end = value.iter().position(|&byte| byte == b';').unwrap_or(value.len());

@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::arena::{Arena, Value};
 use super::collect::Item;
-use super::gates::Known;
+use super::known::Known;
 use super::limits::DYNAMIC_NAMES;
 use super::names::Names;
 use super::transaction::ArgumentSource;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::arena::{Arena, EMPTY, Value};
 use super::build::{Engine, RuleFilter, Target};
 use super::collect::Item;
-use super::gates::Known;
+use super::known::Known;
 use super::persist::Persistence;
 use super::sanitise::Sanitised;
 use super::store::{Collection, Entry, Memory, TxStore};
@@ -170,6 +170,8 @@ pub struct Transaction {
     pub(super) removed: Vec<bool>,
     /// The rule and the position of the `ctl` that removes a target.
     pub(super) removed_targets: Vec<RemovedTarget>,
+    /// Whether a name of TX is among them.
+    pub(super) names_removed: bool,
     pub(super) allowed: Allowed,
     pub(super) current_rule: Option<u32>,
     pub(super) in_rule_fields: bool,
@@ -192,6 +194,10 @@ pub struct Transaction {
     pub(super) knows: bool,
     /// A buffer for names.
     pub(super) name: Vec<u8>,
+    /// The phase that ran last; 0 before the first.
+    pub(super) phases: u8,
+    /// Whether everything went as the engine foresaw: no rule and no name of TX was taken away, no phase left out.
+    pub(super) as_foreseen: bool,
 }
 
 /// How much a transaction had evaluated so far: what a slow rule set spends its time on.
@@ -276,6 +282,7 @@ impl Transaction {
             highest_severity: 255,
             removed: Vec::new(),
             removed_targets: Vec::new(),
+            names_removed: false,
             allowed: Allowed::Nothing,
             current_rule: None,
             in_rule_fields: false,
@@ -293,6 +300,8 @@ impl Transaction {
             unchanged: false,
             knows: false,
             name,
+            phases: 0,
+            as_foreseen: true,
             engine,
         };
         transaction.set_connection();

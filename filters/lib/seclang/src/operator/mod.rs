@@ -20,8 +20,6 @@ mod rx;
 mod tests;
 mod text;
 
-use memchr::memmem;
-
 pub use captures::{Captures, MAX_CAPTURE_LENGTH, MAX_CAPTURES};
 pub use check::{check, check_key};
 pub(crate) use gate::{Gate, frequency};
@@ -181,8 +179,8 @@ impl Operator {
         match self.kind {
             Kind::DetectSqli => injection::is_sql(value, captures),
             Kind::DetectXss => injection::is_script(value, captures),
-            Kind::Within => memmem::find(argument, value).is_some(),
-            Kind::Contains | Kind::StrMatch => memmem::find(value, argument).is_some(),
+            Kind::Within => text::contains(argument, value),
+            Kind::Contains | Kind::StrMatch => text::contains(value, argument),
             Kind::ContainsWord => text::contains_word(value, argument),
             Kind::BeginsWith => value.starts_with(argument),
             Kind::EndsWith => value.ends_with(argument),

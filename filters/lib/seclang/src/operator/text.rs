@@ -1,6 +1,20 @@
 //! `@within`, `@contains`, `@containsWord`, `@beginsWith`, `@endsWith`, `@streq`, `@strmatch`: plain bytes, in their case.
 
-use memchr::memmem;
+use memchr::{memchr_iter, memmem};
+
+/// How long a text may be that is searched without preparation, which would take longer than the search.
+const SHORT: usize = 512;
+
+/// Whether `part` occurs in `text`.
+pub(super) fn contains(text: &[u8], part: &[u8]) -> bool {
+    // What is in the middle of a list's element sets it apart sooner than what is around it.
+    let middle = part.len() / 2;
+    let Some(wanted) = part.get(middle).filter(|_| text.len() <= SHORT) else {
+        return memmem::find(text, part).is_some();
+    };
+    let starts = memchr_iter(*wanted, text).filter_map(|at| at.checked_sub(middle));
+    starts.filter_map(|start| text.get(start..)).any(|rest| rest.starts_with(part))
+}
 
 /// Whether `word` occurs in `value` without a letter next to it.
 pub(super) fn contains_word(value: &[u8], word: &[u8]) -> bool {
@@ -16,6 +30,23 @@ mod tests {
     use super::*;
     #[cfg(target_os = "unknown")]
     use wasm_bindgen_test::wasm_bindgen_test as test;
+
+    #[test]
+    fn finds_parts_of_short_and_long_texts() {
+        let long = [&b"ab".repeat(SHORT)[..], b"aac"].concat();
+        for (text, part, expected) in [
+            (&b"abcabd"[..], &b"abd"[..], true),
+            (b"abcabd", b"abe", false),
+            (b"abc", b"", true),
+            (b"", b"", true),
+            (b"", b"a", false),
+            (b"ab", b"abc", false),
+            (&long, b"aac", true),
+            (&long, b"aad", false),
+        ] {
+            assert_eq!(contains(text, part), expected, "{part:?}");
+        }
+    }
 
     #[test]
     fn finds_whole_words() {

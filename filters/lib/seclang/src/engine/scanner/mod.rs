@@ -458,6 +458,13 @@ fn open_gate(row: &mut [u64], gate: u32) -> bool {
     word.map(|word| *word |= 1 << (gate % 64)).is_some()
 }
 
+/// Closes a gate of a row.
+pub(super) fn close_gate(row: &mut [u64], gate: u32) {
+    if let Some(word) = row.get_mut((gate / 64) as usize) {
+        *word &= !(1 << (gate % 64));
+    }
+}
+
 /// Whether a gate is open in a row.
 pub(super) fn is_open(row: &[u64], gate: u32) -> bool {
     row.get((gate / 64) as usize).is_some_and(|word| word >> (gate % 64) & 1 == 1)

@@ -604,7 +604,7 @@ mod tests {
             assert!(matched > 10, "{pattern}: {matched}");
         }
         let all = core_rules();
-        let counts = all.iter().map(|pattern| compare(pattern, 60, &mut random));
+        let counts = all.iter().map(|pattern| compare(pattern, 300, &mut random));
         let (matched, decided) = counts.fold((0, 0), |all, one| (all.0 + one.0, all.1 + one.1));
         assert!(
             all.is_empty() || (all.len() > 150 && matched > 1000 && decided > 1000),

@@ -127,6 +127,7 @@ fn cases() -> Vec<Case> {
         post("form-100k", "application/x-www-form-urlencoded", form(100 * 1024)),
         post("json-10k", "application/json", json(530)),
         post("json-100k", "application/json", json(5300)),
+        post("text-10k", "application/x-www-form-urlencoded", text(10 * 1024)),
         post("text-100k", "application/x-www-form-urlencoded", text(100 * 1024)),
         post("text-1m", "application/x-www-form-urlencoded", text(1024 * 1024)),
     ]

@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
-use memchr::memchr2;
+use memchr::{memchr, memchr2};
 
 use super::best_fit::best_fit;
-use super::bytes::{CHUNK, any, hex_byte, hex_unit, start_at};
+use super::bytes::{hex_byte, hex_unit, start_at};
 use super::hex::digits;
 
 /// Undoes `%HH` and turns `+` into a space. A `%` that is not followed by two hexadecimal digits stays.
@@ -30,40 +30,29 @@ fn percent_decode(input: &[u8], unicode: bool) -> Option<(Vec<u8>, usize)> {
     let mut at = memchr2(b'%', b'+', input)?;
     let mut output = start_at(input, at);
     let mut invalid = 0;
-    // Where the next chunk is tried as a whole.
-    let mut next = at;
-    while let Some(&byte) = input.get(at) {
-        if at >= next {
-            next = at + CHUNK;
-            if let Some(chunk) = input.get(at..).and_then(|rest| rest.first_chunk::<CHUNK>())
-                && !any(chunk, |byte| byte == b'%')
-            {
-                output.extend_from_slice(&chunk.map(|byte| if byte == b'+' { b' ' } else { byte }));
-                at = next;
-                continue;
-            }
+    while let Some(rest) = input.get(at..).filter(|rest| !rest.is_empty()) {
+        // Up to the next `%` only plus signs change.
+        let run = memchr(b'%', rest).unwrap_or(rest.len());
+        let start = output.len();
+        output.extend_from_slice(rest.get(..run).unwrap_or_default());
+        let copied = output.get_mut(start..).unwrap_or_default();
+        copied.iter_mut().for_each(|byte| *byte = if *byte == b'+' { b' ' } else { *byte });
+        at += run;
+        // Encoded bytes come in rows.
+        while input.get(at) == Some(&b'%') {
+            let wide =
+                if unicode && matches!(input.get(at + 1), Some(b'u' | b'U')) { hex_unit(input, at + 2) } else { None };
+            let (decoded, length) = if let Some(code) = wide {
+                (best_fit(code), 6)
+            } else if let Some(code) = hex_byte(input, at + 1) {
+                (code, 3)
+            } else {
+                invalid += 1;
+                (b'%', 1)
+            };
+            output.push(decoded);
+            at += length;
         }
-        let (decoded, length) = match byte {
-            b'+' => (b' ', 1),
-            b'%' => {
-                let wide = if unicode && matches!(input.get(at + 1), Some(b'u' | b'U')) {
-                    hex_unit(input, at + 2)
-                } else {
-                    None
-                };
-                if let Some(code) = wide {
-                    (best_fit(code), 6)
-                } else if let Some(code) = hex_byte(input, at + 1) {
-                    (code, 3)
-                } else {
-                    invalid += 1;
-                    (byte, 1)
-                }
-            }
-            _ => (byte, 1),
-        };
-        output.push(decoded);
-        at += length;
     }
     Some((output, invalid))
 }

@@ -25,7 +25,10 @@ const SETS: usize = 256;
 type Bits = [u64; SETS / 64];
 
 /// How long a value is that is scanned as a long one: what that takes in advance is then little.
-const LONG: usize = 16 * 1024;
+const LONG: usize = 8 * 1024;
+
+/// How many bytes a value has in which it is noted first which there are: looking up each of the 256 takes as long.
+const MANY: usize = 256;
 
 /// Beyond how many bytes minimal lengths are tested gate by gate.
 const LENGTHS: usize = 64;
@@ -301,7 +304,7 @@ impl Scanner {
         open.copy_from_slice(&self.base);
         let long = value.len() >= LONG;
         let (sets, triggers, has_space, opened) =
-            if long { self.class_of_long(value) } else { self.class_of(value) }.parts();
+            if value.len() >= MANY { self.class_of_long(value) } else { self.class_of(value) }.parts();
         let triggers = self.always | triggers | if has_space && minds_spacing(value) { self.spacing } else { 0 };
         if long {
             self.find_in_long(value, open);

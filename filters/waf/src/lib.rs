@@ -355,8 +355,10 @@ impl Waf {
             return;
         }
         self.log(state, host);
-        if let Some(event) = trail::event(&self.step, &state.transaction, state.blocked.as_ref(), exchange, host) {
-            exchange.emit_line(&event, host);
+        let event = trail::event(&self.step, &state.transaction, state.blocked.as_ref(), exchange, host);
+        let line = event.and_then(|event| serde_json::to_vec(&event).ok());
+        if let Some(line) = line {
+            exchange.emit_line(line, host);
         }
     }
 

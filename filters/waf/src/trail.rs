@@ -4,9 +4,12 @@
 //! twice is there twice), and `matched` counts them; both lists have an end, the count has none. `limits` lists the rules
 //! that gave up at a limit, with the first value each gave up on: what they would have found is not known.
 
+use std::borrow::Cow;
+
 use exchange::{Exchange, Host, Metric, Table, Update, event_timestamp};
 use seclang::{ExceededLimit, Intervention, MatchedRule, Transaction};
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 use snapshot::WafStep;
 
 /// The most rules that one event lists in detail.
@@ -22,14 +25,88 @@ const LIMIT_SILENCE: u64 = 60_000;
 /// The rules that gave up lately. A rule that is pushed out is told of again, which is no harm.
 const LIMITS: Table = Table { name: "waf.limits", shards: 4, entries_per_shard: 64 };
 
+/// The event as it is written: borrowed, because a refused request is not to cost more than it does already.
+#[derive(Serialize)]
+pub(crate) struct TrailEvent<'a> {
+    #[serde(rename = "@type")]
+    kind: &'static str,
+    #[serde(rename = "@id")]
+    id: String,
+    #[serde(rename = "@timestamp")]
+    timestamp: String,
+    config: Config<'a>,
+    blocking: bool,
+    block: Option<Block<'a>>,
+    matches: Vec<Match<'a>>,
+    rule_ids: Vec<u64>,
+    matched: usize,
+    limits: Vec<Limit<'a>>,
+    scores: Scores,
+    source: Source<'a>,
+    route: Route<'a>,
+    http: Value,
+}
+
+#[derive(Serialize)]
+struct Config<'a> {
+    id: &'a str,
+    name: &'a str,
+}
+
+#[derive(Serialize)]
+struct Block<'a> {
+    status: u16,
+    rule_id: u64,
+    msg: Cow<'a, str>,
+}
+
+#[derive(Serialize)]
+struct Match<'a> {
+    rule_id: u64,
+    phase: u8,
+    msg: Cow<'a, str>,
+    logdata: Cow<'a, str>,
+    severity: Option<&'static str>,
+    tags: Vec<Cow<'a, str>>,
+    variable: Cow<'a, str>,
+    value: Cow<'a, str>,
+}
+
+#[derive(Serialize)]
+struct Limit<'a> {
+    rule_id: u64,
+    variable: Cow<'a, str>,
+    values: u64,
+}
+
+#[derive(Serialize)]
+struct Scores {
+    inbound: Option<i64>,
+    outbound: Option<i64>,
+}
+
+#[derive(Serialize)]
+struct Source<'a> {
+    ip: &'a str,
+    apikey: Option<&'a str>,
+    user: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct Route<'a> {
+    id: &'a str,
+    name: &'a str,
+    node: &'a str,
+}
+
 /// The event; `None` where no rule had anything to say.
-pub(crate) fn event(
-    step: &WafStep,
-    transaction: &Transaction,
-    blocked: Option<&Intervention>,
-    exchange: &Exchange,
+pub(crate) fn event<'a>(
+    step: &'a WafStep,
+    transaction: &'a Transaction,
+    blocked: Option<&'a Intervention>,
+    exchange: &'a Exchange,
     host: &dyn Host,
-) -> Option<Value> {
+) -> Option<TrailEvent<'a>> {
     let logged: Vec<&MatchedRule> = transaction.matched_rules().iter().filter(|rule| rule.logged).collect();
     let limits = transaction.exceeded_limits();
     limits.iter().for_each(|_| host.count(Metric::RuleLimits));
@@ -42,33 +119,35 @@ pub(crate) fn event(
         let text = transaction.variable(b"TX", name.as_bytes())?;
         std::str::from_utf8(&text).ok()?.parse::<i64>().ok()
     };
-    Some(json!({
-        "@type": "SvcWafTrailEvent",
-        "@id": format!("event_{:016x}", host.random()),
-        "@timestamp": event_timestamp(host.now()),
-        "config": { "id": step.id, "name": step.name },
-        "blocking": step.block,
-        "block": blocked.or_else(|| transaction.would_block().filter(|_| step.block)).map(|block| json!({
-            "status": block.status,
-            "rule_id": block.rule_id,
-            "msg": text(&block.msg),
-        })),
-        "matches": logged.iter().take(MAX_MATCHES).map(|rule| found(rule)).collect::<Vec<_>>(),
-        "rule_ids": logged.iter().take(MAX_RULE_IDS).map(|rule| rule.rule_id).collect::<Vec<_>>(),
-        "matched": logged.len(),
-        "limits": limits.iter().map(|limit| json!({
-            "rule_id": limit.rule_id,
-            "variable": text(&limit.variable),
-            "values": limit.searches,
-        })).collect::<Vec<_>>(),
-        "scores": {
-            "inbound": score("blocking_inbound_anomaly_score").or_else(|| score("anomaly_score")),
-            "outbound": score("blocking_outbound_anomaly_score").or_else(|| score("outbound_anomaly_score")),
+    let block = blocked.or_else(|| transaction.would_block().filter(|_| step.block));
+    let limits = limits.iter().map(|limit| Limit {
+        rule_id: limit.rule_id,
+        variable: text(&limit.variable),
+        values: limit.searches,
+    });
+    Some(TrailEvent {
+        kind: "SvcWafTrailEvent",
+        id: format!("event_{:016x}", host.random()),
+        timestamp: event_timestamp(host.now()),
+        config: Config { id: &step.id, name: &step.name },
+        blocking: step.block,
+        block: block.map(|block| Block { status: block.status, rule_id: block.rule_id, msg: text(&block.msg) }),
+        matches: logged.iter().take(MAX_MATCHES).map(|rule| found(rule)).collect(),
+        rule_ids: logged.iter().take(MAX_RULE_IDS).map(|rule| rule.rule_id).collect(),
+        matched: logged.len(),
+        limits: limits.collect(),
+        scores: Scores {
+            inbound: score("blocking_inbound_anomaly_score").or_else(|| score("anomaly_score")),
+            outbound: score("blocking_outbound_anomaly_score").or_else(|| score("outbound_anomaly_score")),
         },
-        "source": { "ip": exchange.caller.ip, "apikey": exchange.caller.apikey, "user": exchange.caller.user },
-        "route": { "id": *exchange.route.id, "name": *exchange.route.name, "node": *exchange.route.node },
-        "http": exchange.http(),
-    }))
+        source: Source {
+            ip: &exchange.caller.ip,
+            apikey: exchange.caller.apikey.as_deref(),
+            user: exchange.caller.user.as_deref(),
+        },
+        route: Route { id: &exchange.route.id, name: &exchange.route.name, node: &exchange.route.node },
+        http: exchange.http(),
+    })
 }
 
 /// Whether nothing was said about the rule's limits for a while, on this node. It is about to be.
@@ -81,19 +160,19 @@ fn is_news(limit: &ExceededLimit, host: &dyn Host) -> bool {
     told.is_ok() && news
 }
 
-fn found(rule: &MatchedRule) -> Value {
-    json!({
-        "rule_id": rule.rule_id,
-        "phase": rule.phase,
-        "msg": text(&rule.msg),
-        "logdata": text(&rule.logdata),
-        "severity": rule.severity.map(seclang::vocabulary::Severity::name),
-        "tags": rule.tags.iter().map(|tag| text(tag)).collect::<Vec<_>>(),
-        "variable": text(&rule.variable),
-        "value": text(&rule.value),
-    })
+fn found(rule: &MatchedRule) -> Match<'_> {
+    Match {
+        rule_id: rule.rule_id,
+        phase: rule.phase,
+        msg: text(&rule.msg),
+        logdata: text(&rule.logdata),
+        severity: rule.severity.map(seclang::vocabulary::Severity::name),
+        tags: rule.tags.iter().map(|tag| text(tag)).collect(),
+        variable: text(&rule.variable),
+        value: text(&rule.value),
+    }
 }
 
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes.get(..MAX_TEXT).unwrap_or(bytes)).into_owned()
+fn text(bytes: &[u8]) -> Cow<'_, str> {
+    String::from_utf8_lossy(bytes.get(..MAX_TEXT).unwrap_or(bytes))
 }

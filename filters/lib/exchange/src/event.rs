@@ -118,16 +118,15 @@ impl Exchange {
             Outcome::Blocked => Metric::Refused,
             Outcome::Observed => Metric::Observed,
         });
-        self.emit_line(&line, host);
+        self.emit_line(line.to_string().into_bytes(), host);
     }
 
-    /// Emits an event of another type (`SvcWafTrailEvent`): to the control plane and to the access log.
-    pub fn emit_line(&mut self, event: &Value, host: &dyn Host) {
+    /// Emits an event of another type (`SvcWafTrailEvent`), one line of JSON: to the control plane and to the access log.
+    pub fn emit_line(&mut self, line: Vec<u8>, host: &dyn Host) {
         if self.events.len() >= MAX_EVENTS {
             host.count(Metric::EventsDropped);
             return;
         }
-        let line = event.to_string().into_bytes();
         host.count(Metric::Events);
         host.send_event(&line);
         // Another filter of this gateway may have left events of the same request there.

@@ -102,7 +102,7 @@ impl Comparison {
     pub fn stale<'a>(&self, explained: &'a Explained) -> Vec<&'a str> {
         let used = |at: usize| self.disagreements.iter().any(|one| one.entry == Some(at));
         let entries = explained.entries.iter().enumerate();
-        entries.filter(|(at, _)| !used(*at)).map(|(_, entry)| entry.cause.as_str()).collect()
+        entries.filter(|(at, entry)| !entry.seeded && !used(*at)).map(|(_, entry)| entry.cause.as_str()).collect()
     }
 
     /// The differences by rule, side and cause: a table, the unexplained ones first.
@@ -169,7 +169,7 @@ mod tests {
     #[test]
     fn differences_are_found_explained_and_counted() {
         let list = "[{cause: known, rules: [3], side: peer, reason: r}, {cause: sum, follows: true, rules: [9], reason: r}, \
-                    {cause: old, rules: [4], reason: r}]";
+                    {cause: old, rules: [4], reason: r}, {cause: elsewhere, rules: [5], seeded: true, reason: r}]";
         let list = Explained::parse(list).unwrap();
         let mut comparison = Comparison::default();
         comparison.add(&Case::default(), &answer(&[1, 2], "5"), &answer(&[1, 3, 9], "8"), &list);

@@ -44,6 +44,10 @@ pub struct Entry {
     pub response: Option<Pattern>,
     /// What the headers of the response match.
     pub response_headers: Option<Pattern>,
+    /// Seen only in exchanges that begin as tests of the rule set's suite: without these it explains nothing, and is not
+    /// stale for that.
+    #[serde(default)]
+    pub seeded: bool,
     /// Who is right, and why.
     pub reason: String,
 }

@@ -27,6 +27,9 @@ const KEPT: usize = 4096;
 /// How long a value may be to be kept with the others in one buffer.
 const SHORT: usize = 4096;
 
+/// How many long values are compared with a new one.
+const ALIKE: usize = 16;
+
 /// How long a value may be to be looked for among the recent ones, and how many of these there are.
 const REPEATED: usize = 64;
 const RECENT: usize = 256;
@@ -89,6 +92,8 @@ pub(super) struct Arena {
     touched: bool,
     /// What is known from other transactions.
     familiar: Familiar,
+    /// Long values that were scanned.
+    scanned: Vec<Value>,
     /// Short values that were pushed, by a hash: arguments repeat themselves. What is left of other transactions does no
     /// harm, as the bytes are compared.
     recent: Vec<Value>,
@@ -119,6 +124,7 @@ impl Arena {
         }
         self.rows.clear();
         self.gates.clear();
+        self.scanned.clear();
         self.blobs.shrink_to(KEPT);
         self.buffer.shrink_to(KEPT * 64);
         self.rows.shrink_to(KEPT * 16);
@@ -192,6 +198,8 @@ impl Arena {
     pub(super) fn close(&mut self, scanner: &Scanner, value: Value, gate: u32) {
         let Some(blob) = self.blobs.get(value as usize) else { return };
         self.familiar.close(blob.place, gate);
+        // What holds for this value need not hold for one with other capitals.
+        self.scanned.retain(|scanned| *scanned != value);
         let start = (blob.gates as usize).checked_sub(1);
         if let Some(row) = start.and_then(|start| self.gates.get_mut(start..start + scanner.words())) {
             close_gate(row, gate);
@@ -307,18 +315,26 @@ impl Arena {
     /// The gates a value passes; scans it if that was not done yet.
     pub(super) fn open_gates(&mut self, scanner: &Scanner, value: Value) -> Option<&[u64]> {
         let words = scanner.words();
+        let alike = self.scanned_alike(value).filter(|from| from + words <= self.gates.len());
         let blob = self.blobs.get_mut(value as usize)?;
         if blob.gates == 0 {
+            if blob.bytes.get(&self.buffer).len() > SHORT && self.scanned.len() < ALIKE {
+                self.scanned.push(value);
+            }
             self.touched |= (value as usize) < self.constants.blobs.max(1);
             let start = self.gates.len();
-            self.gates.resize(start + words, 0);
+            match alike {
+                Some(from) => self.gates.extend_from_within(from..from + words),
+                None => self.gates.resize(start + words, 0),
+            }
             let (bytes, row) = (blob.bytes.get(&self.buffer), self.gates.get_mut(start..)?);
-            blob.triggers = match self.familiar.get(blob.place).filter(|known| known.scanned) {
-                Some(known) => {
+            blob.triggers = match (self.familiar.get(blob.place).filter(|known| known.scanned), alike) {
+                (Some(known), _) => {
                     row.copy_from_slice(&known.plain);
                     known.triggers
                 }
-                None => {
+                (None, Some(_)) => scanner.triggers(bytes),
+                (None, None) => {
                     let triggers = scanner.scan(bytes, row);
                     self.familiar.keep(blob.place, row, triggers);
                     triggers
@@ -328,6 +344,18 @@ impl Arena {
         }
         let start = (blob.gates as usize).checked_sub(1)?;
         self.gates.get(start..start + words)
+    }
+
+    /// Where the gates of another long value begin that is the same but for the case of letters, to which gates are blind:
+    /// transformations that differ in nothing else make such values.
+    fn scanned_alike(&self, value: Value) -> Option<usize> {
+        let blob = self.blobs.get(value as usize).filter(|blob| blob.gates == 0)?;
+        let bytes = blob.bytes.get(&self.buffer);
+        let mut others = self.scanned.iter().filter_map(|other| self.blobs.get(*other as usize));
+        let same = |other: &&Blob| {
+            other.gates != 0 && bytes.len() > SHORT && other.bytes.get(&self.buffer).eq_ignore_ascii_case(bytes)
+        };
+        (others.find(same)?.gates as usize).checked_sub(1)
     }
 
     /// Whether a value is known not to pass a gate.
@@ -385,6 +413,7 @@ impl Arena {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::operator::Gate;
     #[cfg(target_os = "unknown")]
     use wasm_bindgen_test::wasm_bindgen_test as test;
 
@@ -398,6 +427,32 @@ mod tests {
         assert_eq!(arena.transformed(lower, Transform::Lowercase), lower);
         let again = arena.number(5);
         assert_eq!(arena.number(5), again);
+    }
+
+    #[test]
+    fn a_long_value_has_the_gates_of_one_with_other_capitals() {
+        let gate = |literal: &str| Gate { literals: vec![literal.as_bytes().to_vec()], ..Gate::default() };
+        let gates = [gate("needle"), gate("missing")];
+        let (mut scanner, numbers) = Scanner::new(gates.iter().map(Some));
+        let upper = Some(ByteSet::of_bytes(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ"));
+        scanner.set_triggers([(&upper, false)].into_iter());
+        let [needle, missing] = [numbers[0].unwrap(), numbers[1].unwrap()];
+        let text = |needle: &str| [b"hay ".repeat(SHORT), needle.as_bytes().to_vec()].concat();
+        let mut arena = Arena::new();
+        let (capitals, small, other) =
+            (arena.push(text("NEEDLE")), arena.push(text("needle")), arena.push(text("nadele")));
+        arena.open_gates(&scanner, capitals);
+        assert!(arena.scanned_alike(small).is_some() && arena.scanned_alike(other).is_none());
+        arena.open_gates(&scanner, small);
+        assert!(!arena.is_closed(&scanner, small, needle) && arena.is_closed(&scanner, small, missing));
+        // What changes a value depends on its capitals.
+        assert_eq!((arena.triggers(capitals), arena.triggers(small)), (1, 0));
+        // A gate that was closed for one value alone is open for the next.
+        arena.close(&scanner, capitals, needle);
+        arena.close(&scanner, small, needle);
+        let again = arena.push(text("nEEdle"));
+        arena.open_gates(&scanner, again);
+        assert!(!arena.is_closed(&scanner, again, needle));
     }
 
     #[test]

@@ -303,9 +303,8 @@ impl Scanner {
     pub(super) fn scan(&self, value: &[u8], open: &mut [u64]) -> u64 {
         open.copy_from_slice(&self.base);
         let long = value.len() >= LONG;
-        let (sets, triggers, has_space, opened) =
-            if value.len() >= MANY { self.class_of_long(value) } else { self.class_of(value) }.parts();
-        let triggers = self.always | triggers | if has_space && minds_spacing(value) { self.spacing } else { 0 };
+        let (class, triggers) = self.class(value);
+        let (sets, _, _, opened) = class.parts();
         if long {
             self.find_in_long(value, open);
         } else {
@@ -343,6 +342,20 @@ impl Scanner {
         let mut present = None;
         close(open, &self.tested, |gate| self.rests.get(gate).is_none_or(|rest| rest.passes(value, &mut present)));
         triggers
+    }
+
+    /// The pipelines of transformations that may change a value.
+    pub(super) fn triggers(&self, value: &[u8]) -> u64 {
+        self.class(value).1
+    }
+
+    /// What the bytes of a value stand for together, and the pipelines that may change it.
+    #[inline(always)]
+    fn class(&self, value: &[u8]) -> (Class, u64) {
+        let class = if value.len() >= MANY { self.class_of_long(value) } else { self.class_of(value) };
+        let (_, triggers, has_space, _) = class.parts();
+        let spacing = if has_space && minds_spacing(value) { self.spacing } else { 0 };
+        (class, self.always | triggers | spacing)
     }
 
     /// What the bytes of a value stand for together.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use seclang::{ENGINE_CONF, Source};
 use snapshot::WafStep;
 
-use crate::ftw::rules::{CrsFiles, program, waf_snapshot};
+use crate::ftw::rules::{CrsFiles, inspecting_step, program, waf_snapshot};
 
 /// What goes behind the rules. Transactions with many arguments are to be evaluated, not refused for their number.
 const LAST: &str = "\
@@ -15,9 +15,6 @@ SecAuditEngine Off
 SecArgumentsLimit 100000
 SecRuleRemoveById 200007
 ";
-
-/// The most bytes of a body that are inspected, by the engine's configuration and by the step.
-const BODY_LIMIT: u64 = 2 << 20;
 
 /// A rule set in the forms that the engines take.
 #[derive(Debug, Clone)]
@@ -74,20 +71,7 @@ pub fn without_rules() -> Result<Vec<u8>, String> {
 
 /// The step as a blocking WAF config of the control plane is compiled.
 fn snapshot(program: &[u8]) -> Vec<u8> {
-    let step = WafStep {
-        id: "bench".to_owned(),
-        name: "bench".to_owned(),
-        block: true,
-        contribute: true,
-        block_weight: 50.0,
-        match_weight: 20.0,
-        inspect_input_body: true,
-        input_body_limit: BODY_LIMIT,
-        inspect_output_body: true,
-        output_body_limit: BODY_LIMIT,
-        decompressed_input_body_limit: BODY_LIMIT,
-        max_input_compression_ratio: 100,
-        ..WafStep::default()
-    };
+    let step =
+        WafStep { block: true, contribute: true, block_weight: 50.0, match_weight: 20.0, ..inspecting_step("bench") };
     waf_snapshot(program, step)
 }

@@ -113,20 +113,23 @@ pub fn compile_text(name: &str, rules: &str) -> Result<Compiled, String> {
 
 fn compile(sources: Vec<Source>, data: PathBuf, block: bool) -> Result<Compiled, String> {
     let program = program(sources, data)?;
-    let step = WafStep {
-        id: "ftw".to_owned(),
-        name: "ftw".to_owned(),
-        block,
+    let step = WafStep { block, inspect_undecodable: true, ..inspecting_step("ftw") };
+    Ok(Compiled { snapshot: waf_snapshot(&program.encode(), step), rules: program.rule_count() })
+}
+
+/// A step that inspects both halves and both bodies.
+pub(crate) fn inspecting_step(name: &str) -> WafStep {
+    WafStep {
+        id: name.to_owned(),
+        name: name.to_owned(),
         inspect_input_body: true,
         input_body_limit: BODY_LIMIT,
         inspect_output_body: true,
         output_body_limit: BODY_LIMIT,
         decompressed_input_body_limit: BODY_LIMIT,
         max_input_compression_ratio: 100,
-        inspect_undecodable: true,
         ..WafStep::default()
-    };
-    Ok(Compiled { snapshot: waf_snapshot(&program.encode(), step), rules: program.rule_count() })
+    }
 }
 
 /// Compiles sources behind the engine's own configuration; data files are in a folder.

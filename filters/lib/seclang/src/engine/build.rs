@@ -4,15 +4,15 @@ use std::collections::HashMap;
 use std::sync::OnceLock;
 
 use super::arena::Value;
-use super::foresight::{Foresight, Prospect};
-use super::gates::{FirstTest, Groups, LinkGate, gate_triggers, triggers};
+use super::foresight::Foresight;
+use super::gates::{FirstTest, Groups, LinkGate, triggers};
 use super::names::{ConstantList, Names};
 use super::plan::Plan;
-use super::scanner::{Scanner, trigger_bit};
+use super::scanner::Scanner;
 use super::store::Pool;
 use crate::body::xml;
 use crate::expansion::{Piece, Template};
-use crate::operator::{ByteSet, Gate, Operator, OperatorArgument, OperatorKind};
+use crate::operator::{ByteSet, Operator, OperatorArgument, OperatorKind};
 use crate::program::wire::{self, Disruption, IdRange};
 use crate::program::{EngineMode, Program, Settings, XmlArguments};
 use crate::transform::Transform;
@@ -316,17 +316,8 @@ fn phases(rules: &mut [Rule]) -> Result<[Vec<u32>; 5], String> {
     Ok(phases)
 }
 
-/// The gate of a stored operator.
-fn gate(wire: &wire::Operator) -> Option<Gate> {
-    if let Some(stored) = &wire.gate {
-        return Some(stored.read());
-    }
-    let kind = u8::try_from(wire.kind).ok().and_then(OperatorKind::from_code)?;
-    Gate::of_argument(kind, &wire.text, &wire.phrases)
-}
-
-struct Builder<'a> {
-    gated: bool,
+pub(super) struct Builder<'a> {
+    pub(super) gated: bool,
     strings: HashMap<&'a [u8], u32>,
     operators: usize,
     names: Names,
@@ -365,63 +356,6 @@ impl<'a> Builder<'a> {
         let path = xml::Path::parse(text, named).map_err(|error| error.message)?;
         self.paths.push((text.into(), path));
         Ok(())
-    }
-
-    /// Gives gates to the operators that may come to be run, and to the tests that use them.
-    fn gates(
-        &mut self,
-        wire: &wire::Program,
-        operators: &mut [BuiltOperator],
-        rules: &mut [Rule],
-        foresight: &Foresight,
-    ) -> Result<(Scanner, Groups), String> {
-        let gated = self.gated;
-        let may_run = |rule: u32| gated && !matches!(foresight.of(rule), Prospect::Never | Prospect::Done);
-        let mut wanted = vec![false; operators.len()];
-        for (rule, _) in rules.iter().zip(0..).filter(|(_, at)| may_run(*at)) {
-            for operator in rule.links.iter().filter_map(|link| link.operator) {
-                if let Some(wanted) = wanted.get_mut(operator as usize) {
-                    *wanted = true;
-                }
-            }
-        }
-        let gates = wire.operators.iter().zip(&wanted).map(|(operator, wanted)| gate(operator).filter(|_| *wanted));
-        let gates: Vec<Option<Gate>> = gates.collect();
-        let (mut scanner, numbers) = Scanner::new(gates.iter().map(Option::as_ref));
-        for (operator, number) in operators.iter_mut().zip(numbers) {
-            operator.gate = number;
-        }
-        let mut groups = Groups::default();
-        for (rule, at) in rules.iter_mut().zip(0..).filter(|(_, at)| may_run(*at)) {
-            let links = wire.rules.get(at as usize).map(|rule| rule.links.as_slice()).unwrap_or_default();
-            for (link, wire) in rule.links.iter_mut().zip(links) {
-                let operator = link.operator.and_then(|operator| operators.get_mut(operator as usize));
-                let gate = operator.and_then(|operator| {
-                    operator.settles &= gate_triggers(&link.transforms) == triggers(&link.transforms);
-                    operator.gate
-                });
-                if let Some((gate, targets)) =
-                    LinkGate::new(wire, link, gate, &mut groups, |target| self.target(target))?
-                {
-                    (link.gate, link.known_targets) = (Some(gate), targets);
-                }
-            }
-        }
-        let pipelines = groups.pipelines.len();
-        let mut changing: Vec<Option<ByteSet>> = Vec::new();
-        for link in rules.iter_mut().flat_map(|rule| &mut rule.links) {
-            let Some(triggers) = link.triggers.filter(|triggers| *triggers != ByteSet::default()) else { continue };
-            let known = changing.iter().position(|known| *known == Some(triggers)).unwrap_or(changing.len());
-            let bit = trigger_bit(pipelines + known);
-            if bit != trigger_bit(usize::MAX) {
-                link.changes = bit;
-                if known == changing.len() {
-                    changing.push(Some(triggers));
-                }
-            }
-        }
-        scanner.set_triggers(groups.triggers().chain(changing.iter().map(|triggers| (triggers, false))));
-        Ok((scanner, groups.finished()))
     }
 
     fn operator(&mut self, wire: &wire::Operator) -> Result<BuiltOperator, String> {
@@ -501,7 +435,7 @@ impl<'a> Builder<'a> {
         Ok(variable)
     }
 
-    fn target(&mut self, wire: &wire::Target) -> Result<Target, String> {
+    pub(super) fn target(&mut self, wire: &wire::Target) -> Result<Target, String> {
         let variable = self.variable(wire.variable)?;
         if variable == Variable::Xml && wire.selection == wire::KEY_NAME {
             self.path(&wire.key)?;

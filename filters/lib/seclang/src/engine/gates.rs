@@ -8,9 +8,10 @@
 
 use std::collections::HashMap;
 
-use super::build::{BuiltOperator, KeySelector, Link, Target};
-use super::scanner::trigger_bit;
-use crate::operator::{ByteSet, OperatorKind};
+use super::build::{Builder, BuiltOperator, KeySelector, Link, Rule, Target};
+use super::foresight::{Foresight, Prospect};
+use super::scanner::{Scanner, trigger_bit};
+use crate::operator::{ByteSet, Gate, OperatorKind};
 use crate::program::wire;
 use crate::transform::Transform;
 use crate::vocabulary::Variable;
@@ -186,7 +187,7 @@ impl LinkGate {
 
 /// The bytes without which a value passes the same gates after transformations; `None` if that cannot be told. Gates do
 /// not tell upper from lower case.
-pub(super) fn gate_triggers(transforms: &[Transform]) -> Option<ByteSet> {
+fn gate_triggers(transforms: &[Transform]) -> Option<ByteSet> {
     transforms.iter().try_fold(ByteSet::default(), |mut all, transform| {
         all.add(transform.gate_triggers()?);
         Some(all)
@@ -243,4 +244,72 @@ fn is_stable(variable: Variable) -> bool {
             | V::RemoteAddr
             | V::ServerName
     )
+}
+
+impl Builder<'_> {
+    /// Gives gates to the operators that may come to be run, and to the tests that use them.
+    pub(super) fn gates(
+        &mut self,
+        wire: &wire::Program,
+        operators: &mut [BuiltOperator],
+        rules: &mut [Rule],
+        foresight: &Foresight,
+    ) -> Result<(Scanner, Groups), String> {
+        let gated = self.gated;
+        let may_run = |rule: u32| gated && !matches!(foresight.of(rule), Prospect::Never | Prospect::Done);
+        let mut wanted = vec![false; operators.len()];
+        for (rule, _) in rules.iter().zip(0..).filter(|(_, at)| may_run(*at)) {
+            for operator in rule.links.iter().filter_map(|link| link.operator) {
+                if let Some(wanted) = wanted.get_mut(operator as usize) {
+                    *wanted = true;
+                }
+            }
+        }
+        let gates = wire.operators.iter().zip(&wanted).map(|(operator, wanted)| gate(operator).filter(|_| *wanted));
+        let gates: Vec<Option<Gate>> = gates.collect();
+        let (mut scanner, numbers) = Scanner::new(gates.iter().map(Option::as_ref));
+        for (operator, number) in operators.iter_mut().zip(numbers) {
+            operator.gate = number;
+        }
+        let mut groups = Groups::default();
+        for (rule, at) in rules.iter_mut().zip(0..).filter(|(_, at)| may_run(*at)) {
+            let links = wire.rules.get(at as usize).map(|rule| rule.links.as_slice()).unwrap_or_default();
+            for (link, wire) in rule.links.iter_mut().zip(links) {
+                let operator = link.operator.and_then(|operator| operators.get_mut(operator as usize));
+                let gate = operator.and_then(|operator| {
+                    operator.settles &= gate_triggers(&link.transforms) == triggers(&link.transforms);
+                    operator.gate
+                });
+                if let Some((gate, targets)) =
+                    LinkGate::new(wire, link, gate, &mut groups, |target| self.target(target))?
+                {
+                    (link.gate, link.known_targets) = (Some(gate), targets);
+                }
+            }
+        }
+        let pipelines = groups.pipelines.len();
+        let mut changing: Vec<Option<ByteSet>> = Vec::new();
+        for link in rules.iter_mut().flat_map(|rule| &mut rule.links) {
+            let Some(triggers) = link.triggers.filter(|triggers| *triggers != ByteSet::default()) else { continue };
+            let known = changing.iter().position(|known| *known == Some(triggers)).unwrap_or(changing.len());
+            let bit = trigger_bit(pipelines + known);
+            if bit != trigger_bit(usize::MAX) {
+                link.changes = bit;
+                if known == changing.len() {
+                    changing.push(Some(triggers));
+                }
+            }
+        }
+        scanner.set_triggers(groups.triggers().chain(changing.iter().map(|triggers| (triggers, false))));
+        Ok((scanner, groups.finished()))
+    }
+}
+
+/// The gate of a stored operator.
+fn gate(wire: &wire::Operator) -> Option<Gate> {
+    if let Some(stored) = &wire.gate {
+        return Some(stored.read());
+    }
+    let kind = u8::try_from(wire.kind).ok().and_then(OperatorKind::from_code)?;
+    Gate::of_argument(kind, &wire.text, &wire.phrases)
 }

@@ -33,6 +33,9 @@ XDS_PORT ?= 18000
 BACKEND_PORT ?= 18081
 DEMO_DIR ?= $(CACHE)/demo
 
+# `make record-traffic`
+CHROMIUM ?= chromium
+
 # `make fuzz`: SECONDS for each target. The shell counts its own SECONDS, so the name changes on the way.
 FUZZ_TARGETS := $(filter-out mod,$(basename $(notdir $(wildcard fuzz/src/bodies/*.rs))))
 FUZZ_SECONDS := $(if $(filter command line,$(origin SECONDS)),$(SECONDS),60)
@@ -108,6 +111,16 @@ differential: crs ## The rule engine beside libmodsecurity on generated exchange
 	@$(PYTHON) tests/scripts/fetch_libmodsecurity.py --out $(CACHE)/libmodsecurity
 	PALISADE_CRS_TESTS="$(CRS_TESTS)" $(CARGO) run --release -p harness -- differential --crs $(PALISADE_CRS_DIR) \
 	  --python $(CACHE)/libmodsecurity/bin/python --count $(N) --seed $(SEED) $(ARGS)
+
+# The recordings are checked in; this makes them again. A browser and Node.js are only needed for this.
+.PHONY: record-traffic
+record-traffic: envoy ## Make the recordings in tests/traffic again: Envoy's tap filter, and a browser (CHROMIUM)
+	@command -v npm >/dev/null || { echo "npm is missing: install Debian's package npm" >&2; exit 1; }
+	@command -v $(CHROMIUM) >/dev/null || { echo "$(CHROMIUM) is missing: install Debian's package chromium" >&2; exit 1; }
+	npm install --silent --no-fund --prefix $(TOOLS)/playwright playwright-core
+	$(CARGO) build -p palisade-tests --bins
+	target/debug/palisade-traffic --chromium $$(command -v $(CHROMIUM)) \
+	  --playwright $(TOOLS)/playwright/node_modules/playwright-core --out tests/traffic
 
 .PHONY: bench
 bench: filters envoy crs ## Requests/s and latency: bare Envoy, with an empty filter, with the preset

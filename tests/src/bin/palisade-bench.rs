@@ -1,5 +1,5 @@
 //! What the filters cost: requests per second and latency of a bare Envoy, of one with a filter that does nothing, and of
-//! one with the preset, measured in turns in one run on one machine.
+//! one with the preset, measured in turns in one run on one machine; answering by itself, and in front of a backend.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,8 @@ use serde_json::{Value, json};
 
 /// Measures bare Envoy, Envoy with noop.wasm and Envoy with preset.wasm.
 ///
-/// Envoy has one worker on processor 0 and answers requests itself; the load has processor 1.
+/// Envoy has one worker on processor 0; the load has processor 1. It answers requests itself, which shows the filters'
+/// cost at its largest, or forwards them (`get-proxied`) as gateways do, to another Envoy on processor 1.
 #[derive(Debug, Parser)]
 struct Options {
     /// The file that the figures go to.
@@ -37,6 +38,9 @@ struct Options {
     /// Leaves the preset out: what remains needs no control plane.
     #[arg(long)]
     without_preset: bool,
+    /// Only this kind of requests.
+    #[arg(long)]
+    kind: Option<String>,
 }
 
 /// One measurement.
@@ -64,24 +68,18 @@ fn run(options: &Options) -> Result<(), String> {
     let folder = options.out.parent().unwrap_or(Path::new("."));
     std::fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let page = "<!doctype html><html><body><p>A page of the usual kind.</p></body></html>\n".repeat(8);
-    let base = Static::answering(&page);
-    let mut variants = vec![
-        ("bare", base.clone().filter(whole_request())),
-        ("noop", base.clone().wasm("noop", &parts::filter("noop"), b"").filter(whole_request())),
-    ];
-    if !options.without_preset {
-        let snapshot = compile(options, folder)?;
-        let preset = base.wasm("preset", &parts::filter("preset"), &snapshot);
-        variants.push(("preset", preset.filter(whole_request())));
-    }
-    let gateways = variants
-        .iter()
-        .map(|(name, bootstrap)| Ok((*name, Envoy::start_with(&bootstrap.render(), 1, Some(0))?)))
-        .collect::<Result<Vec<_>, String>>()?;
+    let snapshot = if options.without_preset { None } else { Some(compile(options, folder)?) };
+    let answering = Static::answering(&page);
+    let backend = Envoy::start_with(&answering.render(), 1, Some(1))?;
+    let proxying = Static::to(backend.listener(Static::LISTENER));
+    let alone = gateways(&answering, snapshot.as_deref())?;
+    let proxies = gateways(&proxying, snapshot.as_deref())?;
 
     let time = Duration::from_secs_f64(options.seconds);
     let mut samples = Samples::new();
-    for (kind, request) in requests() {
+    let wanted = |kind: &str| options.kind.as_deref().is_none_or(|only| only == kind);
+    for (kind, proxied, request) in requests().into_iter().filter(|(kind, ..)| wanted(kind)) {
+        let gateways = if proxied { &proxies } else { &alone };
         let measured =
             samples.entry(kind).or_insert_with(|| gateways.iter().map(|(name, _)| (*name, Vec::new())).collect());
         // Round 0 warms up: connections, caches, and code that is compiled when it is first used.
@@ -141,7 +139,21 @@ fn accept(name: &str, kind: &str, envoy: &Envoy, report: &Report) -> Result<(), 
     Ok(())
 }
 
-fn requests() -> [(&'static str, Vec<u8>); 2] {
+/// One gateway for each variant.
+fn gateways(base: &Static, snapshot: Option<&[u8]>) -> Result<Vec<(&'static str, Envoy)>, String> {
+    let mut variants = vec![
+        ("bare", base.clone().filter(whole_request())),
+        ("noop", base.clone().wasm("noop", &parts::filter("noop"), b"").filter(whole_request())),
+    ];
+    if let Some(snapshot) = snapshot {
+        variants
+            .push(("preset", base.clone().wasm("preset", &parts::filter("preset"), snapshot).filter(whole_request())));
+    }
+    variants.iter().map(|(name, bootstrap)| Ok((*name, Envoy::start_with(&bootstrap.render(), 1, Some(0))?))).collect()
+}
+
+/// Kinds of requests, and whether a backend answers them.
+fn requests() -> [(&'static str, bool, Vec<u8>); 3] {
     let get = Request::get("/catalogue/garden?category=chairs&sort=price&page=2")
         .header("accept-encoding", "gzip, deflate, br")
         .header("cookie", "session=6f1c2a9d; theme=light")
@@ -149,7 +161,8 @@ fn requests() -> [(&'static str, Vec<u8>); 2] {
     let text = "It arrived on time and looks good in the garden. ".repeat(18);
     let form = format!("name=Ada+Lovelace&city=London&rating=5&review={}", text.replace(' ', "+"));
     let form = Request::post("/reviews", "application/x-www-form-urlencoded", form);
-    [("get", get.encode()), ("form", form.encode())]
+    let get = get.encode();
+    [("get", false, get.clone()), ("form", false, form.encode()), ("get-proxied", true, get)]
 }
 
 fn compile(options: &Options, folder: &Path) -> Result<Vec<u8>, String> {
@@ -210,7 +223,7 @@ fn figures(options: &Options, samples: &Samples) -> Value {
         "machine": {"processors": std::thread::available_parallelism().map_or(1, usize::from), "model": cpu_model()},
         "method": {
             "workers": 1, "connections": options.connections, "rounds": options.rounds, "seconds": options.seconds,
-            "backend": "Envoy answers by itself, once it has the whole request",
+            "backend": "Envoy answers by itself, once it has the whole request; where proxied, another Envoy does",
         },
         "requests": kinds,
     })
@@ -224,13 +237,13 @@ fn cpu_model() -> String {
 
 /// A table; behind each figure its ratio to the bare gateway's.
 fn print(figures: &Value) {
-    println!("request  variant   requests/s  of bare      p50 us  of bare      p99 us  of bare");
+    println!("request      variant   requests/s  of bare      p50 us  of bare      p99 us  of bare");
     for (kind, variants) in figures["requests"].as_object().into_iter().flatten() {
         let figure = |name: &str, field: &str| variants[name][field].as_f64().unwrap_or_default();
         for name in variants.as_object().into_iter().flatten().map(|(name, _)| name) {
             let times = |field| figure(name, field) / figure("bare", field).max(f64::MIN_POSITIVE);
             println!(
-                "{kind:<8} {name:<8} {:>11.0} {:>7.1}% {:>11.0} {:>7.2}x {:>11.0} {:>7.2}x",
+                "{kind:<12} {name:<8} {:>11.0} {:>7.1}% {:>11.0} {:>7.2}x {:>11.0} {:>7.2}x",
                 figure(name, "requests_per_second"),
                 figure(name, "ratio_to_bare") * 100.0,
                 figure(name, "p50_micros"),

@@ -1,5 +1,7 @@
 //! The demo backend: HTTP/1.1 and h2c on one port, with an answer for every kind of traffic that a gateway meets.
 
+mod shop;
+
 use std::convert::Infallible;
 use std::future::Future;
 use std::net::SocketAddr;
@@ -48,6 +50,7 @@ const LEAK: &str = "<html><body><h1>Error</h1><pre>You have an error in your SQL
 /// | `/sse` | an event stream: one event per 200 ms, without an end |
 /// | `/ws` | upgrades, then sends back every byte that comes |
 /// | `/leak` | an SQL error page, status 500 |
+/// | `/shop` and below | a small shop for browsers: pages, forms, a sign-in, JSON |
 /// | any other | an HTML page |
 #[derive(Debug)]
 pub struct Backend {
@@ -165,6 +168,12 @@ async fn answer(request: Request<Incoming>) -> Answer {
         "/leak" => page(StatusCode::INTERNAL_SERVER_ERROR, "text/html; charset=utf-8", LEAK),
         "/reflect" => reflect(request).await,
         "/echo" => echo(request).await,
+        path if path.starts_with(shop::ROOT) => {
+            let method = request.method().clone();
+            // A connection is kept only if the body was read.
+            let _ = request.into_body().collect().await;
+            shop::answer(&method, path)
+        }
         _ => match path.strip_prefix("/status/").and_then(|code| code.parse().ok()) {
             Some(code) => page(code, "text/plain", "as asked\n"),
             None if request.body().is_end_stream() => page(StatusCode::OK, "text/html; charset=utf-8", PAGE),

@@ -1,6 +1,6 @@
 //! What became of one request.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 /// What the filters made of one request. Texts are for people: bytes that are no UTF-8 and control bytes are escaped.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -27,6 +27,7 @@ pub struct Row {
     /// The action that was decided on, in its word (`deny`, `tarpit`, ...); `none` where nothing was.
     pub action: String,
     /// The score; 0 where there was nothing to weigh.
+    #[serde(serialize_with = "finite")]
     pub score: f64,
     /// What weighed, in the order of its detection.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -68,12 +69,36 @@ pub enum Effect {
     Failed,
 }
 
+impl Row {
+    /// The path without its query.
+    pub fn path_only(&self) -> &str {
+        self.path.split_once('?').map_or(&*self.path, |(path, _)| path)
+    }
+}
+
+impl Effect {
+    /// All of them, from nothing to the worst.
+    pub const ALL: [Self; 5] = [Self::Passed, Self::Observed, Self::Slowed, Self::Blocked, Self::Failed];
+
+    /// Its word, as in JSON.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Passed => "passed",
+            Self::Observed => "observed",
+            Self::Slowed => "slowed",
+            Self::Blocked => "blocked",
+            Self::Failed => "failed",
+        }
+    }
+}
+
 /// A signal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Signal {
     /// Its name (`waf:block`, `ban`, ...).
     pub name: String,
     /// What it adds to the score.
+    #[serde(serialize_with = "finite")]
     pub weight: f64,
 }
 
@@ -85,4 +110,10 @@ pub struct Rule {
     /// Its message; empty where it has none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub msg: String,
+}
+
+/// JSON has no infinity, and what it has in its place is no number for whoever reads it back.
+fn finite<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+    let value = if value.is_nan() { 0.0 } else { value.clamp(f64::MIN, f64::MAX) };
+    serializer.serialize_f64(value)
 }

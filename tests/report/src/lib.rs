@@ -6,7 +6,7 @@
 mod about;
 //pub mod diff;
 mod row;
-//pub mod sink;
+pub mod sink;
 pub mod text;
 mod totals;
 

@@ -154,6 +154,6 @@ pub(crate) fn golden(name: &str, text: &str) {
         text == expected,
         "{} differs from line {} on (PALISADE_BLESS=1 writes it anew):\n{text}",
         file.display(),
-        line.map_or_else(|| expected.lines().count().min(text.lines().count()), |line| line) + 1,
+        line.unwrap_or_else(|| expected.lines().count().min(text.lines().count())) + 1,
     );
 }

@@ -4,7 +4,7 @@
 //! A [`sink::Sink`] writes one of the outputs, [`diff`] compares two JSON documents that [`sink::Json`] wrote.
 
 mod about;
-//pub mod diff;
+pub mod diff;
 mod row;
 pub mod sink;
 pub mod text;

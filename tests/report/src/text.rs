@@ -107,7 +107,8 @@ pub fn score(score: f64) -> String {
 /// Milliseconds since the Unix epoch as RFC 3339 in UTC; the number itself where no calendar reaches.
 pub fn instant(millis: u64) -> String {
     match i64::try_from(millis).ok().and_then(|millis| jiff::Timestamp::from_millisecond(millis).ok()) {
-        Some(at) => at.to_string(),
+        Some(at) if millis.is_multiple_of(1000) => at.to_string(),
+        Some(at) => format!("{at:.3}"),
         None => format!("{millis} ms after 1970"),
     }
 }
@@ -178,6 +179,8 @@ mod tests {
         let scores: Vec<_> = [0.0, -0.0, 5.0, 7.254, 0.1].into_iter().map(score).collect();
         assert_eq!(scores, ["0", "0", "5", "7.25", "0.1"]);
         assert_eq!(instant(1_700_000_000_123), "2023-11-14T22:13:20.123Z");
+        assert_eq!(instant(1_700_000_000_120), "2023-11-14T22:13:20.120Z");
+        assert_eq!(instant(1_700_000_000_000), "2023-11-14T22:13:20Z");
         assert_eq!(instant(u64::MAX), "18446744073709551615 ms after 1970");
         let spans: Vec<_> = [850, 12_500, 240_000, 11_520_000, 440_640_000].into_iter().map(span).collect();
         assert_eq!(spans, ["850 ms", "12.5 s", "4 min", "3.2 h", "5.1 d"]);

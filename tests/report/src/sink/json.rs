@@ -1,6 +1,6 @@
 //! One JSON document, written as it comes.
 
-use std::io::{self, Seek as _, Write};
+use std::io::{self, BufWriter, Seek as _, Write};
 
 use serde::Serialize;
 use tempfile::SpooledTempFile;
@@ -18,10 +18,10 @@ const SPOOL: usize = 1 << 20;
 /// Writes `{"palisade_replay": 1, "about": {...}, "requests": [...], "bad_entries": [...], "totals": {...}}`, a request
 /// per line. Bad entries wait in a temporary file where there are many.
 #[derive(Debug)]
-pub struct Json<W> {
-    out: W,
+pub struct Json<W: Write> {
+    out: BufWriter<W>,
     rows: u64,
-    bad: SpooledTempFile,
+    bad: BufWriter<SpooledTempFile>,
     bad_entries: u64,
 }
 
@@ -30,11 +30,13 @@ impl<W: Write> Json<W> {
     ///
     /// # Errors
     /// The output cannot be written.
-    pub fn new(mut out: W, about: &About) -> io::Result<Self> {
+    pub fn new(out: W, about: &About) -> io::Result<Self> {
+        let mut out = BufWriter::new(out);
         write!(out, "{{\"palisade_replay\": {VERSION},\n\"about\": ")?;
         value(&mut out, about)?;
         out.write_all(b",\n\"requests\": [")?;
-        Ok(Self { out, rows: 0, bad: SpooledTempFile::new(SPOOL), bad_entries: 0 })
+        out.flush()?;
+        Ok(Self { out, rows: 0, bad: BufWriter::new(SpooledTempFile::new(SPOOL)), bad_entries: 0 })
     }
 }
 
@@ -49,8 +51,9 @@ impl<W: Write> Sink for Json<W> {
 
     fn end(mut self: Box<Self>, totals: &Totals, _about: &About) -> io::Result<()> {
         self.out.write_all(b"\n],\n\"bad_entries\": [")?;
-        self.bad.rewind()?;
-        io::copy(&mut self.bad, &mut self.out)?;
+        let mut bad = self.bad.into_inner().map_err(io::IntoInnerError::into_error)?;
+        bad.rewind()?;
+        io::copy(&mut bad, &mut self.out)?;
         self.out.write_all(b"\n],\n\"totals\": ")?;
         value(&mut self.out, &totals.summary())?;
         self.out.write_all(b"\n}\n")?;

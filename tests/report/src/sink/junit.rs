@@ -1,6 +1,6 @@
 //! JUnit XML, as CI systems read it.
 
-use std::io::{self, Seek as _, Write};
+use std::io::{self, BufWriter, Seek as _, Write};
 
 use quick_xml::Writer;
 use quick_xml::events::{BytesDecl, BytesText, Event};
@@ -31,10 +31,10 @@ pub struct FailOn {
 /// Writes a `testsuites` with one `testsuite`, and in it a `testcase` per request: `classname` is the recording's file,
 /// `name` the id and the request line. An entry that cannot be read is a skipped one. The counts stand in the head, so
 /// the cases wait in a temporary file.
-pub struct Junit<W> {
-    out: W,
+pub struct Junit<W: Write> {
+    out: BufWriter<W>,
     fail_on: FailOn,
-    cases: Writer<SpooledTempFile>,
+    cases: Writer<BufWriter<SpooledTempFile>>,
     counts: Counts,
 }
 
@@ -50,8 +50,8 @@ struct Counts {
 impl<W: Write> Junit<W> {
     /// Writes to `out` at the end.
     pub fn new(out: W, fail_on: FailOn) -> Self {
-        let cases = Writer::new_with_indent(SpooledTempFile::new(SPOOL), b' ', 2);
-        Self { out, fail_on, cases, counts: Counts::default() }
+        let cases = Writer::new_with_indent(BufWriter::new(SpooledTempFile::new(SPOOL)), b' ', 2);
+        Self { out: BufWriter::new(out), fail_on, cases, counts: Counts::default() }
     }
 
     fn case(&mut self, id: &str, line: &str, micros: u64, verdict: Option<&Verdict>) -> io::Result<()> {
@@ -135,7 +135,7 @@ impl<W: Write> Sink for Junit<W> {
             ("skipped", &*skipped),
             ("time", &*time),
         ];
-        let mut spool = self.cases.into_inner();
+        let mut spool = self.cases.into_inner().into_inner().map_err(io::IntoInnerError::into_error)?;
         spool.rewind()?;
         let mut out = Writer::new_with_indent(&mut self.out, b' ', 2);
         out.write_event(Event::Decl(BytesDecl::new("1.0", Some("UTF-8"), None)))?;

@@ -9,12 +9,12 @@ mod table;
 use std::io;
 
 pub use html::Html;
-pub(crate) use html::{facts, tag};
+pub(crate) use html::facts;
 pub use json::Json;
 pub(crate) use json::VERSION;
 pub use junit::{FailOn, Junit};
-pub(crate) use page::{grid, page};
-pub(crate) use table::{Grid, Tone, paint, side};
+pub(crate) use page::{FILTERED, grid, page};
+pub(crate) use table::{Grid, Tone, figures_of, first_of, heading, paint, side};
 pub use table::{Screen, Table};
 
 use crate::about::{About, BadEntryText};

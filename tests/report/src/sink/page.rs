@@ -34,10 +34,17 @@ pub(crate) fn page(title: &str, body: &Markup) -> Markup {
     }
 }
 
-/// A table that scrolls by itself where the page is too narrow. `heads` that begin with `>` are over numbers. With an
-/// `id`, the script shows a field that narrows it down.
+/// A list of more rows than this can be narrowed down.
+pub(crate) const FILTERED: usize = 10;
+
+/// A table that scrolls by itself where the page is too narrow. `heads` that begin with `>` are over numbers, those with
+/// `~` take what room there is. With an `id`, the script shows a field that narrows it down.
 pub(crate) fn grid(id: Option<&str>, label: &str, heads: &[&str], rows: impl Iterator<Item = Vec<Markup>>) -> Markup {
-    let number = |place: usize| heads.get(place).is_some_and(|head| head.starts_with('>')).then_some("number");
+    let class = |place: usize| match heads.get(place) {
+        Some(head) if head.starts_with('>') => Some("number"),
+        Some(head) if head.starts_with('~') => Some("wide"),
+        _ => None,
+    };
     html! {
         @if let Some(id) = id {
             p.filter hidden data-rows=(id) {
@@ -49,12 +56,12 @@ pub(crate) fn grid(id: Option<&str>, label: &str, heads: &[&str], rows: impl Ite
             table id=[id] {
                 thead { tr {
                     @for (place, head) in heads.iter().enumerate() {
-                        th scope="col" class=[number(place)] { (head.trim_start_matches('>')) }
+                        th scope="col" class=[class(place)] { (head.trim_start_matches(['>', '~'])) }
                     }
                 } }
                 tbody {
                     @for row in rows {
-                        tr { @for (place, cell) in row.iter().enumerate() { td class=[number(place)] { (cell) } } }
+                        tr { @for (place, cell) in row.iter().enumerate() { td class=[class(place)] { (cell) } } }
                     }
                 }
             }

@@ -7,13 +7,14 @@ use std::io::{self, Write};
 
 use maud::{Markup, PreEscaped, html};
 
-use super::{Sink, grid, page};
+use super::{FILTERED, Sink, grid, page};
 use crate::about::{About, BadEntryText};
 use crate::row::{Effect, Row};
 use crate::text::{commas, counted, escaped, instant, micros, share, span};
 use crate::totals::{Change, Counted, Summary, Top, Totals};
 
-pub(crate) use parts::{facts, tag};
+pub(crate) use parts::facts;
+use parts::tag;
 
 /// Requests of each list.
 const LISTED: usize = 2_000;
@@ -100,7 +101,7 @@ impl<W> Html<W> {
 
 /// The requests of a list, which are rows already.
 fn list(id: &str, label: &str, rows: &[String]) -> Markup {
-    let empty = grid(Some(id), label, &parts::REQUEST, std::iter::empty()).into_string();
+    let empty = grid((rows.len() > FILTERED).then_some(id), label, &parts::REQUEST, std::iter::empty()).into_string();
     let (before, after) = empty.split_once("<tbody>").unwrap_or((&empty, ""));
     html! { (PreEscaped(before)) (PreEscaped("<tbody>")) @for row in rows { (PreEscaped(row)) } (PreEscaped(after)) }
 }
@@ -147,7 +148,7 @@ fn tiles(summary: &Summary) -> Markup {
         }
     }
     if summary.changed.compared > 0 {
-        let compared = format!("of {} with a recorded status", commas(summary.changed.compared));
+        let compared = format!("of {} compared", commas(summary.changed.compared));
         tiles.push(("blocked", "newly refused", summary.changed.newly_refused, compared));
         tiles.push(("good", "no longer refused", summary.changed.no_longer_refused, String::new()));
     }
@@ -249,10 +250,11 @@ fn top(title: &str, name: Option<&str>, label: &str, top: &Top) -> Markup {
 fn counts(title: &str, name: Option<&str>, label: &str, entries: &[Counted]) -> Markup {
     let mut heads = vec![">Requests", ">Blocked"];
     heads.extend(name);
-    heads.push(label);
+    let label = format!("~{label}");
+    heads.push(&label);
     let rows = entries.iter().map(|entry| {
         let mut cells = vec![html! { (commas(entry.count)) }, html! { (commas(entry.blocked)) }];
-        cells.push(html! { code { (escaped(&entry.name)) } });
+        cells.push(html! { code.keep[name.is_some()] { (escaped(&entry.name)) } });
         if name.is_some() {
             cells.push(html! { (escaped(&entry.label)) });
         }

@@ -7,7 +7,7 @@ use crate::row::{Effect, Row};
 use crate::text::{counted, escaped, head, instant, score, span};
 
 /// The heads of a list of requests.
-pub(super) const REQUEST: [&str; 6] = ["Effect", ">Status", ">Score", "Request", "Caller", "Rules"];
+pub(super) const REQUEST: [&str; 6] = ["Effect", ">Status", ">Score", "~Request", "Caller", "Rules"];
 
 /// Of a request's rules, signals and notes each.
 const DETAILS: usize = 32;
@@ -21,7 +21,7 @@ const RULES: usize = 3;
 const FILES: usize = 8;
 
 /// An effect with its colour.
-pub(crate) fn tag(effect: Effect) -> Markup {
+pub(super) fn tag(effect: Effect) -> Markup {
     html! { span.tag.(effect.word()) { (effect.word()) } }
 }
 
@@ -63,7 +63,7 @@ pub(super) fn request(row: &Row) -> Markup {
             td {
                 @for (place, rule) in row.rules.iter().take(RULES).enumerate() {
                     @if place > 0 { ", " }
-                    code { (rule.id) }
+                    code.keep { (rule.id) }
                 }
                 @if row.rules.len() > RULES { " and " (row.rules.len() - RULES) " more" }
             }

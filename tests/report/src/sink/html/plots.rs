@@ -99,7 +99,7 @@ pub(super) fn scores(scores: &Scores) -> Markup {
     let zero = counted(scores.zero, "request has", "requests have");
     let Some(last) = last else { return html! { p.soft { (zero) " a score of 0, none has another." } } };
     // Never so few bars that they look like blocks, never bars for what is far above all.
-    let shown = (last + 1).max(8).min(Scores::BUCKETS);
+    let shown = (last + 1).clamp(8, Scores::BUCKETS);
     let most = even(scores.buckets.iter().copied().max().unwrap_or(0));
     let frame = Frame { left: 50.0, top: 20.0, width: 500.0, height: 190.0, most };
     let step = frame.width / shown as f64;

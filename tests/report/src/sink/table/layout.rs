@@ -144,10 +144,6 @@ impl Grid {
         self.rows.push(cells.into_iter().map(|(text, tone)| (escaped(&text).into_owned(), tone)).collect());
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.rows.is_empty()
-    }
-
     pub(crate) fn write(&self, out: &mut impl Write, screen: &Screen) -> io::Result<()> {
         let widths = self.widths(screen);
         if self.columns.iter().any(|column| !column.head.is_empty()) {

@@ -3,11 +3,11 @@
 mod layout;
 mod overview;
 
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 
 pub use layout::Screen;
 pub(crate) use layout::{Grid, Tone, paint};
-pub(crate) use overview::{side, totals};
+pub(crate) use overview::{figures_of, side, totals};
 
 use super::Sink;
 use crate::about::{About, BadEntryText};
@@ -23,8 +23,8 @@ const RULES: usize = 4;
 /// Writes all at the end: totals, what comes up most, the first requests that changed or were blocked, and what to do
 /// about faults and bad entries. Keeps at most [`Screen::rows`] requests for each list.
 #[derive(Debug)]
-pub struct Table<W> {
-    out: W,
+pub struct Table<W: Write> {
+    out: BufWriter<W>,
     screen: Screen,
     changed: Vec<Listed>,
     blocked: Vec<Listed>,
@@ -46,7 +46,7 @@ struct Listed {
 impl<W: Write> Table<W> {
     /// Writes to `out` at the end.
     pub fn new(out: W, screen: Screen) -> Self {
-        Self { out, screen, changed: Vec::new(), blocked: Vec::new() }
+        Self { out: BufWriter::new(out), screen, changed: Vec::new(), blocked: Vec::new() }
     }
 
     /// How many requests are held.

@@ -286,3 +286,50 @@ fn two_of_the_same_say_so() {
     assert!(String::from_utf8(table).unwrap().ends_with("\nThe two do not differ.\n"));
     assert!(String::from_utf8(html).unwrap().contains("The two do not differ."));
 }
+
+/// Names of all fields in a value.
+fn fields(value: &serde_json::Value, found: &mut Vec<String>) {
+    match value {
+        serde_json::Value::Array(items) => items.iter().for_each(|item| fields(item, found)),
+        serde_json::Value::Object(items) => {
+            for (name, item) in items {
+                found.push(name.clone());
+                if name != "statuses" && name != "actions" {
+                    fields(item, found);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn the_documented_document_is_one_and_all_fields_are_documented() {
+    let readme = include_str!("../../README.md");
+    let (_, rest) = readme.split_once("```json\n").unwrap();
+    let (example, prose) = rest.split_once("```").unwrap();
+    let mut documented = reader("README.md", example);
+    let (mut rows, mut totals) = (Vec::new(), Totals::new());
+    while let Some(row) = documented.next_row().unwrap() {
+        totals.add(&row);
+        rows.push(row);
+    }
+    let rest = documented.rest().unwrap();
+    totals.bad(&crate::BadEntryText {
+        id: "shop.har#2".to_owned(),
+        why: "line 120: the request has no method; record it again".to_owned(),
+    });
+    totals.took(std::time::Duration::from_millis(4));
+    // The example's totals are those of its requests.
+    assert_eq!(totals.summary(), rest.totals);
+
+    let mut row = crate::fixture::rows()[5].clone();
+    (row.micros, row.reason, row.notes) = (5, "r".to_owned(), vec!["n".to_owned()]);
+    rows.push(row);
+    let mut names = Vec::new();
+    fields(&serde_json::from_str(&document(&rows)).unwrap(), &mut names);
+    names.extend(["why", "latency", "elapsed_millis", "what"].map(str::to_owned));
+    for name in names {
+        assert!(prose.contains(&format!("`{name}`")), "{name} is not documented");
+    }
+}

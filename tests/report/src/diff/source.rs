@@ -155,17 +155,24 @@ impl<R: BufRead> Source<R> {
     }
 
     fn parse<T: DeserializeOwned>(&self, what: &str, line: u64) -> Result<T, Error> {
+        // Paths cost time, and only errors need them.
+        if let Ok(value) = serde_json::from_slice(&self.buffer) {
+            return Ok(value);
+        }
         let mut json = serde_json::Deserializer::from_slice(&self.buffer);
-        serde_path_to_error::deserialize(&mut json).map_err(|why| {
-            let path = why.path().to_string();
-            let field = if path == "." { String::new() } else { format!(", field `{path}`") };
-            let inner = why.into_inner();
-            let text = inner.to_string();
-            // It counts lines and columns from where the value begins.
-            let text = text.rsplit_once(" at line ").map_or(text.as_str(), |(text, _)| text);
-            let line = line + (inner.line().max(1) as u64 - 1);
-            Error { file: self.name.clone(), line, what: format!("{what}{field}: {text}") }
-        })
+        let (path, why) = match serde_path_to_error::deserialize(&mut json) {
+            Ok(value) => match json.end() {
+                Ok(()) => return Ok(value),
+                Err(why) => (String::new(), why),
+            },
+            Err(why) => (why.path().to_string(), why.into_inner()),
+        };
+        let field = if path.is_empty() || path == "." { String::new() } else { format!(", field `{path}`") };
+        let text = why.to_string();
+        // It counts lines and columns from where the value begins.
+        let text = text.rsplit_once(" at line ").map_or(text.as_str(), |(text, _)| text);
+        let line = line + (why.line().max(1) as u64 - 1);
+        Err(Error { file: self.name.clone(), line, what: format!("{what}{field}: {text}") })
     }
 
     pub(super) fn wrong(&self, what: impl Into<String>) -> Error {

@@ -161,10 +161,26 @@ fn a_document_that_is_odd_says_what_is_wrong_and_where() {
             .ends_with("line 16: the document ends without `totals`: it is not as palisade-replay writes it")
     );
     assert!(odd("{\"id\":\"shop.har#1\"", "{\"id\":\"x\",\"id\":\"shop.har#1\"").contains("line 4: request 1"));
+    assert_eq!(odd("\"bad_entries\": [", "\"requests\": ["), "run.json, line 12: `requests` is there twice");
+    let key = "x".repeat(2_000);
+    assert_eq!(wrong(&format!("{{\"{key}\": 1}}")), "run.json, line 1: the name of a field is longer than 1024 bytes");
     let lost = text.lines().filter(|line| !line.contains("shop.har#5")).collect::<Vec<_>>().join("\n");
     assert!(
         wrong(&lost).ends_with("it has 6 requests, but its totals are those of 7: something was taken out or put in")
     );
+}
+
+#[test]
+fn lines_are_counted_within_requests_as_well() {
+    let value: serde_json::Value = serde_json::from_str(&document(&rows())).unwrap();
+    let pretty = serde_json::to_string_pretty(&value).unwrap();
+    let odd = pretty.replace("\"score\": 120.0", "\"score\": \"much\"");
+    let line = odd.lines().position(|line| line.contains("much")).unwrap() + 1;
+    let expected =
+        format!("run.json, line {line}: request 5, field `score`: invalid type: string \"much\", expected f64");
+    assert_eq!(wrong(&odd), expected);
+    let cut = &pretty[..pretty.find("more/api.json#1").unwrap()];
+    assert!(wrong(cut).starts_with(&format!("run.json, line {}: the document ends", cut.lines().count())));
 }
 
 #[test]

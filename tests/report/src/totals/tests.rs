@@ -44,7 +44,7 @@ fn rules_and_signals_count_once_per_request() {
     let blocked = Row { rules, signals, effect: Effect::Blocked, ..row(1) };
     let summary = totals(&[blocked, Row { rules: vec![rule(949_110, "late")], ..row(2) }]);
     let rules: Vec<_> = summary.rules.entries.iter().map(|r| (&*r.name, &*r.label, r.count, r.blocked)).collect();
-    assert_eq!(rules, [("949110", "", 2, 1), ("942100", "SQL", 1, 1)]);
+    assert_eq!(rules, [("949110", "late", 2, 1), ("942100", "SQL", 1, 1)]);
     assert_eq!((summary.signals.distinct, summary.signals.entries[0].count), (1, 1));
 }
 

@@ -24,7 +24,7 @@ pub struct Top {
 pub struct Counted {
     /// Its name; a rule's id.
     pub name: String,
-    /// More about it; a rule's message.
+    /// More about it: a rule's message, or what its messages begin with and an ellipsis where they differ.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub label: String,
     /// The requests that it comes up in.
@@ -47,6 +47,8 @@ pub(crate) struct Sketch<K> {
 struct Counter<K> {
     key: K,
     label: String,
+    /// Whether the label is only what several begin with.
+    varies: bool,
     /// At most this often.
     count: u64,
     /// What of `count` may belong to keys that had this counter before.
@@ -59,7 +61,7 @@ impl<K: Clone + Ord + Hash + Display> Sketch<K> {
         Self { limit: limit.max(1), places: HashMap::new(), counters: Vec::new(), order: None }
     }
 
-    /// Counts a request with this key. The first label of a key stays.
+    /// Counts a request with this key.
     pub(crate) fn add<Q>(&mut self, key: &Q, label: &str, blocked: bool)
     where
         K: Borrow<Q>,
@@ -67,10 +69,11 @@ impl<K: Clone + Ord + Hash + Display> Sketch<K> {
     {
         if let Some(&place) = self.places.get(key) {
             self.count(place, blocked);
+            self.counters[place].label(label);
         } else if self.counters.len() < self.limit {
             self.places.insert(key.to_owned(), self.counters.len());
             let (key, label) = (key.to_owned(), label.to_owned());
-            self.counters.push(Counter { key, label, count: 1, doubt: 0, blocked: u64::from(blocked) });
+            self.counters.push(Counter { key, label, varies: false, count: 1, doubt: 0, blocked: u64::from(blocked) });
         } else {
             self.take_over(key.to_owned(), label, blocked);
         }
@@ -97,8 +100,14 @@ impl<K: Clone + Ord + Hash + Display> Sketch<K> {
         let counter = &mut self.counters[place];
         self.places.remove(&counter.key);
         self.places.insert(key.clone(), place);
-        *counter =
-            Counter { key, label: label.to_owned(), count: count + 1, doubt: count, blocked: u64::from(blocked) };
+        *counter = Counter {
+            key,
+            label: label.to_owned(),
+            varies: false,
+            count: count + 1,
+            doubt: count,
+            blocked: u64::from(blocked),
+        };
     }
 
     /// How many keys are held.
@@ -113,11 +122,27 @@ impl<K: Clone + Ord + Hash + Display> Sketch<K> {
         counters.sort_by(|a, b| (b.count - b.doubt).cmp(&(a.count - a.doubt)).then_with(|| a.key.cmp(&b.key)));
         let entries = counters.iter().take(most).map(|counter| Counted {
             name: counter.key.to_string(),
-            label: counter.label.clone(),
+            label: if counter.varies { format!("{}\u{2026}", counter.label) } else { counter.label.clone() },
             count: counter.count - counter.doubt,
             blocked: counter.blocked,
         });
         Top { distinct: counters.len() as u64, exact: self.order.is_none(), entries: entries.collect() }
+    }
+}
+
+impl<K> Counter<K> {
+    /// Takes another label. What rules say has values of the request in it, and the first request's would mislead.
+    fn label(&mut self, label: &str) {
+        if label.is_empty() || self.label == label {
+            return;
+        }
+        if self.label.is_empty() && !self.varies {
+            label.clone_into(&mut self.label);
+            return;
+        }
+        let common = self.label.chars().zip(label.chars()).take_while(|(a, b)| a == b).map(|(a, _)| a.len_utf8()).sum();
+        self.label.truncate(common);
+        self.varies = true;
     }
 }
 
@@ -176,13 +201,15 @@ mod tests {
     }
 
     #[test]
-    fn ties_are_broken_by_key_and_the_first_label_stays() {
+    fn ties_are_broken_by_key_and_labels_say_what_all_of_them_say() {
         let mut sketch = Sketch::<u64>::new(4);
-        for (key, label) in [(942_100, "first"), (10, ""), (9, ""), (942_100, "second"), (9, ""), (10, "")] {
+        for (key, label) in
+            [(942_100, "Score \u{e9}5"), (10, ""), (9, ""), (942_100, "Score \u{e9}12"), (9, "late"), (10, "")]
+        {
             sketch.add(&key, label, false);
         }
         let names: Vec<_> = sketch.top(9).entries.into_iter().map(|e| (e.name, e.label)).collect();
-        let expected = [("9", ""), ("10", ""), ("942100", "first")];
+        let expected = [("9", "late"), ("10", ""), ("942100", "Score \u{e9}\u{2026}")];
         assert_eq!(names, expected.map(|(name, label)| (name.to_owned(), label.to_owned())));
     }
 }

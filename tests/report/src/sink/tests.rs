@@ -3,7 +3,7 @@ use quick_xml::events::Event;
 use serde_json::Value;
 
 use super::*;
-use crate::fixture::{about, bad, golden, rows, written};
+use crate::fixture::{Dice, about, bad, golden, rows, written};
 use crate::row::Effect;
 use crate::totals::Summary;
 
@@ -209,5 +209,116 @@ fn an_output_that_cannot_be_written_is_an_error() {
     ];
     for sink in sinks {
         assert_eq!(sink.end(&Totals::new(), &about()).unwrap_err().kind(), io::ErrorKind::StorageFull);
+    }
+}
+
+/// All outputs of these rows: table, JSON, JUnit, page.
+fn all(rows: &[Row]) -> [String; 4] {
+    let outs: [crate::fixture::SharedOut; 4] = Default::default();
+    let [table, json, junit, page] = outs.clone();
+    let mut sinks: [Box<dyn Sink>; 4] = [
+        Box::new(Table::new(table, Screen::plain(80))),
+        Box::new(Json::new(json, &about()).unwrap()),
+        Box::new(Junit::new(junit, FailOn { blocked: true, changed: true })),
+        Box::new(Html::new(page)),
+    ];
+    let mut totals = Totals::new();
+    for row in rows {
+        totals.add(row);
+        sinks.iter_mut().for_each(|sink| sink.row(row).unwrap());
+    }
+    sinks.into_iter().for_each(|sink| sink.end(&totals, &about()).unwrap());
+    outs.map(|out| String::from_utf8(out.0.take()).unwrap())
+}
+
+/// Elements that are opened and closed, by their names.
+fn balance(page: &str) -> Vec<(String, i64)> {
+    let mut open = std::collections::BTreeMap::<String, i64>::new();
+    for tag in page.split('<').skip(1) {
+        let name: String = tag.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '/').collect();
+        let closes = name.starts_with('/');
+        *open.entry(name.trim_start_matches('/').to_owned()).or_default() += if closes { -1 } else { 1 };
+    }
+    open.retain(|name, count| *count != 0 && !matches!(name.as_str(), "meta" | "input" | "br" | ""));
+    open.into_iter().collect()
+}
+
+#[test]
+fn nothing_at_all_can_be_shown() {
+    let [table, json, junit, page] = all(&[]);
+    assert!(table.ends_with("\n0 requests: 0 blocked\n"), "{table}");
+    assert_eq!(serde_json::from_str::<Value>(&json).unwrap()["totals"]["requests"], 0);
+    assert_eq!(counted(&junit), ([0; 4], [0; 4]));
+    assert!(balance(&page).is_empty() && !page.contains("NaN") && page.matches("<svg").count() == 0);
+}
+
+#[test]
+fn whatever_requests_hold_outputs_stay_whole() {
+    let mut dice = Dice(77);
+    let pieces = [
+        "<",
+        ">",
+        "&",
+        "\"",
+        "'",
+        "]]>",
+        "<!--",
+        "</script>",
+        "\0",
+        "\x1b[2J",
+        "\u{202e}",
+        "\u{ffff}",
+        "\n",
+        "\r",
+        "%",
+        "{",
+        "}",
+        "\\",
+        "\u{4e2d}",
+        "\u{1f600}",
+        "a",
+        "/",
+        "?",
+        "#",
+        "</svg>",
+        "</style>",
+        " ",
+        "\t",
+        "\u{85}",
+        "\u{2028}",
+    ];
+    for _ in 0..60 {
+        let mut text =
+            |most| (0..dice.below(most)).map(|_| pieces[dice.below(pieces.len() as u64) as usize]).collect::<String>();
+        let mut rows = Vec::new();
+        for _ in 0..12 {
+            let rules = vec![crate::Rule { id: 7, msg: text(9) }, crate::Rule { id: 8, msg: text(40) }];
+            let signals = vec![crate::Signal { name: text(5), weight: 1.5 }];
+            let row =
+                Row { id: text(9), method: text(4), host: text(9), path: text(90), caller: text(9), ..Row::default() };
+            rows.push(Row {
+                action: text(4),
+                reason: text(20),
+                notes: vec![text(9)],
+                fault: Some(text(50)),
+                rules,
+                signals,
+                ..row
+            });
+        }
+        for row in &mut rows {
+            row.effect = Effect::ALL[dice.below(5) as usize];
+            row.status = dice.below(600) as u16;
+            row.recorded_status = (dice.below(2) == 0).then_some(200);
+            row.score = dice.below(130) as f64;
+            row.at = dice.next() >> dice.below(64);
+        }
+        let [table, json, junit, page] = all(&rows);
+        assert!(table.chars().all(|c| c == '\n' || !c.is_control()));
+        let document: Value = serde_json::from_str(&json).unwrap();
+        assert_eq!(serde_json::from_value::<Vec<Row>>(document["requests"].clone()).unwrap(), rows);
+        let (said, found) = counted(&junit);
+        assert_eq!(said, found);
+        assert_eq!((balance(&page), page.matches("<script").count()), (Vec::new(), 1));
     }
 }

@@ -1,13 +1,30 @@
 //! Recorded traffic: the formats that it comes in, and one shape for all of them.
 //!
 //! [`traffic`] is an exchange as filters see it; [`Entry`] is one that was recorded, with its place and its time.
+//! [`open`] reads files and folders in any of the formats ([`Format`]), in the order of time; [`write::Writer`] writes the
+//! one that is our own, JSON lines, and [`mask::Mask`] keeps secrets out of it. The crate's `README.md` describes the
+//! formats.
 
+mod format;
+mod formats;
+mod json;
+pub mod mask;
+mod options;
+mod recording;
+mod shape;
+mod source;
+mod time;
 pub mod traffic;
+pub mod write;
 
 use std::fmt;
 use std::sync::Arc;
 
 use traffic::Exchange;
+
+pub use format::{Format, UnknownFormat};
+pub use options::{Entries, Input, Options, Reader};
+pub use recording::{Meter, OpenError, Progress, Recording, open};
 
 /// One recorded exchange.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,7 +47,7 @@ pub struct Entry {
 pub struct Place {
     /// The file, as it was named or found below the folder that was named.
     pub file: Arc<str>,
-    /// The entry in its file, from 1.
+    /// The entry in its file, from 1; 0 for the file as a whole.
     pub number: u64,
 }
 

@@ -156,7 +156,7 @@ fn buffered_traces_are_read() {
     }
     let single = read("tap.pb").remove(0).unwrap();
     check_rewrite(&single);
-    assert!(single.at_millis.is_some() && single.exchange.request.peer != "127.0.0.1:40000");
+    assert_eq!((single.at_millis, single.exchange.request.peer.as_str()), (Some(1_795_296_764_408), "127.0.0.1:37180"));
 }
 
 #[test]

@@ -39,6 +39,11 @@ fn small_files_come_in_the_order_of_time() {
     }
     let expected: Vec<String> = (0..300).map(|number| format!("/{number}")).collect();
     assert_eq!(paths(open(folder.path(), &Options::default())), expected);
+    // A file is not opened before its time.
+    let mut recording = open(folder.path(), &Options::default());
+    recording.next().unwrap().unwrap();
+    let progress = recording.progress();
+    assert!(progress.bytes_read * 100 < progress.bytes_total, "{progress:?}");
     // Files that do not overlap need no more than one at a time.
     let one = Options { files_at_once: 1, ..Options::default() };
     assert_eq!(paths(open(folder.path(), &one)), expected);

@@ -1,5 +1,7 @@
 //! What stands for a secret, and the ways in which a secret may be written.
 
+use std::collections::BTreeSet;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use percent_encoding::percent_decode;
@@ -48,27 +50,28 @@ impl Values {
     }
 }
 
-/// A secret as it stands there, decoded, and encoded.
-pub(super) fn writings(secret: &[u8]) -> Vec<Vec<u8>> {
-    let decoded: Vec<u8> = percent_decode(secret).collect();
-    let encoded = form_urlencoded::byte_serialize(&decoded).collect::<String>().into_bytes();
-    let spaced = decoded.iter().map(|&byte| if byte == b'+' { b' ' } else { byte }).collect();
-    let mut writings = vec![secret.to_vec(), encoded, spaced];
-    if let Ok(text) = std::str::from_utf8(&decoded)
-        && let Ok(quoted) = serde_json::to_string(text)
-    {
-        writings.push(quoted[1..quoted.len() - 1].into());
+/// A secret as it stands there, decoded as a URL or a form has it, and either of them as forms, URLs and JSON write it.
+pub(super) fn writings(secret: &[u8]) -> BTreeSet<Vec<u8>> {
+    let mut writings = BTreeSet::from([secret.to_vec()]);
+    for decoded in [percent_decode(secret).collect(), percent_decode(&spaced(secret)).collect::<Vec<u8>>()] {
+        let form: String = form_urlencoded::byte_serialize(&decoded).collect();
+        writings.insert(form.replace('+', "%20").into());
+        writings.insert(form.into());
+        let quoted = std::str::from_utf8(&decoded).ok().and_then(|text| serde_json::to_string(text).ok());
+        writings.extend(quoted.map(|quoted| quoted[1..quoted.len() - 1].into()));
+        writings.insert(decoded);
     }
-    writings.push(decoded);
-    writings.sort_unstable();
-    writings.dedup();
     writings
+}
+
+/// What a form writes as plus is a blank.
+fn spaced(text: &[u8]) -> Vec<u8> {
+    text.iter().map(|&byte| if byte == b'+' { b' ' } else { byte }).collect()
 }
 
 /// A field's name as it was meant, in lower case.
 pub(super) fn decoded_name(name: &[u8]) -> String {
-    let spaced: Vec<u8> = name.iter().map(|&byte| if byte == b'+' { b' ' } else { byte }).collect();
-    percent_decode(&spaced).decode_utf8_lossy().to_lowercase()
+    percent_decode(&spaced(name)).decode_utf8_lossy().to_lowercase()
 }
 
 /// A known scheme with the blanks behind it, and the rest.
@@ -88,4 +91,20 @@ pub(super) fn basic(packed: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
 
 pub(super) fn encode_basic(user: &[u8], password: &[u8]) -> Vec<u8> {
     STANDARD.encode([user, b":", password].concat()).into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_is_known_in_all_its_writings() {
+        let text = |secret: &[u8]| -> Vec<String> {
+            writings(secret).into_iter().map(|writing| String::from_utf8(writing).unwrap()).collect()
+        };
+        let all = ["a b+\"", "a b+\\\"", "a%20b%2B%22", "a+b%2B%22", "a+b+\"", "a+b+\\\""];
+        let found = text(b"a+b%2B%22");
+        assert!(all.iter().all(|writing| found.contains(&(*writing).to_owned())), "{found:?}");
+        assert_eq!(text(b"plain"), ["plain"]);
+    }
 }

@@ -261,8 +261,12 @@ fn what_no_request_can_hold_is_told_with_its_line() {
         "line 3: a header needs a colon; an empty line ends the headers"
     );
     assert_eq!(why("GET / HTTP/1.1\r\n: x\r\n\r\n"), "line 2: a header needs a name before its colon");
-    assert_eq!(why("\r\n\r\nGET\r\n"), "line 3: the request line needs a method and a target, separated by blanks");
+    assert_eq!(
+        why("\r\n\r\nGET\r\n"),
+        "line 3: no request line: it needs a method, a target and a version, with blanks between them"
+    );
     assert_eq!(why(""), "line 1: there is no request line");
+    assert!(why("What to do next:\n- nothing\n").starts_with("line 1: no request line"));
     let odd = of("x.http", "GET / HTTP/1.1\r\nhost : a\r\ncontent-length: 9\r\n\r\nabc").remove(0).unwrap();
     assert_eq!((odd.notes.len(), odd.exchange.request.header("content-length")), (2, Some(&b"3"[..])));
     let old = of("x.http", "GET /?<script>\r\n").remove(0).unwrap();

@@ -39,7 +39,10 @@ fn request(bytes: Vec<u8>, notes: &mut Vec<String>) -> Result<Request, String> {
         first = lines.next_line().ok_or("there is no request line, only empty lines")?;
     }
     let (method, target, version) = request_line(first).ok_or_else(|| {
-        format!("line {}: the request line needs a method and a target, separated by blanks", lines.line)
+        format!(
+            "line {}: no request line: it needs a method, a target and a version, with blanks between them",
+            lines.line
+        )
     })?;
     let headers = headers(&mut lines, notes)?;
     let only_crlf = lines.only_crlf;
@@ -64,7 +67,8 @@ fn request(bytes: Vec<u8>, notes: &mut Vec<String>) -> Result<Request, String> {
     Ok(Request { headers, body, trailers: shape::lower(trailers), protocol, wire, ..Request::default() })
 }
 
-/// Method, target and version. The target may have blanks; without a version it is HTTP/0.9.
+/// Method, target and version. The target may have blanks. Without a version it is HTTP/0.9 where the target is a path: any
+/// text of two words would be a request otherwise.
 fn request_line(line: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     let (method, rest) = split(line, |byte| byte == b' ' || byte == b'\t')?;
     let rest = rest.trim_ascii();
@@ -73,7 +77,8 @@ fn request_line(line: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
         Some(at) => (rest[..at].trim_ascii_end(), &rest[at..]),
         None => (rest, b"HTTP/0.9".as_slice()),
     };
-    let whole = !method.is_empty() && !target.is_empty() && !target.starts_with(b"HTTP/");
+    let is_target = if version == b"HTTP/0.9" { target.starts_with(b"/") } else { !target.is_empty() };
+    let whole = !method.is_empty() && is_target && !target.starts_with(b"HTTP/");
     whole.then_some((method, target, version))
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::formats::too_long;
+use crate::shape;
 
 use super::{Body, Buffered, Message, Piece};
 
@@ -82,7 +83,9 @@ impl Streamed {
 
     fn close_oldest(&mut self) -> Option<Done> {
         let (_, id) = self.open.iter().map(|(id, partial)| (partial.number, *id)).min()?;
-        self.close(id, &["too many traces were open at a time: what came later of this one is missing"])
+        let looks_whole = self.open.get(&id).is_some_and(|partial| partial.trace.looks_whole());
+        let notes = ["too many traces were open at a time: what came later of this one is missing"];
+        self.close(id, if looks_whole { &[] } else { &notes })
     }
 
     fn close(&mut self, id: u64, notes: &[&str]) -> Option<Done> {
@@ -119,6 +122,17 @@ impl Buffered {
             Piece::ResponseTrailers(trailers) => self.response.get_or_insert_default().trailers = trailers,
             Piece::Nothing => {}
         }
+    }
+}
+
+impl Buffered {
+    /// There is a response, and as much of it as it announced.
+    fn looks_whole(&self) -> bool {
+        self.response.as_ref().filter(|response| !response.headers.is_empty()).is_some_and(|response| {
+            let length = shape::value(&response.headers, "content-length");
+            let has = response.body.bytes.len().to_string();
+            response.body.truncated || length.is_none_or(|length| length == has.as_bytes())
+        })
     }
 }
 
@@ -178,6 +192,15 @@ mod tests {
         let done = streamed.add(open + 1, open + 1, begin());
         assert_eq!(done.len(), 1);
         assert_eq!((done[0].0, done[0].1.as_ref().unwrap().1.len()), (1, 1));
+        // One that got its response is not noted.
+        let response = vec![(b":status".to_vec(), b"200".to_vec()), (b"content-length".to_vec(), b"1".to_vec())];
+        streamed.add(2, open + 2, Piece::ResponseHeaders(response));
+        let done = streamed.add(open + 2, open + 3, begin());
+        assert_eq!((done[0].0, done[0].1.as_ref().unwrap().1.len()), (2, 1));
+        let response = vec![(b":status".to_vec(), b"200".to_vec())];
+        streamed.add(3, open + 4, Piece::ResponseHeaders(response));
+        let done = streamed.add(open + 3, open + 5, begin());
+        assert_eq!((done[0].0, done[0].1.as_ref().unwrap().1.len()), (3, 0));
         assert_eq!(streamed.finish().len(), OPEN);
     }
 

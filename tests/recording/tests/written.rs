@@ -222,6 +222,44 @@ fn user_and_password_stay_apart() {
     assert!(user != "eve" && password != "hunter2");
 }
 
+/// A secret comes in one place and is echoed in others, each in a writing of its own.
+#[test]
+fn no_secret_is_left_anywhere() {
+    let mut random = Random(21);
+    let secrets = Secrets { query: names(&["k"]), form: names(&["k"]), json: names(&["k"]), ..Secrets::default() };
+    let mask = mask(secrets);
+    let urls = |text: &str| form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
+    for _ in 0..2_000 {
+        let letters = ["q", "7", "Z", "-", " ", "+", "/", "%", "ü", "\"", "\\", "'", "<", "."];
+        let middle: String = (0..random.below(12)).map(|_| random.pick(&letters)).collect();
+        let secret = format!("qz7{middle}7zq");
+        let quoted = serde_json::to_string(&secret).unwrap();
+        let place = random.below(6);
+        let cookie = secret.replace(';', "");
+        let (name, value, body) = match place {
+            0 => ("cookie", format!("a=1; sid={cookie}"), String::new()),
+            1 => ("authorization", format!("Bearer {secret}"), String::new()),
+            2 => (":path", format!("/?a=1&k={}", urls(&secret)), String::new()),
+            3 => ("x-api-key", secret.clone(), String::new()),
+            4 => ("content-type", "application/json".to_owned(), format!("{{\"k\": {quoted}}}")),
+            _ => ("content-type", "application/x-www-form-urlencoded".to_owned(), format!("k={}&b=2", urls(&secret))),
+        };
+        let mut masked = entry(&[(name, &value), ("referer", &format!("/x/{}", urls(&secret)))], &body);
+        masked.notes.push(format!("it was {secret}"));
+        masked.exchange.response.body = format!("{{\"echo\": {quoted}, \"plain\": \"{secret}\"}}").into_bytes();
+        mask.apply(&mut masked);
+        let exchange = &masked.exchange;
+        let headers = exchange.request.headers.iter().map(|(_, value)| value.clone());
+        let notes = masked.notes.iter().map(|note| note.clone().into_bytes());
+        let all = headers.chain(notes).chain([exchange.request.body.clone(), exchange.response.body.clone()]);
+        for text in all.map(|text| String::from_utf8_lossy(&text).into_owned()) {
+            for writing in [&secret, &urls(&secret), quoted.trim_matches('"')] {
+                assert!(!text.contains(writing), "place {place}: {writing} is in {text}");
+            }
+        }
+    }
+}
+
 #[test]
 fn a_word_that_happens_to_be_a_secret_does_not_change_how_a_message_is_read() {
     let kind = "application/json";

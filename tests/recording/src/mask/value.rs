@@ -50,10 +50,14 @@ impl Values {
     }
 }
 
-/// A secret as it stands there, decoded as a URL or a form has it, and either of them as forms, URLs and JSON write it.
+/// A secret as it stands there, without quotes around it, decoded as a URL or a form has it, and all of these as forms, URLs
+/// and JSON write them.
 pub(super) fn writings(secret: &[u8]) -> BTreeSet<Vec<u8>> {
-    let mut writings = BTreeSet::from([secret.to_vec()]);
-    for decoded in [percent_decode(secret).collect(), percent_decode(&spaced(secret)).collect::<Vec<u8>>()] {
+    let bare = secret.trim_ascii();
+    let bare = bare.strip_prefix(b"\"").and_then(|inner| inner.strip_suffix(b"\"")).unwrap_or(bare);
+    let mut writings = BTreeSet::from([secret.to_vec(), bare.to_vec()]);
+    let decoded = [secret, bare].into_iter().flat_map(|text| [text.to_vec(), spaced(text)]);
+    for decoded in decoded.map(|text| percent_decode(&text).collect::<Vec<u8>>()).chain([bare.to_vec()]) {
         let form: String = form_urlencoded::byte_serialize(&decoded).collect();
         writings.insert(form.replace('+', "%20").into());
         writings.insert(form.into());
@@ -106,5 +110,6 @@ mod tests {
         let found = text(b"a+b%2B%22");
         assert!(all.iter().all(|writing| found.contains(&(*writing).to_owned())), "{found:?}");
         assert_eq!(text(b"plain"), ["plain"]);
+        assert!(text(b" \"quoted\" ").contains(&"quoted".to_owned()));
     }
 }

@@ -11,4 +11,5 @@ pub mod differential;
 pub mod engine;
 pub mod ftw;
 pub mod host;
+pub mod record;
 pub mod traffic;

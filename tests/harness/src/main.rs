@@ -17,6 +17,8 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Turn traces and access logs into a recording without secrets
+    Record(cli::Record),
     /// Run the regression suite of the OWASP Core Rule Set
     Ftw(cli::Ftw),
     /// Run requests of good intent against a core rule set that blocks
@@ -27,6 +29,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
+        Command::Record(arguments) => cli::record(&arguments),
         Command::Ftw(arguments) => cli::ftw(&arguments),
         Command::Benign(arguments) => cli::benign(&arguments),
         Command::Differential(arguments) => differential::command::run(&arguments),

@@ -1,7 +1,7 @@
 //! Recorded traffic: the formats that it comes in, and one shape for all of them.
 //!
 //! [`traffic`] is an exchange as filters see it; [`Entry`] is one that was recorded, with its place and its time.
-//! [`open`] reads files and folders in any of the formats ([`Format`]), in the order of time; [`write::Writer`] writes the
+//! [`open`] reads files and folders in any of the formats ([`Format`]), in the order of time, [`live`] what still comes in; [`write::Writer`] writes the
 //! one that is our own, JSON lines, and [`mask::Mask`] keeps secrets out of it. The crate's `README.md` describes the
 //! formats.
 
@@ -24,7 +24,7 @@ use traffic::Exchange;
 
 pub use format::{Format, UnknownFormat};
 pub use options::{Entries, Input, Options, Reader};
-pub use recording::{Meter, OpenError, Progress, Recording, open};
+pub use recording::{Meter, OpenError, Progress, Recording, live, open};
 
 /// One recorded exchange.
 #[derive(Debug, Clone, PartialEq, Eq)]

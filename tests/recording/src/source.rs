@@ -24,26 +24,41 @@ impl Source {
     ///
     /// The beginning cannot be read.
     pub(crate) fn new(input: impl Read + Send + 'static, meter: Meter, length: u64) -> io::Result<Self> {
+        Self::until(input, meter, length, |_| false)
+    }
+
+    /// [`Source::new`] with a shorter head: nothing is waited for once it is long enough.
+    ///
+    /// # Errors
+    ///
+    /// The beginning cannot be read.
+    pub(crate) fn until(
+        input: impl Read + Send + 'static,
+        meter: Meter,
+        length: u64,
+        enough: impl Fn(&[u8]) -> bool,
+    ) -> io::Result<Self> {
         let mut packed = BufReader::with_capacity(64 << 10, Counted { input, meter, left: length });
-        let magic = beginning(&mut packed, 2)?;
+        let magic = beginning(&mut packed, 2, |_| false)?;
         let is_gzip = magic == [0x1f, 0x8b];
         let whole = Cursor::new(magic).chain(packed);
         if !is_gzip {
-            return Self::with_head(whole);
+            return Self::with_head(whole, enough);
         }
-        Self::with_head(BufReader::with_capacity(64 << 10, MultiGzDecoder::new(whole)))
+        Self::with_head(BufReader::with_capacity(64 << 10, MultiGzDecoder::new(whole)), enough)
     }
 
-    fn with_head(mut bytes: impl BufRead + Send + 'static) -> io::Result<Self> {
-        let head = beginning(&mut bytes, HEAD)?;
+    fn with_head(mut bytes: impl BufRead + Send + 'static, enough: impl Fn(&[u8]) -> bool) -> io::Result<Self> {
+        let head = beginning(&mut bytes, HEAD, enough)?;
         Ok(Self { head: head.clone(), bytes: Box::new(Cursor::new(head).chain(bytes)) })
     }
 }
 
-/// Up to `count` bytes; fewer only at the end, or before a fault, which then comes again when reading goes on.
-fn beginning(input: &mut impl BufRead, count: usize) -> io::Result<Vec<u8>> {
+/// Up to `count` bytes; fewer where they are enough, at the end, or before a fault, which then comes again when reading
+/// goes on.
+fn beginning(input: &mut impl BufRead, count: usize, enough: impl Fn(&[u8]) -> bool) -> io::Result<Vec<u8>> {
     let mut head = Vec::new();
-    while head.len() < count {
+    while head.len() < count && !enough(&head) {
         let chunk = match input.fill_buf() {
             Ok(chunk) => chunk,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,

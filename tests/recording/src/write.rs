@@ -52,6 +52,18 @@ impl Writer {
         }
     }
 
+    /// Writes what is held back so far; more may follow. For recordings that go on: what was flushed outlives the process.
+    ///
+    /// # Errors
+    ///
+    /// Writing fails.
+    pub fn flush(&mut self) -> io::Result<()> {
+        match &mut self.out {
+            Out::Plain(out) => out.flush(),
+            Out::Packed(out) => out.flush(),
+        }
+    }
+
     /// Writes what is held back. Without it, the end of the file may be missing and nobody hears why.
     ///
     /// # Errors

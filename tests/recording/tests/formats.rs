@@ -305,6 +305,46 @@ fn our_own_lines_are_read_and_their_faults_told() {
 }
 
 #[test]
+fn an_access_log_writes_what_is_missing_as_null() {
+    let line = r#"{"at":"2026-11-21T22:07:28.734Z","peer":"127.0.0.1:59834","route":null,"status":503,"request":{"headers":[["accept","*/*"],["cookie",null]],"host":"shop.test","method":"GET","path":"/a?x=1","protocol":"HTTP/1.1","scheme":"http"}}"#;
+    let entry = of("access.jsonl", line).remove(0).unwrap();
+    let request = &entry.exchange.request;
+    let host = (":authority", "shop.test");
+    let expected = [(":method", "GET"), (":path", "/a?x=1"), host, (":scheme", "http"), ("accept", "*/*")];
+    assert_eq!((request.headers.clone(), request.route.as_str()), (pairs(&expected), ""));
+    assert_eq!((entry.at_millis, entry.status), (Some(1_795_298_848_734), Some(503)));
+}
+
+/// Bytes that come one after the other, and say so.
+struct Dripping(Vec<u8>, std::sync::mpsc::Sender<usize>);
+
+impl std::io::Read for Dripping {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        let count = self.0.len().min(into.len()).min(7);
+        into[..count].copy_from_slice(&self.0[..count]);
+        self.0.drain(..count);
+        self.1.send(self.0.len()).unwrap();
+        Ok(count)
+    }
+}
+
+#[test]
+fn a_stream_that_goes_on_is_waited_for_no_longer_than_for_one_entry() {
+    let line = br#"{"request": {"path": "/"}}"#;
+    let trace = std::fs::read(data("tap-buffered.json")).unwrap();
+    for first in [[line.as_slice(), b"\n"].concat(), trace] {
+        let (left, was_left) = std::sync::mpsc::channel();
+        let in_one = of("a file", first.clone()).len();
+        let rest = first.repeat(3);
+        let mut entries = recording::live("a socket", Dripping(rest, left), &Options::default());
+        assert!(entries.next().unwrap().is_ok());
+        let left = was_left.try_iter().last().unwrap();
+        assert!(left + 8 >= 2 * first.len(), "{left} of {} bytes were left", 3 * first.len());
+        assert_eq!(entries.count(), 3 * in_one - 1);
+    }
+}
+
+#[test]
 fn a_format_can_be_forced_and_an_unknown_one_is_told() {
     let bad = of("x.bin", [1, 2, 3]).remove(0).unwrap_err();
     assert_eq!(bad.place.number, 0);

@@ -50,6 +50,14 @@ pub fn open(paths: &[PathBuf], options: &Options) -> Result<Recording, OpenError
     Ok(Recording { bad, merge: Merge::new(listed.files, options.clone(), meter.clone()), meter })
 }
 
+/// The entries of a stream that goes on, each as soon as it is whole, in the order in which they come. Reading blocks until
+/// there is more. The name stands for the file's; the format shows in the first bytes.
+pub fn live(name: &str, input: impl Read + Send + 'static, options: &Options) -> Entries {
+    let (path, meter) = (Path::new(name), Meter::default());
+    let source = Source::until(input, meter.clone(), 0, |head| formats::find(options, path, head).is_ok());
+    read(path, source, options, &meter)
+}
+
 /// The entries of all files, in the order of time, as they are read.
 ///
 /// The streams of the files are merged by time. A file below 1 MiB is put in order by itself, a larger one keeps its own

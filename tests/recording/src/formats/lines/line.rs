@@ -24,7 +24,7 @@ pub(crate) struct Line {
     at: Option<Time>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     peer: Option<String>,
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "String::is_empty")]
     route: String,
     request: Asked,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -34,6 +34,9 @@ pub(crate) struct Line {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     notes: Vec<String>,
 }
+
+/// Names and values. One without a value is not there: so do access logs write headers that a request does not have.
+type Pairs = Vec<(Text, Option<Text>)>;
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(untagged, expecting = "expected an RFC 3339 time or milliseconds since 1970")]
@@ -57,13 +60,13 @@ struct Asked {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     protocol: Option<Text>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    headers: Vec<(Text, Text)>,
+    headers: Pairs,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     body: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     body_base64: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    trailers: Vec<(Text, Text)>,
+    trailers: Pairs,
     /// The bytes on the wire, in base64.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     wire: Option<String>,
@@ -75,13 +78,13 @@ struct Answer {
     #[serde(default = "ok")]
     status: u16,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    headers: Vec<(Text, Text)>,
+    headers: Pairs,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     body: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     body_base64: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    trailers: Vec<(Text, Text)>,
+    trailers: Pairs,
 }
 
 impl Line {
@@ -209,17 +212,22 @@ fn unpack(body: &[u8]) -> (Option<String>, Option<String>) {
     }
 }
 
-fn lower(pairs: Vec<(Text, Text)>) -> Headers {
-    pairs.into_iter().map(|(name, value)| (name.0.to_ascii_lowercase(), value.0)).collect()
+fn lower(pairs: Pairs) -> Headers {
+    pairs.into_iter().filter_map(|(name, value)| Some((name.0.to_ascii_lowercase(), value?.0))).collect()
 }
 
-fn texts(headers: &[(Vec<u8>, Vec<u8>)]) -> Vec<(Text, Text)> {
-    headers.iter().map(|(name, value)| (Text(name.clone()), Text(value.clone()))).collect()
+fn texts(headers: &[(Vec<u8>, Vec<u8>)]) -> Pairs {
+    headers.iter().map(|(name, value)| (Text(name.clone()), Some(Text(value.clone())))).collect()
 }
 
 /// A field that is there, be it null.
 fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<Text>>, D::Error> {
     Option::deserialize(deserializer).map(Some)
+}
+
+/// A field that is null is as good as left out.
+fn or_default<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
 fn ok() -> u16 {

@@ -1,5 +1,7 @@
 //! `@detectSQLi` and `@detectXSS`, by a port of libinjection.
 
+mod repair;
+
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
@@ -7,6 +9,7 @@ use libinjectionrs::sqli::sqli_data::{SQL_KEYWORDS, lookup_word};
 use libinjectionrs::sqli::{SqliFlags, SqliState, TokenType};
 
 use super::captures::Captures;
+use repair::repaired;
 
 /// How many bytes of a value are looked at for cross-site scripting: 64 KiB. A longer value is cut.
 pub const INJECTION_INPUT_LIMIT: usize = 64 * 1024;
@@ -30,7 +33,7 @@ pub(super) fn is_sql(value: &[u8], captures: &mut Captures) -> bool {
     if is_one_word(value) || is_prose(value) {
         return false;
     }
-    let value = tame(value.get(..SQL_INPUT_LIMIT).unwrap_or(value));
+    let value = repaired(tame(value.get(..SQL_INPUT_LIMIT).unwrap_or(value)));
     let mut state = SqliState::new(&value, SqliFlags::FLAG_NONE);
     if !state.detect() {
         return false;
@@ -192,6 +195,19 @@ mod tests {
     fn payloads_behind_long_runs_are_found() {
         let value = format!("{}' or 1=1 -- ", "a.".repeat(400));
         assert!(is_sql(value.as_bytes(), &mut Captures::new()));
+    }
+
+    #[test]
+    fn what_the_port_reads_otherwise_is_found() {
+        for value in [
+            "1 or 1.e(1)=1",
+            "' or 1.e(1)=1.e(1)",
+            "1.e(ascii 1.e(substring(1.e(select p from u limit 1 1.e,1 1.e) 1.e,1 1.e,1 1.e)1.e)1.e) = 70",
+            "' into outfile '/var/www/x",
+        ] {
+            assert!(is_sql(value.as_bytes(), &mut Captures::new()), "{value}");
+        }
+        assert!(!is_sql(b"the 1.e of it, put into a box", &mut Captures::new()));
     }
 
     #[test]

@@ -43,7 +43,7 @@ pub struct Flags {
     pub data_after: bool,
     /// `MULTIPART_HEADER_FOLDING`: a part header is folded.
     pub header_folding: bool,
-    /// `MULTIPART_LF_LINE`: a line of a part header or a boundary ends with LF alone.
+    /// `MULTIPART_LF_LINE`: a line of a part header or a boundary, or the one before a boundary, ends with LF alone.
     pub lf_line: bool,
     /// `MULTIPART_CRLF_LF_LINES`: some of these lines end with CRLF and some with LF alone.
     pub crlf_lf_lines: bool,
@@ -385,13 +385,18 @@ impl<'a> Parser<'a> {
         let Some(open) = self.part.take() else { return Ok(()) };
         let Some(start) = open.data else {
             self.multipart.flags.invalid_part = true;
-            return Ok(());
+            return Err(Failure::Malformed("Multipart: Invalid part (its headers do not end)."));
         };
         if self.multipart.parts.len() == self.limits.parts {
             return Err(Failure::Malformed("Multipart: Too many parts."));
         }
-        // The line end before a boundary is a part of the boundary.
+        // The line end before a boundary is a part of the boundary. Where there is none, others read on.
         let value = self.body.get(start..end).unwrap_or_default();
+        if value.is_empty() {
+            self.multipart.flags.invalid_part = true;
+            return Err(Failure::Malformed("Multipart: Invalid part (no line end before the boundary)."));
+        }
+        self.line_end(value);
         let value = value.strip_suffix(b"\n").map_or(value, |value| value.strip_suffix(b"\r").unwrap_or(value));
         self.multipart.parts.push(Part { value: value.to_vec(), ..open.part });
         Ok(())

@@ -58,6 +58,8 @@ fn flags_what_others_read_differently() {
     assert_eq!(lines.parts[1].value, b"file");
     let mixed = changed("X-A: b\r\n", "X-A: b\n");
     assert!(mixed.flags.lf_line && mixed.flags.crlf_lf_lines && mixed.strict_error());
+    let mixed = changed("v1\r\n", "v1\n");
+    assert!(mixed.flags.lf_line && mixed.flags.crlf_lf_lines && mixed.strict_error() && mixed.error.is_none());
     let before = with(TYPE, &format!("x\r\n{BODY}"));
     assert!(before.flags.data_before && before.strict_error());
     for after in ["x", "\r\n"] {
@@ -121,6 +123,9 @@ fn stops_at_what_is_malformed() {
         ("X-A: b", "X\x0eA: b"),
         ("Content-Disposition: form-data; name=\"a\"\r\n", ""),
         ("Content-Disposition: form-data; name=\"a\"", " folded"),
+        ("v1\r\n", ""),
+        ("\r\n\r\nv1", ""),
+        ("\r\n\r\nv1", "\r\n\r1: v1"),
         ("v1\r\n--0000", "v1\r\n--0000x"),
         ("v1\r\n--0000", "v1\r\n-- 0000"),
     ];

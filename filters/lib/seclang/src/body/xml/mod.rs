@@ -215,6 +215,9 @@ impl<'a> Parser<'a> {
             if !value.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_' | b':')) {
                 return self.fail(MESSAGE);
             }
+            if word == b"version" && !value.starts_with(b"1.") {
+                return self.fail("the version of XML is not supported");
+            }
         }
         self.space();
         self.expect(b"?>", MESSAGE)

@@ -22,6 +22,7 @@ fn reads_text_and_attributes() {
         ),
         ("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<!-- c -->\n<a>x</a>\n<!-- d --><?pi?>\n", "x", &[]),
         ("\u{feff}<a>\u{e9}</a>", "\u{e9}", &[]),
+        ("<?xml version='1.1'?><a>x</a>", "x", &[]),
         ("<a>  <b>x</b>\n</a>", "  x\n", &[]),
         ("<a xmlns=\"u\" xmlns:p=\"v\" p:q=\"w\"/>", "", &["w"]),
         ("<a x=\"1\n2\"></a >", "", &["1 2"]),
@@ -69,6 +70,7 @@ fn refuses_what_is_not_well_formed() {
         (b"<?xml enc='UTF-8'?><a/>", 5),
         (b"<?xml version='1.0' enc='UTF-8'?><a/>", 20),
         (b"<?xml version='1<0'?><a/>", 19),
+        (b"<?xml version='2.0'?><a/>", 19),
         (b"<?pi=1?><a/>", 4),
     ];
     for &(document, offset) in cases {

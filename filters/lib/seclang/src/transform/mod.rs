@@ -107,7 +107,7 @@ pub enum Transform {
     UrlDecodeUni = 33,
     /// `urlEncode`.
     UrlEncode = 34,
-    /// `utf8toUnicode`: sequences of UTF-8 become `%uHHHH`.
+    /// `utf8toUnicode`: sequences of UTF-8 become `%uHHHH`, NUL bytes and broken sequences go.
     Utf8ToUnicode = 35,
 }
 
@@ -214,7 +214,10 @@ impl Transform {
             Self::NormalizePath => of(b"./"),
             Self::NormalizePathWin => of(b"./\\"),
             Self::UrlDecode | Self::UrlDecodeUni => of(b"%+"),
-            Self::Utf8ToUnicode => high,
+            Self::Utf8ToUnicode => {
+                high.add(of(b"\0"));
+                high
+            }
             _ => return None,
         })
     }

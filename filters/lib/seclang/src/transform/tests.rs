@@ -93,7 +93,9 @@ const CASES: &[(Transform, &[u8], &[u8])] = &[
     (Transform::UrlEncode, b"a b*/\xff", b"a+b*%2f%ff"),
     (Transform::Utf8ToUnicode, b"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80", b"%u00e9%u20ac%u1f600"),
     (Transform::Utf8ToUnicode, b"\xc0\xaf", b"%u002f\xc0"),
-    (Transform::Utf8ToUnicode, b"\xe9a\xc3", b"\xe9a\xc3"),
+    (Transform::Utf8ToUnicode, b"\xe9a\xe2\x82b\xc3", b"a\x82b"),
+    (Transform::Utf8ToUnicode, b"\x80a\xf5b\xff", b"\x80a\xf5b\xff"),
+    (Transform::Utf8ToUnicode, b"\0a\0\0b\0\xc3\xa9\0", b"ab%u00e9\0"),
 ];
 
 #[test]

@@ -5,12 +5,19 @@ use super::hex::digits;
 /// Rewrites each multi-byte sequence of UTF-8 as `%u` and its code point in four to six hexadecimal digits.
 ///
 /// Overlong sequences and surrogates are rewritten too, as a lenient application would read them, and their first byte
-/// is kept after them as a trace. Bytes that are no sequence at all stay.
+/// is kept after them as a trace. As in ModSecurity v3, what a lenient decoder skips is dropped: first bytes of sequences
+/// that do not follow, and NUL bytes but for one at the end (`/etc/pas%00swd`). Other bytes that are no sequence stay.
 pub(super) fn escape_utf8(input: &[u8]) -> Option<Vec<u8>> {
-    let first = super::bytes::first(input, |chunk| !chunk.is_ascii(), |byte| !byte.is_ascii())?;
+    let rewritten = |byte: u8| byte == 0 || !byte.is_ascii();
+    let any = |chunk: &[u8]| chunk.iter().fold(false, |any, &byte| any | rewritten(byte));
+    let first = super::bytes::first(input, any, rewritten)?;
     let mut output = super::bytes::start_at(input, first);
     let mut rest = input.get(first..)?;
     while let Some((&byte, after)) = rest.split_first() {
+        if byte == 0 && !after.is_empty() {
+            rest = after;
+            continue;
+        }
         match sequence(rest) {
             Some((code, length)) => {
                 escape(code, &mut output);
@@ -26,7 +33,9 @@ pub(super) fn escape_utf8(input: &[u8]) -> Option<Vec<u8>> {
                 rest = rest.get(length..).unwrap_or_default();
             }
             None => {
-                output.push(byte);
+                if !matches!(byte, 0xc0..=0xf4) {
+                    output.push(byte);
+                }
                 rest = after;
             }
         }

@@ -4,9 +4,11 @@ use std::io::{IsTerminal as _, Write as _};
 use std::path::PathBuf;
 use std::time::Instant;
 
+use clap::builder::{OsStringValueParser, TypedValueParser as _};
+
 use super::case::Case;
 use super::compare::Comparison;
-use super::explained::Explained;
+use super::explained::{Explained, Run};
 use super::golden::Golden;
 use super::ours::Ours;
 use super::peer::Peer;
@@ -20,7 +22,7 @@ pub struct Differential {
     #[arg(long, env = "PALISADE_CRS_DIR", value_name = "DIR")]
     crs: PathBuf,
     /// Half of the exchanges begin as tests of the rule set's suite in this folder
-    #[arg(long, env = "PALISADE_CRS_TESTS", value_name = "DIR")]
+    #[arg(long, env = "PALISADE_CRS_TESTS", value_name = "DIR", value_parser = OsStringValueParser::new().map(PathBuf::from))]
     tests: Option<PathBuf>,
     /// A Python interpreter with the package libmodsecurity
     #[arg(long, default_value = ".cache/libmodsecurity/bin/python", value_name = "FILE")]
@@ -86,13 +88,12 @@ pub fn run(arguments: &Differential) -> Result<bool, String> {
             eprint!("\r{number} of {} exchanges, {} s ", cases.len(), began.elapsed().as_secs());
         }
         let theirs = peer.answer(case)?;
-        let answer = ours.answer(case);
         let before = comparison.disagreements.len();
-        comparison.add(case, &answer, &theirs, &explained);
+        comparison.add(case, &theirs, &explained, |case| ours.answer(case));
         golden.add(case, &theirs);
         let new = comparison.disagreements.get(before..).unwrap_or_default();
         if arguments.show && new.iter().any(|one| one.entry.is_none()) {
-            shown.push_str(&format!("--- {} ours {answer:?}\n    peer {theirs:?}\n", case.name));
+            shown.push_str(&format!("--- {} ours {:?}\n    peer {theirs:?}\n", case.name, ours.answer(case)));
             for one in new {
                 shown.push_str(&format!("    {} {:?} {:?}\n", one.rule, one.side, one.entry));
             }
@@ -105,12 +106,9 @@ pub fn run(arguments: &Differential) -> Result<bool, String> {
     if let Some(path) = &arguments.record {
         std::fs::write(path, golden.text()).map_err(|error| format!("{}: {error}", path.display()))?;
     }
-    // Other cases than the standard ones need not show everything that is explained.
-    let standard = arguments.seed == STANDARD_SEED
-        && arguments.count >= STANDARD_COUNT
-        && suite.is_empty()
-        && arguments.only.is_none();
-    let stale = if standard { comparison.stale(&explained) } else { Vec::new() };
+    // Other cases than those of the run an entry is from need not show what it explains.
+    let run = Run::of(arguments.seed, !suite.is_empty(), comparison.cases);
+    let stale = run.map(|run| comparison.stale(&explained, run)).unwrap_or_default();
     let mut out = std::io::stdout().lock();
     let text = if arguments.json {
         format!("{:#}\n", comparison.json(&explained, &stale))

@@ -7,8 +7,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::case::Case;
-use super::explained::Explained;
+use super::explained::{Explained, Run};
 use super::ours::Answer;
+use super::reading::{Reading, read};
 
 /// Who reports a rule that the other does not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
@@ -57,8 +58,9 @@ impl Side {
 }
 
 impl Comparison {
-    /// Adds what one exchange shows.
-    pub fn add(&mut self, case: &Case, ours: &Answer, peer: &Answer, explained: &Explained) {
+    /// Adds what one exchange shows. `ask` is our engine: it is asked again where an explanation has to be tested.
+    pub fn add(&mut self, case: &Case, peer: &Answer, explained: &Explained, ask: impl Fn(&Case) -> Answer) {
+        let ours = &ask(case);
         self.cases += 1;
         let both: BTreeSet<u64> = ours.ids.intersection(&peer.ids).copied().collect();
         self.agreements += both.len();
@@ -69,19 +71,17 @@ impl Comparison {
         if found.is_empty() && ours.scores != peer.scores {
             found.push((SCORES, Side::Ours));
         }
-        let mut found: Vec<Disagreement> = found
-            .into_iter()
-            .map(|(rule, side)| {
-                let entry = explained.find(case, &both, rule, side, false);
-                Disagreement { case: case.name.clone(), rule, side, entry }
+        let mut asked: BTreeMap<Vec<Reading>, Vec<Answer>> = BTreeMap::new();
+        let mut find = |rule: u64, side: Side| {
+            explained.find(case, &both, (rule, side), |readings| {
+                let again = || read(case, readings).iter().map(&ask).collect();
+                let answers: &Vec<Answer> = asked.entry(readings.to_vec()).or_insert_with(again);
+                answers.iter().any(|answer| answer.agrees(peer, rule))
             })
-            .collect();
-        if found.iter().any(|one| one.entry.is_some()) {
-            for one in found.iter_mut().filter(|one| one.entry.is_none()) {
-                one.entry = explained.find(case, &both, one.rule, one.side, true);
-            }
+        };
+        for (rule, side) in found {
+            self.disagreements.push(Disagreement { case: case.name.clone(), rule, side, entry: find(rule, side) });
         }
-        self.disagreements.append(&mut found);
     }
 
     /// The differences that nothing explains.
@@ -97,12 +97,12 @@ impl Comparison {
         cases.len()
     }
 
-    /// The causes on the list that explain nothing of what was found.
+    /// The causes on the list that this run should need, and that explain nothing of what was found.
     #[must_use]
-    pub fn stale<'a>(&self, explained: &'a Explained) -> Vec<&'a str> {
+    pub fn stale<'a>(&self, explained: &'a Explained, run: Run) -> Vec<&'a str> {
         let used = |at: usize| self.disagreements.iter().any(|one| one.entry == Some(at));
         let entries = explained.entries.iter().enumerate();
-        entries.filter(|(at, entry)| !entry.seeded && !used(*at)).map(|(_, entry)| entry.cause.as_str()).collect()
+        entries.filter(|(at, entry)| entry.seen == run && !used(*at)).map(|(_, entry)| entry.cause.as_str()).collect()
     }
 
     /// The differences by rule, side and cause: a table, the unexplained ones first.
@@ -168,27 +168,35 @@ mod tests {
 
     #[test]
     fn differences_are_found_explained_and_counted() {
-        let list = "[{cause: known, rules: [3], side: peer, reason: r}, {cause: sum, follows: true, rules: [9], reason: r}, \
-                    {cause: old, rules: [4], reason: r}, {cause: elsewhere, rules: [5], seeded: true, reason: r}]";
+        let list = "[{cause: known, rules: [3], side: peer, reason: r}, {cause: other, rules: [9], reason: r}, \
+                    {cause: old, rules: [4], reason: r}, {cause: elsewhere, rules: [5], seen: {seed: 2}, reason: r}]";
         let list = Explained::parse(list).unwrap();
         let mut comparison = Comparison::default();
-        comparison.add(&Case::default(), &answer(&[1, 2], "5"), &answer(&[1, 3, 9], "8"), &list);
+        comparison.add(&Case::default(), &answer(&[1, 3, 9], "8"), &list, |_| answer(&[1, 2], "5"));
         let found: Vec<_> = comparison.disagreements.iter().map(|one| (one.rule, one.side, one.entry)).collect();
         assert_eq!(found, [(2, Side::Ours, None), (3, Side::Peer, Some(0)), (9, Side::Peer, Some(1))]);
         assert_eq!((comparison.agreements, comparison.unexplained().count()), (1, 1));
-        assert_eq!(comparison.stale(&list), ["old"]);
+        assert_eq!(comparison.stale(&list, Run::default()), ["old"]);
+        assert_eq!(comparison.stale(&list, Run { seed: 2, tests: false }), ["elsewhere"]);
         assert!(comparison.table(&list).contains("NOT EXPLAINED"));
     }
 
     #[test]
     fn scores_count_where_the_rules_agree() {
         let mut comparison = Comparison::default();
-        comparison.add(&Case::default(), &answer(&[1], "5"), &answer(&[1], "6"), &Explained::default());
+        comparison.add(&Case::default(), &answer(&[1], "6"), &Explained::default(), |_| answer(&[1], "5"));
         assert_eq!(comparison.disagreements[0].rule, SCORES);
-        // A sum that nothing explains is not explained by following from it.
-        let list = Explained::parse("[{cause: sum, follows: true, reason: r}]").unwrap();
+    }
+
+    #[test]
+    fn a_reading_is_put_to_the_test() {
+        let list = Explained::parse("[{cause: cut, readings: [without-fragment], reason: r}]").unwrap();
+        let case = Case { uri: b"/#a".to_vec(), ..Case::default() };
+        // Rule 1 is about the fragment, rule 2 is not.
+        let ask = |case: &Case| if case.uri == b"/" { answer(&[2], "") } else { answer(&[1, 2], "") };
         let mut comparison = Comparison::default();
-        comparison.add(&Case::default(), &answer(&[1], ""), &answer(&[], ""), &list);
-        assert_eq!(comparison.unexplained().count(), 1);
+        comparison.add(&case, &answer(&[], ""), &list, ask);
+        let found: Vec<_> = comparison.disagreements.iter().map(|one| (one.rule, one.entry)).collect();
+        assert_eq!(found, [(1, Some(0)), (2, None)]);
     }
 }

@@ -9,6 +9,8 @@ use serde::{Deserialize, Deserializer};
 
 use super::case::Case;
 use super::compare::Side;
+use super::reading::Reading;
+use super::{STANDARD_COUNT, STANDARD_SEED};
 
 /// Why engines disagree, one entry per cause.
 #[derive(Debug, Clone, Default)]
@@ -28,28 +30,54 @@ pub struct Entry {
     pub rules: Vec<u64>,
     /// Who reports the rule; missing for either.
     pub side: Option<Side>,
-    /// The difference is what other, explained differences of the same exchange bring along: sums and their limits.
-    #[serde(default)]
-    pub follows: bool,
     /// Rules that both report of the same exchange.
     #[serde(default)]
     pub with: Vec<u64>,
+    /// The difference is gone when our engine is given the exchange read in all these ways; none if there is nothing to test.
+    #[serde(default)]
+    pub readings: Vec<Reading>,
     /// What the target matches.
     pub uri: Option<Pattern>,
     /// What the headers match, as lines of `name: value`, names in lower case.
     pub headers: Option<Pattern>,
     /// What the body matches.
     pub body: Option<Pattern>,
+    /// What the target or the body matches.
+    pub sent: Option<Pattern>,
     /// What the body of the response matches.
     pub response: Option<Pattern>,
     /// What the headers of the response match.
     pub response_headers: Option<Pattern>,
-    /// Seen only in exchanges that begin as tests of the rule set's suite: without these it explains nothing, and is not
-    /// stale for that.
+    /// The run that needs the entry.
     #[serde(default)]
-    pub seeded: bool,
+    pub seen: Run,
     /// Who is right, and why.
     pub reason: String,
+}
+
+/// A run whose exchanges are always the same ones, [`STANDARD_COUNT`] of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Run {
+    /// The seed.
+    pub seed: u64,
+    /// Whether exchanges begin as tests of the rule set's suite.
+    #[serde(default)]
+    pub tests: bool,
+}
+
+impl Default for Run {
+    fn default() -> Self {
+        Self { seed: STANDARD_SEED, tests: false }
+    }
+}
+
+impl Run {
+    /// The run with these exchanges, if there are enough of them.
+    #[must_use]
+    pub fn of(seed: u64, tests: bool, count: usize) -> Option<Self> {
+        (count >= STANDARD_COUNT).then_some(Self { seed, tests })
+    }
 }
 
 /// A regular expression over bytes; `.` is any byte, `^` and `$` are the ends of lines.
@@ -97,14 +125,20 @@ impl Explained {
         }
     }
 
-    /// The entry that explains why one side reports a rule and the other does not.
-    #[must_use]
-    pub fn find(&self, case: &Case, both: &BTreeSet<u64>, rule: u64, side: Side, follows: bool) -> Option<usize> {
+    /// The entry that explains why one side reports a rule and the other does not. `agrees` tells whether the difference is
+    /// gone when the exchange is read in some ways.
+    pub fn find(
+        &self,
+        case: &Case,
+        both: &BTreeSet<u64>,
+        (rule, side): (u64, Side),
+        mut agrees: impl FnMut(&[Reading]) -> bool,
+    ) -> Option<usize> {
         let mut entries = self.entries.iter();
         entries.position(|entry| {
-            entry.follows == follows
-                && entry.with.iter().all(|rule| both.contains(rule))
+            entry.with.iter().all(|rule| both.contains(rule))
                 && entry.fits(case, rule, side)
+                && (entry.readings.is_empty() || agrees(&entry.readings))
         })
     }
 }
@@ -119,6 +153,7 @@ impl Entry {
             && holds(&self.uri, &|| case.uri.clone())
             && holds(&self.headers, &|| lines(&case.headers))
             && holds(&self.body, &|| case.body.clone())
+            && self.sent.as_ref().is_none_or(|sent| sent.is_in(&case.uri) || sent.is_in(&case.body))
             && holds(&self.response, &|| case.response_body.clone())
             && holds(&self.response_headers, &|| lines(&case.response_headers))
     }
@@ -139,11 +174,28 @@ mod tests {
         let list = Explained::parse(text).unwrap();
         let none = BTreeSet::new();
         let case = Case { headers: vec![(b"X-A".to_vec(), b"b".to_vec())], ..Case::default() };
-        assert_eq!(list.find(&case, &none, 1, Side::Ours, false), Some(0));
-        assert_eq!(list.find(&case, &none, 2, Side::Ours, false), None);
-        assert_eq!(list.find(&case, &none, 1, Side::Peer, false), None);
-        assert_eq!(list.find(&case, &none, 1, Side::Ours, true), None);
-        assert_eq!(list.find(&Case::default(), &none, 1, Side::Ours, false), None);
+        let find = |case: &Case, rule, side| list.find(case, &none, (rule, side), |_| false);
+        assert_eq!(find(&case, 1, Side::Ours), Some(0));
+        assert_eq!(find(&case, 2, Side::Ours), None);
+        assert_eq!(find(&case, 1, Side::Peer), None);
+        assert_eq!(find(&Case::default(), 1, Side::Ours), None);
+    }
+
+    #[test]
+    fn a_reading_has_to_make_the_engines_agree() {
+        let list = Explained::parse("- {cause: a, readings: [without-fragment], sent: 'x', reason: because}").unwrap();
+        let case = Case { body: b"x".to_vec(), ..Case::default() };
+        let find = |case, agrees| list.find(case, &BTreeSet::new(), (1, Side::Ours), |_| agrees);
+        assert_eq!((find(&case, true), find(&case, false)), (Some(0), None));
+        assert_eq!(find(&Case::default(), true), None);
+    }
+
+    #[test]
+    fn a_run_has_the_standard_count_of_exchanges() {
+        assert_eq!(Run::of(STANDARD_SEED, false, STANDARD_COUNT), Some(Run::default()));
+        assert_eq!(Run::of(STANDARD_SEED, false, STANDARD_COUNT - 1), None);
+        let list = Explained::parse("- {cause: a, seen: {seed: 3, tests: true}, reason: because}").unwrap();
+        assert_eq!(list.entries[0].seen, Run { seed: 3, tests: true });
     }
 
     #[test]
@@ -153,6 +205,7 @@ mod tests {
             "- {cause: a, reason: ''}",
             "- {cause: a, reason: b, uri: '('}",
             "- {cause: a, reason: b, x: 1}",
+            "- {cause: a, reason: b, readings: [aloud]}",
         ] {
             assert!(Explained::parse(text).is_err(), "{text}");
         }

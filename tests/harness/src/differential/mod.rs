@@ -2,7 +2,8 @@
 //!
 //! [`generate`] makes exchanges from a seed, always the same ones. [`ours`] and [`peer`] answer each with the ids of the
 //! rules that matched; [`compare`] lists where the answers differ and asks [`explained`], a list that people keep, why.
-//! [`golden`] keeps the peer's answers, so that a test can compare without having libmodsecurity at hand.
+//! Where it can be tested whether a reason is the right one, [`reading`] does. [`golden`] keeps the peer's answers, so that a
+//! test can compare without having libmodsecurity at hand.
 
 pub mod case;
 pub mod command;
@@ -15,6 +16,7 @@ pub mod ours;
 mod payloads;
 pub mod peer;
 mod random;
+pub mod reading;
 pub mod rules;
 mod templates;
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use seclang::{Engine, Program, Transaction, TransactionStart};
 
 use super::case::Case;
+use super::compare::SCORES;
 use super::rules::SCORES_RULE;
 
 /// What an engine says about an exchange.
@@ -15,6 +16,17 @@ pub struct Answer {
     pub ids: BTreeSet<u64>,
     /// The scores at the end, as text.
     pub scores: String,
+}
+
+impl Answer {
+    /// Whether both say the same of a rule; of [`SCORES`], whether the scores are the same.
+    #[must_use]
+    pub fn agrees(&self, other: &Self, rule: u64) -> bool {
+        match rule {
+            SCORES => self.scores == other.scores,
+            _ => self.ids.contains(&rule) == other.ids.contains(&rule),
+        }
+    }
 }
 
 /// Our engine with a rule set.

@@ -9,6 +9,9 @@ use seclang::{DataFiles, ENGINE_CONF, Program, Source};
 /// The rule whose message is the scores, known to the peer's program as well.
 pub const SCORES_RULE: u64 = 999_999;
 
+/// The client whose requests have REQUEST_BODY whatever their body is: see [`super::reading::Reading::WithRequestBody`].
+pub const FORCED_BODY_CLIENT: &str = "192.0.2.99";
+
 /// What is set on top of the rule set: detection only, every paranoia level, and limits that requests of a few hundred
 /// bytes reach.
 const SETUP: &str = r#"
@@ -17,6 +20,7 @@ SecAction "id:999998,phase:1,nolog,pass,setvar:tx.blocking_paranoia_level=4,setv
   setvar:tx.crs_validate_utf8_encoding=1,setvar:tx.arg_name_length=100,setvar:tx.arg_length=400,\
   setvar:tx.total_arg_length=6400,setvar:tx.max_num_args=40,setvar:tx.max_file_size=2000,\
   setvar:tx.combined_file_sizes=4000"
+SecRule REMOTE_ADDR "@streq 192.0.2.99" "id:999997,phase:1,nolog,pass,ctl:forceRequestBodyVariable=On"
 "#;
 
 /// The scores at the end as one message: inbound, outbound, then by kind of attack.

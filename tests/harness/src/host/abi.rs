@@ -14,6 +14,7 @@ pub(crate) enum Status {
     Ok = 0,
     NotFound = 1,
     BadArgument = 2,
+    ParseFailure = 4,
     InvalidMemory = 6,
     Empty = 7,
     CasMismatch = 8,
@@ -57,6 +58,7 @@ pub(crate) const PAUSE: u32 = 1;
 pub(crate) mod buffer {
     pub(crate) const REQUEST_BODY: u32 = 0;
     pub(crate) const RESPONSE_BODY: u32 = 1;
+    pub(crate) const HTTP_CALL_BODY: u32 = 4;
     pub(crate) const GRPC_MESSAGE: u32 = 5;
     pub(crate) const VM_CONFIGURATION: u32 = 6;
     pub(crate) const PLUGIN_CONFIGURATION: u32 = 7;

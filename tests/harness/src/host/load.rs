@@ -1,12 +1,14 @@
 //! From a .wasm file to a filter that has taken its configuration.
 
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
+use std::thread;
 use std::time::Duration;
 
-use wasmtime::{Instance, InstancePre, Linker, Store, StoreLimitsBuilder, TypedFunc, WasmParams, WasmResults};
+use wasmtime::{Instance, InstancePre, Linker, Store, StoreLimitsBuilder, Trap, TypedFunc, WasmParams, WasmResults};
 
 use super::node::Node;
-use super::state::State;
+use super::state::{Incoming, State};
 use super::{calls, wasi};
 use crate::bench::cpu_time;
 use crate::traffic::Fault;
@@ -15,11 +17,17 @@ use crate::traffic::Fault;
 pub(crate) const ROOT: u32 = 1;
 /// The most memory that a filter gets, as in the gateway: 1 GiB.
 const MEMORY_LIMIT: usize = 1 << 30;
+/// How often the time is looked at while a callback runs.
+const TENTHS: u32 = 10;
+/// How many times longer than a callback the configuration may take.
+const CONFIGURING: u32 = 12;
 
 /// A compiled module, ready to be started as often as one likes.
 #[derive(Clone)]
 pub struct Module {
     instance: InstancePre<State>,
+    /// How long a callback may take.
+    patience: Option<Duration>,
 }
 
 /// Why a module or a configuration cannot be run.
@@ -56,17 +64,61 @@ impl Module {
     ///
     /// The bytes are no module, or it imports what this host does not have.
     pub fn compile(bytes: &[u8]) -> Result<Self, LoadError> {
-        let engine = wasmtime::Engine::default();
-        let module = wasmtime::Module::new(&engine, bytes)
+        Self::with_engine(bytes, &wasmtime::Engine::default(), None)
+    }
+
+    /// [`Module::compile`] of a module whose callbacks are ended after so much real time, give or take a tenth. The module
+    /// looks at the time in every loop, so it is a little slower.
+    ///
+    /// # Errors
+    ///
+    /// As [`Module::compile`]; or there is no thread left that could watch the time.
+    pub fn guarded(bytes: &[u8], patience: Duration) -> Result<Self, LoadError> {
+        let mut config = wasmtime::Config::new();
+        config.epoch_interruption(true);
+        let engine = wasmtime::Engine::new(&config).map_err(|error| LoadError(format!("{error:#}")))?;
+        let (watched, period) = (engine.weak(), (patience / TENTHS).max(Duration::from_millis(1)));
+        let watch = move || {
+            while let Some(engine) = watched.upgrade() {
+                engine.increment_epoch();
+                drop(engine);
+                thread::sleep(period);
+            }
+        };
+        let started = thread::Builder::new().name("patience".into()).spawn(watch);
+        started.map_err(|error| LoadError(format!("no thread to watch the time: {error}")))?;
+        Self::with_engine(bytes, &engine, Some(patience))
+    }
+
+    fn with_engine(bytes: &[u8], engine: &wasmtime::Engine, patience: Option<Duration>) -> Result<Self, LoadError> {
+        let module = wasmtime::Module::new(engine, bytes)
             .map_err(|error| LoadError(format!("this is no module that can be run: {error:#}")))?;
-        let mut linker = Linker::new(&engine);
+        let mut linker = Linker::new(engine);
         let linked = calls::link(&mut linker).and_then(|()| wasi::link(&mut linker));
         linked.map_err(|error| LoadError(format!("{error:#}")))?;
         let instance = linker.instantiate_pre(&module).map_err(|error| {
             LoadError(format!("the module asks for what a proxy-wasm 0.2.1 host does not have: {error:#}"))
         })?;
-        Ok(Self { instance })
+        Ok(Self { instance, patience })
     }
+
+    /// Gives the next callback its time, so many times over.
+    pub(crate) fn wind(&self, store: &mut Store<State>, times: u32) {
+        if self.patience.is_some() {
+            store.set_epoch_deadline(u64::from(TENTHS * times) + 1);
+        }
+    }
+}
+
+/// What stays the same when a VM is started anew.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Seat {
+    /// Its number on the node.
+    pub(crate) worker: u32,
+    /// Somebody listens to its streams.
+    pub(crate) listened: bool,
+    /// The number of its next call or stream.
+    pub(crate) next_token: u32,
 }
 
 /// A fresh instance that has taken its configuration.
@@ -74,6 +126,7 @@ pub(crate) fn start(
     module: &Module,
     configuration: &[u8],
     node: &Node,
+    seat: Seat,
 ) -> Result<(Store<State>, Callbacks), LoadError> {
     let state = State {
         node: node.clone(),
@@ -83,18 +136,25 @@ pub(crate) fn start(
         configuration: configuration.to_vec(),
         root: ROOT,
         effective: ROOT,
-        stream: None,
+        streams: BTreeMap::new(),
+        touched: VecDeque::new(),
         tick_period: 0,
         next_tick: 0,
-        logs: Vec::new(),
+        logs: VecDeque::new(),
         grpc: Vec::new(),
-        next_token: 1,
+        calls: BTreeMap::new(),
+        listened: seat.listened,
+        words: VecDeque::new(),
+        next_token: seat.next_token,
         limits: StoreLimitsBuilder::new().memory_size(MEMORY_LIMIT).build(),
-        grpc_message: None,
+        incoming: Incoming::default(),
+        worker: seat.worker,
+        effects: 0,
         configured_in: Duration::ZERO,
     };
     let mut store = Store::new(module.instance.module().engine(), state);
     store.limiter(|state| &mut state.limits);
+    module.wind(&mut store, CONFIGURING);
     let failed = |what: &str, error: &wasmtime::Error, store: &Store<State>| {
         LoadError(format!("{what}: {}", fault(what, error, store.data()).message))
     };
@@ -167,6 +227,9 @@ impl Callbacks {
 /// The trap, its backtrace and the filter's last words: a panic's message is among them.
 pub(crate) fn fault(callback: &str, error: &wasmtime::Error, state: &State) -> Fault {
     let mut message = format!("{error:?}");
+    if error.downcast_ref::<Trap>() == Some(&Trap::Interrupt) {
+        message.insert_str(0, "the filter did not return in time and was ended\n");
+    }
     let words = state.logs.iter().filter(|line| line.level >= 4).map(|line| line.text.as_str());
     for line in words {
         message.push_str("\nthe filter said: ");

@@ -4,6 +4,10 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::abi::Status;
+use super::clusters::Delivery;
+
+/// The most messages that wait in one queue; the gateway has no bound, this host's memory has.
+const MAX_QUEUED: usize = 100_000;
 
 /// A gateway's shared side: clock, randomness, shared data, queues and metrics. Clones are the same node.
 #[derive(Debug, Clone)]
@@ -28,8 +32,27 @@ struct Inner {
     random: u64,
     shared: HashMap<Vec<u8>, (Vec<u8>, u32)>,
     next_cas: u32,
-    queues: Vec<(Vec<u8>, VecDeque<Vec<u8>>)>,
+    queues: Vec<Queue>,
     metrics: Vec<(String, Metric)>,
+    workers: u32,
+    mail: VecDeque<(u32, Mail)>,
+}
+
+#[derive(Debug)]
+struct Queue {
+    name: Vec<u8>,
+    messages: VecDeque<Vec<u8>>,
+    /// The worker that registered it last: the gateway wakes no other.
+    listener: u32,
+}
+
+/// What one worker has for another.
+#[derive(Debug)]
+pub(crate) enum Mail {
+    /// Something came into a queue.
+    Queue(u32),
+    /// A message of a cluster, on a stream or call of the worker, after so many milliseconds.
+    Answer(u64, u32, Delivery),
 }
 
 impl Node {
@@ -43,6 +66,8 @@ impl Node {
             next_cas: 1,
             queues: Vec::new(),
             metrics: Vec::new(),
+            workers: 0,
+            mail: VecDeque::new(),
         };
         Self { inner: Arc::new(Mutex::new(inner)), id: id.into() }
     }
@@ -104,43 +129,73 @@ impl Node {
     }
 
     /// Like the gateway: 0 writes whatever is there, and a first write succeeds with any token.
-    pub(crate) fn set_shared(&self, key: Vec<u8>, value: Vec<u8>, cas: u32) -> Result<(), Status> {
+    /// Whether the value is another one now.
+    pub(crate) fn set_shared(&self, key: Vec<u8>, value: Vec<u8>, cas: u32) -> Result<bool, Status> {
         let mut inner = self.inner();
         if cas != 0 && inner.shared.get(&key).is_some_and(|(_, known)| *known != cas) {
             return Err(Status::CasMismatch);
         }
         let token = inner.next_cas;
         inner.next_cas = token.wrapping_add(1).max(1);
+        let news = inner.shared.get(&key).is_none_or(|(known, _)| *known != value);
         inner.shared.insert(key, (value, token));
-        Ok(())
+        Ok(news)
     }
 
-    /// The id of a queue, which is made where there is none.
-    pub(crate) fn register_queue(&self, name: Vec<u8>) -> u32 {
-        if let Some(id) = self.resolve_queue(&name) {
-            return id;
-        }
+    /// The number of a new worker, from 1.
+    pub(crate) fn join(&self) -> u32 {
         let mut inner = self.inner();
-        inner.queues.push((name, VecDeque::new()));
-        u32::try_from(inner.queues.len()).unwrap_or(u32::MAX)
+        inner.workers += 1;
+        inner.workers
+    }
+
+    /// Leaves something for a worker.
+    pub(crate) fn post(&self, worker: u32, mail: Mail) {
+        self.inner().mail.push_back((worker, mail));
+    }
+
+    /// Takes out the first thing for a worker.
+    pub(crate) fn mail(&self, worker: u32) -> Option<Mail> {
+        let mail = &mut self.inner().mail;
+        let at = mail.iter().position(|(to, _)| *to == worker)?;
+        mail.remove(at).map(|(_, mail)| mail)
+    }
+
+    /// The id of a queue, which is made where there is none. The worker that asked last is the one that is woken.
+    pub(crate) fn register_queue(&self, name: Vec<u8>, worker: u32) -> u32 {
+        let known = self.resolve_queue(&name);
+        let mut inner = self.inner();
+        let at = known.and_then(place).unwrap_or_else(|| {
+            inner.queues.push(Queue { name, messages: VecDeque::new(), listener: worker });
+            inner.queues.len() - 1
+        });
+        if let Some(queue) = inner.queues.get_mut(at) {
+            queue.listener = worker;
+        }
+        u32::try_from(at + 1).unwrap_or(u32::MAX)
     }
 
     pub(crate) fn resolve_queue(&self, name: &[u8]) -> Option<u32> {
-        let at = self.inner().queues.iter().position(|(known, _)| known == name)?;
+        let at = self.inner().queues.iter().position(|queue| queue.name == name)?;
         u32::try_from(at + 1).ok()
     }
 
     pub(crate) fn enqueue(&self, id: u32, message: Vec<u8>) -> Result<(), Status> {
         let mut inner = self.inner();
-        let at = place(id).ok_or(Status::NotFound)?;
-        inner.queues.get_mut(at).ok_or(Status::NotFound)?.1.push_back(message);
+        let queue = place(id).and_then(|at| inner.queues.get_mut(at)).ok_or(Status::NotFound)?;
+        if queue.messages.len() >= MAX_QUEUED {
+            return Err(Status::InternalFailure);
+        }
+        queue.messages.push_back(message);
+        let listener = queue.listener;
+        inner.mail.push_back((listener, Mail::Queue(id)));
         Ok(())
     }
 
     pub(crate) fn dequeue(&self, id: u32) -> Result<Vec<u8>, Status> {
         let mut inner = self.inner();
-        let at = place(id).ok_or(Status::NotFound)?;
-        inner.queues.get_mut(at).ok_or(Status::NotFound)?.1.pop_front().ok_or(Status::Empty)
+        let queue = place(id).and_then(|at| inner.queues.get_mut(at)).ok_or(Status::NotFound)?;
+        queue.messages.pop_front().ok_or(Status::Empty)
     }
 
     pub(crate) fn define_metric(&self, kind: u32, name: String) -> u32 {

@@ -13,7 +13,7 @@ pub(crate) fn get(state: &State, path: &[u8]) -> Option<Vec<u8>> {
         ["xds", "listener_direction"] => return Some(1_i64.to_le_bytes().to_vec()),
         _ => {}
     }
-    let stream = state.stream.as_ref().filter(|stream| stream.id == state.effective)?;
+    let stream = state.streams.get(&state.effective)?;
     match words.as_slice() {
         ["xds", "route_name"] => some(stream.route.as_bytes()),
         ["xds", "virtual_host_name"] => Some(b"replay".to_vec()),

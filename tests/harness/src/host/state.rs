@@ -1,11 +1,15 @@
 //! What one VM's hostcalls act on.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use wasmtime::{Instance, Memory, StoreLimits, TypedFunc};
 
+use super::clusters::Word;
 use super::node::Node;
 use crate::traffic::{Headers, LocalReply, LogLine};
+
+/// The most lines of the log that wait for somebody who takes them; the oldest go first.
+const MAX_LOGS: usize = 10_000;
 
 /// The data of one VM.
 pub(crate) struct State {
@@ -17,19 +21,81 @@ pub(crate) struct State {
     pub(crate) root: u32,
     /// The context that hostcalls act on.
     pub(crate) effective: u32,
-    pub(crate) stream: Option<Stream>,
+    /// The exchanges that are under way, by context.
+    pub(crate) streams: BTreeMap<u32, Stream>,
+    /// Contexts that calls acted on in a way that may let them go on, since somebody looked last.
+    pub(crate) touched: VecDeque<u32>,
     /// Milliseconds between ticks; 0 for none.
     pub(crate) tick_period: u32,
     /// When the next tick is due, in milliseconds since the Unix epoch.
     pub(crate) next_tick: u64,
-    pub(crate) logs: Vec<LogLine>,
+    pub(crate) logs: VecDeque<LogLine>,
     pub(crate) grpc: Vec<GrpcStream>,
-    /// The number of the next stream; no number is given twice.
+    /// HTTP calls and single gRPC calls that are not answered, with the contexts that made them.
+    pub(crate) calls: BTreeMap<u32, (u32, CallKind)>,
+    /// Somebody listens to what is said to clusters; without, streams keep what was sent on them.
+    pub(crate) listened: bool,
+    /// What was said to clusters since somebody listened last.
+    pub(crate) words: VecDeque<Word>,
+    /// The number of the next stream or call; no number is given twice.
     pub(crate) next_token: u32,
     pub(crate) limits: StoreLimits,
-    pub(crate) grpc_message: Option<Vec<u8>>,
+    /// What a cluster answered, while the filter is told.
+    pub(crate) incoming: Incoming,
+    /// The VM's number on its node.
+    pub(crate) worker: u32,
+    /// How many calls have changed anything outside of the filter's own memory.
+    pub(crate) effects: u64,
     /// How long the thread ran for the filter to take its configuration.
     pub(crate) configured_in: std::time::Duration,
+}
+
+/// What a call is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CallKind {
+    Http,
+    Grpc,
+}
+
+/// What a cluster answered.
+#[derive(Debug, Default)]
+pub(crate) struct Incoming {
+    pub(crate) kind: Option<CallKind>,
+    pub(crate) headers: Option<Headers>,
+    pub(crate) body: Option<Vec<u8>>,
+    pub(crate) trailers: Option<Headers>,
+    /// The gRPC status and its message.
+    pub(crate) status: (u32, String),
+}
+
+impl State {
+    /// A number that was never given before.
+    pub(crate) fn token(&mut self) -> u32 {
+        let token = self.next_token;
+        self.next_token = token.wrapping_add(1).max(1);
+        token
+    }
+
+    /// Something outside of the filter's own memory changed.
+    pub(crate) fn effect(&mut self) {
+        self.effects = self.effects.wrapping_add(1);
+    }
+
+    pub(crate) fn log(&mut self, level: i32, text: String) {
+        self.effect();
+        if self.logs.len() >= MAX_LOGS {
+            self.logs.pop_front();
+        }
+        self.logs.push_back(LogLine { level, text });
+    }
+
+    /// Says something to a cluster, where somebody listens.
+    pub(crate) fn say(&mut self, word: Word) {
+        self.effect();
+        if self.listened {
+            self.words.push_back(word);
+        }
+    }
 }
 
 /// A gRPC stream that a filter opened.

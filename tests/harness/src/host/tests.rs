@@ -167,8 +167,8 @@ fn shared_data_knows_who_came_first() {
 #[test]
 fn queues_hand_out_in_order() {
     let node = Node::new("", 0, 0);
-    let id = node.register_queue(b"q".to_vec());
-    assert_eq!((node.register_queue(b"q".to_vec()), node.resolve_queue(b"r")), (id, None));
+    let id = node.register_queue(b"q".to_vec(), 1);
+    assert_eq!((node.register_queue(b"q".to_vec(), 1), node.resolve_queue(b"r")), (id, None));
     node.enqueue(id, b"1".to_vec()).unwrap();
     node.enqueue(id, b"2".to_vec()).unwrap();
     assert_eq!([node.dequeue(id), node.dequeue(id)], [Ok(b"1".to_vec()), Ok(b"2".to_vec())]);

@@ -5,7 +5,6 @@ use wasmtime::{Caller, Linker};
 use super::abi::{Answer, Refusal};
 use super::calls::{read, write, write_u32};
 use super::state::State;
-use crate::traffic::LogLine;
 
 /// Success.
 const SUCCESS: i32 = 0;
@@ -48,7 +47,7 @@ pub(crate) fn link(linker: &mut Linker<State>) -> wasmtime::Result<()> {
             errno(gather(&mut call, vectors, count).and_then(|text| {
                 let written = u32::try_from(text.len()).unwrap_or(u32::MAX);
                 let text = String::from_utf8_lossy(&text).trim_end().to_owned();
-                call.data_mut().logs.push(LogLine { level, text });
+                call.data_mut().log(level, text);
                 write_u32(&mut call, out, written)
             }))
         })?

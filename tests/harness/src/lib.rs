@@ -1,9 +1,10 @@
 //! Traffic through the filters, with and without a gateway.
 //!
 //! [`host`] runs a shipped .wasm module in a proxy-wasm host of its own, with a clock that stands until it is moved;
-//! [`engine`] puts that, the same plugins linked in natively, and a real Envoy behind one trait; [`ftw`] judges an engine
-//! by the regression suite of the OWASP Core Rule Set, [`corpus`] by requests of good intent; [`mod@bench`] measures the rule
-//! engine beside libmodsecurity. The binaries are `palisade-replay` and `palisade-bench-waf`.
+//! [`engine`] puts that, the same plugins linked in natively, and a real Envoy behind one trait; [`replay`] runs recorded
+//! traffic through them on the recording's clock; [`ftw`] judges an engine by the regression suite of the OWASP Core Rule
+//! Set, [`corpus`] by requests of good intent; [`mod@bench`] measures the rule engine beside libmodsecurity. The binaries
+//! are `palisade-replay` and `palisade-bench-waf`.
 
 pub mod bench;
 pub mod corpus;
@@ -12,4 +13,5 @@ pub mod engine;
 pub mod ftw;
 pub mod host;
 pub mod record;
+pub mod replay;
 pub mod traffic;

@@ -19,6 +19,8 @@ struct Arguments {
 enum Command {
     /// Turn traces and access logs into a recording without secrets
     Record(cli::Record),
+    /// Run recorded traffic and tell what the filters make of it
+    Run(cli::Run),
     /// Run the regression suite of the OWASP Core Rule Set
     Ftw(cli::Ftw),
     /// Run requests of good intent against a core rule set that blocks
@@ -30,6 +32,7 @@ enum Command {
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Record(arguments) => cli::record(&arguments),
+        Command::Run(arguments) => cli::run(&arguments),
         Command::Ftw(arguments) => cli::ftw(&arguments),
         Command::Benign(arguments) => cli::benign(&arguments),
         Command::Differential(arguments) => differential::command::run(&arguments),

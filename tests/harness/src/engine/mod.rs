@@ -8,6 +8,7 @@ use crate::traffic::{Exchange, Outcome};
 
 pub use envoy::Envoy;
 pub use native::Native;
+pub(crate) use native::{Journey, Stage};
 
 /// Runs exchanges one after the other. Engines of one configuration give equal outcomes, except for random ids.
 pub trait Engine {

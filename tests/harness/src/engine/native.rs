@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use exchange::{
-    BanOrder, Body, Chain, Flow, Headers, Host, Level, MemorySharedData, Metric, Reply, Request, Response, Run,
+    BanOrder, Body, Chain, Flow, Headers, Host, Level, MemorySharedData, Metric, Opening, Reply, Request, Response, Run,
     SharedData, Start,
 };
 
@@ -30,6 +30,29 @@ struct MemoryHost {
     state: RefCell<BTreeMap<String, Vec<u8>>>,
     shared: Rc<MemorySharedData>,
     logs: RefCell<Vec<LogLine>>,
+    metrics: RefCell<BTreeMap<&'static str, i64>>,
+    events: Cell<u64>,
+    bans: Cell<u64>,
+}
+
+/// An exchange on its way through the plugins.
+pub(crate) struct Journey {
+    run: Run,
+    opening: Opening,
+    half: Half,
+    /// Another body for the half that is under way.
+    replaced: Option<Vec<u8>>,
+    outcome: Outcome,
+    /// Its filter state and its log lines, while it is held and others run.
+    kept: (BTreeMap<String, Vec<u8>>, Vec<LogLine>),
+}
+
+/// How far an exchange came.
+pub(crate) enum Stage {
+    /// To its end.
+    Over(Outcome),
+    /// A plugin holds it for so many milliseconds.
+    Held(Journey, u32),
 }
 
 /// One direction of an exchange.
@@ -37,13 +60,6 @@ struct MemoryHost {
 enum Half {
     Request,
     Response,
-}
-
-/// What became of one direction.
-enum Passage {
-    /// It goes on, with another body or the one it had.
-    Open(Option<Vec<u8>>),
-    Answered(Reply),
 }
 
 impl Native {
@@ -62,43 +78,33 @@ impl Native {
 
     /// Moves the clock on.
     pub fn advance(&mut self, millis: u64) {
-        self.host.now.set(self.host.now.get().saturating_add(millis));
+        self.set_now_millis(self.now_millis().saturating_add(millis));
     }
 
-    /// Follows what a plugin wants until one direction is through.
-    fn drive(&self, run: &mut Run, mut flow: Flow, half: Half, body: &[u8], outcome: &mut Outcome) -> Passage {
-        let mut replaced = None;
-        loop {
-            match flow {
-                Flow::Continue => return Passage::Open(replaced),
-                Flow::Answer(reply) => return Passage::Answered(reply),
-                Flow::Hold { millis } => {
-                    self.host.now.set(self.host.now.get().saturating_add(u64::from(millis)));
-                    outcome.held_millis += u64::from(millis);
-                    flow = run.resume(&self.host);
-                }
-                Flow::Buffer { limit } => {
-                    let body = Body { bytes: body.get(..limit).unwrap_or(body), complete: body.len() <= limit };
-                    flow = match half {
-                        Half::Request => run.request_body(body, &self.host),
-                        Half::Response => run.response_body(body, &self.host),
-                    };
-                    if flow == Flow::Continue {
-                        replaced = run.take_replaced_body();
-                    }
-                }
-            }
-        }
-    }
-}
-
-impl Engine for Native {
-    fn name(&self) -> &'static str {
-        "native"
+    /// The clock, in milliseconds since the Unix epoch.
+    #[must_use]
+    pub fn now_millis(&self) -> u64 {
+        self.host.now.get()
     }
 
-    fn exchange(&mut self, exchange: &Exchange) -> Outcome {
-        let mut outcome = Outcome::default();
+    /// The plugins' metrics by name; those that were never counted are missing.
+    #[must_use]
+    pub fn metrics(&self) -> BTreeMap<String, i64> {
+        self.host.metrics.borrow().iter().map(|(name, value)| ((*name).to_owned(), *value)).collect()
+    }
+
+    /// How many events and how many bans a control plane would have heard of.
+    #[must_use]
+    pub fn sent(&self) -> (u64, u64) {
+        (self.host.events.get(), self.host.bans.get())
+    }
+
+    pub(crate) fn set_now_millis(&self, millis: u64) {
+        self.host.now.set(millis);
+    }
+
+    /// Starts an exchange.
+    pub(crate) fn begin(&self, exchange: &Exchange) -> Stage {
         let script = &exchange.request;
         let headers = Headers::new(&script.headers);
         let may_be_grpc = self.chain.may_be_grpc(script.route.as_bytes());
@@ -110,32 +116,109 @@ impl Engine for Native {
         if opening.grpc && has_body && flow == Flow::Continue {
             flow = run.stream_start(script.body.get(..GRPC_PREFIX).unwrap_or(&script.body), &self.host);
         }
-        match self.drive(&mut run, flow, Half::Request, &script.body, &mut outcome) {
-            Passage::Answered(reply) => answer(reply, &mut outcome),
-            Passage::Open(replaced) => {
-                outcome.reached_backend = true;
-                (outcome.request_headers, outcome.request_body) = carry(&script.headers, &script.body, replaced);
-                let script = &exchange.response;
-                let mut headers = vec![(b":status".to_vec(), script.status.to_string().into_bytes())];
-                headers.extend(script.headers.iter().cloned());
-                let response = Response::read(Headers::new(&headers), opening);
-                let has_body = !script.body.is_empty() || !script.trailers.is_empty();
-                let flow = run.response_headers(response, has_body, &self.host);
-                match self.drive(&mut run, flow, Half::Response, &script.body, &mut outcome) {
-                    Passage::Answered(reply) => answer(reply, &mut outcome),
-                    Passage::Open(replaced) => {
-                        outcome.status = script.status;
-                        (outcome.response_headers, outcome.body) = carry(&headers, &script.body, replaced);
-                    }
+        let (outcome, kept) = (Outcome::default(), (BTreeMap::new(), Vec::new()));
+        let journey = Journey { run, opening, half: Half::Request, replaced: None, outcome, kept };
+        self.follow(journey, flow, exchange)
+    }
+
+    /// Goes on with an exchange that was held for so many milliseconds.
+    pub(crate) fn resume(&self, mut journey: Journey, held_millis: u64, exchange: &Exchange) -> Stage {
+        let (state, logs) = std::mem::take(&mut journey.kept);
+        (*self.host.state.borrow_mut(), *self.host.logs.borrow_mut()) = (state, logs);
+        journey.outcome.held_millis += held_millis;
+        let flow = journey.run.resume(&self.host);
+        self.follow(journey, flow, exchange)
+    }
+
+    /// Ends an exchange that was held for too long.
+    pub(crate) fn give_up(&self, mut journey: Journey, held_millis: u64, status: u16) -> Outcome {
+        let (state, logs) = std::mem::take(&mut journey.kept);
+        (*self.host.state.borrow_mut(), *self.host.logs.borrow_mut()) = (state, logs);
+        let outcome = &mut journey.outcome;
+        (outcome.stalled, outcome.status) = (true, status);
+        outcome.held_millis += held_millis;
+        self.end(journey)
+    }
+
+    /// Follows what the plugins want until the exchange is through or held.
+    fn follow(&self, mut journey: Journey, mut flow: Flow, exchange: &Exchange) -> Stage {
+        loop {
+            flow = match (flow, journey.half) {
+                (Flow::Hold { millis }, _) => {
+                    journey.kept = (self.host.state.take(), self.host.logs.take());
+                    return Stage::Held(journey, millis);
                 }
-            }
+                (Flow::Answer(reply), _) => {
+                    answer(reply, &mut journey.outcome);
+                    return Stage::Over(self.end(journey));
+                }
+                (Flow::Buffer { limit }, half) => {
+                    let body = if half == Half::Request { &exchange.request.body } else { &exchange.response.body };
+                    let body = Body { bytes: body.get(..limit).unwrap_or(body), complete: body.len() <= limit };
+                    let flow = match half {
+                        Half::Request => journey.run.request_body(body, &self.host),
+                        Half::Response => journey.run.response_body(body, &self.host),
+                    };
+                    if flow == Flow::Continue {
+                        journey.replaced = journey.run.take_replaced_body();
+                    }
+                    flow
+                }
+                (Flow::Continue, Half::Request) => {
+                    let outcome = &mut journey.outcome;
+                    outcome.reached_backend = true;
+                    let script = &exchange.request;
+                    (outcome.request_headers, outcome.request_body) =
+                        carry(&script.headers, &script.body, journey.replaced.take());
+                    journey.half = Half::Response;
+                    let script = &exchange.response;
+                    let response = Response::read(Headers::new(&response_headers(script)), journey.opening);
+                    let has_body = !script.body.is_empty() || !script.trailers.is_empty();
+                    journey.run.response_headers(response, has_body, &self.host)
+                }
+                (Flow::Continue, Half::Response) => {
+                    let (outcome, script) = (&mut journey.outcome, &exchange.response);
+                    outcome.status = script.status;
+                    (outcome.response_headers, outcome.body) =
+                        carry(&response_headers(script), &script.body, journey.replaced.take());
+                    return Stage::Over(self.end(journey));
+                }
+            };
         }
-        run.finish(&self.host);
+    }
+
+    fn end(&self, mut journey: Journey) -> Outcome {
+        journey.run.finish(&self.host);
+        let mut outcome = journey.outcome;
         outcome.filter_state = self.host.state.take();
         outcome.events = events(&outcome.filter_state);
         outcome.logs = self.host.logs.take();
         outcome
     }
+}
+
+impl Engine for Native {
+    fn name(&self) -> &'static str {
+        "native"
+    }
+
+    fn exchange(&mut self, exchange: &Exchange) -> Outcome {
+        let mut stage = self.begin(exchange);
+        loop {
+            stage = match stage {
+                Stage::Over(outcome) => return outcome,
+                Stage::Held(journey, millis) => {
+                    self.advance(u64::from(millis));
+                    self.resume(journey, u64::from(millis), exchange)
+                }
+            };
+        }
+    }
+}
+
+fn response_headers(script: &traffic::Response) -> traffic::Headers {
+    let status = (b":status".to_vec(), script.status.to_string().into_bytes());
+    std::iter::once(status).chain(script.headers.iter().cloned()).collect()
 }
 
 /// Headers and body as they go on; another body brings its length along.
@@ -156,7 +239,6 @@ fn answer(reply: Reply, outcome: &mut Outcome) {
     outcome.local_reply = Some(reply);
 }
 
-/// The request as the filters' gateway side reads it, and whether it is an upgrade.
 impl Host for MemoryHost {
     fn now(&self) -> u64 {
         self.now.get()
@@ -184,7 +266,9 @@ impl Host for MemoryHost {
         Rc::clone(&self.shared) as Rc<dyn SharedData>
     }
 
-    fn count(&self, _metric: Metric) {}
+    fn count(&self, metric: Metric) {
+        *self.metrics.borrow_mut().entry(metric.name()).or_default() += 1;
+    }
 
     fn log(&self, level: Level, message: &str) {
         let level = match level {
@@ -197,8 +281,12 @@ impl Host for MemoryHost {
     }
 
     // Events are read from filter state, where the gateway's access log finds them as well.
-    fn send_event(&self, _event: &[u8]) {}
+    fn send_event(&self, _event: &[u8]) {
+        self.events.set(self.events.get() + 1);
+    }
 
     // A ban is in force on this node before it is ordered for all; there are no others here.
-    fn send_ban(&self, _ban: BanOrder) {}
+    fn send_ban(&self, _ban: BanOrder) {
+        self.bans.set(self.bans.get() + 1);
+    }
 }

@@ -111,7 +111,7 @@ impl Vm {
     }
 
     /// Takes what other workers have left for this one.
-    pub(super) fn collect_mail(&mut self) {
+    pub fn collect_mail(&mut self) {
         let (node, worker) = (self.node().clone(), self.worker());
         while let Some(mail) = node.mail(worker) {
             match mail {

@@ -27,6 +27,7 @@ mod way;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use clock::reset;
 pub use clusters::{Answer, Clusters, Delivery, Outgoing, Word, timed_out, unreachable};
 pub use load::{LoadError, Module};
 pub use node::{Metric, Node};

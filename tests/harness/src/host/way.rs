@@ -25,6 +25,8 @@ pub struct Finished {
     pub outcome: Outcome,
     /// The real time that it took.
     pub spent: Duration,
+    /// What was not as it was recorded, a sentence each.
+    pub notes: Vec<String>,
 }
 
 /// An exchange that is not over.
@@ -133,7 +135,7 @@ impl Vm {
             if culprit.is_none_or(|culprit| culprit == id) {
                 outcome.logs.clone_from(&logs);
             }
-            self.finished.push(Finished { ticket: way.ticket, outcome, spent: way.spent });
+            self.finished.push(Finished { ticket: way.ticket, outcome, spent: way.spent, notes: Vec::new() });
         }
         let (worker, now) = (self.worker(), self.node().now_millis());
         if let Some(clusters) = &mut self.clusters {
@@ -344,7 +346,7 @@ impl Vm {
         }
         if let Some(way) = self.ways.remove(&id) {
             let outcome = Outcome { filter_state, logs, ..way.outcome };
-            self.finished.push(Finished { ticket: way.ticket, outcome, spent: way.spent });
+            self.finished.push(Finished { ticket: way.ticket, outcome, spent: way.spent, notes: Vec::new() });
         }
         Ok(())
     }

@@ -2,6 +2,7 @@
 
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use crate::ftw::request::reflected;
@@ -14,7 +15,11 @@ const MAX_BODY: u64 = 64 << 20;
 #[derive(Debug)]
 pub(super) struct Backend {
     address: SocketAddr,
+    prepared: Prepared,
 }
+
+/// What it answers next, whatever it is asked; `None` where it answers as the suite's backend does.
+type Prepared = Arc<Mutex<Option<Response>>>;
 
 /// A request as the gateway forwards it.
 struct Forwarded {
@@ -32,13 +37,21 @@ impl Backend {
     pub(super) fn start() -> io::Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", 0))?;
         let address = listener.local_addr()?;
+        let prepared = Prepared::default();
+        let shared = Arc::clone(&prepared);
         thread::Builder::new().name("backend".into()).spawn(move || {
             for stream in listener.incoming().flatten() {
+                let prepared = Arc::clone(&shared);
                 // A connection that breaks shows as the gateway's 503.
-                thread::spawn(move || serve(stream));
+                thread::spawn(move || serve(stream, &prepared));
             }
         })?;
-        Ok(Self { address })
+        Ok(Self { address, prepared })
+    }
+
+    /// Has it give this answer from now on.
+    pub(super) fn prepare(&self, response: Response) {
+        *self.prepared.lock().unwrap_or_else(PoisonError::into_inner) = Some(response);
     }
 
     /// Where it listens.
@@ -47,12 +60,13 @@ impl Backend {
     }
 }
 
-fn serve(stream: TcpStream) -> io::Result<()> {
+fn serve(stream: TcpStream, prepared: &Prepared) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let mut writer = stream.try_clone()?;
     let mut reader = BufReader::new(stream);
     while let Some(request) = read(&mut reader)? {
-        let response = reflected(&request.path, &request.body).unwrap_or_default();
+        let prepared = prepared.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let response = prepared.or_else(|| reflected(&request.path, &request.body).ok()).unwrap_or_default();
         writer.write_all(&write(&response, request.bodyless))?;
     }
     Ok(())
@@ -102,7 +116,9 @@ fn read_line(reader: &mut BufReader<TcpStream>) -> io::Result<Option<Vec<u8>>> {
 
 fn write(response: &Response, bodyless: bool) -> Vec<u8> {
     let mut out = format!("HTTP/1.1 {} As asked\r\n", response.status).into_bytes();
-    for (name, value) in response.headers.iter().filter(|(name, _)| name != b"content-length") {
+    // The body is framed by its length, whatever it was framed by once.
+    let framing: [&[u8]; 3] = [b"content-length", b"transfer-encoding", b"connection"];
+    for (name, value) in response.headers.iter().filter(|(name, _)| !framing.contains(&name.as_slice())) {
         for part in [name.as_slice(), b": ", value, b"\r\n"] {
             out.extend_from_slice(part);
         }

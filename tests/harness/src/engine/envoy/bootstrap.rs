@@ -14,12 +14,26 @@ const STANDALONE: &str = include_str!("../../../../../envoy/standalone.yaml");
 /// The name of its listener.
 pub(super) const LISTENER: &str = "palisade";
 
+/// What is different where recorded traffic runs.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Replay {
+    /// The name of the only route; empty for the one that it has.
+    pub(super) route: String,
+    /// The node's id.
+    pub(super) node: String,
+}
+
 /// The bootstrap, in JSON. `ACCESS_LOG` in it stands for the log's path.
 ///
 /// # Errors
 ///
 /// A configuration that is not of the shape that is known here.
-pub(super) fn render(filter: &Path, configuration: &[u8], backend: SocketAddr) -> Result<String, String> {
+pub(super) fn render(
+    filter: &Path,
+    configuration: &[u8],
+    backend: SocketAddr,
+    replay: Option<&Replay>,
+) -> Result<String, String> {
     let mut bootstrap: Value =
         serde_saphyr::from_str(STANDALONE).map_err(|error| format!("envoy/standalone.yaml: {error}"))?;
     let any = SocketAddr::from(([127, 0, 0, 1], 0));
@@ -34,7 +48,23 @@ pub(super) fn render(filter: &Path, configuration: &[u8], backend: SocketAddr) -
     set(&mut bootstrap, &format!("{log}/log_format/text_format_source"), json!({ "inline_string": FORMAT }))?;
     let endpoint = "/static_resources/clusters/0/load_assignment/endpoints/0/lb_endpoints/0/endpoint/address";
     set(&mut bootstrap, endpoint, address(backend))?;
+    if let Some(Replay { route, node }) = replay {
+        // The recorded peer is the connection's, for everything that asks.
+        let listener = bootstrap.pointer_mut(listener).and_then(Value::as_object_mut);
+        let listener = listener.ok_or("envoy/standalone.yaml has no listener")?;
+        listener.insert("listener_filters".to_owned(), json!([proxy_protocol()]));
+        set(&mut bootstrap, "/node/id", node.as_str().into())?;
+        if !route.is_empty() {
+            let path = format!("{manager}/route_config/virtual_hosts/0/routes/0/name");
+            set(&mut bootstrap, &path, route.as_str().into())?;
+        }
+    }
     Ok(bootstrap.to_string())
+}
+
+fn proxy_protocol() -> Value {
+    let kind = "type.googleapis.com/envoy.extensions.filters.listener.proxy_protocol.v3.ProxyProtocol";
+    json!({ "name": "envoy.filters.listener.proxy_protocol", "typed_config": { "@type": kind } })
 }
 
 /// Replaces what is there already: a path that leads nowhere would leave a fixed port or a log that nobody reads.
@@ -55,7 +85,7 @@ mod tests {
     #[test]
     fn nothing_fixed_is_left_of_the_shipped_configuration() {
         let backend = SocketAddr::from(([127, 0, 0, 1], 4711));
-        let text = render(Path::new("/filters/waf.wasm"), b"snapshot", backend).unwrap();
+        let text = render(Path::new("/filters/waf.wasm"), b"snapshot", backend, None).unwrap();
         for fixed in ["18081", "10000", "9901", "/dev/stdout", "target/preset.json"] {
             assert!(!text.contains(fixed), "{fixed}");
         }

@@ -8,7 +8,7 @@ mod access_log;
 mod backend;
 mod bootstrap;
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -20,6 +20,7 @@ use super::Engine;
 use crate::traffic::{Exchange, Fault, LocalReply, Outcome, event_lines};
 use access_log::{AccessLog, Entry};
 use backend::Backend;
+use bootstrap::Replay;
 
 /// How long a client waits for its answer. A request that never becomes whole is never answered; the wait is also what
 /// such a test costs.
@@ -38,8 +39,15 @@ pub struct Envoy {
     log: AccessLog,
     address: SocketAddr,
     /// What the gateway forwards to. It ends with its last connection.
-    _backend: Backend,
+    backend: Backend,
+    /// Peers and responses are the recorded ones.
+    replays: bool,
+    /// How long a client waits for its answer.
+    patience: Duration,
 }
+
+/// The longest that a filter may hold a recorded request.
+const REPLAY_ANSWER: Duration = Duration::from_secs(60);
 
 impl Envoy {
     /// Starts the gateway on ports that are free, and waits until it listens.
@@ -50,20 +58,43 @@ impl Envoy {
     ///
     /// A file that is missing, or a gateway that does not come up; with its log.
     pub fn start(program: &Path, filter: &Path, configuration: &[u8]) -> Result<Self, String> {
+        Self::launch(program, filter, configuration, None)
+    }
+
+    /// [`Envoy::start`] for recorded traffic: connections come from the recorded peers (by the PROXY protocol), the backend
+    /// gives the recorded answers, every path has one route of this name, and clients wait for a minute. An empty name
+    /// leaves the route that `envoy/standalone.yaml` has.
+    ///
+    /// # Errors
+    ///
+    /// As [`Envoy::start`].
+    pub fn for_replay(
+        program: &Path,
+        filter: &Path,
+        configuration: &[u8],
+        route: &str,
+        node: &str,
+    ) -> Result<Self, String> {
+        let replay = Replay { route: route.to_owned(), node: node.to_owned() };
+        Self::launch(program, filter, configuration, Some(&replay))
+    }
+
+    fn launch(program: &Path, filter: &Path, configuration: &[u8], replay: Option<&Replay>) -> Result<Self, String> {
         if !program.is_file() {
             let how = "`make envoy` fetches it, --envoy or PALISADE_ENVOY names another one";
             return Err(format!("{}: there is no Envoy; {how}", program.display()));
         }
         let filter: PathBuf = filter.canonicalize().map_err(|error| format!("{}: {error}", filter.display()))?;
         let backend = Backend::start().map_err(|error| format!("the backend: {error}"))?;
-        let bootstrap = bootstrap::render(&filter, configuration, backend.address())?;
+        let bootstrap = bootstrap::render(&filter, configuration, backend.address(), replay)?;
         let launch = Launch { program: program.to_owned(), workers: 1, cpu: None, log_flush_millis: FLUSH_MILLIS };
         let process = Process::launch(&bootstrap, &launch)?;
         let address = process.listener(bootstrap::LISTENER);
         wait_for("the gateway's port", ANSWER, || Connection::open(address).ok())
             .map_err(|why| format!("{why}\n{}", process.log_tail(40)))?;
         let log = AccessLog::open(process.access_log_path());
-        Ok(Self { process, log, address, _backend: backend })
+        let patience = if replay.is_some() { REPLAY_ANSWER } else { ANSWER };
+        Ok(Self { process, log, address, backend, replays: replay.is_some(), patience })
     }
 
     /// The exchange's answer, as far as there is one, and its line in the access log.
@@ -71,7 +102,11 @@ impl Envoy {
         let failed = |error: std::io::Error| format!("no connection to the gateway: {error}");
         let mut connection = Connection::open(self.address).map_err(failed)?;
         let port = connection.local_address().map_err(failed)?.port();
-        connection.set_patience(ANSWER).map_err(failed)?;
+        connection.set_patience(self.patience).map_err(failed)?;
+        if self.replays {
+            self.backend.prepare(exchange.response.clone());
+            let _ = connection.write(proxy_line(&exchange.request.peer, self.address).as_bytes());
+        }
         // A gateway that refuses early closes before it has read everything; its answer still counts.
         let _ = connection.write(&exchange.request.on_wire());
         let answer = connection.read(exchange.request.header(":method") == Some(b"HEAD")).ok();
@@ -114,5 +149,19 @@ impl Engine for Envoy {
             });
         }
         outcome
+    }
+}
+
+/// The first line of a connection in the PROXY protocol: where it came from.
+fn proxy_line(peer: &str, gateway: SocketAddr) -> String {
+    match peer.parse() {
+        Ok(SocketAddr::V4(peer)) => {
+            format!("PROXY TCP4 {} 127.0.0.1 {} {}\r\n", peer.ip(), peer.port(), gateway.port())
+        }
+        Ok(SocketAddr::V6(peer)) => format!("PROXY TCP6 {} ::1 {} {}\r\n", peer.ip(), peer.port(), gateway.port()),
+        Err(_) => match peer.parse::<IpAddr>() {
+            Ok(ip) => proxy_line(&SocketAddr::new(ip, 1).to_string(), gateway),
+            Err(_) => "PROXY UNKNOWN\r\n".to_owned(),
+        },
     }
 }

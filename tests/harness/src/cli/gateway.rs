@@ -1,0 +1,141 @@
+//! The gateway of a replay, by its parts on the command line.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::ValueEnum;
+use harness::engine::Envoy;
+use harness::host::{LoadError, Module, Node, Options};
+use harness::replay::{Gateway, Naming, Native, Real, Script, Summary, Wasm, run};
+use recording::{BadEntry, Entry};
+use report::Row;
+
+/// What the random numbers begin with.
+const SEED: u64 = 7;
+/// How long a filter may take for one callback: a safety net.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// The route of `envoy/standalone.yaml`.
+const STANDALONE_ROUTE: &str = "demo";
+
+/// The parts.
+#[derive(Debug, clap::Args)]
+pub(super) struct Parts {
+    /// The module of the engines `wasm` and `envoy`
+    #[arg(long, default_value = "target/filters/preset.wasm", value_name = "FILE.wasm")]
+    filter: PathBuf,
+    /// What runs the filters
+    #[arg(long, default_value = "wasm")]
+    engine: Name,
+    /// The gateway of the engine `envoy`
+    #[arg(long, env = "PALISADE_ENVOY", default_value = ".cache/envoy/envoy", value_name = "FILE")]
+    envoy: PathBuf,
+    /// The route of requests whose recording names none; needed only where the snapshot has several
+    #[arg(long, value_name = "NAME")]
+    route: Option<String>,
+    /// The gateway's id
+    #[arg(long, default_value = "gateway-1", value_name = "ID")]
+    node: String,
+    /// How many VMs share the node; a connection stays with one (engine `wasm`)
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
+    workers: u16,
+    /// What clusters answer to the filters' calls, in YAML or JSON (engine `wasm`)
+    #[arg(long, value_name = "FILE")]
+    script: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Name {
+    /// The shipped module in a VM
+    Wasm,
+    /// The plugins linked in
+    Native,
+    /// The shipped module in a real Envoy, over sockets, on the wall's clock
+    Envoy,
+}
+
+/// All that a replay needs.
+pub(super) struct Setup<'a> {
+    parts: &'a Parts,
+    configuration: Vec<u8>,
+    naming: Naming,
+    route: String,
+    script: Script,
+}
+
+impl Parts {
+    /// The filter that the module is, as far as its name tells.
+    pub(super) fn filter_name(&self) -> Option<String> {
+        Some(self.filter.file_stem()?.to_string_lossy().into_owned())
+    }
+
+    /// Reads what a replay needs, for a configuration.
+    pub(super) fn setup(&self, configuration: Vec<u8>) -> Result<Setup<'_>, String> {
+        if self.engine != Name::Wasm && (self.workers > 1 || self.script.is_some()) {
+            return Err("--workers and --script belong to the engine wasm".to_owned());
+        }
+        let script = self.script.as_deref().map(Script::read).transpose()?.unwrap_or_default();
+        // A filter of somebody else's has a configuration of its own.
+        let snapshot = snapshot::open(&configuration).map(|(_, snapshot)| snapshot).unwrap_or_default();
+        let known: Vec<&str> = snapshot.routes.iter().map(|route| route.name.as_str()).collect();
+        let route = match (&self.route, known.as_slice()) {
+            (Some(route), []) => route.clone(),
+            (Some(route), known) if known.contains(&route.as_str()) => route.clone(),
+            (Some(route), known) => {
+                return Err(format!("the snapshot has no route `{route}`: it has {}", known.join(", ")));
+            }
+            (None, [only]) => (*only).to_owned(),
+            (None, []) => String::new(),
+            (None, known) => {
+                let known = known.join(", ");
+                eprintln!("palisade-replay: requests without a route take the global chain; --route gives one of {known}");
+                String::new()
+            }
+        };
+        let naming = Naming { identity: snapshot.identity.unwrap_or_default() };
+        Ok(Setup { parts: self, configuration, naming, route, script })
+    }
+}
+
+impl Setup<'_> {
+    /// The engine's word.
+    pub(super) fn engine(&self) -> &'static str {
+        match self.parts.engine {
+            Name::Wasm => "wasm",
+            Name::Native => "native",
+            Name::Envoy => "envoy",
+        }
+    }
+
+    /// Runs entries; every row goes to `emit`.
+    pub(super) fn run(
+        self,
+        entries: &mut dyn Iterator<Item = Result<Entry, BadEntry>>,
+        emit: &mut dyn FnMut(Row),
+    ) -> Result<Summary, String> {
+        run(entries, |now| self.start(now), &self.naming, &self.route, emit)
+    }
+
+    fn start(&self, now_millis: u64) -> Result<Box<dyn Gateway>, String> {
+        let Parts { filter, node, workers, .. } = self.parts;
+        match self.parts.engine {
+            Name::Native => Ok(Box::new(Native::load(&self.configuration, node, now_millis, SEED)?)),
+            Name::Envoy => {
+                let route = if self.route.is_empty() { STANDALONE_ROUTE } else { &self.route };
+                let envoy = Envoy::for_replay(&self.parts.envoy, filter, &self.configuration, route, node)?;
+                Ok(Box::new(Real::new(envoy, route)))
+            }
+            Name::Wasm => {
+                let bytes = std::fs::read(filter).map_err(|error| {
+                    format!("{}: {error}; `make filters` builds the modules, --filter names another one", filter.display())
+                })?;
+                let failed = |error: LoadError| format!("{}: {error}", filter.display());
+                let module = Module::guarded(&bytes, PATIENCE).map_err(failed)?;
+                let node = Node::new(node, now_millis, SEED);
+                let (workers, script) = (usize::from(*workers), self.script.clone());
+                let options = Options::default();
+                let wasm = Wasm::start(&module, &self.configuration, &node, workers, &options, script);
+                Ok(Box::new(wasm.map_err(failed)?))
+            }
+        }
+    }
+}

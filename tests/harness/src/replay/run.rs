@@ -1,0 +1,170 @@
+//! The loop: entries in, rows out.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use recording::{BadEntry, Entry};
+use report::{Effect, Row};
+
+use super::control::Counts;
+use super::gateway::Gateway;
+use super::row::{Naming, Opened, printable};
+
+/// Where the clock begins if no entry says, in milliseconds since the Unix epoch: any time, as long as it is always the same.
+pub const START_MILLIS: u64 = 1_750_000_000_000;
+/// How many entries are looked at for a time to begin with.
+const LOOKAHEAD: usize = 1000;
+/// The most bytes of what is wrong with an entry.
+const MAX_WHY: usize = 2048;
+
+/// What a replay did.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Entries that ran.
+    pub ran: u64,
+    /// Entries that cannot be read. Each has a row, which says why.
+    pub bad: u64,
+    /// The clock at the beginning and at the end, in milliseconds since the Unix epoch.
+    pub span: (u64, u64),
+    /// Ticks that were left out because nothing happens in them.
+    pub skipped_ticks: u64,
+    /// What the control plane has heard.
+    pub control: Counts,
+    /// The filters' metrics by name.
+    pub metrics: BTreeMap<String, i64>,
+    /// The most rows that waited for one that was held.
+    pub waited: usize,
+}
+
+/// A row that is not given yet.
+enum Slot {
+    Open(Box<Opened>),
+    Done(Box<Row>),
+}
+
+/// Runs entries in their order and gives a row for each, in the same order.
+///
+/// The clock begins at the first time that one of the first entries has. An entry runs at its time, or at the clock's where
+/// that is later or the recording has none. `start` makes the gateway at a time; `route` is the route of entries without
+/// one.
+///
+/// # Errors
+///
+/// What `start` says.
+pub fn run<'a>(
+    entries: &mut dyn Iterator<Item = Result<Entry, BadEntry>>,
+    start: impl FnOnce(u64) -> Result<Box<dyn Gateway + 'a>, String>,
+    naming: &Naming,
+    route: &str,
+    emit: &mut dyn FnMut(Row),
+) -> Result<Summary, String> {
+    let mut first = VecDeque::new();
+    let mut begins = None;
+    while begins.is_none() && first.len() < LOOKAHEAD {
+        let Some(entry) = entries.next() else { break };
+        begins = entry.as_ref().ok().and_then(|entry| entry.at_millis);
+        first.push_back(entry);
+    }
+    let begins = begins.unwrap_or(START_MILLIS);
+    let mut replay = Replay {
+        gateway: start(begins)?,
+        naming,
+        route,
+        slots: VecDeque::new(),
+        given: 0,
+        late: Vec::new(),
+        latest: begins,
+        summary: Summary { span: (begins, begins), ..Summary::default() },
+    };
+    for entry in first.into_iter().chain(entries) {
+        replay.take(entry);
+        replay.give(emit);
+    }
+    replay.gateway.drain();
+    replay.give(emit);
+    let Replay { gateway, mut summary, .. } = replay;
+    summary.span.1 = gateway.now_millis();
+    (summary.skipped_ticks, summary.control, summary.metrics) =
+        (gateway.skipped_ticks(), gateway.control(), gateway.metrics());
+    Ok(summary)
+}
+
+struct Replay<'a, 'g> {
+    gateway: Box<dyn Gateway + 'g>,
+    naming: &'a Naming,
+    route: &'a str,
+    /// The rows that were not given yet, in the order of entries: all behind the first that is held.
+    slots: VecDeque<Slot>,
+    /// How many were given. The ticket of an entry is its place.
+    given: u64,
+    /// What the next row has to say.
+    late: Vec<String>,
+    /// The latest time of any entry so far.
+    latest: u64,
+    summary: Summary,
+}
+
+impl Replay<'_, '_> {
+    fn take(&mut self, entry: Result<Entry, BadEntry>) {
+        let ticket = self.given + u64::try_from(self.slots.len()).unwrap_or(u64::MAX);
+        let mut entry = match entry {
+            Ok(entry) => entry,
+            Err(bad) => {
+                self.summary.bad += 1;
+                let row = self.unreadable(&bad);
+                return self.slots.push_back(Slot::Done(Box::new(row)));
+            }
+        };
+        self.summary.ran += 1;
+        if let Some(wanted) = entry.at_millis {
+            let behind = self.latest.saturating_sub(wanted);
+            if behind > 0 {
+                entry.notes.push(format!("it ran {behind} ms after its time: entries before it are later"));
+            }
+            self.latest = self.latest.max(wanted);
+            self.gateway.run_until(wanted);
+        }
+        for fault in self.gateway.take_faults() {
+            let first = fault.message.lines().next().unwrap_or_default();
+            self.late.push(format!("a filter died in {} before this request: {first}", fault.callback));
+        }
+        if entry.exchange.request.route.is_empty() {
+            entry.exchange.request.route = self.route.to_owned();
+        }
+        let mut opened = self.naming.open(&entry, self.gateway.now_millis());
+        self.late.drain(..).for_each(|note| opened.note(printable(note.as_bytes(), MAX_WHY)));
+        self.slots.push_back(Slot::Open(Box::new(opened)));
+        self.gateway.begin(ticket, &entry.exchange);
+    }
+
+    /// Gives the rows that are ready and have none before them that is not.
+    fn give(&mut self, emit: &mut dyn FnMut(Row)) {
+        for finished in self.gateway.take_finished() {
+            let at = finished.ticket.checked_sub(self.given).and_then(|at| usize::try_from(at).ok());
+            if let Some(slot) = at.and_then(|at| self.slots.get_mut(at)) {
+                let placeholder = Slot::Done(Box::default());
+                *slot = match std::mem::replace(slot, placeholder) {
+                    Slot::Open(opened) => Slot::Done(Box::new(opened.close(&finished))),
+                    done => done,
+                };
+            }
+        }
+        self.summary.waited = self.summary.waited.max(self.slots.len());
+        while let Some(Slot::Done(_)) = self.slots.front() {
+            if let Some(Slot::Done(row)) = self.slots.pop_front() {
+                self.given += 1;
+                emit(*row);
+            }
+        }
+    }
+
+    fn unreadable(&self, bad: &BadEntry) -> Row {
+        Row {
+            id: printable(bad.place.to_string().as_bytes(), MAX_WHY),
+            at: self.gateway.now_millis(),
+            effect: Effect::Failed,
+            action: "none".to_owned(),
+            reason: format!("this entry cannot be read: {}", printable(bad.why.as_bytes(), MAX_WHY)),
+            ..Row::default()
+        }
+    }
+}

@@ -163,6 +163,14 @@ impl Vm {
         std::mem::take(&mut self.store.data_mut().logs).into()
     }
 
+    /// How many things are kept for later: log lines, what is on its way, calls, words, outcomes that nobody took.
+    #[must_use]
+    pub fn kept(&self) -> usize {
+        let state = self.store.data();
+        let said = state.logs.len() + state.words.len() + state.calls.len() + state.streams.len() + state.touched.len();
+        said + self.due.len() + self.deadlines.len() + self.ways.len() + self.finished.len()
+    }
+
     /// The size of the filter's memory in bytes.
     #[must_use]
     pub fn memory_size(&self) -> usize {

@@ -14,6 +14,7 @@ pub(crate) fn own(path: &str) -> PathBuf {
 }
 
 /// The shipped WAF filter.
+#[allow(dead_code, reason = "some tests need another one")]
 pub(crate) fn waf() -> &'static Module {
     static WAF: OnceLock<Module> = OnceLock::new();
     WAF.get_or_init(|| Module::compile(&filter("waf")).unwrap())

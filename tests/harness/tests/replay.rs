@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use harness::engine::Envoy;
 use harness::ftw::rules::compile_text;
 use harness::host::{Module, Node, Options};
-use harness::replay::{Gateway, Native, Naming, Real, Script, Summary, Wasm, run};
+use harness::replay::{Gateway, Naming, Native, Real, Script, Summary, Wasm, run};
 use recording::{BadEntry, Entry, Place};
 use report::{Effect, Row};
 use snapshot::{
@@ -162,7 +162,8 @@ fn native_and_wasm_say_the_same_of_mixed_traffic() {
 /// Its clock is the wall's: what depends on the recording's is left out of the comparison.
 #[test]
 fn a_real_envoy_says_the_same_as_far_as_it_does_not_need_the_recordings_clock() {
-    let part = |variable: &str, default: &str| std::env::var_os(variable).map_or_else(|| kit::own(default), PathBuf::from);
+    let part =
+        |variable: &str, default: &str| std::env::var_os(variable).map_or_else(|| kit::own(default), PathBuf::from);
     let program = part("PALISADE_ENVOY", "../../.cache/envoy/envoy");
     let filter = part("PALISADE_FILTERS", "../../target/filters").join("preset.wasm");
     let snapshot = policy();
@@ -191,8 +192,7 @@ fn a_real_envoy_says_the_same_as_far_as_it_does_not_need_the_recordings_clock() 
 fn a_long_run_keeps_nothing() {
     let snapshot = policy();
     let node = Node::new("node-1", kit::NOW_MILLIS, 7);
-    let mut gateway =
-        Wasm::start(preset(), &snapshot, &node, 2, &Options::default(), Script::default()).unwrap();
+    let mut gateway = Wasm::start(preset(), &snapshot, &node, 2, &Options::default(), Script::default()).unwrap();
     let mut memory = Vec::new();
     for number in 0..20_000_u64 {
         gateway.run_until(kit::NOW_MILLIS + number * 50);

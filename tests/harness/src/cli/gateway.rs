@@ -87,7 +87,9 @@ impl Parts {
             (None, []) => String::new(),
             (None, known) => {
                 let known = known.join(", ");
-                eprintln!("palisade-replay: requests without a route take the global chain; --route gives one of {known}");
+                eprintln!(
+                    "palisade-replay: requests without a route take the global chain; --route gives one of {known}"
+                );
                 String::new()
             }
         };
@@ -126,7 +128,10 @@ impl Setup<'_> {
             }
             Name::Wasm => {
                 let bytes = std::fs::read(filter).map_err(|error| {
-                    format!("{}: {error}; `make filters` builds the modules, --filter names another one", filter.display())
+                    format!(
+                        "{}: {error}; `make filters` builds the modules, --filter names another one",
+                        filter.display()
+                    )
                 })?;
                 let failed = |error: LoadError| format!("{}: {error}", filter.display());
                 let module = Module::guarded(&bytes, PATIENCE).map_err(failed)?;

@@ -70,8 +70,7 @@ pub(crate) fn run(arguments: &Run) -> Result<bool, String> {
         }
         (None, None) => return Err("give --snapshot or --entities".to_owned()),
     };
-    let configuration =
-        std::fs::read(snapshot).map_err(|error| format!("{}: {error}", snapshot.display()))?;
+    let configuration = std::fs::read(snapshot).map_err(|error| format!("{}: {error}", snapshot.display()))?;
     let setup = arguments.parts.setup(configuration)?;
     let mut entries = entries(&arguments.traffic)?;
     let mut sink = Sink::open(arguments.format, arguments.out.as_deref())?;

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use exchange::{
-    BanOrder, Body, Chain, Flow, Headers, Host, Level, MemorySharedData, Metric, Opening, Reply, Request, Response, Run,
-    SharedData, Start,
+    BanOrder, Body, Chain, Flow, Headers, Host, Level, MemorySharedData, Metric, Opening, Reply, Request, Response,
+    Run, SharedData, Start,
 };
 
 use super::Engine;
@@ -50,9 +50,9 @@ pub(crate) struct Journey {
 /// How far an exchange came.
 pub(crate) enum Stage {
     /// To its end.
-    Over(Outcome),
+    Over(Box<Outcome>),
     /// A plugin holds it for so many milliseconds.
-    Held(Journey, u32),
+    Held(Box<Journey>, u32),
 }
 
 /// One direction of an exchange.
@@ -122,12 +122,12 @@ impl Native {
     }
 
     /// Goes on with an exchange that was held for so many milliseconds.
-    pub(crate) fn resume(&self, mut journey: Journey, held_millis: u64, exchange: &Exchange) -> Stage {
+    pub(crate) fn resume(&self, mut journey: Box<Journey>, held_millis: u64, exchange: &Exchange) -> Stage {
         let (state, logs) = std::mem::take(&mut journey.kept);
         (*self.host.state.borrow_mut(), *self.host.logs.borrow_mut()) = (state, logs);
         journey.outcome.held_millis += held_millis;
         let flow = journey.run.resume(&self.host);
-        self.follow(journey, flow, exchange)
+        self.follow(*journey, flow, exchange)
     }
 
     /// Ends an exchange that was held for too long.
@@ -146,11 +146,11 @@ impl Native {
             flow = match (flow, journey.half) {
                 (Flow::Hold { millis }, _) => {
                     journey.kept = (self.host.state.take(), self.host.logs.take());
-                    return Stage::Held(journey, millis);
+                    return Stage::Held(Box::new(journey), millis);
                 }
                 (Flow::Answer(reply), _) => {
                     answer(reply, &mut journey.outcome);
-                    return Stage::Over(self.end(journey));
+                    return Stage::Over(Box::new(self.end(journey)));
                 }
                 (Flow::Buffer { limit }, half) => {
                     let body = if half == Half::Request { &exchange.request.body } else { &exchange.response.body };
@@ -181,7 +181,7 @@ impl Native {
                     outcome.status = script.status;
                     (outcome.response_headers, outcome.body) =
                         carry(&response_headers(script), &script.body, journey.replaced.take());
-                    return Stage::Over(self.end(journey));
+                    return Stage::Over(Box::new(self.end(journey)));
                 }
             };
         }
@@ -206,7 +206,7 @@ impl Engine for Native {
         let mut stage = self.begin(exchange);
         loop {
             stage = match stage {
-                Stage::Over(outcome) => return outcome,
+                Stage::Over(outcome) => return *outcome,
                 Stage::Held(journey, millis) => {
                     self.advance(u64::from(millis));
                     self.resume(journey, u64::from(millis), exchange)

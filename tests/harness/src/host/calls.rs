@@ -164,15 +164,12 @@ fn link_shared(linker: &mut Linker<State>) -> wasmtime::Result<()> {
         })?
         .func_wrap("env", "proxy_set_shared_data", {
             |mut call: Call<'_>, key: u32, key_size: u32, value: u32, value_size: u32, cas: u32| {
-                status(
-                    pair(&mut call, (key, key_size), (value, value_size))
-                        .and_then(|(key, value)| {
-                            if call.data().node.set_shared(key, value, cas)? {
-                                call.data_mut().effect();
-                            }
-                            Ok(())
-                        }),
-                )
+                status(pair(&mut call, (key, key_size), (value, value_size)).and_then(|(key, value)| {
+                    if call.data().node.set_shared(key, value, cas)? {
+                        call.data_mut().effect();
+                    }
+                    Ok(())
+                }))
             }
         })?
         .func_wrap("env", "proxy_register_shared_queue", |mut call: Call<'_>, name: u32, size: u32, out: u32| {
@@ -338,7 +335,8 @@ fn link_streams(linker: &mut Linker<State>) -> wasmtime::Result<()> {
                         decode_pairs(&read(&mut call, metadata, metadata_size)?).ok_or(Status::BadArgument)?;
                     let body = read(&mut call, message, message_size)?;
                     let path = format!("/{}/{}", String::from_utf8_lossy(&name), String::from_utf8_lossy(&method));
-                    let said = Outgoing { cluster, path, method: String::new(), headers, body, timeout_millis: timeout };
+                    let said =
+                        Outgoing { cluster, path, method: String::new(), headers, body, timeout_millis: timeout };
                     dial(&mut call, CallKind::Grpc, said, out)
                 });
                 status(answer)
@@ -443,7 +441,7 @@ fn map(state: &mut State, kind: u32) -> Answer<&mut Headers> {
     if let 4..=7 = kind {
         let of = if kind < 6 { CallKind::Grpc } else { CallKind::Http };
         let Incoming { headers, trailers, kind: known, .. } = &mut state.incoming;
-        let map = if kind % 2 == 0 { headers } else { trailers };
+        let map = if matches!(kind, 4 | 6) { headers } else { trailers };
         return map.as_mut().filter(|_| *known == Some(of)).ok_or(Status::NotFound.into());
     }
     let stream = stream(state)?;

@@ -31,7 +31,7 @@ pub struct Native {
 struct Held {
     ticket: u64,
     exchange: Exchange,
-    journey: Journey,
+    journey: Box<Journey>,
     since: u64,
     spent: Duration,
 }
@@ -61,6 +61,7 @@ impl Native {
             match stage {
                 Stage::Over(outcome) => {
                     let spent = before + began.elapsed();
+                    let outcome = *outcome;
                     return self.finished.push(Finished { ticket, outcome, spent, notes: Vec::new() });
                 }
                 Stage::Held(journey, _) if self.held.len() >= MAX_HELD => {
@@ -100,7 +101,7 @@ impl Gateway for Native {
             self.engine.set_now_millis(at.max(self.engine.now_millis()));
             let (began, held_millis) = (Instant::now(), at - held.since);
             if held_millis >= limit() {
-                let outcome = self.engine.give_up(held.journey, held_millis, TIMED_OUT);
+                let outcome = self.engine.give_up(*held.journey, held_millis, TIMED_OUT);
                 let spent = held.spent + began.elapsed();
                 self.finished.push(Finished { ticket: held.ticket, outcome, spent, notes: Vec::new() });
                 continue;

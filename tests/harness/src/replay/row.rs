@@ -77,8 +77,8 @@ impl Opened {
         row.micros = u64::try_from(spent.as_micros()).unwrap_or(u64::MAX);
         let of = |kind: &'static str| outcome.events.iter().filter(move |event| event["@type"] == kind);
         // The last word is the one that was kept; a refusal outweighs what was only observed.
-        let blocked = of("SvcSecurityEvent").filter(|event| event["event"]["outcome"] == "blocked").last();
-        if let Some(event) = blocked.or_else(|| of("SvcSecurityEvent").last()) {
+        let blocked = of("SvcSecurityEvent").rfind(|event| event["event"]["outcome"] == "blocked");
+        if let Some(event) = blocked.or_else(|| of("SvcSecurityEvent").next_back()) {
             row.action = line(&event["decision"]["action"]);
             row.score = event["decision"]["score"].as_f64().unwrap_or(0.0);
             row.reason = line(&event["decision"]["reason"]);
@@ -86,7 +86,8 @@ impl Opened {
             row.held_millis = row.held_millis.max(held(event, outcome));
         }
         for event in of("SvcWafTrailEvent") {
-            let known = list(&event["matches"]).filter_map(|found| Some((found["rule_id"].as_u64()?, line(&found["msg"]))));
+            let known =
+                list(&event["matches"]).filter_map(|found| Some((found["rule_id"].as_u64()?, line(&found["msg"]))));
             let others = list(&event["rule_ids"]).filter_map(|id| Some((id.as_u64()?, String::new())));
             for (id, msg) in known.chain(others) {
                 if row.rules.iter().all(|rule| rule.id != id) {
@@ -98,7 +99,8 @@ impl Opened {
         if let Some(fault) = &outcome.fault {
             let text = format!("{} in {}\n{}", fault.request, fault.callback, fault.message);
             // Lines stay lines.
-            row.fault = Some(text.lines().map(|line| printable(line.as_bytes(), MAX_PATH)).collect::<Vec<_>>().join("\n"));
+            row.fault =
+                Some(text.lines().map(|line| printable(line.as_bytes(), MAX_PATH)).collect::<Vec<_>>().join("\n"));
         }
         if let Some(reply) = outcome.local_reply.as_ref().filter(|reply| reply.details != OWN_REPLY) {
             let details = printable(reply.details.as_bytes(), MAX_TEXT);

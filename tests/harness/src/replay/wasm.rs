@@ -198,7 +198,12 @@ impl Clusters for Line {
                 let mut answers = control.hear(worker, token, &message);
                 if end {
                     control.close(worker, token);
-                    answers.push(Answer { worker, token, after_millis: 0, delivery: Delivery::Close(0, String::new()) });
+                    answers.push(Answer {
+                        worker,
+                        token,
+                        after_millis: 0,
+                        delivery: Delivery::Close(0, String::new()),
+                    });
                 }
                 answers
             }

@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 use harness::host::Module;
 
 /// A fixed time.
+#[allow(dead_code, reason = "some tests need none")]
 pub(crate) const NOW_MILLIS: u64 = 1_750_000_000_000;
 
 /// A folder beside this crate's manifest.
@@ -21,6 +22,7 @@ pub(crate) fn waf() -> &'static Module {
 }
 
 /// A module that `make filters` has built.
+#[allow(dead_code, reason = "some tests need its path alone")]
 pub(crate) fn filter(name: &str) -> Vec<u8> {
     let folder = std::env::var_os("PALISADE_FILTERS").map_or_else(|| own("../../target/filters"), PathBuf::from);
     let path = folder.join(format!("{name}.wasm"));

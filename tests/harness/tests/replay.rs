@@ -84,7 +84,9 @@ fn entry(number: u64, at: Option<u64>, peer: &str, path: &str) -> Result<Entry, 
 }
 
 /// Who asks for what, when, and what comes of it: the effect, the status, the action.
-const MIXED: &[(Option<u64>, &str, &str, Effect, u16, &str)] = {
+type Case = (Option<u64>, &'static str, &'static str, Effect, u16, &'static str);
+
+const MIXED: &[Case] = {
     use Effect::{Blocked, Observed, Passed, Slowed};
     &[
         (Some(0), "192.0.2.1", "/", Passed, 200, "none"),

@@ -160,6 +160,11 @@ impl Sink {
              {skipped_ticks} idle ticks were left out",
             control.events, control.bans
         );
+        if let Some(fault) = summary.timer_faults.first() {
+            let count = summary.timer_faults.len();
+            eprintln!("a filter died outside of requests, at least {count} times; first in {}", fault.callback);
+            fault.message.lines().for_each(|line| eprintln!("  {}", replay::printable(line.as_bytes(), 2048)));
+        }
         match self.failed {
             Some(error) => Err(format!("the report: {error}")),
             None => flushed.map_err(|error| format!("the report: {error}")),

@@ -264,9 +264,12 @@ impl Vm {
         let (node, configuration) = (state.node.clone(), std::mem::take(&mut state.configuration));
         let seat = Seat { worker: state.worker, listened: state.listened, next_token: state.next_token };
         (self.due, self.deadlines) = (BTreeMap::new(), VecDeque::new());
-        self.last_effect = (node.now_millis(), 0);
         match start(&self.module, &configuration, &node, seat) {
-            Ok((store, callbacks)) => (self.store, self.callbacks) = (store, callbacks),
+            Ok((store, callbacks)) => {
+                (self.store, self.callbacks) = (store, callbacks);
+                // That it lives again is nothing that it did.
+                self.last_effect.1 = self.store.data().effects;
+            }
             Err(error) => {
                 let state = self.store.data_mut();
                 state.log(5, format!("the filter could not be started again: {error}"));

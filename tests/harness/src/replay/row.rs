@@ -63,10 +63,6 @@ impl Naming {
 }
 
 impl Opened {
-    pub(super) fn note(&mut self, note: String) {
-        self.row.notes.push(note);
-    }
-
     /// The whole row.
     pub(super) fn close(self, finished: &Finished) -> Row {
         let Finished { outcome, spent, notes, .. } = finished;

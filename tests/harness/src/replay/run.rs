@@ -8,6 +8,7 @@ use report::{Effect, Row};
 use super::control::Counts;
 use super::gateway::Gateway;
 use super::row::{Naming, Opened, printable};
+use crate::traffic::Fault;
 
 /// Where the clock begins if no entry says, in milliseconds since the Unix epoch: any time, as long as it is always the same.
 pub const START_MILLIS: u64 = 1_750_000_000_000;
@@ -15,6 +16,9 @@ pub const START_MILLIS: u64 = 1_750_000_000_000;
 const LOOKAHEAD: usize = 1000;
 /// The most bytes of what is wrong with an entry.
 const MAX_WHY: usize = 2048;
+
+/// The most faults of timers that are kept.
+pub(super) const MAX_FAULTS: usize = 100;
 
 /// What a replay did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -31,6 +35,8 @@ pub struct Summary {
     pub control: Counts,
     /// The filters' metrics by name.
     pub metrics: BTreeMap<String, i64>,
+    /// The first faults that were no request's: a timer died.
+    pub timer_faults: Vec<Fault>,
     /// The most rows that waited for one that was held.
     pub waited: usize,
 }
@@ -71,7 +77,6 @@ pub fn run<'a>(
         route,
         slots: VecDeque::new(),
         given: 0,
-        late: Vec::new(),
         latest: begins,
         summary: Summary { span: (begins, begins), ..Summary::default() },
     };
@@ -80,6 +85,7 @@ pub fn run<'a>(
         replay.give(emit);
     }
     replay.gateway.drain();
+    replay.take_faults();
     replay.give(emit);
     let Replay { gateway, mut summary, .. } = replay;
     summary.span.1 = gateway.now_millis();
@@ -96,8 +102,6 @@ struct Replay<'a, 'g> {
     slots: VecDeque<Slot>,
     /// How many were given. The ticket of an entry is its place.
     given: u64,
-    /// What the next row has to say.
-    late: Vec<String>,
     /// The latest time of any entry so far.
     latest: u64,
     summary: Summary,
@@ -123,17 +127,25 @@ impl Replay<'_, '_> {
             self.latest = self.latest.max(wanted);
             self.gateway.run_until(wanted);
         }
-        for fault in self.gateway.take_faults() {
+        if let Some(fault) = self.take_faults() {
             let first = fault.message.lines().next().unwrap_or_default();
-            self.late.push(format!("a filter died in {} before this request: {first}", fault.callback));
+            entry.notes.push(format!("a filter died in {} before this request: {first}", fault.callback));
         }
         if entry.exchange.request.route.is_empty() {
             entry.exchange.request.route = self.route.to_owned();
         }
-        let mut opened = self.naming.open(&entry, self.gateway.now_millis());
-        self.late.drain(..).for_each(|note| opened.note(printable(note.as_bytes(), MAX_WHY)));
+        let opened = self.naming.open(&entry, self.gateway.now_millis());
         self.slots.push_back(Slot::Open(Box::new(opened)));
         self.gateway.begin(ticket, &entry.exchange);
+    }
+
+    /// Notes the faults of timers; the first of them.
+    fn take_faults(&mut self) -> Option<Fault> {
+        let faults = self.gateway.take_faults();
+        let first = faults.first().cloned();
+        let room = MAX_FAULTS - self.summary.timer_faults.len();
+        self.summary.timer_faults.extend(faults.into_iter().take(room));
+        first
     }
 
     /// Gives the rows that are ready and have none before them that is not.

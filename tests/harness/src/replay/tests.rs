@@ -4,6 +4,7 @@ use recording::{BadEntry, Entry, Place};
 use report::{Effect, Row};
 use snapshot::{BanRequest, Down, Message as _, Up};
 
+use super::run::MAX_FAULTS;
 use super::*;
 use crate::host::{Delivery, Module, Node, Options};
 use crate::traffic::{Exchange, Request};
@@ -183,9 +184,9 @@ fn the_clock_never_goes_back_and_stands_where_no_time_is_known() {
 #[test]
 fn a_month_without_traffic_is_no_month_of_ticks() {
     let month = 30 * 86_400_000;
-    let (rows, summary) = replay(&[(Some(0), PLAIN), (Some(month), HELD)], "[]");
-    // The timer keeps its beat: it ran with the clock's arrival, and runs 100 ms later.
-    assert_eq!((rows[1].at, rows[1].held_millis), (START + month, 100));
+    let (rows, summary) = replay(&[(Some(0), PLAIN), (Some(month + 30), HELD)], "[]");
+    // The timer keeps its beat.
+    assert_eq!((rows[1].at, rows[1].held_millis), (START + month + 30, 70));
     assert!(summary.skipped_ticks > 25_000_000, "{summary:?}");
     // A minute of ticks runs before anything is left out, and what is held is never left out.
     let (_, summary) = replay(&[(Some(0), PLAIN), (Some(50_000), PLAIN)], "[]");
@@ -202,6 +203,28 @@ fn a_trap_fails_its_vm_and_the_run_goes_on() {
     assert!(fault.starts_with("GET / HTTP/1.1 in on_request_headers\n"), "{fault}");
     assert!(fault.contains("unreachable") && fault.contains("backtrace"), "{fault}");
     assert!(rows[0].fault.as_deref().unwrap().contains("held this one and died of another"), "{:?}", rows[0].fault);
+}
+
+#[test]
+fn a_timer_that_dies_is_told() {
+    let wat = FILTER.replace(
+        "(func (export \"proxy_on_tick\") (param i32)",
+        "(func (export \"proxy_on_tick\") (param i32) unreachable",
+    );
+    let module = Module::compile(&wat::parse_str(wat).unwrap()).unwrap();
+    let entries = vec![entry(1, Some(0), HELD), entry(2, Some(150), PLAIN), entry(3, Some(160), PLAIN)];
+    let (rows, summary) = replay_on(&module, entries, 1, "[]");
+    let found: Vec<_> = rows.iter().map(|row| (row.effect, row.notes.len())).collect();
+    assert_eq!(found, [(Effect::Failed, 0), (Effect::Passed, 1), (Effect::Passed, 0)]);
+    assert!(rows[1].notes[0].starts_with("a filter died in on_tick before this request"), "{:?}", rows[1].notes);
+    assert!(summary.timer_faults.iter().all(|fault| fault.callback == "on_tick"));
+    // Those behind the last entry are told as well.
+    assert!(summary.timer_faults.len() > 10);
+    // A filter that always dies is started anew for a minute of a gap, and then left alone.
+    let entries = vec![entry(1, Some(0), PLAIN), entry(2, Some(86_400_000), PLAIN)];
+    let (rows, summary) = replay_on(&module, entries, 1, "[]");
+    assert_eq!((rows[1].effect, summary.timer_faults.len()), (Effect::Passed, MAX_FAULTS));
+    assert!(summary.skipped_ticks > 860_000, "{}", summary.skipped_ticks);
 }
 
 #[test]

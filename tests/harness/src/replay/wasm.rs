@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use super::control::{ControlPlane, Counts, NODE_LINK};
 use super::gateway::Gateway;
+use super::run::MAX_FAULTS;
 use super::script::{Kind, Script};
 use crate::host::{
     Answer, Clusters, Delivery, Finished, LoadError, Module, Node, Options, Outgoing, Vm, Word, unreachable,
@@ -79,7 +80,9 @@ impl Wasm {
         for at in 0..self.workers.len() {
             let worker = &mut self.workers[at];
             // More than one may be due: a worker that was started anew has other times.
-            if let Err(fault) = worker.run_due() {
+            if let Err(fault) = worker.run_due()
+                && self.faults.len() < MAX_FAULTS
+            {
                 self.faults.push(fault);
             }
             self.exchange_mail();

@@ -229,6 +229,11 @@ impl Vm {
             }
             Delivery::Close(status, message) => {
                 state.incoming.status = (status, message);
+                // The gateway tells the trailers of every stream that ends, be there none.
+                state.incoming.trailers = Some(Headers::new());
+                let trailers = "proxy_on_grpc_receive_trailing_metadata";
+                self.call_by_name(trailers, context, (context, token, 0_u32))?;
+                let state = self.store.data_mut();
                 if let Some(stream) = state.grpc.iter_mut().find(|stream| stream.token == token) {
                     stream.closed = true;
                 }

@@ -105,11 +105,14 @@ impl Script {
         Answer { worker, token, after_millis, delivery }
     }
 
-    /// What comes on a stream that was opened; `None` where no rule matches. A message, or its end; one that gets a
-    /// message stays open.
-    pub(super) fn stream(&self, worker: u32, token: u32, call: &Outgoing) -> Option<Answer> {
-        let (after_millis, delivery) = self.find(Kind::Grpc, call)?.deliver(true, 0);
-        Some(Answer { worker, token, after_millis, delivery })
+    /// What comes on a stream that was opened; `None` where no rule matches. The headers and a message, or the stream's end;
+    /// one that gets a message stays open.
+    pub(super) fn stream(&self, worker: u32, token: u32, call: &Outgoing) -> Option<Vec<Answer>> {
+        let scripted = self.find(Kind::Grpc, call)?;
+        let (after_millis, delivery) = scripted.deliver(true, 0);
+        let begins = matches!(delivery, Delivery::Message(_)).then(|| Delivery::Metadata(scripted.headers()));
+        let answer = |delivery| Answer { worker, token, after_millis, delivery };
+        Some(begins.into_iter().chain([delivery]).map(answer).collect())
     }
 
     fn find(&self, kind: Kind, call: &Outgoing) -> Option<&Scripted> {
@@ -155,6 +158,11 @@ impl Scripted {
         }
     }
 
+    fn headers(&self) -> Headers {
+        let pair = |(name, value): (&String, &String)| (name.to_ascii_lowercase().into(), value.clone().into());
+        self.headers.iter().map(pair).collect()
+    }
+
     /// What comes, and when. A timeout of 0 is none.
     fn deliver(&self, grpc: bool, timeout: u64) -> (u64, Delivery) {
         let late = timeout > 0 && self.after_millis > timeout;
@@ -173,8 +181,7 @@ impl Scripted {
             (false, status) => {
                 let status = status.unwrap_or(200).to_string().into_bytes();
                 let mut headers: Headers = vec![(b":status".to_vec(), status)];
-                let pair = |(name, value): (&String, &String)| (name.to_ascii_lowercase().into(), value.clone().into());
-                headers.extend(self.headers.iter().map(pair));
+                headers.extend(self.headers());
                 Delivery::Response { headers, body, trailers: Headers::new() }
             }
         };

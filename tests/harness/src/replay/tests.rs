@@ -35,6 +35,7 @@ const FILTER: &str = r#"(module
   (data (i32.const 80) "\0a\03\0a\01c")
   (data (i32.const 96) "a.Service")
   (data (i32.const 112) "Method")
+  (data (i32.const 200) "m")
   (data (i32.const 128) "\03\00\00\00\05\00\00\00\02\00\00\00\07\00\00\00\03\00\00\00\0a\00\00\00\01\00\00\00:path\00/x\00:method\00GET\00:authority\00a\00")
   (global $top (mut i32) (i32.const 4096))
   (global $held (mut i32) (i32.const 0))
@@ -91,6 +92,12 @@ const FILTER: &str = r#"(module
     ;; The last digit of the status.
     (call $refuse (i32.add (i32.const 460)
       (i32.sub (i32.load8_u (i32.add (i32.load (i32.const 0)) (i32.const 2))) (i32.const 48)))))
+  ;; The beginning of a stream is counted, and so is the end of one.
+  (func (export "proxy_on_grpc_receive_initial_metadata") (param i32 i32 i32)
+    (if (call $header (i32.const 4) (i32.const 200) (i32.const 1) (i32.const 0) (i32.const 4)) (then unreachable))
+    (drop (call $increment (global.get $arrivals) (i64.const 1))))
+  (func (export "proxy_on_grpc_receive_trailing_metadata") (param i32 i32 i32)
+    (drop (call $increment (global.get $arrivals) (i64.const 100))))
   (func (export "proxy_on_grpc_receive") (param i32 i32 i32) (drop (call $continue (i32.const 0))))
   (func (export "proxy_on_grpc_close") (param i32 i32 i32)
     (if (call $status (i32.const 0) (i32.const 4) (i32.const 8)) (then unreachable))
@@ -239,7 +246,8 @@ fn a_filter_that_never_returns_is_ended() {
 
 #[test]
 fn calls_without_a_script_find_nobody() {
-    let (rows, _) = replay(&[(Some(0), CALLS), (Some(5), CALLS_GRPC), (Some(10), STREAMS)], "[]");
+    let (rows, summary) = replay(&[(Some(0), CALLS), (Some(5), CALLS_GRPC), (Some(10), STREAMS)], "[]");
+    assert_eq!(summary.metrics["arrivals"], 100, "a stream ends with its trailers");
     let blocked = |status| (Effect::Blocked, status, 1);
     assert_eq!(statuses(&rows), [blocked(463), blocked(494), blocked(494)]);
 }
@@ -250,10 +258,11 @@ fn a_script_answers_calls_at_their_times() {
 - match: { kind: http, cluster: c, path: /x*, method: get }
   answer: { status: 201, headers: { X-Any: y }, body: ok, after_millis: 40 }
 - match: { kind: grpc, path: /a.Service/Method }
-  answer: { body_base64: AAE=, after_millis: 250 }
+  answer: { body_base64: AAE=, headers: { M: x }, after_millis: 250 }
 "#;
     let calls = [(Some(0), CALLS), (Some(5), CALLS_GRPC), (Some(10), PLAIN), (Some(20), STREAMS)];
-    let (rows, _) = replay(&calls, script);
+    let (rows, summary) = replay(&calls, script);
+    assert_eq!(summary.metrics["arrivals"], 1, "a stream begins with its headers");
     let slowed = |millis| (Effect::Slowed, 200, millis);
     assert_eq!(statuses(&rows), [slowed(40), slowed(250), (Effect::Passed, 200, 0), slowed(250)]);
     // JSON is YAML; failures are as a gateway tells them: 504 late, no headers at all after a reset.

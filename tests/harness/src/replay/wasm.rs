@@ -11,7 +11,7 @@ use super::script::{Kind, Script};
 use crate::host::{
     Answer, Clusters, Delivery, Finished, LoadError, Module, Node, Options, Outgoing, Vm, Word, unreachable,
 };
-use crate::traffic::{Exchange, Fault, events};
+use crate::traffic::{Exchange, Fault, Headers, events};
 
 /// How long nothing has to happen before ticks are left out, in milliseconds of the node's clock: twice as long as the
 /// longest pause that the suite's filters make, the one before a lost link is tried again.
@@ -191,10 +191,14 @@ impl Clusters for Line {
             Word::Open { token, cluster, path } => {
                 let is_link = path == NODE_LINK;
                 let call = Outgoing { cluster, path, ..Outgoing::default() };
+                let answer = |delivery| Answer { worker, token, after_millis: 0, delivery };
                 match script.stream(worker, token, &call) {
-                    Some(answer) => vec![answer],
-                    None if is_link => control.open(worker, token, now_millis),
-                    None => vec![Answer { worker, token, after_millis: 0, delivery: unreachable(true) }],
+                    Some(answers) => answers,
+                    None if is_link => {
+                        let standing = control.open(worker, token, now_millis);
+                        std::iter::once(answer(Delivery::Metadata(Headers::new()))).chain(standing).collect()
+                    }
+                    None => vec![answer(unreachable(true))],
                 }
             }
             Word::Message { token, message, end } => {

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::ValueEnum;
 use harness::replay::{self, Summary};
@@ -72,11 +73,11 @@ pub(crate) fn run(arguments: &Run) -> Result<bool, String> {
     };
     let configuration = std::fs::read(snapshot).map_err(|error| format!("{}: {error}", snapshot.display()))?;
     let setup = arguments.parts.setup(configuration)?;
-    let mut entries = entries(&arguments.traffic)?;
+    let mut entries = replay::ordered(entries(&arguments.traffic)?);
     let mut sink = Sink::open(arguments.format, arguments.out.as_deref())?;
     let mut progress = Progress::start(setup.engine());
     let mut holds = false;
-    let summary = setup.run(&mut *entries, &mut |row| {
+    let summary = setup.run(&mut entries, &mut |row| {
         holds |= arguments.fail_on.is_some_and(|what| what.holds(&row));
         progress.count();
         sink.row(&row);
@@ -96,34 +97,34 @@ impl FailOn {
     }
 }
 
-/// Reads recorded traffic. Until the formats are here, a line each: `[MILLIS] [PEER] METHOD TARGET`.
-fn entries(paths: &[PathBuf]) -> Result<Box<dyn Iterator<Item = Result<Entry, BadEntry>>>, String> {
-    let open = |path: &PathBuf| {
+/// Entries as they are read.
+type Entries = Box<dyn Iterator<Item = Result<Entry, BadEntry>>>;
+
+/// Opens recorded traffic, each file for itself. Until the formats are here, a line each: `[MILLIS] [PEER] METHOD TARGET`.
+fn entries(paths: &[PathBuf]) -> Result<Vec<Entries>, String> {
+    let open = |path: &PathBuf| -> Result<Entries, String> {
         let file = File::open(path).map_err(|error| format!("{}: {error}", path.display()))?;
-        Ok((path.display().to_string(), file))
+        let name: Arc<str> = path.display().to_string().into();
+        let lines = BufReader::new(file).lines().zip(1..);
+        Ok(Box::new(lines.map(move |(line, number)| entry(line, Place { file: name.clone(), number }))))
     };
-    let files = paths.iter().map(open).collect::<Result<Vec<_>, String>>()?;
-    Ok(Box::new(files.into_iter().flat_map(|(name, file)| {
-        let name: std::sync::Arc<str> = name.into();
-        BufReader::new(file).lines().enumerate().map(move |(at, line)| {
-            let place = Place { file: name.clone(), number: u64::try_from(at).unwrap_or(u64::MAX) + 1 };
-            let bad = |why: String| BadEntry { place: place.clone(), why };
-            let line = line.map_err(|error| bad(error.to_string()))?;
-            let words: Vec<&str> = line.split_whitespace().collect();
-            let (before, [method, target]) = words.split_at_checked(words.len().saturating_sub(2)).unwrap_or_default()
-            else {
-                return Err(bad("write METHOD TARGET".to_owned()));
-            };
-            let mut request = Request::get(target);
-            request.headers[0].1 = method.as_bytes().to_vec();
-            let at_millis = before.iter().find_map(|word| word.parse().ok());
-            if let Some(peer) = before.iter().find(|word| word.parse::<u64>().is_err()) {
-                request.peer = (*peer).to_owned();
-            }
-            let exchange = Exchange { request, ..Exchange::default() };
-            Ok(Entry { place, at_millis, status: None, notes: Vec::new(), exchange })
-        })
-    })))
+    paths.iter().map(open).collect()
+}
+
+fn entry(line: std::io::Result<String>, place: Place) -> Result<Entry, BadEntry> {
+    let line = line.map_err(|error| BadEntry { place: place.clone(), why: error.to_string() })?;
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let (before, [method, target]) = words.split_at(words.len().saturating_sub(2)) else {
+        return Err(BadEntry { place, why: "write METHOD TARGET".to_owned() });
+    };
+    let mut request = Request::get(target);
+    request.headers[0].1 = method.as_bytes().to_vec();
+    let at_millis = before.iter().find_map(|word| word.parse().ok());
+    if let Some(peer) = before.iter().find(|word| word.parse::<u64>().is_err()) {
+        request.peer = (*peer).to_owned();
+    }
+    let exchange = Exchange { request, ..Exchange::default() };
+    Ok(Entry { place, at_millis, status: None, notes: Vec::new(), exchange })
 }
 
 /// Where rows go. Until the formats are here: JSON lines, or a few words a line.

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use recording::{BadEntry, Entry, Place};
 use report::{Effect, Row};
-use snapshot::{BanRequest, Down, Message as _, Up};
+use snapshot::{BanRequest, Down, IdentitySource, Message as _, Up};
 
 use super::run::MAX_FAULTS;
 use super::*;
@@ -326,6 +326,36 @@ fn an_entry_that_cannot_be_read_has_a_row() {
     assert_eq!((summary.ran, summary.bad, rows.len()), (2, 1, 3));
     assert_eq!((rows[1].effect, rows[1].id.as_str()), (Effect::Failed, "a\\u{1b}[31m#2"));
     assert_eq!(rows[1].reason, "this entry cannot be read: line 7:\\u{7} no JSON");
+}
+
+#[test]
+fn callers_are_named_as_the_filters_name_them() {
+    let caller = |identity: IdentitySource, path: &str, headers: &[(&str, &str)]| {
+        let mut request = Request { peer: "[::ffff:192.0.2.9]:1".into(), ..Request::get(path) };
+        request.headers.extend(headers.iter().map(|(name, value)| ((*name).into(), (*value).into())));
+        // So many that the filter has nothing to do for them.
+        request.headers.extend(vec![(b"x".to_vec(), b"y".to_vec()); STREAMS]);
+        let exchange = Exchange { request, ..Exchange::default() };
+        let place = Place { file: "test".into(), number: 1 };
+        let entry = Entry { place, at_millis: None, status: Some(404), notes: Vec::new(), exchange };
+        let (mut rows, module) = (Vec::new(), module());
+        let start = |now| {
+            let node = Node::new("node-1", now, 1);
+            let wasm = Wasm::start(&module, b"", &node, 1, &Options::default(), Script::default());
+            Ok(Box::new(wasm.unwrap()) as Box<dyn Gateway>)
+        };
+        run(&mut [Ok(entry)].into_iter(), start, &Naming { identity }, "", &mut |row| rows.push(row)).unwrap();
+        assert_eq!((rows[0].recorded_status, rows[0].action.as_str()), (Some(404), "none"));
+        rows.remove(0).caller
+    };
+    let plain = IdentitySource::default();
+    assert_eq!(caller(plain.clone(), "/", &[("x-forwarded-for", "198.51.100.1")]), "192.0.2.9");
+    let hops = IdentitySource { trusted_hops: 1, ..plain.clone() };
+    assert_eq!(caller(hops, "/", &[("x-forwarded-for", "198.51.100.1")]), "198.51.100.1");
+    let user = IdentitySource { user_header: "x-user".into(), ..plain.clone() };
+    assert_eq!(caller(user, "/", &[("x-user", "a\u{202e}b")]), "user:a\\u{202e}b");
+    let key = IdentitySource { api_key_query: "key".into(), api_key_is_id: true, ..plain };
+    assert_eq!(caller(key, "/?key=k1", &[]), "apikey:k1");
 }
 
 #[test]

@@ -123,11 +123,20 @@ record-traffic: envoy ## Make the recordings in tests/traffic again: Envoy's tap
 	  --playwright $(TOOLS)/playwright/node_modules/playwright-core --out tests/traffic
 
 .PHONY: bench
-bench: filters envoy crs ## Requests/s and latency: bare Envoy, with an empty filter, with the preset
+bench: bench-gateway bench-replay ## Requests/s of gateways (bench-gateway) and of replays (bench-replay)
+
+.PHONY: bench-gateway
+bench-gateway: filters envoy crs ## Requests/s and latency: bare Envoy, with an empty filter, with the preset
 	$(CARGO) build -p palisade --bins
 	$(CARGO) build --release -p palisade-tests --bins
 	@# The control plane only compiles the snapshot: how fast it was built does not show in the figures.
 	PALISADE_BIN=$(CURDIR)/target/debug/palisade target/release/palisade-bench --out target/bench/gateway.json $(ARGS)
+
+.PHONY: bench-replay
+bench-replay: filters crs ## Requests/s and memory of a replay of 100,000 requests, linked in and in the shipped module
+	$(CARGO) build -p palisade --bins
+	$(CARGO) build --release -p harness --bins
+	PALISADE_BIN=$(CURDIR)/target/debug/palisade target/release/palisade-bench-replay --out target/bench/replay.json $(ARGS)
 
 .PHONY: bench-waf
 bench-waf: filters crs target/bench/waf-peer ## The rule engine beside libmodsecurity (ARGS=--quick, --memory, --json, ...)

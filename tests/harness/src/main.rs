@@ -17,10 +17,12 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Run recorded traffic and tell what the filters make of it
+    Run(Box<cli::Run>),
+    /// Compare two runs, or what two snapshots make of the same traffic
+    Diff(Box<cli::Compare>),
     /// Turn traces and access logs into a recording without secrets
     Record(cli::Record),
-    /// Run recorded traffic and tell what the filters make of it
-    Run(cli::Run),
     /// Run the regression suite of the OWASP Core Rule Set
     Ftw(cli::Ftw),
     /// Run requests of good intent against a core rule set that blocks
@@ -31,8 +33,9 @@ enum Command {
 
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
-        Command::Record(arguments) => cli::record(&arguments),
         Command::Run(arguments) => cli::run(&arguments),
+        Command::Diff(arguments) => cli::diff(&arguments),
+        Command::Record(arguments) => cli::record(&arguments),
         Command::Ftw(arguments) => cli::ftw(&arguments),
         Command::Benign(arguments) => cli::benign(&arguments),
         Command::Differential(arguments) => differential::command::run(&arguments),

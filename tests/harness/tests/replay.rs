@@ -118,7 +118,8 @@ fn replay<'a>(
 ) -> (Vec<Row>, Summary) {
     let mut rows = Vec::new();
     let naming = Naming::default();
-    let summary = run(&mut entries.into_iter(), |now| Ok(start(now)), &naming, ROUTE, &mut |row| rows.push(row));
+    let summary =
+        run(&mut entries.into_iter(), |now| Ok(start(now)), &naming, ROUTE, &mut |row| rows.push(row.unwrap()));
     (rows.into_iter().map(|row| Row { micros: 0, ..row }).collect(), summary.unwrap())
 }
 

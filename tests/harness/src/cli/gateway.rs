@@ -8,7 +8,7 @@ use harness::engine::Envoy;
 use harness::host::{LoadError, Module, Node, Options};
 use harness::replay::{Gateway, Naming, Native, Real, Script, Summary, Wasm, run};
 use recording::{BadEntry, Entry};
-use report::Row;
+use report::{About, Row};
 
 /// What the random numbers begin with.
 const SEED: u64 = 7;
@@ -60,6 +60,8 @@ pub(super) struct Setup<'a> {
     naming: Naming,
     route: String,
     script: Script,
+    /// The snapshot's version; empty for what is none.
+    version: String,
 }
 
 impl Parts {
@@ -75,7 +77,7 @@ impl Parts {
         }
         let script = self.script.as_deref().map(Script::read).transpose()?.unwrap_or_default();
         // A filter of somebody else's has a configuration of its own.
-        let snapshot = snapshot::open(&configuration).map(|(_, snapshot)| snapshot).unwrap_or_default();
+        let (version, snapshot) = snapshot::open(&configuration).unwrap_or_default();
         let known: Vec<&str> = snapshot.routes.iter().map(|route| route.name.as_str()).collect();
         let route = match (&self.route, known.as_slice()) {
             (Some(route), []) => route.clone(),
@@ -94,11 +96,28 @@ impl Parts {
             }
         };
         let naming = Naming { identity: snapshot.identity.unwrap_or_default() };
-        Ok(Setup { parts: self, configuration, naming, route, script })
+        Ok(Setup { parts: self, configuration, naming, route, script, version })
     }
 }
 
 impl Setup<'_> {
+    /// What a report says of it.
+    pub(super) fn facts(&self, about: &mut About) {
+        about.fact("engine", self.engine());
+        if self.parts.engine != Name::Native {
+            about.fact("filter", self.parts.filter.display().to_string());
+        }
+        if !self.version.is_empty() {
+            about.fact("snapshot", self.version.as_str());
+        }
+        if !self.route.is_empty() {
+            about.fact("route", self.route.as_str());
+        }
+        if self.parts.workers > 1 {
+            about.fact("workers", self.parts.workers.to_string());
+        }
+    }
+
     /// The engine's word.
     pub(super) fn engine(&self) -> &'static str {
         match self.parts.engine {
@@ -108,11 +127,11 @@ impl Setup<'_> {
         }
     }
 
-    /// Runs entries; every row goes to `emit`.
+    /// Runs entries; every row goes to `emit`, and what cannot be read.
     pub(super) fn run(
         self,
         entries: &mut dyn Iterator<Item = Result<Entry, BadEntry>>,
-        emit: &mut dyn FnMut(Row),
+        emit: &mut dyn FnMut(Result<Row, BadEntry>),
     ) -> Result<Summary, String> {
         run(entries, |now| self.start(now), &self.naming, &self.route, emit)
     }

@@ -3,6 +3,11 @@
 use std::io::IsTerminal as _;
 use std::time::Instant;
 
+use recording::Meter;
+
+/// The characters of a bar.
+const BAR: usize = 24;
+
 /// A line on standard error, where that is a terminal.
 pub(super) struct Progress {
     name: &'static str,
@@ -11,12 +16,13 @@ pub(super) struct Progress {
     done: u64,
     /// The tenth of a second that was shown last.
     shown: u128,
+    meter: Meter,
 }
 
 impl Progress {
-    /// Starts the clock of something with a name.
-    pub(super) fn start(name: &'static str) -> Self {
-        Self { name, began: Instant::now(), terminal: std::io::stderr().is_terminal(), done: 0, shown: 0 }
+    /// Starts the clock of something with a name, whose recording is read.
+    pub(super) fn start(name: &'static str, meter: Meter) -> Self {
+        Self { name, began: Instant::now(), terminal: std::io::stderr().is_terminal(), done: 0, shown: 0, meter }
     }
 
     /// One more is done.
@@ -26,8 +32,21 @@ impl Progress {
         if self.terminal && tenths > self.shown {
             self.shown = tenths;
             let rate = self.done as f64 / self.began.elapsed().as_secs_f64();
-            eprint!("\r{}: {} requests, {rate:.0} per second ", self.name, self.done);
+            eprint!("\r\x1b[K{} {}: {} requests, {rate:.0} per second", self.bar(), self.name, self.done);
         }
+    }
+
+    /// How much of the recording is read, as a bar.
+    fn bar(&self) -> String {
+        let progress = self.meter.progress();
+        let share = progress.bytes_read.min(progress.bytes_total) as f64 / progress.bytes_total.max(1) as f64;
+        let full = (share * BAR as f64) as usize;
+        format!("[{}{}] {:3.0} %", "#".repeat(full), " ".repeat(BAR - full), share * 100.0)
+    }
+
+    /// How long it has run.
+    pub(super) fn elapsed(&self) -> std::time::Duration {
+        self.began.elapsed()
     }
 
     /// All are done: the line goes away.

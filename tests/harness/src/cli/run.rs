@@ -1,26 +1,23 @@
 //! `palisade-replay run`
 
-use std::fs::File;
-use std::io::{BufRead as _, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use clap::ValueEnum;
-use harness::replay::{self, Summary};
-use recording::traffic::{Exchange, Request};
-use recording::{BadEntry, Entry, Place};
-use report::{Effect, Row};
+use harness::replay::Summary;
+use report::sink::{FailOn, Sink};
+use report::{About, BadEntryText, Totals};
 
 use super::entities;
-use super::gateway::Parts;
+use super::gateway::{Parts, Setup};
+use super::output::{Format, Output};
 use super::progress::Progress;
+use super::traffic::Traffic;
 
 /// Its arguments.
 #[derive(Debug, clap::Args)]
+#[command(group = clap::ArgGroup::new("recorded").required(true).args(["traffic"]))]
 pub(crate) struct Run {
-    /// Recorded traffic
-    #[arg(long, required = true, num_args = 1.., value_name = "FILE")]
-    traffic: Vec<PathBuf>,
+    #[command(flatten)]
+    traffic: Traffic,
     /// The filter's configuration: a snapshot as `palisade compile` writes it
     #[arg(long, value_name = "FILE", required_unless_present = "entities", conflicts_with = "entities")]
     snapshot: Option<PathBuf>,
@@ -29,146 +26,111 @@ pub(crate) struct Run {
     entities: Option<PathBuf>,
     #[command(flatten)]
     parts: Parts,
-    /// What is written
-    #[arg(long, default_value = "table")]
-    format: Format,
-    /// Where it is written; standard output without
-    #[arg(long, value_name = "FILE")]
-    out: Option<PathBuf>,
-    /// The exit code is 1 if any request is blocked, or comes out differently than it was recorded
+    #[command(flatten)]
+    output: Output,
+    /// The exit code is 1 if any request is blocked, or comes out differently than it was recorded, or its filter died
     #[arg(long, value_name = "WHAT")]
-    fail_on: Option<FailOn>,
+    fail_on: Option<What>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// Columns for people
-    Table,
-    /// A row for each request
-    Json,
-    /// For pipelines
-    Junit,
-    /// A page
-    Html,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum FailOn {
-    /// A request was blocked, or its filter died
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum What {
+    /// A request was blocked
     Blocked,
-    /// A request got another status than it was recorded with, or came later; without a recorded status: was blocked
+    /// A request got another status than was recorded, or was held; without a recorded status: was blocked
     Changed,
 }
 
 /// Whether nothing was found that it is to fail on.
 pub(crate) fn run(arguments: &Run) -> Result<bool, String> {
-    let compiled;
-    let snapshot = match (&arguments.snapshot, &arguments.entities) {
-        (Some(snapshot), _) => snapshot,
-        (None, Some(folder)) => {
-            compiled = entities::compile(folder, arguments.parts.filter_name().as_deref())?;
-            compiled.path()
-        }
+    let Run { traffic, parts, output, .. } = arguments;
+    let source = match (&arguments.snapshot, &arguments.entities) {
+        (Some(path), _) | (None, Some(path)) => path,
         (None, None) => return Err("give --snapshot or --entities".to_owned()),
     };
-    let configuration = std::fs::read(snapshot).map_err(|error| format!("{}: {error}", snapshot.display()))?;
-    let setup = arguments.parts.setup(configuration)?;
-    let mut entries = replay::ordered(entries(&arguments.traffic)?);
-    let mut sink = Sink::open(arguments.format, arguments.out.as_deref())?;
-    let mut progress = Progress::start(setup.engine());
-    let mut holds = false;
+    let setup = parts.setup(configuration(source, parts)?)?;
+    let about = about(&setup, source, traffic);
+    let fail_on =
+        FailOn { blocked: arguments.fail_on == Some(What::Blocked), changed: arguments.fail_on == Some(What::Changed) };
+    let sink = output.sink(&about, fail_on)?;
+    let (summary, failed) = replay(setup, traffic, sink, &about, fail_on).map_err(|why| match output.path() {
+        Some(path) => format!("{}: {why}", path.display()),
+        None => why,
+    })?;
+    if output.format() == Format::Table {
+        tell(&summary);
+    }
+    Ok(failed == 0 || arguments.fail_on.is_none())
+}
+
+/// A snapshot's file, or a folder of entities.
+pub(super) fn configuration(source: &Path, parts: &Parts) -> Result<Vec<u8>, String> {
+    let read = |path: &Path| std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()));
+    if source.is_dir() {
+        return read(entities::compile(source, parts.filter_name().as_deref())?.path());
+    }
+    read(source)
+}
+
+/// The head of a report.
+pub(super) fn about(setup: &Setup<'_>, source: &Path, traffic: &Traffic) -> About {
+    let mut about = About {
+        title: format!("Replay with {}", source.display()),
+        recordings: traffic.paths().iter().map(|path| path.display().to_string()).collect(),
+        ..About::default()
+    };
+    setup.facts(&mut about);
+    about
+}
+
+/// Runs traffic into a sink; tells how many requests failed by what the pipeline does not let through.
+pub(super) fn replay(
+    setup: Setup<'_>,
+    traffic: &Traffic,
+    mut sink: Box<dyn Sink + '_>,
+    about: &About,
+    fail_on: FailOn,
+) -> Result<(Summary, u64), String> {
+    let recording = traffic.open()?;
+    let mut progress = Progress::start(setup.engine(), recording.meter());
+    let mut entries = harness::replay::ordered(vec![Box::new(recording)]);
+    let mut totals = Totals::new();
+    let mut failed = 0;
+    let mut broken: Option<std::io::Error> = None;
     let summary = setup.run(&mut entries, &mut |row| {
-        holds |= arguments.fail_on.is_some_and(|what| what.holds(&row));
         progress.count();
-        sink.row(&row);
+        let written = match row {
+            Ok(row) => {
+                totals.add(&row);
+                failed += u64::from(fail_on.failure(&row).is_some());
+                sink.row(&row)
+            }
+            Err(bad) => {
+                let bad = BadEntryText { id: bad.place.to_string(), why: bad.why };
+                totals.bad(&bad);
+                sink.bad(&bad)
+            }
+        };
+        // The first fault is the one that tells why; the run has no other way to end than at its end.
+        if let Err(error) = written {
+            broken.get_or_insert(error);
+        }
     })?;
     progress.end();
-    sink.finish(&summary)?;
-    Ok(!holds)
+    totals.took(progress.elapsed());
+    let ended = broken.map_or_else(|| sink.end(&totals, about), Err);
+    ended.map_err(|error| format!("the report cannot be written: {error}"))?;
+    Ok((summary, failed))
 }
 
-impl FailOn {
-    fn holds(self, row: &Row) -> bool {
-        let stopped = matches!(row.effect, Effect::Blocked | Effect::Failed);
-        match (self, row.recorded_status) {
-            (Self::Blocked, _) | (Self::Changed, None) => stopped || self == Self::Changed && row.held_millis > 0,
-            (Self::Changed, Some(then)) => row.status != then || row.held_millis > 0 || row.effect == Effect::Failed,
-        }
-    }
-}
-
-/// Entries as they are read.
-type Entries = Box<dyn Iterator<Item = Result<Entry, BadEntry>>>;
-
-/// Opens recorded traffic, each file for itself. Until the formats are here, a line each: `[MILLIS] [PEER] METHOD TARGET`.
-fn entries(paths: &[PathBuf]) -> Result<Vec<Entries>, String> {
-    let open = |path: &PathBuf| -> Result<Entries, String> {
-        let file = File::open(path).map_err(|error| format!("{}: {error}", path.display()))?;
-        let name: Arc<str> = path.display().to_string().into();
-        let lines = BufReader::new(file).lines().zip(1..);
-        Ok(Box::new(lines.map(move |(line, number)| entry(line, Place { file: name.clone(), number }))))
-    };
-    paths.iter().map(open).collect()
-}
-
-fn entry(line: std::io::Result<String>, place: Place) -> Result<Entry, BadEntry> {
-    let line = line.map_err(|error| BadEntry { place: place.clone(), why: error.to_string() })?;
-    let words: Vec<&str> = line.split_whitespace().collect();
-    let (before, [method, target]) = words.split_at(words.len().saturating_sub(2)) else {
-        return Err(BadEntry { place, why: "write METHOD TARGET".to_owned() });
-    };
-    let mut request = Request::get(target);
-    request.headers[0].1 = method.as_bytes().to_vec();
-    let at_millis = before.iter().find_map(|word| word.parse().ok());
-    if let Some(peer) = before.iter().find(|word| word.parse::<u64>().is_err()) {
-        request.peer = (*peer).to_owned();
-    }
-    let exchange = Exchange { request, ..Exchange::default() };
-    Ok(Entry { place, at_millis, status: None, notes: Vec::new(), exchange })
-}
-
-/// Where rows go. Until the formats are here: JSON lines, or a few words a line.
-struct Sink {
-    out: Box<dyn Write>,
-    format: Format,
-    failed: Option<std::io::Error>,
-}
-
-impl Sink {
-    fn open(format: Format, out: Option<&Path>) -> Result<Self, String> {
-        let out: Box<dyn Write> = match out {
-            None => Box::new(std::io::stdout()),
-            Some(path) => Box::new(File::create(path).map_err(|error| format!("{}: {error}", path.display()))?),
-        };
-        Ok(Self { out: Box::new(BufWriter::new(out)), format, failed: None })
-    }
-
-    fn row(&mut self, row: &Row) {
-        let text = match self.format {
-            Format::Json => serde_json::to_string(row).unwrap_or_default(),
-            _ => format!("{} {:?} {} {} {} {}", row.id, row.effect, row.status, row.action, row.path, row.reason),
-        };
-        if let Err(error) = writeln!(self.out, "{text}") {
-            self.failed.get_or_insert(error);
-        }
-    }
-
-    fn finish(mut self, summary: &Summary) -> Result<(), String> {
-        let flushed = self.out.flush();
-        let replay::Summary { ran, bad, skipped_ticks, control, .. } = summary;
-        eprintln!(
-            "{ran} requests ran, {bad} entries could not be read; {} events and {} bans went to the control plane; \
-             {skipped_ticks} idle ticks were left out",
-            control.events, control.bans
-        );
-        if let Some(fault) = summary.timer_faults.first() {
-            let count = summary.timer_faults.len();
-            eprintln!("a filter died outside of requests, at least {count} times; first in {}", fault.callback);
-            fault.message.lines().for_each(|line| eprintln!("  {}", replay::printable(line.as_bytes(), 2048)));
-        }
-        match self.failed {
-            Some(error) => Err(format!("the report: {error}")),
-            None => flushed.map_err(|error| format!("the report: {error}")),
-        }
+/// What people want to know beside the report.
+fn tell(summary: &Summary) {
+    let Summary { control, skipped_ticks, timer_faults, .. } = summary;
+    eprintln!(
+        "{} events and {} bans went to the control plane; {skipped_ticks} idle ticks were left out",
+        control.events, control.bans
+    );
+    for fault in timer_faults {
+        eprintln!("a filter died in {}: {}", fault.callback, fault.message);
     }
 }

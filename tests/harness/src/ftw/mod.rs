@@ -8,6 +8,7 @@ pub mod blocking;
 pub mod case;
 mod ignore;
 pub mod judge;
+mod recording;
 pub mod report;
 pub mod request;
 pub mod rules;
@@ -15,3 +16,4 @@ pub mod scoring;
 pub mod suite;
 
 pub use ignore::{Ignore, Ignored};
+pub use recording::Stages;

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use recording::{BadEntry, Entry};
-use report::{Effect, Row};
+use recording::{BadEntry, Entry, Place};
+use report::Row;
 
 use super::control::Counts;
 use super::gateway::Gateway;
@@ -25,7 +25,7 @@ pub(super) const MAX_FAULTS: usize = 100;
 pub struct Summary {
     /// Entries that ran.
     pub ran: u64,
-    /// Entries that cannot be read. Each has a row, which says why.
+    /// Entries that cannot be read.
     pub bad: u64,
     /// The clock at the beginning and at the end, in milliseconds since the Unix epoch.
     pub span: (u64, u64),
@@ -45,9 +45,10 @@ pub struct Summary {
 enum Slot {
     Open(Box<Opened>),
     Done(Box<Row>),
+    Bad(BadEntry),
 }
 
-/// Runs entries in their order and gives a row for each, in the same order.
+/// Runs entries in their order and gives a row for each, in the same order; or what cannot be read.
 ///
 /// The clock begins at the first time that one of the first entries has. An entry runs at its time, or at the clock's where
 /// that is later or the recording has none. `start` makes the gateway at a time; `route` is the route of entries without
@@ -61,7 +62,7 @@ pub fn run<'a>(
     start: impl FnOnce(u64) -> Result<Box<dyn Gateway + 'a>, String>,
     naming: &Naming,
     route: &str,
-    emit: &mut dyn FnMut(Row),
+    emit: &mut dyn FnMut(Result<Row, BadEntry>),
 ) -> Result<Summary, String> {
     let mut first = VecDeque::new();
     let mut begins = None;
@@ -114,8 +115,7 @@ impl Replay<'_, '_> {
             Ok(entry) => entry,
             Err(bad) => {
                 self.summary.bad += 1;
-                let row = self.unreadable(&bad);
-                return self.slots.push_back(Slot::Done(Box::new(row)));
+                return self.slots.push_back(Slot::Bad(printable_bad(&bad)));
             }
         };
         self.summary.ran += 1;
@@ -149,34 +149,32 @@ impl Replay<'_, '_> {
     }
 
     /// Gives the rows that are ready and have none before them that is not.
-    fn give(&mut self, emit: &mut dyn FnMut(Row)) {
+    fn give(&mut self, emit: &mut dyn FnMut(Result<Row, BadEntry>)) {
         for finished in self.gateway.take_finished() {
             let at = finished.ticket.checked_sub(self.given).and_then(|at| usize::try_from(at).ok());
             if let Some(slot) = at.and_then(|at| self.slots.get_mut(at)) {
                 let placeholder = Slot::Done(Box::default());
                 *slot = match std::mem::replace(slot, placeholder) {
                     Slot::Open(opened) => Slot::Done(Box::new(opened.close(&finished))),
-                    done => done,
+                    ready => ready,
                 };
             }
         }
         self.summary.waited = self.summary.waited.max(self.slots.len());
-        while let Some(Slot::Done(_)) = self.slots.front() {
-            if let Some(Slot::Done(row)) = self.slots.pop_front() {
-                self.given += 1;
-                emit(*row);
+        while let Some(slot) = self.slots.pop_front() {
+            match slot {
+                Slot::Open(opened) => return self.slots.push_front(Slot::Open(opened)),
+                Slot::Done(row) => emit(Ok(*row)),
+                Slot::Bad(bad) => emit(Err(bad)),
             }
+            self.given += 1;
         }
     }
+}
 
-    fn unreadable(&self, bad: &BadEntry) -> Row {
-        Row {
-            id: printable(bad.place.to_string().as_bytes(), MAX_WHY),
-            at: self.gateway.now_millis(),
-            effect: Effect::Failed,
-            action: "none".to_owned(),
-            reason: format!("this entry cannot be read: {}", printable(bad.why.as_bytes(), MAX_WHY)),
-            ..Row::default()
-        }
-    }
+/// An entry that cannot be read, for people to see.
+fn printable_bad(bad: &BadEntry) -> BadEntry {
+    let file = printable(bad.place.file.as_bytes(), MAX_WHY).into();
+    let place = Place { file, number: bad.place.number };
+    BadEntry { place, why: printable(bad.why.as_bytes(), MAX_WHY) }
 }

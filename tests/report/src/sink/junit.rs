@@ -6,7 +6,7 @@ use quick_xml::Writer;
 use quick_xml::events::{BytesDecl, BytesText, Event};
 use tempfile::SpooledTempFile;
 
-use super::{Screen, Sink, table};
+use super::{FailOn, Screen, Sink, table};
 use crate::about::{About, BadEntryText};
 use crate::row::{Effect, Row};
 use crate::text::{escaped, head, score};
@@ -18,15 +18,6 @@ const SPOOL: usize = 1 << 20;
 const NAME: usize = 512;
 /// Bytes of a fault's backtrace.
 const FAULT: usize = 16 << 10;
-
-/// What makes a request a failure. One that the filter died of is an error in any case.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct FailOn {
-    /// That it was blocked.
-    pub blocked: bool,
-    /// That its status is not the recorded one.
-    pub changed: bool,
-}
 
 /// Writes a `testsuites` with one `testsuite`, and in it a `testcase` per request: `classname` is the recording's file,
 /// `name` the id and the request line. An entry that cannot be read is a skipped one. The counts stand in the head, so
@@ -83,13 +74,8 @@ impl<W: Write> Junit<W> {
     }
 
     fn verdict(&self, row: &Row) -> Option<Verdict> {
-        let change = Change::of(row);
-        let (element, kind) = match (row.effect, change) {
-            (Effect::Failed, _) => ("error", "failed"),
-            (Effect::Blocked, _) if self.fail_on.blocked => ("failure", "blocked"),
-            (_, Some(_)) if self.fail_on.changed => ("failure", "changed"),
-            _ => return None,
-        };
+        let kind = self.fail_on.failure(row)?;
+        let element = if row.effect == Effect::Failed { "error" } else { "failure" };
         Some(Verdict { element, kind, message: message(row), text: text(row) })
     }
 }

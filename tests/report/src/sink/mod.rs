@@ -1,5 +1,6 @@
 //! The outputs. Each takes rows as they come and writes itself to its end; none keeps more than its caps.
 
+mod fail_on;
 mod html;
 mod json;
 mod junit;
@@ -8,11 +9,12 @@ mod table;
 
 use std::io;
 
+pub use fail_on::FailOn;
 pub use html::Html;
 pub(crate) use html::facts;
 pub use json::Json;
 pub(crate) use json::VERSION;
-pub use junit::{FailOn, Junit};
+pub use junit::Junit;
 pub(crate) use page::{FILTERED, grid, page};
 pub(crate) use table::{Grid, Tone, figures_of, first_of, heading, paint, side};
 pub use table::{Screen, Table};

@@ -83,7 +83,11 @@ fn the_exit_code_says_what_was_found() {
 fn every_form_tells_the_same() {
     let folder = folder();
     let run = |format| {
-        let arguments = ["--snapshot", "snapshot", "--traffic", ".", "--format", format, "--fail-on", "blocked"];
+        let arguments = [
+            &["--engine", "native", "--snapshot", "snapshot", "--traffic", ".", "--format", format][..],
+            &["--fail-on", "blocked"],
+        ]
+        .concat();
         // The snapshot is no recording: it is told, and the rest goes on.
         let output = replay(folder.path(), "waf", &arguments).output().unwrap();
         assert_eq!(code(&output), 1, "{output:?}");
@@ -142,7 +146,6 @@ fn what_cannot_begin_says_why() {
     };
     let snapshot = ["--snapshot", "snapshot", "--traffic", "good.jsonl"];
     refused(&["--traffic", "good.jsonl"], "--snapshot");
-    refused(&["--snapshot", "snapshot", "--entities", ".", "--traffic", "good.jsonl"], "cannot be used with");
     refused(&["--snapshot", "good.jsonl", "--traffic", "good.jsonl"], "this is no snapshot");
     refused(&["--snapshot", "snapshot", "--traffic", "gone"], "gone: ");
     refused(&["--entities", ".", "--traffic", "good.jsonl"], "PALISADE_BIN names /no/palisade");
@@ -176,6 +179,12 @@ fn entities_are_compiled_on_the_way() {
     assert_eq!(code(&output), 0, "{output:?}");
     // The only route of the snapshot is the one of every request.
     assert_eq!(document(&output)["requests"][0]["effect"], "blocked", "{output:?}");
+    // A snapshot that is of other entities is replayed all the same, and it is told.
+    let arguments =
+        ["--snapshot", "snapshot", "--entities", "entities", "--traffic", "good.jsonl", "--engine", "native"];
+    let both = replay(folder.path(), "preset", &arguments).env("PALISADE_BIN", &palisade).output().unwrap();
+    let said = String::from_utf8_lossy(&both.stderr).into_owned();
+    assert!(code(&both) == 0 && said.contains("snapshot is not what entities compiles to"), "{said}");
     // The entities have nothing for a filter of this name.
     let refused = run("noop");
     assert_eq!(code(&refused), 2);

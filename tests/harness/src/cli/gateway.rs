@@ -118,6 +118,11 @@ impl Setup<'_> {
         }
     }
 
+    /// The snapshot's version; empty for what is none.
+    pub(super) fn version(&self) -> &str {
+        &self.version
+    }
+
     /// The engine's word.
     pub(super) fn engine(&self) -> &'static str {
         match self.parts.engine {

@@ -19,9 +19,10 @@ pub(crate) struct Run {
     #[command(flatten)]
     traffic: Traffic,
     /// The filter's configuration: a snapshot as `palisade compile` writes it
-    #[arg(long, value_name = "FILE", required_unless_present = "entities", conflicts_with = "entities")]
+    #[arg(long, value_name = "FILE", required_unless_present = "entities")]
     snapshot: Option<PathBuf>,
-    /// Entities to compile a snapshot from, with `palisade` (PALISADE_BIN, beside this program, or on the PATH)
+    /// Entities to compile a snapshot from, with `palisade` (PALISADE_BIN, beside this program, or on the PATH); beside
+    /// --snapshot, whether that is of these entities is checked
     #[arg(long, value_name = "DIR")]
     entities: Option<PathBuf>,
     #[command(flatten)]
@@ -49,6 +50,18 @@ pub(crate) fn run(arguments: &Run) -> Result<bool, String> {
         (None, None) => return Err("give --snapshot or --entities".to_owned()),
     };
     let setup = parts.setup(configuration(source, parts)?)?;
+    if let (Some(snapshot), Some(entities)) = (&arguments.snapshot, &arguments.entities) {
+        let theirs = parts.setup(configuration(entities, parts)?)?;
+        if theirs.version() != setup.version() {
+            eprintln!(
+                "palisade-replay: {} is not what {} compiles to ({}, not {}); the snapshot is replayed",
+                snapshot.display(),
+                entities.display(),
+                setup.version(),
+                theirs.version()
+            );
+        }
+    }
     let about = about(&setup, source, traffic);
     let fail_on =
         FailOn { blocked: arguments.fail_on == Some(What::Blocked), changed: arguments.fail_on == Some(What::Changed) };

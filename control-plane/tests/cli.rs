@@ -38,6 +38,42 @@ fn check_prints_each_problem_with_file_and_field() {
 }
 
 #[test]
+fn check_and_compile_take_a_folder_with_one_of_each_kind() {
+    let folder = [env!("CARGO_MANIFEST_DIR"), "tests", "data", "entities"].join("/");
+    let checked = run(&["check", &folder]);
+    let out = text(&checked.stdout);
+    assert!(checked.status.success() && !out.contains("warning"), "{out}");
+    assert!(out.contains("3 threat-feeds") && out.contains("1 malware-scanners"), "{out}");
+
+    let place = tempfile::tempdir().unwrap();
+    let compile = |entities: &str, out: &str| {
+        let out = place.path().join(out).to_str().unwrap().to_owned();
+        let compiled = run(&["compile", "--entities", entities, "--out", &out]);
+        assert!(compiled.status.success() && !text(&compiled.stdout).contains("warning"), "{compiled:?}");
+        fs::read(out).unwrap()
+    };
+    let with = compile(&folder, "with.pb");
+    // What no filter runs yet changes no snapshot, and no secret gets into one.
+    let alone = place.path().join("alone");
+    for file in
+        ["waf-rulesets/base", "waf-configs/main", "threat-policies/main", "routes/shop", "global-config/global-config"]
+    {
+        let (from, to) = (format!("{folder}/{file}.yaml"), alone.join(format!("{file}.yaml")));
+        fs::create_dir_all(to.parent().unwrap()).unwrap();
+        let document = fs::read_to_string(from).unwrap();
+        let lines =
+            document.lines().filter(|line| !line.contains("challenge_provider:") && !line.contains("svc-api-contract"));
+        let lines: Vec<_> = lines.map(|line| line.split(", bot_policy").next().unwrap()).collect();
+        let closed = lines
+            .iter()
+            .map(|line| if line.contains("{ threat_policy") { format!("{line} }}") } else { (*line).to_owned() });
+        fs::write(to, closed.collect::<Vec<_>>().join("\n")).unwrap();
+    }
+    assert!(with == compile(alone.to_str().unwrap(), "alone.pb"));
+    assert!(!with.windows(7).any(|window| window == b"hunter2"));
+}
+
+#[test]
 fn keys_are_made_listed_and_revoked_beside_a_running_server() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");

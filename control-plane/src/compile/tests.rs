@@ -7,11 +7,15 @@ use super::*;
 
 /// Entities from documents, by way of files as users have them.
 fn entities(documents: &[Value]) -> EntitySet {
+    load(files(documents).path())
+}
+
+fn files(documents: &[Value]) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     for (number, document) in documents.iter().enumerate() {
         std::fs::write(folder.path().join(format!("{number}.json")), document.to_string()).unwrap();
     }
-    load(folder.path())
+    folder
 }
 
 fn load(folder: &Path) -> EntitySet {
@@ -104,6 +108,8 @@ fn what_does_not_exist_is_named() {
     assert!(preset.contains("no preset `crz`") && preset.contains("did you mean `crs`"), "{preset}");
     let plugin = fails(&[route(json!([{ "plugin": "SvcWaff" }]))]);
     assert!(plugin.starts_with("routes/route_1: /plugins/0/plugin: this release has no plugin"), "{plugin}");
+    // Entities that do not exist are found missing before anything is compiled.
+    let fails = |documents: &[Value]| EntitySet::from_dir(files(documents).path()).unwrap_err()[0].to_string();
     let config = fails(&[route(json!([{ "plugin": "Waf", "config": { "ref": "waf-config_2" } }]))]);
     assert!(config.contains("/plugins/0/config/ref") && config.contains("waf-config_2"), "{config}");
     let policy = fails(&[route(json!([{ "plugin": "SvcThreatGate", "config": { "policy": "p" } }]))]);

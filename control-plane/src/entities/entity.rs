@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::FieldProblem;
+use super::{FieldProblem, secret};
 
 /// The fields of one collection. Its serde form must be an object that refuses unknown fields and has a default for
 /// every field that a document may leave out; the fields of [`Head`] are taken off before it is read.
@@ -21,6 +21,9 @@ pub trait Entity: Serialize + DeserializeOwned + Send + Sync + 'static {
     const ID_PREFIX: &'static str = Self::KIND;
     /// The one id of a collection that has exactly one entity, which exists with its defaults before it is written.
     const SINGLETON: Option<&'static str> = None;
+    /// The words of a field `kind` that the collection has for itself. Its documents then do not carry
+    /// [`Entity::KIND`]; the path or the folder says what they are, and where there is neither, one of these words.
+    const OWN_KINDS: &'static [&'static str] = &[];
 
     /// What is wrong with the fields that their types do not say. Empty when nothing is.
     fn check(&self, head: &Head, refs: &dyn References) -> Vec<FieldProblem>;
@@ -63,14 +66,22 @@ pub trait References {
     /// Whether `collection` has an entity `id`. `None` when this release has no such collection, so that nothing can be
     /// said.
     fn exists(&self, collection: &str, id: &str) -> Option<bool>;
+
+    /// The id in `collection` that is nearest to `id`, when one is near enough to be meant.
+    fn nearest(&self, _collection: &str, _id: &str) -> Option<String> {
+        None
+    }
 }
 
 /// An [`Item`] whose type is not known here.
 pub trait AnyEntity: Any + Send + Sync {
     /// The fields that all entities share.
     fn head(&self) -> &Head;
-    /// The whole document, every field written out.
-    fn to_value(&self) -> Value;
+    /// The whole document, every field written out, with [`secret::MASK`] in the place of each secret. For everything
+    /// but the store.
+    fn shown(&self) -> Value;
+    /// The whole document with its secrets. For the store alone.
+    fn stored(&self) -> Value;
     /// See [`Entity::check`]; checks the head as well.
     fn check(&self, refs: &dyn References) -> Vec<FieldProblem>;
     /// For the way back to the typed [`Item`].
@@ -92,7 +103,7 @@ impl<T: Entity> AnyEntity for Item<T> {
         &self.head
     }
 
-    fn to_value(&self) -> Value {
+    fn shown(&self) -> Value {
         let mut document = Map::new();
         // Entities are plain data: writing them to a JSON value has no way to fail.
         for part in [serde_json::to_value(&self.head), serde_json::to_value(&self.body)] {
@@ -100,8 +111,14 @@ impl<T: Entity> AnyEntity for Item<T> {
                 document.extend(fields);
             }
         }
-        document.insert("kind".to_owned(), Value::from(T::KIND));
+        if T::OWN_KINDS.is_empty() {
+            document.insert("kind".to_owned(), Value::from(T::KIND));
+        }
         Value::Object(document)
+    }
+
+    fn stored(&self) -> Value {
+        secret::revealed(|| self.shown())
     }
 
     fn check(&self, refs: &dyn References) -> Vec<FieldProblem> {
@@ -131,7 +148,8 @@ fn id_problem(id: &str) -> Option<FieldProblem> {
 /// Checks a reference by id to an entity of `collection`.
 pub(super) fn reference(refs: &dyn References, collection: &str, id: &str, pointer: String) -> Option<FieldProblem> {
     (refs.exists(collection, id) == Some(false)).then(|| {
-        let message = format!("there is no entity `{}` in {collection}", id.escape_debug());
+        let hint = refs.nearest(collection, id).map(|near| format!(", did you mean `{near}`?")).unwrap_or_default();
+        let message = format!("there is no entity `{}` in {collection}{hint}", id.escape_debug());
         FieldProblem::new(pointer, message).expected(format!("the id of an entity in {collection}"))
     })
 }

@@ -104,11 +104,15 @@ fn read(file: &Path, root: &Path) -> Result<Read, Vec<FieldProblem>> {
     let mut document: Value = if file.extension().is_some_and(|extension| extension == "json") {
         serde_json::from_str(&text).map_err(|error| one(format!("not JSON: {error}")))?
     } else {
-        serde_saphyr::from_str(&text).map_err(|error| one(format!("not YAML: {error}")))?
+        // Without the lines around the error: there may be secrets in them.
+        serde_saphyr::from_str(&text).map_err(|error| one(format!("not YAML: {}", error.without_snippet())))?
     };
     let kind = kind_of(&document, file, root).map_err(|problem| vec![problem])?;
     if let Some(fields) = document.as_object_mut() {
-        fields.insert("kind".to_owned(), Value::from(kind.kind));
+        // A `kind` of the collection's own says more than which collection it is.
+        if fields.get("kind").and_then(Value::as_str).is_none_or(|name| !kind.own_kinds.contains(&name)) {
+            fields.insert("kind".to_owned(), Value::from(kind.kind));
+        }
         if !fields.contains_key("id") {
             let name = file.file_stem().map(|stem| stem.to_string_lossy().into_owned());
             fields.insert("id".to_owned(), Value::from(kind.singleton.map(ToOwned::to_owned).or(name)));

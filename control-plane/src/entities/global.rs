@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::route::{path_patterns, plugin_problem};
-use super::{Entity, FieldProblem, Head, References};
+use super::{Entity, FieldProblem, Head, References, plugin_refs};
 
 /// The one global configuration. It exists with these defaults before it is first written.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -98,11 +98,12 @@ impl Entity for GlobalConfig {
     const KIND: &'static str = "global-config";
     const SINGLETON: Option<&'static str> = Some(GlobalConfig::ID);
 
-    fn check(&self, _head: &Head, _refs: &dyn References) -> Vec<FieldProblem> {
+    fn check(&self, _head: &Head, refs: &dyn References) -> Vec<FieldProblem> {
         let mut problems = Vec::new();
         for (index, validator) in self.incoming_request_validators.iter().enumerate() {
             let place = format!("/incoming_request_validators/{index}");
-            problems.extend(validator.check().into_iter().map(|problem| problem.under(&place)));
+            let missing = plugin_refs::missing(&validator.plugin, &validator.config, refs);
+            problems.extend(validator.check().into_iter().chain(missing).map(|problem| problem.under(&place)));
         }
         problems.extend(self.identity.check().into_iter().map(|problem| problem.under("/identity")));
         problems.extend(self.gateway.check().into_iter().map(|problem| problem.under("/gateway")));

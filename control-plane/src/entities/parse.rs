@@ -31,7 +31,8 @@ fn split<T: Entity>(document: Value) -> Result<(Value, Value), Vec<FieldProblem>
             return Err(vec![FieldProblem::new("", message).expected("a JSON object")]);
         }
     };
-    let kind = fields.shift_remove("kind");
+    let is_own = |kind: &Value| !T::OWN_KINDS.is_empty() && kind.as_str() != Some(T::KIND);
+    let kind = if fields.get("kind").is_some_and(is_own) { None } else { fields.shift_remove("kind") };
     if let Some(kind) = kind
         && kind.as_str() != Some(T::KIND)
     {
@@ -101,6 +102,10 @@ fn explain(mut pointer: String, sentence: &str) -> FieldProblem {
         return FieldProblem::new(format!("{pointer}/{}", token(field)), format!("the field `{field}` is required"));
     }
     match sentence.rsplit_once(", expected ") {
+        // A text where an object belongs may be a secret, and to repeat it helps nobody.
+        Some((message, expected)) if plain(expected) == "an object" && message.contains(": string ") => {
+            FieldProblem::new(pointer, "invalid type: string").expected("an object")
+        }
         Some((message, expected)) => FieldProblem::new(pointer, message).expected(plain(expected)),
         None => FieldProblem::new(pointer, sentence),
     }
@@ -115,6 +120,7 @@ fn plain(expected: &str) -> String {
         "u64" | "usize" => "a whole number from 0 on",
         "i32" | "i64" => "a whole number",
         "f64" => "a number",
+        "a map" => "an object",
         other => other.strip_prefix("struct ").map_or(other, |_| "an object"),
     };
     plain.to_owned()

@@ -5,13 +5,27 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::entity::{AnyEntity, Entity};
-use super::{FieldProblem, GlobalConfig, Route, ThreatPolicy, WafConfig, WafRuleset, did_you_mean, parse};
+use super::{
+    AlertRule, ApiContract, AsnDatabase, BotPolicy, ChallengeProvider, FieldProblem, GeoDatabase, GlobalConfig,
+    HoneypotPolicy, MalwareScanner, Route, SvcBouncer, ThreatFeed, ThreatPolicy, WafConfig, WafRuleset, did_you_mean,
+    parse,
+};
 
 /// Every collection, one line each.
 pub static KINDS: &[Kind] = &[
     Kind::of::<WafConfig>(),
     Kind::of::<WafRuleset>(),
     Kind::of::<ThreatPolicy>(),
+    Kind::of::<ThreatFeed>(),
+    Kind::of::<AsnDatabase>(),
+    Kind::of::<GeoDatabase>(),
+    Kind::of::<SvcBouncer>(),
+    Kind::of::<BotPolicy>(),
+    Kind::of::<ChallengeProvider>(),
+    Kind::of::<HoneypotPolicy>(),
+    Kind::of::<ApiContract>(),
+    Kind::of::<AlertRule>(),
+    Kind::of::<MalwareScanner>(),
     Kind::of::<Route>(),
     Kind::of::<GlobalConfig>(),
 ];
@@ -30,6 +44,8 @@ pub struct Kind {
     pub id_prefix: &'static str,
     /// The one id of a collection with exactly one entity.
     pub singleton: Option<&'static str>,
+    /// The words of a field `kind` that the collection has for itself, see [`Entity::OWN_KINDS`].
+    pub own_kinds: &'static [&'static str],
     reader: Reader,
     template: fn() -> Value,
 }
@@ -42,6 +58,7 @@ impl Kind {
             kind: T::KIND,
             id_prefix: T::ID_PREFIX,
             singleton: T::SINGLETON,
+            own_kinds: T::OWN_KINDS,
             reader: parse::read::<T>,
             template: T::template,
         }
@@ -58,7 +75,9 @@ impl Kind {
     /// The document to start a new entity from.
     pub fn template(&self) -> Value {
         let mut template = (self.template)();
-        if let Some(fields) = template.as_object_mut() {
+        if let Some(fields) = template.as_object_mut()
+            && self.own_kinds.is_empty()
+        {
             fields.insert("kind".to_owned(), Value::from(self.kind));
         }
         template
@@ -78,9 +97,11 @@ pub fn by_collection(name: &str) -> Option<&'static Kind> {
     KINDS.iter().find(|kind| kind.collection == name)
 }
 
-/// The collection whose documents have this `kind`; the collection's own name is understood as well.
+/// The collection whose documents have this `kind`; the collection's own name is understood as well, and a word that
+/// one collection alone has in a field `kind` of its own.
 pub fn by_kind(name: &str) -> Option<&'static Kind> {
-    KINDS.iter().find(|kind| kind.kind == name || kind.collection == name)
+    let named = KINDS.iter().find(|kind| kind.kind == name || kind.collection == name);
+    named.or_else(|| KINDS.iter().find(|kind| kind.own_kinds.contains(&name)))
 }
 
 /// What to say about a collection that does not exist.

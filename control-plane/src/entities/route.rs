@@ -4,7 +4,8 @@ use regex_automata::util::syntax;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Entity, FieldProblem, Head, References, number};
+use super::entity::reference;
+use super::{ApiContract, Entity, FieldProblem, Head, References, number, plugin_refs};
 
 /// A route of the gateway.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -103,7 +104,7 @@ impl Entity for Route {
     const COLLECTION: &'static str = "routes";
     const KIND: &'static str = "route";
 
-    fn check(&self, head: &Head, _refs: &dyn References) -> Vec<FieldProblem> {
+    fn check(&self, head: &Head, refs: &dyn References) -> Vec<FieldProblem> {
         let mut problems = Vec::new();
         for (index, host) in self.hosts.iter().enumerate() {
             if !is_host_pattern(host) {
@@ -130,7 +131,8 @@ impl Entity for Route {
             problems.extend(backend.check().into_iter().map(|problem| problem.under("/backend")));
         }
         for (index, plugin) in self.plugins.iter().enumerate() {
-            problems.extend(plugin.check().into_iter().map(|problem| problem.under(&format!("/plugins/{index}"))));
+            let found = plugin.check().into_iter().chain(plugin_refs::missing(&plugin.plugin, &plugin.config, refs));
+            problems.extend(found.map(|problem| problem.under(&format!("/plugins/{index}"))));
         }
         for (key, value) in &head.metadata {
             // They become Envoy route metadata, which filters read as strings.
@@ -140,6 +142,10 @@ impl Entity for Route {
                     FieldProblem::new(pointer, "the metadata of a route is passed to Envoy").expected("a string"),
                 );
             }
+        }
+        if let Some(id) = head.metadata.get(plugin_refs::CONTRACT_KEY).and_then(Value::as_str) {
+            let pointer = format!("/metadata/{}", plugin_refs::CONTRACT_KEY);
+            problems.extend(reference(refs, ApiContract::COLLECTION, id, pointer));
         }
         problems
     }

@@ -1,5 +1,6 @@
 //! Changes of entities: checked, admitted, committed, then visible.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use serde_json::Value;
@@ -7,7 +8,7 @@ use tokio::sync::{Mutex, watch};
 
 use super::admission::{Admission, Change, EntityRef};
 use super::registry::Kind;
-use super::{AnyEntity, EntitySet, FieldProblem, Slot, patch};
+use super::{AnyEntity, EntitySet, FieldProblem, Slot, patch, secret};
 use crate::clock;
 use crate::store::{Store, StoreError};
 
@@ -176,6 +177,30 @@ impl EntityService {
         id: &str,
         precondition: Option<Precondition>,
     ) -> Result<Written, WriteError> {
+        self.remove(kind, id, precondition, false).await
+    }
+
+    /// Removes an entity although others name it: their references then lead nowhere until they are changed. What
+    /// gateways cannot do without is not removed even so.
+    ///
+    /// # Errors
+    /// See [`WriteError`].
+    pub async fn delete_anyway(
+        &self,
+        kind: &'static Kind,
+        id: &str,
+        precondition: Option<Precondition>,
+    ) -> Result<Written, WriteError> {
+        self.remove(kind, id, precondition, true).await
+    }
+
+    async fn remove(
+        &self,
+        kind: &'static Kind,
+        id: &str,
+        precondition: Option<Precondition>,
+        anyway: bool,
+    ) -> Result<Written, WriteError> {
         let id = id.to_owned();
         self.detached(move |shared| async move {
             let _writing = shared.writing.lock().await;
@@ -189,11 +214,12 @@ impl EntityService {
             let mut candidate = EntitySet::clone(&set);
             candidate.remove(kind.collection, &id);
             let dangling = newly_wrong(&set, &candidate);
-            if !dangling.is_empty() {
+            if !dangling.is_empty() && !anyway {
                 return Err(WriteError::InUse(dangling));
             }
             let changed = EntityRef { collection: kind.collection, id: id.clone(), change: Change::Deleted };
-            let (candidate, warnings) = shared.admit(candidate, changed).await.map_err(WriteError::InUse)?;
+            let (candidate, mut warnings) = shared.admit(candidate, changed).await.map_err(WriteError::InUse)?;
+            warnings.extend(dangling.iter().map(ToString::to_string));
             let revision = shared.store.entity_remove(kind.collection, &id, slot.revision).await;
             shared.publish(candidate, stale(revision)?).await;
             Ok(Written { slot, warnings })
@@ -223,6 +249,9 @@ impl Shared {
         mut document: Value,
     ) -> Result<Written, WriteError> {
         stamp(&mut document, before);
+        if let Some(before) = before {
+            secret::restore(&mut document, &before.entity.shown(), &before.entity.stored());
+        }
         let entity = kind.read(document).map_err(WriteError::Invalid)?;
         let id = entity.head().id.clone();
         let mut candidate = set.clone();
@@ -235,7 +264,7 @@ impl Shared {
         let changed = EntityRef { collection: kind.collection, id: id.clone(), change };
         let (mut candidate, warnings) = self.admit(candidate, changed).await.map_err(WriteError::Invalid)?;
         let expected = before.map_or(0, |slot| slot.revision);
-        let revision = self.store.entity_put(kind.collection, &id, entity.to_value().to_string(), expected).await;
+        let revision = self.store.entity_put(kind.collection, &id, entity.stored().to_string(), expected).await;
         let revision = match (revision, before) {
             (Err(StoreError::Conflict { .. }), None) => return Err(WriteError::Exists),
             (revision, _) => stale(revision)?,
@@ -313,7 +342,7 @@ fn stale(outcome: Result<u64, StoreError>) -> Result<u64, WriteError> {
 }
 
 fn apply(slot: &Slot, replacement: Replacement) -> Result<Value, WriteError> {
-    let mut document = slot.entity.to_value();
+    let mut document = slot.entity.shown();
     match replacement {
         Replacement::Whole(whole) => return Ok(whole),
         Replacement::Merge(patch) => json_patch::merge(&mut document, &patch),
@@ -337,12 +366,17 @@ fn stamp(document: &mut Value, before: Option<&Slot>) {
 
 /// What is wrong in `after` and was not in `before`: the entities that named the one which is gone.
 fn newly_wrong(before: &EntitySet, after: &EntitySet) -> Vec<FieldProblem> {
-    let known = before.check();
-    let new = after.check().into_iter().filter(|problem| !known.contains(problem));
+    // By their places: what a message suggests instead may change with every entity that comes or goes.
+    let known: BTreeSet<_> = before.check().into_iter().map(place).collect();
+    let new = after.check().into_iter().filter(|problem| !known.contains(&place(problem.clone())));
     new.map(|(collection, id, problem)| {
         FieldProblem::new("", format!("{collection}/{id} names it at {}", problem.pointer))
     })
     .collect()
+}
+
+fn place((collection, id, problem): (&'static str, String, FieldProblem)) -> (&'static str, String, String) {
+    (collection, id, problem.pointer)
 }
 
 impl std::fmt::Debug for Slot {

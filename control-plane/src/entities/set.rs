@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::entity::{AnyEntity, Entity, Item, References};
 use super::registry::{self, KINDS, Kind};
-use super::{FieldProblem, GlobalConfig};
+use super::{FieldProblem, GlobalConfig, did_you_mean};
 use crate::store::{EntityRow, Store, StoreError};
 
 /// The entities of one collection, by id.
@@ -140,6 +140,11 @@ impl References for EntitySet {
     fn exists(&self, collection: &str, id: &str) -> Option<bool> {
         registry::by_collection(collection)?;
         Some(self.slot(collection, id).is_some())
+    }
+
+    fn nearest(&self, collection: &str, id: &str) -> Option<String> {
+        let known = self.slots(collection).map(|slot| slot.entity.head().id.as_str());
+        did_you_mean(id, known).map(ToOwned::to_owned)
     }
 }
 

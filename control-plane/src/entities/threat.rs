@@ -6,7 +6,7 @@ use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
 use super::entity::reference;
-use super::{Entity, FieldProblem, Head, Item, References, number};
+use super::{ChallengeProvider, Entity, FieldProblem, Head, Item, References, number};
 
 /// A threat policy.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -134,7 +134,7 @@ impl Entity for ThreatPolicy {
             problems.push(FieldProblem::new("/waf_block_weight", "a weight cannot be negative").expected("0 or more"));
         }
         if let Some(id) = &self.challenge_provider {
-            problems.extend(reference(refs, "challenge-providers", id, "/challenge_provider".to_owned()));
+            problems.extend(reference(refs, ChallengeProvider::COLLECTION, id, "/challenge_provider".to_owned()));
         }
         problems
     }

@@ -38,7 +38,7 @@ async fn list(
     let kind = kind(&state, &group, &collection)?;
     let query = ListQuery::read(&parameters)?;
     let set = state.entities.current();
-    let page = query.apply(set.slots(kind.collection).map(|slot| slot.entity.to_value()).collect());
+    let page = query.apply(set.slots(kind.collection).map(|slot| slot.entity.shown()).collect());
     let list = Value::Array(page.items);
     let mut response = write(StatusCode::OK, if query.envelope { json!({ "data": list }) } else { list }, query.pretty);
     response.headers_mut().insert(PAGES, HeaderValue::from(page.pages));
@@ -69,7 +69,7 @@ async fn read(
         set_tag(&mut response, slot.revision);
         return Ok(response);
     }
-    let item = query.project(slot.entity.to_value());
+    let item = query.project(slot.entity.shown());
     let item = if query.envelope { json!({ "data": item }) } else { item };
     let mut response = write(StatusCode::OK, item, query.pretty);
     set_tag(&mut response, slot.revision);
@@ -128,11 +128,20 @@ async fn remove(
     State(state): State<AppState>,
     Extension(caller): Extension<Caller>,
     Path((group, collection, id)): Path<(String, String, String)>,
+    Query(parameters): Parameters,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let kind = kind(&state, &group, &collection)?;
+    let forced =
+        parameters.iter().any(|(name, value)| name == "force" && !matches!(value.as_str(), "false" | "0" | "no"));
     let (entities, precondition) = (state.entities.clone(), etag::if_match(&headers));
-    let write = async move { entities.delete(kind, &id, precondition).await };
+    let write = async move {
+        if forced {
+            entities.delete_anyway(kind, &id, precondition).await
+        } else {
+            entities.delete(kind, &id, precondition).await
+        }
+    };
     Ok(answer(StatusCode::OK, audited(&state, caller, AuditAction::Delete, kind, write).await?))
 }
 
@@ -182,7 +191,7 @@ fn kind(state: &AppState, group: &str, collection: &str) -> Result<&'static Kind
 
 fn answer(status: StatusCode, written: Written) -> Response {
     let Written { slot: Slot { revision, entity }, warnings } = written;
-    let mut response = write(status, entity.to_value(), false);
+    let mut response = write(status, entity.shown(), false);
     set_tag(&mut response, revision);
     if !warnings.is_empty()
         && let Ok(value) = HeaderValue::from_str(&ascii_json(&warnings))

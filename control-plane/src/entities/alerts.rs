@@ -1,0 +1,186 @@
+//! `alert-rules`: who is told of what, and how.
+
+use serde::{Deserialize, Serialize};
+
+use super::entity::reference;
+use super::limits::{Headers, count, headers, secret_url, within};
+use super::secret::Secret;
+use super::{Entity, FieldProblem, Head, References, Route, number};
+
+/// When somebody is told.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AlertRule {
+    /// Whether it is used at all. Default true.
+    pub enabled: bool,
+    /// What it waits for. Default incident.
+    pub trigger: AlertTrigger,
+    /// The score from which an event counts, 0 to 100. Default 70.
+    #[serde(with = "number")]
+    pub min_score: f64,
+    /// The events of an incident from which on it is told, 1 to 1000000. Default 1.
+    pub min_count: u64,
+    /// Whether only what was enforced counts. Default true.
+    pub enforced_only: bool,
+    /// The categories of events that count; empty for all.
+    pub categories: Vec<EventCategory>,
+    /// The ids of the routes whose events count, at most 1000; empty for all.
+    pub routes: Vec<String>,
+    /// `burst`: the events within the window from which on it is told, 1 to 1000000. Default 100.
+    pub burst_threshold: u64,
+    /// `burst`: the window in seconds, 1 to 86400. Default 60.
+    pub burst_window_seconds: u64,
+    /// Seconds between two messages about the same, 10 to 604800. Default 900.
+    pub cooldown_seconds: u64,
+    /// Where messages go.
+    pub channel: AlertChannel,
+}
+
+/// What an alert rule waits for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AlertTrigger {
+    /// An incident that is worth it.
+    #[default]
+    Incident,
+    /// A ban.
+    Ban,
+    /// Many events in a short time.
+    Burst,
+}
+
+/// What events are about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs, reason = "the words say all there is")]
+pub enum EventCategory {
+    Threat,
+    Honeypot,
+    Fail2ban,
+    Challenge,
+    Ban,
+    Traffic,
+    Api,
+    Upload,
+    Login,
+    Objects,
+    Leakage,
+    SensitiveData,
+    Dependency,
+}
+
+/// Where messages go.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AlertChannel {
+    /// What kind of channel it is. Default event.
+    pub kind: ChannelKind,
+    /// `slack`, `teams`, `webhook`: where the message is posted. A secret, for there is a token in it. `pagerduty`: instead
+    /// of the service's own address.
+    pub url: Secret,
+    /// `pagerduty`: the key of the integration, a secret.
+    pub routing_key: Secret,
+    /// Headers of the call; their values are secrets.
+    pub headers: Headers,
+    /// Milliseconds that the call may take, 1 to 600000. Default 10000.
+    pub timeout_millis: u64,
+}
+
+/// A kind of channel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ChannelKind {
+    /// An incoming webhook of Slack.
+    Slack,
+    /// An incoming webhook of Teams.
+    Teams,
+    /// The events API of PagerDuty.
+    Pagerduty,
+    /// Any URL that takes JSON.
+    Webhook,
+    /// The exporters of events, as one event more.
+    #[default]
+    Event,
+}
+
+// === impl AlertRule ===
+
+impl Default for AlertRule {
+    fn default() -> AlertRule {
+        AlertRule {
+            enabled: true,
+            trigger: AlertTrigger::default(),
+            min_score: 70.0,
+            min_count: 1,
+            enforced_only: true,
+            categories: Vec::new(),
+            routes: Vec::new(),
+            burst_threshold: 100,
+            burst_window_seconds: 60,
+            cooldown_seconds: 900,
+            channel: AlertChannel::default(),
+        }
+    }
+}
+
+impl Entity for AlertRule {
+    const COLLECTION: &'static str = "alert-rules";
+    const KIND: &'static str = "alert-rule";
+
+    fn check(&self, _head: &Head, refs: &dyn References) -> Vec<FieldProblem> {
+        let mut problems = Vec::new();
+        if !(0.0..=100.0).contains(&self.min_score) {
+            problems.push(FieldProblem::new("/min_score", "no score ever reaches it").expected("0 to 100"));
+        }
+        problems.extend(within("/min_count", self.min_count, 1..=1_000_000));
+        problems.extend(count("/routes", self.routes.len(), 1000));
+        for (index, id) in self.routes.iter().enumerate() {
+            problems.extend(reference(refs, Route::COLLECTION, id, format!("/routes/{index}")));
+        }
+        problems.extend(within("/burst_threshold", self.burst_threshold, 1..=1_000_000));
+        problems.extend(within("/burst_window_seconds", self.burst_window_seconds, 1..=86_400));
+        problems.extend(within("/cooldown_seconds", self.cooldown_seconds, 10..=604_800));
+        let channel = self.channel.check(self.enabled);
+        problems.extend(channel.into_iter().map(|problem| problem.under("/channel")));
+        problems
+    }
+}
+
+// === impl AlertChannel ===
+
+impl Default for AlertChannel {
+    fn default() -> AlertChannel {
+        AlertChannel {
+            kind: ChannelKind::default(),
+            url: Secret::default(),
+            routing_key: Secret::default(),
+            headers: Headers::new(),
+            timeout_millis: 10_000,
+        }
+    }
+}
+
+impl AlertChannel {
+    fn check(&self, enabled: bool) -> Vec<FieldProblem> {
+        let mut problems = Vec::new();
+        let missing = |pointer: &str, what: &str| {
+            let problem = FieldProblem::new(pointer, format!("the channel needs {what}"));
+            problem.expected("a value, or `enabled: false`")
+        };
+        match self.kind {
+            ChannelKind::Slack | ChannelKind::Teams | ChannelKind::Webhook if enabled && !self.url.is_set() => {
+                problems.push(missing("/url", "a URL that messages are posted to"));
+            }
+            ChannelKind::Pagerduty if enabled && !self.routing_key.is_set() => {
+                problems.push(missing("/routing_key", "the key of an integration"));
+            }
+            _ => {}
+        }
+        if self.url.is_set() {
+            problems.extend(secret_url("/url", &self.url));
+        }
+        problems.extend(headers("/headers", &self.headers));
+        problems.extend(within("/timeout_millis", self.timeout_millis, 1..=600_000));
+        problems
+    }
+}

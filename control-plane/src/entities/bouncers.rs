@@ -1,0 +1,179 @@
+//! `svc-bouncers`: decisions of a community's decision service, and alerts back to it.
+
+use serde::{Deserialize, Serialize};
+
+use super::feeds::SourceAction;
+use super::limits::{count, required, tag, text, url, weight, within};
+use super::secret::Secret;
+use super::{Entity, FieldProblem, Head, References, number};
+
+/// A connection to a decision service.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SvcBouncer {
+    /// Whether its decisions are fetched and matched. Default true.
+    pub enabled: bool,
+    /// Where the service's local API is. Default `http://127.0.0.1:8080`.
+    pub lapi_url: String,
+    /// The bouncer's key, a secret.
+    pub api_key: Secret,
+    /// Seconds from one poll to the next, 1 to 86400. Default 10.
+    pub poll_interval_seconds: u64,
+    /// Milliseconds that a call may take, 1 to 600000. Default 10000.
+    pub timeout_millis: u64,
+    /// What decisions may be about. Default ip and range.
+    pub scopes: Vec<DecisionScope>,
+    /// Origins whose decisions are taken, at most 100; empty takes all.
+    pub origins_filter: Vec<String>,
+    /// What a match adds to the score, 0 to 100. Default 90.
+    #[serde(with = "number")]
+    pub weight: f64,
+    /// Whether a match denies by itself. Default block.
+    pub action: SourceAction,
+    /// The tag of its signals. Default `crowd`.
+    pub tag: String,
+    /// Whether alerts are sent to the service. Default false.
+    pub push_enabled: bool,
+    /// The machine that alerts are sent as.
+    pub push_machine_id: String,
+    /// The machine's password, a secret.
+    pub push_password: Secret,
+    /// The scenario that alerts name. Default `svc/threat-protection`.
+    pub push_scenario: String,
+    /// Seconds from one sending to the next, 1 to 86400. Default 10.
+    pub push_interval_seconds: u64,
+    /// Alerts in one sending, 1 to 1000. Default 50.
+    pub push_max_batch: u64,
+    /// Whether alerts ask for a decision. Default false.
+    pub push_with_decision: bool,
+    /// How long that decision lasts, such as `4h` or `1h30m`. Default `4h`.
+    pub push_decision_duration: String,
+    /// Whether what the rule engine blocks is sent as well. Default false.
+    pub push_waf_detections: bool,
+    /// Whether what the rule engine only reports is sent as well. Default false.
+    pub push_waf_monitored: bool,
+}
+
+/// What a decision is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DecisionScope {
+    /// An address.
+    Ip,
+    /// A range of addresses.
+    Range,
+    /// A country.
+    Country,
+    /// A network, by its number.
+    As,
+}
+
+// === impl SvcBouncer ===
+
+impl Default for SvcBouncer {
+    fn default() -> SvcBouncer {
+        SvcBouncer {
+            enabled: true,
+            lapi_url: "http://127.0.0.1:8080".to_owned(),
+            api_key: Secret::default(),
+            poll_interval_seconds: 10,
+            timeout_millis: 10_000,
+            scopes: vec![DecisionScope::Ip, DecisionScope::Range],
+            origins_filter: Vec::new(),
+            weight: 90.0,
+            action: SourceAction::Block,
+            tag: "crowd".to_owned(),
+            push_enabled: false,
+            push_machine_id: String::new(),
+            push_password: Secret::default(),
+            push_scenario: "svc/threat-protection".to_owned(),
+            push_interval_seconds: 10,
+            push_max_batch: 50,
+            push_with_decision: false,
+            push_decision_duration: "4h".to_owned(),
+            push_waf_detections: false,
+            push_waf_monitored: false,
+        }
+    }
+}
+
+impl Entity for SvcBouncer {
+    const COLLECTION: &'static str = "svc-bouncers";
+    const KIND: &'static str = "svc-bouncer";
+
+    fn check(&self, _head: &Head, _refs: &dyn References) -> Vec<FieldProblem> {
+        let mut problems = Vec::new();
+        problems.extend(url("/lapi_url", &self.lapi_url));
+        let why = "an enabled bouncer needs the key that the service has given it";
+        problems.extend(required("/api_key", self.api_key.is_set() || !self.enabled, why));
+        problems.extend(within("/poll_interval_seconds", self.poll_interval_seconds, 1..=86_400));
+        problems.extend(within("/timeout_millis", self.timeout_millis, 1..=600_000));
+        if self.scopes.is_empty() {
+            let problem = FieldProblem::new("/scopes", "no decision would be taken");
+            problems.push(problem.expected("at least one scope, or `enabled: false`"));
+        }
+        for (index, scope) in self.scopes.iter().enumerate() {
+            if self.scopes.iter().take(index).any(|earlier| earlier == scope) {
+                let problem = FieldProblem::new(format!("/scopes/{index}"), "the scope is there twice");
+                problems.push(problem.expected("each scope once"));
+            }
+        }
+        problems.extend(count("/origins_filter", self.origins_filter.len(), 100));
+        for (index, origin) in self.origins_filter.iter().enumerate() {
+            let place = format!("/origins_filter/{index}");
+            if origin.is_empty() || origin.contains(',') {
+                let message = format!("`{}` is no origin", origin.escape_debug());
+                problems.push(FieldProblem::new(&place, message).expected("the name of an origin, such as `crowdsec`"));
+            }
+            problems.extend(text(&place, origin, 128));
+        }
+        problems.extend(weight("/weight", self.weight));
+        problems.extend(tag("/tag", &self.tag));
+        problems.extend(self.check_push());
+        problems
+    }
+}
+
+impl SvcBouncer {
+    fn check_push(&self) -> Vec<FieldProblem> {
+        let mut problems = Vec::new();
+        if self.enabled && self.push_enabled {
+            for (pointer, present) in [
+                ("/push_machine_id", !self.push_machine_id.is_empty()),
+                ("/push_password", self.push_password.is_set()),
+                ("/push_scenario", !self.push_scenario.is_empty()),
+            ] {
+                if !present {
+                    let problem = FieldProblem::new(pointer, "alerts cannot be sent without it");
+                    problems.push(problem.expected("a value, or `push_enabled: false`"));
+                }
+            }
+        }
+        problems.extend(text("/push_machine_id", &self.push_machine_id, 256));
+        problems.extend(text("/push_scenario", &self.push_scenario, 256));
+        problems.extend(within("/push_interval_seconds", self.push_interval_seconds, 1..=86_400));
+        problems.extend(within("/push_max_batch", self.push_max_batch, 1..=1000));
+        if !is_duration(&self.push_decision_duration) {
+            let message = format!("`{}` is no duration", self.push_decision_duration.escape_debug());
+            problems.push(FieldProblem::new("/push_decision_duration", message).expected("such as `4h` or `1h30m`"));
+        }
+        problems
+    }
+}
+
+/// Whether a text is a duration as the service writes it: whole numbers, each with h, m or s, not all of them 0.
+fn is_duration(text: &str) -> bool {
+    let mut digits = 0;
+    let mut counts = false;
+    for byte in text.bytes() {
+        match byte {
+            b'0'..=b'9' if digits < 9 => {
+                digits += 1;
+                counts |= byte != b'0';
+            }
+            b'h' | b'm' | b's' if digits > 0 => digits = 0,
+            _ => return false,
+        }
+    }
+    counts && digits == 0 && text.len() <= 32
+}

@@ -1,0 +1,144 @@
+//! `challenge-providers`: what a caller is asked to prove, and how.
+
+use serde::{Deserialize, Serialize};
+
+use super::limits::{required, text, url, within, word};
+use super::secret::Secret;
+use super::{Entity, FieldProblem, Head, References};
+
+/// A challenge.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ChallengeProvider {
+    /// Whether it is used at all. Default true.
+    pub enabled: bool,
+    /// What kind of challenge it is. Default pow.
+    pub kind: ChallengeKind,
+    /// The bits of work at score 0, 1 to 32. Default 18.
+    pub difficulty_floor: u32,
+    /// The bits of work at score 100, `difficulty_floor` to 32. Default 24.
+    pub difficulty_ceiling: u32,
+    /// Seconds in which a challenge must be solved, 1 to 86400. Default 300.
+    pub challenge_ttl_seconds: u64,
+    /// Seconds that a solved challenge counts, 1 to 2592000. Default 1800.
+    pub clearance_ttl_seconds: u64,
+    /// The cookie that says so. Default `svc-clearance`.
+    pub cookie_name: String,
+    /// What the cookie is signed with, a secret; empty means that the control plane makes one.
+    pub secret: Secret,
+    /// Whether the cookie holds for one address. Default true.
+    pub bind_ip: bool,
+    /// Whether the cookie holds for one user agent. Default true.
+    pub bind_ua: bool,
+    /// The preset that it was made from; null for none.
+    pub preset_ref: Option<String>,
+    /// `vendor`: the script of the widget.
+    pub widget_script_url: String,
+    /// `vendor`: the widget's place in the page, HTML; at most 65536 bytes.
+    pub widget_html: String,
+    /// `vendor`: the form field that carries the widget's token.
+    pub response_field: String,
+    /// `vendor`: where tokens are verified.
+    pub verify_url: String,
+    /// `vendor`: the public key.
+    pub site_key: String,
+    /// `vendor`: the key of the verification, a secret.
+    pub secret_key: Secret,
+    /// The title of the page, at most 1024 bytes; empty for the built-in one.
+    pub title: String,
+    /// What the page says, at most 65536 bytes; empty for the built-in text.
+    pub message: String,
+}
+
+/// A kind of challenge.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ChallengeKind {
+    /// The embedded proof of work.
+    #[default]
+    Pow,
+    /// A widget of somebody else.
+    Vendor,
+}
+
+/// The ids of the presets for widgets.
+pub const CHALLENGE_PRESETS: [&str; 4] = ["friendly-captcha", "captcha-eu", "turnstile", "hcaptcha"];
+
+// === impl ChallengeProvider ===
+
+impl Default for ChallengeProvider {
+    fn default() -> ChallengeProvider {
+        ChallengeProvider {
+            enabled: true,
+            kind: ChallengeKind::default(),
+            difficulty_floor: 18,
+            difficulty_ceiling: 24,
+            challenge_ttl_seconds: 300,
+            clearance_ttl_seconds: 1800,
+            cookie_name: "svc-clearance".to_owned(),
+            secret: Secret::default(),
+            bind_ip: true,
+            bind_ua: true,
+            preset_ref: None,
+            widget_script_url: String::new(),
+            widget_html: String::new(),
+            response_field: String::new(),
+            verify_url: String::new(),
+            site_key: String::new(),
+            secret_key: Secret::default(),
+            title: String::new(),
+            message: String::new(),
+        }
+    }
+}
+
+impl Entity for ChallengeProvider {
+    const COLLECTION: &'static str = "challenge-providers";
+    const KIND: &'static str = "challenge-provider";
+    const OWN_KINDS: &'static [&'static str] = &["pow", "vendor"];
+
+    fn check(&self, _head: &Head, _refs: &dyn References) -> Vec<FieldProblem> {
+        let mut problems = Vec::new();
+        problems.extend(within("/difficulty_floor", self.difficulty_floor, 1..=32));
+        problems.extend(within("/difficulty_ceiling", self.difficulty_ceiling, 1..=32));
+        if self.difficulty_ceiling < self.difficulty_floor {
+            let message = format!("{} is less than the floor of {}", self.difficulty_ceiling, self.difficulty_floor);
+            problems.push(FieldProblem::new("/difficulty_ceiling", message).expected("at least `difficulty_floor`"));
+        }
+        problems.extend(within("/challenge_ttl_seconds", self.challenge_ttl_seconds, 1..=86_400));
+        problems.extend(within("/clearance_ttl_seconds", self.clearance_ttl_seconds, 1..=2_592_000));
+        if !is_token(&self.cookie_name, 128) {
+            let message = format!("`{}` cannot be the name of a cookie", self.cookie_name.escape_debug());
+            problems.push(FieldProblem::new("/cookie_name", message).expected("such as `svc-clearance`"));
+        }
+        if let Some(preset) = &self.preset_ref {
+            problems.extend(word("/preset_ref", preset, &CHALLENGE_PRESETS));
+        }
+        for (pointer, address) in [("/widget_script_url", &self.widget_script_url), ("/verify_url", &self.verify_url)] {
+            if !address.is_empty() {
+                problems.extend(url(pointer, address));
+            }
+        }
+        if self.enabled && self.kind == ChallengeKind::Vendor {
+            let why = "a widget cannot be verified without it";
+            problems.extend(required("/verify_url", !self.verify_url.is_empty(), why));
+            problems.extend(required("/response_field", !self.response_field.is_empty(), why));
+            problems.extend(required("/secret_key", self.secret_key.is_set(), why));
+        }
+        if !self.response_field.is_empty() && !is_token(&self.response_field, 128) {
+            let message = format!("`{}` cannot be the name of a form field", self.response_field.escape_debug());
+            problems.push(FieldProblem::new("/response_field", message).expected("such as `h-captcha-response`"));
+        }
+        problems.extend(text("/site_key", &self.site_key, 1024));
+        problems.extend(text("/widget_html", &self.widget_html, 65_536));
+        problems.extend(text("/title", &self.title, 1024));
+        problems.extend(text("/message", &self.message, 65_536));
+        problems
+    }
+}
+
+/// Whether a text is a token of HTTP (RFC 9110, 5.6.2), as names of cookies are.
+fn is_token(text: &str, max_bytes: usize) -> bool {
+    (1..=max_bytes).contains(&text.len())
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
+}

@@ -1,0 +1,51 @@
+//! `api-contracts`: what an API has promised to take and to answer.
+
+use serde::{Deserialize, Serialize};
+
+use super::limits::{required, text};
+use super::{Entity, FieldProblem, Head, References};
+
+/// An OpenAPI document. Whether it compiles is not asked here: one that does not is stored and checks nothing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ApiContract {
+    /// Whether it is used at all. Default true.
+    pub enabled: bool,
+    /// The document, OpenAPI 3.0 or 3.1 as JSON or YAML; at most 67108864 bytes.
+    pub spec: String,
+    /// What the document's paths stand behind on the route; empty means the path of its first server.
+    pub base_path: String,
+}
+
+// === impl ApiContract ===
+
+impl ApiContract {
+    /// The bytes of a document, at most.
+    pub const MAX_BYTES: usize = 64 * 1024 * 1024;
+}
+
+impl Default for ApiContract {
+    fn default() -> ApiContract {
+        ApiContract { enabled: true, spec: String::new(), base_path: String::new() }
+    }
+}
+
+impl Entity for ApiContract {
+    const COLLECTION: &'static str = "api-contracts";
+    const KIND: &'static str = "api-contract";
+
+    fn check(&self, _head: &Head, _refs: &dyn References) -> Vec<FieldProblem> {
+        let mut problems = Vec::new();
+        let present = !self.spec.trim().is_empty() || !self.enabled;
+        problems.extend(required("/spec", present, "an enabled contract is a document"));
+        problems.extend(text("/spec", &self.spec, ApiContract::MAX_BYTES));
+        let wrong = |byte: u8| byte.is_ascii_control() || b"?# ".contains(&byte);
+        if !self.base_path.is_empty() && (!self.base_path.starts_with('/') || self.base_path.bytes().any(wrong)) {
+            let message = format!("`{}` is no path", self.base_path.escape_debug());
+            let problem = FieldProblem::new("/base_path", message);
+            problems.push(problem.expected("a path that begins with /, without query and spaces, or nothing"));
+        }
+        problems.extend(text("/base_path", &self.base_path, 1024));
+        problems
+    }
+}

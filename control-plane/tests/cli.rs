@@ -74,6 +74,38 @@ fn check_and_compile_take_a_folder_with_one_of_each_kind() {
 }
 
 #[test]
+fn neither_log_nor_events_nor_answers_show_secrets_of_entities() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&folder.path().join("data"));
+    let bouncers = RULESETS.replace("waf-rulesets", "svc-bouncers");
+    let one = format!("{bouncers}/crowd");
+    let mut answers = Vec::new();
+    for (method, path, body, status) in [
+        ("POST", &bouncers, r#"{"id": "crowd", "api_key": "hunter2"}"#, 201),
+        ("POST", &bouncers, r#"{"id": "crowd", "api_key": "hunter2"}"#, 409),
+        ("POST", &bouncers, r#"{"api_key": "hunter2", "tag": 1}"#, 400),
+        ("POST", &bouncers, r#"{"api_key": ["hunter2"]}"#, 400),
+        ("POST", &bouncers, r#"{"api_key": "hunter2""#, 400),
+        ("PUT", &one, r#"{"api_key": "hunter2", "name": "x"}"#, 200),
+        ("PATCH", &one, r#"[{"op": "test", "path": "/api_key", "value": "hunter2"}]"#, 409),
+        ("GET", &bouncers, "", 200),
+        ("DELETE", &one, "", 200),
+    ] {
+        let answer = request(&server.rest, &server.authorization, method, path, body).unwrap();
+        assert_eq!(answer.0, status, "{method} {body}: {}", answer.1);
+        answers.push(answer.1);
+    }
+    server.signal("TERM");
+    let mut server = server;
+    assert!(server.child.wait().unwrap().success());
+    let told = fs::read_to_string(&server.events).unwrap();
+    assert!(told.contains("svc-bouncers/crowd"), "{told}");
+    for text in answers.iter().chain([&told, &fs::read_to_string(&server.log).unwrap()]) {
+        assert!(!text.contains("hunter2"), "{text}");
+    }
+}
+
+#[test]
 fn keys_are_made_listed_and_revoked_beside_a_running_server() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");

@@ -7,7 +7,7 @@ mod entities_support;
 use entities_samples::PLANTED;
 use entities_support::Api;
 use palisade::entities::registry::by_collection;
-use palisade::entities::{EntitySet, MASK};
+use palisade::entities::{AlertRule, ChallengeProvider, EntitySet, GeoDatabase, MASK, SvcBouncer, ThreatFeed};
 use serde_json::{Value, json};
 
 /// Every documented secret field, and the sample that has it.
@@ -180,4 +180,40 @@ async fn secrets_survive_a_restart() {
         }
     }
     assert!(by_collection("alert-rules").is_some());
+}
+
+#[test]
+fn the_debug_form_of_an_entity_hides_its_secrets() {
+    let set = entities_samples::set();
+    let forms = [
+        format!("{:?}", set.get::<ThreatFeed>("list").unwrap()),
+        format!("{:?}", set.get::<GeoDatabase>("places").unwrap()),
+        format!("{:?}", set.get::<SvcBouncer>("crowd").unwrap()),
+        format!("{:?}", set.get::<ChallengeProvider>("widget").unwrap()),
+        format!("{:?}", set.get::<AlertRule>("chat").unwrap()),
+    ];
+    for form in forms {
+        assert!(form.contains(MASK) && !form.contains(PLANTED), "{form}");
+    }
+}
+
+#[test]
+fn files_are_read_with_secrets_and_without_repeating_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let feeds = folder.path().join("threat-feeds");
+    std::fs::create_dir(&feeds).unwrap();
+    for (name, text) in [
+        ("a.yaml", "url: http://a\nheaders: { Key: '********' }\n"),
+        ("b.yaml", "url: http://a\nheaders: { Key: hunter2 }\nrules: [\n"),
+        ("c.yaml", "url: http://a\nheaders: hunter2\n"),
+        ("d.json", "{\"headers\": {\"Key\": \"hunter2\"}, ]"),
+        ("e.yaml", "headers: { Key: hunter2 }\nheaders: { Key: hunter2 }\n"),
+    ] {
+        std::fs::write(feeds.join(name), text).unwrap();
+    }
+    let problems = EntitySet::from_dir(folder.path()).unwrap_err();
+    let texts: Vec<_> = problems.iter().map(ToString::to_string).collect();
+    assert_eq!(texts.len(), 5, "{texts:#?}");
+    assert!(texts[0].contains("/headers/Key: `********` stands for the secret that is stored"), "{texts:#?}");
+    assert!(texts.iter().all(|text| !text.contains(PLANTED)), "{texts:#?}");
 }

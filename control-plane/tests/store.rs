@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use palisade::access::{AdminKey, Scope};
-use palisade::store::{BanRow, SqliteOptions, SqliteStore, Store, StoreError};
+use palisade::store::{BanRow, EntityChange, SqliteOptions, SqliteStore, Store, StoreError};
 
 fn open(folder: &Path) -> Result<SqliteStore, StoreError> {
     SqliteStore::open(folder, SqliteOptions::default())
@@ -39,6 +39,44 @@ async fn entities_have_revisions_and_conflicts() {
     let reopened = open(folder.path()).unwrap();
     assert_eq!(reopened.entities().await.unwrap(), all);
     assert_eq!(*reopened.changes().borrow(), 4);
+}
+
+#[tokio::test]
+async fn several_changes_are_one_or_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path()).unwrap();
+    let change = |id: &str, body: Option<&str>, expected| EntityChange {
+        collection: "c".to_owned(),
+        id: id.to_owned(),
+        expected,
+        body: body.map(ToOwned::to_owned),
+    };
+    let mut revisions = store.changes();
+    let all = vec![change("a", Some("1"), 0), change("b", Some("1"), 0), change("c", Some("1"), 0)];
+    assert_eq!(store.entities_write(all).await, Ok(1));
+    assert!(revisions.has_changed().unwrap());
+    revisions.mark_unchanged();
+
+    let conflict = |index, current| Err(StoreError::BatchConflict { index, current });
+    let stale = vec![change("a", Some("2"), 1), change("b", None, 1), change("c", Some("2"), 7)];
+    assert_eq!(store.entities_write(stale).await, conflict(2, 1));
+    let twice = vec![change("a", Some("2"), 1), change("a", Some("3"), 1)];
+    assert_eq!(store.entities_write(twice).await, conflict(1, 1));
+    let gone = vec![change("a", Some("2"), 1), change("x", None, 3)];
+    assert_eq!(store.entities_write(gone).await, conflict(1, 0));
+    assert_eq!(store.entities_write(Vec::new()).await, Ok(1), "nothing is no change");
+    assert!(!revisions.has_changed().unwrap());
+    assert_eq!(store.entities().await.unwrap().revision, 1);
+
+    let mixed = vec![change("a", Some("2"), 1), change("b", None, 1), change("d", Some("1"), 0)];
+    assert_eq!(store.entities_write(mixed).await, Ok(2));
+    assert_eq!(*revisions.borrow_and_update(), 2);
+    let expected = [("a", 2, "2"), ("c", 1, "1"), ("d", 2, "1")];
+    let all = store.entities().await.unwrap();
+    let rows: Vec<_> = all.rows.iter().map(|row| (row.id.as_str(), row.revision, row.body.as_str())).collect();
+    assert_eq!((all.revision, rows), (2, expected.to_vec()));
+    store.close().await.unwrap();
+    assert_eq!(open(folder.path()).unwrap().entities().await.unwrap(), all);
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 
-use cli_support::{Server, request};
+use cli_support::{Server, exchange, request};
 use serde_json::{Value, json};
 
 const ROUNDS: usize = 30;
@@ -34,6 +34,97 @@ fn acknowledged_writes_survive_kill_9() {
     verify(&server, &acknowledged, ROUNDS);
     assert!(writes >= ROUNDS * 3, "{writes} writes");
     assert!(acknowledged.values().any(Option::is_none), "no deletion was tried");
+}
+
+/// How many entities a batch writes.
+const BATCH: u64 = 60;
+const BULK: &str = "/apis/palisade.svc/v1/_bulk?atomic=true";
+
+#[test]
+fn a_batch_survives_kill_9_whole_or_not_at_all() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    // For each batch: whether it was acknowledged, and its mark.
+    let mut acknowledged = BTreeMap::new();
+    let mut written = 0;
+    for round in 0..ROUNDS {
+        let mut server = Server::start(&data);
+        verify_batches(&server, &acknowledged);
+        let (rest, authorization) = (server.rest.clone(), server.authorization.clone());
+        let (tell, told) = mpsc::channel();
+        std::thread::scope(|scope| {
+            for writer in 0..2 {
+                let (rest, authorization, tell) = (&rest, &authorization, tell.clone());
+                scope.spawn(move || batches_until_broken(rest, authorization, &format!("r{round}w{writer}"), &tell));
+            }
+            for _ in 0..=round % 5 {
+                let (batch, mark) = told.recv().unwrap();
+                acknowledged.insert(batch, mark);
+                written += 1;
+            }
+            // Into the midst of the next ones: another moment in each round.
+            for _ in 0..round * 20_000 {
+                std::hint::spin_loop();
+            }
+            server.child.kill().unwrap();
+            server.child.wait().unwrap();
+        });
+        drop(tell);
+        acknowledged.extend(told);
+    }
+    let server = Server::start(&data);
+    verify_batches(&server, &acknowledged);
+    assert!(written >= ROUNDS, "{written} batches");
+}
+
+/// Creates the entities of a batch, then changes all of them and deletes the last, as one batch each, until the server
+/// is gone.
+fn batches_until_broken(rest: &str, authorization: &str, prefix: &str, tell: &mpsc::Sender<(String, u64)>) {
+    for number in 0_u64.. {
+        let batch = format!("{prefix}b{number}");
+        for mark in 0..2 {
+            let lines = (0..BATCH).map(|index| {
+                let id = format!("{batch}-{index}");
+                let entity = json!({ "id": id, "name": batch, "description": mark.to_string() });
+                let line = match (mark, index) {
+                    (0, _) => json!({ "op": "create", "collection": "waf-rulesets", "entity": entity }),
+                    (_, 0) => json!({ "op": "delete", "collection": "waf-rulesets", "id": id }),
+                    _ => json!({ "op": "update", "collection": "waf-rulesets", "id": id, "entity": entity }),
+                };
+                format!("{line}\n")
+            });
+            let lines: String = lines.collect();
+            let headers = [("authorization", authorization), ("content-type", "application/x-ndjson")];
+            let Ok((status, _, body)) = exchange(rest, &headers, "POST", BULK, &lines) else {
+                return;
+            };
+            assert_eq!(status, 200, "{body}");
+            tell.send((batch.clone(), mark)).unwrap();
+        }
+    }
+}
+
+/// Every batch is there as a whole, at its acknowledged state or at the one after it.
+fn verify_batches(server: &Server, acknowledged: &BTreeMap<String, u64>) {
+    let (status, body) = request(&server.rest, &server.authorization, "GET", BASE, "").unwrap();
+    assert_eq!(status, 200, "{body}");
+    let list: Vec<Value> = serde_json::from_str(&body).unwrap();
+    let mut found: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
+    for entity in &list {
+        let mark = entity["description"].as_str().unwrap().parse().unwrap();
+        found.entry(entity["name"].as_str().unwrap()).or_default().push(mark);
+    }
+    for (batch, marks) in &found {
+        let mark = marks[0];
+        assert!(marks.iter().all(|one| *one == mark), "{batch} is half written: {marks:?}");
+        assert_eq!(u64::try_from(marks.len()).unwrap(), BATCH - mark, "{batch} is half written");
+        if let Some(known) = acknowledged.get(*batch) {
+            assert!(mark >= *known, "{batch} was acknowledged at {known} and is at {mark}");
+        }
+    }
+    for batch in acknowledged.keys() {
+        assert!(found.contains_key(batch.as_str()), "{batch} was acknowledged and is gone");
+    }
 }
 
 /// Lets several clients write until `goal` writes are acknowledged, kills the server in the middle, and returns how

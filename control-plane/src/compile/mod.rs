@@ -22,8 +22,8 @@ pub use rules::{CompiledRules, Element, RuleCompiler, compose, elements, own_ele
 pub(crate) use rules::{Composition, ElementProblem};
 
 use crate::entities::{
-    Admission, Change, Entity, EntityRef, EntitySet, FieldProblem, GlobalConfig, Item, Protocol, Route, WafConfig,
-    WafRuleset,
+    Admission, Change, Entity, EntityRef, EntitySet, FieldProblem, GlobalConfig, Item, Protocol, Refusal, Route,
+    WafConfig, WafRuleset,
 };
 use crate::xds::bootstrap::CONTROL_PLANE_CLUSTER;
 use crate::xds::resources::{
@@ -178,27 +178,42 @@ impl Admission for Compiler {
             Err(problems) => Err(blame(problems, changed)),
         }
     }
+
+    fn admit_all(&self, candidate: &EntitySet, changed: &[EntityRef]) -> Result<Vec<String>, Vec<Refusal>> {
+        let problems = match self.compile(candidate) {
+            Ok(compiled) => return Ok(compiled.warnings),
+            Err(problems) => problems,
+        };
+        let own = changed.iter().enumerate().flat_map(|(index, changed)| {
+            problems
+                .iter()
+                .filter(|found| is_own(found, changed))
+                .map(move |found| (Some(index), found.problem.clone()))
+        });
+        let own: Vec<Refusal> = own.collect();
+        if !own.is_empty() {
+            return Err(own);
+        }
+        Err(problems.into_iter().map(|found| (None, elsewhere(found))).collect())
+    }
 }
 
 /// Faults of the changed entity as they are; faults that it causes elsewhere by the name of where they are.
 fn blame(problems: Vec<CompileProblem>, changed: &EntityRef) -> Vec<FieldProblem> {
-    let is_own = |found: &CompileProblem| {
-        found.collection == changed.collection && found.id == changed.id && changed.change != Change::Deleted
-    };
     let own: Vec<FieldProblem> =
-        problems.iter().filter(|found| is_own(found)).map(|found| found.problem.clone()).collect();
+        problems.iter().filter(|found| is_own(found, changed)).map(|found| found.problem.clone()).collect();
     if !own.is_empty() {
         return own;
     }
-    problems
-        .into_iter()
-        .map(|found| {
-            FieldProblem::new(
-                "",
-                format!("{}/{} would not work any more: {}", found.collection, found.id, found.problem),
-            )
-        })
-        .collect()
+    problems.into_iter().map(elsewhere).collect()
+}
+
+fn is_own(found: &CompileProblem, changed: &EntityRef) -> bool {
+    found.collection == changed.collection && found.id == changed.id && changed.change != Change::Deleted
+}
+
+fn elsewhere(found: CompileProblem) -> FieldProblem {
+    FieldProblem::new("", format!("{}/{} would not work any more: {}", found.collection, found.id, found.problem))
 }
 
 /// The steps of a chain that one filter runs. A filter that runs only some of them gets the threat response as well, to

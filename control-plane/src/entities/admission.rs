@@ -24,6 +24,9 @@ pub struct EntityRef {
     pub change: Change,
 }
 
+/// Why a candidate is refused, and which of the changes (by its index) is at fault, where that can be said.
+pub type Refusal = (Option<usize>, FieldProblem);
+
 /// Judges the entities as they would be after a write, before it is committed. Runs on a thread that may block, one
 /// write at a time.
 pub trait Admission: Send + Sync {
@@ -33,4 +36,26 @@ pub trait Admission: Send + Sync {
     /// Why the candidate cannot be served; pointers are relative to the changed entity's document. The write is then
     /// refused (400, or 409 for a deletion) and the store is left as it is.
     fn admit(&self, candidate: &EntitySet, changed: &EntityRef) -> Result<Vec<String>, Vec<FieldProblem>>;
+
+    /// The same question about several changes that are made as one. Asks about one after the other unless a judge knows
+    /// better; each is asked about the same candidate.
+    ///
+    /// # Errors
+    /// As of [`Admission::admit`].
+    fn admit_all(&self, candidate: &EntitySet, changed: &[EntityRef]) -> Result<Vec<String>, Vec<Refusal>> {
+        let (mut warnings, mut refusals) = (Vec::new(), Vec::new());
+        for (index, one) in changed.iter().enumerate() {
+            match self.admit(candidate, one) {
+                Ok(new) => {
+                    for warning in new {
+                        if !warnings.contains(&warning) {
+                            warnings.push(warning);
+                        }
+                    }
+                }
+                Err(problems) => refusals.extend(problems.into_iter().map(|problem| (Some(index), problem))),
+            }
+        }
+        if refusals.is_empty() { Ok(warnings) } else { Err(refusals) }
+    }
 }

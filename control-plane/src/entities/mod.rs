@@ -6,6 +6,7 @@
 mod admission;
 mod alerts;
 mod asn;
+mod batch;
 mod bots;
 mod bouncers;
 mod challenges;
@@ -32,9 +33,10 @@ mod suggest;
 mod threat;
 mod waf;
 
-pub use admission::{Admission, Change, EntityRef};
+pub use admission::{Admission, Change, EntityRef, Refusal};
 pub use alerts::{AlertChannel, AlertRule, AlertTrigger, ChannelKind, EventCategory};
 pub use asn::{AsnAction, AsnCategory, AsnDatabase, AsnFormat};
+pub use batch::{BatchEntry, BatchOptions, BatchOutcome, BatchWrite};
 pub use bots::{BotAction, BotCategory, BotPolicy, BotRule, BotSignature};
 pub use bouncers::{DecisionScope, SvcBouncer};
 pub use challenges::{CHALLENGE_PRESETS, ChallengeKind, ChallengeProvider};

@@ -83,6 +83,23 @@ impl Kind {
         template
     }
 
+    /// Gives a document without an id a new one.
+    pub(super) fn give_id(&self, document: &mut Value) {
+        if let Some(fields) = document.as_object_mut()
+            && fields.get("id").is_none_or(|id| id.is_null() || id.as_str() == Some(""))
+        {
+            fields.insert("id".to_owned(), Value::from(self.new_id()));
+        }
+    }
+
+    /// Why the entities of this kind cannot be deleted, where they cannot.
+    pub(super) fn undeletable(&self) -> Option<FieldProblem> {
+        self.singleton.map(|_| {
+            let message = format!("the {} always exists; PUT `{{}}` to go back to its defaults", self.kind);
+            FieldProblem::new("", message)
+        })
+    }
+
     /// A new id of this kind.
     pub fn new_id(&self) -> String {
         match self.singleton {

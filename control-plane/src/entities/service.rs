@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use serde_json::Value;
 use tokio::sync::{Mutex, watch};
 
-use super::admission::{Admission, Change, EntityRef};
+use super::admission::{Admission, Change, EntityRef, Refusal};
 use super::registry::Kind;
 use super::{AnyEntity, EntitySet, FieldProblem, Slot, patch, secret};
 use crate::clock;
@@ -18,12 +18,12 @@ pub struct EntityService {
     shared: Arc<Shared>,
 }
 
-struct Shared {
-    store: Arc<dyn Store>,
-    current: watch::Sender<Arc<EntitySet>>,
+pub(super) struct Shared {
+    pub(super) store: Arc<dyn Store>,
+    pub(super) current: watch::Sender<Arc<EntitySet>>,
     admissions: RwLock<Vec<Arc<dyn Admission>>>,
     /// One write at a time: a candidate is judged against the entities it will stand beside.
-    writing: Mutex<()>,
+    pub(super) writing: Mutex<()>,
 }
 
 /// A write that was committed.
@@ -56,11 +56,14 @@ pub enum WriteError {
     PatchTest(String),
     /// Others need the entity, or it cannot be deleted at all.
     InUse(Vec<FieldProblem>),
+    /// It was one of several changes that were to be made as one, and another was refused.
+    NotApplied,
     /// The store failed.
     Store(StoreError),
 }
 
 /// How a document replaces the current one.
+#[derive(Clone, Debug)]
 pub enum Replacement {
     /// It takes its place.
     Whole(Value),
@@ -126,11 +129,7 @@ impl EntityService {
     /// # Errors
     /// See [`WriteError`].
     pub async fn create(&self, kind: &'static Kind, mut document: Value) -> Result<Written, WriteError> {
-        if let Some(fields) = document.as_object_mut()
-            && fields.get("id").is_none_or(|id| id.is_null() || id.as_str() == Some(""))
-        {
-            fields.insert("id".to_owned(), Value::from(kind.new_id()));
-        }
+        kind.give_id(&mut document);
         self.detached(move |shared| async move {
             let _writing = shared.writing.lock().await;
             let set = shared.current.borrow().clone();
@@ -207,9 +206,8 @@ impl EntityService {
             let set = shared.current.borrow().clone();
             let slot = set.slot(kind.collection, &id).ok_or(WriteError::NotFound)?.clone();
             demand(precondition, slot.revision)?;
-            if kind.singleton.is_some() {
-                let message = format!("the {} always exists; PUT `{{}}` to go back to its defaults", kind.kind);
-                return Err(WriteError::InUse(vec![FieldProblem::new("", message)]));
+            if let Some(problem) = kind.undeletable() {
+                return Err(WriteError::InUse(vec![problem]));
             }
             let mut candidate = EntitySet::clone(&set);
             candidate.remove(kind.collection, &id);
@@ -228,9 +226,12 @@ impl EntityService {
     }
 
     /// Runs a write to its end even when the caller goes away: what is committed must become visible.
-    async fn detached<F>(&self, work: impl FnOnce(Arc<Shared>) -> F) -> Result<Written, WriteError>
+    pub(super) async fn detached<T: Send + 'static, F>(
+        &self,
+        work: impl FnOnce(Arc<Shared>) -> F,
+    ) -> Result<T, WriteError>
     where
-        F: Future<Output = Result<Written, WriteError>> + Send + 'static,
+        F: Future<Output = Result<T, WriteError>> + Send + 'static,
     {
         let task = tokio::spawn(work(Arc::clone(&self.shared)));
         task.await.unwrap_or(Err(WriteError::Store(StoreError::Closed)))
@@ -274,28 +275,48 @@ impl Shared {
         Ok(Written { slot: Slot { revision, entity }, warnings })
     }
 
-    /// Asks every judge; each may take its time to compile.
+    /// Asks every judge about one change.
     async fn admit(
         &self,
         candidate: EntitySet,
         changed: EntityRef,
     ) -> Result<(EntitySet, Vec<String>), Vec<FieldProblem>> {
+        let judged = self.ask(candidate, move |judge, candidate| judge.admit(candidate, &changed)).await;
+        judged.unwrap_or_else(|failed| Err(vec![failed]))
+    }
+
+    /// Asks every judge about several changes that are made as one.
+    pub(super) async fn admit_all(
+        &self,
+        candidate: EntitySet,
+        changed: Vec<EntityRef>,
+    ) -> Result<(EntitySet, Vec<String>), Vec<Refusal>> {
+        let judged = self.ask(candidate, move |judge, candidate| judge.admit_all(candidate, &changed)).await;
+        judged.unwrap_or_else(|failed| Err(vec![(None, failed)]))
+    }
+
+    /// Each judge may take its time to compile.
+    async fn ask<E: Send + 'static>(
+        &self,
+        candidate: EntitySet,
+        ask: impl Fn(&dyn Admission, &EntitySet) -> Result<Vec<String>, E> + Send + 'static,
+    ) -> Result<Result<(EntitySet, Vec<String>), E>, FieldProblem> {
         let judges = self.admissions.read().unwrap_or_else(PoisonError::into_inner).clone();
         let judging = tokio::task::spawn_blocking(move || {
             let mut warnings = Vec::new();
             for judge in judges {
-                warnings.extend(judge.admit(&candidate, &changed)?);
+                warnings.extend(ask(judge.as_ref(), &candidate)?);
             }
             Ok((candidate, warnings))
         });
-        judging.await.unwrap_or_else(|error| {
+        judging.await.map_err(|error| {
             tracing::error!(%error, "an entity could not be compiled");
-            Err(vec![FieldProblem::new("", "compiling the entity failed inside the control plane; its log says more")])
+            FieldProblem::new("", "compiling the entity failed inside the control plane; its log says more")
         })
     }
 
     /// Makes a committed change visible.
-    async fn publish(&self, mut candidate: EntitySet, revision: u64) {
+    pub(super) async fn publish(&self, mut candidate: EntitySet, revision: u64) {
         if candidate.revision() + 1 == revision {
             candidate.set_revision(revision);
             self.current.send_replace(Arc::new(candidate));
@@ -313,7 +334,7 @@ impl Shared {
 }
 
 /// Gives the document the id of its path, and refuses another one.
-fn keep_id(document: &mut Value, id: &str) -> Result<(), WriteError> {
+pub(super) fn keep_id(document: &mut Value, id: &str) -> Result<(), WriteError> {
     let Some(fields) = document.as_object_mut() else {
         return Ok(());
     };
@@ -329,7 +350,7 @@ fn keep_id(document: &mut Value, id: &str) -> Result<(), WriteError> {
     }
 }
 
-fn demand(precondition: Option<Precondition>, current: u64) -> Result<(), WriteError> {
+pub(super) fn demand(precondition: Option<Precondition>, current: u64) -> Result<(), WriteError> {
     let accepted = precondition.is_none_or(|accepts| accepts(current));
     if accepted { Ok(()) } else { Err(WriteError::Stale { current }) }
 }
@@ -341,7 +362,7 @@ fn stale(outcome: Result<u64, StoreError>) -> Result<u64, WriteError> {
     })
 }
 
-fn apply(slot: &Slot, replacement: Replacement) -> Result<Value, WriteError> {
+pub(super) fn apply(slot: &Slot, replacement: Replacement) -> Result<Value, WriteError> {
     let mut document = slot.entity.shown();
     match replacement {
         Replacement::Whole(whole) => return Ok(whole),
@@ -352,7 +373,7 @@ fn apply(slot: &Slot, replacement: Replacement) -> Result<Value, WriteError> {
 }
 
 /// Keeps the times that the server notes in the metadata, whatever the document says about them.
-fn stamp(document: &mut Value, before: Option<&Slot>) {
+pub(super) fn stamp(document: &mut Value, before: Option<&Slot>) {
     let now = Value::from(clock::rfc3339(clock::now_millis()));
     let created = before.and_then(|slot| slot.entity.head().metadata.get("created_at").cloned());
     let Some(fields) = document.as_object_mut() else { return };

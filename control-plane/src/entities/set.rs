@@ -100,6 +100,12 @@ impl EntitySet {
         self.collections.get(collection).into_iter().flat_map(|collection| collection.values())
     }
 
+    /// Every entity, as (collection, id, entity).
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&'static str, &str, &Slot)> {
+        let all = self.collections.iter();
+        all.flat_map(|(name, entities)| entities.iter().map(|(id, slot)| (*name, id.as_str(), slot)))
+    }
+
     /// Stored documents that this release cannot read, as (`collection/id`, what is wrong).
     pub fn unreadable(&self) -> &[(String, FieldProblem)] {
         &self.unreadable

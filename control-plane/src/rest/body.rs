@@ -33,27 +33,37 @@ pub(super) fn patch(headers: &HeaderMap, body: Body) -> Result<Replacement, ApiE
     let accepted = "application/json, application/merge-patch+json or application/json-patch+json";
     let declared = declared(headers).ok_or_else(|| unsupported(accepted))?;
     match (json(&whole(body)?)?, declared) {
-        (patch @ Value::Object(_), Declared::Json | Declared::MergePatch) => Ok(Replacement::Merge(patch)),
-        (patch @ Value::Array(_), Declared::Json | Declared::JsonPatch) => {
-            match serde_path_to_error::deserialize(patch) {
-                Ok(patch) => Ok(Replacement::Patch(patch)),
-                Err(error) => Err(invalid_patch(format!(
-                    "operation {} of the JSON patch (RFC 6902): {}",
-                    error.path(),
-                    error.inner()
-                ))),
-            }
+        (Value::Array(_), Declared::MergePatch) => {
+            Err(invalid_patch("a merge patch of an entity is an object".to_owned()))
         }
-        (_, Declared::Json) => Err(invalid_patch(
-            "a patch is an object (JSON merge patch, RFC 7396) or an array of operations (JSON patch, RFC 6902)"
-                .to_owned(),
-        )),
-        (_, Declared::MergePatch) => Err(invalid_patch("a merge patch of an entity is an object".to_owned())),
-        (_, Declared::JsonPatch) => Err(invalid_patch("a JSON patch is an array of operations".to_owned())),
+        (Value::Object(_), Declared::JsonPatch) => {
+            Err(invalid_patch("a JSON patch is an array of operations".to_owned()))
+        }
+        (patch, _) => replacement(patch),
     }
 }
 
-fn whole(body: Body) -> Result<Bytes, ApiError> {
+/// Reads a patch: an object is a merge patch, an array a JSON patch.
+pub(super) fn replacement(patch: Value) -> Result<Replacement, ApiError> {
+    match patch {
+        Value::Object(_) => Ok(Replacement::Merge(patch)),
+        Value::Array(_) => match serde_path_to_error::deserialize(patch) {
+            Ok(patch) => Ok(Replacement::Patch(patch)),
+            Err(error) => Err(invalid_patch(format!(
+                "operation {} of the JSON patch (RFC 6902): {}",
+                error.path(),
+                error.inner()
+            ))),
+        },
+        _ => Err(invalid_patch(
+            "a patch is an object (JSON merge patch, RFC 7396) or an array of operations (JSON patch, RFC 6902)"
+                .to_owned(),
+        )),
+    }
+}
+
+/// The bytes of a body, within the limit.
+pub(super) fn whole(body: Body) -> Result<Bytes, ApiError> {
     body.map_err(|rejection| match rejection.status() {
         StatusCode::PAYLOAD_TOO_LARGE => ApiError::new(
             StatusCode::PAYLOAD_TOO_LARGE,
@@ -83,7 +93,8 @@ fn declared(headers: &HeaderMap) -> Option<Declared> {
     }
 }
 
-fn unsupported(accepted: &str) -> ApiError {
+/// 415 with what is understood.
+pub(super) fn unsupported(accepted: &str) -> ApiError {
     let message = format!("send the body with a content-type of {accepted}");
     ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", message)
 }

@@ -16,11 +16,11 @@ use crate::events::{Audit, AuditAction};
 use crate::store::StoreError;
 
 /// Carries the warnings of a write that was made, as a JSON array in ASCII.
-const WARNINGS: HeaderName = HeaderName::from_static("x-palisade-warnings");
+pub(super) const WARNINGS: HeaderName = HeaderName::from_static("x-palisade-warnings");
 const PAGES: HeaderName = HeaderName::from_static("x-pages");
 
 /// Query parameters in the order they came.
-type Parameters = Query<Vec<(String, String)>>;
+pub(super) type Parameters = Query<Vec<(String, String)>>;
 
 /// The routes of all collections.
 pub(super) fn router(state: &AppState) -> Router<AppState> {
@@ -179,14 +179,20 @@ async fn audited(
     task.await.unwrap_or(Err(WriteError::Store(StoreError::Closed)))
 }
 
-fn kind(state: &AppState, group: &str, collection: &str) -> Result<&'static Kind, ApiError> {
-    let own = &state.config.entity_group;
-    if group != own {
-        let message =
-            format!("there is no API group `{}`; the entities are under /apis/{own}/v1/", group.escape_debug());
-        return Err(ApiError::not_found(message));
-    }
+/// The collection of this name, where the group is the control plane's own.
+pub(super) fn kind(state: &AppState, group: &str, collection: &str) -> Result<&'static Kind, ApiError> {
+    own_group(state, group)?;
     registry::by_collection(collection).ok_or_else(|| ApiError::not_found(registry::unknown_collection(collection)))
+}
+
+/// Whether the entities are under this group.
+pub(super) fn own_group(state: &AppState, group: &str) -> Result<(), ApiError> {
+    let own = &state.config.entity_group;
+    if group == own {
+        return Ok(());
+    }
+    let message = format!("there is no API group `{}`; the entities are under /apis/{own}/v1/", group.escape_debug());
+    Err(ApiError::not_found(message))
 }
 
 fn answer(status: StatusCode, written: Written) -> Response {
@@ -213,7 +219,7 @@ fn write(status: StatusCode, value: Value, pretty: bool) -> Response {
 }
 
 /// A JSON array of strings in a header: everything outside of ASCII escaped.
-fn ascii_json(texts: &[String]) -> String {
+pub(super) fn ascii_json(texts: &[String]) -> String {
     let mut ascii = String::new();
     for unit in json!(texts).to_string().encode_utf16() {
         match u8::try_from(unit) {

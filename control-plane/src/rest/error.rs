@@ -42,6 +42,46 @@ impl ApiError {
         self
     }
 
+    pub(super) fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// The fields of the body: `error`, `error_description`, and `errors` where fields are wrong.
+    fn body(&self) -> Map<String, Value> {
+        let mut body = Map::new();
+        body.insert("error".to_owned(), self.error.into());
+        body.insert("error_description".to_owned(), self.description.as_str().into());
+        if !self.errors.is_empty()
+            && let Ok(errors) = serde_json::to_value(&self.errors)
+        {
+            body.insert("errors".to_owned(), errors);
+        }
+        body
+    }
+
+    /// The body as one of many: with the `status`, and the `pointer` of the first wrong field.
+    pub(super) fn line(&self) -> Map<String, Value> {
+        let mut line = Map::from_iter([("status".to_owned(), self.status.as_u16().into())]);
+        line.extend(self.body());
+        if let Some(first) = self.errors.first() {
+            line.insert("pointer".to_owned(), first.pointer.as_str().into());
+        }
+        line
+    }
+
+    /// What a failure of the store is answered with; without a line in the log.
+    pub(super) fn store(error: &StoreError) -> ApiError {
+        let (status, word) = match error {
+            StoreError::Conflict { .. } | StoreError::BatchConflict { .. } => {
+                (StatusCode::PRECONDITION_FAILED, "precondition_failed")
+            }
+            StoreError::DiskFull { .. } => (StatusCode::INSUFFICIENT_STORAGE, "insufficient_storage"),
+            StoreError::Closed => (StatusCode::SERVICE_UNAVAILABLE, "shutting_down"),
+            _ => (StatusCode::INTERNAL_SERVER_ERROR, "store_failed"),
+        };
+        ApiError::new(status, word, error.to_string())
+    }
+
     fn fields(status: StatusCode, error: &'static str, problems: Vec<FieldProblem>) -> ApiError {
         let description = problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
         ApiError { errors: problems, ..ApiError::new(status, error, description) }
@@ -50,15 +90,7 @@ impl ApiError {
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let mut body = Map::new();
-        body.insert("error".to_owned(), self.error.into());
-        body.insert("error_description".to_owned(), self.description.into());
-        if !self.errors.is_empty()
-            && let Ok(errors) = serde_json::to_value(&self.errors)
-        {
-            body.insert("errors".to_owned(), errors);
-        }
-        let mut response = (self.status, Json(Value::Object(body))).into_response();
+        let mut response = (self.status, Json(Value::Object(self.body()))).into_response();
         if let Some((name, value)) = self.header.map(|header| *header) {
             response.headers_mut().insert(name, value);
         }
@@ -92,6 +124,11 @@ impl From<WriteError> for ApiError {
                 ApiError::new(StatusCode::CONFLICT, "patch_test_failed", format!("nothing was changed: {text}"))
             }
             WriteError::InUse(problems) => ApiError::fields(StatusCode::CONFLICT, "in_use", problems),
+            WriteError::NotApplied => ApiError::new(
+                StatusCode::FAILED_DEPENDENCY,
+                "not_applied",
+                "nothing was written, because another line was refused",
+            ),
             WriteError::Store(error) => error.into(),
         }
     }
@@ -100,12 +137,6 @@ impl From<WriteError> for ApiError {
 impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> ApiError {
         tracing::error!(%error, "the store failed");
-        let (status, word) = match &error {
-            StoreError::Conflict { .. } => (StatusCode::PRECONDITION_FAILED, "precondition_failed"),
-            StoreError::DiskFull { .. } => (StatusCode::INSUFFICIENT_STORAGE, "insufficient_storage"),
-            StoreError::Closed => (StatusCode::SERVICE_UNAVAILABLE, "shutting_down"),
-            _ => (StatusCode::INTERNAL_SERVER_ERROR, "store_failed"),
-        };
-        ApiError::new(status, word, error.to_string())
+        ApiError::store(&error)
     }
 }

@@ -10,6 +10,12 @@ pub(super) fn tag(revision: u64) -> String {
     format!("\"{revision}\"")
 }
 
+/// The revision that a tag stands for; `None` for what is no tag of an entity.
+pub(super) fn revision(tag: &str) -> Option<u64> {
+    let revision = tag.strip_prefix('"')?.strip_suffix('"')?.parse().ok()?;
+    (self::tag(revision) == tag).then_some(revision)
+}
+
 /// The condition of `If-Match`, when there is one.
 pub(super) fn if_match(headers: &HeaderMap) -> Option<Precondition> {
     let tags = tags(headers, &IF_MATCH)?;

@@ -128,7 +128,8 @@ fn words(list: &str) -> impl Iterator<Item = String> {
     list.split(',').map(str::trim).filter(|word| !word.is_empty()).map(ToOwned::to_owned)
 }
 
-fn switch(value: &str) -> bool {
+/// Whether a switch is on; one without a value is.
+pub(super) fn switch(value: &str) -> bool {
     !matches!(value, "false" | "0" | "no")
 }
 

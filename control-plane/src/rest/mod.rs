@@ -1,6 +1,7 @@
 //! The admin API over HTTP.
 
 mod body;
+mod bulk;
 mod collections;
 mod error;
 mod etag;
@@ -25,7 +26,7 @@ pub fn router(state: AppState) -> Router {
 /// The admin API with further routes beside it, which get the same request ids, logs, metrics and error bodies. They
 /// bring their own access control (see [`guard`]).
 pub fn router_with(state: AppState, further: Router) -> Router {
-    let entities = guard(collections::router(&state), state.access.clone(), None);
+    let entities = guard(collections::router(&state).merge(bulk::router(&state)), state.access.clone(), None);
     let routes = Router::new().merge(entities).merge(operations::router()).with_state(state.clone()).merge(further);
     layers::wrap(routes, &state)
 }

@@ -12,6 +12,13 @@ pub enum StoreError {
         /// The revision that the store holds now; 0 when the entity does not exist.
         current: u64,
     },
+    /// One of several changes that were to be made as one met [`StoreError::Conflict`]; nothing was written. Fault: caller.
+    BatchConflict {
+        /// Which change, from 0.
+        index: usize,
+        /// The revision that the store holds now; 0 when the entity does not exist.
+        current: u64,
+    },
     /// The medium, or the size that the store may take, is used up; nothing was written. Fault: dependency.
     DiskFull {
         /// The store's file.
@@ -54,6 +61,12 @@ impl fmt::Display for StoreError {
         match self {
             StoreError::Conflict { current: 0 } => write!(f, "the entity does not exist (any more)"),
             StoreError::Conflict { current } => write!(f, "the entity exists at revision {current}"),
+            StoreError::BatchConflict { index, current: 0 } => {
+                write!(f, "nothing was written: the entity of change {index} does not exist (any more)")
+            }
+            StoreError::BatchConflict { index, current } => {
+                write!(f, "nothing was written: the entity of change {index} is at revision {current}")
+            }
             StoreError::DiskFull { path } => write!(
                 f,
                 "no room left for {}: nothing was written; free space on the volume or raise the store's size limit",

@@ -3,6 +3,7 @@
 //! [`Store`] says it in the domain's words, so that an embedded file ([`SqliteStore`]) and a shared server can stand
 //! behind it. A write that was answered with `Ok` is durable: it survives `kill -9` and a loss of power.
 
+mod entities;
 mod error;
 mod file;
 mod operators;
@@ -37,6 +38,14 @@ pub trait Store: Send + Sync + 'static {
 
     /// Removes one entity that is still at revision `expected`, and returns the new global revision.
     fn entity_remove(&self, collection: &str, id: &str, expected: u64) -> Pending<'_, u64>;
+
+    /// Makes several changes as one: all of them become durable together, under one new global revision, which is
+    /// returned, or none does. One change notice goes out. An empty list changes nothing and answers the revision as it
+    /// is.
+    ///
+    /// Each change has an `expected` revision as in [`Store::entity_put`]. The first that does not hold, or that names an
+    /// entity for the second time, refuses all with [`StoreError::BatchConflict`].
+    fn entities_write(&self, changes: Vec<EntityChange>) -> Pending<'_, u64>;
 
     /// Announces the global revision after each committed change of an entity. Bans, keys and documents do not count:
     /// they are no part of a snapshot.
@@ -124,10 +133,23 @@ pub trait Store: Send + Sync + 'static {
 /// Every entity at one revision.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EntityRows {
-    /// The global revision: the number of changes ever committed.
+    /// The global revision: the number of changes ever committed; several that were made as one count once.
     pub revision: u64,
     /// The entities, by collection and id.
     pub rows: Vec<EntityRow>,
+}
+
+/// One change of an entity, as a part of [`Store::entities_write`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EntityChange {
+    /// The collection, such as `waf-configs`.
+    pub collection: String,
+    /// The id within the collection.
+    pub id: String,
+    /// The revision the caller has seen; 0 where the entity does not exist yet.
+    pub expected: u64,
+    /// The new document, JSON; `None` removes the entity.
+    pub body: Option<String>,
 }
 
 /// One stored entity.

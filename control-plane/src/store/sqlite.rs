@@ -10,7 +10,8 @@ use tokio::sync::watch;
 use super::file::{self, FILE, connect, create, explain, lock, verify};
 use super::writer::{Changed, Writer};
 use super::{
-    BanRow, EntityRow, EntityRows, Pending, Store, StoreError, operators, schema, scopes_from_text, scopes_to_text,
+    BanRow, EntityChange, EntityRows, Pending, Store, StoreError, entities, operators, schema, scopes_from_text,
+    scopes_to_text,
 };
 use crate::access::AdminKey;
 use crate::console::{Operator, Session};
@@ -55,7 +56,7 @@ impl SqliteStore {
         if let Some(pages) = options.max_pages {
             db.pragma_update(None, "max_page_count", pages).map_err(|error| explain(&path, error))?;
         }
-        let revision = revision(&db).map_err(|error| explain(&path, error))?;
+        let revision = entities::revision(&db).map_err(|error| explain(&path, error))?;
         let (announce, revisions) = watch::channel(revision);
         let (announce_bans, bans) = watch::channel(0);
         let reader = connect(&path)?;
@@ -105,64 +106,33 @@ impl SqliteStore {
         self.writer.write(move |db| Ok((work(db)?, Changed::default()))).await
     }
 
-    /// Changes one entity that is still at `expected`; `change` gets the new revision.
-    async fn change_entity(
-        &self,
-        collection: String,
-        id: String,
-        expected: u64,
-        change: impl FnOnce(&Connection, &str, &str, u64) -> rusqlite::Result<()> + Send + 'static,
-    ) -> Result<u64, StoreError> {
-        let outcome = self.writer.write(move |db| {
-            let current: Option<u64> = db
-                .prepare_cached("SELECT revision FROM entity WHERE collection = ?1 AND id = ?2")?
-                .query_row([&collection, &id], |row| row.get(0))
-                .optional()?;
-            let current = current.unwrap_or(0);
-            if current != expected {
-                return Ok((Err(StoreError::Conflict { current }), Changed::default()));
-            }
-            let next = revision(db)? + 1;
-            change(db, &collection, &id, next)?;
-            db.prepare_cached("UPDATE revision SET value = ?1")?.execute([next])?;
-            Ok((Ok(next), Changed { revision: Some(next), bans: false }))
-        });
-        outcome.await?
+    /// Makes one change.
+    async fn change_entity(&self, change: EntityChange) -> Result<u64, StoreError> {
+        let written = self.writer.write(move |db| entities::write(db, &[change])).await?;
+        written.map_err(|error| match error {
+            StoreError::BatchConflict { current, .. } => StoreError::Conflict { current },
+            other => other,
+        })
     }
 }
 
 impl Store for SqliteStore {
     fn entities(&self) -> Pending<'_, EntityRows> {
-        Box::pin(self.read(|db| {
-            let transaction = db.transaction()?;
-            let revision = revision(&transaction)?;
-            let mut statement = transaction
-                .prepare_cached("SELECT collection, id, revision, body FROM entity ORDER BY collection, id")?;
-            let rows = statement.query_map([], |row| {
-                Ok(EntityRow { collection: row.get(0)?, id: row.get(1)?, revision: row.get(2)?, body: row.get(3)? })
-            })?;
-            Ok(EntityRows { revision, rows: rows.collect::<rusqlite::Result<_>>()? })
-        }))
+        Box::pin(self.read(entities::all))
     }
 
     fn entity_put(&self, collection: &str, id: &str, body: String, expected: u64) -> Pending<'_, u64> {
         let (collection, id) = (collection.to_owned(), id.to_owned());
-        Box::pin(self.change_entity(collection, id, expected, move |db, collection, id, revision| {
-            db.prepare_cached(
-                "INSERT INTO entity (collection, id, revision, body) VALUES (?1, ?2, ?3, ?4)
-                 ON CONFLICT (collection, id) DO UPDATE SET revision = ?3, body = ?4",
-            )?
-            .execute(params![collection, id, revision, body])?;
-            Ok(())
-        }))
+        Box::pin(self.change_entity(EntityChange { collection, id, expected, body: Some(body) }))
     }
 
     fn entity_remove(&self, collection: &str, id: &str, expected: u64) -> Pending<'_, u64> {
         let (collection, id) = (collection.to_owned(), id.to_owned());
-        Box::pin(self.change_entity(collection, id, expected, |db, collection, id, _| {
-            db.prepare_cached("DELETE FROM entity WHERE collection = ?1 AND id = ?2")?.execute([collection, id])?;
-            Ok(())
-        }))
+        Box::pin(self.change_entity(EntityChange { collection, id, expected, body: None }))
+    }
+
+    fn entities_write(&self, changes: Vec<EntityChange>) -> Pending<'_, u64> {
+        Box::pin(async move { self.writer.write(move |db| entities::write(db, &changes)).await? })
     }
 
     fn changes(&self) -> watch::Receiver<u64> {
@@ -321,7 +291,7 @@ impl Store for SqliteStore {
     }
 
     fn ping(&self) -> Pending<'_, ()> {
-        Box::pin(self.read(|db| revision(db).map(|_| ())))
+        Box::pin(self.read(|db| entities::revision(db).map(|_| ())))
     }
 
     fn close(&self) -> Pending<'_, ()> {
@@ -351,8 +321,4 @@ fn admin_key(row: &Row<'_>) -> rusqlite::Result<AdminKey> {
         expires_at_millis: row.get(5)?,
         revoked_at_millis: row.get(6)?,
     })
-}
-
-fn revision(db: &Connection) -> rusqlite::Result<u64> {
-    db.prepare_cached("SELECT value FROM revision")?.query_row([], |row| row.get(0))
 }

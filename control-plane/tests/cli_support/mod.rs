@@ -117,11 +117,14 @@ pub fn exchange(
     let mut stream = TcpStream::connect(rest)?;
     stream.set_read_timeout(Some(Duration::from_secs(60)))?;
     let length = body.len();
-    let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    let json = [("content-type", "application/json")];
+    let typed = headers.iter().any(|(name, _)| *name == "content-type");
+    let all = headers.iter().chain(json.iter().filter(|_| !typed));
+    let headers: String = all.map(|(name, value)| format!("{name}: {value}\r\n")).collect();
     write!(
         stream,
         "{method} {path} HTTP/1.1\r\nhost: test\r\nconnection: close\r\n{headers}\
-         content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
+         content-length: {length}\r\n\r\n{body}"
     )?;
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer)?;

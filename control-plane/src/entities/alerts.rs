@@ -1,5 +1,6 @@
 //! `alert-rules`: who is told of what, and how.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::entity::reference;
@@ -8,7 +9,7 @@ use super::secret::Secret;
 use super::{Entity, FieldProblem, Head, References, Route, number};
 
 /// When somebody is told.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct AlertRule {
     /// Whether it is used at all. Default true.
@@ -17,6 +18,7 @@ pub struct AlertRule {
     pub trigger: AlertTrigger,
     /// The score from which an event counts, 0 to 100. Default 70.
     #[serde(with = "number")]
+    #[schemars(with = "f64")]
     pub min_score: f64,
     /// The events of an incident from which on it is told, 1 to 1000000. Default 1.
     pub min_count: u64,
@@ -37,7 +39,7 @@ pub struct AlertRule {
 }
 
 /// What an alert rule waits for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum AlertTrigger {
     /// An incident that is worth it.
@@ -50,7 +52,7 @@ pub enum AlertTrigger {
 }
 
 /// What events are about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs, reason = "the words say all there is")]
 pub enum EventCategory {
@@ -70,7 +72,7 @@ pub enum EventCategory {
 }
 
 /// Where messages go.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct AlertChannel {
     /// What kind of channel it is. Default event.
@@ -87,7 +89,7 @@ pub struct AlertChannel {
 }
 
 /// A kind of channel.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ChannelKind {
     /// An incoming webhook of Slack.

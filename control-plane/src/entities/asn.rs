@@ -1,12 +1,13 @@
 //! `asn-databases`: which network an address belongs to, and what kind of network that is.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::limits::{count, required, tag, text, url, weight, within};
 use super::{Entity, FieldProblem, Head, References, number};
 
 /// A table of address ranges and the networks they belong to.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct AsnDatabase {
     /// Whether it is fetched and consulted. Default true.
@@ -28,7 +29,7 @@ pub struct AsnDatabase {
 }
 
 /// How a table of networks is written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AsnFormat {
     /// Lines of start, end, number, country and name with tabs between them.
@@ -37,13 +38,14 @@ pub enum AsnFormat {
 }
 
 /// A class of networks.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AsnCategory {
     /// What the class is called: a-z 0-9 _ -, at most 64.
     pub name: String,
     /// What a match adds to the score, 0 to 100. Default 0.
     #[serde(default, with = "number")]
+    #[schemars(with = "f64")]
     pub weight: f64,
     /// Always `monitor`: a network's class never denies by itself.
     #[serde(default)]
@@ -60,7 +62,7 @@ pub struct AsnCategory {
 }
 
 /// What a network's class does.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum AsnAction {
     /// It adds to the score.

@@ -1,5 +1,6 @@
 //! `svc-bouncers`: decisions of a community's decision service, and alerts back to it.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::feeds::SourceAction;
@@ -8,7 +9,7 @@ use super::secret::Secret;
 use super::{Entity, FieldProblem, Head, References, number};
 
 /// A connection to a decision service.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SvcBouncer {
     /// Whether its decisions are fetched and matched. Default true.
@@ -27,6 +28,7 @@ pub struct SvcBouncer {
     pub origins_filter: Vec<String>,
     /// What a match adds to the score, 0 to 100. Default 90.
     #[serde(with = "number")]
+    #[schemars(with = "f64")]
     pub weight: f64,
     /// Whether a match denies by itself. Default block.
     pub action: SourceAction,
@@ -55,7 +57,7 @@ pub struct SvcBouncer {
 }
 
 /// What a decision is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum DecisionScope {
     /// An address.

@@ -1,5 +1,6 @@
 //! `challenge-providers`: what a caller is asked to prove, and how.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::limits::{required, text, url, within, word};
@@ -7,7 +8,7 @@ use super::secret::Secret;
 use super::{Entity, FieldProblem, Head, References};
 
 /// A challenge.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ChallengeProvider {
     /// Whether it is used at all. Default true.
@@ -51,7 +52,7 @@ pub struct ChallengeProvider {
 }
 
 /// A kind of challenge.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ChallengeKind {
     /// The embedded proof of work.

@@ -1,12 +1,13 @@
 //! `api-contracts`: what an API has promised to take and to answer.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::limits::{required, text};
 use super::{Entity, FieldProblem, Head, References};
 
 /// An OpenAPI document. Whether it compiles is not asked here: one that does not is stored and checks nothing.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ApiContract {
     /// Whether it is used at all. Default true.

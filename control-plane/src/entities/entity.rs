@@ -4,6 +4,7 @@ use std::any::Any;
 use std::collections::BTreeMap;
 use std::ops::Deref;
 
+use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -11,8 +12,9 @@ use serde_json::{Map, Value};
 use super::{FieldProblem, secret};
 
 /// The fields of one collection. Its serde form must be an object that refuses unknown fields and has a default for
-/// every field that a document may leave out; the fields of [`Head`] are taken off before it is read.
-pub trait Entity: Serialize + DeserializeOwned + Send + Sync + 'static {
+/// every field that a document may leave out; the fields of [`Head`] are taken off before it is read. Its JSON Schema is
+/// derived from the same attributes, and the comments of its fields are the descriptions that people read there.
+pub trait Entity: Serialize + DeserializeOwned + JsonSchema + Send + Sync + 'static {
     /// The collection's name in paths, such as `waf-configs`.
     const COLLECTION: &'static str;
     /// The `kind` of its documents, such as `waf-config`.
@@ -37,10 +39,11 @@ pub trait Entity: Serialize + DeserializeOwned + Send + Sync + 'static {
 }
 
 /// The fields that all entities share.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Head {
-    /// Unique within the collection; 1 to 128 of `A-Z a-z 0-9 . _ -`.
+    /// Unique within the collection; 1 to 128 of `A-Z a-z 0-9 . _ -`, not beginning with `_`.
+    #[schemars(regex(pattern = r"^[A-Za-z0-9.-][A-Za-z0-9._-]{0,127}$"))]
     pub id: String,
     /// What people call it.
     pub name: String,

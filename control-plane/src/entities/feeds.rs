@@ -1,12 +1,13 @@
 //! `threat-feeds`: lists of addresses from elsewhere.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::limits::{Headers, headers, required, tag, url, weight, within, word};
 use super::{Entity, FieldProblem, Head, References, number};
 
 /// A list of addresses and ranges that is fetched again and again.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ThreatFeed {
     /// Whether it is fetched and matched. Default true.
@@ -31,6 +32,7 @@ pub struct ThreatFeed {
     pub max_entries: u64,
     /// What a match adds to the score, 0 to 100. Default 50.
     #[serde(with = "number")]
+    #[schemars(with = "f64")]
     pub weight: f64,
     /// Whether a match denies by itself. Default monitor.
     pub action: SourceAction,
@@ -41,7 +43,7 @@ pub struct ThreatFeed {
 }
 
 /// What a match of a source does.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum SourceAction {
     /// It adds to the score and denies nothing by itself.
@@ -52,7 +54,7 @@ pub enum SourceAction {
 }
 
 /// The method of a fetch.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum FetchMethod {
     /// GET.
@@ -63,7 +65,7 @@ pub enum FetchMethod {
 }
 
 /// How a list is written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FeedFormat {
     /// An address or CIDR in each line; `#` and `;` begin comments.
@@ -80,7 +82,7 @@ pub enum FeedFormat {
 }
 
 /// Where in a list the addresses are. Only what the format knows may be set.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct FeedOptions {
     /// `csv`: the column, from 0 on, at most 1023. 0 where it is not set.

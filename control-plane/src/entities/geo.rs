@@ -1,5 +1,6 @@
 //! `geo-databases`: where an address is.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::limits::{Headers, headers, required, text, url, within};
@@ -7,7 +8,7 @@ use super::secret::Secret;
 use super::{Entity, FieldProblem, Head, References};
 
 /// A database of locations in the MaxMind format.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct GeoDatabase {
     /// Whether it is fetched and consulted. Default true.

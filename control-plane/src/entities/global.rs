@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -9,7 +10,7 @@ use super::route::{path_patterns, plugin_problem};
 use super::{Entity, FieldProblem, Head, References, plugin_refs};
 
 /// The one global configuration. It exists with these defaults before it is first written.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct GlobalConfig {
     /// Plugins that look at every request before it is routed, in this order.
@@ -23,7 +24,7 @@ pub struct GlobalConfig {
 }
 
 /// What holds for the rule engine on every route.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct WafSettings {
     /// Whether requests pass that the engine could not judge, because a pattern gave up at its limit. Default false: where
@@ -34,7 +35,7 @@ pub struct WafSettings {
 }
 
 /// A global plugin.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Validator {
     /// The plugin's class, such as `IncomingRequestValidatorSvcHoneypot`.
@@ -54,7 +55,7 @@ pub struct Validator {
 }
 
 /// How a request's identity is found. By default it is the address that Envoy saw.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Identity {
     /// The header that carries an api key, set or checked by something the gateway trusts.
@@ -70,7 +71,7 @@ pub struct Identity {
 }
 
 /// The listener that xDS serves.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Gateway {
     /// The address it listens on. Default `0.0.0.0`.

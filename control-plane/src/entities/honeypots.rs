@@ -1,12 +1,13 @@
 //! `honeypot-policies`: paths and values that nobody of good intent asks for.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::limits::{count, status, text, weight, within};
 use super::{Entity, FieldProblem, Head, References, number};
 
 /// What is a trap, and what happens to who steps on it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct HoneypotPolicy {
     /// Whether it is used at all. Default true.
@@ -15,6 +16,7 @@ pub struct HoneypotPolicy {
     pub paths: Vec<String>,
     /// What a match adds to the score, 0 to 100. Default 100.
     #[serde(with = "number")]
+    #[schemars(with = "f64")]
     pub weight: f64,
     /// What happens. Default deny.
     pub action: HoneypotAction,
@@ -27,7 +29,7 @@ pub struct HoneypotPolicy {
 }
 
 /// A value that nobody can know who has not looked where they should not.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Canary {
     /// The value, 4 to 1024 bytes.
@@ -41,7 +43,7 @@ pub struct Canary {
 }
 
 /// Where in a request a value is looked for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum CanaryPlace {
     /// Everywhere.
@@ -56,7 +58,7 @@ pub enum CanaryPlace {
 }
 
 /// What happens to who steps on a trap.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum HoneypotAction {
     /// It adds to the score.

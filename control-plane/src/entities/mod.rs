@@ -26,6 +26,7 @@ mod problem;
 pub mod registry;
 mod route;
 mod scanners;
+mod schema;
 mod secret;
 mod service;
 mod set;

@@ -8,7 +8,7 @@ use super::entity::{AnyEntity, Entity};
 use super::{
     AlertRule, ApiContract, AsnDatabase, BotPolicy, ChallengeProvider, FieldProblem, GeoDatabase, GlobalConfig,
     HoneypotPolicy, MalwareScanner, Route, SvcBouncer, ThreatFeed, ThreatPolicy, WafConfig, WafRuleset, did_you_mean,
-    parse,
+    parse, schema,
 };
 
 /// Every collection, one line each.
@@ -48,6 +48,7 @@ pub struct Kind {
     pub own_kinds: &'static [&'static str],
     reader: Reader,
     template: fn() -> Value,
+    schema: fn() -> Value,
 }
 
 impl Kind {
@@ -61,6 +62,7 @@ impl Kind {
             own_kinds: T::OWN_KINDS,
             reader: parse::read::<T>,
             template: T::template,
+            schema: schema::of::<T>,
         }
     }
 
@@ -81,6 +83,12 @@ impl Kind {
             fields.insert("kind".to_owned(), Value::from(self.kind));
         }
         template
+    }
+
+    /// The JSON Schema (2020-12) of the collection's documents: their shape, with descriptions and defaults. What only
+    /// [`super::AnyEntity::check`] finds, references above all, it does not know.
+    pub fn schema(&self) -> Value {
+        (self.schema)()
     }
 
     /// Gives a document without an id a new one.

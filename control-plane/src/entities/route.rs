@@ -1,6 +1,7 @@
 //! `routes`: which requests, to which backend, through which plugins.
 
 use regex_automata::util::syntax;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -8,7 +9,7 @@ use super::entity::reference;
 use super::{ApiContract, Entity, FieldProblem, Head, References, number, plugin_refs};
 
 /// A route of the gateway.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Route {
     /// Whether it is served. Default true.
@@ -26,7 +27,7 @@ pub struct Route {
 }
 
 /// Where the requests of a route go.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Backend {
     /// A host name or an address.
@@ -45,7 +46,7 @@ pub struct Backend {
 }
 
 /// The protocol of a backend.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Protocol {
     /// HTTP/1.1.
@@ -56,7 +57,7 @@ pub enum Protocol {
 }
 
 /// A plugin in a route's chain.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RoutePlugin {
     /// The plugin's class, such as `SvcWaf`.
@@ -72,6 +73,7 @@ pub struct RoutePlugin {
     pub exclude: Vec<String>,
     /// Its place in the chain; plugins with one run before those without.
     #[serde(default, with = "number::option")]
+    #[schemars(with = "Option<f64>")]
     pub plugin_index: Option<f64>,
     /// The plugin's own configuration.
     #[serde(default)]

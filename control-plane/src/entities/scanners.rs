@@ -1,12 +1,13 @@
 //! `malware-scanners`: who looks into uploaded files.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::limits::{host, within};
 use super::{Entity, FieldProblem, Head, References};
 
 /// A connection to a scanner.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(from = "Document")]
 pub struct MalwareScanner {
     /// Whether it is used at all. Default true.
@@ -28,7 +29,7 @@ pub struct MalwareScanner {
 }
 
 /// The protocol of a scanner.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ScannerKind {
     /// ClamAV's own, over TCP.
@@ -39,7 +40,7 @@ pub enum ScannerKind {
 }
 
 /// What an ICAP server is sent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum IcapMode {
     /// The file as a response.
@@ -50,16 +51,24 @@ pub enum IcapMode {
 }
 
 /// The scanner as a document has it: the port that is left out depends on the protocol.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 struct Document {
+    /// Whether it is used at all.
     enabled: bool,
+    /// The protocol it speaks.
     kind: ScannerKind,
+    /// Where it is: a host name or an address.
     host: String,
+    /// The TCP port; 3310 for clamd, 1344 for icap where it is left out.
     port: Option<u16>,
+    /// `icap`: the name of the service.
     service: String,
+    /// `icap`: what is sent.
     icap_mode: IcapMode,
+    /// Milliseconds that a scan may take, 1 to 600000.
     timeout_millis: u64,
+    /// The bytes of a file that is sent, 1 to 1073741824.
     max_file_size: u64,
 }
 

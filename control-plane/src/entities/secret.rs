@@ -1,8 +1,10 @@
 //! Secrets in entities: kept, used, never shown.
 
+use std::borrow::Cow;
 use std::cell::Cell;
 use std::fmt;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
@@ -46,6 +48,20 @@ impl From<&str> for Secret {
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.is_set() { MASK } else { "unset" })
+    }
+}
+
+impl JsonSchema for Secret {
+    fn schema_name() -> Cow<'static, str> {
+        "Secret".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": ["string", "null"],
+            "writeOnly": true,
+            "description": "A secret: shown as `********`, and kept where that is sent back.",
+        })
     }
 }
 

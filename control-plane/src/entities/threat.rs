@@ -3,13 +3,14 @@
 use std::net::IpAddr;
 
 use ipnet::IpNet;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::entity::reference;
 use super::{ChallengeProvider, Entity, FieldProblem, Head, Item, References, number};
 
 /// A threat policy.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ThreatPolicy {
     /// Whether it is used at all. Default true.
@@ -24,17 +25,19 @@ pub struct ThreatPolicy {
     pub ban_identity: BanIdentity,
     /// The score of a WAF block. Default 50.
     #[serde(with = "number")]
+    #[schemars(with = "f64")]
     pub waf_block_weight: f64,
     /// The id of a challenge provider; needed only when a tier challenges.
     pub challenge_provider: Option<String>,
 }
 
 /// A rung of a threat policy.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Tier {
     /// The score from which it applies, 0 to 100.
     #[serde(with = "number")]
+    #[schemars(with = "f64")]
     pub min_score: f64,
     /// What is done. Default log, which is also what an unknown action reads as.
     #[serde(default)]
@@ -57,7 +60,7 @@ pub struct Tier {
 }
 
 /// What a tier does.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase", from = "String")]
 pub enum TierAction {
     /// Record and let pass.
@@ -76,7 +79,7 @@ pub enum TierAction {
 }
 
 /// Which identity a ban is put on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum BanIdentity {
     /// The most specific one that is known: api key, then user, then address.

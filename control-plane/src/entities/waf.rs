@@ -1,5 +1,6 @@
 //! `waf-configs` and `waf-rulesets`: what the rule engine runs.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -7,7 +8,7 @@ use super::entity::reference;
 use super::{Entity, FieldProblem, Head, References};
 
 /// A rule engine's configuration, named by the WAF plugin of a route.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct WafConfig {
     /// Whether it is used at all. Default true.
@@ -43,7 +44,7 @@ pub struct WafConfig {
 }
 
 /// What happens with a body past its limit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OversizeBody {
     /// The part within the limit is inspected.
@@ -54,7 +55,7 @@ pub enum OversizeBody {
 }
 
 /// What happens with a body whose content encoding cannot be undone.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum UndecodableBody {
     /// The request is refused.
@@ -65,7 +66,7 @@ pub enum UndecodableBody {
 }
 
 /// Settings of the core rule set. 0 and false mean unset: the engine's default applies and nothing is emitted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Crs {
     /// The blocking paranoia level, 1 to 4 (engine default 1).
@@ -86,7 +87,7 @@ pub struct Crs {
 }
 
 /// Rules that several configurations share.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct WafRuleset {
     /// A disabled ruleset contributes nothing. Default true.

@@ -58,6 +58,7 @@ async fn read(
         "_count" => {
             return Ok(write(StatusCode::OK, json!({ "count": set.slots(kind.collection).count() }), query.pretty));
         }
+        "_schema" => return Ok(write(StatusCode::OK, kind.schema(), query.pretty)),
         "_template" => return Ok(write(StatusCode::OK, kind.template(), query.pretty)),
         _ => {}
     }

@@ -2,13 +2,14 @@
 
 mod known;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::limits::{count, status, text, url, weight, word};
 use super::{Entity, FieldProblem, Head, References, did_you_mean, number};
 
 /// What is done with bots.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct BotPolicy {
     /// Whether it is used at all. Default true.
@@ -24,11 +25,13 @@ pub struct BotPolicy {
     pub verified_bypass: bool,
     /// What a failed verification adds to the score, 0 to 100. Default 60.
     #[serde(with = "number")]
+    #[schemars(with = "f64")]
     pub impersonator_weight: f64,
     /// What is done with a failed verification. Default deny.
     pub impersonator_action: BotAction,
     /// What a bot that is not known adds to the score, 0 to 100. Default 0.
     #[serde(with = "number")]
+    #[schemars(with = "f64")]
     pub unknown_bot_weight: f64,
     /// The status of a refusal, 200 to 599. Default 403.
     pub deny_status: u16,
@@ -39,7 +42,7 @@ pub struct BotPolicy {
 }
 
 /// A bot that is known by its user agent.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BotSignature {
     /// What it is called: 1 to 64 of a-z 0-9 . _ -.
@@ -60,7 +63,7 @@ pub struct BotSignature {
 }
 
 /// What bots are for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum BotCategory {
     /// Search engines.
@@ -74,7 +77,7 @@ pub enum BotCategory {
 }
 
 /// What is done with a bot, or a category of them.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BotRule {
     /// `category:<category>`, `name:<name>` or `*`.
@@ -84,11 +87,12 @@ pub struct BotRule {
     pub action: BotAction,
     /// What a match adds to the score, 0 to 100. Default 0.
     #[serde(default, with = "number")]
+    #[schemars(with = "f64")]
     pub weight: f64,
 }
 
 /// What is done with a bot. There is no challenge: no bot would pass it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum BotAction {
     /// It passes.

@@ -98,10 +98,15 @@ pub(super) fn open(data: &Path) -> Result<SqliteStore, CliError> {
 
 /// Opens a store that must be there: a slip in `--data` must not leave an empty store behind.
 pub(super) fn open_existing(data: &Path) -> Result<SqliteStore, CliError> {
+    open_existing_with(data, SqliteOptions::default())
+}
+
+/// [`open_existing`] with options.
+pub(super) fn open_existing_with(data: &Path, options: SqliteOptions) -> Result<SqliteStore, CliError> {
     if !SqliteStore::exists(data) {
         return Err(CliError::Other(format!("there is no store in {}; is --data right?", data.display())));
     }
-    open(data)
+    Ok(SqliteStore::open(data, options)?)
 }
 
 fn list(keys: &[AdminKey], as_json: bool) -> Result<(), CliError> {

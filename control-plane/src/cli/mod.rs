@@ -1,11 +1,16 @@
 //! The command line.
 
 mod admin_key;
+mod apply;
 mod check;
+mod client;
 mod compile;
+mod diff;
+mod export;
 mod operator;
 mod secret;
 mod serve;
+mod target;
 
 use std::fmt;
 use std::io::Write as _;
@@ -38,6 +43,13 @@ enum Command {
     Operator(operator::OperatorCommand),
     /// Read and check the entities of a folder; prints each problem and exits with 1 when there is any.
     Check(check::CheckCommand),
+    /// Make the entities of a control plane those of a folder, all at once; shows what that changes.
+    ///
+    /// Exits with 0 when it is done or there is nothing to do, with 1 when --dry-run finds differences, with 2 after an
+    /// error.
+    Apply(apply::ApplyCommand),
+    /// Write the entities of a control plane to a folder, a file each.
+    Export(export::ExportCommand),
     /// Compile the entities of a folder into the snapshot that a gateway without a control plane runs.
     Compile(compile::CompileCommand),
 }
@@ -69,11 +81,20 @@ pub fn main() -> ExitCode {
             Command::AdminKey(command) => command.run().await,
             Command::Operator(command) => command.run().await,
             Command::Check(command) => command.run(),
+            Command::Apply(command) => match command.run().await {
+                Ok(code) => return Ok(code),
+                Err(error) => {
+                    report(error);
+                    return Ok(ExitCode::from(2));
+                }
+            },
+            Command::Export(command) => command.run().await,
             Command::Compile(command) => command.run(),
         }
+        .map(|()| ExitCode::SUCCESS)
     });
     match outcome {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => report(error),
     }
 }

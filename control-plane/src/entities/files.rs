@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde_json::Value;
 
 use super::registry::{self, Kind};
-use super::{EntitySet, FieldProblem};
+use super::{AnyEntity, EntitySet, FieldProblem, secret};
 
 /// Folders below the given one that are looked into, at most.
 const MAX_DEPTH: usize = 8;
@@ -35,27 +36,11 @@ impl EntitySet {
     /// # Errors
     /// Every problem of every file.
     pub fn from_dir(folder: &Path) -> Result<EntitySet, Vec<FileProblem>> {
-        let mut problems = Vec::new();
-        let mut files = Vec::new();
-        walk(folder, MAX_DEPTH, &mut files, &mut problems);
-        files.sort();
         let mut set = EntitySet::empty();
         let mut origin: BTreeMap<(&str, String), PathBuf> = BTreeMap::new();
-        for file in files {
-            let (kind, entity) = match read(&file, folder) {
-                Ok(read) => read,
-                Err(found) => {
-                    problems.extend(found.into_iter().map(|problem| FileProblem { file: file.clone(), problem }));
-                    continue;
-                }
-            };
-            let id = entity.head().id.clone();
-            if let Some(first) = origin.get(&(kind.collection, id.clone())) {
-                let message = format!("the id `{id}` of {} is taken by {}", kind.collection, first.display());
-                problems.push(FileProblem { file, problem: FieldProblem::new("/id", message) });
-                continue;
-            }
-            origin.insert((kind.collection, id), file);
+        let (entities, mut problems) = read_all(folder);
+        for FileEntity { file, kind, entity } in entities {
+            origin.insert((kind.collection, entity.head().id.clone()), file);
             set.insert(kind, entity, 0);
         }
         for (collection, id, problem) in set.check() {
@@ -64,6 +49,57 @@ impl EntitySet {
         }
         if problems.is_empty() { Ok(set) } else { Err(problems) }
     }
+}
+
+/// An entity of a file.
+#[derive(Clone)]
+pub struct FileEntity {
+    /// The file.
+    pub file: PathBuf,
+    /// Its collection.
+    pub kind: &'static Kind,
+    /// The entity.
+    pub entity: Arc<dyn AnyEntity>,
+}
+
+impl FileEntity {
+    /// Reads the entities of a folder as [`EntitySet::from_dir`] does, without asking whether what they name exists: it
+    /// may be elsewhere. A mask in the place of a secret stays one: the entity there has the secret. In the order of the
+    /// files' names.
+    ///
+    /// # Errors
+    /// Every problem of every file.
+    pub fn read_dir(folder: &Path) -> Result<Vec<FileEntity>, Vec<FileProblem>> {
+        let (entities, problems) = secret::masks_kept(|| read_all(folder));
+        if problems.is_empty() { Ok(entities) } else { Err(problems) }
+    }
+}
+
+fn read_all(folder: &Path) -> (Vec<FileEntity>, Vec<FileProblem>) {
+    let mut problems = Vec::new();
+    let mut files = Vec::new();
+    walk(folder, MAX_DEPTH, &mut files, &mut problems);
+    files.sort();
+    let mut entities: Vec<FileEntity> = Vec::new();
+    let mut origin: BTreeMap<(&str, String), PathBuf> = BTreeMap::new();
+    for file in files {
+        let (kind, entity) = match read(&file, folder) {
+            Ok(read) => read,
+            Err(found) => {
+                problems.extend(found.into_iter().map(|problem| FileProblem { file: file.clone(), problem }));
+                continue;
+            }
+        };
+        let id = entity.head().id.clone();
+        if let Some(first) = origin.get(&(kind.collection, id.clone())) {
+            let message = format!("the id `{id}` of {} is taken by {}", kind.collection, first.display());
+            problems.push(FileProblem { file, problem: FieldProblem::new("/id", message) });
+            continue;
+        }
+        origin.insert((kind.collection, id), file.clone());
+        entities.push(FileEntity { file, kind, entity });
+    }
+    (entities, problems)
 }
 
 fn walk(folder: &Path, depth: usize, files: &mut Vec<PathBuf>, problems: &mut Vec<FileProblem>) {
@@ -96,7 +132,7 @@ fn walk(folder: &Path, depth: usize, files: &mut Vec<PathBuf>, problems: &mut Ve
     }
 }
 
-type Read = (&'static Kind, std::sync::Arc<dyn super::AnyEntity>);
+type Read = (&'static Kind, Arc<dyn AnyEntity>);
 
 fn read(file: &Path, root: &Path) -> Result<Read, Vec<FieldProblem>> {
     let one = |message: String| vec![FieldProblem::new("", message)];

@@ -44,7 +44,7 @@ pub use challenges::{CHALLENGE_PRESETS, ChallengeKind, ChallengeProvider};
 pub use contracts::ApiContract;
 pub use entity::{AnyEntity, Entity, Head, Item, References};
 pub use feeds::{FEED_CATALOG, FeedFormat, FeedOptions, FetchMethod, SourceAction, ThreatFeed};
-pub use files::FileProblem;
+pub use files::{FileEntity, FileProblem};
 pub use geo::GeoDatabase;
 pub use global::{Gateway, GlobalConfig, Identity, Validator, WafSettings};
 pub use honeypots::{Canary, CanaryPlace, DECOYS, HoneypotAction, HoneypotPolicy};

@@ -60,7 +60,7 @@ impl ApiError {
     }
 
     /// The body as one of many: with the `status`, and the `pointer` of the first wrong field.
-    pub(super) fn line(&self) -> Map<String, Value> {
+    pub(crate) fn line(&self) -> Map<String, Value> {
         let mut line = Map::from_iter([("status".to_owned(), self.status.as_u16().into())]);
         line.extend(self.body());
         if let Some(first) = self.errors.first() {

@@ -1,0 +1,110 @@
+//! A client of the admin API.
+
+use std::time::Duration;
+
+use axum::body::Bytes;
+use axum::http::{HeaderMap, Method, Request, StatusCode, Uri, header};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use http_body_util::{BodyExt as _, Full};
+use hyper_util::rt::TokioIo;
+use serde_json::Value;
+use tokio::net::TcpStream;
+
+use super::CliError;
+
+/// How long one call may take: a large batch compiles before it is answered.
+const TIMEOUT: Duration = Duration::from_secs(300);
+
+/// Calls one control plane with one key.
+pub(super) struct Client {
+    /// `host:port`.
+    authority: String,
+    /// What all paths begin with, such as `/apis/palisade.svc/v1`.
+    base: String,
+    authorization: String,
+}
+
+/// What was answered.
+pub(super) struct Answer {
+    pub(super) status: StatusCode,
+    pub(super) headers: HeaderMap,
+    pub(super) text: String,
+}
+
+impl Client {
+    /// A client of the API at `url` with the key `id:secret`.
+    pub(super) fn new(url: &str, group: &str, key: &str) -> Result<Client, CliError> {
+        let wrong = |what: &str| CliError::Other(format!("`{url}` cannot be used: {what}"));
+        let uri: Uri = url.parse().map_err(|_| wrong("it is no URL; http://HOST:PORT is expected"))?;
+        match uri.scheme_str() {
+            Some("http") => {}
+            Some("https") => {
+                return Err(wrong(
+                    "this command speaks plain HTTP only; run it beside the control plane or through a tunnel",
+                ));
+            }
+            _ => return Err(wrong("http://HOST:PORT is expected")),
+        }
+        let host = uri.host().ok_or_else(|| wrong("it names no host"))?;
+        if key.split_once(':').is_none_or(|(id, secret)| id.is_empty() || secret.is_empty()) {
+            return Err(CliError::Other("the admin key is given as ID:SECRET".to_owned()));
+        }
+        Ok(Client {
+            authority: format!("{host}:{}", uri.port_u16().unwrap_or(80)),
+            base: format!("{}/apis/{group}/v1", uri.path().trim_end_matches('/')),
+            authorization: format!("Basic {}", STANDARD.encode(key)),
+        })
+    }
+
+    /// Calls `path` below the collections' base and reads the answer as JSON. An answer that is no success is an error.
+    pub(super) async fn get(&self, path: &str) -> Result<(Value, Answer), CliError> {
+        let answer = self.call(Method::GET, path, "application/json", String::new()).await?;
+        let body: Value = serde_json::from_str(&answer.text).unwrap_or_default();
+        if answer.status.is_success() {
+            return Ok((body, answer));
+        }
+        Err(self.refused(path, answer.status, &body))
+    }
+
+    /// What to say of an answer that is no success.
+    pub(super) fn refused(&self, path: &str, status: StatusCode, body: &Value) -> CliError {
+        let said = body.get("error_description").and_then(Value::as_str).unwrap_or("it does not say why");
+        CliError::Other(format!("{} answers {status} for {}{path}: {said}", self.authority, self.base))
+    }
+
+    pub(super) async fn call(
+        &self,
+        method: Method,
+        path: &str,
+        content_type: &str,
+        body: String,
+    ) -> Result<Answer, CliError> {
+        match tokio::time::timeout(TIMEOUT, self.exchange(method, path, content_type, body)).await {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(error)) => Err(CliError::Io(format!("call {}", self.authority), error)),
+            Err(_) => {
+                Err(CliError::Other(format!("{} does not answer within {} s", self.authority, TIMEOUT.as_secs())))
+            }
+        }
+    }
+
+    async fn exchange(&self, method: Method, path: &str, content_type: &str, body: String) -> std::io::Result<Answer> {
+        let stream = TcpStream::connect(&self.authority).await?;
+        let (mut sender, connection) =
+            hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(std::io::Error::other)?;
+        tokio::spawn(connection);
+        let request = Request::builder()
+            .method(method)
+            .uri(format!("{}{path}", self.base))
+            .header(header::HOST, &self.authority)
+            .header(header::AUTHORIZATION, &self.authorization)
+            .header(header::CONTENT_TYPE, content_type)
+            .body(Full::new(Bytes::from(body)))
+            .map_err(std::io::Error::other)?;
+        let (parts, body) = sender.send_request(request).await.map_err(std::io::Error::other)?.into_parts();
+        let body = body.collect().await.map_err(std::io::Error::other)?.to_bytes();
+        let text = String::from_utf8(body.to_vec()).map_err(std::io::Error::other)?;
+        Ok(Answer { status: parts.status, headers: parts.headers, text })
+    }
+}

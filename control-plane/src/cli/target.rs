@@ -1,0 +1,230 @@
+//! The control plane that a command works on: one that runs, or the store of one that does not.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use axum::http::{Method, header};
+use serde_json::{Value, json};
+
+use super::CliError;
+use super::admin_key::open_existing_with;
+use super::client::Client;
+use crate::compile::{Compiler, Settings};
+use crate::entities::{
+    BatchEntry, BatchOptions, BatchWrite, EntityService, FieldProblem, Kind, Replacement, WriteError,
+};
+use crate::rest::ApiError;
+use crate::store::{SqliteOptions, Store};
+
+/// Which control plane is meant.
+#[derive(Debug, clap::Args)]
+pub(super) struct TargetArgs {
+    /// The admin API of a running control plane.
+    #[arg(
+        long,
+        env = "PALISADE_URL",
+        value_name = "URL",
+        default_value = "http://127.0.0.1:8900",
+        conflicts_with = "data"
+    )]
+    url: String,
+
+    /// The admin key, as ID:SECRET. Command lines are seen by others: the environment or --key-file is better.
+    #[arg(long, env = "PALISADE_ADMIN_KEY", value_name = "KEY", hide_env_values = true)]
+    key: Option<String>,
+
+    /// A file with the admin key, as `palisade admin-key create --json` prints it and the first start writes it.
+    #[arg(long, env = "PALISADE_ADMIN_KEY_FILE", value_name = "FILE", conflicts_with = "key")]
+    key_file: Option<PathBuf>,
+
+    /// The segment after `/apis/` under which the entity collections are.
+    #[arg(long, env = "PALISADE_ENTITY_GROUP", value_name = "NAME", default_value = "palisade.svc")]
+    entity_group: String,
+
+    /// Work on the store in this directory instead, while no control plane serves from it.
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+}
+
+/// A control plane.
+pub(super) enum Target {
+    /// One that runs.
+    Running(Client),
+    /// One that does not.
+    Stopped(EntityService, Arc<dyn Store>),
+}
+
+/// One change that is to be made.
+pub(super) struct Planned {
+    pub(super) kind: &'static Kind,
+    pub(super) id: String,
+    pub(super) change: PlannedChange,
+}
+
+/// What is to be done to an entity; the number is the revision that it was read at.
+pub(super) enum PlannedChange {
+    Create(Value),
+    /// A JSON patch and not the document: what the API does not show, or shows masked, stays as it is.
+    Patch(json_patch::Patch, u64),
+    Delete(u64),
+}
+
+/// What became of a change: nothing to say, or what is wrong with it.
+pub(super) type Written = Result<(), Vec<FieldProblem>>;
+
+impl TargetArgs {
+    pub(super) async fn open(self) -> Result<Target, CliError> {
+        if let Some(data) = &self.data {
+            let options = SqliteOptions { exclusive: true, ..SqliteOptions::default() };
+            let store: Arc<dyn Store> = Arc::new(open_existing_with(data, options)?);
+            let entities = EntityService::open(Arc::clone(&store)).await?;
+            entities.add_admission(Arc::new(Compiler::new(Settings { link: true, ..Settings::default() })));
+            return Ok(Target::Stopped(entities, store));
+        }
+        let key = match (self.key, self.key_file) {
+            (Some(key), _) => key,
+            (None, Some(file)) => {
+                let text = std::fs::read_to_string(&file)
+                    .map_err(|error| CliError::Io(format!("read {}", file.display()), error))?;
+                let key: Value = serde_json::from_str(&text).unwrap_or_default();
+                match (key.get("id").and_then(Value::as_str), key.get("secret").and_then(Value::as_str)) {
+                    (Some(id), Some(secret)) => format!("{id}:{secret}"),
+                    _ => {
+                        return Err(CliError::Other(format!(
+                            "{} holds no key: JSON with `id` and `secret` is expected",
+                            file.display()
+                        )));
+                    }
+                }
+            }
+            (None, None) => {
+                let message = "an admin key is needed: PALISADE_ADMIN_KEY=ID:SECRET or --key-file FILE; or --data DIR for the store of a stopped control plane";
+                return Err(CliError::Other(message.to_owned()));
+            }
+        };
+        Ok(Target::Running(Client::new(&self.url, &self.entity_group, &key)?))
+    }
+}
+
+impl Target {
+    /// The documents of a collection.
+    pub(super) async fn list(&self, kind: &Kind) -> Result<Vec<Value>, CliError> {
+        match self {
+            Target::Running(client) => {
+                let path = format!("/{}", kind.collection);
+                match client.get(&path).await?.0 {
+                    Value::Array(list) => Ok(list),
+                    other => Err(CliError::Other(format!("{path} is no list but {other}"))),
+                }
+            }
+            Target::Stopped(entities, _) => {
+                Ok(entities.current().slots(kind.collection).map(|slot| slot.entity.shown()).collect())
+            }
+        }
+    }
+
+    /// One document and its revision.
+    pub(super) async fn get(&self, kind: &Kind, id: &str) -> Result<(Value, u64), CliError> {
+        let gone = || CliError::Other(format!("{}/{id} has gone while it was read; try again", kind.collection));
+        match self {
+            Target::Running(client) => {
+                let (document, answer) = client.get(&format!("/{}/{id}", kind.collection)).await?;
+                let tag = answer.headers.get(header::ETAG).and_then(|tag| tag.to_str().ok()).unwrap_or_default();
+                let revision = tag.trim_matches('"').parse().map_err(|_| gone())?;
+                Ok((document, revision))
+            }
+            Target::Stopped(entities, _) => {
+                let set = entities.current();
+                let slot = set.slot(kind.collection, id).ok_or_else(gone)?;
+                Ok((slot.entity.shown(), slot.revision))
+            }
+        }
+    }
+
+    /// Makes all changes, or none; with `dry_run` none in any case. The results are in the order of the changes.
+    pub(super) async fn write(&self, changes: &[&Planned], dry_run: bool) -> Result<Vec<Written>, CliError> {
+        match self {
+            Target::Running(client) => {
+                let path = if dry_run { "/_bulk?atomic=true&dry_run=true" } else { "/_bulk?atomic=true" };
+                let lines: String = changes.iter().map(|change| format!("{}\n", change.line())).collect();
+                let answer = client.call(Method::POST, path, "application/x-ndjson", lines).await?;
+                let results: Vec<Value> =
+                    answer.text.lines().map(|line| serde_json::from_str(line).unwrap_or_default()).collect();
+                let whole =
+                    results.len() == changes.len() && results.iter().all(|result| result.get("status").is_some());
+                if !whole {
+                    return Err(client.refused(path, answer.status, results.first().unwrap_or(&Value::Null)));
+                }
+                Ok(results.iter().map(result).collect())
+            }
+            Target::Stopped(entities, _) => {
+                let entries = changes.iter().map(|change| change.entry()).collect();
+                let outcome = entities.write_all(entries, BatchOptions { atomic: true, dry_run }).await;
+                let results = outcome.results.into_iter().map(|result| match result {
+                    Ok(_) => Ok(()),
+                    Err(WriteError::NotApplied) => Err(Vec::new()),
+                    Err(error) => result_of(&Value::Object(ApiError::from(error).line())),
+                });
+                Ok(results.collect())
+            }
+        }
+    }
+
+    /// Lets go of the store.
+    pub(super) async fn close(self) -> Result<(), CliError> {
+        if let Target::Stopped(_, store) = self {
+            store.close().await?;
+        }
+        Ok(())
+    }
+}
+
+impl Planned {
+    fn line(&self) -> Value {
+        let (collection, id) = (self.kind.collection, &self.id);
+        let tag = |revision: &u64| format!("\"{revision}\"");
+        match &self.change {
+            PlannedChange::Create(entity) => json!({ "op": "create", "collection": collection, "entity": entity }),
+            PlannedChange::Patch(patch, revision) => {
+                json!({ "op": "patch", "collection": collection, "id": id, "patch": patch, "if_match": tag(revision) })
+            }
+            PlannedChange::Delete(revision) => {
+                json!({ "op": "delete", "collection": collection, "id": id, "if_match": tag(revision) })
+            }
+        }
+    }
+
+    fn entry(&self) -> BatchEntry {
+        let (write, expected) = match &self.change {
+            PlannedChange::Create(entity) => (BatchWrite::Create(entity.clone()), None),
+            PlannedChange::Patch(patch, revision) => {
+                (BatchWrite::Update(self.id.clone(), Replacement::Patch(patch.clone())), Some(*revision))
+            }
+            PlannedChange::Delete(revision) => (BatchWrite::Delete(self.id.clone()), Some(*revision)),
+        };
+        BatchEntry { kind: self.kind, write, expected }
+    }
+}
+
+fn result(line: &Value) -> Written {
+    match line.get("status").and_then(Value::as_u64) {
+        Some(200..=299) => Ok(()),
+        // Another line is at fault.
+        Some(424) => Err(Vec::new()),
+        _ => result_of(line),
+    }
+}
+
+/// What an error line says is wrong.
+fn result_of(line: &Value) -> Written {
+    let text = |value: &Value, name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let problem = |error: &Value| FieldProblem {
+        pointer: text(error, "pointer"),
+        message: text(error, "message"),
+        expected: error.get("expected").and_then(Value::as_str).map(ToOwned::to_owned),
+    };
+    Err(match line.get("errors").and_then(Value::as_array) {
+        Some(errors) => errors.iter().map(problem).collect(),
+        None => vec![FieldProblem::new("", text(line, "error_description"))],
+    })
+}

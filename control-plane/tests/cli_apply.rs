@@ -184,3 +184,38 @@ fn who_may_not_is_told() {
         assert!(text(&out.stderr).contains(part), "{arguments:?}: {}", text(&out.stderr));
     }
 }
+
+#[test]
+fn secrets_are_set_by_files_that_have_them_and_kept_by_those_that_have_masks() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, wanted, export) = (folder.path().join("data"), folder.path().join("wanted"), folder.path().join("out"));
+    let bouncer = |key: &str| format!("name: Crowd\nlapi_url: http://crowd.test:8080\napi_key: {key}\n");
+    put(&wanted, &[("svc-bouncers/crowd.yaml", &bouncer("first-secret-of-mine"))]);
+    let server = Server::start(&data);
+    let run = |arguments: &[&str]| beside(&server, &data, arguments);
+    let stored = || {
+        let all = fs::read_dir(&data).unwrap().map(|entry| fs::read(entry.unwrap().path()).unwrap_or_default());
+        String::from_utf8_lossy(&all.flatten().collect::<Vec<u8>>()).into_owned()
+    };
+    let dir = wanted.to_str().unwrap();
+    let (code, said, err) = run(&["apply", dir]);
+    assert_eq!(code, 0, "{said}{err}");
+    assert!(!said.contains("first-secret") && stored().contains("first-secret-of-mine"), "{said}");
+
+    // What was exported has masks, and changes nothing.
+    let out = export.to_str().unwrap();
+    assert_eq!(run(&["export", out]).0, 0);
+    let file = fs::read_to_string(export.join("svc-bouncers/crowd.yaml")).unwrap();
+    assert!(file.contains("********") && !file.contains("first-secret"), "{file}");
+    assert_eq!(run(&["apply", out]).1, "nothing to do\n");
+    put(&export, &[("svc-bouncers/crowd.yaml", &file.replace("Crowd", "Crowds"))]);
+    let (code, said, err) = run(&["apply", out]);
+    assert_eq!((code, said.contains("/name: \"Crowd\" -> \"Crowds\"")), (0, true), "{said}{err}");
+    assert!(stored().contains("first-secret-of-mine"));
+
+    // A new secret is set, and not shown.
+    put(&wanted, &[("svc-bouncers/crowd.yaml", &bouncer("second-secret-of-mine"))]);
+    let (code, said, err) = run(&["apply", dir]);
+    assert_eq!((code, said.contains("secrets: what the file has is added")), (0, true), "{said}{err}");
+    assert!(!said.contains("second-secret") && stored().contains("second-secret-of-mine"), "{said}");
+}

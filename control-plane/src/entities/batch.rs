@@ -10,7 +10,7 @@ use super::admission::{Change, EntityRef, Refusal};
 use super::entity::References;
 use super::registry::Kind;
 use super::service::{Replacement, Shared, WriteError, apply, demand, keep_id, stamp};
-use super::{EntityService, EntitySet, FieldProblem, Slot, secret};
+use super::{EntityService, EntitySet, FieldProblem, Slot};
 use crate::store::{EntityChange, StoreError};
 
 /// One change of a batch.
@@ -340,9 +340,6 @@ fn change(entry: &BatchEntry, candidate: &mut EntitySet, next: u64, check: bool)
         }
     };
     stamp(&mut document, before.as_ref());
-    if let Some(before) = &before {
-        secret::restore(&mut document, &before.entity.shown(), &before.entity.stored());
-    }
     let entity = kind.read(document).map_err(WriteError::Invalid)?;
     candidate.insert(kind, Arc::clone(&entity), next);
     let problems = if check { entity.check(candidate) } else { Vec::new() };

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::registry::{self, Kind};
-use super::{AnyEntity, EntitySet, FieldProblem, secret};
+use super::{AnyEntity, EntitySet, FieldProblem};
 
 /// Folders below the given one that are looked into, at most.
 const MAX_DEPTH: usize = 8;
@@ -64,13 +64,12 @@ pub struct FileEntity {
 
 impl FileEntity {
     /// Reads the entities of a folder as [`EntitySet::from_dir`] does, without asking whether what they name exists: it
-    /// may be elsewhere. A mask in the place of a secret stays one: the entity there has the secret. In the order of the
-    /// files' names.
+    /// may be elsewhere. In the order of the files' names.
     ///
     /// # Errors
     /// Every problem of every file.
     pub fn read_dir(folder: &Path) -> Result<Vec<FileEntity>, Vec<FileProblem>> {
-        let (entities, problems) = secret::masks_kept(|| read_all(folder));
+        let (entities, problems) = read_all(folder);
         if problems.is_empty() { Ok(entities) } else { Err(problems) }
     }
 }

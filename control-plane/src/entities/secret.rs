@@ -20,8 +20,6 @@ const MAX_BYTES: usize = 8192;
 thread_local! {
     /// Whether this thread writes secrets as they are, see [`revealed`].
     static REVEALED: Cell<bool> = const { Cell::new(false) };
-    /// Whether this thread reads masks as they are, see [`masks_kept`].
-    static MASKS_KEPT: Cell<bool> = const { Cell::new(false) };
 }
 
 /// A password, a key or an address with a token in it. At most 8192 bytes without control characters; empty means there
@@ -79,7 +77,7 @@ impl<'de> Deserialize<'de> for Secret {
         // By way of a value, because serde's own errors repeat what was sent.
         match Value::deserialize(deserializer)? {
             Value::Null => Ok(Secret::default()),
-            Value::String(text) if text == MASK && !MASKS_KEPT.get() => Err(D::Error::custom(format!(
+            Value::String(text) if text == MASK => Err(D::Error::custom(format!(
                 "`{MASK}` stands for the secret that is stored, and none is stored here, expected the secret itself"
             ))),
             Value::String(text) if text.len() > MAX_BYTES || text.chars().any(char::is_control) => {
@@ -93,25 +91,15 @@ impl<'de> Deserialize<'de> for Secret {
     }
 }
 
-/// Runs `work` with secrets written as they are. What comes of it goes to the store, or to whoever asks for a change, and
-/// nowhere else.
+/// Runs `work` with secrets written as they are. What comes of it goes to the store and nowhere else.
 pub(super) fn revealed<T>(work: impl FnOnce() -> T) -> T {
-    with(&REVEALED, work)
-}
-
-/// Runs `work` with masks read as secrets, for documents that go on to whoever has the secrets in their places.
-pub(super) fn masks_kept<T>(work: impl FnOnce() -> T) -> T {
-    with(&MASKS_KEPT, work)
-}
-
-fn with<T>(switch: &'static std::thread::LocalKey<Cell<bool>>, work: impl FnOnce() -> T) -> T {
-    struct Back(&'static std::thread::LocalKey<Cell<bool>>, bool);
-    impl Drop for Back {
+    struct Hide(bool);
+    impl Drop for Hide {
         fn drop(&mut self) {
-            self.0.set(self.1);
+            REVEALED.set(self.0);
         }
     }
-    let _back = Back(switch, switch.replace(true));
+    let _hide = Hide(REVEALED.replace(true));
     work()
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::registry::{self, Kind};
-use super::{AnyEntity, EntitySet, FieldProblem};
+use super::{AnyEntity, EntitySet, FieldProblem, secret};
 
 /// Folders below the given one that are looked into, at most.
 const MAX_DEPTH: usize = 8;
@@ -153,7 +153,7 @@ fn read(file: &Path, root: &Path) -> Result<Read, Vec<FieldProblem>> {
             fields.insert("id".to_owned(), Value::from(kind.singleton.map(ToOwned::to_owned).or(name)));
         }
     }
-    let entity = kind.read(document)?;
+    let entity = secret::with_masks(|| kind.read(document))?;
     match kind.singleton {
         Some(id) if entity.head().id != id => Err(vec![
             FieldProblem::new("/id", format!("there is one {} only", kind.kind))

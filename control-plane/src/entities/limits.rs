@@ -65,6 +65,9 @@ pub(super) fn url(pointer: &str, text: &str) -> Option<FieldProblem> {
 
 /// [`url`] where the URL is a secret: the problem does not repeat it.
 pub(super) fn secret_url(pointer: &str, secret: &Secret) -> Option<FieldProblem> {
+    if secret.is_mask() {
+        return None;
+    }
     let fault = url_fault(secret.reveal())?;
     Some(FieldProblem::new(pointer, format!("this {fault}")).expected("a URL such as `https://example.com/hook`"))
 }

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::fmt;
+use std::thread::LocalKey;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::Error as _;
@@ -20,6 +21,8 @@ const MAX_BYTES: usize = 8192;
 thread_local! {
     /// Whether this thread writes secrets as they are, see [`revealed`].
     static REVEALED: Cell<bool> = const { Cell::new(false) };
+    /// Whether this thread reads masks as they are, see [`with_masks`].
+    static MASKS: Cell<bool> = const { Cell::new(false) };
 }
 
 /// A password, a key or an address with a token in it. At most 8192 bytes without control characters; empty means there
@@ -28,12 +31,18 @@ thread_local! {
 pub struct Secret(String);
 
 impl Secret {
-    /// The secret itself. Not for logs, events, errors and answers.
+    /// The secret itself; empty where there is none, or a file has only its mask. Not for logs, events, errors and
+    /// answers.
     pub fn reveal(&self) -> &str {
-        &self.0
+        if self.is_mask() { "" } else { &self.0 }
     }
 
-    /// Whether there is one.
+    /// Whether all that is known is that there is one elsewhere, as in a file that was exported.
+    pub fn is_mask(&self) -> bool {
+        self.0 == MASK
+    }
+
+    /// Whether there is one, be it elsewhere.
     pub fn is_set(&self) -> bool {
         !self.0.is_empty()
     }
@@ -77,7 +86,7 @@ impl<'de> Deserialize<'de> for Secret {
         // By way of a value, because serde's own errors repeat what was sent.
         match Value::deserialize(deserializer)? {
             Value::Null => Ok(Secret::default()),
-            Value::String(text) if text == MASK => Err(D::Error::custom(format!(
+            Value::String(text) if text == MASK && !MASKS.get() => Err(D::Error::custom(format!(
                 "`{MASK}` stands for the secret that is stored, and none is stored here, expected the secret itself"
             ))),
             Value::String(text) if text.len() > MAX_BYTES || text.chars().any(char::is_control) => {
@@ -93,13 +102,22 @@ impl<'de> Deserialize<'de> for Secret {
 
 /// Runs `work` with secrets written as they are. What comes of it goes to the store and nowhere else.
 pub(super) fn revealed<T>(work: impl FnOnce() -> T) -> T {
-    struct Hide(bool);
-    impl Drop for Hide {
+    with(&REVEALED, work)
+}
+
+/// Runs `work` with masks read as they are: a file that was exported has them, and the secrets are where it came from.
+pub(super) fn with_masks<T>(work: impl FnOnce() -> T) -> T {
+    with(&MASKS, work)
+}
+
+fn with<T>(flag: &'static LocalKey<Cell<bool>>, work: impl FnOnce() -> T) -> T {
+    struct Reset(&'static LocalKey<Cell<bool>>, bool);
+    impl Drop for Reset {
         fn drop(&mut self) {
-            REVEALED.set(self.0);
+            self.0.set(self.1);
         }
     }
-    let _hide = Hide(REVEALED.replace(true));
+    let _reset = Reset(flag, flag.replace(true));
     work()
 }
 
@@ -147,6 +165,14 @@ mod tests {
         assert!(broken.is_err());
         assert_eq!(serde_json::to_value(&secret).unwrap(), MASK, "hidden again whatever happened");
         assert_eq!(serde_json::to_value(Secret::default()).unwrap(), "", "that there is none is no secret");
+    }
+
+    #[test]
+    fn a_mask_is_read_from_files_alone_and_is_no_secret() {
+        let mask = with_masks(|| serde_json::from_value::<Secret>(json!(MASK)).unwrap());
+        assert!(mask.is_set() && mask.is_mask() && mask.reveal().is_empty());
+        assert_eq!(revealed(|| serde_json::to_value(&mask).unwrap()), MASK);
+        assert!(serde_json::from_value::<Secret>(json!(MASK)).is_err(), "strict again");
     }
 
     #[test]

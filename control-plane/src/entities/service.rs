@@ -250,9 +250,6 @@ impl Shared {
         mut document: Value,
     ) -> Result<Written, WriteError> {
         stamp(&mut document, before);
-        if let Some(before) = before {
-            secret::restore(&mut document, &before.entity.shown(), &before.entity.stored());
-        }
         let entity = kind.read(document).map_err(WriteError::Invalid)?;
         let id = entity.head().id.clone();
         let mut candidate = set.clone();
@@ -362,13 +359,17 @@ fn stale(outcome: Result<u64, StoreError>) -> Result<u64, WriteError> {
     })
 }
 
+/// The document that is to be read in the place of the current one. The change is made on what is shown, so that no
+/// patch finds a secret out, and what brings the mask back keeps the secret.
 pub(super) fn apply(slot: &Slot, replacement: Replacement) -> Result<Value, WriteError> {
-    let mut document = slot.entity.shown();
+    let shown = slot.entity.shown();
+    let mut document = shown.clone();
     match replacement {
-        Replacement::Whole(whole) => return Ok(whole),
+        Replacement::Whole(whole) => document = whole,
         Replacement::Merge(patch) => json_patch::merge(&mut document, &patch),
         Replacement::Patch(patch) => patch::apply(&mut document, patch)?,
     }
+    secret::restore(&mut document, &shown, &slot.entity.stored());
     Ok(document)
 }
 

@@ -38,6 +38,7 @@ pub fn text(bytes: &[u8]) -> String {
 pub struct Server {
     pub child: Child,
     pub rest: String,
+    pub xds: String,
     pub authorization: String,
     pub log: PathBuf,
     pub events: PathBuf,
@@ -62,7 +63,8 @@ impl Server {
         let key: Value = serde_json::from_slice(&std::fs::read(data.join("admin-key.json")).unwrap()).unwrap();
         let pair = format!("{}:{}", key["id"].as_str().unwrap(), key["secret"].as_str().unwrap());
         let authorization = format!("Basic {}", STANDARD.encode(pair));
-        Server { child, rest: ready["rest"].as_str().unwrap().to_owned(), authorization, log, events }
+        let at = |side: &str| ready[side].as_str().unwrap().to_owned();
+        Server { child, rest: at("rest"), xds: at("xds"), authorization, log, events }
     }
 
     /// Sends SIGTERM or SIGKILL.

@@ -2,6 +2,7 @@
 
 mod admin_key;
 mod apply;
+mod backup;
 mod check;
 mod client;
 mod compile;
@@ -50,6 +51,10 @@ enum Command {
     Apply(apply::ApplyCommand),
     /// Write the entities of a control plane to a folder, a file each.
     Export(export::ExportCommand),
+    /// Copy the whole store into one file; works beside a running control plane.
+    Backup(backup::BackupCommand),
+    /// Put a backup in the place of the store, while no control plane serves from it; the old store is kept beside it.
+    Restore(backup::RestoreCommand),
     /// Compile the entities of a folder into the snapshot that a gateway without a control plane runs.
     Compile(compile::CompileCommand),
 }
@@ -88,6 +93,8 @@ pub fn main() -> ExitCode {
                     return Ok(ExitCode::from(2));
                 }
             },
+            Command::Backup(command) => command.run(),
+            Command::Restore(command) => command.run(),
             Command::Export(command) => command.run().await,
             Command::Compile(command) => command.run(),
         }

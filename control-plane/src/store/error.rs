@@ -45,6 +45,13 @@ pub enum StoreError {
         /// The lock file.
         path: PathBuf,
     },
+    /// A file that was given as a backup is none. Nothing was changed. Fault: caller.
+    NoBackup {
+        /// The file.
+        path: PathBuf,
+        /// What was found.
+        detail: String,
+    },
     /// The store was closed (the process is going down).
     Closed,
     /// Any other failure of the medium or the engine. Fault: dependency.
@@ -74,8 +81,8 @@ impl fmt::Display for StoreError {
             ),
             StoreError::Damaged { path, detail } => write!(
                 f,
-                "the store {} is damaged ({detail}). It was left untouched. Restore it from a backup (the file together \
-                 with its -wal and -shm neighbours), or move it away to start with an empty store",
+                "the store {} is damaged ({detail}). It was left untouched. Restore it from a backup with \
+                 `palisade restore`, or move it and its -wal and -shm neighbours away to start with an empty store",
                 path.display()
             ),
             StoreError::TooNew { path, found, known } => write!(
@@ -88,6 +95,9 @@ impl fmt::Display for StoreError {
                 "another palisade process serves from this data directory ({} is locked): stop it, or choose another --data",
                 path.display()
             ),
+            StoreError::NoBackup { path, detail } => {
+                write!(f, "{} is no backup of a store ({detail}); nothing was changed", path.display())
+            }
             StoreError::Closed => write!(f, "the store is closed: the control plane is shutting down"),
             StoreError::Failed { path, detail } => write!(f, "the store {} failed: {detail}", path.display()),
         }

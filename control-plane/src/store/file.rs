@@ -68,7 +68,8 @@ pub(super) fn create(directory: &Path, path: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-fn wal(path: &Path) -> PathBuf {
+/// The log beside a store's file.
+pub(super) fn wal(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push("-wal");
     PathBuf::from(name)

@@ -3,6 +3,7 @@
 //! [`Store`] says it in the domain's words, so that an embedded file ([`SqliteStore`]) and a shared server can stand
 //! behind it. A write that was answered with `Ok` is durable: it survives `kill -9` and a loss of power.
 
+mod backup;
 mod entities;
 mod error;
 mod file;
@@ -19,6 +20,7 @@ use tokio::sync::watch;
 use crate::access::{AdminKey, Scope};
 use crate::console::{Operator, Session};
 
+pub use backup::{Restored, backup, restore};
 pub use error::StoreError;
 pub use sqlite::{SqliteOptions, SqliteStore};
 

@@ -136,7 +136,9 @@ fn what_is_exported_is_what_is_applied() {
 
     // The same from the store's folder, once nobody serves from it.
     let stopped = |arguments: &[&str]| {
-        let out = palisade(arguments).arg("--data").arg(&data).output().unwrap();
+        // The store counts, whatever the environment names.
+        let out =
+            palisade(arguments).arg("--data").arg(&data).env("PALISADE_URL", "http://127.0.0.1:1").output().unwrap();
         (out.status.code().unwrap(), text(&out.stdout), text(&out.stderr))
     };
     let again = folder.path().join("again");

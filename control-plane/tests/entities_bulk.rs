@@ -241,3 +241,28 @@ async fn a_full_disk_refuses_the_whole_batch() {
     assert_eq!(api.call("GET", "/waf-rulesets/_count", None).await.body["count"], 5);
     assert_eq!(api.state.store.entities().await.unwrap().rows.len(), 5);
 }
+
+/// Refuses everything and does not say why.
+struct Silent;
+
+impl Admission for Silent {
+    fn admit(&self, _: &EntitySet, _: &EntityRef) -> Result<Vec<String>, Vec<FieldProblem>> {
+        Err(Vec::new())
+    }
+
+    fn admit_all(&self, _: &EntitySet, _: &[EntityRef]) -> Result<Vec<String>, Vec<palisade::entities::Refusal>> {
+        Err(Vec::new())
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_without_a_reason_is_a_refusal() {
+    let api = Api::new().await;
+    api.state.entities.add_admission(Arc::new(Silent));
+    let lines = [json!({"id": "a"}), json!({"id": "b"}), json!({"id": "c"})];
+    for path in ["/waf-rulesets/_bulk", "/waf-rulesets/_bulk?atomic=true"] {
+        let (_, results) = bulk(&api, "POST", path, &lines).await;
+        assert_eq!(statuses(&results), [400; 3], "{path}");
+    }
+    assert_eq!(api.state.entities.current().revision(), 0);
+}

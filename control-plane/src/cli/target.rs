@@ -20,13 +20,7 @@ use crate::store::{SqliteOptions, Store};
 #[derive(Debug, clap::Args)]
 pub(super) struct TargetArgs {
     /// The admin API of a running control plane.
-    #[arg(
-        long,
-        env = "PALISADE_URL",
-        value_name = "URL",
-        default_value = "http://127.0.0.1:8900",
-        conflicts_with = "data"
-    )]
+    #[arg(long, env = "PALISADE_URL", value_name = "URL", default_value = "http://127.0.0.1:8900")]
     url: String,
 
     /// The admin key, as ID:SECRET. Command lines are seen by others: the environment or --key-file is better.
@@ -41,7 +35,7 @@ pub(super) struct TargetArgs {
     #[arg(long, env = "PALISADE_ENTITY_GROUP", value_name = "NAME", default_value = "palisade.svc")]
     entity_group: String,
 
-    /// Work on the store in this directory instead, while no control plane serves from it.
+    /// Work on the store in this directory instead of --url, while no control plane serves from it.
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
 }

@@ -207,7 +207,12 @@ impl<'a> Batch<'a> {
         }
         .map_err(|refusals| {
             let entry = |index: Option<usize>| index.and_then(|index| taken.get(index).copied());
-            refusals.into_iter().map(|(index, problem)| (entry(index), problem)).collect::<Vec<_>>()
+            let mut refusals: Vec<Refusal> =
+                refusals.into_iter().map(|(index, problem)| (entry(index), problem)).collect();
+            if refusals.is_empty() {
+                refusals.push((None, FieldProblem::new("", "this was refused, and no reason was given")));
+            }
+            refusals
         })?;
         self.warnings = warnings;
         Ok(candidate)

@@ -121,52 +121,60 @@ impl Transaction {
                 self.tx.set(slot, Some(constant));
                 continue;
             }
-            let key = match set.slot {
-                Some(_) => Vec::new(),
-                None => self.expanded(engine, &set.key),
-            };
-            let operand = match set.constant {
-                Some(constant) => constant,
-                None => self.operand(engine, &set.value),
-            };
-            if set.operation == SetOperation::Sanitise {
-                self.sanitise(set.variable, &key);
-                continue;
+            let mut key = std::mem::take(&mut self.key);
+            key.clear();
+            if set.slot.is_none() {
+                self.expand(engine, &set.key, &mut key);
             }
-            if CollectionKind::of(set.variable).is_some() && self.assign_persistent(set, &key, operand) {
-                continue;
+            self.assign_to(engine, set, &key);
+            self.key = key;
+        }
+    }
+
+    /// Carries out an assignment to a name.
+    fn assign_to(&mut self, engine: &Engine, set: &SetVariable, key: &[u8]) {
+        let operand = match set.constant {
+            Some(constant) => constant,
+            None => self.operand(engine, &set.value),
+        };
+        if set.operation == SetOperation::Sanitise {
+            self.sanitise(set.variable, key);
+            return;
+        }
+        if CollectionKind::of(set.variable).is_some() && self.assign_persistent(set, key, operand) {
+            return;
+        }
+        let sign = match set.operation {
+            SetOperation::Add => 1,
+            SetOperation::Subtract => -1,
+            _ => 0,
+        };
+        let value = match set.operation {
+            SetOperation::Nothing => None,
+            SetOperation::To => Some(operand),
+            SetOperation::Attach | SetOperation::Expire | SetOperation::Deprecate | SetOperation::Sanitise => {
+                return;
             }
-            let sign = match set.operation {
-                SetOperation::Add => 1,
-                SetOperation::Subtract => -1,
-                _ => 0,
-            };
-            let value = match set.operation {
-                SetOperation::Nothing => None,
-                SetOperation::To => Some(operand),
-                SetOperation::Attach | SetOperation::Expire | SetOperation::Deprecate | SetOperation::Sanitise => {
-                    continue;
-                }
-                SetOperation::Add | SetOperation::Subtract => {
-                    let before = match set.slot {
-                        Some(slot) => self.tx.get(slot),
-                        None => self.first_value(engine, set.variable, Some(&key)),
-                    };
-                    let before = before.map_or(0, |value| integer(self.arena.get(value)));
-                    let sum = before.saturating_add(integer(self.arena.get(operand)).saturating_mul(sign));
-                    Some(self.arena.number(sum))
-                }
-            };
-            match (set.variable, set.slot) {
-                (_, Some(slot)) => self.tx.set(slot, value),
-                (Variable::Tx, None) => self.set_tx(engine, &key, value),
-                (Variable::UserId | Variable::SessionId, None) => {
-                    if let Some(value) = value {
-                        self.set_scalar(set.variable, value);
-                    }
-                }
-                (variable, None) => self.set_entry(variable, &key, value),
+            SetOperation::Add | SetOperation::Subtract => {
+                let before = match set.slot {
+                    Some(slot) => self.tx.get(slot),
+                    None => self.first_value(engine, set.variable, Some(key)),
+                };
+                let before = before.map_or(0, |value| integer(self.arena.get(value)));
+                let sum = before.saturating_add(integer(self.arena.get(operand)).saturating_mul(sign));
+                Some(self.arena.number(sum))
             }
+        };
+        match (set.variable, set.slot) {
+            (_, Some(slot)) => self.tx.set(slot, value),
+            (Variable::Tx, None) if set.is_dynamic => self.set_dynamic(key, value),
+            (Variable::Tx, None) => self.set_tx(engine, key, value),
+            (Variable::UserId | Variable::SessionId, None) => {
+                if let Some(value) = value {
+                    self.set_scalar(set.variable, value);
+                }
+            }
+            (variable, None) => self.set_entry(variable, key, value),
         }
     }
 
@@ -180,8 +188,12 @@ impl Transaction {
         match same.filter(|value| self.arena.get(*value).len() <= EXPANSION_LENGTH) {
             Some(value) => value,
             None => {
-                let expanded = self.expanded(engine, text);
-                self.arena.push(expanded)
+                let mut expanded = std::mem::take(&mut self.text);
+                expanded.clear();
+                self.expand(engine, text, &mut expanded);
+                let value = self.arena.push(&expanded);
+                self.text = expanded;
+                value
             }
         }
     }
@@ -192,6 +204,11 @@ impl Transaction {
             self.tx.set(slot, value);
             return;
         }
+        self.set_dynamic(key, value);
+    }
+
+    /// Sets or removes a name of TX that no rule mentions.
+    fn set_dynamic(&mut self, key: &[u8], value: Option<Value>) {
         let arena = &self.arena;
         let known = self.tx.dynamic.iter().position(|entry| arena.get(entry.name).eq_ignore_ascii_case(key));
         match (known, value) {

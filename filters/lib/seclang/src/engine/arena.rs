@@ -378,6 +378,19 @@ impl Arena {
         self.bytes
     }
 
+    /// A short value with small letters: what transformations most often make, and without another copy.
+    fn lowered(&mut self, value: Value, range: std::ops::Range<usize>) -> Value {
+        if !self.buffer.get(range.clone()).is_some_and(|bytes| bytes.iter().any(u8::is_ascii_uppercase)) {
+            return value;
+        }
+        let start = self.buffer.len();
+        self.buffer.extend_from_within(range);
+        if let Some(lowered) = self.buffer.get_mut(start..) {
+            lowered.make_ascii_lowercase();
+        }
+        self.add(Bytes::Shared(start, self.buffer.len()))
+    }
+
     /// The value after one transformation: the same number if nothing changed.
     pub(super) fn transformed(&mut self, value: Value, transform: Transform) -> Value {
         let at = usize::from(transform.code());
@@ -389,9 +402,12 @@ impl Arena {
         {
             return known - 1;
         }
-        let result = match transform.apply(blob.bytes.get(&self.buffer)) {
-            Cow::Borrowed(_) => value,
-            Cow::Owned(bytes) => self.push_vec(bytes),
+        let result = match (transform, &blob.bytes) {
+            (Transform::Lowercase, Bytes::Shared(start, end)) if !full => self.lowered(value, *start..*end),
+            _ => match transform.apply(blob.bytes.get(&self.buffer)) {
+                Cow::Borrowed(_) => value,
+                Cow::Owned(bytes) => self.push_vec(bytes),
+            },
         };
         if !full {
             if row == 0 {

@@ -151,6 +151,8 @@ pub(super) struct SetVariable {
     pub(super) variable: Variable,
     /// The slot of a TX name without macros.
     pub(super) slot: Option<u32>,
+    /// Whether the name, which holds macros, begins with a text no name with a slot begins with.
+    pub(super) is_dynamic: bool,
     pub(super) key: Macro,
     pub(super) operation: SetOperation,
     pub(super) value: Macro,
@@ -246,6 +248,7 @@ impl Engine {
             true => Foresight::new(&rules, &phases, &operators, &builder.names, &builder.constants.list),
             false => Foresight::default(),
         };
+        builder.names_without_slots(&mut rules);
         let (scanner, groups) = builder.gates(&wire, &mut operators, &mut rules, &foresight)?;
         let first_test = |rule: u32| match rules.get(rule as usize).and_then(|rule| rule.links.first()) {
             Some(link) if gated => FirstTest::of(link, &operators),
@@ -462,6 +465,7 @@ impl<'a> Builder<'a> {
         Ok(SetVariable {
             variable,
             slot,
+            is_dynamic: false,
             key: self.bind(parsed)?,
             operation: match wire.operation {
                 wire::SET_TO => SetOperation::To,
@@ -477,6 +481,17 @@ impl<'a> Builder<'a> {
             constant: Template::parse(&wire.value).ok().and_then(|value| Some(self.constants.add(value.as_text()?))),
             value: self.template(&wire.value)?,
         })
+    }
+
+    /// Finds the assignments to names that cannot have a slot. All names that have one are known by now.
+    fn names_without_slots(&self, rules: &mut [Rule]) {
+        for set in rules.iter_mut().flat_map(|rule| &mut rule.links).flat_map(|link| &mut link.sets) {
+            if let Some(MacroPiece::Text(prefix)) = set.key.0.first() {
+                let begins =
+                    |name: &[u8]| name.get(..prefix.len()).is_some_and(|head| head.eq_ignore_ascii_case(prefix));
+                set.is_dynamic = self.gated && set.slot.is_none() && !self.names.list.iter().any(|name| begins(name));
+            }
+        }
     }
 
     fn control(&mut self, wire: &wire::Control) -> Result<Control, String> {

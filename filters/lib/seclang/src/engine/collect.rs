@@ -95,6 +95,9 @@ impl Transaction {
 
     fn collect_entries(&mut self, variable: Variable, key: &KeySelector, items: &mut Vec<Item>) {
         self.show_collection(variable);
+        if matches!(variable, Variable::MatchedVars | Variable::MatchedVarsNames) {
+            self.name_matches();
+        }
         let names = matches!(
             variable,
             Variable::RequestHeadersNames
@@ -113,7 +116,7 @@ impl Transaction {
             Variable::MultipartPartHeaders => &self.part_headers.entries,
             Variable::MultipartName => &self.part_names.entries,
             Variable::MultipartFilename => &self.part_filenames.entries,
-            Variable::MatchedVars | Variable::MatchedVarsNames => &self.matched.entries,
+            Variable::MatchedVars | Variable::MatchedVarsNames => &self.matched.named,
             Variable::Ip => &self.ip.entries,
             Variable::Global => &self.global.entries,
             Variable::Session => &self.session.entries,
@@ -228,6 +231,8 @@ impl Transaction {
                 return self.arena.number(i64::try_from(bytes.sum::<usize>()).unwrap_or(i64::MAX));
             }
             Variable::HighestSeverity => return self.arena.number(i64::from(self.highest_severity)),
+            Variable::MatchedVar => return self.matched_value(),
+            Variable::MatchedVarName => return self.matched_name(),
             Variable::FullRequest => return self.full_request(),
             Variable::FullRequestLength => {
                 let request = self.full_request();
@@ -303,6 +308,12 @@ impl Transaction {
     /// The text of a macro.
     pub(super) fn expanded(&mut self, engine: &Engine, text: &Macro) -> Vec<u8> {
         let mut out = Vec::new();
+        self.expand(engine, text, &mut out);
+        out
+    }
+
+    /// Appends the text of a macro to a buffer that is empty.
+    pub(super) fn expand(&mut self, engine: &Engine, text: &Macro, out: &mut Vec<u8>) {
         for piece in &text.0 {
             let value = match piece {
                 MacroPiece::Text(text) => {
@@ -317,7 +328,6 @@ impl Transaction {
             let room = EXPANSION_LENGTH.saturating_sub(out.len());
             out.extend_from_slice(bytes.get(..room).unwrap_or(bytes));
         }
-        out
     }
 
     /// The first value of a variable, or of a name of it.

@@ -6,8 +6,9 @@ use super::arena::{EMPTY, Value};
 use super::build::{BuiltOperator, Engine, Link, Rule};
 use super::collect::{Item, Name};
 use super::foresight::Prelude;
-use super::limits::{EXCEEDED_RULES, KEPT_LENGTH, MATCHED_VARS, REPORTED_LENGTH};
+use super::limits::{EXCEEDED_RULES, KEPT_LENGTH, REPORTED_LENGTH};
 use super::plan::Step;
+use super::store::{Entry, Match};
 use super::transaction::{Allowed, ExceededLimit, Intervention, RemovedTarget, Transaction, UNSET};
 use crate::program::EngineMode;
 use crate::vocabulary::Variable;
@@ -113,9 +114,7 @@ impl Transaction {
 
     /// A rule sees the matches of its own chain only.
     fn begin_rule(&mut self) {
-        self.matched.entries.clear();
-        self.set_scalar(Variable::MatchedVar, EMPTY);
-        self.set_scalar(Variable::MatchedVarName, EMPTY);
+        self.matched.clear();
     }
 
     /// Runs a rule that matched already and only assigns or skips: see [`Rule::is_bookkeeping`].
@@ -161,7 +160,12 @@ impl Transaction {
         {
             return false;
         }
-        let argument = operator.argument.as_ref().map(|argument| self.expanded(engine, argument));
+        let mut expanded = std::mem::take(&mut self.argument);
+        expanded.clear();
+        let argument = operator.argument.as_ref().map(|argument| {
+            self.expand(engine, argument, &mut expanded);
+            expanded.as_slice()
+        });
         let mut items = std::mem::take(&mut self.items);
         let mut matched = false;
         for (target, number) in link.targets.iter().zip(0..) {
@@ -174,10 +178,11 @@ impl Transaction {
                 if item.value == UNSET || self.is_excluded(engine, link, removed, item) {
                     continue;
                 }
-                matched |= self.test(engine, link, operator, argument.as_deref(), item);
+                matched |= self.test(engine, link, operator, argument, item);
             }
         }
         self.items = items;
+        self.argument = expanded;
         // A pattern for names that gave up selected nothing.
         if self.scratch.limit_exceeded()
             && let Some(target) = link.targets.first()
@@ -275,7 +280,7 @@ impl Transaction {
         if link.capture && found {
             self.keep_captures();
         }
-        self.remember_match(engine, item, value);
+        self.remember_match(item, value);
         self.assign(engine, &link.sets);
         true
     }
@@ -302,7 +307,7 @@ impl Transaction {
 
     /// Writes the captures to TX.0 to TX.9. Groups that took no part keep what they had, as in ModSecurity v3.
     fn keep_captures(&mut self) {
-        for slot in 0..10u32 {
+        for slot in (0..10u32).take(self.captures.len()) {
             if let Some(bytes) = self.captures.get(slot as usize) {
                 let value = self.arena.push(bytes);
                 self.tx.set(slot, Some(value));
@@ -310,17 +315,33 @@ impl Transaction {
         }
     }
 
-    fn remember_match(&mut self, engine: &Engine, item: &Item, value: Value) {
+    fn remember_match(&mut self, item: &Item, value: Value) {
         // What was made for this test alone is about to go: its beginning is kept.
         let value = match self.arena.is_full() {
             true => self.arena.beginning(value, KEPT_LENGTH),
             false => value,
         };
-        let name = self.full_name(engine, item);
-        self.set_scalar(Variable::MatchedVar, value);
-        self.set_scalar(Variable::MatchedVarName, name);
-        if self.matched.entries.len() < MATCHED_VARS {
-            self.matched.push(name, value);
+        self.matched.push(Match { item: *item, value });
+    }
+
+    /// MATCHED_VAR.
+    pub(super) fn matched_value(&self) -> Value {
+        self.matched.last.map_or(EMPTY, |last| last.value)
+    }
+
+    /// MATCHED_VAR_NAME.
+    pub(super) fn matched_name(&mut self) -> Value {
+        let Some(last) = self.matched.last else { return EMPTY };
+        let engine = Arc::clone(&self.engine);
+        self.full_name(&engine, &last.item)
+    }
+
+    /// MATCHED_VARS: the names are made when a rule asks for them.
+    pub(super) fn name_matches(&mut self) {
+        let engine = Arc::clone(&self.engine);
+        while let Some(next) = self.matched.list.get(self.matched.named.len()).copied() {
+            let name = self.full_name(&engine, &next.item);
+            self.matched.named.push(Entry { name, value: next.value });
         }
     }
 

@@ -24,8 +24,9 @@ impl Transaction {
     /// Takes note of what is to be masked: a name in a collection, or what matched last.
     pub(super) fn sanitise(&mut self, variable: Variable, name: &[u8]) {
         if variable == Variable::MatchedVar {
+            self.name_matches();
             let matched: Vec<Vec<u8>> =
-                self.matched.entries.iter().map(|entry| self.arena.get(entry.name).to_vec()).collect();
+                self.matched.named.iter().map(|entry| self.arena.get(entry.name).to_vec()).collect();
             for name in matched {
                 if self.sanitised.matches.len() < SANITISED && !self.sanitised.matches.contains(&name) {
                     self.sanitised.matches.push(name);

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use super::arena::{Arena, Value};
 use super::collect::Item;
 use super::known::Known;
-use super::limits::DYNAMIC_NAMES;
+use super::limits::{DYNAMIC_NAMES, MATCHED_VARS};
 use super::names::Names;
 use super::transaction::ArgumentSource;
 
@@ -23,7 +23,10 @@ pub(super) struct Memory {
     pub(super) request_headers: Collection,
     pub(super) response_headers: Collection,
     pub(super) cookies: Collection,
-    pub(super) matched: Collection,
+    pub(super) matched: Matches,
+    pub(super) argument: Vec<u8>,
+    pub(super) key: Vec<u8>,
+    pub(super) text: Vec<u8>,
     pub(super) tx: TxStore,
     pub(super) order: Vec<u32>,
 }
@@ -41,8 +44,12 @@ impl Memory {
         self.order.clear();
         self.tx.dynamic.clear();
         self.tx.dynamic.shrink_to(256);
-        for collection in [&mut self.request_headers, &mut self.response_headers, &mut self.cookies, &mut self.matched]
-        {
+        self.matched.clear();
+        for buffer in [&mut self.argument, &mut self.key, &mut self.text] {
+            buffer.clear();
+            buffer.shrink_to(4096);
+        }
+        for collection in [&mut self.request_headers, &mut self.response_headers, &mut self.cookies] {
             collection.entries.clear();
             collection.entries.shrink_to(256);
         }
@@ -85,6 +92,39 @@ pub(super) struct Collection {
 impl Collection {
     pub(super) fn push(&mut self, name: Value, value: Value) {
         self.entries.push(Entry { name, value });
+    }
+}
+
+/// A value that matched.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Match {
+    pub(super) item: Item,
+    /// What matched: what transformations made of the item's value.
+    pub(super) value: Value,
+}
+
+/// What matched in the chain of the current rule.
+#[derive(Debug, Default)]
+pub(super) struct Matches {
+    /// The first [`MATCHED_VARS`].
+    pub(super) list: Vec<Match>,
+    pub(super) last: Option<Match>,
+    /// The first ones of the list with their full names: few rules ask for them.
+    pub(super) named: Vec<Entry>,
+}
+
+impl Matches {
+    pub(super) fn clear(&mut self) {
+        self.list.clear();
+        self.named.clear();
+        self.last = None;
+    }
+
+    pub(super) fn push(&mut self, found: Match) {
+        self.last = Some(found);
+        if self.list.len() < MATCHED_VARS {
+            self.list.push(found);
+        }
     }
 }
 

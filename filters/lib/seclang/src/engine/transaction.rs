@@ -8,7 +8,7 @@ use super::collect::Item;
 use super::known::Known;
 use super::persist::Persistence;
 use super::sanitise::Sanitised;
-use super::store::{Collection, Entry, Memory, TxStore};
+use super::store::{Collection, Entry, Matches, Memory, TxStore};
 use crate::operator::{BACKTRACK_BUDGET, Captures};
 use crate::program::{EngineMode, XmlArguments};
 use crate::vocabulary::{Severity, Variable};
@@ -135,7 +135,7 @@ pub struct Transaction {
     pub(super) part_headers: Collection,
     pub(super) part_names: Collection,
     pub(super) part_filenames: Collection,
-    pub(super) matched: Collection,
+    pub(super) matched: Matches,
     pub(super) ip: Collection,
     pub(super) global: Collection,
     pub(super) session: Collection,
@@ -192,6 +192,10 @@ pub struct Transaction {
     pub(super) unchanged: bool,
     /// What is known is of this transaction.
     pub(super) knows: bool,
+    /// Buffers for what macros stand for: in the argument of an operator, in the name that is assigned, in its value.
+    pub(super) argument: Vec<u8>,
+    pub(super) key: Vec<u8>,
+    pub(super) text: Vec<u8>,
     /// A buffer for names.
     pub(super) name: Vec<u8>,
     /// The phase that ran last; 0 before the first.
@@ -239,7 +243,7 @@ impl Transaction {
         let mut memory = engine.pool.take(&engine.constants);
         memory.tx.reset(&engine.names);
         let Memory { arena, known, items, name, arguments, request_headers, response_headers, .. } = memory;
-        let Memory { cookies, matched, tx, order, .. } = memory;
+        let Memory { cookies, matched, tx, order, argument, key, text, .. } = memory;
         let mut transaction = Self {
             mode: settings.mode,
             request_body_access: settings.request_body_access,
@@ -297,6 +301,9 @@ impl Transaction {
             exceeded: Vec::new(),
             gave_up: false,
             known,
+            argument,
+            key,
+            text,
             unchanged: false,
             knows: false,
             name,
@@ -440,6 +447,9 @@ impl Drop for Transaction {
             matched: std::mem::take(&mut self.matched),
             tx: std::mem::take(&mut self.tx),
             order: std::mem::take(&mut self.order),
+            argument: std::mem::take(&mut self.argument),
+            key: std::mem::take(&mut self.key),
+            text: std::mem::take(&mut self.text),
         });
     }
 }

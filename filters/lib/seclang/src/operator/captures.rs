@@ -54,9 +54,10 @@ impl Captures {
     /// spent.
     pub fn clear(&mut self) {
         self.limit_exceeded = false;
-        self.len = 0;
-        self.ranges = [None; MAX_CAPTURES];
-        self.buffer.clear();
+        if std::mem::take(&mut self.len) > 0 {
+            self.ranges = [None; MAX_CAPTURES];
+            self.buffer.clear();
+        }
     }
 
     /// The bytes of capture `index`; `None` if there is no such group, or if it took no part in the match.

@@ -302,6 +302,13 @@ impl Arena {
         !self.present(value).intersects(triggers)
     }
 
+    /// Whether a scanned value holds none of the bytes with this bit; never if there is no bit.
+    pub(super) fn leaves(&self, value: Value, changes: u64) -> bool {
+        self.blobs
+            .get(value as usize)
+            .is_some_and(|blob| changes != 0 && blob.gates != 0 && blob.triggers & changes == 0)
+    }
+
     /// The pipelines of transformations that may change what gates a value passes; all of them unless it was scanned.
     pub(super) fn triggers(&self, value: Value) -> u64 {
         self.blobs.get(value as usize).filter(|blob| blob.gates != 0).map_or(u64::MAX, |blob| blob.triggers)

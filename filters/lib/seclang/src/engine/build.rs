@@ -256,8 +256,10 @@ impl Engine {
         };
         Ok(Self {
             settings,
-            whole: phases.each_ref().map(|phase| Plan::whole(phase, first_test)),
-            foreseen: phases.each_ref().map(|phase| Plan::foreseen(phase, &foresight, first_test)),
+            whole: phases.each_ref().map(|phase| Plan::whole(phase, &rules, scanner.words(), first_test)),
+            foreseen: phases
+                .each_ref()
+                .map(|phase| Plan::foreseen(phase, &foresight, &rules, scanner.words(), first_test)),
             foresight,
             pool: Pool::default(),
             constants: builder.constants.list,

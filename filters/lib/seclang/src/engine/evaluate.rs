@@ -64,13 +64,16 @@ impl Transaction {
             let Some(Step { rule: at, first, gated }) = plan.steps.get(number) else { break };
             cursor = number + 1;
             // First: a rule that was removed may be the one by which others of its group are found.
-            if let Some(gated) = gated {
-                self.open_steps(&engine, plan, *gated, &mut steps);
+            if *gated {
+                self.open_steps(&engine, plan, &mut steps);
+                if !steps.is_open(number) {
+                    continue;
+                }
             }
             if self.removed.get(*at as usize).copied().unwrap_or_default() {
                 continue;
             }
-            if !self.first_may_match(&engine, *first) {
+            if !self.first_may_match(*first) {
                 continue;
             }
             let Some(rule) = engine.rules.get(*at as usize) else { break };
@@ -155,11 +158,6 @@ impl Transaction {
             self.assign(engine, &link.sets);
             return true;
         };
-        if let Some(gate) = link.gate
-            && !self.may_match(engine, gate)
-        {
-            return false;
-        }
         let mut expanded = std::mem::take(&mut self.argument);
         expanded.clear();
         let argument = operator.argument.as_ref().map(|argument| {
@@ -224,7 +222,7 @@ impl Transaction {
             // The value itself, then the result of every transformation that changes it.
             matched = self.test_value(engine, link, operator, argument, item, value);
         }
-        let unchanged = self.arena.is_unchanged(value, &link.triggers, link.changes);
+        let unchanged = link.transforms.is_empty() || self.arena.is_unchanged(value, &link.triggers, link.changes);
         let transforms = if unchanged { &[][..] } else { &link.transforms };
         for transform in transforms {
             let next = self.arena.transformed(value, *transform);

@@ -1,10 +1,10 @@
 //! Rules that cannot match what there is are left out: what of the rules that takes.
 //!
 //! Nearly every rule looks for something harmless requests do not have. Each value is scanned once ([`super::scanner`]),
-//! and so is what each pipeline of transformations makes of it where it changes it; the answers of all values a test
-//! looks at are united ([`super::known`]), and tests that share their targets and transformations, a group, share the
-//! union. A test whose operator is not in it has no match in this phase. What a union stands for does not change within a
-//! phase: only such targets have one.
+//! and so is what each pipeline of transformations makes of it where it changes it; the answers of all values of a
+//! target are united ([`super::known`]). For each target it is known which gates the first tests of a phase ask it for
+//! ([`super::plan`]): a rule whose gate is not in any answer has no match in this phase. What a union stands for does not
+//! change within a phase: only such targets have one.
 
 use std::collections::HashMap;
 
@@ -18,7 +18,7 @@ use crate::vocabulary::Variable;
 
 /// A pipeline of transformations.
 pub(super) struct Pipeline {
-    pub(super) transforms: Vec<Transform>,
+    pub(super) transforms: Vec<PipelineStep>,
     /// The bit of the pipeline among the triggers of values.
     pub(super) bit: u64,
     /// A value without any of these bytes passes the same gates afterwards.
@@ -29,19 +29,23 @@ pub(super) struct Pipeline {
     pub(super) multi_match: bool,
 }
 
+/// One transformation of a pipeline.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PipelineStep {
+    pub(super) transform: Transform,
+    /// The bit that a scanned value has if it holds any of the bytes without which the transformation leaves it as it is;
+    /// 0 if there is none.
+    pub(super) changes: u64,
+}
+
 /// Where a link finds out whether it can match.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LinkGate {
-    pub(super) group: u32,
     pub(super) gate: u32,
-    /// The bit of the pipeline among the triggers of values.
+    /// The number of the pipeline in [`Groups`].
+    pub(super) pipeline: u32,
+    /// Its bit among the triggers of values.
     pub(super) bit: u64,
-}
-
-/// A group, and the bit of its pipeline.
-struct LinkGroup {
-    group: u32,
-    bit: u64,
 }
 
 /// The gate of a link, and the numbers of the link's targets in [`Groups`].
@@ -95,14 +99,8 @@ impl FirstTest {
 pub(super) struct Groups {
     pub(super) targets: Vec<Target>,
     target_numbers: HashMap<wire::Target, u32>,
-    /// Each a list of targets.
-    pub(super) sets: Vec<Box<[u32]>>,
-    set_numbers: HashMap<Box<[u32]>, u32>,
     pub(super) pipelines: Vec<Pipeline>,
     pipeline_numbers: HashMap<(Vec<Transform>, bool), u32>,
-    /// Each a set of targets and a pipeline.
-    pub(super) groups: Vec<(u32, u32)>,
-    group_numbers: HashMap<(u32, u32), u32>,
 }
 
 /// The number of something in a list without repetitions.
@@ -115,18 +113,18 @@ fn number<K: std::hash::Hash + Eq, V>(numbers: &mut HashMap<K, u32>, list: &mut 
 }
 
 impl Groups {
-    /// The group of a link: `target` builds its targets.
+    /// The pipeline of a link, and the numbers of its targets: `target` builds them.
     fn add(
         &mut self,
         link: &wire::Link,
         transforms: &[Transform],
         mut target: impl FnMut(&wire::Target) -> Result<Target, String>,
-    ) -> Result<(LinkGroup, Box<[u32]>), String> {
+    ) -> Result<(u32, Box<[u32]>), String> {
         // What gates do not tell apart in the end makes no pipeline of its own.
         let gated = transforms.iter().rposition(|transform| transform.gate_triggers() != Some(ByteSet::default()));
         let transforms = gated.and_then(|last| transforms.get(..=last)).unwrap_or_default();
         let pipeline = Pipeline {
-            transforms: transforms.to_vec(),
+            transforms: transforms.iter().map(|&transform| PipelineStep { transform, changes: 0 }).collect(),
             bit: trigger_bit(self.pipelines.len()),
             triggers: gate_triggers(transforms),
             minds_spacing: transforms.iter().any(|transform| transform.minds_spacing()),
@@ -134,29 +132,20 @@ impl Groups {
         };
         let key = (transforms.to_vec(), link.multi_match);
         let pipeline = number(&mut self.pipeline_numbers, &mut self.pipelines, key, pipeline);
-        let mut set = Vec::new();
+        let mut targets = Vec::new();
         for wire in &link.targets {
-            set.push(match self.target_numbers.get(wire) {
+            targets.push(match self.target_numbers.get(wire) {
                 Some(known) => *known,
                 None => number(&mut self.target_numbers, &mut self.targets, wire.clone(), target(wire)?),
             });
         }
-        let targets = set.clone().into();
-        set.sort_unstable();
-        set.dedup();
-        let set: Box<[u32]> = set.into();
-        let set = number(&mut self.set_numbers, &mut self.sets, set.clone(), set);
-        let bit = self.pipelines.get(pipeline as usize).map_or(u64::MAX, |pipeline| pipeline.bit);
-        let group = number(&mut self.group_numbers, &mut self.groups, (set, pipeline), (set, pipeline));
-        Ok((LinkGroup { group, bit }, targets))
+        Ok((pipeline, targets.into()))
     }
 
     /// Forgets what is only needed while links are added.
     pub(super) fn finished(mut self) -> Self {
         self.target_numbers = HashMap::new();
-        self.set_numbers = HashMap::new();
         self.pipeline_numbers = HashMap::new();
-        self.group_numbers = HashMap::new();
         self
     }
 
@@ -180,8 +169,9 @@ impl LinkGate {
     ) -> Result<Option<GateAndTargets>, String> {
         let stable = link.targets.iter().all(|target| !target.count && is_stable(target.variable));
         let Some(gate) = gate.filter(|_| stable && !link.negated) else { return Ok(None) };
-        let (group, targets) = groups.add(wire, &link.transforms, target)?;
-        Ok(Some((Self { group: group.group, gate, bit: group.bit }, targets)))
+        let (pipeline, targets) = groups.add(wire, &link.transforms, target)?;
+        let bit = groups.pipelines.get(pipeline as usize).map_or(u64::MAX, |pipeline| pipeline.bit);
+        Ok(Some((Self { gate, pipeline, bit }, targets)))
     }
 }
 
@@ -287,21 +277,37 @@ impl Builder<'_> {
                 }
             }
         }
-        let pipelines = groups.pipelines.len();
-        let mut changing: Vec<Option<ByteSet>> = Vec::new();
-        for link in rules.iter_mut().flat_map(|rule| &mut rule.links) {
-            let Some(triggers) = link.triggers.filter(|triggers| *triggers != ByteSet::default()) else { continue };
-            let known = changing.iter().position(|known| *known == Some(triggers)).unwrap_or(changing.len());
-            let bit = trigger_bit(pipelines + known);
-            if bit != trigger_bit(usize::MAX) {
-                link.changes = bit;
-                if known == changing.len() {
-                    changing.push(Some(triggers));
-                }
-            }
+        let mut changing = Changing { first: groups.pipelines.len(), sets: Vec::new() };
+        for step in groups.pipelines.iter_mut().flat_map(|pipeline| &mut pipeline.transforms) {
+            step.changes = changing.bit(step.transform.triggers());
         }
-        scanner.set_triggers(groups.triggers().chain(changing.iter().map(|triggers| (triggers, false))));
+        for link in rules.iter_mut().flat_map(|rule| &mut rule.links) {
+            link.changes = changing.bit(link.triggers);
+        }
+        scanner.set_triggers(groups.triggers().chain(changing.sets.iter().map(|triggers| (triggers, false))));
         Ok((scanner, groups.finished()))
+    }
+}
+
+/// The sets of bytes without any of which something stays as it is, after those of the pipelines.
+struct Changing {
+    first: usize,
+    sets: Vec<Option<ByteSet>>,
+}
+
+impl Changing {
+    /// The bit of a set among the triggers of values; 0 if it has none.
+    fn bit(&mut self, triggers: Option<ByteSet>) -> u64 {
+        let Some(triggers) = triggers.filter(|triggers| *triggers != ByteSet::default()) else { return 0 };
+        let known = self.sets.iter().position(|known| *known == Some(triggers)).unwrap_or(self.sets.len());
+        let bit = trigger_bit(self.first + known);
+        if bit == trigger_bit(usize::MAX) {
+            return 0;
+        }
+        if known == self.sets.len() {
+            self.sets.push(Some(triggers));
+        }
+        bit
     }
 }
 

@@ -1,9 +1,9 @@
 //! What is known in a phase about the values rules look at.
 //!
-//! The values of a target are collected once and scanned; their answers are united to the row of the target. What a set
-//! of targets passes is the union of their rows. Where a pipeline of transformations changes a value of a target, the
-//! target has a row of its own for the pipeline. A row may hold too much, never too little: it has the answers for the
-//! values as they are in any case, so that for most pipelines, which change nothing, there is nothing to be done.
+//! The values of a target are collected once and scanned; their answers are united to the row of the target. Where a
+//! pipeline of transformations changes a value of a target, the target has a row of its own for the pipeline. A row may
+//! hold too much, never too little: it has the answers for the values as they are in any case, so that for most
+//! pipelines, which change nothing, there is nothing to be done.
 
 use super::arena::{Arena, Value};
 use super::build::{Engine, Link};
@@ -22,9 +22,6 @@ const WORDS: usize = 1 << 19;
 pub(super) struct Known {
     /// Counts the phases: what has the number of another one is forgotten.
     phase: u32,
-    /// The row of each group.
-    groups: Vec<OfPhase<u32>>,
-    sets: Vec<OfPhase<KnownSet>>,
     targets: Vec<OfPhase<KnownTarget>>,
     /// For each target and pipeline the row of the values the pipeline makes.
     made: Vec<OfPhase<u32>>,
@@ -32,8 +29,8 @@ pub(super) struct Known {
     items: Vec<Item>,
     /// Rows of the scanner's words.
     rows: Vec<u64>,
-    /// Room for a row that is being united.
-    united: Vec<u64>,
+    /// Room for the gates that are found open.
+    pub(super) found: Vec<u64>,
     /// Room for the steps of a phase.
     pub(super) steps: Steps,
 }
@@ -52,24 +49,21 @@ fn learn<T>(list: &mut [OfPhase<T>], at: usize, phase: u32, what: T) {
     }
 }
 
-/// The values of a set of targets.
-#[derive(Clone, Copy, Default)]
-struct KnownSet {
-    /// The row of the values as they are.
-    row: u32,
-    /// The pipelines that may change any of them.
-    triggers: u64,
-}
-
 /// The values of a target.
 #[derive(Clone, Copy, Default)]
-struct KnownTarget {
+pub(super) struct KnownTarget {
     first: usize,
     end: usize,
     /// The pipelines that may change any of them; none if the row already holds all there is.
-    triggers: u64,
+    pub(super) triggers: u64,
     /// The row of the values as they are.
-    plain: u32,
+    pub(super) plain: u32,
+}
+
+impl KnownTarget {
+    pub(super) fn is_empty(&self) -> bool {
+        self.first == self.end
+    }
 }
 
 impl Known {
@@ -85,11 +79,9 @@ impl Known {
     /// A phase begins: what there is may have changed.
     pub(super) fn forget(&mut self, engine: &Engine) {
         self.phase = self.phase.wrapping_add(1);
-        if self.phase == 0 || self.groups.is_empty() {
+        if self.phase == 0 || self.targets.is_empty() {
             let groups = &engine.groups;
             self.phase = 1;
-            self.groups = vec![OfPhase::default(); groups.groups.len()];
-            self.sets = vec![OfPhase::default(); groups.sets.len()];
             self.targets = vec![OfPhase::default(); groups.targets.len()];
             self.made = vec![OfPhase::default(); groups.targets.len() * groups.pipelines.len()];
         }
@@ -124,28 +116,14 @@ impl Known {
         }
         u32::try_from(number + 1).unwrap_or(0)
     }
-
-    fn add_row(&mut self, row: &[u64], words: usize) -> u32 {
-        let number = self.new_row(words);
-        unite(self.row_mut(number, words), row);
-        number
-    }
-
-    /// Adds a row to another one; every gate is open if there is no such row.
-    fn unite_row(&self, united: &mut [u64], number: u32, words: usize) {
-        match self.row(number, words) {
-            Some(row) => unite(united, row),
-            None => united.fill(u64::MAX),
-        }
-    }
 }
 
 impl Transaction {
     /// Whether a rule with this first test may match. Targets taken away from it could only add to a "no".
-    pub(super) fn first_may_match(&mut self, engine: &Engine, first: FirstTest) -> bool {
+    pub(super) fn first_may_match(&self, first: FirstTest) -> bool {
         match first {
-            FirstTest::Unknown | FirstTest::None => true,
-            FirstTest::Gate(gate) => self.may_match(engine, gate),
+            // Of a gated step it is known already.
+            FirstTest::Unknown | FirstTest::None | FirstTest::Gate(_) => true,
             FirstTest::Number { slot, count, kind, argument, negated } => {
                 let value = self.tx.get(slot);
                 let number = match (count, value) {
@@ -158,84 +136,20 @@ impl Transaction {
         }
     }
 
-    /// Whether any value a link looks at may match its operator.
-    pub(super) fn may_match(&mut self, engine: &Engine, link: LinkGate) -> bool {
-        let number = self.known_group(engine, link.group);
-        self.known.row(number, engine.scanner.words()).is_none_or(|row| is_open(row, link.gate))
-    }
-
     /// Whether any value of one target of a link, the one at this position, may match its operator.
     pub(super) fn target_may_match(&mut self, engine: &Engine, link: &Link, at: usize) -> bool {
         let (Some(gate), Some(&target)) = (link.gate, link.known_targets.get(at)) else { return true };
-        let Some(&(_, number)) = engine.groups.groups.get(gate.group as usize) else { return true };
-        let Some(pipeline) = engine.groups.pipelines.get(number as usize) else { return true };
         let known = self.known_target(engine, target);
         let row = match known.triggers & gate.bit {
             0 => known.plain,
-            _ => self.made_row(engine, target, number, pipeline),
+            _ => self.made_row(engine, target, gate.pipeline),
         };
         self.known.row(row, engine.scanner.words()).is_none_or(|row| is_open(row, gate.gate))
     }
 
-    /// The row of a group; 0 if there is no telling.
-    pub(super) fn known_group(&mut self, engine: &Engine, group: u32) -> u32 {
-        if let Some(number) = known(&self.known.groups, group as usize, self.known.phase) {
-            return number;
-        }
-        let number = self.group_row(engine, group);
-        learn(&mut self.known.groups, group as usize, self.known.phase, number);
-        number
-    }
-
-    fn group_row(&mut self, engine: &Engine, group: u32) -> u32 {
-        let words = engine.scanner.words();
-        let Some(&(set_number, number)) = engine.groups.groups.get(group as usize) else { return 0 };
-        let Some(pipeline) = engine.groups.pipelines.get(number as usize) else { return 0 };
-        let Some(set) = engine.groups.sets.get(set_number as usize) else { return 0 };
-        let known_set = self.known_set(engine, set_number, set);
-        if known_set.triggers & pipeline.bit == 0 {
-            return known_set.row;
-        }
-        let mut united = std::mem::take(&mut self.known.united);
-        united.clear();
-        united.extend_from_slice(self.known.row(known_set.row, words).unwrap_or_default());
-        for &target in set {
-            if self.known_target(engine, target).triggers & pipeline.bit != 0 {
-                let made = self.made_row(engine, target, number, pipeline);
-                self.known.unite_row(&mut united, made, words);
-            }
-        }
-        let row = self.known.add_row(&united, words);
-        self.known.united = united;
-        row
-    }
-
-    /// The values of a set of targets as they are.
-    fn known_set(&mut self, engine: &Engine, number: u32, set: &[u32]) -> KnownSet {
-        if let Some(set) = known(&self.known.sets, number as usize, self.known.phase) {
-            return set;
-        }
-        let words = engine.scanner.words();
-        let mut united = std::mem::take(&mut self.known.united);
-        united.clear();
-        united.resize(words, 0);
-        let mut all = KnownSet::default();
-        for &target in set {
-            let target = self.known_target(engine, target);
-            if target.first != target.end {
-                all.triggers |= target.triggers;
-                self.known.unite_row(&mut united, target.plain, words);
-            }
-        }
-        all.row = self.known.add_row(&united, words);
-        self.known.united = united;
-        learn(&mut self.known.sets, number as usize, self.known.phase, all);
-        all
-    }
-
     /// The values of a target, collected once.
     #[inline]
-    fn known_target(&mut self, engine: &Engine, number: u32) -> KnownTarget {
+    pub(super) fn known_target(&mut self, engine: &Engine, number: u32) -> KnownTarget {
         match known(&self.known.targets, number as usize, self.known.phase) {
             Some(target) => target,
             None => self.learn_target(engine, number),
@@ -269,7 +183,9 @@ impl Transaction {
     }
 
     /// The row of a target for a pipeline that may change some of its values.
-    fn made_row(&mut self, engine: &Engine, target: u32, number: u32, pipeline: &Pipeline) -> u32 {
+    pub(super) fn made_row(&mut self, engine: &Engine, target: u32, number: u32) -> u32 {
+        // Without a row every gate is open.
+        let Some(pipeline) = engine.groups.pipelines.get(number as usize) else { return 0 };
         let at = target as usize * engine.groups.pipelines.len() + number as usize;
         if let Some(row) = known(&self.known.made, at, self.known.phase) {
             return row;
@@ -327,12 +243,15 @@ impl Arena {
     /// Unites a row with what the value passes after a pipeline; false if there is no room to find out.
     fn unite_pipeline(&mut self, scanner: &Scanner, value: Value, pipeline: &Pipeline, row: &mut [u64]) -> bool {
         let mut value = value;
-        for transform in &pipeline.transforms {
+        for step in &pipeline.transforms {
+            if self.leaves(value, step.changes) {
+                continue;
+            }
             // Nothing made from here on would be kept.
             if self.is_full() {
                 return false;
             }
-            let next = self.transformed(value, *transform);
+            let next = self.transformed(value, step.transform);
             if next != value && pipeline.multi_match && !self.unite(scanner, next, row) {
                 return false;
             }

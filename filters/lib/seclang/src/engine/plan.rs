@@ -1,33 +1,46 @@
 //! The rules of a phase in the order in which they run, and which of them a transaction needs to look at.
 
-use super::build::Engine;
+use super::build::{Engine, Rule};
 use super::foresight::{Foresight, Prospect};
-use super::gates::FirstTest;
-use super::scanner::is_open;
+use super::gates::{FirstTest, LinkGate};
 use super::transaction::Transaction;
 
 /// The rules of one phase.
 #[derive(Default)]
 pub(super) struct Plan {
     pub(super) steps: Vec<Step>,
-    gated: Vec<GatedSteps>,
-    /// One bit for each step with which a phase begins: those about which no gate decides, and the first of those about
-    /// which the gates of a group do.
-    first: Vec<u64>,
+    /// One bit for each step: those about which no gate decides.
+    ungated: Vec<u64>,
+    /// The gate and the number of each of the others, in order.
+    gated: Vec<(u32, u32)>,
+    /// The same by gate.
+    by_gate: Vec<(u32, u32)>,
+    /// What tells which gates are open.
+    looks: Vec<Look>,
+}
+
+/// A target, and the gates of the steps that look at it, a bit for each.
+struct Look {
+    target: u32,
+    gates: Vec<u64>,
+    /// The bits of the pipelines among the triggers of values.
+    bits: u64,
+    pipelines: Vec<LookAfter>,
+}
+
+/// A pipeline of transformations, and the gates of the steps that look at what it makes of a target.
+struct LookAfter {
+    pipeline: u32,
+    bit: u64,
+    gates: Vec<u64>,
 }
 
 /// One rule, and what tells that it does not match.
 pub(super) struct Step {
     pub(super) rule: u32,
     pub(super) first: FirstTest,
-    /// The number of the steps with gates of the same group.
-    pub(super) gated: Option<u32>,
-}
-
-/// The steps whose gates are looked up in the same group: the gate and the number of each step.
-struct GatedSteps {
-    group: u32,
-    steps: Vec<(u32, u32)>,
+    /// Whether a gate decides about it.
+    pub(super) gated: bool,
 }
 
 /// The steps of a plan that are still to be gone.
@@ -35,8 +48,8 @@ struct GatedSteps {
 pub(super) struct Steps {
     /// One bit for each.
     open: Vec<u64>,
-    /// For each group of gated steps whether it is known which of them are.
-    looked_up: Vec<bool>,
+    /// Whether it is known which of the gated ones are: until then only the first of them is.
+    looked_up: bool,
 }
 
 impl Steps {
@@ -50,67 +63,99 @@ impl Steps {
         }
         Some(at * 64 + word.trailing_zeros() as usize)
     }
+
+    /// Whether a step is still to be gone.
+    pub(super) fn is_open(&self, step: usize) -> bool {
+        self.open.get(step / 64).is_some_and(|word| word >> (step % 64) & 1 == 1)
+    }
 }
 
-fn set(bits: &mut [u64], step: u32, open: bool) {
-    if let Some(word) = bits.get_mut((step / 64) as usize) {
-        *word = *word & !(1 << (step % 64)) | u64::from(open) << (step % 64);
+fn set(bits: &mut [u64], at: u32) {
+    if let Some(word) = bits.get_mut((at / 64) as usize) {
+        *word |= 1 << (at % 64);
+    }
+}
+
+/// Adds the bits of a row that a mask has; all of them if there is no such row.
+fn unite_masked(bits: &mut [u64], row: Option<&[u64]>, mask: &[u64]) {
+    match row {
+        Some(row) => bits.iter_mut().zip(row).zip(mask).for_each(|((bits, row), mask)| *bits |= row & mask),
+        None => bits.iter_mut().zip(mask).for_each(|(bits, mask)| *bits |= mask),
     }
 }
 
 impl Plan {
-    /// All rules of a phase as they are written.
-    pub(super) fn whole(rules: &[u32], first_test: impl Fn(u32) -> FirstTest) -> Self {
-        Self::of(rules.iter().map(|&rule| (rule, first_test(rule))))
+    /// All rules of a phase as they are written; `words` hold a bit for each gate.
+    pub(super) fn whole(phase: &[u32], rules: &[Rule], words: usize, first_test: impl Fn(u32) -> FirstTest) -> Self {
+        Self::of(phase.iter().map(|&rule| (rule, first_test(rule))), rules, words)
     }
 
     /// The rules of a phase that may match, as far as that is known in advance.
-    pub(super) fn foreseen(rules: &[u32], foresight: &Foresight, first_test: impl Fn(u32) -> FirstTest) -> Self {
-        let left = rules.iter().filter_map(|&rule| match foresight.of(rule) {
+    pub(super) fn foreseen(
+        phase: &[u32],
+        foresight: &Foresight,
+        rules: &[Rule],
+        words: usize,
+        first_test: impl Fn(u32) -> FirstTest,
+    ) -> Self {
+        let left = phase.iter().filter_map(|&rule| match foresight.of(rule) {
             Prospect::Never | Prospect::Done => None,
             Prospect::Matches => Some((rule, FirstTest::None)),
             Prospect::Open => Some((rule, first_test(rule))),
         });
-        Self::of(left)
+        Self::of(left, rules, words)
     }
 
-    fn of(rules: impl Iterator<Item = (u32, FirstTest)>) -> Self {
-        let steps = rules.map(|(rule, first)| Step { rule, first, gated: None });
+    fn of(phase: impl Iterator<Item = (u32, FirstTest)>, rules: &[Rule], words: usize) -> Self {
+        let steps = phase.map(|(rule, first)| Step { rule, first, gated: matches!(first, FirstTest::Gate(_)) });
         let mut plan = Self { steps: steps.collect(), ..Self::default() };
-        plan.first = vec![0; plan.steps.len().div_ceil(64)];
-        for (step, number) in plan.steps.iter_mut().zip(0..) {
+        plan.ungated = vec![0; plan.steps.len().div_ceil(64)];
+        let mut looks: Vec<Look> = Vec::new();
+        for (step, number) in plan.steps.iter().zip(0..) {
             let FirstTest::Gate(gate) = step.first else {
-                set(&mut plan.first, number, true);
+                set(&mut plan.ungated, number);
                 continue;
             };
-            let known = plan.gated.iter().position(|known| known.group == gate.group).unwrap_or_else(|| {
-                set(&mut plan.first, number, true);
-                plan.gated.push(GatedSteps { group: gate.group, steps: Vec::new() });
-                plan.gated.len() - 1
-            });
-            step.gated = u32::try_from(known).ok();
-            if let Some(known) = plan.gated.get_mut(known) {
-                known.steps.push((gate.gate, number));
+            plan.gated.push((gate.gate, number));
+            let link = rules.get(step.rule as usize).and_then(|rule| rule.links.first());
+            for &target in link.map(|link| &*link.known_targets).unwrap_or_default() {
+                let known = looks.iter().position(|known| known.target == target).unwrap_or_else(|| {
+                    looks.push(Look { target, gates: vec![0; words], bits: 0, pipelines: Vec::new() });
+                    looks.len() - 1
+                });
+                if let Some(look) = looks.get_mut(known) {
+                    look.add(gate, words);
+                }
             }
         }
+        plan.looks = looks;
+        plan.by_gate.clone_from(&plan.gated);
+        plan.by_gate.sort_unstable();
         plan
     }
 
     /// A phase begins.
     pub(super) fn begin(&self, steps: &mut Steps) {
-        steps.open.clone_from(&self.first);
-        steps.looked_up.clear();
-        steps.looked_up.resize(self.gated.len(), false);
+        steps.open.clone_from(&self.ungated);
+        steps.looked_up = false;
+        self.jumped(0, steps);
     }
 
-    /// Rules were skipped: the first step of a group may be among them.
+    /// Rules were skipped: the first gated step may be among them.
     pub(super) fn jumped(&self, to: usize, steps: &mut Steps) {
-        for (gated, _) in self.gated.iter().zip(&steps.looked_up).filter(|(_, looked_up)| !**looked_up) {
-            let from = gated.steps.partition_point(|(_, step)| (*step as usize) < to);
-            if let Some((_, step)) = gated.steps.get(from) {
-                set(&mut steps.open, *step, true);
+        if !steps.looked_up {
+            let from = self.gated.partition_point(|(_, step)| (*step as usize) < to);
+            if let Some((_, step)) = self.gated.get(from) {
+                set(&mut steps.open, *step);
             }
         }
+    }
+
+    /// Opens the steps with a gate.
+    fn open(&self, gate: u32, steps: &mut Steps) {
+        let from = self.by_gate.partition_point(|(other, _)| *other < gate);
+        let same = self.by_gate.iter().skip(from).take_while(|(other, _)| *other == gate);
+        same.for_each(|(_, step)| set(&mut steps.open, *step));
     }
 
     /// The step at which a phase goes on with the first rule at or after a rule.
@@ -119,19 +164,59 @@ impl Plan {
     }
 }
 
+impl Look {
+    /// Adds the gate of a step.
+    fn add(&mut self, gate: LinkGate, words: usize) {
+        set(&mut self.gates, gate.gate);
+        self.bits |= gate.bit;
+        let known = self.pipelines.iter().position(|known| known.pipeline == gate.pipeline).unwrap_or_else(|| {
+            self.pipelines.push(LookAfter { pipeline: gate.pipeline, bit: gate.bit, gates: vec![0; words] });
+            self.pipelines.len() - 1
+        });
+        if let Some(after) = self.pipelines.get_mut(known) {
+            set(&mut after.gates, gate.gate);
+        }
+    }
+}
+
 impl Transaction {
-    /// Finds out which steps of a group of gated steps may match by what is known of the values they look at.
-    pub(super) fn open_steps(&mut self, engine: &Engine, plan: &Plan, number: u32, steps: &mut Steps) {
-        let (Some(gated), Some(looked_up @ false)) =
-            (plan.gated.get(number as usize), steps.looked_up.get_mut(number as usize))
-        else {
+    /// Finds out, when a phase comes to its first gated step, which of them may match by what is known of the values they
+    /// look at.
+    pub(super) fn open_steps(&mut self, engine: &Engine, plan: &Plan, steps: &mut Steps) {
+        if std::mem::replace(&mut steps.looked_up, true) {
             return;
-        };
-        *looked_up = true;
-        let row = self.known_group(engine, gated.group);
-        let row = self.known.row(row, engine.scanner.words());
-        for (gate, step) in &gated.steps {
-            set(&mut steps.open, *step, row.is_none_or(|row| is_open(row, *gate)));
+        }
+        let mut found = std::mem::take(&mut self.known.found);
+        found.clear();
+        found.resize(engine.scanner.words(), 0);
+        for look in &plan.looks {
+            self.look(engine, look, &mut found);
+        }
+        steps.open.clone_from(&plan.ungated);
+        for (word, first) in found.iter().zip((0u32..).step_by(64)) {
+            let mut left = *word;
+            while left != 0 {
+                plan.open(first + left.trailing_zeros(), steps);
+                left &= left - 1;
+            }
+        }
+        self.known.found = found;
+    }
+
+    /// Adds the gates that the values of a target pass.
+    fn look(&mut self, engine: &Engine, look: &Look, found: &mut [u64]) {
+        let words = engine.scanner.words();
+        let known = self.known_target(engine, look.target);
+        if known.is_empty() {
+            return;
+        }
+        unite_masked(found, self.known.row(known.plain, words), &look.gates);
+        if known.triggers & look.bits == 0 {
+            return;
+        }
+        for after in look.pipelines.iter().filter(|after| known.triggers & after.bit != 0) {
+            let made = self.made_row(engine, look.target, after.pipeline);
+            unite_masked(found, self.known.row(made, words), &after.gates);
         }
     }
 }
@@ -145,8 +230,8 @@ mod tests {
     #[test]
     fn finds_the_next_step() {
         let mut steps = Steps { open: vec![0; 3], ..Steps::default() };
-        [3, 5, 64, 130].into_iter().for_each(|step| set(&mut steps.open, step, true));
-        set(&mut steps.open, 5, false);
+        [3, 64, 130].into_iter().for_each(|step| set(&mut steps.open, step));
+        assert!(steps.is_open(3) && steps.is_open(130) && !steps.is_open(5) && !steps.is_open(1000));
         assert_eq!(steps.next(0), Some(3));
         assert_eq!(steps.next(3), Some(3));
         assert_eq!(steps.next(4), Some(64));

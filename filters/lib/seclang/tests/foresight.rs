@@ -39,7 +39,10 @@ impl Random {
 
 fn assignment(random: &mut Random) -> String {
     let (name, other, value) = (random.of(&NAMES), random.of(&NAMES), random.of(&VALUES));
-    match random.next(12) {
+    match random.next(15) {
+        12 => format!("setvar:tx.{name}=%{{MATCHED_VAR}}"),
+        13 => format!("setvar:tx.{name}=%{{MATCHED_VAR_NAME}}"),
+        14 => "setvar:'tx.seen_%{MATCHED_VAR_NAME}=%{MATCHED_VAR}'".to_owned(),
         0 => format!("setvar:tx.{name}=%{{tx.{other}}}"),
         1 => format!("setvar:tx.{name}=+1"),
         2 => format!("setvar:tx.{name}=-%{{tx.{other}}}"),
@@ -54,7 +57,25 @@ fn assignment(random: &mut Random) -> String {
 fn test(random: &mut Random) -> String {
     let (name, number) = (random.of(&NAMES), random.next(5));
     let kind = random.of(&["@eq", "@lt", "@ge", "!@eq", "@gt", "@le"]);
-    match random.next(10) {
+    match random.next(18) {
+        10 | 11 => format!("TX:{name} \"{kind} %{{tx.{}}}\"", random.of(&NAMES)),
+        12 => {
+            let counted =
+                random.of(&["&ARGS:name", "&ARGS", "&REQUEST_HEADERS:user-agent", "&ARGS:/a/", "&REQUEST_COOKIES"]);
+            format!("{counted} \"{kind} {number}\"")
+        }
+        13 => {
+            let one =
+                random.of(&["REQBODY_ERROR", "REMOTE_USER", "REQUEST_BODY_LENGTH", "DURATION", "ARGS_COMBINED_SIZE"]);
+            format!("{one} \"{kind} %{{tx.{name}}}\"")
+        }
+        14 => format!("RESPONSE_STATUS \"{kind} {}\"", 199 + random.next(3)),
+        15 => format!(
+            "MATCHED_VARS_NAMES|MATCHED_VAR_NAME \"@rx {}\"",
+            random.of(&["ARGS", "^TX:(?:level|mode)$", "value"])
+        ),
+        16 => format!("TX:/^seen_/|MATCHED_VARS|MATCHED_VAR \"{kind} {number}\""),
+        17 => format!("ARGS|ARGS_NAMES|REQUEST_URI \"@contains {}\"", random.of(&["ee", "rx", "vel", "u\u{eb}"])),
         0..=3 => format!("TX:{name} \"{kind} {number}\""),
         4 | 5 => format!("&TX:{name} \"{kind} {}\"", random.next(2)),
         6 => format!("TX:/^(?:{name}|mode)$/ \"{kind} {number}\""),
@@ -101,7 +122,16 @@ fn rules(random: &mut Random) -> String {
             3 | 4 if random.next(2) == 0 => actions.push(control(random, count)),
             _ => {}
         }
-        let transform = random.of(&["", "t:lowercase", "t:none,t:urlDecodeUni,t:lowercase", "t:none", "t:uppercase"]);
+        let transform = random.of(&[
+            "",
+            "t:lowercase",
+            "t:none,t:urlDecodeUni,t:lowercase",
+            "t:none",
+            "t:uppercase",
+            "t:urlDecodeUni,t:removeWhitespace,t:base64Decode",
+            "t:base64Decode,t:cmdLine,multiMatch",
+            "t:normalizePath,t:jsDecode,t:lowercase,multiMatch",
+        ]);
         if !transform.is_empty() && random.next(2) == 0 {
             actions.push(transform.to_owned());
         }
@@ -167,7 +197,20 @@ fn looking_ahead_changes_nothing() {
         let plain = Arc::new(Engine::without_gates(program).unwrap());
         // Several on one engine: values that come again are remembered from one to the next.
         for _ in 0..6 {
-            let (name, value) = (random.of(&NAMES), random.of(&["0", "2", "Deep", "DEEP", "deep%20red", "level", ""]));
+            let values = [
+                "0",
+                "2",
+                "Deep",
+                "DEEP",
+                "deep%20red",
+                "level",
+                "",
+                "RGVlcA==",
+                "ZGVl%25cA==",
+                "le%5Cvel",
+                "a/../Deep",
+            ];
+            let (name, value) = (random.of(&NAMES), random.of(&values));
             let query = format!("name={name}&value={value}&again={value}");
             let agent = random.of(&["Deep", "deep", "Tester/1.0", ""]).as_bytes();
             // Now and then a phase is left out.

@@ -47,7 +47,13 @@ impl Transaction {
         items.push(Item { variable: target.variable, name, value });
     }
 
-    fn collect_values(&mut self, engine: &Engine, variable: Variable, key: &KeySelector, items: &mut Vec<Item>) {
+    pub(super) fn collect_values(
+        &mut self,
+        engine: &Engine,
+        variable: Variable,
+        key: &KeySelector,
+        items: &mut Vec<Item>,
+    ) {
         if variable.shape() == Shape::Scalar {
             let value = self.scalar(variable);
             if value != UNSET {
@@ -354,6 +360,30 @@ impl Transaction {
         self.in_rule_fields = false;
         items.first().map(|item| item.value).filter(|value| *value != UNSET)
     }
+}
+
+/// Whether a variable has one value, and one that is stored.
+pub(super) fn is_stored(variable: Variable) -> bool {
+    use Variable as V;
+    let made = matches!(
+        variable,
+        V::ArgsCombinedSize
+            | V::HighestSeverity
+            | V::MatchedVar
+            | V::MatchedVarName
+            | V::FullRequest
+            | V::FullRequestLength
+            | V::Time
+            | V::TimeDay
+            | V::TimeEpoch
+            | V::TimeHour
+            | V::TimeMin
+            | V::TimeMon
+            | V::TimeSec
+            | V::TimeWday
+            | V::TimeYear
+    );
+    variable.shape() == Shape::Scalar && !made
 }
 
 /// Whether a key selects a name. Slots are compared elsewhere.

@@ -6,8 +6,8 @@ use super::arena::{EMPTY, Value};
 use super::build::{BuiltOperator, Engine, Link, Rule};
 use super::collect::{Item, Name};
 use super::foresight::Prelude;
-use super::limits::{EXCEEDED_RULES, KEPT_LENGTH, REPORTED_LENGTH};
-use super::plan::Step;
+use super::limits::{EXCEEDED_RULES, KEPT_LENGTH, MATCHED_IDS, REPORTED_LENGTH};
+use super::plan::{BookEntry, Books, Step};
 use super::store::{Entry, Match};
 use super::transaction::{Allowed, ExceededLimit, Intervention, RemovedTarget, Transaction, UNSET};
 use crate::program::EngineMode;
@@ -61,7 +61,13 @@ impl Transaction {
         }
         plan.begin(&mut steps);
         while let Some(number) = steps.next(cursor) {
-            let Some(Step { rule: at, first, gated }) = plan.steps.get(number) else { break };
+            let Some(step) = plan.steps.get(number) else { break };
+            if let Some(books) = plan.books(step) {
+                self.keep_all_books(&engine, books);
+                cursor = number + books.rules.len();
+                continue;
+            }
+            let Step { rule: at, first, gated, .. } = step;
             cursor = number + 1;
             // First: a rule that was removed may be the one by which others of its group are found.
             if *gated {
@@ -73,7 +79,7 @@ impl Transaction {
             if self.removed.get(*at as usize).copied().unwrap_or_default() {
                 continue;
             }
-            if !self.first_may_match(*first) {
+            if !self.first_may_match(&engine, *at, *first) {
                 continue;
             }
             let Some(rule) = engine.rules.get(*at as usize) else { break };
@@ -128,6 +134,22 @@ impl Transaction {
         }
         self.count(at);
         rule.flow()
+    }
+
+    /// Does what several rules do that match in any case and only assign or skip, and none of which was taken away.
+    fn keep_all_books(&mut self, engine: &Engine, books: &Books) {
+        for entry in &books.entries {
+            match entry {
+                BookEntry::Constant(slot, value) => self.tx.set(*slot, Some(*value)),
+                BookEntry::Rule(at) => {
+                    let links = engine.rules.get(*at as usize).map(|rule| rule.links.as_slice()).unwrap_or_default();
+                    links.iter().for_each(|link| self.assign(engine, &link.sets));
+                }
+            }
+        }
+        self.work.rules += u64::try_from(books.rules.len()).unwrap_or(u64::MAX);
+        let room = MATCHED_IDS.saturating_sub(self.order.len());
+        self.order.extend(books.rules.iter().take(room));
     }
 
     fn run_rule(&mut self, engine: &Engine, rule: &Rule, at: u32) -> Flow {

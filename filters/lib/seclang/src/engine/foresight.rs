@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 use super::arena::{EMPTY, Value};
 use super::build::{BuiltOperator, Control, Macro, MacroPiece, Rule, RuleFilter, SetOperation, SetVariable};
-use super::gates::FirstTest;
+use super::gates::{FirstTest, Number, Subject};
 use super::names::Names;
 use crate::operator::{Operator, integer};
 use crate::program::EngineMode;
@@ -241,13 +241,27 @@ impl Walk<'_> {
         let link = rule.links.first()?;
         match FirstTest::of(link, self.operators) {
             FirstTest::None => Some(true),
-            FirstTest::Number { slot, count, kind, argument, negated } => {
-                let number = match (state.get(slot), count) {
-                    (Fact::Unknown, _) => return None,
-                    (Fact::Missing, true) => 0,
-                    (Fact::Missing, false) => return Some(false),
-                    (Fact::Constant(_), true) => 1,
-                    (Fact::Constant(value), false) => integer(self.text(value)),
+            FirstTest::Number { subject, kind, argument, negated } => {
+                let number = match subject {
+                    Subject::Slot(slot) => match state.get(slot) {
+                        Fact::Unknown => return None,
+                        Fact::Missing => return Some(false),
+                        Fact::Constant(value) => integer(self.text(value)),
+                    },
+                    Subject::HasSlot(slot) => match state.get(slot) {
+                        Fact::Unknown => return None,
+                        Fact::Missing => 0,
+                        Fact::Constant(_) => 1,
+                    },
+                    Subject::Scalar(_) | Subject::Count => return None,
+                };
+                let argument = match argument {
+                    Number::Constant(argument) => argument,
+                    Number::Slot(slot) => match state.get(slot) {
+                        Fact::Unknown => return None,
+                        Fact::Missing => 0,
+                        Fact::Constant(value) => integer(self.text(value)),
+                    },
                 };
                 Some(Operator::compares(kind, number, argument) != negated)
             }

@@ -8,7 +8,8 @@
 
 use std::collections::HashMap;
 
-use super::build::{Builder, BuiltOperator, KeySelector, Link, Rule, Target};
+use super::build::{Builder, BuiltOperator, KeySelector, Link, MacroPiece, Rule, Target};
+use super::collect::is_stored;
 use super::foresight::{Foresight, Prospect};
 use super::scanner::{Scanner, trigger_bit};
 use crate::operator::{ByteSet, Gate, OperatorKind};
@@ -59,20 +60,50 @@ pub(super) enum FirstTest {
     /// There is no test.
     None,
     Gate(LinkGate),
-    /// A name of TX, or whether it is there, compared with a number: what skips by paranoia level.
+    /// A number, compared with another one: what skips by paranoia level and what blocks by score.
     Number {
-        slot: u32,
-        count: bool,
+        subject: Subject,
         kind: OperatorKind,
-        argument: i64,
+        argument: Number,
         negated: bool,
     },
 }
 
+/// What is compared with a number.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Subject {
+    /// A name of TX.
+    Slot(u32),
+    /// Whether a name of TX is there.
+    HasSlot(u32),
+    /// A variable that has one value.
+    Scalar(Variable),
+    /// How many values the target of the rule's first link stands for.
+    Count,
+}
+
+/// What something is compared with.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Number {
+    Constant(i64),
+    /// What a name of TX holds, and nothing else.
+    Slot(u32),
+}
+
+impl Number {
+    fn of(operator: &BuiltOperator) -> Option<Self> {
+        let known = operator.operator.constant().map(Self::Constant);
+        match operator.argument.as_ref().map(|argument| argument.0.as_slice()) {
+            Some([MacroPiece::Slot(slot)]) if operator.operator.compares_numbers() => Some(Self::Slot(*slot)),
+            _ => known,
+        }
+    }
+}
+
 impl FirstTest {
-    /// Whether a rule with this first test alone matches if it may match.
+    /// Whether a rule with this first test alone matches if it may match, as long as no name of TX was taken away.
     pub(super) fn decides(self) -> bool {
-        matches!(self, Self::None | Self::Number { .. })
+        matches!(self, Self::None | Self::Number { subject: Subject::Slot(_) | Subject::HasSlot(_), .. })
     }
 
     pub(super) fn of(link: &Link, operators: &[BuiltOperator]) -> Self {
@@ -82,15 +113,21 @@ impl FirstTest {
         if let Some(gate) = link.gate {
             return Self::Gate(gate);
         }
-        let operator = link.operator.and_then(|at| operators.get(at as usize)).map(|built| &built.operator);
-        match (link.targets.as_slice(), operator.and_then(|operator| Some((operator.kind(), operator.constant()?)))) {
-            ([Target { variable: Variable::Tx, key: KeySelector::Slot(slot), count }], Some((kind, argument)))
-                if link.transforms.is_empty() && link.exclusions.is_empty() =>
-            {
-                Self::Number { slot: *slot, count: *count, kind, argument, negated: link.negated }
-            }
-            _ => Self::Unknown,
-        }
+        let operator = link.operator.and_then(|at| operators.get(at as usize));
+        let compared = operator.and_then(|built| Some((built.operator.kind(), Number::of(built)?)));
+        let Some((kind, argument)) = compared.filter(|_| link.transforms.is_empty() && link.exclusions.is_empty())
+        else {
+            return Self::Unknown;
+        };
+        let [target] = link.targets.as_slice() else { return Self::Unknown };
+        let subject = match (target.variable, &target.key, target.count) {
+            (Variable::Tx, KeySelector::Slot(slot), false) => Subject::Slot(*slot),
+            (Variable::Tx, KeySelector::Slot(slot), true) => Subject::HasSlot(*slot),
+            (variable, _, false) if is_stored(variable) => Subject::Scalar(variable),
+            (variable, KeySelector::All | KeySelector::Name(_), true) if is_stable(variable) => Subject::Count,
+            _ => return Self::Unknown,
+        };
+        Self::Number { subject, kind, argument, negated: link.negated }
     }
 }
 

@@ -5,10 +5,11 @@
 //! hold too much, never too little: it has the answers for the values as they are in any case, so that for most
 //! pipelines, which change nothing, there is nothing to be done.
 
-use super::arena::{Arena, Value};
+use super::arena::{Arena, EMPTY, Value};
 use super::build::{Engine, Link};
 use super::collect::Item;
-use super::gates::{FirstTest, LinkGate, Pipeline};
+use super::gates::{FirstTest, LinkGate, Number, Pipeline, Subject};
+use super::limits::EXPANSION_LENGTH;
 use super::plan::Steps;
 use super::scanner::{Scanner, is_open};
 use super::transaction::{Transaction, UNSET};
@@ -120,18 +121,41 @@ impl Known {
 
 impl Transaction {
     /// Whether a rule with this first test may match. Targets taken away from it could only add to a "no".
-    pub(super) fn first_may_match(&self, first: FirstTest) -> bool {
+    pub(super) fn first_may_match(&mut self, engine: &Engine, rule: u32, first: FirstTest) -> bool {
         match first {
             // Of a gated step it is known already.
             FirstTest::Unknown | FirstTest::None | FirstTest::Gate(_) => true,
-            FirstTest::Number { slot, count, kind, argument, negated } => {
-                let value = self.tx.get(slot);
-                let number = match (count, value) {
-                    (true, value) => i64::from(value.is_some()),
-                    (false, Some(value)) => integer(self.arena.get(value)),
-                    (false, None) => return false,
+            FirstTest::Number { subject, kind, argument, negated } => {
+                let Some(number) = self.subject(engine, rule, subject) else { return false };
+                let argument = match argument {
+                    Number::Constant(argument) => argument,
+                    Number::Slot(slot) => self.tx.get(slot).map_or(0, |value| {
+                        let text = self.arena.get(value);
+                        integer(text.get(..EXPANSION_LENGTH).unwrap_or(text))
+                    }),
                 };
                 Operator::compares(kind, number, argument) != negated
+            }
+        }
+    }
+
+    /// The number that a rule's first test compares; `None` if there is nothing to compare.
+    fn subject(&mut self, engine: &Engine, rule: u32, subject: Subject) -> Option<i64> {
+        match subject {
+            Subject::Slot(slot) => Some(integer(self.arena.get(self.tx.get(slot)?))),
+            Subject::HasSlot(slot) => Some(i64::from(self.tx.get(slot).is_some())),
+            Subject::Scalar(variable) => {
+                let value = self.scalars.get(usize::from(variable.code())).copied().unwrap_or(EMPTY);
+                (value != UNSET).then(|| integer(self.arena.get(value)))
+            }
+            Subject::Count => {
+                let target = engine.rules.get(rule as usize)?.links.first()?.targets.first()?;
+                let mut items = std::mem::take(&mut self.items);
+                items.clear();
+                self.collect_values(engine, target.variable, &target.key, &mut items);
+                let count = items.len();
+                self.items = items;
+                Some(i64::try_from(count).unwrap_or(i64::MAX))
             }
         }
     }

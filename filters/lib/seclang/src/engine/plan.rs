@@ -1,6 +1,7 @@
 //! The rules of a phase in the order in which they run, and which of them a transaction needs to look at.
 
-use super::build::{Engine, Rule};
+use super::arena::Value;
+use super::build::{Engine, Rule, SetOperation};
 use super::foresight::{Foresight, Prospect};
 use super::gates::{FirstTest, LinkGate};
 use super::transaction::Transaction;
@@ -17,6 +18,22 @@ pub(super) struct Plan {
     by_gate: Vec<(u32, u32)>,
     /// What tells which gates are open.
     looks: Vec<Look>,
+    books: Vec<Books>,
+}
+
+/// What rules do together that follow each other, match in any case, and only assign.
+pub(super) struct Books {
+    /// The rules, in order.
+    pub(super) rules: Vec<u32>,
+    pub(super) entries: Vec<BookEntry>,
+}
+
+/// One of the things they do.
+pub(super) enum BookEntry {
+    /// A name of TX gets a value.
+    Constant(u32, Value),
+    /// The assignments of a rule.
+    Rule(u32),
 }
 
 /// A target, and the gates of the steps that look at it, a bit for each.
@@ -41,6 +58,8 @@ pub(super) struct Step {
     pub(super) first: FirstTest,
     /// Whether a gate decides about it.
     pub(super) gated: bool,
+    /// What is done at once from here on, as long as everything goes as foreseen.
+    books: Option<u32>,
 }
 
 /// The steps of a plan that are still to be gone.
@@ -103,11 +122,49 @@ impl Plan {
             Prospect::Matches => Some((rule, FirstTest::None)),
             Prospect::Open => Some((rule, first_test(rule))),
         });
-        Self::of(left, rules, words)
+        let mut plan = Self::of(left, rules, words);
+        plan.keep_books_at_once(foresight, rules);
+        plan
+    }
+
+    /// Finds the rules whose assignments can be made at once.
+    fn keep_books_at_once(&mut self, foresight: &Foresight, rules: &[Rule]) {
+        let after = self.steps.iter().skip(1).map(|step| step.rule).chain([u32::MAX]);
+        let joins: Vec<bool> = self
+            .steps
+            .iter()
+            .zip(after)
+            .map(|(step, after)| {
+                let certain = foresight.of(step.rule) == Prospect::Matches;
+                // What is skipped is no step in any case.
+                rules.get(step.rule as usize).is_some_and(|rule| {
+                    certain && rule.is_bookkeeping && rule.skip_to.is_none_or(|to| to <= after || after == u32::MAX)
+                })
+            })
+            .collect();
+        let mut from = 0;
+        for run in joins.chunk_by(|one, other| one == other) {
+            let steps = self.steps.get_mut(from..from + run.len()).unwrap_or_default();
+            from += run.len();
+            if run.first() != Some(&true) {
+                continue;
+            }
+            let books = Books::new(steps.iter().map(|step| step.rule), rules);
+            if let Some(first) = steps.first_mut() {
+                first.books = u32::try_from(self.books.len()).ok();
+                self.books.push(books);
+            }
+        }
+    }
+
+    /// What is done at once from a step on.
+    pub(super) fn books(&self, step: &Step) -> Option<&Books> {
+        self.books.get(step.books? as usize)
     }
 
     fn of(phase: impl Iterator<Item = (u32, FirstTest)>, rules: &[Rule], words: usize) -> Self {
-        let steps = phase.map(|(rule, first)| Step { rule, first, gated: matches!(first, FirstTest::Gate(_)) });
+        let steps =
+            phase.map(|(rule, first)| Step { rule, first, gated: matches!(first, FirstTest::Gate(_)), books: None });
         let mut plan = Self { steps: steps.collect(), ..Self::default() };
         plan.ungated = vec![0; plan.steps.len().div_ceil(64)];
         let mut looks: Vec<Look> = Vec::new();
@@ -161,6 +218,26 @@ impl Plan {
     /// The step at which a phase goes on with the first rule at or after a rule.
     pub(super) fn step_of(&self, rule: u32) -> usize {
         self.steps.partition_point(|step| step.rule < rule)
+    }
+}
+
+impl Books {
+    fn new(run: impl Iterator<Item = u32>, rules: &[Rule]) -> Self {
+        let mut books = Self { rules: run.collect(), entries: Vec::new() };
+        for &at in &books.rules {
+            let Some(rule) = rules.get(at as usize) else { continue };
+            let mut sets = rule.links.iter().flat_map(|link| &link.sets);
+            let constants = sets.clone().map_while(|set| match (set.slot, set.constant, set.operation) {
+                (Some(slot), Some(constant), SetOperation::To) => Some(BookEntry::Constant(slot, constant)),
+                _ => None,
+            });
+            let constants: Vec<BookEntry> = constants.collect();
+            match sets.nth(constants.len()) {
+                None => books.entries.extend(constants),
+                Some(_) => books.entries.push(BookEntry::Rule(at)),
+            }
+        }
+        books
     }
 }
 

@@ -112,9 +112,13 @@ impl Operator {
 
     /// The argument of a comparison of numbers that does not change.
     pub(crate) fn constant(&self) -> Option<i64> {
+        (self.compares_numbers() && !self.expands).then(|| number::integer(&self.argument))
+    }
+
+    /// Whether the operator compares a number with another one.
+    pub(crate) fn compares_numbers(&self) -> bool {
         use OperatorKind as Kind;
-        let compares = matches!(self.kind, Kind::Eq | Kind::Ge | Kind::Gt | Kind::Le | Kind::Lt);
-        (compares && !self.expands).then(|| number::integer(&self.argument))
+        matches!(self.kind, Kind::Eq | Kind::Ge | Kind::Gt | Kind::Le | Kind::Lt)
     }
 
     /// Whether a number compares with the argument as a comparison of numbers asks.

@@ -92,6 +92,10 @@ fn control(random: &mut Random, rules: u64) -> String {
     match random.next(6) {
         0 | 1 => format!("ctl:ruleRemoveById={id}"),
         2 => format!("ctl:ruleRemoveByTag={}", random.of(&["odd", "even"])),
+        3 if random.next(3) == 0 => {
+            let target = random.of(&["RESPONSE_STATUS", "REQBODY_ERROR", "ARGS", "REQUEST_HEADERS:user-agent"]);
+            format!("ctl:ruleRemoveTargetById={id};{target}")
+        }
         3 => format!("ctl:ruleRemoveTargetById={id};TX:{}", random.of(&NAMES)),
         4 => format!("ctl:ruleRemoveTargetByTag={};ARGS:value", random.of(&["odd", "even"])),
         _ => format!("ctl:ruleEngine={}", random.of(&["DetectionOnly", "On", "Off", "DetectionOnly"])),
@@ -210,7 +214,8 @@ fn looking_ahead_changes_nothing() {
                 "le%5Cvel",
                 "a/../Deep",
             ];
-            let (name, value) = (random.of(&NAMES), random.of(&values));
+            let name = if random.next(4) == 0 { "name" } else { random.of(&NAMES) };
+            let value = random.of(&values);
             let query = format!("name={name}&value={value}&again={value}");
             let agent = random.of(&["Deep", "deep", "Tester/1.0", ""]).as_bytes();
             // Now and then a phase is left out.

@@ -206,6 +206,19 @@ impl Arena {
         }
     }
 
+    /// Whether a test is known not to match the value, whatever transformations make of it.
+    pub(super) fn fails(&self, value: Value, test: u32) -> bool {
+        let place = self.blobs.get(value as usize).map(|blob| blob.place);
+        place.and_then(|place| self.familiar.get(place)).is_some_and(|known| known.fails(test))
+    }
+
+    /// Keeps for other transactions that a test does not match the value, if it is one of those that come again.
+    pub(super) fn keep_failed(&mut self, value: Value, test: u32) {
+        if let Some(blob) = self.blobs.get(value as usize) {
+            self.familiar.keep_failed(blob.place, test);
+        }
+    }
+
     /// Whether a value is one of those that come again.
     pub(super) fn is_familiar(&self, value: Value) -> bool {
         self.blobs.get(value as usize).is_some_and(|blob| !blob.place.is_none())
@@ -322,46 +335,52 @@ impl Arena {
     /// The gates a value passes; scans it if that was not done yet.
     pub(super) fn open_gates(&mut self, scanner: &Scanner, value: Value) -> Option<&[u64]> {
         let words = scanner.words();
+        if self.blobs.get(value as usize)?.gates == 0 {
+            self.scan(scanner, value, words)?;
+        }
+        let start = (self.blobs.get(value as usize)?.gates as usize).checked_sub(1)?;
+        self.gates.get(start..start + words)
+    }
+
+    #[inline(never)]
+    fn scan(&mut self, scanner: &Scanner, value: Value, words: usize) -> Option<()> {
         let alike = self.scanned_alike(value).filter(|from| from + words <= self.gates.len());
         let blob = self.blobs.get_mut(value as usize)?;
-        if blob.gates == 0 {
-            if blob.bytes.get(&self.buffer).len() > SHORT && self.scanned.len() < ALIKE {
-                self.scanned.push(value);
-            }
-            self.touched |= (value as usize) < self.constants.blobs.max(1);
-            let start = self.gates.len();
-            match alike {
-                Some(from) => self.gates.extend_from_within(from..from + words),
-                None => self.gates.resize(start + words, 0),
-            }
-            let (bytes, row) = (blob.bytes.get(&self.buffer), self.gates.get_mut(start..)?);
-            blob.triggers = match (self.familiar.get(blob.place).filter(|known| known.scanned), alike) {
-                (Some(known), _) => {
-                    row.copy_from_slice(&known.plain);
-                    known.triggers
-                }
-                (None, Some(_)) => scanner.triggers(bytes),
-                (None, None) => {
-                    let triggers = scanner.scan(bytes, row);
-                    self.familiar.keep(blob.place, row, triggers);
-                    triggers
-                }
-            };
-            blob.gates = u32::try_from(start + 1).unwrap_or(0);
+        if blob.bytes.get(&self.buffer).len() > SHORT && self.scanned.len() < ALIKE {
+            self.scanned.push(value);
         }
-        let start = (blob.gates as usize).checked_sub(1)?;
-        self.gates.get(start..start + words)
+        self.touched |= (value as usize) < self.constants.blobs.max(1);
+        let start = self.gates.len();
+        match alike {
+            Some(from) => self.gates.extend_from_within(from..from + words),
+            None => self.gates.resize(start + words, 0),
+        }
+        let (bytes, row) = (blob.bytes.get(&self.buffer), self.gates.get_mut(start..)?);
+        blob.triggers = match (self.familiar.get(blob.place).filter(|known| known.scanned), alike) {
+            (Some(known), _) => {
+                row.copy_from_slice(&known.plain);
+                known.triggers
+            }
+            (None, Some(_)) => scanner.triggers(bytes),
+            (None, None) => {
+                let triggers = scanner.scan(bytes, row);
+                self.familiar.keep(blob.place, row, triggers);
+                triggers
+            }
+        };
+        blob.gates = u32::try_from(start + 1).unwrap_or(0);
+        Some(())
     }
 
     /// Where the gates of another long value begin that is the same but for the case of letters, to which gates are blind:
     /// transformations that differ in nothing else make such values.
     fn scanned_alike(&self, value: Value) -> Option<usize> {
-        let blob = self.blobs.get(value as usize).filter(|blob| blob.gates == 0)?;
-        let bytes = blob.bytes.get(&self.buffer);
+        let bytes = self.blobs.get(value as usize)?.bytes.get(&self.buffer);
+        if bytes.len() <= SHORT {
+            return None;
+        }
         let mut others = self.scanned.iter().filter_map(|other| self.blobs.get(*other as usize));
-        let same = |other: &&Blob| {
-            other.gates != 0 && bytes.len() > SHORT && other.bytes.get(&self.buffer).eq_ignore_ascii_case(bytes)
-        };
+        let same = |other: &&Blob| other.gates != 0 && other.bytes.get(&self.buffer).eq_ignore_ascii_case(bytes);
         (others.find(same)?.gates as usize).checked_sub(1)
     }
 

@@ -12,7 +12,7 @@ use super::scanner::Scanner;
 use super::store::Pool;
 use crate::body::xml;
 use crate::expansion::{Piece, Template};
-use crate::operator::{ByteSet, Operator, OperatorArgument, OperatorKind};
+use crate::operator::{ByteSet, Operator, OperatorArgument, OperatorKind, shortest_match};
 use crate::program::wire::{self, Disruption, IdRange};
 use crate::program::{EngineMode, Program, Settings, XmlArguments};
 use crate::transform::Transform;
@@ -90,6 +90,8 @@ pub(super) struct Link {
     pub(super) targets: Vec<Target>,
     pub(super) exclusions: Vec<Target>,
     pub(super) operator: Option<u32>,
+    /// The number of the test, if whether it matches a value depends on nothing but the value.
+    pub(super) lasting: Option<u32>,
     pub(super) negated: bool,
     pub(super) transforms: Vec<Transform>,
     /// A value without any of these bytes is not changed by the transformations.
@@ -135,6 +137,8 @@ pub(super) enum KeySelector {
 /// A pattern of names.
 pub(super) struct KeyPattern {
     pub(super) operator: Operator,
+    /// How many bytes a name has at least that matches.
+    pub(super) min_length: usize,
     /// The slots of TX whose names match, once they were looked for.
     pub(super) slots: OnceLock<Box<[u32]>>,
 }
@@ -142,7 +146,8 @@ pub(super) struct KeyPattern {
 impl KeySelector {
     fn pattern(argument: &OperatorArgument) -> Result<Self, String> {
         let operator = Operator::build(OperatorKind::Rx, argument)?;
-        Ok(Self::Pattern(Box::new(KeyPattern { operator, slots: OnceLock::new() })))
+        let min_length = shortest_match(argument);
+        Ok(Self::Pattern(Box::new(KeyPattern { operator, min_length, slots: OnceLock::new() })))
     }
 }
 
@@ -249,6 +254,7 @@ impl Engine {
             false => Foresight::default(),
         };
         builder.names_without_slots(&mut rules);
+        builder.number_tests(&mut rules, &operators);
         let (scanner, groups) = builder.gates(&wire, &mut operators, &mut rules, &foresight)?;
         let first_test = |rule: u32| match rules.get(rule as usize).and_then(|rule| rule.links.first()) {
             Some(link) if gated => FirstTest::of(link, &operators),
@@ -418,6 +424,7 @@ impl<'a> Builder<'a> {
             targets: wire.targets.iter().map(|target| self.target(target)).collect::<Result<_, _>>()?,
             exclusions: wire.exclusions.iter().map(|target| self.target(target)).collect::<Result<_, _>>()?,
             operator,
+            lasting: None,
             negated: wire.negated,
             triggers: triggers(&transforms).filter(|_| self.gated),
             transforms,
@@ -493,6 +500,16 @@ impl<'a> Builder<'a> {
                     |name: &[u8]| name.get(..prefix.len()).is_some_and(|head| head.eq_ignore_ascii_case(prefix));
                 set.is_dynamic = self.gated && set.slot.is_none() && !self.names.list.iter().any(|name| begins(name));
             }
+        }
+    }
+
+    /// Numbers the tests that say the same of a value in every transaction. One that may give up does not.
+    fn number_tests(&self, rules: &mut [Rule], operators: &[BuiltOperator]) {
+        let lasts = |built: &BuiltOperator| built.argument.is_none() && !built.operator.is_backtracking();
+        let links = rules.iter_mut().flat_map(|rule| &mut rule.links);
+        for (link, number) in links.zip(0..).filter(|_| self.gated) {
+            let operator = link.operator.and_then(|at| operators.get(at as usize));
+            link.lasting = operator.filter(|operator| lasts(operator)).map(|_| number);
         }
     }
 

@@ -4,7 +4,7 @@ use super::arena::{EMPTY, Value};
 use super::build::{Engine, KeyPattern, KeySelector, Macro, MacroPiece, Target};
 use super::clock::Civil;
 use super::limits::EXPANSION_LENGTH;
-use super::store::Entry;
+use super::store::{Entry, digest};
 use super::transaction::{ArgumentSource, Transaction, UNSET};
 use crate::operator::Captures;
 use crate::vocabulary::{Shape, Variable};
@@ -100,6 +100,12 @@ impl Transaction {
     }
 
     fn collect_entries(&mut self, variable: Variable, key: &KeySelector, items: &mut Vec<Item>) {
+        if let KeySelector::Name(wanted) = key
+            && let Variable::RequestHeaders | Variable::ResponseHeaders = variable
+        {
+            self.collect_headers(variable, wanted, items);
+            return;
+        }
         self.show_collection(variable);
         if matches!(variable, Variable::MatchedVars | Variable::MatchedVarsNames) {
             self.name_matches();
@@ -139,6 +145,20 @@ impl Transaction {
                     name: Name::InArena(entry.name),
                     value: if names { entry.name } else { entry.value },
                 });
+            }
+        }
+    }
+
+    /// The headers of a name: what rules ask for most often.
+    fn collect_headers(&self, variable: Variable, wanted: &[u8], items: &mut Vec<Item>) {
+        let headers = match variable {
+            Variable::RequestHeaders => &self.request_headers,
+            _ => &self.response_headers,
+        };
+        let looked_for = digest(wanted);
+        for (entry, _) in headers.entries.iter().zip(&headers.digests).filter(|(_, digest)| **digest == looked_for) {
+            if wanted.eq_ignore_ascii_case(self.arena.get(entry.name)) {
+                items.push(Item { variable, name: Name::InArena(entry.name), value: entry.value });
             }
         }
     }
@@ -392,7 +412,9 @@ fn selects(key: &KeySelector, name: &[u8], scratch: &mut Captures) -> bool {
         KeySelector::All => true,
         KeySelector::Name(wanted) => wanted.eq_ignore_ascii_case(name),
         KeySelector::Slot(_) => false,
-        KeySelector::Pattern(pattern) => pattern.operator.evaluate(name, None, scratch),
+        KeySelector::Pattern(pattern) => {
+            name.len() >= pattern.min_length && pattern.operator.evaluate(name, None, scratch)
+        }
     }
 }
 

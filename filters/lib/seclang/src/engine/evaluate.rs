@@ -235,6 +235,9 @@ impl Transaction {
         if link.gate.is_some_and(|gate| self.arena.is_closed_to(&engine.scanner, item.value, gate)) {
             return false;
         }
+        if link.lasting.is_some_and(|test| self.arena.fails(item.value, test)) {
+            return false;
+        }
         // Once the cache is full, what a test makes goes when the test is over.
         let mark = self.arena.is_full().then(|| self.arena.mark());
         let mut made: Vec<Value> = Vec::new();
@@ -266,6 +269,9 @@ impl Transaction {
             (Some(mark), false) => self.arena.forget_since(mark),
             (Some(_), true) => made.iter().for_each(|value| self.arena.hollow(*value)),
             (None, _) => {}
+        }
+        if let Some(test) = link.lasting.filter(|_| !matched && !self.gave_up) {
+            self.arena.keep_failed(item.value, test);
         }
         // Only now: what a full arena got during the test is gone.
         if std::mem::take(&mut self.gave_up) {

@@ -16,6 +16,9 @@ const LENGTH: usize = 256;
 /// How many pipelines of transformations are kept for a value.
 const PIPELINES: usize = 16;
 
+/// How many tests that do not match are kept for a value.
+const FAILED: usize = 64;
+
 /// The headers whose values are kept.
 const HEADERS: [&[u8]; 13] = [
     b"user-agent",
@@ -77,6 +80,8 @@ pub(super) struct FamiliarValue {
     pub(super) triggers: u64,
     /// For some pipelines, by number, the gates it passes afterwards.
     made: Vec<(u32, Box<[u64]>)>,
+    /// Tests that do not match it, by number.
+    failed: Vec<u32>,
 }
 
 impl Familiar {
@@ -98,6 +103,7 @@ impl Familiar {
             value.bytes.extend_from_slice(bytes);
             value.scanned = false;
             value.made.clear();
+            value.failed.clear();
         }
         Place { at: u16::try_from(at).unwrap_or(0), number: value.number }
     }
@@ -128,6 +134,13 @@ impl Familiar {
         let value = self.get_mut(place).filter(|value| value.scanned);
         if let Some(value) = value {
             close_gate(&mut value.plain, gate);
+        }
+    }
+
+    /// A test was run on a value, with all its transformations, and did not match: it never does.
+    pub(super) fn keep_failed(&mut self, place: Place, test: u32) {
+        if let Some(value) = self.get_mut(place).filter(|value| value.failed.len() < FAILED) {
+            value.failed.push(test);
         }
     }
 
@@ -162,6 +175,11 @@ impl FamiliarValue {
     pub(super) fn made(&self, pipeline: u32) -> Option<&[u64]> {
         self.made.iter().find(|made| made.0 == pipeline).map(|made| &*made.1)
     }
+
+    /// Whether a test is known not to match the value.
+    pub(super) fn fails(&self, test: u32) -> bool {
+        self.failed.contains(&test)
+    }
 }
 
 #[cfg(test)]
@@ -181,6 +199,9 @@ mod tests {
         let value = familiar.get(place).unwrap();
         assert_eq!((&*value.plain, value.triggers, value.scanned), (&[1, 2][..], 4, true));
         assert_eq!((value.made(7), value.made(8)), (Some(&[3, 2][..]), None));
+        assert!(!value.fails(5));
+        familiar.keep_failed(place, 5);
+        assert!(familiar.get(place).is_some_and(|value| value.fails(5) && !value.fails(6)));
     }
 
     #[test]

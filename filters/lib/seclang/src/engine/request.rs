@@ -64,7 +64,7 @@ impl Transaction {
             true => self.arena.push_familiar(value),
             false => self.arena.push(value),
         };
-        self.request_headers.push(name_value, header);
+        self.request_headers.push_header(name, name_value, header);
         if name.eq_ignore_ascii_case(b"cookie") {
             let (arena, entries) = (&mut self.arena, &mut self.cookies.entries);
             cookies::parse(value, |name, value| {

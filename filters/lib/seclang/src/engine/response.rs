@@ -25,7 +25,7 @@ impl Transaction {
             true => self.arena.push_familiar(value),
             false => self.arena.push(value),
         };
-        self.response_headers.push(name_value, header);
+        self.response_headers.push_header(name, name_value, header);
         if name.eq_ignore_ascii_case(b"content-type") {
             let end = value.iter().position(|&byte| byte == b';').unwrap_or(value.len());
             let media_type = value.get(..end).unwrap_or_default().trim_ascii();

@@ -52,6 +52,8 @@ impl Memory {
         for collection in [&mut self.request_headers, &mut self.response_headers, &mut self.cookies] {
             collection.entries.clear();
             collection.entries.shrink_to(256);
+            collection.digests.clear();
+            collection.digests.shrink_to(256);
         }
     }
 }
@@ -87,11 +89,26 @@ pub(super) struct Entry {
 #[derive(Debug, Default)]
 pub(super) struct Collection {
     pub(super) entries: Vec<Entry>,
+    /// For collections in which rules look for names again and again, [`digest`] of each name.
+    pub(super) digests: Vec<u32>,
+}
+
+/// What tells most names apart: the length, and the first and the last byte, in which the case of letters makes no
+/// difference.
+pub(super) fn digest(name: &[u8]) -> u32 {
+    let byte = |byte: Option<&u8>| u32::from(byte.copied().unwrap_or(0) | 0x20);
+    (name.len() as u32) << 16 | byte(name.first()) << 8 | byte(name.last())
 }
 
 impl Collection {
     pub(super) fn push(&mut self, name: Value, value: Value) {
         self.entries.push(Entry { name, value });
+    }
+
+    /// Adds a header, whose name is given twice: as it is, and as a value.
+    pub(super) fn push_header(&mut self, text: &[u8], name: Value, value: Value) {
+        self.digests.push(digest(text));
+        self.push(name, value);
     }
 }
 

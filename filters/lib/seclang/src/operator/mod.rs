@@ -27,6 +27,7 @@ pub use injection::{INJECTION_INPUT_LIMIT, SQL_INPUT_LIMIT};
 pub use kind::OperatorKind;
 pub use phrases::MAX_PHRASES;
 pub(crate) use rx::ByteSet;
+pub(crate) use rx::shortest_match;
 pub use rx::{
     BACKTRACK_BUDGET, BACKTRACK_INPUT_LIMIT, BACKTRACK_LIMIT, BACKTRACK_SCAN_LIMIT, PATTERN_CACHE_LIMIT,
     PATTERN_SIZE_LIMIT,

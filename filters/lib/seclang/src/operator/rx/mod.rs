@@ -17,6 +17,8 @@ mod translate;
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use regex_automata::util::syntax::parse_with;
+
 pub(super) use backtracking::Effort;
 pub use backtracking::{BACKTRACK_BUDGET, BACKTRACK_INPUT_LIMIT, BACKTRACK_LIMIT, BACKTRACK_SCAN_LIMIT};
 pub(crate) use class::ByteSet;
@@ -54,6 +56,12 @@ pub(super) fn linear(argument: &OperatorArgument) -> Option<&str> {
         [engine, pattern] if engine == LINEAR => std::str::from_utf8(pattern).ok(),
         _ => None,
     }
+}
+
+/// How many bytes a value has at least that the pattern of a checked argument matches; 0 if that is not known.
+pub(crate) fn shortest_match(argument: &OperatorArgument) -> usize {
+    let parsed = linear(argument).and_then(|pattern| parse_with(pattern, &syntax()).ok());
+    parsed.and_then(|hir| hir.properties().minimum_len()).unwrap_or(0)
 }
 
 /// A compiled pattern.

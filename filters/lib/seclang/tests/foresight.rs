@@ -11,7 +11,7 @@ use seclang::{DataFiles, Engine, Intervention, Source, Transaction, TransactionS
 const RULE_SETS: u64 = 3000;
 
 const NAMES: [&str; 7] = ["level", "score", "limit", "mode", "count", "header_name", "0"];
-const VALUES: [&str; 6] = ["0", "1", "2", "4", "", "Deep"];
+const VALUES: [&str; 7] = ["0", "1", "2", "4", "", "Deep", "Deep level/2 deep red"];
 
 struct NoFiles;
 
@@ -57,7 +57,8 @@ fn assignment(random: &mut Random) -> String {
 fn test(random: &mut Random) -> String {
     let (name, number) = (random.of(&NAMES), random.next(5));
     let kind = random.of(&["@eq", "@lt", "@ge", "!@eq", "@gt", "@le"]);
-    match random.next(18) {
+    match random.next(19) {
+        18 => format!("ARGS|ARGS_NAMES|TX:{name} \"@within %{{tx.{}}}\"", random.of(&NAMES)),
         10 | 11 => format!("TX:{name} \"{kind} %{{tx.{}}}\"", random.of(&NAMES)),
         12 => {
             let counted =

@@ -7,6 +7,7 @@ use super::arena::Value;
 use super::foresight::Foresight;
 use super::gates::{FirstTest, Groups, LinkGate, triggers};
 use super::names::{ConstantList, Names};
+use super::pairs::Pairs;
 use super::plan::Plan;
 use super::scanner::Scanner;
 use super::store::Pool;
@@ -43,6 +44,8 @@ pub struct Engine {
 pub(super) struct BuiltOperator {
     pub(super) operator: Operator,
     pub(super) argument: Option<Macro>,
+    /// With `@within` the pairs of a constant that the argument stood for once.
+    pub(super) pairs: Option<OnceLock<(Value, Pairs)>>,
     /// Whether it searches for a regular expression.
     pub(super) is_pattern: bool,
     /// The number of its gate in the scanner.
@@ -376,7 +379,14 @@ impl<'a> Builder<'a> {
         let operator = Operator::build(kind, &argument)?;
         let expanded = operator.needs_expansion().then(|| self.template(&wire.text)).transpose()?;
         let is_pattern = matches!(kind, OperatorKind::Rx | OperatorKind::RxGlobal);
-        Ok(BuiltOperator { operator, argument: expanded, is_pattern, gate: None, settles: true })
+        Ok(BuiltOperator {
+            operator,
+            argument: expanded,
+            pairs: self.gated.then(OnceLock::new),
+            is_pattern,
+            gate: None,
+            settles: true,
+        })
     }
 
     fn rule(&mut self, wire: &wire::Rule) -> Result<Rule, String> {

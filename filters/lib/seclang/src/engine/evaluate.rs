@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use super::arena::{EMPTY, Value};
-use super::build::{BuiltOperator, Engine, Link, Rule};
+use super::build::{BuiltOperator, Engine, Link, MacroPiece, Rule};
 use super::collect::{Item, Name};
 use super::foresight::Prelude;
 use super::limits::{EXCEEDED_RULES, KEPT_LENGTH, MATCHED_IDS, REPORTED_LENGTH};
+use super::pairs::Pairs;
 use super::plan::{BookEntry, Books, Step};
 use super::store::{Entry, Match};
 use super::transaction::{Allowed, ExceededLimit, Intervention, RemovedTarget, Transaction, UNSET};
+use crate::operator::OperatorKind;
 use crate::program::EngineMode;
 use crate::vocabulary::Variable;
 
@@ -28,6 +30,14 @@ pub(super) enum Flow {
     To(u32),
     /// The phase is over.
     Stop,
+}
+
+/// What the macros of an operator's argument stand for.
+#[derive(Clone, Copy)]
+struct Argument<'a> {
+    text: Option<&'a [u8]>,
+    /// Of a list that is searched for values, what is in it.
+    pairs: Option<&'a Pairs>,
 }
 
 impl Transaction {
@@ -186,6 +196,8 @@ impl Transaction {
             self.expand(engine, argument, &mut expanded);
             expanded.as_slice()
         });
+        let pairs = argument.and_then(|argument| self.pairs(engine, operator, argument));
+        let argument = Argument { text: argument, pairs };
         let mut items = std::mem::take(&mut self.items);
         let mut matched = false;
         for (target, number) in link.targets.iter().zip(0..) {
@@ -214,6 +226,20 @@ impl Transaction {
         matched
     }
 
+    /// The pairs of the argument of `@within`, if it is what a name of TX holds and that is a constant: as a list of
+    /// methods or of headers is in every transaction.
+    fn pairs<'e>(&self, engine: &'e Engine, operator: &'e BuiltOperator, argument: &[u8]) -> Option<&'e Pairs> {
+        let Some([MacroPiece::Slot(slot)]) = operator.argument.as_ref().map(|argument| argument.0.as_slice()) else {
+            return None;
+        };
+        let value = self.tx.get(*slot).filter(|value| *value as usize <= engine.constants.len())?;
+        if operator.operator.kind() != OperatorKind::Within {
+            return None;
+        }
+        let (known, pairs) = operator.pairs.as_ref()?.get_or_init(|| (value, Pairs::of(argument)));
+        (*known == value).then_some(pairs)
+    }
+
     fn is_excluded(&mut self, engine: &Engine, link: &Link, removed: &[RemovedTarget], item: &Item) -> bool {
         if link.exclusions.is_empty() && removed.is_empty() {
             return false;
@@ -229,7 +255,7 @@ impl Transaction {
         engine: &Engine,
         link: &Link,
         operator: &BuiltOperator,
-        argument: Option<&[u8]>,
+        argument: Argument<'_>,
         item: &Item,
     ) -> bool {
         if link.gate.is_some_and(|gate| self.arena.is_closed_to(&engine.scanner, item.value, gate)) {
@@ -285,7 +311,7 @@ impl Transaction {
         engine: &Engine,
         link: &Link,
         operator: &BuiltOperator,
-        argument: Option<&[u8]>,
+        argument: Argument<'_>,
         item: &Item,
         value: Value,
     ) -> bool {
@@ -295,7 +321,7 @@ impl Transaction {
             && !closed
             && !self.gave_up
             && operator.settles
-            && argument.is_none()
+            && argument.text.is_none()
             && let Some(gate) = operator.gate
         {
             self.arena.close(&engine.scanner, value, gate);
@@ -316,7 +342,7 @@ impl Transaction {
         engine: &Engine,
         link: &Link,
         operator: &BuiltOperator,
-        argument: Option<&[u8]>,
+        argument: Argument<'_>,
         item: &Item,
         value: Value,
     ) -> bool {
@@ -324,7 +350,9 @@ impl Transaction {
         self.captures.wanted(link.capture);
         self.work.operators += 1;
         self.work.patterns += u64::from(operator.is_pattern);
-        let found = operator.operator.evaluate(self.arena.get(value), argument, &mut self.captures);
+        let bytes = self.arena.get(value);
+        let found = argument.pairs.is_none_or(|pairs| pairs.may_hold(bytes))
+            && operator.operator.evaluate(bytes, argument.text, &mut self.captures);
         if self.captures.limit_exceeded() {
             self.note_exceeded_limit(engine, item);
         }

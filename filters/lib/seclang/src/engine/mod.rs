@@ -11,6 +11,7 @@ mod foresight;
 mod gates;
 mod known;
 mod names;
+mod pairs;
 mod persist;
 mod plan;
 mod request;

@@ -1,6 +1,7 @@
 //! What every collection of the API keeps to, one test for each convention.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
+mod entities_samples;
 mod entities_support;
 
 use entities_support::{Answer, Api, BASE};
@@ -97,10 +98,12 @@ async fn every_collection_counts_describes_and_takes_many() {
     for kind in palisade::entities::registry::KINDS {
         let path = |name: &str| format!("/{}/{name}", kind.collection);
         let template = api.call("GET", &path("_template"), None).await.body;
-        assert_eq!((&template["kind"], template.get("id")), (&json!(kind.kind), None));
+        let word = template["kind"].as_str().unwrap();
+        assert!(word == kind.kind || kind.own_kinds.contains(&word), "{template}");
+        assert_eq!(template.get("id"), None);
         assert_eq!(api.call("GET", &path("_schema"), None).await.body["type"], "object");
         assert!(api.call("GET", &path("_count"), None).await.body["count"].is_u64());
-        let mut line = template.clone();
+        let mut line = entities_samples::minimal(kind);
         line["id"] = json!(kind.singleton.unwrap_or("many"));
         let method = if kind.singleton.is_some() { "PUT" } else { "POST" };
         let many = api.raw(method, &path("_bulk"), "application/x-ndjson", &line.to_string()).await;

@@ -44,6 +44,9 @@ mod tests {
         for from in 0..text.len() {
             assert!((from..=text.len()).all(|to| pairs.may_hold(&text[from..to])), "{from}");
         }
+        for (one, other) in (0..=255).flat_map(|one| (0..=255).map(move |other| (one, other))) {
+            assert!(Pairs::of(&[b'x', one, other]).may_hold(&[one, other]), "{one} {other}");
+        }
         assert!(!pairs.may_hold(b"/host/") && !pairs.may_hold(b"yx"));
         assert!(pairs.may_hold(b"z") && Pairs::of(b"").may_hold(b"") && !Pairs::of(b"").may_hold(b"ab"));
     }

@@ -99,8 +99,14 @@ fn a_folder_is_applied_as_a_whole_and_the_second_time_there_is_nothing_to_do() {
     );
     let (code, out, err) = run(&["apply", dir]);
     assert_eq!(code, 2, "{out}{err}");
-    assert!(out.contains(&format!("{dir}/waf-rulesets/worse.yaml: /rules/0: ")), "{out}");
+    let missing = format!("{dir}/routes/shop.yaml: /plugins/0/config/ref: there is no entity `gone` in waf-configs");
+    assert!(out.contains(&missing), "{out}");
     assert!(err.contains("nothing was changed"), "{err}");
+    fs::remove_file(wanted.join("routes/shop.yaml")).unwrap();
+    // What a rule says is only known once everything names what exists.
+    let (code, out, err) = run(&["apply", dir]);
+    assert_eq!(code, 2, "{out}{err}");
+    assert!(out.contains(&format!("{dir}/waf-rulesets/worse.yaml: /rules/0: ")), "{out}");
     assert_eq!(call(&server, "GET", "/waf-rulesets/_count", Value::Null).1["count"], 1);
     put(&wanted, &[("waf-rulesets/worse.yaml", "rulez: []\n")]);
     let (code, out, _) = run(&["apply", dir]);

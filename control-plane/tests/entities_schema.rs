@@ -31,16 +31,19 @@ async fn every_collection_answers_its_schema() {
         jsonschema::meta::validate(schema).unwrap();
         let properties = schema["properties"].as_object().unwrap();
         // What a document reads as that has nothing but what has no default.
-        let minimal = entities_samples::minimal(kind);
-        let defaults = kind.read(minimal.clone()).unwrap().shown();
-        for (field, value) in kind.template().as_object().unwrap() {
+        let (template, mut bare) = (kind.template(), entities_samples::minimal(kind));
+        bare.as_object_mut().unwrap().retain(|field, value| template.get(field) != Some(value));
+        let defaults = kind.read(bare.clone()).unwrap().shown();
+        for (field, value) in template.as_object().unwrap() {
             let property = properties.get(field).unwrap_or_else(|| panic!("{}: no `{field}`", kind.kind));
             let description = property["description"].as_str();
             assert!(description.is_some_and(|text| !text.is_empty()), "{}: `{field}` has no description", kind.kind);
             if field != "kind" {
-                let has_default = minimal.get(field) == Some(value);
+                let has_default = bare.get(field).is_none();
                 let value = defaults.get(field).filter(|_| has_default).unwrap_or(value);
-                assert_eq!(&property["default"], value, "{}: the default of `{field}`", kind.kind);
+                // A default that depends on another field is told in words.
+                let told = property["default"].is_null() && description.is_some_and(|text| text.contains("left out"));
+                assert!(told || &property["default"] == value, "{}: the default of `{field}`: {property}", kind.kind);
             }
         }
         assert!(["id", "name", "tags", "metadata"].iter().all(|field| properties.contains_key(*field)));

@@ -144,7 +144,7 @@ impl Run {
         let Source::Streams(listener) = &self.source else { return self.clear() };
         loop {
             match listener.messages().recv_timeout(FLUSH) {
-                Ok(Message::Entry(entry)) => take(&mut self.recorder, &mut self.shown, self.terminal, entry)?,
+                Ok(Message::Entry(entry)) => take(&mut self.recorder, &mut self.shown, self.terminal, *entry)?,
                 Ok(Message::Closed(_)) | Err(RecvTimeoutError::Timeout) => self.recorder.flush()?,
                 Ok(Message::Refused(why)) => eprintln!("{why}"),
                 Ok(Message::Stop) | Err(RecvTimeoutError::Disconnected) => break,
@@ -153,7 +153,7 @@ impl Run {
         // What came before the end counts.
         while let Ok(message) = listener.messages().try_recv() {
             if let Message::Entry(entry) = message {
-                take(&mut self.recorder, &mut self.shown, self.terminal, entry)?;
+                take(&mut self.recorder, &mut self.shown, self.terminal, *entry)?;
             }
         }
         self.clear()

@@ -25,7 +25,7 @@ pub struct Listener {
 #[derive(Debug)]
 pub enum Message {
     /// An entry came.
-    Entry(Result<Entry, BadEntry>),
+    Entry(Box<Result<Entry, BadEntry>>),
     /// A connection ended: its name.
     Closed(String),
     /// A connection was not taken, or no more can be: why.
@@ -63,7 +63,6 @@ impl Listener {
     }
 
     /// Something that asks for an end, from any thread.
-    #[must_use]
     pub fn stopper(&self) -> impl Fn() + Send + 'static {
         let sender = self.sender.clone();
         // Nobody listens any more: then it has ended.
@@ -108,7 +107,7 @@ fn accept(listener: &TcpListener, to: &SyncSender<Message>, options: &Options) {
 
 fn read(stream: TcpStream, name: &str, to: &SyncSender<Message>, options: &Options) {
     for entry in recording::live(name, stream, options) {
-        if to.send(Message::Entry(entry)).is_err() {
+        if to.send(Message::Entry(Box::new(entry))).is_err() {
             return;
         }
     }

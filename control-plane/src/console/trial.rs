@@ -111,6 +111,8 @@ pub(super) fn run(
         now_millis,
         client_addr: request.remote_addr.as_deref().unwrap_or("192.0.2.1").as_bytes().to_vec(),
         client_port: 40_000,
+        server_addr: b"192.0.2.2".to_vec(),
+        server_port: 443,
         ..TransactionStart::default()
     };
     let transaction = Transaction::new(Arc::clone(engine), start);

@@ -68,6 +68,10 @@ impl Host for ProxyHost {
         calls::set_property(token, value);
     }
 
+    fn local_address(&self) -> Option<Vec<u8>> {
+        calls::property(&["destination", "address"])
+    }
+
     fn shared(&self) -> &dyn SharedData {
         &NodeSharedData
     }

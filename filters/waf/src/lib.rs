@@ -12,9 +12,10 @@ use std::sync::Arc;
 use collections::NodeCollections;
 use exchange::{
     Body, BodyNeed, Build, Category, Exchange, Host, Metric, Plugin, PluginDefinition, Refusal, Request, Signal, Slot,
-    Verdict,
+    Verdict, split_address,
 };
 use seclang::body::decode::{DecodeError, decode};
+use seclang::vocabulary::Variable;
 use seclang::{Engine, Intervention, InterventionKind, MatchedRule, Program, Transaction, TransactionStart};
 use snapshot::{Message, WafStep};
 
@@ -37,6 +38,8 @@ struct Waf {
     engine: Arc<Engine>,
     /// Its rules use persistent collections.
     persistent: bool,
+    /// Its rules look at the gateway's own address or port. Asking for them costs as much as a dozen rules.
+    local: bool,
 }
 
 /// One exchange in the engine.
@@ -56,7 +59,8 @@ fn build(config: &[u8], build: &mut Build<'_>) -> Result<Box<dyn Plugin>, String
     let step = WafStep::decode(config).map_err(|error| error.to_string())?;
     let engine = build.shared(&step.program, |bytes| Engine::new(Program::decode(bytes)?).map(Arc::new))?;
     let persistent = engine.uses_collections();
-    Ok(Box::new(Waf { step, engine, persistent }))
+    let local = engine.uses(Variable::ServerAddr) || engine.uses(Variable::ServerPort);
+    Ok(Box::new(Waf { step, engine, persistent, local }))
 }
 
 impl Plugin for Waf {
@@ -178,6 +182,8 @@ impl Waf {
     /// A transaction that knows the connection, the request line and the headers.
     fn begin(&self, exchange: &Exchange, has_body: bool, host: &dyn Host) -> Transaction {
         let request = &exchange.request;
+        let local = self.local.then(|| host.local_address()).flatten().unwrap_or_default();
+        let (server_addr, server_port) = split_address(&local);
         let mut transaction = Transaction::new(
             Arc::clone(&self.engine),
             TransactionStart {
@@ -186,8 +192,8 @@ impl Waf {
                 random: host.random(),
                 client_addr: exchange.caller.ip.clone().into_bytes(),
                 client_port: exchange.caller.port,
-                server_addr: Vec::new(),
-                server_port: 0,
+                server_addr: server_addr.into_bytes(),
+                server_port,
             },
         );
         if self.persistent {

@@ -97,6 +97,29 @@ fn a_rule_of_phase_1_refuses_with_its_status_and_leaves_a_signal_and_a_trail() {
 }
 
 #[test]
+fn rules_see_the_address_that_the_connection_came_to() {
+    let rules = r#"
+SecRuleEngine On
+SecRule SERVER_ADDR "@streq 2001:db8::1" "id:1,phase:1,pass,log"
+SecRule SERVER_PORT "@eq 8443" "id:2,phase:1,pass,log,msg:'%{SERVER_ADDR} %{SERVER_PORT}'"
+"#;
+    let plugin = plugin_of(rules, step());
+    let trail = |local: Option<&str>| {
+        let host = FakeHost::at(0);
+        *host.local.borrow_mut() = local.map(|local| local.as_bytes().to_vec());
+        let (mut exchange, mut slot) = (exchange("/", Headers::default()), Slot::default());
+        assert_eq!(plugin.request(&mut exchange, false, &mut slot, &host), Verdict::Pass);
+        plugin.finish(&mut exchange, &mut slot, &host);
+        host.events_json().into_iter().next().unwrap_or_default()
+    };
+    let own = trail(Some("[2001:db8::1]:8443"));
+    assert_eq!((&own["rule_ids"], &own["matches"][1]["msg"]), (&[1, 2].into(), &"2001:db8::1 8443".into()), "{own}");
+    let other = trail(Some("192.0.2.9:8443"));
+    assert_eq!((&other["rule_ids"], &other["matches"][0]["msg"]), (&[2].into(), &"192.0.2.9 8443".into()), "{other}");
+    assert!(trail(None).is_null(), "a gateway that does not say");
+}
+
+#[test]
 fn the_trail_lists_more_ids_than_matches_and_still_ends() {
     let mut rules = "SecRuleEngine On\n".to_owned();
     (1..=600).for_each(|id| rules.push_str(&format!("SecAction \"id:{id},phase:1,pass,log\"\n")));

@@ -2,10 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use harness::engine::{Engine as _, Envoy, Native};
+use harness::engine::{Engine, Envoy, Native};
 use harness::ftw::Ignore;
 use harness::ftw::rules::compile_text;
 use harness::ftw::suite::{Selection, Suite};
+use harness::host::{Module, Node, Vm};
 use harness::traffic::{Exchange, Request};
 
 /// A folder beside this crate's manifest.
@@ -43,4 +44,29 @@ fn the_small_suite_comes_out_as_it_does_without_a_gateway() {
     let reply = outcome.local_reply.unwrap();
     assert_eq!((reply.status, outcome.reached_backend, outcome.events.len()), (426, false, 0));
     assert!(reply.details.starts_with("low_version"), "{}", reply.details);
+}
+
+#[test]
+fn rules_see_the_same_own_address_in_every_engine() {
+    let rule = r#"SecAction "id:1,phase:1,pass,log,msg:'%{SERVER_ADDR} %{SERVER_PORT} for %{REMOTE_ADDR}'""#;
+    let compiled = compile_text("rules.conf", &format!("SecRuleEngine On\n{rule}")).unwrap();
+    let program = part("PALISADE_ENVOY", "../../.cache/envoy/envoy");
+    let filter = part("PALISADE_FILTERS", "../../target/filters").join("waf.wasm");
+    let envoy = Envoy::for_replay(&program, &filter, &compiled.snapshot, "", "gateway-1");
+    let native = Native::load(&compiled.snapshot, "gateway-1", 1_750_000_000_000, 7).unwrap();
+    let module = Module::compile(&std::fs::read(&filter).unwrap()).unwrap();
+    let wasm = Vm::load(&module, &compiled.snapshot, &Node::new("gateway-1", 1_750_000_000_000, 7)).unwrap();
+    let engines: [Box<dyn Engine>; 3] =
+        [Box::new(envoy.unwrap_or_else(|why| panic!("{why}"))), Box::new(native), Box::new(wasm)];
+    for mut engine in engines {
+        for (peer, local, seen) in [
+            ("192.0.2.7:5000", "198.51.100.1:8443", "198.51.100.1 8443 for 192.0.2.7"),
+            ("[2001:db8::7]:5000", "[2001:db8::1]:443", "2001:db8::1 443 for 2001:db8::7"),
+        ] {
+            let request = Request { peer: peer.to_owned(), local: local.to_owned(), ..Request::get("/") };
+            let outcome = engine.exchange(&Exchange { request, ..Exchange::default() });
+            let trail = &outcome.events[0];
+            assert_eq!(trail["matches"][0]["msg"], seen, "{}: {trail}", engine.name());
+        }
+    }
 }

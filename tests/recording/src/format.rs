@@ -79,7 +79,7 @@ fn by_text(head: &[u8]) -> Option<Format> {
     if let Some(key) = json::first_key(head) {
         return match key.as_str() {
             "log" => Some(Format::Har),
-            "at" | "peer" | "route" | "request" | "response" | "status" | "notes" => Some(Format::Lines),
+            "at" | "peer" | "local" | "route" | "request" | "response" | "status" | "notes" => Some(Format::Lines),
             key if key.contains("_trace") || key.ends_with("Trace") || key.ends_with("TraceSegment") => {
                 Some(Format::TapJson)
             }

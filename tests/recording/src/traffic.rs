@@ -23,8 +23,10 @@ pub struct Request {
     pub trailers: Headers,
     /// The protocol as rules see it (`HTTP/1.1`).
     pub protocol: Vec<u8>,
-    /// Address and port of the connection.
+    /// The client's address and port.
     pub peer: String,
+    /// The gateway's own address and port that the connection came to.
+    pub local: String,
     /// The name of the route that matches; empty for none.
     pub route: String,
     /// The bytes that the client writes, for engines that have a socket; empty where they follow from the rest, see
@@ -53,6 +55,7 @@ impl Default for Request {
             trailers: Vec::new(),
             protocol: b"HTTP/1.1".to_vec(),
             peer: "127.0.0.1:40000".to_owned(),
+            local: "127.0.0.1:80".to_owned(),
             route: String::new(),
             wire: Vec::new(),
         }

@@ -46,6 +46,7 @@ fn a_browsers_archive_is_what_went_over_the_network() {
         (request.body.as_slice(), request.protocol.as_slice()),
         (&b"user=eve&password=hunter22"[..], &b"HTTP/2"[..])
     );
+    assert_eq!(request.local, "192.0.2.7:443");
     assert_eq!(login.notes, ["the request's body has 26 bytes, 25 were announced: the length is corrected"]);
     let response = &login.exchange.response;
     let expected = [
@@ -153,6 +154,8 @@ fn buffered_traces_are_read() {
         assert!(entry.at_millis.is_some());
         assert!(entry.exchange.request.peer.starts_with("127.0.0.1:"), "{}", entry.exchange.request.peer);
         assert_ne!(entry.exchange.request.peer, "127.0.0.1:40000");
+        assert!(entry.exchange.request.local.starts_with("127.0.0.1:"), "{}", entry.exchange.request.local);
+        assert_ne!(entry.exchange.request.local, "127.0.0.1:80");
     }
     let single = read("tap.pb").remove(0).unwrap();
     check_rewrite(&single);

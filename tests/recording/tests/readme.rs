@@ -16,6 +16,8 @@ fn the_example_is_read() {
     assert_eq!(request.header(":authority"), Some(&b"shop.example"[..]));
     assert_eq!(request.header("x-bytes"), Some(&b"caf\xe9"[..]));
     assert_eq!((request.peer.as_str(), request.route.as_str()), ("198.51.100.9:5000", "shop"));
+    assert_eq!(request.local, "198.51.100.1:443");
+    assert_eq!(entries[1].exchange.request.local, "127.0.0.1:80");
     assert_eq!(entries[0].exchange.response.body, b"\xff\xff");
     assert_eq!(entries[1].exchange.request.peer, "127.0.0.1:40000");
 }

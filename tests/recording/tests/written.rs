@@ -57,6 +57,7 @@ impl Random {
             trailers: self.headers(&["x-end", "host"]),
             protocol: self.pick(&[b"HTTP/2".to_vec(), b"HTTP/1.1".to_vec(), Vec::new(), vec![0xff]]),
             peer: self.pick(&["192.0.2.1:5".to_owned(), "[2001:db8::1]:6".to_owned(), String::new()]),
+            local: self.pick(&["192.0.2.9:443".to_owned(), "[2001:db8::9]:443".to_owned(), String::new()]),
             route: text(self.bytes()),
             wire: self.bytes(),
         };

@@ -17,6 +17,8 @@ pub struct FakeHost {
     pub randomness: Cell<u64>,
     /// The filter state of the request.
     pub state: RefCell<HashMap<String, Vec<u8>>>,
+    /// The address and the port that the connection came to.
+    pub local: RefCell<Option<Vec<u8>>>,
     /// What the workers of the node share.
     pub shared_data: Rc<MemorySharedData>,
     /// What was counted.
@@ -65,6 +67,10 @@ impl Host for FakeHost {
 
     fn set_filter_state(&self, token: &str, value: &[u8]) {
         self.state.borrow_mut().insert(token.to_owned(), value.to_vec());
+    }
+
+    fn local_address(&self) -> Option<Vec<u8>> {
+        self.local.borrow().clone()
     }
 
     fn shared(&self) -> &dyn SharedData {

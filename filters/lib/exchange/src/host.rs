@@ -23,6 +23,10 @@ pub trait Host {
     /// Sets such a value. The token is one word; the value must be safe to print, because access logs print it raw.
     fn set_filter_state(&self, token: &str, value: &[u8]);
 
+    /// The gateway's own address and port that the connection came to, as it writes them (`192.0.2.1:443`,
+    /// `[2001:db8::1]:443`); [`split_address`](crate::split_address) takes them apart. `None` where it does not say.
+    fn local_address(&self) -> Option<Vec<u8>>;
+
     /// What all workers of this node share.
     fn shared(&self) -> &dyn SharedData;
 

@@ -141,8 +141,10 @@ fn forwarded_for(headers: &Headers, hops: u32) -> Option<String> {
     Some(ip).filter(|ip| ip.parse::<std::net::IpAddr>().is_ok())
 }
 
-/// Splits `192.0.2.1:443`, `[2001:db8::1]:443` or a bare address; an IPv4-mapped address becomes IPv4.
-fn split_address(address: &[u8]) -> (String, u16) {
+/// Splits `192.0.2.1:443`, `[2001:db8::1]:443` or a bare address, whose port is 0; an IPv4-mapped address becomes IPv4. What
+/// is no address at all comes back as it is, a long one as its fingerprint.
+#[must_use]
+pub fn split_address(address: &[u8]) -> (String, u16) {
     let text = String::from_utf8_lossy(address);
     match text.parse::<std::net::SocketAddr>() {
         // There is one way to write an IPv4 address: what was read is what would be written.

@@ -33,7 +33,7 @@ pub use exchange::{Exchange, Request, Response, Route};
 pub use exempt::Exemptions;
 pub use headers::Headers;
 pub use host::{BanOrder, Host, Level, Metric};
-pub use identity::{Caller, IdentityKind, IdentityRef};
+pub use identity::{Caller, IdentityKind, IdentityRef, split_address};
 pub use node_state::{Conflict, MemorySharedData, SharedData, Table, Update};
 pub use plugin::{BodyNeed, Build, BuildPlugin, Plugin, PluginDefinition, Slot, Verdict};
 pub use read::Opening;

@@ -28,6 +28,8 @@ struct MemoryHost {
     now: Cell<u64>,
     random: Cell<u64>,
     state: RefCell<BTreeMap<String, Vec<u8>>>,
+    /// The address that the connection came to.
+    local: RefCell<String>,
     shared: Rc<MemorySharedData>,
     logs: RefCell<Vec<LogLine>>,
     metrics: RefCell<BTreeMap<&'static str, i64>>,
@@ -110,6 +112,7 @@ impl Native {
         let may_be_grpc = self.chain.may_be_grpc(script.route.as_bytes());
         let (request, opening) = Request::read(headers, script.protocol.clone(), may_be_grpc);
         let start = Start { request, route: script.route.as_bytes(), peer: script.peer.as_bytes(), node: &self.node };
+        self.host.local.borrow_mut().clone_from(&script.local);
         let mut run = Run::new(&self.chain, start, &self.host);
         let has_body = !script.body.is_empty() || !script.trailers.is_empty();
         let mut flow = run.request_headers(has_body, &self.host);
@@ -125,6 +128,7 @@ impl Native {
     pub(crate) fn resume(&self, mut journey: Box<Journey>, held_millis: u64, exchange: &Exchange) -> Stage {
         let (state, logs) = std::mem::take(&mut journey.kept);
         (*self.host.state.borrow_mut(), *self.host.logs.borrow_mut()) = (state, logs);
+        self.host.local.borrow_mut().clone_from(&exchange.request.local);
         journey.outcome.held_millis += held_millis;
         let flow = journey.run.resume(&self.host);
         self.follow(*journey, flow, exchange)
@@ -256,6 +260,11 @@ impl Host for MemoryHost {
 
     fn set_filter_state(&self, token: &str, value: &[u8]) {
         self.state.borrow_mut().insert(token.to_owned(), value.to_vec());
+    }
+
+    fn local_address(&self) -> Option<Vec<u8>> {
+        let local = self.local.borrow();
+        (!local.is_empty()).then(|| local.as_bytes().to_vec())
     }
 
     fn shared(&self) -> &dyn SharedData {

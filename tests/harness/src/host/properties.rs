@@ -19,10 +19,9 @@ pub(crate) fn get(state: &State, path: &[u8]) -> Option<Vec<u8>> {
         ["xds", "virtual_host_name"] => Some(b"replay".to_vec()),
         ["xds", "cluster_name"] if !stream.route.is_empty() => Some(b"backend".to_vec()),
         ["source", "address"] => some(stream.peer.as_bytes()),
-        ["source", "port"] => {
-            let port: i64 = stream.peer.rsplit_once(':')?.1.parse().ok()?;
-            Some(port.to_le_bytes().to_vec())
-        }
+        ["source", "port"] => port(&stream.peer),
+        ["destination", "address"] => some(stream.destination.as_bytes()),
+        ["destination", "port"] => port(&stream.destination),
         ["connection", "id"] => Some(i64::from(stream.id).to_le_bytes().to_vec()),
         ["request", field @ ..] => request(stream, field),
         ["response", "code"] if stream.phase != Phase::Request => {
@@ -65,6 +64,11 @@ fn request(stream: &Stream, field: &[&str]) -> Option<Vec<u8>> {
         ["headers", name] => header(name),
         _ => None,
     }
+}
+
+fn port(address: &str) -> Option<Vec<u8>> {
+    let port: i64 = address.rsplit_once(':')?.1.parse().ok()?;
+    Some(port.to_le_bytes().to_vec())
 }
 
 fn some(bytes: &[u8]) -> Option<Vec<u8>> {

@@ -123,6 +123,7 @@ pub(crate) struct Stream {
     pub(crate) response: Half,
     pub(crate) protocol: Vec<u8>,
     pub(crate) peer: String,
+    pub(crate) destination: String,
     pub(crate) route: String,
     pub(crate) started_nanos: u64,
     /// By path, its words joined by NUL bytes.

@@ -376,6 +376,7 @@ impl Stream {
             response: Half::default(),
             protocol: request.protocol.clone(),
             peer: request.peer.clone(),
+            destination: request.local.clone(),
             route: request.route.clone(),
             started_nanos,
             filter_state: BTreeMap::new(),

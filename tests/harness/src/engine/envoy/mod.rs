@@ -8,7 +8,7 @@ mod access_log;
 mod backend;
 mod bootstrap;
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use palisade_tests::http::{Connection, Response};
 use palisade_tests::process::wait_for;
 
 use super::Engine;
-use crate::traffic::{Exchange, Fault, LocalReply, Outcome, event_lines};
+use crate::traffic::{Exchange, Fault, LocalReply, Outcome, Request, event_lines};
 use access_log::{AccessLog, Entry};
 use backend::Backend;
 use bootstrap::Replay;
@@ -105,7 +105,7 @@ impl Envoy {
         connection.set_patience(self.patience).map_err(failed)?;
         if self.replays {
             self.backend.prepare(exchange.response.clone());
-            let _ = connection.write(proxy_line(&exchange.request.peer, self.address).as_bytes());
+            let _ = connection.write(proxy_line(&exchange.request, self.address).as_bytes());
         }
         // A gateway that refuses early closes before it has read everything; its answer still counts.
         let _ = connection.write(&exchange.request.on_wire());
@@ -152,16 +152,20 @@ impl Engine for Envoy {
     }
 }
 
-/// The first line of a connection in the PROXY protocol: where it came from.
-fn proxy_line(peer: &str, gateway: SocketAddr) -> String {
-    match peer.parse() {
-        Ok(SocketAddr::V4(peer)) => {
-            format!("PROXY TCP4 {} 127.0.0.1 {} {}\r\n", peer.ip(), peer.port(), gateway.port())
-        }
-        Ok(SocketAddr::V6(peer)) => format!("PROXY TCP6 {} ::1 {} {}\r\n", peer.ip(), peer.port(), gateway.port()),
-        Err(_) => match peer.parse::<IpAddr>() {
-            Ok(ip) => proxy_line(&SocketAddr::new(ip, 1).to_string(), gateway),
-            Err(_) => "PROXY UNKNOWN\r\n".to_owned(),
-        },
-    }
+/// The first line of a connection in the PROXY protocol: where it came from and where to, as recorded. An address that is
+/// none, or of the other family than the client's, becomes the gateway's.
+fn proxy_line(request: &Request, gateway: SocketAddr) -> String {
+    let Some(peer) = socket(&request.peer) else { return "PROXY UNKNOWN\r\n".to_owned() };
+    let (family, own) = match peer {
+        SocketAddr::V4(_) => ("TCP4", IpAddr::V4(Ipv4Addr::LOCALHOST)),
+        SocketAddr::V6(_) => ("TCP6", IpAddr::V6(Ipv6Addr::LOCALHOST)),
+    };
+    let local = socket(&request.local).filter(|local| local.is_ipv4() == peer.is_ipv4());
+    let local = local.unwrap_or(SocketAddr::new(own, gateway.port()));
+    format!("PROXY {family} {} {} {} {}\r\n", peer.ip(), local.ip(), peer.port(), local.port())
+}
+
+/// An address and a port; a bare address has port 1.
+fn socket(text: &str) -> Option<SocketAddr> {
+    text.parse().ok().or_else(|| Some(SocketAddr::new(text.parse().ok()?, 1)))
 }

@@ -1,5 +1,7 @@
 //! One element of `log.entries`.
 
+use std::net::{IpAddr, SocketAddr};
+
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -16,6 +18,9 @@ struct Element {
     started_date_time: Option<String>,
     request: Asked,
     response: Option<Answer>,
+    /// The address that the name was resolved to; IPv6 with brackets or without.
+    #[serde(rename = "serverIPAddress")]
+    server_ip: Option<String>,
     /// Chromium: `memory` or `disk`.
     #[serde(rename = "_fromCache")]
     from_cache: Option<Value>,
@@ -52,7 +57,7 @@ struct Pair {
 ///
 /// What is wrong with the element, and in which field.
 pub(super) fn read(text: &[u8], input: &Input, number: u64) -> Result<Option<Entry>, String> {
-    let Element { started_date_time, request: asked, response: answer, from_cache } = json::parse(text)
+    let Element { started_date_time, request: asked, response: answer, server_ip, from_cache } = json::parse(text)
         .map_err(|fault| format!("`{}`: {} (line {} of the entry)", fault.path, fault.why, fault.line))?;
     let Some(url) = shape::url(&asked.url) else {
         // data:, blob:, about: and the like.
@@ -80,12 +85,23 @@ pub(super) fn read(text: &[u8], input: &Input, number: u64) -> Result<Option<Ent
         authority: (!headers.iter().any(|(name, _)| name == b"host")).then(|| url.authority.into()),
         scheme: Some(scheme.into()),
     };
+    let local = server_ip.and_then(|ip| server(&ip, url.authority, scheme));
     let mut headers = shape::request(line, headers);
     let body = message::request_body(asked.post_data, asked.body_size, &mut headers, &mut notes)?;
-    let request = Request { headers, body, protocol: protocol.into(), peer: input.peer.clone(), ..Request::default() };
+    let default = Request::default();
+    let local = local.unwrap_or(default.local);
+    let request = Request { headers, body, protocol: protocol.into(), peer: input.peer.clone(), local, ..default };
     let (status, response) = response(answer, &mut notes)?;
     let exchange = Exchange { request, response };
     Ok(Some(Entry { place: input.place(number), at_millis, status, notes, exchange }))
+}
+
+/// Address and port of the server that the browser spoke to.
+fn server(ip: &str, authority: &str, scheme: &str) -> Option<String> {
+    let ip: IpAddr = ip.trim_start_matches('[').trim_end_matches(']').parse().ok()?;
+    let port = authority.rsplit_once(':').and_then(|(_, port)| port.parse().ok());
+    let port = port.unwrap_or(if scheme == "https" { 443 } else { 80 });
+    Some(SocketAddr::new(ip, port).to_string())
 }
 
 fn response(answer: Option<Answer>, notes: &mut Vec<String>) -> Result<(Option<u16>, Response), String> {

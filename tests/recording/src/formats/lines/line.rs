@@ -9,7 +9,7 @@ use crate::traffic::{Exchange, Headers, Request, Response};
 use crate::{Entry, Place, time};
 
 /// The fields of a line.
-pub(super) const FIELDS: [&str; 7] = ["at", "peer", "route", "request", "response", "status", "notes"];
+pub(super) const FIELDS: [&str; 8] = ["at", "peer", "local", "route", "request", "response", "status", "notes"];
 /// The fields of `request`.
 pub(super) const REQUEST_FIELDS: [&str; 10] =
     ["method", "path", "host", "scheme", "protocol", "headers", "body", "body_base64", "trailers", "wire"];
@@ -24,6 +24,8 @@ pub(crate) struct Line {
     at: Option<Time>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     peer: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    local: Option<String>,
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "String::is_empty")]
     route: String,
     request: Asked,
@@ -101,7 +103,10 @@ impl Line {
                 Some(time::parse(&text).ok_or("`at` is no RFC 3339 time (2026-01-02T03:04:05.678Z) after 1970")?)
             }
         };
-        let request = self.request.request(self.peer.unwrap_or_else(|| peer.to_owned()), self.route)?;
+        let mut request = self.request.request(self.peer.unwrap_or_else(|| peer.to_owned()), self.route)?;
+        if let Some(local) = self.local {
+            request.local = local;
+        }
         let response = self.response.map(Answer::response).transpose()?.unwrap_or_default();
         Ok(Entry { place, at_millis, status: self.status, notes: self.notes, exchange: Exchange { request, response } })
     }
@@ -112,6 +117,7 @@ impl Line {
         Self {
             at: entry.at_millis.map(|millis| time::format(millis).map_or(Time::Millis(millis), Time::Rfc3339)),
             peer: Some(request.peer.clone()),
+            local: Some(request.local.clone()),
             route: request.route.clone(),
             request: Asked::of(request),
             response: Some(Answer::of(response)),
@@ -150,6 +156,7 @@ impl Asked {
             peer,
             route,
             wire: wire.unwrap_or_default(),
+            ..default
         })
     }
 

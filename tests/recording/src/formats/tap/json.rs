@@ -143,8 +143,10 @@ struct Map {
     headers: Vec<Header>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 struct Connection {
+    #[serde(alias = "localAddress")]
+    local_address: Option<Address>,
     #[serde(alias = "remoteAddress")]
     remote_address: Option<Address>,
 }
@@ -166,12 +168,12 @@ struct SocketAddress {
 impl From<Wrapper> for Trace {
     fn from(wrapper: Wrapper) -> Self {
         if let Some(buffered) = wrapper.http_buffered_trace {
-            let address = buffered.downstream_connection.and_then(|connection| connection.remote_address);
-            let peer = address.and_then(|address| address.socket_address);
+            let connection = buffered.downstream_connection.unwrap_or_default();
             return Self::Buffered(Box::new(super::Buffered {
                 request: buffered.request.map(Message::into),
                 response: buffered.response.map(Message::into),
-                peer: peer.map(|peer| trace::address(&peer.address, peer.port_value)),
+                peer: connection.remote_address.and_then(Address::text),
+                local: connection.local_address.and_then(Address::text),
             }));
         }
         if let Some(segment) = wrapper.http_streamed_trace_segment {
@@ -179,6 +181,12 @@ impl From<Wrapper> for Trace {
         }
         let socket = wrapper.socket_buffered_trace.or(wrapper.socket_streamed_trace_segment);
         if socket.is_some() { Self::Socket } else { Self::Nothing }
+    }
+}
+
+impl Address {
+    fn text(self) -> Option<String> {
+        self.socket_address.map(|socket| trace::address(&socket.address, socket.port_value))
     }
 }
 

@@ -78,6 +78,8 @@ pub(crate) struct Time {
 
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct Connection {
+    #[prost(message, optional, tag = "1")]
+    pub(crate) local_address: Option<Address>,
     #[prost(message, optional, tag = "2")]
     pub(crate) remote_address: Option<Address>,
 }
@@ -139,13 +141,19 @@ impl From<Wrapper> for Trace {
 
 impl From<Buffered> for super::Buffered {
     fn from(trace: Buffered) -> Self {
-        let remote = trace.downstream_connection.and_then(|connection| connection.remote_address);
-        let socket = remote.and_then(|remote| remote.socket_address);
+        let connection = trace.downstream_connection.unwrap_or_default();
         Self {
             request: trace.request.map(Message::into),
             response: trace.response.map(Message::into),
-            peer: socket.map(|socket| address(&socket.address, u64::from(socket.port_value))),
+            peer: connection.remote_address.and_then(Address::text),
+            local: connection.local_address.and_then(Address::text),
         }
+    }
+}
+
+impl Address {
+    fn text(self) -> Option<String> {
+        self.socket_address.map(|socket| address(&socket.address, u64::from(socket.port_value)))
     }
 }
 

@@ -40,6 +40,8 @@ pub(crate) struct Buffered {
     pub(crate) response: Option<Message>,
     /// The client's address and port.
     pub(crate) peer: Option<String>,
+    /// The gateway's own address and port.
+    pub(crate) local: Option<String>,
 }
 
 #[derive(Debug, Default)]
@@ -68,7 +70,9 @@ impl Buffered {
         let message = self.request.ok_or("the trace has no request")?;
         let at_millis = message.at_millis;
         let request = request(message, &mut notes)?;
-        let request = Request { peer: self.peer.unwrap_or_else(|| peer.to_owned()), ..request };
+        let peer = self.peer.unwrap_or_else(|| peer.to_owned());
+        let local = self.local.unwrap_or_else(|| request.local.clone());
+        let request = Request { peer, local, ..request };
         let (status, response) = response(self.response, &mut notes)?;
         Ok(Entry { place, at_millis, status, notes, exchange: Exchange { request, response } })
     }

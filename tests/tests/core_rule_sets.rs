@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use palisade_tests::parts;
+use seclang::operator::BACKTRACK_BUDGET;
 use seclang::{DataFiles, ENGINE_CONF, Engine, Program, Source, Transaction, TransactionStart};
 
 struct Folder(PathBuf);
@@ -117,4 +118,45 @@ fn get(engine: &Arc<Engine>, uri: &str) -> Option<(u16, u64)> {
         .request_headers()
         .or_else(|| transaction.request_body(b"", true))
         .map(|stopped| (stopped.status, stopped.rule_id))
+}
+
+/// The most that forms of honest text cost the backtracker, at the strictest paranoia level.
+#[test]
+fn long_forms_leave_most_of_the_budget() {
+    for folder in [parts::crs(), parts::crs3()] {
+        let mut sources = sources(&folder);
+        let levels =
+            ["paranoia_level", "executing_paranoia_level", "blocking_paranoia_level", "detection_paranoia_level"];
+        let levels = levels.map(|name| format!("setvar:tx.{name}=4")).join(",");
+        let strict = format!("SecAction \"id:1,phase:1,nolog,pass,ctl:ruleEngine=DetectionOnly,{levels}\"");
+        sources.insert(2, Source::new("strict.conf", strict));
+        let program = seclang::compile(&sources, &Folder(folder.join("rules"))).unwrap();
+        let engine = Arc::new(Engine::new(program).unwrap());
+        for (fields, length) in [(1, 1 << 20), (128, 8 << 10), (1000, 1 << 10), (1000, 100)] {
+            let (spent, exceeded) = spent(&engine, fields, length);
+            println!("{}: {fields} fields of {length} bytes: {spent} steps, {exceeded:?}", folder.display());
+            assert!(spent < BACKTRACK_BUDGET as u64 / 2, "{fields} fields of {length} bytes: {spent} steps");
+        }
+    }
+}
+
+/// Steps back that a form takes, and the rules that gave up.
+fn spent(engine: &Arc<Engine>, fields: usize, length: usize) -> (u64, Vec<u64>) {
+    const TEXT: &str = "Dear team, <b>please</b> select the items from the list where price = 10 and (a or b); \
+        see https://shop.example/a.php?id=1&x='y' -- ${name} {{thanks}}, O'Neill $(id) ../notes `ls` 1=1 union of ";
+    let value: String = TEXT.chars().cycle().take(length).collect();
+    let value = value
+        .bytes()
+        .map(|byte| if byte.is_ascii_alphanumeric() { char::from(byte).to_string() } else { format!("%{byte:02X}") });
+    let value: String = value.collect();
+    let form: Vec<String> = (0..fields).map(|field| format!("field{field}={value}")).collect();
+    let form = form.join("&");
+    let mut transaction = Transaction::new(Arc::clone(engine), TransactionStart::default());
+    transaction.request_line(b"POST", b"/comments", b"HTTP/1.1");
+    for (name, value) in [("Host", "shop.example"), ("Content-Type", "application/x-www-form-urlencoded")] {
+        transaction.request_header(name.as_bytes(), value.as_bytes());
+    }
+    transaction.request_headers();
+    transaction.request_body(form.as_bytes(), true);
+    (transaction.work().backtracks, transaction.exceeded_limits().iter().map(|limit| limit.rule_id).collect())
 }

@@ -591,3 +591,15 @@ fn a_limit_met_with_a_full_cache_stays_noted() {
     assert_eq!(matched, [2]);
     assert_eq!(transaction.variable(b"TX", b"MSC_PCRE_LIMITS_EXCEEDED").as_deref(), Some(&b"1"[..]));
 }
+
+/// A rule that only assigns is run in short where its first test decides; a target that was taken away is none to decide by.
+#[test]
+fn a_rule_that_only_assigns_misses_the_targets_that_were_taken_away() {
+    for (target, away) in [("SERVER_PORT \"@ge 0\"", "SERVER_PORT"), ("&REQUEST_COOKIES \"@ge 0\"", "REQUEST_COOKIES")]
+    {
+        let rule = format!("SecRule {target} \"id:2,phase:1,pass,nolog,setvar:tx.hit=1\"");
+        assert_eq!(tx(&rule, "hit").as_deref(), Some("1"), "{target}");
+        let taken = format!("SecAction \"id:1,phase:1,pass,nolog,ctl:ruleRemoveTargetById=2;{away}\"\n{rule}");
+        assert_eq!(tx(&taken, "hit"), None, "{target}");
+    }
+}

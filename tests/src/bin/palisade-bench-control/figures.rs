@@ -1,0 +1,51 @@
+//! Figures, as they are printed and kept.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+/// What was measured so far.
+#[derive(Debug, Default)]
+pub(crate) struct Figures {
+    rows: Vec<Value>,
+}
+
+/// What a figure is held against.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Target {
+    AtMost(f64),
+    AtLeast(f64),
+    None,
+}
+
+impl Figures {
+    /// Prints a figure and keeps it.
+    pub(crate) fn add(&mut self, what: &str, value: f64, unit: &str, target: Target) {
+        let (wanted, met) = match target {
+            Target::AtMost(most) => (format!("at most {most} {unit}"), Some(value <= most)),
+            Target::AtLeast(least) => (format!("at least {least} {unit}"), Some(value >= least)),
+            Target::None => (String::new(), None),
+        };
+        let verdict = if met == Some(false) { "  MISSED" } else { "" };
+        println!("{what:<58} {:>10} {unit:<10} {wanted}{verdict}", rounded(value));
+        self.rows.push(json!({"what": what, "value": value, "unit": unit, "wanted": wanted, "met": met}));
+    }
+
+    pub(crate) fn write(&self, file: &Path) -> Result<(), String> {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let text = format!("{:#}\n", json!({"processors": cores, "figures": self.rows}));
+        std::fs::write(file, text).map_err(|error| format!("{}: {error}", file.display()))
+    }
+}
+
+fn rounded(value: f64) -> String {
+    if value.abs() < 10.0 { format!("{value:.2}") } else { format!("{value:.0}") }
+}
+
+/// The value that a share of the others does not exceed; 0.5 is the median.
+pub(crate) fn quantile(values: &mut [f64], share: f64) -> f64 {
+    values.sort_unstable_by(f64::total_cmp);
+    #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an index")]
+    let rank = (share * values.len() as f64).ceil() as usize;
+    values.get(rank.saturating_sub(1)).copied().unwrap_or_default()
+}

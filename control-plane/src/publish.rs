@@ -1,6 +1,7 @@
 //! From entities to gateways: every change is compiled and published; what does not compile leaves the last good
 //! version in place.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tokio::sync::watch;
@@ -8,7 +9,7 @@ use tokio::sync::watch;
 use crate::compile::Compiler;
 use crate::entities::{EntityService, EntitySet};
 use crate::telemetry::Gate;
-use crate::xds::{Hub, resources};
+use crate::xds::{Hub, ResourceSet, resources};
 
 /// Publishes the entities as they are now and after every change, until `stopping` becomes true. `first` opens with the
 /// first version that is published.
@@ -25,8 +26,8 @@ pub async fn run(
         let compiler = Arc::clone(&compiler);
         let revision = set.revision();
         match tokio::task::spawn_blocking(move || resources_of(&compiler, &set)).await {
-            Ok(Ok(resources)) => {
-                hub.publish(resources);
+            Ok(Ok((default, groups))) => {
+                hub.publish_groups(default, groups);
                 first.set(true);
                 metrics::gauge!("palisade_snapshot_compiles").set(1.0);
                 tracing::info!(revision, "published");
@@ -48,11 +49,19 @@ pub async fn run(
     }
 }
 
-fn resources_of(compiler: &Compiler, set: &EntitySet) -> Result<crate::xds::ResourceSet, Vec<String>> {
+/// The resources of the default group, and of the others by name.
+type Resources = (ResourceSet, BTreeMap<String, ResourceSet>);
+
+fn resources_of(compiler: &Compiler, set: &EntitySet) -> Result<Resources, Vec<String>> {
     let compiled =
         compiler.compile(set).map_err(|problems| problems.iter().map(ToString::to_string).collect::<Vec<_>>())?;
     for warning in &compiled.warnings {
         tracing::warn!("{warning}");
     }
-    resources::build(&compiled.gateway).map_err(|problem| vec![problem])
+    let default = resources::build(&compiled.gateway).map_err(|problem| vec![problem])?;
+    let groups = compiled.groups.iter().map(|(name, gateway)| {
+        let built = resources::build(gateway).map_err(|problem| vec![format!("group `{name}`: {problem}")])?;
+        Ok((name.clone(), built))
+    });
+    Ok((default, groups.collect::<Result<_, Vec<String>>>()?))
 }

@@ -15,11 +15,13 @@ use envoy_types::pb::google::protobuf::BytesValue;
 use palisade::xds::Kind;
 use prost::Message as _;
 
-/// The snapshot that a server pushes for a filter.
-async fn pushed(address: &str, filter: &str) -> Vec<u8> {
+const GLOBAL: &str = "gateway: {filters: [threat-gate, waf, threat-response]}\ngroups: {eu: {filters: [preset]}}\n";
+
+/// The snapshot that a server pushes to a node of a group for a filter.
+async fn pushed(address: &str, group: &str, filter: &str) -> Vec<u8> {
     let mut client = AggregatedDiscoveryServiceClient::connect(format!("http://{address}")).await.unwrap();
     let (requests, queue) = tokio::sync::mpsc::channel(1);
-    let node = Some(Node { id: "test".to_owned(), ..Node::default() });
+    let node = Some(Node { id: "test".to_owned(), cluster: group.to_owned(), ..Node::default() });
     let resource_names = vec![format!("palisade.{filter}")];
     let type_url = Kind::Extension.type_url().to_owned();
     requests.send(DiscoveryRequest { node, resource_names, type_url, ..DiscoveryRequest::default() }).await.unwrap();
@@ -40,7 +42,8 @@ async fn compile_makes_the_very_bytes_that_the_server_pushes() {
         ("routes/demo.yaml", fs::read_to_string(examples.join("routes/demo.yaml")).unwrap()),
         ("threat-policies/demo.yaml", fs::read_to_string(examples.join("threat-policies/demo.yaml")).unwrap()),
         ("waf-configs/demo.yaml", fs::read_to_string(examples.join("waf-configs/demo.yaml")).unwrap()),
-        ("global-config/global.yaml", "gateway: {filters: [threat-gate, waf, threat-response]}\n".to_owned()),
+        ("global-config/global.yaml", GLOBAL.to_owned()),
+        ("routes/europe.yaml", "groups: [eu]\nplugins: [{plugin: SvcThreatGate}]\n".to_owned()),
     ] {
         let file = entities.join(file);
         fs::create_dir_all(file.parent().unwrap()).unwrap();
@@ -61,27 +64,37 @@ async fn compile_makes_the_very_bytes_that_the_server_pushes() {
         .output()
         .unwrap();
     assert!(out.status.success(), "{}", text(&out.stderr));
-    for filter in ["threat-gate", "waf", "threat-response"] {
+    let default = ["threat-gate", "waf", "threat-response"].map(|filter| ("default", filter));
+    for (group, filter) in default.into_iter().chain([("eu", "preset")]) {
         let mut compiled = Vec::new();
         for source in [&entities, &exported] {
             let file = folder.path().join("snapshot");
-            let out = palisade(&["compile", "--link", "--filter", filter, "--entities", source.to_str().unwrap()])
-                .arg("--out")
-                .arg(&file)
-                .output()
-                .unwrap();
+            let out = palisade(&[
+                "compile",
+                "--link",
+                "--filter",
+                filter,
+                "--group",
+                group,
+                "--entities",
+                source.to_str().unwrap(),
+            ])
+            .arg("--out")
+            .arg(&file)
+            .output()
+            .unwrap();
             assert!(out.status.success(), "{}{}", text(&out.stdout), text(&out.stderr));
             compiled.push(fs::read(&file).unwrap());
         }
         assert!(compiled[0] == compiled[1], "{filter}: the exported entities compile to something else");
         // The push may still be under way: the wait is for it, not for a time.
-        let mut served = pushed(&server.xds, filter).await;
+        let mut served = pushed(&server.xds, group, filter).await;
         for _ in 0..3000 {
             if served == compiled[0] {
                 break;
             }
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-            served = pushed(&server.xds, filter).await;
+            served = pushed(&server.xds, group, filter).await;
         }
         assert!(served == compiled[0], "{filter}: {} bytes are pushed, {} compiled", served.len(), compiled[0].len());
     }

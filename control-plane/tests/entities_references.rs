@@ -149,3 +149,24 @@ async fn what_gateways_cannot_do_without_is_not_deleted_by_force() {
     api.call("PATCH", "/routes/shop", Some(json!({"enabled": false}))).await;
     assert_eq!(api.call("DELETE", "/waf-configs/main?force", None).await.status, 200, "a disabled route does without");
 }
+
+#[tokio::test]
+async fn a_route_names_groups_that_are_there_and_keeps_them() {
+    let api = Api::new().await;
+    api.state.entities.add_admission(std::sync::Arc::new(Compiler::default()));
+    let route = json!({"id": "shop", "groups": ["eu"]});
+    let refused = api.call("POST", "/routes", Some(route.clone())).await;
+    assert_eq!(refused.status, 400, "{}", refused.text);
+    assert_eq!(refused.body["errors"][0]["pointer"], "/groups/0");
+    assert_eq!(refused.body["errors"][0]["message"], "global-config has no group `eu`");
+    let global = "/global-config/global-config";
+    let patched = api.call("PATCH", global, Some(json!({"groups": {"eu": {"port": 8443}}}))).await;
+    assert_eq!(patched.status, 200, "{}", patched.text);
+    assert_eq!(api.call("POST", "/routes", Some(route)).await.status, 201);
+    let refused = api.call("PATCH", global, Some(json!({"groups": {"eu": null}}))).await;
+    let message = refused.body["errors"][0]["message"].as_str().unwrap_or_default();
+    assert_eq!(refused.status, 400, "{}", refused.text);
+    assert!(message.contains("routes/shop") && message.contains("no group `eu`"), "{message}");
+    assert_eq!(api.call("DELETE", "/routes/shop", None).await.status, 200);
+    assert_eq!(api.call("PATCH", global, Some(json!({"groups": {"eu": null}}))).await.status, 200);
+}

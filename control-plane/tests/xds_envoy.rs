@@ -155,6 +155,81 @@ async fn a_delta_gateway_outlives_its_control_plane() {
     outlives_its_control_plane(true).await;
 }
 
+async fn comes_back_to_the_same(delta: bool) {
+    let (one, two) = (backend("one").await, backend("two").await);
+    let described = |backend| build(&gateway(backend, vec![noop_filter("preset", "first")])).unwrap();
+    let first = ControlPlane::start(Vec::new()).await;
+    let address = first.address;
+    first.hub.publish(described(one));
+    let envoy = Envoy::start(address, delta).await;
+    let listener = envoy.listener().await;
+    until("the first answer", async || get(listener, "any.test", "/").await.filter(|answer| answer.0 == 200)).await;
+    settled(&first.hub).await;
+    first.stop().await;
+
+    // Another one with the same entities: nothing is sent again.
+    let next = ControlPlane::start_at(address, Vec::new()).await;
+    next.hub.publish(described(one));
+    until("the gateway is back", async || (node(&next.hub).connected && !node(&next.hub).behind).then_some(())).await;
+    assert_eq!(get(listener, "any.test", "/").await, Some((200, "one".into())));
+    // Another backend changes clusters and routes; all that was sent before it would show beside them.
+    next.hub.publish(described(two));
+    until("the new backend", async || get(listener, "any.test", "/").await.filter(|answer| answer.1 == "two")).await;
+    until("it has all", async || (!node(&next.hub).behind).then_some(())).await;
+    for (kind, sent) in [(Kind::Cluster, true), (Kind::Route, true), (Kind::Listener, false), (Kind::Extension, false)]
+    {
+        let status = of_kind(&next.hub, kind);
+        assert_eq!(!status.sent_version.is_empty(), sent, "{}: {status:?}", kind.word());
+        assert_eq!(status.sent_version, status.acked_version);
+    }
+    let (_, clusters) = get(envoy.admin, "localhost", "/clusters").await.unwrap();
+    assert!(!clusters.contains(&one.to_string()) && clusters.contains(&two.to_string()), "{clusters}");
+    // A new Envoy, which holds nothing, is told everything.
+    let fresh = Envoy::start(address, delta).await;
+    let listener = fresh.listener().await;
+    until("its first answer", async || get(listener, "any.test", "/").await.filter(|answer| answer.1 == "two")).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_state_of_the_world_gateway_that_comes_back_is_sent_nothing_again() {
+    comes_back_to_the_same(false).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_delta_gateway_that_comes_back_is_sent_nothing_again() {
+    comes_back_to_the_same(true).await;
+}
+
+async fn a_listener_goes_and_comes_back(delta: bool) {
+    let control_plane = ControlPlane::start(Vec::new()).await;
+    let hub = &control_plane.hub;
+    let served = backend("served").await;
+    let described = build(&gateway(served, vec![noop_filter("preset", "first")])).unwrap();
+    hub.publish(described.clone());
+    let envoy = Envoy::start(control_plane.address, delta).await;
+    envoy.listener().await;
+    settled(hub).await;
+    let mut without = described.clone();
+    assert!(without.remove(Kind::Listener, palisade::xds::resources::NAME));
+    hub.publish(without);
+    let listeners = async || get(envoy.admin, "localhost", "/listeners").await.map(|(_, text)| text.trim().to_owned());
+    until("the listener is gone", async || listeners().await.filter(String::is_empty)).await;
+    // Its routes and its filter are asked for anew, and have not changed.
+    hub.publish(described);
+    let listener = envoy.listener().await;
+    until("an answer", async || get(listener, "any.test", "/").await.filter(|answer| answer.1 == "served")).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_listener_goes_and_comes_back_by_state_of_the_world() {
+    a_listener_goes_and_comes_back(false).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_listener_goes_and_comes_back_by_delta() {
+    a_listener_goes_and_comes_back(true).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn hosts_and_paths_lead_where_they_should() {
     let control_plane = ControlPlane::start(Vec::new()).await;

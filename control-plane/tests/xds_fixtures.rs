@@ -38,6 +38,7 @@ fn minimal() -> Gateway {
         }],
         filters: vec![filter("preset")],
         control_plane_cluster: None,
+        ecds_only: false,
     }
 }
 
@@ -81,6 +82,7 @@ fn full() -> Gateway {
         routes: vec![shop, other],
         filters: vec![filter("threat-gate"), filter("waf"), filter("threat-response")],
         control_plane_cluster: None,
+        ecds_only: false,
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::{CliError, say};
 use crate::compile::{Compiler, Settings, discovery_response};
-use crate::entities::EntitySet;
+use crate::entities::{DEFAULT_GROUP, EntitySet};
 
 /// `palisade compile`.
 #[derive(Debug, clap::Args)]
@@ -21,6 +21,10 @@ pub(super) struct CompileCommand {
     /// The filter whose snapshot is written; not needed where the gateway has only one, nor for .json.
     #[arg(long, value_name = "NAME")]
     filter: Option<String>,
+
+    /// The group of gateways that it is for, of `groups` in global-config.
+    #[arg(long, value_name = "NAME", default_value = DEFAULT_GROUP)]
+    group: String,
 
     /// The folder of the .wasm modules, as the gateway sees it.
     #[arg(long, env = "PALISADE_FILTERS_DIR", value_name = "DIR", default_value = "target/filters")]
@@ -45,9 +49,13 @@ impl CompileCommand {
         for warning in &compiled.warnings {
             say(format_args!("warning: {warning}"))?;
         }
-        let filters = &compiled.gateway.filters;
+        let gateway = compiled.group(&self.group).ok_or_else(|| {
+            let names: Vec<&str> = compiled.groups.keys().map(String::as_str).chain([DEFAULT_GROUP]).collect();
+            CliError::Other(format!("global-config has no group `{}`; there is {}", self.group, names.join(", ")))
+        })?;
+        let filters = &gateway.filters;
         let bytes = if self.out.extension().is_some_and(|extension| extension == "json") {
-            let document = serde_json::to_vec_pretty(&discovery_response(&compiled.gateway));
+            let document = serde_json::to_vec_pretty(&discovery_response(gateway));
             document.map_err(|error| CliError::Other(error.to_string()))?
         } else {
             let names: Vec<&str> = filters.iter().map(|filter| filter.name.as_str()).collect();

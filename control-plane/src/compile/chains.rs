@@ -1,7 +1,8 @@
 //! The chains of all routes, before they are divided among filters.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
+use prost::bytes::Bytes;
 use serde_json::{Map, Value};
 use snapshot::Step;
 
@@ -12,15 +13,14 @@ use crate::entities::{
     Entity, EntitySet, FieldProblem, GlobalConfig, Item, Protocol, Route, ThreatPolicy, did_you_mean,
 };
 
-/// Every chain of a gateway.
+/// Large parts by their hash.
+pub(super) type Parts = BTreeMap<Vec<u8>, Bytes>;
+
+/// Every chain of every gateway. Each is compiled once, however many groups have it.
 #[derive(Debug, Default)]
 pub(super) struct Chains {
-    pub(super) global: Vec<Step>,
+    pub(super) global: Steps,
     pub(super) routes: Vec<Chain>,
-    /// The parts that steps refer to, by hash.
-    pub(super) parts: BTreeMap<Vec<u8>, Vec<u8>>,
-    /// The largest body that any step holds, in bytes.
-    pub(super) largest_body: u64,
 }
 
 /// The chain of one route.
@@ -29,9 +29,21 @@ pub(super) struct Chain {
     pub(super) name: String,
     pub(super) id: String,
     pub(super) label: String,
+    /// The groups that have it; empty for all.
+    pub(super) groups: Vec<String>,
     /// Its backend speaks HTTP/1.1.
     pub(super) no_grpc: bool,
-    pub(super) steps: Vec<Step>,
+    pub(super) steps: Steps,
+}
+
+/// Steps with what they need.
+#[derive(Debug, Default)]
+pub(super) struct Steps {
+    pub(super) list: Vec<Step>,
+    /// The parts that they refer to.
+    pub(super) parts: Parts,
+    /// The largest body that any of them holds, in bytes.
+    pub(super) largest_body: u64,
 }
 
 /// A plugin with the place in the document that names it.
@@ -53,75 +65,76 @@ impl Chains {
             let all = found.into_iter().map(|problem| CompileProblem { collection, id: id.to_owned(), problem });
             problems.extend(all);
         };
-        match chains.steps(validators(global), set, rules) {
+        match steps(validators(global), set, rules) {
             Ok(steps) => chains.global = steps,
             Err(found) => note(GlobalConfig::COLLECTION, GlobalConfig::ID, found),
         }
-        let mut names = BTreeSet::new();
+        let mut names: BTreeMap<String, Vec<&Item<Route>>> = BTreeMap::new();
         for route in set.all::<Route>().filter(|route| route.enabled) {
             let name = route.envoy_route_name(&route.head).to_owned();
             let label = if route.head.name.is_empty() { route.head.id.clone() } else { route.head.name.clone() };
-            if !names.insert(name.clone()) {
+            let namesakes = names.entry(name.clone()).or_default();
+            // Where no gateway has both, each finds its own.
+            if namesakes.iter().any(|other| meet(route, other)) {
                 let message = format!("another route has the Envoy route name `{name}` already");
                 note(Route::COLLECTION, &route.head.id, vec![FieldProblem::new("/envoy_route", message)]);
                 continue;
             }
+            namesakes.push(route);
             let no_grpc = route.backend.as_ref().is_some_and(|backend| backend.protocol == Protocol::Http1);
-            match chains.steps(route_plugins(route), set, rules) {
-                Ok(steps) => chains.routes.push(Chain { name, id: route.head.id.clone(), label, no_grpc, steps }),
+            match steps(route_plugins(route), set, rules) {
+                Ok(steps) => {
+                    let (id, groups) = (route.head.id.clone(), route.groups.clone());
+                    chains.routes.push(Chain { name, id, label, groups, no_grpc, steps });
+                }
                 Err(found) => note(Route::COLLECTION, &route.head.id, found),
             }
         }
         chains
     }
+}
 
-    /// Things that are allowed and probably not meant.
-    pub(super) fn warnings(&self, filters: &[String]) -> Vec<String> {
-        if filters.iter().any(|filter| filter == "preset") {
-            return Vec::new();
-        }
-        let mut warnings = BTreeSet::new();
-        for step in self.global.iter().chain(self.routes.iter().flat_map(|route| &route.steps)) {
-            if !filters.contains(&step.plugin) {
-                warnings.insert(format!("no filter of this gateway runs the plugin `{}`", step.plugin));
-            }
-        }
-        warnings.into_iter().collect()
+impl Chain {
+    /// Whether the gateways of a group have it.
+    pub(super) fn is_in(&self, group: &str) -> bool {
+        self.groups.is_empty() || self.groups.iter().any(|named| named == group)
     }
+}
 
-    fn steps(
-        &mut self,
-        listed: Result<Vec<Placed>, Vec<FieldProblem>>,
-        set: &EntitySet,
-        rules: &RuleCompiler,
-    ) -> Result<Vec<Step>, Vec<FieldProblem>> {
-        let listed = listed?;
-        let waf_block_weight = waf_block_weight(&listed, set);
-        let mut steps = Vec::new();
-        let mut problems = Vec::new();
-        for Placed { used, pointer } in listed {
-            let Some(kind) = plugins::by_name(&used.plugin) else {
-                problems.push(unknown_plugin(&used.plugin, &pointer));
-                continue;
-            };
-            let mut context =
-                Context { set, rules, waf_block_weight, parts: &mut self.parts, largest_body: &mut self.largest_body };
-            match (kind.compile)(&used.config, &mut context) {
-                Ok(Some(config)) => steps.push(Step {
-                    plugin: kind.name.to_owned(),
-                    include: used.include,
-                    exclude: used.exclude,
-                    config,
-                    on_refusal_only: false,
-                }),
-                Ok(None) => {}
-                Err(found) => {
-                    problems.extend(found.into_iter().map(|problem| problem.under(&format!("{pointer}/config"))))
-                }
-            }
+/// Whether some gateway has both routes.
+fn meet(one: &Route, other: &Route) -> bool {
+    one.groups.is_empty() || other.groups.is_empty() || one.groups.iter().any(|group| other.groups.contains(group))
+}
+
+fn steps(
+    listed: Result<Vec<Placed>, Vec<FieldProblem>>,
+    set: &EntitySet,
+    rules: &RuleCompiler,
+) -> Result<Steps, Vec<FieldProblem>> {
+    let listed = listed?;
+    let waf_block_weight = waf_block_weight(&listed, set);
+    let mut steps = Steps::default();
+    let mut problems = Vec::new();
+    for Placed { used, pointer } in listed {
+        let Some(kind) = plugins::by_name(&used.plugin) else {
+            problems.push(unknown_plugin(&used.plugin, &pointer));
+            continue;
+        };
+        let mut context =
+            Context { set, rules, waf_block_weight, parts: &mut steps.parts, largest_body: &mut steps.largest_body };
+        match (kind.compile)(&used.config, &mut context) {
+            Ok(Some(config)) => steps.list.push(Step {
+                plugin: kind.name.to_owned(),
+                include: used.include,
+                exclude: used.exclude,
+                config,
+                on_refusal_only: false,
+            }),
+            Ok(None) => {}
+            Err(found) => problems.extend(found.into_iter().map(|problem| problem.under(&format!("{pointer}/config")))),
         }
-        if problems.is_empty() { Ok(steps) } else { Err(problems) }
     }
+    if problems.is_empty() { Ok(steps) } else { Err(problems) }
 }
 
 /// The plugins of a route in the order in which they run: by index, those without one last.

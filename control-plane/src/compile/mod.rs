@@ -7,6 +7,7 @@
 mod chains;
 mod expand;
 mod file;
+mod gateway;
 mod plugins;
 pub mod presets;
 mod rules;
@@ -14,21 +15,15 @@ mod rules;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use prost::Message as _;
-use snapshot::{IdentitySource, LinkSettings, Part, RouteChain, Snapshot, Step, seal};
-
 pub use file::discovery_response;
 pub use rules::{CompiledRules, Element, RuleCompiler, compose, elements, own_elements};
 pub(crate) use rules::{Composition, ElementProblem};
 
 use crate::entities::{
-    Admission, Change, Entity, EntityRef, EntitySet, FieldProblem, GlobalConfig, Item, Protocol, Refusal, Route,
-    WafConfig, WafRuleset,
+    Admission, Change, DEFAULT_GROUP, Entity, EntityRef, EntitySet, FieldProblem, GlobalConfig, Refusal, Route,
+    WafConfig, WafRuleset, missing_group,
 };
-use crate::xds::bootstrap::CONTROL_PLANE_CLUSTER;
-use crate::xds::resources::{
-    BackendInput, BackendTls, FilterInput, Gateway, ListenerSettings, RouteInput, SYSTEM_AUTHORITIES,
-};
+use crate::xds::resources::Gateway;
 use chains::Chains;
 
 /// How often a worker sends what it has queued, in milliseconds.
@@ -58,10 +53,20 @@ pub struct Settings {
 /// What a set of entities compiles to.
 #[derive(Debug)]
 pub struct Compiled {
-    /// The gateway, the filters' snapshots included.
+    /// The gateway of the default group, the filters' snapshots included.
     pub gateway: Gateway,
+    /// Those of the other groups, by name.
+    pub groups: BTreeMap<String, Gateway>,
     /// Things that are allowed and probably not meant.
     pub warnings: Vec<String>,
+}
+
+impl Compiled {
+    /// The gateway of a group; `None` where there is no such group.
+    #[must_use]
+    pub fn group(&self, name: &str) -> Option<&Gateway> {
+        if name == DEFAULT_GROUP { Some(&self.gateway) } else { self.groups.get(name) }
+    }
 }
 
 /// A fault, and the entity that it lies in.
@@ -96,25 +101,13 @@ impl Compiler {
     pub fn compile(&self, set: &EntitySet) -> Result<Compiled, Vec<CompileProblem>> {
         let mut problems = self.check_rules(set);
         let global = set.global();
+        check_groups(set, &global, &mut problems);
         let chains = Chains::compile(set, &global, &self.rules, &mut problems);
         self.rules.forget_unused();
         if !problems.is_empty() {
             return Err(problems);
         }
-        let mut warnings = chains.warnings(&global.gateway.filters);
-        let filters = global.gateway.filters.iter().map(|filter| self.filter(filter, &global, &chains)).collect();
-        let routes = served_routes(set, &mut warnings);
-        let largest = chains.largest_body.max(u64::from(global.gateway.max_body_bytes)).saturating_add(BUFFER_SLACK);
-        let listener = ListenerSettings {
-            name: "palisade".to_owned(),
-            address: global.gateway.address.clone(),
-            port: global.gateway.port,
-            access_log: Some(global.gateway.access_log.clone()).filter(|path| !path.is_empty()),
-            buffer_limit_bytes: u32::try_from(largest).unwrap_or(u32::MAX),
-            xff_num_trusted_hops: global.identity.trusted_hops,
-        };
-        let control_plane_cluster = self.settings.link.then(|| CONTROL_PLANE_CLUSTER.to_owned());
-        Ok(Compiled { gateway: Gateway { listener, routes, filters, control_plane_cluster }, warnings })
+        Ok(gateway::compile(set, &global, &chains, &self.settings))
     }
 
     /// Every enabled WAF config and ruleset has to compile, whether a route uses it or not: its author is here now.
@@ -136,38 +129,6 @@ impl Compiler {
             }
         }
         problems
-    }
-
-    fn filter(&self, filter: &str, global: &Item<GlobalConfig>, chains: &Chains) -> FilterInput {
-        let routes = chains.routes.iter().map(|route| RouteChain {
-            name: route.name.clone(),
-            id: route.id.clone(),
-            label: route.label.clone(),
-            no_grpc: route.no_grpc,
-            steps: for_filter(&route.steps, filter),
-        });
-        let mut snapshot = Snapshot {
-            filter: filter.to_owned(),
-            identity: Some(identity(global)),
-            global: for_filter(&chains.global, filter),
-            routes: routes.collect(),
-            parts: Vec::new(),
-            link: self.settings.link.then(|| LinkSettings {
-                cluster: CONTROL_PLANE_CLUSTER.to_owned(),
-                flush_millis: FLUSH_MILLIS,
-                max_queued: MAX_QUEUED,
-            }),
-        };
-        let needs_parts = snapshot.global.iter().chain(snapshot.routes.iter().flat_map(|route| &route.steps));
-        if needs_parts.into_iter().any(|step| step.plugin == "waf") {
-            snapshot.parts =
-                chains.parts.iter().map(|(hash, data)| Part { hash: hash.clone(), data: data.clone() }).collect();
-        }
-        FilterInput {
-            name: filter.to_owned(),
-            module_path: self.settings.filters_dir.join(format!("{filter}.wasm")).display().to_string(),
-            snapshot: seal(&snapshot).encode_to_vec(),
-        }
     }
 }
 
@@ -216,65 +177,16 @@ fn elsewhere(found: CompileProblem) -> FieldProblem {
     FieldProblem::new("", format!("{}/{} would not work any more: {}", found.collection, found.id, found.problem))
 }
 
-/// The steps of a chain that one filter runs. A filter that runs only some of them gets the threat response as well, to
-/// answer what it refuses.
-fn for_filter(steps: &[Step], filter: &str) -> Vec<Step> {
-    if filter == "preset" {
-        return steps.to_vec();
-    }
-    let own = steps.iter().any(|step| step.plugin == filter);
-    let steps = steps.iter().filter_map(|step| {
-        let on_refusal_only = step.plugin != filter;
-        let wanted = !on_refusal_only || (own && step.plugin == "threat-response");
-        wanted.then(|| Step { on_refusal_only, ..step.clone() })
-    });
-    steps.collect()
-}
-
-fn identity(global: &GlobalConfig) -> IdentitySource {
-    let identity = &global.identity;
-    IdentitySource {
-        api_key_header: identity.api_key_header.clone().unwrap_or_default().to_ascii_lowercase(),
-        api_key_query: identity.api_key_query.clone().unwrap_or_default(),
-        user_header: identity.user_header.clone().unwrap_or_default().to_ascii_lowercase(),
-        trusted_hops: identity.trusted_hops,
-        api_key_is_id: identity.api_key_is_id,
-    }
-}
-
-/// The routes that the gateway itself serves: those with a backend.
-fn served_routes(set: &EntitySet, warnings: &mut Vec<String>) -> Vec<RouteInput> {
-    let mut routes = Vec::new();
-    for route in set.all::<Route>().filter(|route| route.enabled) {
-        let Some(backend) = &route.backend else { continue };
-        let metadata: BTreeMap<String, String> = route
-            .head
-            .metadata
-            .iter()
-            .filter(|(key, _)| !matches!(key.as_str(), "created_at" | "updated_at"))
-            .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
-            .collect();
-        if route.plugins.iter().all(|plugin| !plugin.enabled) {
-            warnings.push(format!("route `{}` has no plugins: only the global chain protects it", route.head.id));
+/// Routes of groups that are gone. A route that is written is found at fault before it gets here; this is for the global
+/// configuration that takes a group away.
+fn check_groups(set: &EntitySet, global: &GlobalConfig, problems: &mut Vec<CompileProblem>) {
+    for route in set.all::<Route>() {
+        for (index, name) in route.groups.iter().enumerate() {
+            let problem = missing_group(index, name, global.groups.keys().map(String::as_str));
+            let (collection, id) = (Route::COLLECTION, route.head.id.clone());
+            problems.extend(problem.map(|problem| CompileProblem { collection, id, problem }));
         }
-        routes.push(RouteInput {
-            id: route.head.id.clone(),
-            envoy_route: route.envoy_route_name(&route.head).to_owned(),
-            hosts: route.hosts.clone(),
-            paths: route.paths.clone(),
-            backend: Some(BackendInput {
-                address: backend.address.clone(),
-                port: backend.port,
-                tls: backend
-                    .tls
-                    .then(|| BackendTls { server_name: String::new(), authorities: SYSTEM_AUTHORITIES.to_owned() }),
-                http2: backend.protocol == Protocol::Http2,
-                timeout_millis: backend.timeout_millis,
-            }),
-            metadata,
-        });
     }
-    routes
 }
 
 #[cfg(test)]

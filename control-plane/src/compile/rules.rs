@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use prost::bytes::Bytes;
 use seclang::{Diagnostic, Program, Source};
 use snapshot::{PartHash, content_hash};
 
@@ -12,8 +13,8 @@ use crate::entities::{Crs, EntitySet, FieldProblem, Item, OversizeBody, WafConfi
 /// A rule program, ready for a snapshot.
 #[derive(Debug)]
 pub struct CompiledRules {
-    /// The encoded program.
-    pub program: Vec<u8>,
+    /// The encoded program, shared by all that have it.
+    pub program: Bytes,
     /// SHA-256 of it.
     pub hash: PartHash,
     /// How many rules it has.
@@ -70,7 +71,7 @@ impl RuleCompiler {
         let outcome = match composition.compile() {
             Ok(program) => {
                 let rules = program.rule_count();
-                let program = program.encode();
+                let program = Bytes::from(program.encode());
                 Ok(Arc::new(CompiledRules { hash: content_hash(&program), program, rules }))
             }
             Err(problems) => Err(Arc::new(problems)),

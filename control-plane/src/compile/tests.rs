@@ -1,7 +1,8 @@
 use std::path::Path;
 
+use prost::Message as _;
 use serde_json::{Value, json};
-use snapshot::{WafStep, open};
+use snapshot::{Snapshot, Step, WafStep, open};
 
 use super::*;
 
@@ -195,4 +196,82 @@ fn whether_the_engine_fails_open_reaches_every_step() {
     };
     assert!(!fails_open(json!({})));
     assert!(fails_open(json!({ "fail-open": true })));
+}
+
+fn grouped(groups: Value, routes: &[(&str, Value)]) -> Vec<Value> {
+    let mut documents = vec![
+        json!({ "kind": "global-config", "groups": groups }),
+        waf_config(&[RULE]),
+        json!({ "kind": "waf-config", "id": "waf-config_2", "rules": [RULE.replace("attack", "other")] }),
+    ];
+    for (index, (id, groups)) in routes.iter().enumerate() {
+        documents.push(json!({
+            "kind": "route", "id": id, "groups": groups, "backend": { "address": "127.0.0.1", "port": 1 },
+            "plugins": [{ "plugin": "Waf", "config": { "ref": format!("waf-config_{}", index % 2 + 1) } }],
+        }));
+    }
+    documents
+}
+
+#[test]
+fn a_group_has_its_own_routes_settings_and_parts_alone() {
+    let groups = json!({ "eu": { "port": 8443, "max_body_bytes": 4_000_000 }, "us": { "delivery": "ecds" } });
+    let routes = [("everywhere", json!([])), ("europe", json!(["eu"])), ("rest", json!(["default"]))];
+    let compiled = compiler().compile(&entities(&grouped(groups, &routes))).unwrap();
+    let of = |name: &str| {
+        let gateway = compiled.group(name).unwrap();
+        let snapshot = open(&gateway.filters[0].snapshot).unwrap().1;
+        let served: Vec<&str> = gateway.routes.iter().map(|route| route.id.as_str()).collect();
+        let chains: Vec<String> = snapshot.routes.into_iter().map(|route| route.id).collect();
+        (gateway, served.join(" "), chains.join(" "), snapshot.parts.len())
+    };
+    let (gateway, served, chains, parts) = of("eu");
+    assert_eq!((served.as_str(), chains.as_str(), parts), ("europe everywhere", "europe everywhere", 2));
+    assert_eq!((gateway.listener.port, gateway.listener.buffer_limit_bytes), (8443, 4_000_000 + (1 << 20)));
+    let (gateway, served, chains, parts) = of("us");
+    assert_eq!((served.as_str(), chains.as_str(), parts), ("", "everywhere", 1));
+    assert!(gateway.ecds_only);
+    let (gateway, served, chains, parts) = of("default");
+    assert_eq!((served.as_str(), chains.as_str(), parts), ("everywhere rest", "everywhere rest", 1));
+    assert_eq!((gateway.listener.port, gateway.ecds_only), (10_000, false));
+    assert!(compiled.group("asia").is_none());
+}
+
+#[test]
+fn routes_of_one_name_serve_different_groups_and_never_the_same() {
+    let named = |one: Value, other: Value| {
+        let mut documents = grouped(json!({ "eu": {}, "us": {} }), &[("one", one), ("other", other)]);
+        for document in &mut documents[3..] {
+            document["envoy_route"] = json!("shop");
+        }
+        compiler().compile(&entities(&documents)).map(|compiled| compiled.groups.len())
+    };
+    assert_eq!(named(json!(["eu"]), json!(["us", "default"])), Ok(2));
+    for (one, other) in [(json!(["eu"]), json!([])), (json!([]), json!([])), (json!(["eu", "us"]), json!(["us"]))] {
+        let problems = named(one, other).unwrap_err();
+        assert!(problems[0].to_string().contains("has the Envoy route name `shop` already"), "{problems:?}");
+    }
+}
+
+#[test]
+fn a_group_that_routes_name_cannot_go() {
+    let set = entities(&grouped(json!({ "eu": {}, "us": {} }), &[("one", json!(["eu"]))]));
+    assert!(compiler().compile(&set).is_ok());
+    let without = EntitySet::from_dir(files(&grouped(json!({ "us": {} }), &[("one", json!(["eu"]))])).path());
+    let found = without.unwrap_err()[0].to_string();
+    assert!(found.contains("/groups/0: global-config has no group `eu`"), "{found}");
+}
+
+#[test]
+fn what_one_group_changes_leaves_the_others_as_they_were() {
+    let build = |hosts: &str| {
+        let mut documents = grouped(json!({ "eu": {}, "us": {} }), &[("one", json!(["eu"])), ("other", json!(["us"]))]);
+        documents[3]["hosts"] = json!([hosts]);
+        documents[3]["plugins"][0]["include"] = json!([hosts]);
+        compiler().compile(&entities(&documents)).unwrap()
+    };
+    let (before, after) = (build("a"), build("b"));
+    assert_ne!(before.group("eu"), after.group("eu"));
+    assert_eq!(before.group("us"), after.group("us"));
+    assert_eq!(before.group("default"), after.group("default"));
 }

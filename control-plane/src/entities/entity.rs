@@ -74,6 +74,11 @@ pub trait References {
     fn nearest(&self, _collection: &str, _id: &str) -> Option<String> {
         None
     }
+
+    /// The groups of gateways that `global-config` has. `None` where it is not known, so that nothing can be said.
+    fn groups(&self) -> Option<Vec<String>> {
+        None
+    }
 }
 
 /// An [`Item`] whose type is not known here.

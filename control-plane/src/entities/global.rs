@@ -1,11 +1,13 @@
 //! `global-config`: what holds for the whole gateway, before and beside the routes.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::groups::{self, DEFAULT_GROUP, Delivery, Group};
 use super::route::{path_patterns, plugin_problem};
 use super::{Entity, FieldProblem, Head, References, plugin_refs};
 
@@ -19,6 +21,9 @@ pub struct GlobalConfig {
     pub identity: Identity,
     /// The listener that xDS serves.
     pub gateway: Gateway,
+    /// Groups of gateways by name, at most 100: those whose bootstrap has the name as its `node.cluster`. All others are the
+    /// default group, which is as `gateway` says. A name has 1 to 128 of `A-Z a-z 0-9 . _ -` and is not `default`.
+    pub groups: BTreeMap<String, Group>,
     /// What holds for the rule engine on every route.
     pub waf: WafSettings,
 }
@@ -85,6 +90,9 @@ pub struct Gateway {
     pub access_log: String,
     /// The bytes of a body that may be buffered. Default 2097152.
     pub max_body_bytes: u32,
+    /// What gateways take from the control plane: `full` (the default) for everything, `ecds` for the filters'
+    /// configurations alone, where listeners, routes and clusters are somebody else's.
+    pub delivery: Delivery,
 }
 
 // === impl GlobalConfig ===
@@ -92,6 +100,15 @@ pub struct Gateway {
 impl GlobalConfig {
     /// The id of the one global configuration.
     pub const ID: &'static str = "global-config";
+
+    /// The settings of the gateways of a group; `None` where there is no such group.
+    #[must_use]
+    pub fn gateway_of(&self, group: &str) -> Option<Gateway> {
+        if group == DEFAULT_GROUP {
+            return Some(self.gateway.clone());
+        }
+        self.groups.get(group).map(|group| group.over(&self.gateway))
+    }
 }
 
 impl Entity for GlobalConfig {
@@ -108,6 +125,7 @@ impl Entity for GlobalConfig {
         }
         problems.extend(self.identity.check().into_iter().map(|problem| problem.under("/identity")));
         problems.extend(self.gateway.check().into_iter().map(|problem| problem.under("/gateway")));
+        problems.extend(groups::check(&self.groups));
         problems
     }
 }
@@ -156,12 +174,13 @@ impl Default for Gateway {
             filters: vec!["preset".to_owned()],
             access_log: "/dev/stdout".to_owned(),
             max_body_bytes: 2_097_152,
+            delivery: Delivery::Full,
         }
     }
 }
 
 impl Gateway {
-    fn check(&self) -> Vec<FieldProblem> {
+    pub(super) fn check(&self) -> Vec<FieldProblem> {
         let mut problems = Vec::new();
         if self.address.parse::<IpAddr>().is_err() {
             let message = format!("`{}` is no address", self.address.escape_debug());
@@ -207,8 +226,9 @@ mod tests {
             "identity": {"api_key_header": null, "api_key_query": null, "api_key_is_id": false, "user_header": null, "trusted_hops": 0},
             "gateway": {
                 "address": "0.0.0.0", "port": 10000, "filters": ["preset"], "access_log": "/dev/stdout",
-                "max_body_bytes": 2097152
+                "max_body_bytes": 2097152, "delivery": "full"
             },
+            "groups": {},
             "waf": {"fail_open": false}
         });
         assert_eq!(serde_json::to_value(GlobalConfig::default()).unwrap(), expected);

@@ -16,6 +16,7 @@ mod feeds;
 mod files;
 mod geo;
 mod global;
+mod groups;
 mod honeypots;
 mod limits;
 mod number;
@@ -47,6 +48,7 @@ pub use feeds::{FEED_CATALOG, FeedFormat, FeedOptions, FetchMethod, SourceAction
 pub use files::{FileEntity, FileProblem};
 pub use geo::GeoDatabase;
 pub use global::{Gateway, GlobalConfig, Identity, Validator, WafSettings};
+pub use groups::{DEFAULT_GROUP, Delivery, Group};
 pub use honeypots::{Canary, CanaryPlace, DECOYS, HoneypotAction, HoneypotPolicy};
 pub use limits::Headers;
 pub use problem::FieldProblem;
@@ -59,5 +61,6 @@ pub use set::{EntitySet, Slot};
 pub use threat::{BanIdentity, ThreatPolicy, Tier, TierAction};
 pub use waf::{Crs, OversizeBody, UndecodableBody, WafConfig, WafRuleset};
 
+pub(crate) use groups::missing as missing_group;
 pub(crate) use parse::typed;
 pub(crate) use suggest::did_you_mean;

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::entity::reference;
-use super::{ApiContract, Entity, FieldProblem, Head, References, number, plugin_refs};
+use super::{ApiContract, Entity, FieldProblem, Head, References, groups, number, plugin_refs};
 
 /// A route of the gateway.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -14,6 +14,9 @@ use super::{ApiContract, Entity, FieldProblem, Head, References, number, plugin_
 pub struct Route {
     /// Whether it is served. Default true.
     pub enabled: bool,
+    /// The groups of gateways that have it (`groups` of `global-config`, `default` for the rest); default `[]`, which is
+    /// every gateway.
+    pub groups: Vec<String>,
     /// The host names it answers to; default `["*"]`.
     pub hosts: Vec<String>,
     /// The path prefixes it answers to; default `["/"]`.
@@ -87,12 +90,19 @@ impl Route {
     pub fn envoy_route_name<'a>(&'a self, head: &'a Head) -> &'a str {
         if self.envoy_route.is_empty() { &head.id } else { &self.envoy_route }
     }
+
+    /// Whether the gateways of a group have it.
+    #[must_use]
+    pub fn is_in(&self, group: &str) -> bool {
+        self.groups.is_empty() || self.groups.iter().any(|named| named == group)
+    }
 }
 
 impl Default for Route {
     fn default() -> Route {
         Route {
             enabled: true,
+            groups: Vec::new(),
             hosts: vec!["*".to_owned()],
             paths: vec!["/".to_owned()],
             envoy_route: String::new(),
@@ -107,7 +117,7 @@ impl Entity for Route {
     const KIND: &'static str = "route";
 
     fn check(&self, head: &Head, refs: &dyn References) -> Vec<FieldProblem> {
-        let mut problems = Vec::new();
+        let mut problems = groups::check_named(&self.groups, refs);
         for (index, host) in self.hosts.iter().enumerate() {
             if !is_host_pattern(host) {
                 let message = format!("`{}` is no host", host.escape_debug());
@@ -240,7 +250,7 @@ mod tests {
     #[test]
     fn the_defaults_are_documented_ones() {
         let expected = json!({
-            "enabled": true, "hosts": ["*"], "paths": ["/"], "envoy_route": "", "backend": null, "plugins": []
+            "enabled": true, "groups": [], "hosts": ["*"], "paths": ["/"], "envoy_route": "", "backend": null, "plugins": []
         });
         assert_eq!(serde_json::to_value(Route::default()).unwrap(), expected);
         let backend: Backend = serde_json::from_value(json!({"address": "b", "port": 80})).unwrap();

@@ -152,6 +152,10 @@ impl References for EntitySet {
         let known = self.slots(collection).map(|slot| slot.entity.head().id.as_str());
         did_you_mean(id, known).map(ToOwned::to_owned)
     }
+
+    fn groups(&self) -> Option<Vec<String>> {
+        Some(self.global().groups.keys().cloned().collect())
+    }
 }
 
 impl std::fmt::Debug for EntitySet {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::json;
 use snapshot::{BanChange, BanRequest, Up};
@@ -27,6 +28,7 @@ struct Inner {
     changes: broadcast::Sender<Arc<Vec<BanChange>>>,
     /// Held from recording a change until it is broadcast, so that nodes learn changes in the order of the record.
     order: tokio::sync::Mutex<()>,
+    links: AtomicU64,
     clock: fn() -> u64,
 }
 
@@ -36,7 +38,17 @@ impl LinkHub {
     #[must_use]
     pub fn new(events: EventHub, bans: Arc<dyn BanSink>, hub: Hub, clock: fn() -> u64) -> LinkHub {
         let (changes, _) = broadcast::channel(LAG);
-        LinkHub { inner: Arc::new(Inner { events, bans, hub, changes, order: tokio::sync::Mutex::new(()), clock }) }
+        LinkHub {
+            inner: Arc::new(Inner {
+                events,
+                bans,
+                hub,
+                changes,
+                order: tokio::sync::Mutex::new(()),
+                links: AtomicU64::default(),
+                clock,
+            }),
+        }
     }
 
     /// Records a ban and tells every node. Must be called within a tokio runtime.
@@ -74,8 +86,8 @@ impl LinkHub {
         let _nobody = self.inner.changes.send(Arc::new(changes));
     }
 
-    /// Takes one batch from a worker of `node`.
-    pub(crate) async fn take(&self, node: &str, up: Up) {
+    /// Takes one batch from a worker of `node`, on its link of that number.
+    pub(crate) async fn take(&self, link: u64, node: &str, up: Up) {
         for event in &up.events {
             if let Err(error) = self.inner.events.publish(event) {
                 tracing::warn!(node, reason = %error, "a node sent what is no event");
@@ -85,7 +97,7 @@ impl LinkHub {
             self.report_dropped(node, up.dropped);
         }
         for load in up.loads {
-            self.inner.hub.report_load(node, load);
+            self.inner.hub.report_load_on(node, link, load);
         }
         for ban in up.bans {
             let key = ban.key.clone();
@@ -98,6 +110,16 @@ impl LinkHub {
                 );
             }
         }
+    }
+
+    /// The number of a new link.
+    pub(crate) fn number(&self) -> u64 {
+        self.inner.links.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// A link of `node` has ended.
+    pub(crate) fn ended(&self, link: u64, node: &str) {
+        self.inner.hub.link_ended(node, link);
     }
 
     /// Later changes, and every live ban as of now. A change in between may be in both; each says the same.

@@ -33,7 +33,8 @@ pub async fn serve(
     let server = Server::builder()
         .http2_keepalive_interval(Some(KEEPALIVE))
         .http2_keepalive_timeout(Some(KEEPALIVE_TIMEOUT))
-        .add_service(crate::xds::ads::service_until(hub, closing.clone()))
+        .add_service(crate::xds::ads::service_until(hub.clone(), closing.clone()))
+        .add_service(crate::xds::ads::ecds_service_until(hub, closing.clone()))
         .add_service(super::service::service_until(link, closing))
         .serve_with_incoming_shutdown(TcpIncoming::from(listener).with_nodelay(Some(true)), async move {
             shutdown.await;

@@ -112,16 +112,15 @@ async fn run(hub: &LinkHub, mut ups: Streaming<Up>, down: &mpsc::Sender<Result<D
             Err(_) => return Err(too_slow()),
         }
     }
-    // Only the first message of a worker need carry the node's id.
-    let mut node = String::new();
+    let mut link = Link { hub, number: hub.number(), node: String::new() };
     loop {
         tokio::select! {
             up = ups.message() => match up? {
                 Some(up) => {
                     if !up.node.is_empty() {
-                        up.node.clone_into(&mut node);
+                        up.node.clone_into(&mut link.node);
                     }
-                    hub.take(&node, up).await;
+                    hub.take(link.number, &link.node, up).await;
                 }
                 None => return Ok(()),
             },
@@ -132,6 +131,20 @@ async fn run(hub: &LinkHub, mut ups: Streaming<Up>, down: &mpsc::Sender<Result<D
             },
             () = down.closed() => return Ok(()),
         }
+    }
+}
+
+/// A link as its end is told, however it comes.
+struct Link<'a> {
+    hub: &'a LinkHub,
+    number: u64,
+    /// Only the first message of a worker need carry the node's id.
+    node: String,
+}
+
+impl Drop for Link<'_> {
+    fn drop(&mut self) {
+        self.hub.ended(self.number, &self.node);
     }
 }
 

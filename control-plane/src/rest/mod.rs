@@ -7,6 +7,7 @@ mod error;
 mod etag;
 mod layers;
 mod list;
+pub mod nodes;
 mod operations;
 pub mod report;
 mod state;

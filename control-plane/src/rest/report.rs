@@ -1,10 +1,14 @@
 //! What pipelines and people read with an admin key of scope `report`: incidents and nodes.
 
-use axum::extract::State;
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Query, State};
+use axum::http::StatusCode;
 use axum::routing::get;
 use axum::{Json, Router};
 use serde_json::{Value, json};
 
+use super::ApiError;
+use super::nodes::NodesQuery;
 use crate::events::EventHub;
 use crate::xds::Hub;
 
@@ -29,6 +33,12 @@ async fn incidents(State(reports): State<Reports>) -> Json<Value> {
     Json(json!({ "incidents": reports.events.incidents() }))
 }
 
-async fn nodes(State(reports): State<Reports>) -> Json<Value> {
-    Json(json!({ "nodes": reports.nodes.nodes(), "exporters": reports.events.exporters() }))
+async fn nodes(
+    State(reports): State<Reports>,
+    query: Result<Query<NodesQuery>, QueryRejection>,
+) -> Result<Json<Value>, ApiError> {
+    let wrong = |message: String| ApiError::new(StatusCode::BAD_REQUEST, "invalid_query", message);
+    let Query(query) = query.map_err(|rejection| wrong(rejection.body_text()))?;
+    let nodes = query.apply(reports.nodes.nodes()).map_err(wrong)?;
+    Ok(Json(json!({ "nodes": nodes, "exporters": reports.events.exporters() })))
 }

@@ -1,21 +1,17 @@
-//! What is published, and what every node made of it.
+//! What is published, for which group of gateways, and what every node made of it.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use envoy_types::pb::envoy::config::core::v3::{Node, node};
+use envoy_types::pb::envoy::config::core::v3::Node;
 use snapshot::LoadReport;
 use tokio::sync::watch;
 
+use super::nodes::Nodes;
 use super::set::{Kind, ResourceSet};
-use super::status::{FilterStatus, Nack, NodeStatus, TypeStatus};
-
-/// The most nodes whose status is kept; the ones longest disconnected go first.
-const MAX_NODES: usize = 10_000;
-/// The most filters that one node reports on.
-const MAX_FILTERS: usize = 64;
-/// The most characters of a refusal's reason.
-const MAX_REASON: usize = 4096;
+use super::status::NodeStatus;
+use crate::entities::DEFAULT_GROUP;
 
 /// The meeting point of the compiler, which publishes, and the streams, which serve. Clones share one state.
 #[derive(Clone, Debug)]
@@ -25,18 +21,36 @@ pub struct Hub {
 
 #[derive(Debug)]
 struct Inner {
-    set: watch::Sender<Option<Arc<ResourceSet>>>,
-    nodes: Mutex<BTreeMap<String, Entry>>,
+    published: watch::Sender<Option<Arc<Published>>>,
+    nodes: Mutex<Nodes>,
+    streams: AtomicU64,
     clock: fn() -> u64,
 }
 
-#[derive(Debug, Default)]
-struct Entry {
-    version: String,
-    streams: u64,
-    since: u64,
-    types: BTreeMap<Kind, TypeStatus>,
-    filters: BTreeMap<String, FilterStatus>,
+/// What every group is served.
+#[derive(Clone, Debug)]
+pub(super) struct Published {
+    default: Given,
+    groups: BTreeMap<String, Given>,
+}
+
+/// What one group is served.
+#[derive(Clone, Debug)]
+pub(super) struct Given {
+    /// The group's name.
+    pub(super) group: Arc<str>,
+    /// Its resources; the same `Arc` as before where nothing of them has changed.
+    pub(super) set: Arc<ResourceSet>,
+    /// The version of the set.
+    pub(super) version: Arc<str>,
+}
+
+/// What one stream is to serve, now and later.
+#[derive(Debug)]
+pub(super) struct Feed {
+    published: watch::Receiver<Option<Arc<Published>>>,
+    cluster: String,
+    last: Option<Given>,
 }
 
 // === impl Hub ===
@@ -58,30 +72,53 @@ impl Hub {
     /// A hub that takes the time, in milliseconds since the Unix epoch, from `clock`.
     #[must_use]
     pub fn with_clock(clock: fn() -> u64) -> Hub {
-        let (set, _) = watch::channel(None);
-        Hub { inner: Arc::new(Inner { set, nodes: Mutex::default(), clock }) }
+        let (published, _) = watch::channel(None);
+        let (nodes, streams) = (Mutex::default(), AtomicU64::default());
+        Hub { inner: Arc::new(Inner { published, nodes, streams, clock }) }
     }
 
-    /// Serves `set` from now on, to every stream, open and to come. An equal set changes nothing.
+    /// Serves `set` to every node from now on, on every stream, open and to come. An equal set changes nothing.
     pub fn publish(&self, set: ResourceSet) {
-        self.inner.set.send_if_modified(|current| {
-            let changed = current.as_deref() != Some(&set);
-            if changed {
-                *current = Some(Arc::new(set));
+        self.publish_groups(set, BTreeMap::new());
+    }
+
+    /// Serves each of `groups` to the nodes whose `node.cluster` is its name, and `default` to all others. What is equal
+    /// to what a group had changes nothing for it.
+    pub fn publish_groups(&self, default: ResourceSet, groups: BTreeMap<String, ResourceSet>) {
+        let before = self.inner.published.borrow().clone();
+        let known = |name: &str| before.as_ref().and_then(|before| before.exactly(name));
+        let default = Given::new(DEFAULT_GROUP, default, known(DEFAULT_GROUP), None);
+        let groups = groups.into_iter().map(|(name, set)| {
+            let given = Given::new(&name, set, known(&name), Some(&default));
+            (name, given)
+        });
+        let published = Published { groups: groups.collect(), default };
+        // Under the lock of the nodes, so that no stream reports on what is not known to be current yet.
+        let mut nodes = self.lock();
+        nodes.published(&published, (self.inner.clock)());
+        self.inner.published.send_if_modified(|current| {
+            let same = current.as_deref().is_some_and(|current| current.same(&published));
+            if !same {
+                *current = Some(Arc::new(published));
             }
-            changed
+            !same
         });
     }
 
     /// Every node that has been seen, by id.
     #[must_use]
     pub fn nodes(&self) -> Vec<NodeStatus> {
-        let nodes = self.lock();
-        nodes.iter().map(|(id, entry)| entry.status(id)).collect()
+        let published = self.inner.published.borrow().clone();
+        self.lock().statuses(published.as_deref())
     }
 
     /// A filter on a node took or refused its snapshot.
     pub fn report_load(&self, node: &str, report: LoadReport) {
+        self.report_load_on(node, 0, report);
+    }
+
+    /// The same, by the link that says so; every VM of a node has its own.
+    pub(crate) fn report_load_on(&self, node: &str, link: u64, report: LoadReport) {
         if !report.error.is_empty() {
             tracing::warn!(
                 node,
@@ -91,140 +128,141 @@ impl Hub {
                 "a filter refused its snapshot; it keeps the one before"
             );
         }
-        let mut nodes = self.lock();
-        let entry = self.entry(&mut nodes, node);
-        if entry.filters.len() >= MAX_FILTERS && !entry.filters.contains_key(&report.filter) {
-            return;
-        }
-        let status = FilterStatus { filter: report.filter.clone(), version: report.version, error: report.error };
-        entry.filters.insert(report.filter, status);
+        self.lock().report_load(node, link, report, (self.inner.clock)());
     }
 
-    /// The set that a node is given, and its changes. Every node is given the same set today; groups of nodes with sets
-    /// of their own are told apart here and nowhere else.
-    pub(crate) fn set_for(&self, _node: &str) -> watch::Receiver<Option<Arc<ResourceSet>>> {
-        self.inner.set.subscribe()
+    /// A link has ended: nothing is known any more of what its VM runs.
+    pub(crate) fn link_ended(&self, node: &str, link: u64) {
+        self.lock().link_ended(node, link);
     }
 
-    /// A node opened a stream.
-    pub(crate) fn connected(&self, node: &Node) {
-        let now = (self.inner.clock)();
-        let mut nodes = self.lock();
-        let entry = self.entry(&mut nodes, &node.id);
-        if entry.streams == 0 {
-            entry.since = now;
-        }
-        entry.streams += 1;
-        entry.version = envoy_version(node);
+    /// What a node is given, now and later. Groups of nodes are told apart here and nowhere else: by the cluster that the
+    /// node's bootstrap names.
+    pub(super) fn set_for(&self, node: &Node) -> Feed {
+        Feed { published: self.inner.published.subscribe(), cluster: node.cluster.clone(), last: None }
+    }
+
+    /// A node opened a stream. Gives the stream's number.
+    pub(super) fn connected(&self, node: &Node) -> u64 {
+        let stream = self.inner.streams.fetch_add(1, Ordering::Relaxed) + 1;
+        let published = self.inner.published.borrow().clone();
+        self.lock().connected(node, stream, published.as_deref(), (self.inner.clock)());
         metrics::gauge!("palisade_xds_streams").increment(1.0);
-        tracing::info!(node = node.id, version = entry.version, "a gateway has connected");
+        stream
     }
 
     /// A node's stream ended.
-    pub(crate) fn disconnected(&self, node: &str) {
-        let now = (self.inner.clock)();
-        let mut nodes = self.lock();
-        let entry = self.entry(&mut nodes, node);
-        entry.streams = entry.streams.saturating_sub(1);
-        if entry.streams == 0 {
-            entry.since = now;
-        }
+    pub(super) fn disconnected(&self, node: &str, stream: u64) {
+        let published = self.inner.published.borrow().clone();
+        self.lock().disconnected(node, stream, published.as_deref(), (self.inner.clock)());
         metrics::gauge!("palisade_xds_streams").decrement(1.0);
         tracing::info!(node, "a gateway's stream has ended");
     }
 
     /// A response went out.
-    pub(crate) fn sent(&self, node: &str, kind: Kind, version: &str) {
+    pub(super) fn sent(&self, node: &str, stream: u64, kind: Kind, version: &str) {
         metrics::counter!("palisade_xds_responses_total", "type" => kind.word()).increment(1);
-        self.with_type(node, kind, |status| version.clone_into(&mut status.sent_version));
+        self.lock().sent(node, stream, kind, version);
     }
 
     /// A response was taken (`refused` is none) or refused.
-    pub(crate) fn answered(&self, node: &str, kind: Kind, version: String, refused: Option<(String, Vec<String>)>) {
+    pub(super) fn answered(
+        &self,
+        node: &str,
+        stream: u64,
+        kind: Kind,
+        version: String,
+        refused: Option<(String, Vec<String>)>,
+    ) {
         let outcome = if refused.is_some() { "refused" } else { "taken" };
         metrics::counter!("palisade_xds_answers_total", "type" => kind.word(), "outcome" => outcome).increment(1);
-        let Some((reason, resources)) = refused else {
-            return self.with_type(node, kind, |status| {
-                status.acked_version = version;
-                status.nack = None;
-            });
-        };
-        let reason: String = reason.chars().take(MAX_REASON).collect();
-        tracing::warn!(
-            node,
-            r#type = kind.word(),
-            version,
-            ?resources,
-            reason,
-            "a gateway refused what it was sent; it keeps what it had"
-        );
-        let nack = Nack { version, reason, resources, at: (self.inner.clock)() };
-        self.with_type(node, kind, |status| status.nack = Some(nack));
-    }
-
-    fn with_type(&self, node: &str, kind: Kind, change: impl FnOnce(&mut TypeStatus)) {
-        let mut nodes = self.lock();
-        let status = self.entry(&mut nodes, node).types.entry(kind).or_default();
-        kind.type_url().clone_into(&mut status.type_url);
-        change(status);
-    }
-
-    fn entry<'a>(&self, nodes: &'a mut BTreeMap<String, Entry>, node: &str) -> &'a mut Entry {
-        if nodes.len() >= MAX_NODES && !nodes.contains_key(node) {
-            let idle = nodes.iter().filter(|(_, entry)| entry.streams == 0).min_by_key(|(_, entry)| entry.since);
-            if let Some(oldest) = idle.map(|(id, _)| id.clone()) {
-                nodes.remove(&oldest);
-            }
+        if let Some((reason, resources)) = &refused {
+            let r#type = kind.word();
+            tracing::warn!(
+                node,
+                r#type,
+                version,
+                ?resources,
+                reason,
+                "a gateway refused what it was sent; it keeps what it had"
+            );
         }
-        nodes.entry(node.to_owned()).or_default()
+        self.lock().answered(node, stream, kind, version, refused, (self.inner.clock)());
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Entry>> {
+    /// A node asks for a kind that its group is not served, or does so no more.
+    pub(super) fn not_served(&self, node: &str, stream: u64, kinds: &[Kind]) {
+        self.lock().not_served(node, stream, kinds);
+    }
+
+    /// What a stream's node holds: all of the set that has this version, or something else.
+    pub(super) fn holds(&self, node: &str, stream: u64, version: Option<&Arc<str>>) {
+        let published = self.inner.published.borrow().clone();
+        self.lock().holds(node, stream, version, published.as_deref(), (self.inner.clock)());
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Nodes> {
         self.inner.nodes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-// === impl Entry ===
+// === impl Published ===
 
-impl Entry {
-    fn status(&self, id: &str) -> NodeStatus {
-        let mut types: Vec<TypeStatus> = self.types.values().cloned().collect();
-        let filters: Vec<FilterStatus> = self.filters.values().cloned().collect();
-        for status in &mut types {
-            if status.type_url == Kind::Extension.type_url()
-                && let Some(nack) = &mut status.nack
-            {
-                explain(nack, &filters);
+impl Published {
+    /// What a node of this cluster is given.
+    pub(super) fn of(&self, cluster: &str) -> &Given {
+        self.groups.get(cluster).unwrap_or(&self.default)
+    }
+
+    /// Whether the cluster names a group.
+    pub(super) fn knows(&self, cluster: &str) -> bool {
+        cluster.is_empty() || cluster == DEFAULT_GROUP || self.groups.contains_key(cluster)
+    }
+
+    fn exactly(&self, group: &str) -> Option<&Given> {
+        if group == DEFAULT_GROUP { Some(&self.default) } else { self.groups.get(group) }
+    }
+
+    fn same(&self, other: &Published) -> bool {
+        let same = |one: &Given, other: &Given| Arc::ptr_eq(&one.set, &other.set);
+        same(&self.default, &other.default)
+            && self.groups.len() == other.groups.len()
+            && self.groups.iter().all(|(name, one)| other.groups.get(name).is_some_and(|other| same(one, other)))
+    }
+}
+
+// === impl Given ===
+
+impl Given {
+    /// What was there before stays where it is equal, and what two groups have in common is in memory once.
+    fn new(group: &str, mut set: ResourceSet, before: Option<&Given>, other: Option<&Given>) -> Given {
+        if let Some(before) = before {
+            if *before.set == set {
+                return before.clone();
             }
+            set.share(&before.set);
         }
-        NodeStatus {
-            id: id.to_owned(),
-            version: self.version.clone(),
-            connected: self.streams > 0,
-            since: self.since,
-            types,
-            filters,
+        if let Some(other) = other {
+            set.share(&other.set);
         }
+        Given { group: group.into(), version: set.version().into(), set: Arc::new(set) }
     }
 }
 
-/// Envoy says only that a plugin could not be created; the filter itself says why.
-fn explain(nack: &mut Nack, filters: &[FilterStatus]) {
-    for filter in filters.iter().filter(|filter| !filter.error.is_empty()) {
-        if nack.resources.iter().any(|name| name.strip_prefix("palisade.") == Some(filter.filter.as_str())) {
-            nack.reason.push_str(&format!("; filter {} says: {}", filter.filter, filter.error));
-        }
-    }
-}
+// === impl Feed ===
 
-fn envoy_version(node: &Node) -> String {
-    match &node.user_agent_version_type {
-        Some(node::UserAgentVersionType::UserAgentVersion(version)) => version.clone(),
-        Some(node::UserAgentVersionType::UserAgentBuildVersion(build)) => build
-            .version
-            .as_ref()
-            .map(|version| format!("{}.{}.{}", version.major_number, version.minor_number, version.patch))
-            .unwrap_or_default(),
-        None => String::new(),
+impl Feed {
+    /// What is to be served, as soon as it is not what was taken last. `None` when nothing will come any more.
+    pub(super) async fn next(&mut self) -> Option<Given> {
+        loop {
+            let given =
+                self.published.borrow_and_update().as_ref().map(|published| published.of(&self.cluster).clone());
+            let known = |given: &Given| self.last.as_ref().is_some_and(|last| Arc::ptr_eq(&last.set, &given.set));
+            if let Some(given) = given.filter(|given| !known(given)) {
+                self.last = Some(given.clone());
+                return Some(given);
+            }
+            self.published.changed().await.ok()?;
+        }
     }
 }

@@ -104,6 +104,18 @@ impl Session {
         self.advance(Vec::new())
     }
 
+    /// The client has taken all that it asked for of what is served.
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        Kind::ALL.into_iter().all(|kind| self.settled(kind))
+    }
+
+    /// What the client asks for and is not ours to serve.
+    #[must_use]
+    pub fn not_served(&self) -> Vec<Kind> {
+        self.subscriptions.keys().copied().filter(|kind| !self.set.serves(*kind)).collect()
+    }
+
     /// A request of a state-of-the-world stream.
     pub fn state_request(&mut self, request: DiscoveryRequest) -> Vec<Output> {
         let Some(kind) = Kind::of_type_url(&request.type_url) else { return Vec::new() };
@@ -122,9 +134,40 @@ impl Session {
         }
         let mut names: BTreeSet<String> = request.resource_names.into_iter().collect();
         // An empty list asks for everything, unless the client asked for something by name before.
-        subscription.wildcard = names.remove("*") || (names.is_empty() && (!known || subscription.wildcard));
-        subscription.names = names;
+        let unnamed = names.is_empty() && if known { subscription.wildcard } else { kind.has_wildcard() };
+        let wildcard = names.remove("*") || unnamed;
+        let more = (wildcard && !subscription.wildcard) || !names.is_subset(&subscription.names);
+        let in_step = known && !more && self.subscriptions.get(&kind).is_some_and(|it| !self.differs(kind, it));
+        if let Some(subscription) = self.subscriptions.get_mut(&kind) {
+            subscription.wildcard = wildcard;
+            subscription.names = names;
+            if known && more {
+                // Who asks for what it had given up has dropped it, although nothing of it has changed.
+                subscription.sent_version = None;
+            }
+        }
+        if in_step || (!known && !request.version_info.is_empty()) {
+            self.resume(kind, (!known).then_some(request.version_info));
+        }
         self.advance(outputs)
+    }
+
+    /// What the client asks for it was sent already: on an earlier stream, whose version it names, or on this one, where
+    /// it asks for less than before.
+    fn resume(&mut self, kind: Kind, earlier: Option<String>) {
+        let Some(subscription) = self.subscriptions.get(&kind) else { return };
+        let target = self.target(kind, subscription);
+        let version = version_of(target.iter().copied());
+        let held = match earlier {
+            Some(named) if named != version => return,
+            // A client names what it has taken.
+            Some(_) => Some(target.into_iter().map(|(name, held)| (name.clone(), Arc::clone(held))).collect()),
+            None => None,
+        };
+        if let Some(subscription) = self.subscriptions.get_mut(&kind) {
+            subscription.held = held.unwrap_or_else(|| std::mem::take(&mut subscription.held));
+            subscription.sent_version = Some(version);
+        }
     }
 
     /// A request of a delta stream.
@@ -136,7 +179,7 @@ impl Session {
         if !known {
             subscription.holds = !request.initial_resource_versions.is_empty();
             subscription.sent = request.initial_resource_versions.into_iter().collect();
-            subscription.wildcard = request.resource_names_subscribe.is_empty();
+            subscription.wildcard = request.resource_names_subscribe.is_empty() && kind.has_wildcard();
         } else if !request.response_nonce.is_empty() && request.response_nonce == subscription.last_nonce {
             // An answer to an older response counts for nothing; the changes beside it do.
             outputs.extend(subscription.answer(kind, request.error_detail.map(|status| status.message)));
@@ -162,13 +205,18 @@ impl Session {
     /// Listeners and routes wait for the clusters that they may refer to, unless the client has none yet.
     fn may_send(&self, kind: Kind) -> bool {
         let Some(subscription) = self.subscriptions.get(&kind) else { return false };
+        if !self.set.serves(kind) {
+            return false;
+        }
         let waits = matches!(kind, Kind::Listener | Kind::Route) && subscription.holds;
         subscription.in_flight.is_none() && (!waits || self.settled(Kind::Cluster))
     }
 
     /// The client has asked for all that may refer to clusters. After a reconnect its requests come one by one.
     fn complete(&self) -> bool {
-        !self.subscriptions.contains_key(&Kind::Cluster) || self.subscriptions.contains_key(&Kind::Route)
+        !self.set.serves(Kind::Route)
+            || !self.subscriptions.contains_key(&Kind::Cluster)
+            || self.subscriptions.contains_key(&Kind::Route)
     }
 
     /// What is gone from the set is withheld from this kind for now.
@@ -179,6 +227,9 @@ impl Session {
 
     /// The client has taken all that it should have of this kind.
     fn settled(&self, kind: Kind) -> bool {
+        if !self.set.serves(kind) {
+            return true;
+        }
         self.subscriptions.get(&kind).is_none_or(|subscription| {
             subscription.in_flight.is_none() && !subscription.refused && !self.differs(kind, subscription)
         })

@@ -7,6 +7,8 @@ use envoy_types::pb::google::protobuf::Any;
 use prost::{Message, Name};
 use snapshot::{content_hash, hex};
 
+use crate::entities::Delivery;
+
 /// The kinds of resources that this control plane serves, in the order in which Envoy must take them: what is referred to
 /// comes before what refers to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -33,7 +35,10 @@ pub struct Resource {
 /// Everything that one gateway is given.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ResourceSet {
+    delivery: Delivery,
     kinds: BTreeMap<Kind, BTreeMap<String, Arc<Resource>>>,
+    /// By filter, the version of its snapshot.
+    snapshots: BTreeMap<String, String>,
 }
 
 // === impl Kind ===
@@ -57,6 +62,13 @@ impl Kind {
     #[must_use]
     pub fn of_type_url(url: &str) -> Option<Kind> {
         Self::ALL.into_iter().find(|kind| kind.type_url() == url)
+    }
+
+    /// Whether a first request without names asks for everything of the kind. What others refer to by name is asked for by
+    /// name: without one, nothing is.
+    #[must_use]
+    pub fn has_wildcard(self) -> bool {
+        matches!(self, Self::Cluster | Self::Listener)
     }
 
     /// A short word for metrics and logs.
@@ -86,6 +98,52 @@ impl Resource {
 // === impl ResourceSet ===
 
 impl ResourceSet {
+    /// An empty set for gateways that take this.
+    #[must_use]
+    pub fn new(delivery: Delivery) -> ResourceSet {
+        ResourceSet { delivery, ..ResourceSet::default() }
+    }
+
+    /// What its gateways take.
+    #[must_use]
+    pub fn delivery(&self) -> Delivery {
+        self.delivery
+    }
+
+    /// Whether resources of this kind are ours to serve. Where they are not, a request for them is not answered: even an
+    /// answer without resources would take away what somebody else has put there.
+    #[must_use]
+    pub fn serves(&self, kind: Kind) -> bool {
+        self.delivery == Delivery::Full || kind == Kind::Extension
+    }
+
+    /// Its version: a hash over what it holds.
+    pub(crate) fn version(&self) -> String {
+        version_of(self.kinds.values().flatten())
+    }
+
+    /// Notes the version of a filter's snapshot, which stands inside of its resource.
+    pub(crate) fn note_snapshot(&mut self, filter: String, version: String) {
+        self.snapshots.insert(filter, version);
+    }
+
+    /// The version of a filter's snapshot.
+    pub(crate) fn snapshot_version(&self, filter: &str) -> Option<&str> {
+        self.snapshots.get(filter).map(String::as_str)
+    }
+
+    /// Shares what `other` holds as well, so that it is in memory once.
+    pub(crate) fn share(&mut self, other: &ResourceSet) {
+        for (kind, resources) in &mut self.kinds {
+            let Some(others) = other.kinds.get(kind) else { continue };
+            for (name, resource) in resources {
+                if let Some(known) = others.get(name).filter(|known| *known == resource) {
+                    *resource = Arc::clone(known);
+                }
+            }
+        }
+    }
+
     /// Adds an encoded resource, or replaces the one of this name. `body` must be of the kind's type.
     pub fn insert(&mut self, kind: Kind, name: impl Into<String>, body: Any) {
         let resources = self.kinds.entry(kind).or_default();

@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use crate::entities::Delivery;
+
 /// One Envoy, as its streams and its filters describe it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct NodeStatus {
@@ -9,11 +11,25 @@ pub struct NodeStatus {
     pub id: String,
     /// Envoy's own version, such as `1.40.0`; empty where it did not say.
     pub version: String,
+    /// The cluster in its bootstrap (`node.cluster`), by which its group is found.
+    pub cluster: String,
+    /// The group whose configuration it is given.
+    pub group: String,
+    /// False where its cluster names no group, so that it is given the default one.
+    pub known_group: bool,
+    /// What its group takes from here.
+    pub delivery: Delivery,
     /// It has an open stream.
     pub connected: bool,
     /// Since when it is connected, or not any more: milliseconds since the Unix epoch.
     pub since: u64,
-    /// Per type URL, what was sent and what was taken.
+    /// It has not taken all that its group is served now: something is under way, was refused, or waits for its return.
+    pub behind: bool,
+    /// Since when it is behind: milliseconds since the Unix epoch.
+    pub behind_since: Option<u64>,
+    /// Type URLs that it asks for and that its group does not take from here; it is not answered.
+    pub not_served: Vec<String>,
+    /// Per type URL, what was sent and what was taken; once for each stream that it has for the type.
     pub types: Vec<TypeStatus>,
     /// Per filter, the snapshot that it last reported on.
     pub filters: Vec<FilterStatus>,
@@ -50,8 +66,23 @@ pub struct Nack {
 pub struct FilterStatus {
     /// The filter's name.
     pub filter: String,
-    /// The snapshot's version.
+    /// The version of the snapshot that it spoke of last.
     pub version: String,
     /// Why it was refused; empty where it was taken.
     pub error: String,
+    /// When it said so last, in milliseconds since the Unix epoch.
+    pub at: u64,
+    /// The version of the snapshot that is served now; empty for a filter that is not served.
+    pub current_version: String,
+    /// What the VMs of the node run that have a link: each worker has one, and the main thread.
+    pub vms: Vec<VmVersion>,
+}
+
+/// How many VMs run a snapshot.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct VmVersion {
+    /// The snapshot's version.
+    pub version: String,
+    /// How many VMs.
+    pub vms: u64,
 }

@@ -19,8 +19,11 @@ fn limits_are_where_the_page_says() {
     };
     let classes = |count: usize| Value::from((0..count).map(|n| json!({"name": format!("c{n}")})).collect::<Vec<_>>());
     let headers = |count: usize| Value::Object((0..count).map(|number| (format!("x-{number}"), json!("v"))).collect());
+    let groups = |count: usize| Value::Object((0..count).map(|number| (format!("g{number}"), json!({}))).collect());
     // Collection, pointer, the values just inside, the values just outside.
     let cases: Vec<(&str, &str, Vec<Value>, Vec<Value>)> = vec![
+        ("global-config", "/groups", vec![groups(100), json!({"x".repeat(128): {}})], vec![groups(101)]),
+        ("global-config", "/gateway/delivery", vec![json!("full"), json!("ecds")], vec![json!("ads"), json!(null)]),
         ("threat-feeds", "/refresh_interval_seconds", vec![json!(1), json!(31536000)], vec![json!(0), json!(31536001)]),
         ("threat-feeds", "/timeout_millis", vec![json!(1), json!(600000)], vec![json!(0), json!(600001)]),
         ("threat-feeds", "/max_entries", vec![json!(1), json!(10000000)], vec![json!(0), json!(10000001)]),

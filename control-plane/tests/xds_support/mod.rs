@@ -81,6 +81,7 @@ pub fn gateway(backend: SocketAddr, filters: Vec<FilterInput>) -> Gateway {
         }],
         filters,
         control_plane_cluster: None,
+        ecds_only: false,
     }
 }
 

@@ -47,7 +47,7 @@ pub(super) struct Context<'a> {
     /// What a WAF block weighs on this chain, by the policy of its threat response.
     pub(super) waf_block_weight: f64,
     /// Parts that the steps so far refer to, by hash.
-    pub(super) parts: &'a mut std::collections::BTreeMap<Vec<u8>, Vec<u8>>,
+    pub(super) parts: &'a mut super::chains::Parts,
     /// The largest request or response body that any step holds, in bytes.
     pub(super) largest_body: &'a mut u64,
 }

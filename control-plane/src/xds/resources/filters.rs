@@ -18,13 +18,16 @@ pub(super) fn name(filter: &FilterInput) -> String {
     format!("palisade.{}", filter.name)
 }
 
-/// A filter's configuration.
+/// A filter's configuration, and the version of the snapshot in it.
 ///
 /// # Errors
 ///
 /// A snapshot that cannot be opened, is another filter's, or names another link than the gateway has.
-pub(super) fn extension(filter: &FilterInput, link_cluster: Option<&str>) -> Result<TypedExtensionConfig, String> {
-    check_snapshot(filter, link_cluster).map_err(|error| format!("filter {:?}: {error}", filter.name))?;
+pub(super) fn extension(
+    filter: &FilterInput,
+    link_cluster: Option<&str>,
+) -> Result<(String, TypedExtensionConfig), String> {
+    let version = check_snapshot(filter, link_cluster).map_err(|error| format!("filter {:?}: {error}", filter.name))?;
     let code = DataSource {
         specifier: Some(data_source::Specifier::Filename(filter.module_path.clone())),
         ..DataSource::default()
@@ -46,21 +49,22 @@ pub(super) fn extension(filter: &FilterInput, link_cluster: Option<&str>) -> Res
         })),
         ..PluginConfig::default()
     };
-    Ok(TypedExtensionConfig { name: name(filter), typed_config: Some(pack_any(Wasm { config: Some(config) })) })
+    let typed_config = Some(pack_any(Wasm { config: Some(config) }));
+    Ok((version, TypedExtensionConfig { name: name(filter), typed_config }))
 }
 
-fn check_snapshot(filter: &FilterInput, link_cluster: Option<&str>) -> Result<(), String> {
-    let (_, snapshot) = snapshot::open(&filter.snapshot).map_err(|error| error.to_string())?;
+fn check_snapshot(filter: &FilterInput, link_cluster: Option<&str>) -> Result<String, String> {
+    let (version, snapshot) = snapshot::open(&filter.snapshot).map_err(|error| error.to_string())?;
     if snapshot.filter != filter.name {
         return Err(format!("its snapshot was compiled for filter {:?}", snapshot.filter));
     }
     match (snapshot.link, link_cluster) {
-        (Some(link), Some(cluster)) if link.cluster == cluster => Ok(()),
+        (Some(link), Some(cluster)) if link.cluster == cluster => Ok(version),
         (Some(link), expected) => Err(format!(
             "its snapshot links to cluster {:?}, the gateway's control plane is {}",
             link.cluster,
             expected.map_or("none".into(), |name| format!("{name:?}"))
         )),
-        (None, _) => Ok(()),
+        (None, _) => Ok(version),
     }
 }

@@ -15,6 +15,7 @@ use envoy_types::pb::envoy::config::core::v3::{
 use envoy_types::pb::google::protobuf::Duration;
 
 use super::set::{Kind, ResourceSet};
+use crate::entities::Delivery;
 
 /// The name of the route configuration, and the metadata namespace of routes.
 pub const NAME: &str = "palisade";
@@ -33,6 +34,8 @@ pub struct Gateway {
     /// The cluster of the bootstrap by which filters reach the control plane; `None` for a gateway without a node link.
     /// A snapshot whose link names another cluster is refused.
     pub control_plane_cluster: Option<String>,
+    /// Listener, routes and clusters are somebody else's: the filters alone are served.
+    pub ecds_only: bool,
 }
 
 /// Where and how a gateway listens.
@@ -112,7 +115,20 @@ pub struct FilterInput {
 /// What is wrong with the input, for the person who wrote it: which route or filter, which field.
 pub fn build(gateway: &Gateway) -> Result<ResourceSet, String> {
     check_names(gateway)?;
-    let mut set = ResourceSet::default();
+    let mut set = ResourceSet::new(if gateway.ecds_only { Delivery::Ecds } else { Delivery::Full });
+    if !gateway.ecds_only {
+        insert_own(&mut set, gateway)?;
+    }
+    for filter in &gateway.filters {
+        let (version, config) = filters::extension(filter, gateway.control_plane_cluster.as_deref())?;
+        set.insert_message(Kind::Extension, config.name.clone(), &config);
+        set.note_snapshot(filter.name.clone(), version);
+    }
+    Ok(set)
+}
+
+/// What only a gateway has whose listener is ours.
+fn insert_own(set: &mut ResourceSet, gateway: &Gateway) -> Result<(), String> {
     for route in &gateway.routes {
         if let Some(backend) = &route.backend {
             let cluster = clusters::cluster(backend).map_err(|error| format!("route {:?}: {error}", route.id))?;
@@ -122,11 +138,7 @@ pub fn build(gateway: &Gateway) -> Result<ResourceSet, String> {
     let listener = listener::listener(&gateway.listener, &gateway.filters)?;
     set.insert_message(Kind::Listener, listener.name.clone(), &listener);
     set.insert(Kind::Route, NAME, routes::route_configuration(&gateway.routes, gateway.listener.buffer_limit_bytes)?);
-    for filter in &gateway.filters {
-        let config = filters::extension(filter, gateway.control_plane_cluster.as_deref())?;
-        set.insert_message(Kind::Extension, config.name.clone(), &config);
-    }
-    Ok(set)
+    Ok(())
 }
 
 fn check_names(gateway: &Gateway) -> Result<(), String> {

@@ -311,3 +311,92 @@ fn a_state_client_waits_for_names_that_are_not_there_yet() {
     client.state(Kind::Route, &["r", "other"], &client.session.subscriptions[&Kind::Route].last_nonce.clone(), None);
     assert_eq!(client.logged(), ["route o1,r1"]);
 }
+
+#[test]
+fn a_reconnecting_state_client_is_left_alone_unless_something_changed() {
+    let mut client = Client::new(Protocol::StateOfTheWorld, OLD);
+    let version = |kind: Kind| version_of(set(OLD).iter(kind));
+    let ask = |client: &mut Client, kind: Kind, names: &[&str], version_info: String| {
+        let outputs = client.session.state_request(DiscoveryRequest {
+            type_url: kind.type_url().into(),
+            resource_names: names.iter().map(|&name| name.into()).collect(),
+            version_info,
+            ..DiscoveryRequest::default()
+        });
+        client.note(outputs);
+    };
+    for (kind, names) in
+        [(Kind::Cluster, &[][..]), (Kind::Listener, &[]), (Kind::Route, &["r"]), (Kind::Extension, &["f"])]
+    {
+        ask(&mut client, kind, names, version(kind));
+    }
+    assert!(client.logged().is_empty() && client.session.is_settled());
+    // The next change goes its way as ever: what is gone stays until nothing refers to it.
+    client.publish(NEW);
+    client.answer(None);
+    assert_eq!(client.logged(), ["cluster a1,b1", "filter f2", "listener l2", "route r2", "cluster b1"]);
+
+    let mut client = Client::new(Protocol::StateOfTheWorld, NEW);
+    ask(&mut client, Kind::Cluster, &[], version(Kind::Cluster));
+    ask(&mut client, Kind::Extension, &["f"], version(Kind::Extension));
+    assert_eq!(client.logged(), ["cluster b1", "filter f2"], "it held something older");
+}
+
+#[test]
+fn a_state_client_that_asks_for_less_or_again() {
+    let entries = [(Kind::Extension, "f", "f1"), (Kind::Extension, "g", "g1")];
+    let mut client = Client::new(Protocol::StateOfTheWorld, &entries);
+    let ask = |client: &mut Client, names: &[&str]| {
+        let nonce = client.session.subscriptions.get(&Kind::Extension).map(|it| it.last_nonce.clone());
+        client.state(Kind::Extension, names, &nonce.unwrap_or_default(), None);
+        client.answer(None);
+    };
+    ask(&mut client, &["f", "g"]);
+    assert_eq!(client.logged(), ["filter f1,g1"]);
+    ask(&mut client, &["f"]);
+    assert!(client.logged().is_empty() && client.session.is_settled(), "it has that already");
+    client.publish(&[(Kind::Extension, "f", "f1"), (Kind::Extension, "g", "g2")]);
+    assert!(client.logged().is_empty(), "it asks for that no more");
+    ask(&mut client, &["f", "g"]);
+    assert_eq!(client.logged(), ["filter f1,g2"]);
+    // A listener that goes and comes back asks for its filter anew, which nobody has changed.
+    ask(&mut client, &[]);
+    assert!(client.logged().is_empty());
+    ask(&mut client, &["f", "g"]);
+    assert_eq!(client.logged(), ["filter f1,g2"]);
+}
+
+#[test]
+fn what_is_asked_for_by_name_has_no_wildcard() {
+    let mut state = Client::new(Protocol::StateOfTheWorld, OLD);
+    let mut delta = Client::new(Protocol::Delta, OLD);
+    for kind in [Kind::Route, Kind::Extension] {
+        state.state(kind, &[], "", None);
+        delta.delta(kind, |_| {});
+    }
+    assert!(state.logged().is_empty() && delta.logged().is_empty());
+    delta.delta(Kind::Route, |request| request.resource_names_subscribe = vec!["*".into()]);
+    assert_eq!(delta.logged(), ["route +r"], "unless it is asked for");
+}
+
+#[test]
+fn what_is_not_ours_is_never_answered() {
+    for protocol in [Protocol::Delta, Protocol::StateOfTheWorld] {
+        let mut client = Client::started(protocol, OLD);
+        client.logged();
+        let mut alone = ResourceSet::new(crate::entities::Delivery::Ecds);
+        let body = Any { type_url: Kind::Extension.type_url().into(), value: b"f2".to_vec() };
+        alone.insert(Kind::Extension, "f", body);
+        let outputs = client.session.publish(Arc::new(alone));
+        client.note(outputs);
+        client.answer(None);
+        assert_eq!(client.logged(), [if protocol == Protocol::Delta { "filter +f" } else { "filter f2" }]);
+        assert!(client.session.is_settled());
+        assert_eq!(client.session.not_served(), [Kind::Cluster, Kind::Listener, Kind::Route]);
+        // Back to all of it: only what has changed is sent.
+        client.publish(OLD);
+        client.answer(None);
+        assert_eq!(client.logged().len(), 1);
+        assert!(client.session.not_served().is_empty());
+    }
+}

@@ -1,0 +1,201 @@
+//! From chains to the gateways of every group.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use prost::Message as _;
+use snapshot::{IdentitySource, LinkSettings, Part, RouteChain, Snapshot, Step, seal};
+
+use super::chains::{Chain, Chains, Steps};
+use super::{BUFFER_SLACK, Compiled, FLUSH_MILLIS, MAX_QUEUED, Settings};
+use crate::entities::{self, DEFAULT_GROUP, Delivery, EntitySet, GlobalConfig, Item, Protocol, Route};
+use crate::xds::bootstrap::CONTROL_PLANE_CLUSTER;
+use crate::xds::resources::{
+    BackendInput, BackendTls, FilterInput, Gateway, ListenerSettings, RouteInput, SYSTEM_AUTHORITIES,
+};
+
+/// The gateways of all groups. Nothing is left that could be wrong with them.
+pub(super) fn compile(set: &EntitySet, global: &Item<GlobalConfig>, chains: &Chains, settings: &Settings) -> Compiled {
+    let mut gateways =
+        Gateways { set, global, chains, settings, snapshots: BTreeMap::new(), warnings: BTreeSet::new() };
+    let gateway = gateways.group(DEFAULT_GROUP, &global.gateway);
+    let groups = global.groups.iter().map(|(name, group)| {
+        let gateway = gateways.group(name, &group.over(&global.gateway));
+        (name.clone(), gateway)
+    });
+    let groups = groups.collect();
+    Compiled { gateway, groups, warnings: gateways.warnings.into_iter().collect() }
+}
+
+struct Gateways<'a> {
+    set: &'a EntitySet,
+    global: &'a Item<GlobalConfig>,
+    chains: &'a Chains,
+    settings: &'a Settings,
+    /// What was sealed for a group before: by the filter, and which of the chains it has.
+    snapshots: BTreeMap<(String, Vec<usize>), Vec<u8>>,
+    warnings: BTreeSet<String>,
+}
+
+impl<'a> Gateways<'a> {
+    fn group(&mut self, group: &str, gateway: &entities::Gateway) -> Gateway {
+        let chains: Vec<(usize, &'a Chain)> =
+            self.chains.routes.iter().enumerate().filter(|(_, chain)| chain.is_in(group)).collect();
+        self.warn_of_plugins(group, &gateway.filters, &chains);
+        let filters = gateway.filters.iter().map(|filter| self.filter(filter, &chains)).collect();
+        let ecds_only = gateway.delivery == Delivery::Ecds;
+        let routes = self.served_routes(group, ecds_only);
+        let largest = chains.iter().map(|(_, chain)| &chain.steps).chain([&self.chains.global]);
+        let largest = largest.map(|steps| steps.largest_body).max().unwrap_or_default();
+        let largest = largest.max(u64::from(gateway.max_body_bytes)).saturating_add(BUFFER_SLACK);
+        let listener = ListenerSettings {
+            name: "palisade".to_owned(),
+            address: gateway.address.clone(),
+            port: gateway.port,
+            access_log: Some(gateway.access_log.clone()).filter(|path| !path.is_empty()),
+            buffer_limit_bytes: u32::try_from(largest).unwrap_or(u32::MAX),
+            xff_num_trusted_hops: self.global.identity.trusted_hops,
+        };
+        let control_plane_cluster = self.settings.link.then(|| CONTROL_PLANE_CLUSTER.to_owned());
+        Gateway { listener, routes, filters, control_plane_cluster, ecds_only }
+    }
+
+    /// Things that are allowed and probably not meant.
+    fn warn_of_plugins(&mut self, group: &str, filters: &[String], chains: &[(usize, &Chain)]) {
+        if filters.iter().any(|filter| filter == "preset") {
+            return;
+        }
+        let of = if group == DEFAULT_GROUP { String::new() } else { format!(" of the group `{group}`") };
+        let steps = chains.iter().flat_map(|(_, chain)| &chain.steps.list);
+        for step in self.chains.global.list.iter().chain(steps) {
+            if !filters.contains(&step.plugin) {
+                let warning = format!("no filter of this gateway{of} runs the plugin `{}`", step.plugin);
+                self.warnings.insert(warning);
+            }
+        }
+    }
+
+    fn filter(&mut self, filter: &str, chains: &[(usize, &'a Chain)]) -> FilterInput {
+        let key = (filter.to_owned(), chains.iter().map(|(index, _)| *index).collect());
+        let (global, all, settings) = (self.global, self.chains, self.settings);
+        let snapshot = self
+            .snapshots
+            .entry(key)
+            .or_insert_with(|| seal(&snapshot(filter, global, all, chains, settings)).encode_to_vec());
+        FilterInput {
+            name: filter.to_owned(),
+            module_path: settings.filters_dir.join(format!("{filter}.wasm")).display().to_string(),
+            snapshot: snapshot.clone(),
+        }
+    }
+
+    /// The routes that the gateway itself serves: those with a backend.
+    fn served_routes(&mut self, group: &str, ecds_only: bool) -> Vec<RouteInput> {
+        let mut routes = Vec::new();
+        for route in self.set.all::<Route>().filter(|route| route.enabled && route.is_in(group)) {
+            let Some(backend) = &route.backend else { continue };
+            if route.plugins.iter().all(|plugin| !plugin.enabled) {
+                let warning = format!("route `{}` has no plugins: only the global chain protects it", route.head.id);
+                self.warnings.insert(warning);
+            }
+            if ecds_only {
+                // In a group that has no routes of ours, what names the group means the backend; what is everywhere
+                // has it for the others.
+                if !route.groups.is_empty() {
+                    let id = &route.head.id;
+                    let warning =
+                        format!("the group `{group}` takes no routes: the backend of route `{id}` is not used");
+                    self.warnings.insert(warning);
+                }
+                continue;
+            }
+            routes.push(route_input(route, backend));
+        }
+        routes
+    }
+}
+
+fn route_input(route: &Item<Route>, backend: &entities::Backend) -> RouteInput {
+    let metadata = route.head.metadata.iter();
+    let metadata = metadata.filter(|(key, _)| !matches!(key.as_str(), "created_at" | "updated_at"));
+    let metadata = metadata.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())));
+    let tls = || BackendTls { server_name: String::new(), authorities: SYSTEM_AUTHORITIES.to_owned() };
+    RouteInput {
+        id: route.head.id.clone(),
+        envoy_route: route.envoy_route_name(&route.head).to_owned(),
+        hosts: route.hosts.clone(),
+        paths: route.paths.clone(),
+        backend: Some(BackendInput {
+            address: backend.address.clone(),
+            port: backend.port,
+            tls: backend.tls.then(tls),
+            http2: backend.protocol == Protocol::Http2,
+            timeout_millis: backend.timeout_millis,
+        }),
+        metadata: metadata.collect(),
+    }
+}
+
+fn snapshot(
+    filter: &str,
+    global: &GlobalConfig,
+    all: &Chains,
+    chains: &[(usize, &Chain)],
+    settings: &Settings,
+) -> Snapshot {
+    let mut parts = BTreeMap::new();
+    let mut steps_of = |steps: &Steps| {
+        let list = for_filter(&steps.list, filter);
+        // Only the rule engine refers to parts.
+        if list.iter().any(|step| step.plugin == "waf") {
+            parts.extend(steps.parts.iter().map(|(hash, data)| (hash.clone(), data.clone())));
+        }
+        list
+    };
+    let global_steps = steps_of(&all.global);
+    let routes = chains.iter().map(|(_, chain)| RouteChain {
+        name: chain.name.clone(),
+        id: chain.id.clone(),
+        label: chain.label.clone(),
+        no_grpc: chain.no_grpc,
+        steps: steps_of(&chain.steps),
+    });
+    let routes = routes.collect();
+    Snapshot {
+        filter: filter.to_owned(),
+        identity: Some(identity(global)),
+        global: global_steps,
+        routes,
+        parts: parts.into_iter().map(|(hash, data)| Part { hash, data: data.to_vec() }).collect(),
+        link: settings.link.then(|| LinkSettings {
+            cluster: CONTROL_PLANE_CLUSTER.to_owned(),
+            flush_millis: FLUSH_MILLIS,
+            max_queued: MAX_QUEUED,
+        }),
+    }
+}
+
+/// The steps of a chain that one filter runs. A filter that runs only some of them gets the threat response as well, to
+/// answer what it refuses.
+fn for_filter(steps: &[Step], filter: &str) -> Vec<Step> {
+    if filter == "preset" {
+        return steps.to_vec();
+    }
+    let own = steps.iter().any(|step| step.plugin == filter);
+    let steps = steps.iter().filter_map(|step| {
+        let on_refusal_only = step.plugin != filter;
+        let wanted = !on_refusal_only || (own && step.plugin == "threat-response");
+        wanted.then(|| Step { on_refusal_only, ..step.clone() })
+    });
+    steps.collect()
+}
+
+fn identity(global: &GlobalConfig) -> IdentitySource {
+    let identity = &global.identity;
+    IdentitySource {
+        api_key_header: identity.api_key_header.clone().unwrap_or_default().to_ascii_lowercase(),
+        api_key_query: identity.api_key_query.clone().unwrap_or_default(),
+        user_header: identity.user_header.clone().unwrap_or_default().to_ascii_lowercase(),
+        trusted_hops: identity.trusted_hops,
+        api_key_is_id: identity.api_key_is_id,
+    }
+}

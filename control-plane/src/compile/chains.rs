@@ -1,6 +1,7 @@
 //! The chains of all routes, before they are divided among filters.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use prost::bytes::Bytes;
 use serde_json::{Map, Value};
@@ -8,6 +9,7 @@ use snapshot::Step;
 
 use super::plugins::{self, Context, PluginUse};
 use super::rules::RuleCompiler;
+use super::view::{Memory, View};
 use super::{CompileProblem, expand};
 use crate::entities::{
     Entity, EntitySet, FieldProblem, GlobalConfig, Item, Protocol, Route, ThreatPolicy, did_you_mean,
@@ -19,7 +21,7 @@ pub(super) type Parts = BTreeMap<Vec<u8>, Bytes>;
 /// Every chain of every gateway. Each is compiled once, however many groups have it.
 #[derive(Debug, Default)]
 pub(super) struct Chains {
-    pub(super) global: Steps,
+    pub(super) global: Arc<Steps>,
     pub(super) routes: Vec<Chain>,
 }
 
@@ -33,7 +35,7 @@ pub(super) struct Chain {
     pub(super) groups: Vec<String>,
     /// Its backend speaks HTTP/1.1.
     pub(super) no_grpc: bool,
-    pub(super) steps: Steps,
+    pub(super) steps: Arc<Steps>,
 }
 
 /// Steps with what they need.
@@ -56,8 +58,8 @@ impl Chains {
     /// Compiles every plugin of every enabled route and of the global chain.
     pub(super) fn compile(
         set: &EntitySet,
-        global: &Item<GlobalConfig>,
         rules: &RuleCompiler,
+        memory: &mut Memory<Steps>,
         problems: &mut Vec<CompileProblem>,
     ) -> Self {
         let mut chains = Self::default();
@@ -65,7 +67,10 @@ impl Chains {
             let all = found.into_iter().map(|problem| CompileProblem { collection, id: id.to_owned(), problem });
             problems.extend(all);
         };
-        match steps(validators(global), set, rules) {
+        let found = memory.get(GlobalConfig::COLLECTION, GlobalConfig::ID, set, |view| {
+            steps(validators(&view.global()), view, rules)
+        });
+        match found {
             Ok(steps) => chains.global = steps,
             Err(found) => note(GlobalConfig::COLLECTION, GlobalConfig::ID, found),
         }
@@ -82,7 +87,11 @@ impl Chains {
             }
             namesakes.push(route);
             let no_grpc = route.backend.as_ref().is_some_and(|backend| backend.protocol == Protocol::Http1);
-            match steps(route_plugins(route), set, rules) {
+            let found = memory.get(Route::COLLECTION, &route.head.id, set, |view| {
+                let Some(route) = view.get::<Route>(&route.head.id) else { return Ok(Steps::default()) };
+                steps(route_plugins(route), view, rules)
+            });
+            match found {
                 Ok(steps) => {
                     let (id, groups) = (route.head.id.clone(), route.groups.clone());
                     chains.routes.push(Chain { name, id, label, groups, no_grpc, steps });
@@ -108,11 +117,11 @@ fn meet(one: &Route, other: &Route) -> bool {
 
 fn steps(
     listed: Result<Vec<Placed>, Vec<FieldProblem>>,
-    set: &EntitySet,
+    view: &View<'_>,
     rules: &RuleCompiler,
 ) -> Result<Steps, Vec<FieldProblem>> {
     let listed = listed?;
-    let waf_block_weight = waf_block_weight(&listed, set);
+    let waf_block_weight = waf_block_weight(&listed, view);
     let mut steps = Steps::default();
     let mut problems = Vec::new();
     for Placed { used, pointer } in listed {
@@ -121,7 +130,7 @@ fn steps(
             continue;
         };
         let mut context =
-            Context { set, rules, waf_block_weight, parts: &mut steps.parts, largest_body: &mut steps.largest_body };
+            Context { view, rules, waf_block_weight, parts: &mut steps.parts, largest_body: &mut steps.largest_body };
         match (kind.compile)(&used.config, &mut context) {
             Ok(Some(config)) => steps.list.push(Step {
                 plugin: kind.name.to_owned(),
@@ -190,12 +199,12 @@ fn expanded(listed: impl Iterator<Item = Placed>) -> Result<Vec<Placed>, Vec<Fie
 }
 
 /// What a WAF block weighs on a chain: what the policy of its threat response says, else the default.
-fn waf_block_weight(listed: &[Placed], set: &EntitySet) -> f64 {
+fn waf_block_weight(listed: &[Placed], view: &View<'_>) -> f64 {
     let response = listed
         .iter()
         .find(|placed| plugins::by_name(&placed.used.plugin).is_some_and(|kind| kind.name == "threat-response"));
     let id = response.and_then(|placed| policy_of(&placed.used.config));
-    let policy = plugins::policy(id, set).ok();
+    let policy = plugins::policy(id, view).ok();
     policy.map_or(ThreatPolicy::default().waf_block_weight, |policy| policy.waf_block_weight)
 }
 

@@ -13,10 +13,17 @@ use crate::xds::resources::{
     BackendInput, BackendTls, FilterInput, Gateway, ListenerSettings, RouteInput, SYSTEM_AUTHORITIES,
 };
 
-/// The gateways of all groups. Nothing is left that could be wrong with them.
-pub(super) fn compile(set: &EntitySet, global: &Item<GlobalConfig>, chains: &Chains, settings: &Settings) -> Compiled {
-    let mut gateways =
-        Gateways { set, global, chains, settings, snapshots: BTreeMap::new(), warnings: BTreeSet::new() };
+/// The gateways of all groups. Nothing is left that could be wrong with them. `seals` is false for somebody who only wants
+/// the warnings: snapshots are empty then.
+pub(super) fn compile(
+    set: &EntitySet,
+    global: &Item<GlobalConfig>,
+    chains: &Chains,
+    settings: &Settings,
+    seals: bool,
+) -> Compiled {
+    let (snapshots, warnings) = (BTreeMap::new(), BTreeSet::new());
+    let mut gateways = Gateways { set, global, chains, settings, seals, snapshots, warnings };
     let gateway = gateways.group(DEFAULT_GROUP, &global.gateway);
     let groups = global.groups.iter().map(|(name, group)| {
         let gateway = gateways.group(name, &group.over(&global.gateway));
@@ -31,6 +38,7 @@ struct Gateways<'a> {
     global: &'a Item<GlobalConfig>,
     chains: &'a Chains,
     settings: &'a Settings,
+    seals: bool,
     /// What was sealed for a group before: by the filter, and which of the chains it has.
     snapshots: BTreeMap<(String, Vec<usize>), Vec<u8>>,
     warnings: BTreeSet<String>,
@@ -76,11 +84,9 @@ impl<'a> Gateways<'a> {
 
     fn filter(&mut self, filter: &str, chains: &[(usize, &'a Chain)]) -> FilterInput {
         let key = (filter.to_owned(), chains.iter().map(|(index, _)| *index).collect());
-        let (global, all, settings) = (self.global, self.chains, self.settings);
-        let snapshot = self
-            .snapshots
-            .entry(key)
-            .or_insert_with(|| seal(&snapshot(filter, global, all, chains, settings)).encode_to_vec());
+        let (global, all, settings, seals) = (self.global, self.chains, self.settings, self.seals);
+        let sealed = || seal(&snapshot(filter, global, all, chains, settings)).encode_to_vec();
+        let snapshot = self.snapshots.entry(key).or_insert_with(|| if seals { sealed() } else { Vec::new() });
         FilterInput {
             name: filter.to_owned(),
             module_path: settings.filters_dir.join(format!("{filter}.wasm")).display().to_string(),

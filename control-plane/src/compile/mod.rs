@@ -11,20 +11,24 @@ mod gateway;
 mod plugins;
 pub mod presets;
 mod rules;
+mod view;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
 
 pub use file::discovery_response;
 pub use rules::{CompiledRules, Element, RuleCompiler, compose, elements, own_elements};
 pub(crate) use rules::{Composition, ElementProblem};
+pub use view::View;
 
 use crate::entities::{
     Admission, Change, DEFAULT_GROUP, Entity, EntityRef, EntitySet, FieldProblem, GlobalConfig, Refusal, Route,
     WafConfig, WafRuleset, missing_group,
 };
 use crate::xds::resources::Gateway;
-use chains::Chains;
+use chains::{Chains, Steps};
+use view::Memory;
 
 /// How often a worker sends what it has queued, in milliseconds.
 const FLUSH_MILLIS: u32 = 200;
@@ -39,6 +43,16 @@ const BUFFER_SLACK: u64 = 1 << 20;
 pub struct Compiler {
     rules: RuleCompiler,
     settings: Settings,
+    memories: Mutex<Memories>,
+}
+
+/// What was compiled before: a change leaves nearly everything as it was.
+#[derive(Default)]
+struct Memories {
+    /// The chains of routes and of everybody.
+    steps: Memory<Steps>,
+    /// WAF configs and rulesets whose rules are right. The rules of configs are kept: routes ask for them again.
+    right: Memory<Option<Arc<CompiledRules>>>,
 }
 
 /// What the compiler must know of the gateways beyond the entities.
@@ -90,7 +104,7 @@ impl Compiler {
     /// A compiler for gateways of that kind.
     #[must_use]
     pub fn new(settings: Settings) -> Self {
-        Self { rules: RuleCompiler::default(), settings }
+        Self { settings, ..Self::default() }
     }
 
     /// Compiles everything.
@@ -99,34 +113,51 @@ impl Compiler {
     ///
     /// Every fault that was found.
     pub fn compile(&self, set: &EntitySet) -> Result<Compiled, Vec<CompileProblem>> {
-        let mut problems = self.check_rules(set);
+        let chains = self.check(set)?;
+        Ok(gateway::compile(set, &set.global(), &chains, &self.settings, true))
+    }
+
+    /// Whether everything compiles, and what is probably not meant: all but the snapshots, which take much longer.
+    fn admit_set(&self, set: &EntitySet) -> Result<Vec<String>, Vec<CompileProblem>> {
+        let chains = self.check(set)?;
+        Ok(gateway::compile(set, &set.global(), &chains, &self.settings, false).warnings)
+    }
+
+    fn check(&self, set: &EntitySet) -> Result<Chains, Vec<CompileProblem>> {
+        let mut memories = self.memories.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut problems = self.check_rules(set, &mut memories.right);
         let global = set.global();
         check_groups(set, &global, &mut problems);
-        let chains = Chains::compile(set, &global, &self.rules, &mut problems);
+        let chains = Chains::compile(set, &self.rules, &mut memories.steps, &mut problems);
+        memories.right.end_pass();
+        memories.steps.end_pass();
         self.rules.forget_unused();
-        if !problems.is_empty() {
-            return Err(problems);
-        }
-        Ok(gateway::compile(set, &global, &chains, &self.settings))
+        if problems.is_empty() { Ok(chains) } else { Err(problems) }
     }
 
     /// Every enabled WAF config and ruleset has to compile, whether a route uses it or not: its author is here now.
-    fn check_rules(&self, set: &EntitySet) -> Vec<CompileProblem> {
+    fn check_rules(&self, set: &EntitySet, right: &mut Memory<Option<Arc<CompiledRules>>>) -> Vec<CompileProblem> {
         let mut problems = Vec::new();
-        let mut note = |collection, id: &str, found: Vec<FieldProblem>| {
-            let all = found.into_iter().map(|problem| CompileProblem { collection, id: id.to_owned(), problem });
-            problems.extend(all);
+        let mut note = |collection, id: &str, found: Result<_, Vec<FieldProblem>>| {
+            let all = found.err().into_iter().flatten();
+            problems.extend(all.map(|problem| CompileProblem { collection, id: id.to_owned(), problem }));
         };
         for config in set.all::<WafConfig>().filter(|config| config.enabled) {
-            if let Err(found) = self.rules.compile(&rules::elements(config, set), &config.crs) {
-                note(WafConfig::COLLECTION, &config.head.id, found);
-            }
+            let id = &config.head.id;
+            let found = right.get(WafConfig::COLLECTION, id, set, |view| {
+                let Some(config) = view.get::<WafConfig>(id) else { return Ok(None) };
+                self.rules.compile(&rules::elements(config, view), &config.crs).map(Some)
+            });
+            note(WafConfig::COLLECTION, id, found);
         }
         for ruleset in set.all::<WafRuleset>().filter(|ruleset| ruleset.enabled) {
-            let elements: Vec<_> = own_elements(&ruleset.rules).collect();
-            if let Err(found) = self.rules.compile(&elements, &crate::entities::Crs::default()) {
-                note(WafRuleset::COLLECTION, &ruleset.head.id, found);
-            }
+            let id = &ruleset.head.id;
+            let found = right.get(WafRuleset::COLLECTION, id, set, |view| {
+                let Some(ruleset) = view.get::<WafRuleset>(id) else { return Ok(None) };
+                let elements: Vec<_> = own_elements(&ruleset.rules).collect();
+                self.rules.compile(&elements, &crate::entities::Crs::default()).map(|_| None)
+            });
+            note(WafRuleset::COLLECTION, id, found);
         }
         problems
     }
@@ -134,15 +165,12 @@ impl Compiler {
 
 impl Admission for Compiler {
     fn admit(&self, candidate: &EntitySet, changed: &EntityRef) -> Result<Vec<String>, Vec<FieldProblem>> {
-        match self.compile(candidate) {
-            Ok(compiled) => Ok(compiled.warnings),
-            Err(problems) => Err(blame(problems, changed)),
-        }
+        self.admit_set(candidate).map_err(|problems| blame(problems, changed))
     }
 
     fn admit_all(&self, candidate: &EntitySet, changed: &[EntityRef]) -> Result<Vec<String>, Vec<Refusal>> {
-        let problems = match self.compile(candidate) {
-            Ok(compiled) => return Ok(compiled.warnings),
+        let problems = match self.admit_set(candidate) {
+            Ok(warnings) => return Ok(warnings),
             Err(problems) => problems,
         };
         let own = changed.iter().enumerate().flat_map(|(index, changed)| {

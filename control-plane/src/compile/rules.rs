@@ -8,7 +8,8 @@ use seclang::{Diagnostic, Program, Source};
 use snapshot::{PartHash, content_hash};
 
 use super::presets;
-use crate::entities::{Crs, EntitySet, FieldProblem, Item, OversizeBody, WafConfig, WafRuleset, did_you_mean};
+use super::view::View;
+use crate::entities::{Crs, FieldProblem, Item, OversizeBody, WafConfig, WafRuleset, did_you_mean};
 
 /// A rule program, ready for a snapshot.
 #[derive(Debug)]
@@ -54,11 +55,13 @@ impl RuleCompiler {
         }
     }
 
-    /// Forgets what was not asked for since the last call: what no entity holds any more.
+    /// Forgets what was not asked for since the call before the last, and what nobody holds any more. Two passes may run at
+    /// a time, and the one must not forget what the other has begun with.
     pub fn forget_unused(&self) {
         let generation = self.generation.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
-        memory.retain(|_, (used, _)| *used >= generation);
+        let held = |outcome: &Outcome| outcome.as_ref().is_ok_and(|rules| Arc::strong_count(rules) > 1);
+        memory.retain(|_, (used, outcome)| *used + 1 >= generation || held(outcome));
     }
 
     fn remembered(&self, composition: &Composition) -> Outcome {
@@ -86,16 +89,16 @@ const BASE: &str = "SecRuleEngine On\nSecRequestBodyAccess On\nSecResponseBodyAc
 
 /// The composition of a WAF config: its rulesets in order, its own rules, and what its fields say to the engine.
 #[must_use]
-pub fn elements(config: &Item<WafConfig>, set: &EntitySet) -> Vec<Element> {
-    compose(&config.rulesets, &config.body, set)
+pub fn elements(config: &Item<WafConfig>, view: &View<'_>) -> Vec<Element> {
+    compose(&config.rulesets, &config.body, view)
 }
 
 /// [`elements`] of a configuration that is no entity. `rulesets` are ids; those that do not exist or are disabled
 /// contribute nothing.
 #[must_use]
-pub fn compose(rulesets: &[String], config: &WafConfig, set: &EntitySet) -> Vec<Element> {
+pub fn compose(rulesets: &[String], config: &WafConfig, view: &View<'_>) -> Vec<Element> {
     let rulesets: Vec<&Item<WafRuleset>> =
-        rulesets.iter().filter_map(|id| set.get::<WafRuleset>(id)).filter(|ruleset| ruleset.enabled).collect();
+        rulesets.iter().filter_map(|id| view.get::<WafRuleset>(id)).filter(|ruleset| ruleset.enabled).collect();
     let shares_name = |ruleset: &Item<WafRuleset>| {
         rulesets.iter().any(|other| other.head.name == ruleset.head.name && other.head.id != ruleset.head.id)
     };

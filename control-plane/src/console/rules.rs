@@ -14,7 +14,7 @@ use super::trial::{TrialRequest, TrialResponse};
 use super::workbench::BuildError;
 use super::{Console, NAMESPACE, report, trial};
 use crate::clock;
-use crate::compile::{Composition, Element, ElementProblem, compose};
+use crate::compile::{Composition, Element, ElementProblem, View, compose};
 use crate::entities::{Crs, EntitySet, FieldProblem, WafConfig, WafRuleset};
 use crate::rest::ApiError;
 
@@ -131,7 +131,7 @@ impl Draft {
         let missing = ids.iter().filter(|id| entities.get::<WafRuleset>(id).is_none()).cloned().collect();
         let crs = crs.unwrap_or_default();
         let config = WafConfig { rules: rules.unwrap_or_default(), crs, ..WafConfig::default() };
-        let elements = compose(&ids, &config, entities);
+        let elements = compose(&ids, &config, &View::new(entities));
         let composition = Composition::new(&elements, &crs);
         Draft {
             missing,

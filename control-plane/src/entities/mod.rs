@@ -57,7 +57,7 @@ pub use route::{Backend, Protocol, Route, RoutePlugin};
 pub use scanners::{IcapMode, MalwareScanner, ScannerKind};
 pub use secret::{MASK, Secret};
 pub use service::{EntityService, Precondition, Replacement, WriteError, Written};
-pub use set::{EntitySet, Slot};
+pub use set::{Collection, EntitySet, Slot};
 pub use threat::{BanIdentity, ThreatPolicy, Tier, TierAction};
 pub use waf::{Crs, OversizeBody, UndecodableBody, WafConfig, WafRuleset};
 

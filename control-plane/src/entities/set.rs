@@ -11,7 +11,7 @@ use super::{FieldProblem, GlobalConfig, did_you_mean};
 use crate::store::{EntityRow, Store, StoreError};
 
 /// The entities of one collection, by id.
-type Collection = BTreeMap<String, Slot>;
+pub type Collection = BTreeMap<String, Slot>;
 
 /// An immutable view of all entities at one revision. Cloning it is cheap: collections are shared.
 #[derive(Clone, Default)]
@@ -100,6 +100,11 @@ impl EntitySet {
         self.collections.get(collection).into_iter().flat_map(|collection| collection.values())
     }
 
+    /// A collection as a whole; shared with every set in which it is the same.
+    pub(crate) fn collection(&self, collection: &str) -> Option<&Arc<Collection>> {
+        self.collections.get(collection)
+    }
+
     /// Every entity, as (collection, id, entity).
     pub(super) fn iter(&self) -> impl Iterator<Item = (&'static str, &str, &Slot)> {
         let all = self.collections.iter();
@@ -124,14 +129,14 @@ impl EntitySet {
     }
 
     /// Adds an entity, or replaces the one with its id.
-    pub(super) fn insert(&mut self, kind: &Kind, entity: Arc<dyn AnyEntity>, revision: u64) {
+    pub(crate) fn insert(&mut self, kind: &Kind, entity: Arc<dyn AnyEntity>, revision: u64) {
         let id = entity.head().id.clone();
         let collection = self.collections.entry(kind.collection).or_default();
         Arc::make_mut(collection).insert(id, Slot { revision, entity });
     }
 
     /// Removes an entity.
-    pub(super) fn remove(&mut self, collection: &str, id: &str) {
+    pub(crate) fn remove(&mut self, collection: &str, id: &str) {
         if let Some(collection) = self.collections.get_mut(collection) {
             Arc::make_mut(collection).remove(id);
         }

@@ -12,7 +12,8 @@ use serde_json::{Map, Value};
 use snapshot::{Policy, Tier, TierAction};
 
 use super::rules::{self, RuleCompiler};
-use crate::entities::{self, BanIdentity, EntitySet, FieldProblem, Item, ThreatPolicy, typed};
+use super::view::View;
+use crate::entities::{self, BanIdentity, FieldProblem, Item, ThreatPolicy, typed};
 
 /// Every plugin of this release.
 pub(super) const PLUGINS: &[PluginKind] = &[threat_gate::KIND, threat_response::KIND, waf::KIND];
@@ -42,7 +43,7 @@ pub(super) struct PluginUse {
 
 /// What is at hand while a plugin's configuration is compiled.
 pub(super) struct Context<'a> {
-    pub(super) set: &'a EntitySet,
+    pub(super) view: &'a View<'a>,
     pub(super) rules: &'a RuleCompiler,
     /// What a WAF block weighs on this chain, by the policy of its threat response.
     pub(super) waf_block_weight: f64,
@@ -74,19 +75,19 @@ struct PolicyConfig {
 /// The policy of such a plugin, as filters run it.
 pub(super) fn policy_of(config: &Map<String, Value>, context: &Context<'_>) -> Result<Policy, Vec<FieldProblem>> {
     let config: PolicyConfig = typed(Value::Object(config.clone())).map_err(|problem| vec![problem])?;
-    let policy = policy(config.policy.as_deref(), context.set).map_err(|problem| vec![problem])?;
+    let policy = policy(config.policy.as_deref(), context.view).map_err(|problem| vec![problem])?;
     Ok(lower(&policy))
 }
 
 /// The policy that a plugin's `policy` names. None named is the first enabled one; where there is none, or the named one
 /// is disabled, the built-in one, which enforces nothing.
-pub(super) fn policy(id: Option<&str>, set: &EntitySet) -> Result<Item<ThreatPolicy>, FieldProblem> {
+pub(super) fn policy(id: Option<&str>, view: &View<'_>) -> Result<Item<ThreatPolicy>, FieldProblem> {
     let named = match id {
-        Some(id) => Some(set.get::<ThreatPolicy>(id).ok_or_else(|| {
+        Some(id) => Some(view.get::<ThreatPolicy>(id).ok_or_else(|| {
             FieldProblem::new("/policy", format!("there is no threat policy `{id}`"))
                 .expected("the id of a threat policy, or null")
         })?),
-        None => set.all::<ThreatPolicy>().find(|policy| policy.enabled),
+        None => view.all::<ThreatPolicy>().find(|policy| policy.enabled),
     };
     Ok(named.filter(|policy| policy.enabled).cloned().unwrap_or_else(ThreatPolicy::builtin))
 }

@@ -31,14 +31,14 @@ struct Config {
 
 fn compile(config: &Map<String, Value>, context: &mut Context<'_>) -> Result<Option<Vec<u8>>, Vec<FieldProblem>> {
     let config: Config = typed(Value::Object(config.clone())).map_err(|problem| vec![problem])?;
-    let Some(waf) = context.set.get::<WafConfig>(&config.reference) else {
+    let Some(waf) = context.view.get::<WafConfig>(&config.reference) else {
         let message = format!("there is no WAF config `{}`", config.reference);
         return Err(vec![FieldProblem::new("/ref", message).expected("the id of a WAF config")]);
     };
     if !waf.enabled {
         return Ok(None);
     }
-    let compiled = context.rules.compile(&rules::elements(waf, context.set), &waf.crs).map_err(|problems| {
+    let compiled = context.rules.compile(&rules::elements(waf, context.view), &waf.crs).map_err(|problems| {
         let of_config = |problem: FieldProblem| {
             FieldProblem::new(
                 "/ref",
@@ -76,7 +76,7 @@ fn compile(config: &Map<String, Value>, context: &mut Context<'_>) -> Result<Opt
             waf.max_input_compression_ratio.unwrap_or(WafConfig::DEFAULT_COMPRESSION_RATIO),
         ),
         inspect_undecodable: waf.undecodable_body_action == UndecodableBody::InspectRaw,
-        fail_open: context.set.global().waf.fail_open,
+        fail_open: context.view.global().waf.fail_open,
     };
     Ok(Some(step.encode_to_vec()))
 }

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::listen::ListenOptions;
 use crate::telemetry::LogFormat;
 
 /// How long requests that are under way may take once the control plane was told to stop.
@@ -16,13 +17,18 @@ pub struct ServeConfig {
     #[arg(long, env = "PALISADE_DATA", value_name = "DIR", default_value = "palisade-data")]
     pub data: PathBuf,
 
-    /// Where the admin API listens; port 0 takes a free one. It speaks plain HTTP: keep it on loopback or put TLS in front.
+    /// Where the admin API listens; port 0 takes a free one. Without --tls-cert it speaks plain HTTP:
+    /// keep it on loopback or put TLS in front.
     #[arg(long, env = "PALISADE_LISTEN", value_name = "ADDRESS", default_value = "127.0.0.1:8900")]
     pub listen: SocketAddr,
 
     /// Where gateways reach xDS and the node link; port 0 takes a free one.
     #[arg(long, env = "PALISADE_XDS_LISTEN", value_name = "ADDRESS", default_value = "127.0.0.1:18000")]
     pub xds_listen: SocketAddr,
+
+    /// TLS, and who may connect.
+    #[command(flatten)]
+    pub tls: ListenOptions,
 
     /// The segment after `/apis/` under which the entity collections are.
     #[arg(long, env = "PALISADE_ENTITY_GROUP", value_name = "NAME", default_value = "palisade.svc", value_parser = entity_group)]

@@ -1,7 +1,8 @@
 //! The Palisade control plane: it owns the configuration of many gateways, and what they must agree on.
 //!
 //! [`entities`] are the documents that say what gateways shall do; [`store`] keeps them; [`rest`] is the admin API;
-//! [`access`] says who may call it; [`console`] is what operators use with a session; [`cli`] puts the parts together.
+//! [`access`] says who may call it; [`console`] is what operators use with a session; [`listen`] how its ports
+//! are reached; [`cli`] puts the parts together.
 
 pub mod access;
 pub mod bans;
@@ -13,6 +14,7 @@ pub mod console;
 pub mod entities;
 pub mod events;
 pub mod link;
+pub mod listen;
 pub mod publish;
 pub mod rest;
 pub mod store;

@@ -1,10 +1,12 @@
-//! Who may call the control plane: admin keys and their scopes.
+//! Who may call the control plane: admin keys and their scopes, the tokens of nodes.
 
 mod basic;
 mod guard;
 mod keys;
+mod node_tokens;
 mod throttle;
 
 pub use guard::{Access, Caller, guard};
 pub use keys::{AdminKey, IssuedKey, Refusal, Scope};
+pub use node_tokens::NodeTokens;
 pub use throttle::{MAX_FAILURES, MAX_SOURCES, Throttle, WINDOW_MILLIS, Wait};

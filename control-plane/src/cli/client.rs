@@ -1,5 +1,6 @@
 //! A client of the admin API.
 
+use std::path::Path;
 use std::time::Duration;
 
 use axum::body::Bytes;
@@ -9,9 +10,9 @@ use base64::engine::general_purpose::STANDARD;
 use http_body_util::{BodyExt as _, Full};
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
-use tokio::net::TcpStream;
 
 use super::CliError;
+use super::dial::Dial;
 
 /// How long one call may take: a large batch compiles before it is answered.
 const TIMEOUT: Duration = Duration::from_secs(300);
@@ -20,6 +21,7 @@ const TIMEOUT: Duration = Duration::from_secs(300);
 pub(super) struct Client {
     /// `host:port`.
     authority: String,
+    dial: Dial,
     /// What all paths begin with, such as `/apis/palisade.svc/v1`.
     base: String,
     authorization: String,
@@ -33,25 +35,29 @@ pub(super) struct Answer {
 }
 
 impl Client {
-    /// A client of the API at `url` with the key `id:secret`.
-    pub(super) fn new(url: &str, group: &str, key: &str) -> Result<Client, CliError> {
+    /// A client of the API at `url` with the key `id:secret`. `ca` is a file with the authorities that may have signed the
+    /// certificate of an https URL; without one, those count that this system trusts.
+    pub(super) fn new(url: &str, group: &str, key: &str, ca: Option<&Path>) -> Result<Client, CliError> {
         let wrong = |what: &str| CliError::Other(format!("`{url}` cannot be used: {what}"));
-        let uri: Uri = url.parse().map_err(|_| wrong("it is no URL; http://HOST:PORT is expected"))?;
-        match uri.scheme_str() {
-            Some("http") => {}
-            Some("https") => {
-                return Err(wrong(
-                    "this command speaks plain HTTP only; run it beside the control plane or through a tunnel",
-                ));
-            }
-            _ => return Err(wrong("http://HOST:PORT is expected")),
-        }
+        let uri: Uri =
+            url.parse().map_err(|_| wrong("it is no URL; http://HOST:PORT or https://HOST:PORT is expected"))?;
+        let tls = match uri.scheme_str() {
+            Some("http") => false,
+            Some("https") => true,
+            _ => return Err(wrong("http://HOST:PORT or https://HOST:PORT is expected")),
+        };
         let host = uri.host().ok_or_else(|| wrong("it names no host"))?;
         if key.split_once(':').is_none_or(|(id, secret)| id.is_empty() || secret.is_empty()) {
             return Err(CliError::Other("the admin key is given as ID:SECRET".to_owned()));
         }
+        let authority = format!("{host}:{}", uri.port_u16().unwrap_or(if tls { 443 } else { 80 }));
+        let dial = match tls {
+            true => Dial::tls(authority.clone(), host, ca)?,
+            false => Dial::plain(authority.clone()),
+        };
         Ok(Client {
-            authority: format!("{host}:{}", uri.port_u16().unwrap_or(80)),
+            authority,
+            dial,
             base: format!("{}/apis/{group}/v1", uri.path().trim_end_matches('/')),
             authorization: format!("Basic {}", STANDARD.encode(key)),
         })
@@ -90,7 +96,7 @@ impl Client {
     }
 
     async fn exchange(&self, method: Method, path: &str, content_type: &str, body: String) -> std::io::Result<Answer> {
-        let stream = TcpStream::connect(&self.authority).await?;
+        let stream = self.dial.connect().await?;
         let (mut sender, connection) =
             hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(std::io::Error::other)?;
         tokio::spawn(connection);

@@ -6,6 +6,7 @@ mod backup;
 mod check;
 mod client;
 mod compile;
+mod dial;
 mod diff;
 mod export;
 mod operator;

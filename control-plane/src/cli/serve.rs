@@ -21,7 +21,8 @@ use crate::config::{DRAIN, ServeConfig};
 use crate::console::{self, Console};
 use crate::entities::{Admission, EntityService};
 use crate::events::{EventHub, Exporter};
-use crate::link::{self, LinkHub};
+use crate::link::{self, LinkHub, NodePort};
+use crate::listen::{self, Door, Limits, Opened};
 use crate::publish;
 use crate::rest::report::Reports;
 use crate::rest::{self, AppState, RestConfig};
@@ -56,6 +57,9 @@ pub(super) async fn run(config: ServeConfig) -> Result<(), CliError> {
     // First of all, so that a signal during the start is not lost.
     let signals = listen_for_signals(stop)?;
 
+    // Before anything is made or listened on: a file that is wrong is the operator's to mend first.
+    let listening = config.tls.open().map_err(CliError::Other)?;
+
     let store = open_store(&config).await?;
     first_key(store.as_ref(), &config.data).await?;
     let entities = EntityService::open(Arc::clone(&store)).await?;
@@ -66,20 +70,22 @@ pub(super) async fn run(config: ServeConfig) -> Result<(), CliError> {
     let xds = bind("xDS", config.xds_listen).await?;
     let (rest_address, xds_address) = (address(&rest)?, address(&xds)?);
     let events = start_events(&config);
-    let gateway_side = start_gateway_side(&parts, &config, events.clone(), xds);
+    let gateway_side = start_gateway_side(&parts, &config, events.clone(), xds, &listening);
     let clock = Arc::new(clock::now_millis);
-    let console = Console::new(Arc::clone(&parts.store), parts.entities.clone(), events.clone(), rest_address, clock);
-    let admin_side = tokio::spawn(serve_rest(
-        rest,
+    let plain = listening.admin.is_none().then_some(rest_address);
+    let console = Console::new(Arc::clone(&parts.store), parts.entities.clone(), events.clone(), plain, clock);
+    let limits = Limits::default();
+    let admin_side = tokio::spawn(listen::admin::serve(
+        Door::new("admin", rest, listening.admin.clone(), limits.handshake),
         rest_router(&config, &parts, &metrics, gateway_side.reports.clone(), &console),
+        limits,
         parts.stopping.clone(),
     ));
-    tokio::spawn(upkeep(metrics));
+    follow_files(&listening);
+    tokio::spawn(upkeep(metrics, listening.clone()));
     tokio::spawn(sweep_sessions(console));
 
-    if !rest_address.ip().is_loopback() {
-        tracing::warn!(%rest_address, "the admin API is reachable from outside and speaks plain HTTP: put TLS in front of it");
-    }
+    warn_of_open_ports(&listening, rest_address, xds_address);
     tracing::info!(rest = %rest_address, xds = %xds_address, data = %config.data.display(), "ready");
     if let Some(file) = &config.ready_file {
         write_ready_file(file, rest_address, xds_address)?;
@@ -119,7 +125,13 @@ fn start_events(config: &ServeConfig) -> EventHub {
 }
 
 /// Starts what gateways talk to on `--xds-listen`: xDS and the node link. The task ends when `parts.stopping` becomes true.
-fn start_gateway_side(parts: &Parts, config: &ServeConfig, events: EventHub, listener: TcpListener) -> GatewaySide {
+fn start_gateway_side(
+    parts: &Parts,
+    config: &ServeConfig,
+    events: EventHub,
+    listener: TcpListener,
+    listening: &Opened,
+) -> GatewaySide {
     let hub = Hub::with_clock(clock::now_millis);
     let bans = Arc::new(StoredBans::new(Arc::clone(&parts.store)));
     let link = LinkHub::new(events.clone(), bans, hub.clone(), clock::now_millis);
@@ -130,12 +142,13 @@ fn start_gateway_side(parts: &Parts, config: &ServeConfig, events: EventHub, lis
     tokio::spawn(publishing);
 
     let reports = Reports { events, nodes: hub.clone() };
+    let port = NodePort { tls: listening.xds.clone(), tokens: listening.tokens.clone(), limits: Limits::default() };
     let mut stopping = parts.stopping.clone();
     let task = tokio::spawn(async move {
         let stopped = async move {
             let _ = stopping.wait_for(|stop| *stop).await;
         };
-        if let Err(error) = link::serve(listener, hub, link, stopped).await {
+        if let Err(error) = link::serve_with(port, listener, hub, link, stopped).await {
             tracing::error!(%error, "the xDS and node port has failed");
         }
     });
@@ -165,13 +178,26 @@ fn rest_router(
     rest::router_with(state, reports.merge(console::router(console)))
 }
 
-async fn serve_rest(listener: TcpListener, router: axum::Router, mut stopping: watch::Receiver<bool>) {
-    let service = router.into_make_service_with_connect_info::<SocketAddr>();
-    let stopped = async move {
-        let _ = stopping.wait_for(|stop| *stop).await;
-    };
-    if let Err(error) = axum::serve(listener, service).with_graceful_shutdown(stopped).await {
-        tracing::error!(%error, "the admin API has failed");
+/// Follows the files of TLS and tokens, where there are any. Without them SIGHUP ends the process, as it does by default.
+fn follow_files(listening: &Opened) {
+    let followed = listening.followed();
+    if !followed.is_empty() {
+        tokio::spawn(listen::follow(followed));
+    }
+}
+
+fn warn_of_open_ports(listening: &Opened, rest: SocketAddr, xds: SocketAddr) {
+    if !rest.ip().is_loopback() && listening.admin.is_none() {
+        tracing::warn!(%rest, "the admin API is reachable from outside and speaks plain HTTP: give it --tls-cert, or put TLS in front of it");
+    }
+    if xds.ip().is_loopback() {
+        return;
+    }
+    if listening.tokens.is_none() && !listening.client_certificates {
+        tracing::warn!(%xds, "the xDS port is reachable from outside and takes everybody for a gateway, who can read the configuration and send events and bans: give it --xds-client-ca or --node-token-file");
+    }
+    if listening.xds.is_none() {
+        tracing::warn!(%xds, "the xDS port is reachable from outside and speaks plain HTTP/2, so that snapshots and tokens can be read on the way: give it --xds-tls-cert");
     }
 }
 
@@ -260,11 +286,12 @@ fn listen_for_signals(stop: watch::Sender<bool>) -> Result<tokio::task::JoinHand
     }))
 }
 
-async fn upkeep(metrics: Metrics) {
+async fn upkeep(metrics: Metrics, listening: Opened) {
     let mut ticks = tokio::time::interval(Duration::from_secs(5));
     loop {
         ticks.tick().await;
         metrics.upkeep();
+        listening.gauge();
     }
 }
 

@@ -19,9 +19,14 @@ use crate::store::{SqliteOptions, Store};
 /// Which control plane is meant.
 #[derive(Debug, clap::Args)]
 pub(super) struct TargetArgs {
-    /// The admin API of a running control plane.
+    /// The admin API of a running control plane: http://HOST:PORT or https://HOST:PORT.
     #[arg(long, env = "PALISADE_URL", value_name = "URL", default_value = "http://127.0.0.1:8900")]
     url: String,
+
+    /// A file with the authorities (PEM) that may have signed the certificate of an https --url. Without it, those count
+    /// that this system trusts.
+    #[arg(long, env = "PALISADE_CA", value_name = "FILE")]
+    ca: Option<PathBuf>,
 
     /// The admin key, as ID:SECRET. Command lines are seen by others: the environment or --key-file is better.
     #[arg(long, env = "PALISADE_ADMIN_KEY", value_name = "KEY", hide_env_values = true)]
@@ -96,7 +101,7 @@ impl TargetArgs {
                 return Err(CliError::Other(message.to_owned()));
             }
         };
-        Ok(Target::Running(Client::new(&self.url, &self.entity_group, &key)?))
+        Ok(Target::Running(Client::new(&self.url, &self.entity_group, &key, self.ca.as_deref())?))
     }
 }
 

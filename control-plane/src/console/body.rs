@@ -8,6 +8,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::entities::{FieldProblem, typed};
+use crate::listen::admin::is_too_slow;
 
 /// A body as the extractor hands it over.
 pub(super) type Body = Result<Bytes, BytesRejection>;
@@ -31,6 +32,9 @@ pub(super) fn read<T: DeserializeOwned>(headers: &HeaderMap, body: Body) -> Resu
         StatusCode::PAYLOAD_TOO_LARGE => {
             let description = "the body is larger than this endpoint takes".to_owned();
             problem(StatusCode::PAYLOAD_TOO_LARGE, "payload_too_large", description)
+        }
+        _ if is_too_slow(&rejection) => {
+            problem(StatusCode::REQUEST_TIMEOUT, "too_slow", "the body did not come in time".to_owned())
         }
         _ => problem(StatusCode::BAD_REQUEST, "invalid_body", format!("the body could not be read: {rejection}")),
     })?;

@@ -53,7 +53,7 @@ struct Inner {
     events: EventHub,
     clock: Clock,
     limits: SessionLimits,
-    /// Whether the admin API listens on loopback alone; see [`session::wants_secure`].
+    /// Whether the admin API speaks plain HTTP on loopback alone; see [`session::wants_secure`].
     loopback: bool,
     addresses: Throttle,
     names: Throttle<[u8; 32]>,
@@ -62,12 +62,13 @@ struct Inner {
 }
 
 impl Console {
-    /// A console on this store, which tells `events` who logs in and out. `listen` is where the admin API listens.
+    /// A console on this store, which tells `events` who logs in and out. `plain` is where the admin API listens for
+    /// plain HTTP, `None` where it speaks TLS itself: then the session cookie is for TLS alone in any case.
     pub fn new(
         store: Arc<dyn Store>,
         entities: EntityService,
         events: EventHub,
-        listen: SocketAddr,
+        plain: Option<SocketAddr>,
         clock: Clock,
     ) -> Console {
         Console {
@@ -77,7 +78,7 @@ impl Console {
                 events,
                 clock,
                 limits: SessionLimits::default(),
-                loopback: listen.ip().is_loopback(),
+                loopback: plain.is_some_and(|address| address.ip().is_loopback()),
                 addresses: Throttle::after(ADDRESS_FAILURES),
                 names: Throttle::after(NAME_FAILURES),
                 passwords: password::Passwords::default(),

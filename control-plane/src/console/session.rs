@@ -141,7 +141,7 @@ fn set_cookie(value: &str, max_age_seconds: u64, secure: bool) -> String {
 }
 
 /// Whether the cookie is to be sent over TLS alone: always, but for development on one machine, where the admin API
-/// listens on `loopback` and was called by a name of loopback. A proxy on the same machine that ends TLS passes the
+/// speaks plain HTTP on `loopback` and was called by a name of loopback. A proxy on the same machine that ends TLS passes the
 /// host on, or says `x-forwarded-proto: https`.
 pub(super) fn wants_secure(loopback: bool, headers: &HeaderMap) -> bool {
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();

@@ -5,12 +5,14 @@
 
 mod bans;
 mod closing;
+mod gate;
 mod hub;
 mod server;
 mod service;
 
 pub use bans::{BanSink, MemoryBans, Verdict};
 pub(crate) use closing::Closing;
+pub(crate) use gate::{admission, withdrawn};
 pub use hub::LinkHub;
-pub use server::serve;
+pub use server::{NodePort, serve, serve_with};
 pub use service::{NodeLinkServer, service};

@@ -1,14 +1,18 @@
 //! The port that gateways connect to: xDS and the node link in one HTTP/2 server.
 
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
+use tonic::service::interceptor::InterceptedService;
 use tonic::transport::Server;
-use tonic::transport::server::TcpIncoming;
 
 use super::closing::Closing;
+use super::gate::Gate;
 use super::hub::LinkHub;
+use crate::access::NodeTokens;
+use crate::listen::{Door, Kept, Limits, NodeConnections, TlsConfig};
 use crate::xds::Hub;
 
 /// A gateway that vanished without a word is noticed within half a minute.
@@ -17,7 +21,22 @@ const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long connections may take to close once their streams have ended.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
-/// Serves xDS and the node link on `listener` until `shutdown` completes. Open streams are ended then.
+/// The bytes of the headers of a stream, at most: a token among them.
+const MAX_HEADER_BYTES: u32 = 32 * 1024;
+
+/// Who may connect, and how.
+#[derive(Clone, Debug, Default)]
+pub struct NodePort {
+    /// TLS, with certificates of clients where its files have authorities for them; `None` is plain HTTP/2.
+    pub tls: Option<Arc<Kept<TlsConfig>>>,
+    /// Streams need one of these tokens; `None` lets everybody in.
+    pub tokens: Option<Arc<Kept<NodeTokens>>>,
+    /// How long a handshake and the first stream may take.
+    pub limits: Limits,
+}
+
+/// Serves xDS and the node link on `listener`, to everybody and without TLS, until `shutdown` completes. Open streams are
+/// ended then.
 ///
 /// # Errors
 ///
@@ -28,15 +47,36 @@ pub async fn serve(
     link: LinkHub,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), tonic::transport::Error> {
+    serve_with(NodePort::default(), listener, hub, link, shutdown).await
+}
+
+/// [`serve`] to those whom `port` lets in.
+///
+/// # Errors
+///
+/// What the transport could not go on with.
+pub async fn serve_with(
+    port: NodePort,
+    listener: TcpListener,
+    hub: Hub,
+    link: LinkHub,
+    shutdown: impl Future<Output = ()> + Send + 'static,
+) -> Result<(), tonic::transport::Error> {
+    let door = Door::new("xds", listener, port.tls, port.limits.handshake);
+    let gate = Gate::new(port.tokens);
     let (stopping, closing) = Closing::new();
     let stopped = closing.clone();
     let server = Server::builder()
         .http2_keepalive_interval(Some(KEEPALIVE))
         .http2_keepalive_timeout(Some(KEEPALIVE_TIMEOUT))
-        .add_service(crate::xds::ads::service_until(hub.clone(), closing.clone()))
-        .add_service(crate::xds::ads::ecds_service_until(hub, closing.clone()))
-        .add_service(super::service::service_until(link, closing))
-        .serve_with_incoming_shutdown(TcpIncoming::from(listener).with_nodelay(Some(true)), async move {
+        .http2_max_header_list_size(Some(MAX_HEADER_BYTES))
+        .add_service(InterceptedService::new(
+            crate::xds::ads::service_until(hub.clone(), closing.clone()),
+            gate.clone(),
+        ))
+        .add_service(InterceptedService::new(crate::xds::ads::ecds_service_until(hub, closing.clone()), gate.clone()))
+        .add_service(InterceptedService::new(super::service::service_until(link, closing), gate))
+        .serve_with_incoming_shutdown(NodeConnections::new(door, port.limits.opening), async move {
             shutdown.await;
             stopping.send_replace(true);
         });

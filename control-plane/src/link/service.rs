@@ -15,6 +15,7 @@ use tonic::{Request, Response, Status, Streaming};
 use tonic_prost::ProstCodec;
 
 use super::closing::Closing;
+use super::gate::{admission, withdrawn};
 use super::hub::LinkHub;
 
 /// Messages that wait for a worker that does not read; one more ends its stream.
@@ -83,11 +84,13 @@ impl StreamingService<Up> for Method {
     fn call(&mut self, request: Request<Streaming<Up>>) -> Self::Future {
         let (down, receiver) = mpsc::channel(QUEUE);
         let NodeLinkServer { hub, closing } = self.server.clone();
+        let admission = admission(request.extensions());
         tokio::spawn(async move {
             metrics::gauge!("palisade_link_streams").increment(1.0);
             let result = tokio::select! {
                 result = run(&hub, request.into_inner(), &down) => result,
                 () = closing.closed() => Err(Status::unavailable("this control plane is shutting down")),
+                status = withdrawn(admission) => Err(status),
             };
             metrics::gauge!("palisade_link_streams").decrement(1.0);
             if let Err(status) = result {

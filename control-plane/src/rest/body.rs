@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::ApiError;
 use crate::entities::Replacement;
+use crate::listen::admin::is_too_slow;
 
 /// What a body was declared as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +71,9 @@ pub(super) fn whole(body: Body) -> Result<Bytes, ApiError> {
             "payload_too_large",
             "the body exceeds the limit (`--max-body-bytes`)",
         ),
+        _ if is_too_slow(&rejection) => {
+            ApiError::new(StatusCode::REQUEST_TIMEOUT, "too_slow", "the body did not come in time")
+        }
         _ => ApiError::new(StatusCode::BAD_REQUEST, "invalid_body", format!("the body could not be read: {rejection}")),
     })
 }

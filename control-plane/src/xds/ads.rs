@@ -21,7 +21,7 @@ use tonic::{Request, Response, Status, Streaming};
 use super::hub::Hub;
 use super::session::{Output, Protocol, Session};
 use super::set::Kind;
-use crate::link::Closing;
+use crate::link::{Closing, admission, withdrawn};
 
 /// Responses that wait for the connection. A session has at most one unanswered response per kind, so this never fills.
 const QUEUE: usize = 8;
@@ -70,14 +70,14 @@ impl AggregatedDiscoveryService for Ads {
         &self,
         request: Request<Streaming<DiscoveryRequest>>,
     ) -> Result<Response<Self::StreamAggregatedResourcesStream>, Status> {
-        Ok(Response::new(serve::<DiscoveryRequest>(self.clone(), None, request.into_inner())))
+        Ok(Response::new(serve(self.clone(), None, request)))
     }
 
     async fn delta_aggregated_resources(
         &self,
         request: Request<Streaming<DeltaDiscoveryRequest>>,
     ) -> Result<Response<Self::DeltaAggregatedResourcesStream>, Status> {
-        Ok(Response::new(serve::<DeltaDiscoveryRequest>(self.clone(), None, request.into_inner())))
+        Ok(Response::new(serve(self.clone(), None, request)))
     }
 }
 
@@ -90,14 +90,14 @@ impl ExtensionConfigDiscoveryService for Ecds {
         &self,
         request: Request<Streaming<DiscoveryRequest>>,
     ) -> Result<Response<Self::StreamExtensionConfigsStream>, Status> {
-        Ok(Response::new(serve::<DiscoveryRequest>(self.0.clone(), Some(Kind::Extension), request.into_inner())))
+        Ok(Response::new(serve(self.0.clone(), Some(Kind::Extension), request)))
     }
 
     async fn delta_extension_configs(
         &self,
         request: Request<Streaming<DeltaDiscoveryRequest>>,
     ) -> Result<Response<Self::DeltaExtensionConfigsStream>, Status> {
-        Ok(Response::new(serve::<DeltaDiscoveryRequest>(self.0.clone(), Some(Kind::Extension), request.into_inner())))
+        Ok(Response::new(serve(self.0.clone(), Some(Kind::Extension), request)))
     }
 
     async fn fetch_extension_configs(
@@ -174,13 +174,15 @@ impl Dialect for DeltaDiscoveryRequest {
 }
 
 /// Serves a stream; `only` is the one kind that it is for, where it is not for all.
-fn serve<D: Dialect>(ads: Ads, only: Option<Kind>, requests: Streaming<D>) -> Responses<D::Reply> {
+fn serve<D: Dialect>(ads: Ads, only: Option<Kind>, request: Request<Streaming<D>>) -> Responses<D::Reply> {
+    let admission = admission(request.extensions());
     let (replies, receiver) = mpsc::channel(QUEUE);
     tokio::spawn(async move {
         let Ads { hub, closing } = ads;
         let result = tokio::select! {
-            result = run(&hub, only, requests, &replies) => result,
+            result = run(&hub, only, request.into_inner(), &replies) => result,
             () = closing.closed() => Err(Status::unavailable("this control plane is shutting down")),
+            status = withdrawn(admission) => Err(status),
         };
         if let Err(status) = result {
             // The client may be gone; there is nobody else to tell.

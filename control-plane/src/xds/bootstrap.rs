@@ -18,9 +18,28 @@ pub struct BootstrapInput {
     pub control_plane: (String, u16),
     /// Asks for changes alone (delta); otherwise for the state of the world.
     pub delta: bool,
+    /// TLS to that port; `None` is plain HTTP/2.
+    pub tls: Option<ControlPlaneTls>,
+    /// Path of a file with the node token, as Envoy's secret of the name [`NODE_TOKEN_SECRET`] (`envoy/node-token.yaml`); it
+    /// is read anew when another file is moved in its place. `None` sends no token.
+    pub token_file: Option<String>,
     /// The most client connections; more are refused.
     pub max_connections: u64,
 }
+
+/// TLS to the control plane. All files are PEM, as the gateway sees them.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct ControlPlaneTls {
+    /// The authorities that may have signed the control plane's certificate.
+    pub authorities: String,
+    /// The name or IP address that the certificate must be for; empty takes the host that is connected to.
+    pub server_name: String,
+    /// Certificate and key of this gateway, where the control plane asks for one.
+    pub certificate: Option<(String, String)>,
+}
+
+/// The name of the secret that holds the node token.
+pub const NODE_TOKEN_SECRET: &str = "palisade-node-token";
 
 impl Default for BootstrapInput {
     /// A gateway beside its control plane: delta, admin on loopback, 50,000 connections.
@@ -30,6 +49,8 @@ impl Default for BootstrapInput {
             node_cluster: "palisade".into(),
             admin: Some(("127.0.0.1".into(), 9901)),
             control_plane: ("127.0.0.1".into(), 18000),
+            tls: None,
+            token_file: None,
             delta: true,
             max_connections: 50_000,
         }
@@ -85,6 +106,20 @@ pub fn bootstrap(input: &BootstrapInput) -> Value {
             }],
         },
     });
+    if let Some(tls) = &input.tls
+        && let Some(cluster) = document.pointer_mut("/static_resources/clusters/0").and_then(Value::as_object_mut)
+    {
+        cluster.insert("transport_socket".into(), tls_socket(host, tls));
+    }
+    if let Some(file) = &input.token_file
+        && let Some(options) = document
+            .pointer_mut(
+                "/static_resources/clusters/0/typed_extension_protocol_options/envoy.extensions.upstreams.http.v3.HttpProtocolOptions",
+            )
+            .and_then(Value::as_object_mut)
+    {
+        options.insert("http_filters".into(), token_filters(file));
+    }
     if let (Some((address, port)), Some(object)) = (&input.admin, document.as_object_mut()) {
         object.insert(
             "admin".into(),
@@ -92,4 +127,62 @@ pub fn bootstrap(input: &BootstrapInput) -> Value {
         );
     }
     document
+}
+
+fn tls_socket(host: &str, tls: &ControlPlaneTls) -> Value {
+    let name = if tls.server_name.is_empty() { host } else { &tls.server_name };
+    let is_address = name.parse::<std::net::IpAddr>().is_ok();
+    let mut common = json!({
+        "alpn_protocols": ["h2"],
+        "validation_context": {
+            "trusted_ca": { "filename": tls.authorities },
+            "match_typed_subject_alt_names": [{
+                "san_type": if is_address { "IP_ADDRESS" } else { "DNS" },
+                "matcher": { "exact": name },
+            }],
+        },
+    });
+    if let (Some((certificate, key)), Some(common)) = (&tls.certificate, common.as_object_mut()) {
+        let pair = json!([{ "certificate_chain": { "filename": certificate }, "private_key": { "filename": key } }]);
+        common.insert("tls_certificates".into(), pair);
+    }
+    let mut context = json!({
+        "@type": "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext",
+        "common_tls_context": common,
+    });
+    if let (false, Some(context)) = (is_address, context.as_object_mut()) {
+        context.insert("sni".into(), name.into());
+    }
+    json!({ "name": "envoy.transport_sockets.tls", "typed_config": context })
+}
+
+/// The filters of the cluster: every request to the control plane gets the token, that of Envoy's own stream as well as
+/// those of the filters' links.
+fn token_filters(file: &str) -> Value {
+    json!([
+        {
+            "name": "envoy.filters.http.credential_injector",
+            "typed_config": {
+                "@type": "type.googleapis.com/envoy.extensions.filters.http.credential_injector.v3.CredentialInjector",
+                "overwrite": true,
+                "credential": {
+                    "name": "envoy.http.injected_credentials.generic",
+                    "typed_config": {
+                        "@type": "type.googleapis.com/envoy.extensions.http.injected_credentials.generic.v3.Generic",
+                        "credential": {
+                            "name": NODE_TOKEN_SECRET,
+                            "sds_config": { "path_config_source": { "path": file }, "resource_api_version": "V3" },
+                        },
+                        "header_value_prefix": "Bearer ",
+                    },
+                },
+            },
+        },
+        {
+            "name": "envoy.filters.http.upstream_codec",
+            "typed_config": {
+                "@type": "type.googleapis.com/envoy.extensions.filters.http.upstream_codec.v3.UpstreamCodec",
+            },
+        },
+    ])
 }

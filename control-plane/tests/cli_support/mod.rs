@@ -47,6 +47,11 @@ pub struct Server {
 impl Server {
     /// Starts one on `data` and waits until it listens.
     pub fn start(data: &Path) -> Server {
+        Server::start_with(data, &[])
+    }
+
+    /// [`Server::start`] with further options.
+    pub fn start_with(data: &Path, options: &[&str]) -> Server {
         let ready = data.with_extension("ready");
         let log = data.with_extension("log");
         let events = data.with_extension("events");
@@ -55,6 +60,7 @@ impl Server {
         let mut child = palisade(&["serve", "--listen", "127.0.0.1:0", "--xds-listen", "127.0.0.1:0", "--data"])
             .args([data.as_os_str(), "--ready-file".as_ref(), ready.as_os_str()])
             .args(["--events-file".as_ref(), events.as_os_str()])
+            .args(options)
             .stderr(out)
             .spawn()
             .unwrap();

@@ -48,7 +48,7 @@ impl ConsoleApi {
         let listen = SocketAddr::from(([127, 0, 0, 1], 8900));
         let told = Arc::new(move || now.load(Ordering::Relaxed));
         let (entities, events) = (api.state.entities.clone(), api.state.events.clone());
-        let console = Console::new(Arc::clone(&api.state.store), entities, events, listen, told);
+        let console = Console::new(Arc::clone(&api.state.store), entities, events, Some(listen), told);
         api.router = rest::router_with(api.state.clone(), console::router(&console));
         let hash = hash_password(PASSWORD).unwrap();
         for name in ["alice", "bob"] {

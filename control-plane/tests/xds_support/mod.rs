@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use palisade::events::EventHub;
-use palisade::link::{LinkHub, MemoryBans};
+use palisade::link::{LinkHub, MemoryBans, NodePort};
 use palisade::xds::Hub;
 use palisade::xds::bootstrap::{BootstrapInput, bootstrap};
 use palisade::xds::resources::{BackendInput, FilterInput, Gateway, ListenerSettings, RouteInput};
@@ -116,6 +116,15 @@ impl ControlPlane {
 
     /// Starts one at an address that another one has given up.
     pub async fn start_at(address: SocketAddr, exporters: Vec<palisade::events::Exporter>) -> ControlPlane {
+        Self::start_as(NodePort::default(), address, exporters).await
+    }
+
+    /// Starts one that lets in whom `port` says.
+    pub async fn start_with(port: NodePort, exporters: Vec<palisade::events::Exporter>) -> ControlPlane {
+        Self::start_as(port, SocketAddr::from(([127, 0, 0, 1], 0)), exporters).await
+    }
+
+    async fn start_as(port: NodePort, address: SocketAddr, exporters: Vec<palisade::events::Exporter>) -> ControlPlane {
         let hub = Hub::new();
         let events = EventHub::new(exporters, palisade::clock::now_millis);
         let bans = std::sync::Arc::new(MemoryBans::default());
@@ -126,7 +135,7 @@ impl ControlPlane {
         let shutdown = async {
             let _asked_or_dropped = stopped.await;
         };
-        let server = tokio::spawn(palisade::link::serve(listener, hub.clone(), link.clone(), shutdown));
+        let server = tokio::spawn(palisade::link::serve_with(port, listener, hub.clone(), link.clone(), shutdown));
         ControlPlane { hub, link, events, address, stop, server }
     }
 

@@ -182,7 +182,11 @@ fn who_may_not_is_told() {
         (vec!["apply", dir, "--url", &url], "PALISADE_ADMIN_KEY"),
         (vec!["apply", dir, "--url", &url, "--key", "x"], "ID:SECRET"),
         (vec!["apply", dir, "--url", &url, "--key", "x:y"], "401"),
-        (vec!["apply", dir, "--url", "https://localhost", "--key", "x:y"], "plain HTTP"),
+        (vec!["apply", dir, "--url", "ftp://localhost", "--key", "x:y"], "https://HOST:PORT"),
+        (
+            vec!["apply", dir, "--url", "https://127.0.0.1:1", "--key", "x:y", "--ca", "/nowhere"],
+            "cannot read /nowhere",
+        ),
         (vec!["apply", dir, "--url", "http://127.0.0.1:1", "--key", "x:y"], "cannot call 127.0.0.1:1"),
         (vec!["apply", dir, "--data", "/nowhere"], "there is no store"),
         (vec!["apply", "/nowhere", "--url", &url, "--key", "x:y"], "not in order"),

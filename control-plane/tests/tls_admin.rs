@@ -228,6 +228,18 @@ async fn a_body_that_does_not_come_is_answered_with_408() {
 }
 
 #[tokio::test]
+async fn who_does_not_read_the_answer_makes_room_for_others() {
+    // More than the buffers of a connection hold.
+    let large = get(async || vec![b'a'; 64 * 1024 * 1024]);
+    let limits = Limits { idle: SHORT, connections: 1, ..Limits::default() };
+    let port = Port::open(router().route("/large", large), None, limits).await;
+    let mut deaf = port.connect().await;
+    deaf.write_all(b"GET /large HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
+    deaf.readable().await.unwrap();
+    assert!(ask(&mut port.connect().await, "/who").await.contains("200 OK"));
+}
+
+#[tokio::test]
 async fn a_request_that_takes_its_time_in_the_server_is_not_cut() {
     let go = Arc::new(Notify::new());
     let waits = Arc::clone(&go);

@@ -9,8 +9,10 @@ use std::path::Path;
 use std::process::Output;
 use std::time::Duration;
 
-use cli_support::{Server, palisade, run, text};
+use cli_support::{Server, palisade, run, run_with, text};
+use palisade::console::NAMESPACE;
 use tls_support::{Authority, connect, connector, shown};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 fn path(folder: &Path, name: &str) -> String {
     folder.join(name).display().to_string()
@@ -97,6 +99,26 @@ async fn entities_are_applied_over_https_and_certificates_change_on_a_signal() {
     assert!(exported.contains("SecRuleEngine On"), "{exported}");
     let out = export(&server, &data, Some(&other));
     assert!(!out.status.success() && text(&out.stderr).contains("--ca"), "{}", text(&out.stderr));
+
+    // The session cookie is for TLS alone, on loopback too.
+    let added = run_with(
+        &["operator", "add", "alice", "--email", "alice@example.com", "--data", data.to_str().unwrap()],
+        "correct horse battery",
+    );
+    assert!(added.status.success(), "{added:?}");
+    let mut stream = connect(&connector(&authority, None, &[]), server.rest.parse().unwrap()).await.unwrap();
+    let body = r#"{"name": "alice", "password": "correct horse battery"}"#;
+    let login = format!(
+        "POST {NAMESPACE}/session/_login HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n\
+         content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+        server.rest,
+        body.len()
+    );
+    stream.write_all(login.as_bytes()).await.unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).await.unwrap();
+    let answer = text(&answer);
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("SameSite=Strict; Secure"), "{answer}");
 
     let renewed = authority.issue("127.0.0.1");
     renewed.write(folder.path(), "s");

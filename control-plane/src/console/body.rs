@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::entities::{FieldProblem, typed};
-use crate::listen::admin::is_too_slow;
+use crate::listen::is_too_slow;
 
 /// A body as the extractor hands it over.
 pub(super) type Body = Result<Bytes, BytesRejection>;

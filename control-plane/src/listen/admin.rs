@@ -1,7 +1,7 @@
 //! Serves the admin API to clients that may be slow on purpose.
 
 use std::convert::Infallible;
-use std::future::{Future, poll_fn};
+use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -10,11 +10,11 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::{Body, Bytes};
+use axum::body::Body;
 use axum::extract::{ConnectInfo, Request};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
-use hyper::body::{Frame, Incoming, SizeHint};
+use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -25,6 +25,7 @@ use tower::ServiceExt as _;
 
 use super::connection::Connection;
 use super::door::{Door, PAUSE, Welcome};
+use super::slow_body::TimedBody;
 use super::{Limits, MAX_HEAD_BYTES, MAX_HEADERS};
 use crate::access::Throttle;
 use crate::clock;
@@ -35,7 +36,7 @@ const STREAMS: u32 = 100;
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
 /// Serves `router` behind `door`, until `stopping` becomes true and what is under way is done. Requests carry their peer's
-/// address as [`ConnectInfo`]. A body that takes longer than the limits allow reads as [`TooSlow`].
+/// address as [`ConnectInfo`]. A body that takes longer than the limits allow reads as [`super::TooSlow`].
 pub async fn serve(door: Door, router: Router, limits: Limits, stopping: watch::Receiver<bool>) {
     let room = Arc::new(Semaphore::new(limits.connections as usize));
     // One line a minute at most.
@@ -155,7 +156,7 @@ async fn answer(
     if head_bytes(&request) > MAX_HEAD_BYTES as usize {
         return Ok(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE.into_response());
     }
-    let mut request: Request = request.map(|body| Body::new(TimedBody { body, deadline: Box::pin(sleep(limit)) }));
+    let mut request: Request = request.map(|body| Body::new(TimedBody::new(body, limit)));
     request.extensions_mut().insert(ConnectInfo(peer));
     let answer = router.oneshot(request).await;
     drop(busy);
@@ -168,52 +169,6 @@ fn head_bytes(request: &hyper::Request<Incoming>) -> usize {
     let target = uri.path_and_query().map_or(0, |path| path.as_str().len());
     let headers = request.headers().iter().map(|(name, value)| name.as_str().len() + value.len());
     headers.fold(target, usize::saturating_add)
-}
-
-// === slow bodies ===
-
-/// The body of a request did not come in time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TooSlow;
-
-/// Whether an error is one of a body that did not come in time.
-#[must_use]
-pub fn is_too_slow(error: &(dyn std::error::Error + 'static)) -> bool {
-    std::iter::successors(Some(error), |error| error.source()).any(|error| error.is::<TooSlow>())
-}
-
-impl std::fmt::Display for TooSlow {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("the body did not come in time")
-    }
-}
-
-impl std::error::Error for TooSlow {}
-
-struct TimedBody {
-    body: Incoming,
-    deadline: Pin<Box<Sleep>>,
-}
-
-impl hyper::body::Body for TimedBody {
-    type Data = Bytes;
-    type Error = Box<dyn std::error::Error + Send + Sync>;
-
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        if let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(cx) {
-            return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));
-        }
-        ready!(self.deadline.as_mut().poll(cx));
-        Poll::Ready(Some(Err(TooSlow.into())))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
 }
 
 // === idle connections ===

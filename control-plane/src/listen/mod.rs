@@ -11,6 +11,7 @@ mod door;
 mod kept;
 mod nodes;
 mod options;
+mod slow_body;
 mod tls;
 
 pub use certificate::authorities;
@@ -18,6 +19,7 @@ pub use door::Door;
 pub use kept::{Contents, Followed, Kept, Look, follow};
 pub(crate) use nodes::{NodeConnections, Peer};
 pub use options::{ListenOptions, Opened};
+pub use slow_body::{TooSlow, is_too_slow};
 pub use tls::{Alpn, TlsConfig, TlsFiles};
 
 use std::time::Duration;

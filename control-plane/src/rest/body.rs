@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::ApiError;
 use crate::entities::Replacement;
-use crate::listen::admin::is_too_slow;
+use crate::listen::is_too_slow;
 
 /// What a body was declared as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,10 +6,10 @@ mod tls_support;
 
 use std::fs;
 use std::path::Path;
-use std::process::Output;
+use std::process::{Output, Stdio};
 use std::time::Duration;
 
-use cli_support::{Server, palisade, run, run_with, text};
+use cli_support::{Server, palisade, run_with, text};
 use palisade::console::NAMESPACE;
 use tls_support::{Authority, connect, connector, shown};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -23,8 +23,20 @@ fn refused(folder: &Path, options: &[&str]) -> String {
     let data = path(folder, "data");
     let mut arguments = vec!["serve", "--listen", "127.0.0.1:0", "--xds-listen", "127.0.0.1:0", "--data", &data];
     arguments.extend(options);
-    let out = run(&arguments);
-    assert!(!out.status.success(), "{options:?} was taken");
+    let mut child = palisade(&arguments).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    for attempt in 0.. {
+        if child.try_wait().unwrap().is_some() {
+            break;
+        }
+        if attempt == 3000 {
+            child.kill().unwrap();
+        }
+        #[allow(clippy::disallowed_methods, reason = "a process is waited for, in no filter")]
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let out = child.wait_with_output().unwrap();
+    // One that was killed has no code.
+    assert!(out.status.code().is_some_and(|code| code != 0), "{options:?} was taken: {}", text(&out.stderr));
     assert!(!folder.join("data").exists(), "a store was made for options that are wrong");
     text(&out.stderr)
 }

@@ -1,9 +1,13 @@
 //! The settings of `palisade serve`. Each is an option of the command line and, as `PALISADE_…`, of the environment.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use axum::http::Uri;
+
+use crate::events::{Exporter, Rotation, Webhook, WebhookError, WebhookOptions};
 use crate::listen::ListenOptions;
 use crate::telemetry::LogFormat;
 
@@ -50,17 +54,98 @@ pub struct ServeConfig {
     #[arg(long, env = "PALISADE_FILTERS_DIR", value_name = "DIR", default_value = "target/filters")]
     pub filters_dir: PathBuf,
 
-    /// Every event is appended to this file, one line of JSON each; the file may be rotated away.
+    /// Where events go.
+    #[command(flatten)]
+    pub events: EventsConfig,
+
+    /// Written once everything listens: JSON with `rest`, `xds` (address and port) and `pid`.
+    #[arg(long, env = "PALISADE_READY_FILE", value_name = "FILE")]
+    pub ready_file: Option<PathBuf>,
+}
+
+/// Where events go.
+#[derive(Clone, clap::Args)]
+pub struct EventsConfig {
+    /// Every event is appended to this file, one line of JSON each; the file may be rotated away by others.
     #[arg(long, env = "PALISADE_EVENTS_FILE", value_name = "FILE")]
     pub events_file: Option<PathBuf>,
+
+    /// The size from which on the file of events is rotated to FILE.1, FILE.2 and so on. Not rotated where not given: what
+    /// is deleted, and when, is for the operator to say.
+    #[arg(long, env = "PALISADE_EVENTS_FILE_MAX_MIB", value_name = "MIB", requires = "events_file",
+          value_parser = clap::value_parser!(u32).range(1..=1_048_576))]
+    pub events_file_max_mib: Option<u32>,
+
+    /// How many rotated files of events are kept.
+    #[arg(long, env = "PALISADE_EVENTS_FILE_KEEP", value_name = "N", default_value_t = 5,
+          value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub events_file_keep: u32,
 
     /// Every event is written to standard output, one line of JSON each.
     #[arg(long, env = "PALISADE_EVENTS_STDOUT")]
     pub events_stdout: bool,
 
-    /// Written once everything listens: JSON with `rest`, `xds` (address and port) and `pid`.
-    #[arg(long, env = "PALISADE_READY_FILE", value_name = "FILE")]
-    pub ready_file: Option<PathBuf>,
+    /// Every event is sent to this URL by POST, in batches of JSON lines. It may be on a private network.
+    #[arg(long, env = "PALISADE_EVENTS_WEBHOOK", value_name = "URL", hide_env_values = true)]
+    pub events_webhook: Option<Uri>,
+
+    /// A file with a header on each line (`Authorization: Bearer …`) for the requests of the webhook; secrets belong here and
+    /// not on the command line. Read again for each request.
+    #[arg(long, env = "PALISADE_EVENTS_WEBHOOK_HEADERS_FILE", value_name = "FILE", requires = "events_webhook")]
+    pub events_webhook_headers_file: Option<PathBuf>,
+
+    /// A file of PEM certificates that the webhook's server is trusted by, instead of those of the system.
+    #[arg(long, env = "PALISADE_EVENTS_WEBHOOK_CA_FILE", value_name = "FILE", requires = "events_webhook")]
+    pub events_webhook_ca_file: Option<PathBuf>,
+
+    /// The seconds that one request of the webhook may take.
+    #[arg(long, env = "PALISADE_EVENTS_WEBHOOK_TIMEOUT", value_name = "SECONDS", default_value_t = 10,
+          value_parser = clap::value_parser!(u64).range(1..=300))]
+    pub events_webhook_timeout: u64,
+}
+
+impl EventsConfig {
+    /// The exporters that are asked for.
+    ///
+    /// # Errors
+    ///
+    /// The webhook cannot be used.
+    pub fn exporters(&self) -> Result<Vec<Exporter>, WebhookError> {
+        let mut exporters = Vec::new();
+        if let Some(file) = self.events_file.clone() {
+            exporters.push(match self.events_file_max_mib {
+                Some(mib) => {
+                    let rotation = Rotation { max_bytes: u64::from(mib) << 20, keep: self.events_file_keep };
+                    Exporter::RotatedFile(file, rotation)
+                }
+                None => Exporter::File(file),
+            });
+        }
+        exporters.extend(self.events_stdout.then_some(Exporter::Stdout));
+        if let Some(url) = self.events_webhook.clone() {
+            let webhook = Webhook::new(WebhookOptions {
+                url,
+                headers_file: self.events_webhook_headers_file.clone(),
+                ca_file: self.events_webhook_ca_file.clone(),
+                timeout: Duration::from_secs(self.events_webhook_timeout),
+            })?;
+            exporters.push(Exporter::Webhook(Box::new(webhook)));
+        }
+        Ok(exporters)
+    }
+}
+
+impl fmt::Debug for EventsConfig {
+    /// Without the URL of the webhook, which may hold a secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EventsConfig")
+            .field("events_file", &self.events_file)
+            .field("events_file_max_mib", &self.events_file_max_mib)
+            .field("events_file_keep", &self.events_file_keep)
+            .field("events_stdout", &self.events_stdout)
+            .field("events_webhook", &self.events_webhook.as_ref().map(|_| "…"))
+            .finish_non_exhaustive()
+    }
 }
 
 fn entity_group(name: &str) -> Result<String, String> {

@@ -17,6 +17,7 @@ mod target;
 use std::fmt;
 use std::io::Write as _;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 
@@ -101,6 +102,8 @@ pub fn main() -> ExitCode {
         }
         .map(|()| ExitCode::SUCCESS)
     });
+    // Who does not read our standard output holds up a thread of the runtime, and must not hold up the end of the process.
+    runtime.shutdown_timeout(Duration::from_secs(1));
     match outcome {
         Ok(code) => code,
         Err(error) => report(error),

@@ -20,7 +20,7 @@ use crate::compile::{Compiler, Settings};
 use crate::config::{DRAIN, ServeConfig};
 use crate::console::{self, Console};
 use crate::entities::{Admission, EntityService};
-use crate::events::{EventHub, Exporter};
+use crate::events::EventHub;
 use crate::link::{self, LinkHub, NodePort};
 use crate::listen::{self, Door, Limits, Opened};
 use crate::publish;
@@ -59,6 +59,7 @@ pub(super) async fn run(config: ServeConfig) -> Result<(), CliError> {
 
     // Before anything is made or listened on: a file that is wrong is the operator's to mend first.
     let listening = config.tls.open().map_err(CliError::Other)?;
+    let exporters = config.events.exporters().map_err(|error| CliError::Other(error.to_string()))?;
 
     let store = open_store(&config).await?;
     first_key(store.as_ref(), &config.data).await?;
@@ -69,7 +70,7 @@ pub(super) async fn run(config: ServeConfig) -> Result<(), CliError> {
     let rest = bind("admin API", config.listen).await?;
     let xds = bind("xDS", config.xds_listen).await?;
     let (rest_address, xds_address) = (address(&rest)?, address(&xds)?);
-    let events = start_events(&config);
+    let events = EventHub::new(exporters, clock::now_millis);
     let gateway_side = start_gateway_side(&parts, &config, events.clone(), xds, &listening);
     let clock = Arc::new(clock::now_millis);
     let plain = listening.admin.is_none().then_some(rest_address);
@@ -104,7 +105,13 @@ pub(super) async fn run(config: ServeConfig) -> Result<(), CliError> {
     }
     // Once nobody is left who could add to them; with time of its own, so that those cut off are told as well.
     if tokio::time::timeout(FLUSH, events.flush()).await.is_err() {
-        tracing::warn!("events were still to be written and are lost");
+        for exporter in events.exporters().iter().filter(|exporter| exporter.waiting > 0) {
+            tracing::warn!(
+                exporter = exporter.name,
+                lost = exporter.waiting,
+                "events could not be exported in time and are lost"
+            );
+        }
     }
     signals.abort();
     store.close().await?;
@@ -116,12 +123,6 @@ pub(super) async fn run(config: ServeConfig) -> Result<(), CliError> {
 struct GatewaySide {
     task: tokio::task::JoinHandle<()>,
     reports: Reports,
-}
-
-/// The event hub with its exporters.
-fn start_events(config: &ServeConfig) -> EventHub {
-    let exporters = config.events_file.clone().map(Exporter::File).into_iter();
-    EventHub::new(exporters.chain(config.events_stdout.then_some(Exporter::Stdout)).collect(), clock::now_millis)
 }
 
 /// Starts what gateways talk to on `--xds-listen`: xDS and the node link. The task ends when `parts.stopping` becomes true.

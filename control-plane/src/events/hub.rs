@@ -8,10 +8,11 @@ use super::audit::Audit;
 use super::event::{self, EventError};
 use super::exporter::Exporter;
 use super::incidents::{Incident, Incidents};
-use super::queue::Queue;
+use super::queue::{Bounds, Figures, Queue};
+use super::sinks::Notices;
 
-/// The most lines that wait for one exporter.
-const QUEUE: usize = 10_000;
+/// What waits for one exporter, at most.
+const QUEUE: Bounds = Bounds { lines: 10_000, bytes: 64 << 20 };
 
 /// Takes events, exports them, and keeps the incidents. Clones share one state.
 #[derive(Clone, Debug)]
@@ -21,7 +22,7 @@ pub struct EventHub {
 
 #[derive(Debug)]
 struct Inner {
-    exporters: Vec<(String, Arc<Queue>, tokio::task::JoinHandle<()>)>,
+    exporters: Vec<(Arc<Queue>, tokio::task::JoinHandle<()>)>,
     incidents: Mutex<Incidents>,
     clock: fn() -> u64,
 }
@@ -31,12 +32,14 @@ struct Inner {
 pub struct ExporterStatus {
     /// Its name.
     pub name: String,
-    /// Events that wait.
+    /// Events that wait, those that are being written included.
     pub waiting: usize,
     /// Events that were written.
     pub written: u64,
-    /// Events that were lost, because it was too slow or failed.
+    /// Events that were lost: the queue was full, or they were refused.
     pub dropped: u64,
+    /// Attempts that failed and were or will be made again.
+    pub retries: u64,
     /// Why the last attempt failed; none where it did not.
     pub error: Option<String>,
 }
@@ -46,11 +49,13 @@ impl EventHub {
     /// called within a tokio runtime: each exporter gets a task.
     #[must_use]
     pub fn new(exporters: Vec<Exporter>, clock: fn() -> u64) -> EventHub {
-        let start = |exporter: Exporter| {
-            let queue = Arc::new(Queue::new(QUEUE));
-            (exporter.name(), queue.clone(), tokio::spawn(exporter.run(queue)))
+        let queues: Vec<_> = names(&exporters).into_iter().map(|name| Arc::new(Queue::new(name, QUEUE))).collect();
+        let start = |(exporter, queue): (Exporter, &Arc<Queue>)| {
+            let others = queues.iter().filter(|other| !Arc::ptr_eq(queue, other)).cloned().collect();
+            let notices = Notices { others, clock };
+            (Arc::clone(queue), tokio::spawn(exporter.run(Arc::clone(queue), notices)))
         };
-        let exporters = exporters.into_iter().map(start).collect();
+        let exporters = exporters.into_iter().zip(&queues).map(start).collect();
         EventHub { inner: Arc::new(Inner { exporters, incidents: Mutex::default(), clock }) }
     }
 
@@ -83,10 +88,8 @@ impl EventHub {
 
     fn export(&self, line: Vec<u8>) {
         let line: Arc<[u8]> = line.into();
-        for (name, queue, _) in &self.inner.exporters {
-            if !queue.push(line.clone()) {
-                metrics::counter!("palisade_events_dropped_total", "exporter" => name.clone()).increment(1);
-            }
+        for (queue, _) in &self.inner.exporters {
+            queue.push(line.clone());
         }
     }
 
@@ -102,16 +105,17 @@ impl EventHub {
     pub fn exporters(&self) -> Vec<ExporterStatus> {
         let exporters = self.inner.exporters.iter();
         exporters
-            .map(|(name, queue, _)| {
-                let (waiting, written, dropped, error) = queue.figures();
-                ExporterStatus { name: name.clone(), waiting, written, dropped, error }
+            .map(|(queue, _)| {
+                let Figures { waiting, written, dropped, retries, error } = queue.figures();
+                ExporterStatus { name: queue.name().to_owned(), waiting, written, dropped, retries, error }
             })
             .collect()
     }
 
-    /// Waits until every event that was taken is written or lost: before the process ends.
+    /// Waits until every event that was taken is written or lost: before the process ends. An exporter that waits after a
+    /// failure tries again at once. Takes as long as it takes: an exporter that goes on failing keeps its events.
     pub async fn flush(&self) {
-        for (_, queue, _) in &self.inner.exporters {
+        for (queue, _) in &self.inner.exporters {
             queue.drained().await;
         }
     }
@@ -119,8 +123,19 @@ impl EventHub {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        for (_, _, task) in &self.exporters {
+        for (_, task) in &self.exporters {
             task.abort();
         }
     }
+}
+
+/// A name for each; those of the same kind and place are numbered.
+fn names(exporters: &[Exporter]) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for exporter in exporters {
+        let name = exporter.name();
+        let same = names.iter().filter(|other| other.split('#').next() == Some(name.as_str())).count();
+        names.push(if same == 0 { name } else { format!("{name}#{}", same + 1) });
+    }
+    names
 }

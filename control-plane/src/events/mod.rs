@@ -2,14 +2,19 @@
 //! control plane itself, which takes the same way out.
 
 mod audit;
+mod dependency;
 mod event;
 mod exporter;
 mod hub;
 mod incidents;
 mod queue;
+mod sinks;
 
 pub use audit::{Audit, AuditAction};
+pub(crate) use dependency::dependency;
 pub use event::{EventError, MAX_EVENT_BYTES};
 pub use exporter::Exporter;
 pub use hub::{EventHub, ExporterStatus};
 pub use incidents::{IdentityRef, Incident, MAX_INCIDENTS, TIMELINE, TimelineEntry, WINDOW_MILLIS};
+pub use sinks::file::Rotation;
+pub use sinks::webhook::{Webhook, WebhookError, WebhookOptions};

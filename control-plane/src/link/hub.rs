@@ -4,12 +4,11 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use serde_json::json;
 use snapshot::{BanChange, BanRequest, Up};
 use tokio::sync::broadcast;
 
 use super::bans::{BanSink, Verdict};
-use crate::events::EventHub;
+use crate::events::{EventHub, dependency};
 use crate::xds::Hub;
 
 /// Changes that a link may lag behind; one that lags further is cut off and starts anew with the full list.
@@ -154,20 +153,8 @@ impl LinkHub {
 
     fn report_dropped(&self, node: &str, dropped: u64) {
         metrics::counter!("palisade_link_dropped_total").increment(dropped);
-        let event = json!({
-            "@type": "SvcSecurityEvent",
-            "@id": uuid::Uuid::new_v4().to_string(),
-            "@timestamp": crate::clock::rfc3339((self.inner.clock)()),
-            "event": {
-                "kind": "alert", "category": "dependency", "action": "log", "outcome": "observed", "severity": 2,
-                "module": "node-link", "dataset": "svc.security",
-            },
-            "source": { "ip": null, "apikey": null, "user": null },
-            "threat": { "score": 0, "tags": ["dependency:node-link"], "signals": [] },
-            "incident": { "id": null, "count": 0 },
-            "route": { "id": null, "name": null, "node": node },
-            "message": format!("node {node} dropped {dropped} events while its link was down or too slow"),
-        });
+        let message = format!("node {node} dropped {dropped} events while its link was down or too slow");
+        let event = dependency((self.inner.clock)(), "node-link", Some(node), &message);
         if let Err(error) = self.inner.events.publish(event.to_string().as_bytes()) {
             tracing::error!(reason = %error, "the report on dropped events is no event");
         }

@@ -52,18 +52,24 @@ impl Server {
 
     /// [`Server::start`] with further options.
     pub fn start_with(data: &Path, options: &[&str]) -> Server {
+        Server::start_as(data, |mut command| {
+            command.args(options);
+            command
+        })
+    }
+
+    /// [`Server::start`] with another command made of the one that it would run.
+    pub fn start_as(data: &Path, more: impl FnOnce(Command) -> Command) -> Server {
         let ready = data.with_extension("ready");
         let log = data.with_extension("log");
         let events = data.with_extension("events");
         let _ = std::fs::remove_file(&ready);
         let out = std::fs::File::options().create(true).append(true).open(&log).unwrap();
-        let mut child = palisade(&["serve", "--listen", "127.0.0.1:0", "--xds-listen", "127.0.0.1:0", "--data"])
+        let mut command = palisade(&["serve", "--listen", "127.0.0.1:0", "--xds-listen", "127.0.0.1:0", "--data"]);
+        command
             .args([data.as_os_str(), "--ready-file".as_ref(), ready.as_os_str()])
-            .args(["--events-file".as_ref(), events.as_os_str()])
-            .args(options)
-            .stderr(out)
-            .spawn()
-            .unwrap();
+            .args(["--events-file".as_ref(), events.as_os_str()]);
+        let mut child = more(command).stderr(out).spawn().unwrap();
         let ready = wait_for(&mut child, &ready, &log);
         assert_eq!(ready["pid"], child.id());
         let key: Value = serde_json::from_slice(&std::fs::read(data.join("admin-key.json")).unwrap()).unwrap();

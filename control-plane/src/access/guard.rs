@@ -48,6 +48,7 @@ impl Access {
     /// one caller shut out all the others behind the same proxy. Throttled is what fails.
     async fn caller(&self, headers: &HeaderMap, source: Option<IpAddr>, scope: Scope) -> Result<Caller, ApiError> {
         let Some(presented) = credentials(headers) else {
+            count_refusal("none");
             let what = "send the id and the secret of an admin key as HTTP basic authentication";
             return Err(match headers.contains_key(header::COOKIE) {
                 true => unauthorized(&format!("{what}; a console session is not accepted here")),
@@ -71,6 +72,7 @@ impl Access {
                 metrics::counter!("palisade_login_failures_total").increment(1);
                 tracing::warn!(key = %presented.id.escape_debug(), ?source, %refusal, "refused an admin key");
                 if let Some(wait) = source.and_then(|source| self.throttle.failed(source, now)) {
+                    count_refusal("throttled");
                     let seconds = wait.seconds;
                     let message = format!("too many failed logins from this address; try again in {seconds} s");
                     if wait.first {
@@ -79,11 +81,13 @@ impl Access {
                     let error = ApiError::new(StatusCode::TOO_MANY_REQUESTS, "too_many_failures", message);
                     return Err(error.with_header(header::RETRY_AFTER, &seconds.to_string()));
                 }
+                count_refusal("wrong");
                 self.events.audit(audit(AuditAction::KeyRefused).detail(refusal.to_string()));
                 return Err(unauthorized(&refusal.to_string()));
             }
         };
         if !key.has(scope) {
+            count_refusal("scope");
             let held = key.scopes.iter().map(|scope| scope.as_str()).collect::<Vec<_>>().join(", ");
             let message = format!("the admin key lacks the scope `{scope}`; it has: {held}");
             self.events.audit(audit(AuditAction::KeyRefused).detail(message.as_str()));
@@ -118,6 +122,10 @@ async fn check(access: Access, scope: Option<Scope>, mut request: Request, next:
         }
         Err(error) => error.into_response(),
     }
+}
+
+fn count_refusal(reason: &'static str) {
+    metrics::counter!("palisade_access_refusals_total", "reason" => reason).increment(1);
 }
 
 fn unauthorized(message: &str) -> ApiError {

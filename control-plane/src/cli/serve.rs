@@ -24,10 +24,11 @@ use crate::events::EventHub;
 use crate::link::{self, LinkHub, NodePort};
 use crate::listen::{self, Door, Limits, Opened};
 use crate::publish;
+use crate::rest::log_level::Logging;
 use crate::rest::report::Reports;
 use crate::rest::{self, AppState, RestConfig};
 use crate::store::{SqliteOptions, SqliteStore, Store, StoreError};
-use crate::telemetry::{Metrics, Readiness, init_logs};
+use crate::telemetry::{LogControl, Metrics, Readiness, init_logs};
 use crate::xds::Hub;
 
 /// The first key of a new store, in its directory.
@@ -51,7 +52,7 @@ pub struct Parts {
 
 /// Runs the control plane until SIGTERM or SIGINT.
 pub(super) async fn run(config: ServeConfig) -> Result<(), CliError> {
-    init_logs(config.log_format);
+    let logs = init_logs(config.log_format);
     let metrics = Metrics::install();
     let (stop, stopping) = watch::channel(false);
     // First of all, so that a signal during the start is not lost.
@@ -78,7 +79,7 @@ pub(super) async fn run(config: ServeConfig) -> Result<(), CliError> {
     let limits = Limits::default();
     let admin_side = tokio::spawn(listen::admin::serve(
         Door::new("admin", rest, listening.admin.clone(), limits.handshake),
-        rest_router(&config, &parts, &metrics, gateway_side.reports.clone(), &console),
+        rest_router(&config, &parts, &metrics, logs, gateway_side.reports.clone(), &console),
         limits,
         parts.stopping.clone(),
     ));
@@ -160,6 +161,7 @@ fn rest_router(
     config: &ServeConfig,
     parts: &Parts,
     metrics: &Metrics,
+    logs: LogControl,
     reports: Reports,
     console: &Console,
 ) -> axum::Router {
@@ -175,8 +177,10 @@ fn rest_router(
             max_body_bytes: config.max_body_bytes,
         }),
     };
+    let logging = Logging { logs, events: state.events.clone() };
+    let logging = guard(rest::log_level::router(logging), state.access.clone(), None);
     let reports = guard(rest::report::router(reports), state.access.clone(), Some(Scope::Report));
-    rest::router_with(state, reports.merge(console::router(console)))
+    rest::router_with(state, reports.merge(logging).merge(console::router(console)))
 }
 
 /// Follows the files of TLS and tokens, where there are any. Without them SIGHUP ends the process, as it does by default.

@@ -22,6 +22,7 @@ pub use rules::{CompiledRules, Element, RuleCompiler, compose, elements, own_ele
 pub(crate) use rules::{Composition, ElementProblem};
 pub use view::View;
 
+use crate::clock::Stopwatch;
 use crate::entities::{
     Admission, Change, DEFAULT_GROUP, Entity, EntityRef, EntitySet, FieldProblem, GlobalConfig, Refusal, Route,
     WafConfig, WafRuleset, missing_group,
@@ -119,8 +120,12 @@ impl Compiler {
 
     /// Whether everything compiles, and what is probably not meant: all but the snapshots, which take much longer.
     fn admit_set(&self, set: &EntitySet) -> Result<Vec<String>, Vec<CompileProblem>> {
-        let chains = self.check(set)?;
-        Ok(gateway::compile(set, &set.global(), &chains, &self.settings, false).warnings)
+        let watch = Stopwatch::start();
+        let chains = self.check(set);
+        let warnings =
+            chains.map(|chains| gateway::compile(set, &set.global(), &chains, &self.settings, false).warnings);
+        metrics::histogram!("palisade_compile_seconds", "purpose" => "check").record(watch.seconds());
+        warnings
     }
 
     fn check(&self, set: &EntitySet) -> Result<Chains, Vec<CompileProblem>> {

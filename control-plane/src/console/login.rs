@@ -103,6 +103,7 @@ impl Console {
         }
         self.forgive(source, &name_sha256);
         tracing::info!(operator = %operator.name, ?source, "an operator has logged in");
+        count("taken");
         self.inner.events.audit(told(AuditAction::Login, Some(&operator), source));
         let mut answer = self.describe(&session, &token, &operator);
         if let Some(fields) = answer.as_object_mut() {
@@ -139,6 +140,7 @@ impl Console {
             }
         };
         metrics::counter!("palisade_console_refusals_total", "reason" => "throttled").increment(1);
+        count("throttled");
         let seconds = wait.seconds;
         let message = format!("too many failed logins {what}; try again in {seconds} s");
         if wait.first {
@@ -160,6 +162,7 @@ impl Console {
 
     fn refused(&self, operator: Option<&Operator>, source: Option<IpAddr>) -> ApiError {
         metrics::counter!("palisade_login_failures_total").increment(1);
+        count("refused");
         // Some type their password where the name belongs: what is no operator's name is not written down.
         let shown = operator.map_or("(nobody)", |operator| &operator.name);
         tracing::warn!(operator = %shown, ?source, "refused a console login");
@@ -200,6 +203,10 @@ async fn me(
     Extension(operator): Extension<Operator>,
 ) -> Json<Value> {
     Json(console.describe(&current.session, &current.token, &operator))
+}
+
+fn count(outcome: &'static str) {
+    metrics::counter!("palisade_console_logins_total", "outcome" => outcome).increment(1);
 }
 
 /// What happened to a login. A name is told only where an operator has it: others may be passwords in the wrong place.

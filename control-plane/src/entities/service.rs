@@ -11,6 +11,7 @@ use super::registry::Kind;
 use super::{AnyEntity, EntitySet, FieldProblem, Slot, patch, secret};
 use crate::clock;
 use crate::store::{Store, StoreError};
+use crate::telemetry::spawn_within;
 
 /// The one way to change entities, and the current view of them. Cheap to clone.
 #[derive(Clone)]
@@ -233,7 +234,7 @@ impl EntityService {
     where
         F: Future<Output = Result<T, WriteError>> + Send + 'static,
     {
-        let task = tokio::spawn(work(Arc::clone(&self.shared)));
+        let task = spawn_within(work(Arc::clone(&self.shared)));
         task.await.unwrap_or(Err(WriteError::Store(StoreError::Closed)))
     }
 }

@@ -1,10 +1,12 @@
 //! `SvcWafSecurityAudit`: who did what to the control plane.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
 use crate::clock;
+use crate::telemetry::request_id;
 
 /// What was done, or was tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +30,8 @@ pub enum AuditAction {
     Update,
     /// An entity was deleted.
     Delete,
+    /// What the control plane logs was changed.
+    LogLevel,
 }
 
 /// One event before it has an id and a time. Made with [`Audit::new`] and the methods that add to it; what is not added
@@ -40,6 +44,7 @@ pub struct Audit {
     reference: Option<String>,
     detail: Option<String>,
     source: Source,
+    request_id: Option<Arc<str>>,
 }
 
 /// Where it came from, as in the events of nodes.
@@ -64,15 +69,17 @@ impl AuditAction {
             Self::Create => "create",
             Self::Update => "update",
             Self::Delete => "delete",
+            Self::LogLevel => "log-level",
         }
     }
 }
 
 impl Audit {
-    /// That this was done, by nobody yet.
+    /// That this was done, by nobody yet, in the request that the task works for.
     #[must_use]
     pub fn new(action: AuditAction) -> Audit {
-        Audit { action, name: None, email: None, reference: None, detail: None, source: Source::default() }
+        let (source, request_id) = (Source::default(), request_id());
+        Audit { action, name: None, email: None, reference: None, detail: None, source, request_id }
     }
 
     /// By this operator, or in their name.
@@ -125,6 +132,7 @@ impl Audit {
             "ref": self.reference,
             "detail": self.detail,
             "source": { "ip": ip, "apikey": apikey, "user": user },
+            "request_id": self.request_id.as_deref(),
         })
     }
 }
@@ -149,6 +157,7 @@ mod tests {
             "ref": "waf-configs/shop",
             "detail": "revision 7",
             "source": { "ip": "192.0.2.1", "apikey": "admin-key_1", "user": null },
+            "request_id": null,
         });
         assert_eq!(audit.event(255, 1000), expected);
         let nobody = Audit::new(AuditAction::LoginRefused).event(1, 0);

@@ -20,6 +20,7 @@ use crate::entities::{
 };
 use crate::events::{Audit, AuditAction};
 use crate::store::StoreError;
+use crate::telemetry::spawn_within;
 
 /// The lines of a request, at most.
 pub(super) const MAX_LINES: usize = 10_000;
@@ -245,7 +246,7 @@ async fn write(
 ) -> BatchOutcome {
     let (entities, events, whats) = (state.entities.clone(), state.events.clone(), whats.to_vec());
     let count = entries.len();
-    let task = tokio::spawn(async move {
+    let task = spawn_within(async move {
         let outcome = entities.write_all(entries, options).await;
         if !options.dry_run {
             for (slot, what) in

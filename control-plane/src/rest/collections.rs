@@ -14,6 +14,7 @@ use crate::access::Caller;
 use crate::entities::{Kind, Replacement, Slot, WriteError, Written, registry};
 use crate::events::{Audit, AuditAction};
 use crate::store::StoreError;
+use crate::telemetry::spawn_within;
 
 /// Carries the warnings of a write that was made, as a JSON array in ASCII.
 pub(super) const WARNINGS: HeaderName = HeaderName::from_static("x-palisade-warnings");
@@ -169,7 +170,7 @@ async fn audited(
     write: impl Future<Output = Result<Written, WriteError>> + Send + 'static,
 ) -> Result<Written, WriteError> {
     let events = state.events.clone();
-    let task = tokio::spawn(async move {
+    let task = spawn_within(async move {
         let written = write.await?;
         let Slot { revision, entity } = &written.slot;
         let audit = Audit::new(action).admin_key(&caller.key_id, &caller.key_name).from(caller.source);

@@ -11,6 +11,7 @@ use super::{ApiError, AppState};
 use crate::access::Caller;
 use crate::clock::Stopwatch;
 use crate::console::Operator;
+use crate::telemetry::within;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -41,7 +42,8 @@ async fn observe(mut request: Request, next: Next) -> Response {
     // The pattern and not the path: ids must not become labels.
     let route = request.extensions().get::<MatchedPath>().map_or("none", MatchedPath::as_str).to_owned();
     let span = tracing::info_span!("request", id = id.to_str().unwrap_or_default(), %method, path);
-    let mut response = next.run(request).instrument(span.clone()).await;
+    let work = within(id.to_str().unwrap_or_default(), next.run(request));
+    let mut response = work.instrument(span.clone()).await;
     let (status, seconds) = (response.status().as_u16(), watch.seconds());
     let labels =
         [("method", known_method(method.as_str()).to_owned()), ("route", route), ("status", status.to_string())];

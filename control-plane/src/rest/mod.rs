@@ -7,6 +7,7 @@ mod error;
 mod etag;
 mod layers;
 mod list;
+pub mod log_level;
 pub mod nodes;
 mod operations;
 pub mod report;

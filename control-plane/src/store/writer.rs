@@ -90,7 +90,11 @@ impl Writer {
         let (tell, told) = oneshot::channel();
         let job = Box::new(Write { work: Some(work), value: None, tell });
         let sent = match self.jobs.lock().unwrap_or_else(PoisonError::into_inner).as_ref() {
-            Some(jobs) => jobs.send(job).is_ok(),
+            Some(jobs) => {
+                // Before the writer can take it off again.
+                metrics::gauge!("palisade_store_queued_writes").increment(1);
+                jobs.send(job).is_ok()
+            }
             None => false,
         };
         if !sent {
@@ -116,13 +120,18 @@ fn run(
     bans: &watch::Sender<u64>,
     explain: &dyn Fn(rusqlite::Error) -> StoreError,
 ) {
+    measure(&db);
     while let Ok(first) = queue.recv() {
         let mut group: Vec<Box<dyn Job>> = std::iter::once(first).chain(queue.try_iter()).take(GROUP_MAX).collect();
         let watch = Stopwatch::start();
         let outcome = commit(&mut db, &mut group);
         metrics::histogram!("palisade_store_commit_seconds").record(watch.seconds());
+        let count = u32::try_from(group.len()).unwrap_or(u32::MAX);
+        metrics::gauge!("palisade_store_queued_writes").decrement(count);
+        measure(&db);
         let result = match outcome {
             Ok(changed) => {
+                metrics::counter!("palisade_store_writes_total").increment(u64::from(count));
                 if let Some(revision) = changed.revision {
                     revisions.send_replace(revision);
                 }
@@ -142,6 +151,13 @@ fn run(
     }
     // The last connection to close, this one, folds the log into the main file: after a clean stop a copy of the one
     // file is a whole backup.
+}
+
+fn measure(db: &Connection) {
+    let number = |pragma: &str| db.pragma_query_value(None, pragma, |row| row.get::<_, u32>(0));
+    if let (Ok(pages), Ok(size)) = (number("page_count"), number("page_size")) {
+        metrics::gauge!("palisade_store_size_bytes").set(f64::from(pages) * f64::from(size));
+    }
 }
 
 /// Runs a group in one transaction: all of it becomes durable, or none of it.

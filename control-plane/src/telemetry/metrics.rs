@@ -4,6 +4,9 @@ use std::sync::OnceLock;
 
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 
+use super::{catalogue, process};
+use crate::clock;
+
 /// The bounds of every `…_seconds` histogram: from a write on a fast disk to a request that nobody waits for.
 const SECONDS: [f64; 12] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 2.5, 10.0];
 
@@ -26,6 +29,10 @@ impl Metrics {
             if metrics::set_global_recorder(recorder).is_err() {
                 tracing::warn!("another metrics recorder is installed; /metrics stays empty");
             }
+            catalogue::describe();
+            let now = clock::now_millis() as f64 / 1000.0;
+            ::metrics::gauge!("palisade_process_start_time_seconds").set(now);
+            ::metrics::gauge!("palisade_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1.0);
             handle
         });
         Metrics { handle: handle.clone() }
@@ -33,6 +40,7 @@ impl Metrics {
 
     /// The current values.
     pub fn render(&self) -> String {
+        process::measure();
         self.handle.render()
     }
 

@@ -25,6 +25,8 @@ struct Inner {
     nodes: Mutex<Nodes>,
     streams: AtomicU64,
     clock: fn() -> u64,
+    /// When the change began that is compiled now; 0 for none.
+    change_began: AtomicU64,
 }
 
 /// What every group is served.
@@ -43,6 +45,8 @@ pub(super) struct Given {
     pub(super) set: Arc<ResourceSet>,
     /// The version of the set.
     pub(super) version: Arc<str>,
+    /// When the change began that it came with, in milliseconds since the Unix epoch.
+    pub(super) began: u64,
 }
 
 /// What one stream is to serve, now and later.
@@ -73,8 +77,13 @@ impl Hub {
     #[must_use]
     pub fn with_clock(clock: fn() -> u64) -> Hub {
         let (published, _) = watch::channel(None);
-        let (nodes, streams) = (Mutex::default(), AtomicU64::default());
-        Hub { inner: Arc::new(Inner { published, nodes, streams, clock }) }
+        let (nodes, streams, change_began) = (Mutex::default(), AtomicU64::default(), AtomicU64::default());
+        Hub { inner: Arc::new(Inner { published, nodes, streams, change_began, clock }) }
+    }
+
+    /// Something has changed and is about to be compiled: what is published next is counted from now.
+    pub fn change_begins(&self) {
+        self.inner.change_began.store((self.inner.clock)(), Ordering::Relaxed);
     }
 
     /// Serves `set` to every node from now on, on every stream, open and to come. An equal set changes nothing.
@@ -87,15 +96,20 @@ impl Hub {
     pub fn publish_groups(&self, default: ResourceSet, groups: BTreeMap<String, ResourceSet>) {
         let before = self.inner.published.borrow().clone();
         let known = |name: &str| before.as_ref().and_then(|before| before.exactly(name));
-        let default = Given::new(DEFAULT_GROUP, default, known(DEFAULT_GROUP), None);
+        let now = (self.inner.clock)();
+        let began = match self.inner.change_began.swap(0, Ordering::Relaxed) {
+            0 => now,
+            began => began,
+        };
+        let default = Given::new(DEFAULT_GROUP, default, began, known(DEFAULT_GROUP), None);
         let groups = groups.into_iter().map(|(name, set)| {
-            let given = Given::new(&name, set, known(&name), Some(&default));
+            let given = Given::new(&name, set, began, known(&name), Some(&default));
             (name, given)
         });
         let published = Published { groups: groups.collect(), default };
         // Under the lock of the nodes, so that no stream reports on what is not known to be current yet.
         let mut nodes = self.lock();
-        nodes.published(&published, (self.inner.clock)());
+        nodes.published(&published, now);
         self.inner.published.send_if_modified(|current| {
             let same = current.as_deref().is_some_and(|current| current.same(&published));
             if !same {
@@ -128,6 +142,8 @@ impl Hub {
                 "a filter refused its snapshot; it keeps the one before"
             );
         }
+        let outcome = if report.error.is_empty() { "taken" } else { "refused" };
+        metrics::counter!("palisade_link_snapshots_total", "outcome" => outcome).increment(1);
         self.lock().report_load(node, link, report, (self.inner.clock)());
     }
 
@@ -186,6 +202,13 @@ impl Hub {
                 reason,
                 "a gateway refused what it was sent; it keeps what it had"
             );
+        } else {
+            let published = self.inner.published.borrow().clone();
+            let since = published.and_then(|published| self.lock().served_since(node, &published));
+            if let Some(since) = since {
+                let seconds = (self.inner.clock)().saturating_sub(since) as f64 / 1000.0;
+                metrics::histogram!("palisade_xds_acknowledge_seconds", "type" => kind.word()).record(seconds);
+            }
         }
         self.lock().answered(node, stream, kind, version, refused, (self.inner.clock)());
     }
@@ -235,7 +258,7 @@ impl Published {
 
 impl Given {
     /// What was there before stays where it is equal, and what two groups have in common is in memory once.
-    fn new(group: &str, mut set: ResourceSet, before: Option<&Given>, other: Option<&Given>) -> Given {
+    fn new(group: &str, mut set: ResourceSet, began: u64, before: Option<&Given>, other: Option<&Given>) -> Given {
         if let Some(before) = before {
             if *before.set == set {
                 return before.clone();
@@ -245,7 +268,7 @@ impl Given {
         if let Some(other) = other {
             set.share(&other.set);
         }
-        Given { group: group.into(), version: set.version().into(), set: Arc::new(set) }
+        Given { group: group.into(), version: set.version().into(), set: Arc::new(set), began }
     }
 }
 

@@ -68,8 +68,9 @@ impl Nodes {
     pub(super) fn connected(&mut self, node: &Node, stream: u64, published: Option<&Published>, now: u64) {
         let entry = self.entry(&node.id);
         let mut held = Stream { open: true, ..Stream::default() };
-        if entry.streams.values().all(|stream| !stream.open) {
+        if !entry.is_connected() {
             entry.since = now;
+            metrics::gauge!("palisade_xds_nodes").increment(1.0);
         }
         // What it took on a stream that has ended it still has: it is not sent again.
         let ended: Vec<u64> = entry.streams.iter().filter(|(_, stream)| !stream.open).map(|(id, _)| *id).collect();
@@ -95,7 +96,9 @@ impl Nodes {
         if entry.streams.values().filter(|stream| stream.open).count() > 1 {
             entry.streams.remove(&stream);
         } else if let Some(last) = entry.streams.get_mut(&stream) {
-            last.open = false;
+            if std::mem::take(&mut last.open) {
+                metrics::gauge!("palisade_xds_nodes").decrement(1.0);
+            }
             entry.since = now;
         }
         entry.measure(published, now);
@@ -124,6 +127,12 @@ impl Nodes {
                 status.nack = Some(Nack { version, reason, resources, at: now });
             }
         });
+    }
+
+    /// Since when a node could have taken what it is served: since the change, or since it connected where that came later.
+    pub(super) fn served_since(&self, node: &str, published: &Published) -> Option<u64> {
+        let entry = self.entries.get(node)?;
+        Some(entry.since.max(published.of(&entry.cluster).began))
     }
 
     pub(super) fn not_served(&mut self, node: &str, stream: u64, kinds: &[Kind]) {

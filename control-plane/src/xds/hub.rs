@@ -289,3 +289,6 @@ impl Feed {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -46,6 +46,7 @@ export PALISADE_ENVOY := $(CURDIR)/$(ENVOY)
 export PALISADE_FILTERS := $(CURDIR)/$(FILTERS_DIR)
 export PALISADE_CRS_DIR := $(CURDIR)/$(CACHE)/crs
 export PALISADE_CRS3_DIR := $(CURDIR)/$(CACHE)/crs-3
+export PALISADE_SCHEMATHESIS := $(CURDIR)/$(CACHE)/schemathesis
 
 NATIVE := --workspace $(addprefix --exclude ,$(WASM_ONLY))
 
@@ -60,7 +61,7 @@ run: filters envoy crs ## The whole of it with a demo backend (PORT, ADMIN_PORT,
 	  --port $(PORT) --admin-port $(ADMIN_PORT) --xds-port $(XDS_PORT) --backend-port $(BACKEND_PORT) --dir $(DEMO_DIR)
 
 .PHONY: test
-test: filters envoy crs crs-3 ## Every test, those against the real Envoy included (ARGS for the runner)
+test: filters envoy crs crs-3 schemathesis ## Every test, those against the real Envoy included (ARGS for the runner)
 	$(CARGO) build $(NATIVE) --bins
 	$(CARGO) test $(NATIVE) --doc
 	export PALISADE_BIN=$(CURDIR)/target/debug/palisade; \
@@ -198,6 +199,16 @@ crs: ## The Core Rule Set, in .cache/crs (CRS_DIR=folder to give one, CRS_REFRES
 .PHONY: crs-3
 crs-3: ## The Core Rule Set's 3.3 line (Debian's package), in .cache/crs-3: tests run both lines
 	@$(PYTHON) tests/scripts/fetch_crs.py --source debian --out $(CACHE)/crs-3
+
+.PHONY: schemathesis
+schemathesis: ## The pinned schemathesis, in .cache/schemathesis: it tests the admin API against its document
+	@$(PYTHON) tests/scripts/fetch_schemathesis.py --out $(CACHE)/schemathesis
+
+# PALISADE_API_SEED and PALISADE_API_SECONDS are read by the test.
+.PHONY: api-requests
+api-requests: schemathesis ## Made-up requests against the admin API for longer than in the tests (SEED, SECONDS=600)
+	PALISADE_API_SEED=$(SEED) PALISADE_API_SECONDS=$(if $(filter command line,$(origin SECONDS)),$(SECONDS),600) \
+	  $(CARGO) test -p palisade --test openapi_requests
 
 .PHONY: clean-cache
 clean-cache: ## Remove what was fetched, and the demo's data

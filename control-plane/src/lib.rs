@@ -15,6 +15,7 @@ pub mod entities;
 pub mod events;
 pub mod link;
 pub mod listen;
+pub mod openapi;
 pub mod publish;
 pub mod rest;
 pub mod store;

@@ -3,12 +3,11 @@
 
 mod entities_support;
 
-use axum::Router;
 use axum::body::Body;
-use axum::http::Request;
-use axum::routing::get;
+use axum::http::{Method, Request, StatusCode};
 use entities_support::{Answer, Api, BASE, basic, key};
 use palisade::access::{Scope, guard};
+use palisade::openapi::{Group, Operation, Routes};
 use palisade::{clock, rest};
 use serde_json::json;
 
@@ -118,7 +117,14 @@ async fn a_sane_request_id_is_kept_and_another_replaced() {
 #[tokio::test]
 async fn further_routes_stand_beside_the_api() {
     let mut api = Api::new().await;
-    let reports = Router::new().route("/api/report", get(|| async { "report" }));
+    let group = Group { name: "reports".to_owned(), about: "Reports.".to_owned() };
+    let described = Operation::new(Method::GET, "/api/report", "report", group, "A report").answers_as(
+        StatusCode::OK,
+        "The report.",
+        "text/plain",
+        json!({ "type": "string" }),
+    );
+    let reports = Routes::new().on(described, || async { "report" });
     let reports = guard(reports, api.state.access.clone(), Some(Scope::Report));
     api.router = rest::router_with(api.state.clone(), reports);
     let report = async |header: &str| {
@@ -127,5 +133,9 @@ async fn further_routes_stand_beside_the_api() {
     };
     assert_eq!(report(&key(&api.state, &[Scope::Report], None).await).await.text, "report");
     assert_eq!(report(&key(&api.state, &[Scope::Read, Scope::Write], None).await).await.status, 403);
+    let document = api.send(Request::builder().uri("/openapi.json").body(Body::empty()).unwrap()).await.body;
+    let described = &document["paths"]["/api/report"]["get"];
+    assert_eq!(described["security"], json!([{ "adminKey": ["report"] }]));
+    assert!(["200", "401", "403", "429"].iter().all(|status| described["responses"][status].is_object()));
     assert_eq!(call(&api, "GET", Some(&api.authorization)).await.status, 200);
 }

@@ -3,7 +3,6 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use axum::Router;
 use axum::extract::{ConnectInfo, Request};
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::middleware::{self, Next};
@@ -14,6 +13,7 @@ use super::keys::{AdminKey, Scope};
 use super::throttle::Throttle;
 use crate::clock;
 use crate::events::{Audit, AuditAction, EventHub};
+use crate::openapi::{Operation, Routes, Security};
 use crate::rest::ApiError;
 use crate::store::Store;
 
@@ -97,20 +97,39 @@ impl Access {
     }
 }
 
-/// Lets only requests with a suitable admin key through to `router`. `scope` is what they need; `None` means `read` for
-/// GET and HEAD and `write` for everything else.
-pub fn guard<S: Clone + Send + Sync + 'static>(router: Router<S>, access: Access, scope: Option<Scope>) -> Router<S> {
-    router.layer(middleware::from_fn(move |request: Request, next: Next| {
+/// Lets only requests with a suitable admin key through to `routes`, and describes what that means for them. `scope` is
+/// what they need; `None` means `read` for GET and HEAD and `write` for everything else.
+pub fn guard<S: Clone + Send + Sync + 'static>(routes: Routes<S>, access: Access, scope: Option<Scope>) -> Routes<S> {
+    let layer = middleware::from_fn(move |request: Request, next: Next| {
         let access = access.clone();
         async move { check(access, scope, request, next).await }
-    }))
+    });
+    routes.layered(|router| router.layer(layer)).described(move |operation| describe(operation, scope))
+}
+
+/// The scope that a request needs.
+fn needed(scope: Option<Scope>, method: &Method) -> Scope {
+    scope.unwrap_or(match *method {
+        Method::GET | Method::HEAD => Scope::Read,
+        _ => Scope::Write,
+    })
+}
+
+fn describe(operation: Operation, scope: Option<Scope>) -> Operation {
+    let scope = needed(scope, operation.method());
+    operation
+        .demands(Security::AdminKey(scope.as_str()))
+        .fails(StatusCode::UNAUTHORIZED, "unauthorized", "no admin key, or one that is wrong, revoked or expired.")
+        .with_header(StatusCode::UNAUTHORIZED, &header::WWW_AUTHENTICATE, true)
+        .fails(StatusCode::FORBIDDEN, "forbidden", &format!("the admin key lacks the scope `{scope}`."))
+        .fails(StatusCode::TOO_MANY_REQUESTS, "too_many_failures", "too many wrong admin keys from this address.")
+        .with_header(StatusCode::TOO_MANY_REQUESTS, &header::RETRY_AFTER, true)
+        .fails(StatusCode::INTERNAL_SERVER_ERROR, "store_failed", "the store failed.")
+        .fails(StatusCode::SERVICE_UNAVAILABLE, "shutting_down", "the control plane is going down.")
 }
 
 async fn check(access: Access, scope: Option<Scope>, mut request: Request, next: Next) -> Response {
-    let needed = scope.unwrap_or(match *request.method() {
-        Method::GET | Method::HEAD => Scope::Read,
-        _ => Scope::Write,
-    });
+    let needed = needed(scope, request.method());
     let source = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|info| info.0.ip());
     match access.caller(request.headers(), source, needed).await {
         Ok(caller) => {

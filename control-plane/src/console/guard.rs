@@ -1,13 +1,13 @@
 //! The check of sessions in front of a router.
 
-use axum::Router;
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 
 use super::session::{CSRF_HEADER, Session, Token};
-use super::{Console, NAMESPACE, Operator};
+use super::{Console, NAMESPACE, Operator, describe};
+use crate::openapi::Routes;
 use crate::rest::ApiError;
 
 /// The session that a request came with; an extension of requests that have passed [`protect`], as [`Operator`] is.
@@ -17,14 +17,15 @@ pub(super) struct Current {
     pub(super) token: Token,
 }
 
-/// Lets only requests with a session through to `router`, and of those that are no GET or HEAD only those with the
+/// Lets only requests with a session through to `routes`, and of those that are no GET or HEAD only those with the
 /// session's token against forged requests. The handlers find the [`Operator`] among the extensions. Answers are marked
-/// as not to be stored.
-pub fn protect<S: Clone + Send + Sync + 'static>(router: Router<S>, console: Console) -> Router<S> {
-    router.layer(middleware::from_fn(move |request: Request, next: Next| {
+/// as not to be stored. The descriptions of the routes say all that from here on.
+pub fn protect<S: Clone + Send + Sync + 'static>(routes: Routes<S>, console: Console) -> Routes<S> {
+    let layer = middleware::from_fn(move |request: Request, next: Next| {
         let console = console.clone();
         async move { no_store(check(console, request, next).await) }
-    }))
+    });
+    routes.layered(|router| router.layer(layer)).described(describe::protected)
 }
 
 async fn check(console: Console, mut request: Request, next: Next) -> Response {

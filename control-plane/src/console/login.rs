@@ -5,8 +5,8 @@ use std::net::{IpAddr, SocketAddr};
 use axum::extract::{ConnectInfo, DefaultBodyLimit, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
-use axum::{Extension, Json, Router};
+use axum::{Extension, Json};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -16,33 +16,34 @@ use super::guard::{Current, no_store};
 use super::operator::normal_name;
 use super::password::Checked;
 use super::session::{Session, Token, clear_cookie, wants_secure};
-use super::{Console, MAX_PASSWORD_BYTES, NAMESPACE, Operator};
+use super::{Console, MAX_PASSWORD_BYTES, Operator, describe};
 use crate::clock;
 use crate::events::{Audit, AuditAction};
+use crate::openapi::Routes;
 use crate::rest::ApiError;
 
 /// The bytes of a login's body, at most.
 const MAX_BODY: usize = 16 * 1024;
 
 /// The body of a login.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Login {
+    /// The operator's name; in any case of its letters.
     name: String,
+    /// The operator's password.
     password: String,
 }
 
 /// What needs no session.
-pub(super) fn open() -> Router<Console> {
-    let login = post(login).layer(DefaultBodyLimit::max(MAX_BODY));
-    Router::new().route(&format!("{NAMESPACE}/session/_login"), login)
+pub(super) fn open() -> Routes<Console> {
+    let routes = Routes::new().on(describe::login(), login).schema::<Login>();
+    routes.layered(|router| router.layer(DefaultBodyLimit::max(MAX_BODY)))
 }
 
 /// What needs one.
-pub(super) fn guarded() -> Router<Console> {
-    Router::new()
-        .route(&format!("{NAMESPACE}/session/_logout"), post(logout))
-        .route(&format!("{NAMESPACE}/session/_me"), get(me))
+pub(super) fn guarded() -> Routes<Console> {
+    Routes::new().on(describe::logout(), logout).on(describe::me(), me)
 }
 
 async fn login(

@@ -3,6 +3,7 @@
 //! `docs/console.md` is the reference for those who call it.
 
 mod body;
+mod describe;
 mod guard;
 mod login;
 mod operator;
@@ -17,11 +18,10 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use axum::Router;
-
 use crate::access::Throttle;
 use crate::entities::EntityService;
 use crate::events::EventHub;
+use crate::openapi::Routes;
 use crate::store::Store;
 
 pub use guard::protect;
@@ -104,8 +104,8 @@ impl Console {
 }
 
 /// The endpoints of this module: `session/…` and `utils/…`. They bring their own access control.
-pub fn router(console: &Console) -> Router {
-    let guarded = Router::new().merge(login::guarded()).merge(rules::router());
+pub fn router(console: &Console) -> Routes {
+    let guarded = Routes::new().merge(login::guarded()).merge(rules::router());
     let guarded = protect(guarded.with_state(console.clone()), console.clone());
     login::open().with_state(console.clone()).merge(guarded)
 }

@@ -1,10 +1,10 @@
 //! `utils/_compile` and `utils/_test`: rules are checked and tried on the engine that gateways run.
 
+use axum::Json;
 use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use axum::routing::post;
-use axum::{Json, Router};
+use schemars::JsonSchema;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
@@ -12,10 +12,11 @@ use serde_json::{Value, json};
 use super::body::{self, Body, BodyProblem};
 use super::trial::{TrialRequest, TrialResponse};
 use super::workbench::BuildError;
-use super::{Console, NAMESPACE, report, trial};
+use super::{Console, describe, report, trial};
 use crate::clock;
 use crate::compile::{Composition, Element, ElementProblem, View, compose};
 use crate::entities::{Crs, EntitySet, FieldProblem, WafConfig, WafRuleset};
+use crate::openapi::Routes;
 use crate::rest::ApiError;
 
 /// The bytes of a body of `_compile`, at most.
@@ -25,22 +26,33 @@ const MAX_COMPILE: usize = 1024 * 1024;
 const MAX_TEST: usize = MAX_COMPILE + 2 * 2 * 1024 * 1024;
 
 /// What is composed: the fields of a WAF config that say what rules there are.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 struct CompileBody {
+    /// Rules in SecLang; `@import_preset crs` imports the core rule set.
     rules: Option<Vec<String>>,
+    /// Rulesets, which come before the rules.
+    #[schemars(with = "Option<Vec<describe::RulesetRefSchema>>")]
     rulesets: Option<Vec<RulesetRef>>,
+    /// Options of the core rule set.
     crs: Option<Crs>,
 }
 
 /// A composition, and what is sent through it.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 struct TestBody {
+    /// Rules in SecLang; `@import_preset crs` imports the core rule set.
     rules: Option<Vec<String>>,
+    /// Rulesets, which come before the rules.
+    #[schemars(with = "Option<Vec<describe::RulesetRefSchema>>")]
     rulesets: Option<Vec<RulesetRef>>,
+    /// Options of the core rule set.
     crs: Option<Crs>,
+    /// The request to try.
+    #[schemars(default)]
     request: TrialRequest,
+    /// The backend's response; without it the phases of responses are not run.
     response: Option<TrialResponse>,
 }
 
@@ -60,11 +72,14 @@ struct Draft {
     of_rulesets: usize,
 }
 
-pub(super) fn router() -> Router<Console> {
-    let limited = |limit| DefaultBodyLimit::max(limit);
-    Router::new()
-        .route(&format!("{NAMESPACE}/utils/_compile"), post(compile).layer(limited(MAX_COMPILE)))
-        .route(&format!("{NAMESPACE}/utils/_test"), post(test).layer(limited(MAX_TEST)))
+pub(super) fn router() -> Routes<Console> {
+    let compiling = Routes::new().on(describe::compile(), compile).schema::<CompileBody>();
+    let testing = Routes::new().on(describe::test(), test).schema::<TestBody>();
+    compiling
+        .layered(|router| router.layer(DefaultBodyLimit::max(MAX_COMPILE)))
+        .merge(testing.layered(|router| router.layer(DefaultBodyLimit::max(MAX_TEST))))
+        .schema_as("RulesRefused", describe::refused())
+        .schema_as("TrialResult", describe::result())
 }
 
 async fn compile(State(console): State<Console>, headers: HeaderMap, body: Body) -> Result<Response, ApiError> {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use schemars::JsonSchema;
 use seclang::body::decode::{DecodeError, decode};
 use seclang::{Engine, Intervention, InterventionKind, Transaction, TransactionStart};
 use serde::Deserialize;
@@ -12,7 +13,7 @@ use serde_json::{Map, Value};
 use crate::entities::{FieldProblem, WafConfig};
 
 /// A request to try. What is left out is what a gateway would have put there.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct TrialRequest {
     /// Default `GET`.
@@ -36,7 +37,7 @@ pub(super) struct TrialRequest {
 }
 
 /// The backend's response to it.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct TrialResponse {
     /// Default 200.

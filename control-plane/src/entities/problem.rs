@@ -2,10 +2,11 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// One fault of a document.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct FieldProblem {
     /// Where it is: a JSON pointer (RFC 6901) such as `/tiers/0/min_score`; empty for the document as a whole.
     pub pointer: String,

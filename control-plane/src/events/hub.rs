@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::audit::Audit;
@@ -28,7 +29,7 @@ struct Inner {
 }
 
 /// How an exporter is doing.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ExporterStatus {
     /// Its name.
     pub name: String,

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::event::{SecurityEvent, timestamp_millis};
@@ -20,7 +21,7 @@ const MAX_VALUES: usize = 64;
 const MAX_TEXT: usize = 512;
 
 /// One incident.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Incident {
     /// Its id: the one that its first event carries.
     pub id: String,
@@ -60,7 +61,7 @@ pub struct Incident {
 }
 
 /// An identity in two parts.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct IdentityRef {
     /// `apikey`, `user` or `ip`.
     pub kind: &'static str,
@@ -69,7 +70,7 @@ pub struct IdentityRef {
 }
 
 /// One event in an incident's timeline.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct TimelineEntry {
     /// When, in milliseconds since the Unix epoch.
     pub at: u64,

@@ -1,24 +1,25 @@
 //! Many changes in one request: `_bulk`, a line of JSON each (`application/x-ndjson`), and a line of the answer each.
 
-use axum::extract::{DefaultBodyLimit, Path, Query, State};
+use axum::Extension;
+use axum::extract::{DefaultBodyLimit, Query, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
-use axum::routing::post;
-use axum::{Extension, Router};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::body::{self, Body};
 use super::collections::{self, Parameters, WARNINGS};
-use super::list::switch;
-use super::{ApiError, AppState, etag};
+use super::describe::collections::Collection;
+use super::path::Segments;
+use super::{ApiError, AppState, describe, etag, list};
 use crate::access::Caller;
 use crate::entities::{
     BatchEntry, BatchOptions, BatchOutcome, BatchWrite, FieldProblem, Kind, Replacement, Slot, WriteError, registry,
     typed,
 };
 use crate::events::{Audit, AuditAction};
+use crate::openapi::Routes;
 use crate::store::StoreError;
 use crate::telemetry::spawn_within;
 
@@ -28,12 +29,19 @@ pub(super) const MAX_LINES: usize = 10_000;
 const NDJSON: &str = "application/x-ndjson";
 
 /// The routes.
-pub(super) fn router(state: &AppState) -> Router<AppState> {
-    let lines = post(collection).put(collection).patch(collection).delete(collection);
-    Router::new()
-        .route("/apis/{group}/v1/_bulk", post(everything))
-        .route("/apis/{group}/v1/{collection}/_bulk", lines)
-        .layer(DefaultBodyLimit::max(state.config.max_body_bytes))
+pub(super) fn router(state: &AppState) -> Routes<AppState> {
+    let group = &state.config.entity_group;
+    let routes = Routes::new()
+        .on_each(&Method::POST, "/apis/{group}/v1/_bulk", vec![describe::bulk::everything(group)], everything)
+        .schema_as("BulkChange", describe::bulk::change())
+        .schema_as("BulkAnswer", describe::bulk::answer())
+        .schema_as("JsonPatch", describe::bulk::json_patch());
+    let routes = [Method::POST, Method::PUT, Method::PATCH, Method::DELETE].iter().fold(routes, |routes, method| {
+        let of = |kind| describe::bulk::collection(Collection { kind, group }, method);
+        let operations = registry::KINDS.iter().map(of).collect();
+        routes.on_each(method, "/apis/{group}/v1/{collection}/_bulk", operations, collection)
+    });
+    routes.layered(|router| router.layer(DefaultBodyLimit::max(state.config.max_body_bytes)))
 }
 
 /// A line of `_bulk` over all collections.
@@ -65,7 +73,7 @@ enum Op {
 async fn collection(
     State(state): State<AppState>,
     Extension(caller): Extension<Caller>,
-    Path((group, collection)): Path<(String, String)>,
+    Segments((group, collection)): Segments<(String, String)>,
     Query(parameters): Parameters,
     method: Method,
     headers: HeaderMap,
@@ -79,26 +87,27 @@ async fn collection(
         _ => Op::Create,
     };
     let read = |document: Value| entry(kind, op, None, document, None);
-    answer(state, caller, options(&parameters), false, lines(&headers, body)?.into_iter().map(|line| read(line?))).await
+    answer(state, caller, options(&parameters)?, false, lines(&headers, body)?.into_iter().map(|line| read(line?)))
+        .await
 }
 
 /// `_bulk` of all collections: every line says what is done to which entity.
 async fn everything(
     State(state): State<AppState>,
     Extension(caller): Extension<Caller>,
-    Path(group): Path<String>,
+    Segments(group): Segments<String>,
     Query(parameters): Parameters,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ApiError> {
     collections::own_group(&state, &group)?;
     let lines = lines(&headers, body)?;
-    answer(state, caller, options(&parameters), true, lines.into_iter().map(|line| operation(line?))).await
+    answer(state, caller, options(&parameters)?, true, lines.into_iter().map(|line| operation(line?))).await
 }
 
-fn options(parameters: &[(String, String)]) -> BatchOptions {
-    let on = |name: &str| parameters.iter().any(|(given, value)| given == name && switch(value));
-    BatchOptions { atomic: on("atomic"), dry_run: on("dry_run") }
+fn options(parameters: &[(String, String)]) -> Result<BatchOptions, ApiError> {
+    let on = |name| list::on(parameters, name);
+    Ok(BatchOptions { atomic: on("atomic")?, dry_run: on("dry_run")? })
 }
 
 /// The lines of the body; one that is not JSON is an error of its own.

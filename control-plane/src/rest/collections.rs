@@ -1,39 +1,63 @@
 //! The entity collections: `/apis/{entity_group}/v1/<collection>`.
 
-use axum::extract::{DefaultBodyLimit, Path, Query, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::Extension;
+use axum::extract::{DefaultBodyLimit, Query, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
-use axum::{Extension, Router};
 use serde_json::{Value, json};
 
 use super::body::{self, Body};
-use super::list::ListQuery;
+use super::describe::collections::Collection;
+use super::list::{self, ListQuery};
+use super::path::Segments;
 use super::{ApiError, AppState, etag};
 use crate::access::Caller;
-use crate::entities::{Kind, Replacement, Slot, WriteError, Written, registry};
+use crate::entities::{FieldProblem, Kind, Replacement, Slot, WriteError, Written, registry};
 use crate::events::{Audit, AuditAction};
+use crate::openapi::{FIELDS, Operation, Routes, component_name, entity_schema, part_schema};
 use crate::store::StoreError;
 use crate::telemetry::spawn_within;
 
 /// Carries the warnings of a write that was made, as a JSON array in ASCII.
 pub(super) const WARNINGS: HeaderName = HeaderName::from_static("x-palisade-warnings");
-const PAGES: HeaderName = HeaderName::from_static("x-pages");
+/// How many pages a list has.
+pub(super) const PAGES: HeaderName = HeaderName::from_static("x-pages");
 
 /// Query parameters in the order they came.
 pub(super) type Parameters = Query<Vec<(String, String)>>;
 
 /// The routes of all collections.
-pub(super) fn router(state: &AppState) -> Router<AppState> {
-    Router::new()
-        .route("/apis/{group}/v1/{collection}", get(list).post(create))
-        .route("/apis/{group}/v1/{collection}/{id}", get(read).put(replace).patch(patch).delete(remove))
-        .layer(DefaultBodyLimit::max(state.config.max_body_bytes))
+pub(super) fn router(state: &AppState) -> Routes<AppState> {
+    const ALL: &str = "/apis/{group}/v1/{collection}";
+    const ONE: &str = "/apis/{group}/v1/{collection}/{id}";
+    let below = |name: &str| format!("{ALL}/{name}");
+    let group = state.config.entity_group.as_str();
+    let routes = Routes::new()
+        .on_each(&Method::GET, ALL, each(group, Collection::list), list)
+        .on_each(&Method::POST, ALL, each(group, Collection::create), create)
+        .on_each(&Method::GET, ONE, each(group, Collection::read), read)
+        .on_each(&Method::PUT, ONE, each(group, Collection::replace), replace)
+        .on_each(&Method::PATCH, ONE, each(group, Collection::patch), patch)
+        .on_each(&Method::DELETE, ONE, each(group, Collection::delete), remove)
+        .on_each(&Method::GET, &below("_count"), each(group, Collection::count), count)
+        .on_each(&Method::GET, &below("_schema"), each(group, Collection::schema), schema)
+        .on_each(&Method::GET, &below("_template"), each(group, Collection::template), template)
+        .answer_schema::<FieldProblem>()
+        .schema_as(FIELDS, part_schema());
+    let routes = registry::KINDS
+        .iter()
+        .fold(routes, |routes, kind| routes.schema_as(&component_name(kind), entity_schema(kind)));
+    routes.layered(|router| router.layer(DefaultBodyLimit::max(state.config.max_body_bytes)))
+}
+
+/// The description of an operation for each collection.
+fn each<'a>(group: &'a str, describe: fn(Collection<'a>) -> Operation) -> Vec<Operation> {
+    registry::KINDS.iter().map(|kind| describe(Collection { kind, group })).collect()
 }
 
 async fn list(
     State(state): State<AppState>,
-    Path((group, collection)): Path<(String, String)>,
+    Segments((group, collection)): Segments<(String, String)>,
     Query(parameters): Parameters,
 ) -> Result<Response, ApiError> {
     let kind = kind(&state, &group, &collection)?;
@@ -48,21 +72,13 @@ async fn list(
 
 async fn read(
     State(state): State<AppState>,
-    Path((group, collection, id)): Path<(String, String, String)>,
+    Segments((group, collection, id)): Segments<(String, String, String)>,
     Query(parameters): Parameters,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let kind = kind(&state, &group, &collection)?;
     let query = ListQuery::read(&parameters)?;
     let set = state.entities.current();
-    match id.as_str() {
-        "_count" => {
-            return Ok(write(StatusCode::OK, json!({ "count": set.slots(kind.collection).count() }), query.pretty));
-        }
-        "_schema" => return Ok(write(StatusCode::OK, kind.schema(), query.pretty)),
-        "_template" => return Ok(write(StatusCode::OK, kind.template(), query.pretty)),
-        _ => {}
-    }
     let slot = set.slot(kind.collection, &id).ok_or_else(|| {
         ApiError::not_found(format!("there is no entity `{}` in {}", id.escape_debug(), kind.collection))
     })?;
@@ -78,10 +94,38 @@ async fn read(
     Ok(response)
 }
 
+async fn count(
+    State(state): State<AppState>,
+    Segments((group, collection)): Segments<(String, String)>,
+    Query(parameters): Parameters,
+) -> Result<Response, ApiError> {
+    let kind = kind(&state, &group, &collection)?;
+    let count = state.entities.current().slots(kind.collection).count();
+    Ok(write(StatusCode::OK, json!({ "count": count }), list::on(&parameters, "pretty")?))
+}
+
+async fn schema(
+    State(state): State<AppState>,
+    Segments((group, collection)): Segments<(String, String)>,
+    Query(parameters): Parameters,
+) -> Result<Response, ApiError> {
+    let kind = kind(&state, &group, &collection)?;
+    Ok(write(StatusCode::OK, kind.schema(), list::on(&parameters, "pretty")?))
+}
+
+async fn template(
+    State(state): State<AppState>,
+    Segments((group, collection)): Segments<(String, String)>,
+    Query(parameters): Parameters,
+) -> Result<Response, ApiError> {
+    let kind = kind(&state, &group, &collection)?;
+    Ok(write(StatusCode::OK, kind.template(), list::on(&parameters, "pretty")?))
+}
+
 async fn create(
     State(state): State<AppState>,
     Extension(caller): Extension<Caller>,
-    Path((group, collection)): Path<(String, String)>,
+    Segments((group, collection)): Segments<(String, String)>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ApiError> {
@@ -105,7 +149,7 @@ async fn create(
 async fn replace(
     State(state): State<AppState>,
     Extension(caller): Extension<Caller>,
-    Path((group, collection, id)): Path<(String, String, String)>,
+    Segments((group, collection, id)): Segments<(String, String, String)>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ApiError> {
@@ -117,7 +161,7 @@ async fn replace(
 async fn patch(
     State(state): State<AppState>,
     Extension(caller): Extension<Caller>,
-    Path((group, collection, id)): Path<(String, String, String)>,
+    Segments((group, collection, id)): Segments<(String, String, String)>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ApiError> {
@@ -129,13 +173,12 @@ async fn patch(
 async fn remove(
     State(state): State<AppState>,
     Extension(caller): Extension<Caller>,
-    Path((group, collection, id)): Path<(String, String, String)>,
+    Segments((group, collection, id)): Segments<(String, String, String)>,
     Query(parameters): Parameters,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let kind = kind(&state, &group, &collection)?;
-    let forced =
-        parameters.iter().any(|(name, value)| name == "force" && !matches!(value.as_str(), "false" | "0" | "no"));
+    let forced = list::on(&parameters, "force")?;
     let (entities, precondition) = (state.entities.clone(), etag::if_match(&headers));
     let write = async move {
         if forced {

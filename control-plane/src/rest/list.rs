@@ -39,8 +39,8 @@ impl ListQuery {
                     Some((field, direction)) => (field.to_owned(), direction == "desc"),
                     None => (field, false),
                 })),
-                "envelope" => query.envelope = switch(value),
-                "pretty" => query.pretty = switch(value),
+                "envelope" => query.envelope = switch(name, value)?,
+                "pretty" => query.pretty = switch(name, value)?,
                 _ => {
                     if let Some(field) = name.strip_prefix("filter.") {
                         query.filters.push((field.to_owned(), value.clone()));
@@ -87,7 +87,7 @@ impl ListQuery {
 }
 
 /// Entities on a page when only `page` was given.
-const DEFAULT_PAGE_SIZE: usize = 50;
+pub(super) const DEFAULT_PAGE_SIZE: usize = 50;
 
 /// The value at a field; a dot goes one object deeper.
 fn at<'a>(item: &'a Value, field: &str) -> Option<&'a Value> {
@@ -128,14 +128,28 @@ fn words(list: &str) -> impl Iterator<Item = String> {
     list.split(',').map(str::trim).filter(|word| !word.is_empty()).map(ToOwned::to_owned)
 }
 
-/// Whether a switch is on; one without a value is.
-pub(super) fn switch(value: &str) -> bool {
-    !matches!(value, "false" | "0" | "no")
+/// Whether the switch of this name is on: the last one counts, and one that is not there is off.
+pub(super) fn on(parameters: &[(String, String)], name: &str) -> Result<bool, ApiError> {
+    let given = parameters.iter().filter(|(given, _)| given == name);
+    given.map(|(_, value)| switch(name, value)).try_fold(false, |_, value| value)
+}
+
+/// Whether a switch is on; one without a value is. A slip is refused: `force=flase` must not delete anything.
+fn switch(name: &str, value: &str) -> Result<bool, ApiError> {
+    match value {
+        "" | "true" | "1" | "yes" => Ok(true),
+        "false" | "0" | "no" => Ok(false),
+        _ => {
+            let message = format!("`{name}` is true or false, not `{}`", value.escape_debug());
+            Err(ApiError::new(StatusCode::BAD_REQUEST, "invalid_query", message))
+        }
+    }
 }
 
 fn positive(name: &str, value: &str) -> Result<usize, ApiError> {
-    value.parse().ok().filter(|number| *number > 0).ok_or_else(|| {
-        let message = format!("`{name}` is a whole number from 1 on, not `{}`", value.escape_debug());
+    let number = value.parse::<u32>().ok().and_then(|number| usize::try_from(number).ok());
+    number.filter(|number| *number > 0).ok_or_else(|| {
+        let message = format!("`{name}` is a whole number from 1 to {}, not `{}`", u32::MAX, value.escape_debug());
         ApiError::new(StatusCode::BAD_REQUEST, "invalid_query", message)
     })
 }
@@ -167,8 +181,24 @@ mod tests {
         assert_eq!(ids(&[("filter.tags", "x"), ("filter.on", "true")]).0, ["a"]);
         assert_eq!(ids(&[("filter.metadata.team", "blue")]).0, ["c"]);
         assert_eq!(ids(&[("filter.nothing", "")]).0, Vec::<String>::new());
-        for bad in ["0", "-1", "x", ""] {
+        for bad in ["0", "-1", "x", "", "4294967296"] {
             assert!(ListQuery::read(&[("page".to_owned(), bad.to_owned())]).is_err());
+        }
+    }
+
+    #[test]
+    fn a_switch_is_on_off_or_refused() {
+        let given = |values: &[&str]| {
+            let parameters: Vec<_> = values.iter().map(|value| ("force".to_owned(), (*value).to_owned())).collect();
+            on(&parameters, "force").ok()
+        };
+        assert_eq!(given(&[]), Some(false));
+        assert_eq!(given(&[""]), Some(true));
+        assert_eq!((given(&["true"]), given(&["1"]), given(&["yes"])), (Some(true), Some(true), Some(true)));
+        assert_eq!((given(&["false"]), given(&["0"]), given(&["no"])), (Some(false), Some(false), Some(false)));
+        assert_eq!(given(&["true", "false"]), Some(false));
+        for slip in ["flase", "TRUE", "2"] {
+            assert_eq!((given(&[slip]), given(&["true", slip]), given(&[slip, "true"])), (None, None, None), "{slip}");
         }
     }
 }

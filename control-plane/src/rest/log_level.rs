@@ -4,15 +4,16 @@ use std::time::Duration;
 
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
-use axum::routing::get;
-use axum::{Extension, Json, Router};
+use axum::{Extension, Json};
+use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::ApiError;
 use super::body::{self, Body};
+use super::{ApiError, describe};
 use crate::access::Caller;
 use crate::entities::FieldProblem;
 use crate::events::{Audit, AuditAction, EventHub};
+use crate::openapi::Routes;
 use crate::telemetry::{LogControl, LogLevel, LogLevelError};
 
 /// The longest time of a passing level, in seconds: a day.
@@ -27,18 +28,26 @@ pub struct Logging {
     pub events: EventHub,
 }
 
-/// The body of a change.
-#[derive(Deserialize)]
+/// A change of what is logged.
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Change {
+struct LogLevelChange {
+    /// Levels with commas, as of `RUST_LOG`: `info`, `info,palisade::xds=debug`.
     level: String,
+    /// The level before comes back after so many seconds, 1 to 86400. Null: it stays.
     #[serde(default)]
+    #[schemars(range(min = 1, max = 86400))]
     for_seconds: Option<u64>,
 }
 
 /// `_log-level`; the caller guards it.
-pub fn router(logging: Logging) -> Router {
-    Router::new().route("/api/extensions/svc/waf/api/_log-level", get(show).put(change)).with_state(logging)
+pub fn router(logging: Logging) -> Routes {
+    Routes::new()
+        .on(describe::log_level::show(), show)
+        .on(describe::log_level::change(), change)
+        .answer_schema::<LogLevel>()
+        .schema::<LogLevelChange>()
+        .with_state(logging)
 }
 
 async fn show(State(logging): State<Logging>) -> Json<LogLevel> {
@@ -53,7 +62,7 @@ async fn change(
 ) -> Result<Json<LogLevel>, ApiError> {
     let wrong = |pointer: &str, message: String| ApiError::invalid(vec![FieldProblem::new(pointer, message)]);
     let document = body::document(&headers, body)?;
-    let change: Change = serde_path_to_error::deserialize(document).map_err(|error| {
+    let change: LogLevelChange = serde_path_to_error::deserialize(document).map_err(|error| {
         let path = error.path().to_string();
         let pointer = if path == "." { String::new() } else { format!("/{path}") };
         wrong(&pointer, error.inner().to_string())

@@ -6,7 +6,7 @@ use crate::xds::NodeStatus;
 
 /// The query of `_nodes`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default)]
 pub struct NodesQuery {
     /// Only nodes of this group.
     pub group: Option<String>,

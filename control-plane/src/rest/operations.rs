@@ -1,17 +1,19 @@
 //! What those who run the control plane ask it: health, readiness, metrics. No key is needed.
 
 use axum::Json;
-use axum::Router;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
 use serde_json::json;
 
-use super::AppState;
+use super::{AppState, describe};
+use crate::openapi::Routes;
 
-pub(super) fn router() -> Router<AppState> {
-    Router::new().route("/healthz", get(health)).route("/readyz", get(ready)).route("/metrics", get(metrics))
+pub(super) fn router() -> Routes<AppState> {
+    Routes::new()
+        .on(describe::operations::health(), health)
+        .on(describe::operations::ready(), ready)
+        .on(describe::operations::metrics(), metrics)
 }
 
 /// The process is up and answers.

@@ -1,16 +1,16 @@
 //! What pipelines and people read with an admin key of scope `report`: incidents and nodes.
 
+use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::http::StatusCode;
-use axum::routing::get;
-use axum::{Json, Router};
 use serde_json::{Value, json};
 
-use super::ApiError;
 use super::nodes::NodesQuery;
-use crate::events::EventHub;
-use crate::xds::Hub;
+use super::{ApiError, describe};
+use crate::events::{EventHub, ExporterStatus, Incident};
+use crate::openapi::Routes;
+use crate::xds::{Hub, NodeStatus};
 
 /// What the reports are made of.
 #[derive(Clone)]
@@ -22,10 +22,13 @@ pub struct Reports {
 }
 
 /// The reports; the caller guards them.
-pub fn router(reports: Reports) -> Router {
-    Router::new()
-        .route("/api/extensions/svc/waf/api/_incidents", get(incidents))
-        .route("/api/extensions/svc/waf/api/_nodes", get(nodes))
+pub fn router(reports: Reports) -> Routes {
+    Routes::new()
+        .on(describe::report::incidents(), incidents)
+        .on(describe::report::nodes(), nodes)
+        .answer_schema::<Incident>()
+        .answer_schema::<NodeStatus>()
+        .answer_schema::<ExporterStatus>()
         .with_state(reports)
 }
 

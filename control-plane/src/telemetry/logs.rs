@@ -6,6 +6,7 @@ use std::str::FromStr as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::EnvFilter;
@@ -52,7 +53,7 @@ struct State {
 }
 
 /// What is logged.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct LogLevel {
     /// What is logged now, such as `info,palisade::xds=debug`.
     pub level: String,

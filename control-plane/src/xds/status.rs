@@ -1,11 +1,12 @@
 //! What every node made of what it was sent.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::entities::Delivery;
 
 /// One Envoy, as its streams and its filters describe it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct NodeStatus {
     /// The node's id in its bootstrap.
     pub id: String,
@@ -36,7 +37,7 @@ pub struct NodeStatus {
 }
 
 /// The state of one type of resource on a node.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct TypeStatus {
     /// The type's URL.
     pub type_url: String,
@@ -49,7 +50,7 @@ pub struct TypeStatus {
 }
 
 /// A refusal.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Nack {
     /// Version of the refused response.
     pub version: String,
@@ -62,7 +63,7 @@ pub struct Nack {
 }
 
 /// What a filter made of its snapshot.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct FilterStatus {
     /// The filter's name.
     pub filter: String,
@@ -79,7 +80,7 @@ pub struct FilterStatus {
 }
 
 /// How many VMs run a snapshot.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct VmVersion {
     /// The snapshot's version.
     pub version: String,

@@ -1,0 +1,296 @@
+//! The entity collections.
+
+use axum::http::{Method, StatusCode, header};
+use serde_json::{Value, json};
+
+use super::super::collections::{PAGES, WARNINGS};
+use crate::entities::Kind;
+use crate::openapi::{FIELDS, Group, JSON, Operation, component_name, reference};
+
+/// Entities on a page when only `page` was given.
+use super::super::list::DEFAULT_PAGE_SIZE;
+
+/// Describes the operations of one collection.
+#[derive(Clone, Copy)]
+pub(in crate::rest) struct Collection<'a> {
+    pub(in crate::rest) kind: &'static Kind,
+    /// The segment after `/apis/`.
+    pub(in crate::rest) group: &'a str,
+}
+
+impl Collection<'_> {
+    pub(in crate::rest) fn list(self) -> Operation {
+        let entity = self.entity();
+        let list = json!({ "type": "array", "items": entity });
+        let parts = json!({ "type": "array", "items": reference(FIELDS) });
+        self.operation(Method::GET, "", "list", "List the entities")
+            .in_query("page", json!({ "type": "integer", "minimum": 1, "maximum": u32::MAX }), "Which page, from 1.")
+            .in_query(
+                "pageSize",
+                json!({ "type": "integer", "minimum": 1, "maximum": u32::MAX }),
+                &format!("Entities of a page. Without it and `page` there is one page with all; with `page` alone {DEFAULT_PAGE_SIZE}."),
+            )
+            .in_query("sorted", json!({ "type": "string", "examples": ["name:desc,id"] }), "Fields to sort by, with commas; `:desc` behind one turns it round.")
+            .in_query("filter.id", json!({ "type": "string" }), "Only the entity of this id.")
+            .in_query("filter.name", json!({ "type": "string" }), "Only those of this name. Any field can stand behind `filter.`, with dots for those further in; of a list, one entry has to be the value.")
+            .in_query("filter.tags", json!({ "type": "string" }), "Only those with this tag.")
+            .shaped()
+            .answers(StatusCode::OK, "The entities.", either(list, parts))
+            .with_header(StatusCode::OK, &PAGES, true)
+            .fails(StatusCode::BAD_REQUEST, "invalid_query", "a parameter of the query cannot be read.")
+    }
+
+    pub(in crate::rest) fn create(self) -> Operation {
+        let about = match self.kind.singleton {
+            Some(id) => format!(
+                "There is one {} only, which always exists: this is 409 for every document. PUT or PATCH `{id}`.",
+                self.kind.kind
+            ),
+            None => format!(
+                "Without an `id` it gets one, `{}_` with a UUID. What the document leaves out has its default.",
+                self.kind.id_prefix
+            ),
+        };
+        let operation = self
+            .operation(Method::POST, "", "create", "Create an entity")
+            .describe(about)
+            .takes("The document.", [(JSON, self.entity())])
+            .example(self.kind.template());
+        let operation = match self.kind.singleton {
+            Some(_) => operation,
+            None => self
+                .written(operation, StatusCode::CREATED, "The entity as it is now.")
+                .with_header(StatusCode::CREATED, &header::LOCATION, true)
+                .leads_to(StatusCode::CREATED, &self.id("read"), "id", "/id")
+                .leads_to(StatusCode::CREATED, &self.id("replace"), "id", "/id")
+                .leads_to(StatusCode::CREATED, &self.id("patch"), "id", "/id")
+                .leads_to(StatusCode::CREATED, &self.id("delete"), "id", "/id")
+                .fails(StatusCode::BAD_REQUEST, "invalid_entity", "the document is wrong; `errors` has each field.")
+                .store_may_be_full(),
+        };
+        operation.fails(StatusCode::CONFLICT, "conflict", "there is an entity of this id.").reads_a_body()
+    }
+
+    pub(in crate::rest) fn read(self) -> Operation {
+        let operation = self.operation(Method::GET, "/{id}", "read", "Read an entity").shaped();
+        self.one(operation)
+            .in_header("if-none-match", json!({ "type": "string" }), "Entity tags of what the caller has, or `*`.")
+            .answers(
+                StatusCode::OK,
+                "The entity; secrets in it are shown as `********`.",
+                either(self.entity(), reference(FIELDS)),
+            )
+            .with_header(StatusCode::OK, &header::ETAG, true)
+            .answers_nothing(StatusCode::NOT_MODIFIED, "The caller has it.")
+            .with_header(StatusCode::NOT_MODIFIED, &header::ETAG, true)
+            .fails(StatusCode::BAD_REQUEST, "invalid_query", "a parameter of the query cannot be read.")
+    }
+
+    pub(in crate::rest) fn replace(self) -> Operation {
+        let operation = self
+            .operation(Method::PUT, "/{id}", "replace", "Replace an entity")
+            .describe(
+                "What the document leaves out goes back to its default; a secret that is sent as `********` stays.",
+            )
+            .takes("The document; its `id` may be left out.", [(JSON, self.entity())])
+            .example(self.kind.template());
+        self.update(operation)
+    }
+
+    pub(in crate::rest) fn patch(self) -> Operation {
+        let merge = json!({ "type": "object", "description": "A JSON merge patch (RFC 7396)." });
+        let either = json!({ "anyOf": [merge, reference("JsonPatch")] });
+        let operation = self
+            .operation(Method::PATCH, "/{id}", "patch", "Change an entity")
+            .describe("An object is a JSON merge patch (RFC 7396): null takes a field back to its default. An array is a JSON Patch (RFC 6902).")
+            .takes(
+                "What changes.",
+                [("application/merge-patch+json", merge.clone()), ("application/json-patch+json", reference("JsonPatch")), (JSON, either)],
+            )
+            .example(json!({ "description": "another one" }))
+            .fails(StatusCode::BAD_REQUEST, "invalid_patch", "the body is no patch, or does not fit the entity.")
+            .fails(StatusCode::CONFLICT, "patch_test_failed", "a `test` of the JSON Patch does not hold.");
+        self.update(operation)
+    }
+
+    pub(in crate::rest) fn delete(self) -> Operation {
+        let about = match self.kind.singleton {
+            Some(_) => {
+                format!("The {} always exists: this is 409. PUT `{{}}` takes it back to its defaults.", self.kind.kind)
+            }
+            None => "An entity that others name stays, and is 409 with those that do.".to_owned(),
+        };
+        let operation = self
+            .operation(Method::DELETE, "/{id}", "delete", "Delete an entity")
+            .describe(about)
+            .switch("force", "Delete it although others name it.")
+            .fails(StatusCode::BAD_REQUEST, "invalid_query", "a parameter of the query cannot be read.")
+            .fails(StatusCode::CONFLICT, "in_use", "others name it, or it cannot be deleted; `errors` has where.");
+        let operation = self.one(operation).conditional().store_may_be_full();
+        match self.kind.singleton {
+            Some(_) => operation,
+            None => self.written(operation, StatusCode::OK, "The entity as it was."),
+        }
+    }
+
+    pub(in crate::rest) fn count(self) -> Operation {
+        let schema = json!({
+            "type": "object",
+            "required": ["count"],
+            "properties": { "count": { "type": "integer", "minimum": 0 } },
+        });
+        self.operation(Method::GET, "/_count", "count", "Count the entities")
+            .answers(StatusCode::OK, "How many there are.", schema)
+            .pretty()
+    }
+
+    pub(in crate::rest) fn schema(self) -> Operation {
+        let schema = json!({
+            "type": "object",
+            "required": ["$schema", "title", "properties"],
+            "properties": { "title": { "const": self.kind.kind }, "properties": { "type": "object" } },
+        });
+        self.operation(Method::GET, "/_schema", "schema", "The JSON Schema of the documents")
+            .describe("The same as here among the schemas, as one document (2020-12).")
+            .answers(StatusCode::OK, "The schema.", schema)
+            .pretty()
+    }
+
+    pub(in crate::rest) fn template(self) -> Operation {
+        self.operation(Method::GET, "/_template", "template", "A document to start from")
+            .answers(StatusCode::OK, "Every field with its default, without an id.", json!({ "type": "object" }))
+            .pretty()
+    }
+
+    /// Of one entity.
+    fn one(self, operation: Operation) -> Operation {
+        let kind = self.kind;
+        let schema = match kind.singleton {
+            Some(id) => json!({ "const": id }),
+            None => json!({
+                "type": "string",
+                "pattern": "^[A-Za-z0-9.-][A-Za-z0-9._-]{0,127}$",
+                "examples": [format!("{}_2f0c7d1e-5a0b-4c55-9d2a-6f3f1f7f9a10", kind.id_prefix)],
+            }),
+        };
+        operation
+            .in_path("id", schema, "The id of the entity.")
+            .fails(StatusCode::BAD_REQUEST, "invalid_path", "the id is no UTF-8.")
+            .fails(StatusCode::NOT_FOUND, "not_found", "there is no entity of this id.")
+    }
+
+    fn update(self, operation: Operation) -> Operation {
+        let operation = self
+            .one(operation)
+            .conditional()
+            .fails(StatusCode::BAD_REQUEST, "invalid_entity", "the document is wrong; `errors` has each field.")
+            .reads_a_body()
+            .store_may_be_full();
+        self.written(operation, StatusCode::OK, "The entity as it is now.")
+    }
+
+    fn written(self, operation: Operation, status: StatusCode, text: &str) -> Operation {
+        operation
+            .answers(status, text, self.entity())
+            .with_header(status, &header::ETAG, true)
+            .with_header(status, &WARNINGS, false)
+    }
+
+    fn entity(self) -> Value {
+        reference(&component_name(self.kind))
+    }
+
+    fn id(self, action: &str) -> String {
+        format!("{}.{action}", self.kind.collection)
+    }
+
+    /// An operation of this collection; `below` follows the path of the collection.
+    pub(in crate::rest) fn operation(self, method: Method, below: &str, action: &str, summary: &str) -> Operation {
+        let Collection { kind, group } = self;
+        let about = kind.schema().get("description").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let group_of = Group { name: kind.collection.to_owned(), about };
+        Operation::new(
+            method,
+            format!("/apis/{group}/v1/{}{below}", kind.collection),
+            self.id(action),
+            group_of,
+            summary,
+        )
+    }
+}
+
+/// The parameters and answers that several operations have.
+pub(in crate::rest) trait Common: Sized {
+    /// Answers of any shape that a caller may ask for.
+    fn shaped(self) -> Self;
+    /// An answer with line ends.
+    fn pretty(self) -> Self;
+    /// `if-match`.
+    fn conditional(self) -> Self;
+    /// What can be wrong with a JSON body before it is looked into.
+    fn reads_a_body(self) -> Self;
+    /// A write.
+    fn store_may_be_full(self) -> Self;
+}
+
+impl Common for Operation {
+    fn shaped(self) -> Operation {
+        self.in_query(
+            "fields",
+            json!({ "type": "string", "examples": ["id,name,metadata.team"] }),
+            "Only these fields, with commas; a dot goes one object deeper.",
+        )
+        .switch("envelope", "Answer `{\"data\": …}`.")
+        .switch("pretty", "With line ends and indented.")
+    }
+
+    fn pretty(self) -> Operation {
+        self.switch("pretty", "With line ends and indented.").fails(
+            StatusCode::BAD_REQUEST,
+            "invalid_query",
+            "a parameter of the query cannot be read.",
+        )
+    }
+
+    fn conditional(self) -> Operation {
+        self.in_header(
+            "if-match",
+            json!({ "type": "string", "examples": ["\"7\""] }),
+            "Only where the entity still has one of these entity tags; `*` for any.",
+        )
+        .fails(StatusCode::PRECONDITION_FAILED, "precondition_failed", "the entity has changed since.")
+    }
+
+    fn reads_a_body(self) -> Operation {
+        self.fails(StatusCode::BAD_REQUEST, "invalid_json", "the body is no JSON.")
+            .fails(StatusCode::BAD_REQUEST, "invalid_body", "the body broke off.")
+            .fails(StatusCode::REQUEST_TIMEOUT, "too_slow", "the body did not come in time.")
+            .fails(StatusCode::PAYLOAD_TOO_LARGE, "payload_too_large", "the body exceeds `--max-body-bytes`.")
+            .fails(
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                "unsupported_media_type",
+                "the body is declared as something else.",
+            )
+    }
+
+    fn store_may_be_full(self) -> Operation {
+        self.fails(
+            StatusCode::INSUFFICIENT_STORAGE,
+            "insufficient_storage",
+            "the volume or `--max-store-mib` is full; nothing was written.",
+        )
+    }
+}
+
+/// The whole or a part, or either in an envelope.
+fn either(whole: Value, part: Value) -> Value {
+    let data = json!({ "anyOf": [whole, part] });
+    let envelope = json!({
+        "type": "object",
+        "description": "With `envelope`.",
+        "required": ["data"],
+        "properties": { "data": data },
+        "additionalProperties": false,
+    });
+    json!({ "anyOf": [whole, part, envelope] })
+}

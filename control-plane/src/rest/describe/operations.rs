@@ -1,0 +1,50 @@
+//! Health, readiness, metrics.
+
+use axum::http::{Method, StatusCode};
+use serde_json::json;
+
+use crate::openapi::{Group, Operation};
+
+fn group() -> Group {
+    let about = "What those who run the control plane ask it. No key is needed, and any host will do.";
+    Group { name: "health".to_owned(), about: about.to_owned() }
+}
+
+pub(in crate::rest) fn health() -> Operation {
+    Operation::new(Method::GET, "/healthz", "health", group(), "Whether the process answers").answers(
+        StatusCode::OK,
+        "It does.",
+        json!({ "type": "object", "required": ["status"], "properties": { "status": { "const": "ok" } } }),
+    )
+}
+
+pub(in crate::rest) fn ready() -> Operation {
+    let ready = json!({
+        "type": "object",
+        "required": ["status", "revision"],
+        "properties": {
+            "status": { "const": "ready" },
+            "revision": { "type": "integer", "minimum": 0, "description": "The revision of the entities." },
+        },
+    });
+    let waiting = json!({
+        "type": "object",
+        "required": ["status", "missing"],
+        "properties": {
+            "status": { "const": "not ready" },
+            "missing": { "type": "array", "items": { "type": "string" }, "description": "What is not up." },
+        },
+    });
+    Operation::new(Method::GET, "/readyz", "ready", group(), "Whether the store can be read and everything is up")
+        .answers(StatusCode::OK, "Ready.", ready)
+        .answers(StatusCode::SERVICE_UNAVAILABLE, "Not ready.", waiting)
+}
+
+pub(in crate::rest) fn metrics() -> Operation {
+    Operation::new(Method::GET, "/metrics", "metrics", group(), "Metrics in Prometheus' text format").answers_as(
+        StatusCode::OK,
+        "All metrics of the process.",
+        "text/plain",
+        json!({ "type": "string" }),
+    )
+}

@@ -26,6 +26,11 @@ pub struct ServeConfig {
     #[arg(long, env = "PALISADE_LISTEN", value_name = "ADDRESS", default_value = "127.0.0.1:8900")]
     pub listen: SocketAddr,
 
+    /// The hosts that the admin API answers to, with commas and without ports; others get 421, but for /healthz, /readyz
+    /// and /metrics. All where not given.
+    #[arg(long, env = "PALISADE_ADMIN_HOST", value_name = "NAME", value_delimiter = ',', value_parser = admin_host)]
+    pub admin_host: Vec<String>,
+
     /// Where gateways reach xDS and the node link; port 0 takes a free one.
     #[arg(long, env = "PALISADE_XDS_LISTEN", value_name = "ADDRESS", default_value = "127.0.0.1:18000")]
     pub xds_listen: SocketAddr,
@@ -146,6 +151,11 @@ impl fmt::Debug for EventsConfig {
             .field("events_webhook", &self.events_webhook.as_ref().map(|_| "…"))
             .finish_non_exhaustive()
     }
+}
+
+fn admin_host(name: &str) -> Result<String, String> {
+    let sane = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-:[]".contains(&byte));
+    if sane { Ok(name.to_owned()) } else { Err("the name or the address of a host is expected".to_owned()) }
 }
 
 fn entity_group(name: &str) -> Result<String, String> {

@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use cli_support::{Server, palisade, request, run, text};
+use cli_support::{Server, palisade, request, run, run_with, text};
 use serde_json::Value;
 
 const RULESETS: &str = "/apis/palisade.svc/v1/waf-rulesets";
@@ -122,6 +122,22 @@ fn keys_are_made_listed_and_revoked_beside_a_running_server() {
     let call = |method: &str| request(&server.rest, &header, method, RULESETS, "{}").unwrap().0;
     assert_eq!((call("GET"), call("POST")), (200, 403));
 
+    assert!(run(&["admin-key", "expire", "--data", path, id]).status.success());
+    assert_eq!(call("GET"), 401, "refused by the server that runs");
+    let state = || {
+        let list = run(&["admin-key", "list", "--data", path, "--json"]);
+        let list: Value = serde_json::from_slice(&list.stdout).unwrap();
+        let key = list.as_array().unwrap().iter().find(|key| key["id"] == id).unwrap();
+        (key["state"].as_str().unwrap().to_owned(), key["expires_at"].is_string())
+    };
+    assert_eq!(state(), ("expired".to_owned(), true));
+    assert!(run(&["admin-key", "expire", "--data", path, id, "--never"]).status.success());
+    assert_eq!((call("GET"), state()), (200, ("active".to_owned(), false)));
+    assert!(run(&["admin-key", "expire", "--data", path, id, "--in", "90d"]).status.success());
+    assert_eq!((call("GET"), state()), (200, ("active".to_owned(), true)));
+    assert_eq!(run(&["admin-key", "expire", "--data", path, "admin-key_x"]).status.code(), Some(1));
+    assert_eq!(run(&["admin-key", "expire", "--data", path, id, "--never", "--in", "1d"]).status.code(), Some(2));
+
     let list = run(&["admin-key", "list", "--data", path, "--json"]);
     assert!(!text(&list.stdout).contains(secret));
     let list: Value = serde_json::from_slice(&list.stdout).unwrap();
@@ -137,6 +153,71 @@ fn keys_are_made_listed_and_revoked_beside_a_running_server() {
     assert_eq!(run(&["admin-key", "revoke", "--data", path, "admin-key_x"]).status.code(), Some(1));
     let log = fs::read_to_string(&server.log).unwrap();
     assert!(!log.contains(secret), "{log}");
+}
+
+#[test]
+fn what_commands_change_of_the_access_is_told_by_the_control_plane() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let path = data.to_str().unwrap();
+    // Before there is a control plane: it is told once there is one.
+    let made = run(&[
+        "admin-key",
+        "create",
+        "--data",
+        path,
+        "--name",
+        "ci",
+        "--scopes",
+        "read",
+        "--expires-in",
+        "1d",
+        "--json",
+    ]);
+    let made: Value = serde_json::from_slice(&made.stdout).unwrap();
+    let (id, secret) = (made["id"].as_str().unwrap(), made["secret"].as_str().unwrap());
+    let operator = |arguments: &[&str]| {
+        let all = [&["operator"], arguments, &["--data", path]].concat();
+        assert!(run_with(&all, "correct horse battery\n").status.success(), "{arguments:?}");
+    };
+    operator(&["add", "alice", "--email", "alice@example.com"]);
+    // The store has a key already, so that the start makes none and leaves no file of it.
+    let first = serde_json::json!({ "id": id, "secret": secret });
+    fs::write(data.join("admin-key.json"), first.to_string()).unwrap();
+    let server = Server::start(&data);
+    operator(&["passwd", "alice"]);
+    operator(&["remove", "alice"]);
+    assert!(run(&["admin-key", "expire", "--data", path, id]).status.success());
+    assert!(run(&["admin-key", "revoke", "--data", path, id]).status.success());
+    assert_eq!(run(&["admin-key", "revoke", "--data", path, "admin-key_x"]).status.code(), Some(1));
+
+    let expected = [
+        format!("key-create admin-keys/{id}"),
+        "operator-add operators/alice".to_owned(),
+        "operator-password operators/alice".to_owned(),
+        "operator-remove operators/alice".to_owned(),
+        format!("key-expire admin-keys/{id}"),
+        format!("key-revoke admin-keys/{id}"),
+    ];
+    let mut told = String::new();
+    // The bound only keeps a control plane that tells nothing from hanging the test.
+    for _ in 0..3000 {
+        told = fs::read_to_string(&server.events).unwrap_or_default();
+        if told.lines().count() >= expected.len() {
+            break;
+        }
+        #[allow(clippy::disallowed_methods, reason = "another process is waited for, in no filter")]
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let events: Vec<Value> = told.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let brief: Vec<String> = events
+        .iter()
+        .map(|event| format!("{} {}", event["action"].as_str().unwrap(), event["ref"].as_str().unwrap()))
+        .collect();
+    assert_eq!(brief, expected);
+    assert!(events[0]["detail"].as_str().unwrap().starts_with("scopes read; expires 20"), "{}", events[0]);
+    assert!(events[0]["detail"].as_str().unwrap().contains("on the command line, by user "), "{}", events[0]);
+    assert!(!told.contains(secret) && !told.contains("argon2") && !told.contains("battery"), "{told}");
 }
 
 #[test]

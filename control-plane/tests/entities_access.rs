@@ -8,6 +8,8 @@ use axum::http::{Method, Request, StatusCode};
 use entities_support::{Answer, Api, BASE, basic, key};
 use palisade::access::{Scope, guard};
 use palisade::openapi::{Group, Operation, Routes};
+use palisade::rest::RestConfig;
+use palisade::store::SqliteOptions;
 use palisade::{clock, rest};
 use serde_json::json;
 
@@ -138,4 +140,24 @@ async fn further_routes_stand_beside_the_api() {
     assert_eq!(described["security"], json!([{ "adminKey": ["report"] }]));
     assert!(["200", "401", "403", "429"].iter().all(|status| described["responses"][status].is_object()));
     assert_eq!(call(&api, "GET", Some(&api.authorization)).await.status, 200);
+}
+
+#[tokio::test]
+async fn another_host_is_answered_with_421_but_for_health() {
+    let config = RestConfig { hosts: vec!["admin.example".to_owned()], ..RestConfig::default() };
+    let api = Api::with(SqliteOptions::default(), config).await;
+    let get = async |path: &str, host: &str| {
+        let request = Request::builder().uri(path).header("host", host).header("authorization", &api.authorization);
+        api.send(request.body(Body::empty()).unwrap()).await
+    };
+    let list = format!("{BASE}/waf-rulesets");
+    assert_eq!(get(&list, "admin.example:8900").await.status, 200);
+    for path in [&list, "/openapi.json", "/nowhere"] {
+        let refused = get(path, "evil.example").await;
+        assert_eq!((refused.status.as_u16(), &refused.body["error"]), (421, &json!("wrong_host")), "{path}");
+        assert!(!refused.header("x-request-id").is_empty());
+    }
+    for path in ["/healthz", "/readyz", "/metrics"] {
+        assert_eq!(get(path, "10.0.0.7:8900").await.status, 200, "{path}");
+    }
 }

@@ -11,6 +11,7 @@ use axum::body::Body;
 use axum::http::Request;
 use console_support::ConsoleApi;
 use entities_support::{Answer, Api};
+use palisade::access::{Scope, guard};
 use palisade::console::{self, Console};
 use palisade::entities::registry::KINDS;
 use palisade::openapi::component_name;
@@ -26,7 +27,8 @@ async fn whole() -> Api {
     let listen = ([127, 0, 0, 1], 8900).into();
     let (store, entities, events) = (api.state.store.clone(), api.state.entities.clone(), api.state.events.clone());
     let console = Console::new(store, entities, events, listen, std::sync::Arc::new(clock::now_millis));
-    let further = report::router(reports).merge(console::router(&console));
+    let reports = guard(report::router(reports), api.state.access.clone(), Some(Scope::Report));
+    let further = reports.merge(console::router(&console));
     api.router = rest::router_with(api.state.clone(), further);
     api
 }

@@ -77,6 +77,7 @@ fn every_answer_is_one_that_the_document_describes() {
     let done = command
         .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/openapi"))
         .env("PYTHONDONTWRITEBYTECODE", "1")
+        .env("HYPOTHESIS_STORAGE_DIRECTORY", folder.path().join("hypothesis"))
         .env("PALISADE_URL", format!("http://{}", server.rest))
         .env("PALISADE_KEY_ID", key["id"].as_str().unwrap())
         .env("PALISADE_KEY_SECRET", key["secret"].as_str().unwrap())

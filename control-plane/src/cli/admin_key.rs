@@ -4,10 +4,12 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
+use super::told::note;
 use super::{CliError, say};
 use crate::access::{AdminKey, Scope};
 use crate::clock;
-use crate::store::{SqliteOptions, SqliteStore, Store};
+use crate::events::AuditAction;
+use crate::store::{AccessChange, SqliteOptions, SqliteStore, Store};
 
 /// `palisade admin-key`.
 #[derive(Debug, clap::Subcommand)]
@@ -20,18 +22,31 @@ pub(super) enum AdminKeyCommand {
         #[arg(long, default_value = "")]
         name: String,
         /// What it may do: read, write, report; several with commas.
-        #[arg(long, value_delimiter = ',', default_value = "read,write,report")]
-        scope: Vec<Scope>,
+        #[arg(long, alias = "scope", value_delimiter = ',', default_value = "read,write,report")]
+        scopes: Vec<Scope>,
         /// How long it is good for, such as 90d, 12h, 30m; for ever where not given.
-        #[arg(long, value_parser = duration_millis)]
-        expires: Option<u64>,
+        #[arg(long, alias = "expires", value_name = "TIME", value_parser = duration_millis)]
+        expires_in: Option<u64>,
     },
     /// List the keys, without their secrets.
     List {
         #[command(flatten)]
         common: Common,
     },
-    /// Revoke a key; takes effect with the next request.
+    /// Set the end of a key; takes effect with the next request. Without an option it ends now.
+    Expire {
+        #[command(flatten)]
+        common: Common,
+        /// The id of the key.
+        id: String,
+        /// How long it is still good for, such as 7d, 12h, 30m.
+        #[arg(long = "in", value_name = "TIME", value_parser = duration_millis, conflicts_with = "never")]
+        after: Option<u64>,
+        /// It never ends.
+        #[arg(long)]
+        never: bool,
+    },
+    /// Revoke a key, for good; takes effect with the next request.
     Revoke {
         #[command(flatten)]
         common: Common,
@@ -54,13 +69,16 @@ pub(super) struct Common {
 impl AdminKeyCommand {
     pub(super) async fn run(self) -> Result<(), CliError> {
         match self {
-            AdminKeyCommand::Create { common, name, scope, expires } => {
+            AdminKeyCommand::Create { common, name, scopes, expires_in } => {
                 let store = open(&common.data)?;
                 let now = clock::now_millis();
-                let expires = expires.map(|millis| now.saturating_add(millis));
-                let issued = AdminKey::issue(&name, &scope, now, expires)
+                let expires = expires_in.map(|millis| now.saturating_add(millis));
+                let issued = AdminKey::issue(&name, &scopes, now, expires)
                     .map_err(|error| CliError::Io("make a secret".to_owned(), error))?;
-                store.admin_key_put(issued.key.clone()).await?;
+                let scopes: Vec<&str> = scopes.iter().map(|scope| scope.as_str()).collect();
+                let detail = format!("scopes {}; {}", scopes.join(","), end(expires));
+                let note = note(AuditAction::KeyCreate, reference(&issued.key.id), &detail);
+                store.access_change(AccessChange::KeyPut(issued.key.clone()), note).await?;
                 store.close().await?;
                 if common.json {
                     return say(format_args!("{}", json!({ "id": issued.key.id, "secret": issued.secret })));
@@ -76,20 +94,50 @@ impl AdminKeyCommand {
                 store.close().await?;
                 list(&keys, common.json)
             }
+            AdminKeyCommand::Expire { common, id, after, never } => {
+                let store = open_existing(&common.data)?;
+                let now = clock::now_millis();
+                let at_millis = if never { None } else { Some(now.saturating_add(after.unwrap_or(0))) };
+                let note = note(AuditAction::KeyExpire, reference(&id), &end(at_millis));
+                let change = AccessChange::KeyExpire { id: id.clone(), at_millis };
+                let found = store.access_change(change, note).await?;
+                store.close().await?;
+                match found {
+                    true if common.json => {
+                        say(format_args!("{}", json!({ "id": id, "expires_at": at_millis.map(clock::rfc3339) })))
+                    }
+                    true => say(format_args!("{id} {}", end(at_millis))),
+                    false => Err(unknown(&id)),
+                }
+            }
             AdminKeyCommand::Revoke { common, id } => {
                 let store = open_existing(&common.data)?;
-                let found = store.admin_key_revoke(&id, clock::now_millis()).await?;
+                let note = note(AuditAction::KeyRevoke, reference(&id), "");
+                let change = AccessChange::KeyRevoke { id: id.clone(), at_millis: clock::now_millis() };
+                let found = store.access_change(change, note).await?;
                 store.close().await?;
                 match found {
                     true if common.json => say(format_args!("{}", json!({ "id": id, "revoked": true }))),
                     true => say(format_args!("revoked {id}")),
-                    false => Err(CliError::Other(format!(
-                        "there is no admin key `{id}`; `palisade admin-key list` shows them"
-                    ))),
+                    false => Err(unknown(&id)),
                 }
             }
         }
     }
+}
+
+fn unknown(id: &str) -> CliError {
+    CliError::Other(format!("there is no admin key `{}`; `palisade admin-key list` shows them", id.escape_debug()))
+}
+
+/// What events call a key.
+fn reference(id: &str) -> String {
+    format!("admin-keys/{id}")
+}
+
+/// The end of a key in words.
+fn end(at_millis: Option<u64>) -> String {
+    at_millis.map_or("never expires".to_owned(), |at| format!("expires {}", clock::rfc3339(at)))
 }
 
 pub(super) fn open(data: &Path) -> Result<SqliteStore, CliError> {

@@ -13,6 +13,7 @@ mod operator;
 mod secret;
 mod serve;
 mod target;
+mod told;
 
 use std::fmt;
 use std::io::Write as _;
@@ -38,7 +39,7 @@ struct Cli {
 enum Command {
     /// Run the control plane.
     Serve(Box<ServeConfig>),
-    /// Make, list and revoke the keys of the admin API.
+    /// Make, list, expire and revoke the keys of the admin API.
     #[command(subcommand)]
     AdminKey(admin_key::AdminKeyCommand),
     /// Add, list and remove the operators of the console, and set their passwords.

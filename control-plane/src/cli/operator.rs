@@ -4,10 +4,12 @@ use serde_json::json;
 
 use super::admin_key::{Common, open, open_existing};
 use super::secret::read_password;
+use super::told::note;
 use super::{CliError, say};
 use crate::clock;
 use crate::console::{Operator, hash_password, normal_name, password_problem};
-use crate::store::Store as _;
+use crate::events::AuditAction;
+use crate::store::{AccessChange, Store as _};
 
 /// `palisade operator`. Passwords are asked for on the terminal, or read as the first line of standard input; never
 /// from the command line, where other users of the machine would see them.
@@ -58,7 +60,8 @@ impl OperatorCommand {
                 }
                 operator.password_hash = new_password(&operator.name).await?;
                 let (name, email) = (operator.name.clone(), operator.email.clone());
-                let added = store.operator_add(operator).await?;
+                let note = note(AuditAction::OperatorAdd, reference(&name), &email);
+                let added = store.access_change(AccessChange::OperatorAdd(operator), note).await?;
                 store.close().await?;
                 match added {
                     true if common.json => say(format_args!("{}", json!({ "name": name, "email": email }))),
@@ -75,7 +78,9 @@ impl OperatorCommand {
             OperatorCommand::Remove { common, name } => {
                 let store = open_existing(&common.data)?;
                 let name = normal_name(&name).unwrap_or(name);
-                let found = store.operator_remove(&name).await?;
+                let note = note(AuditAction::OperatorRemove, reference(&name), "");
+                let change = AccessChange::OperatorRemove { name: name.clone() };
+                let found = store.access_change(change, note).await?;
                 store.close().await?;
                 match found {
                     true if common.json => say(format_args!("{}", json!({ "name": name, "removed": true }))),
@@ -90,7 +95,10 @@ impl OperatorCommand {
                     return Err(unknown(&name));
                 }
                 let hash = new_password(&name).await?;
-                let found = store.operator_set_password(&name, &hash, clock::now_millis()).await?;
+                let note = note(AuditAction::OperatorPassword, reference(&name), "");
+                let change =
+                    AccessChange::OperatorPassword { name: name.clone(), hash, at_millis: clock::now_millis() };
+                let found = store.access_change(change, note).await?;
                 store.close().await?;
                 match found {
                     true if common.json => say(format_args!("{}", json!({ "name": name, "changed": true }))),
@@ -139,6 +147,11 @@ fn list(operators: &[Operator], as_json: bool) -> Result<(), CliError> {
         ))?;
     }
     Ok(())
+}
+
+/// What events call an operator.
+fn reference(name: &str) -> String {
+    format!("operators/{name}")
 }
 
 fn taken(name: &str) -> CliError {

@@ -20,7 +20,7 @@ use crate::compile::{Compiler, Settings};
 use crate::config::{DRAIN, ServeConfig};
 use crate::console::{self, Console};
 use crate::entities::{Admission, EntityService};
-use crate::events::EventHub;
+use crate::events::{self, EventHub};
 use crate::link::{self, LinkHub, NodePort};
 use crate::listen::{self, Door, Limits, Opened};
 use crate::publish;
@@ -86,6 +86,7 @@ pub(super) async fn run(config: ServeConfig) -> Result<(), CliError> {
     follow_files(&listening);
     tokio::spawn(upkeep(metrics, listening.clone()));
     tokio::spawn(sweep_sessions(console));
+    tokio::spawn(events::tell_kept(Arc::clone(&store), events.clone()));
 
     warn_of_open_ports(&listening, rest_address, xds_address);
     tracing::info!(rest = %rest_address, xds = %xds_address, data = %config.data.display(), "ready");
@@ -175,6 +176,7 @@ fn rest_router(
         config: Arc::new(RestConfig {
             entity_group: config.entity_group.clone(),
             max_body_bytes: config.max_body_bytes,
+            hosts: config.admin_host.clone(),
         }),
     };
     let logging = Logging { logs, events: state.events.clone() };

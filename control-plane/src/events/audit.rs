@@ -24,6 +24,18 @@ pub enum AuditAction {
     KeyRefused,
     /// An address has had too many refused keys. Once for each minute of waiting, in which single refusals are not told.
     KeyThrottled,
+    /// An admin key was made with the command line.
+    KeyCreate,
+    /// An admin key was revoked with the command line.
+    KeyRevoke,
+    /// The end of an admin key was set with the command line.
+    KeyExpire,
+    /// An operator was added with the command line.
+    OperatorAdd,
+    /// An operator was removed with the command line.
+    OperatorRemove,
+    /// An operator was given another password with the command line.
+    OperatorPassword,
     /// An entity was created.
     Create,
     /// An entity was replaced or patched.
@@ -66,6 +78,12 @@ impl AuditAction {
             Self::Logout => "logout",
             Self::KeyRefused => "key-refused",
             Self::KeyThrottled => "key-throttled",
+            Self::KeyCreate => "key-create",
+            Self::KeyRevoke => "key-revoke",
+            Self::KeyExpire => "key-expire",
+            Self::OperatorAdd => "operator-add",
+            Self::OperatorRemove => "operator-remove",
+            Self::OperatorPassword => "operator-password",
             Self::Create => "create",
             Self::Update => "update",
             Self::Delete => "delete",
@@ -106,7 +124,7 @@ impl Audit {
         self
     }
 
-    /// To this: an entity as `collection/id`.
+    /// To this: an entity as `collection/id`; `admin-keys/id`, `operators/name`.
     #[must_use]
     pub fn of(mut self, reference: String) -> Audit {
         self.reference = Some(reference);
@@ -118,6 +136,13 @@ impl Audit {
     pub fn detail(mut self, detail: impl Into<String>) -> Audit {
         self.detail = Some(detail.into());
         self
+    }
+
+    /// The event of what was done at `now_millis`, as JSON, for a process that tells it later.
+    #[must_use]
+    pub fn note(self, now_millis: u64) -> String {
+        let (id, _) = uuid::Uuid::new_v4().as_u64_pair();
+        self.event(id, now_millis).to_string()
     }
 
     /// The event. `id` is any number that no other event has.

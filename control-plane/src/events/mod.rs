@@ -7,6 +7,7 @@ mod event;
 mod exporter;
 mod hub;
 mod incidents;
+mod outbox;
 mod queue;
 mod sinks;
 
@@ -16,5 +17,6 @@ pub use event::{EventError, MAX_EVENT_BYTES};
 pub use exporter::Exporter;
 pub use hub::{EventHub, ExporterStatus};
 pub use incidents::{IdentityRef, Incident, MAX_INCIDENTS, TIMELINE, TimelineEntry, WINDOW_MILLIS};
+pub use outbox::tell_kept;
 pub use sinks::file::Rotation;
 pub use sinks::webhook::{Webhook, WebhookError, WebhookOptions};

@@ -8,7 +8,7 @@ use axum::response::Response;
 use tracing::Instrument as _;
 
 use super::{ApiError, AppState};
-use crate::access::Caller;
+use crate::access::{Caller, only_hosts};
 use crate::clock::Stopwatch;
 use crate::console::Operator;
 use crate::telemetry::within;
@@ -18,7 +18,7 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// Puts the common layers around all routes.
 pub(super) fn wrap(routes: Router, state: &AppState) -> Router {
     let group = state.config.entity_group.clone();
-    routes
+    let routes = routes
         .fallback(move |uri: Uri| {
             let group = group.clone();
             async move {
@@ -29,8 +29,8 @@ pub(super) fn wrap(routes: Router, state: &AppState) -> Router {
         .method_not_allowed_fallback(|| async {
             let message = "this path exists, but not with this method; the Allow header lists those it has";
             ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message)
-        })
-        .layer(middleware::from_fn(observe))
+        });
+    only_hosts(routes, &state.config.hosts).layer(middleware::from_fn(observe))
 }
 
 async fn observe(mut request: Request, next: Next) -> Response {

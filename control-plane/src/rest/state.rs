@@ -34,10 +34,12 @@ pub struct RestConfig {
     pub entity_group: String,
     /// The bytes of a request body, at most. Default 8 MiB.
     pub max_body_bytes: usize,
+    /// The hosts that the API answers to; all where there are none, which is the default.
+    pub hosts: Vec<String>,
 }
 
 impl Default for RestConfig {
     fn default() -> RestConfig {
-        RestConfig { entity_group: "palisade.svc".to_owned(), max_body_bytes: 8 * 1024 * 1024 }
+        RestConfig { entity_group: "palisade.svc".to_owned(), max_body_bytes: 8 * 1024 * 1024, hosts: Vec::new() }
     }
 }

@@ -3,6 +3,7 @@
 //! [`Store`] says it in the domain's words, so that an embedded file ([`SqliteStore`]) and a shared server can stand
 //! behind it. A write that was answered with `Ok` is durable: it survives `kill -9` and a loss of power.
 
+mod access;
 mod backup;
 mod entities;
 mod error;
@@ -64,6 +65,16 @@ pub trait Store: Send + Sync + 'static {
 
     /// Marks a key as revoked at `now_millis`; false when there is no such key.
     fn admin_key_revoke(&self, id: &str, now_millis: u64) -> Pending<'_, bool>;
+
+    /// Makes a change of who has access, and keeps `event` (JSON) until somebody tells it; both, or neither. False when
+    /// there is nothing to change.
+    fn access_change(&self, change: AccessChange, event: String) -> Pending<'_, bool>;
+
+    /// The events of [`Store::access_change`] that nobody has told yet, oldest first, at most 1000.
+    fn kept_events(&self) -> Pending<'_, Vec<Kept>>;
+
+    /// Forgets the kept events up to this number.
+    fn kept_events_told(&self, number: u64) -> Pending<'_, ()>;
 
     /// Adds an operator of the console; false when the name is taken.
     fn operator_add(&self, operator: Operator) -> Pending<'_, bool>;
@@ -176,6 +187,52 @@ pub struct BanRow {
     pub json: String,
     /// When it ends, in milliseconds since 1970.
     pub until_millis: u64,
+}
+
+/// A change of who has access, as a command makes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AccessChange {
+    /// As [`Store::admin_key_put`].
+    KeyPut(AdminKey),
+    /// As [`Store::admin_key_revoke`].
+    KeyRevoke {
+        /// The id of the key.
+        id: String,
+        /// Since when, in milliseconds since 1970.
+        at_millis: u64,
+    },
+    /// Sets the end of a key.
+    KeyExpire {
+        /// The id of the key.
+        id: String,
+        /// From when on it is refused, in milliseconds since 1970; `None` for never.
+        at_millis: Option<u64>,
+    },
+    /// As [`Store::operator_add`].
+    OperatorAdd(Operator),
+    /// As [`Store::operator_remove`].
+    OperatorRemove {
+        /// The operator's name.
+        name: String,
+    },
+    /// As [`Store::operator_set_password`].
+    OperatorPassword {
+        /// The operator's name.
+        name: String,
+        /// The new password, hashed.
+        hash: String,
+        /// When, in milliseconds since 1970.
+        at_millis: u64,
+    },
+}
+
+/// An event that waits to be told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// Grows with each.
+    pub number: u64,
+    /// The event, JSON.
+    pub event: String,
 }
 
 /// Scopes as one text, the way they are kept: `read,write`.

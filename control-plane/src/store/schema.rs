@@ -33,6 +33,9 @@ const MIGRATIONS: &[&str] = &[
     );
     CREATE INDEX console_session_operator ON console_session (operator);
 ",
+    "
+    CREATE TABLE outbox (number INTEGER PRIMARY KEY AUTOINCREMENT NOT NULL, event TEXT NOT NULL);
+",
 ];
 
 /// The newest schema version that this release reads and writes.

@@ -4,14 +4,14 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, OptionalExtension, params};
 use tokio::sync::watch;
 
+use super::access::{self, SELECT_KEY, admin_key};
 use super::file::{self, FILE, connect, create, explain, lock, verify};
 use super::writer::{Changed, Writer};
 use super::{
-    BanRow, EntityChange, EntityRows, Pending, Store, StoreError, entities, operators, schema, scopes_from_text,
-    scopes_to_text,
+    AccessChange, BanRow, EntityChange, EntityRows, Kept, Pending, Store, StoreError, entities, operators, schema,
 };
 use crate::access::AdminKey;
 use crate::console::{Operator, Session};
@@ -140,22 +140,7 @@ impl Store for SqliteStore {
     }
 
     fn admin_key_put(&self, key: AdminKey) -> Pending<'_, ()> {
-        Box::pin(self.write(move |db| {
-            db.execute(
-                "INSERT OR REPLACE INTO admin_key (id, name, secret_sha256, scopes, created_at, expires_at, revoked_at)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-                params![
-                    key.id,
-                    key.name,
-                    key.secret_sha256,
-                    scopes_to_text(&key.scopes),
-                    key.created_at_millis,
-                    key.expires_at_millis,
-                    key.revoked_at_millis
-                ],
-            )?;
-            Ok(())
-        }))
+        Box::pin(self.write(move |db| access::put(db, &key)))
     }
 
     fn admin_key(&self, id: &str) -> Pending<'_, Option<AdminKey>> {
@@ -174,10 +159,19 @@ impl Store for SqliteStore {
 
     fn admin_key_revoke(&self, id: &str, now_millis: u64) -> Pending<'_, bool> {
         let id = id.to_owned();
-        Box::pin(self.write(move |db| {
-            let update = "UPDATE admin_key SET revoked_at = coalesce(revoked_at, ?2) WHERE id = ?1";
-            Ok(db.execute(update, params![id, now_millis])? > 0)
-        }))
+        Box::pin(self.write(move |db| access::revoke(db, &id, now_millis)))
+    }
+
+    fn access_change(&self, change: AccessChange, event: String) -> Pending<'_, bool> {
+        Box::pin(self.write(move |db| access::change(db, &change, &event)))
+    }
+
+    fn kept_events(&self) -> Pending<'_, Vec<Kept>> {
+        Box::pin(self.read(|db| access::kept(db)))
+    }
+
+    fn kept_events_told(&self, number: u64) -> Pending<'_, ()> {
+        Box::pin(self.write(move |db| access::told(db, number)))
     }
 
     fn operator_add(&self, operator: Operator) -> Pending<'_, bool> {
@@ -307,18 +301,4 @@ impl Store for SqliteStore {
             Ok(())
         })
     }
-}
-
-const SELECT_KEY: &str = "SELECT id, name, secret_sha256, scopes, created_at, expires_at, revoked_at FROM admin_key";
-
-fn admin_key(row: &Row<'_>) -> rusqlite::Result<AdminKey> {
-    Ok(AdminKey {
-        id: row.get(0)?,
-        name: row.get(1)?,
-        secret_sha256: row.get(2)?,
-        scopes: scopes_from_text(&row.get::<_, String>(3)?),
-        created_at_millis: row.get(4)?,
-        expires_at_millis: row.get(5)?,
-        revoked_at_millis: row.get(6)?,
-    })
 }

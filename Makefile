@@ -139,6 +139,11 @@ bench-replay: filters crs ## Requests/s and memory of a replay of 100,000 reques
 	$(CARGO) build --release -p harness --bins
 	PALISADE_BIN=$(CURDIR)/target/debug/palisade target/release/palisade-bench-replay --out target/bench/replay.json $(ARGS)
 
+.PHONY: bench-xds
+bench-xds: ## A change's way to 1,000 gateways, and the control plane's memory for each (ARGS=--nodes N, --rounds N)
+	$(CARGO) build --release -p palisade -p palisade-tests --bins
+	PALISADE_BIN=$(CURDIR)/target/release/palisade target/release/palisade-bench-xds --out target/bench/xds.json $(ARGS)
+
 .PHONY: bench-waf
 bench-waf: filters crs target/bench/waf-peer ## The rule engine beside libmodsecurity (ARGS=--quick, --memory, --json, ...)
 	@$(CARGO) build --release -p harness --bin palisade-bench-waf

@@ -41,14 +41,20 @@ fn the_description_reads_what_the_code_writes() {
             tags: vec!["t".into()],
             issued_at_millis: 5,
         }],
-        loads: vec![LoadReport { filter: "f".into(), version: "v".into(), error: "e".into() }],
+        loads: vec![LoadReport {
+            filter: "f".into(),
+            version: "v".into(),
+            error: "e".into(),
+            parts_decoded: 7,
+            parts_reused: 8,
+        }],
     };
     assert_eq!(
         described("palisade.v1.Up", &up.encode_to_vec()),
         json!({
             "node": "n", "events": ["e30="], "dropped": 2,
             "bans": [{ "key": "k", "until_millis": 3, "reason": "r", "score": 4.5, "tags": ["t"], "issued_at_millis": 5 }],
-            "loads": [{ "filter": "f", "version": "v", "error": "e" }],
+            "loads": [{ "filter": "f", "version": "v", "error": "e", "parts_decoded": 7, "parts_reused": 8 }],
         })
     );
     let down = Down { bans: vec![BanChange { key: "k".into(), until_millis: 6, reason: "r".into() }] };

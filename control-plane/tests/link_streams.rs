@@ -106,7 +106,12 @@ async fn events_reach_the_file_and_the_incidents() {
     let batch = vec![event("first"), b"no event".to_vec(), event("second")];
     worker.up.send(Up { node: "n1".into(), events: batch, ..Up::default() }).await.unwrap();
     worker.up.send(Up { dropped: 3, ..Up::default() }).await.unwrap();
-    let load = LoadReport { filter: "preset".into(), version: "v9".into(), error: "too large".into() };
+    let load = LoadReport {
+        filter: "preset".into(),
+        version: "v9".into(),
+        error: "too large".into(),
+        ..LoadReport::default()
+    };
     worker.up.send(Up { loads: vec![load], ..Up::default() }).await.unwrap();
     let status = until("the load report", async || control_plane.hub.nodes().into_iter().next()).await;
     assert_eq!((status.id.as_str(), status.filters[0].error.as_str()), ("n1", "too large"));

@@ -79,7 +79,12 @@ async fn serves_changes_and_survives_refusals(delta: bool) {
     assert!(!nack.reason.is_empty() && nack.resources == ["palisade.preset"], "{nack:?}");
     assert_ne!(of_kind(hub, Kind::Extension).acked_version, nack.version);
     assert_eq!(get(listener, "any.test", "/").await, Some((200, "two".into())));
-    let report = LoadReport { filter: "preset".into(), version: "v".into(), error: "rule 7 is no rule".into() };
+    let report = LoadReport {
+        filter: "preset".into(),
+        version: "v".into(),
+        error: "rule 7 is no rule".into(),
+        ..LoadReport::default()
+    };
     hub.report_load("test-node", report);
     let reason = of_kind(hub, Kind::Extension).nack.unwrap().reason;
     assert!(reason.contains("rule 7 is no rule"), "{reason}");

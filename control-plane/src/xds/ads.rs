@@ -1,126 +1,166 @@
 //! The gRPC services: aggregated discovery, and that of filter configurations alone.
+//!
+//! They are written by hand, so that what many gateways are sent at once is in memory once (see `wire`).
 
-use std::pin::Pin;
+use std::convert::Infallible;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use envoy_types::pb::envoy::config::core::v3::Node;
-use envoy_types::pb::envoy::service::discovery::v3::aggregated_discovery_service_server::{
-    AggregatedDiscoveryService, AggregatedDiscoveryServiceServer,
-};
-use envoy_types::pb::envoy::service::discovery::v3::{
-    DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryRequest, DiscoveryResponse,
-};
-use envoy_types::pb::envoy::service::extension::v3::extension_config_discovery_service_server::{
-    ExtensionConfigDiscoveryService, ExtensionConfigDiscoveryServiceServer,
-};
+use envoy_types::pb::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
+use prost::bytes::Bytes;
 use tokio::sync::mpsc;
-use tokio_stream::Stream;
-use tokio_stream::wrappers::ReceiverStream;
-use tonic::{Request, Response, Status, Streaming};
+use tonic::body::Body;
+use tonic::codec::Codec as _;
+use tonic::codegen::{BoxFuture, Service, StdError, http};
+use tonic::server::NamedService;
+use tonic::{Status, Streaming};
+use tonic_prost::ProstCodec;
 
 use super::hub::Hub;
 use super::session::{Output, Protocol, Session};
 use super::set::Kind;
+use super::wire::{self, Replies};
 use crate::link::{Closing, admission, withdrawn};
 
 /// Responses that wait for the connection. A session has at most one unanswered response per kind, so this never fills.
 const QUEUE: usize = 8;
 
-/// The services over a hub.
+/// The aggregated discovery service.
 #[derive(Clone, Debug)]
-pub struct Ads {
+pub struct Ads(Discovery);
+
+/// The discovery service of filter configurations, for those who have listeners of their own.
+#[derive(Clone, Debug)]
+pub struct Ecds(Discovery);
+
+#[derive(Clone, Debug)]
+struct Discovery {
     hub: Hub,
     closing: Closing,
 }
 
-/// The same for those who have listeners of their own and take filters alone.
-#[derive(Clone, Debug)]
-pub struct Ecds(Ads);
-
 /// The gRPC service that serves what is published in `hub`.
 #[must_use]
-pub fn service(hub: Hub) -> AggregatedDiscoveryServiceServer<Ads> {
+pub fn service(hub: Hub) -> Ads {
     service_until(hub, Closing::never())
 }
 
 /// The same, whose streams end with `closing`.
-pub(crate) fn service_until(hub: Hub, closing: Closing) -> AggregatedDiscoveryServiceServer<Ads> {
-    AggregatedDiscoveryServiceServer::new(Ads { hub, closing })
+pub(crate) fn service_until(hub: Hub, closing: Closing) -> Ads {
+    Ads(Discovery { hub, closing })
 }
 
 /// The gRPC service that serves the filters' configurations of what is published in `hub`, on streams of their own.
 #[must_use]
-pub fn ecds_service(hub: Hub) -> ExtensionConfigDiscoveryServiceServer<Ecds> {
+pub fn ecds_service(hub: Hub) -> Ecds {
     ecds_service_until(hub, Closing::never())
 }
 
 /// The same, whose streams end with `closing`.
-pub(crate) fn ecds_service_until(hub: Hub, closing: Closing) -> ExtensionConfigDiscoveryServiceServer<Ecds> {
-    ExtensionConfigDiscoveryServiceServer::new(Ecds(Ads { hub, closing }))
+pub(crate) fn ecds_service_until(hub: Hub, closing: Closing) -> Ecds {
+    Ecds(Discovery { hub, closing })
 }
 
-type Responses<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
+impl NamedService for Ads {
+    const NAME: &'static str = "envoy.service.discovery.v3.AggregatedDiscoveryService";
+}
 
-#[tonic::async_trait]
-impl AggregatedDiscoveryService for Ads {
-    type StreamAggregatedResourcesStream = Responses<DiscoveryResponse>;
-    type DeltaAggregatedResourcesStream = Responses<DeltaDiscoveryResponse>;
+impl NamedService for Ecds {
+    const NAME: &'static str = "envoy.service.extension.v3.ExtensionConfigDiscoveryService";
+}
 
-    async fn stream_aggregated_resources(
-        &self,
-        request: Request<Streaming<DiscoveryRequest>>,
-    ) -> Result<Response<Self::StreamAggregatedResourcesStream>, Status> {
-        Ok(Response::new(serve(self.clone(), None, request)))
+impl<B> Service<http::Request<B>> for Ads
+where
+    B: tonic::codegen::Body + Send + 'static,
+    B::Error: Into<StdError> + Send + 'static,
+{
+    type Response = http::Response<Body>;
+    type Error = Infallible;
+    type Future = BoxFuture<Self::Response, Self::Error>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
     }
 
-    async fn delta_aggregated_resources(
-        &self,
-        request: Request<Streaming<DeltaDiscoveryRequest>>,
-    ) -> Result<Response<Self::DeltaAggregatedResourcesStream>, Status> {
-        Ok(Response::new(serve(self.clone(), None, request)))
+    fn call(&mut self, request: http::Request<B>) -> Self::Future {
+        let response = match method(&request) {
+            "StreamAggregatedResources" => self.0.serve::<DiscoveryRequest, B>(None, request),
+            "DeltaAggregatedResources" => self.0.serve::<DeltaDiscoveryRequest, B>(None, request),
+            _ => Status::unimplemented("aggregated discovery is served on streams").into_http(),
+        };
+        Box::pin(std::future::ready(Ok(response)))
     }
 }
 
-#[tonic::async_trait]
-impl ExtensionConfigDiscoveryService for Ecds {
-    type StreamExtensionConfigsStream = Responses<DiscoveryResponse>;
-    type DeltaExtensionConfigsStream = Responses<DeltaDiscoveryResponse>;
+impl<B> Service<http::Request<B>> for Ecds
+where
+    B: tonic::codegen::Body + Send + 'static,
+    B::Error: Into<StdError> + Send + 'static,
+{
+    type Response = http::Response<Body>;
+    type Error = Infallible;
+    type Future = BoxFuture<Self::Response, Self::Error>;
 
-    async fn stream_extension_configs(
-        &self,
-        request: Request<Streaming<DiscoveryRequest>>,
-    ) -> Result<Response<Self::StreamExtensionConfigsStream>, Status> {
-        Ok(Response::new(serve(self.0.clone(), Some(Kind::Extension), request)))
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
     }
 
-    async fn delta_extension_configs(
-        &self,
-        request: Request<Streaming<DeltaDiscoveryRequest>>,
-    ) -> Result<Response<Self::DeltaExtensionConfigsStream>, Status> {
-        Ok(Response::new(serve(self.0.clone(), Some(Kind::Extension), request)))
+    fn call(&mut self, request: http::Request<B>) -> Self::Future {
+        let only = Some(Kind::Extension);
+        let response = match method(&request) {
+            "StreamExtensionConfigs" => self.0.serve::<DiscoveryRequest, B>(only, request),
+            "DeltaExtensionConfigs" => self.0.serve::<DeltaDiscoveryRequest, B>(only, request),
+            _ => {
+                let why = "filters are served on streams; set api_type to GRPC or DELTA_GRPC";
+                Status::unimplemented(why).into_http()
+            }
+        };
+        Box::pin(std::future::ready(Ok(response)))
     }
+}
 
-    async fn fetch_extension_configs(
-        &self,
-        _request: Request<DiscoveryRequest>,
-    ) -> Result<Response<DiscoveryResponse>, Status> {
-        Err(Status::unimplemented("filters are served on streams; set api_type to GRPC or DELTA_GRPC"))
+/// The last segment of a call's path.
+fn method<B>(request: &http::Request<B>) -> &str {
+    request.uri().path().rsplit('/').next().unwrap_or_default()
+}
+
+impl Discovery {
+    /// Serves a stream; `only` is the one kind that it is for, where it is not for all.
+    fn serve<D: Dialect, B>(&self, only: Option<Kind>, request: http::Request<B>) -> http::Response<Body>
+    where
+        B: tonic::codegen::Body + Send + 'static,
+        B::Error: Into<StdError> + Send + 'static,
+    {
+        let admission = admission(request.extensions());
+        let decoder = ProstCodec::<(), D>::default().decoder();
+        let requests = Streaming::new_request(decoder, request.into_body(), None, None);
+        let (replies, receiver): (_, Replies) = mpsc::channel(QUEUE);
+        let Discovery { hub, closing } = self.clone();
+        tokio::spawn(async move {
+            let result = tokio::select! {
+                result = run(&hub, only, requests, &replies) => result,
+                () = closing.closed() => Err(Status::unavailable("this control plane is shutting down")),
+                status = withdrawn(admission) => Err(status),
+            };
+            if let Err(status) = result {
+                // The client may be gone; there is nobody else to tell.
+                let _gone = replies.send(Err(status)).await;
+            }
+        });
+        wire::response(receiver)
     }
 }
 
 /// What the two protocols do differently around a session.
-trait Dialect: Send + 'static {
-    type Reply: Send + 'static;
+trait Dialect: prost::Message + Default + 'static {
     const PROTOCOL: Protocol;
     fn node(&self) -> Option<&Node>;
     fn type_url(&mut self) -> &mut String;
     fn feed(self, session: &mut Session) -> Vec<Output>;
-    /// The reply in an output, with its type URL and version.
-    fn reply(output: Output) -> Result<(Self::Reply, String, String), Box<Output>>;
 }
 
 impl Dialect for DiscoveryRequest {
-    type Reply = DiscoveryResponse;
     const PROTOCOL: Protocol = Protocol::StateOfTheWorld;
 
     fn node(&self) -> Option<&Node> {
@@ -134,20 +174,9 @@ impl Dialect for DiscoveryRequest {
     fn feed(self, session: &mut Session) -> Vec<Output> {
         session.state_request(self)
     }
-
-    fn reply(output: Output) -> Result<(Self::Reply, String, String), Box<Output>> {
-        match output {
-            Output::State(reply) => {
-                let (url, version) = (reply.type_url.clone(), reply.version_info.clone());
-                Ok((reply, url, version))
-            }
-            other => Err(Box::new(other)),
-        }
-    }
 }
 
 impl Dialect for DeltaDiscoveryRequest {
-    type Reply = DeltaDiscoveryResponse;
     const PROTOCOL: Protocol = Protocol::Delta;
 
     fn node(&self) -> Option<&Node> {
@@ -161,35 +190,6 @@ impl Dialect for DeltaDiscoveryRequest {
     fn feed(self, session: &mut Session) -> Vec<Output> {
         session.delta_request(self)
     }
-
-    fn reply(output: Output) -> Result<(Self::Reply, String, String), Box<Output>> {
-        match output {
-            Output::Delta(reply) => {
-                let (url, version) = (reply.type_url.clone(), reply.system_version_info.clone());
-                Ok((reply, url, version))
-            }
-            other => Err(Box::new(other)),
-        }
-    }
-}
-
-/// Serves a stream; `only` is the one kind that it is for, where it is not for all.
-fn serve<D: Dialect>(ads: Ads, only: Option<Kind>, request: Request<Streaming<D>>) -> Responses<D::Reply> {
-    let admission = admission(request.extensions());
-    let (replies, receiver) = mpsc::channel(QUEUE);
-    tokio::spawn(async move {
-        let Ads { hub, closing } = ads;
-        let result = tokio::select! {
-            result = run(&hub, only, request.into_inner(), &replies) => result,
-            () = closing.closed() => Err(Status::unavailable("this control plane is shutting down")),
-            status = withdrawn(admission) => Err(status),
-        };
-        if let Err(status) = result {
-            // The client may be gone; there is nobody else to tell.
-            let _gone = replies.send(Err(status)).await;
-        }
-    });
-    Box::pin(ReceiverStream::new(receiver))
 }
 
 /// Serves one stream to its end.
@@ -197,7 +197,7 @@ async fn run<D: Dialect>(
     hub: &Hub,
     only: Option<Kind>,
     mut requests: Streaming<D>,
-    replies: &mpsc::Sender<Result<D::Reply, Status>>,
+    replies: &mpsc::Sender<Result<Vec<Bytes>, Status>>,
 ) -> Result<(), Status> {
     let Some(first) = requests.message().await? else { return Ok(()) };
     let Some(node) = first.node().filter(|node| !node.id.is_empty()).cloned() else {
@@ -217,7 +217,7 @@ async fn run<D: Dialect>(
     let mut outputs = first.feed(&mut session);
     loop {
         for output in outputs {
-            if !connected.perform::<D>(output, replies).await {
+            if !connected.perform(output, replies).await {
                 return Ok(());
             }
         }
@@ -267,21 +267,19 @@ impl<'a> Connected<'a> {
     }
 
     /// False when the client is gone.
-    async fn perform<D: Dialect>(&self, output: Output, replies: &mpsc::Sender<Result<D::Reply, Status>>) -> bool {
-        match D::reply(output) {
-            Ok((reply, url, version)) => {
-                if let Some(kind) = Kind::of_type_url(&url) {
-                    self.hub.sent(&self.node, self.stream, kind, &version);
-                }
-                replies.send(Ok(reply)).await.is_ok()
+    async fn perform(&self, output: Output, replies: &mpsc::Sender<Result<Vec<Bytes>, Status>>) -> bool {
+        let (pieces, url, version) = match output {
+            Output::State(reply) => (reply.encode(), reply.type_url, reply.version_info),
+            Output::Delta(reply) => (reply.encode(), reply.type_url, reply.system_version_info),
+            Output::Answered { kind, version, refused } => {
+                self.hub.answered(&self.node, self.stream, kind, version, refused);
+                return true;
             }
-            Err(other) => {
-                if let Output::Answered { kind, version, refused } = *other {
-                    self.hub.answered(&self.node, self.stream, kind, version, refused);
-                }
-                true
-            }
+        };
+        if let Some(kind) = Kind::of_type_url(&url) {
+            self.hub.sent(&self.node, self.stream, kind, &version);
         }
+        replies.send(Ok(pieces)).await.is_ok()
     }
 
     /// Tells how far the client has got.

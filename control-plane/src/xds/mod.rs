@@ -12,8 +12,10 @@ pub mod resources;
 pub mod session;
 pub mod set;
 pub mod status;
+mod wire;
 
 pub use ads::{ecds_service, service};
 pub use hub::Hub;
 pub use set::{Kind, Resource, ResourceSet};
 pub use status::{FilterStatus, Nack, NodeStatus, TypeStatus, VmVersion};
+pub use wire::{DeltaReply, StateReply};

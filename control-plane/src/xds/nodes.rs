@@ -161,12 +161,20 @@ impl Nodes {
         if entry.filters.len() >= MAX_FILTERS && !entry.filters.contains_key(&report.filter) {
             return;
         }
-        let LoadReport { filter, version, error } = report;
+        let LoadReport { filter, version, error, parts_decoded, parts_reused } = report;
         // Who refused a snapshot runs the one before.
         if error.is_empty() && (entry.links.len() < MAX_LINKS || entry.links.contains_key(&link)) {
             entry.links.entry(link).or_default().insert(filter.clone(), version.clone());
         }
-        let status = FilterStatus { filter: filter.clone(), version, error, at: now, ..FilterStatus::default() };
+        let status = FilterStatus {
+            filter: filter.clone(),
+            version,
+            error,
+            at: now,
+            parts_decoded,
+            parts_reused,
+            ..FilterStatus::default()
+        };
         entry.filters.insert(filter, status);
     }
 

@@ -13,11 +13,10 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use envoy_types::pb::envoy::service::discovery::v3::{
-    DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryRequest, DiscoveryResponse, Resource as DeltaResource,
-};
+use envoy_types::pb::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
 
 use super::set::{Kind, Resource, ResourceSet, version_of};
+use super::wire::{DeltaReply, StateReply};
 
 /// Which of the two protocols a stream speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,9 +31,9 @@ pub enum Protocol {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Output {
     /// Send this (state of the world).
-    State(DiscoveryResponse),
+    State(StateReply),
     /// Send this (delta).
-    Delta(DeltaDiscoveryResponse),
+    Delta(DeltaReply),
     /// A response was taken or refused.
     Answered {
         /// Of which kind it was.
@@ -272,12 +271,11 @@ impl Session {
                 }
                 let names = target.iter().map(|(name, _)| (*name).clone()).collect();
                 state = target.iter().map(|(name, resource)| ((*name).clone(), (*resource).clone())).collect();
-                let response = DiscoveryResponse {
+                let response = StateReply {
                     version_info: version.clone(),
-                    resources: target.iter().map(|(_, resource)| resource.body.clone()).collect(),
+                    resources: target.iter().map(|(_, resource)| Arc::clone(resource)).collect(),
                     type_url,
                     nonce: nonce.clone(),
-                    ..DiscoveryResponse::default()
                 };
                 (Output::State(response), names, Vec::new())
             }
@@ -290,19 +288,13 @@ impl Session {
                     changed.iter().map(|(name, resource)| ((*name).clone(), Some(resource.version.clone()))).collect();
                 sent.extend(removed.iter().map(|name| (name.clone(), None)));
                 let names = sent.iter().map(|(name, _)| name.clone()).collect();
-                let resources = changed.into_iter().map(|(name, resource)| DeltaResource {
-                    name: name.clone(),
-                    version: resource.version.clone(),
-                    resource: Some(resource.body.clone()),
-                    ..DeltaResource::default()
-                });
-                let response = DeltaDiscoveryResponse {
+                let resources = changed.into_iter().map(|(name, resource)| (name.clone(), Arc::clone(resource)));
+                let response = DeltaReply {
                     system_version_info: version.clone(),
                     resources: resources.collect(),
                     type_url,
                     removed_resources: removed,
                     nonce: nonce.clone(),
-                    ..DeltaDiscoveryResponse::default()
                 };
                 (Output::Delta(response), names, sent)
             }

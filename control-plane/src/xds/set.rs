@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use envoy_types::pb::google::protobuf::Any;
+use prost::bytes::Bytes;
 use prost::{Message, Name};
 use snapshot::{content_hash, hex};
 
@@ -30,6 +31,8 @@ pub struct Resource {
     pub version: String,
     /// The encoded resource.
     pub body: Any,
+    /// `body` itself encoded: what every stream is sent, without a copy of its own.
+    pub(super) encoded: Bytes,
 }
 
 /// Everything that one gateway is given.
@@ -91,7 +94,8 @@ impl Resource {
     pub fn new(body: Any) -> Resource {
         let mut version = hex(&content_hash(&body.value));
         version.truncate(16);
-        Resource { version, body }
+        let encoded = Bytes::from(body.encode_to_vec());
+        Resource { version, body, encoded }
     }
 }
 

@@ -73,6 +73,10 @@ pub struct FilterStatus {
     pub error: String,
     /// When it said so last, in milliseconds since the Unix epoch.
     pub at: u64,
+    /// How many large parts of it the VM that spoke last has decoded for it.
+    pub parts_decoded: u32,
+    /// How many it had decoded already, for a snapshot before.
+    pub parts_reused: u32,
     /// The version of the snapshot that is served now; empty for a filter that is not served.
     pub current_version: String,
     /// What the VMs of the node run that have a link: each worker has one, and the main thread.

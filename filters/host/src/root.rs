@@ -1,9 +1,9 @@
 //! The root context: one configuration of one filter.
 
-use std::cell::Cell;
-use std::rc::Rc;
+use std::cell::{Cell, RefCell};
+use std::rc::{Rc, Weak};
 
-use exchange::{Chain, PluginDefinition};
+use exchange::{Chain, Loaded, PluginDefinition};
 use proxy_wasm::traits::{Context, HttpContext, RootContext};
 use proxy_wasm::types::ContextType;
 use snapshot::{LoadReport, open};
@@ -23,6 +23,9 @@ const TICK_RANGE: std::ops::RangeInclusive<u32> = 50..=1000;
 thread_local! {
     /// The root context that was configured last: it alone keeps the link.
     static NEWEST: Cell<u32> = const { Cell::new(0) };
+    /// The chains of this VM. A gateway gives a new configuration to the VM that runs the old one, which lives on until the
+    /// last request on it has ended: what it has made of a part need not be made again.
+    static CHAINS: RefCell<Vec<Weak<Chain>>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Starts a filter: what a module's entry calls.
@@ -71,11 +74,20 @@ impl RootContext for Root {
     fn on_configure(&mut self, size: usize) -> bool {
         let bytes = calls::buffer(Buffer::Configuration, size).unwrap_or_default();
         match self.load(&bytes) {
-            Ok(version) => {
+            Ok((version, Loaded { decoded, reused })) => {
                 define_metrics();
                 NEWEST.set(self.context);
                 refusals::skip(self.filter);
-                link::report_load(LoadReport { filter: self.filter.into(), version, error: String::new() });
+                calls::log(
+                    LogLevel::Info,
+                    &format!(
+                        "palisade: filter `{}` runs snapshot {version} (parts_decoded={decoded} parts_reused={reused})",
+                        self.filter
+                    ),
+                );
+                let (parts_decoded, parts_reused) = (decoded, reused);
+                let filter = self.filter.into();
+                link::report_load(LoadReport { filter, version, error: String::new(), parts_decoded, parts_reused });
                 true
             }
             Err((version, error)) => {
@@ -114,21 +126,33 @@ impl RootContext for Root {
 
 impl Root {
     /// Makes the chains of a snapshot; on failure its version, as far as it was readable, and the reason.
-    fn load(&mut self, bytes: &[u8]) -> Result<String, (String, String)> {
+    fn load(&mut self, bytes: &[u8]) -> Result<(String, Loaded), (String, String)> {
         let (version, snapshot) = open(bytes).map_err(|error| (String::new(), error.to_string()))?;
         if snapshot.filter != self.filter {
             let error = format!("the snapshot is for filter `{}`, this is `{}`", snapshot.filter, self.filter);
             return Err((version, error));
         }
-        let chain = Chain::load(&snapshot, self.registry).map_err(|error| (version.clone(), error.to_string()))?;
-        self.chain = Some(Rc::new(chain));
+        let earlier = living_chains();
+        let chain = Chain::load_after(&snapshot, self.registry, &earlier);
+        let chain = Rc::new(chain.map_err(|error| (version.clone(), error.to_string()))?);
+        let loaded = chain.loaded();
+        CHAINS.with_borrow_mut(|chains| chains.push(Rc::downgrade(&chain)));
+        self.chain = Some(chain);
         self.node = Rc::from(link::node_id());
         let tick = snapshot.link.as_ref().map(|link| link.flush_millis).filter(|millis| TICK_RANGE.contains(millis));
         self.tick = tick.unwrap_or(TICK);
         calls::set_tick_period(self.tick);
         link::configure(snapshot.link);
-        Ok(version)
+        Ok((version, loaded))
     }
+}
+
+/// The chains that are still in use, the newest first.
+fn living_chains() -> Vec<Rc<Chain>> {
+    CHAINS.with_borrow_mut(|chains| {
+        chains.retain(|chain| chain.strong_count() > 0);
+        chains.iter().rev().filter_map(Weak::upgrade).collect()
+    })
 }
 
 impl Drop for Root {
@@ -154,7 +178,8 @@ mod refusals {
     }
 
     pub(super) fn note(filter: &str, version: &str, error: &str) {
-        let report = LoadReport { filter: filter.into(), version: version.into(), error: error.into() };
+        let report =
+            LoadReport { filter: filter.into(), version: version.into(), error: error.into(), ..LoadReport::default() };
         // Whatever was noted before is out of date.
         let token = calls::shared_data(&key(filter)).map_or(0, |(_, token)| token);
         if calls::set_shared_data(&key(filter), &report.encode_to_vec(), token).is_err() {

@@ -30,14 +30,15 @@ impl Client {
             match output {
                 Output::State(response) => {
                     let kind = Kind::of_type_url(&response.type_url).unwrap();
-                    let texts = response.resources.iter().map(|any| String::from_utf8(any.value.clone()).unwrap());
+                    let texts =
+                        response.resources.iter().map(|found| String::from_utf8(found.body.value.clone()).unwrap());
                     self.log.push(format!("{} {}", kind.word(), texts.collect::<Vec<_>>().join(",")));
                     self.waiting.push((kind, response.nonce));
                 }
                 Output::Delta(response) => {
                     let kind = Kind::of_type_url(&response.type_url).unwrap();
                     let mut parts: Vec<String> =
-                        response.resources.iter().map(|item| format!("+{}", item.name)).collect();
+                        response.resources.iter().map(|(name, _)| format!("+{name}")).collect();
                     parts.extend(response.removed_resources.iter().map(|name| format!("-{name}")));
                     self.log.push(format!("{} {}", kind.word(), parts.join(" ")));
                     self.waiting.push((kind, response.nonce));

@@ -6,7 +6,8 @@ use std::rc::Rc;
 
 use snapshot::{IdentitySource, Snapshot};
 
-use crate::{Build, Plugin, PluginDefinition, Scope};
+use crate::parts::Parts;
+use crate::{Build, Loaded, Plugin, PluginDefinition, Scope};
 
 /// The plugins that a filter knows, by name.
 pub type Registry = [PluginDefinition];
@@ -19,6 +20,7 @@ pub struct Chain {
     pub shared_exchange: bool,
     routes: HashMap<Vec<u8>, Rc<Steps>>,
     without_route: Rc<Steps>,
+    pub(crate) parts: Parts,
 }
 
 /// The steps of one route, those of the global chain first.
@@ -63,8 +65,17 @@ impl Chain {
     ///
     /// The first step that cannot be made, by its place.
     pub fn load(snapshot: &Snapshot, registry: &Registry) -> Result<Self, LoadError> {
+        Self::load_after(snapshot, registry, &[])
+    }
+
+    /// [`Chain::load`], where what `earlier` chains have made of a part that did not change is used again.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Chain::load`].
+    pub fn load_after(snapshot: &Snapshot, registry: &Registry, earlier: &[Rc<Chain>]) -> Result<Self, LoadError> {
         let parts = snapshot.parts.iter().map(|part| (part.hash.as_slice(), part.data.as_slice()));
-        let mut build = Build::new(parts);
+        let mut build = Build::after(parts, earlier);
         let global = steps(&snapshot.global, registry, &mut build, "the global chain")?;
         let mut routes = HashMap::with_capacity(snapshot.routes.len());
         for route in &snapshot.routes {
@@ -91,7 +102,14 @@ impl Chain {
                 no_grpc: false,
                 list: global,
             }),
+            parts: build.finish(),
         })
+    }
+
+    /// Where its parts came from.
+    #[must_use]
+    pub fn loaded(&self) -> Loaded {
+        self.parts.loaded
     }
 
     /// Whether a request on this route can be gRPC. A route of somebody else's can: nothing is known about its backend.

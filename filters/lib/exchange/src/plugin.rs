@@ -1,11 +1,8 @@
 //! What a plugin is.
 
 use std::any::Any;
-use std::collections::HashMap;
 
-use snapshot::PartHash;
-
-use crate::{Body, Decision, Exchange, Host, Refusal, Reply};
+use crate::{Body, Build, Decision, Exchange, Host, Refusal, Reply};
 
 /// A configured plugin: one step of one chain, immutable, shared by all requests of a worker.
 ///
@@ -110,37 +107,3 @@ pub struct PluginDefinition {
 
 /// Makes a plugin of its compiled configuration, or says why that cannot be.
 pub type BuildPlugin = fn(&[u8], &mut Build<'_>) -> Result<Box<dyn Plugin>, String>;
-
-/// What is at hand while plugins are made: the parts of the snapshot, and what an earlier step made of the same part.
-pub struct Build<'a> {
-    parts: HashMap<&'a [u8], &'a [u8]>,
-    made: HashMap<PartHash, Box<dyn Any>>,
-}
-
-impl<'a> Build<'a> {
-    /// From the parts of a snapshot.
-    #[must_use]
-    pub fn new(parts: impl Iterator<Item = (&'a [u8], &'a [u8])>) -> Self {
-        Self { parts: parts.collect(), made: HashMap::new() }
-    }
-
-    /// What `make` makes of the part with that hash, made once however many steps share it.
-    ///
-    /// # Errors
-    ///
-    /// Where the snapshot lacks the part, or what `make` says.
-    pub fn shared<T: Clone + Any>(
-        &mut self,
-        hash: &[u8],
-        make: impl FnOnce(&[u8]) -> Result<T, String>,
-    ) -> Result<T, String> {
-        let key: PartHash = hash.try_into().map_err(|_| "a step names a part by something that is no SHA-256")?;
-        if let Some(made) = self.made.get(&key).and_then(|made| made.downcast_ref::<T>()) {
-            return Ok(made.clone());
-        }
-        let data = self.parts.get(hash).ok_or("the snapshot lacks a part that one of its steps names")?;
-        let made = make(data)?;
-        self.made.insert(key, Box::new(made.clone()));
-        Ok(made)
-    }
-}

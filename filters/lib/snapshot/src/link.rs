@@ -57,6 +57,12 @@ pub struct LoadReport {
     /// Why it was refused; empty where it was taken.
     #[prost(string, tag = "3")]
     pub error: String,
+    /// How many large parts of it were decoded.
+    #[prost(uint32, tag = "4")]
+    pub parts_decoded: u32,
+    /// How many the VM had decoded already, for a snapshot before.
+    #[prost(uint32, tag = "5")]
+    pub parts_reused: u32,
 }
 
 /// From the control plane to a worker.

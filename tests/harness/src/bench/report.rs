@@ -135,6 +135,7 @@ pub fn document(figures: &Figures) -> Value {
             "program_bytes": load.bytes,
             "native_ns": load.native,
             "wasm_ns": load.wasm,
+            "wasm_again_ns": load.again,
             "vm_memory_bytes": load.memory,
             "libmodsecurity_ns": load.peer,
         })).collect::<Vec<_>>(),
@@ -216,7 +217,7 @@ pub fn table(figures: &Figures) -> String {
         let target = LOADS.iter().find(|(level, _)| *level == load.paranoia).map_or(f64::MAX, |(_, most)| *most);
         let _ = writeln!(
             out,
-            "  level {}: {} rules, {} KiB: native {}, wasm {}{} (VM {:.1} MiB){}",
+            "  level {}: {} rules, {} KiB: native {}, wasm {}{} (VM {:.1} MiB), again {}{}",
             load.paranoia,
             load.rules,
             load.bytes >> 10,
@@ -224,6 +225,7 @@ pub fn table(figures: &Figures) -> String {
             duration(load.wasm),
             if millis(load.wasm) > target { "!" } else { "" },
             mebibytes(load.memory),
+            duration(load.again),
             load.peer.map_or_else(String::new, |peer| format!(", libmodsecurity {}", duration(peer))),
         );
     }

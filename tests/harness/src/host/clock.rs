@@ -1,7 +1,6 @@
 //! What a VM does when its time has come: timers, answers of clusters, exchanges that were held for too long.
 
 use super::clusters::{Answer, Delivery, UNAVAILABLE, Word, unreachable};
-use super::load::ROOT;
 use super::node::Mail;
 use super::state::{CallKind, Incoming};
 use super::vm::{Arrival, Vm};
@@ -152,7 +151,8 @@ impl Vm {
     /// Once however late it is: the gateway sets the timer again after it ran.
     fn tick(&mut self, now: u64) -> Result<(), Fault> {
         if let Some(tick) = self.callbacks.tick.clone() {
-            self.call(&tick, "on_tick", ROOT, ROOT)?;
+            let root = self.root();
+            self.call(&tick, "on_tick", root, root)?;
         }
         let state = self.store.data_mut();
         state.next_tick = now.saturating_add(u64::from(state.tick_period));
@@ -167,7 +167,7 @@ impl Vm {
     /// Tells the filter.
     pub(super) fn arrive(&mut self, arrival: Arrival) -> Result<(), Fault> {
         match arrival {
-            Arrival::Queue(id) => self.call_by_name("proxy_on_queue_ready", ROOT, (ROOT, id)),
+            Arrival::Queue(id) => self.call_by_name("proxy_on_queue_ready", self.root(), (self.root(), id)),
             Arrival::Answer(token, delivery) => {
                 let state = self.store.data_mut();
                 let call = state.calls.get(&token).copied();

@@ -13,7 +13,7 @@ use super::{calls, wasi};
 use crate::bench::cpu_time;
 use crate::traffic::Fault;
 
-/// The number of the root context.
+/// The number of the first root context.
 pub(crate) const ROOT: u32 = 1;
 /// The most memory that a filter gets, as in the gateway: 1 GiB.
 const MEMORY_LIMIT: usize = 1 << 30;
@@ -33,6 +33,12 @@ pub struct Module {
 /// Why a module or a configuration cannot be run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoadError(String);
+
+impl LoadError {
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        Self(message.into())
+    }
+}
 
 impl fmt::Display for LoadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -100,6 +106,11 @@ impl Module {
             LoadError(format!("the module asks for what a proxy-wasm 0.2.1 host does not have: {error:#}"))
         })?;
         Ok(Self { instance, patience })
+    }
+
+    /// Gives the filter its time to take a configuration.
+    pub(crate) fn wind_to_configure(&self, store: &mut Store<State>) {
+        self.wind(store, CONFIGURING);
     }
 
     /// Gives the next callback its time, so many times over.

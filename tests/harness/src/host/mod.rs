@@ -19,6 +19,7 @@ mod headers;
 mod load;
 mod node;
 mod properties;
+mod reload;
 mod state;
 mod vm;
 mod wasi;

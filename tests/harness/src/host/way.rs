@@ -160,7 +160,7 @@ impl Vm {
 
     fn open(&mut self, id: u32, request: &Request) -> Result<(), Fault> {
         let create = self.callbacks.context_create.clone();
-        self.call(&create, "on_context_create", id, (id, ROOT))?;
+        self.call(&create, "on_context_create", id, (id, self.root()))?;
         let passage = self.feed(id, false, &request.body, !request.trailers.is_empty())?;
         self.go_on(id, passage)
     }

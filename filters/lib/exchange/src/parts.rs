@@ -1,0 +1,151 @@
+//! What plugins make of the large parts of a snapshot, and keep from one snapshot to the next.
+
+use std::any::Any;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use snapshot::{PartHash, content_hash};
+
+use crate::Chain;
+
+/// What was made of the parts of one snapshot, by hash. It lives as long as its chain.
+#[derive(Default)]
+pub(crate) struct Parts {
+    made: HashMap<PartHash, Box<dyn Any>>,
+    pub(crate) loaded: Loaded,
+}
+
+/// Where the parts of a chain came from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Loaded {
+    /// Parts that were decoded.
+    pub decoded: u32,
+    /// Parts that an earlier chain had decoded already.
+    pub reused: u32,
+}
+
+/// What is at hand while plugins are made: the parts of the snapshot, and what an earlier step, or a chain that still
+/// lives, made of the same part.
+pub struct Build<'a> {
+    parts: HashMap<&'a [u8], &'a [u8]>,
+    earlier: &'a [Rc<Chain>],
+    made: Parts,
+}
+
+impl<'a> Build<'a> {
+    /// From the parts of a snapshot.
+    #[must_use]
+    pub fn new(parts: impl Iterator<Item = (&'a [u8], &'a [u8])>) -> Self {
+        Self::after(parts, &[])
+    }
+
+    /// From the parts of a snapshot, and the chains whose parts may be used again.
+    pub(crate) fn after(parts: impl Iterator<Item = (&'a [u8], &'a [u8])>, earlier: &'a [Rc<Chain>]) -> Self {
+        Self { parts: parts.collect(), earlier, made: Parts::default() }
+    }
+
+    /// What `make` makes of the part with that hash: made once, however many steps share it and however many snapshots
+    /// have it one after the other. So `make` must depend on nothing but the bytes that it is given; what differs from step
+    /// to step belongs into the plugin.
+    ///
+    /// # Errors
+    ///
+    /// Where the snapshot lacks the part or it does not have the hash, or what `make` says.
+    pub fn shared<T: Clone + Any>(
+        &mut self,
+        hash: &[u8],
+        make: impl FnOnce(&[u8]) -> Result<T, String>,
+    ) -> Result<T, String> {
+        let key: PartHash = hash.try_into().map_err(|_| "a step names a part by something that is no SHA-256")?;
+        if let Some(made) = self.made.get(&key) {
+            return Ok(made);
+        }
+        let data = self.parts.get(hash).ok_or("the snapshot lacks a part that one of its steps names")?;
+        let loaded = &mut self.made.loaded;
+        let made = match self.earlier.iter().find_map(|chain| chain.parts.get(&key)) {
+            Some(made) => {
+                loaded.reused = loaded.reused.saturating_add(1);
+                made
+            }
+            None if content_hash(data) != key => return Err("a part of the snapshot does not have its hash".to_owned()),
+            None => {
+                loaded.decoded = loaded.decoded.saturating_add(1);
+                make(data)?
+            }
+        };
+        self.made.made.insert(key, Box::new(made.clone()));
+        Ok(made)
+    }
+
+    /// What was made.
+    pub(crate) fn finish(self) -> Parts {
+        self.made
+    }
+}
+
+impl Parts {
+    fn get<T: Clone + Any>(&self, key: &PartHash) -> Option<T> {
+        self.made.get(key)?.downcast_ref::<T>().cloned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use snapshot::{Part, Snapshot, Step};
+
+    use super::*;
+    use crate::{Plugin, PluginDefinition};
+
+    thread_local! {
+        static MADE: Cell<u32> = const { Cell::new(0) };
+    }
+
+    struct Sized(#[allow(dead_code, reason = "held, so that it lives")] Rc<usize>);
+
+    impl Plugin for Sized {}
+
+    const REGISTRY: &[PluginDefinition] = &[PluginDefinition {
+        name: "sized",
+        build: |config, build| {
+            let made = build.shared(config, |bytes| {
+                MADE.set(MADE.get() + 1);
+                Ok(Rc::new(bytes.len()))
+            })?;
+            Ok(Box::new(Sized(made)))
+        },
+    }];
+
+    fn snapshot(texts: &[&str]) -> Snapshot {
+        let part = |text: &&str| Part { hash: content_hash(text.as_bytes()).to_vec(), data: text.as_bytes().to_vec() };
+        let parts: Vec<Part> = texts.iter().map(part).collect();
+        let step = |part: &Part| Step { plugin: "sized".into(), config: part.hash.clone(), ..Step::default() };
+        // Each part is named by two steps.
+        let global = parts.iter().chain(&parts).map(step).collect();
+        Snapshot { global, parts, ..Snapshot::default() }
+    }
+
+    fn load(texts: &[&str], earlier: &[Rc<Chain>]) -> Rc<Chain> {
+        Rc::new(Chain::load_after(&snapshot(texts), REGISTRY, earlier).unwrap())
+    }
+
+    #[test]
+    fn a_part_that_an_earlier_chain_has_is_not_made_again() {
+        let first = load(&["a", "b"], &[]);
+        assert_eq!((first.loaded(), MADE.get()), (Loaded { decoded: 2, reused: 0 }, 2));
+        let second = load(&["b", "changed"], &[first]);
+        assert_eq!((second.loaded(), MADE.get()), (Loaded { decoded: 1, reused: 1 }, 3));
+        // Of the first chain nothing is left but what the second has of it.
+        let third = load(&["a", "b"], &[second]);
+        assert_eq!((third.loaded(), MADE.get()), (Loaded { decoded: 1, reused: 1 }, 4));
+    }
+
+    #[test]
+    fn a_part_of_another_content_than_its_hash_is_refused() {
+        let mut wrong = snapshot(&["a"]);
+        wrong.parts[0].data = b"b".to_vec();
+        let error = Chain::load(&wrong, REGISTRY).err().unwrap().to_string();
+        assert!(error.contains("does not have its hash"), "{error}");
+    }
+}

@@ -401,3 +401,19 @@ fn what_is_not_ours_is_never_answered() {
         assert!(client.session.not_served().is_empty());
     }
 }
+
+#[test]
+fn what_was_given_up_while_a_change_was_held_back_is_sent_when_it_is_asked_for_again() {
+    let mut client = Client::started(Protocol::StateOfTheWorld, OLD);
+    let ask = |client: &mut Client, names: &[&str]| {
+        let nonce = client.session.subscriptions[&Kind::Route].last_nonce.clone();
+        client.state(Kind::Route, names, &nonce, None);
+    };
+    client.publish(NEW);
+    ask(&mut client, &[]);
+    client.publish(OLD);
+    client.answer(None);
+    client.logged();
+    ask(&mut client, &["r"]);
+    assert_eq!(client.logged(), ["route r1"]);
+}

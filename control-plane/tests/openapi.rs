@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 async fn whole() -> Api {
     let mut api = Api::new().await;
     let reports = Reports { events: api.state.events.clone(), nodes: Hub::with_clock(clock::now_millis) };
-    let listen = ([127, 0, 0, 1], 8900).into();
+    let listen = Some(([127, 0, 0, 1], 8900).into());
     let (store, entities, events) = (api.state.store.clone(), api.state.entities.clone(), api.state.events.clone());
     let console = Console::new(store, entities, events, listen, std::sync::Arc::new(clock::now_millis));
     let reports = guard(report::router(reports), api.state.access.clone(), Some(Scope::Report));

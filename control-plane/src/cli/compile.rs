@@ -1,10 +1,26 @@
 //! `palisade compile`: a snapshot from a folder of entities, for gateways without a control plane.
 
+use std::io::Write as _;
 use std::path::PathBuf;
 
 use super::{CliError, say};
-use crate::compile::{Compiler, Settings, discovery_response};
+use crate::compile::{Compiler, Settings, discovery_response, fill};
 use crate::entities::{DEFAULT_GROUP, EntitySet};
+use crate::xds::resources::{FilterInput, Gateway};
+
+/// Tells those who called something.
+type Note = fn(std::fmt::Arguments<'_>) -> Result<(), CliError>;
+
+/// What can be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// An xDS discovery response with every filter, in JSON: what Envoy reads by `path_config_source`.
+    Xds,
+    /// The snapshot of one filter as it is: what goes into a `google.protobuf.BytesValue`.
+    Snapshot,
+    /// The same as a JSON object, compressed: for gateways whose own configuration can only carry JSON.
+    Json,
+}
 
 /// `palisade compile`.
 #[derive(Debug, clap::Args)]
@@ -13,12 +29,19 @@ pub(super) struct CompileCommand {
     #[arg(long, value_name = "DIR")]
     entities: PathBuf,
 
-    /// Where the result goes. A name that ends in .json gets an xDS discovery response with every filter, which Envoy
-    /// reads by `path_config_source`; any other name gets the snapshot of one filter as it is.
+    /// Where the result goes; `-` is standard output.
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
 
-    /// The filter whose snapshot is written; not needed where the gateway has only one, nor for .json.
+    /// What is written. Where it is not given, a name that ends in .json gets `xds` and any other name `snapshot`.
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    format: Option<Format>,
+
+    /// A text, such as an Istio WasmPlugin, that is written with the filter's snapshot in place of the word SNAPSHOT.
+    #[arg(long, value_name = "FILE", conflicts_with = "format")]
+    template: Option<PathBuf>,
+
+    /// The filter whose snapshot is written; not needed where the gateway has only one, nor for `xds`.
     #[arg(long, value_name = "NAME")]
     filter: Option<String>,
 
@@ -37,49 +60,83 @@ pub(super) struct CompileCommand {
 
 impl CompileCommand {
     pub(super) fn run(self) -> Result<(), CliError> {
+        let note: Note = if self.to_output() { note } else { say };
         let set = match EntitySet::from_dir(&self.entities) {
             Ok(set) => set,
-            Err(problems) => return Err(report(&problems)?),
+            Err(problems) => return Err(report(&problems, note)?),
         };
-        let compiler = Compiler::new(Settings { filters_dir: self.filters_dir, link: self.link });
+        let compiler = Compiler::new(Settings { filters_dir: self.filters_dir.clone(), link: self.link });
         let compiled = match compiler.compile(&set) {
             Ok(compiled) => compiled,
-            Err(problems) => return Err(report(&problems)?),
+            Err(problems) => return Err(report(&problems, note)?),
         };
         for warning in &compiled.warnings {
-            say(format_args!("warning: {warning}"))?;
+            note(format_args!("warning: {warning}"))?;
         }
         let gateway = compiled.group(&self.group).ok_or_else(|| {
             let names: Vec<&str> = compiled.groups.keys().map(String::as_str).chain([DEFAULT_GROUP]).collect();
             CliError::Other(format!("global-config has no group `{}`; there is {}", self.group, names.join(", ")))
         })?;
         let filters = &gateway.filters;
-        let bytes = if self.out.extension().is_some_and(|extension| extension == "json") {
-            let document = serde_json::to_vec_pretty(&discovery_response(gateway));
-            document.map_err(|error| CliError::Other(error.to_string()))?
+        let bytes = self.result(gateway)?;
+        if self.to_output() {
+            std::io::stdout().write_all(&bytes).map_err(|error| CliError::Io("write the result".to_owned(), error))?;
         } else {
-            let names: Vec<&str> = filters.iter().map(|filter| filter.name.as_str()).collect();
-            let wanted = match (self.filter.as_deref(), names.as_slice()) {
-                (Some(name), _) => name,
-                (None, [only]) => only,
-                (None, _) => {
-                    let message =
-                        format!("the gateway has several filters: choose one with --filter ({})", names.join(", "));
-                    return Err(CliError::Other(message));
-                }
-            };
-            let found = filters.iter().find(|filter| filter.name == wanted).ok_or_else(|| {
-                CliError::Other(format!("the gateway has no filter `{wanted}`; it has {}", names.join(", ")))
-            })?;
-            found.snapshot.clone()
-        };
-        write(&self.out, &bytes)?;
+            write(&self.out, &bytes)?;
+        }
         let versions = filters.iter().filter_map(|filter| {
             let (version, _) = snapshot::open(&filter.snapshot).ok()?;
             Some(format!("{} {}", filter.name, version.get(..16).unwrap_or_default()))
         });
-        say(format_args!("{}: {} bytes; {}", self.out.display(), bytes.len(), versions.collect::<Vec<_>>().join(", ")))
+        note(format_args!("{}: {} bytes; {}", self.out.display(), bytes.len(), versions.collect::<Vec<_>>().join(", ")))
     }
+
+    fn to_output(&self) -> bool {
+        self.out.as_os_str() == "-"
+    }
+
+    fn result(&self, gateway: &Gateway) -> Result<Vec<u8>, CliError> {
+        if let Some(template) = &self.template {
+            let text = std::fs::read_to_string(template)
+                .map_err(|error| CliError::Io(format!("read {}", template.display()), error))?;
+            let filled = fill(&text, &self.chosen(gateway)?.snapshot)
+                .map_err(|why| CliError::Other(format!("{}: {why}", template.display())))?;
+            return Ok(filled.into_bytes());
+        }
+        let by_name = match self.out.extension().is_some_and(|extension| extension == "json") {
+            true => Format::Xds,
+            false => Format::Snapshot,
+        };
+        let document = match self.format.unwrap_or(by_name) {
+            Format::Snapshot => return Ok(self.chosen(gateway)?.snapshot.clone()),
+            Format::Json => serde_json::to_vec(&snapshot::configuration_json(&self.chosen(gateway)?.snapshot)),
+            Format::Xds => serde_json::to_vec_pretty(&discovery_response(gateway)),
+        };
+        document.map_err(|error| CliError::Other(error.to_string()))
+    }
+
+    /// The one filter that is meant.
+    fn chosen<'a>(&self, gateway: &'a Gateway) -> Result<&'a FilterInput, CliError> {
+        let names: Vec<&str> = gateway.filters.iter().map(|filter| filter.name.as_str()).collect();
+        let wanted = match (self.filter.as_deref(), names.as_slice()) {
+            (Some(name), _) => name,
+            (None, [only]) => only,
+            (None, _) => {
+                let message =
+                    format!("the gateway has several filters: choose one with --filter ({})", names.join(", "));
+                return Err(CliError::Other(message));
+            }
+        };
+        let found = gateway.filters.iter().find(|filter| filter.name == wanted);
+        found.ok_or_else(|| {
+            CliError::Other(format!("the gateway has no filter `{wanted}`; it has {}", names.join(", ")))
+        })
+    }
+}
+
+/// As [`say`], where standard output is for the result alone.
+fn note(message: std::fmt::Arguments<'_>) -> Result<(), CliError> {
+    writeln!(std::io::stderr(), "{message}").map_err(|error| CliError::Io("write to standard error".to_owned(), error))
 }
 
 /// Written beside its place and moved there, so that a gateway that watches the file never reads half of it.
@@ -91,10 +148,14 @@ fn write(path: &PathBuf, bytes: &[u8]) -> Result<(), CliError> {
     std::fs::rename(&beside, path).map_err(fail)
 }
 
-fn report(problems: &[impl std::fmt::Display]) -> Result<CliError, CliError> {
+fn report(problems: &[impl std::fmt::Display], note: Note) -> Result<CliError, CliError> {
     for problem in problems {
-        say(format_args!("{problem}"))?;
+        note(format_args!("{problem}"))?;
     }
-    say(format_args!("{} problem{}; nothing was written", problems.len(), if problems.len() == 1 { "" } else { "s" }))?;
+    note(format_args!(
+        "{} problem{}; nothing was written",
+        problems.len(),
+        if problems.len() == 1 { "" } else { "s" }
+    ))?;
     Ok(CliError::Reported)
 }

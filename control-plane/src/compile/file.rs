@@ -35,3 +35,45 @@ pub fn discovery_response(gateway: &Gateway) -> Value {
     };
     json!({ "resources": gateway.filters.iter().map(resource).collect::<Vec<_>>() })
 }
+
+/// The word of a template that a snapshot is put in place of.
+const PLACEHOLDER: &str = "SNAPSHOT";
+
+/// A template with the snapshot of one filter in it, as [`snapshot::configuration_json`] has it.
+///
+/// # Errors
+///
+/// The words for a template in which the placeholder does not stand exactly once as a word of its own.
+pub fn fill(template: &str, snapshot: &[u8]) -> Result<String, String> {
+    let in_word = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
+    let bytes = template.as_bytes();
+    let places: Vec<usize> = template
+        .match_indices(PLACEHOLDER)
+        .map(|(at, _)| at)
+        .filter(|at| {
+            let before = at.checked_sub(1).and_then(|at| bytes.get(at));
+            !in_word(before) && !in_word(bytes.get(at + PLACEHOLDER.len()))
+        })
+        .collect();
+    let [at] = places.as_slice() else {
+        return Err(format!("the word {PLACEHOLDER} has to be in it once, it is there {} times", places.len()));
+    };
+    let configuration = snapshot::configuration_json(snapshot);
+    let packed = configuration.get("snapshot").and_then(Value::as_str).unwrap_or_default();
+    let (head, tail) = template.split_at(*at);
+    Ok(format!("{head}{packed}{}", tail.get(PLACEHOLDER.len()..).unwrap_or_default()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_template_has_one_place() {
+        let filled = fill("config: { snapshot: SNAPSHOT } # as MY_SNAPSHOT", b"x").unwrap();
+        assert!(filled.starts_with("config: { snapshot: H4sI"), "{filled}");
+        assert!(filled.ends_with(" } # as MY_SNAPSHOT"), "{filled}");
+        assert!(fill("config: {}", b"x").unwrap_err().contains("0 times"));
+        assert!(fill("SNAPSHOT SNAPSHOT", b"x").unwrap_err().contains("2 times"));
+    }
+}

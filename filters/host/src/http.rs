@@ -15,6 +15,8 @@ use crate::proxy_host::ProxyHost;
 const GRPC_PREFIX: usize = 5;
 /// What a caller gets whose headers are more than the gateway hands out (RFC 6585).
 const HEADERS_TOO_LARGE: u16 = 431;
+/// What a caller gets whose body was to be replaced when its length was on its way already.
+const NOT_REPLACED: u16 = 500;
 
 /// One HTTP stream in one filter.
 pub(crate) struct HttpFilter {
@@ -26,6 +28,9 @@ pub(crate) struct Stream {
     context: u32,
     chain: Option<Rc<Chain>>,
     node: Rc<str>,
+    /// Headers wait for the body that a step asks for. Otherwise the gateway cannot do that (it would never hand the body
+    /// over), and they go ahead: only the body waits.
+    hold_headers: bool,
     run: Option<Run>,
     /// What is behind the request's headers.
     opening: Opening,
@@ -58,13 +63,14 @@ enum Buffering {
 }
 
 impl HttpFilter {
-    pub(crate) fn new(context: u32, chain: Option<Rc<Chain>>, node: Rc<str>) -> Self {
+    pub(crate) fn new(context: u32, chain: Option<Rc<Chain>>, node: Rc<str>, hold_headers: bool) -> Self {
         let nothing = Buffered { state: Buffering::Off, size: 0, ended: false };
         let (request, response) = (nothing, nothing);
         let stream = Stream {
             context,
             chain,
             node,
+            hold_headers,
             run: None,
             opening: Opening::default(),
             unseen: false,
@@ -151,7 +157,8 @@ impl Stream {
         let mut run = Run::new(&chain, start, &ProxyHost);
         let flow = run.request_headers(!end_of_stream, &ProxyHost);
         self.run = Some(run);
-        self.act(flow, Half::Request, this)
+        let action = self.act(flow, Half::Request, this);
+        self.at_headers(Half::Request, action)
     }
 
     fn response_headers(&mut self, end_of_stream: bool, this: &Rc<RefCell<Self>>) -> Action {
@@ -167,7 +174,16 @@ impl Stream {
         };
         let response = Response::read(headers, self.opening);
         let flow = run.response_headers(response, !end_of_stream, &ProxyHost);
-        self.act(flow, Half::Response, this)
+        let action = self.act(flow, Half::Response, this);
+        self.at_headers(Half::Response, action)
+    }
+
+    /// What becomes of headers that are to wait for a body.
+    fn at_headers(&mut self, half: Half, action: Action) -> Action {
+        if !self.hold_headers && matches!(self.half(half).state, Buffering::Until(_)) {
+            return Action::Continue;
+        }
+        action
     }
 
     /// More of a body came, or its end.
@@ -211,6 +227,13 @@ impl Stream {
                 Half::Response => run.response_body(body, &ProxyHost),
             };
             if let (Flow::Continue, Some(body)) = (&flow, run.take_replaced_body()) {
+                if !self.hold_headers {
+                    calls::log(
+                        LogLevel::Error,
+                        "palisade: a body cannot be replaced where headers are not held; it was refused",
+                    );
+                    return self.answer(half, &Reply::refusal(NOT_REPLACED, b""));
+                }
                 replace_body(half, buffer, &body);
             }
             let action = self.act(flow, half, this);
@@ -235,7 +258,11 @@ impl Stream {
     /// The time of a held request is over. The gateway's calls act on its stream already.
     pub(crate) fn resume(&mut self, this: &Rc<RefCell<Self>>) {
         self.held = false;
-        if self.go_on(this) == Action::Continue {
+        let action = self.go_on(this);
+        // Held at its headers, and nothing of its body has come: it comes once they are let go.
+        let at_headers = self.request.size == 0 && !self.request.ended;
+        let action = if at_headers { self.at_headers(Half::Request, action) } else { action };
+        if action == Action::Continue {
             calls::continue_stream(Half::Request);
         }
     }

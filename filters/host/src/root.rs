@@ -6,7 +6,7 @@ use std::rc::{Rc, Weak};
 use exchange::{Chain, Loaded, PluginDefinition};
 use proxy_wasm::traits::{Context, HttpContext, RootContext};
 use proxy_wasm::types::ContextType;
-use snapshot::{LoadReport, open};
+use snapshot::{Configuration, LoadReport, read_configuration};
 
 use crate::calls::{self, Buffer, LogLevel};
 use crate::http::HttpFilter;
@@ -38,7 +38,16 @@ fn move_into(filter: &'static str, registry: &'static [PluginDefinition]) -> fn(
     DEFINITION.set(Some((filter, registry)));
     |context| {
         let (filter, registry) = DEFINITION.get().unwrap_or(("", &[]));
-        Box::new(Root { context, filter, registry, chain: None, node: Rc::from(""), tick: TICK, overdue: false })
+        Box::new(Root {
+            context,
+            filter,
+            registry,
+            chain: None,
+            node: Rc::from(""),
+            hold_headers: true,
+            tick: TICK,
+            overdue: false,
+        })
     }
 }
 
@@ -52,6 +61,8 @@ struct Root {
     registry: &'static [PluginDefinition],
     chain: Option<Rc<Chain>>,
     node: Rc<str>,
+    /// See [`Configuration::hold_headers`].
+    hold_headers: bool,
     /// In milliseconds.
     tick: u32,
     /// The next tick comes sooner than that.
@@ -116,7 +127,7 @@ impl RootContext for Root {
     }
 
     fn create_http_context(&self, context: u32) -> Option<Box<dyn HttpContext>> {
-        Some(Box::new(HttpFilter::new(context, self.chain.clone(), Rc::clone(&self.node))))
+        Some(Box::new(HttpFilter::new(context, self.chain.clone(), Rc::clone(&self.node), self.hold_headers)))
     }
 
     fn get_type(&self) -> Option<ContextType> {
@@ -127,7 +138,8 @@ impl RootContext for Root {
 impl Root {
     /// Makes the chains of a snapshot; on failure its version, as far as it was readable, and the reason.
     fn load(&mut self, bytes: &[u8]) -> Result<(String, Loaded), (String, String)> {
-        let (version, snapshot) = open(bytes).map_err(|error| (String::new(), error.to_string()))?;
+        let Configuration { version, snapshot, hold_headers } =
+            read_configuration(bytes).map_err(|error| (String::new(), error.to_string()))?;
         if snapshot.filter != self.filter {
             let error = format!("the snapshot is for filter `{}`, this is `{}`", snapshot.filter, self.filter);
             return Err((version, error));
@@ -138,6 +150,7 @@ impl Root {
         let loaded = chain.loaded();
         CHAINS.with_borrow_mut(|chains| chains.push(Rc::downgrade(&chain)));
         self.chain = Some(chain);
+        self.hold_headers = hold_headers;
         self.node = Rc::from(link::node_id());
         let tick = snapshot.link.as_ref().map(|link| link.flush_millis).filter(|millis| TICK_RANGE.contains(millis));
         self.tick = tick.unwrap_or(TICK);

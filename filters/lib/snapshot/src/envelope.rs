@@ -33,6 +33,8 @@ pub enum OpenError {
     Format(u32),
     /// The body does not have the hash that its version names.
     Damaged,
+    /// A configuration in JSON that is not of the form that a filter reads; with what is wrong and where.
+    Json(String),
 }
 
 impl fmt::Display for OpenError {
@@ -45,6 +47,12 @@ impl fmt::Display for OpenError {
                 f,
                 "the snapshot has format {format}, this filter reads format {FORMAT}; use filters and control plane of one release"
             ),
+            Self::Json(why) => {
+                write!(
+                    f,
+                    "the JSON configuration cannot be read ({why}); give the filter what `palisade compile --format json` wrote"
+                )
+            }
             Self::Damaged => {
                 f.write_str("the snapshot was damaged on its way: its content does not have the hash it names")
             }

@@ -5,12 +5,14 @@
 //! is the hash of its bytes, so two equal configurations are one version wherever and whenever they were compiled.
 
 mod chain;
+mod configuration;
 mod envelope;
 mod hash;
 mod link;
 mod plugins;
 
 pub use chain::{IdentitySource, LinkSettings, Part, RouteChain, Snapshot, Step};
+pub use configuration::{Configuration, configuration_json, read_configuration};
 pub use envelope::{Envelope, FORMAT, OpenError, open, seal};
 pub use hash::{PartHash, content_hash, hex};
 pub use link::{BanChange, BanRequest, Down, LoadReport, Up};

@@ -47,6 +47,7 @@ export PALISADE_FILTERS := $(CURDIR)/$(FILTERS_DIR)
 export PALISADE_CRS_DIR := $(CURDIR)/$(CACHE)/crs
 export PALISADE_CRS3_DIR := $(CURDIR)/$(CACHE)/crs-3
 export PALISADE_SCHEMATHESIS := $(CURDIR)/$(CACHE)/schemathesis
+export PALISADE_SCHEMAS := $(CURDIR)/$(CACHE)/schemas
 
 NATIVE := --workspace $(addprefix --exclude ,$(WASM_ONLY))
 
@@ -61,7 +62,7 @@ run: filters envoy crs ## The whole of it with a demo backend (PORT, ADMIN_PORT,
 	  --port $(PORT) --admin-port $(ADMIN_PORT) --xds-port $(XDS_PORT) --backend-port $(BACKEND_PORT) --dir $(DEMO_DIR)
 
 .PHONY: test
-test: filters envoy crs crs-3 schemathesis ## Every test, those against the real Envoy included (ARGS for the runner)
+test: filters envoy crs crs-3 schemas schemathesis ## Every test, those against the real Envoy included (ARGS for the runner)
 	$(CARGO) build $(NATIVE) --bins
 	$(CARGO) test $(NATIVE) --doc
 	export PALISADE_BIN=$(CURDIR)/target/debug/palisade; \
@@ -204,6 +205,10 @@ crs: ## The Core Rule Set, in .cache/crs (CRS_DIR=folder to give one, CRS_REFRES
 .PHONY: crs-3
 crs-3: ## The Core Rule Set's 3.3 line (Debian's package), in .cache/crs-3: tests run both lines
 	@$(PYTHON) tests/scripts/fetch_crs.py --source debian --out $(CACHE)/crs-3
+
+.PHONY: schemas
+schemas: ## What deployment examples are checked with (Kubernetes, Istio, Compose, hadolint), in .cache/schemas
+	@$(PYTHON) tests/scripts/fetch_schemas.py --out $(CACHE)/schemas
 
 .PHONY: schemathesis
 schemathesis: ## The pinned schemathesis, in .cache/schemathesis: it tests the admin API against its document

@@ -43,6 +43,19 @@ pub fn filters() -> PathBuf {
     part("PALISADE_FILTERS", &["target/filters"], "the folder of the .wasm filters", "make filters")
 }
 
+/// A schema or linter for the deployment examples (`hadolint`, `compose.json`, ...): of `PALISADE_SCHEMAS`, or of what
+/// `make schemas` fetched.
+///
+/// # Panics
+///
+/// When it is missing.
+#[must_use]
+pub fn schema(name: &str) -> PathBuf {
+    let path = part("PALISADE_SCHEMAS", &[".cache/schemas"], "the folder of schemas", "make schemas").join(name);
+    assert!(path.exists(), "{} is missing; run `make schemas`", path.display());
+    path
+}
+
 /// One .wasm filter by its name (`waf`, `noop`, ...).
 ///
 /// # Panics

@@ -14,7 +14,7 @@ type Note = fn(std::fmt::Arguments<'_>) -> Result<(), CliError>;
 /// What can be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Format {
-    /// An xDS discovery response with every filter, in JSON: what Envoy reads by `path_config_source`.
+    /// An xDS discovery response in JSON: what Envoy reads by `path_config_source`, one filter from each file.
     Xds,
     /// The snapshot of one filter as it is: what goes into a `google.protobuf.BytesValue`.
     Snapshot,
@@ -41,7 +41,7 @@ pub(super) struct CompileCommand {
     #[arg(long, value_name = "FILE", conflicts_with = "format")]
     template: Option<PathBuf>,
 
-    /// The filter whose snapshot is written; not needed where the gateway has only one, nor for `xds`.
+    /// The filter whose snapshot is written; not needed where the gateway has only one. Without it `xds` has all of them.
     #[arg(long, value_name = "NAME")]
     filter: Option<String>,
 
@@ -78,6 +78,9 @@ impl CompileCommand {
             CliError::Other(format!("global-config has no group `{}`; there is {}", self.group, names.join(", ")))
         })?;
         let filters = &gateway.filters;
+        if self.is_xds() && self.filter.is_none() && filters.len() > 1 {
+            note(format_args!("warning: Envoy takes one filter from a file: write a file for each, with --filter"))?;
+        }
         let bytes = self.result(gateway)?;
         if self.to_output() {
             std::io::stdout().write_all(&bytes).map_err(|error| CliError::Io("write the result".to_owned(), error))?;
@@ -95,6 +98,18 @@ impl CompileCommand {
         self.out.as_os_str() == "-"
     }
 
+    fn is_xds(&self) -> bool {
+        self.template.is_none() && self.format() == Format::Xds
+    }
+
+    fn format(&self) -> Format {
+        let by_name = match self.out.extension().is_some_and(|extension| extension == "json") {
+            true => Format::Xds,
+            false => Format::Snapshot,
+        };
+        self.format.unwrap_or(by_name)
+    }
+
     fn result(&self, gateway: &Gateway) -> Result<Vec<u8>, CliError> {
         if let Some(template) = &self.template {
             let text = std::fs::read_to_string(template)
@@ -103,14 +118,13 @@ impl CompileCommand {
                 .map_err(|why| CliError::Other(format!("{}: {why}", template.display())))?;
             return Ok(filled.into_bytes());
         }
-        let by_name = match self.out.extension().is_some_and(|extension| extension == "json") {
-            true => Format::Xds,
-            false => Format::Snapshot,
-        };
-        let document = match self.format.unwrap_or(by_name) {
+        let document = match self.format() {
             Format::Snapshot => return Ok(self.chosen(gateway)?.snapshot.clone()),
             Format::Json => serde_json::to_vec(&snapshot::configuration_json(&self.chosen(gateway)?.snapshot)),
-            Format::Xds => serde_json::to_vec_pretty(&discovery_response(gateway)),
+            Format::Xds if self.filter.is_some() => {
+                serde_json::to_vec_pretty(&discovery_response([self.chosen(gateway)?]))
+            }
+            Format::Xds => serde_json::to_vec_pretty(&discovery_response(&gateway.filters)),
         };
         document.map_err(|error| CliError::Other(error.to_string()))
     }

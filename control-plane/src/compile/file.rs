@@ -4,12 +4,13 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use crate::xds::resources::Gateway;
+use crate::xds::resources::FilterInput;
 
-/// The filters of a gateway as a discovery response in JSON: what Envoy reads through `path_config_source`.
+/// Filters as a discovery response in JSON: what Envoy reads through `path_config_source`, from a file of its own for each
+/// filter.
 #[must_use]
-pub fn discovery_response(gateway: &Gateway) -> Value {
-    let resource = |filter: &crate::xds::resources::FilterInput| {
+pub fn discovery_response<'a>(filters: impl IntoIterator<Item = &'a FilterInput>) -> Value {
+    let resource = |filter: &FilterInput| {
         json!({
             "@type": "type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig",
             "name": format!("palisade.{}", filter.name),
@@ -33,7 +34,7 @@ pub fn discovery_response(gateway: &Gateway) -> Value {
             },
         })
     };
-    json!({ "resources": gateway.filters.iter().map(resource).collect::<Vec<_>>() })
+    json!({ "resources": filters.into_iter().map(resource).collect::<Vec<_>>() })
 }
 
 /// The word of a template that a snapshot is put in place of.

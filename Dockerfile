@@ -1,0 +1,40 @@
+# The control plane with the filters and the core rule set in one image.
+#
+#   docker build -t palisade .
+#   docker run --read-only -v palisade-data:/var/lib/palisade -p 127.0.0.1:8900:8900 -p 127.0.0.1:18000:18000 palisade
+#
+# The admin API speaks plain HTTP and xDS has no TLS: publish both on loopback or on a network of their own.
+
+# `rust-version` of Cargo.toml; a test compares them.
+ARG RUST_VERSION=1.95
+ARG DEBIAN=bookworm
+
+FROM rust:${RUST_VERSION}-${DEBIAN} AS build
+WORKDIR /src
+COPY . .
+RUN --mount=type=cache,target=/usr/local/cargo/registry \
+    --mount=type=cache,target=/src/target \
+    make filters crs \
+    && cargo build --release --locked -p palisade \
+    && install -D -m 0755 target/release/palisade /out/usr/bin/palisade \
+    && install -D -m 0644 -t /out/usr/share/palisade/filters target/filters/preset.wasm target/filters/waf.wasm \
+       target/filters/threat-gate.wasm target/filters/threat-response.wasm \
+    && install -D -m 0644 LICENSE /out/usr/share/doc/palisade/LICENSE \
+    && install -d -m 0700 -o 65532 -g 65532 /out/var/lib/palisade
+
+FROM debian:${DEBIAN}-slim
+COPY --from=build /out /
+# Where gateways find the modules, too: give them this folder, from this image.
+ENV PALISADE_FILTERS_DIR=/usr/share/palisade/filters \
+    PALISADE_DATA=/var/lib/palisade \
+    PALISADE_LISTEN=0.0.0.0:8900 \
+    PALISADE_XDS_LISTEN=0.0.0.0:18000 \
+    PALISADE_LOG_FORMAT=json
+USER 65532:65532
+WORKDIR /var/lib/palisade
+VOLUME /var/lib/palisade
+EXPOSE 8900 18000
+# The image has no HTTP client; the shell can do that much.
+HEALTHCHECK --interval=10s --timeout=3s --start-period=20s CMD ["bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/8900 && printf 'GET /readyz HTTP/1.0\\r\\n\\r\\n' >&3 && head -n 1 <&3 | grep -q ' 200 '"]
+ENTRYPOINT ["/usr/bin/palisade"]
+CMD ["serve"]

@@ -1,0 +1,380 @@
+//! Every example of a deployment, against the schemas and tools of those who read it.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use palisade_tests::bootstrap::Static;
+use palisade_tests::{envoy, parts};
+use serde_json::{Value, json};
+
+/// Envoy configurations that are no bootstrap: `envoy_accepts_the_access_log` has the other.
+const FRAGMENTS: [&str; 1] = ["access-log.yaml"];
+/// How exposed the service may be by systemd's own measure, from 0 to 10, in tenths.
+const MOST_EXPOSED: &str = "15";
+
+fn read(path: &str) -> String {
+    let path = parts::root().join(path);
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+fn documents(path: &str) -> Vec<Value> {
+    serde_saphyr::from_multiple(&read(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+fn document(path: &str) -> Value {
+    let [one] = documents(path).try_into().unwrap_or_else(|_| panic!("{path} has more than one document"));
+    one
+}
+
+/// The files of a folder that end so, relative to the root, sorted.
+fn files(folder: &str, end: &str) -> Vec<String> {
+    let names = std::fs::read_dir(parts::root().join(folder)).unwrap();
+    let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut found: Vec<String> =
+        names.filter(|name| name.ends_with(end)).map(|name| format!("{folder}/{name}")).collect();
+    found.sort();
+    assert!(!found.is_empty(), "{folder} has no {end}");
+    found
+}
+
+fn text(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+/// Runs a tool to its end; `None` where this machine does not have it.
+fn run(command: &mut Command) -> Option<Output> {
+    match command.stdin(Stdio::null()).output() {
+        Ok(output) => Some(output),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+        Err(error) => panic!("{command:?}: {error}"),
+    }
+}
+
+/// Envoy on a bootstrap, where the files that a filter's configuration comes from have no filter in them.
+fn envoy_accepts(what: &str, bootstrap: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("target")).unwrap();
+    for name in ["preset", "threat-gate", "waf", "threat-response"] {
+        let file = folder.path().join(format!("target/{name}.json"));
+        std::fs::write(file, r#"{"version_info": "0", "resources": []}"#).unwrap();
+    }
+    envoy::validate(bootstrap, folder.path()).unwrap_or_else(|why| panic!("{what}: {why}"));
+}
+
+#[test]
+fn envoy_accepts_every_bootstrap() {
+    for file in files("envoy", ".yaml") {
+        if !FRAGMENTS.iter().any(|fragment| file.ends_with(fragment)) {
+            envoy_accepts(&file, &read(&file));
+        }
+    }
+}
+
+#[test]
+fn envoy_accepts_the_access_log() {
+    let mut bootstrap = document("envoy/standalone.yaml");
+    *manager(&mut bootstrap["static_resources"]["listeners"][0]["filter_chains"][0]) = {
+        let mut manager = manager(&mut bootstrap["static_resources"]["listeners"][0]["filter_chains"][0]).clone();
+        manager["access_log"] = document("envoy/access-log.yaml")["access_log"].clone();
+        manager
+    };
+    envoy_accepts("access-log.yaml", &bootstrap.to_string());
+}
+
+/// The connection manager of a filter chain.
+fn manager(chain: &mut Value) -> &mut Value {
+    &mut chain["filters"][0]["typed_config"]
+}
+
+#[test]
+fn kubernetes_accepts_its_manifests() {
+    let schemas = Kubernetes::read();
+    let mut seen = Vec::new();
+    for file in files("control-plane/deploy", ".yaml") {
+        for document in documents(&file) {
+            let kind = document["kind"].as_str().unwrap_or_default().to_owned();
+            schemas.check(&file, &schemas.definition(&document), &document);
+            seen.push(kind);
+        }
+    }
+    for kind in ["StatefulSet", "Service", "Secret", "NetworkPolicy", "Job"] {
+        assert!(seen.iter().any(|seen| seen == kind), "no example has a {kind}");
+    }
+    // What Envoy Gateway hands on to Kubernetes as it is.
+    let file = "envoy/envoy-gateway/patch-policy.yaml";
+    let proxy = documents(file).into_iter().find(|document| document["kind"] == "EnvoyProxy").unwrap();
+    let deployment = &proxy["spec"]["provider"]["kubernetes"]["envoyDeployment"];
+    for (parts, definition) in [
+        (&deployment["pod"]["volumes"], "Volume"),
+        (&deployment["container"]["volumeMounts"], "VolumeMount"),
+        (&deployment["initContainers"], "Container"),
+    ] {
+        for part in parts.as_array().unwrap_or_else(|| panic!("{file} has no {definition}")) {
+            schemas.check(file, &format!("io.k8s.api.core.v1.{definition}"), part);
+        }
+    }
+}
+
+/// The schemas of Kubernetes' own resources; unknown fields are refused.
+struct Kubernetes(Value);
+
+impl Kubernetes {
+    fn read() -> Self {
+        let path = parts::schema("kubernetes.json");
+        let mut all: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+        // References are within the document: a base of its own would only have to be known elsewhere.
+        all.as_object_mut().unwrap().remove("$id");
+        Self(all)
+    }
+
+    /// The name of the definition of a resource.
+    fn definition(&self, document: &Value) -> String {
+        let (group, version) = match document["apiVersion"].as_str().unwrap().split_once('/') {
+            Some((group, version)) => (group, version),
+            None => ("", document["apiVersion"].as_str().unwrap()),
+        };
+        let wanted = json!({"group": group, "version": version, "kind": document["kind"]});
+        let definitions = self.0["$defs"].as_object().unwrap();
+        let found = definitions.iter().find(|(_, definition)| {
+            definition["x-kubernetes-group-version-kind"].as_array().is_some_and(|kinds| kinds.contains(&wanted))
+        });
+        found.unwrap_or_else(|| panic!("Kubernetes has no {wanted}")).0.clone()
+    }
+
+    fn check(&self, file: &str, definition: &str, document: &Value) {
+        let mut schema = self.0.clone();
+        schema["$ref"] = json!(format!("#/$defs/{definition}"));
+        check(file, definition, &schema, document);
+    }
+}
+
+fn check(file: &str, what: &str, schema: &Value, document: &Value) {
+    let validator = jsonschema::validator_for(schema).unwrap_or_else(|error| panic!("{what}: {error}"));
+    let problems: Vec<String> =
+        validator.iter_errors(document).map(|error| format!("{}: {error}", error.instance_path())).collect();
+    assert!(problems.is_empty(), "{file}, {what}:\n{}", problems.join("\n"));
+}
+
+#[test]
+fn istio_accepts_its_resources() {
+    let all: Vec<Value> = files("envoy/istio", ".yaml").iter().flat_map(|file| documents(file)).collect();
+    let mut node = Command::new("node")
+        .arg("check.mjs")
+        .current_dir(parts::schema("istio"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap_or_else(|error| panic!("node cannot be run ({error}): install Debian's package nodejs"));
+    node.stdin.take().unwrap().write_all(json!(all).to_string().as_bytes()).unwrap();
+    let output = node.wait_with_output().unwrap();
+    assert!(output.status.success() && output.stdout.is_empty(), "{}", text(&output));
+}
+
+/// The bootstrap of somebody else's gateway, with its listener in it.
+fn gateway() -> Value {
+    let mut bootstrap: Value = serde_json::from_str(&Static::to(([127, 0, 0, 1], 1).into()).render()).unwrap();
+    bootstrap["node"] = json!({"id": "gateway-1", "cluster": "gateways"});
+    bootstrap
+}
+
+/// Envoy on a bootstrap into which the patches of Istio's resources have been put, as Istio puts them.
+#[test]
+fn envoy_accepts_what_istio_makes_of_the_patches() {
+    let mut bootstrap = gateway();
+    let mut applied = Vec::new();
+    for file in ["envoy/istio/envoyfilter.yaml", "envoy/istio/buffers.yaml"] {
+        for patch in document(file)["spec"]["configPatches"].as_array().unwrap() {
+            let value = &patch["patch"]["value"];
+            let listener = &mut bootstrap["static_resources"]["listeners"][0];
+            let place = patch["applyTo"].as_str().unwrap();
+            match place {
+                "BOOTSTRAP" => merge(&mut bootstrap, value),
+                "LISTENER" => merge(listener, value),
+                "HTTP_FILTER" => {
+                    let filters = &mut manager(&mut listener["filter_chains"][0])["http_filters"];
+                    filters.as_array_mut().unwrap().insert(0, value.clone());
+                }
+                other => panic!("{file}: nobody knows how {other} is applied"),
+            }
+            applied.push(place.to_owned());
+        }
+    }
+    assert_eq!(applied, ["BOOTSTRAP", "HTTP_FILTER", "LISTENER"]);
+    asks_a_static_cluster(&bootstrap);
+    envoy_accepts("envoy/istio", &bootstrap.to_string());
+}
+
+/// The same for Envoy Gateway: its bootstrap and its listener, with what its resources change in both.
+#[test]
+fn envoy_accepts_what_envoy_gateway_makes_of_the_patches() {
+    let file = "envoy/envoy-gateway/patch-policy.yaml";
+    let all = documents(file);
+    let kind = |kind: &str| all.iter().find(|document| document["kind"] == kind).unwrap();
+    let mut bootstrap = gateway();
+    let ours = kind("EnvoyProxy")["spec"]["bootstrap"]["value"].as_str().unwrap();
+    merge(&mut bootstrap, &serde_saphyr::from_str(ours).unwrap_or_else(|error| panic!("{file}: {error}")));
+    let listener = &mut bootstrap["static_resources"]["listeners"][0];
+    // This is where Envoy Gateway has the filters of a listener without TLS.
+    let chain = listener["filter_chains"].as_array_mut().unwrap().remove(0);
+    listener["default_filter_chain"] = chain;
+    for patch in kind("EnvoyPatchPolicy")["spec"]["jsonPatches"].as_array().unwrap() {
+        assert_eq!(patch["type"], "type.googleapis.com/envoy.config.listener.v3.Listener");
+        let operation: json_patch::Patch = serde_json::from_value(json!([patch["operation"]])).unwrap();
+        json_patch::patch(listener, &operation).unwrap_or_else(|error| panic!("{file}: {error}"));
+    }
+    assert_eq!(manager(&mut listener["default_filter_chain"])["http_filters"][0]["name"], "palisade.preset");
+    asks_a_static_cluster(&bootstrap);
+    envoy_accepts(file, &bootstrap.to_string());
+}
+
+/// The filter's configuration comes from a cluster that is there from the start: Envoy refuses another when it runs.
+fn asks_a_static_cluster(bootstrap: &Value) {
+    let wanted = "palisade-control-plane";
+    assert!(bootstrap.to_string().contains(&format!(r#""cluster_name":"{wanted}""#)));
+    let clusters = bootstrap["static_resources"]["clusters"].as_array().unwrap();
+    assert!(clusters.iter().any(|cluster| cluster["name"] == wanted), "no static cluster is named {wanted}");
+}
+
+/// As protobuf messages are merged: lists are joined.
+fn merge(into: &mut Value, from: &Value) {
+    match (into, from) {
+        (Value::Object(into), Value::Object(from)) => {
+            for (name, value) in from {
+                merge(into.entry(name.clone()).or_insert(Value::Null), value);
+            }
+        }
+        (Value::Array(into), Value::Array(from)) => into.extend(from.iter().cloned()),
+        (into, from) => *into = from.clone(),
+    }
+}
+
+/// The fields that Envoy Gateway's resources have as far as they are used here. Their schemas are in no package registry.
+#[test]
+fn envoy_gateways_resources_have_known_fields() {
+    let all: Vec<Value> = files("envoy/envoy-gateway", ".yaml").iter().flat_map(|file| documents(file)).collect();
+    for document in &all {
+        assert_eq!(document["apiVersion"], "gateway.envoyproxy.io/v1alpha1");
+        let known: &[&str] = match document["kind"].as_str().unwrap() {
+            "EnvoyExtensionPolicy" => &[
+                "targetRefs/[]/group",
+                "targetRefs/[]/kind",
+                "targetRefs/[]/name",
+                "wasm/[]/name",
+                "wasm/[]/rootID",
+                "wasm/[]/code/type",
+                "wasm/[]/code/image/url",
+                "wasm/[]/failOpen",
+                "wasm/[]/config",
+            ],
+            "ClientTrafficPolicy" => {
+                &["targetRefs/[]/group", "targetRefs/[]/kind", "targetRefs/[]/name", "connection/bufferLimit"]
+            }
+            "EnvoyPatchPolicy" => &[
+                "targetRef/group",
+                "targetRef/kind",
+                "targetRef/name",
+                "type",
+                "jsonPatches/[]/type",
+                "jsonPatches/[]/name",
+                "jsonPatches/[]/operation/op",
+                "jsonPatches/[]/operation/path",
+                "jsonPatches/[]/operation/value",
+            ],
+            "EnvoyProxy" => &[
+                "provider/type",
+                "provider/kubernetes/envoyDeployment/pod/volumes",
+                "provider/kubernetes/envoyDeployment/container/volumeMounts",
+                "provider/kubernetes/envoyDeployment/initContainers",
+                "bootstrap/type",
+                "bootstrap/value",
+            ],
+            other => panic!("nobody knows the fields of {other}"),
+        };
+        for leaf in leaves(&document["spec"], "") {
+            let covered = known.iter().any(|known| leaf == *known || leaf.starts_with(&format!("{known}/")));
+            assert!(covered, "{}: {leaf}", document["kind"]);
+        }
+    }
+}
+
+/// The path of every value that is no object and no list.
+fn leaves(value: &Value, path: &str) -> Vec<String> {
+    let join = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}/{name}") };
+    match value {
+        Value::Object(fields) => fields.iter().flat_map(|(name, value)| leaves(value, &join(name))).collect(),
+        Value::Array(items) => items.iter().flat_map(|item| leaves(item, &join("[]"))).collect(),
+        _ => vec![path.to_owned()],
+    }
+}
+
+#[test]
+fn compose_accepts_the_file_and_what_it_names_is_there() {
+    let compose = document("compose.yaml");
+    let schema: Value = serde_json::from_slice(&std::fs::read(parts::schema("compose.json")).unwrap()).unwrap();
+    check("compose.yaml", "compose", &schema, &compose);
+    for (name, service) in compose["services"].as_object().unwrap() {
+        assert_eq!(service["read_only"], true, "{name}");
+        for port in service["ports"].as_array().into_iter().flatten() {
+            assert!(port.as_str().unwrap().starts_with("127.0.0.1:"), "{name} publishes {port}");
+        }
+        for volume in service["volumes"].as_array().into_iter().flatten() {
+            let source = volume.as_str().unwrap().split(':').next().unwrap();
+            match source.strip_prefix("./") {
+                Some(path) => assert!(parts::root().join(path).exists(), "{name} mounts {path}, which is missing"),
+                None => assert!(compose["volumes"].get(source).is_some(), "{name} mounts {source}, which is no volume"),
+            }
+        }
+    }
+    // The Envoy of the tests and that of the containers are of one version.
+    let image = compose["services"]["envoy"]["image"].as_str().unwrap();
+    let version = image.split(":v").nth(1).unwrap();
+    assert!(read("tests/scripts/fetch_envoy.py").contains(&format!("VERSION = \"{version}\"")), "{image}");
+}
+
+#[test]
+fn hadolint_finds_nothing_in_the_dockerfiles() {
+    for file in ["Dockerfile", "Dockerfile.wasm"] {
+        let output = run(Command::new(parts::schema("hadolint")).args(["--no-color", file]).current_dir(parts::root()));
+        let output = output.expect("hadolint is there");
+        assert!(output.status.success(), "{}", text(&output));
+    }
+    let minor = read("Cargo.toml").lines().find_map(|line| line.strip_prefix("rust-version = ").map(str::to_owned));
+    let minor = minor.expect("Cargo.toml names a rust-version");
+    let image = format!("ARG RUST_VERSION={}", minor.trim_matches('"'));
+    assert!(read("Dockerfile").lines().any(|line| line == image), "the Dockerfile has no line `{image}`");
+    // What is built is there: the list of what is not left out names files that exist.
+    for kept in read(".dockerignore").lines().filter_map(|line| line.strip_prefix('!')) {
+        assert!(parts::root().join(kept).exists(), ".dockerignore keeps {kept}, which is missing");
+    }
+}
+
+#[test]
+fn systemd_accepts_the_unit() {
+    let folder = tempfile::tempdir().unwrap();
+    let unit = folder.path().join("palisade.service");
+    // It looks for the program as well, which is installed nowhere here.
+    let installed = read("control-plane/deploy/palisade.service");
+    assert!(installed.contains("ExecStart=/usr/bin/palisade serve"));
+    let program = text_of(&parts::palisade());
+    std::fs::write(&unit, installed.replace("/usr/bin/palisade", &program)).unwrap();
+    let verify = ["verify", "--man=no", "--recursive-errors=no"];
+    let security = ["security", "--offline=true", "--no-pager", "--threshold", MOST_EXPOSED];
+    for arguments in [verify.as_slice(), security.as_slice()] {
+        let Some(output) = run(Command::new("systemd-analyze").args(arguments).arg(&unit)) else {
+            println!("skipped: this machine has no systemd-analyze (Debian's package systemd)");
+            return;
+        };
+        let said = text(&output);
+        assert!(output.status.success(), "{said}");
+        // Unknown keys are warnings, with their line, and an exit status of 0.
+        let of_a_line = |at: usize| said[at..].starts_with(|digit: char| digit.is_ascii_digit());
+        let mark = "palisade.service:";
+        assert!(!said.match_indices(mark).any(|(at, _)| of_a_line(at + mark.len())), "{said}");
+    }
+}
+
+fn text_of(path: &Path) -> String {
+    PathBuf::from(path).into_os_string().into_string().unwrap()
+}

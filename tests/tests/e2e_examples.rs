@@ -188,3 +188,19 @@ fn envoy_gateways_extension_policy() {
     let wasm = &policy["spec"]["wasm"][0];
     runs(&wasm["rootID"], &wasm["config"]);
 }
+
+#[test]
+fn the_images_health_check() {
+    let file = std::fs::read_to_string(parts::root().join("Dockerfile")).unwrap();
+    let line = file.lines().find(|line| line.starts_with("HEALTHCHECK ")).unwrap();
+    let command: Vec<String> = serde_json::from_str(line.split_once(" CMD ").unwrap().1).unwrap();
+    let healthy = |port: u16| {
+        let arguments = command[1..].iter().map(|part| part.replace("/8900", &format!("/{port}")));
+        Command::new(&command[0]).args(arguments).stderr(Stdio::null()).status().unwrap().success()
+    };
+    let mut control = ControlPlane::start();
+    let port = control.rest().port();
+    assert!(healthy(port));
+    control.kill();
+    assert!(!healthy(port));
+}

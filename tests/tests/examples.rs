@@ -67,6 +67,8 @@ fn envoy_accepts_every_bootstrap() {
     for file in files("envoy", ".yaml") {
         if !FRAGMENTS.iter().any(|fragment| file.ends_with(fragment)) {
             envoy_accepts(&file, &read(&file));
+            let dynamic = ["xds.yaml", "ecds"].iter().any(|name| file.contains(name));
+            assert_eq!(asks_static_clusters(&file, &document(&file)), usize::from(dynamic), "{file}");
         }
     }
 }
@@ -202,7 +204,7 @@ fn envoy_accepts_what_istio_makes_of_the_patches() {
         }
     }
     assert_eq!(applied, ["BOOTSTRAP", "HTTP_FILTER", "LISTENER"]);
-    asks_a_static_cluster(&bootstrap);
+    assert_eq!(asks_static_clusters("envoy/istio", &bootstrap), 1);
     envoy_accepts("envoy/istio", &bootstrap.to_string());
 }
 
@@ -225,16 +227,38 @@ fn envoy_accepts_what_envoy_gateway_makes_of_the_patches() {
         json_patch::patch(listener, &operation).unwrap_or_else(|error| panic!("{file}: {error}"));
     }
     assert_eq!(manager(&mut listener["default_filter_chain"])["http_filters"][0]["name"], "palisade.preset");
-    asks_a_static_cluster(&bootstrap);
+    assert_eq!(asks_static_clusters(file, &bootstrap), 1);
     envoy_accepts(file, &bootstrap.to_string());
 }
 
-/// The filter's configuration comes from a cluster that is there from the start: Envoy refuses another when it runs.
-fn asks_a_static_cluster(bootstrap: &Value) {
-    let wanted = "palisade-control-plane";
-    assert!(bootstrap.to_string().contains(&format!(r#""cluster_name":"{wanted}""#)));
+/// What Envoy is configured by comes from clusters that are there from the start, which it does not look at here.
+/// Returns how many sources there are.
+fn asks_static_clusters(what: &str, bootstrap: &Value) -> usize {
+    let mut asked = Vec::new();
+    walk(bootstrap, &mut |name, value| {
+        if name == "envoy_grpc" {
+            asked.push(value["cluster_name"].clone());
+        }
+    });
     let clusters = bootstrap["static_resources"]["clusters"].as_array().unwrap();
-    assert!(clusters.iter().any(|cluster| cluster["name"] == wanted), "no static cluster is named {wanted}");
+    for asked in &asked {
+        assert!(clusters.iter().any(|cluster| cluster["name"] == *asked), "{what}: no static cluster is named {asked}");
+        // The filters' own link takes this one, whatever the configuration says.
+        assert_eq!(*asked, "palisade-control-plane", "{what}");
+    }
+    asked.len()
+}
+
+/// Shows every field of a document, with its name.
+fn walk<'a>(value: &'a Value, show: &mut impl FnMut(&str, &'a Value)) {
+    match value {
+        Value::Object(fields) => fields.iter().for_each(|(name, value)| {
+            show(name, value);
+            walk(value, show);
+        }),
+        Value::Array(items) => items.iter().for_each(|item| walk(item, show)),
+        _ => {}
+    }
 }
 
 /// As protobuf messages are merged: lists are joined.

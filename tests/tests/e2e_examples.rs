@@ -94,7 +94,6 @@ fn ecds_over_ads() {
 }
 
 #[test]
-#[ignore = "the control plane serves extension configurations over ADS only"]
 fn ecds_by_a_source_of_its_own() {
     filter_by_ecds("ecds-own-source.yaml");
 }

@@ -47,7 +47,7 @@ pub async fn serve(door: Door, router: Router, limits: Limits, stopping: watch::
     loop {
         let accepted = async {
             if room.available_permits() == 0 {
-                metrics::counter!("palisade_connections_full_total").increment(1);
+                metrics::counter!("palisade_http_connections_full_total").increment(1);
                 if full.count((), clock::now_millis()).is_some_and(|wait| wait.first) {
                     tracing::warn!(limit = limits.connections, "the admin API has as many connections as it takes");
                 }
@@ -65,9 +65,9 @@ pub async fn serve(door: Door, router: Router, limits: Limits, stopping: watch::
         };
         let (welcome, router, stopping) = (door.welcome(), router.clone(), stopping.clone());
         tokio::spawn(async move {
-            metrics::gauge!("palisade_connections").increment(1.0);
+            metrics::gauge!("palisade_http_connections").increment(1.0);
             serve_connection(welcome, stream, peer, router, limits, stopping).await;
-            metrics::gauge!("palisade_connections").decrement(1.0);
+            metrics::gauge!("palisade_http_connections").decrement(1.0);
             drop(permit);
         });
     }

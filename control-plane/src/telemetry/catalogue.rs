@@ -48,7 +48,7 @@ pub const CATALOGUE: &[Described] = &[
     gauge("palisade_build_info", &["version"], "1, with the release as a label"),
     gauge("palisade_compile_problems", &[], "Faults that keep the entities from being published; 0 where they are"),
     histogram("palisade_compile_seconds", &["purpose"], "Compilations of all entities: check (of a write), publish"),
-    gauge("palisade_compile_snapshot_bytes", &["group", "filter"], "The size of the snapshot that was published last"),
+    gauge("palisade_compile_snapshot_bytes", &["filter", "group"], "The size of the snapshot that was published last"),
     counter("palisade_console_logins_total", &["outcome"], "Logins of operators: taken, refused, throttled"),
     counter(
         "palisade_console_refusals_total",
@@ -70,6 +70,8 @@ pub const CATALOGUE: &[Described] = &[
     gauge("palisade_exporter_waiting_events", &["exporter"], "Events that are not written yet"),
     histogram("palisade_exporter_write_seconds", &["exporter"], "Attempts to write a batch"),
     counter("palisade_exporter_written_events_total", &["exporter"], "Events that were written"),
+    gauge("palisade_http_connections", &[], "Open connections to the admin API"),
+    counter("palisade_http_connections_full_total", &[], "Connections to the admin API that had to wait for room"),
     histogram(
         "palisade_http_request_seconds",
         &["method", "route", "status"],
@@ -85,6 +87,12 @@ pub const CATALOGUE: &[Described] = &[
     counter("palisade_link_snapshots_total", &["outcome"], "Snapshots that filters report on: taken, refused"),
     gauge("palisade_link_streams", &[], "Workers of gateways that are linked"),
     counter("palisade_login_failures_total", &[], "Wrong admin keys and wrong logins of operators together"),
+    counter(
+        "palisade_node_auth_failures_total",
+        &["reason"],
+        "Streams of gateways without a right token: missing, wrong",
+    ),
+    counter("palisade_node_auth_throttled_total", &[], "Streams of gateways that were told to wait after wrong tokens"),
     gauge("palisade_process_max_fds", &[], "File descriptors that the process may have open"),
     gauge("palisade_process_open_fds", &[], "File descriptors that are open"),
     gauge("palisade_process_resident_memory_bytes", &[], "Memory that is in use"),
@@ -98,6 +106,12 @@ pub const CATALOGUE: &[Described] = &[
     gauge("palisade_publish_last_success_timestamp_seconds", &[], "When something was last published, since 1970"),
     gauge("palisade_publish_revision", &[], "The revision of the entities that were published last"),
     gauge(
+        "palisade_reload_failing",
+        &["what"],
+        "1 while changed files cannot be used: admin TLS, xDS TLS, node tokens",
+    ),
+    counter("palisade_reloads_total", &["outcome", "what"], "Changed files: taken over (done) or not (failed)"),
+    gauge(
         "palisade_snapshot_compiles",
         &[],
         "1 where the entities as they are now are published, 0 where they do not compile",
@@ -107,6 +121,16 @@ pub const CATALOGUE: &[Described] = &[
     gauge("palisade_store_queued_writes", &[], "Writes that wait for their commit"),
     gauge("palisade_store_size_bytes", &[], "The size of the store's main file"),
     counter("palisade_store_writes_total", &[], "Writes that were committed"),
+    gauge(
+        "palisade_tls_certificate_expires_in_seconds",
+        &["port"],
+        "Until the certificate in use ends, negative afterwards: admin, xds",
+    ),
+    counter(
+        "palisade_tls_handshake_failures_total",
+        &["port", "reason"],
+        "TLS handshakes that failed or took too long",
+    ),
     histogram(
         "palisade_xds_acknowledge_seconds",
         &["type"],

@@ -146,7 +146,7 @@ fn what_cannot_begin_says_why() {
     };
     let snapshot = ["--snapshot", "snapshot", "--traffic", "good.jsonl"];
     refused(&["--traffic", "good.jsonl"], "--snapshot");
-    refused(&["--snapshot", "good.jsonl", "--traffic", "good.jsonl"], "this is no snapshot");
+    refused(&["--snapshot", "good.jsonl", "--traffic", "good.jsonl"], "`palisade compile");
     refused(&["--snapshot", "snapshot", "--traffic", "gone"], "gone: ");
     refused(&["--entities", ".", "--traffic", "good.jsonl"], "PALISADE_BIN names /no/palisade");
     refused(&[&snapshot[..], &["--script", "gone"]].concat(), "gone: ");

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::watch;
 
@@ -11,6 +12,9 @@ use crate::compile::Compiler;
 use crate::entities::{DEFAULT_GROUP, EntityService, EntitySet};
 use crate::telemetry::Gate;
 use crate::xds::{Hub, ResourceSet, resources};
+
+/// The longest pause after a publication.
+const MAX_REST: Duration = Duration::from_millis(250);
 
 /// Publishes the entities as they are now and after every change, until `stopping` becomes true. `first` opens with the
 /// first version that is published.
@@ -26,6 +30,7 @@ pub async fn run(
         let set = changes.borrow_and_update().clone();
         let compiler = Arc::clone(&compiler);
         let revision = set.revision();
+        let watch = Stopwatch::start();
         hub.change_begins();
         match tokio::task::spawn_blocking(move || resources_of(&compiler, &set)).await {
             Ok(Ok((default, groups))) => {
@@ -47,6 +52,13 @@ pub async fn run(
                 count("failed");
                 tracing::error!(revision, %error, "the compiler has failed; the last good version keeps serving")
             }
+        }
+        // Changes that come while this rests are published together: a stream of them gets half of a processor and no more,
+        // and the rest is for those who make them.
+        let rest = Duration::from_secs_f64(watch.seconds()).min(MAX_REST);
+        tokio::select! {
+            () = tokio::time::sleep(rest) => {}
+            _ = stopping.wait_for(|stop| *stop) => return,
         }
         tokio::select! {
             changed = changes.changed() => if changed.is_err() { return },

@@ -63,7 +63,7 @@ async fn list(
     let kind = kind(&state, &group, &collection)?;
     let query = ListQuery::read(&parameters)?;
     let set = state.entities.current();
-    let page = query.apply(set.slots(kind.collection).map(|slot| slot.entity.shown()).collect());
+    let page = query.apply(set.slots(kind.collection));
     let list = Value::Array(page.items);
     let mut response = write(StatusCode::OK, if query.envelope { json!({ "data": list }) } else { list }, query.pretty);
     response.headers_mut().insert(PAGES, HeaderValue::from(page.pages));

@@ -6,6 +6,7 @@ use axum::http::StatusCode;
 use serde_json::{Map, Value};
 
 use super::ApiError;
+use crate::entities::Slot;
 
 /// The query of a list.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -24,6 +25,42 @@ pub(super) struct ListQuery {
 pub(super) struct Page {
     pub(super) items: Vec<Value>,
     pub(super) pages: usize,
+}
+
+/// Something that a list shows.
+pub(super) trait Listed {
+    /// The value of a field that needs no document: `Some(None)` where it is certain that there is none.
+    fn of_head(&self, field: &str) -> Option<Option<Value>>;
+    /// The whole document.
+    fn document(&self) -> Value;
+}
+
+/// An item of a list with what it is judged by.
+struct Entry<T> {
+    item: T,
+    keys: Vec<Option<Value>>,
+    document: Option<Value>,
+}
+
+impl Listed for &Slot {
+    fn of_head(&self, field: &str) -> Option<Option<Value>> {
+        let head = self.entity.head();
+        let text = |text: &str| Some(Some(Value::from(text)));
+        match field {
+            "id" => text(&head.id),
+            "name" => text(&head.name),
+            "description" => text(&head.description),
+            "tags" => Some(Some(head.tags.iter().map(String::as_str).collect())),
+            field => {
+                let key = field.strip_prefix("metadata.").filter(|key| !key.contains('.'))?;
+                Some(head.metadata.get(key).cloned())
+            }
+        }
+    }
+
+    fn document(&self) -> Value {
+        self.entity.shown()
+    }
 }
 
 impl ListQuery {
@@ -51,12 +88,19 @@ impl ListQuery {
         Ok(query)
     }
 
-    /// Applies the query to all entities of a collection.
-    pub(super) fn apply(&self, mut items: Vec<Value>) -> Page {
-        items.retain(|item| self.filters.iter().all(|(field, wanted)| matches(at(item, field), wanted)));
-        items.sort_by(|left, right| {
-            let orders = self.sorted.iter().map(|(field, descending)| {
-                let order = compare(at(left, field), at(right, field));
+    /// Applies the query to all entities of a collection. Documents are written out for the page alone, and for all only
+    /// where a filter or an order looks at fields of the collection's own.
+    pub(super) fn apply<T: Listed>(&self, items: impl Iterator<Item = T>) -> Page {
+        let mut entries: Vec<Entry<T>> = items.map(|item| self.entry(item)).collect();
+        let (filters, orders) = (self.filters.iter(), self.sorted.iter());
+        entries.retain(|entry| {
+            filters.clone().zip(&entry.keys).all(|((_, wanted), value)| matches(value.as_ref(), wanted))
+        });
+        let filters = filters.len();
+        entries.sort_by(|left, right| {
+            let keys = left.keys.iter().zip(&right.keys).skip(filters);
+            let orders = orders.clone().zip(keys).map(|((_, descending), (left, right))| {
+                let order = compare(left.as_ref(), right.as_ref());
                 if *descending { order.reverse() } else { order }
             });
             orders.fold(Ordering::Equal, Ordering::then)
@@ -64,11 +108,25 @@ impl ListQuery {
         let mut pages = 1;
         if self.page.is_some() || self.page_size.is_some() {
             let size = self.page_size.unwrap_or(DEFAULT_PAGE_SIZE);
-            pages = items.len().div_ceil(size).max(1);
+            pages = entries.len().div_ceil(size).max(1);
             let skipped = self.page.unwrap_or(1).saturating_sub(1).saturating_mul(size);
-            items = items.into_iter().skip(skipped).take(size).collect();
+            entries = entries.into_iter().skip(skipped).take(size).collect();
         }
-        Page { items: items.into_iter().map(|item| self.project(item)).collect(), pages }
+        let items =
+            entries.into_iter().map(|entry| self.project(entry.document.unwrap_or_else(|| entry.item.document())));
+        Page { items: items.collect(), pages }
+    }
+
+    /// The values of an item that filters and orders look at, in their order.
+    fn entry<T: Listed>(&self, item: T) -> Entry<T> {
+        let fields = self.filters.iter().map(|(field, _)| field).chain(self.sorted.iter().map(|(field, _)| field));
+        let mut document = None;
+        let keys = fields.map(|field| match item.of_head(field) {
+            Some(value) => value,
+            None => at(document.get_or_insert_with(|| item.document()), field).cloned(),
+        });
+        let keys = keys.collect();
+        Entry { item, keys, document }
     }
 
     /// Leaves only the fields that were asked for.
@@ -160,6 +218,16 @@ mod tests {
 
     use super::*;
 
+    impl Listed for Value {
+        fn of_head(&self, field: &str) -> Option<Option<Value>> {
+            (field == "id").then(|| self.get("id").cloned())
+        }
+
+        fn document(&self) -> Value {
+            self.clone()
+        }
+    }
+
     fn ids(query: &[(&str, &str)]) -> (Vec<String>, usize) {
         let items = vec![
             json!({"id": "a", "n": 2, "tags": ["x"], "metadata": {"team": "red"}, "on": true}),
@@ -167,7 +235,7 @@ mod tests {
             json!({"id": "c", "n": 1, "tags": [], "metadata": {"team": "blue"}, "on": true}),
         ];
         let parameters: Vec<_> = query.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        let page = ListQuery::read(&parameters).unwrap().apply(items);
+        let page = ListQuery::read(&parameters).unwrap().apply(items.into_iter());
         (page.items.iter().map(|item| item["id"].as_str().unwrap().to_owned()).collect(), page.pages)
     }
 

@@ -11,7 +11,7 @@ use super::admin_key::open_existing_with;
 use super::client::Client;
 use crate::compile::{Compiler, Settings};
 use crate::entities::{
-    BatchEntry, BatchOptions, BatchWrite, EntityService, FieldProblem, Kind, Replacement, WriteError,
+    BatchEntry, BatchOptions, BatchWrite, EntityService, FieldProblem, Kind, Replacement, WriteError, exactly,
 };
 use crate::rest::ApiError;
 use crate::store::{SqliteOptions, Store};
@@ -201,7 +201,7 @@ impl Planned {
             }
             PlannedChange::Delete(revision) => (BatchWrite::Delete(self.id.clone()), Some(*revision)),
         };
-        BatchEntry { kind: self.kind, write, expected }
+        BatchEntry { kind: self.kind, write, precondition: expected.map(exactly) }
     }
 }
 

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::admission::{Change, EntityRef, Refusal};
 use super::entity::References;
 use super::registry::Kind;
-use super::service::{Replacement, Shared, WriteError, apply, demand, keep_id, stamp};
+use super::service::{Precondition, Replacement, Shared, WriteError, apply, demand, keep_id, stamp};
 use super::{EntityService, EntitySet, FieldProblem, Slot};
 use crate::store::{EntityChange, StoreError};
 
@@ -20,8 +20,8 @@ pub struct BatchEntry {
     pub kind: &'static Kind,
     /// What is done.
     pub write: BatchWrite,
-    /// The revision that the entity must be at; any where there is none.
-    pub expected: Option<u64>,
+    /// Which revisions of the entity are accepted; any where there is none.
+    pub precondition: Option<Precondition>,
 }
 
 /// What an entry of a batch does.
@@ -31,8 +31,11 @@ pub enum BatchWrite {
     Create(Value),
     /// Changes an entity that exists.
     Update(String, Replacement),
-    /// Removes an entity.
+    /// Removes an entity that nothing names any more.
     Delete(String),
+    /// Removes an entity although others name it: their references then lead nowhere until they are changed. What
+    /// gateways cannot do without is not removed even so.
+    DeleteAnyway(String),
 }
 
 /// How a batch is written.
@@ -73,8 +76,19 @@ impl EntityService {
     }
 }
 
+impl BatchEntry {
+    /// The entity that it is about; `None` for a new one whose id nobody has said.
+    pub(super) fn place(&self) -> Option<(&'static str, String)> {
+        let id = match &self.write {
+            BatchWrite::Create(document) => document.get("id")?.as_str()?.to_owned(),
+            BatchWrite::Update(id, _) | BatchWrite::Delete(id) | BatchWrite::DeleteAnyway(id) => id.clone(),
+        };
+        Some((self.kind.collection, id))
+    }
+}
+
 /// A batch at work.
-struct Batch<'a> {
+pub(super) struct Batch<'a> {
     shared: &'a Shared,
     set: Arc<EntitySet>,
     entries: Vec<BatchEntry>,
@@ -86,12 +100,17 @@ struct Batch<'a> {
 // === impl Batch ===
 
 impl<'a> Batch<'a> {
-    fn new(shared: &'a Shared, set: Arc<EntitySet>, entries: Vec<BatchEntry>, options: BatchOptions) -> Batch<'a> {
+    pub(super) fn new(
+        shared: &'a Shared,
+        set: Arc<EntitySet>,
+        entries: Vec<BatchEntry>,
+        options: BatchOptions,
+    ) -> Batch<'a> {
         let results = vec![Err(WriteError::NotApplied); entries.len()];
         Batch { shared, set, entries, options, results, warnings: Vec::new() }
     }
 
-    async fn run(mut self) -> BatchOutcome {
+    pub(super) async fn run(mut self) -> BatchOutcome {
         let candidate = if self.options.atomic { self.together().await } else { Some(self.each().await) };
         if let Some(candidate) = candidate
             && !self.options.dry_run
@@ -199,8 +218,13 @@ impl<'a> Batch<'a> {
         taken: &[usize],
     ) -> Result<EntitySet, Vec<Refusal>> {
         let changed: Vec<EntityRef> = taken.iter().filter_map(|index| self.reference(*index)).collect();
-        let dangling = dangling(before, &candidate, &changed);
-        let (candidate, warnings) = if dangling.is_empty() {
+        let anyway = |index: usize| {
+            let entry = taken.get(index).and_then(|index| self.entries.get(*index));
+            entry.is_some_and(|entry| matches!(entry.write, BatchWrite::DeleteAnyway(_)))
+        };
+        let (told, dangling): (Vec<_>, Vec<_>) =
+            dangling(before, &candidate, &changed).into_iter().partition(|(index, _)| anyway(*index));
+        let (candidate, mut warnings) = if dangling.is_empty() {
             self.shared.admit_all(candidate, changed).await
         } else {
             Err(dangling.into_iter().map(|(index, problem)| (Some(index), problem)).collect())
@@ -214,6 +238,7 @@ impl<'a> Batch<'a> {
             }
             refusals
         })?;
+        warnings.extend(told.iter().map(|(_, problem)| problem.to_string()));
         self.warnings = warnings;
         Ok(candidate)
     }
@@ -264,7 +289,8 @@ impl<'a> Batch<'a> {
                     .collect();
                 self.withdraw();
                 for entry in at_fault {
-                    self.note(entry, Err(WriteError::Stale { current }));
+                    let creates = self.reference(entry).is_some_and(|changed| changed.change == Change::Created);
+                    self.note(entry, Err(if creates { WriteError::Exists } else { WriteError::Stale { current } }));
                 }
             }
             Err(error) => {
@@ -278,12 +304,13 @@ impl<'a> Batch<'a> {
     /// The entity that an entry is about.
     fn reference(&self, index: usize) -> Option<EntityRef> {
         let entry = self.entries.get(index)?;
-        let (id, change) = match &entry.write {
-            BatchWrite::Create(document) => (document.get("id")?.as_str()?.to_owned(), Change::Created),
-            BatchWrite::Update(id, _) => (id.clone(), Change::Updated),
-            BatchWrite::Delete(id) => (id.clone(), Change::Deleted),
+        let change = match &entry.write {
+            BatchWrite::Create(_) => Change::Created,
+            BatchWrite::Update(..) => Change::Updated,
+            BatchWrite::Delete(_) | BatchWrite::DeleteAnyway(_) => Change::Deleted,
         };
-        Some(EntityRef { collection: entry.kind.collection, id, change })
+        let (collection, id) = entry.place()?;
+        Some(EntityRef { collection, id, change })
     }
 
     /// Refuses entries, each with all of its problems.
@@ -293,7 +320,7 @@ impl<'a> Batch<'a> {
             of.entry(index).or_default().push(problem);
         }
         for (index, problems) in of {
-            let deletes = self.entries.get(index).is_some_and(|entry| matches!(entry.write, BatchWrite::Delete(_)));
+            let deletes = self.reference(index).is_some_and(|changed| changed.change == Change::Deleted);
             let error = if deletes { WriteError::InUse(problems) } else { WriteError::Invalid(problems) };
             self.note(index, Err(error));
         }
@@ -318,7 +345,7 @@ fn change(entry: &BatchEntry, candidate: &mut EntitySet, next: u64, check: bool)
     let kind = entry.kind;
     let current = |candidate: &EntitySet, id: &str| -> Result<Slot, WriteError> {
         let slot = candidate.slot(kind.collection, id).ok_or(WriteError::NotFound)?;
-        demand(entry.expected.map(|expected| Box::new(move |found| found == expected) as _), slot.revision)?;
+        demand(entry.precondition.as_ref(), slot.revision)?;
         Ok(slot.clone())
     };
     let (mut document, before) = match &entry.write {
@@ -335,7 +362,7 @@ fn change(entry: &BatchEntry, candidate: &mut EntitySet, next: u64, check: bool)
             keep_id(&mut document, id)?;
             (document, Some(before))
         }
-        BatchWrite::Delete(id) => {
+        BatchWrite::Delete(id) | BatchWrite::DeleteAnyway(id) => {
             let slot = current(candidate, id)?;
             if let Some(problem) = kind.undeletable() {
                 return Err(WriteError::InUse(vec![problem]));

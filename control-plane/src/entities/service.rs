@@ -1,12 +1,13 @@
 //! Changes of entities: checked, admitted, committed, then visible.
 
-use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use serde_json::Value;
 use tokio::sync::{Mutex, watch};
 
-use super::admission::{Admission, Change, EntityRef, Refusal};
+use super::admission::{Admission, EntityRef, Refusal};
+use super::batch::{BatchEntry, BatchWrite};
+use super::desk::Desk;
 use super::registry::Kind;
 use super::{AnyEntity, EntitySet, FieldProblem, Slot, patch, secret};
 use crate::clock;
@@ -25,6 +26,8 @@ pub(super) struct Shared {
     admissions: RwLock<Vec<Arc<dyn Admission>>>,
     /// One write at a time: a candidate is judged against the entities it will stand beside.
     pub(super) writing: Mutex<()>,
+    /// Those that wait for their turn.
+    pub(super) desk: Desk,
 }
 
 /// A write that was committed.
@@ -75,7 +78,12 @@ pub enum Replacement {
 }
 
 /// Which revisions of the entity a caller accepts; any where there is none.
-pub type Precondition = Box<dyn FnOnce(u64) -> bool + Send>;
+pub type Precondition = Arc<dyn Fn(u64) -> bool + Send + Sync>;
+
+/// The condition that an entity is at this revision.
+pub fn exactly(expected: u64) -> Precondition {
+    Arc::new(move |revision| revision == expected)
+}
 
 impl EntityService {
     /// Reads the entities of a store.
@@ -92,6 +100,7 @@ impl EntityService {
             current: watch::Sender::new(Arc::new(set)),
             admissions: RwLock::default(),
             writing: Mutex::new(()),
+            desk: Desk::default(),
         };
         Ok(EntityService { shared: Arc::new(shared) })
     }
@@ -131,16 +140,7 @@ impl EntityService {
     /// See [`WriteError`].
     pub async fn create(&self, kind: &'static Kind, mut document: Value) -> Result<Written, WriteError> {
         kind.give_id(&mut document);
-        self.detached(move |shared| async move {
-            let _writing = shared.writing.lock().await;
-            let set = shared.current.borrow().clone();
-            let id = document.get("id").and_then(Value::as_str).unwrap_or_default();
-            if kind.singleton.is_some() || set.slot(kind.collection, id).is_some() {
-                return Err(WriteError::Exists);
-            }
-            shared.put(kind, &set, None, document).await
-        })
-        .await
+        self.write(BatchEntry { kind, write: BatchWrite::Create(document), precondition: None }).await
     }
 
     /// Changes an entity that exists.
@@ -154,17 +154,8 @@ impl EntityService {
         replacement: Replacement,
         precondition: Option<Precondition>,
     ) -> Result<Written, WriteError> {
-        let id = id.to_owned();
-        self.detached(move |shared| async move {
-            let _writing = shared.writing.lock().await;
-            let set = shared.current.borrow().clone();
-            let slot = set.slot(kind.collection, &id).ok_or(WriteError::NotFound)?.clone();
-            demand(precondition, slot.revision)?;
-            let mut document = apply(&slot, replacement)?;
-            keep_id(&mut document, &id)?;
-            shared.put(kind, &set, Some(&slot), document).await
-        })
-        .await
+        let write = BatchWrite::Update(id.to_owned(), replacement);
+        self.write(BatchEntry { kind, write, precondition }).await
     }
 
     /// Removes an entity that nothing needs any more.
@@ -177,11 +168,10 @@ impl EntityService {
         id: &str,
         precondition: Option<Precondition>,
     ) -> Result<Written, WriteError> {
-        self.remove(kind, id, precondition, false).await
+        self.write(BatchEntry { kind, write: BatchWrite::Delete(id.to_owned()), precondition }).await
     }
 
-    /// Removes an entity although others name it: their references then lead nowhere until they are changed. What
-    /// gateways cannot do without is not removed even so.
+    /// Removes an entity although others name it, see [`BatchWrite::DeleteAnyway`].
     ///
     /// # Errors
     /// See [`WriteError`].
@@ -191,39 +181,7 @@ impl EntityService {
         id: &str,
         precondition: Option<Precondition>,
     ) -> Result<Written, WriteError> {
-        self.remove(kind, id, precondition, true).await
-    }
-
-    async fn remove(
-        &self,
-        kind: &'static Kind,
-        id: &str,
-        precondition: Option<Precondition>,
-        anyway: bool,
-    ) -> Result<Written, WriteError> {
-        let id = id.to_owned();
-        self.detached(move |shared| async move {
-            let _writing = shared.writing.lock().await;
-            let set = shared.current.borrow().clone();
-            let slot = set.slot(kind.collection, &id).ok_or(WriteError::NotFound)?.clone();
-            demand(precondition, slot.revision)?;
-            if let Some(problem) = kind.undeletable() {
-                return Err(WriteError::InUse(vec![problem]));
-            }
-            let mut candidate = EntitySet::clone(&set);
-            candidate.remove(kind.collection, &id);
-            let dangling = newly_wrong(&set, &candidate);
-            if !dangling.is_empty() && !anyway {
-                return Err(WriteError::InUse(dangling));
-            }
-            let changed = EntityRef { collection: kind.collection, id: id.clone(), change: Change::Deleted };
-            let (candidate, mut warnings) = shared.admit(candidate, changed).await.map_err(WriteError::InUse)?;
-            warnings.extend(dangling.iter().map(ToString::to_string));
-            let revision = shared.store.entity_remove(kind.collection, &id, slot.revision).await;
-            shared.publish(candidate, stale(revision)?).await;
-            Ok(Written { slot, warnings })
-        })
-        .await
+        self.write(BatchEntry { kind, write: BatchWrite::DeleteAnyway(id.to_owned()), precondition }).await
     }
 
     /// Runs a write to its end even when the caller goes away: what is committed must become visible.
@@ -242,47 +200,6 @@ impl EntityService {
 // === impl Shared ===
 
 impl Shared {
-    /// Checks, admits, commits and publishes a document in the place of `before`.
-    async fn put(
-        &self,
-        kind: &'static Kind,
-        set: &EntitySet,
-        before: Option<&Slot>,
-        mut document: Value,
-    ) -> Result<Written, WriteError> {
-        stamp(&mut document, before);
-        let entity = kind.read(document).map_err(WriteError::Invalid)?;
-        let id = entity.head().id.clone();
-        let mut candidate = set.clone();
-        candidate.insert(kind, Arc::clone(&entity), set.revision() + 1);
-        let problems = entity.check(&candidate);
-        if !problems.is_empty() {
-            return Err(WriteError::Invalid(problems));
-        }
-        let change = if before.is_some() { Change::Updated } else { Change::Created };
-        let changed = EntityRef { collection: kind.collection, id: id.clone(), change };
-        let (mut candidate, warnings) = self.admit(candidate, changed).await.map_err(WriteError::Invalid)?;
-        let expected = before.map_or(0, |slot| slot.revision);
-        let revision = self.store.entity_put(kind.collection, &id, entity.stored().to_string(), expected).await;
-        let revision = match (revision, before) {
-            (Err(StoreError::Conflict { .. }), None) => return Err(WriteError::Exists),
-            (revision, _) => stale(revision)?,
-        };
-        candidate.insert(kind, Arc::clone(&entity), revision);
-        self.publish(candidate, revision).await;
-        Ok(Written { slot: Slot { revision, entity }, warnings })
-    }
-
-    /// Asks every judge about one change.
-    async fn admit(
-        &self,
-        candidate: EntitySet,
-        changed: EntityRef,
-    ) -> Result<(EntitySet, Vec<String>), Vec<FieldProblem>> {
-        let judged = self.ask(candidate, move |judge, candidate| judge.admit(candidate, &changed)).await;
-        judged.unwrap_or_else(|failed| Err(vec![failed]))
-    }
-
     /// Asks every judge about several changes that are made as one.
     pub(super) async fn admit_all(
         &self,
@@ -348,16 +265,9 @@ pub(super) fn keep_id(document: &mut Value, id: &str) -> Result<(), WriteError> 
     }
 }
 
-pub(super) fn demand(precondition: Option<Precondition>, current: u64) -> Result<(), WriteError> {
+pub(super) fn demand(precondition: Option<&Precondition>, current: u64) -> Result<(), WriteError> {
     let accepted = precondition.is_none_or(|accepts| accepts(current));
     if accepted { Ok(()) } else { Err(WriteError::Stale { current }) }
-}
-
-fn stale(outcome: Result<u64, StoreError>) -> Result<u64, WriteError> {
-    outcome.map_err(|error| match error {
-        StoreError::Conflict { current } => WriteError::Stale { current },
-        other => WriteError::Store(other),
-    })
 }
 
 /// The document that is to be read in the place of the current one. The change is made on what is shown, so that no
@@ -385,21 +295,6 @@ pub(super) fn stamp(document: &mut Value, before: Option<&Slot>) {
         metadata.insert("created_at".to_owned(), created.unwrap_or_else(|| now.clone()));
         metadata.insert("updated_at".to_owned(), now);
     }
-}
-
-/// What is wrong in `after` and was not in `before`: the entities that named the one which is gone.
-fn newly_wrong(before: &EntitySet, after: &EntitySet) -> Vec<FieldProblem> {
-    // By their places: what a message suggests instead may change with every entity that comes or goes.
-    let known: BTreeSet<_> = before.check().into_iter().map(place).collect();
-    let new = after.check().into_iter().filter(|problem| !known.contains(&place(problem.clone())));
-    new.map(|(collection, id, problem)| {
-        FieldProblem::new("", format!("{collection}/{id} names it at {}", problem.pointer))
-    })
-    .collect()
-}
-
-fn place((collection, id, problem): (&'static str, String, FieldProblem)) -> (&'static str, String, String) {
-    (collection, id, problem.pointer)
 }
 
 impl std::fmt::Debug for Slot {

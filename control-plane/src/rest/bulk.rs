@@ -15,8 +15,8 @@ use super::path::Segments;
 use super::{ApiError, AppState, describe, etag, list};
 use crate::access::Caller;
 use crate::entities::{
-    BatchEntry, BatchOptions, BatchOutcome, BatchWrite, FieldProblem, Kind, Replacement, Slot, WriteError, registry,
-    typed,
+    BatchEntry, BatchOptions, BatchOutcome, BatchWrite, FieldProblem, Kind, Replacement, Slot, WriteError, exactly,
+    registry, typed,
 };
 use crate::events::{Audit, AuditAction};
 use crate::openapi::Routes;
@@ -189,7 +189,7 @@ fn entry(
         Op::Patch => BatchWrite::Update(id(&document)?, body::replacement(document)?),
         Op::Delete => BatchWrite::Delete(id(&document)?),
     };
-    Ok(BatchEntry { kind, write, expected })
+    Ok(BatchEntry { kind, write, precondition: expected.map(exactly) })
 }
 
 /// Writes what could be read, and answers a line for each line. A batch that was to be written as a whole and was refused
@@ -286,7 +286,7 @@ impl What {
         let (action, id) = match &entry.write {
             BatchWrite::Create(document) => (AuditAction::Create, document.get("id").and_then(Value::as_str)),
             BatchWrite::Update(id, _) => (AuditAction::Update, Some(id.as_str())),
-            BatchWrite::Delete(id) => (AuditAction::Delete, Some(id.as_str())),
+            BatchWrite::Delete(id) | BatchWrite::DeleteAnyway(id) => (AuditAction::Delete, Some(id.as_str())),
         };
         What { action, collection: entry.kind.collection, id: id.map(ToOwned::to_owned) }
     }

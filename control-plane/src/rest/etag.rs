@@ -1,5 +1,7 @@
 //! Entity tags: the revision that wrote the entity, and the conditions on it (RFC 9110, section 13).
 
+use std::sync::Arc;
+
 use axum::http::header::{IF_MATCH, IF_NONE_MATCH};
 use axum::http::{HeaderMap, HeaderName};
 
@@ -19,7 +21,7 @@ pub(super) fn revision(tag: &str) -> Option<u64> {
 /// The condition of `If-Match`, when there is one.
 pub(super) fn if_match(headers: &HeaderMap) -> Option<Precondition> {
     let tags = tags(headers, &IF_MATCH)?;
-    Some(Box::new(move |revision| {
+    Some(Arc::new(move |revision| {
         let own = tag(revision);
         // The comparison is strong: a weak tag never matches.
         tags.iter().any(|tag| tag == "*" || *tag == own)

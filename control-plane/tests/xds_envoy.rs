@@ -275,3 +275,29 @@ async fn hosts_and_paths_lead_where_they_should() {
     let answer = get(listener, &format!("x\r\n{}", many.trim_end()), "/open").await.unwrap();
     assert_eq!(answer, (200, "one".into()));
 }
+
+/// Envoy waits for its clusters before it goes on to its listeners, even where there are none.
+async fn listens_without_routes(delta: bool) {
+    let control_plane = ControlPlane::start(Vec::new()).await;
+    let one = backend("one").await;
+    let mut without = gateway(one, vec![noop_filter("preset", "first")]);
+    without.routes.clear();
+    control_plane.hub.publish(build(&without).unwrap());
+    let envoy = Envoy::start(control_plane.address, delta).await;
+    let listener = envoy.listener().await;
+    until("an answer", async || get(listener, "any.test", "/").await.filter(|answer| answer.0 == 404)).await;
+    settled(&control_plane.hub).await;
+    // And the first route comes.
+    control_plane.hub.publish(build(&gateway(one, vec![noop_filter("preset", "first")])).unwrap());
+    until("the backend", async || get(listener, "any.test", "/").await.filter(|answer| answer.1 == "one")).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn state_of_the_world_listens_without_routes() {
+    listens_without_routes(false).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn delta_listens_without_routes() {
+    listens_without_routes(true).await;
+}

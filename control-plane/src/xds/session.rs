@@ -281,7 +281,10 @@ impl Session {
             }
             Protocol::Delta => {
                 let (changed, removed) = subscription.difference(&target, self.retains(kind));
-                if changed.is_empty() && removed.is_empty() {
+                // Who asks for everything and has nothing waits for an answer, although there is nothing: Envoy does not
+                // go on to its listeners before it has one for its clusters.
+                let waits = subscription.wildcard && subscription.sent_version.is_none() && !subscription.holds;
+                if changed.is_empty() && removed.is_empty() && !waits {
                     return None;
                 }
                 let mut sent: Vec<(String, Option<String>)> =

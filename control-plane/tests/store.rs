@@ -1,5 +1,5 @@
 //! The store: what it promises, and what it does with a file that is not in order.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -230,4 +230,45 @@ async fn files_are_for_their_owner_alone() {
     for file in ["palisade.db", "palisade.db-wal"] {
         assert_eq!(mode(&data.join(file)), 0o600, "{file}");
     }
+}
+
+/// Files of every schema version that there ever was are brought up to date with all that they hold.
+#[tokio::test]
+async fn files_of_every_version_come_up_to_date() {
+    let files = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/store");
+    let newest = {
+        let folder = tempfile::tempdir().unwrap();
+        open(folder.path()).unwrap().close().await.unwrap();
+        version(folder.path())
+    };
+    for old in 1..newest {
+        let text = fs::read_to_string(files.join(format!("v{old}.sql")))
+            .unwrap_or_else(|error| panic!("tests/data/store/v{old}.sql, a store of version {old}: {error}"));
+        let folder = tempfile::tempdir().unwrap();
+        rusqlite::Connection::open(folder.path().join("palisade.db")).unwrap().execute_batch(&text).unwrap();
+        assert_eq!(version(folder.path()), old);
+        let store = open(folder.path()).unwrap();
+        let entities = store.entities().await.unwrap();
+        assert_eq!((entities.revision, entities.rows.len()), (7, 1), "version {old}");
+        assert!(entities.rows[0].body.contains("SecRuleEngine On"), "version {old}");
+        let bans = store.bans().await.unwrap();
+        assert_eq!((bans.len(), bans[0].ref_key.as_str()), (1, "ip:192.0.2.7"), "version {old}");
+        assert_eq!(store.document("notes").await.unwrap(), Some(b"note".to_vec()), "version {old}");
+        let key = store.admin_key("key_1").await.unwrap().unwrap();
+        assert_eq!((key.name.as_str(), key.scopes.len()), ("first key", 3), "version {old}");
+        assert_eq!(store.operators().await.unwrap().len(), usize::from(old > 1), "version {old}");
+        // And it is written to as any other.
+        assert_eq!(store.entity_put("waf-rulesets", "new", "{}".to_owned(), 0).await, Ok(8), "version {old}");
+        store.close().await.unwrap();
+        assert_eq!(version(folder.path()), newest, "version {old}");
+        // What is up to date stays as it is.
+        let again = open(folder.path()).unwrap();
+        assert_eq!(again.entities().await.unwrap().rows.len(), 2, "version {old}");
+    }
+}
+
+/// The schema version of a store.
+fn version(folder: &Path) -> u32 {
+    let db = rusqlite::Connection::open(folder.join("palisade.db")).unwrap();
+    db.query_row("SELECT max(version) FROM schema_version", [], |row| row.get(0)).unwrap()
 }

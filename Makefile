@@ -125,7 +125,7 @@ record-traffic: envoy ## Make the recordings in tests/traffic again: Envoy's tap
 	  --playwright $(TOOLS)/playwright/node_modules/playwright-core --out tests/traffic
 
 .PHONY: bench
-bench: bench-gateway bench-replay ## Requests/s of gateways (bench-gateway) and of replays (bench-replay)
+bench: bench-gateway bench-replay bench-control bench-xds ## Gateways, replays, the control plane, its delivery
 
 .PHONY: bench-gateway
 bench-gateway: filters envoy crs ## Requests/s and latency: bare Envoy, with an empty filter, with the preset
@@ -139,6 +139,17 @@ bench-replay: filters crs ## Requests/s and memory of a replay of 100,000 reques
 	$(CARGO) build -p palisade --bins
 	$(CARGO) build --release -p harness --bins
 	PALISADE_BIN=$(CURDIR)/target/debug/palisade target/release/palisade-bench-replay --out target/bench/replay.json $(ARGS)
+
+.PHONY: bench-control
+bench-control: filters envoy crs ## Many entities, readers, writers, and 20 changes a second under load (ARGS=--only PART, ...)
+	@$(CARGO) build --release -p palisade
+	@$(CARGO) build --release -p palisade-tests --bin palisade-bench-control
+	PALISADE_BIN=$(CURDIR)/target/release/palisade target/release/palisade-bench-control --out target/bench/control.json $(ARGS)
+
+# Blows by kill -9 in each of two tests: single writes, and batches as `_bulk` and `apply` make them.
+.PHONY: soak
+soak: ## 100 times kill -9 in the middle of writes: nothing acknowledged is lost, no batch is halved (ROUNDS)
+	PALISADE_KILL_ROUNDS=$(or $(ROUNDS),100) $(CARGO) test -p palisade --test store_kill -- --nocapture
 
 .PHONY: bench-xds
 bench-xds: ## A change's way to 1,000 gateways, and the control plane's memory for each (ARGS=--nodes N, --rounds N)

@@ -10,9 +10,14 @@ use std::sync::mpsc;
 use cli_support::{Server, exchange, request};
 use serde_json::{Value, json};
 
+/// Blows, unless `PALISADE_KILL_ROUNDS` names another number.
 const ROUNDS: usize = 30;
 const WRITERS: usize = 4;
 const BASE: &str = "/apis/palisade.svc/v1/waf-rulesets";
+
+fn rounds() -> usize {
+    std::env::var("PALISADE_KILL_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(ROUNDS)
+}
 
 /// The last state of each entity that a writer got an answer for: its number, or that it was deleted.
 type Acknowledged = BTreeMap<String, Option<u64>>;
@@ -23,7 +28,7 @@ fn acknowledged_writes_survive_kill_9() {
     let data = folder.path().join("data");
     let mut acknowledged = Acknowledged::new();
     let mut writes = 0;
-    for round in 0..ROUNDS {
+    for round in 0..rounds() {
         let server = Server::start(&data);
         verify(&server, &acknowledged, round);
         // Another number of writes in each round, so that the blow falls on other moments.
@@ -31,8 +36,8 @@ fn acknowledged_writes_survive_kill_9() {
         writes += strike(server, round, goal, &mut acknowledged);
     }
     let server = Server::start(&data);
-    verify(&server, &acknowledged, ROUNDS);
-    assert!(writes >= ROUNDS * 3, "{writes} writes");
+    verify(&server, &acknowledged, rounds());
+    assert!(writes >= rounds() * 3, "{writes} writes");
     assert!(acknowledged.values().any(Option::is_none), "no deletion was tried");
 }
 
@@ -47,7 +52,7 @@ fn a_batch_survives_kill_9_whole_or_not_at_all() {
     // For each batch: whether it was acknowledged, and its mark.
     let mut acknowledged = BTreeMap::new();
     let mut written = 0;
-    for round in 0..ROUNDS {
+    for round in 0..rounds() {
         let mut server = Server::start(&data);
         verify_batches(&server, &acknowledged);
         let (rest, authorization) = (server.rest.clone(), server.authorization.clone());
@@ -74,7 +79,7 @@ fn a_batch_survives_kill_9_whole_or_not_at_all() {
     }
     let server = Server::start(&data);
     verify_batches(&server, &acknowledged);
-    assert!(written >= ROUNDS, "{written} batches");
+    assert!(written >= rounds(), "{written} batches");
 }
 
 /// Creates the entities of a batch, then changes all of them and deletes the last, as one batch each, until the server

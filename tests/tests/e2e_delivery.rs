@@ -1,0 +1,51 @@
+//! What a change costs a worker: rules that are the same are not decoded again.
+
+use std::time::Duration;
+
+use palisade_tests::gateway::{Gateway, preset, route, threat_policy, waf_config};
+use palisade_tests::http::Request;
+use palisade_tests::process::wait_for;
+use serde_json::{Value, json};
+
+/// A change to be in force.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+#[test]
+fn workers_keep_the_rules_that_a_change_leaves_alone() {
+    let mut gateway = Gateway::start(|control, backend| {
+        control.create("waf-configs", &waf_config("demo", json!({})));
+        control.create("threat-policies", &threat_policy("demo", json!({})));
+        control.create("routes", &route("demo", backend, preset("demo", "demo")));
+    });
+    gateway.until(&Request::get("/"), 200, PATIENCE);
+    // Workers report once they have seen traffic.
+    let _ = gateway.statuses_of_all_workers(&Request::get("/"));
+    let first = settled(&gateway, "");
+    assert_eq!((&first["parts_decoded"], &first["parts_reused"]), (&json!(1), &json!(0)), "{first}");
+
+    gateway.control.patch("threat-policies", "demo", &json!({"waf_block_weight": 60}));
+    let second = settled(&gateway, first["version"].as_str().unwrap_or_default());
+    assert_eq!((&second["parts_decoded"], &second["parts_reused"]), (&json!(0), &json!(1)), "{second}");
+
+    let rule = r#"SecRule ARGS:probe "@streq 1" "id:10001,phase:1,deny,status:403""#;
+    gateway.control.patch("waf-configs", "demo", &json!({"rules": [rule]}));
+    let third = settled(&gateway, second["version"].as_str().unwrap_or_default());
+    assert_eq!((&third["parts_decoded"], &third["parts_reused"]), (&json!(1), &json!(0)), "{third}");
+    gateway.until(&Request::get("/?probe=1"), 403, PATIENCE);
+}
+
+/// What the workers said of their filter, once both run what is served now and that is another version than `before`.
+fn settled(gateway: &Gateway, before: &str) -> Value {
+    let mut last = Value::Null;
+    let found = wait_for("both workers report on the current version", PATIENCE, || {
+        let nodes = gateway.control.call("GET", "/api/extensions/svc/waf/api/_nodes", None).json();
+        let filter = &nodes["nodes"][0]["filters"][0];
+        last = filter.clone();
+        let current = filter["current_version"].as_str().filter(|version| !version.is_empty() && *version != before)?;
+        let vms = filter["vms"].as_array()?;
+        // The main thread has a VM of its own beside those of the two workers.
+        let all = vms.len() == 1 && vms[0]["version"] == current && vms[0]["vms"].as_u64() >= Some(2);
+        (all && filter["version"] == current).then(|| filter.clone())
+    });
+    found.unwrap_or_else(|why| panic!("{why}; the last was {last}"))
+}

@@ -1,71 +1,117 @@
-//! Bans in the store: what was acknowledged to a node or an operator outlives the control plane.
+//! Bans that gateways ask for, in the store: what was acknowledged to a node outlives the control plane.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use serde::{Deserialize, Serialize};
-use snapshot::{BanChange, BanRequest};
+use snapshot::{AllowChange, BanChange, BanRequest};
 
+use crate::events::{Audit, AuditAction, EventHub};
+use crate::fabric::Identity;
 use crate::link::{BanSink, Verdict};
-use crate::store::{BanRow, Store};
+use crate::store::fabric::{Allowance, Ban, Issued, LAST_MOMENT, Step};
+use crate::store::{Pending, Store};
+
+/// How long a refusal for the same identity is not told again, in milliseconds: every request of the caller leads to one.
+const TOLD_MILLIS: u64 = 60_000;
+/// The most identities whose refusal is remembered for that.
+const MAX_TOLD: usize = 10_000;
 
 /// [`BanSink`] over a [`Store`].
 pub struct StoredBans {
     store: Arc<dyn Store>,
+    events: EventHub,
     runtime: tokio::runtime::Handle,
-}
-
-/// A ban with its evidence, as it is stored.
-#[derive(Debug, Serialize, Deserialize)]
-struct Evidence {
-    reason: String,
-    score: f64,
-    tags: Vec<String>,
-    /// Milliseconds since the Unix epoch.
-    issued_at: u64,
-    /// The node that asked for it; empty for an operator.
-    issued_by: String,
+    clock: fn() -> u64,
+    told: Mutex<HashMap<String, u64>>,
 }
 
 impl StoredBans {
-    /// Bans in `store`. Must be called within a tokio runtime of more than one thread.
+    /// Bans in `store`; refusals are told `events`. Must be called within a tokio runtime of more than one thread.
     #[must_use]
-    pub fn new(store: Arc<dyn Store>) -> Self {
-        Self { store, runtime: tokio::runtime::Handle::current() }
+    pub fn new(store: Arc<dyn Store>, events: EventHub, clock: fn() -> u64) -> Self {
+        Self { store, events, runtime: tokio::runtime::Handle::current(), clock, told: Mutex::default() }
+    }
+
+    fn wait<T>(&self, pending: Pending<'_, T>) -> Result<T, String> {
+        self.runtime.block_on(pending).map_err(|error| error.to_string())
+    }
+
+    fn refused(&self, node: &str, key: &str, why: &str, now: u64) {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.get(key).is_some_and(|at| now.saturating_sub(*at) < TOLD_MILLIS) {
+            return;
+        }
+        if told.len() >= MAX_TOLD {
+            told.clear();
+        }
+        told.insert(key.to_owned(), now);
+        let detail = format!("asked for by node {node}: {why}");
+        self.events.audit(Audit::new(AuditAction::BanRefused).of(key.to_owned()).detail(detail));
     }
 }
 
 impl BanSink for StoredBans {
     fn put(&self, node: &str, ban: &BanRequest) -> Result<Verdict, String> {
-        let standing = self.list(ban.issued_at_millis)?.into_iter().find(|held| held.key == ban.key);
-        if let Some(longer) = standing.filter(|held| held.until_millis >= ban.until_millis) {
-            return Ok(Verdict::Live(longer));
-        }
-        let evidence = Evidence {
-            reason: ban.reason.clone(),
-            score: ban.score,
-            tags: ban.tags.clone(),
-            issued_at: ban.issued_at_millis,
-            issued_by: node.to_owned(),
+        let now = (self.clock)();
+        let identity = match Identity::parse(&ban.key) {
+            Ok(identity) => identity,
+            Err(why) => return Ok(Verdict::Refused(why)),
         };
-        let json = serde_json::to_string(&evidence).map_err(|error| error.to_string())?;
-        let row = BanRow { ref_key: ban.key.clone(), json, until_millis: ban.until_millis };
-        self.runtime.block_on(self.store.ban_put(row)).map_err(|error| error.to_string())?;
-        let change = BanChange { key: ban.key.clone(), until_millis: ban.until_millis, reason: ban.reason.clone() };
-        Ok(Verdict::Live(change))
+        let by = if node.is_empty() { "control plane" } else { node };
+        let step = Step { at: now, action: "ban".to_owned(), by: by.to_owned(), detail: ban.reason.clone() };
+        let asked = Ban {
+            key: identity.key(),
+            reason: ban.reason.clone(),
+            tags: ban.tags.clone(),
+            score: if ban.score.is_finite() { ban.score } else { 0.0 },
+            issued_at: ban.issued_at_millis.min(now),
+            until: ban.until_millis,
+            issued_by: by.to_owned(),
+            by_hand: false,
+            signals: self.events.signals(&identity.key()),
+            timeline: vec![step],
+        };
+        match self.wait(self.store.ban_issue(asked, now))? {
+            Issued::Live(live) => Ok(Verdict::Live(change_of(&live))),
+            Issued::Allowlisted(entry) => {
+                let why = format!("{} is on the allowlist: {}", entry.key, entry.reason);
+                self.refused(by, &ban.key, &why, now);
+                Ok(Verdict::Refused(why))
+            }
+            Issued::Lifted(at) => Ok(Verdict::Refused(format!("the ban was lifted at {}", crate::clock::rfc3339(at)))),
+            Issued::Full => Ok(Verdict::Refused("there are too many bans on ranges".to_owned())),
+        }
     }
 
     fn lift(&self, key: &str) -> Result<(), String> {
-        self.runtime.block_on(self.store.ban_remove(key)).map(drop).map_err(|error| error.to_string())
+        self.wait(self.store.ban_lift(key, (self.clock)())).map(drop)
     }
 
     fn list(&self, now: u64) -> Result<Vec<BanChange>, String> {
-        let rows = self.runtime.block_on(self.store.bans()).map_err(|error| error.to_string())?;
-        let live = rows.into_iter().filter(|row| row.until_millis > now);
-        let change = |row: BanRow| {
-            let evidence = serde_json::from_str::<Evidence>(&row.json);
-            let reason = evidence.map_or(String::new(), |evidence| evidence.reason);
-            BanChange { key: row.ref_key, until_millis: row.until_millis, reason }
-        };
-        Ok(live.map(change).collect())
+        let lifted = self.wait(self.store.lifted(true))?.into_iter().map(lift_of);
+        let live = self.wait(self.store.bans(now))?;
+        Ok(lifted.chain(live.iter().map(change_of)).collect())
     }
+
+    fn allowed(&self, now: u64) -> Result<Vec<AllowChange>, String> {
+        let removed = self.wait(self.store.lifted(false))?.into_iter();
+        let live = self.wait(self.store.allowlist(now))?;
+        let removed = removed.map(|key| AllowChange { key, until_millis: 0 });
+        Ok(removed.chain(live.iter().map(allow_of)).collect())
+    }
+}
+
+/// A ban as nodes hold it.
+pub(crate) fn change_of(ban: &Ban) -> BanChange {
+    BanChange { key: ban.key.clone(), until_millis: ban.until, reason: ban.reason.clone() }
+}
+
+/// A ban that nodes let go of.
+pub(crate) fn lift_of(key: String) -> BanChange {
+    BanChange { key, ..BanChange::default() }
+}
+
+/// An entry of the allowlist as nodes hold it.
+pub(crate) fn allow_of(entry: &Allowance) -> AllowChange {
+    AllowChange { key: entry.key.clone(), until_millis: entry.until.unwrap_or(LAST_MOMENT) }
 }

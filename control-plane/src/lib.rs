@@ -13,6 +13,7 @@ pub mod config;
 pub mod console;
 pub mod entities;
 pub mod events;
+pub mod fabric;
 pub mod link;
 pub mod listen;
 pub mod openapi;

@@ -14,7 +14,7 @@ use std::path::Path;
 use prost::Message;
 use prost_reflect::{DescriptorPool, DynamicMessage};
 use serde_json::json;
-use snapshot::{BanChange, BanRequest, Down, LoadReport, Up};
+use snapshot::{AllowChange, BanChange, BanRequest, Down, LoadReport, Up};
 
 fn described(name: &str, bytes: &[u8]) -> serde_json::Value {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/link");
@@ -57,9 +57,12 @@ fn the_description_reads_what_the_code_writes() {
             "loads": [{ "filter": "f", "version": "v", "error": "e", "parts_decoded": 7, "parts_reused": 8 }],
         })
     );
-    let down = Down { bans: vec![BanChange { key: "k".into(), until_millis: 6, reason: "r".into() }] };
+    let down = Down {
+        bans: vec![BanChange { key: "k".into(), until_millis: 6, reason: "r".into() }],
+        allowed: vec![AllowChange { key: "a".into(), until_millis: 7 }],
+    };
     assert_eq!(
         described("palisade.v1.Down", &down.encode_to_vec()),
-        json!({ "bans": [{ "key": "k", "until_millis": 6, "reason": "r" }] })
+        json!({ "bans": [{ "key": "k", "until_millis": 6, "reason": "r" }], "allowed": [{ "key": "a", "until_millis": 7 }] })
     );
 }

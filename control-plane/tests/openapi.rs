@@ -14,6 +14,8 @@ use entities_support::{Answer, Api};
 use palisade::access::{Scope, guard};
 use palisade::console::{self, Console};
 use palisade::entities::registry::KINDS;
+use palisade::fabric::Fabric;
+use palisade::link::{LinkHub, MemoryBans};
 use palisade::openapi::component_name;
 use palisade::rest::report::{self, Reports};
 use palisade::xds::Hub;
@@ -26,9 +28,13 @@ async fn whole() -> Api {
     let reports = Reports { events: api.state.events.clone(), nodes: Hub::with_clock(clock::now_millis) };
     let listen = Some(([127, 0, 0, 1], 8900).into());
     let (store, entities, events) = (api.state.store.clone(), api.state.entities.clone(), api.state.events.clone());
-    let console = Console::new(store, entities, events, listen, std::sync::Arc::new(clock::now_millis));
+    let told = std::sync::Arc::new(clock::now_millis);
+    let console = Console::new(store.clone(), entities.clone(), events.clone(), listen, told.clone());
+    let bans = std::sync::Arc::new(MemoryBans::default());
+    let link = LinkHub::new(events.clone(), bans, Hub::with_clock(clock::now_millis), clock::now_millis);
+    let fabric = Fabric::new(store, entities, events, link, told);
     let reports = guard(report::router(reports), api.state.access.clone(), Some(Scope::Report));
-    let further = reports.merge(console::router(&console));
+    let further = reports.merge(console::router(&console)).merge(console::security_router(&console, fabric));
     api.router = rest::router_with(api.state.clone(), further);
     api
 }

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use palisade::access::{AdminKey, Scope};
-use palisade::store::{BanRow, EntityChange, SqliteOptions, SqliteStore, Store, StoreError};
+use palisade::store::{EntityChange, SqliteOptions, SqliteStore, Store, StoreError};
 
 fn open(folder: &Path) -> Result<SqliteStore, StoreError> {
     SqliteStore::open(folder, SqliteOptions::default())
@@ -80,23 +80,9 @@ async fn several_changes_are_one_or_none() {
 }
 
 #[tokio::test]
-async fn bans_documents_and_keys_come_back() {
+async fn documents_and_keys_come_back() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path()).unwrap();
-    let mut bans = store.ban_changes();
-    let ban = |key: &str, until_millis| BanRow { ref_key: key.to_owned(), json: "{}".to_owned(), until_millis };
-    store.ban_put(ban("ip:192.0.2.1", 10)).await.unwrap();
-    store.ban_put(ban("ip:192.0.2.2", 20)).await.unwrap();
-    store.ban_put(ban("ip:192.0.2.1", 30)).await.unwrap();
-    assert!(bans.has_changed().unwrap());
-    bans.mark_unchanged();
-    assert_eq!(store.bans().await.unwrap(), [ban("ip:192.0.2.1", 30), ban("ip:192.0.2.2", 20)]);
-    assert!(!store.ban_remove("ip:192.0.2.9").await.unwrap());
-    assert!(!bans.has_changed().unwrap());
-    assert_eq!(store.bans_sweep(20).await, Ok(1));
-    assert!(store.ban_remove("ip:192.0.2.1").await.unwrap());
-    assert_eq!(*store.changes().borrow(), 0, "bans are no entities");
-
     store.document_put("feed/a", vec![0, 255]).await.unwrap();
     store.document_put("feed/b", vec![]).await.unwrap();
     store.document_put("fee", vec![1]).await.unwrap();

@@ -21,6 +21,7 @@ use crate::config::{DRAIN, ServeConfig};
 use crate::console::{self, Console};
 use crate::entities::{Admission, EntityService};
 use crate::events::{self, EventHub};
+use crate::fabric::Fabric;
 use crate::link::{self, LinkHub, NodePort};
 use crate::listen::{self, Door, Limits, Opened};
 use crate::publish;
@@ -72,14 +73,19 @@ pub(super) async fn run(config: ServeConfig) -> Result<(), CliError> {
     let xds = bind("xDS", config.xds_listen).await?;
     let (rest_address, xds_address) = (address(&rest)?, address(&xds)?);
     let events = EventHub::new(exporters, clock::now_millis);
+    events::restore_incidents(store.as_ref(), &events).await?;
     let gateway_side = start_gateway_side(&parts, &config, events.clone(), xds, &listening);
     let clock = Arc::new(clock::now_millis);
     let plain = listening.admin.is_none().then_some(rest_address);
-    let console = Console::new(Arc::clone(&parts.store), parts.entities.clone(), events.clone(), plain, clock);
+    let console = Console::new(Arc::clone(&parts.store), parts.entities.clone(), events.clone(), plain, clock.clone());
+    let link = gateway_side.link.clone();
+    let fabric = Fabric::new(Arc::clone(&store), parts.entities.clone(), events.clone(), link, clock);
+    tokio::spawn(fabric.clone().keep_ledger());
+    tokio::spawn(fabric.clone().sweep());
     let limits = Limits::default();
     let admin_side = tokio::spawn(listen::admin::serve(
         Door::new("admin", rest, listening.admin.clone(), limits.handshake),
-        rest_router(&config, &parts, &metrics, logs, gateway_side.reports.clone(), &console),
+        rest_router(&config, &parts, &metrics, logs, gateway_side.reports.clone(), &console, fabric),
         limits,
         parts.stopping.clone(),
     ));
@@ -87,6 +93,7 @@ pub(super) async fn run(config: ServeConfig) -> Result<(), CliError> {
     tokio::spawn(upkeep(metrics, listening.clone()));
     tokio::spawn(sweep_sessions(console));
     tokio::spawn(events::tell_kept(Arc::clone(&store), events.clone()));
+    tokio::spawn(events::keep_incidents(Arc::clone(&store), events.clone()));
 
     warn_of_open_ports(&listening, rest_address, xds_address);
     tracing::info!(rest = %rest_address, xds = %xds_address, data = %config.data.display(), "ready");
@@ -115,6 +122,9 @@ pub(super) async fn run(config: ServeConfig) -> Result<(), CliError> {
             );
         }
     }
+    if let Err(error) = events::save_incidents(store.as_ref(), &events).await {
+        tracing::warn!(%error, "the last changes of incidents could not be kept");
+    }
     signals.abort();
     store.close().await?;
     tracing::info!("stopped");
@@ -125,6 +135,7 @@ pub(super) async fn run(config: ServeConfig) -> Result<(), CliError> {
 struct GatewaySide {
     task: tokio::task::JoinHandle<()>,
     reports: Reports,
+    link: LinkHub,
 }
 
 /// Starts what gateways talk to on `--xds-listen`: xDS and the node link. The task ends when `parts.stopping` becomes true.
@@ -136,7 +147,7 @@ fn start_gateway_side(
     listening: &Opened,
 ) -> GatewaySide {
     let hub = Hub::with_clock(clock::now_millis);
-    let bans = Arc::new(StoredBans::new(Arc::clone(&parts.store)));
+    let bans = Arc::new(StoredBans::new(Arc::clone(&parts.store), events.clone(), clock::now_millis));
     let link = LinkHub::new(events.clone(), bans, hub.clone(), clock::now_millis);
     let compiler = Arc::new(Compiler::new(Settings { filters_dir: config.filters_dir.clone(), link: true }));
     parts.entities.add_admission(Arc::clone(&compiler) as Arc<dyn Admission>);
@@ -144,6 +155,7 @@ fn start_gateway_side(
     let publishing = publish::run(parts.entities.clone(), compiler, hub.clone(), first, parts.stopping.clone());
     tokio::spawn(publishing);
 
+    let told = link.clone();
     let reports = Reports { events, nodes: hub.clone() };
     let port = NodePort { tls: listening.xds.clone(), tokens: listening.tokens.clone(), limits: Limits::default() };
     let mut stopping = parts.stopping.clone();
@@ -155,7 +167,7 @@ fn start_gateway_side(
             tracing::error!(%error, "the xDS and node port has failed");
         }
     });
-    GatewaySide { task, reports }
+    GatewaySide { task, reports, link: told }
 }
 
 fn rest_router(
@@ -165,6 +177,7 @@ fn rest_router(
     logs: LogControl,
     reports: Reports,
     console: &Console,
+    fabric: Fabric,
 ) -> axum::Router {
     let state = AppState {
         store: Arc::clone(&parts.store),
@@ -182,7 +195,10 @@ fn rest_router(
     let logging = Logging { logs, events: state.events.clone() };
     let logging = guard(rest::log_level::router(logging), state.access.clone(), None);
     let reports = guard(rest::report::router(reports), state.access.clone(), Some(Scope::Report));
-    rest::router_with(state, reports.merge(logging).merge(console::router(console)))
+    rest::router_with(
+        state,
+        reports.merge(logging).merge(console::router(console)).merge(console::security_router(console, fabric)),
+    )
 }
 
 /// Follows the files of TLS and tokens, where there are any. Without them SIGHUP ends the process, as it does by default.

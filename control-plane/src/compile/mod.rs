@@ -18,6 +18,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 pub use file::{discovery_response, fill};
+pub(crate) use plugins::lower;
 pub use rules::{CompiledRules, Element, RuleCompiler, compose, elements, own_elements};
 pub(crate) use rules::{Composition, ElementProblem};
 pub use view::View;

@@ -10,6 +10,7 @@ mod operator;
 mod password;
 mod report;
 mod rules;
+mod security;
 mod session;
 mod trial;
 mod workbench;
@@ -27,6 +28,7 @@ use crate::store::Store;
 pub use guard::protect;
 pub use operator::{InvalidOperator, Operator, normal_name};
 pub use password::{HashFailed, MAX_PASSWORD_BYTES, MIN_PASSWORD_CHARS, hash_password, password_problem};
+pub use security::router as security_router;
 pub use session::{COOKIE, CSRF_HEADER, Session, SessionLimits};
 
 /// The prefix of every endpoint of the console.

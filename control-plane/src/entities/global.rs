@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::groups::{self, DEFAULT_GROUP, Delivery, Group};
 use super::route::{path_patterns, plugin_problem};
-use super::{Entity, FieldProblem, Head, References, plugin_refs};
+use super::{Entity, FieldProblem, Head, References, number, plugin_refs};
 
 /// The one global configuration. It exists with these defaults before it is first written.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -26,6 +26,43 @@ pub struct GlobalConfig {
     pub groups: BTreeMap<String, Group>,
     /// What holds for the rule engine on every route.
     pub waf: WafSettings,
+    /// What the decision fabric remembers.
+    pub security: SecuritySettings,
+}
+
+/// What the decision fabric remembers.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct SecuritySettings {
+    /// The memory across requests that bans whoever is refused again and again.
+    pub ledger: LedgerSettings,
+}
+
+/// The memory across requests. Each enforced denial charges the most specific identity of its caller with the score; who
+/// reaches the threshold within the window is banned, and begins anew.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct LedgerSettings {
+    /// Whether it bans at all. Default true.
+    pub enabled: bool,
+    /// How long a charge counts, in seconds, 1 to 604800. Default 3600.
+    #[schemars(range(min = 1, max = 604_800))]
+    pub window_seconds: u64,
+    /// The total from which an identity is banned, 1 to 1000000. Default 100.
+    #[serde(with = "number")]
+    #[schemars(with = "f64", range(min = 1, max = 1_000_000))]
+    pub ban_threshold: f64,
+    /// How long such a ban lasts, in seconds, 1 to 315360000. Default 3600.
+    #[schemars(range(min = 1, max = 315_360_000))]
+    pub ban_duration_seconds: u64,
+    /// Whether requests that the WAF refuses are charged as well, with `waf_weight`. Default false.
+    pub feed_waf_blocks: bool,
+    /// Whether requests in which a WAF that does not block finds something are charged, with `waf_weight`. Default false.
+    pub feed_waf_monitored: bool,
+    /// What the WAF's findings are charged with, 0 to 100. Default 25.
+    #[serde(with = "number")]
+    #[schemars(with = "f64", range(min = 0, max = 100))]
+    pub waf_weight: f64,
 }
 
 /// What holds for the rule engine on every route.
@@ -126,6 +163,39 @@ impl Entity for GlobalConfig {
         problems.extend(self.identity.check().into_iter().map(|problem| problem.under("/identity")));
         problems.extend(self.gateway.check().into_iter().map(|problem| problem.under("/gateway")));
         problems.extend(groups::check(&self.groups));
+        problems.extend(self.security.ledger.check().into_iter().map(|problem| problem.under("/security/ledger")));
+        problems
+    }
+}
+
+// === impl LedgerSettings ===
+
+impl Default for LedgerSettings {
+    fn default() -> LedgerSettings {
+        LedgerSettings {
+            enabled: true,
+            window_seconds: 3600,
+            ban_threshold: 100.0,
+            ban_duration_seconds: 3600,
+            feed_waf_blocks: false,
+            feed_waf_monitored: false,
+            waf_weight: 25.0,
+        }
+    }
+}
+
+impl LedgerSettings {
+    fn check(&self) -> Vec<FieldProblem> {
+        let mut problems = Vec::new();
+        let mut within = |field: &str, holds: bool, expected: &str| {
+            if !holds {
+                problems.push(FieldProblem::new(field, "out of range").expected(expected));
+            }
+        };
+        within("/window_seconds", (1..=604_800).contains(&self.window_seconds), "1 to 604800");
+        within("/ban_threshold", (1.0..=1_000_000.0).contains(&self.ban_threshold), "1 to 1000000");
+        within("/ban_duration_seconds", (1..=315_360_000).contains(&self.ban_duration_seconds), "1 to 315360000");
+        within("/waf_weight", (0.0..=100.0).contains(&self.waf_weight), "0 to 100");
         problems
     }
 }
@@ -229,7 +299,11 @@ mod tests {
                 "max_body_bytes": 2097152, "delivery": "full"
             },
             "groups": {},
-            "waf": {"fail_open": false}
+            "waf": {"fail_open": false},
+            "security": {"ledger": {
+                "enabled": true, "window_seconds": 3600, "ban_threshold": 100, "ban_duration_seconds": 3600,
+                "feed_waf_blocks": false, "feed_waf_monitored": false, "waf_weight": 25
+            }}
         });
         assert_eq!(serde_json::to_value(GlobalConfig::default()).unwrap(), expected);
         let open: GlobalConfig = serde_json::from_value(json!({"waf": {"fail-open": true}})).unwrap();

@@ -44,6 +44,28 @@ pub enum AuditAction {
     Delete,
     /// What the control plane logs was changed.
     LogLevel,
+    /// An identity was banned, by an operator or by the ledger.
+    Ban,
+    /// A ban was refused: the identity is on the allowlist.
+    BanRefused,
+    /// The end of a ban was moved.
+    Extend,
+    /// A ban was lifted.
+    Unban,
+    /// Every ban was lifted.
+    UnbanAll,
+    /// An identity was put on the allowlist.
+    Allowlist,
+    /// An identity was taken off the allowlist.
+    AllowlistRemove,
+    /// An incident was acknowledged.
+    IncidentAcknowledged,
+    /// An incident was resolved.
+    IncidentResolved,
+    /// An incident's state was cleared.
+    IncidentOpen,
+    /// An identity was forgotten in the ledger.
+    LedgerForget,
 }
 
 /// One event before it has an id and a time. Made with [`Audit::new`] and the methods that add to it; what is not added
@@ -88,6 +110,17 @@ impl AuditAction {
             Self::Update => "update",
             Self::Delete => "delete",
             Self::LogLevel => "log-level",
+            Self::Ban => "ban",
+            Self::BanRefused => "ban-refused",
+            Self::Extend => "extend",
+            Self::Unban => "unban",
+            Self::UnbanAll => "unban-all",
+            Self::Allowlist => "allowlist",
+            Self::AllowlistRemove => "allowlist-remove",
+            Self::IncidentAcknowledged => "incident-acknowledged",
+            Self::IncidentResolved => "incident-resolved",
+            Self::IncidentOpen => "incident-open",
+            Self::LedgerForget => "ledger-forget",
         }
     }
 }

@@ -42,6 +42,8 @@ pub(super) struct Classification {
     pub(super) category: Option<String>,
     pub(super) action: Option<String>,
     pub(super) outcome: Option<String>,
+    pub(super) module: Option<String>,
+    pub(super) severity: Option<u64>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -57,6 +59,7 @@ pub(super) struct Source {
 pub(super) struct Threat {
     pub(super) score: Option<f64>,
     pub(super) tags: Option<Vec<String>>,
+    pub(super) signals: Option<Vec<Value>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -79,12 +82,33 @@ pub(super) struct Decision {
     pub(super) enforced: Option<bool>,
 }
 
+/// The parts of a `SvcWafTrailEvent` that the ledger may be fed with.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct TrailEvent {
+    pub(super) blocking: bool,
+    pub(super) block: Value,
+    pub(super) source: Source,
+}
+
 /// A checked event.
 pub(super) struct Checked {
     /// One line of JSON without its end.
     pub(super) line: Vec<u8>,
-    /// Present for a `SvcSecurityEvent` whose parts have their types.
-    pub(super) security: Option<SecurityEvent>,
+    /// The same, read.
+    pub(super) value: Value,
+    /// What it is.
+    pub(super) kind: Kind,
+}
+
+/// The events that nodes send.
+pub(super) enum Kind {
+    /// A `SvcSecurityEvent` whose parts have their types.
+    Security(Box<SecurityEvent>),
+    /// A `SvcWafTrailEvent`.
+    Trail(TrailEvent),
+    /// One of them that nothing can be made of.
+    Other,
 }
 
 /// Checks one event.
@@ -104,11 +128,14 @@ pub(super) fn check(bytes: &[u8]) -> Result<Checked, EventError> {
     } else {
         bytes.to_vec()
     };
-    match kind {
-        "SvcSecurityEvent" => Ok(Checked { line, security: serde_json::from_value(value).ok() }),
-        "SvcWafTrailEvent" => Ok(Checked { line, security: None }),
-        other => Err(EventError::UnknownType(other.chars().take(100).collect())),
-    }
+    let kind = match kind {
+        "SvcSecurityEvent" => {
+            SecurityEvent::deserialize(&value).map_or(Kind::Other, |event| Kind::Security(event.into()))
+        }
+        "SvcWafTrailEvent" => TrailEvent::deserialize(&value).map_or(Kind::Other, Kind::Trail),
+        other => return Err(EventError::UnknownType(other.chars().take(100).collect())),
+    };
+    Ok(Checked { line, value, kind })
 }
 
 /// `@timestamp` in milliseconds since the Unix epoch: RFC 3339 text in UTC, or a number of milliseconds.

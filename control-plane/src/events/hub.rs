@@ -1,16 +1,21 @@
 //! The way of an event through the control plane.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
 use super::audit::Audit;
-use super::event::{self, EventError};
+use super::event::{self, Checked, EventError, Kind};
 use super::exporter::Exporter;
-use super::incidents::{Incident, Incidents};
+use super::incidents::{Incident, Incidents, Unsaved};
+use super::offence::{self, Offence};
 use super::queue::{Bounds, Figures, Queue};
 use super::sinks::Notices;
+use crate::store::fabric::Workflow;
 
 /// What waits for one exporter, at most.
 const QUEUE: Bounds = Bounds { lines: 10_000, bytes: 64 << 20 };
@@ -25,6 +30,8 @@ pub struct EventHub {
 struct Inner {
     exporters: Vec<(Arc<Queue>, tokio::task::JoinHandle<()>)>,
     incidents: Mutex<Incidents>,
+    /// Where denials are told, for the ledger.
+    offences: Mutex<Option<mpsc::Sender<Offence>>>,
     clock: fn() -> u64,
 }
 
@@ -57,7 +64,9 @@ impl EventHub {
             (Arc::clone(queue), tokio::spawn(exporter.run(Arc::clone(queue), notices)))
         };
         let exporters = exporters.into_iter().zip(&queues).map(start).collect();
-        EventHub { inner: Arc::new(Inner { exporters, incidents: Mutex::default(), clock }) }
+        EventHub {
+            inner: Arc::new(Inner { exporters, incidents: Mutex::default(), offences: Mutex::default(), clock }),
+        }
     }
 
     /// Takes one event, as JSON. Never waits: an exporter that is too slow loses its oldest events.
@@ -70,12 +79,39 @@ impl EventHub {
             metrics::counter!("palisade_events_total", "outcome" => "refused").increment(1);
         })?;
         metrics::counter!("palisade_events_total", "outcome" => "taken").increment(1);
-        if let Some(security) = checked.security {
-            let now = (self.inner.clock)();
-            self.inner.incidents.lock().unwrap_or_else(PoisonError::into_inner).record(security, now);
-        }
-        self.export(checked.line);
+        let Checked { line, mut value, kind } = checked;
+        let now = (self.inner.clock)();
+        self.tell_offence(&kind, now);
+        let line = match kind {
+            Kind::Security(security) => {
+                let severity =
+                    security.event.severity.is_none().then(|| severity(security.threat.score.unwrap_or(0.0)));
+                let place = self.lock().record(*security, now);
+                let changed = complete(&mut value, place, severity);
+                if changed { value.to_string().into_bytes() } else { line }
+            }
+            Kind::Trail(_) | Kind::Other => line,
+        };
+        self.export(line);
         Ok(())
+    }
+
+    /// Tells `offences` what the ledger may charge, from here on. What it has no room for is lost, and counted.
+    pub(crate) fn feed(&self, offences: mpsc::Sender<Offence>) {
+        *self.inner.offences.lock().unwrap_or_else(PoisonError::into_inner) = Some(offences);
+    }
+
+    fn tell_offence(&self, kind: &Kind, now: u64) {
+        let Some(offence) = offence::of(kind, now) else { return };
+        if let Some(sender) = self.inner.offences.lock().unwrap_or_else(PoisonError::into_inner).as_ref()
+            && sender.try_send(offence).is_err()
+        {
+            metrics::counter!("palisade_ledger_lost_total").increment(1);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Incidents> {
+        self.inner.incidents.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Exports what was done to the control plane, with an id and the time. Never waits, as [`EventHub::publish`], which
@@ -104,7 +140,37 @@ impl EventHub {
     #[must_use]
     pub fn incidents(&self) -> Vec<Incident> {
         let now = (self.inner.clock)();
-        self.inner.incidents.lock().unwrap_or_else(PoisonError::into_inner).list(now)
+        self.lock().list(now)
+    }
+
+    /// What operators made of the incident of an identity; `None` while it is open.
+    #[must_use]
+    pub fn workflow(&self, key: &str) -> Option<Workflow> {
+        let now = (self.inner.clock)();
+        self.lock().workflow(key, now).cloned()
+    }
+
+    /// Takes over what the store has acknowledged; `None` where the state was cleared.
+    pub fn set_workflow(&self, key: &str, workflow: Option<Workflow>) {
+        self.lock().set_workflow(key, workflow);
+    }
+
+    /// The signals of the last event of an identity.
+    pub(crate) fn signals(&self, key: &str) -> Vec<Value> {
+        self.lock().signals(key)
+    }
+
+    pub(super) fn restore(&self, incidents: Vec<Incident>, workflows: Vec<Workflow>) {
+        self.lock().restore(incidents, workflows);
+    }
+
+    pub(super) fn unsaved(&self) -> Unsaved {
+        let now = (self.inner.clock)();
+        self.lock().unsaved(now)
+    }
+
+    pub(super) fn put_back(&self, unsaved: Unsaved) {
+        self.lock().put_back(unsaved);
     }
 
     /// How each exporter is doing.
@@ -134,6 +200,29 @@ impl Drop for Inner {
             task.abort();
         }
     }
+}
+
+/// Gives an event its place in its incident, over all nodes, and a severity where it has none; false where it is
+/// complete as it is.
+fn complete(event: &mut Value, place: Option<(String, u64)>, severity: Option<u8>) -> bool {
+    let Some(fields) = event.as_object_mut() else { return false };
+    let mut changed = false;
+    if let Some((id, count)) = place {
+        fields.insert("incident".to_owned(), json!({ "id": id, "count": count }));
+        changed = true;
+    }
+    if let Some(severity) = severity
+        && let Some(event) = fields.entry("event").or_insert_with(|| json!({})).as_object_mut()
+    {
+        event.insert("severity".to_owned(), severity.into());
+        changed = true;
+    }
+    changed
+}
+
+/// 1 to 4: from 40, 70 and 90 points on one more.
+fn severity(score: f64) -> u8 {
+    [40.0, 70.0, 90.0].iter().fold(1, |severity, step| severity + u8::from(score >= *step))
 }
 
 /// A name for each; those of the same kind and place are numbered.

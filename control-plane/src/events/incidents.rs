@@ -1,11 +1,13 @@
 //! Incidents: the events of one identity, close together in time, as one row with a count.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use super::event::{SecurityEvent, timestamp_millis};
+use super::event::{SecurityEvent, Source, timestamp_millis};
+use crate::store::fabric::{IncidentRow, Workflow};
 
 /// An event belongs to its identity's incident when it comes at most this long after the one before.
 pub const WINDOW_MILLIS: u64 = 1_800_000;
@@ -13,15 +15,19 @@ pub const WINDOW_MILLIS: u64 = 1_800_000;
 pub const TIMELINE: usize = 20;
 /// The most incidents that are held; those longest silent go first.
 pub const MAX_INCIDENTS: usize = 10_000;
-/// A silent incident is forgotten after this long: seven days.
-const KEPT_MILLIS: u64 = 7 * 86_400_000;
+/// A silent incident, and what operators made of one, is forgotten after this long: seven days.
+pub const KEPT_MILLIS: u64 = 7 * 86_400_000;
+/// Events that come this soon after an incident was resolved were under way then, and do not open it again.
+pub const REOPEN_GRACE_MILLIS: u64 = 5_000;
+/// The most signals that are kept of an incident's last event.
+const MAX_SIGNALS: usize = 16;
 /// The most different categories, tags, actions, routes or nodes of one incident.
 const MAX_VALUES: usize = 64;
 /// The longest text that is taken from an event, in characters.
 const MAX_TEXT: usize = 512;
 
 /// One incident.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Incident {
     /// Its id: the one that its first event carries.
     pub id: String,
@@ -56,21 +62,37 @@ pub struct Incident {
     pub timeline: VecDeque<TimelineEntry>,
     /// Nodes seen.
     pub nodes: Vec<String>,
-    /// `open`; what operators make of it is kept with their workflow.
-    pub state: &'static str,
+    /// What operators made of it.
+    pub state: IncidentState,
+    /// The signals of the last event that had any: evidence for a ban.
+    #[serde(skip)]
+    pub(crate) signals: Vec<Value>,
+}
+
+/// What operators made of an incident.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum IncidentState {
+    /// Nothing yet.
+    #[default]
+    Open,
+    /// Somebody is at it.
+    Acknowledged,
+    /// It is over.
+    Resolved,
 }
 
 /// An identity in two parts.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct IdentityRef {
     /// `apikey`, `user` or `ip`.
-    pub kind: &'static str,
+    pub kind: String,
     /// Which one.
     pub value: String,
 }
 
 /// One event in an incident's timeline.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TimelineEntry {
     /// When, in milliseconds since the Unix epoch.
     pub at: u64,
@@ -96,12 +118,26 @@ pub(super) struct Incidents {
     by_key: HashMap<String, Incident>,
     /// (last seen, key), to find those longest silent.
     by_age: BTreeSet<(u64, String)>,
+    /// What operators made of them; none is open.
+    workflows: HashMap<String, Workflow>,
+    unsaved: HashSet<String>,
+    removed: HashSet<String>,
+    /// States that an event has cleared, with the time at which they were set.
+    cleared: HashMap<String, u64>,
+}
+
+/// What the store does not have yet.
+#[derive(Debug, Default)]
+pub(crate) struct Unsaved {
+    pub(crate) written: Vec<IncidentRow>,
+    pub(crate) removed: Vec<String>,
+    pub(crate) cleared: Vec<(String, u64)>,
 }
 
 impl Incidents {
-    /// Counts an event in. One that names no identity belongs to no incident.
-    pub(super) fn record(&mut self, event: SecurityEvent, now: u64) {
-        let Some(identity) = identity(&event) else { return };
+    /// Counts an event in; answers the incident's id and count. An event that names no identity belongs to no incident.
+    pub(super) fn record(&mut self, event: SecurityEvent, now: u64) -> Option<(String, u64)> {
+        let identity = identity(&event.source)?;
         let key = format!("{}:{}", identity.kind, identity.value);
         // A node's clock may be wrong; its events still belong where they arrive.
         let at = timestamp_millis(&event.timestamp).filter(|&at| at <= now && now - at <= WINDOW_MILLIS).unwrap_or(now);
@@ -116,21 +152,99 @@ impl Incidents {
             }
         };
         incident.count_in(event, at);
+        let place = (incident.id.clone(), incident.count);
+        self.reopen(&key, now);
+        self.removed.remove(&key);
+        self.unsaved.insert(key.clone());
         self.by_age.insert((incident.last_seen, key.clone()));
         self.by_key.insert(key, incident);
+        Some(place)
     }
 
     /// The most recent first.
     pub(super) fn list(&mut self, now: u64) -> Vec<Incident> {
         self.forget_silent(now);
-        self.by_age.iter().rev().filter_map(|(_, key)| self.by_key.get(key)).cloned().collect()
+        let newest = self.by_age.iter().rev().filter_map(|(_, key)| self.by_key.get(key));
+        newest.map(|incident| Incident { state: self.state(&incident.key, now), ..incident.clone() }).collect()
+    }
+
+    /// What operators made of the incident of an identity; `None` while it is open.
+    pub(super) fn workflow(&self, key: &str, now: u64) -> Option<&Workflow> {
+        self.workflows.get(key).filter(|workflow| now.saturating_sub(workflow.at) < KEPT_MILLIS)
+    }
+
+    /// Takes over what the store has acknowledged; `None` where the state was cleared.
+    pub(super) fn set_workflow(&mut self, key: &str, workflow: Option<Workflow>) {
+        self.cleared.remove(key);
+        match workflow {
+            Some(workflow) => drop(self.workflows.insert(key.to_owned(), workflow)),
+            None => drop(self.workflows.remove(key)),
+        }
+    }
+
+    /// The signals of the last event of an identity.
+    pub(super) fn signals(&self, key: &str) -> Vec<Value> {
+        self.by_key.get(key).map_or(Vec::new(), |incident| incident.signals.clone())
+    }
+
+    /// Takes over what an earlier process has kept.
+    pub(super) fn restore(&mut self, incidents: Vec<Incident>, workflows: Vec<Workflow>) {
+        for incident in incidents {
+            self.by_age.insert((incident.last_seen, incident.key.clone()));
+            self.by_key.insert(incident.key.clone(), incident);
+        }
+        self.workflows.extend(workflows.into_iter().map(|workflow| (workflow.key.clone(), workflow)));
+    }
+
+    /// What the store does not have yet. From here on it counts as saved; see [`Incidents::put_back`].
+    pub(super) fn unsaved(&mut self, now: u64) -> Unsaved {
+        self.workflows.retain(|_, workflow| now.saturating_sub(workflow.at) < KEPT_MILLIS);
+        let unsaved = std::mem::take(&mut self.unsaved);
+        let row = |key: String| {
+            let json = serde_json::to_string(self.by_key.get(&key)?).ok()?;
+            Some(IncidentRow { key, json })
+        };
+        Unsaved {
+            written: unsaved.into_iter().filter_map(row).collect(),
+            removed: std::mem::take(&mut self.removed).into_iter().collect(),
+            cleared: std::mem::take(&mut self.cleared).into_iter().collect(),
+        }
+    }
+
+    /// The store did not take it: it is tried again with what comes after.
+    pub(super) fn put_back(&mut self, unsaved: Unsaved) {
+        let held = unsaved.written.into_iter().map(|row| row.key).filter(|key| self.by_key.contains_key(key));
+        self.unsaved.extend(held.collect::<Vec<_>>());
+        self.removed.extend(unsaved.removed.into_iter().filter(|key| !self.by_key.contains_key(key)));
+        for (key, at) in unsaved.cleared {
+            self.cleared.entry(key).or_insert(at);
+        }
+    }
+
+    fn state(&self, key: &str, now: u64) -> IncidentState {
+        match self.workflow(key, now).map(|workflow| workflow.state.as_str()) {
+            Some("acknowledged") => IncidentState::Acknowledged,
+            Some("resolved") => IncidentState::Resolved,
+            _ => IncidentState::Open,
+        }
+    }
+
+    /// A resolved incident is open again, once the caller comes back.
+    fn reopen(&mut self, key: &str, now: u64) {
+        let over = |workflow: &&Workflow| {
+            workflow.state == "resolved" && now > workflow.at.saturating_add(REOPEN_GRACE_MILLIS)
+        };
+        if let Some(at) = self.workflows.get(key).filter(over).map(|workflow| workflow.at) {
+            self.workflows.remove(key);
+            self.cleared.insert(key.to_owned(), at);
+        }
     }
 
     fn make_room(&mut self, now: u64) {
         self.forget_silent(now);
         while self.by_key.len() >= MAX_INCIDENTS {
             let Some((_, key)) = self.by_age.pop_first() else { return };
-            self.by_key.remove(&key);
+            self.forget(&key);
         }
     }
 
@@ -138,9 +252,15 @@ impl Incidents {
         let horizon = now.saturating_sub(KEPT_MILLIS);
         while self.by_age.first().is_some_and(|(seen, _)| *seen < horizon) {
             if let Some((_, key)) = self.by_age.pop_first() {
-                self.by_key.remove(&key);
+                self.forget(&key);
             }
         }
+    }
+
+    fn forget(&mut self, key: &str) {
+        self.by_key.remove(key);
+        self.unsaved.remove(key);
+        self.removed.insert(key.to_owned());
     }
 }
 
@@ -169,6 +289,10 @@ impl Incident {
         for tag in event.threat.tags.unwrap_or_default() {
             note(&mut self.tags, &text(Some(tag)));
         }
+        if let Some(mut signals) = event.threat.signals.filter(|signals| !signals.is_empty()) {
+            signals.truncate(MAX_SIGNALS);
+            self.signals = signals;
+        }
         entry.message.clone_into(&mut self.last_message);
         self.node = text(event.route.node);
         note(&mut self.nodes, &self.node);
@@ -187,17 +311,15 @@ fn fresh(event: &SecurityEvent, key: &str, identity: IdentityRef, at: u64) -> In
         key: key.to_owned(),
         first_seen: at,
         last_seen: at,
-        state: "open",
         ..Incident::default()
     }
 }
 
 /// The most specific identity of an event: api key, else user, else address.
-fn identity(event: &SecurityEvent) -> Option<IdentityRef> {
-    let source = &event.source;
+pub(super) fn identity(source: &Source) -> Option<IdentityRef> {
     [("apikey", &source.apikey), ("user", &source.user), ("ip", &source.ip)].into_iter().find_map(|(kind, value)| {
         let value = value.as_deref().filter(|value| !value.is_empty())?;
-        Some(IdentityRef { kind, value: value.chars().take(MAX_TEXT).collect() })
+        Some(IdentityRef { kind: kind.to_owned(), value: value.chars().take(MAX_TEXT).collect() })
     })
 }
 
@@ -291,5 +413,51 @@ mod tests {
         incidents.record(event("192.0.2.1", "a", NOW + 1, 1.0), NOW);
         incidents.record(event("192.0.2.2", "b", 5, 1.0), NOW);
         assert!(incidents.list(NOW).iter().all(|incident| incident.last_seen == NOW));
+    }
+
+    fn workflow(state: &str, at: u64) -> Option<Workflow> {
+        Some(Workflow { key: "ip:192.0.2.1".into(), state: state.into(), by: "alice".into(), at, note: String::new() })
+    }
+
+    #[test]
+    fn a_resolved_incident_opens_again_after_the_grace_and_an_acknowledged_one_stays() {
+        let mut incidents = Incidents::default();
+        let state = |incidents: &mut Incidents, now| incidents.list(now)[0].state;
+        incidents.record(event("192.0.2.1", "a", NOW, 1.0), NOW);
+        incidents.set_workflow("ip:192.0.2.1", workflow("acknowledged", NOW));
+        incidents.record(event("192.0.2.1", "b", NOW, 1.0), NOW + 60_000);
+        assert_eq!(state(&mut incidents, NOW + 60_000), IncidentState::Acknowledged);
+        incidents.set_workflow("ip:192.0.2.1", workflow("resolved", NOW + 60_000));
+        let late = NOW + 60_000 + REOPEN_GRACE_MILLIS;
+        incidents.record(event("192.0.2.1", "c", late, 1.0), late);
+        assert_eq!(state(&mut incidents, late), IncidentState::Resolved, "it was under way");
+        assert_eq!(incidents.record(event("192.0.2.1", "d", late + 1, 1.0), late + 1), Some(("a".to_owned(), 4)));
+        assert_eq!(state(&mut incidents, late + 1), IncidentState::Open);
+        let unsaved = incidents.unsaved(late + 1);
+        assert_eq!(unsaved.cleared, [("ip:192.0.2.1".to_owned(), NOW + 60_000)]);
+        incidents.set_workflow("ip:192.0.2.1", workflow("acknowledged", late));
+        assert!(incidents.workflow("ip:192.0.2.1", late + KEPT_MILLIS - 1).is_some());
+        assert!(incidents.workflow("ip:192.0.2.1", late + KEPT_MILLIS).is_none(), "a state is kept for seven days");
+    }
+
+    #[test]
+    fn what_is_saved_is_restored_and_what_was_not_taken_is_offered_again() {
+        let mut incidents = Incidents::default();
+        incidents.record(event("192.0.2.1", "a", NOW, 7.0), NOW);
+        incidents.record(event("192.0.2.2", "b", NOW, 7.0), NOW);
+        let unsaved = incidents.unsaved(NOW);
+        assert_eq!(unsaved.written.len(), 2);
+        assert!(incidents.unsaved(NOW).written.is_empty());
+        incidents.put_back(unsaved);
+        let rows = incidents.unsaved(NOW).written;
+        let read = rows.iter().map(|row| serde_json::from_str(&row.json).unwrap()).collect();
+        let mut after = Incidents::default();
+        after.restore(read, Vec::new());
+        assert_eq!(after.list(NOW).len(), 2);
+        assert_eq!(after.record(event("192.0.2.1", "z", NOW + 1, 1.0), NOW + 1), Some(("a".to_owned(), 2)));
+        after.list(NOW + KEPT_MILLIS + 1_000);
+        let mut removed = after.unsaved(NOW).removed;
+        removed.sort();
+        assert_eq!(removed, ["ip:192.0.2.1", "ip:192.0.2.2"]);
     }
 }

@@ -7,6 +7,8 @@ mod event;
 mod exporter;
 mod hub;
 mod incidents;
+mod keep;
+mod offence;
 mod outbox;
 mod queue;
 mod sinks;
@@ -16,7 +18,12 @@ pub(crate) use dependency::dependency;
 pub use event::{EventError, MAX_EVENT_BYTES};
 pub use exporter::Exporter;
 pub use hub::{EventHub, ExporterStatus};
-pub use incidents::{IdentityRef, Incident, MAX_INCIDENTS, TIMELINE, TimelineEntry, WINDOW_MILLIS};
+pub use incidents::{
+    IdentityRef, Incident, IncidentState, KEPT_MILLIS, MAX_INCIDENTS, REOPEN_GRACE_MILLIS, TIMELINE, TimelineEntry,
+    WINDOW_MILLIS,
+};
+pub use keep::{keep_incidents, restore_incidents, save_incidents};
+pub(crate) use offence::{Deed, Offence};
 pub use outbox::tell_kept;
 pub use sinks::file::Rotation;
 pub use sinks::webhook::{Webhook, WebhookError, WebhookOptions};

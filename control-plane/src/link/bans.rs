@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use snapshot::{BanChange, BanRequest};
+use snapshot::{AllowChange, BanChange, BanRequest};
 
 /// What the keeper of bans made of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,12 +30,22 @@ pub trait BanSink: Send + Sync + 'static {
     /// Why that could not be recorded.
     fn lift(&self, key: &str) -> Result<(), String>;
 
-    /// Every ban that ends after `now`, in milliseconds since the Unix epoch.
+    /// Every ban that ends after `now`, in milliseconds since the Unix epoch; before them, with an end of 0, those that were
+    /// lifted and that a node may hold all the same, because it was away.
     ///
     /// # Errors
     ///
     /// Why they could not be read.
     fn list(&self, now: u64) -> Result<Vec<BanChange>, String>;
+
+    /// The allowlist in the same way.
+    ///
+    /// # Errors
+    ///
+    /// Why it could not be read.
+    fn allowed(&self, _now: u64) -> Result<Vec<AllowChange>, String> {
+        Ok(Vec::new())
+    }
 }
 
 /// Bans in memory: they are gone when the process ends. For tests and for a control plane that nobody relies on yet.

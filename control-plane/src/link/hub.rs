@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use snapshot::{BanChange, BanRequest, Up};
+use snapshot::{BanChange, BanRequest, Down, Up};
 use tokio::sync::broadcast;
 
 use super::bans::{BanSink, Verdict};
@@ -24,7 +24,7 @@ struct Inner {
     events: EventHub,
     bans: Arc<dyn BanSink>,
     hub: Hub,
-    changes: broadcast::Sender<Arc<Vec<BanChange>>>,
+    changes: broadcast::Sender<Arc<Down>>,
     /// Held from recording a change until it is broadcast, so that nodes learn changes in the order of the record.
     order: tokio::sync::Mutex<()>,
     links: AtomicU64,
@@ -79,10 +79,26 @@ impl LinkHub {
         result
     }
 
-    /// Tells every node of changes that are recorded already.
+    /// Tells every node of changes of bans that are recorded already.
     pub fn announce(&self, changes: Vec<BanChange>) {
+        self.tell(Down { bans: changes, ..Down::default() });
+    }
+
+    /// Records changes and tells every node of them, in the order of the record among all changes: `work` records, and
+    /// answers what nodes are told.
+    pub async fn change<T>(&self, work: impl Future<Output = (T, Down)>) -> T {
+        let _in_order = self.inner.order.lock().await;
+        let (value, down) = work.await;
+        self.tell(down);
+        value
+    }
+
+    fn tell(&self, down: Down) {
+        if down == Down::default() {
+            return;
+        }
         // No receiver means that no node is connected: the next one starts with the full list.
-        let _nobody = self.inner.changes.send(Arc::new(changes));
+        let _nobody = self.inner.changes.send(Arc::new(down));
     }
 
     /// Takes one batch from a worker of `node`, on its link of that number.
@@ -121,11 +137,12 @@ impl LinkHub {
         self.inner.hub.link_ended(node, link);
     }
 
-    /// Later changes, and every live ban as of now. A change in between may be in both; each says the same.
-    pub(crate) async fn subscribe(&self) -> Result<(broadcast::Receiver<Arc<Vec<BanChange>>>, Vec<BanChange>), String> {
+    /// Later changes, and every live ban and entry of the allowlist as of now. A change in between may be in both; each
+    /// says the same.
+    pub(crate) async fn subscribe(&self) -> Result<(broadcast::Receiver<Arc<Down>>, Down), String> {
         let changes = self.inner.changes.subscribe();
         let (bans, now) = (self.inner.bans.clone(), (self.inner.clock)());
-        let live = blocking(move || bans.list(now)).await?;
+        let live = blocking(move || Ok(Down { allowed: bans.allowed(now)?, bans: bans.list(now)? })).await?;
         Ok((changes, live))
     }
 

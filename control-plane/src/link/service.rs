@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use snapshot::{BanChange, Down, Up};
+use snapshot::{Down, Up};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
@@ -20,8 +20,8 @@ use super::hub::LinkHub;
 
 /// Messages that wait for a worker that does not read; one more ends its stream.
 const QUEUE: usize = 64;
-/// Bans in one message: a worker takes a message whole.
-const BANS_PER_MESSAGE: usize = 500;
+/// Bans or entries of the allowlist in one message: a worker takes a message whole.
+const ENTRIES_PER_MESSAGE: usize = 500;
 /// How long a new worker may take to read the bans that are live.
 const CATCH_UP: Duration = Duration::from_secs(30);
 
@@ -107,9 +107,8 @@ impl StreamingService<Up> for Method {
 /// Serves one link to its end.
 async fn run(hub: &LinkHub, mut ups: Streaming<Up>, down: &mpsc::Sender<Result<Down, Status>>) -> Result<(), Status> {
     let (mut changes, live) = hub.subscribe().await.map_err(Status::unavailable)?;
-    for bans in live.chunks(BANS_PER_MESSAGE) {
-        let message = Ok(Down { bans: bans.to_vec() });
-        match tokio::time::timeout(CATCH_UP, down.send(message)).await {
+    for message in messages(&live) {
+        match tokio::time::timeout(CATCH_UP, down.send(Ok(message))).await {
             Ok(Ok(())) => {}
             Ok(Err(_)) => return Ok(()),
             Err(_) => return Err(too_slow()),
@@ -128,7 +127,7 @@ async fn run(hub: &LinkHub, mut ups: Streaming<Up>, down: &mpsc::Sender<Result<D
                 None => return Ok(()),
             },
             change = changes.recv() => match change {
-                Ok(bans) => push(down, &bans)?,
+                Ok(change) => push(down, &change)?,
                 Err(RecvError::Lagged(_)) => return Err(too_slow()),
                 Err(RecvError::Closed) => return Ok(()),
             },
@@ -151,11 +150,17 @@ impl Drop for Link<'_> {
     }
 }
 
-fn push(down: &mpsc::Sender<Result<Down, Status>>, bans: &[BanChange]) -> Result<(), Status> {
-    for bans in bans.chunks(BANS_PER_MESSAGE) {
-        down.try_send(Ok(Down { bans: bans.to_vec() })).map_err(|_| too_slow())?;
-    }
-    Ok(())
+fn push(down: &mpsc::Sender<Result<Down, Status>>, change: &Down) -> Result<(), Status> {
+    messages(change).try_for_each(|message| down.try_send(Ok(message)).map_err(|_| too_slow()))
+}
+
+/// What is to be told, in messages of a bounded size: who is allowed first, so that no ban holds that ought not to.
+fn messages(change: &Down) -> impl Iterator<Item = Down> {
+    let allowed = change.allowed.chunks(ENTRIES_PER_MESSAGE);
+    let bans = change.bans.chunks(ENTRIES_PER_MESSAGE);
+    allowed
+        .map(|allowed| Down { allowed: allowed.to_vec(), ..Down::default() })
+        .chain(bans.map(|bans| Down { bans: bans.to_vec(), ..Down::default() }))
 }
 
 fn too_slow() -> Status {

@@ -5,12 +5,17 @@
 
 mod access;
 mod backup;
+mod bans;
 mod entities;
 mod error;
+pub mod fabric;
 mod file;
+mod incidents;
+mod ledger;
 mod operators;
 mod schema;
 mod sqlite;
+mod sqlite_fabric;
 mod writer;
 
 use std::future::Future;
@@ -23,13 +28,15 @@ use crate::console::{Operator, Session};
 
 pub use backup::{Restored, backup, restore};
 pub use error::StoreError;
+pub use fabric::FabricStore;
 pub use sqlite::{SqliteOptions, SqliteStore};
 
 /// The answer of a store operation, to be awaited.
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
 
 /// Durable memory of the control plane. Every method may wait for the medium; none blocks the async runtime.
-pub trait Store: Send + Sync + 'static {
+/// What the decision fabric keeps is in [`FabricStore`].
+pub trait Store: FabricStore + Send + Sync + 'static {
     /// All entities of all collections with the revision they were read at, in one consistent view.
     fn entities(&self) -> Pending<'_, EntityRows>;
 
@@ -121,21 +128,6 @@ pub trait Store: Send + Sync + 'static {
     /// The names that begin with `prefix`, sorted.
     fn document_names(&self, prefix: &str) -> Pending<'_, Vec<String>>;
 
-    /// Writes a ban, or replaces the one on the same identity.
-    fn ban_put(&self, ban: BanRow) -> Pending<'_, ()>;
-
-    /// Lifts the ban on an identity; false when there was none.
-    fn ban_remove(&self, ref_key: &str) -> Pending<'_, bool>;
-
-    /// All bans, those that have ended included until [`Store::bans_sweep`], by `ref_key`.
-    fn bans(&self) -> Pending<'_, Vec<BanRow>>;
-
-    /// Forgets the bans that ended at or before `now_millis`, and returns how many.
-    fn bans_sweep(&self, now_millis: u64) -> Pending<'_, u64>;
-
-    /// Grows with each committed change of the bans. The number itself means nothing and begins anew with the process.
-    fn ban_changes(&self) -> watch::Receiver<u64>;
-
     /// Proves that the store can be read.
     fn ping(&self) -> Pending<'_, ()>;
 
@@ -176,17 +168,6 @@ pub struct EntityRow {
     pub revision: u64,
     /// The document, JSON.
     pub body: String,
-}
-
-/// One stored ban. The store knows of it only what it needs to find and forget it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BanRow {
-    /// The banned identity, such as `ip:192.0.2.7`.
-    pub ref_key: String,
-    /// The ban with its evidence, JSON.
-    pub json: String,
-    /// When it ends, in milliseconds since 1970.
-    pub until_millis: u64,
 }
 
 /// A change of who has access, as a command makes it.

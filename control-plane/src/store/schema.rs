@@ -36,6 +36,29 @@ const MIGRATIONS: &[&str] = &[
     "
     CREATE TABLE outbox (number INTEGER PRIMARY KEY AUTOINCREMENT NOT NULL, event TEXT NOT NULL);
 ",
+    "
+    ALTER TABLE ban ADD COLUMN is_range INTEGER NOT NULL DEFAULT 0;
+    CREATE INDEX ban_range ON ban (ref_key) WHERE is_range = 1;
+    CREATE TABLE allowed (
+        ref_key TEXT PRIMARY KEY NOT NULL, is_range INTEGER NOT NULL, reason TEXT NOT NULL, added_by TEXT NOT NULL,
+        added_at INTEGER NOT NULL, until_millis INTEGER
+    );
+    CREATE INDEX allowed_range ON allowed (ref_key) WHERE is_range = 1;
+    CREATE TABLE lifted (
+        of_ban INTEGER NOT NULL, ref_key TEXT NOT NULL, at INTEGER NOT NULL, until_millis INTEGER NOT NULL,
+        PRIMARY KEY (of_ban, ref_key)
+    );
+    CREATE TABLE ledger (
+        ref_key TEXT NOT NULL, slot INTEGER NOT NULL, at INTEGER NOT NULL, points REAL NOT NULL,
+        PRIMARY KEY (ref_key, slot)
+    );
+    CREATE INDEX ledger_at ON ledger (at);
+    CREATE TABLE incident_state (
+        ref_key TEXT PRIMARY KEY NOT NULL, state TEXT NOT NULL, set_by TEXT NOT NULL, at INTEGER NOT NULL,
+        note TEXT NOT NULL
+    );
+    CREATE TABLE incident (ref_key TEXT PRIMARY KEY NOT NULL, json TEXT NOT NULL);
+",
 ];
 
 /// The newest schema version that this release reads and writes.

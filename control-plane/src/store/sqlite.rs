@@ -10,9 +10,7 @@ use tokio::sync::watch;
 use super::access::{self, SELECT_KEY, admin_key};
 use super::file::{self, FILE, connect, create, explain, lock, verify};
 use super::writer::{Changed, Writer};
-use super::{
-    AccessChange, BanRow, EntityChange, EntityRows, Kept, Pending, Store, StoreError, entities, operators, schema,
-};
+use super::{AccessChange, EntityChange, EntityRows, Kept, Pending, Store, StoreError, entities, operators, schema};
 use crate::access::AdminKey;
 use crate::console::{Operator, Session};
 
@@ -33,7 +31,6 @@ pub struct SqliteStore {
     reader: Arc<Mutex<Option<Connection>>>,
     lock: Mutex<Option<File>>,
     revisions: watch::Receiver<u64>,
-    bans: watch::Receiver<u64>,
 }
 
 impl SqliteStore {
@@ -58,18 +55,15 @@ impl SqliteStore {
         }
         let revision = entities::revision(&db).map_err(|error| explain(&path, error))?;
         let (announce, revisions) = watch::channel(revision);
-        let (announce_bans, bans) = watch::channel(0);
         let reader = connect(&path)?;
         reader.pragma_update(None, "query_only", true).map_err(|error| explain(&path, error))?;
         let explained = path.clone();
-        let writer =
-            Writer::start(db, announce, announce_bans, move |error| explain(&explained, error)).map_err(failed)?;
+        let writer = Writer::start(db, announce, move |error| explain(&explained, error)).map_err(failed)?;
         Ok(SqliteStore {
             writer: Arc::new(writer),
             reader: Arc::new(Mutex::new(Some(reader))),
             lock: Mutex::new(lock),
             revisions,
-            bans,
             path,
         })
     }
@@ -85,7 +79,7 @@ impl SqliteStore {
     }
 
     /// Reads on a thread that may block.
-    async fn read<T: Send + 'static>(
+    pub(super) async fn read<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, StoreError> {
@@ -98,8 +92,8 @@ impl SqliteStore {
         task.await.unwrap_or(Err(StoreError::Closed))
     }
 
-    /// Writes that are neither entities nor bans.
-    async fn write<T: Send + 'static>(
+    /// Writes that are no entities.
+    pub(super) async fn write<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, StoreError> {
@@ -247,41 +241,6 @@ impl Store for SqliteStore {
             let select = "SELECT name FROM document WHERE substr(name, 1, length(?1)) = ?1 ORDER BY name";
             db.prepare_cached(select)?.query_map([prefix], |row| row.get(0))?.collect()
         }))
-    }
-
-    fn ban_put(&self, ban: BanRow) -> Pending<'_, ()> {
-        Box::pin(self.writer.write(move |db| {
-            db.prepare_cached("INSERT OR REPLACE INTO ban (ref_key, json, until_millis) VALUES (?1, ?2, ?3)")?
-                .execute(params![ban.ref_key, ban.json, ban.until_millis])?;
-            Ok(((), Changed { revision: None, bans: true }))
-        }))
-    }
-
-    fn ban_remove(&self, ref_key: &str) -> Pending<'_, bool> {
-        let ref_key = ref_key.to_owned();
-        Box::pin(self.writer.write(move |db| {
-            let removed = db.prepare_cached("DELETE FROM ban WHERE ref_key = ?1")?.execute([ref_key])? > 0;
-            Ok((removed, Changed { revision: None, bans: removed }))
-        }))
-    }
-
-    fn bans(&self) -> Pending<'_, Vec<BanRow>> {
-        Box::pin(self.read(|db| {
-            db.prepare_cached("SELECT ref_key, json, until_millis FROM ban ORDER BY ref_key")?
-                .query_map([], |row| Ok(BanRow { ref_key: row.get(0)?, json: row.get(1)?, until_millis: row.get(2)? }))?
-                .collect()
-        }))
-    }
-
-    fn bans_sweep(&self, now_millis: u64) -> Pending<'_, u64> {
-        Box::pin(self.writer.write(move |db| {
-            let removed = db.execute("DELETE FROM ban WHERE until_millis <= ?1", [now_millis])?;
-            Ok((u64::try_from(removed).unwrap_or(u64::MAX), Changed { revision: None, bans: removed > 0 }))
-        }))
-    }
-
-    fn ban_changes(&self) -> watch::Receiver<u64> {
-        self.bans.clone()
     }
 
     fn ping(&self) -> Pending<'_, ()> {

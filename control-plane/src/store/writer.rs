@@ -19,8 +19,6 @@ const GROUP_MAX: usize = 256;
 pub(super) struct Changed {
     /// The new global revision, when an entity was written.
     pub(super) revision: Option<u64>,
-    /// Whether the bans are other than before.
-    pub(super) bans: bool,
 }
 
 /// One write with the caller that waits for it.
@@ -71,12 +69,11 @@ impl Writer {
     pub(super) fn start(
         db: Connection,
         revisions: watch::Sender<u64>,
-        bans: watch::Sender<u64>,
         explain: impl Fn(rusqlite::Error) -> StoreError + Send + 'static,
     ) -> std::io::Result<Writer> {
         let (jobs, queue) = channel::<Box<dyn Job>>();
         let thread = std::thread::Builder::new().name("store-writer".to_owned()).spawn(move || {
-            run(db, &queue, &revisions, &bans, &explain);
+            run(db, &queue, &revisions, &explain);
         })?;
         Ok(Writer { jobs: Mutex::new(Some(jobs)), thread: Mutex::new(Some(thread)) })
     }
@@ -117,7 +114,6 @@ fn run(
     mut db: Connection,
     queue: &Receiver<Box<dyn Job>>,
     revisions: &watch::Sender<u64>,
-    bans: &watch::Sender<u64>,
     explain: &dyn Fn(rusqlite::Error) -> StoreError,
 ) {
     measure(&db);
@@ -134,9 +130,6 @@ fn run(
                 metrics::counter!("palisade_store_writes_total").increment(u64::from(count));
                 if let Some(revision) = changed.revision {
                     revisions.send_replace(revision);
-                }
-                if changed.bans {
-                    bans.send_modify(|generation| *generation += 1);
                 }
                 Ok(())
             }
@@ -168,7 +161,6 @@ fn commit(db: &mut Connection, group: &mut [Box<dyn Job>]) -> rusqlite::Result<C
     for job in group {
         let changed = job.run(&transaction)?;
         all.revision = changed.revision.or(all.revision);
-        all.bans |= changed.bans;
     }
     transaction.commit()?;
     Ok(all)
@@ -189,11 +181,11 @@ mod tests {
         .unwrap();
         let (revisions, seen) = watch::channel(0);
         let explain = |error: rusqlite::Error| StoreError::Failed { path: "memory".into(), detail: error.to_string() };
-        (Writer::start(db, revisions, watch::Sender::new(0), explain).unwrap(), seen)
+        (Writer::start(db, revisions, explain).unwrap(), seen)
     }
 
     fn insert(statement: &'static str) -> impl FnOnce(&Connection) -> rusqlite::Result<((), Changed)> + Send {
-        move |db| db.execute(statement, []).map(|_| ((), Changed { revision: Some(7), bans: false }))
+        move |db| db.execute(statement, []).map(|_| ((), Changed { revision: Some(7) }))
     }
 
     #[tokio::test]

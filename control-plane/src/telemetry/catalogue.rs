@@ -82,6 +82,11 @@ pub const CATALOGUE: &[Described] = &[
         &["method", "route", "status"],
         "Requests of the admin API and the console, by the pattern of their path",
     ),
+    counter(
+        "palisade_ledger_lost_total",
+        &[],
+        "Denials that the ledger missed, because too many came at once or the store failed",
+    ),
     counter("palisade_link_bans_total", &["outcome"], "Bans that were asked for: live, refused, unrecorded"),
     counter("palisade_link_dropped_total", &[], "Events that gateways lost because their link was down or too slow"),
     counter("palisade_link_snapshots_total", &["outcome"], "Snapshots that filters report on: taken, refused"),

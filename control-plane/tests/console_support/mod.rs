@@ -16,7 +16,10 @@ use axum::body::Body;
 use axum::extract::ConnectInfo;
 use axum::http::Request;
 use palisade::console::{self, Console, NAMESPACE, Operator, hash_password};
+use palisade::fabric::Fabric;
+use palisade::link::{LinkHub, MemoryBans};
 use palisade::rest;
+use palisade::xds::Hub;
 use serde_json::{Value, json};
 
 use crate::entities_support::{Answer, Api};
@@ -30,6 +33,8 @@ pub const BEGINNING: u64 = 1_800_000_000_000;
 pub struct ConsoleApi {
     pub api: Api,
     pub clock: Arc<AtomicU64>,
+    pub fabric: Fabric,
+    pub link: LinkHub,
 }
 
 /// What an operator's browser holds.
@@ -48,14 +53,20 @@ impl ConsoleApi {
         let listen = SocketAddr::from(([127, 0, 0, 1], 8900));
         let told = Arc::new(move || now.load(Ordering::Relaxed));
         let (entities, events) = (api.state.entities.clone(), api.state.events.clone());
-        let console = Console::new(Arc::clone(&api.state.store), entities, events, Some(listen), told);
-        api.router = rest::router_with(api.state.clone(), console::router(&console));
+        let store = Arc::clone(&api.state.store);
+        let console = Console::new(Arc::clone(&store), entities.clone(), events.clone(), Some(listen), told.clone());
+        // A link of its own: no gateway is connected.
+        let bans = Arc::new(MemoryBans::default());
+        let link = LinkHub::new(events.clone(), bans, Hub::new(), palisade::clock::now_millis);
+        let fabric = Fabric::new(store, entities, events, link.clone(), told);
+        let routes = console::router(&console).merge(console::security_router(&console, fabric.clone()));
+        api.router = rest::router_with(api.state.clone(), routes);
         let hash = hash_password(PASSWORD).unwrap();
         for name in ["alice", "bob"] {
             let operator = Operator::new(name, &format!("{name}@example.com"), hash.clone(), BEGINNING).unwrap();
             assert!(api.state.store.operator_add(operator).await.unwrap());
         }
-        ConsoleApi { api, clock }
+        ConsoleApi { api, clock, fabric, link }
     }
 
     pub fn advance(&self, millis: u64) {

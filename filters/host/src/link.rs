@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 
 use exchange::{BanOrder, Metric};
-use snapshot::{BanChange, BanRequest, Down, LinkSettings, LoadReport, Message, Up};
+use snapshot::{AllowChange, BanChange, BanRequest, Down, LinkSettings, LoadReport, Message, Up};
 
 use crate::calls::{self, LogLevel};
 use crate::proxy_host;
@@ -121,7 +121,11 @@ pub(crate) fn closed(token: u32, status: u32) {
 pub(crate) fn received(bytes: &[u8]) {
     LINK.with_borrow_mut(|link| link.failures = 0);
     match Down::decode(bytes) {
-        Ok(down) => down.bans.iter().for_each(apply_ban),
+        Ok(down) => {
+            // First who is allowed: a ban that comes with it must not hold for a moment.
+            down.allowed.iter().for_each(apply_allowed);
+            down.bans.iter().for_each(apply_ban);
+        }
         Err(error) => {
             calls::log(LogLevel::Warn, &format!("palisade: unreadable message from the control plane: {error}"))
         }
@@ -133,6 +137,14 @@ fn apply_ban(change: &BanChange) {
         node_state::bans::apply(&NodeSharedData, &change.key, change.until_millis, &change.reason, calls::now());
     if applied.is_err() {
         calls::log(LogLevel::Warn, &format!("palisade: the ban of {} could not be noted on this node", change.key));
+    }
+}
+
+fn apply_allowed(change: &AllowChange) {
+    let applied = node_state::allowlist::apply(&NodeSharedData, &change.key, change.until_millis, calls::now());
+    if applied.is_err() {
+        let message = format!("palisade: the allowlist entry of {} could not be noted on this node", change.key);
+        calls::log(LogLevel::Warn, &message);
     }
 }
 

@@ -4,6 +4,7 @@ use exchange::{
     Action, Build, Category, Decision, Exchange, Exemptions, Host, Outcome, Plugin, PluginDefinition, Refusal,
     SecurityEvent, Verdict,
 };
+use node_state::allowlist;
 use node_state::bans::{self, Ban};
 use snapshot::{Message, ThreatGateStep};
 
@@ -29,7 +30,9 @@ impl Plugin for ThreatGate {
         let now = host.now();
         let standing = exchange.caller.identities().find_map(|identity| {
             let key = identity.key();
-            bans::standing(host.shared(), &key, now).map(|ban| (key, ban))
+            let ban = bans::standing(host.shared(), &key, now)?;
+            // An old ban on somebody who is on the allowlist by now holds no longer.
+            (!allowlist::covers(host.shared(), &key, now)).then_some((key, ban))
         });
         let Some((key, ban)) = standing else {
             return Verdict::Pass;
@@ -98,6 +101,22 @@ mod tests {
         assert_eq!(refusal.reason, "user:ada is banned for another 10 s: score 95");
         host.advance(10_000);
         assert_eq!(gate.access(&mut exchange(), &host), Verdict::Pass);
+    }
+
+    #[test]
+    fn a_range_is_refused_but_for_whom_the_allowlist_names() {
+        let host = FakeHost::at(1_000);
+        let gate = gate(Policy::default());
+        bans::apply(&host.shared_data, "ip:192.0.0.0/16", 11_000, "range", 1_000).unwrap();
+        assert!(matches!(gate.access(&mut exchange(), &host), Verdict::Refuse(_)));
+        allowlist::apply(&host.shared_data, "ip:192.0.2.1", 9_000, 1_000).unwrap();
+        assert_eq!(gate.access(&mut exchange(), &host), Verdict::Pass);
+        // Another identity of the same caller is another matter.
+        bans::apply(&host.shared_data, "user:ada", 11_000, "by hand", 1_000).unwrap();
+        assert!(matches!(gate.access(&mut exchange(), &host), Verdict::Refuse(_)));
+        bans::apply(&host.shared_data, "user:ada", 0, "", 1_000).unwrap();
+        host.advance(8_000);
+        assert!(matches!(gate.access(&mut exchange(), &host), Verdict::Refuse(_)), "the entry has ended");
     }
 
     #[test]

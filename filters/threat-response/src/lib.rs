@@ -10,7 +10,7 @@ use exchange::{
     Action, BanOrder, Build, Category, Decision, Exchange, Exemptions, Host, IdentityKind, IdentityRef, Metric,
     Outcome, Plugin, PluginDefinition, Refusal, Reply, SecurityEvent, Slot, Verdict,
 };
-use node_state::bans;
+use node_state::{allowlist, bans};
 use snapshot::{Message, Policy, ThreatResponseStep, Tier};
 
 /// The plugin.
@@ -23,9 +23,8 @@ struct ThreatResponse {
 
 fn build(config: &[u8], _build: &mut Build<'_>) -> Result<Box<dyn Plugin>, String> {
     let step = ThreatResponseStep::decode(config).map_err(|error| error.to_string())?;
-    let mut policy = step.policy.ok_or("a threat response needs a policy")?;
+    let policy = step.policy.ok_or("a threat response needs a policy")?;
     let exemptions = Exemptions::new(&policy.exemptions)?;
-    policy.tiers.sort_by(|a, b| b.min_score.total_cmp(&a.min_score));
     Ok(Box::new(ThreatResponse { policy, exemptions }))
 }
 
@@ -35,7 +34,7 @@ impl Plugin for ThreatResponse {
             return Verdict::Pass;
         }
         let score = exchange.score.total();
-        let Some(tier) = self.tier(score) else {
+        let Some(tier) = self.policy.tier_at(score) else {
             return Verdict::Pass;
         };
         let reason = format!("score {score} reaches tier {} of policy `{}`", tier.index, self.policy.name);
@@ -51,7 +50,7 @@ impl Plugin for ThreatResponse {
             return None;
         }
         let score = exchange.score.total();
-        let tier = self.tier(score);
+        let tier = self.policy.tier_at(score);
         let stern = tier.filter(|tier| !self.policy.dry_run && tier.action() >= Action::Tarpit);
         let mut decision = Decision {
             action: stern.map_or(Action::Deny, Tier::action),
@@ -90,11 +89,6 @@ impl Plugin for ThreatResponse {
 }
 
 impl ThreatResponse {
-    /// The highest tier that a score reaches.
-    fn tier(&self, score: f64) -> Option<&Tier> {
-        self.policy.tiers.iter().find(|tier| score >= tier.min_score)
-    }
-
     fn decision(&self, tier: &Tier, score: f64, reason: String) -> Decision {
         let dry_run = self.policy.dry_run;
         Decision {
@@ -156,20 +150,24 @@ impl ThreatResponse {
         Verdict::Enforce { decision, hold_millis, reply }
     }
 
-    /// Puts a ban in force on this node at once, and asks the control plane to make it hold everywhere.
+    /// Puts a ban in force on this node at once, and asks the control plane to make it hold everywhere. Nobody on the
+    /// allowlist is banned here.
     fn ban(&self, tier: &Tier, decision: &Decision, exchange: &Exchange, host: &dyn Host) {
         let Some(identity) = self.identity(exchange) else {
             return;
         };
         let now = host.now();
         let until = now.saturating_add(tier.ban_for_seconds.saturating_mul(1000));
-        if bans::apply(host.shared(), &identity.key(), until, &decision.reason, now).is_err() {
-            host.log(
-                exchange::Level::Warn,
-                "palisade: a ban could not be noted on this node; the control plane is asked",
-            );
+        // The control plane is asked even about somebody who is on the allowlist: its refusal is what operators see.
+        if !allowlist::covers(host.shared(), &identity.key(), now) {
+            if bans::apply(host.shared(), &identity.key(), until, &decision.reason, now).is_err() {
+                host.log(
+                    exchange::Level::Warn,
+                    "palisade: a ban could not be noted on this node; the control plane is asked",
+                );
+            }
+            host.count(Metric::Bans);
         }
-        host.count(Metric::Bans);
         host.send_ban(BanOrder {
             identity,
             until,

@@ -148,3 +148,13 @@ fn an_exempt_address_skips_the_fabric() {
     });
     assert_eq!(ask(&*plugin, 99.0, &host), Verdict::Pass);
 }
+
+#[test]
+fn nobody_on_the_allowlist_is_banned_on_the_node_and_the_control_plane_is_asked_all_the_same() {
+    let host = FakeHost::at(0);
+    let plugin = response(false, vec![tier(0, 90.0, Action::Ban)]);
+    allowlist::apply(&host.shared_data, "ip:192.0.2.0/24", 1_000, 0).unwrap();
+    assert_eq!(status(&ask(&*plugin, 95.0, &host)), Some(403), "the request itself is refused");
+    assert_eq!(bans::standing(&host.shared_data, "ip:192.0.2.1", 0), None);
+    assert_eq!(host.bans.borrow().len(), 1);
+}

@@ -93,7 +93,7 @@ pub(super) fn policy(id: Option<&str>, view: &View<'_>) -> Result<Item<ThreatPol
 }
 
 /// A policy as filters run it.
-fn lower(policy: &Item<ThreatPolicy>) -> Policy {
+pub(crate) fn lower(policy: &Item<ThreatPolicy>) -> Policy {
     let tiers = policy.tiers.iter().enumerate().map(|(index, tier)| Tier {
         index: saturate(index as u64),
         min_score: tier.min_score,

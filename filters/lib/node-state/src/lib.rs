@@ -4,8 +4,10 @@
 //! lives in a fixed number of shards, each one value of that map holding a bounded list of entries; expired entries
 //! leave whenever their shard is written. What a table can take is therefore known before the first request arrives.
 
+pub mod allowlist;
 pub mod bans;
 mod codec;
+mod ranged;
 mod table;
 
 pub use codec::MAX_FIELD;

@@ -47,6 +47,12 @@ impl Table {
         decode(&bytes).into_iter().find(|entry| entry.key == key && entry.expires_at > now)
     }
 
+    /// The first live entry of the table's first shard whose key is `wanted`: for tables of one shard.
+    pub(crate) fn find(&self, data: &dyn SharedData, now: u64, wanted: impl Fn(&[u8]) -> bool) -> Option<Entry> {
+        let (bytes, _) = data.get(&format!("{}/0", self.name))?;
+        decode(&bytes).into_iter().find(|entry| entry.expires_at > now && wanted(&entry.key))
+    }
+
     /// Replaces the entry under `key` by what `change` makes of it, atomically over all workers.
     ///
     /// # Errors

@@ -71,6 +71,20 @@ pub struct Down {
     /// Bans to put in force or to lift on this node.
     #[prost(message, repeated, tag = "1")]
     pub bans: Vec<BanChange>,
+    /// Identities to put on or to take off this node's allowlist.
+    #[prost(message, repeated, tag = "10")]
+    pub allowed: Vec<AllowChange>,
+}
+
+/// An entry of the allowlist as a node holds it.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub struct AllowChange {
+    /// The identity, such as `ip:192.0.2.1` or `ip:192.0.2.0/24`.
+    #[prost(string, tag = "1")]
+    pub key: String,
+    /// When it ends, in milliseconds since the Unix epoch; 0 takes it off.
+    #[prost(uint64, tag = "2")]
+    pub until_millis: u64,
 }
 
 /// A ban as a node holds it.

@@ -98,6 +98,16 @@ pub struct Policy {
     pub ban_api_key_only: bool,
 }
 
+impl Policy {
+    /// The highest tier that a score reaches, wherever it stands among the others; of several with the same score the
+    /// first. What runs on a gateway and what a console simulates both choose with this.
+    #[must_use]
+    pub fn tier_at(&self, score: f64) -> Option<&Tier> {
+        let reached = self.tiers.iter().filter(|tier| score >= tier.min_score);
+        reached.reduce(|highest, tier| if tier.min_score > highest.min_score { tier } else { highest })
+    }
+}
+
 /// One tier of a policy.
 #[derive(Clone, PartialEq, Message)]
 pub struct Tier {
@@ -146,6 +156,12 @@ pub enum TierAction {
 }
 
 impl TierAction {
+    /// Whether it refuses the request that it is taken on, whatever came before.
+    #[must_use]
+    pub fn denies(self) -> bool {
+        matches!(self, Self::Deny | Self::Ban)
+    }
+
     /// The action's word in configuration and events.
     #[must_use]
     pub fn word(self) -> &'static str {
@@ -157,5 +173,19 @@ impl TierAction {
             Self::Deny => "deny",
             Self::Ban => "ban",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_highest_tier_that_is_reached_wins_in_any_order() {
+        let tier = |index, min_score| Tier { index, min_score, ..Tier::default() };
+        let policy =
+            Policy { tiers: vec![tier(0, 40.0), tier(1, 90.0), tier(2, 70.0), tier(3, 90.0)], ..Policy::default() };
+        let at = |score| policy.tier_at(score).map(|tier| tier.index);
+        assert_eq!([at(39.9), at(40.0), at(89.9), at(100.0), at(f64::NAN)], [None, Some(0), Some(2), Some(1), None]);
     }
 }

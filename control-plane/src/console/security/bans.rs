@@ -1,0 +1,182 @@
+//! Bans and the allowlist.
+
+use axum::extract::State;
+use axum::{Extension, Json};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{Answer, BAN_SECONDS, Body, actor, describe, done, identity, millis, not_done, read, shapes, text};
+use crate::console::Operator;
+use crate::fabric::{Fabric, Identity};
+use crate::openapi::Routes;
+use crate::rest::ApiError;
+use crate::store::fabric::{Issued, MAX_RANGES};
+
+/// Who is banned, for how long and why.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+struct BanBody {
+    /// The identity: `ip:<address>`, `ip:<CIDR>`, `apikey:<id>` or `user:<name>`.
+    #[serde(rename = "ref")]
+    reference: Option<String>,
+    /// How long, in seconds, 1 to 315360000. Default 3600.
+    duration_seconds: Option<u64>,
+    /// Why, for people; at most 2000 characters.
+    reason: Option<String>,
+}
+
+/// Whose ban ends later, and by how much.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+struct ExtendBody {
+    /// The identity.
+    #[serde(rename = "ref")]
+    reference: Option<String>,
+    /// What is added to the end of the ban, in seconds, 1 to 315360000. Default 3600.
+    duration_seconds: Option<u64>,
+}
+
+/// Whose ban is lifted.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+struct UnbanBody {
+    /// The identity.
+    #[serde(rename = "ref")]
+    reference: Option<String>,
+    /// Every ban is lifted.
+    all: bool,
+}
+
+/// Who is never banned.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+struct AllowBody {
+    /// The identity: `ip:<address>`, `ip:<CIDR>`, `apikey:<id>` or `user:<name>`.
+    #[serde(rename = "ref")]
+    reference: Option<String>,
+    /// Why, for people; at most 2000 characters.
+    reason: Option<String>,
+    /// Whether a ban that stands is lifted. Default true.
+    unban: Option<bool>,
+    /// For how long, in seconds, 1 to 315360000; null for good.
+    duration_seconds: Option<u64>,
+}
+
+/// Who is taken off the allowlist.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+struct DisallowBody {
+    /// The identity.
+    #[serde(rename = "ref")]
+    reference: Option<String>,
+}
+
+pub(super) fn routes() -> Routes<Fabric> {
+    Routes::new()
+        .on(describe::bans(), bans)
+        .on(describe::allowlist(), allowlist)
+        .on(describe::ban(), ban)
+        .on(describe::extend(), extend)
+        .on(describe::unban(), unban)
+        .on(describe::allow(), allow)
+        .on(describe::disallow(), disallow)
+        .schema::<BanBody>()
+        .schema::<ExtendBody>()
+        .schema::<UnbanBody>()
+        .schema::<AllowBody>()
+        .schema::<DisallowBody>()
+}
+
+async fn bans(State(fabric): State<Fabric>) -> Result<Json<Value>, ApiError> {
+    let bans = fabric.store().bans(fabric.now()).await?;
+    Ok(Json(json!({ "bans": bans.iter().map(shapes::ban).collect::<Vec<_>>() })))
+}
+
+async fn allowlist(State(fabric): State<Fabric>) -> Result<Json<Value>, ApiError> {
+    let entries = fabric.store().allowlist(fabric.now()).await?;
+    Ok(Json(json!({ "entries": entries.iter().map(shapes::allowance).collect::<Vec<_>>() })))
+}
+
+async fn ban(State(fabric): State<Fabric>, Extension(operator): Extension<Operator>, body: Body) -> Answer {
+    let parse = |body: BanBody| {
+        let millis = millis(body.duration_seconds.unwrap_or(BAN_SECONDS))?;
+        Ok((identity(body.reference.as_ref())?, millis, text(body.reason)?))
+    };
+    let (identity, millis, reason): (Identity, u64, String) = match read(body).and_then(parse) {
+        Ok(asked) => asked,
+        Err(error) => return not_done(&error),
+    };
+    match fabric.ban(&actor(&operator), &identity, millis, &reason).await? {
+        Issued::Live(ban) => done(json!({ "ban": shapes::ban(&ban) })),
+        Issued::Allowlisted(entry) => {
+            let error = format!("{identity} is on the allowlist");
+            let refused = json!({
+                "done": false, "refused": "allowlisted", "error": error, "allowlist": shapes::allowance(&entry),
+            });
+            Ok(axum::response::IntoResponse::into_response(Json(refused)))
+        }
+        Issued::Full => not_done(&format!("there are {MAX_RANGES} bans on ranges already; lift one first")),
+        Issued::Lifted(_) => not_done("the ban was lifted at the same time"),
+    }
+}
+
+async fn extend(State(fabric): State<Fabric>, Extension(operator): Extension<Operator>, body: Body) -> Answer {
+    let parse = |body: ExtendBody| {
+        Ok((identity(body.reference.as_ref())?, millis(body.duration_seconds.unwrap_or(BAN_SECONDS))?))
+    };
+    let (identity, millis): (Identity, u64) = match read(body).and_then(parse) {
+        Ok(asked) => asked,
+        Err(error) => return not_done(&error),
+    };
+    match fabric.extend(&actor(&operator), &identity, millis).await? {
+        Some(ban) => done(json!({ "ban": shapes::ban(&ban) })),
+        None => not_done(&format!("there is no live ban on {identity}")),
+    }
+}
+
+async fn unban(State(fabric): State<Fabric>, Extension(operator): Extension<Operator>, body: Body) -> Answer {
+    let asked = read(body).and_then(|body: UnbanBody| match (body.all, &body.reference) {
+        (true, None) => Ok(None),
+        (true, Some(_)) => Err("`ref` and `all` exclude each other".to_owned()),
+        (false, reference) => identity(reference.as_ref()).map(Some),
+    });
+    match asked {
+        Ok(Some(identity)) => {
+            fabric.unban(&actor(&operator), &identity).await?;
+            done(json!({ "ref": shapes::reference(&identity.key()) }))
+        }
+        Ok(None) => {
+            let lifted = fabric.unban_all(&actor(&operator)).await?;
+            done(json!({ "removed": lifted.len() }))
+        }
+        Err(error) => not_done(&error),
+    }
+}
+
+async fn allow(State(fabric): State<Fabric>, Extension(operator): Extension<Operator>, body: Body) -> Answer {
+    let parse = |body: AllowBody| {
+        let millis = body.duration_seconds.map(millis).transpose()?;
+        Ok((identity(body.reference.as_ref())?, text(body.reason)?, millis, body.unban.unwrap_or(true)))
+    };
+    let (identity, reason, millis, unban): (Identity, String, Option<u64>, bool) = match read(body).and_then(parse) {
+        Ok(asked) => asked,
+        Err(error) => return not_done(&error),
+    };
+    match fabric.allow(&actor(&operator), &identity, &reason, millis, unban).await? {
+        Some((entry, lifted)) => done(json!({
+            "entry": shapes::allowance(&entry), "released": !lifted.is_empty(), "lifted": lifted,
+        })),
+        None => not_done("the allowlist is full; remove an entry first"),
+    }
+}
+
+async fn disallow(State(fabric): State<Fabric>, Extension(operator): Extension<Operator>, body: Body) -> Answer {
+    match read(body).and_then(|body: DisallowBody| identity(body.reference.as_ref())) {
+        Ok(identity) => {
+            fabric.disallow(&actor(&operator), &identity).await?;
+            done(json!({ "ref": shapes::reference(&identity.key()) }))
+        }
+        Err(error) => not_done(&error),
+    }
+}

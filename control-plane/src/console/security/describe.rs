@@ -1,0 +1,211 @@
+//! What the endpoints are for, for the document of the API.
+#![allow(clippy::indexing_slicing, reason = "fields of JSON objects that are made here")]
+
+use axum::http::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use crate::console::NAMESPACE;
+use crate::fabric::Fabric;
+use crate::openapi::{Group, JSON, Operation, Routes, reference};
+
+fn group() -> Group {
+    let about = "What the decision fabric remembers: bans, the allowlist, the ledger, incidents. A call that asks for what \
+                 cannot be is answered with 200 and `done: false`. Every change is told as a `SvcWafSecurityAudit`.";
+    Group { name: "console: security".to_owned(), about: about.to_owned() }
+}
+
+pub(super) fn status() -> Operation {
+    get("_status", "security_status", "How the fabric is doing").answers(
+        StatusCode::OK,
+        "Counts and settings.",
+        reference("FabricStatus"),
+    )
+}
+
+pub(super) fn bans() -> Operation {
+    get("_bans", "bans", "Every live ban with its evidence").answers(StatusCode::OK, "By key.", list("bans", "Ban"))
+}
+
+pub(super) fn allowlist() -> Operation {
+    get("_allowlist", "allowlist", "Who is never banned").answers(
+        StatusCode::OK,
+        "By key.",
+        list("entries", "AllowlistEntry"),
+    )
+}
+
+pub(super) fn incidents() -> Operation {
+    get("_incidents", "incidents", "The incidents of the last half hour that are not resolved").answers(
+        StatusCode::OK,
+        "The most recent first.",
+        list("incidents", "ConsoleIncident"),
+    )
+}
+
+pub(super) fn ban() -> Operation {
+    let refused = object(json!({
+        "done": { "const": false }, "refused": { "const": "allowlisted" }, "error": { "type": "string" },
+        "allowlist": reference("AllowlistEntry"),
+    }));
+    post("_ban", "ban", "Ban by hand", "BanBody")
+        .describe("Where a ban stands already, the later end holds.")
+        .example(json!({ "ref": "ip:192.0.2.1", "duration_seconds": 3600, "reason": "scans" }))
+        .answers(StatusCode::OK, "It is in force, or why not.", or_not(vec![with("ban", reference("Ban")), refused]))
+}
+
+pub(super) fn extend() -> Operation {
+    post("_extend", "extend", "Move the end of a ban", "ExtendBody")
+        .example(json!({ "ref": "ip:192.0.2.1", "duration_seconds": 3600 }))
+        .answers(StatusCode::OK, "The ban, or that there is none.", or_not(vec![with("ban", reference("Ban"))]))
+}
+
+pub(super) fn unban() -> Operation {
+    let removed = with("removed", json!({ "type": "integer", "minimum": 0 }));
+    post("_unban", "unban", "Lift a ban, or all", "UnbanBody")
+        .describe("It is done where there was no ban as well.")
+        .example(json!({ "ref": "ip:192.0.2.1" }))
+        .answers(StatusCode::OK, "Whose, or how many.", or_not(vec![with("ref", reference("IdentityRef")), removed]))
+}
+
+pub(super) fn allow() -> Operation {
+    let allowed = object(json!({
+        "done": { "const": true }, "entry": reference("AllowlistEntry"), "released": { "type": "boolean" },
+        "lifted": { "type": "array", "items": { "type": "string" } },
+    }));
+    post("_allow", "allow", "Put an identity on the allowlist", "AllowBody")
+        .describe("It is never banned from then on; its requests are inspected as before. The ledger forgets it.")
+        .example(json!({ "ref": "ip:192.0.2.0/24", "reason": "the office", "unban": true, "duration_seconds": null }))
+        .answers(StatusCode::OK, "The entry, and whether a ban was lifted.", or_not(vec![allowed]))
+}
+
+pub(super) fn disallow() -> Operation {
+    post("_disallow", "disallow", "Take an identity off the allowlist", "DisallowBody")
+        .example(json!({ "ref": "ip:192.0.2.0/24" }))
+        .answers(StatusCode::OK, "Whose entry.", or_not(vec![with("ref", reference("IdentityRef"))]))
+}
+
+pub(super) fn incident_state() -> Operation {
+    post("_incident_state", "incident_state", "Move an incident", "IncidentStateBody")
+        .describe("A resolved incident leaves the list, and is open again once the caller comes back.")
+        .example(json!({ "key": "ip:192.0.2.1", "state": "acknowledged", "note": "looking" }))
+        .answers(StatusCode::OK, "The state.", or_not(vec![with("workflow", reference("IncidentWorkflow"))]))
+}
+
+pub(super) fn ledger() -> Operation {
+    let entry = object(json!({ "key": { "type": "string" }, "score": { "type": "number" } }));
+    let top = with("top", json!({ "type": "array", "items": entry, "maxItems": 50 }));
+    let one = object(json!({
+        "done": { "const": true }, "ref": reference("IdentityRef"), "score": { "type": "number", "minimum": 0 },
+    }));
+    post("_ledger", "ledger", "Read or clear the memory across requests", "LedgerBody").example(json!({})).answers(
+        StatusCode::OK,
+        "The highest totals, the total of one identity, or that it was forgotten.",
+        or_not(vec![top, one, object(json!({ "done": { "const": true } }))]),
+    )
+}
+
+pub(super) fn simulate() -> Operation {
+    let outcome = object(json!({
+        "done": { "const": true },
+        "policy": object(json!({
+            "id": { "type": "string" }, "name": { "type": "string" }, "dry_run": { "type": "boolean" },
+        })),
+        "score": { "type": "number" },
+        "tier": { "type": ["integer", "null"], "description": "The tier's place in the policy, from 0." },
+        "action": { "enum": ["allow", "log", "challenge", "throttle", "tarpit", "deny", "ban"] },
+        "enforced": { "type": "boolean", "description": "The action denies, and the policy is in no dry run." },
+    }));
+    post("_simulate", "simulate", "What a policy would do at a score", "SimulateBody")
+        .example(json!({ "score": 75, "policy": "builtin" }))
+        .answers(StatusCode::OK, "The tier and its action.", or_not(vec![outcome]))
+}
+
+/// Adds the schemas that the answers name.
+pub(super) fn schemas(routes: Routes<Fabric>) -> Routes<Fabric> {
+    let text = || json!({ "type": "string" });
+    let millis = || json!({ "type": "integer", "minimum": 0, "description": "Milliseconds since 1970." });
+    let or_null = |schema: Value| json!({ "anyOf": [schema, { "type": "null" }] });
+    let texts = || json!({ "type": "array", "items": { "type": "string" } });
+    let step = object(json!({ "at": millis(), "action": text(), "by": text(), "detail": text() }));
+    let ban = object(json!({
+        "ref": reference("IdentityRef"), "key": text(), "reason": text(), "tags": texts(), "score": { "type": "number" },
+        "issued_at": millis(), "until": millis(), "issued_by": text(), "signals": { "type": "array" },
+        "timeline": { "type": "array", "items": step, "maxItems": 20 }, "last_action": or_null(text()),
+        "last_action_by": or_null(text()), "last_action_at": or_null(millis()),
+    }));
+    let entry = object(json!({
+        "ref": reference("IdentityRef"), "key": text(), "reason": text(), "added_by": text(), "added_at": millis(),
+        "until": or_null(millis()), "permanent": { "type": "boolean" },
+    }));
+    let workflow = object(json!({
+        "key": text(), "state": { "enum": ["open", "acknowledged", "resolved"] }, "by": text(), "at": millis(),
+        "note": text(),
+    }));
+    let further = object(json!({
+        "workflow": or_null(reference("IncidentWorkflow")), "banned": { "type": "boolean" },
+        "ban": or_null(reference("Ban")), "allowlisted": { "type": "boolean" },
+        "allowlist_entry": or_null(reference("AllowlistEntry")),
+    }));
+    let count = || json!({ "type": "integer", "minimum": 0 });
+    let error = || json!({ "type": ["string", "null"] });
+    let status = object(json!({
+        "node": text(),
+        "enabled": { "type": "boolean" },
+        "bans": object(json!({ "bans": count(), "last_refresh": millis(), "last_error": error(), "node": text() })),
+        "allowlist": object(json!({ "entries": count(), "last_refresh": millis(), "last_error": error() })),
+        "shared_state": object(json!({
+            "dedicated_store": { "type": "boolean" }, "distributed": { "type": "boolean" }, "warning": error(),
+        })),
+        "incidents": object(json!({ "held": count(), "window_seconds": count(), "stale_after_sec": count() })),
+        "ledger": object(json!({
+            "enabled": { "type": "boolean" }, "window_seconds": count(), "ban_threshold": { "type": "number" },
+            "ban_duration_seconds": count(),
+        })),
+        "policies": { "type": "array", "items": object(json!({
+            "id": text(), "name": text(), "dry_run": { "type": "boolean" },
+        })) },
+        "tarpit": object(json!({ "max_held": count() })),
+        "alerts": object(json!({ "enabled": { "type": "boolean" }, "rules": count() })),
+    }));
+    routes
+        .schema_as("Ban", ban)
+        .schema_as("AllowlistEntry", entry)
+        .schema_as("IncidentWorkflow", workflow)
+        .schema_as("ConsoleIncident", json!({ "allOf": [reference("Incident"), further] }))
+        .schema_as("FabricStatus", status)
+        .schema_as("NotDone", object(json!({ "done": { "const": false }, "error": text() })))
+        .answer_schema::<crate::events::Incident>()
+}
+
+fn get(path: &str, id: &str, summary: &str) -> Operation {
+    Operation::new(Method::GET, format!("{NAMESPACE}/security/{path}"), format!("console.{id}"), group(), summary)
+}
+
+fn post(path: &str, id: &str, summary: &str, body: &str) -> Operation {
+    Operation::new(Method::POST, format!("{NAMESPACE}/security/{path}"), format!("console.{id}"), group(), summary)
+        .takes("At most 64 KiB.", [(JSON, reference(body))])
+}
+
+/// One of these answers, or `done: false`.
+fn or_not(mut answers: Vec<Value>) -> Value {
+    answers.push(reference("NotDone"));
+    json!({ "anyOf": answers })
+}
+
+fn with(field: &str, schema: Value) -> Value {
+    let mut properties = json!({ "done": { "const": true } });
+    properties[field] = schema;
+    object(properties)
+}
+
+fn list(field: &str, item: &str) -> Value {
+    let mut properties = json!({});
+    properties[field] = json!({ "type": "array", "items": reference(item) });
+    object(properties)
+}
+
+/// An object with these properties, all of which are there.
+fn object(properties: Value) -> Value {
+    let required: Vec<&String> = properties.as_object().into_iter().flat_map(|fields| fields.keys()).collect();
+    json!({ "type": "object", "required": required, "properties": properties })
+}

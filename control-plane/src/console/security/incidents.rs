@@ -1,0 +1,103 @@
+//! Incidents and what operators make of them.
+
+use std::collections::HashMap;
+
+use axum::extract::State;
+use axum::{Extension, Json};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{Answer, Body, actor, describe, done, identity, not_done, read, shapes, text};
+use crate::console::Operator;
+use crate::events::{Incident, IncidentState, WINDOW_MILLIS};
+use crate::fabric::{Fabric, Identity};
+use crate::openapi::Routes;
+use crate::rest::ApiError;
+use crate::store::fabric::{Allowance, Ban};
+
+/// An incident and its new state.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+struct IncidentStateBody {
+    /// The incident's key, such as `ip:192.0.2.1`.
+    key: Option<String>,
+    /// `open`, `acknowledged` or `resolved`.
+    state: Option<String>,
+    /// What there is to say, for people; at most 2000 characters.
+    note: Option<String>,
+}
+
+pub(super) fn routes() -> Routes<Fabric> {
+    Routes::new()
+        .on(describe::incidents(), incidents)
+        .on(describe::incident_state(), incident_state)
+        .schema::<IncidentStateBody>()
+}
+
+async fn incidents(State(fabric): State<Fabric>) -> Result<Json<Value>, ApiError> {
+    let now = fabric.now();
+    let bans: HashMap<String, Ban> =
+        fabric.store().bans(now).await?.into_iter().map(|ban| (ban.key.clone(), ban)).collect();
+    let mut ranges = Vec::new();
+    let mut entries = HashMap::new();
+    for entry in fabric.store().allowlist(now).await? {
+        match Identity::parse(&entry.key) {
+            Ok(range) if range.is_range() => ranges.push((range, entry)),
+            _ => drop(entries.insert(entry.key.clone(), entry)),
+        }
+    }
+    let banned_ranges: Vec<(Identity, &Ban)> = bans
+        .values()
+        .filter_map(|ban| Some((Identity::parse(&ban.key).ok().filter(Identity::is_range)?, ban)))
+        .collect();
+    let shown = fabric.events().incidents().into_iter().filter(|incident| {
+        incident.state != IncidentState::Resolved && now.saturating_sub(incident.last_seen) <= WINDOW_MILLIS
+    });
+    let items: Vec<Value> = shown
+        .map(|incident| {
+            let within = Identity::parse(&incident.key).ok();
+            let over = |range: &Identity| within.as_ref().is_some_and(|identity| range.covers(identity));
+            let by_range = || banned_ranges.iter().find(|(range, _)| over(range)).map(|(_, ban)| *ban);
+            let ban = bans.get(&incident.key).or_else(by_range);
+            let by_range = || ranges.iter().find(|(range, _)| over(range)).map(|(_, entry)| entry);
+            let entry = entries.get(&incident.key).or_else(by_range);
+            item(&fabric, &incident, ban, entry)
+        })
+        .collect();
+    Ok(Json(json!({ "incidents": items })))
+}
+
+fn item(fabric: &Fabric, incident: &Incident, ban: Option<&Ban>, entry: Option<&Allowance>) -> Value {
+    let mut item = json!(incident);
+    if let Some(fields) = item.as_object_mut() {
+        fields.insert(
+            "workflow".to_owned(),
+            json!(fabric.events().workflow(&incident.key).as_ref().map(shapes::workflow)),
+        );
+        fields.insert("banned".to_owned(), ban.is_some().into());
+        fields.insert("ban".to_owned(), json!(ban.map(shapes::ban)));
+        fields.insert("allowlisted".to_owned(), entry.is_some().into());
+        fields.insert("allowlist_entry".to_owned(), json!(entry.map(shapes::allowance)));
+    }
+    item
+}
+
+async fn incident_state(State(fabric): State<Fabric>, Extension(operator): Extension<Operator>, body: Body) -> Answer {
+    let parse = |body: IncidentStateBody| {
+        let state = body.state.unwrap_or_default();
+        if !["open", "acknowledged", "resolved"].contains(&state.as_str()) {
+            let shown: String = state.chars().take(64).collect();
+            let error =
+                format!("`{}` is no state; expected `open`, `acknowledged` or `resolved`", shown.escape_debug());
+            return Err(error);
+        }
+        Ok((identity(body.key.as_ref())?, state, text(body.note)?))
+    };
+    let (identity, state, note): (Identity, String, String) = match read(body).and_then(parse) {
+        Ok(asked) => asked,
+        Err(error) => return not_done(&error),
+    };
+    let workflow = fabric.set_state(&actor(&operator), &identity.key(), &state, &note).await?;
+    done(json!({ "workflow": shapes::workflow(&workflow) }))
+}

@@ -1,0 +1,101 @@
+//! `security/…`: what the decision fabric remembers, and what operators change of it.
+//!
+//! A call that asks for something impossible is answered with 200 and `done: false`; other statuses are for calls that did
+//! not get that far. `docs/console.md` describes the shapes.
+
+mod bans;
+mod describe;
+mod incidents;
+mod ledger;
+mod shapes;
+mod status;
+
+use axum::Json;
+use axum::body::Bytes;
+use axum::extract::DefaultBodyLimit;
+use axum::extract::rejection::BytesRejection;
+use axum::response::{IntoResponse, Response};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::{Console, Operator, protect};
+use crate::entities::typed;
+use crate::fabric::{Actor, Fabric, Identity};
+use crate::openapi::Routes;
+use crate::rest::ApiError;
+
+/// The bytes of a body, at most.
+const MAX_BODY: usize = 64 * 1024;
+/// The longest reason or note, in characters.
+const MAX_TEXT: usize = 2000;
+/// The longest time that a ban or an entry of the allowlist can be given, in seconds: ten years.
+const MAX_SECONDS: u64 = 315_360_000;
+/// How long a ban by hand lasts where nothing else is said, in seconds.
+const BAN_SECONDS: u64 = 3600;
+
+/// The endpoints of this module, for those with a session of `console`.
+pub fn router(console: &Console, fabric: Fabric) -> Routes {
+    let routes = Routes::new()
+        .merge(status::routes())
+        .merge(bans::routes())
+        .merge(incidents::routes())
+        .merge(ledger::routes())
+        .layered(|router| router.layer(DefaultBodyLimit::max(MAX_BODY)));
+    protect(describe::schemas(routes).with_state(fabric), console.clone())
+}
+
+/// A body as the extractor hands it over.
+type Body = Result<Bytes, BytesRejection>;
+
+/// What an endpoint answers: the call was understood, or why not.
+type Answer = Result<Response, ApiError>;
+
+/// Reads a body; the error is for `error` of the answer.
+fn read<T: DeserializeOwned>(body: Body) -> Result<T, String> {
+    let body = body.map_err(|rejection| format!("the body could not be read: {rejection}"))?;
+    if body.trim_ascii().is_empty() {
+        return Err("no body".to_owned());
+    }
+    let value: Value = serde_json::from_slice(&body).map_err(|_| "invalid json body".to_owned())?;
+    if !value.is_object() {
+        return Err("invalid json body: it is no object".to_owned());
+    }
+    typed(value).map_err(|problem| format!("invalid json body: {problem}"))
+}
+
+/// The identity that a body names.
+fn identity(reference: Option<&String>) -> Result<Identity, String> {
+    let text = reference.map(|text| text.trim()).filter(|text| !text.is_empty());
+    Identity::parse(text.ok_or_else(|| "no identity provided".to_owned())?)
+}
+
+/// A time in milliseconds from a body's seconds.
+fn millis(seconds: u64) -> Result<u64, String> {
+    if (1..=MAX_SECONDS).contains(&seconds) {
+        return Ok(seconds * 1000);
+    }
+    Err(format!("`duration_seconds` is {seconds}; expected 1 to {MAX_SECONDS}"))
+}
+
+fn text(text: Option<String>) -> Result<String, String> {
+    let text = text.unwrap_or_default();
+    if text.chars().count() > MAX_TEXT {
+        return Err(format!("`reason` and `note` have at most {MAX_TEXT} characters"));
+    }
+    Ok(text)
+}
+
+fn done(mut fields: Value) -> Answer {
+    if let Some(fields) = fields.as_object_mut() {
+        fields.shift_insert(0, "done".to_owned(), true.into());
+    }
+    Ok(Json(fields).into_response())
+}
+
+fn not_done(error: &str) -> Answer {
+    Ok(Json(json!({ "done": false, "error": error })).into_response())
+}
+
+fn actor(operator: &Operator) -> Actor {
+    Actor { name: operator.name.clone(), email: operator.email.clone() }
+}

@@ -1,0 +1,139 @@
+//! The ledger: who is refused again and again, each time for less than a ban, is banned in the end.
+
+use serde_json::json;
+use snapshot::Down;
+use tokio::sync::mpsc;
+
+use super::{Fabric, told};
+use crate::clock;
+use crate::entities::{EntityService, LedgerSettings};
+use crate::events::{Audit, AuditAction, Deed, EventHub, Offence};
+use crate::store::StoreError;
+use crate::store::fabric::{Charge, Issued, LedgerRules, Promotion};
+
+/// Offences that wait for the store, at most.
+const QUEUE: usize = 10_000;
+/// Offences that are charged in one transaction, at most.
+const BATCH: usize = 256;
+
+/// The ledger's settings as they are now.
+#[derive(Clone, Debug)]
+pub struct Ledger(LedgerSettings);
+
+impl Ledger {
+    /// The settings of the global configuration.
+    #[must_use]
+    pub fn of(entities: &EntityService) -> Ledger {
+        Ledger(entities.current().global().security.ledger.clone())
+    }
+
+    /// The settings.
+    #[must_use]
+    pub fn settings(&self) -> &LedgerSettings {
+        &self.0
+    }
+
+    /// How long a charge counts, in milliseconds.
+    #[must_use]
+    pub fn window_millis(&self) -> u64 {
+        self.0.window_seconds.saturating_mul(1000)
+    }
+
+    fn rules(&self) -> LedgerRules {
+        LedgerRules {
+            window_millis: self.window_millis(),
+            threshold: self.0.ban_threshold,
+            ban_millis: self.0.ban_duration_seconds.saturating_mul(1000),
+        }
+    }
+
+    fn charge(&self, offence: Offence) -> Option<Charge> {
+        let points = match offence.deed {
+            Deed::Denied(score) => score,
+            Deed::WafBlocked if self.0.feed_waf_blocks => self.0.waf_weight,
+            Deed::WafMonitored if self.0.feed_waf_monitored => self.0.waf_weight,
+            Deed::WafBlocked | Deed::WafMonitored => 0.0,
+        };
+        (points > 0.0).then_some(Charge { key: offence.key, points, at: offence.at })
+    }
+}
+
+impl Fabric {
+    /// Feeds the ledger from the events, for as long as the store is open. The events are watched from the call on; the
+    /// answer is for a task of its own.
+    pub fn keep_ledger(self) -> impl Future<Output = ()> + Send {
+        let (sender, mut offences) = mpsc::channel(QUEUE);
+        self.inner.events.feed(sender);
+        async move {
+            let mut batch = Vec::with_capacity(BATCH);
+            while offences.recv_many(&mut batch, BATCH).await > 0 {
+                match self.charge(batch.drain(..)).await {
+                    Ok(()) => {}
+                    Err(StoreError::Closed) => return,
+                    Err(error) => {
+                        metrics::counter!("palisade_ledger_lost_total").increment(1);
+                        tracing::warn!(%error, "the ledger could not be charged");
+                    }
+                }
+            }
+        }
+    }
+
+    async fn charge(&self, offences: impl Iterator<Item = Offence>) -> Result<(), StoreError> {
+        let ledger = Ledger::of(&self.inner.entities);
+        if !ledger.settings().enabled {
+            return Ok(());
+        }
+        let charges: Vec<Charge> = offences.filter_map(|offence| ledger.charge(offence)).collect();
+        if charges.is_empty() {
+            return Ok(());
+        }
+        let now = self.now();
+        let down = |promoted: &Vec<Promotion>| {
+            let bans = promoted.iter().flat_map(|promotion| told(&promotion.issued).bans);
+            Down { bans: bans.collect(), ..Down::default() }
+        };
+        let promoted = self.change(self.inner.store.ledger_charge(charges, ledger.rules(), now), down).await?;
+        for promotion in promoted {
+            tell(&self.inner.events, &promotion, now);
+        }
+        Ok(())
+    }
+}
+
+/// Says what became of somebody who has reached the threshold.
+fn tell(events: &EventHub, promotion: &Promotion, now: u64) {
+    let Promotion { key, total, issued } = promotion;
+    let refused = match issued {
+        Issued::Live(_) => None,
+        Issued::Allowlisted(entry) => Some(format!("{} is on the allowlist: {}", entry.key, entry.reason)),
+        Issued::Lifted(_) | Issued::Full => Some("there is no room for it".to_owned()),
+    };
+    let (action, detail) = match &refused {
+        None => (AuditAction::Ban, format!("by the ledger, at {total} points")),
+        Some(why) => (AuditAction::BanRefused, format!("asked for by the ledger, at {total} points: {why}")),
+    };
+    events.audit(Audit::new(action).of(key.clone()).detail(detail.clone()));
+    let of = |kind: &str| key.split_once(':').filter(|(found, _)| *found == kind).map(|(_, value)| value);
+    let banned = refused.is_none();
+    let event = json!({
+        "@type": "SvcSecurityEvent",
+        "@id": uuid::Uuid::new_v4().to_string(),
+        "@timestamp": clock::rfc3339(now),
+        "event": {
+            "kind": "alert", "category": "ban", "action": "ban", "module": "ledger", "dataset": "svc.ban",
+            "outcome": if banned { "blocked" } else { "observed" },
+        },
+        "source": { "ip": of("ip"), "apikey": of("apikey"), "user": of("user") },
+        "threat": { "score": total.min(100.0), "tags": ["ledger"], "signals": [] },
+        "route": { "id": null, "name": null, "node": null },
+        "message": detail,
+        "decision": {
+            "action": "ban", "score": total.min(100.0), "tier": null, "dry_run": false, "enforced": banned,
+            "reason": detail, "held_ms": 0,
+        },
+    });
+    if let Err(error) = events.publish(event.to_string().as_bytes()) {
+        tracing::error!(reason = %error, "the report on a ban by the ledger is no event");
+    }
+}

@@ -1,0 +1,305 @@
+//! The decision fabric's memory: bans, the allowlist, the ledger, and what operators make of incidents.
+//!
+//! The store has them; [`Fabric`] changes them for operators and for the ledger, tells every gateway in the order of the
+//! record, and says who did what. Gateways' own bans come in through [`crate::bans`].
+
+mod identity;
+mod ledger;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use snapshot::{AllowChange, Down};
+
+use crate::bans::{allow_of, change_of, lift_of};
+use crate::entities::EntityService;
+use crate::events::{Audit, AuditAction, EventHub, KEPT_MILLIS};
+use crate::link::LinkHub;
+use crate::store::fabric::{Allowance, Ban, Issued, Step, Workflow};
+use crate::store::{Store, StoreError};
+
+pub use identity::Identity;
+pub use ledger::Ledger;
+
+/// How often what has ended is forgotten.
+const SWEEP: Duration = Duration::from_secs(60);
+
+/// Who does something.
+#[derive(Clone, Debug)]
+pub struct Actor {
+    /// The operator's name.
+    pub name: String,
+    /// Where to reach them.
+    pub email: String,
+}
+
+/// The decision fabric's memory. Cheap to clone.
+#[derive(Clone)]
+pub struct Fabric {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    store: Arc<dyn Store>,
+    entities: EntityService,
+    events: EventHub,
+    link: LinkHub,
+    clock: Arc<dyn Fn() -> u64 + Send + Sync>,
+}
+
+impl Fabric {
+    /// A fabric that keeps its state in `store`, reads its settings from `entities`, and tells gateways over `link`.
+    #[must_use]
+    pub fn new(
+        store: Arc<dyn Store>,
+        entities: EntityService,
+        events: EventHub,
+        link: LinkHub,
+        clock: Arc<dyn Fn() -> u64 + Send + Sync>,
+    ) -> Fabric {
+        Fabric { inner: Arc::new(Inner { store, entities, events, link, clock }) }
+    }
+
+    /// The time, in milliseconds since 1970.
+    #[must_use]
+    pub fn now(&self) -> u64 {
+        (self.inner.clock)()
+    }
+
+    /// The store.
+    pub(crate) fn store(&self) -> &dyn Store {
+        self.inner.store.as_ref()
+    }
+
+    /// The entities.
+    pub(crate) fn entities(&self) -> &EntityService {
+        &self.inner.entities
+    }
+
+    /// Events and incidents.
+    pub(crate) fn events(&self) -> &EventHub {
+        &self.inner.events
+    }
+
+    /// Bans by hand.
+    ///
+    /// # Errors
+    /// What the store reports; nothing was changed.
+    pub async fn ban(
+        &self,
+        actor: &Actor,
+        identity: &Identity,
+        millis: u64,
+        reason: &str,
+    ) -> Result<Issued, StoreError> {
+        let now = self.now();
+        let step = Step { at: now, action: "ban".into(), by: actor.name.clone(), detail: reason.to_owned() };
+        let ban = Ban {
+            key: identity.key(),
+            reason: reason.to_owned(),
+            tags: vec!["manual".to_owned()],
+            issued_at: now,
+            until: now.saturating_add(millis),
+            issued_by: actor.name.clone(),
+            by_hand: true,
+            signals: self.inner.events.signals(&identity.key()),
+            timeline: vec![step],
+            ..Ban::default()
+        };
+        let issued = self.change(self.inner.store.ban_issue(ban, now), told).await?;
+        match &issued {
+            Issued::Live(ban) => self.audit(actor, AuditAction::Ban, &ban.key, lasting(ban, now)),
+            Issued::Allowlisted(entry) => {
+                let detail = format!("{} is on the allowlist: {}", entry.key, entry.reason);
+                self.audit(actor, AuditAction::BanRefused, &identity.key(), detail);
+            }
+            Issued::Lifted(_) | Issued::Full => {}
+        }
+        Ok(issued)
+    }
+
+    /// Moves the end of a ban that is in force; `None` where there is none.
+    ///
+    /// # Errors
+    /// What the store reports; nothing was changed.
+    pub async fn extend(&self, actor: &Actor, identity: &Identity, millis: u64) -> Result<Option<Ban>, StoreError> {
+        let now = self.now();
+        let detail = format!("by {} s", millis / 1000);
+        let step = Step { at: now, action: "extend".into(), by: actor.name.clone(), detail };
+        let bans = |ban: &Option<Ban>| Down { bans: ban.iter().map(change_of).collect(), ..Down::default() };
+        let extended = self.change(self.inner.store.ban_extend(&identity.key(), millis, step), bans).await?;
+        if let Some(ban) = &extended {
+            self.audit(actor, AuditAction::Extend, &ban.key, lasting(ban, now));
+        }
+        Ok(extended)
+    }
+
+    /// Lifts a ban; false where there was none. The gateways are told in either case.
+    ///
+    /// # Errors
+    /// What the store reports; nothing was changed.
+    pub async fn unban(&self, actor: &Actor, identity: &Identity) -> Result<bool, StoreError> {
+        let key = identity.key();
+        let down = |_: &bool| Down { bans: vec![lift_of(key.clone())], ..Down::default() };
+        let lifted = self.change(self.inner.store.ban_lift(&key, self.now()), down).await?;
+        let detail = if lifted { "the ban was lifted" } else { "there was no ban" };
+        self.audit(actor, AuditAction::Unban, &key, detail.to_owned());
+        Ok(lifted)
+    }
+
+    /// Lifts every ban; answers the keys.
+    ///
+    /// # Errors
+    /// What the store reports; nothing was changed.
+    pub async fn unban_all(&self, actor: &Actor) -> Result<Vec<String>, StoreError> {
+        let down = |keys: &Vec<String>| Down { bans: keys.iter().cloned().map(lift_of).collect(), ..Down::default() };
+        let lifted = self.change(self.inner.store.bans_lift_all(self.now()), down).await?;
+        let audit = by(actor, AuditAction::UnbanAll).detail(format!("{} bans were lifted", lifted.len()));
+        self.inner.events.audit(audit);
+        Ok(lifted)
+    }
+
+    /// Puts an identity on the allowlist, for good where `millis` is `None`, and forgets it in the ledger. Answers the entry
+    /// and the keys of the bans that were lifted; `None` where the list is full.
+    ///
+    /// # Errors
+    /// What the store reports; nothing was changed.
+    pub async fn allow(
+        &self,
+        actor: &Actor,
+        identity: &Identity,
+        reason: &str,
+        millis: Option<u64>,
+        unban: bool,
+    ) -> Result<Option<(Allowance, Vec<String>)>, StoreError> {
+        let now = self.now();
+        let entry = Allowance {
+            key: identity.key(),
+            reason: reason.to_owned(),
+            added_by: actor.name.clone(),
+            added_at: now,
+            until: millis.map(|millis| now.saturating_add(millis)),
+        };
+        let down = |released: &Option<Vec<String>>| match released {
+            Some(keys) => Down { allowed: vec![allow_of(&entry)], bans: keys.iter().cloned().map(lift_of).collect() },
+            None => Down::default(),
+        };
+        let released = self.change(self.inner.store.allow(entry.clone(), unban), down).await?;
+        let Some(released) = released else {
+            return Ok(None);
+        };
+        let detail = format!("{reason}; {} bans were lifted", released.len());
+        self.audit(actor, AuditAction::Allowlist, &entry.key, detail);
+        Ok(Some((entry, released)))
+    }
+
+    /// Takes an identity off the allowlist; false where it was not on it.
+    ///
+    /// # Errors
+    /// What the store reports; nothing was changed.
+    pub async fn disallow(&self, actor: &Actor, identity: &Identity) -> Result<bool, StoreError> {
+        let key = identity.key();
+        let down =
+            |_: &bool| Down { allowed: vec![AllowChange { key: key.clone(), until_millis: 0 }], ..Down::default() };
+        let removed = self.change(self.inner.store.disallow(&key, self.now()), down).await?;
+        let detail = if removed { "the entry was removed" } else { "there was no entry" };
+        self.audit(actor, AuditAction::AllowlistRemove, &key, detail.to_owned());
+        Ok(removed)
+    }
+
+    /// Sets the state of an incident; `open` clears it.
+    ///
+    /// # Errors
+    /// What the store reports; nothing was changed.
+    pub async fn set_state(&self, actor: &Actor, key: &str, state: &str, note: &str) -> Result<Workflow, StoreError> {
+        let now = self.now();
+        let (key, state) = (key.to_owned(), state.to_owned());
+        let workflow = Workflow { key, state, by: actor.name.clone(), at: now, note: note.to_owned() };
+        let action = match workflow.state.as_str() {
+            "acknowledged" => AuditAction::IncidentAcknowledged,
+            "resolved" => AuditAction::IncidentResolved,
+            _ => AuditAction::IncidentOpen,
+        };
+        let kept = (action != AuditAction::IncidentOpen).then(|| workflow.clone());
+        match &kept {
+            Some(workflow) => self.inner.store.workflow_put(workflow.clone()).await?,
+            None => self.inner.store.workflows_clear(vec![(workflow.key.clone(), now)]).await?,
+        }
+        self.inner.events.set_workflow(&workflow.key, kept);
+        self.audit(actor, action, &workflow.key, note.to_owned());
+        Ok(workflow)
+    }
+
+    /// Forgets an identity in the ledger; false where it was not known.
+    ///
+    /// # Errors
+    /// What the store reports; nothing was changed.
+    pub async fn forget(&self, actor: &Actor, identity: &Identity) -> Result<bool, StoreError> {
+        let key = identity.key();
+        let known = self.inner.store.ledger_forget(&key).await?;
+        let detail = if known { "the ledger has forgotten it" } else { "the ledger did not know it" };
+        self.audit(actor, AuditAction::LedgerForget, &key, detail.to_owned());
+        Ok(known)
+    }
+
+    /// Forgets what has ended, every minute, for as long as the store is open. For a task of its own.
+    pub async fn sweep(self) {
+        let mut ticks = tokio::time::interval(SWEEP);
+        loop {
+            ticks.tick().await;
+            let (store, now) = (&self.inner.store, self.now());
+            let window = Ledger::of(&self.inner.entities).window_millis();
+            let swept = async {
+                store.fabric_sweep(now, now.saturating_sub(KEPT_MILLIS)).await?;
+                store.ledger_sweep(now.saturating_sub(window)).await
+            };
+            match swept.await {
+                Ok(()) => {}
+                Err(StoreError::Closed) => return,
+                Err(error) => tracing::warn!(%error, "bans and charges that have ended could not be forgotten"),
+            }
+        }
+    }
+
+    /// Records something and tells the gateways, in the order of the record.
+    async fn change<T>(
+        &self,
+        work: impl Future<Output = Result<T, StoreError>>,
+        down: impl FnOnce(&T) -> Down,
+    ) -> Result<T, StoreError> {
+        let work = async {
+            let result = work.await;
+            let down = result.as_ref().map_or_else(|_| Down::default(), down);
+            (result, down)
+        };
+        self.inner.link.change(work).await
+    }
+
+    fn audit(&self, actor: &Actor, action: AuditAction, key: &str, detail: String) {
+        self.inner.events.audit(by(actor, action).of(key.to_owned()).detail(detail));
+    }
+}
+
+/// What gateways are told of a ban that was to be.
+fn told(issued: &Issued) -> Down {
+    let bans = match issued {
+        Issued::Live(ban) => vec![change_of(ban)],
+        Issued::Allowlisted(_) | Issued::Lifted(_) | Issued::Full => Vec::new(),
+    };
+    Down { bans, ..Down::default() }
+}
+
+fn by(actor: &Actor, action: AuditAction) -> Audit {
+    Audit::new(action).operator(&actor.name, &actor.email)
+}
+
+fn lasting(ban: &Ban, now: u64) -> String {
+    format!("for another {} s: {}", ban.until.saturating_sub(now) / 1000, ban.reason)
+}
+
+impl fmt::Debug for Fabric {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Fabric").finish_non_exhaustive()
+    }
+}

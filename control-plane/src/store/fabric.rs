@@ -1,0 +1,224 @@
+//! What the decision fabric must not forget: bans, the allowlist, the ledger, incidents and what operators made of them.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::Pending;
+
+/// The most bans that are kept; a further one takes the place of the one that ends first. Gateways hold somewhat more.
+pub const MAX_BANS: u32 = 100_000;
+/// The most bans on ranges of addresses, and the most ranges on the allowlist; a further one is refused, because every
+/// gateway looks through all of them.
+pub const MAX_RANGES: u32 = 256;
+/// The most entries of the allowlist; a further one is refused.
+pub const MAX_ALLOWED: u32 = 10_000;
+/// The most identities in the ledger; of more, those longest without a charge are forgotten.
+pub const MAX_LEDGER: u32 = 50_000;
+/// The most states of incidents that are kept; of more, those set first are forgotten.
+pub const MAX_WORKFLOWS: u32 = 10_000;
+/// The most lifts that are remembered, of bans and of entries of the allowlist each; of more, the oldest are forgotten.
+pub const MAX_LIFTS: u32 = 100_000;
+/// How long a lifted ban stays known, at least, so that a gateway that was away is told: a day.
+pub const LIFT_KEPT_MILLIS: u64 = 86_400_000;
+/// The steps that the history of a ban has, at most; the oldest go first.
+pub const MAX_STEPS: usize = 20;
+/// The last moment that is kept as an end, in milliseconds since 1970: the end of the year 9999.
+pub const LAST_MOMENT: u64 = 253_402_300_799_999;
+
+/// The part of a [`Store`](super::Store) that the decision fabric needs. Times are in milliseconds since 1970. What was
+/// answered with `Ok` is durable, and each call is one transaction.
+pub trait FabricStore: Send + Sync + 'static {
+    /// Puts a ban in force, unless the allowlist or a later lift speaks against it.
+    ///
+    /// Where one stands already, the later end holds; the evidence is that of the ban with the later end, or of the one by
+    /// hand (see [`Ban::by_hand`]), and the history of both is kept.
+    fn ban_issue(&self, ban: Ban, now: u64) -> Pending<'_, Issued>;
+
+    /// Moves the end of a ban that is in force at `step.at`; `None` where there is none.
+    fn ban_extend(&self, key: &str, by_millis: u64, step: Step) -> Pending<'_, Option<Ban>>;
+
+    /// Lifts the ban on an identity and remembers that; false where there was none in force.
+    fn ban_lift(&self, key: &str, now: u64) -> Pending<'_, bool>;
+
+    /// Lifts every ban; answers the keys of those that were in force.
+    fn bans_lift_all(&self, now: u64) -> Pending<'_, Vec<String>>;
+
+    /// The bans in force at `now`, by key.
+    fn bans(&self, now: u64) -> Pending<'_, Vec<Ban>>;
+
+    /// The keys of bans (`true`) or entries of the allowlist (`false`) that were taken back, and of which a gateway may not
+    /// know yet.
+    fn lifted(&self, bans: bool) -> Pending<'_, Vec<String>>;
+
+    /// Puts an identity on the allowlist, or replaces its entry, and forgets it in the ledger; with `lift` its ban is
+    /// lifted, and those within where it is a range. `None` where the allowlist is full.
+    fn allow(&self, entry: Allowance, lift: bool) -> Pending<'_, Option<Vec<String>>>;
+
+    /// Takes an identity off the allowlist; false where it was not on it.
+    fn disallow(&self, key: &str, now: u64) -> Pending<'_, bool>;
+
+    /// The entries of the allowlist that hold at `now`, by key.
+    fn allowlist(&self, now: u64) -> Pending<'_, Vec<Allowance>>;
+
+    /// Charges identities, in this order, and bans each whose total within the window reaches the threshold. Its total is
+    /// consumed then, also where the allowlist refuses the ban. Answers what became of those that reached it.
+    fn ledger_charge(&self, charges: Vec<Charge>, rules: LedgerRules, now: u64) -> Pending<'_, Vec<Promotion>>;
+
+    /// The total of an identity since a moment, that moment not included.
+    fn ledger_score(&self, key: &str, since: u64) -> Pending<'_, f64>;
+
+    /// The highest totals since a moment, highest first, at most `limit`.
+    fn ledger_top(&self, since: u64, limit: u32) -> Pending<'_, Vec<(String, f64)>>;
+
+    /// Forgets an identity; false where the ledger did not know it.
+    fn ledger_forget(&self, key: &str) -> Pending<'_, bool>;
+
+    /// Forgets charges at or before a moment.
+    fn ledger_sweep(&self, until: u64) -> Pending<'_, ()>;
+
+    /// Sets the state of an incident.
+    fn workflow_put(&self, workflow: Workflow) -> Pending<'_, ()>;
+
+    /// Clears the states of incidents, each unless it was set after the moment given with it.
+    fn workflows_clear(&self, cleared: Vec<(String, u64)>) -> Pending<'_, ()>;
+
+    /// Every state of an incident, by key.
+    fn workflows(&self) -> Pending<'_, Vec<Workflow>>;
+
+    /// Writes incidents as they are now, and removes others by key.
+    fn incidents_write(&self, written: Vec<IncidentRow>, removed: Vec<String>) -> Pending<'_, ()>;
+
+    /// Every incident, by key.
+    fn incidents(&self) -> Pending<'_, Vec<IncidentRow>>;
+
+    /// Forgets bans and entries that have ended, lifts that every gateway must know by now, and states of incidents set at
+    /// or before `workflows_until`.
+    fn fabric_sweep(&self, now: u64, workflows_until: u64) -> Pending<'_, ()>;
+}
+
+/// A ban with its evidence.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Ban {
+    /// The banned identity, such as `ip:192.0.2.7`.
+    #[serde(skip)]
+    pub key: String,
+    /// Why, for people.
+    pub reason: String,
+    /// The tags of the signals that led to it.
+    pub tags: Vec<String>,
+    /// The score that led to it; 0 by hand.
+    pub score: f64,
+    /// Since when.
+    pub issued_at: u64,
+    /// Until when.
+    #[serde(skip)]
+    pub until: u64,
+    /// The operator, the node, or `ledger`.
+    pub issued_by: String,
+    /// An operator did it.
+    pub by_hand: bool,
+    /// The signals that led to it, as far as they are known.
+    pub signals: Vec<Value>,
+    /// What was done with it, oldest first, at most [`MAX_STEPS`].
+    pub timeline: Vec<Step>,
+}
+
+/// One thing that was done with a ban.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Step {
+    /// When.
+    pub at: u64,
+    /// `ban` or `extend`.
+    pub action: String,
+    /// Who.
+    pub by: String,
+    /// What else there is to say.
+    pub detail: String,
+}
+
+/// What became of a ban that was to be.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Issued {
+    /// It is in force; this is how it stands.
+    Live(Ban),
+    /// The allowlist has the identity; with the entry.
+    Allowlisted(Allowance),
+    /// It was asked for before the one on this identity was lifted, at this time.
+    Lifted(u64),
+    /// There are [`MAX_RANGES`] bans on ranges.
+    Full,
+}
+
+/// An entry of the allowlist.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Allowance {
+    /// The identity or the range.
+    pub key: String,
+    /// Why, for people.
+    pub reason: String,
+    /// The operator.
+    pub added_by: String,
+    /// Since when.
+    pub added_at: u64,
+    /// Until when; `None` for good.
+    pub until: Option<u64>,
+}
+
+/// What an identity is charged with.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Charge {
+    /// The identity.
+    pub key: String,
+    /// How much; more than 0.
+    pub points: f64,
+    /// When.
+    pub at: u64,
+}
+
+/// When the ledger bans.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LedgerRules {
+    /// How long a charge counts.
+    pub window_millis: u64,
+    /// The total from which an identity is banned.
+    pub threshold: f64,
+    /// For how long.
+    pub ban_millis: u64,
+}
+
+/// An identity that has reached the threshold.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Promotion {
+    /// The identity.
+    pub key: String,
+    /// Its total, which is consumed.
+    pub total: f64,
+    /// What became of its ban.
+    pub issued: Issued,
+}
+
+/// What operators made of an incident.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Workflow {
+    /// The identity whose incident it is.
+    pub key: String,
+    /// `acknowledged` or `resolved`.
+    pub state: String,
+    /// The operator.
+    pub by: String,
+    /// When.
+    pub at: u64,
+    /// What they had to say.
+    pub note: String,
+}
+
+/// An incident as it is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IncidentRow {
+    /// The identity whose it is.
+    pub key: String,
+    /// The incident, JSON.
+    pub json: String,
+}

@@ -1,0 +1,94 @@
+//! [`FabricStore`] on the embedded file.
+
+use super::fabric::{Allowance, Ban, Charge, FabricStore, IncidentRow, Issued, LedgerRules, Promotion, Step, Workflow};
+use super::{Pending, SqliteStore, bans, incidents, ledger};
+
+impl FabricStore for SqliteStore {
+    fn ban_issue(&self, ban: Ban, now: u64) -> Pending<'_, Issued> {
+        Box::pin(self.write(move |db| bans::issue(db, ban, now)))
+    }
+
+    fn ban_extend(&self, key: &str, by_millis: u64, step: Step) -> Pending<'_, Option<Ban>> {
+        let key = key.to_owned();
+        Box::pin(self.write(move |db| bans::extend(db, &key, by_millis, step)))
+    }
+
+    fn ban_lift(&self, key: &str, now: u64) -> Pending<'_, bool> {
+        let key = key.to_owned();
+        Box::pin(self.write(move |db| bans::lift(db, &key, now)))
+    }
+
+    fn bans_lift_all(&self, now: u64) -> Pending<'_, Vec<String>> {
+        Box::pin(self.write(move |db| bans::lift_all(db, now)))
+    }
+
+    fn bans(&self, now: u64) -> Pending<'_, Vec<Ban>> {
+        Box::pin(self.read(move |db| bans::live(db, now)))
+    }
+
+    fn lifted(&self, bans: bool) -> Pending<'_, Vec<String>> {
+        Box::pin(self.read(move |db| bans::lifted(db, bans)))
+    }
+
+    fn allow(&self, entry: Allowance, lift: bool) -> Pending<'_, Option<Vec<String>>> {
+        Box::pin(self.write(move |db| bans::allow(db, &entry, lift)))
+    }
+
+    fn disallow(&self, key: &str, now: u64) -> Pending<'_, bool> {
+        let key = key.to_owned();
+        Box::pin(self.write(move |db| bans::disallow(db, &key, now)))
+    }
+
+    fn allowlist(&self, now: u64) -> Pending<'_, Vec<Allowance>> {
+        Box::pin(self.read(move |db| bans::allowlist(db, now)))
+    }
+
+    fn ledger_charge(&self, charges: Vec<Charge>, rules: LedgerRules, now: u64) -> Pending<'_, Vec<Promotion>> {
+        Box::pin(self.write(move |db| ledger::charge(db, charges, rules, now)))
+    }
+
+    fn ledger_score(&self, key: &str, since: u64) -> Pending<'_, f64> {
+        let key = key.to_owned();
+        Box::pin(self.read(move |db| ledger::score(db, &key, since)))
+    }
+
+    fn ledger_top(&self, since: u64, limit: u32) -> Pending<'_, Vec<(String, f64)>> {
+        Box::pin(self.read(move |db| ledger::top(db, since, limit)))
+    }
+
+    fn ledger_forget(&self, key: &str) -> Pending<'_, bool> {
+        let key = key.to_owned();
+        Box::pin(self.write(move |db| ledger::forget(db, &key)))
+    }
+
+    fn ledger_sweep(&self, until: u64) -> Pending<'_, ()> {
+        Box::pin(self.write(move |db| ledger::sweep(db, until)))
+    }
+
+    fn workflow_put(&self, workflow: Workflow) -> Pending<'_, ()> {
+        Box::pin(self.write(move |db| incidents::put_workflow(db, &workflow)))
+    }
+
+    fn workflows_clear(&self, cleared: Vec<(String, u64)>) -> Pending<'_, ()> {
+        Box::pin(self.write(move |db| incidents::clear_workflows(db, &cleared)))
+    }
+
+    fn workflows(&self) -> Pending<'_, Vec<Workflow>> {
+        Box::pin(self.read(|db| incidents::workflows(db)))
+    }
+
+    fn incidents_write(&self, written: Vec<IncidentRow>, removed: Vec<String>) -> Pending<'_, ()> {
+        Box::pin(self.write(move |db| incidents::write(db, &written, &removed)))
+    }
+
+    fn incidents(&self) -> Pending<'_, Vec<IncidentRow>> {
+        Box::pin(self.read(|db| incidents::all(db)))
+    }
+
+    fn fabric_sweep(&self, now: u64, workflows_until: u64) -> Pending<'_, ()> {
+        Box::pin(self.write(move |db| {
+            bans::sweep(db, now)?;
+            incidents::sweep_workflows(db, workflows_until)
+        }))
+    }
+}

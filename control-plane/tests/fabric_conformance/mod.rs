@@ -1,0 +1,229 @@
+//! What every store owes the decision fabric. Each function takes an empty store and says by its name what holds; a store
+//! passes when none panics. `reopened` closes the store and opens it again, as a new process would.
+#![allow(
+    dead_code,
+    unreachable_pub,
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "test support"
+)]
+
+use std::sync::Arc;
+
+use palisade::store::Store;
+use palisade::store::fabric::{
+    Allowance, Ban, Charge, IncidentRow, Issued, LAST_MOMENT, LIFT_KEPT_MILLIS, LedgerRules, MAX_RANGES, MAX_STEPS,
+    Step, Workflow,
+};
+
+/// A moment; nothing reads a clock.
+const NOW: u64 = 1_800_000_000_000;
+const RULES: LedgerRules = LedgerRules { window_millis: 3_600_000, threshold: 100.0, ban_millis: 3_600_000 };
+
+fn ban(key: &str, issued_at: u64, until: u64, by_hand: bool) -> Ban {
+    let step = Step { at: issued_at, action: "ban".into(), by: "n1".into(), detail: String::new() };
+    Ban {
+        key: key.into(),
+        reason: format!("until {until}"),
+        tags: vec!["waf:match".into()],
+        score: 95.0,
+        issued_at,
+        until,
+        issued_by: if by_hand { "alice" } else { "n1" }.into(),
+        by_hand,
+        signals: vec![serde_json::json!({ "tag": "waf:match", "weight": 95 })],
+        timeline: vec![step],
+    }
+}
+
+fn live(issued: Issued) -> Ban {
+    match issued {
+        Issued::Live(ban) => ban,
+        other => panic!("not live: {other:?}"),
+    }
+}
+
+fn entry(key: &str, until: Option<u64>) -> Allowance {
+    Allowance { key: key.into(), reason: "office".into(), added_by: "alice".into(), added_at: NOW, until }
+}
+
+fn charge(key: &str, points: f64, at: u64) -> Vec<Charge> {
+    vec![Charge { key: key.into(), points, at }]
+}
+
+async fn keys(store: &dyn Store, now: u64) -> Vec<String> {
+    store.bans(now).await.unwrap().into_iter().map(|ban| ban.key).collect()
+}
+
+pub async fn a_ban_comes_back_whole_and_ends_by_itself(
+    store: Arc<dyn Store>,
+    reopened: impl AsyncFnOnce(Arc<dyn Store>) -> Arc<dyn Store>,
+) {
+    let asked = ban("ip:192.0.2.1", NOW, NOW + 10, false);
+    assert_eq!(live(store.ban_issue(asked.clone(), NOW).await.unwrap()), asked);
+    let forever = ban("user:ada", NOW, u64::MAX, true);
+    assert_eq!(live(store.ban_issue(forever, NOW).await.unwrap()).until, LAST_MOMENT);
+    let store = reopened(store).await;
+    assert_eq!(store.bans(NOW + 9).await.unwrap()[0], asked);
+    assert_eq!(keys(&*store, NOW + 10).await, ["user:ada"]);
+    store.fabric_sweep(NOW + 10, 0).await.unwrap();
+    assert_eq!(keys(&*store, NOW).await, ["user:ada"], "what has ended is forgotten");
+}
+
+pub async fn the_later_end_holds_and_the_history_is_kept(store: Arc<dyn Store>) {
+    let issue = async |ban: Ban| live(store.ban_issue(ban, NOW).await.unwrap());
+    issue(ban("ip:192.0.2.1", NOW, NOW + 100, false)).await;
+    let held = issue(ban("ip:192.0.2.1", NOW + 1, NOW + 50, false)).await;
+    assert_eq!((held.until, held.timeline.len()), (NOW + 100, 1), "a shorter one of a node changes nothing");
+    let held = issue(ban("ip:192.0.2.1", NOW + 1, NOW + 50, true)).await;
+    assert_eq!((held.until, held.issued_by.as_str(), held.timeline.len()), (NOW + 100, "alice", 2));
+    let held = issue(ban("ip:192.0.2.1", NOW + 2, NOW + 200, false)).await;
+    assert_eq!((held.until, held.issued_at, held.issued_by.as_str()), (NOW + 200, NOW, "n1"));
+    let step = |at| Step { at, action: "extend".into(), by: "bob".into(), detail: String::new() };
+    let extended = store.ban_extend("ip:192.0.2.1", 60, step(NOW + 3)).await.unwrap().unwrap();
+    assert_eq!(extended.until, NOW + 260);
+    assert_eq!(extended.timeline.last().unwrap(), &step(NOW + 3));
+    assert_eq!(store.ban_extend("ip:192.0.2.9", 60, step(NOW)).await.unwrap(), None);
+    assert_eq!(store.ban_extend("ip:192.0.2.1", 60, step(NOW + 260)).await.unwrap(), None, "it has ended");
+    for _ in 0..30 {
+        store.ban_extend("ip:192.0.2.1", 1, step(NOW + 4)).await.unwrap().unwrap();
+    }
+    assert_eq!(store.bans(NOW).await.unwrap()[0].timeline.len(), MAX_STEPS);
+}
+
+pub async fn a_lift_holds_against_what_was_asked_before_it(
+    store: Arc<dyn Store>,
+    reopened: impl AsyncFnOnce(Arc<dyn Store>) -> Arc<dyn Store>,
+) {
+    store.ban_issue(ban("ip:192.0.2.1", NOW, NOW + 100_000, false), NOW).await.unwrap();
+    assert!(store.ban_lift("ip:192.0.2.1", NOW + 5).await.unwrap());
+    assert!(!store.ban_lift("ip:192.0.2.1", NOW + 5).await.unwrap());
+    let store = reopened(store).await;
+    let late = store.ban_issue(ban("ip:192.0.2.1", NOW + 5, NOW + 100_000, false), NOW + 9).await.unwrap();
+    assert_eq!(late, Issued::Lifted(NOW + 5));
+    assert_eq!(store.lifted(true).await.unwrap(), ["ip:192.0.2.1"], "gateways that were away are told");
+    live(store.ban_issue(ban("ip:192.0.2.1", NOW + 6, NOW + 100_000, false), NOW + 9).await.unwrap());
+    assert!(store.lifted(true).await.unwrap().is_empty());
+    store.ban_issue(ban("user:ada", NOW, NOW + 100, true), NOW).await.unwrap();
+    assert_eq!(store.bans_lift_all(NOW + 10).await.unwrap(), ["ip:192.0.2.1", "user:ada"]);
+    assert!(keys(&*store, NOW).await.is_empty());
+    store.fabric_sweep(NOW + LIFT_KEPT_MILLIS, 0).await.unwrap();
+    assert_eq!(store.lifted(true).await.unwrap().len(), 2);
+    store.fabric_sweep(NOW + 10 + LIFT_KEPT_MILLIS, 0).await.unwrap();
+    assert!(store.lifted(true).await.unwrap().is_empty());
+}
+
+pub async fn nobody_on_the_allowlist_is_banned(
+    store: Arc<dyn Store>,
+    reopened: impl AsyncFnOnce(Arc<dyn Store>) -> Arc<dyn Store>,
+) {
+    let issue = async |store: &Arc<dyn Store>, key: &str, now| {
+        store.ban_issue(ban(key, now, now + 1000, true), now).await.unwrap()
+    };
+    for key in ["ip:10.1.0.0/16", "ip:10.1.2.3", "ip:11.0.0.1", "user:ada"] {
+        live(issue(&store, key, NOW).await);
+    }
+    let range = entry("ip:10.0.0.0/8", Some(NOW + 500));
+    let released = store.allow(range.clone(), true).await.unwrap().unwrap();
+    assert_eq!(released, ["ip:10.1.0.0/16", "ip:10.1.2.3"]);
+    assert_eq!(store.allow(entry("user:ada", None), false).await.unwrap(), Some(vec![]), "its ban was to stay");
+    assert_eq!(keys(&*store, NOW).await, ["ip:11.0.0.1", "user:ada"]);
+    let store = reopened(store).await;
+    assert_eq!(issue(&store, "ip:10.9.9.9", NOW + 1).await, Issued::Allowlisted(range.clone()));
+    assert_eq!(issue(&store, "ip:10.9.0.0/16", NOW + 1).await, Issued::Allowlisted(range.clone()));
+    assert!(matches!(issue(&store, "user:ada", NOW + 1).await, Issued::Allowlisted(_)));
+    assert_eq!(store.allowlist(NOW).await.unwrap(), [range, entry("user:ada", None)]);
+    live(issue(&store, "ip:10.9.9.9", NOW + 500).await);
+    assert!(store.disallow("user:ada", NOW + 500).await.unwrap());
+    assert!(!store.disallow("user:ada", NOW + 500).await.unwrap());
+    assert_eq!(store.lifted(false).await.unwrap(), ["user:ada"]);
+    live(issue(&store, "user:ada", NOW + 501).await);
+    store.fabric_sweep(NOW + 500, 0).await.unwrap();
+    assert!(store.allowlist(NOW).await.unwrap().is_empty(), "what has ended is forgotten");
+}
+
+pub async fn ranges_have_a_bound(store: Arc<dyn Store>) {
+    let range = |number: u32| format!("ip:10.{}.{}.0/24", number / 256, number % 256);
+    for number in 0..MAX_RANGES {
+        live(store.ban_issue(ban(&range(number), NOW, NOW + 1000, true), NOW).await.unwrap());
+        assert!(store.allow(entry(&range(number + 1000), None), true).await.unwrap().is_some());
+    }
+    let one_more = ban(&range(MAX_RANGES), NOW, NOW + 1000, true);
+    assert_eq!(store.ban_issue(one_more.clone(), NOW).await.unwrap(), Issued::Full);
+    assert_eq!(store.allow(entry(&range(2000), None), true).await.unwrap(), None);
+    live(store.ban_issue(ban(&range(0), NOW, NOW + 2000, true), NOW).await.unwrap());
+    assert!(store.allow(entry(&range(1000), None), true).await.unwrap().is_some(), "one that is there may change");
+    let later = Ban { until: NOW + 9000, ..one_more };
+    live(store.ban_issue(later, NOW + 1000).await.unwrap());
+}
+
+pub async fn who_reaches_the_threshold_within_the_window_is_banned_and_begins_anew(
+    store: Arc<dyn Store>,
+    reopened: impl AsyncFnOnce(Arc<dyn Store>) -> Arc<dyn Store>,
+) {
+    let add = async |store: &Arc<dyn Store>, key: &str, points: f64, at: u64| {
+        store.ledger_charge(charge(key, points, at), RULES, at).await.unwrap()
+    };
+    let window = RULES.window_millis;
+    assert!(add(&store, "ip:192.0.2.1", 60.0, NOW).await.is_empty());
+    assert!(add(&store, "ip:192.0.2.1", 39.0, NOW + window - 1).await.is_empty());
+    // The first charge has left the window by now.
+    assert!(add(&store, "ip:192.0.2.1", 1.0, NOW + window).await.is_empty());
+    let store = reopened(store).await;
+    assert_eq!(store.ledger_score("ip:192.0.2.1", NOW).await.unwrap(), 40.0);
+    add(&store, "user:ada", 7.0, NOW + window).await;
+    let top = store.ledger_top(NOW, 1).await.unwrap();
+    assert_eq!(top, [("ip:192.0.2.1".to_owned(), 40.0)]);
+    let promoted = add(&store, "ip:192.0.2.1", 60.0, NOW + window + 1).await;
+    assert_eq!((promoted.len(), promoted[0].total), (1, 100.0));
+    let banned = live(promoted[0].issued.clone());
+    assert_eq!((banned.until, banned.issued_by.as_str()), (NOW + 2 * window + 1, "ledger"));
+    assert_eq!(keys(&*store, NOW).await, ["ip:192.0.2.1"]);
+    assert_eq!(store.ledger_score("ip:192.0.2.1", 0).await.unwrap(), 0.0, "the total is consumed");
+
+    store.allow(entry("user:ada", None), true).await.unwrap();
+    assert_eq!(store.ledger_score("user:ada", 0).await.unwrap(), 0.0, "the ledger forgets whom the allowlist has");
+    let promoted = add(&store, "user:ada", 150.0, NOW + window).await;
+    assert!(matches!(promoted[0].issued, Issued::Allowlisted(_)));
+    assert_eq!(store.ledger_score("user:ada", 0).await.unwrap(), 0.0, "consumed, refused or not");
+
+    add(&store, "apikey:k", 5.0, NOW).await;
+    assert!(store.ledger_forget("apikey:k").await.unwrap());
+    assert!(!store.ledger_forget("apikey:k").await.unwrap());
+    add(&store, "apikey:k", 5.0, NOW).await;
+    store.ledger_sweep(NOW).await.unwrap();
+    assert!(store.ledger_top(0, 10).await.unwrap().is_empty());
+}
+
+pub async fn one_batch_of_charges_is_one_after_the_other(store: Arc<dyn Store>) {
+    let charges = [60.0, 60.0, 60.0].iter().flat_map(|points| charge("ip:192.0.2.1", *points, NOW)).collect();
+    let promoted = store.ledger_charge(charges, RULES, NOW).await.unwrap();
+    assert_eq!(promoted.iter().map(|one| one.total).collect::<Vec<_>>(), [120.0]);
+    assert_eq!(store.ledger_score("ip:192.0.2.1", 0).await.unwrap(), 60.0);
+}
+
+pub async fn incidents_and_their_states_come_back(
+    store: Arc<dyn Store>,
+    reopened: impl AsyncFnOnce(Arc<dyn Store>) -> Arc<dyn Store>,
+) {
+    let row = |key: &str, json: &str| IncidentRow { key: key.into(), json: json.into() };
+    store.incidents_write(vec![row("ip:a", "1"), row("ip:b", "1")], vec![]).await.unwrap();
+    store.incidents_write(vec![row("ip:a", "2")], vec!["ip:b".into()]).await.unwrap();
+    let state = |key: &str, at| Workflow {
+        key: key.into(),
+        state: "resolved".into(),
+        by: "alice".into(),
+        at,
+        note: "n".into(),
+    };
+    for workflow in [state("ip:a", NOW), state("ip:b", NOW + 5), state("ip:c", NOW + 9)] {
+        store.workflow_put(workflow).await.unwrap();
+    }
+    store.workflows_clear(vec![("ip:a".into(), NOW), ("ip:b".into(), NOW + 4)]).await.unwrap();
+    let store = reopened(store).await;
+    assert_eq!(store.incidents().await.unwrap(), [row("ip:a", "2")]);
+    assert_eq!(store.workflows().await.unwrap(), [state("ip:b", NOW + 5), state("ip:c", NOW + 9)]);
+    store.fabric_sweep(NOW, NOW + 5).await.unwrap();
+    assert_eq!(store.workflows().await.unwrap(), [state("ip:c", NOW + 9)]);
+}

@@ -1,0 +1,45 @@
+//! The embedded store keeps what the decision fabric must not forget.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod fabric_conformance;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use fabric_conformance as suite;
+use palisade::store::{SqliteOptions, SqliteStore, Store};
+
+fn open(folder: &Path) -> Arc<dyn Store> {
+    Arc::new(SqliteStore::open(folder, SqliteOptions::default()).unwrap())
+}
+
+/// Calls each function of the suite with an empty store, and with the way to open it again where it wants that.
+macro_rules! passes {
+    ($($name:ident $(($again:ident))?),* $(,)?) => {
+        $(
+            #[tokio::test]
+            async fn $name() {
+                let folder = tempfile::tempdir().unwrap();
+                suite::$name(open(folder.path()) $(, $again(folder.path()))?).await;
+            }
+        )*
+    };
+}
+
+fn again(folder: &Path) -> impl AsyncFnOnce(Arc<dyn Store>) -> Arc<dyn Store> {
+    async move |store: Arc<dyn Store>| {
+        store.close().await.unwrap();
+        open(folder)
+    }
+}
+
+passes! {
+    a_ban_comes_back_whole_and_ends_by_itself(again),
+    the_later_end_holds_and_the_history_is_kept,
+    a_lift_holds_against_what_was_asked_before_it(again),
+    nobody_on_the_allowlist_is_banned(again),
+    ranges_have_a_bound,
+    who_reaches_the_threshold_within_the_window_is_banned_and_begins_anew(again),
+    one_batch_of_charges_is_one_after_the_other,
+    incidents_and_their_states_come_back(again),
+}

@@ -10,7 +10,7 @@
 //! 2. Put both into the router: `Routes::new().on(describe::thing(), thing)`. A route that is one for axum and several
 //!    for its callers, as those of the collections are, goes in with [`Routes::on_each`].
 //! 3. Give the types that its bodies have with [`Routes::schema`] (they derive `schemars::JsonSchema`) or
-//!    [`Routes::schema_as`], and name them in the description with [`reference`].
+//!    [`Routes::schema_as`], and name them in the description with [`reference()`].
 //! 4. Have it guarded as a whole: `access::guard` and `console::protect` take [`Routes`] and describe by themselves what
 //!    they demand and answer (401, 403, 429, 500, 503).
 //! 5. Merge it where the others are (`rest::router_with`, `console::router`, `cli::serve`).

@@ -106,6 +106,6 @@ impl ControlPlane {
 }
 
 fn down(worker: u32, token: u32, bans: Vec<BanChange>) -> Answer {
-    let delivery = Delivery::Message(Down { bans }.encode_to_vec());
+    let delivery = Delivery::Message(Down { bans, ..Down::default() }.encode_to_vec());
     Answer { worker, token, after_millis: 0, delivery }
 }

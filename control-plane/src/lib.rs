@@ -6,6 +6,7 @@
 
 pub mod access;
 pub mod bans;
+pub mod challenges;
 pub mod cli;
 pub mod clock;
 pub mod compile;

@@ -14,7 +14,7 @@ const SECRETS: [(&str, &str, &[&str]); 5] = [
     ("threat-feeds", "list", &["/headers/Key"]),
     ("geo-databases", "places", &["/password", "/headers/X-Token"]),
     ("svc-bouncers", "crowd", &["/api_key", "/push_password"]),
-    ("challenge-providers", "widget", &["/secret", "/secret_key"]),
+    ("challenge-providers", "widget", &["/secret", "/previous_secret", "/secret_key"]),
     ("alert-rules", "chat", &["/channel/url", "/channel/routing_key", "/channel/headers/X-Auth"]),
 ];
 

@@ -14,7 +14,7 @@ use std::path::Path;
 use prost::Message;
 use prost_reflect::{DescriptorPool, DynamicMessage};
 use serde_json::json;
-use snapshot::{AllowChange, BanChange, BanRequest, Down, LoadReport, Up};
+use snapshot::{AllowChange, AnswerWord, Answered, Ask, BanChange, BanRequest, Down, LoadReport, SpendPuzzle, Up};
 
 fn described(name: &str, bytes: &[u8]) -> serde_json::Value {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/link");
@@ -48,6 +48,7 @@ fn the_description_reads_what_the_code_writes() {
             parts_decoded: 7,
             parts_reused: 8,
         }],
+        asks: vec![Ask { id: 9, spend_puzzle: Some(SpendPuzzle { id: "p".into(), until_millis: 10 }) }],
     };
     assert_eq!(
         described("palisade.v1.Up", &up.encode_to_vec()),
@@ -55,14 +56,20 @@ fn the_description_reads_what_the_code_writes() {
             "node": "n", "events": ["e30="], "dropped": 2,
             "bans": [{ "key": "k", "until_millis": 3, "reason": "r", "score": 4.5, "tags": ["t"], "issued_at_millis": 5 }],
             "loads": [{ "filter": "f", "version": "v", "error": "e", "parts_decoded": 7, "parts_reused": 8 }],
+            "asks": [{ "id": 9, "spend_puzzle": { "id": "p", "until_millis": 10 } }],
         })
     );
     let down = Down {
         bans: vec![BanChange { key: "k".into(), until_millis: 6, reason: "r".into() }],
+        answers: vec![Answered { id: 9, answer: AnswerWord::No.into() }],
         allowed: vec![AllowChange { key: "a".into(), until_millis: 7 }],
     };
     assert_eq!(
         described("palisade.v1.Down", &down.encode_to_vec()),
-        json!({ "bans": [{ "key": "k", "until_millis": 6, "reason": "r" }], "allowed": [{ "key": "a", "until_millis": 7 }] })
+        json!({
+            "bans": [{ "key": "k", "until_millis": 6, "reason": "r" }],
+            "answers": [{ "id": 9, "answer": "NO" }],
+            "allowed": [{ "key": "a", "until_millis": 7 }],
+        })
     );
 }

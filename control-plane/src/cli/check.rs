@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::{CliError, say};
-use crate::compile::{Compiler, Settings};
+use crate::compile::{ChallengeRoot, Compiler, Settings};
 use crate::entities::EntitySet;
 use crate::entities::registry::KINDS;
 
@@ -18,7 +18,8 @@ impl CheckCommand {
     pub(super) fn run(self) -> Result<(), CliError> {
         match EntitySet::from_dir(&self.folder) {
             Ok(set) => {
-                let compiler = Compiler::new(Settings::default());
+                let compiler =
+                    Compiler::new(Settings { challenge_root: ChallengeRoot::for_checks(), ..Settings::default() });
                 match compiler.compile(&set) {
                     Ok(compiled) => {
                         for warning in &compiled.warnings {

@@ -65,7 +65,8 @@ impl CompileCommand {
             Ok(set) => set,
             Err(problems) => return Err(report(&problems, note)?),
         };
-        let compiler = Compiler::new(Settings { filters_dir: self.filters_dir.clone(), link: self.link });
+        let compiler =
+            Compiler::new(Settings { filters_dir: self.filters_dir.clone(), link: self.link, ..Settings::default() });
         let compiled = match compiler.compile(&set) {
             Ok(compiled) => compiled,
             Err(problems) => return Err(report(&problems, note)?),

@@ -15,8 +15,9 @@ use tokio::sync::watch;
 use super::CliError;
 use crate::access::{Access, AdminKey, Scope, guard};
 use crate::bans::StoredBans;
+use crate::challenges;
 use crate::clock;
-use crate::compile::{Compiler, Settings};
+use crate::compile::{ChallengeRoot, Compiler, Settings};
 use crate::config::{DRAIN, ServeConfig};
 use crate::console::{self, Console};
 use crate::entities::{Admission, EntityService};
@@ -74,7 +75,9 @@ pub(super) async fn run(config: ServeConfig) -> Result<(), CliError> {
     let (rest_address, xds_address) = (address(&rest)?, address(&xds)?);
     let events = EventHub::new(exporters, clock::now_millis);
     events::restore_incidents(store.as_ref(), &events).await?;
-    let gateway_side = start_gateway_side(&parts, &config, events.clone(), xds, &listening);
+    let challenge_root = challenges::root(store.as_ref()).await?;
+    tokio::spawn(challenges::sweep(Arc::clone(&store)));
+    let gateway_side = start_gateway_side(&parts, &config, challenge_root, events.clone(), xds, &listening);
     let clock = Arc::new(clock::now_millis);
     let plain = listening.admin.is_none().then_some(rest_address);
     let console = Console::new(Arc::clone(&parts.store), parts.entities.clone(), events.clone(), plain, clock.clone());
@@ -142,6 +145,7 @@ struct GatewaySide {
 fn start_gateway_side(
     parts: &Parts,
     config: &ServeConfig,
+    challenge_root: ChallengeRoot,
     events: EventHub,
     listener: TcpListener,
     listening: &Opened,
@@ -149,7 +153,9 @@ fn start_gateway_side(
     let hub = Hub::with_clock(clock::now_millis);
     let bans = Arc::new(StoredBans::new(Arc::clone(&parts.store), events.clone(), clock::now_millis));
     let link = LinkHub::new(events.clone(), bans, hub.clone(), clock::now_millis);
-    let compiler = Arc::new(Compiler::new(Settings { filters_dir: config.filters_dir.clone(), link: true }));
+    link.answer_from(Arc::clone(&parts.store));
+    let settings = Settings { filters_dir: config.filters_dir.clone(), link: true, challenge_root };
+    let compiler = Arc::new(Compiler::new(settings));
     parts.entities.add_admission(Arc::clone(&compiler) as Arc<dyn Admission>);
     let first = parts.readiness.register("first snapshot");
     let publishing = publish::run(parts.entities.clone(), compiler, hub.clone(), first, parts.stopping.clone());

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::CliError;
 use super::admin_key::open_existing_with;
 use super::client::Client;
-use crate::compile::{Compiler, Settings};
+use crate::compile::{ChallengeRoot, Compiler, Settings};
 use crate::entities::{
     BatchEntry, BatchOptions, BatchWrite, EntityService, FieldProblem, Kind, Replacement, WriteError, exactly,
 };
@@ -77,7 +77,11 @@ impl TargetArgs {
             let options = SqliteOptions { exclusive: true, ..SqliteOptions::default() };
             let store: Arc<dyn Store> = Arc::new(open_existing_with(data, options)?);
             let entities = EntityService::open(Arc::clone(&store)).await?;
-            entities.add_admission(Arc::new(Compiler::new(Settings { link: true, ..Settings::default() })));
+            entities.add_admission(Arc::new(Compiler::new(Settings {
+                link: true,
+                challenge_root: ChallengeRoot::for_checks(),
+                ..Settings::default()
+            })));
             return Ok(Target::Stopped(entities, store));
         }
         let key = match (self.key, self.key_file) {

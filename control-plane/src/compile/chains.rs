@@ -10,7 +10,7 @@ use snapshot::Step;
 use super::plugins::{self, Context, PluginUse};
 use super::rules::RuleCompiler;
 use super::view::{Memory, View};
-use super::{CompileProblem, expand};
+use super::{CompileProblem, Settings, expand};
 use crate::entities::{
     Entity, EntitySet, FieldProblem, GlobalConfig, Item, Protocol, Route, ThreatPolicy, did_you_mean,
 };
@@ -46,6 +46,8 @@ pub(super) struct Steps {
     pub(super) parts: Parts,
     /// The largest body that any of them holds, in bytes.
     pub(super) largest_body: u64,
+    /// Things that are allowed and probably not meant.
+    pub(super) warnings: Vec<String>,
 }
 
 /// A plugin with the place in the document that names it.
@@ -59,6 +61,7 @@ impl Chains {
     pub(super) fn compile(
         set: &EntitySet,
         rules: &RuleCompiler,
+        settings: &Settings,
         memory: &mut Memory<Steps>,
         problems: &mut Vec<CompileProblem>,
     ) -> Self {
@@ -68,7 +71,7 @@ impl Chains {
             problems.extend(all);
         };
         let found = memory.get(GlobalConfig::COLLECTION, GlobalConfig::ID, set, |view| {
-            steps(validators(&view.global()), view, rules)
+            steps(validators(&view.global()), view, rules, settings)
         });
         match found {
             Ok(steps) => chains.global = steps,
@@ -89,7 +92,7 @@ impl Chains {
             let no_grpc = route.backend.as_ref().is_some_and(|backend| backend.protocol == Protocol::Http1);
             let found = memory.get(Route::COLLECTION, &route.head.id, set, |view| {
                 let Some(route) = view.get::<Route>(&route.head.id) else { return Ok(Steps::default()) };
-                steps(route_plugins(route), view, rules)
+                steps(route_plugins(route), view, rules, settings)
             });
             match found {
                 Ok(steps) => {
@@ -119,6 +122,7 @@ fn steps(
     listed: Result<Vec<Placed>, Vec<FieldProblem>>,
     view: &View<'_>,
     rules: &RuleCompiler,
+    settings: &Settings,
 ) -> Result<Steps, Vec<FieldProblem>> {
     let listed = listed?;
     let waf_block_weight = waf_block_weight(&listed, view);
@@ -129,8 +133,8 @@ fn steps(
             problems.push(unknown_plugin(&used.plugin, &pointer));
             continue;
         };
-        let mut context =
-            Context { view, rules, waf_block_weight, parts: &mut steps.parts, largest_body: &mut steps.largest_body };
+        let Steps { parts, largest_body, warnings, .. } = &mut steps;
+        let mut context = Context { view, rules, settings, waf_block_weight, parts, largest_body, warnings };
         match (kind.compile)(&used.config, &mut context) {
             Ok(Some(config)) => steps.list.push(Step {
                 plugin: kind.name.to_owned(),

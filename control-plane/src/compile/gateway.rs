@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use prost::Message as _;
-use snapshot::{IdentitySource, LinkSettings, Part, RouteChain, Snapshot, Step, seal};
+use snapshot::{IdentitySource, LinkSettings, Part, RouteChain, Snapshot, Step, ThreatResponseStep, seal};
 
 use super::chains::{Chain, Chains, Steps};
 use super::{BUFFER_SLACK, Compiled, FLUSH_MILLIS, MAX_QUEUED, Settings};
@@ -22,7 +22,8 @@ pub(super) fn compile(
     settings: &Settings,
     seals: bool,
 ) -> Compiled {
-    let (snapshots, warnings) = (BTreeMap::new(), BTreeSet::new());
+    let all = chains.routes.iter().map(|chain| &chain.steps).chain([&chains.global]);
+    let (snapshots, warnings) = (BTreeMap::new(), all.flat_map(|steps| steps.warnings.iter().cloned()).collect());
     let mut gateways = Gateways { set, global, chains, settings, seals, snapshots, warnings };
     let gateway = gateways.group(DEFAULT_GROUP, &global.gateway);
     let groups = global.groups.iter().map(|(name, group)| {
@@ -190,9 +191,21 @@ fn for_filter(steps: &[Step], filter: &str) -> Vec<Step> {
     let steps = steps.iter().filter_map(|step| {
         let on_refusal_only = step.plugin != filter;
         let wanted = !on_refusal_only || (own && step.plugin == "threat-response");
-        wanted.then(|| Step { on_refusal_only, ..step.clone() })
+        wanted.then(|| match on_refusal_only {
+            true => Step { on_refusal_only, config: without_keys(&step.config), ..step.clone() },
+            false => step.clone(),
+        })
     });
     steps.collect()
+}
+
+/// A threat response that only answers for refusals presents no challenge: its filter is not to have the keys.
+fn without_keys(config: &[u8]) -> Vec<u8> {
+    let Ok(mut step) = ThreatResponseStep::decode(config) else { return config.to_vec() };
+    if let Some(policy) = &mut step.policy {
+        policy.challenge = None;
+    }
+    step.encode_to_vec()
 }
 
 fn identity(global: &GlobalConfig) -> IdentitySource {

@@ -18,6 +18,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 pub use file::{discovery_response, fill};
+pub use plugins::ChallengeRoot;
 pub(crate) use plugins::lower;
 pub use rules::{CompiledRules, Element, RuleCompiler, compose, elements, own_elements};
 pub(crate) use rules::{Composition, ElementProblem};
@@ -64,6 +65,8 @@ pub struct Settings {
     pub filters_dir: PathBuf,
     /// Gateways have a control plane: filters link to it.
     pub link: bool,
+    /// What the keys of challenge providers without a secret are made of.
+    pub challenge_root: ChallengeRoot,
 }
 
 /// What a set of entities compiles to.
@@ -134,7 +137,7 @@ impl Compiler {
         let mut problems = self.check_rules(set, &mut memories.right);
         let global = set.global();
         check_groups(set, &global, &mut problems);
-        let chains = Chains::compile(set, &self.rules, &mut memories.steps, &mut problems);
+        let chains = Chains::compile(set, &self.rules, &self.settings, &mut memories.steps, &mut problems);
         memories.right.end_pass();
         memories.steps.end_pass();
         self.rules.forget_unused();

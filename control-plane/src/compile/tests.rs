@@ -24,7 +24,7 @@ fn load(folder: &Path) -> EntitySet {
 }
 
 fn compiler() -> Compiler {
-    Compiler::new(Settings { filters_dir: "/filters".into(), link: true })
+    Compiler::new(Settings { filters_dir: "/filters".into(), link: true, ..Settings::default() })
 }
 
 fn waf_config(rules: &[&str]) -> Value {

@@ -27,7 +27,12 @@ pub struct ChallengeProvider {
     pub cookie_name: String,
     /// What the cookie is signed with, a secret; empty means that the control plane makes one.
     pub secret: Secret,
-    /// Whether the cookie holds for one address. Default true.
+    /// The secret before that one: still good for checking what it has signed. Empty for none.
+    pub previous_secret: Secret,
+    /// Which of the secrets that the control plane makes is used, 0 to 1000000; the one before it is still good for
+    /// checking. Default 0.
+    pub secret_generation: u32,
+    /// Whether the cookie holds for one network: /24 of IPv4, /64 of IPv6. Default true.
     pub bind_ip: bool,
     /// Whether the cookie holds for one user agent. Default true.
     pub bind_ua: bool,
@@ -78,6 +83,8 @@ impl Default for ChallengeProvider {
             clearance_ttl_seconds: 1800,
             cookie_name: "svc-clearance".to_owned(),
             secret: Secret::default(),
+            previous_secret: Secret::default(),
+            secret_generation: 0,
             bind_ip: true,
             bind_ua: true,
             preset_ref: None,
@@ -108,6 +115,7 @@ impl Entity for ChallengeProvider {
         }
         problems.extend(within("/challenge_ttl_seconds", self.challenge_ttl_seconds, 1..=86_400));
         problems.extend(within("/clearance_ttl_seconds", self.clearance_ttl_seconds, 1..=2_592_000));
+        problems.extend(within("/secret_generation", self.secret_generation, 0..=1_000_000));
         if !is_token(&self.cookie_name, 128) {
             let message = format!("`{}` cannot be the name of a cookie", self.cookie_name.escape_debug());
             problems.push(FieldProblem::new("/cookie_name", message).expected("such as `svc-clearance`"));

@@ -182,7 +182,11 @@ impl Fabric {
             until: millis.map(|millis| now.saturating_add(millis)),
         };
         let down = |released: &Option<Vec<String>>| match released {
-            Some(keys) => Down { allowed: vec![allow_of(&entry)], bans: keys.iter().cloned().map(lift_of).collect() },
+            Some(keys) => Down {
+                allowed: vec![allow_of(&entry)],
+                bans: keys.iter().cloned().map(lift_of).collect(),
+                ..Down::default()
+            },
             None => Down::default(),
         };
         let released = self.change(self.inner.store.allow(entry.clone(), unban), down).await?;

@@ -1,14 +1,16 @@
 //! What links have in common: what comes up is spread to events, bans and status; what changes goes down to all.
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
-use snapshot::{BanChange, BanRequest, Down, Up};
+use snapshot::{AnswerWord, Answered, Ask, BanChange, BanRequest, Down, Up};
 use tokio::sync::broadcast;
 
 use super::bans::{BanSink, Verdict};
+use crate::challenges;
 use crate::events::{EventHub, dependency};
+use crate::store::Store;
 use crate::xds::Hub;
 
 /// Changes that a link may lag behind; one that lags further is cut off and starts anew with the full list.
@@ -29,6 +31,8 @@ struct Inner {
     order: tokio::sync::Mutex<()>,
     links: AtomicU64,
     clock: fn() -> u64,
+    /// Where questions are answered from.
+    answers: OnceLock<Arc<dyn Store>>,
 }
 
 impl LinkHub {
@@ -46,8 +50,24 @@ impl LinkHub {
                 order: tokio::sync::Mutex::new(()),
                 links: AtomicU64::default(),
                 clock,
+                answers: OnceLock::new(),
             }),
         }
+    }
+
+    /// Answers the questions of workers from this store; until then they are told that nobody knows. Only the first call
+    /// counts.
+    pub fn answer_from(&self, store: Arc<dyn Store>) {
+        let _first_wins = self.inner.answers.set(store);
+    }
+
+    /// The answer to a question of a worker.
+    pub(crate) async fn answer(&self, ask: Ask) -> Answered {
+        let answer = match (ask.spend_puzzle, self.inner.answers.get()) {
+            (Some(puzzle), Some(store)) => challenges::spend(store.as_ref(), &puzzle, (self.inner.clock)()).await,
+            _ => AnswerWord::Unknown,
+        };
+        Answered { id: ask.id, answer: answer.into() }
     }
 
     /// Records a ban and tells every node. Must be called within a tokio runtime.
@@ -142,7 +162,8 @@ impl LinkHub {
     pub(crate) async fn subscribe(&self) -> Result<(broadcast::Receiver<Arc<Down>>, Down), String> {
         let changes = self.inner.changes.subscribe();
         let (bans, now) = (self.inner.bans.clone(), (self.inner.clock)());
-        let live = blocking(move || Ok(Down { allowed: bans.allowed(now)?, bans: bans.list(now)? })).await?;
+        let live = blocking(move || Ok(Down { allowed: bans.allowed(now)?, bans: bans.list(now)?, ..Down::default() }))
+            .await?;
         Ok((changes, live))
     }
 

@@ -1,12 +1,13 @@
 //! The gRPC service, by hand: the messages come from the crate `snapshot`, so there is nothing to generate.
 
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use snapshot::{Down, Up};
+use snapshot::{Ask, Down, Up};
 use tokio::sync::broadcast::error::RecvError;
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::body::Body;
 use tonic::codegen::{BoxFuture, Service, StdError, http};
@@ -22,6 +23,8 @@ use super::hub::LinkHub;
 const QUEUE: usize = 64;
 /// Bans or entries of the allowlist in one message: a worker takes a message whole.
 const ENTRIES_PER_MESSAGE: usize = 500;
+/// Questions of one worker that are being answered; more of them wait, and what comes behind them.
+const QUESTIONS: usize = 256;
 /// How long a new worker may take to read the bans that are live.
 const CATCH_UP: Duration = Duration::from_secs(30);
 
@@ -115,10 +118,15 @@ async fn run(hub: &LinkHub, mut ups: Streaming<Up>, down: &mpsc::Sender<Result<D
         }
     }
     let mut link = Link { hub, number: hub.number(), node: String::new() };
+    let questions = Arc::new(Semaphore::new(QUESTIONS));
     loop {
         tokio::select! {
             up = ups.message() => match up? {
-                Some(up) => {
+                Some(mut up) => {
+                    // First of all: a request waits for the answer.
+                    for ask in std::mem::take(&mut up.asks) {
+                        answer(hub, ask, down, &questions).await;
+                    }
                     if !up.node.is_empty() {
                         up.node.clone_into(&mut link.node);
                     }
@@ -134,6 +142,19 @@ async fn run(hub: &LinkHub, mut ups: Streaming<Up>, down: &mpsc::Sender<Result<D
             () = down.closed() => return Ok(()),
         }
     }
+}
+
+/// Answers a question beside everything else, so that those that come together share a commit of the store.
+async fn answer(hub: &LinkHub, ask: Ask, down: &mpsc::Sender<Result<Down, Status>>, questions: &Arc<Semaphore>) {
+    // Never closed.
+    let Ok(permit) = Arc::clone(questions).acquire_owned().await else { return };
+    let (hub, down) = (hub.clone(), down.clone());
+    tokio::spawn(async move {
+        let answers = vec![hub.answer(ask).await];
+        // A worker that is gone does not wait any more.
+        let _gone = down.send(Ok(Down { answers, ..Down::default() })).await;
+        drop(permit);
+    });
 }
 
 /// A link as its end is told, however it comes.

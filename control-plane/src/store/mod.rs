@@ -128,6 +128,13 @@ pub trait Store: FabricStore + Send + Sync + 'static {
     /// The names that begin with `prefix`, sorted.
     fn document_names(&self, prefix: &str) -> Pending<'_, Vec<String>>;
 
+    /// Spends a puzzle: true the first time, false ever after, until [`Store::puzzles_sweep`] forgets it. Of two calls at
+    /// once, one alone is the first.
+    fn puzzle_spend(&self, id: &str, until_millis: u64) -> Pending<'_, bool>;
+
+    /// Forgets the puzzles that expired at or before `until_millis`, and returns how many.
+    fn puzzles_sweep(&self, until_millis: u64) -> Pending<'_, u64>;
+
     /// Proves that the store can be read.
     fn ping(&self) -> Pending<'_, ()>;
 

@@ -59,6 +59,10 @@ const MIGRATIONS: &[&str] = &[
     );
     CREATE TABLE incident (ref_key TEXT PRIMARY KEY NOT NULL, json TEXT NOT NULL);
 ",
+    "
+    CREATE TABLE puzzle (id TEXT PRIMARY KEY NOT NULL, until_millis INTEGER NOT NULL) WITHOUT ROWID;
+    CREATE INDEX puzzle_until ON puzzle (until_millis);
+",
 ];
 
 /// The newest schema version that this release reads and writes.

@@ -243,6 +243,21 @@ impl Store for SqliteStore {
         }))
     }
 
+    fn puzzle_spend(&self, id: &str, until_millis: u64) -> Pending<'_, bool> {
+        let id = id.to_owned();
+        Box::pin(self.write(move |db| {
+            let insert = "INSERT INTO puzzle (id, until_millis) VALUES (?1, ?2) ON CONFLICT (id) DO NOTHING";
+            Ok(db.prepare_cached(insert)?.execute(params![id, until_millis])? > 0)
+        }))
+    }
+
+    fn puzzles_sweep(&self, until_millis: u64) -> Pending<'_, u64> {
+        Box::pin(self.write(move |db| {
+            let removed = db.execute("DELETE FROM puzzle WHERE until_millis <= ?1", [until_millis])?;
+            Ok(u64::try_from(removed).unwrap_or(u64::MAX))
+        }))
+    }
+
     fn ping(&self) -> Pending<'_, ()> {
         Box::pin(self.read(|db| entities::revision(db).map(|_| ())))
     }

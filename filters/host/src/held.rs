@@ -1,7 +1,9 @@
-//! Requests that are held for a time (tarpit).
+//! Requests that are held: for a time (tarpit), or until the control plane has answered.
 
 use std::cell::RefCell;
 use std::rc::Rc;
+
+use exchange::Answer;
 
 use crate::calls;
 use crate::http::Stream;
@@ -19,19 +21,32 @@ thread_local! {
 struct Held {
     context: u32,
     until: u64,
+    /// The question that it waits for the answer of.
+    question: Option<u64>,
+    /// That answer; until it is there, that there is none.
+    answer: Answer,
     stream: Rc<RefCell<Stream>>,
 }
 
 /// Holds a request; false where too many are held already.
-pub(crate) fn hold(context: u32, millis: u32, stream: &Rc<RefCell<Stream>>) -> bool {
+pub(crate) fn hold(context: u32, millis: u32, question: Option<u64>, stream: &Rc<RefCell<Stream>>) -> bool {
     HELD.with_borrow_mut(|held| {
         if held.len() >= MAX_HELD {
             return false;
         }
         let until = calls::now().saturating_add(u64::from(millis));
-        held.push(Held { context, until, stream: Rc::clone(stream) });
+        held.push(Held { context, until, question, answer: Answer::Missing, stream: Rc::clone(stream) });
         true
     })
+}
+
+/// The control plane has answered a question: who waits for that is let go with the next ones.
+pub(crate) fn answered(question: u64, answer: Answer) {
+    HELD.with_borrow_mut(|held| {
+        if let Some(entry) = held.iter_mut().find(|entry| entry.question == Some(question)) {
+            (entry.answer, entry.until) = (answer, 0);
+        }
+    });
 }
 
 /// Forgets a request whose client has left.
@@ -65,7 +80,7 @@ pub(crate) fn release() -> bool {
         if calls::set_effective_context(entry.context)
             && let Ok(mut stream) = entry.stream.try_borrow_mut()
         {
-            stream.resume(&entry.stream);
+            stream.resume(entry.question.map(|_| entry.answer), &entry.stream);
         }
     }
     more

@@ -3,13 +3,13 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use exchange::{Body, Chain, Flow, Opening, Reply, Request, Response, Run, Start};
+use exchange::{Answer, Body, Chain, Flow, Opening, Reply, Request, Response, Run, Start};
 use proxy_wasm::traits::{Context, HttpContext};
 use proxy_wasm::types::Action;
 
 use crate::calls::{self, Buffer, Half, LogLevel, Map};
-use crate::held;
 use crate::proxy_host::ProxyHost;
+use crate::{held, link};
 
 /// The bytes in front of every gRPC message: whether it is compressed, and its length.
 const GRPC_PREFIX: usize = 5;
@@ -255,10 +255,11 @@ impl Stream {
         self.act(flow, Half::Request, this)
     }
 
-    /// The time of a held request is over. The gateway's calls act on its stream already.
-    pub(crate) fn resume(&mut self, this: &Rc<RefCell<Self>>) {
+    /// The time of a held request is over, or its question has come to this. The gateway's calls act on its stream
+    /// already.
+    pub(crate) fn resume(&mut self, answer: Option<Answer>, this: &Rc<RefCell<Self>>) {
         self.held = false;
-        let action = self.go_on(this);
+        let action = self.go_on(answer, this);
         // Held at its headers, and nothing of its body has come: it comes once they are let go.
         let at_headers = self.request.size == 0 && !self.request.ended;
         let action = if at_headers { self.at_headers(Half::Request, action) } else { action };
@@ -268,8 +269,11 @@ impl Stream {
     }
 
     /// Goes on behind a hold, with what has come of the body in the meantime.
-    fn go_on(&mut self, this: &Rc<RefCell<Self>>) -> Action {
-        let flow = self.run.as_mut().map_or(Flow::Continue, |run| run.resume(&ProxyHost));
+    fn go_on(&mut self, answer: Option<Answer>, this: &Rc<RefCell<Self>>) -> Action {
+        let flow = self.run.as_mut().map_or(Flow::Continue, |run| match answer {
+            Some(answer) => run.answered(answer, &ProxyHost),
+            None => run.resume(&ProxyHost),
+        });
         match self.act(flow, Half::Request, this) {
             Action::Continue if self.unseen && self.request.size > 0 => self.open_stream(this),
             Action::Pause if self.request.size > 0 || self.request.ended => match self.request.state {
@@ -292,11 +296,23 @@ impl Stream {
             }
             Flow::Hold { millis } => {
                 self.set_buffering(half, Buffering::Off);
-                if held::hold(self.context, millis, this) {
+                if held::hold(self.context, millis, None, this) {
                     self.held = true;
                     return Action::Pause;
                 }
-                self.go_on(this)
+                self.go_on(None, this)
+            }
+            Flow::Ask(ask) => {
+                self.set_buffering(half, Buffering::Off);
+                let answer = match link::ask(ask.question, self.context) {
+                    Ok(question) if held::hold(self.context, ask.millis, Some(question), this) => {
+                        self.held = true;
+                        return Action::Pause;
+                    }
+                    Ok(_) => Answer::Missing,
+                    Err(answer) => answer,
+                };
+                self.go_on(Some(answer), this)
             }
             Flow::Answer(reply) => self.answer(half, &reply),
         }

@@ -1,4 +1,4 @@
-//! The link from this worker to the control plane: events and bans go up, bans come down.
+//! The link from this worker to the control plane: events, bans and questions go up, bans and answers come down.
 //!
 //! One stream per VM, opened once there is something to say. While it is down, a bounded number of events waits, the
 //! oldest are dropped first, and how many were dropped is said as soon as somebody listens again.
@@ -6,15 +6,19 @@
 use std::cell::RefCell;
 use std::collections::VecDeque;
 
-use exchange::{BanOrder, Metric};
-use snapshot::{AllowChange, BanChange, BanRequest, Down, LinkSettings, LoadReport, Message, Up};
+use exchange::{Answer, BanOrder, Metric, Question};
+use snapshot::{
+    AllowChange, AnswerWord, Ask, BanChange, BanRequest, Down, LinkSettings, LoadReport, Message, SpendPuzzle, Up,
+};
 
 use crate::calls::{self, LogLevel};
-use crate::proxy_host;
 use crate::shared::NodeSharedData;
+use crate::{held, proxy_host};
 
 /// The most bans that wait for the link.
 const MAX_BANS: usize = 1000;
+/// The most questions that wait for the link.
+const MAX_ASKS: usize = 1000;
 /// The most bytes of events in one batch: well under what a gRPC server takes.
 const MAX_BATCH: usize = 1 << 20;
 /// The first and the longest pause before a lost link is tried again, in milliseconds.
@@ -34,6 +38,9 @@ struct Link {
     failures: u32,
     events: VecDeque<Vec<u8>>,
     bans: VecDeque<BanRequest>,
+    asks: VecDeque<Ask>,
+    /// The number of the last question.
+    asked: u64,
     dropped: u64,
     /// What became of the snapshots of this VM; said again on every new stream.
     loads: Vec<LoadReport>,
@@ -78,6 +85,12 @@ pub(crate) fn queue_ban(ban: BanOrder, now: u64) {
             issued_at_millis: now,
         });
     });
+}
+
+/// Asks the control plane for a request, whose `context` is in effect and stays so. The number of the question, which
+/// [`held::answered`] is told of; or what is to be said of the answer already.
+pub(crate) fn ask(question: Question, context: u32) -> Result<u64, Answer> {
+    LINK.with_borrow_mut(|link| link.ask(question, context))
 }
 
 /// Notes what became of a snapshot, for the control plane to know.
@@ -125,6 +138,14 @@ pub(crate) fn received(bytes: &[u8]) {
             // First who is allowed: a ban that comes with it must not hold for a moment.
             down.allowed.iter().for_each(apply_allowed);
             down.bans.iter().for_each(apply_ban);
+            for answered in &down.answers {
+                let answer = match AnswerWord::try_from(answered.answer) {
+                    Ok(AnswerWord::Yes) => Answer::Yes,
+                    Ok(AnswerWord::No) => Answer::No,
+                    Ok(AnswerWord::Unknown) | Err(_) => Answer::Missing,
+                };
+                held::answered(answered.id, answer);
+            }
         }
         Err(error) => {
             calls::log(LogLevel::Warn, &format!("palisade: unreadable message from the control plane: {error}"))
@@ -153,8 +174,7 @@ impl Link {
         let Some(settings) = self.settings.clone() else { return };
         self.leave_to(owner);
         let now = calls::now();
-        let waiting = !self.events.is_empty() || !self.bans.is_empty() || !self.unsaid_loads.is_empty();
-        if self.stream.is_none() && (!waiting || now < self.retry_at) {
+        if self.stream.is_none() && (!self.waits() || now < self.retry_at) {
             return;
         }
         if self.stream.is_none() && !self.open(&settings, owner) {
@@ -163,7 +183,7 @@ impl Link {
         let Some(token) = self.stream.as_ref().map(|stream| stream.token) else {
             return;
         };
-        while !self.events.is_empty() || !self.bans.is_empty() || !self.unsaid_loads.is_empty() || self.dropped > 0 {
+        while self.waits() || self.dropped > 0 {
             let batch = self.batch();
             if !calls::send_stream_message(token, &batch.encode_to_vec()) {
                 self.put_back(batch);
@@ -171,6 +191,36 @@ impl Link {
                 return self.back_off("the stream took no message");
             }
         }
+    }
+
+    /// Whether anything waits that is worth a stream.
+    fn waits(&self) -> bool {
+        !(self.events.is_empty() && self.bans.is_empty() && self.unsaid_loads.is_empty() && self.asks.is_empty())
+    }
+
+    /// Somebody waits for the answer: the question does not wait for the next tick where there is a stream.
+    fn ask(&mut self, question: Question, context: u32) -> Result<u64, Answer> {
+        if self.settings.is_none() {
+            return Err(Answer::Nobody);
+        }
+        let lost = self.stream.is_none() && calls::now() < self.retry_at;
+        if lost || self.asks.len() >= MAX_ASKS {
+            return Err(Answer::Missing);
+        }
+        let Question::SpendPuzzle { id, until } = question else {
+            return Err(Answer::Missing);
+        };
+        self.asked = self.asked.wrapping_add(1);
+        let spend_puzzle = Some(SpendPuzzle { id, until_millis: until });
+        let ask = Ask { id: self.asked, spend_puzzle };
+        let Some(Stream { token, owner }) = self.stream else {
+            self.asks.push_back(ask);
+            return Ok(self.asked);
+        };
+        let up = Up { node: self.node.clone(), asks: vec![ask], ..Up::default() };
+        let sent = calls::set_effective_context(owner) && calls::send_stream_message(token, &up.encode_to_vec());
+        calls::set_effective_context(context);
+        if sent { Ok(self.asked) } else { Err(Answer::Missing) }
     }
 
     /// A stream belongs to the root context that opened it, and no other can send on it: the newest one opens its own.
@@ -209,6 +259,7 @@ impl Link {
             dropped: std::mem::take(&mut self.dropped),
             bans: self.bans.drain(..).collect(),
             loads: std::mem::take(&mut self.unsaid_loads),
+            asks: self.asks.drain(..).collect(),
         }
     }
 
@@ -216,6 +267,7 @@ impl Link {
         batch.events.into_iter().rev().for_each(|event| self.events.push_front(event));
         batch.bans.into_iter().rev().for_each(|ban| self.bans.push_front(ban));
         self.dropped += batch.dropped;
+        batch.asks.into_iter().rev().for_each(|ask| self.asks.push_front(ask));
         self.unsaid_loads = batch.loads;
     }
 

@@ -73,6 +73,8 @@ impl Context for Root {
     fn on_grpc_stream_message(&mut self, _token: u32, size: usize) {
         if let Some(message) = calls::buffer(Buffer::GrpcMessage, size) {
             link::received(&message);
+            // Whoever waited for an answer in it goes on at once.
+            self.release();
         }
     }
 
@@ -113,11 +115,7 @@ impl RootContext for Root {
     }
 
     fn on_tick(&mut self) {
-        let overdue = held::release();
-        calls::set_effective_context(self.context);
-        if overdue != std::mem::replace(&mut self.overdue, overdue) {
-            calls::set_tick_period(if overdue { OVERDUE_TICK } else { self.tick });
-        }
+        self.release();
         if NEWEST.get() == self.context {
             if let Some(refused) = refusals::news(self.filter) {
                 link::report_load(refused);
@@ -136,6 +134,15 @@ impl RootContext for Root {
 }
 
 impl Root {
+    /// Lets go of held requests that are due, and comes back soon where there are more.
+    fn release(&mut self) {
+        let overdue = held::release();
+        calls::set_effective_context(self.context);
+        if overdue != std::mem::replace(&mut self.overdue, overdue) {
+            calls::set_tick_period(if overdue { OVERDUE_TICK } else { self.tick });
+        }
+    }
+
     /// Makes the chains of a snapshot; on failure its version, as far as it was readable, and the reason.
     fn load(&mut self, bytes: &[u8]) -> Result<(String, Loaded), (String, String)> {
         let Configuration { version, snapshot, hold_headers } =

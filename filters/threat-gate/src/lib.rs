@@ -1,8 +1,10 @@
-//! The threat gate: callers under a standing ban are refused before anything of their request is parsed.
+//! The threat gate: callers under a standing ban are refused before anything of their request is parsed. Whoever is let
+//! in and submits the solution of a challenge is answered here, before the rule engine sees it.
 
+use challenge::Challenges;
 use exchange::{
-    Action, Build, Category, Decision, Exchange, Exemptions, Host, Outcome, Plugin, PluginDefinition, Refusal,
-    SecurityEvent, Verdict,
+    Action, Answer, Build, Category, Decision, Exchange, Exemptions, Host, Outcome, Plugin, PluginDefinition, Refusal,
+    SecurityEvent, Slot, Verdict,
 };
 use node_state::allowlist;
 use node_state::bans::{self, Ban};
@@ -17,12 +19,15 @@ pub const PLUGIN: PluginDefinition = PluginDefinition { name: "threat-gate", bui
 struct ThreatGate {
     exemptions: Exemptions,
     dry_run: bool,
+    challenges: Option<Challenges>,
 }
 
 fn build(config: &[u8], _build: &mut Build<'_>) -> Result<Box<dyn Plugin>, String> {
     let step = ThreatGateStep::decode(config).map_err(|error| error.to_string())?;
-    let policy = step.policy.unwrap_or_default();
-    Ok(Box::new(ThreatGate { exemptions: Exemptions::new(&policy.exemptions)?, dry_run: policy.dry_run }))
+    let mut policy = step.policy.unwrap_or_default();
+    let challenges = policy.challenge.take().and_then(Challenges::new);
+    let exemptions = Exemptions::new(&policy.exemptions)?;
+    Ok(Box::new(ThreatGate { exemptions, dry_run: policy.dry_run, challenges }))
 }
 
 impl Plugin for ThreatGate {
@@ -35,7 +40,7 @@ impl Plugin for ThreatGate {
             (!allowlist::covers(host.shared(), &key, now)).then_some((key, ban))
         });
         let Some((key, ban)) = standing else {
-            return Verdict::Pass;
+            return self.submission(exchange, host);
         };
         if self.exemptions.cover(&exchange.caller.ip) {
             return Verdict::Pass;
@@ -43,9 +48,28 @@ impl Plugin for ThreatGate {
         let reason = reason(&key, &ban, now);
         if self.dry_run {
             observe(exchange, reason, host);
-            return Verdict::Pass;
+            return self.submission(exchange, host);
         }
         Verdict::Refuse(Refusal { status: STATUS, category: Category::Ban, reason, scored: false, headers: Vec::new() })
+    }
+
+    fn answered(&self, exchange: &mut Exchange, answer: Answer, _slot: &mut Slot, host: &dyn Host) -> Verdict {
+        match &self.challenges {
+            Some(challenges) => challenges.answered(PLUGIN.name, answer, exchange, host),
+            None => Verdict::Pass,
+        }
+    }
+}
+
+impl ThreatGate {
+    /// A puzzle of another provider is left to the threat response: its policy may be another one.
+    fn submission(&self, exchange: &mut Exchange, host: &dyn Host) -> Verdict {
+        match &self.challenges {
+            Some(challenges) if !self.exemptions.cover(&exchange.caller.ip) => {
+                challenges.access(PLUGIN.name, false, exchange, host)
+            }
+            _ => Verdict::Pass,
+        }
     }
 }
 

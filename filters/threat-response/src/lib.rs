@@ -6,8 +6,9 @@
 
 mod throttle;
 
+use challenge::Challenges;
 use exchange::{
-    Action, BanOrder, Build, Category, Decision, Exchange, Exemptions, Host, IdentityKind, IdentityRef, Metric,
+    Action, Answer, BanOrder, Build, Category, Decision, Exchange, Exemptions, Host, IdentityKind, IdentityRef, Metric,
     Outcome, Plugin, PluginDefinition, Refusal, Reply, SecurityEvent, Slot, Verdict,
 };
 use node_state::{allowlist, bans};
@@ -19,16 +20,36 @@ pub const PLUGIN: PluginDefinition = PluginDefinition { name: "threat-response",
 struct ThreatResponse {
     policy: Policy,
     exemptions: Exemptions,
+    challenges: Option<Challenges>,
 }
 
 fn build(config: &[u8], _build: &mut Build<'_>) -> Result<Box<dyn Plugin>, String> {
     let step = ThreatResponseStep::decode(config).map_err(|error| error.to_string())?;
-    let policy = step.policy.ok_or("a threat response needs a policy")?;
+    let mut policy = step.policy.ok_or("a threat response needs a policy")?;
     let exemptions = Exemptions::new(&policy.exemptions)?;
-    Ok(Box::new(ThreatResponse { policy, exemptions }))
+    let challenges = policy.challenge.take().and_then(Challenges::new);
+    Ok(Box::new(ThreatResponse { policy, exemptions, challenges }))
 }
 
 impl Plugin for ThreatResponse {
+    /// A submitted solution is judged before the rule engine sees it. It is so in dry run too: otherwise the solution of a
+    /// page that is open already would reach the backend.
+    fn access(&self, exchange: &mut Exchange, host: &dyn Host) -> Verdict {
+        match &self.challenges {
+            Some(challenges) if !self.exemptions.cover(&exchange.caller.ip) => {
+                challenges.access(PLUGIN.name, true, exchange, host)
+            }
+            _ => Verdict::Pass,
+        }
+    }
+
+    fn answered(&self, exchange: &mut Exchange, answer: Answer, _slot: &mut Slot, host: &dyn Host) -> Verdict {
+        match &self.challenges {
+            Some(challenges) => challenges.answered(PLUGIN.name, answer, exchange, host),
+            None => Verdict::Pass,
+        }
+    }
+
     fn request(&self, exchange: &mut Exchange, _has_body: bool, _slot: &mut Slot, host: &dyn Host) -> Verdict {
         if self.exemptions.cover(&exchange.caller.ip) {
             return Verdict::Pass;
@@ -105,10 +126,7 @@ impl ThreatResponse {
     fn enforce(&self, tier: &Tier, mut decision: Decision, exchange: &mut Exchange, host: &dyn Host) -> Verdict {
         match tier.action() {
             Action::Log => self.observed(decision, exchange, host),
-            Action::Challenge => {
-                decision.reason.push_str("; no challenge provider answers for this policy, so nothing was asked");
-                self.observed(decision, exchange, host)
-            }
+            Action::Challenge => self.challenge(tier, decision, exchange, host),
             Action::Throttle => match throttle::take(tier, &self.policy.id, exchange, host) {
                 throttle::Outcome::Within => {
                     decision.enforced = false;
@@ -130,6 +148,22 @@ impl ThreatResponse {
                 self.blocked(decision, 0, Some(refuse(tier.status, exchange)), exchange, host)
             }
         }
+    }
+
+    fn challenge(&self, tier: &Tier, mut decision: Decision, exchange: &mut Exchange, host: &dyn Host) -> Verdict {
+        let Some(challenges) = &self.challenges else {
+            decision.reason.push_str("; no challenge provider answers for this policy, so nothing was asked");
+            return self.observed(decision, exchange, host);
+        };
+        if challenges.cleared(exchange, decision.score, host.now()) {
+            challenges.note_passed(exchange, host);
+            decision.reason.push_str("; the caller has clearance");
+            return self.observed(decision, exchange, host);
+        }
+        decision.enforced = true;
+        let status = u16::try_from(tier.status).unwrap_or(403);
+        let reply = challenges.present(exchange, decision.score, status, host);
+        self.blocked(decision, 0, Some(reply), exchange, host)
     }
 
     /// Records a decision that changes nothing for the caller.
@@ -191,8 +225,8 @@ fn refuse(status: u32, exchange: &Exchange) -> Reply {
 }
 
 fn emit(outcome: Outcome, decision: &Decision, exchange: &mut Exchange, host: &dyn Host) {
-    let event =
-        SecurityEvent { category: Category::Threat, outcome, module: PLUGIN.name, message: &decision.reason, decision };
+    let category = if decision.action == Action::Challenge { Category::Challenge } else { Category::Threat };
+    let event = SecurityEvent { category, outcome, module: PLUGIN.name, message: &decision.reason, decision };
     exchange.emit(&event, host);
 }
 

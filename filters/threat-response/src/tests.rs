@@ -158,3 +158,69 @@ fn nobody_on_the_allowlist_is_banned_on_the_node_and_the_control_plane_is_asked_
     assert_eq!(bans::standing(&host.shared_data, "ip:192.0.2.1", 0), None);
     assert_eq!(host.bans.borrow().len(), 1);
 }
+
+fn provider() -> snapshot::Challenge {
+    snapshot::Challenge {
+        provider: "c".into(),
+        difficulty_floor: 1,
+        difficulty_ceiling: 1,
+        challenge_ttl_seconds: 60,
+        clearance_ttl_seconds: 600,
+        cookie_name: "clearance".into(),
+        keys: vec![b"key".to_vec()],
+        ..snapshot::Challenge::default()
+    }
+}
+
+fn challenging(dry_run: bool, challenge: Option<snapshot::Challenge>) -> Box<dyn Plugin> {
+    let tiers = vec![tier(0, 40.0, Action::Challenge), tier(1, 90.0, Action::Deny)];
+    with(Policy { id: "p".into(), name: "test".into(), dry_run, tiers, challenge, ..Policy::default() })
+}
+
+#[test]
+fn a_challenged_caller_works_and_goes_on() {
+    let host = FakeHost::at(1_000);
+    let plugin = challenging(false, Some(provider()));
+    let Verdict::Enforce { decision, reply: Some(asked), .. } = ask(&*plugin, 50.0, &host) else { panic!("it passed") };
+    assert_eq!((asked.status, decision.action, decision.enforced), (403, Action::Challenge, true));
+    let event = host.events_json().pop().unwrap();
+    assert_eq!((&event["event"]["category"], &event["event"]["action"]), (&"challenge".into(), &"challenge".into()));
+    assert_eq!(event["event"]["outcome"], "blocked");
+    let body = String::from_utf8(asked.body).unwrap();
+    let challenge = body.split("\"challenge\":\"").nth(1).unwrap().split('"').next().unwrap();
+    let nonce = (0..).find(|nonce: &u32| challenge::solves(challenge.as_bytes(), nonce.to_string().as_bytes(), 1));
+    let submission = format!(r#"{{"challenge":"{challenge}","nonce":{}}}"#, nonce.unwrap());
+    let mut submitting = exchange(95.0);
+    submitting.request.method = b"POST".to_vec();
+    submitting.request.headers = exchange::Headers::from([(challenge::HEADER, submission)]);
+    assert!(matches!(plugin.access(&mut submitting, &host), Verdict::Ask(_)));
+    let answered = plugin.answered(&mut submitting, Answer::Yes, &mut Slot::default(), &host);
+    let Verdict::Enforce { reply: Some(earned), .. } = answered else { panic!("{answered:?}") };
+    assert_eq!(earned.status, 204);
+    let cookie = String::from_utf8(earned.headers[0].1.clone()).unwrap();
+    let mut cleared = exchange(50.0);
+    cleared.request.headers = exchange::Headers::from([("cookie", cookie.split(';').next().unwrap())]);
+    assert_eq!(status(&plugin.request(&mut cleared, false, &mut Slot::default(), &host)), None);
+    let event = host.events_json().pop().unwrap();
+    assert_eq!((&event["event"]["outcome"], &event["decision"]["enforced"]), (&"observed".into(), &false.into()));
+    assert_eq!(event["threat"]["tags"][1], "challenge:passed");
+    // A sterner tier is no business of a clearance.
+    cleared.score.add(Signal { weight: 45.0, ..cleared.score.signals()[0].clone() });
+    assert_eq!(status(&plugin.request(&mut cleared, false, &mut Slot::default(), &host)), Some(403));
+}
+
+#[test]
+fn dry_run_and_a_missing_provider_ask_nobody() {
+    for (plugin, why) in
+        [(challenging(true, Some(provider())), "tier 0"), (challenging(false, None), "no challenge provider")]
+    {
+        let host = FakeHost::at(1_000);
+        assert_eq!(status(&ask(&*plugin, 50.0, &host)), None);
+        let event = host.events_json().pop().unwrap();
+        assert_eq!(
+            (&event["event"]["outcome"], &event["event"]["category"]),
+            (&"observed".into(), &"challenge".into())
+        );
+        assert!(event["message"].as_str().unwrap().contains(why), "{event}");
+    }
+}

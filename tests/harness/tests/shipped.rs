@@ -38,7 +38,7 @@ fn events_go_up_and_bans_come_down_on_the_node_link() {
     let until_millis = kit::NOW_MILLIS + 60_000;
     let ban = BanChange { key: "ip:192.0.2.1".into(), until_millis, reason: "test".into() };
     let before = node.shared_keys().len();
-    vm.deliver(stream.token, &Down { bans: vec![ban] }.encode_to_vec()).unwrap();
+    vm.deliver(stream.token, &Down { bans: vec![ban], ..Down::default() }.encode_to_vec()).unwrap();
     assert!(node.shared_keys().len() > before, "the ban is not on the node");
 
     assert_eq!(vm.take_grpc_messages()[0].sent, stream.sent);

@@ -3,14 +3,17 @@
 //! A plugin is a file here and a line in [`PLUGINS`]; its other half is a folder under `filters/` and a line in the
 //! registry of `filters/preset`.
 
+mod challenge;
 mod threat_gate;
 mod threat_response;
 mod waf;
 
+pub use challenge::ChallengeRoot;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use snapshot::{Policy, Tier, TierAction};
 
+use super::Settings;
 use super::rules::{self, RuleCompiler};
 use super::view::View;
 use crate::entities::{self, BanIdentity, FieldProblem, Item, ThreatPolicy, typed};
@@ -45,12 +48,15 @@ pub(super) struct PluginUse {
 pub(super) struct Context<'a> {
     pub(super) view: &'a View<'a>,
     pub(super) rules: &'a RuleCompiler,
+    pub(super) settings: &'a Settings,
     /// What a WAF block weighs on this chain, by the policy of its threat response.
     pub(super) waf_block_weight: f64,
     /// Parts that the steps so far refer to, by hash.
     pub(super) parts: &'a mut super::chains::Parts,
     /// The largest request or response body that any step holds, in bytes.
     pub(super) largest_body: &'a mut u64,
+    /// Things that are allowed and probably not meant.
+    pub(super) warnings: &'a mut Vec<String>,
 }
 
 /// The plugin of that name or class.
@@ -73,10 +79,11 @@ struct PolicyConfig {
 }
 
 /// The policy of such a plugin, as filters run it.
-pub(super) fn policy_of(config: &Map<String, Value>, context: &Context<'_>) -> Result<Policy, Vec<FieldProblem>> {
+pub(super) fn policy_of(config: &Map<String, Value>, context: &mut Context<'_>) -> Result<Policy, Vec<FieldProblem>> {
     let config: PolicyConfig = typed(Value::Object(config.clone())).map_err(|problem| vec![problem])?;
     let policy = policy(config.policy.as_deref(), context.view).map_err(|problem| vec![problem])?;
-    Ok(lower(&policy))
+    let challenge = challenge::of(&policy, context);
+    Ok(Policy { challenge, ..lower(&policy) })
 }
 
 /// The policy that a plugin's `policy` names. None named is the first enabled one; where there is none, or the named one
@@ -114,6 +121,7 @@ pub(crate) fn lower(policy: &Item<ThreatPolicy>) -> Policy {
         exemptions: policy.exemptions.clone(),
         ban_address: policy.ban_identity == BanIdentity::Ip,
         ban_api_key_only: policy.ban_identity == BanIdentity::Apikey,
+        challenge: None,
     }
 }
 

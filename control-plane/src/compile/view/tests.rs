@@ -15,7 +15,7 @@ impl Dice {
 }
 
 fn compiler() -> Compiler {
-    Compiler::new(Settings { filters_dir: "/filters".into(), link: true })
+    Compiler::new(Settings { filters_dir: "/filters".into(), link: true, ..Settings::default() })
 }
 
 /// A document of one of the kinds that chains are made of. Now and then it is wrong, or names what is not there.

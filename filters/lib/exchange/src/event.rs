@@ -27,6 +27,8 @@ pub enum Category {
     Ban,
     /// The API contract.
     Api,
+    /// A challenge that was presented or answered.
+    Challenge,
     /// Something outside the gateway did not answer; the request went on without it.
     Dependency,
 }
@@ -39,6 +41,7 @@ impl Category {
             Self::Threat => "threat",
             Self::Ban => "ban",
             Self::Api => "api",
+            Self::Challenge => "challenge",
             Self::Dependency => "dependency",
         }
     }

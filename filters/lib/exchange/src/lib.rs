@@ -6,6 +6,7 @@
 //!
 //! Nothing in here knows proxy-wasm, and nothing in here can panic.
 
+mod ask;
 mod body;
 mod chain;
 mod decision;
@@ -26,6 +27,7 @@ mod transfer;
 #[cfg(any(test, feature = "fake"))]
 pub mod fake;
 
+pub use ask::{Answer, Ask, Question};
 pub use body::Body;
 pub use chain::{Chain, LoadError, Registry};
 pub use decision::{Action, Decision, Refusal, Reply};

@@ -2,7 +2,7 @@
 
 use std::any::Any;
 
-use crate::{Body, Build, Decision, Exchange, Host, Refusal, Reply};
+use crate::{Answer, Ask, Body, Build, Decision, Exchange, Host, Refusal, Reply};
 
 /// A configured plugin: one step of one chain, immutable, shared by all requests of a worker.
 ///
@@ -27,6 +27,11 @@ pub trait Plugin {
     /// The first bytes of a request's stream that is not held: at least five, or all there are. The headers went to the
     /// backend already; all that can be done is [`Verdict::Refuse`].
     fn stream_start(&self, _exchange: &mut Exchange, _bytes: &[u8], _slot: &mut Slot, _host: &dyn Host) -> Verdict {
+        Verdict::Pass
+    }
+
+    /// What came of [`Verdict::Ask`], in place of the phase that it was said in.
+    fn answered(&self, _exchange: &mut Exchange, _answer: Answer, _slot: &mut Slot, _host: &dyn Host) -> Verdict {
         Verdict::Pass
     }
 
@@ -60,6 +65,9 @@ pub enum Verdict {
     NeedBody(BodyNeed),
     /// Refuse. The chain asks the threat response first where the refusal is scored, and emits the event.
     Refuse(Refusal),
+    /// Hold everything until the control plane has answered, then call [`Plugin::answered`]. Only in `access` and
+    /// `request`; elsewhere, and in an answer to an answer, it is as good as [`Verdict::Pass`].
+    Ask(Ask),
     /// Put another body in place of the one that was just handed over.
     ReplaceBody(Vec<u8>),
     /// The decision was made and its event emitted: carry it out.

@@ -5,8 +5,8 @@ use std::rc::Rc;
 use crate::chain::{Step, Steps};
 use crate::decision::{Action, Decision, Refusal, Reply};
 use crate::{
-    Body, Caller, Chain, Exchange, Host, Metric, Outcome, Request, Response, Route, SecurityEvent, Slot, Verdict,
-    transfer,
+    Answer, Ask, Body, Caller, Chain, Exchange, Host, Metric, Outcome, Request, Response, Route, SecurityEvent, Slot,
+    Verdict, transfer,
 };
 
 /// What the gateway is to do now.
@@ -25,6 +25,8 @@ pub enum Flow {
         /// In milliseconds.
         millis: u32,
     },
+    /// Hold everything until the control plane has answered or the time is up, then call [`Run::answered`].
+    Ask(Ask),
     /// Answer in the backend's place.
     Answer(Reply),
 }
@@ -68,6 +70,8 @@ enum Stage {
     RequestBody(usize),
     /// The request is held; then it is answered, or goes on with this step.
     Held(Option<Reply>, usize),
+    /// A step waits for an answer of the control plane, in the phase of access or not.
+    Asked { at: usize, access: bool },
     /// The request went to the backend.
     Sent,
     /// A step waits for the response's body.
@@ -133,14 +137,24 @@ impl Run {
             return Flow::Continue;
         }
         self.has_body = has_body;
-        for at in 0..self.steps.list.len() {
-            let Some(step) = self.step(at) else { continue };
-            let verdict = step.plugin.access(&mut self.exchange, host);
-            if let Some(flow) = self.act(verdict, at, &step, Half::Request, host) {
-                return flow;
-            }
+        self.access(0, host)
+    }
+
+    /// What came of a [`Flow::Ask`].
+    pub fn answered(&mut self, answer: Answer, host: &dyn Host) -> Flow {
+        let Stage::Asked { at, access } = self.stage else {
+            return Flow::Continue;
+        };
+        self.stage = Stage::Done;
+        let (Some(step), Some(slot)) = (self.step(at), self.slots.get_mut(at)) else {
+            return Flow::Continue;
+        };
+        let verdict = step.plugin.answered(&mut self.exchange, answer, slot, host);
+        match self.act(verdict, at, &step, Half::Request, host) {
+            Some(flow) => flow,
+            None if access => self.access(at + 1, host),
+            None => self.advance(Half::Request, at + 1, self.has_body, None, host),
         }
-        self.advance(Half::Request, 0, has_body, None, host)
     }
 
     /// The request's body, as far as [`Flow::Buffer`] asked for it.
@@ -215,6 +229,27 @@ impl Run {
         self.replaced_body.take()
     }
 
+    /// Access validation from a step on, then the request transformers.
+    fn access(&mut self, from: usize, host: &dyn Host) -> Flow {
+        for at in from..self.steps.list.len() {
+            let Some(step) = self.step(at) else { continue };
+            let flow = match step.plugin.access(&mut self.exchange, host) {
+                Verdict::Ask(ask) => Some(self.ask(ask, at, true, host)),
+                verdict => self.act(verdict, at, &step, Half::Request, host),
+            };
+            if let Some(flow) = flow {
+                return flow;
+            }
+        }
+        self.advance(Half::Request, 0, self.has_body, None, host)
+    }
+
+    fn ask(&mut self, ask: Ask, at: usize, access: bool, host: &dyn Host) -> Flow {
+        self.stage = Stage::Asked { at, access };
+        self.hand_on(host);
+        Flow::Ask(ask)
+    }
+
     fn step(&self, at: usize) -> Option<Rc<Step>> {
         let covered = self.covered.get(at).copied().unwrap_or(false);
         self.steps.list.get(at).filter(|step| covered && !step.on_refusal_only).cloned()
@@ -262,6 +297,8 @@ impl Run {
                     };
                     Some(Flow::Buffer { limit: need.limit })
                 }
+                // What was handed over of a body would not be there any more when the answer comes.
+                (Verdict::Ask(ask), None) if half == Half::Request => Some(self.ask(ask, at, false, host)),
                 (verdict, _) => self.act(verdict, at, &step, half, host),
             };
             if let Some(flow) = flow {
@@ -286,7 +323,7 @@ impl Run {
     /// Carries a verdict out; `None` means that the next step is to be asked.
     fn act(&mut self, verdict: Verdict, at: usize, step: &Step, half: Half, host: &dyn Host) -> Option<Flow> {
         match verdict {
-            Verdict::Pass | Verdict::NeedBody(_) => None,
+            Verdict::Pass | Verdict::NeedBody(_) | Verdict::Ask(_) => None,
             Verdict::ReplaceBody(body) => {
                 self.replaced_body = Some(body);
                 None

@@ -20,6 +20,31 @@ pub struct Up {
     /// Which snapshots were taken or refused.
     #[prost(message, repeated, tag = "5")]
     pub loads: Vec<LoadReport>,
+    /// Questions that requests wait for the answer of.
+    #[prost(message, repeated, tag = "6")]
+    pub asks: Vec<Ask>,
+}
+
+/// A question of a worker. It is answered on the same stream, or not at all.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub struct Ask {
+    /// Tells the questions of one worker apart.
+    #[prost(uint64, tag = "1")]
+    pub id: u64,
+    /// Whether this is the first time that a puzzle is spent; it is spent from then on.
+    #[prost(message, optional, tag = "2")]
+    pub spend_puzzle: Option<SpendPuzzle>,
+}
+
+/// A puzzle that somebody has solved.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub struct SpendPuzzle {
+    /// Its id, unique among all puzzles: at most 64 bytes.
+    #[prost(string, tag = "1")]
+    pub id: String,
+    /// When it expires, in milliseconds since the Unix epoch: from then on nobody takes it in any case.
+    #[prost(uint64, tag = "2")]
+    pub until_millis: u64,
 }
 
 /// A ban that a tier asks for.
@@ -71,9 +96,35 @@ pub struct Down {
     /// Bans to put in force or to lift on this node.
     #[prost(message, repeated, tag = "1")]
     pub bans: Vec<BanChange>,
+    /// Answers to questions of this worker.
+    #[prost(message, repeated, tag = "2")]
+    pub answers: Vec<Answered>,
     /// Identities to put on or to take off this node's allowlist.
     #[prost(message, repeated, tag = "10")]
     pub allowed: Vec<AllowChange>,
+}
+
+/// An answer.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub struct Answered {
+    /// The question's id.
+    #[prost(uint64, tag = "1")]
+    pub id: u64,
+    /// What the answer is.
+    #[prost(enumeration = "AnswerWord", tag = "2")]
+    pub answer: i32,
+}
+
+/// What a question can be answered with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, prost::Enumeration)]
+#[repr(i32)]
+pub enum AnswerWord {
+    /// The control plane could not find out.
+    Unknown = 0,
+    /// Yes.
+    Yes = 1,
+    /// No.
+    No = 2,
 }
 
 /// An entry of the allowlist as a node holds it.

@@ -96,6 +96,47 @@ pub struct Policy {
     /// Bans the api key, or nothing where there is none.
     #[prost(bool, tag = "7")]
     pub ban_api_key_only: bool,
+    /// What the tiers that challenge present; absent where none does, or no provider answers.
+    #[prost(message, optional, tag = "8")]
+    pub challenge: Option<Challenge>,
+}
+
+/// The embedded proof of work of a challenge provider. It holds keys: it is only in steps that need it.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub struct Challenge {
+    /// The provider's id.
+    #[prost(string, tag = "1")]
+    pub provider: String,
+    /// Leading zero bits that are asked for at score 0, 1 to 32.
+    #[prost(uint32, tag = "2")]
+    pub difficulty_floor: u32,
+    /// The same at score 100.
+    #[prost(uint32, tag = "3")]
+    pub difficulty_ceiling: u32,
+    /// How long a puzzle can be solved, in seconds.
+    #[prost(uint64, tag = "4")]
+    pub challenge_ttl_seconds: u64,
+    /// How long a clearance holds, in seconds.
+    #[prost(uint64, tag = "5")]
+    pub clearance_ttl_seconds: u64,
+    /// The cookie that carries the clearance.
+    #[prost(string, tag = "6")]
+    pub cookie_name: String,
+    /// The keys of signatures: the first signs, all of them are good for checking.
+    #[prost(bytes = "vec", repeated, tag = "7")]
+    pub keys: Vec<Vec<u8>>,
+    /// Puzzle and clearance hold for one network: /24 of IPv4, /64 of IPv6.
+    #[prost(bool, tag = "8")]
+    pub bind_ip: bool,
+    /// Puzzle and clearance hold for one user agent.
+    #[prost(bool, tag = "9")]
+    pub bind_ua: bool,
+    /// The title of the page; empty for the built-in one in the caller's language.
+    #[prost(string, tag = "10")]
+    pub title: String,
+    /// What the page says; empty for the built-in text in the caller's language.
+    #[prost(string, tag = "11")]
+    pub message: String,
 }
 
 impl Policy {

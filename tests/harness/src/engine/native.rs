@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use exchange::{
-    BanOrder, Body, Chain, Flow, Headers, Host, Level, MemorySharedData, Metric, Opening, Reply, Request, Response,
-    Run, SharedData, Start,
+    Answer, BanOrder, Body, Chain, Flow, Headers, Host, Level, MemorySharedData, Metric, Opening, Reply, Request,
+    Response, Run, SharedData, Start,
 };
 
 use super::Engine;
@@ -152,6 +152,8 @@ impl Native {
                     journey.kept = (self.host.state.take(), self.host.logs.take());
                     return Stage::Held(Box::new(journey), millis);
                 }
+                // What was spent on this node is known already, and there is no other node.
+                (Flow::Ask(_), _) => journey.run.answered(Answer::Nobody, &self.host),
                 (Flow::Answer(reply), _) => {
                     answer(reply, &mut journey.outcome);
                     return Stage::Over(Box::new(self.end(journey)));

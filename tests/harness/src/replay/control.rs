@@ -1,8 +1,8 @@
 //! A control plane in this process: the other end of the node link.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use snapshot::{BanChange, Down, Message as _, Up};
+use snapshot::{AnswerWord, Answered, BanChange, Down, Message as _, Up};
 
 use crate::host::{Answer, Delivery};
 
@@ -10,6 +10,8 @@ use crate::host::{Answer, Delivery};
 pub(super) const NODE_LINK: &str = "/palisade.v1.NodeLink/Stream";
 /// The most bans that are kept for workers that come later. Past that, the one that ends first goes.
 const MAX_BANS: usize = 100_000;
+/// The most spent puzzles that are kept. Past that, the one that expires first goes.
+const MAX_SPENT: usize = 100_000;
 
 /// Takes the workers' events and bans, and orders every ban on all of them. Of events it keeps the number alone.
 #[derive(Debug, Default)]
@@ -17,6 +19,8 @@ pub struct ControlPlane {
     /// The link of each worker.
     links: BTreeMap<u32, u32>,
     bans: BTreeMap<String, BanChange>,
+    /// Puzzles that were spent, by their end and their id.
+    spent: BTreeSet<(u64, String)>,
     counts: Counts,
 }
 
@@ -73,11 +77,31 @@ impl ControlPlane {
         let change =
             |ban: snapshot::BanRequest| BanChange { key: ban.key, until_millis: ban.until_millis, reason: ban.reason };
         let bans: Vec<BanChange> = up.bans.into_iter().map(change).collect();
+        let answers: Vec<Answered> = up.asks.into_iter().map(|ask| self.answer(ask)).collect();
+        let mut all = Vec::new();
+        if !answers.is_empty() {
+            let message = Down { answers, ..Down::default() }.encode_to_vec();
+            all.push(Answer { worker, token, after_millis: 0, delivery: Delivery::Message(message) });
+        }
         if bans.is_empty() {
-            return Vec::new();
+            return all;
         }
         bans.iter().for_each(|ban| self.keep(ban));
-        self.links.iter().map(|(worker, token)| down(*worker, *token, bans.clone())).collect()
+        all.extend(self.links.iter().map(|(worker, token)| down(*worker, *token, bans.clone())));
+        all
+    }
+
+    fn answer(&mut self, ask: snapshot::Ask) -> Answered {
+        let first = ask.spend_puzzle.map(|puzzle| self.spent.insert((puzzle.until_millis, puzzle.id)));
+        let word = match first {
+            None => AnswerWord::Unknown,
+            Some(true) => AnswerWord::Yes,
+            Some(false) => AnswerWord::No,
+        };
+        if self.spent.len() > MAX_SPENT {
+            self.spent.pop_first();
+        }
+        Answered { id: ask.id, answer: word.into() }
     }
 
     /// A worker's link ends.

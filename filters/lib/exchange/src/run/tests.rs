@@ -44,6 +44,10 @@ impl Scripted {
                 });
             }
             "replace" => return Verdict::ReplaceBody(b"[masked]".to_vec()),
+            "ask" => {
+                let question = crate::Question::SpendPuzzle { id: "p".into(), until: 1 };
+                return Verdict::Ask(Ask { question, millis: 100 });
+            }
             "hold" => return Verdict::Enforce { decision: decision(), hold_millis: 500, reply: None },
             need => return Verdict::NeedBody(BodyNeed { limit: need.parse().unwrap() }),
         }
@@ -81,6 +85,12 @@ impl Plugin for Scripted {
     }
     fn response_body(&self, exchange: &mut Exchange, body: Body<'_>, _slot: &mut Slot, _host: &dyn Host) -> Verdict {
         self.verdict("t:", exchange, body.bytes)
+    }
+    fn answered(&self, exchange: &mut Exchange, answer: Answer, _slot: &mut Slot, _host: &dyn Host) -> Verdict {
+        match answer {
+            Answer::No => self.verdict("no:", exchange, b""),
+            _ => self.verdict("yes:", exchange, b""),
+        }
     }
     fn on_refusal(&self, _x: &mut Exchange, _refusal: &Refusal, _by: &str, _host: &dyn Host) -> Option<Verdict> {
         let reply = Some(Reply { status: 418, ..Reply::default() });
@@ -281,4 +291,29 @@ fn a_step_that_cannot_be_made_is_named_by_its_place() {
     assert_eq!(load(step("broken")), "route `shop`, step 1 (`scripted`): it is broken");
     let unknown = load(snapshot::Step { plugin: "nothing".into(), ..snapshot::Step::default() });
     assert!(unknown.contains("no such plugin"), "{unknown}");
+}
+
+#[test]
+fn a_question_holds_the_request_and_the_chain_goes_on_behind_its_answer() {
+    let asked = |flow: &Flow| matches!(flow, Flow::Ask(ask) if ask.millis == 100);
+    let host = FakeHost::default();
+    let steps = [step("a:ask yes:note no:refuse r:note"), step("a:note r:ask yes:note"), step("r:note")];
+    let mut on = run(&steps, &host);
+    assert!(asked(&on.request_headers(true, &host)));
+    assert_eq!(on.resume(&host), Flow::Continue, "it was not held for a time");
+    assert!(asked(&on.answered(Answer::Yes, &host)));
+    assert_eq!(
+        kinds(&on),
+        ["yes:", "a:", "r:"],
+        "access of all comes first, then the transformers up to the next question"
+    );
+    assert_eq!(on.answered(Answer::Missing, &host), Flow::Continue);
+    assert_eq!(kinds(&on), ["yes:", "a:", "r:", "yes:", "r:"]);
+    assert_eq!(on.answered(Answer::No, &host), Flow::Continue, "nobody asked any more");
+
+    let mut refused = run(&steps, &host);
+    assert!(asked(&refused.request_headers(false, &host)));
+    let Flow::Answer(reply) = refused.answered(Answer::No, &host) else { panic!("it went on") };
+    assert_eq!(reply.status, 403);
+    assert_eq!(kinds(&refused), [""; 0]);
 }

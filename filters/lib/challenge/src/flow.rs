@@ -1,0 +1,112 @@
+//! What becomes of a submission: checked, spent on this node, spent everywhere, and only then worth a clearance.
+
+use exchange::{
+    Action, Answer, Ask, Category, Decision, Exchange, Host, Outcome, Question, Reply, SecurityEvent, Signal, Verdict,
+};
+
+use crate::puzzle::{Failure, Puzzle};
+use crate::{Challenges, spent};
+
+/// How long a submission waits for the control plane, in milliseconds.
+const ASK_MILLIS: u32 = 1000;
+/// What a submission is answered with that earns nothing.
+const FAILED: u16 = 403;
+
+impl Challenges {
+    /// The verdict on a request that may be a submission. One whose puzzle is another provider's is left to whoever
+    /// comes behind, unless `last`.
+    pub fn access(&self, module: &str, last: bool, exchange: &mut Exchange, host: &dyn Host) -> Verdict {
+        match self.submitted(exchange, host.now()) {
+            None => Verdict::Pass,
+            Some(Err(Failure::OfAnother)) if !last => Verdict::Pass,
+            Some(Err(failure)) => refuse(failure, module, exchange, host),
+            Some(Ok(puzzle)) if spent::spend(&puzzle, host) => {
+                let question = Question::SpendPuzzle { id: puzzle.id, until: puzzle.exp };
+                Verdict::Ask(Ask { question, millis: ASK_MILLIS })
+            }
+            Some(Ok(_)) => refuse(Failure::Spent, module, exchange, host),
+        }
+    }
+
+    /// The verdict once the control plane has said whether the puzzle was spent for the first time.
+    pub fn answered(&self, module: &str, answer: Answer, exchange: &mut Exchange, host: &dyn Host) -> Verdict {
+        let puzzle = match self.submitted(exchange, host.now()) {
+            None => return Verdict::Pass,
+            Some(Err(failure)) => return refuse(failure, module, exchange, host),
+            Some(Ok(puzzle)) => puzzle,
+        };
+        match answer {
+            Answer::No => return refuse(Failure::Spent, module, exchange, host),
+            Answer::Missing => unanswered(module, exchange, host),
+            Answer::Yes | Answer::Nobody => {}
+        }
+        self.clear(&puzzle, module, exchange, host)
+    }
+
+    fn clear(&self, puzzle: &Puzzle, module: &str, exchange: &mut Exchange, host: &dyn Host) -> Verdict {
+        note(exchange, "challenge:passed", format!("a puzzle of {} bits", puzzle.bits), host);
+        let reason = format!("a puzzle of {} bits was solved; the caller has clearance", puzzle.bits);
+        let decision = decision(exchange, reason, false);
+        emit(Category::Challenge, Outcome::Observed, module, &decision, exchange, host);
+        let cookie = self.cookie(puzzle, exchange, host.now());
+        let headers = vec![("set-cookie".to_owned(), cookie), ("cache-control".to_owned(), b"no-store".to_vec())];
+        let reply = Some(Reply { status: 204, headers, body: Vec::new() });
+        Verdict::Enforce { decision, hold_millis: 0, reply }
+    }
+}
+
+/// Leaves a signal that weighs nothing: it says what happened, for events.
+pub(crate) fn note(exchange: &mut Exchange, tag: &'static str, detail: String, host: &dyn Host) {
+    exchange.score.add(Signal {
+        source: "challenge".into(),
+        kind: "challenge".into(),
+        weight: 0.0,
+        confidence: 1.0,
+        tag: tag.into(),
+        detail,
+        at: host.now(),
+    });
+}
+
+fn refuse(failure: Failure, module: &str, exchange: &mut Exchange, host: &dyn Host) -> Verdict {
+    note(exchange, "challenge:failed", failure.to_string(), host);
+    let decision = decision(exchange, format!("a submitted solution was refused: {failure}"), true);
+    emit(Category::Challenge, Outcome::Blocked, module, &decision, exchange, host);
+    // Which of the reasons it was is for the operator.
+    let body = br#"{"error":"challenge_failed"}"#.to_vec();
+    let headers = vec![
+        ("content-type".to_owned(), b"application/json".to_vec()),
+        ("cache-control".to_owned(), b"no-store".to_vec()),
+    ];
+    Verdict::Enforce { decision, hold_millis: 0, reply: Some(Reply { status: FAILED, headers, body }) }
+}
+
+fn unanswered(module: &str, exchange: &mut Exchange, host: &dyn Host) {
+    let reason =
+        "the control plane did not say whether a puzzle was spent elsewhere; that it was not on this node counts";
+    let decision = decision(exchange, reason.to_owned(), false);
+    emit(Category::Dependency, Outcome::Observed, module, &decision, exchange, host);
+}
+
+fn decision(exchange: &Exchange, reason: String, enforced: bool) -> Decision {
+    Decision {
+        action: Action::Challenge,
+        score: exchange.score.total(),
+        tier: None,
+        dry_run: false,
+        enforced,
+        reason,
+        held_millis: 0,
+    }
+}
+
+fn emit(
+    category: Category,
+    outcome: Outcome,
+    module: &str,
+    decision: &Decision,
+    exchange: &mut Exchange,
+    host: &dyn Host,
+) {
+    exchange.emit(&SecurityEvent { category, outcome, module, message: &decision.reason, decision }, host);
+}

@@ -1,0 +1,76 @@
+//! How a caller is asked: a page for people, JSON for everything else.
+
+use exchange::{Exchange, Host, Reply};
+use serde_json::json;
+
+use crate::{Challenges, HEADER, flow};
+
+impl Challenges {
+    /// Asks a caller with this score for a proof, with this status.
+    #[must_use]
+    pub fn present(&self, exchange: &Exchange, score: f64, status: u16, host: &dyn Host) -> Reply {
+        let (puzzle, signed) = self.mint(exchange, score, host);
+        let mut headers = vec![
+            ("cache-control".to_owned(), b"no-store".to_vec()),
+            ("x-content-type-options".to_owned(), b"nosniff".to_vec()),
+        ];
+        let reference = reference(&exchange.request.id);
+        let body = match navigation(exchange) {
+            Some(repeats) => {
+                headers.push(("content-type".to_owned(), b"text/html; charset=utf-8".to_vec()));
+                headers.push(("content-security-policy".to_owned(), self.page.policy().to_vec()));
+                headers.push(("referrer-policy".to_owned(), b"same-origin".to_vec()));
+                headers.push(("vary".to_owned(), b"accept-language".to_vec()));
+                let languages = exchange.request.headers.get("accept-language").unwrap_or_default();
+                self.page.render(&signed, puzzle.bits, repeats, languages, reference)
+            }
+            None => {
+                headers.push(("content-type".to_owned(), b"application/json".to_vec()));
+                let body = json!({
+                    "error": "challenge_required",
+                    "challenge": signed,
+                    "difficulty": puzzle.bits,
+                    "algorithm": "sha-256",
+                    "header": HEADER,
+                    "expires_at": puzzle.exp,
+                    "reference": reference,
+                });
+                body.to_string().into_bytes()
+            }
+        };
+        Reply { status, headers, body }
+    }
+
+    /// Notes that a caller went on because of its clearance.
+    pub fn note_passed(&self, exchange: &mut Exchange, host: &dyn Host) {
+        flow::note(exchange, "challenge:passed", "the caller has clearance".to_owned(), host);
+    }
+}
+
+/// Whether somebody looks at what is answered: a browser that shows it as a page. Then, whether the browser can simply ask
+/// again afterwards.
+fn navigation(exchange: &Exchange) -> Option<bool> {
+    let request = &exchange.request;
+    let accepts = request.headers.all("accept").any(|line| contains(line, b"text/html"));
+    let repeats = request.method == b"GET" || request.method == b"HEAD";
+    let mode = request.headers.get("sec-fetch-mode");
+    let navigates = match mode {
+        Some(mode) => mode == b"navigate",
+        // A browser without this header; a form that it sends cannot be told from a script's request.
+        None => repeats,
+    };
+    (accepts && navigates && !request.streaming).then_some(repeats)
+}
+
+fn contains(text: &[u8], word: &[u8]) -> bool {
+    text.windows(word.len()).any(|window| window.eq_ignore_ascii_case(word))
+}
+
+/// The request's id, where it cannot mean anything to whatever shows it.
+fn reference(id: &[u8]) -> &str {
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'-';
+    if id.len() > 64 || !id.iter().all(plain) {
+        return "";
+    }
+    std::str::from_utf8(id).unwrap_or_default()
+}

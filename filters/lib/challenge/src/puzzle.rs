@@ -1,0 +1,137 @@
+//! Puzzles, and what comes back for them.
+
+use std::fmt;
+
+use exchange::{Exchange, Host};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::binding::Binding;
+use crate::keys::{self, Purpose};
+use crate::work::{difficulty, solves};
+use crate::{Challenges, HEADER};
+
+/// The longest header of a submission that is looked at, in bytes.
+const MAX_SUBMISSION: usize = 2048;
+/// The longest nonce, in bytes.
+const MAX_NONCE: usize = 128;
+
+/// A puzzle as it is signed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Puzzle {
+    /// Unique among all puzzles.
+    pub(crate) id: String,
+    /// When it expires, in milliseconds since the Unix epoch.
+    pub(crate) exp: u64,
+    /// The zero bits of a solution.
+    pub(crate) bits: u32,
+    /// The score that it was given at, rounded down.
+    pub(crate) score: u32,
+    pub(crate) ip: String,
+    pub(crate) ua: String,
+    /// The provider's id.
+    pub(crate) by: String,
+}
+
+/// Why a submission earns nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Failure {
+    Malformed,
+    /// It says that another provider has signed it.
+    OfAnother,
+    Forged,
+    Foreign,
+    Expired,
+    Unsolved,
+    Spent,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Malformed => "it is no puzzle with a nonce",
+            Self::OfAnother => "the puzzle is one of another provider",
+            Self::Forged => "no key of the provider has signed the puzzle",
+            Self::Foreign => "the puzzle was given to another network or user agent",
+            Self::Expired => "the puzzle has expired",
+            Self::Unsolved => "the nonce does not solve the puzzle",
+            Self::Spent => "the puzzle was spent already",
+        })
+    }
+}
+
+impl Challenges {
+    /// A new puzzle for a caller with this score, and its signed form.
+    pub(crate) fn mint(&self, exchange: &Exchange, score: f64, host: &dyn Host) -> (Puzzle, String) {
+        let binding = Binding::of(&self.settings, exchange);
+        let puzzle = Puzzle {
+            id: format!("{:016x}{:016x}", host.random(), host.random()),
+            exp: host.now().saturating_add(self.settings.challenge_ttl_seconds.saturating_mul(1000)),
+            bits: difficulty(&self.settings, score),
+            score: whole(score),
+            ip: binding.ip,
+            ua: binding.ua,
+            by: self.settings.provider.clone(),
+        };
+        let signed = self.keys.sign(Purpose::Puzzle, &puzzle);
+        (puzzle, signed)
+    }
+
+    /// The puzzle that a request submits a solution of; `None` where it is no submission.
+    pub(crate) fn submitted(&self, exchange: &Exchange, now: u64) -> Option<Result<Puzzle, Failure>> {
+        if exchange.request.method != b"POST" {
+            return None;
+        }
+        let header = exchange.request.headers.get(HEADER)?;
+        Some(self.check(header, exchange, now))
+    }
+
+    fn is_own(&self, puzzle: &Puzzle) -> bool {
+        puzzle.by == self.settings.provider
+    }
+
+    fn check(&self, header: &[u8], exchange: &Exchange, now: u64) -> Result<Puzzle, Failure> {
+        let (challenge, nonce) = read(header).ok_or(Failure::Malformed)?;
+        let puzzle: Puzzle = match self.keys.open(Purpose::Puzzle, challenge.as_bytes()) {
+            Some(puzzle) => puzzle,
+            None if keys::claim::<Puzzle>(challenge.as_bytes()).is_some_and(|claimed| !self.is_own(&claimed)) => {
+                return Err(Failure::OfAnother);
+            }
+            None => return Err(Failure::Forged),
+        };
+        if !self.is_own(&puzzle) {
+            return Err(Failure::OfAnother);
+        }
+        if puzzle.exp <= now {
+            return Err(Failure::Expired);
+        }
+        if !Binding::of(&self.settings, exchange).admits(&puzzle.ip, &puzzle.ua) {
+            return Err(Failure::Foreign);
+        }
+        if !solves(challenge.as_bytes(), nonce.as_bytes(), puzzle.bits) {
+            return Err(Failure::Unsolved);
+        }
+        Ok(puzzle)
+    }
+}
+
+/// Challenge and nonce of a submission; the nonce as text or as a whole number.
+fn read(header: &[u8]) -> Option<(String, String)> {
+    if header.len() > MAX_SUBMISSION {
+        return None;
+    }
+    let Value::Object(mut fields) = serde_json::from_slice(header).ok()? else { return None };
+    let Some(Value::String(challenge)) = fields.remove("challenge") else { return None };
+    let nonce = match fields.remove("nonce")? {
+        Value::String(nonce) => nonce,
+        Value::Number(nonce) if nonce.is_u64() => nonce.to_string(),
+        _ => return None,
+    };
+    (nonce.len() <= MAX_NONCE).then_some((challenge, nonce))
+}
+
+/// A score without its fraction.
+pub(crate) fn whole(score: f64) -> u32 {
+    // A saturating conversion; what is no number is 0.
+    score.clamp(0.0, exchange::MAX_SCORE) as u32
+}

@@ -1,0 +1,350 @@
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use exchange::fake::FakeHost;
+use exchange::{Answer, Exchange, Headers, Question, Reply, Verdict};
+use serde_json::{Value, json};
+
+use super::*;
+
+const NOW: u64 = 1_900_000_000_000;
+const BROWSER: &str = "Mozilla/5.0";
+
+/// Puzzles of eight bits: solved in some hundred tries.
+fn settings() -> Challenge {
+    Challenge {
+        provider: "challenge-provider_1".into(),
+        difficulty_floor: 8,
+        difficulty_ceiling: 8,
+        challenge_ttl_seconds: 300,
+        clearance_ttl_seconds: 1800,
+        cookie_name: "svc-clearance".into(),
+        keys: vec![b"a key of thirty-two bytes or more".to_vec()],
+        bind_ip: true,
+        bind_ua: true,
+        ..Challenge::default()
+    }
+}
+
+fn challenges() -> Challenges {
+    Challenges::new(settings()).unwrap()
+}
+
+fn exchange(method: &str, ip: &str, headers: &[(&str, &str)]) -> Exchange {
+    let mut exchange = Exchange::default();
+    exchange.request.method = method.into();
+    exchange.request.id = b"3f2a-77".to_vec();
+    let mut all = vec![("user-agent", BROWSER)];
+    all.extend(headers);
+    exchange.request.headers = Headers::new(&all);
+    exchange.caller.ip = ip.into();
+    exchange
+}
+
+fn header<'a>(reply: &'a Reply, name: &str) -> &'a str {
+    let found = reply.headers.iter().find(|(known, _)| known == name);
+    found.map_or("", |(_, value)| std::str::from_utf8(value).unwrap())
+}
+
+/// A puzzle for this address at this score.
+fn puzzle(challenges: &Challenges, ip: &str, score: f64, host: &FakeHost) -> String {
+    let reply = challenges.present(&exchange("GET", ip, &[("accept", "*/*")]), score, 403, host);
+    let body: Value = serde_json::from_slice(&reply.body).unwrap();
+    assert_eq!((&body["error"], &body["difficulty"]), (&json!("challenge_required"), &json!(8)));
+    body["challenge"].as_str().unwrap().to_owned()
+}
+
+fn solve(challenge: &str) -> String {
+    let nonces = (0_u32..).map(|nonce| nonce.to_string());
+    let solution = { nonces }.find(|nonce| solves(challenge.as_bytes(), nonce.as_bytes(), 8)).unwrap();
+    json!({ "challenge": challenge, "nonce": solution }).to_string()
+}
+
+fn submit(challenges: &Challenges, submission: &str, ip: &str, host: &FakeHost) -> Verdict {
+    let mut exchange = exchange("POST", ip, &[(HEADER, submission), (":scheme", "https")]);
+    match challenges.access("test", true, &mut exchange, host) {
+        Verdict::Ask(_) => challenges.answered("test", Answer::Yes, &mut exchange, host),
+        verdict => verdict,
+    }
+}
+
+fn reply(verdict: Verdict) -> Reply {
+    let Verdict::Enforce { reply: Some(reply), .. } = verdict else { panic!("{verdict:?}") };
+    reply
+}
+
+/// The cookie that a solved puzzle earns, as a browser sends it back.
+fn earn(challenges: &Challenges, ip: &str, score: f64, host: &FakeHost) -> String {
+    let answer = reply(submit(challenges, &solve(&puzzle(challenges, ip, score, host)), ip, host));
+    assert_eq!(answer.status, 204, "{:?}", host.events_json().last());
+    header(&answer, "set-cookie").split(';').next().unwrap().to_owned()
+}
+
+/// What the last event says of a submission that failed.
+fn failure(challenges: &Challenges, submission: &str, ip: &str, host: &FakeHost) -> String {
+    let answer = reply(submit(challenges, submission, ip, host));
+    assert_eq!((answer.status, header(&answer, "cache-control")), (403, "no-store"));
+    assert_eq!(header(&answer, "set-cookie"), "");
+    let event = host.events_json().pop().unwrap();
+    assert_eq!(
+        (&event["event"]["category"], &event["event"]["outcome"], &event["threat"]["tags"]),
+        (&json!("challenge"), &json!("blocked"), &json!(["challenge:failed"]))
+    );
+    event["message"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_solved_puzzle_earns_a_cookie_that_lets_pass_until_it_ends() {
+    let (challenges, host) = (challenges(), FakeHost::at(NOW));
+    let answer = reply(submit(&challenges, &solve(&puzzle(&challenges, "192.0.2.1", 40.0, &host)), "192.0.2.1", &host));
+    let cookie = header(&answer, "set-cookie").to_owned();
+    assert!(cookie.ends_with("; Path=/; Max-Age=1800; HttpOnly; SameSite=Lax; Secure"), "{cookie}");
+    assert_eq!((answer.status, header(&answer, "cache-control")), (204, "no-store"));
+    let value = cookie.split(';').next().unwrap().strip_prefix("svc-clearance=").unwrap();
+    let (payload, signature) = value.split_once('.').unwrap();
+    let payload: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(payload).unwrap()).unwrap();
+    assert_eq!((&payload["exp"], &payload["score"]), (&json!(NOW + 1_800_000), &json!(40)));
+    assert_eq!(payload["ip"], "192.0.2.0/24");
+    assert_eq!((payload["ua"].as_str().unwrap().len(), signature.len()), (32, 64));
+    let event = host.events_json().pop().unwrap();
+    assert_eq!(
+        (&event["event"]["outcome"], &event["threat"]["tags"]),
+        (&json!("observed"), &json!(["challenge:passed"]))
+    );
+    assert!(!event.to_string().contains(signature), "a cookie is no business of a log's");
+
+    let with = |lines: &[&str], now| {
+        let lines: Vec<_> = lines.iter().map(|line| ("cookie", *line)).collect();
+        challenges.cleared(&exchange("GET", "192.0.2.1", &lines), 40.0, now)
+    };
+    let own = format!("svc-clearance={value}");
+    assert!(with(&[&own], NOW + 1_799_999));
+    assert!(!with(&[&own], NOW + 1_800_000), "it has ended");
+    assert!(with(&["a=b", &format!("c=d;  svc-clearance=old; {own} ; e=f")], NOW), "among others");
+    assert!(!with(&["a=b"], NOW) && !with(&[], NOW));
+    assert!(!with(&[&format!("x{own}")], NOW), "another name");
+    assert!(!with(&[&format!("{}; {own}", "svc-clearance=x; ".repeat(5))], NOW), "that many are not tried");
+}
+
+#[test]
+fn a_clearance_is_one_callers_and_no_byte_of_it_can_be_changed() {
+    let (challenges, host) = (challenges(), FakeHost::at(NOW));
+    let cookie = earn(&challenges, "192.0.2.1", 40.0, &host);
+    let from = |ip: &str, cookie: &str| challenges.cleared(&exchange("GET", ip, &[("cookie", cookie)]), 40.0, NOW);
+    assert!(from("192.0.2.77", &cookie), "the same network");
+    assert!(!from("192.0.3.1", &cookie) && !from("2001:db8::1", &cookie));
+    let place = "svc-clearance=".len();
+    for at in place..cookie.len() {
+        let mut tampered = cookie.clone().into_bytes();
+        tampered[at] = if tampered[at] == b'a' { b'b' } else { b'a' };
+        assert!(!from("192.0.2.1", std::str::from_utf8(&tampered).unwrap()), "byte {at}");
+        assert!(!from("192.0.2.1", &cookie[..at]), "cut at {at}");
+    }
+    let mut other = exchange("GET", "192.0.2.1", &[("cookie", &cookie)]);
+    other.request.headers = Headers::from([("user-agent", "curl"), ("cookie", &cookie)]);
+    assert!(!challenges.cleared(&other, 40.0, NOW), "another user agent");
+    let loose = Challenges::new(Challenge { bind_ip: false, bind_ua: false, ..settings() }).unwrap();
+    let cookie = earn(&loose, "192.0.2.1", 40.0, &host);
+    other.caller.ip = "2001:db8::1".into();
+    other.request.headers = Headers::from([("cookie", &cookie)]);
+    assert!(loose.cleared(&other, 40.0, NOW), "nothing was bound");
+    // A puzzle is no clearance, though the same provider has signed both.
+    let signed = puzzle(&challenges, "192.0.2.1", 40.0, &host);
+    assert!(!from("192.0.2.1", &format!("svc-clearance={signed}")));
+}
+
+#[test]
+fn ipv6_is_bound_by_its_64_bits_of_network() {
+    let (challenges, host) = (challenges(), FakeHost::at(NOW));
+    let cookie = earn(&challenges, "2001:db8:1:2:3::4", 0.0, &host);
+    let from = |ip| challenges.cleared(&exchange("GET", ip, &[("cookie", &cookie)]), 0.0, NOW);
+    assert!(from("2001:db8:1:2:ffff::1"));
+    assert!(!from("2001:db8:1:3:3::4"));
+}
+
+#[test]
+fn a_clearance_holds_for_what_was_worked_for_and_a_little_more() {
+    let (challenges, host) = (challenges(), FakeHost::at(NOW));
+    let cookie = earn(&challenges, "192.0.2.1", 45.9, &host);
+    let at = |score| challenges.cleared(&exchange("GET", "192.0.2.1", &[("cookie", &cookie)]), score, NOW);
+    assert_eq!([0.0, 45.0, 65.0, 66.0, 100.0].map(at), [true, true, true, false, false]);
+}
+
+#[test]
+fn whatever_is_wrong_with_a_submission_earns_nothing() {
+    let (challenges, host) = (challenges(), FakeHost::at(NOW));
+    let (ip, foreign) = ("192.0.2.1", Challenge { keys: vec![b"another".to_vec()], ..settings() });
+    let other_provider = Challenge { provider: "challenge-provider_2".into(), ..settings() };
+    for (settings, wrong) in [(foreign, "no key"), (other_provider, "another provider")] {
+        let others = puzzle(&Challenges::new(settings).unwrap(), ip, 40.0, &host);
+        let said = failure(&challenges, &solve(&others), ip, &host);
+        assert!(said.contains(wrong), "{said}");
+    }
+    let signed = puzzle(&challenges, ip, 40.0, &host);
+    let good = solve(&signed);
+    assert!(failure(&challenges, &good, "198.51.100.1", &host).contains("another network"));
+    let unsolved = (0..).map(|nonce: u64| nonce.to_string());
+    let unsolved = { unsolved }.find(|nonce| !solves(signed.as_bytes(), nonce.as_bytes(), 8)).unwrap();
+    let submission = json!({ "challenge": signed, "nonce": unsolved }).to_string();
+    assert!(failure(&challenges, &submission, ip, &host).contains("does not solve"));
+    // The work asked for is a part of what is signed.
+    let (payload, signature) = signed.split_once('.').unwrap();
+    let payload = String::from_utf8(URL_SAFE_NO_PAD.decode(payload).unwrap()).unwrap();
+    let easier = URL_SAFE_NO_PAD.encode(payload.replace("\"bits\":8", "\"bits\":0"));
+    let submission = json!({ "challenge": format!("{easier}.{signature}"), "nonce": 1 }).to_string();
+    assert!(failure(&challenges, &submission, ip, &host).contains("no key"));
+    let long = "9".repeat(129);
+    let words = ["", "{}", "[]", "null", "{\"token\":\"x\"}", "{\"challenge\":1,\"nonce\":2}"];
+    let made = [
+        json!({"challenge": "x.y"}).to_string(),
+        json!({"challenge": signed, "nonce": -1}).to_string(),
+        json!({"challenge": signed, "nonce": 1.5}).to_string(),
+        json!({"challenge": signed, "nonce": long}).to_string(),
+        json!({"challenge": "x".repeat(3000), "nonce": 1}).to_string(),
+    ];
+    for submission in words.into_iter().chain(made.iter().map(String::as_str)) {
+        let said = failure(&challenges, submission, ip, &host);
+        assert!(said.contains("no puzzle with a nonce"), "{submission}: {said}");
+    }
+    host.advance(299_999);
+    let late = solve(&puzzle(&challenges, ip, 40.0, &host));
+    host.advance(1);
+    assert!(failure(&challenges, &good, ip, &host).contains("expired"));
+    assert_eq!(reply(submit(&challenges, &late, ip, &host)).status, 204, "all that was right about it");
+}
+
+#[test]
+fn a_puzzle_serves_once_and_is_spent_before_anything_is_earned() {
+    let (challenges, host) = (challenges(), FakeHost::at(NOW));
+    let solution = solve(&puzzle(&challenges, "192.0.2.1", 40.0, &host));
+    let mut first = exchange("POST", "192.0.2.1", &[(HEADER, &solution)]);
+    let mut second = exchange("POST", "192.0.2.1", &[(HEADER, &solution)]);
+    let Verdict::Ask(ask) = challenges.access("test", true, &mut first, &host) else { panic!("nobody is asked") };
+    let Question::SpendPuzzle { id, until } = ask.question else { panic!("another question") };
+    assert_eq!((id.len(), until), (32, NOW + 300_000));
+    // The first one still waits for its answer.
+    assert_eq!(reply(challenges.access("test", true, &mut second, &host)).status, 403);
+    let answer = reply(challenges.answered("test", Answer::Yes, &mut first, &host));
+    assert_eq!(answer.status, 204);
+    assert!(!header(&answer, "set-cookie").contains("Secure"), "plain HTTP");
+    assert!(failure(&challenges, &solution, "192.0.2.1", &host).contains("spent already"));
+}
+
+#[test]
+fn what_the_control_plane_says_counts_and_its_silence_is_told_of() {
+    let (challenges, host) = (challenges(), FakeHost::at(NOW));
+    for (answer, status, categories) in [
+        (Answer::Yes, 204, vec!["challenge"]),
+        (Answer::No, 403, vec!["challenge"]),
+        (Answer::Nobody, 204, vec!["challenge"]),
+        (Answer::Missing, 204, vec!["dependency", "challenge"]),
+    ] {
+        host.events.borrow_mut().clear();
+        let solution = solve(&puzzle(&challenges, "192.0.2.1", 40.0, &host));
+        let mut exchange = exchange("POST", "192.0.2.1", &[(HEADER, &solution)]);
+        assert!(matches!(challenges.access("test", true, &mut exchange, &host), Verdict::Ask(_)));
+        assert_eq!(reply(challenges.answered("test", answer, &mut exchange, &host)).status, status, "{answer:?}");
+        let told = host.events_json();
+        assert_eq!(
+            told.iter().map(|event| event["event"]["category"].as_str().unwrap()).collect::<Vec<_>>(),
+            categories
+        );
+    }
+}
+
+#[test]
+fn keys_change_without_throwing_anybody_out() {
+    let host = FakeHost::at(NOW);
+    let with = |keys: &[&[u8]]| {
+        Challenges::new(Challenge { keys: keys.iter().map(|key| key.to_vec()).collect(), ..settings() })
+    };
+    let (old, both, new) = (with(&[b"old"]).unwrap(), with(&[b"new", b"old"]).unwrap(), with(&[b"new"]).unwrap());
+    let cookie = earn(&old, "192.0.2.1", 40.0, &host);
+    let cleared =
+        |by: &Challenges, cookie: &str| by.cleared(&exchange("GET", "192.0.2.1", &[("cookie", cookie)]), 40.0, NOW);
+    assert!(cleared(&both, &cookie) && !cleared(&new, &cookie));
+    let fresh = earn(&both, "192.0.2.1", 40.0, &host);
+    assert!(cleared(&new, &fresh) && !cleared(&old, &fresh), "the first key signs");
+    let under_way = solve(&puzzle(&old, "192.0.2.1", 40.0, &host));
+    assert_eq!(reply(submit(&both, &under_way, "192.0.2.1", &host)).status, 204);
+    assert!(with(&[]).is_none() && with(&[b""]).is_none());
+}
+
+#[test]
+fn only_a_post_with_the_header_is_a_submission() {
+    let (challenges, host) = (challenges(), FakeHost::at(NOW));
+    for (method, headers) in [("POST", vec![]), ("GET", vec![(HEADER, "{}")])] {
+        let mut exchange = exchange(method, "192.0.2.1", &headers);
+        assert_eq!(challenges.access("test", true, &mut exchange, &host), Verdict::Pass);
+    }
+    // Somebody else behind may have signed it.
+    let other = Challenges::new(Challenge { provider: "c".into(), keys: vec![b"x".to_vec()], ..settings() }).unwrap();
+    let others = solve(&puzzle(&other, "192.0.2.1", 40.0, &host));
+    let mut unknown = exchange("POST", "192.0.2.1", &[(HEADER, &others)]);
+    assert_eq!(challenges.access("test", false, &mut unknown, &host), Verdict::Pass);
+    assert_eq!(reply(challenges.access("test", true, &mut unknown, &host)).status, 403);
+    let mut forged = exchange("POST", "192.0.2.1", &[(HEADER, r#"{"challenge":"x.00","nonce":"1"}"#)]);
+    assert_eq!(reply(challenges.access("test", false, &mut forged, &host)).status, 403);
+}
+
+#[test]
+fn people_get_a_page_and_programs_get_json() {
+    let (challenges, host) = (challenges(), FakeHost::at(NOW));
+    let html = ("accept", "text/html,*/*;q=0.8");
+    for (method, headers, is_page, repeats) in [
+        ("GET", vec![html], true, "1"),
+        ("HEAD", vec![html, ("sec-fetch-mode", "navigate")], true, "1"),
+        ("POST", vec![html, ("sec-fetch-mode", "navigate")], true, "0"),
+        ("POST", vec![html], false, ""),
+        ("GET", vec![html, ("sec-fetch-mode", "cors")], false, ""),
+        ("GET", vec![("accept", "application/json")], false, ""),
+        ("GET", vec![], false, ""),
+    ] {
+        let reply = challenges.present(&exchange(method, "192.0.2.1", &headers), 40.0, 429, &host);
+        assert_eq!((reply.status, header(&reply, "cache-control")), (429, "no-store"));
+        let body = String::from_utf8(reply.body.clone()).unwrap();
+        match is_page {
+            true => {
+                assert_eq!(header(&reply, "content-type"), "text/html; charset=utf-8");
+                assert!(body.contains(&format!("data-repeat={repeats} ")), "{method} {headers:?}");
+                assert!(body.contains("3f2a-77") && body.contains("<noscript>"));
+            }
+            false => {
+                assert_eq!(header(&reply, "content-type"), "application/json");
+                let body: Value = serde_json::from_str(&body).unwrap();
+                assert_eq!((&body["reference"], &body["header"]), (&json!("3f2a-77"), &json!(HEADER)));
+            }
+        }
+    }
+}
+
+#[test]
+fn the_page_is_small_whole_and_shows_words_as_words() {
+    let host = FakeHost::at(NOW);
+    let settings = Challenge { title: "<b>\"Shop\" & Co</b>".into(), message: "it's {title}".into(), ..settings() };
+    let challenges = Challenges::new(settings).unwrap();
+    for language in ["en", "fr", "de", "es"] {
+        let mut exchange = exchange("GET", "2001:db8::1", &[("accept", "text/html"), ("accept-language", language)]);
+        exchange.request.id = b"<script>".to_vec();
+        let reply = challenges.present(&exchange, 100.0, 403, &host);
+        assert!(reply.body.len() < 12 * 1024, "{} bytes", reply.body.len());
+        let page = String::from_utf8(reply.body.clone()).unwrap();
+        assert!(page.contains(&format!("<html lang={language}>")));
+        assert!(page.contains("&lt;b&gt;&quot;Shop&quot; &amp; Co&lt;/b&gt;") && page.contains("it&#39;s {title}"));
+        assert_eq!(page.matches("<script>").count(), 1);
+        assert!(
+            !page.contains("http:") && !page.contains("https:") && !page.contains("//www"),
+            "nothing from elsewhere"
+        );
+        // The policy names exactly this script and this style.
+        use sha2::{Digest as _, Sha256};
+        for (open, close) in [("<script>", "</script>"), ("<style>", "</style>")] {
+            let text = page.split(open).nth(1).unwrap().split(close).next().unwrap();
+            let hash = base64::engine::general_purpose::STANDARD.encode(Sha256::digest(text));
+            let policy = header(&reply, "content-security-policy");
+            assert!(
+                policy.contains(&format!("'sha256-{hash}'")) && policy.starts_with("default-src 'none'"),
+                "{policy}"
+            );
+        }
+    }
+}

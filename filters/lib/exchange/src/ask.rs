@@ -1,0 +1,36 @@
+//! Questions that only the control plane can answer.
+
+/// A question that a request waits for the answer of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ask {
+    /// What is asked.
+    pub question: Question,
+    /// How long the request waits at most, in milliseconds.
+    pub millis: u32,
+}
+
+/// What can be asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Question {
+    /// Whether this is the first time that a puzzle is spent, on whichever node. It is spent from then on.
+    SpendPuzzle {
+        /// Its id, unique among all puzzles; at most 64 bytes.
+        id: String,
+        /// When nobody takes it any more in any case, in milliseconds since the Unix epoch.
+        until: u64,
+    },
+}
+
+/// What came of a question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answer {
+    /// Yes.
+    Yes,
+    /// No.
+    No,
+    /// This gateway has no control plane.
+    Nobody,
+    /// The control plane did not answer in time, could not find out, or cannot be reached.
+    Missing,
+}

@@ -12,7 +12,7 @@
 mod xds_support;
 
 use palisade::events::Exporter;
-use snapshot::{BanChange, BanRequest, Down, LoadReport, Up};
+use snapshot::{AnswerWord, Answered, Ask, BanChange, BanRequest, Down, LoadReport, SpendPuzzle, Up};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::Channel;
@@ -161,4 +161,31 @@ async fn a_worker_that_does_not_read_is_cut_off_and_holds_up_nobody() {
         received += 1;
     }
     assert!(received < total, "it was given everything");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_is_answered_on_its_own_stream() {
+    let control_plane = ControlPlane::start(Vec::new()).await;
+    let (mut one, mut two) = (Worker::connect(&control_plane).await, Worker::connect(&control_plane).await);
+    let spend = |id, puzzle: &str| {
+        let spend_puzzle = Some(SpendPuzzle { id: puzzle.into(), until_millis: now() + 1000 });
+        Up { node: "n".into(), asks: vec![Ask { id, spend_puzzle }], ..Up::default() }
+    };
+    let answered =
+        async |worker: &mut Worker| worker.down.message().await.unwrap().expect("the stream has ended").answers;
+    let answer = |id, word: AnswerWord| vec![Answered { id, answer: word.into() }];
+    one.up.send(spend(1, "p")).await.unwrap();
+    assert_eq!(answered(&mut one).await, answer(1, AnswerWord::Unknown), "there is no store yet");
+    let folder = tempfile::tempdir().unwrap();
+    let store = palisade::store::SqliteStore::open(folder.path(), palisade::store::SqliteOptions::default()).unwrap();
+    control_plane.link.answer_from(std::sync::Arc::new(store));
+    one.up.send(spend(2, "p")).await.unwrap();
+    assert_eq!(answered(&mut one).await, answer(2, AnswerWord::Yes));
+    two.up.send(spend(2, "p")).await.unwrap();
+    assert_eq!(answered(&mut two).await, answer(2, AnswerWord::No));
+    two.up.send(spend(3, &"x".repeat(65))).await.unwrap();
+    assert_eq!(answered(&mut two).await, answer(3, AnswerWord::Unknown));
+    two.up.send(Up { asks: vec![Ask { id: 4, spend_puzzle: None }], ..Up::default() }).await.unwrap();
+    assert_eq!(answered(&mut two).await, answer(4, AnswerWord::Unknown), "a question of a later release");
+    control_plane.stop().await;
 }

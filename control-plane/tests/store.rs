@@ -105,6 +105,30 @@ async fn documents_and_keys_come_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_puzzle_is_spent_once_and_stays_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = std::sync::Arc::new(open(folder.path()).unwrap());
+    let spending: Vec<_> = (0..200)
+        .map(|_| {
+            let store = std::sync::Arc::clone(&store);
+            tokio::spawn(async move { store.puzzle_spend("one", 10).await.unwrap() })
+        })
+        .collect();
+    let mut first = 0;
+    for spent in spending {
+        first += u32::from(spent.await.unwrap());
+    }
+    assert_eq!(first, 1);
+    assert_eq!(store.puzzle_spend("two", 20).await, Ok(true));
+    store.close().await.unwrap();
+    let store = open(folder.path()).unwrap();
+    assert_eq!(store.puzzle_spend("one", 10).await, Ok(false), "durable");
+    assert_eq!(store.puzzles_sweep(10).await, Ok(1));
+    assert_eq!(store.puzzle_spend("two", 20).await, Ok(false));
+    assert_eq!(store.puzzle_spend("one", 10).await, Ok(true), "forgotten");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn many_writers_share_commits_and_none_is_lost() {
     let folder = tempfile::tempdir().unwrap();
     let store = std::sync::Arc::new(open(folder.path()).unwrap());

@@ -275,3 +275,72 @@ fn what_one_group_changes_leaves_the_others_as_they_were() {
     assert_eq!(before.group("us"), after.group("us"));
     assert_eq!(before.group("default"), after.group("default"));
 }
+
+/// What a chain of single filters has in its snapshots of challenges: the filter, and whose keys.
+fn challenges(
+    provider: Value,
+    filters: Value,
+    root: ChallengeRoot,
+) -> (Vec<(String, Vec<snapshot::Challenge>)>, Vec<String>) {
+    let tiers = json!([{ "min_score": 40, "action": "challenge" }]);
+    let policy = json!({ "kind": "threat-policy", "id": "p", "tiers": tiers, "challenge_provider": "c" });
+    let preset =
+        json!([{ "plugin": "SecuritySuitePreset", "config": { "threat_policy": "p", "waf_config": "waf-config_1" } }]);
+    let global = json!({ "kind": "global-config", "gateway": { "filters": filters } });
+    let set = entities(&[waf_config(&[RULE]), policy, provider, route(preset), global]);
+    let compiler = Compiler::new(Settings { challenge_root: root, ..Settings::default() });
+    let compiled = compiler.compile(&set).unwrap_or_else(|problems| panic!("{problems:?}"));
+    let of_filter = |filter: &crate::xds::resources::FilterInput| {
+        let (_, snapshot) = open(&filter.snapshot).unwrap();
+        let policies = snapshot.routes[0].steps.iter().filter_map(|step| match step.plugin.as_str() {
+            "threat-gate" => snapshot::ThreatGateStep::decode(step.config.as_slice()).unwrap().policy,
+            "threat-response" => snapshot::ThreatResponseStep::decode(step.config.as_slice()).unwrap().policy,
+            _ => None,
+        });
+        (filter.name.clone(), policies.filter_map(|policy| policy.challenge).collect())
+    };
+    (compiled.gateway.filters.iter().map(of_filter).collect(), compiled.warnings)
+}
+
+#[test]
+fn keys_are_in_the_filters_that_present_challenges_or_judge_them_and_nowhere_else() {
+    let provider = json!({ "kind": "pow", "id": "c", "secret": "now", "previous_secret": "before" });
+    let filters = json!(["threat-gate", "waf", "threat-response"]);
+    let (found, warnings) = challenges(provider, filters, ChallengeRoot::default());
+    let counts: Vec<_> = found.iter().map(|(filter, all)| (filter.as_str(), all.len())).collect();
+    assert_eq!(counts, [("threat-gate", 1), ("waf", 0), ("threat-response", 1)]);
+    assert_eq!(found[0].1[0].keys, [b"now".to_vec(), b"before".to_vec()]);
+    assert!(warnings.is_empty(), "{warnings:?}");
+}
+
+#[test]
+fn keys_are_made_of_the_root_where_there_is_no_secret() {
+    let keys = |more: Value, root| {
+        let mut provider = json!({ "kind": "pow", "id": "c" });
+        provider.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let (found, warnings) = challenges(provider, json!(["preset"]), root);
+        (found[0].1.first().map(|challenge| challenge.keys.clone()), warnings)
+    };
+    let root = || ChallengeRoot::new([7; 32]);
+    let (first, _) = keys(json!({}), root());
+    let first = first.unwrap();
+    assert_eq!((first.len(), first[0].len()), (1, 32));
+    let (second, _) = keys(json!({ "secret_generation": 1 }), root());
+    let second = second.unwrap();
+    assert_eq!((second.len(), &second[1]), (2, &first[0]), "the one before is still good");
+    assert_ne!(second[0], first[0]);
+    assert_ne!(keys(json!({}), ChallengeRoot::new([8; 32])).0.unwrap(), first);
+    for (more, root, why) in [
+        (json!({}), ChallengeRoot::default(), "no `secret`"),
+        (json!({ "enabled": false }), root(), "not enabled"),
+        (
+            json!({ "kind": "vendor", "verify_url": "https://a/b", "response_field": "f", "secret_key": "k" }),
+            root(),
+            "is a widget",
+        ),
+    ] {
+        let (none, warnings) = keys(more, root);
+        assert!(none.is_none() && warnings.len() == 1 && warnings[0].contains(why), "{warnings:?}");
+    }
+    assert_eq!(format!("{:?}", root()), "ChallengeRoot(********)");
+}

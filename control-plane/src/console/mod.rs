@@ -3,6 +3,7 @@
 //! `docs/console.md` is the reference for those who call it.
 
 mod body;
+mod challenges;
 mod describe;
 mod guard;
 mod login;
@@ -107,7 +108,7 @@ impl Console {
 
 /// The endpoints of this module: `session/…` and `utils/…`. They bring their own access control.
 pub fn router(console: &Console) -> Routes {
-    let guarded = Routes::new().merge(login::guarded()).merge(rules::router());
+    let guarded = Routes::new().merge(login::guarded()).merge(rules::router()).merge(challenges::router());
     let guarded = protect(guarded.with_state(console.clone()), console.clone());
     login::open().with_state(console.clone()).merge(guarded)
 }

@@ -68,6 +68,8 @@ impl Page {
         } else {
             format!("<p class=r>{word} <code>{reference}</code></p>")
         };
+        // Nothing happens by itself where there are no scripts.
+        let hidden = if self.message.is_empty() { " hidden" } else { "" };
         let repeats = u8::from(repeats);
         format!(
             "<!doctype html><html lang={lang}><head><meta charset=utf-8>\
@@ -77,7 +79,7 @@ impl Page {
              data-again=\"{send_again}\" data-failed=\"{failed}\" data-cookies=\"{cookies}\">\
              <svg viewBox=\"0 0 24 24\" aria-hidden=true><path d=\"M12 2 4 5v6c0 5 3.4 9.3 8 11 4.6-1.7 8-6 8-11V5z\"/>\
              <path d=\"m8.5 12 2.5 2.5 4.5-5\"/></svg>\
-             <h1>{title}</h1><p>{message}</p>\
+             <h1>{title}</h1><p id=m{hidden}>{message}</p>\
              <div id=b role=progressbar aria-label=\"{progress}\" aria-valuemin=0 aria-valuemax=100 aria-valuenow=0 hidden>\
              <i></i></div><p id=s role=status aria-live=polite hidden>{working}</p>\
              <button id=t type=button hidden>{retry}</button>\

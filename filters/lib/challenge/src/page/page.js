@@ -50,6 +50,7 @@ function search(c, d, w) {
 }
 var main = document.querySelector("main"), data = main.dataset, c = data.c, d = +data.d, tried = 0, over = false, workers = [];
 function id(name) { return document.getElementById(name); }
+id("m").hidden = false;
 var bar = id("b"), status = id("s"), retry = id("t");
 function say(text, again) { status.hidden = false; status.textContent = text; bar.hidden = true; retry.hidden = !again; }
 retry.onclick = function () { location.reload(); };

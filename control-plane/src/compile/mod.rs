@@ -174,7 +174,8 @@ impl Compiler {
 
 impl Admission for Compiler {
     fn admit(&self, candidate: &EntitySet, changed: &EntityRef) -> Result<Vec<String>, Vec<FieldProblem>> {
-        self.admit_set(candidate).map_err(|problems| blame(problems, changed))
+        let refused = |refusals: Vec<Refusal>| refusals.into_iter().map(|(_, problem)| problem).collect();
+        self.admit_all(candidate, std::slice::from_ref(changed)).map_err(refused)
     }
 
     fn admit_all(&self, candidate: &EntitySet, changed: &[EntityRef]) -> Result<Vec<String>, Vec<Refusal>> {
@@ -194,16 +195,6 @@ impl Admission for Compiler {
         }
         Err(problems.into_iter().map(|found| (None, elsewhere(found))).collect())
     }
-}
-
-/// Faults of the changed entity as they are; faults that it causes elsewhere by the name of where they are.
-fn blame(problems: Vec<CompileProblem>, changed: &EntityRef) -> Vec<FieldProblem> {
-    let own: Vec<FieldProblem> =
-        problems.iter().filter(|found| is_own(found, changed)).map(|found| found.problem.clone()).collect();
-    if !own.is_empty() {
-        return own;
-    }
-    problems.into_iter().map(elsewhere).collect()
 }
 
 fn is_own(found: &CompileProblem, changed: &EntityRef) -> bool {

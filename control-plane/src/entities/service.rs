@@ -24,7 +24,7 @@ pub(super) struct Shared {
     pub(super) store: Arc<dyn Store>,
     pub(super) current: watch::Sender<Arc<EntitySet>>,
     admissions: RwLock<Vec<Arc<dyn Admission>>>,
-    /// One write at a time: a candidate is judged against the entities it will stand beside.
+    /// One commit at a time: a candidate is judged against the entities it will stand beside.
     pub(super) writing: Mutex<()>,
     /// Those that wait for their turn.
     pub(super) desk: Desk,

@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-use super::familiar::{Familiar, Place, hash, is_same};
+use super::familiar::{Familiar, FamiliarValue, HeaderKind, Place, hash, is_familiar_name, is_same};
 use super::limits::CACHED_BYTES;
 use super::scanner::{Scanner, close_gate, is_open};
 use crate::operator::ByteSet;
@@ -177,6 +177,25 @@ impl Arena {
         let value = self.push(bytes);
         if let Some(blob) = self.blobs.get_mut(value as usize).filter(|_| value != EMPTY) {
             blob.place = self.familiar.place(bytes);
+        }
+        value
+    }
+
+    /// The name of a header, and what such a header is.
+    pub(super) fn push_header_name(&mut self, name: &[u8]) -> (Value, HeaderKind) {
+        let value = self.push_familiar(name);
+        let place = self.blobs.get(value as usize).map(|blob| blob.place).unwrap_or_default();
+        let kind = self.familiar.get(place).map_or_else(|| HeaderKind::of(name), FamiliarValue::header);
+        (value, kind)
+    }
+
+    /// The name of an argument or a cookie, which may be there already: then its number.
+    pub(super) fn push_name(&mut self, name: &[u8]) -> Value {
+        let value = self.push_once(name);
+        if is_familiar_name(name)
+            && let Some(blob) = self.blobs.get_mut(value as usize).filter(|_| value != EMPTY)
+        {
+            blob.place = self.familiar.place(name);
         }
         value
     }

@@ -11,6 +11,7 @@ use super::pairs::Pairs;
 use super::plan::Plan;
 use super::scanner::Scanner;
 use super::store::Pool;
+use super::vain::{self, VainChain};
 use crate::body::xml;
 use crate::expansion::{Piece, Template};
 use crate::operator::{ByteSet, Operator, OperatorArgument, OperatorKind, shortest_match};
@@ -79,6 +80,8 @@ pub(super) struct Rule {
     /// Whether nothing of a match is seen but assignments and what is skipped, if its only test compares a name of TX
     /// with a number, or if it has none: what most rules do that match.
     pub(super) is_bookkeeping: bool,
+    /// What tells that the chain comes to nothing for a value, if that can be told.
+    pub(super) vain: Option<VainChain>,
 }
 
 impl Rule {
@@ -257,7 +260,7 @@ impl Engine {
             false => Foresight::default(),
         };
         builder.names_without_slots(&mut rules);
-        builder.number_tests(&mut rules, &operators);
+        builder.number_tests(&mut rules, &operators, &wire);
         let (scanner, groups) = builder.gates(&wire, &mut operators, &mut rules, &foresight)?;
         let first_test = |rule: u32| match rules.get(rule as usize).and_then(|rule| rule.links.first()) {
             Some(link) if gated => FirstTest::of(link, &operators),
@@ -411,6 +414,7 @@ impl<'a> Builder<'a> {
             skip: wire.skip,
             skip_to: wire.skip_to.checked_sub(1),
             is_bookkeeping: false,
+            vain: None,
         };
         rule.is_bookkeeping = match rule.links.as_slice() {
             [link] => {
@@ -514,13 +518,18 @@ impl<'a> Builder<'a> {
     }
 
     /// Numbers the tests that say the same of a value in every transaction. One that may give up does not.
-    fn number_tests(&self, rules: &mut [Rule], operators: &[BuiltOperator]) {
+    fn number_tests(&self, rules: &mut [Rule], operators: &[BuiltOperator], wire: &wire::Program) {
+        if !self.gated {
+            return;
+        }
         let lasts = |built: &BuiltOperator| built.argument.is_none() && !built.operator.is_backtracking();
-        let links = rules.iter_mut().flat_map(|rule| &mut rule.links);
-        for (link, number) in links.zip(0..).filter(|_| self.gated) {
+        let mut count = 0;
+        for (link, number) in rules.iter_mut().flat_map(|rule| &mut rule.links).zip(0..) {
             let operator = link.operator.and_then(|at| operators.get(at as usize));
             link.lasting = operator.filter(|operator| lasts(operator)).map(|_| number);
+            count = number + 1;
         }
+        vain::find(rules, operators, wire, count);
     }
 
     fn control(&mut self, wire: &wire::Control) -> Result<Control, String> {

@@ -407,7 +407,7 @@ pub(super) fn is_stored(variable: Variable) -> bool {
 }
 
 /// Whether a key selects a name. Slots are compared elsewhere.
-fn selects(key: &KeySelector, name: &[u8], scratch: &mut Captures) -> bool {
+pub(super) fn selects(key: &KeySelector, name: &[u8], scratch: &mut Captures) -> bool {
     match key {
         KeySelector::All => true,
         KeySelector::Name(wanted) => wanted.eq_ignore_ascii_case(name),

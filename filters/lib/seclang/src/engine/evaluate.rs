@@ -11,6 +11,7 @@ use super::pairs::Pairs;
 use super::plan::{BookEntry, Books, Step};
 use super::store::{Entry, Match};
 use super::transaction::{Allowed, ExceededLimit, Intervention, RemovedTarget, Transaction, UNSET};
+use super::vain::VainChain;
 use crate::operator::OperatorKind;
 use crate::program::EngineMode;
 use crate::vocabulary::Variable;
@@ -38,6 +39,14 @@ struct Argument<'a> {
     text: Option<&'a [u8]>,
     /// Of a list that is searched for values, what is in it.
     pairs: Option<&'a Pairs>,
+}
+
+/// A test of a chain that may come to nothing.
+#[derive(Clone, Copy, Default)]
+struct Attempt<'a> {
+    vain: Option<&'a VainChain>,
+    /// Whether all that matched so far is what [`Transaction::keep_vain`] may keep.
+    whole: bool,
 }
 
 impl Transaction {
@@ -176,8 +185,17 @@ impl Transaction {
                 resolved.filter(of_rule).collect()
             }
         };
-        for link in &rule.links {
-            if !self.run_link(engine, link, &removed) {
+        // What was taken away from this transaction alone must not be kept for others.
+        let vain = if removed.is_empty() { self.vain_chain(engine, rule) } else { None };
+        let mut of_first = Attempt { vain, whole: true };
+        let mut of_others = Attempt::default();
+        for (link, number) in rule.links.iter().zip(0..) {
+            let attempt = if number == 0 { &mut of_first } else { &mut of_others };
+            if !self.run_link(engine, link, &removed, attempt) {
+                if let (Some(vain), Some(first), 1, true) = (of_first.vain, rule.links.first(), number, of_first.whole)
+                {
+                    self.keep_vain(engine, vain, first);
+                }
                 return Flow::Next;
             }
         }
@@ -185,7 +203,7 @@ impl Transaction {
     }
 
     /// Runs one test on all its values. Assignments run for every value that matches.
-    fn run_link(&mut self, engine: &Engine, link: &Link, removed: &[RemovedTarget]) -> bool {
+    fn run_link(&mut self, engine: &Engine, link: &Link, removed: &[RemovedTarget], attempt: &mut Attempt<'_>) -> bool {
         let Some(operator) = link.operator.and_then(|at| engine.operators.get(at as usize)) else {
             self.assign(engine, &link.sets);
             return true;
@@ -210,7 +228,13 @@ impl Transaction {
                 if item.value == UNSET || self.is_excluded(engine, link, removed, item) {
                     continue;
                 }
-                matched |= self.test(engine, link, operator, argument, item);
+                if attempt.vain.is_some_and(|vain| self.is_vain(vain, link, item.value)) {
+                    continue;
+                }
+                if self.test(engine, link, operator, argument, item) {
+                    matched = true;
+                    attempt.whole = attempt.whole && attempt.vain.is_some() && self.captured_whole(link, item.value);
+                }
             }
         }
         self.items = items;
@@ -222,6 +246,7 @@ impl Transaction {
             self.scratch.clear();
             self.note_exceeded_limit(engine, &Item { variable: target.variable, name: Name::None, value: EMPTY });
             self.publish_exceeded_limit(engine);
+            attempt.whole = false;
         }
         matched
     }

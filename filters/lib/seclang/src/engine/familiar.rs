@@ -1,17 +1,22 @@
-//! What was found out about values that nearly every request brings again: the names of headers, and the values of those
-//! that tell the browser and not the person.
+//! What was found out about values that nearly every request brings again: the names of headers, the values of those
+//! that tell the browser and not the person, and the names that an application gives to its arguments and cookies.
 //!
 //! Only such values: whether a value was seen before shows in the time a request takes, and nobody may learn from it
 //! which session, address or argument somebody else uses. What is kept depends on nothing but the bytes of the value, so
 //! that it can be used by every transaction; a value is compared whole before anything of it is.
 
-use super::scanner::close_gate;
+use super::scanner::{close_gate, number};
 
 /// How many values are kept: a place each, by a hash. A newer one takes the place.
 const PLACES: usize = 256;
 
 /// How long a value may be, in bytes.
 const LENGTH: usize = 256;
+
+/// How long a name of an argument or a cookie may be that is kept, in bytes, and how many digits it may have: with more
+/// it may be no name but somebody's value.
+const NAME_LENGTH: usize = 32;
+const NAME_DIGITS: usize = 3;
 
 /// How many pipelines of transformations are kept for a value.
 const PIPELINES: usize = 16;
@@ -39,10 +44,47 @@ const HEADERS: [&[u8]; 13] = [
 /// Families of such headers.
 const PREFIXES: [&[u8]; 2] = [b"sec-fetch-", b"sec-ch-"];
 
-/// Whether the values of a header are kept.
-pub(super) fn is_familiar_header(name: &[u8]) -> bool {
-    let prefixed = |prefix: &&[u8]| name.get(..prefix.len()).is_some_and(|head| head.eq_ignore_ascii_case(prefix));
-    HEADERS.iter().any(|header| header.eq_ignore_ascii_case(name)) || PREFIXES.iter().any(prefixed)
+/// Whether a name of an argument or a cookie is kept: one that an application chose.
+pub(super) fn is_familiar_name(name: &[u8]) -> bool {
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'[' | b']');
+    name.len() <= NAME_LENGTH
+        && name.iter().all(plain)
+        && name.iter().filter(|byte| byte.is_ascii_digit()).count() <= NAME_DIGITS
+}
+
+/// What a header is to the engine, by its name.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum HeaderKind {
+    #[default]
+    Other,
+    /// One whose values are kept.
+    Familiar,
+    /// The same, and the type of the body.
+    ContentType,
+    /// The same, and the name of the server.
+    Host,
+    Cookie,
+    Authorization,
+}
+
+impl HeaderKind {
+    pub(super) fn of(name: &[u8]) -> Self {
+        let is = |other: &[u8]| other.eq_ignore_ascii_case(name);
+        let prefixed = |prefix: &&[u8]| name.get(..prefix.len()).is_some_and(|head| head.eq_ignore_ascii_case(prefix));
+        match () {
+            () if is(b"cookie") => Self::Cookie,
+            () if is(b"authorization") => Self::Authorization,
+            () if is(b"host") => Self::Host,
+            () if is(b"content-type") => Self::ContentType,
+            () if HEADERS.iter().any(|header| is(header)) || PREFIXES.iter().any(prefixed) => Self::Familiar,
+            () => Self::Other,
+        }
+    }
+
+    /// Whether the values of the header are kept.
+    pub(super) fn is_familiar(self) -> bool {
+        matches!(self, Self::Familiar | Self::ContentType | Self::Host)
+    }
 }
 
 /// Where a value is kept, as long as no newer one took its place.
@@ -72,6 +114,8 @@ pub(super) struct Familiar {
 pub(super) struct FamiliarValue {
     number: u32,
     bytes: Vec<u8>,
+    /// What a header of this name is.
+    header: HeaderKind,
     /// Whether the value was scanned.
     pub(super) scanned: bool,
     /// The gates it passes as it is, less those whose operators were found not to match, and the pipelines that may change
@@ -101,6 +145,7 @@ impl Familiar {
             value.number = self.count;
             value.bytes.clear();
             value.bytes.extend_from_slice(bytes);
+            value.header = HeaderKind::of(bytes);
             value.scanned = false;
             value.made.clear();
             value.failed.clear();
@@ -154,26 +199,45 @@ impl Familiar {
 
 /// A number for bytes, eight of them at a time.
 pub(super) fn hash(bytes: &[u8]) -> usize {
-    let (words, rest) = bytes.as_chunks::<8>();
-    let mix = |hash: u64, word: u64| (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
-    let hash = words.iter().fold(bytes.len() as u64, |hash, word| mix(hash, u64::from_le_bytes(*word)));
-    let hash = rest.iter().fold(hash, |hash, byte| mix(hash, u64::from(*byte)));
-    // What was mixed last is in the upper half and, turned, in the lower.
-    (hash ^ (hash >> 32)) as usize & (usize::MAX >> 1)
+    let mix = |hash: u64, word: u64| (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let (words, last) = words(bytes);
+    let turned = |hash, word: &[u8; 8]| mix(hash, u64::from_le_bytes(*word)).rotate_left(29);
+    let hash = mix(words.iter().fold(bytes.len() as u64, turned), last);
+    // A bit changes those above it: what the last bytes change is brought down to where places are told apart.
+    let hash = hash ^ hash >> 32;
+    let hash = hash ^ hash >> 16;
+    (hash ^ hash >> 8) as usize & (usize::MAX >> 1)
 }
 
 /// Whether two values are the same, eight bytes at a time: the comparison of the target's library takes them one by one.
 pub(super) fn is_same(one: &[u8], other: &[u8]) -> bool {
-    let ((words, rest), (other_words, other_rest)) = (one.as_chunks::<8>(), other.as_chunks::<8>());
-    one.len() == other.len()
-        && words.iter().zip(other_words).all(|(one, other)| u64::from_le_bytes(*one) == u64::from_le_bytes(*other))
-        && rest.iter().zip(other_rest).all(|(one, other)| one == other)
+    if one.len() != other.len() {
+        return false;
+    }
+    let ((one_words, one_last), (other_words, other_last)) = (words(one), words(other));
+    one_last == other_last
+        && one_words.iter().zip(other_words).all(|(one, other)| u64::from_le_bytes(*one) == u64::from_le_bytes(*other))
+}
+
+/// Bytes in words of eight, and the last eight of them, which overlap these, or all where there are fewer: with the
+/// length they tell what the bytes are.
+#[inline(always)]
+fn words(bytes: &[u8]) -> (&[[u8; 8]], u64) {
+    match bytes.last_chunk() {
+        Some(last) => (bytes.as_chunks().0, u64::from_le_bytes(*last)),
+        None => (&[], number(bytes)),
+    }
 }
 
 impl FamiliarValue {
     /// What the value passes after a pipeline, if that is kept.
     pub(super) fn made(&self, pipeline: u32) -> Option<&[u64]> {
         self.made.iter().find(|made| made.0 == pipeline).map(|made| &*made.1)
+    }
+
+    /// What a header of this name is.
+    pub(super) fn header(&self) -> HeaderKind {
+        self.header
     }
 
     /// Whether a test is known not to match the value.
@@ -259,9 +323,24 @@ mod tests {
 
     #[test]
     fn is_for_headers_that_tell_no_secret() {
-        assert!(is_familiar_header(b"User-Agent") && is_familiar_header(b"Sec-CH-UA-Platform"));
+        for name in ["User-Agent", "Sec-CH-UA-Platform", "sec-fetch-mode", "Host", "content-type"] {
+            assert!(HeaderKind::of(name.as_bytes()).is_familiar(), "{name}");
+        }
         for name in ["Cookie", "Authorization", "Referer", "X-Api-Key", "X-Forwarded-For", "Sec-WebSocket-Key", ""] {
-            assert!(!is_familiar_header(name.as_bytes()), "{name}");
+            assert!(!HeaderKind::of(name.as_bytes()).is_familiar(), "{name}");
+        }
+        let mut familiar = Familiar::default();
+        let place = familiar.place(b"COOKIE");
+        assert_eq!(familiar.get(place).unwrap().header(), HeaderKind::Cookie);
+    }
+
+    #[test]
+    fn is_for_names_of_applications() {
+        for name in ["page", "items[12].id", "utf8", "_session-id", "A.b"] {
+            assert!(is_familiar_name(name.as_bytes()), "{name}");
+        }
+        for name in ["jane@example.com", "a b", "5f2d8a90c4e14b7f", "q'", "n\u{e9}", &"x".repeat(NAME_LENGTH + 1)] {
+            assert!(!is_familiar_name(name.as_bytes()), "{name}");
         }
     }
 }

@@ -20,6 +20,7 @@ mod sanitise;
 mod scanner;
 mod store;
 mod transaction;
+mod vain;
 
 pub use build::Engine;
 pub(crate) use persist::READ_ONLY;

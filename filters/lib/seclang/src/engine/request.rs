@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::arena::Value;
 use super::build::Engine;
-use super::familiar::is_familiar_header;
+use super::familiar::{HeaderKind, is_same};
 use super::limits::{COOKIES, HEADERS};
 use super::store::Entry;
 use super::transaction::{ArgumentSource, Intervention, InterventionKind, Transaction};
@@ -22,7 +22,8 @@ impl Transaction {
         self.set_scalar(Variable::RequestMethod, method);
         let protocol = self.arena.push_familiar(protocol);
         self.set_scalar(Variable::RequestProtocol, protocol);
-        self.set_scalar_bytes(Variable::RequestUriRaw, uri);
+        let raw = self.arena.push(uri);
+        self.set_scalar(Variable::RequestUriRaw, raw);
         let (path, query) = match uri.iter().position(|&byte| byte == b'?') {
             Some(at) => (uri.get(..at).unwrap_or_default(), uri.get(at + 1..)),
             None => (uri, None),
@@ -40,7 +41,9 @@ impl Transaction {
             request_uri.push(b'?');
             request_uri.extend_from_slice(&percent_decoded(query.get(..end).unwrap_or_default()));
         }
-        self.set_scalar_bytes(Variable::RequestUri, request_uri);
+        // Most often nothing was encoded: then what is found out about one of them holds for the other.
+        let request_uri = if is_same(&request_uri, uri) { raw } else { self.arena.push(request_uri) };
+        self.set_scalar(Variable::RequestUri, request_uri);
         let separator = filename.iter().rposition(|&byte| matches!(byte, b'/' | b'\\'));
         let basename = separator.and_then(|at| filename.get(at + 1..)).unwrap_or_default().to_vec();
         self.set_scalar_bytes(Variable::RequestBasename, basename);
@@ -59,35 +62,39 @@ impl Transaction {
         if self.request_headers.entries.len() >= HEADERS {
             return;
         }
-        let name_value = self.arena.push_familiar(name);
-        let header = match is_familiar_header(name) {
+        let (name_value, kind) = self.arena.push_header_name(name);
+        let header = match kind.is_familiar() {
             true => self.arena.push_familiar(value),
             false => self.arena.push(value),
         };
         self.request_headers.push_header(name, name_value, header);
-        if name.eq_ignore_ascii_case(b"cookie") {
-            let (arena, entries) = (&mut self.arena, &mut self.cookies.entries);
-            cookies::parse(value, |name, value| {
-                if entries.len() < COOKIES {
-                    let name = arena.push(name);
-                    let value = arena.push(value);
-                    entries.push(Entry { name, value });
-                }
-            });
-        } else if name.eq_ignore_ascii_case(b"host") {
-            self.set_scalar_bytes(Variable::ServerName, host_name(value));
-        } else if name.eq_ignore_ascii_case(b"authorization") {
-            let scheme = value.split(u8::is_ascii_whitespace).next().unwrap_or_default();
-            self.set_scalar_bytes(Variable::AuthType, scheme);
-            if let Some(user) = basic_user(value) {
-                self.set_scalar_bytes(Variable::RemoteUser, user);
+        match kind {
+            HeaderKind::Familiar | HeaderKind::Other => {}
+            HeaderKind::Cookie => {
+                let (arena, entries) = (&mut self.arena, &mut self.cookies.entries);
+                cookies::parse(value, |name, value| {
+                    if entries.len() < COOKIES {
+                        let name = arena.push_name(name);
+                        let value = arena.push(value);
+                        entries.push(Entry { name, value });
+                    }
+                });
             }
-        } else if name.eq_ignore_ascii_case(b"content-type") {
-            self.content_type = header;
-            if has_prefix(value, b"multipart/form-data") {
-                self.set_scalar_bytes(Variable::ReqbodyProcessor, *b"MULTIPART");
-            } else if has_prefix(value, b"application/x-www-form-urlencoded") {
-                self.set_scalar_bytes(Variable::ReqbodyProcessor, *b"URLENCODED");
+            HeaderKind::Host => self.set_scalar_bytes(Variable::ServerName, host_name(value)),
+            HeaderKind::Authorization => {
+                let scheme = value.split(u8::is_ascii_whitespace).next().unwrap_or_default();
+                self.set_scalar_bytes(Variable::AuthType, scheme);
+                if let Some(user) = basic_user(value) {
+                    self.set_scalar_bytes(Variable::RemoteUser, user);
+                }
+            }
+            HeaderKind::ContentType => {
+                self.content_type = header;
+                if has_prefix(value, b"multipart/form-data") {
+                    self.set_scalar_bytes(Variable::ReqbodyProcessor, *b"MULTIPART");
+                } else if has_prefix(value, b"application/x-www-form-urlencoded") {
+                    self.set_scalar_bytes(Variable::ReqbodyProcessor, *b"URLENCODED");
+                }
             }
         }
     }
@@ -187,7 +194,7 @@ impl Transaction {
         let separator = self.engine.settings.argument_separator;
         let (arena, arguments) = (&mut self.arena, &mut self.arguments);
         let outcome = urlencoded::parse(text, separator, &limits, |name, value| {
-            let name = arena.push_once(&name);
+            let name = arena.push_name(&name);
             let value = arena.push_once(&value);
             arguments.push((source, Entry { name, value }));
         });

@@ -1,6 +1,6 @@
 //! The response: line, headers, body.
 
-use super::familiar::is_familiar_header;
+use super::familiar::HeaderKind;
 use super::limits::HEADERS;
 use super::transaction::{Intervention, Transaction};
 use crate::program::LimitAction;
@@ -20,13 +20,13 @@ impl Transaction {
         if self.response_headers.entries.len() >= HEADERS {
             return;
         }
-        let name_value = self.arena.push_familiar(name);
-        let header = match is_familiar_header(name) {
+        let (name_value, kind) = self.arena.push_header_name(name);
+        let header = match kind.is_familiar() {
             true => self.arena.push_familiar(value),
             false => self.arena.push(value),
         };
         self.response_headers.push_header(name, name_value, header);
-        if name.eq_ignore_ascii_case(b"content-type") {
+        if kind == HeaderKind::ContentType {
             let end = value.iter().position(|&byte| byte == b';').unwrap_or(value.len());
             let media_type = value.get(..end).unwrap_or_default().trim_ascii();
             self.set_scalar_bytes(Variable::ResponseContentType, media_type);

@@ -137,7 +137,7 @@ impl Filter {
 
 /// Up to eight bytes as a number, the first lowest; what is missing is 0.
 #[inline(always)]
-pub(super) fn number(bytes: &[u8]) -> u64 {
+pub(in crate::engine) fn number(bytes: &[u8]) -> u64 {
     if let Some(bytes) = bytes.first_chunk() {
         return u64::from_le_bytes(*bytes);
     }

@@ -9,8 +9,9 @@ mod table;
 #[cfg(test)]
 mod tests;
 
+pub(super) use filter::number;
+use filter::within;
 use filter::{Filter, Hit, Marks, Search};
-use filter::{number, within};
 use table::{FOLD, Pieces, Table, slice};
 
 use crate::operator::{ByteSet, Gate};

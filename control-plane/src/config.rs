@@ -1,11 +1,12 @@
 //! The settings of `palisade serve`. Each is an option of the command line and, as `PALISADE_…`, of the environment.
 
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use axum::http::Uri;
+use ipnet::IpNet;
 
 use crate::events::{Exporter, Rotation, Webhook, WebhookError, WebhookOptions};
 use crate::listen::ListenOptions;
@@ -62,6 +63,11 @@ pub struct ServeConfig {
     /// Where events go.
     #[command(flatten)]
     pub events: EventsConfig,
+
+    /// Networks that addresses in entities (channels of alerts, checks of challenges, ...) may lead to although they are not of
+    /// the Internet: CIDRs or addresses, with commas or given several times.
+    #[arg(long, env = "PALISADE_OUTBOUND_ALLOW", value_name = "CIDR", value_delimiter = ',', value_parser = network)]
+    pub outbound_allow: Vec<IpNet>,
 
     /// Written once everything listens: JSON with `rest`, `xds` (address and port) and `pid`.
     #[arg(long, env = "PALISADE_READY_FILE", value_name = "FILE")]
@@ -161,4 +167,9 @@ fn admin_host(name: &str) -> Result<String, String> {
 fn entity_group(name: &str) -> Result<String, String> {
     let sane = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
     if sane { Ok(name.to_owned()) } else { Err("one path segment of A-Z a-z 0-9 . _ - is expected".to_owned()) }
+}
+
+fn network(text: &str) -> Result<IpNet, String> {
+    let net = text.parse::<IpNet>().or_else(|_| text.parse::<IpAddr>().map(IpNet::from));
+    net.map(|net| net.trunc()).map_err(|_| "a CIDR such as 10.0.0.0/8 is expected, or an address".to_owned())
 }

@@ -2,7 +2,7 @@
 //!
 //! [`entities`] are the documents that say what gateways shall do; [`store`] keeps them; [`rest`] is the admin API;
 //! [`access`] says who may call it; [`console`] is what operators use with a session; [`listen`] how its ports
-//! are reached; [`cli`] puts the parts together.
+//! are reached; [`outbound`] what it calls itself; [`cli`] puts the parts together.
 
 pub mod access;
 pub mod bans;
@@ -18,6 +18,7 @@ pub mod fabric;
 pub mod link;
 pub mod listen;
 pub mod openapi;
+pub mod outbound;
 pub mod publish;
 pub mod rest;
 pub mod store;

@@ -25,6 +25,7 @@ use crate::events::{self, EventHub};
 use crate::fabric::Fabric;
 use crate::link::{self, LinkHub, NodePort};
 use crate::listen::{self, Door, Limits, Opened};
+use crate::outbound::Outbound;
 use crate::publish;
 use crate::rest::log_level::Logging;
 use crate::rest::report::Reports;
@@ -46,6 +47,8 @@ pub struct Parts {
     pub store: Arc<dyn Store>,
     /// The entities and the way to change them.
     pub entities: EntityService,
+    /// Calls to addresses that come from entities.
+    pub outbound: Outbound,
     /// Where a part registers that must be up before the control plane is ready.
     pub readiness: Readiness,
     /// Becomes true when the control plane was told to stop; a part then finishes within [`DRAIN`].
@@ -68,7 +71,8 @@ pub(super) async fn run(config: ServeConfig) -> Result<(), CliError> {
     first_key(store.as_ref(), &config.data).await?;
     let entities = EntityService::open(Arc::clone(&store)).await?;
     tokio::spawn(entities.clone().follow_store());
-    let parts = Parts { store: Arc::clone(&store), entities, readiness: Readiness::default(), stopping };
+    let outbound = Outbound::new(config.outbound_allow.clone());
+    let parts = Parts { store: Arc::clone(&store), entities, outbound, readiness: Readiness::default(), stopping };
 
     let rest = bind("admin API", config.listen).await?;
     let xds = bind("xDS", config.xds_listen).await?;

@@ -5,22 +5,20 @@ mod response;
 
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Bytes;
 use axum::http::uri::Scheme;
 use axum::http::{HeaderMap, HeaderValue, Request, Uri, header};
 use http_body_util::{BodyExt as _, Full, Limited};
-use hyper_rustls::{ConfigBuilderExt as _, HttpsConnector, HttpsConnectorBuilder};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject as _;
 
 use super::{Failure, Sink, Then};
 use crate::events::queue::{Bounds, Line};
+use crate::outbound::{client_config, client_config_without_trust};
 
 /// How long a connection that is not used is kept.
 const IDLE: Duration = Duration::from_secs(30);
@@ -64,7 +62,7 @@ impl Webhook {
     pub fn new(options: WebhookOptions) -> Result<Webhook, WebhookError> {
         let tls = check_url(&options.url)?;
         headers::read(options.headers_file.as_deref()).map_err(WebhookError)?;
-        let config = if tls { trust(options.ca_file.as_deref())? } else { trust_nobody()? };
+        let config = trust(tls, options.ca_file.as_deref())?;
         let connector = HttpsConnectorBuilder::new().with_tls_config(config).https_or_http().enable_http1().build();
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
@@ -140,39 +138,9 @@ fn check_url(url: &Uri) -> Result<bool, WebhookError> {
     }
 }
 
-fn trust(ca_file: Option<&std::path::Path>) -> Result<rustls::ClientConfig, WebhookError> {
-    let builder = builder()?;
-    let Some(file) = ca_file else {
-        let with_roots = builder.with_native_roots().map_err(|error| {
-            WebhookError(format!(
-                "the system has no certificates to trust ({error}); install them, or name a file of them for the webhook"
-            ))
-        })?;
-        return Ok(with_roots.with_no_client_auth());
-    };
-    let wrong = |what: String| WebhookError(format!("{} holds no certificates to trust: {what}", file.display()));
-    let mut roots = rustls::RootCertStore::empty();
-    for certificate in CertificateDer::pem_file_iter(file).map_err(|error| wrong(error.to_string()))? {
-        let certificate = certificate.map_err(|error| wrong(error.to_string()))?;
-        roots.add(certificate).map_err(|error| wrong(error.to_string()))?;
-    }
-    if roots.is_empty() {
-        return Err(wrong("there is no PEM certificate in it".to_owned()));
-    }
-    Ok(builder.with_root_certificates(roots).with_no_client_auth())
-}
-
-/// For URLs without TLS.
-fn trust_nobody() -> Result<rustls::ClientConfig, WebhookError> {
-    Ok(builder()?.with_root_certificates(rustls::RootCertStore::empty()).with_no_client_auth())
-}
-
-fn builder() -> Result<rustls::ConfigBuilder<rustls::ClientConfig, rustls::WantsVerifier>, WebhookError> {
-    // Named and not taken from the process: another crate may have installed another one.
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    rustls::ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| WebhookError(format!("TLS cannot be used: {error}")))
+/// For URLs without TLS, nobody.
+fn trust(tls: bool, ca_file: Option<&std::path::Path>) -> Result<rustls::ClientConfig, WebhookError> {
+    if tls { client_config(ca_file) } else { client_config_without_trust() }.map_err(WebhookError)
 }
 
 /// An error with its causes.

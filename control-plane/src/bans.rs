@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use snapshot::{AllowChange, BanChange, BanRequest};
 
-use crate::events::{Audit, AuditAction, EventHub};
+use crate::events::{Audit, AuditAction, BanWay, EventHub};
 use crate::fabric::Identity;
 use crate::link::{BanSink, Verdict};
 use crate::store::fabric::{Allowance, Ban, Issued, LAST_MOMENT, Step};
@@ -72,7 +72,10 @@ impl BanSink for StoredBans {
             timeline: vec![step],
         };
         match self.wait(self.store.ban_issue(asked, now))? {
-            Issued::Live(live) => Ok(Verdict::Live(change_of(&live))),
+            Issued::Live(live) => {
+                self.events.banned(&live, BanWay::Tier, now);
+                Ok(Verdict::Live(change_of(&live)))
+            }
             Issued::Allowlisted(entry) => {
                 let why = format!("{} is on the allowlist: {}", entry.key, entry.reason);
                 self.refused(by, &ban.key, &why, now);

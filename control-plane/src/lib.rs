@@ -2,9 +2,10 @@
 //!
 //! [`entities`] are the documents that say what gateways shall do; [`store`] keeps them; [`rest`] is the admin API;
 //! [`access`] says who may call it; [`console`] is what operators use with a session; [`listen`] how its ports
-//! are reached; [`outbound`] what it calls itself; [`cli`] puts the parts together.
+//! are reached; [`alerts`] tells people; [`outbound`] is what it calls itself; [`cli`] puts the parts together.
 
 pub mod access;
+pub mod alerts;
 pub mod bans;
 pub mod challenges;
 pub mod cli;

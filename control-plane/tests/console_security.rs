@@ -106,7 +106,9 @@ async fn what_cannot_be_is_answered_with_200_and_changes_nothing() {
         assert_eq!(answer["done"], false, "{answer}");
         answer["error"].as_str().unwrap().to_owned()
     };
-    for path in ["_ban", "_extend", "_unban", "_allow", "_disallow", "_incident_state", "_ledger", "_simulate"] {
+    for path in
+        ["_ban", "_extend", "_unban", "_allow", "_disallow", "_incident_state", "_ledger", "_simulate", "_alert_test"]
+    {
         let headers = [("cookie", desk.login.cookie.as_str()), ("x-csrf-token", desk.login.csrf.as_str())];
         let answer = desk.console.send("POST", &format!("/security/{path}"), &headers, None).await;
         assert_eq!((answer.status.as_u16(), answer.body), (200, json!({"done": false, "error": "no body"})), "{path}");

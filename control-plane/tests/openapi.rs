@@ -12,11 +12,13 @@ use axum::http::Request;
 use console_support::ConsoleApi;
 use entities_support::{Answer, Api};
 use palisade::access::{Scope, guard};
+use palisade::alerts::Alerts;
 use palisade::console::{self, Console};
 use palisade::entities::registry::KINDS;
 use palisade::fabric::Fabric;
 use palisade::link::{LinkHub, MemoryBans};
 use palisade::openapi::component_name;
+use palisade::outbound::Outbound;
 use palisade::rest::report::{self, Reports};
 use palisade::xds::Hub;
 use palisade::{clock, rest};
@@ -32,9 +34,10 @@ async fn whole() -> Api {
     let console = Console::new(store.clone(), entities.clone(), events.clone(), listen, told.clone());
     let bans = std::sync::Arc::new(MemoryBans::default());
     let link = LinkHub::new(events.clone(), bans, Hub::with_clock(clock::now_millis), clock::now_millis);
+    let alerts = Alerts::new(entities.clone(), events.clone(), Outbound::new(Vec::new()), told.clone());
     let fabric = Fabric::new(store, entities, events, link, told);
     let reports = guard(report::router(reports), api.state.access.clone(), Some(Scope::Report));
-    let further = reports.merge(console::router(&console)).merge(console::security_router(&console, fabric));
+    let further = reports.merge(console::router(&console)).merge(console::security_router(&console, fabric, alerts));
     api.router = rest::router_with(api.state.clone(), further);
     api
 }

@@ -14,6 +14,7 @@ use tokio::sync::watch;
 
 use super::CliError;
 use crate::access::{Access, AdminKey, Scope, guard};
+use crate::alerts::Alerts;
 use crate::bans::StoredBans;
 use crate::challenges;
 use crate::clock;
@@ -90,9 +91,10 @@ pub(super) async fn run(config: ServeConfig) -> Result<(), CliError> {
     tokio::spawn(fabric.clone().keep_ledger());
     tokio::spawn(fabric.clone().sweep());
     let limits = Limits::default();
+    let alerts = start_alerts(&parts, &events);
     let admin_side = tokio::spawn(listen::admin::serve(
         Door::new("admin", rest, listening.admin.clone(), limits.handshake),
-        rest_router(&config, &parts, &metrics, logs, gateway_side.reports.clone(), &console, fabric),
+        rest_router(&config, &parts, &metrics, logs, gateway_side.reports.clone(), &console, (fabric, alerts.clone())),
         limits,
         parts.stopping.clone(),
     ));
@@ -118,6 +120,9 @@ pub(super) async fn run(config: ServeConfig) -> Result<(), CliError> {
     });
     if drained.await.is_err() {
         tracing::warn!("requests were still under way and are cut off");
+    }
+    if tokio::time::timeout(FLUSH, alerts.flush()).await.is_err() {
+        tracing::warn!("alerts could not be delivered in time and are lost");
     }
     // Once nobody is left who could add to them; with time of its own, so that those cut off are told as well.
     if tokio::time::timeout(FLUSH, events.flush()).await.is_err() {
@@ -180,6 +185,14 @@ fn start_gateway_side(
     GatewaySide { task, reports, link: told }
 }
 
+/// Alert rules act from here on. Before anything is served: a ban by hand is to be told.
+fn start_alerts(parts: &Parts, events: &EventHub) -> Alerts {
+    let (entities, outbound) = (parts.entities.clone(), parts.outbound.clone());
+    let alerts = Alerts::new(entities, events.clone(), outbound, Arc::new(clock::now_millis));
+    tokio::spawn(alerts.clone().run());
+    alerts
+}
+
 fn rest_router(
     config: &ServeConfig,
     parts: &Parts,
@@ -187,7 +200,7 @@ fn rest_router(
     logs: LogControl,
     reports: Reports,
     console: &Console,
-    fabric: Fabric,
+    (fabric, alerts): (Fabric, Alerts),
 ) -> axum::Router {
     let state = AppState {
         store: Arc::clone(&parts.store),
@@ -207,7 +220,7 @@ fn rest_router(
     let reports = guard(rest::report::router(reports), state.access.clone(), Some(Scope::Report));
     rest::router_with(
         state,
-        reports.merge(logging).merge(console::router(console)).merge(console::security_router(console, fabric)),
+        reports.merge(logging).merge(console::router(console)).merge(console::security_router(console, fabric, alerts)),
     )
 }
 

@@ -105,6 +105,56 @@ pub enum ChannelKind {
     Event,
 }
 
+// === impl AlertTrigger, EventCategory, ChannelKind ===
+
+impl AlertTrigger {
+    /// As documents have it.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            AlertTrigger::Incident => "incident",
+            AlertTrigger::Ban => "ban",
+            AlertTrigger::Burst => "burst",
+        }
+    }
+}
+
+impl EventCategory {
+    /// As documents and events have it.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            EventCategory::Threat => "threat",
+            EventCategory::Honeypot => "honeypot",
+            EventCategory::Fail2ban => "fail2ban",
+            EventCategory::Challenge => "challenge",
+            EventCategory::Ban => "ban",
+            EventCategory::Traffic => "traffic",
+            EventCategory::Api => "api",
+            EventCategory::Upload => "upload",
+            EventCategory::Login => "login",
+            EventCategory::Objects => "objects",
+            EventCategory::Leakage => "leakage",
+            EventCategory::SensitiveData => "sensitive_data",
+            EventCategory::Dependency => "dependency",
+        }
+    }
+}
+
+impl ChannelKind {
+    /// As documents have it.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            ChannelKind::Slack => "slack",
+            ChannelKind::Teams => "teams",
+            ChannelKind::Pagerduty => "pagerduty",
+            ChannelKind::Webhook => "webhook",
+            ChannelKind::Event => "event",
+        }
+    }
+}
+
 // === impl AlertRule ===
 
 impl Default for AlertRule {
@@ -184,5 +234,37 @@ impl AlertChannel {
         problems.extend(headers("/headers", &self.headers));
         problems.extend(within("/timeout_millis", self.timeout_millis, 1..=600_000));
         problems
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_those_of_documents() {
+        for word in ["incident", "ban", "burst"] {
+            assert_eq!(serde_json::from_value::<AlertTrigger>(word.into()).unwrap().word(), word);
+        }
+        for word in ["slack", "teams", "pagerduty", "webhook", "event"] {
+            assert_eq!(serde_json::from_value::<ChannelKind>(word.into()).unwrap().word(), word);
+        }
+        for word in [
+            "threat",
+            "honeypot",
+            "fail2ban",
+            "challenge",
+            "ban",
+            "traffic",
+            "api",
+            "upload",
+            "login",
+            "objects",
+            "leakage",
+            "sensitive_data",
+            "dependency",
+        ] {
+            assert_eq!(serde_json::from_value::<EventCategory>(word.into()).unwrap().word(), word);
+        }
     }
 }

@@ -63,5 +63,5 @@ pub use threat::{BanIdentity, ThreatPolicy, Tier, TierAction};
 pub use waf::{Crs, OversizeBody, UndecodableBody, WafConfig, WafRuleset};
 
 pub(crate) use groups::missing as missing_group;
-pub(crate) use parse::typed;
+pub(crate) use parse::{typed, unsaved};
 pub(crate) use suggest::did_you_mean;

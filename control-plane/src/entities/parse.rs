@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use serde_path_to_error::{Path, Segment};
 
-use super::entity::{AnyEntity, Entity, Head, Item};
+use super::entity::{AnyEntity, Entity, Head, Item, References};
 use super::problem::token;
 use super::{FieldProblem, did_you_mean};
 
@@ -19,6 +19,19 @@ pub(super) fn read<T: Entity>(document: Value) -> Result<Arc<dyn AnyEntity>, Vec
     match (typed::<Head>(head), typed::<T>(fields)) {
         (Ok(head), Ok(body)) => Ok(Arc::new(Item { head, body })),
         (head, body) => Err(head.err().into_iter().chain(body.err()).collect()),
+    }
+}
+
+/// Reads a document as an item that is not stored, and checks it beside the entities there are; the first thing that is wrong.
+pub(crate) fn unsaved<T: Entity>(document: Value, refs: &dyn References) -> Result<Item<T>, FieldProblem> {
+    let first = |problems: Vec<FieldProblem>| {
+        problems.into_iter().next().unwrap_or_else(|| FieldProblem::new("", "the document cannot be read"))
+    };
+    let (head, fields) = split::<T>(document).map_err(first)?;
+    let item = Item { head: typed::<Head>(head)?, body: typed::<T>(fields)? };
+    match item.body.check(&item.head, refs).into_iter().next() {
+        Some(problem) => Err(problem),
+        None => Ok(item),
     }
 }
 

@@ -66,6 +66,8 @@ pub enum AuditAction {
     IncidentOpen,
     /// An identity was forgotten in the ledger.
     LedgerForget,
+    /// A test message was sent to the channel of an alert rule, or could not be.
+    AlertTest,
 }
 
 /// One event before it has an id and a time. Made with [`Audit::new`] and the methods that add to it; what is not added
@@ -121,6 +123,7 @@ impl AuditAction {
             Self::IncidentResolved => "incident-resolved",
             Self::IncidentOpen => "incident-open",
             Self::LedgerForget => "ledger-forget",
+            Self::AlertTest => "alert-test",
         }
     }
 }

@@ -11,11 +11,12 @@ use tokio::sync::mpsc;
 use super::audit::Audit;
 use super::event::{self, Checked, EventError, Kind};
 use super::exporter::Exporter;
-use super::incidents::{Incident, Incidents, Unsaved};
+use super::incidents::{Incident, Incidents, Place, Unsaved};
 use super::offence::{self, Offence};
 use super::queue::{Bounds, Figures, Queue};
+use super::seen::{self, BanWay, Seen, Sighting};
 use super::sinks::Notices;
-use crate::store::fabric::Workflow;
+use crate::store::fabric::{Ban, Workflow};
 
 /// What waits for one exporter, at most.
 const QUEUE: Bounds = Bounds { lines: 10_000, bytes: 64 << 20 };
@@ -32,6 +33,8 @@ struct Inner {
     incidents: Mutex<Incidents>,
     /// Where denials are told, for the ledger.
     offences: Mutex<Option<mpsc::Sender<Offence>>>,
+    /// Where alerts are told what happens.
+    watcher: Mutex<Option<mpsc::Sender<Seen>>>,
     clock: fn() -> u64,
 }
 
@@ -65,7 +68,13 @@ impl EventHub {
         };
         let exporters = exporters.into_iter().zip(&queues).map(start).collect();
         EventHub {
-            inner: Arc::new(Inner { exporters, incidents: Mutex::default(), offences: Mutex::default(), clock }),
+            inner: Arc::new(Inner {
+                exporters,
+                incidents: Mutex::default(),
+                offences: Mutex::default(),
+                watcher: Mutex::default(),
+                clock,
+            }),
         }
     }
 
@@ -84,9 +93,14 @@ impl EventHub {
         self.tell_offence(&kind, now);
         let line = match kind {
             Kind::Security(security) => {
-                let severity =
-                    security.event.severity.is_none().then(|| severity(security.threat.score.unwrap_or(0.0)));
+                let made = severity(security.threat.score.unwrap_or(0.0));
+                let severity = security.event.severity.is_none().then_some(made);
+                let sighting = self.watcher().map(|watcher| (watcher, seen::sighting(&security, made)));
                 let place = self.lock().record(*security, now);
+                if let Some((watcher, sighting)) = sighting {
+                    let sighting = Sighting { place: place.clone(), ..sighting };
+                    show(&watcher, Seen::Event(Box::new(sighting)));
+                }
                 let changed = complete(&mut value, place, severity);
                 if changed { value.to_string().into_bytes() } else { line }
             }
@@ -99,6 +113,24 @@ impl EventHub {
     /// Tells `offences` what the ledger may charge, from here on. What it has no room for is lost, and counted.
     pub(crate) fn feed(&self, offences: mpsc::Sender<Offence>) {
         *self.inner.offences.lock().unwrap_or_else(PoisonError::into_inner) = Some(offences);
+    }
+
+    /// Tells `watcher` of events and bans, from here on. What it has no room for is lost, and counted.
+    pub(crate) fn watch(&self, watcher: mpsc::Sender<Seen>) {
+        *self.inner.watcher.lock().unwrap_or_else(PoisonError::into_inner) = Some(watcher);
+    }
+
+    /// Tells the watcher of a ban that was asked for at `now` and holds.
+    pub(crate) fn banned(&self, ban: &Ban, way: BanWay, now: u64) {
+        let Some(watcher) = self.watcher() else { return };
+        let made = seen::made(ban, way, now, self.lock().timeline(&ban.key));
+        if let Some(made) = made {
+            show(&watcher, Seen::Ban(Box::new(made)));
+        }
+    }
+
+    fn watcher(&self) -> Option<mpsc::Sender<Seen>> {
+        self.inner.watcher.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn tell_offence(&self, kind: &Kind, now: u64) {
@@ -123,8 +155,8 @@ impl EventHub {
         self.export(event.to_string().into_bytes());
     }
 
-    /// Exports an event that was made before, see [`Audit::note`].
-    pub(super) fn tell(&self, event: &str) {
+    /// Exports an event that the control plane has made: it belongs to no incident, and no alert looks at it.
+    pub(crate) fn tell(&self, event: &str) {
         metrics::counter!("palisade_events_total", "outcome" => "audited").increment(1);
         self.export(event.as_bytes().to_vec());
     }
@@ -202,12 +234,18 @@ impl Drop for Inner {
     }
 }
 
+fn show(watcher: &mpsc::Sender<Seen>, seen: Seen) {
+    if watcher.try_send(seen).is_err() {
+        metrics::counter!("palisade_alerts_missed_events_total").increment(1);
+    }
+}
+
 /// Gives an event its place in its incident, over all nodes, and a severity where it has none; false where it is
 /// complete as it is.
-fn complete(event: &mut Value, place: Option<(String, u64)>, severity: Option<u8>) -> bool {
+fn complete(event: &mut Value, place: Option<Place>, severity: Option<u8>) -> bool {
     let Some(fields) = event.as_object_mut() else { return false };
     let mut changed = false;
-    if let Some((id, count)) = place {
+    if let Some(Place { id, count, .. }) = place {
         fields.insert("incident".to_owned(), json!({ "id": id, "count": count }));
         changed = true;
     }

@@ -126,6 +126,17 @@ pub(super) struct Incidents {
     cleared: HashMap<String, u64>,
 }
 
+/// Where an event stands.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// The incident's id.
+    pub(crate) id: String,
+    /// How many events it has, this one included.
+    pub(crate) count: u64,
+    /// It was resolved until this event came.
+    pub(crate) reopened: bool,
+}
+
 /// What the store does not have yet.
 #[derive(Debug, Default)]
 pub(crate) struct Unsaved {
@@ -135,8 +146,8 @@ pub(crate) struct Unsaved {
 }
 
 impl Incidents {
-    /// Counts an event in; answers the incident's id and count. An event that names no identity belongs to no incident.
-    pub(super) fn record(&mut self, event: SecurityEvent, now: u64) -> Option<(String, u64)> {
+    /// Counts an event in; answers its place. An event that names no identity belongs to no incident.
+    pub(super) fn record(&mut self, event: SecurityEvent, now: u64) -> Option<Place> {
         let identity = identity(&event.source)?;
         let key = format!("{}:{}", identity.kind, identity.value);
         // A node's clock may be wrong; its events still belong where they arrive.
@@ -152,8 +163,8 @@ impl Incidents {
             }
         };
         incident.count_in(event, at);
-        let place = (incident.id.clone(), incident.count);
-        self.reopen(&key, now);
+        let reopened = self.reopen(&key, now);
+        let place = Place { id: incident.id.clone(), count: incident.count, reopened };
         self.removed.remove(&key);
         self.unsaved.insert(key.clone());
         self.by_age.insert((incident.last_seen, key.clone()));
@@ -185,6 +196,11 @@ impl Incidents {
     /// The signals of the last event of an identity.
     pub(super) fn signals(&self, key: &str) -> Vec<Value> {
         self.by_key.get(key).map_or(Vec::new(), |incident| incident.signals.clone())
+    }
+
+    /// The last events of an identity, oldest first.
+    pub(super) fn timeline(&self, key: &str) -> impl Iterator<Item = &TimelineEntry> {
+        self.by_key.get(key).into_iter().flat_map(|incident| &incident.timeline)
     }
 
     /// Takes over what an earlier process has kept.
@@ -229,15 +245,15 @@ impl Incidents {
         }
     }
 
-    /// A resolved incident is open again, once the caller comes back.
-    fn reopen(&mut self, key: &str, now: u64) {
+    /// A resolved incident is open again, once the caller comes back; whether it was resolved.
+    fn reopen(&mut self, key: &str, now: u64) -> bool {
         let over = |workflow: &&Workflow| {
             workflow.state == "resolved" && now > workflow.at.saturating_add(REOPEN_GRACE_MILLIS)
         };
-        if let Some(at) = self.workflows.get(key).filter(over).map(|workflow| workflow.at) {
-            self.workflows.remove(key);
-            self.cleared.insert(key.to_owned(), at);
-        }
+        let Some(at) = self.workflows.get(key).filter(over).map(|workflow| workflow.at) else { return false };
+        self.workflows.remove(key);
+        self.cleared.insert(key.to_owned(), at);
+        true
     }
 
     fn make_room(&mut self, now: u64) {
@@ -323,7 +339,7 @@ pub(super) fn identity(source: &Source) -> Option<IdentityRef> {
     })
 }
 
-fn text(value: Option<String>) -> String {
+pub(super) fn text(value: Option<String>) -> String {
     value.map(|text| text.chars().take(MAX_TEXT).collect()).unwrap_or_default()
 }
 
@@ -415,6 +431,10 @@ mod tests {
         assert!(incidents.list(NOW).iter().all(|incident| incident.last_seen == NOW));
     }
 
+    fn place(id: &str, count: u64, reopened: bool) -> Option<Place> {
+        Some(Place { id: id.to_owned(), count, reopened })
+    }
+
     fn workflow(state: &str, at: u64) -> Option<Workflow> {
         Some(Workflow { key: "ip:192.0.2.1".into(), state: state.into(), by: "alice".into(), at, note: String::new() })
     }
@@ -431,7 +451,7 @@ mod tests {
         let late = NOW + 60_000 + REOPEN_GRACE_MILLIS;
         incidents.record(event("192.0.2.1", "c", late, 1.0), late);
         assert_eq!(state(&mut incidents, late), IncidentState::Resolved, "it was under way");
-        assert_eq!(incidents.record(event("192.0.2.1", "d", late + 1, 1.0), late + 1), Some(("a".to_owned(), 4)));
+        assert_eq!(incidents.record(event("192.0.2.1", "d", late + 1, 1.0), late + 1), place("a", 4, true));
         assert_eq!(state(&mut incidents, late + 1), IncidentState::Open);
         let unsaved = incidents.unsaved(late + 1);
         assert_eq!(unsaved.cleared, [("ip:192.0.2.1".to_owned(), NOW + 60_000)]);
@@ -454,7 +474,7 @@ mod tests {
         let mut after = Incidents::default();
         after.restore(read, Vec::new());
         assert_eq!(after.list(NOW).len(), 2);
-        assert_eq!(after.record(event("192.0.2.1", "z", NOW + 1, 1.0), NOW + 1), Some(("a".to_owned(), 2)));
+        assert_eq!(after.record(event("192.0.2.1", "z", NOW + 1, 1.0), NOW + 1), place("a", 2, false));
         after.list(NOW + KEPT_MILLIS + 1_000);
         let mut removed = after.unsaved(NOW).removed;
         removed.sort();

@@ -11,6 +11,7 @@ mod keep;
 mod offence;
 mod outbox;
 mod queue;
+mod seen;
 mod sinks;
 
 pub use audit::{Audit, AuditAction};
@@ -18,6 +19,7 @@ pub(crate) use dependency::dependency;
 pub use event::{EventError, MAX_EVENT_BYTES};
 pub use exporter::Exporter;
 pub use hub::{EventHub, ExporterStatus};
+pub(crate) use incidents::Place;
 pub use incidents::{
     IdentityRef, Incident, IncidentState, KEPT_MILLIS, MAX_INCIDENTS, REOPEN_GRACE_MILLIS, TIMELINE, TimelineEntry,
     WINDOW_MILLIS,
@@ -25,5 +27,8 @@ pub use incidents::{
 pub use keep::{keep_incidents, restore_incidents, save_incidents};
 pub(crate) use offence::{Deed, Offence};
 pub use outbox::tell_kept;
+pub(crate) use seen::{BanMade, BanWay, Seen, Sighting};
+pub(crate) use sinks::Backoff;
 pub use sinks::file::Rotation;
+pub(crate) use sinks::webhook::retry_after;
 pub use sinks::webhook::{Webhook, WebhookError, WebhookOptions};

@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 use super::{Fabric, told};
 use crate::clock;
 use crate::entities::{EntityService, LedgerSettings};
-use crate::events::{Audit, AuditAction, Deed, EventHub, Offence};
+use crate::events::{Audit, AuditAction, BanWay, Deed, EventHub, Offence};
 use crate::store::StoreError;
 use crate::store::fabric::{Charge, Issued, LedgerRules, Promotion};
 
@@ -114,6 +114,9 @@ fn tell(events: &EventHub, promotion: &Promotion, now: u64) {
         Some(why) => (AuditAction::BanRefused, format!("asked for by the ledger, at {total} points: {why}")),
     };
     events.audit(Audit::new(action).of(key.clone()).detail(detail.clone()));
+    if let Issued::Live(ban) = issued {
+        events.banned(ban, BanWay::Ledger, now);
+    }
     let of = |kind: &str| key.split_once(':').filter(|(found, _)| *found == kind).map(|(_, value)| value);
     let banned = refused.is_none();
     let event = json!({

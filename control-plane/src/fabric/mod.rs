@@ -14,7 +14,7 @@ use snapshot::{AllowChange, Down};
 
 use crate::bans::{allow_of, change_of, lift_of};
 use crate::entities::EntityService;
-use crate::events::{Audit, AuditAction, EventHub, KEPT_MILLIS};
+use crate::events::{Audit, AuditAction, BanWay, EventHub, KEPT_MILLIS};
 use crate::link::LinkHub;
 use crate::store::fabric::{Allowance, Ban, Issued, Step, Workflow};
 use crate::store::{Store, StoreError};
@@ -109,7 +109,10 @@ impl Fabric {
         };
         let issued = self.change(self.inner.store.ban_issue(ban, now), told).await?;
         match &issued {
-            Issued::Live(ban) => self.audit(actor, AuditAction::Ban, &ban.key, lasting(ban, now)),
+            Issued::Live(ban) => {
+                self.audit(actor, AuditAction::Ban, &ban.key, lasting(ban, now));
+                self.inner.events.banned(ban, BanWay::Hand, now);
+            }
             Issued::Allowlisted(entry) => {
                 let detail = format!("{} is on the allowlist: {}", entry.key, entry.reason);
                 self.audit(actor, AuditAction::BanRefused, &identity.key(), detail);

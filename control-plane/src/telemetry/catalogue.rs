@@ -45,6 +45,23 @@ pub const CATALOGUE: &[Described] = &[
         &["reason"],
         "Requests without a suitable admin key: none, wrong, throttled, scope",
     ),
+    counter(
+        "palisade_alerts_dropped_total",
+        &["reason"],
+        "Alerts that were not sent: full (too many wait), gone (the rule was deleted or disabled)",
+    ),
+    counter("palisade_alerts_messages_total", &["channel", "outcome"], "Alerts: delivered, failed (given up)"),
+    counter(
+        "palisade_alerts_missed_events_total",
+        &[],
+        "Events and bans that no alert rule has looked at, because too many came at once",
+    ),
+    counter(
+        "palisade_alerts_retries_total",
+        &["channel"],
+        "Attempts to deliver an alert that failed and were made again",
+    ),
+    gauge("palisade_alerts_waiting_messages", &[], "Alerts that are not delivered yet"),
     gauge("palisade_build_info", &["version"], "1, with the release as a label"),
     gauge("palisade_compile_problems", &[], "Faults that keep the entities from being published; 0 where they are"),
     histogram("palisade_compile_seconds", &["purpose"], "Compilations of all entities: check (of a write), publish"),

@@ -15,9 +15,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use axum::body::Body;
 use axum::extract::ConnectInfo;
 use axum::http::Request;
+use palisade::alerts::Alerts;
 use palisade::console::{self, Console, NAMESPACE, Operator, hash_password};
 use palisade::fabric::Fabric;
 use palisade::link::{LinkHub, MemoryBans};
+use palisade::outbound::Outbound;
 use palisade::rest;
 use palisade::xds::Hub;
 use serde_json::{Value, json};
@@ -58,8 +60,10 @@ impl ConsoleApi {
         // A link of its own: no gateway is connected.
         let bans = Arc::new(MemoryBans::default());
         let link = LinkHub::new(events.clone(), bans, Hub::new(), palisade::clock::now_millis);
+        // Nobody runs them: rules are tried here, and do not act.
+        let alerts = Alerts::new(entities.clone(), events.clone(), Outbound::new(Vec::new()), told.clone());
         let fabric = Fabric::new(store, entities, events, link.clone(), told);
-        let routes = console::router(&console).merge(console::security_router(&console, fabric.clone()));
+        let routes = console::router(&console).merge(console::security_router(&console, fabric.clone(), alerts));
         api.router = rest::router_with(api.state.clone(), routes);
         let hash = hash_password(PASSWORD).unwrap();
         for name in ["alice", "bob"] {

@@ -120,6 +120,32 @@ pub(super) fn simulate() -> Operation {
         .answers(StatusCode::OK, "The tier and its action.", or_not(vec![outcome]))
 }
 
+/// By hand: the schema of a rule is that of the collection.
+pub(super) fn alert_test_body() -> Value {
+    let id = json!({ "type": ["string", "null"], "description": "The id of an alert rule." });
+    let rule = json!({
+        "anyOf": [reference("AlertRule"), { "type": "null" }],
+        "description": "An alert rule that need not be stored, with its secrets.",
+    });
+    json!({ "type": "object", "properties": { "id": id, "rule": rule }, "additionalProperties": false })
+}
+
+pub(super) fn alert_test() -> Operation {
+    let delivery = object(json!({
+        "status": { "type": ["integer", "null"], "description": "Null where there was no call." },
+        "ok": { "type": "boolean", "description": "The channel has taken it." },
+        "body": { "type": "string", "description": "What it answers, at most 2 KiB." },
+    }));
+    let sent = object(json!({
+        "done": { "const": true }, "channel": { "enum": ["slack", "teams", "pagerduty", "webhook", "event"] },
+        "delivery": delivery,
+    }));
+    post("_alert_test", "alert_test", "Send a test message to the channel of an alert rule", "AlertTestBody")
+        .describe("One attempt, of at most 30 seconds, be the rule enabled or not.")
+        .example(json!({ "id": "on-call" }))
+        .answers(StatusCode::OK, "What the channel answers, or why there was no call.", or_not(vec![sent]))
+}
+
 /// Adds the schemas that the answers name.
 pub(super) fn schemas(routes: Routes<Fabric>) -> Routes<Fabric> {
     let text = || json!({ "type": "string" });

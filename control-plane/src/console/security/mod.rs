@@ -3,6 +3,7 @@
 //! A call that asks for something impossible is answered with 200 and `done: false`; other statuses are for calls that did
 //! not get that far. `docs/console.md` describes the shapes.
 
+mod alerts;
 mod bans;
 mod describe;
 mod incidents;
@@ -19,6 +20,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::{Console, Operator, protect};
+use crate::alerts::Alerts;
 use crate::entities::typed;
 use crate::fabric::{Actor, Fabric, Identity};
 use crate::openapi::Routes;
@@ -34,14 +36,16 @@ const MAX_SECONDS: u64 = 315_360_000;
 const BAN_SECONDS: u64 = 3600;
 
 /// The endpoints of this module, for those with a session of `console`.
-pub fn router(console: &Console, fabric: Fabric) -> Routes {
+pub fn router(console: &Console, fabric: Fabric, alerts: Alerts) -> Routes {
+    let limit = || DefaultBodyLimit::max(MAX_BODY);
+    let tests = alerts::routes().layered(|router| router.layer(limit())).with_state(alerts);
     let routes = Routes::new()
         .merge(status::routes())
         .merge(bans::routes())
         .merge(incidents::routes())
         .merge(ledger::routes())
-        .layered(|router| router.layer(DefaultBodyLimit::max(MAX_BODY)));
-    protect(describe::schemas(routes).with_state(fabric), console.clone())
+        .layered(|router| router.layer(limit()));
+    protect(describe::schemas(routes).with_state(fabric).merge(tests), console.clone())
 }
 
 /// A body as the extractor hands it over.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// Doubles the wait from one failure to the next, and spreads it so that many who wait do not come at once.
 #[derive(Clone, Debug)]
-pub(in crate::events) struct Backoff {
+pub(crate) struct Backoff {
     first: Duration,
     most: Duration,
     failures: u32,
@@ -14,19 +14,19 @@ pub(in crate::events) struct Backoff {
 
 impl Backoff {
     /// Waits of about `first`, twice that, and so on up to `most`: each between the half and the whole of it.
-    pub(in crate::events) fn new(first: Duration, most: Duration, chance: fn() -> f64) -> Backoff {
+    pub(crate) fn new(first: Duration, most: Duration, chance: fn() -> f64) -> Backoff {
         Backoff { first, most, failures: 0, chance }
     }
 
     /// The wait after one more failure.
-    pub(in crate::events) fn next(&mut self) -> Duration {
+    pub(crate) fn next(&mut self) -> Duration {
         let whole = self.first.saturating_mul(1 << self.failures.min(20)).min(self.most);
         self.failures = self.failures.saturating_add(1);
         whole.mul_f64(0.5 + 0.5 * (self.chance)().clamp(0.0, 1.0))
     }
 
     /// The last attempt went well.
-    pub(in crate::events) fn reset(&mut self) {
+    pub(crate) fn reset(&mut self) {
         self.failures = 0;
     }
 }

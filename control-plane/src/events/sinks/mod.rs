@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use super::queue::{Bounds, Line};
 
-pub(super) use backoff::Backoff;
+pub(crate) use backoff::Backoff;
 pub(super) use run::{Notices, run};
 
 /// Takes batches of lines.

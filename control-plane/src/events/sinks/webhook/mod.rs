@@ -16,6 +16,8 @@ use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 
+pub(crate) use response::retry_after;
+
 use super::{Failure, Sink, Then};
 use crate::events::queue::{Bounds, Line};
 use crate::outbound::{client_config, client_config_without_trust};

@@ -27,7 +27,7 @@ pub(super) fn judge(status: StatusCode, headers: &HeaderMap, now_millis: u64) ->
 }
 
 /// `Retry-After` as a number of seconds or as a date.
-fn retry_after(headers: &HeaderMap, now_millis: u64) -> Option<Duration> {
+pub(crate) fn retry_after(headers: &HeaderMap, now_millis: u64) -> Option<Duration> {
     let value = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim();
     let wait = match value.parse() {
         Ok(seconds) => Duration::from_secs(seconds),

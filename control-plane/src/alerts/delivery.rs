@@ -1,0 +1,249 @@
+//! From a message to its channel: beside everything else, a few times, and not for ever.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use axum::http::{Method, StatusCode};
+use tokio::sync::Semaphore;
+
+use super::channels::{Rendered, render};
+use super::message::Message;
+use crate::entities::{AlertRule, ChannelKind, EntityService, Item};
+use crate::events::{Backoff, EventHub, dependency, retry_after};
+use crate::outbound::{Call, Outbound, OutboundFault};
+
+/// Messages that are not delivered yet, at most; further ones are dropped.
+const MAX_WAITING: u32 = 1000;
+/// Calls at the same time.
+const MAX_CALLS: usize = 16;
+/// How often a message is tried, at most.
+const ATTEMPTS: u32 = 7;
+/// The longest that a channel may make us wait.
+const MAX_WAIT: Duration = Duration::from_secs(300);
+/// The longest that a test may take: somebody waits for it.
+const MAX_TEST: Duration = Duration::from_secs(30);
+/// So much of an answer is read.
+const MAX_ANSWER: usize = 64 * 1024;
+/// So many bytes of an answer are shown.
+const MAX_SHOWN: usize = 2048;
+
+/// Brings messages to their channels.
+pub(super) struct Delivery {
+    entities: EntityService,
+    events: EventHub,
+    outbound: Outbound,
+    clock: Arc<dyn Fn() -> u64 + Send + Sync>,
+    waiting: Arc<Semaphore>,
+    calls: Semaphore,
+    /// The rules whose last message was given up.
+    failing: Mutex<HashSet<String>>,
+}
+
+/// What a channel has answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Delivered {
+    /// The status; none where there was no call.
+    pub(crate) status: Option<StatusCode>,
+    /// It was taken.
+    pub(crate) ok: bool,
+    /// The beginning of the body.
+    pub(crate) body: String,
+    /// How long it wants us to wait.
+    after: Option<Duration>,
+}
+
+/// Why an attempt has failed.
+struct Failure {
+    why: String,
+    /// Whether it is worth another attempt.
+    passing: bool,
+    after: Option<Duration>,
+}
+
+impl Delivery {
+    pub(super) fn new(
+        entities: EntityService,
+        events: EventHub,
+        outbound: Outbound,
+        clock: Arc<dyn Fn() -> u64 + Send + Sync>,
+    ) -> Delivery {
+        begin_metrics();
+        Delivery {
+            entities,
+            events,
+            outbound,
+            clock,
+            waiting: Arc::new(Semaphore::new(MAX_WAITING as usize)),
+            calls: Semaphore::new(MAX_CALLS),
+            failing: Mutex::default(),
+        }
+    }
+
+    /// Takes a message over. Never waits.
+    pub(super) fn send(this: &Arc<Delivery>, message: Message) {
+        let Ok(room) = Arc::clone(&this.waiting).try_acquire_owned() else {
+            metrics::counter!("palisade_alerts_dropped_total", "reason" => "full").increment(1);
+            tracing::warn!(rule = message.rule_id, "too many alerts wait for their channels; this one is dropped");
+            return;
+        };
+        let this = Arc::clone(this);
+        tokio::spawn(async move {
+            this.bring(&message).await;
+            drop(room);
+            this.gauge();
+        });
+    }
+
+    /// Waits until nothing is under way.
+    pub(super) async fn drained(&self) {
+        // Never closed.
+        let _all = self.waiting.acquire_many(MAX_WAITING).await;
+    }
+
+    /// One attempt, for somebody who waits for it.
+    pub(super) async fn once(&self, rule: &Item<AlertRule>, message: &Message) -> Result<Delivered, String> {
+        self.attempt(rule, message, MAX_TEST).await.map_err(|failure| failure.why)
+    }
+
+    /// Attempts until it is delivered or given up. The rule is looked up each time: what was changed of it holds at once.
+    async fn bring(&self, message: &Message) {
+        self.gauge();
+        let mut backoff = Backoff::default();
+        let mut attempt = 0;
+        loop {
+            let entities = self.entities.current();
+            let Some(rule) = entities.get::<AlertRule>(&message.rule_id).filter(|rule| rule.enabled) else {
+                metrics::counter!("palisade_alerts_dropped_total", "reason" => "gone").increment(1);
+                return;
+            };
+            let channel = rule.channel.kind.word();
+            attempt += 1;
+            let failure = match self.attempt(rule, message, Duration::MAX).await.and_then(judge) {
+                Ok(()) => {
+                    metrics::counter!("palisade_alerts_messages_total", "channel" => channel, "outcome" => "delivered")
+                        .increment(1);
+                    self.works(rule);
+                    return;
+                }
+                Err(failure) => failure,
+            };
+            if !failure.passing || attempt >= ATTEMPTS {
+                metrics::counter!("palisade_alerts_messages_total", "channel" => channel, "outcome" => "failed")
+                    .increment(1);
+                self.fails(rule, attempt, &failure.why);
+                return;
+            }
+            metrics::counter!("palisade_alerts_retries_total", "channel" => channel).increment(1);
+            let wait = failure.after.map_or_else(|| backoff.next(), |after| after.min(MAX_WAIT));
+            drop(entities);
+            tokio::time::sleep(wait).await;
+        }
+    }
+
+    async fn attempt(&self, rule: &AlertRule, message: &Message, most: Duration) -> Result<Delivered, Failure> {
+        let lasting = |why: String| Failure { why, passing: false, after: None };
+        let (url, headers, body) = match render(&rule.channel, message).map_err(lasting)? {
+            Rendered::Post { url, headers, body } => (url, headers, body),
+            Rendered::Event(event) => {
+                self.events.tell(&event.to_string());
+                return Ok(Delivered { status: None, ok: true, body: String::new(), after: None });
+            }
+        };
+        let call = Call {
+            method: Method::POST,
+            url,
+            headers,
+            body,
+            timeout: Duration::from_millis(rule.channel.timeout_millis).min(most),
+            max_answer_bytes: MAX_ANSWER,
+            redirects: 0,
+        };
+        // Never closed.
+        let _turn = self.calls.acquire().await;
+        match self.outbound.call(call).await {
+            Ok(answer) => Ok(Delivered {
+                status: Some(answer.status),
+                ok: answer.status.is_success(),
+                body: beginning(&answer.body),
+                after: retry_after(&answer.headers, (self.clock)()),
+            }),
+            // What it says is too long to read; that it was taken is known.
+            Err(error) if error.fault() == OutboundFault::TooLong => {
+                let status = error.status();
+                let ok = status.is_some_and(|status| status.is_success());
+                Ok(Delivered { status, ok, body: String::new(), after: None })
+            }
+            Err(error) => Err(Failure { why: error.to_string(), passing: error.is_passing(), after: None }),
+        }
+    }
+
+    fn fails(&self, rule: &Item<AlertRule>, attempts: u32, why: &str) {
+        let (id, channel) = (rule.head.id.as_str(), rule.channel.kind.word());
+        tracing::warn!(rule = id, channel, attempts, why, "an alert could not be delivered and is given up");
+        let mut failing = self.failing.lock().unwrap_or_else(PoisonError::into_inner);
+        let entities = self.entities.current();
+        failing.retain(|id| entities.get::<AlertRule>(id).is_some());
+        if failing.insert(id.to_owned()) {
+            drop(failing);
+            self.tell(&format!("the {channel} channel of the alert rule {id} fails: {why}"));
+        }
+    }
+
+    fn works(&self, rule: &Item<AlertRule>) {
+        let (id, channel) = (rule.head.id.as_str(), rule.channel.kind.word());
+        if self.failing.lock().unwrap_or_else(PoisonError::into_inner).remove(id) {
+            tracing::info!(rule = id, channel, "alerts are delivered again");
+            self.tell(&format!("the {channel} channel of the alert rule {id} works again"));
+        }
+    }
+
+    /// To the exporters alone: an alert about alerts could go on for ever.
+    fn tell(&self, message: &str) {
+        self.events.tell(&dependency((self.clock)(), "alerts", None, message).to_string());
+    }
+
+    fn gauge(&self) {
+        let free = u32::try_from(self.waiting.available_permits()).unwrap_or(MAX_WAITING);
+        metrics::gauge!("palisade_alerts_waiting_messages").set(f64::from(MAX_WAITING - free.min(MAX_WAITING)));
+    }
+}
+
+/// Counters that begin with 0, so that the first one is seen to be more.
+fn begin_metrics() {
+    for reason in ["full", "gone"] {
+        metrics::counter!("palisade_alerts_dropped_total", "reason" => reason).increment(0);
+    }
+    for kind in
+        [ChannelKind::Slack, ChannelKind::Teams, ChannelKind::Pagerduty, ChannelKind::Webhook, ChannelKind::Event]
+    {
+        let channel = kind.word();
+        metrics::counter!("palisade_alerts_retries_total", "channel" => channel).increment(0);
+        for outcome in ["delivered", "failed"] {
+            metrics::counter!("palisade_alerts_messages_total", "channel" => channel, "outcome" => outcome)
+                .increment(0);
+        }
+    }
+}
+
+/// What an answer means: 408, 429 and 5xx may be another the next time.
+fn judge(delivered: Delivered) -> Result<(), Failure> {
+    if delivered.ok {
+        return Ok(());
+    }
+    let status = delivered.status.unwrap_or_default();
+    let hint = if status.is_redirection() { " (redirects are not followed)" } else { "" };
+    let passing =
+        status.is_server_error() || matches!(status, StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS);
+    Err(Failure { why: format!("the channel answers {status}{hint}"), passing, after: delivered.after })
+}
+
+/// The first bytes of a body as text.
+fn beginning(body: &[u8]) -> String {
+    let mut shown = String::from_utf8_lossy(body.get(..MAX_SHOWN).unwrap_or(body)).into_owned();
+    // What is no text has become characters that are longer.
+    while shown.len() > MAX_SHOWN {
+        shown.pop();
+    }
+    shown
+}

@@ -1,0 +1,68 @@
+//! A test message to the channel of an alert rule.
+
+use axum::Extension;
+use axum::extract::State;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{Answer, Body, describe, done, not_done, read};
+use crate::alerts::Alerts;
+use crate::console::Operator;
+use crate::entities::{AlertRule, Entity as _, Item, unsaved};
+use crate::events::{Audit, AuditAction};
+use crate::openapi::Routes;
+
+/// Which rule's channel is tried.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct AlertTestBody {
+    /// The id of an alert rule.
+    id: Option<String>,
+    /// An alert rule that need not be stored, with its secrets.
+    rule: Option<Value>,
+}
+
+pub(super) fn routes() -> Routes<Alerts> {
+    Routes::new().on(describe::alert_test(), alert_test).schema_as("AlertTestBody", describe::alert_test_body())
+}
+
+async fn alert_test(State(alerts): State<Alerts>, Extension(operator): Extension<Operator>, body: Body) -> Answer {
+    let rule = match read(body).and_then(|body: AlertTestBody| find(&alerts, body)) {
+        Ok(rule) => rule,
+        Err(error) => return not_done(&error),
+    };
+    let channel = rule.channel.kind.word();
+    let outcome = alerts.test(&rule).await;
+    let told = match &outcome {
+        Ok(delivered) => delivered.status.map_or("as an event".to_owned(), |status| format!("answered {status}")),
+        Err(error) => error.clone(),
+    };
+    let audit = Audit::new(AuditAction::AlertTest).operator(&operator.name, &operator.email);
+    let stored = (!rule.head.id.is_empty()).then(|| format!("{}/{}", AlertRule::COLLECTION, rule.head.id));
+    let audit = stored.into_iter().fold(audit, Audit::of);
+    alerts.events().audit(audit.detail(format!("{channel}: {told}")));
+    match outcome {
+        Ok(delivered) => done(json!({
+            "channel": channel,
+            "delivery": {
+                "status": delivered.status.map(|status| status.as_u16()),
+                "ok": delivered.ok,
+                "body": delivered.body,
+            },
+        })),
+        Err(error) => not_done(&error),
+    }
+}
+
+fn find(alerts: &Alerts, body: AlertTestBody) -> Result<Item<AlertRule>, String> {
+    let entities = alerts.entities().current();
+    match (body.id, body.rule) {
+        (Some(_), Some(_)) => Err("`id` and `rule` exclude each other".to_owned()),
+        (Some(id), None) => entities.get::<AlertRule>(&id).cloned().ok_or_else(|| {
+            let shown: String = id.chars().take(128).collect();
+            format!("there is no alert rule `{}`", shown.escape_debug())
+        }),
+        (None, Some(rule)) => unsaved(rule, entities.as_ref()).map_err(|problem| format!("invalid rule: {problem}")),
+        (None, None) => Err("no alert rule provided: `rule` or `id` is expected".to_owned()),
+    }
+}

@@ -1,0 +1,116 @@
+//! What alerts look at: events that came in, and bans that were made.
+
+use super::event::SecurityEvent;
+use super::incidents::{IdentityRef, Place, TimelineEntry, identity, text};
+use crate::store::fabric::Ban;
+
+/// The tags that are taken from an event, at most.
+const MAX_TAGS: usize = 16;
+
+/// Something that happened.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Seen {
+    /// An event of a node, or of the ledger.
+    Event(Box<Sighting>),
+    /// A ban that did not stand before.
+    Ban(Box<BanMade>),
+}
+
+/// An event, as far as alerts look at it. Texts have at most 512 characters, and are whatever a caller has sent.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Sighting {
+    /// Whose it is.
+    pub(crate) identity: Option<IdentityRef>,
+    /// Its place among the events of that identity.
+    pub(crate) place: Option<Place>,
+    /// 0 to 100.
+    pub(crate) score: f64,
+    /// 1 to 4.
+    pub(crate) severity: u8,
+    pub(crate) category: String,
+    pub(crate) action: String,
+    pub(crate) message: String,
+    /// Its decision was enforced.
+    pub(crate) enforced: bool,
+    pub(crate) route_id: String,
+    pub(crate) route_name: String,
+    pub(crate) node: String,
+    pub(crate) tags: Vec<String>,
+}
+
+/// A ban that did not stand before.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct BanMade {
+    pub(crate) ban: Ban,
+    pub(crate) way: BanWay,
+    /// The score that led to it, where there is one.
+    pub(crate) score: Option<f64>,
+    /// The category and the id of the route of each of the identity's last events; none by hand.
+    pub(crate) events: Vec<(String, String)>,
+}
+
+/// What makes a ban.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BanWay {
+    /// A tier of a policy, on a gateway.
+    Tier,
+    /// The ledger.
+    Ledger,
+    /// An operator.
+    Hand,
+}
+
+impl BanWay {
+    /// As messages have it.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            BanWay::Tier => "tier",
+            BanWay::Ledger => "ledger",
+            BanWay::Hand => "hand",
+        }
+    }
+}
+
+/// An event before it has its place. `severity` is that of the hub, where the event has none.
+pub(super) fn sighting(event: &SecurityEvent, severity: u8) -> Sighting {
+    let blocked = event.event.outcome.as_deref() == Some("blocked");
+    let given = event.event.severity.and_then(|given| u8::try_from(given).ok());
+    let tags = event.threat.tags.iter().flatten().take(MAX_TAGS);
+    Sighting {
+        identity: identity(&event.source),
+        place: None,
+        score: event.threat.score.filter(|score| score.is_finite()).unwrap_or(0.0),
+        severity: given.unwrap_or(severity).clamp(1, 4),
+        category: text(event.event.category.clone()),
+        action: text(event.event.action.clone()),
+        message: text(event.message.clone()),
+        enforced: event.decision.enforced.unwrap_or(blocked),
+        route_id: text(event.route.id.clone()),
+        route_name: text(event.route.name.clone()),
+        node: text(event.route.node.clone()),
+        tags: tags.map(|tag| text(Some(tag.clone()))).collect(),
+    }
+}
+
+/// A ban as alerts see it; `None` where it stood before. `now` is when it was asked for, `last` are the identity's last
+/// events.
+pub(super) fn made<'a>(
+    ban: &Ban,
+    way: BanWay,
+    now: u64,
+    last: impl Iterator<Item = &'a TimelineEntry>,
+) -> Option<BanMade> {
+    // One that stood keeps its history; where it also stays as it is, that began before.
+    let fresh = ban.timeline.len() == 1 && ban.timeline.first().is_some_and(|step| step.at == now);
+    fresh.then(|| BanMade {
+        ban: ban.clone(),
+        way,
+        score: (ban.score > 0.0).then_some(ban.score),
+        events: match way {
+            BanWay::Hand => Vec::new(),
+            BanWay::Tier | BanWay::Ledger => {
+                last.map(|entry| (entry.category.clone(), entry.route_id.clone())).collect()
+            }
+        },
+    })
+}

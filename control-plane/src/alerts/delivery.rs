@@ -4,19 +4,14 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use axum::http::{Method, StatusCode};
-use tokio::sync::Semaphore;
-
 use super::channels::{Rendered, render};
+use super::lanes::{Full, Lanes, Room};
 use super::message::Message;
 use crate::entities::{AlertRule, ChannelKind, EntityService, Item};
 use crate::events::{Backoff, EventHub, dependency, retry_after};
 use crate::outbound::{Call, Outbound, OutboundFault};
+use axum::http::{Method, StatusCode};
 
-/// Messages that are not delivered yet, at most; further ones are dropped.
-const MAX_WAITING: u32 = 1000;
-/// Calls at the same time.
-const MAX_CALLS: usize = 16;
 /// How often a message is tried, at most.
 const ATTEMPTS: u32 = 7;
 /// The longest that a channel may make us wait.
@@ -34,8 +29,7 @@ pub(super) struct Delivery {
     events: EventHub,
     outbound: Outbound,
     clock: Arc<dyn Fn() -> u64 + Send + Sync>,
-    waiting: Arc<Semaphore>,
-    calls: Semaphore,
+    lanes: Lanes,
     /// The rules whose last message was given up.
     failing: Mutex<HashSet<String>>,
 }
@@ -69,27 +63,28 @@ impl Delivery {
         clock: Arc<dyn Fn() -> u64 + Send + Sync>,
     ) -> Delivery {
         begin_metrics();
-        Delivery {
-            entities,
-            events,
-            outbound,
-            clock,
-            waiting: Arc::new(Semaphore::new(MAX_WAITING as usize)),
-            calls: Semaphore::new(MAX_CALLS),
-            failing: Mutex::default(),
-        }
+        Delivery { entities, events, outbound, clock, lanes: Lanes::new(), failing: Mutex::default() }
     }
 
     /// Takes a message over. Never waits.
     pub(super) fn send(this: &Arc<Delivery>, message: Message) {
-        let Ok(room) = Arc::clone(&this.waiting).try_acquire_owned() else {
-            metrics::counter!("palisade_alerts_dropped_total", "reason" => "full").increment(1);
-            tracing::warn!(rule = message.rule_id, "too many alerts wait for their channels; this one is dropped");
-            return;
+        let room = match this.lanes.enter(&message.rule_id) {
+            Ok(room) => room,
+            Err(Full { first }) => {
+                metrics::counter!("palisade_alerts_dropped_total", "reason" => "full").increment(1);
+                if first {
+                    let rule = message.rule_id;
+                    tracing::warn!(
+                        rule,
+                        "too many alerts wait for their channel; further ones are dropped until there is room"
+                    );
+                }
+                return;
+            }
         };
         let this = Arc::clone(this);
         tokio::spawn(async move {
-            this.bring(&message).await;
+            this.bring(&message, &room).await;
             drop(room);
             this.gauge();
         });
@@ -97,8 +92,7 @@ impl Delivery {
 
     /// Waits until nothing is under way.
     pub(super) async fn drained(&self) {
-        // Never closed.
-        let _all = self.waiting.acquire_many(MAX_WAITING).await;
+        self.lanes.drained().await;
     }
 
     /// One attempt, for somebody who waits for it.
@@ -107,11 +101,12 @@ impl Delivery {
     }
 
     /// Attempts until it is delivered or given up. The rule is looked up each time: what was changed of it holds at once.
-    async fn bring(&self, message: &Message) {
+    async fn bring(&self, message: &Message, room: &Room) {
         self.gauge();
         let mut backoff = Backoff::default();
         let mut attempt = 0;
         loop {
+            let turn = room.turn().await;
             let entities = self.entities.current();
             let Some(rule) = entities.get::<AlertRule>(&message.rule_id).filter(|rule| rule.enabled) else {
                 metrics::counter!("palisade_alerts_dropped_total", "reason" => "gone").increment(1);
@@ -136,7 +131,7 @@ impl Delivery {
             }
             metrics::counter!("palisade_alerts_retries_total", "channel" => channel).increment(1);
             let wait = failure.after.map_or_else(|| backoff.next(), |after| after.min(MAX_WAIT));
-            drop(entities);
+            drop((entities, turn));
             tokio::time::sleep(wait).await;
         }
     }
@@ -159,8 +154,6 @@ impl Delivery {
             max_answer_bytes: MAX_ANSWER,
             redirects: 0,
         };
-        // Never closed.
-        let _turn = self.calls.acquire().await;
         match self.outbound.call(call).await {
             Ok(answer) => Ok(Delivered {
                 status: Some(answer.status),
@@ -204,8 +197,7 @@ impl Delivery {
     }
 
     fn gauge(&self) {
-        let free = u32::try_from(self.waiting.available_permits()).unwrap_or(MAX_WAITING);
-        metrics::gauge!("palisade_alerts_waiting_messages").set(f64::from(MAX_WAITING - free.min(MAX_WAITING)));
+        metrics::gauge!("palisade_alerts_waiting_messages").set(self.lanes.waiting());
     }
 }
 

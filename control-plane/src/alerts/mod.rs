@@ -8,6 +8,7 @@ mod channels;
 mod cooldown;
 mod delivery;
 mod judge;
+mod lanes;
 mod message;
 mod text;
 mod window;

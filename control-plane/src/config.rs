@@ -173,3 +173,18 @@ fn network(text: &str) -> Result<IpNet, String> {
     let net = text.parse::<IpNet>().or_else(|_| text.parse::<IpAddr>().map(IpNet::from));
     net.map(|net| net.trunc()).map_err(|_| "a CIDR such as 10.0.0.0/8 is expected, or an address".to_owned())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_network_is_a_cidr_or_an_address() {
+        let shown = |text: &str| network(text).map(|net| net.to_string());
+        assert_eq!(shown("10.1.2.3/8").as_deref(), Ok("10.0.0.0/8"));
+        assert_eq!((shown("10.0.0.5").as_deref(), shown("fd00::1").as_deref()), (Ok("10.0.0.5/32"), Ok("fd00::1/128")));
+        for wrong in ["", "10.0.0.0/33", "localhost", "10.0.0.0/8,127.0.0.1"] {
+            assert!(network(wrong).unwrap_err().contains("10.0.0.0/8 is expected"), "{wrong}");
+        }
+    }
+}

@@ -253,6 +253,8 @@ async fn an_incident_reaches_each_kind_of_channel_once() {
     for channel in ["slack", "teams", "pagerduty", "webhook", "event"] {
         assert_eq!(world.metric(&delivered(channel), |_| true).await, 2, "{channel}: neither twice nor for all");
     }
+    let gone = "palisade_alerts_dropped_total{reason=\"gone\"}";
+    assert_eq!(world.metric(gone, |_| true).await, 0, "a rule that is disabled makes no message");
     let incidents = world.console("GET", "_incidents", &Value::Null);
     assert_eq!(incidents["incidents"].as_array().unwrap().len(), 3, "alerts are part of none: {incidents}");
 }

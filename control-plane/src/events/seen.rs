@@ -114,3 +114,38 @@ pub(super) fn made<'a>(
         },
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::fabric::Step;
+
+    fn ban(steps: &[u64]) -> Ban {
+        let step = |at: &u64| Step { at: *at, ..Step::default() };
+        Ban {
+            key: "ip:192.0.2.1".to_owned(),
+            score: 80.0,
+            timeline: steps.iter().map(step).collect(),
+            ..Ban::default()
+        }
+    }
+
+    #[test]
+    fn only_a_ban_that_did_not_stand_before_was_made() {
+        let was_made = |ban: &Ban| made(ban, BanWay::Tier, 7, std::iter::empty()).is_some();
+        assert!(was_made(&ban(&[7])));
+        assert!(!was_made(&ban(&[5, 7])), "one that stood was asked for again");
+        assert!(!was_made(&ban(&[5])), "one that stood was left as it is");
+    }
+
+    #[test]
+    fn the_last_events_belong_to_a_ban_that_they_led_to() {
+        let entry = TimelineEntry { category: "threat".into(), route_id: "shop".into(), ..TimelineEntry::default() };
+        let events = |way| made(&ban(&[7]), way, 7, [&entry].into_iter()).unwrap().events;
+        assert_eq!(events(BanWay::Tier), [("threat".to_owned(), "shop".to_owned())]);
+        assert_eq!(events(BanWay::Hand), []);
+        assert_eq!(made(&ban(&[7]), BanWay::Hand, 7, std::iter::empty()).unwrap().score, Some(80.0));
+        let unscored = Ban { score: 0.0, ..ban(&[7]) };
+        assert_eq!(made(&unscored, BanWay::Hand, 7, std::iter::empty()).unwrap().score, None);
+    }
+}

@@ -14,7 +14,7 @@ use std::path::Path;
 use prost::Message;
 use prost_reflect::{DescriptorPool, DynamicMessage};
 use serde_json::json;
-use snapshot::{AllowChange, AnswerWord, Answered, Ask, BanChange, BanRequest, Down, LoadReport, SpendPuzzle, Up};
+use snapshot::{AllowChange, AnswerWord, Answered, Ask, BanChange, BanRequest, Down, LoadReport, SpendPuzzle, Up, VerifyToken};
 
 fn described(name: &str, bytes: &[u8]) -> serde_json::Value {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/link");
@@ -48,7 +48,16 @@ fn the_description_reads_what_the_code_writes() {
             parts_decoded: 7,
             parts_reused: 8,
         }],
-        asks: vec![Ask { id: 9, spend_puzzle: Some(SpendPuzzle { id: "p".into(), until_millis: 10 }) }],
+        asks: vec![Ask {
+            id: 9,
+            spend_puzzle: Some(SpendPuzzle { id: "p".into(), until_millis: 10 }),
+            verify_token: Some(VerifyToken {
+                provider: "w".into(),
+                token: "t".into(),
+                ip: "192.0.2.1".into(),
+                host: "h".into(),
+            }),
+        }],
     };
     assert_eq!(
         described("palisade.v1.Up", &up.encode_to_vec()),
@@ -56,7 +65,10 @@ fn the_description_reads_what_the_code_writes() {
             "node": "n", "events": ["e30="], "dropped": 2,
             "bans": [{ "key": "k", "until_millis": 3, "reason": "r", "score": 4.5, "tags": ["t"], "issued_at_millis": 5 }],
             "loads": [{ "filter": "f", "version": "v", "error": "e", "parts_decoded": 7, "parts_reused": 8 }],
-            "asks": [{ "id": 9, "spend_puzzle": { "id": "p", "until_millis": 10 } }],
+            "asks": [{
+                "id": 9, "spend_puzzle": { "id": "p", "until_millis": 10 },
+                "verify_token": { "provider": "w", "token": "t", "ip": "192.0.2.1", "host": "h" },
+            }],
         })
     );
     let down = Down {

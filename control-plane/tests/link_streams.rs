@@ -169,7 +169,7 @@ async fn a_question_is_answered_on_its_own_stream() {
     let (mut one, mut two) = (Worker::connect(&control_plane).await, Worker::connect(&control_plane).await);
     let spend = |id, puzzle: &str| {
         let spend_puzzle = Some(SpendPuzzle { id: puzzle.into(), until_millis: now() + 1000 });
-        Up { node: "n".into(), asks: vec![Ask { id, spend_puzzle }], ..Up::default() }
+        Up { node: "n".into(), asks: vec![Ask { id, spend_puzzle, ..Ask::default() }], ..Up::default() }
     };
     let answered =
         async |worker: &mut Worker| worker.down.message().await.unwrap().expect("the stream has ended").answers;
@@ -185,7 +185,7 @@ async fn a_question_is_answered_on_its_own_stream() {
     assert_eq!(answered(&mut two).await, answer(2, AnswerWord::No));
     two.up.send(spend(3, &"x".repeat(65))).await.unwrap();
     assert_eq!(answered(&mut two).await, answer(3, AnswerWord::Unknown));
-    two.up.send(Up { asks: vec![Ask { id: 4, spend_puzzle: None }], ..Up::default() }).await.unwrap();
+    two.up.send(Up { asks: vec![Ask { id: 4, ..Ask::default() }], ..Up::default() }).await.unwrap();
     assert_eq!(answered(&mut two).await, answer(4, AnswerWord::Unknown), "a question of a later release");
     control_plane.stop().await;
 }

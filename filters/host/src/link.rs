@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use exchange::{Answer, BanOrder, Metric, Question};
 use snapshot::{
     AllowChange, AnswerWord, Ask, BanChange, BanRequest, Down, LinkSettings, LoadReport, Message, SpendPuzzle, Up,
+    VerifyToken,
 };
 
 use crate::calls::{self, LogLevel};
@@ -207,12 +208,11 @@ impl Link {
         if lost || self.asks.len() >= MAX_ASKS {
             return Err(Answer::Missing);
         }
-        let Question::SpendPuzzle { id, until } = question else {
+        let Some(question) = message(question) else {
             return Err(Answer::Missing);
         };
         self.asked = self.asked.wrapping_add(1);
-        let spend_puzzle = Some(SpendPuzzle { id, until_millis: until });
-        let ask = Ask { id: self.asked, spend_puzzle };
+        let ask = Ask { id: self.asked, ..question };
         let Some(Stream { token, owner }) = self.stream else {
             self.asks.push_back(ask);
             return Ok(self.asked);
@@ -285,6 +285,19 @@ impl Link {
             );
         }
         self.failures = self.failures.saturating_add(1);
+    }
+}
+
+/// A question as it is sent, still without its number; `None` where this release cannot ask it.
+fn message(question: Question) -> Option<Ask> {
+    match question {
+        Question::SpendPuzzle { id, until } => {
+            Some(Ask { spend_puzzle: Some(SpendPuzzle { id, until_millis: until }), ..Ask::default() })
+        }
+        Question::VerifyToken { provider, token, ip, host } => {
+            Some(Ask { verify_token: Some(VerifyToken { provider, token, ip, host }), ..Ask::default() })
+        }
+        _ => None,
     }
 }
 

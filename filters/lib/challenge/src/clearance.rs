@@ -1,4 +1,4 @@
-//! The clearance: what a solved puzzle earns.
+//! The clearance: what a solved puzzle or a token earns.
 
 use exchange::Exchange;
 use serde::{Deserialize, Serialize};
@@ -21,7 +21,7 @@ struct Clearance {
     exp: u64,
     ip: String,
     ua: String,
-    /// The score that the puzzle was given at.
+    /// The score that it was earned at.
     score: u32,
 }
 
@@ -46,13 +46,15 @@ impl Challenges {
 
     /// The `set-cookie` header of a clearance for a solved puzzle.
     pub(crate) fn cookie(&self, puzzle: &Puzzle, exchange: &Exchange, now: u64) -> Vec<u8> {
+        let binding = Binding { ip: puzzle.ip.clone(), ua: puzzle.ua.clone() };
+        self.cookie_of(binding, puzzle.score, exchange, now)
+    }
+
+    /// The `set-cookie` header of a clearance that was earned at this score.
+    pub(crate) fn cookie_of(&self, binding: Binding, score: u32, exchange: &Exchange, now: u64) -> Vec<u8> {
         let seconds = self.settings.clearance_ttl_seconds;
-        let clearance = Clearance {
-            exp: now.saturating_add(seconds.saturating_mul(1000)),
-            ip: puzzle.ip.clone(),
-            ua: puzzle.ua.clone(),
-            score: puzzle.score,
-        };
+        let Binding { ip, ua } = binding;
+        let clearance = Clearance { exp: now.saturating_add(seconds.saturating_mul(1000)), ip, ua, score };
         let value = self.keys.sign(Purpose::Clearance, &clearance);
         let secure = if is_https(exchange) { "; Secure" } else { "" };
         let name = &self.settings.cookie_name;

@@ -16,6 +16,9 @@ impl Challenges {
     /// The verdict on a request that may be a submission. One whose puzzle is another provider's is left to whoever
     /// comes behind, unless `last`.
     pub fn access(&self, module: &str, last: bool, exchange: &mut Exchange, host: &dyn Host) -> Verdict {
+        if self.widget.is_some() {
+            return self.access_token(module, last, exchange, host);
+        }
         match self.submitted(exchange, host.now()) {
             None => Verdict::Pass,
             Some(Err(Failure::OfAnother)) if !last => Verdict::Pass,
@@ -30,6 +33,9 @@ impl Challenges {
 
     /// The verdict once the control plane has said whether the puzzle was spent for the first time.
     pub fn answered(&self, module: &str, answer: Answer, exchange: &mut Exchange, host: &dyn Host) -> Verdict {
+        if self.widget.is_some() {
+            return self.token_answered(module, answer, exchange, host);
+        }
         let puzzle = match self.submitted(exchange, host.now()) {
             None => return Verdict::Pass,
             Some(Err(failure)) => return refuse(failure, module, exchange, host),
@@ -46,13 +52,24 @@ impl Challenges {
     fn clear(&self, puzzle: &Puzzle, module: &str, exchange: &mut Exchange, host: &dyn Host) -> Verdict {
         note(exchange, "challenge:passed", format!("a puzzle of {} bits", puzzle.bits), host);
         let reason = format!("a puzzle of {} bits was solved; the caller has clearance", puzzle.bits);
-        let decision = decision(exchange, reason, false);
-        emit(Category::Challenge, Outcome::Observed, module, &decision, exchange, host);
         let cookie = self.cookie(puzzle, exchange, host.now());
-        let headers = vec![("set-cookie".to_owned(), cookie), ("cache-control".to_owned(), b"no-store".to_vec())];
-        let reply = Some(Reply { status: 204, headers, body: Vec::new() });
-        Verdict::Enforce { decision, hold_millis: 0, reply }
+        cleared(cookie, reason, module, exchange, host)
     }
+}
+
+/// Hands a caller its clearance.
+pub(crate) fn cleared(
+    cookie: Vec<u8>,
+    reason: String,
+    module: &str,
+    exchange: &mut Exchange,
+    host: &dyn Host,
+) -> Verdict {
+    let decision = decision(exchange, reason, false);
+    emit(Category::Challenge, Outcome::Observed, module, &decision, exchange, host);
+    let headers = vec![("set-cookie".to_owned(), cookie), ("cache-control".to_owned(), b"no-store".to_vec())];
+    let reply = Some(Reply { status: 204, headers, body: Vec::new() });
+    Verdict::Enforce { decision, hold_millis: 0, reply }
 }
 
 /// Leaves a signal that weighs nothing: it says what happened, for events.
@@ -68,7 +85,7 @@ pub(crate) fn note(exchange: &mut Exchange, tag: &'static str, detail: String, h
     });
 }
 
-fn refuse(failure: Failure, module: &str, exchange: &mut Exchange, host: &dyn Host) -> Verdict {
+pub(crate) fn refuse(failure: Failure, module: &str, exchange: &mut Exchange, host: &dyn Host) -> Verdict {
     note(exchange, "challenge:failed", failure.to_string(), host);
     let decision = decision(exchange, format!("a submitted solution was refused: {failure}"), true);
     emit(Category::Challenge, Outcome::Blocked, module, &decision, exchange, host);
@@ -84,6 +101,11 @@ fn refuse(failure: Failure, module: &str, exchange: &mut Exchange, host: &dyn Ho
 fn unanswered(module: &str, exchange: &mut Exchange, host: &dyn Host) {
     let reason =
         "the control plane did not say whether a puzzle was spent elsewhere; that it was not on this node counts";
+    tell_of_dependency(reason, module, exchange, host);
+}
+
+/// Tells of an answer that nobody gave.
+pub(crate) fn tell_of_dependency(reason: &str, module: &str, exchange: &mut Exchange, host: &dyn Host) {
     let decision = decision(exchange, reason.to_owned(), false);
     emit(Category::Dependency, Outcome::Observed, module, &decision, exchange, host);
 }

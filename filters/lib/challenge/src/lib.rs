@@ -1,4 +1,4 @@
-//! The embedded proof of work.
+//! What a caller proves: work that is embedded here, or what a vendor's widget asks for.
 //!
 //! A caller is given a puzzle, looks for a nonce such that SHA-256 of `challenge:nonce` begins with enough zero bits, and
 //! gets a clearance for it: a signed cookie. Puzzle and clearance carry all that is needed to check them, so that a node
@@ -12,16 +12,17 @@ mod page;
 mod present;
 mod puzzle;
 mod spent;
+mod token;
 mod work;
 
 use snapshot::Challenge;
 
 use keys::Keys;
-use page::Page;
+use page::{Page, WidgetPage};
 
 pub use work::{difficulty, solves};
 
-/// The header of a submission; `{"challenge": ..., "nonce": ...}` in it.
+/// The header of a submission; `{"challenge": ..., "nonce": ...}` in it, or `{"token": ...}`.
 pub const HEADER: &str = "x-svc-challenge";
 
 /// What callers are asked to prove, and how it is checked.
@@ -29,6 +30,8 @@ pub struct Challenges {
     settings: Challenge,
     keys: Keys,
     page: Page,
+    /// Where the challenge is a widget and no work.
+    widget: Option<WidgetPage>,
 }
 
 impl Challenges {
@@ -36,7 +39,8 @@ impl Challenges {
     #[must_use]
     pub fn new(settings: Challenge) -> Option<Self> {
         let keys = Keys::new(&settings.keys)?;
-        Some(Self { keys, page: Page::new(&settings), settings })
+        let widget = settings.widget.as_ref().map(|widget| WidgetPage::new(&settings, widget));
+        Some(Self { keys, page: Page::new(&settings), widget, settings })
     }
 }
 

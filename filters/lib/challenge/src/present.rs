@@ -9,6 +9,9 @@ impl Challenges {
     /// Asks a caller with this score for a proof, with this status.
     #[must_use]
     pub fn present(&self, exchange: &Exchange, score: f64, status: u16, host: &dyn Host) -> Reply {
+        if let Some(page) = &self.widget {
+            return self.present_widget(page, exchange, status, host);
+        }
         let (puzzle, signed) = self.mint(exchange, score, host);
         let mut headers = vec![
             ("cache-control".to_owned(), b"no-store".to_vec()),
@@ -49,7 +52,7 @@ impl Challenges {
 
 /// Whether somebody looks at what is answered: a browser that shows it as a page. Then, whether the browser can simply ask
 /// again afterwards.
-fn navigation(exchange: &Exchange) -> Option<bool> {
+pub(crate) fn navigation(exchange: &Exchange) -> Option<bool> {
     let request = &exchange.request;
     let accepts = request.headers.all("accept").any(|line| contains(line, b"text/html"));
     let repeats = request.method == b"GET" || request.method == b"HEAD";
@@ -67,7 +70,7 @@ fn contains(text: &[u8], word: &[u8]) -> bool {
 }
 
 /// The request's id, where it cannot mean anything to whatever shows it.
-fn reference(id: &[u8]) -> &str {
+pub(crate) fn reference(id: &[u8]) -> &str {
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'-';
     if id.len() > 64 || !id.iter().all(plain) {
         return "";

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::binding::Binding;
 use crate::keys::{self, Purpose};
 use crate::work::{difficulty, solves};
-use crate::{Challenges, HEADER};
+use crate::{Challenges, HEADER, token};
 
 /// The longest header of a submission that is looked at, in bytes.
 const MAX_SUBMISSION: usize = 2048;
@@ -44,18 +44,24 @@ pub(crate) enum Failure {
     Expired,
     Unsolved,
     Spent,
+    /// Nobody vouches for the token of a widget.
+    Unvouched,
+    /// Nobody could be asked about it.
+    Unverified,
 }
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Malformed => "it is no puzzle with a nonce",
-            Self::OfAnother => "the puzzle is one of another provider",
+            Self::Malformed => "it is neither a puzzle with a nonce nor a token",
+            Self::OfAnother => "it is for a challenge of another provider",
             Self::Forged => "no key of the provider has signed the puzzle",
             Self::Foreign => "the puzzle was given to another network or user agent",
             Self::Expired => "the puzzle has expired",
             Self::Unsolved => "the nonce does not solve the puzzle",
             Self::Spent => "the puzzle was spent already",
+            Self::Unvouched => "the vendor does not vouch for the token, or it was used already",
+            Self::Unverified => "the token could not be verified",
         })
     }
 }
@@ -91,7 +97,10 @@ impl Challenges {
     }
 
     fn check(&self, header: &[u8], exchange: &Exchange, now: u64) -> Result<Puzzle, Failure> {
-        let (challenge, nonce) = read(header).ok_or(Failure::Malformed)?;
+        let Some((challenge, nonce)) = read(header) else {
+            // The widget of another provider has given it.
+            return Err(if token::read(header).is_some() { Failure::OfAnother } else { Failure::Malformed });
+        };
         let puzzle: Puzzle = match self.keys.open(Purpose::Puzzle, challenge.as_bytes()) {
             Some(puzzle) => puzzle,
             None if keys::claim::<Puzzle>(challenge.as_bytes()).is_some_and(|claimed| !self.is_own(&claimed)) => {
@@ -116,7 +125,7 @@ impl Challenges {
 }
 
 /// Challenge and nonce of a submission; the nonce as text or as a whole number.
-fn read(header: &[u8]) -> Option<(String, String)> {
+pub(crate) fn read(header: &[u8]) -> Option<(String, String)> {
     if header.len() > MAX_SUBMISSION {
         return None;
     }

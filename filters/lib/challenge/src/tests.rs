@@ -29,7 +29,7 @@ fn challenges() -> Challenges {
     Challenges::new(settings()).unwrap()
 }
 
-fn exchange(method: &str, ip: &str, headers: &[(&str, &str)]) -> Exchange {
+pub(crate) fn exchange(method: &str, ip: &str, headers: &[(&str, &str)]) -> Exchange {
     let mut exchange = Exchange::default();
     exchange.request.method = method.into();
     exchange.request.id = b"3f2a-77".to_vec();
@@ -40,7 +40,7 @@ fn exchange(method: &str, ip: &str, headers: &[(&str, &str)]) -> Exchange {
     exchange
 }
 
-fn header<'a>(reply: &'a Reply, name: &str) -> &'a str {
+pub(crate) fn header<'a>(reply: &'a Reply, name: &str) -> &'a str {
     let found = reply.headers.iter().find(|(known, _)| known == name);
     found.map_or("", |(_, value)| std::str::from_utf8(value).unwrap())
 }
@@ -67,7 +67,7 @@ fn submit(challenges: &Challenges, submission: &str, ip: &str, host: &FakeHost) 
     }
 }
 
-fn reply(verdict: Verdict) -> Reply {
+pub(crate) fn reply(verdict: Verdict) -> Reply {
     let Verdict::Enforce { reply: Some(reply), .. } = verdict else { panic!("{verdict:?}") };
     reply
 }
@@ -193,7 +193,7 @@ fn whatever_is_wrong_with_a_submission_earns_nothing() {
     let submission = json!({ "challenge": format!("{easier}.{signature}"), "nonce": 1 }).to_string();
     assert!(failure(&challenges, &submission, ip, &host).contains("no key"));
     let long = "9".repeat(129);
-    let words = ["", "{}", "[]", "null", "{\"token\":\"x\"}", "{\"challenge\":1,\"nonce\":2}"];
+    let words = ["", "{}", "[]", "null", "{\"token\":1}", "{\"challenge\":1,\"nonce\":2}"];
     let made = [
         json!({"challenge": "x.y"}).to_string(),
         json!({"challenge": signed, "nonce": -1}).to_string(),
@@ -203,7 +203,7 @@ fn whatever_is_wrong_with_a_submission_earns_nothing() {
     ];
     for submission in words.into_iter().chain(made.iter().map(String::as_str)) {
         let said = failure(&challenges, submission, ip, &host);
-        assert!(said.contains("no puzzle with a nonce"), "{submission}: {said}");
+        assert!(said.contains("neither a puzzle with a nonce nor a token"), "{submission}: {said}");
     }
     host.advance(299_999);
     let late = solve(&puzzle(&challenges, ip, 40.0, &host));
@@ -276,6 +276,10 @@ fn only_a_post_with_the_header_is_a_submission() {
         let mut exchange = exchange(method, "192.0.2.1", &headers);
         assert_eq!(challenges.access("test", true, &mut exchange, &host), Verdict::Pass);
     }
+    // A widget of somebody else behind may have given it.
+    let mut token = exchange("POST", "192.0.2.1", &[(HEADER, r#"{"token":"x"}"#)]);
+    assert_eq!(challenges.access("test", false, &mut token, &host), Verdict::Pass);
+    assert_eq!(reply(challenges.access("test", true, &mut token, &host)).status, 403);
     // Somebody else behind may have signed it.
     let other = Challenges::new(Challenge { provider: "c".into(), keys: vec![b"x".to_vec()], ..settings() }).unwrap();
     let others = solve(&puzzle(&other, "192.0.2.1", 40.0, &host));

@@ -20,6 +20,18 @@ pub enum Question {
         /// When nobody takes it any more in any case, in milliseconds since the Unix epoch.
         until: u64,
     },
+    /// Whether the vendor of a widget vouches for a token, and it is the first time that the token is used, on whichever
+    /// node. It is used from then on.
+    VerifyToken {
+        /// The id of the challenge provider whose widget gave it.
+        provider: String,
+        /// The token as the caller sent it: printable ASCII, at most 4096 bytes.
+        token: String,
+        /// The caller's address, as text.
+        ip: String,
+        /// The host name that the request is for, without its port; empty where it names none.
+        host: String,
+    },
 }
 
 /// What came of a question.

@@ -34,6 +34,9 @@ pub struct Ask {
     /// Whether this is the first time that a puzzle is spent; it is spent from then on.
     #[prost(message, optional, tag = "2")]
     pub spend_puzzle: Option<SpendPuzzle>,
+    /// Whether a vendor vouches for a token that nobody has used yet; it is used from then on.
+    #[prost(message, optional, tag = "3")]
+    pub verify_token: Option<VerifyToken>,
 }
 
 /// A puzzle that somebody has solved.
@@ -45,6 +48,23 @@ pub struct SpendPuzzle {
     /// When it expires, in milliseconds since the Unix epoch: from then on nobody takes it in any case.
     #[prost(uint64, tag = "2")]
     pub until_millis: u64,
+}
+
+/// A token that a vendor's widget gave to a caller.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub struct VerifyToken {
+    /// The id of the challenge provider whose widget gave it.
+    #[prost(string, tag = "1")]
+    pub provider: String,
+    /// The token: printable ASCII, at most 4096 bytes.
+    #[prost(string, tag = "2")]
+    pub token: String,
+    /// The caller's address.
+    #[prost(string, tag = "3")]
+    pub ip: String,
+    /// The host name that the caller's request is for, without its port; empty where it names none.
+    #[prost(string, tag = "4")]
+    pub host: String,
 }
 
 /// A ban that a tier asks for.

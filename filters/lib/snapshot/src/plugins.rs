@@ -101,7 +101,8 @@ pub struct Policy {
     pub challenge: Option<Challenge>,
 }
 
-/// The embedded proof of work of a challenge provider. It holds keys: it is only in steps that need it.
+/// What a challenge provider asks for: the embedded proof of work, or the token of a vendor's widget. It holds keys: it is
+/// only in steps that need it.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct Challenge {
     /// The provider's id.
@@ -137,6 +138,42 @@ pub struct Challenge {
     /// What the page says; empty for the built-in text in the caller's language.
     #[prost(string, tag = "11")]
     pub message: String,
+    /// The widget in the place of the proof of work; absent where there is work to do.
+    #[prost(message, optional, tag = "20")]
+    pub widget: Option<Widget>,
+}
+
+/// A vendor's widget, as far as a caller sees it: the key of the verification stays with the control plane.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub struct Widget {
+    /// The public key.
+    #[prost(string, tag = "1")]
+    pub site_key: String,
+    /// The vendor's script: an http or https URL.
+    #[prost(string, tag = "2")]
+    pub script_url: String,
+    /// The widget's place in the page: the operator's own HTML. `{site_key}`, `{nonce}` and `{lang}` in it stand for the
+    /// public key, the nonce of the page's policy, and the language of the page.
+    #[prost(string, tag = "3")]
+    pub html: String,
+    /// The form field that the widget writes its token to.
+    #[prost(string, tag = "4")]
+    pub response_field: String,
+    /// Where the page may load scripts from, as sources of a content security policy.
+    #[prost(string, repeated, tag = "5")]
+    pub script_sources: Vec<String>,
+    /// The same for styles.
+    #[prost(string, repeated, tag = "6")]
+    pub style_sources: Vec<String>,
+    /// The same for frames.
+    #[prost(string, repeated, tag = "7")]
+    pub frame_sources: Vec<String>,
+    /// The same for requests of scripts.
+    #[prost(string, repeated, tag = "8")]
+    pub connect_sources: Vec<String>,
+    /// The widget computes: in workers that it makes itself, and in WebAssembly.
+    #[prost(bool, tag = "9")]
+    pub computes: bool,
 }
 
 impl Policy {

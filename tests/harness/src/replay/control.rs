@@ -92,6 +92,7 @@ impl ControlPlane {
     }
 
     fn answer(&mut self, ask: snapshot::Ask) -> Answered {
+        // No vendor is asked in here: what a token is worth stays unknown, as it does without a control plane.
         let first = ask.spend_puzzle.map(|puzzle| self.spent.insert((puzzle.until_millis, puzzle.id)));
         let word = match first {
             None => AnswerWord::Unknown,

@@ -1,6 +1,7 @@
-//! The page: one document without anything from elsewhere.
+//! The page: one document without anything from elsewhere, but for what a vendor's widget needs.
 
 mod texts;
+mod widget;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -8,6 +9,7 @@ use sha2::{Digest as _, Sha256};
 use snapshot::Challenge;
 
 use texts::Texts;
+pub(crate) use widget::WidgetPage;
 
 const SCRIPT: &str = include_str!("page.js");
 const STYLE: &str = include_str!("page.css");
@@ -22,12 +24,11 @@ pub(crate) struct Page {
 
 impl Page {
     pub(crate) fn new(settings: &Challenge) -> Self {
-        let hash = |text: &str| STANDARD.encode(Sha256::digest(text));
         let policy = format!(
-            "default-src 'none'; script-src 'sha256-{}'; worker-src blob:; style-src 'sha256-{}'; connect-src 'self'; \
+            "default-src 'none'; script-src {}; worker-src blob:; style-src {}; connect-src 'self'; \
              base-uri 'none'; form-action 'none'; frame-ancestors 'self'",
-            hash(SCRIPT),
-            hash(STYLE)
+            sha256_source(SCRIPT),
+            sha256_source(STYLE)
         );
         Self { title: escape(&settings.title), message: escape(&settings.message), policy: policy.into_bytes() }
     }
@@ -88,6 +89,11 @@ impl Page {
         )
         .into_bytes()
     }
+}
+
+/// What lets an inline script or style pass a content security policy.
+pub(crate) fn sha256_source(text: &str) -> String {
+    format!("'sha256-{}'", STANDARD.encode(Sha256::digest(text)))
 }
 
 fn or<'a>(own: &'a str, built_in: &'a str) -> &'a str {

@@ -1,0 +1,151 @@
+//! The tokens of a vendor's widget: asked for, submitted, and verified by the control plane, which has the key for it.
+
+use exchange::{Answer, Ask, Exchange, Host, MAX_SCORE, Question, Reply, Verdict};
+use serde_json::{Value, json};
+
+use crate::binding::Binding;
+use crate::page::WidgetPage;
+use crate::present::{navigation, reference};
+use crate::puzzle::{self, Failure, whole};
+use crate::{Challenges, HEADER, flow};
+
+/// How long a submission waits for the control plane, in milliseconds: a second more than the control plane waits for the
+/// vendor.
+const ASK_MILLIS: u32 = 5000;
+/// The longest header of a submission that is looked at, in bytes: every byte of a token may be escaped.
+const MAX_SUBMISSION: usize = 2 * MAX_TOKEN + 64;
+/// The longest token, in bytes.
+const MAX_TOKEN: usize = 4096;
+/// The longest host name, in bytes.
+const MAX_HOST: usize = 255;
+
+impl Challenges {
+    /// Asks a caller for the token of the widget, with this status.
+    pub(crate) fn present_widget(&self, page: &WidgetPage, exchange: &Exchange, status: u16, host: &dyn Host) -> Reply {
+        let mut headers = vec![
+            ("cache-control".to_owned(), b"no-store".to_vec()),
+            ("x-content-type-options".to_owned(), b"nosniff".to_vec()),
+        ];
+        let reference = reference(&exchange.request.id);
+        let body = match navigation(exchange) {
+            Some(repeats) => {
+                let nonce = format!("{:016x}{:016x}", host.random(), host.random());
+                headers.push(("content-type".to_owned(), b"text/html; charset=utf-8".to_vec()));
+                headers.push(("content-security-policy".to_owned(), page.policy(&nonce)));
+                // Vendors look at the origin of who asks.
+                headers.push(("referrer-policy".to_owned(), b"strict-origin-when-cross-origin".to_vec()));
+                headers.push(("vary".to_owned(), b"accept-language".to_vec()));
+                let languages = exchange.request.headers.get("accept-language").unwrap_or_default();
+                page.render(&nonce, repeats, languages, reference)
+            }
+            None => {
+                headers.push(("content-type".to_owned(), b"application/json".to_vec()));
+                let widget = self.settings.widget.clone().unwrap_or_default();
+                let body = json!({
+                    "error": "challenge_required",
+                    "kind": "vendor",
+                    "site_key": widget.site_key,
+                    "widget_script_url": widget.script_url,
+                    "response_field": widget.response_field,
+                    "header": HEADER,
+                    "reference": reference,
+                });
+                body.to_string().into_bytes()
+            }
+        };
+        Reply { status, headers, body }
+    }
+
+    /// The verdict on a request that may submit a token. A puzzle is left to whoever comes behind, unless `last`.
+    pub(crate) fn access_token(&self, module: &str, last: bool, exchange: &mut Exchange, host: &dyn Host) -> Verdict {
+        match submitted(exchange) {
+            None => Verdict::Pass,
+            Some(Err(Failure::OfAnother)) if !last => Verdict::Pass,
+            Some(Err(failure)) => flow::refuse(failure, module, exchange, host),
+            Some(Ok(token)) => {
+                let provider = self.settings.provider.clone();
+                let (ip, name) = (exchange.caller.ip.clone(), host_name(exchange));
+                let question = Question::VerifyToken { provider, token, ip, host: name };
+                Verdict::Ask(Ask { question, millis: ASK_MILLIS })
+            }
+        }
+    }
+
+    /// The verdict once the control plane has said what the token is worth. Where it has not, nothing is earned: nobody
+    /// else can tell a token from any other text.
+    pub(crate) fn token_answered(
+        &self,
+        module: &str,
+        answer: Answer,
+        exchange: &mut Exchange,
+        host: &dyn Host,
+    ) -> Verdict {
+        match submitted(exchange) {
+            None => return Verdict::Pass,
+            Some(Err(failure)) => return flow::refuse(failure, module, exchange, host),
+            Some(Ok(_)) => {}
+        }
+        match answer {
+            Answer::Yes => {
+                flow::note(exchange, "challenge:passed", "a token of the widget".to_owned(), host);
+                // A widget asks the same of everybody, whatever the score.
+                let score = whole(MAX_SCORE);
+                let cookie = self.cookie_of(Binding::of(&self.settings, exchange), score, exchange, host.now());
+                let reason = "the vendor vouches for the token of the widget; the caller has clearance".to_owned();
+                flow::cleared(cookie, reason, module, exchange, host)
+            }
+            Answer::No => flow::refuse(Failure::Unvouched, module, exchange, host),
+            Answer::Missing | Answer::Nobody => {
+                let provider = &self.settings.provider;
+                let reason = format!(
+                    "a token of the challenge provider `{provider}` could not be verified: the control plane or the vendor cannot be reached"
+                );
+                flow::tell_of_dependency(&reason, module, exchange, host);
+                flow::refuse(Failure::Unverified, module, exchange, host)
+            }
+        }
+    }
+}
+
+/// The token of a submission; `None` where there is none that could be one.
+pub(crate) fn read(header: &[u8]) -> Option<String> {
+    if header.len() > MAX_SUBMISSION {
+        return None;
+    }
+    let Value::Object(mut fields) = serde_json::from_slice(header).ok()? else { return None };
+    let Some(Value::String(token)) = fields.remove("token") else { return None };
+    let plain = |byte: u8| byte.is_ascii_graphic() || byte == b' ';
+    ((1..=MAX_TOKEN).contains(&token.len()) && token.bytes().all(plain)).then_some(token)
+}
+
+/// The token that a request submits; `None` where it is no submission.
+fn submitted(exchange: &Exchange) -> Option<Result<String, Failure>> {
+    if exchange.request.method != b"POST" {
+        return None;
+    }
+    let header = exchange.request.headers.get(HEADER)?;
+    Some(read(header).ok_or_else(|| match puzzle::read(header) {
+        Some(_) => Failure::OfAnother,
+        None => Failure::Malformed,
+    }))
+}
+
+/// The host name that a request is for, without its port; empty where it is none.
+fn host_name(exchange: &Exchange) -> String {
+    let headers = &exchange.request.headers;
+    let authority = headers.get(":authority").or_else(|| headers.get("host")).unwrap_or_default();
+    // An IPv6 address has colons of its own, in brackets.
+    let end = match authority.iter().position(|byte| *byte == b']') {
+        Some(place) => place.saturating_add(1),
+        None => authority.iter().position(|byte| *byte == b':').unwrap_or(authority.len()),
+    };
+    let name = authority.get(..end).unwrap_or_default();
+    let known = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._[]:".contains(byte);
+    if name.len() > MAX_HOST || !name.iter().all(known) {
+        return String::new();
+    }
+    String::from_utf8_lossy(name).to_ascii_lowercase()
+}
+
+#[cfg(test)]
+mod tests;

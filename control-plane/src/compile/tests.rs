@@ -336,11 +336,42 @@ fn keys_are_made_of_the_root_where_there_is_no_secret() {
         (
             json!({ "kind": "vendor", "verify_url": "https://a/b", "response_field": "f", "secret_key": "k" }),
             root(),
-            "is a widget",
+            "its `site_key` is empty",
         ),
     ] {
         let (none, warnings) = keys(more, root);
         assert!(none.is_none() && warnings.len() == 1 && warnings[0].contains(why), "{warnings:?}");
     }
     assert_eq!(format!("{:?}", root()), "ChallengeRoot(********)");
+}
+
+#[test]
+fn a_widget_is_compiled_without_the_key_of_its_verification_or_not_at_all() {
+    let whole = json!({
+        "kind": "vendor", "id": "c", "secret": "cookies", "site_key": "public", "secret_key": "hunter2",
+        "widget_script_url": "https://vendor.example/api.js", "widget_html": "<div data-key='{site_key}'></div>",
+        "response_field": "w-response", "verify_url": "https://vendor.example/siteverify", "title": "Shop",
+    });
+    let filters = json!(["threat-gate", "waf", "threat-response"]);
+    let (found, warnings) = challenges(whole.clone(), filters, ChallengeRoot::default());
+    assert!(warnings.is_empty(), "{warnings:?}");
+    let counts: Vec<_> = found.iter().map(|(filter, all)| (filter.as_str(), all.len())).collect();
+    assert_eq!(counts, [("threat-gate", 1), ("waf", 0), ("threat-response", 1)]);
+    let challenge = &found[0].1[0];
+    assert_eq!((challenge.title.as_str(), &challenge.keys[0]), ("Shop", &b"cookies".to_vec()));
+    let widget = challenge.widget.as_ref().unwrap();
+    assert_eq!((widget.site_key.as_str(), widget.response_field.as_str()), ("public", "w-response"));
+    assert_eq!(widget.frame_sources, ["https://vendor.example"]);
+    let bytes = challenge.encode_to_vec();
+    assert!(!bytes.windows(7).any(|window| window == b"hunter2"));
+    assert!(!bytes.windows(10).any(|window| window == b"siteverify"), "nor where it is verified");
+
+    for field in ["site_key", "widget_script_url", "widget_html"] {
+        let mut lacking = whole.clone();
+        lacking[field] = json!("");
+        let (found, warnings) = challenges(lacking, json!(["preset"]), ChallengeRoot::default());
+        assert!(found[0].1.is_empty(), "{field}");
+        let [warning] = &warnings[..] else { panic!("{warnings:?}") };
+        assert!(warning.contains(&format!("`c` is a widget, and its `{field}` is empty")), "{warning}");
+    }
 }

@@ -4,7 +4,7 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 use snapshot::Challenge;
 
-use super::Context;
+use super::{Context, widget};
 use crate::entities::{ChallengeKind, ChallengeProvider, Item, ThreatPolicy, TierAction};
 
 /// What keys are made of where a provider has no secret of its own: 32 random bytes that the store keeps. `None` where
@@ -63,9 +63,6 @@ fn provider<'a>(policy: &Item<ThreatPolicy>, context: &Context<'a>) -> Result<&'
     if !provider.enabled {
         return Err(format!("the challenge provider `{id}` is not enabled"));
     }
-    if provider.kind == ChallengeKind::Vendor {
-        return Err(format!("the challenge provider `{id}` is a widget, which this release does not present"));
-    }
     Ok(provider)
 }
 
@@ -82,6 +79,10 @@ fn lower(provider: &Item<ChallengeProvider>, root: &ChallengeRoot) -> Result<Cha
         bind_ua: provider.bind_ua,
         title: provider.title.clone(),
         message: provider.message.clone(),
+        widget: match provider.kind {
+            ChallengeKind::Pow => None,
+            ChallengeKind::Vendor => Some(widget::lower(provider)?),
+        },
     })
 }
 

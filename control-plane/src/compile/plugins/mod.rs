@@ -7,6 +7,7 @@ mod challenge;
 mod threat_gate;
 mod threat_response;
 mod waf;
+mod widget;
 
 pub use challenge::ChallengeRoot;
 use serde::Deserialize;

@@ -1,4 +1,7 @@
-//! What the control plane keeps for challenges: the root of keys, and which puzzles were spent.
+//! What the control plane does for challenges: it keeps the root of keys and which puzzles were spent, and verifies the tokens
+//! of widgets.
+
+mod verify;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,6 +11,8 @@ use snapshot::{AnswerWord, SpendPuzzle};
 use crate::clock;
 use crate::compile::ChallengeRoot;
 use crate::store::{Store, StoreError};
+
+pub use verify::Verifier;
 
 /// The document that holds the root of keys.
 const ROOT: &str = "challenge-root";

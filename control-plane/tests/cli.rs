@@ -44,7 +44,10 @@ fn check_and_compile_take_a_folder_with_one_of_each_kind() {
     let out = text(&checked.stdout);
     assert!(checked.status.success(), "{out}");
     let warnings: Vec<&str> = out.lines().filter(|line| line.contains("warning")).collect();
-    assert!(matches!(warnings[..], [only] if only.contains("`widget` is a widget, and its `site_key` is empty")), "{out}");
+    assert!(
+        matches!(warnings[..], [only] if only.contains("`widget` is a widget, and its `site_key` is empty")),
+        "{out}"
+    );
     assert!(out.contains("3 threat-feeds") && out.contains("1 malware-scanners"), "{out}");
 
     let place = tempfile::tempdir().unwrap();

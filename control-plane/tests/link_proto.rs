@@ -14,7 +14,9 @@ use std::path::Path;
 use prost::Message;
 use prost_reflect::{DescriptorPool, DynamicMessage};
 use serde_json::json;
-use snapshot::{AllowChange, AnswerWord, Answered, Ask, BanChange, BanRequest, Down, LoadReport, SpendPuzzle, Up, VerifyToken};
+use snapshot::{
+    AllowChange, AnswerWord, Answered, Ask, BanChange, BanRequest, Down, LoadReport, SpendPuzzle, Up, VerifyToken,
+};
 
 fn described(name: &str, bytes: &[u8]) -> serde_json::Value {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/link");

@@ -38,9 +38,19 @@ impl ControlPlane {
     /// When it does not come up; with its log.
     #[must_use]
     pub fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    /// [`Self::start`] with further arguments.
+    ///
+    /// # Panics
+    ///
+    /// When it does not come up; with its log.
+    #[must_use]
+    pub fn start_with(arguments: &[String]) -> Self {
         let folder = tempfile::Builder::new().prefix("palisade-control-").tempdir().expect("a temporary folder");
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
-        let mut control = Self::start_in(folder.path(), any, any, &[]).unwrap_or_else(|why| panic!("{why}"));
+        let mut control = Self::start_in(folder.path(), any, any, arguments).unwrap_or_else(|why| panic!("{why}"));
         control._folder = Some(folder);
         control
     }

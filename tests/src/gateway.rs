@@ -39,8 +39,18 @@ impl Gateway {
     /// When a part does not come up; with its log.
     #[must_use]
     pub fn start(configure: impl FnOnce(&ControlPlane, SocketAddr)) -> Self {
+        Self::start_with(&[], configure)
+    }
+
+    /// [`Self::start`] with further arguments for the control plane.
+    ///
+    /// # Panics
+    ///
+    /// When a part does not come up; with its log.
+    #[must_use]
+    pub fn start_with(arguments: &[String], configure: impl FnOnce(&ControlPlane, SocketAddr)) -> Self {
         let backend = Backend::start();
-        let control = ControlPlane::start();
+        let control = ControlPlane::start_with(arguments);
         let address = SocketAddr::from(([127, 0, 0, 1], ports::free()));
         let access_log = control.data().join("access.log");
         control.configure(&json!({"gateway": {

@@ -16,7 +16,7 @@ use super::CliError;
 use crate::access::{Access, AdminKey, Scope, guard};
 use crate::alerts::Alerts;
 use crate::bans::StoredBans;
-use crate::challenges;
+use crate::challenges::{self, Verifier};
 use crate::clock;
 use crate::compile::{ChallengeRoot, Compiler, Settings};
 use crate::config::{DRAIN, ServeConfig};
@@ -163,6 +163,8 @@ fn start_gateway_side(
     let bans = Arc::new(StoredBans::new(Arc::clone(&parts.store), events.clone(), clock::now_millis));
     let link = LinkHub::new(events.clone(), bans, hub.clone(), clock::now_millis);
     link.answer_from(Arc::clone(&parts.store));
+    let Parts { store, entities, outbound, .. } = parts.clone();
+    link.verify_with(Arc::new(Verifier::new(store, entities, outbound, events.clone(), clock::now_millis)));
     let settings = Settings { filters_dir: config.filters_dir.clone(), link: true, challenge_root };
     let compiler = Arc::new(Compiler::new(settings));
     parts.entities.add_admission(Arc::clone(&compiler) as Arc<dyn Admission>);

@@ -22,11 +22,11 @@ struct Preset {
     id: &'static str,
     name: &'static str,
     widget_script_url: &'static str,
-    /// Where the widget's place in a page carries its public key: `{site_key}`.
+    /// The widget's place in a page. `{site_key}`, `{lang}` and `{nonce}` are put in by the page.
     widget_html: &'static str,
     response_field: &'static str,
     verify_url: &'static str,
-    /// How its verification is called.
+    /// What its verification takes: `form` stands for forms alone.
     verify_format: &'static str,
     homepage: &'static str,
     notes: &'static str,
@@ -36,24 +36,30 @@ const PRESETS: [Preset; 4] = [
     Preset {
         id: "friendly-captcha",
         name: "Friendly Captcha",
-        widget_script_url: "https://cdn.jsdelivr.net/npm/friendly-challenge/widget.min.js",
-        widget_html: "<div class=\"frc-captcha\" data-sitekey=\"{site_key}\"></div>",
+        // One release: what is behind an address without a number changes without a word.
+        widget_script_url: "https://cdn.jsdelivr.net/npm/friendly-challenge@0.9.19/widget.min.js",
+        widget_html: "<div class=\"frc-captcha\" data-sitekey=\"{site_key}\" data-start=\"auto\" data-lang=\"{lang}\"></div>",
         response_field: "frc-captcha-solution",
         verify_url: "https://api.friendlycaptcha.com/api/v1/siteverify",
         verify_format: "json",
         homepage: "https://friendlycaptcha.com",
-        notes: "Give it the site key and the API key of your account.",
+        notes: "Give it the site key and the API key of your account. This is its first generation; for the endpoint in the \
+                EU add data-puzzle-endpoint to the HTML and change the address of the verification.",
     },
     Preset {
         id: "captcha-eu",
         name: "captcha.eu",
         widget_script_url: "",
-        widget_html: "",
-        response_field: "",
+        widget_html: "<input type=\"hidden\" name=\"captcha_at_solution\" id=\"captcha_at_solution\">\
+                      <div class=\"cpt_widget\" data-key=\"{site_key}\" data-language-force=\"{lang}\" \
+                      data-field-selector=\"#captcha_at_solution\"></div>\
+                      <script nonce=\"{nonce}\">addEventListener(\"load\",function(){KROT.init()})</script>",
+        response_field: "captcha_at_solution",
         verify_url: "",
         verify_format: "json",
         homepage: "https://www.captcha.eu",
-        notes: "Script, widget, field and verification depend on the account: take them from its dashboard.",
+        notes: "Script and verification depend on the account: take their addresses from its dashboard. The public key is the \
+                site key, the REST key the secret key.",
     },
     Preset {
         id: "turnstile",
@@ -170,7 +176,10 @@ fn describe_presets() -> Operation {
                      "verify_format", "homepage", "notes"],
         "properties": {
             "id": text(), "name": text(), "kind": { "const": "vendor" }, "widget_script_url": text(),
-            "widget_html": { "type": "string", "description": "`{site_key}` stands for the public key." },
+            "widget_html": {
+                "type": "string",
+                "description": "`{site_key}` stands for the public key, `{lang}` for the language of the page, `{nonce}` for the nonce of its policy.",
+            },
             "response_field": text(), "verify_url": text(), "verify_format": { "enum": ["form", "json"] },
             "homepage": text(), "notes": text(),
         },
@@ -216,10 +225,47 @@ fn operation(method: Method, below: &str, id: &str, summary: &str) -> Operation 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::entities::CHALLENGE_PRESETS;
+    use crate::compile::{Compiler, Settings};
+    use crate::entities::{CHALLENGE_PRESETS, EntitySet};
 
     #[test]
     fn every_preset_that_a_provider_can_name_is_here() {
         assert_eq!(PRESETS.each_ref().map(|preset| preset.id), CHALLENGE_PRESETS);
+    }
+
+    #[test]
+    fn every_preset_can_be_presented_once_it_has_its_keys() {
+        for preset in &PRESETS {
+            let mut provider = provider(preset);
+            let given = [
+                ("kind", "vendor"),
+                ("id", "w"),
+                ("secret", "s"),
+                ("site_key", "public"),
+                ("secret_key", "hunter2"),
+                // What only the account knows.
+                ("widget_script_url", "https://vendor.example/sdk.js"),
+                ("verify_url", "https://vendor.example/validate"),
+            ];
+            for (field, value) in given {
+                let is_empty = provider[field].as_str().is_none_or(str::is_empty);
+                if is_empty || field == "id" {
+                    provider[field] = json!(value);
+                }
+            }
+            provider["enabled"] = json!(true);
+            let folder = tempfile::tempdir().unwrap();
+            let tiers = json!([{ "min_score": 40, "action": "challenge" }]);
+            let policy = json!({ "kind": "threat-policy", "id": "p", "tiers": tiers, "challenge_provider": "w" });
+            let plugins = json!([{ "plugin": "SvcThreatResponse", "config": { "policy": "p" } }]);
+            let backend = json!({ "address": "127.0.0.1", "port": 1 });
+            let route = json!({ "kind": "route", "id": "r", "name": "r", "backend": backend, "plugins": plugins });
+            for (name, document) in [("w", &provider), ("p", &policy), ("r", &route)] {
+                std::fs::write(folder.path().join(format!("{name}.json")), document.to_string()).unwrap();
+            }
+            let set = EntitySet::from_dir(folder.path()).unwrap_or_else(|problems| panic!("{problems:?}"));
+            let compiled = Compiler::new(Settings::default()).compile(&set).unwrap();
+            assert!(compiled.warnings.is_empty(), "{}: {:?}", preset.id, compiled.warnings);
+        }
     }
 }

@@ -8,7 +8,7 @@ use snapshot::{AnswerWord, Answered, Ask, BanChange, BanRequest, Down, Up};
 use tokio::sync::broadcast;
 
 use super::bans::{BanSink, Verdict};
-use crate::challenges;
+use crate::challenges::{self, Verifier};
 use crate::events::{EventHub, dependency};
 use crate::store::Store;
 use crate::xds::Hub;
@@ -33,6 +33,8 @@ struct Inner {
     clock: fn() -> u64,
     /// Where questions are answered from.
     answers: OnceLock<Arc<dyn Store>>,
+    /// Who verifies tokens of widgets.
+    verifier: OnceLock<Arc<Verifier>>,
 }
 
 impl LinkHub {
@@ -51,6 +53,7 @@ impl LinkHub {
                 links: AtomicU64::default(),
                 clock,
                 answers: OnceLock::new(),
+                verifier: OnceLock::new(),
             }),
         }
     }
@@ -61,11 +64,24 @@ impl LinkHub {
         let _first_wins = self.inner.answers.set(store);
     }
 
+    /// Verifies tokens of widgets with this; until then workers are told that nobody knows. Only the first call counts.
+    pub fn verify_with(&self, verifier: Arc<Verifier>) {
+        let _first_wins = self.inner.verifier.set(verifier);
+    }
+
     /// The answer to a question of a worker.
     pub(crate) async fn answer(&self, ask: Ask) -> Answered {
-        let answer = match (ask.spend_puzzle, self.inner.answers.get()) {
-            (Some(puzzle), Some(store)) => challenges::spend(store.as_ref(), &puzzle, (self.inner.clock)()).await,
-            _ => AnswerWord::Unknown,
+        let Inner { answers, verifier, clock, .. } = self.inner.as_ref();
+        let answer = match (ask.spend_puzzle, ask.verify_token) {
+            (Some(puzzle), _) => match answers.get() {
+                Some(store) => challenges::spend(store.as_ref(), &puzzle, clock()).await,
+                None => AnswerWord::Unknown,
+            },
+            (None, Some(token)) => match verifier.get() {
+                Some(verifier) => verifier.verify(&token).await,
+                None => AnswerWord::Unknown,
+            },
+            (None, None) => AnswerWord::Unknown,
         };
         Answered { id: ask.id, answer: answer.into() }
     }

@@ -63,6 +63,17 @@ pub const CATALOGUE: &[Described] = &[
     ),
     gauge("palisade_alerts_waiting_messages", &[], "Alerts that are not delivered yet"),
     gauge("palisade_build_info", &["version"], "1, with the release as a label"),
+    counter(
+        "palisade_challenge_tokens_total",
+        &["outcome", "provider"],
+        "Tokens of widgets that nodes asked about: passed, refused, used (before), failed (to be verified), busy (too many at once)",
+    ),
+    gauge("palisade_challenge_verification_failing", &["provider"], "1 while tokens of the widget cannot be verified"),
+    histogram(
+        "palisade_challenge_verification_seconds",
+        &["provider"],
+        "Calls of a widget's vendor, a second try included",
+    ),
     gauge("palisade_compile_problems", &[], "Faults that keep the entities from being published; 0 where they are"),
     histogram("palisade_compile_seconds", &["purpose"], "Compilations of all entities: check (of a write), publish"),
     gauge("palisade_compile_snapshot_bytes", &["filter", "group"], "The size of the snapshot that was published last"),

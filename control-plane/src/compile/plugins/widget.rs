@@ -71,11 +71,9 @@ impl Sources {
                 computes: true,
             }),
             // Its documents name no policy. Its script computes a proof of work, and styles what it shows.
-            Some("captcha-eu") => Some(Self {
-                style: all(&["'unsafe-inline'"]),
-                computes: true,
-                ..Self::of_origin(origin)
-            }),
+            Some("captcha-eu") => {
+                Some(Self { style: all(&["'unsafe-inline'"]), computes: true, ..Self::of_origin(origin) })
+            }
             // developers.cloudflare.com/turnstile/reference/content-security-policy: the origin for scripts and frames.
             _ => Some(Self::of_origin(origin)),
         }

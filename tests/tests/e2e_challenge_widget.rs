@@ -167,8 +167,10 @@ fn a_token_is_worth_a_clearance_once() {
     let body = asked.json();
     assert_eq!((&body["error"], &body["kind"]), (&json!("challenge_required"), &json!("vendor")), "{body}");
     assert_eq!((&body["site_key"], &body["header"]), (&json!("public"), &json!("x-svc-challenge")));
-    let page = gateway.send(&Request::get("/?probe=1").header("accept-language", "de"));
-    assert!(page.text().contains("<h1>Who goes there?</h1>") && page.text().contains("Bitte bestehen Sie"));
+    let german = Request::new("GET", "/?probe=1").header("accept", "text/html").header("accept-language", "de");
+    let page = gateway.send(&german);
+    assert!(page.text().contains("<h1>Who goes there?</h1>"), "{}", page.text());
+    assert!(page.text().contains("Bitte bestehen Sie"), "{}", page.text());
     let policy = page.header("content-security-policy").unwrap();
     assert!(policy.contains(&format!("frame-src http://{};", vendor.address)), "{policy}");
 
@@ -226,15 +228,58 @@ fn nobody_is_let_in_on_the_word_of_a_vendor_that_is_down() {
 }
 
 /// A real browser: `PALISADE_CHROMIUM`, or `chromium` where there is one.
-#[test]
-fn a_browser_gets_to_the_page_behind() {
+fn chromium() -> Option<PathBuf> {
     let found = std::env::var_os("PALISADE_CHROMIUM").map(PathBuf::from);
     let path = std::env::var_os("PATH").unwrap_or_default();
     let installed = || std::env::split_paths(&path).map(|folder| folder.join("chromium")).find(|file| file.is_file());
-    let Some(chromium) = found.or_else(installed) else {
+    let chromium = found.or_else(installed);
+    if chromium.is_none() {
         println!("there is no chromium: nothing was tested");
-        return;
+    }
+    chromium
+}
+
+#[test]
+fn a_browser_is_told_that_it_was_refused_and_can_try_again() {
+    let Some(chromium) = chromium() else { return };
+    let vendor = Vendor::start();
+    let gateway = gateway(&vendor, json!(["preset"]));
+    // The vendor does not know this key, and vouches for nothing.
+    gateway.control.patch("challenge-providers", "widget", &json!({"secret_key": "another"}));
+    // What the page has become once nothing more happens on it.
+    let shown = || {
+        let folder = tempfile::tempdir().unwrap();
+        let profile = format!("--user-data-dir={}", folder.path().display());
+        let url = format!("http://{}/?probe=1", gateway.address);
+        let output = std::process::Command::new(&chromium)
+            .args(["--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--lang=en"])
+            .args(["--virtual-time-budget=20000", "--dump-dom", &profile, &url])
+            .output()
+            .unwrap();
+        let dom = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(dom.contains("<button id=\"t\" type=\"button\">Try again</button>"), "{dom}");
+        assert!(dom.contains("<form id=\"w\" aria-label=\"Check\" hidden=\"\">"), "the widget is in the way: {dom}");
+        dom
     };
+    let refused = shown();
+    assert!(refused.contains(">The check did not succeed. Please try again.</p>"), "{refused}");
+    let _refused = gateway.control.event("refused", |event| tagged(event, "blocked", "challenge:failed"));
+
+    let free = TcpListener::bind("127.0.0.1:0").unwrap();
+    let script = format!("http://{}/api.js", free.local_addr().unwrap());
+    drop(free);
+    gateway.control.patch("challenge-providers", "widget", &json!({"widget_script_url": script}));
+    wait_for("the page with the other script", PATIENCE, || {
+        gateway.send(&Request::get("/?probe=1")).text().contains(&script).then_some(())
+    })
+    .unwrap_or_else(|why| panic!("{why}\n{}", gateway.envoy.log_tail(40)));
+    let unavailable = shown();
+    assert!(unavailable.contains(">The check could not be loaded."), "{unavailable}");
+}
+
+#[test]
+fn a_browser_gets_to_the_page_behind() {
+    let Some(chromium) = chromium() else { return };
     let vendor = Vendor::start();
     let gateway = gateway(&vendor, json!(["threat-gate", "waf", "threat-response"]));
     let folder = tempfile::tempdir().unwrap();
@@ -250,9 +295,8 @@ fn a_browser_gets_to_the_page_behind() {
     for method in ["POST", "GET"] {
         let event = wait_for(&format!("the browser's {method}"), Duration::from_secs(60), || {
             let events = gateway.control.events();
-            let passed = |event: &Value| {
-                event["http"]["method"] == method && tagged(event, "observed", "challenge:passed")
-            };
+            let passed =
+                |event: &Value| event["http"]["method"] == method && tagged(event, "observed", "challenge:passed");
             events.into_iter().find(passed)
         })
         .unwrap_or_else(|why| panic!("{why}\n{:#?}\n{}", vendor.seen(), browser.log_tail(40)));

@@ -36,17 +36,17 @@ pub struct ChallengeProvider {
     pub bind_ip: bool,
     /// Whether the cookie holds for one user agent. Default true.
     pub bind_ua: bool,
-    /// The preset that it was made from; null for none.
+    /// The preset that it was made from; null for none. It says what the page may load, and how tokens are verified.
     pub preset_ref: Option<String>,
     /// `vendor`: the script of the widget.
     pub widget_script_url: String,
-    /// `vendor`: the widget's place in the page, HTML; at most 65536 bytes.
+    /// `vendor`: the widget's place in the page, HTML; at most 65536 bytes. `{site_key}`, `{lang}` and `{nonce}` are put in.
     pub widget_html: String,
     /// `vendor`: the form field that carries the widget's token.
     pub response_field: String,
     /// `vendor`: where tokens are verified.
     pub verify_url: String,
-    /// `vendor`: the public key.
+    /// `vendor`: the public key; without it nothing is presented.
     pub site_key: String,
     /// `vendor`: the key of the verification, a secret.
     pub secret_key: Secret,

@@ -26,13 +26,14 @@ function send(token) {
 }
 // For widgets that call back; the others write their token to a field, which tells nobody.
 window.svcChallenge = send;
+// A script that does not load says so to itself alone, perhaps before the page is whole.
+addEventListener("error", function (e) { if (e.target.id === "v" && !sent) { sent = true; say(data.gone, true); } }, true);
 document.addEventListener("DOMContentLoaded", function () {
   if (!navigator.cookieEnabled || rounds > 2) {
     try { sessionStorage.removeItem(KEY); } catch (e) {}
     sent = true;
     return say(data.cookies, true);
   }
-  id("v").addEventListener("error", function () { if (!sent) { sent = true; say(data.gone, true); } });
   var watch = setInterval(function () {
     if (sent) return clearInterval(watch);
     var fields = document.getElementsByName(data.field);

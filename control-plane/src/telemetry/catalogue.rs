@@ -66,7 +66,7 @@ pub const CATALOGUE: &[Described] = &[
     counter(
         "palisade_challenge_tokens_total",
         &["outcome", "provider"],
-        "Tokens of widgets that nodes asked about: passed, refused, used (before), failed (to be verified), busy (too many at once)",
+        "Tokens of widgets that nodes asked about: passed, refused, elsewhere (another host), used (before), failed (to be verified), busy (too many at once)",
     ),
     gauge("palisade_challenge_verification_failing", &["provider"], "1 while tokens of the widget cannot be verified"),
     histogram(

@@ -41,8 +41,10 @@ pub struct Verifier {
 enum Outcome {
     /// The vendor vouches for it, and it was never used before.
     Passed,
-    /// The vendor does not vouch for it, or it is for another host.
+    /// The vendor does not vouch for it.
     Refused,
+    /// The vendor does, for another host.
+    Elsewhere,
     /// It was used before.
     Used,
     /// Nobody can say.
@@ -79,6 +81,7 @@ impl Verifier {
         let (word, answer) = match outcome {
             Outcome::Passed => ("passed", AnswerWord::Yes),
             Outcome::Refused => ("refused", AnswerWord::No),
+            Outcome::Elsewhere => ("elsewhere", AnswerWord::No),
             Outcome::Used => ("used", AnswerWord::No),
             Outcome::Failed => ("failed", AnswerWord::Unknown),
             Outcome::Busy => ("busy", AnswerWord::Unknown),
@@ -114,8 +117,8 @@ impl Verifier {
                 self.health.worked(id, (self.clock)());
                 match host.filter(|host| !vendor::admits(host, &asked.host)) {
                     Some(solved_on) => {
-                        tracing::warn!(provider = id, solved_on, asked = asked.host, "a token is for another host");
-                        Outcome::Refused
+                        tracing::debug!(provider = id, solved_on, asked = asked.host, "a token is for another host");
+                        Outcome::Elsewhere
                     }
                     None => self.spend(id, &asked.token).await,
                 }

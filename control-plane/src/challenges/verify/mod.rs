@@ -4,11 +4,12 @@ mod health;
 mod vendor;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
 use snapshot::{AnswerWord, VerifyToken};
 use tokio::sync::Semaphore;
+use tokio::time::Instant;
 
 use crate::entities::{ChallengeKind, ChallengeProvider, EntityService, Item};
 use crate::events::EventHub;
@@ -128,9 +129,9 @@ impl Verifier {
 
     /// Calls the vendor, and once more where the connection broke and there is time.
     async fn call(&self, provider: &ChallengeProvider, asked: &VerifyToken) -> Result<Answer, OutboundError> {
-        let deadline = tokio::time::Instant::now() + PATIENCE;
+        let deadline = Instant::now() + PATIENCE;
         let first = self.outbound.call(vendor::call(provider, asked, PATIENCE)).await;
-        let left = deadline.saturating_duration_since(tokio::time::Instant::now());
+        let left = deadline.saturating_duration_since(Instant::now());
         match first {
             Err(error) if error.fault() == OutboundFault::Connection && !left.is_zero() => {
                 self.outbound.call(vendor::call(provider, asked, left)).await

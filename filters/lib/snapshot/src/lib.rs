@@ -15,6 +15,8 @@ pub use chain::{IdentitySource, LinkSettings, Part, RouteChain, Snapshot, Step};
 pub use configuration::{Configuration, configuration_json, read_configuration};
 pub use envelope::{Envelope, FORMAT, OpenError, open, seal};
 pub use hash::{PartHash, content_hash, hex};
-pub use link::{AllowChange, AnswerWord, Answered, Ask, BanChange, BanRequest, Down, LoadReport, SpendPuzzle, Up, VerifyToken};
+pub use link::{
+    AllowChange, AnswerWord, Answered, Ask, BanChange, BanRequest, Down, LoadReport, SpendPuzzle, Up, VerifyToken,
+};
 pub use plugins::{Challenge, Policy, ThreatGateStep, ThreatResponseStep, Tier, TierAction, WafStep, Widget};
 pub use prost::Message;

@@ -4,6 +4,7 @@
 
 pub mod backend;
 pub mod bootstrap;
+pub mod browser;
 pub mod control_plane;
 pub mod envoy;
 pub mod gateway;

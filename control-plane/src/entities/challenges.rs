@@ -36,6 +36,13 @@ pub struct ChallengeProvider {
     pub bind_ip: bool,
     /// Whether the cookie holds for one user agent. Default true.
     pub bind_ua: bool,
+    /// `pow`: whether a browser without JavaScript can wait in the place of the work. Default true.
+    pub without_javascript: bool,
+    /// How long it waits at score 0, in seconds, 2 to 600. Default 5.
+    pub wait_floor_seconds: u32,
+    /// How long it waits at score 100, `wait_floor_seconds` to 600; one network earns at most one clearance in that time by
+    /// waiting. Default 30.
+    pub wait_ceiling_seconds: u32,
     /// The preset that it was made from; null for none. It says what the page may load, and how tokens are verified.
     pub preset_ref: Option<String>,
     /// `vendor`: the script of the widget.
@@ -87,6 +94,9 @@ impl Default for ChallengeProvider {
             secret_generation: 0,
             bind_ip: true,
             bind_ua: true,
+            without_javascript: true,
+            wait_floor_seconds: 5,
+            wait_ceiling_seconds: 30,
             preset_ref: None,
             widget_script_url: String::new(),
             widget_html: String::new(),
@@ -112,6 +122,14 @@ impl Entity for ChallengeProvider {
         if self.difficulty_ceiling < self.difficulty_floor {
             let message = format!("{} is less than the floor of {}", self.difficulty_ceiling, self.difficulty_floor);
             problems.push(FieldProblem::new("/difficulty_ceiling", message).expected("at least `difficulty_floor`"));
+        }
+        problems.extend(within("/wait_floor_seconds", self.wait_floor_seconds, 2..=600));
+        problems.extend(within("/wait_ceiling_seconds", self.wait_ceiling_seconds, 2..=600));
+        if self.wait_ceiling_seconds < self.wait_floor_seconds {
+            let (ceiling, floor) = (self.wait_ceiling_seconds, self.wait_floor_seconds);
+            let message = format!("{ceiling} is less than the floor of {floor}");
+            problems
+                .push(FieldProblem::new("/wait_ceiling_seconds", message).expected("at least `wait_floor_seconds`"));
         }
         problems.extend(within("/challenge_ttl_seconds", self.challenge_ttl_seconds, 1..=86_400));
         problems.extend(within("/clearance_ttl_seconds", self.clearance_ttl_seconds, 1..=2_592_000));

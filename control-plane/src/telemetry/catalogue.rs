@@ -117,7 +117,11 @@ pub const CATALOGUE: &[Described] = &[
     ),
     counter("palisade_link_bans_total", &["outcome"], "Bans that were asked for: live, refused, unrecorded"),
     counter("palisade_link_dropped_total", &[], "Events that gateways lost because their link was down or too slow"),
-    counter("palisade_link_puzzles_total", &["outcome"], "Solved puzzles that nodes asked about: first, spent, failed"),
+    counter(
+        "palisade_link_puzzles_total",
+        &["outcome"],
+        "Solved puzzles, and waits that are over, that nodes asked about: first, spent, failed",
+    ),
     counter("palisade_link_snapshots_total", &["outcome"], "Snapshots that filters report on: taken, refused"),
     gauge("palisade_link_streams", &[], "Workers of gateways that are linked"),
     counter("palisade_login_failures_total", &[], "Wrong admin keys and wrong logins of operators together"),

@@ -41,7 +41,8 @@ fn every_field_has_the_default_of_the_specification() {
             json!({
                 "enabled": true, "kind": "pow", "difficulty_floor": 18, "difficulty_ceiling": 24,
                 "challenge_ttl_seconds": 300, "clearance_ttl_seconds": 1800, "cookie_name": "svc-clearance",
-                "secret": "", "previous_secret": "", "secret_generation": 0, "bind_ip": true, "bind_ua": true, "preset_ref": null, "widget_script_url": "",
+                "secret": "", "previous_secret": "", "secret_generation": 0, "bind_ip": true, "bind_ua": true,
+                "without_javascript": true, "wait_floor_seconds": 5, "wait_ceiling_seconds": 30, "preset_ref": null, "widget_script_url": "",
                 "widget_html": "", "response_field": "", "verify_url": "", "site_key": "", "secret_key": "",
                 "title": "", "message": ""
             }),

@@ -147,6 +147,11 @@ fn errors_name_the_field_and_what_it_should_be() {
         ),
         (
             "challenge-providers",
+            json!({"wait_floor_seconds": 60}),
+            "/wait_ceiling_seconds: 30 is less than the floor of 60 (expected at least `wait_floor_seconds`)",
+        ),
+        (
+            "challenge-providers",
             json!({"preset_ref": "turnstyle"}),
             "/preset_ref: unknown value `turnstyle`, did you mean `turnstile`? (expected one of `friendly-captcha`, \
              `captcha-eu`, `turnstile`, `hcaptcha`)",

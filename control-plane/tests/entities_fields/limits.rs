@@ -113,6 +113,8 @@ fn limits_are_where_the_page_says() {
         ("bot-policies", "/llms_txt", vec![long(1048576)], vec![long(1048577)]),
         ("challenge-providers", "/difficulty_floor", vec![json!(1), json!(24)], vec![json!(0)]),
         ("challenge-providers", "/difficulty_ceiling", vec![json!(18), json!(32)], vec![json!(17), json!(33)]),
+        ("challenge-providers", "/wait_floor_seconds", vec![json!(2), json!(30)], vec![json!(1)]),
+        ("challenge-providers", "/wait_ceiling_seconds", vec![json!(5), json!(600)], vec![json!(4), json!(601)]),
         ("challenge-providers", "/challenge_ttl_seconds", vec![json!(1), json!(86400)], vec![json!(0), json!(86401)]),
         (
             "challenge-providers",

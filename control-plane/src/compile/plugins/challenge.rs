@@ -83,6 +83,9 @@ fn lower(provider: &Item<ChallengeProvider>, root: &ChallengeRoot) -> Result<Cha
             ChallengeKind::Pow => None,
             ChallengeKind::Vendor => Some(widget::lower(provider)?),
         },
+        without_javascript: provider.without_javascript,
+        wait_floor_seconds: provider.wait_floor_seconds,
+        wait_ceiling_seconds: provider.wait_ceiling_seconds,
     })
 }
 

@@ -33,7 +33,7 @@ impl Binding {
 }
 
 /// The network of an address: callers change their address within it in the middle of a visit.
-fn network(ip: &str) -> String {
+pub(crate) fn network(ip: &str) -> String {
     match ip.parse::<IpAddr>().map(|ip| ip.to_canonical()) {
         Ok(IpAddr::V4(ip)) => {
             let [a, b, c, _] = ip.octets();

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::Challenges;
 use crate::binding::Binding;
 use crate::keys::Purpose;
-use crate::puzzle::{Puzzle, whole};
+use crate::puzzle::{Earned, whole};
 
 /// How far a score may rise above the one that a clearance was earned at. Beyond it the caller has done worse since than
 /// what it worked for, and works again.
@@ -29,32 +29,31 @@ impl Challenges {
     /// Whether a caller has a clearance that is good for this score.
     #[must_use]
     pub fn cleared(&self, exchange: &Exchange, score: f64, now: u64) -> bool {
-        let name = self.settings.cookie_name.as_bytes();
         let caller = Binding::of(&self.settings, exchange);
         let good = |value: &[u8]| {
             self.keys.open::<Clearance>(Purpose::Clearance, value).is_some_and(|clearance| {
                 clearance.exp > now
                     && caller.admits(&clearance.ip, &clearance.ua)
-                    && whole(score) <= clearance.score.saturating_add(SCORE_MARGIN)
+                    && self.is_worth(clearance.score, score)
             })
         };
-        let lines = exchange.request.headers.all("cookie");
-        let pairs = lines.flat_map(|line| line.split(|byte| *byte == b';')).map(<[u8]>::trim_ascii);
-        let values = pairs.filter_map(|pair| pair.strip_prefix(name)?.strip_prefix(b"="));
-        values.take(MAX_COOKIES).any(good)
+        cookies(exchange, &self.settings.cookie_name).any(good)
     }
 
-    /// The `set-cookie` header of a clearance for a solved puzzle.
-    pub(crate) fn cookie(&self, puzzle: &Puzzle, exchange: &Exchange, now: u64) -> Vec<u8> {
-        let binding = Binding { ip: puzzle.ip.clone(), ua: puzzle.ua.clone() };
-        self.cookie_of(binding, puzzle.score, exchange, now)
+    /// Whether what was earned at one score is good for another.
+    pub(crate) fn is_worth(&self, earned_at: u32, score: f64) -> bool {
+        whole(score) <= earned_at.saturating_add(SCORE_MARGIN)
     }
 
-    /// The `set-cookie` header of a clearance that was earned at this score.
-    pub(crate) fn cookie_of(&self, binding: Binding, score: u32, exchange: &Exchange, now: u64) -> Vec<u8> {
+    /// The `set-cookie` header of a clearance for what was done.
+    pub(crate) fn cookie(&self, earned: Earned, exchange: &Exchange, now: u64) -> Vec<u8> {
         let seconds = self.settings.clearance_ttl_seconds;
-        let Binding { ip, ua } = binding;
-        let clearance = Clearance { exp: now.saturating_add(seconds.saturating_mul(1000)), ip, ua, score };
+        let clearance = Clearance {
+            exp: now.saturating_add(seconds.saturating_mul(1000)),
+            ip: earned.ip,
+            ua: earned.ua,
+            score: earned.score,
+        };
         let value = self.keys.sign(Purpose::Clearance, &clearance);
         let secure = if is_https(exchange) { "; Secure" } else { "" };
         let name = &self.settings.cookie_name;
@@ -62,8 +61,15 @@ impl Challenges {
     }
 }
 
+/// The values of the caller's cookies of a name, as many as are tried.
+pub(crate) fn cookies<'a>(exchange: &'a Exchange, name: &'a str) -> impl Iterator<Item = &'a [u8]> {
+    let lines = exchange.request.headers.all("cookie");
+    let pairs = lines.flat_map(|line| line.split(|byte| *byte == b';')).map(<[u8]>::trim_ascii);
+    pairs.filter_map(|pair| pair.strip_prefix(name.as_bytes())?.strip_prefix(b"=")).take(MAX_COOKIES)
+}
+
 /// Whether the caller speaks HTTPS, to the gateway or to a proxy in front of it.
-fn is_https(exchange: &Exchange) -> bool {
+pub(crate) fn is_https(exchange: &Exchange) -> bool {
     let is = |name| exchange.request.headers.get(name).is_some_and(|scheme| scheme.eq_ignore_ascii_case(b"https"));
     is(":scheme") || is("x-forwarded-proto")
 }

@@ -4,23 +4,23 @@ use exchange::{
     Action, Answer, Ask, Category, Decision, Exchange, Host, Outcome, Question, Reply, SecurityEvent, Signal, Verdict,
 };
 
-use crate::puzzle::{Failure, Puzzle};
+use crate::puzzle::{Earned, Failure, Puzzle};
 use crate::{Challenges, spent};
 
 /// How long a submission waits for the control plane, in milliseconds.
-const ASK_MILLIS: u32 = 1000;
+pub(crate) const ASK_MILLIS: u32 = 1000;
 /// What a submission is answered with that earns nothing.
 const FAILED: u16 = 403;
 
 impl Challenges {
-    /// The verdict on a request that may be a submission. One whose puzzle is another provider's is left to whoever
-    /// comes behind, unless `last`.
+    /// The verdict on a request that may be a submission, or come after a wait. A submission whose puzzle is another
+    /// provider's is left to whoever comes behind, unless `last`.
     pub fn access(&self, module: &str, last: bool, exchange: &mut Exchange, host: &dyn Host) -> Verdict {
         if self.widget.is_some() {
             return self.access_token(module, last, exchange, host);
         }
         match self.submitted(exchange, host.now()) {
-            None => Verdict::Pass,
+            None => self.waited(exchange, host),
             Some(Err(Failure::OfAnother)) if !last => Verdict::Pass,
             Some(Err(failure)) => refuse(failure, module, exchange, host),
             Some(Ok(puzzle)) if spent::spend(&puzzle, host) => {
@@ -31,45 +31,54 @@ impl Challenges {
         }
     }
 
-    /// The verdict once the control plane has said whether the puzzle was spent for the first time.
+    /// The verdict once the control plane has said whether what the request spends was spent for the first time.
     pub fn answered(&self, module: &str, answer: Answer, exchange: &mut Exchange, host: &dyn Host) -> Verdict {
         if self.widget.is_some() {
             return self.token_answered(module, answer, exchange, host);
         }
         let puzzle = match self.submitted(exchange, host.now()) {
-            None => return Verdict::Pass,
+            None => return self.waited_and_answered(module, answer, exchange, host),
             Some(Err(failure)) => return refuse(failure, module, exchange, host),
             Some(Ok(puzzle)) => puzzle,
         };
         match answer {
             Answer::No => return refuse(Failure::Spent, module, exchange, host),
-            Answer::Missing => unanswered(module, exchange, host),
+            Answer::Missing => unanswered("puzzle", module, exchange, host),
             Answer::Yes | Answer::Nobody => {}
         }
-        self.clear(&puzzle, module, exchange, host)
+        self.clear(puzzle, module, exchange, host)
     }
 
-    fn clear(&self, puzzle: &Puzzle, module: &str, exchange: &mut Exchange, host: &dyn Host) -> Verdict {
-        note(exchange, "challenge:passed", format!("a puzzle of {} bits", puzzle.bits), host);
-        let reason = format!("a puzzle of {} bits was solved; the caller has clearance", puzzle.bits);
-        let cookie = self.cookie(puzzle, exchange, host.now());
-        cleared(cookie, reason, module, exchange, host)
+    fn clear(&self, puzzle: Puzzle, module: &str, exchange: &mut Exchange, host: &dyn Host) -> Verdict {
+        let what = format!("a puzzle of {} bits", puzzle.bits);
+        let reason = format!("{what} was solved; the caller has clearance");
+        let decision = passed(what, reason, module, exchange, host);
+        let earned = Earned { score: puzzle.score, ip: puzzle.ip, ua: puzzle.ua };
+        self.hand_over(earned, decision, exchange, host)
+    }
+
+    /// Hands a caller the clearance that it submitted something for.
+    pub(crate) fn hand_over(
+        &self,
+        earned: Earned,
+        decision: Decision,
+        exchange: &Exchange,
+        host: &dyn Host,
+    ) -> Verdict {
+        let cookie = self.cookie(earned, exchange, host.now());
+        let mut headers = vec![("set-cookie".to_owned(), cookie), ("cache-control".to_owned(), b"no-store".to_vec())];
+        headers.extend(self.takes_ticket_back(exchange));
+        let reply = Some(Reply { status: 204, headers, body: Vec::new() });
+        Verdict::Enforce { decision, hold_millis: 0, reply }
     }
 }
 
-/// Hands a caller its clearance.
-pub(crate) fn cleared(
-    cookie: Vec<u8>,
-    reason: String,
-    module: &str,
-    exchange: &mut Exchange,
-    host: &dyn Host,
-) -> Verdict {
+/// Tells that a caller has earned its clearance; the decision that goes with it.
+pub(crate) fn passed(what: String, reason: String, module: &str, exchange: &mut Exchange, host: &dyn Host) -> Decision {
+    note(exchange, "challenge:passed", what, host);
     let decision = decision(exchange, reason, false);
     emit(Category::Challenge, Outcome::Observed, module, &decision, exchange, host);
-    let headers = vec![("set-cookie".to_owned(), cookie), ("cache-control".to_owned(), b"no-store".to_vec())];
-    let reply = Some(Reply { status: 204, headers, body: Vec::new() });
-    Verdict::Enforce { decision, hold_millis: 0, reply }
+    decision
 }
 
 /// Leaves a signal that weighs nothing: it says what happened, for events.
@@ -98,15 +107,17 @@ pub(crate) fn refuse(failure: Failure, module: &str, exchange: &mut Exchange, ho
     Verdict::Enforce { decision, hold_millis: 0, reply: Some(Reply { status: FAILED, headers, body }) }
 }
 
-fn unanswered(module: &str, exchange: &mut Exchange, host: &dyn Host) {
-    let reason =
-        "the control plane did not say whether a puzzle was spent elsewhere; that it was not on this node counts";
+/// Tells that the control plane was silent.
+pub(crate) fn unanswered(what: &str, module: &str, exchange: &mut Exchange, host: &dyn Host) {
+    let reason = format!(
+        "the control plane did not say whether a {what} was spent elsewhere; that it was not on this node counts"
+    );
     tell_of_dependency(reason, module, exchange, host);
 }
 
 /// Tells of an answer that nobody gave.
-pub(crate) fn tell_of_dependency(reason: &str, module: &str, exchange: &mut Exchange, host: &dyn Host) {
-    let decision = decision(exchange, reason.to_owned(), false);
+pub(crate) fn tell_of_dependency(reason: String, module: &str, exchange: &mut Exchange, host: &dyn Host) {
+    let decision = decision(exchange, reason, false);
     emit(Category::Dependency, Outcome::Observed, module, &decision, exchange, host);
 }
 

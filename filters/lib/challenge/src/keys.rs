@@ -9,33 +9,36 @@ use sha2::Sha256;
 
 /// The longest token that is looked at, in bytes.
 const MAX_TOKEN: usize = 1024;
-/// What the key of puzzles is made of, so that neither of the two can be taken for the other.
+/// What the keys of puzzles and of tickets are made of, so that none of the three can be taken for another.
 const PUZZLES: &[u8] = b"svc-challenge puzzle";
+const WAITS: &[u8] = b"svc-challenge wait";
 
 /// What is signed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
     Puzzle,
     Clearance,
+    Wait,
 }
 
 /// The keys of a provider: the first signs, all of them are good for checking.
 pub(crate) struct Keys {
-    first: Pair,
-    others: Vec<Pair>,
+    first: Set,
+    others: Vec<Set>,
 }
 
-/// The two keys that one secret makes.
-struct Pair {
+/// The keys that one secret makes.
+struct Set {
     puzzle: Hmac<Sha256>,
     clearance: Hmac<Sha256>,
+    wait: Hmac<Sha256>,
 }
 
 impl Keys {
     /// `None` where there is no secret.
     pub(crate) fn new(secrets: &[Vec<u8>]) -> Option<Self> {
-        let mut pairs = secrets.iter().filter(|secret| !secret.is_empty()).filter_map(|secret| Pair::new(secret));
-        Some(Self { first: pairs.next()?, others: pairs.collect() })
+        let mut sets = secrets.iter().filter(|secret| !secret.is_empty()).filter_map(|secret| Set::new(secret));
+        Some(Self { first: sets.next()?, others: sets.collect() })
     }
 
     /// Signs a payload.
@@ -52,8 +55,8 @@ impl Keys {
     pub(crate) fn open<T: DeserializeOwned>(&self, purpose: Purpose, token: &[u8]) -> Option<T> {
         let (payload, signature) = split(token)?;
         let signature = unhex(signature)?;
-        let mut pairs = std::iter::once(&self.first).chain(&self.others);
-        pairs.find(|pair| pair.mac(purpose).clone().chain_update(payload).verify_slice(&signature).is_ok())?;
+        let mut sets = std::iter::once(&self.first).chain(&self.others);
+        sets.find(|set| set.mac(purpose).clone().chain_update(payload).verify_slice(&signature).is_ok())?;
         serde_json::from_slice(&URL_SAFE_NO_PAD.decode(payload).ok()?).ok()
     }
 }
@@ -73,17 +76,20 @@ fn split(token: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((token.get(..place)?, token.get(place + 1..)?))
 }
 
-impl Pair {
+impl Set {
     fn new(secret: &[u8]) -> Option<Self> {
         let clearance = Hmac::<Sha256>::new_from_slice(secret).ok()?;
-        let puzzles = clearance.clone().chain_update(PUZZLES).finalize().into_bytes();
-        Some(Self { puzzle: Hmac::new_from_slice(&puzzles).ok()?, clearance })
+        let made_of = |what: &[u8]| {
+            Hmac::<Sha256>::new_from_slice(&clearance.clone().chain_update(what).finalize().into_bytes()).ok()
+        };
+        Some(Self { puzzle: made_of(PUZZLES)?, wait: made_of(WAITS)?, clearance })
     }
 
     fn mac(&self, purpose: Purpose) -> &Hmac<Sha256> {
         match purpose {
             Purpose::Puzzle => &self.puzzle,
             Purpose::Clearance => &self.clearance,
+            Purpose::Wait => &self.wait,
         }
     }
 }

@@ -1,4 +1,5 @@
-//! What a caller proves: work that is embedded here, or what a vendor's widget asks for.
+//! What a caller proves: work that is embedded here, the wait that takes its place where there is no JavaScript, or what a
+//! vendor's widget asks for.
 //!
 //! A caller is given a puzzle, looks for a nonce such that SHA-256 of `challenge:nonce` begins with enough zero bits, and
 //! gets a clearance for it: a signed cookie. Puzzle and clearance carry all that is needed to check them, so that a node
@@ -8,11 +9,13 @@ mod binding;
 mod clearance;
 mod flow;
 mod keys;
+mod location;
 mod page;
 mod present;
 mod puzzle;
 mod spent;
 mod token;
+mod wait;
 mod work;
 
 use snapshot::Challenge;

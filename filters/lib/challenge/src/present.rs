@@ -21,11 +21,14 @@ impl Challenges {
         let body = match navigation(exchange) {
             Some(repeats) => {
                 headers.push(("content-type".to_owned(), b"text/html; charset=utf-8".to_vec()));
-                headers.push(("content-security-policy".to_owned(), self.page.policy().to_vec()));
+                let wait = self.wait(exchange, score, host);
+                headers.push(("content-security-policy".to_owned(), self.page.policy(wait.as_ref())));
                 headers.push(("referrer-policy".to_owned(), b"same-origin".to_vec()));
                 headers.push(("vary".to_owned(), b"accept-language".to_vec()));
                 let languages = exchange.request.headers.get("accept-language").unwrap_or_default();
-                self.page.render(&signed, puzzle.bits, repeats, languages, reference)
+                let page = self.page.render(&signed, puzzle.bits, repeats, languages, reference, wait.as_ref());
+                headers.extend(wait.and_then(|wait| wait.cookie).map(|cookie| ("set-cookie".to_owned(), cookie)));
+                page
             }
             None => {
                 headers.push(("content-type".to_owned(), b"application/json".to_vec()));

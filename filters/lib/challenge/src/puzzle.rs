@@ -33,6 +33,13 @@ pub(crate) struct Puzzle {
     pub(crate) by: String,
 }
 
+/// What a clearance is made of: whom it is for, and the score that it was earned at.
+pub(crate) struct Earned {
+    pub(crate) score: u32,
+    pub(crate) ip: String,
+    pub(crate) ua: String,
+}
+
 /// Why a submission earns nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Failure {

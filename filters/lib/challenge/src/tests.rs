@@ -1,7 +1,9 @@
+mod waiting;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use exchange::fake::FakeHost;
-use exchange::{Answer, Exchange, Headers, Question, Reply, Verdict};
+use exchange::{Answer, Ask, Exchange, Headers, Question, Reply, Verdict};
 use serde_json::{Value, json};
 
 use super::*;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::binding::Binding;
 use crate::page::WidgetPage;
 use crate::present::{navigation, reference};
-use crate::puzzle::{self, Failure, whole};
+use crate::puzzle::{self, Earned, Failure, whole};
 use crate::{Challenges, HEADER, flow};
 
 /// How long a submission waits for the control plane, in milliseconds: a second more than the control plane waits for the
@@ -87,12 +87,12 @@ impl Challenges {
         }
         match answer {
             Answer::Yes => {
-                flow::note(exchange, "challenge:passed", "a token of the widget".to_owned(), host);
-                // A widget asks the same of everybody, whatever the score.
-                let score = whole(MAX_SCORE);
-                let cookie = self.cookie_of(Binding::of(&self.settings, exchange), score, exchange, host.now());
                 let reason = "the vendor vouches for the token of the widget; the caller has clearance".to_owned();
-                flow::cleared(cookie, reason, module, exchange, host)
+                let decision = flow::passed("a token of the widget".to_owned(), reason, module, exchange, host);
+                let Binding { ip, ua } = Binding::of(&self.settings, exchange);
+                // A widget asks the same of everybody, whatever the score.
+                let earned = Earned { score: whole(MAX_SCORE), ip, ua };
+                self.hand_over(earned, decision, exchange, host)
             }
             Answer::No => flow::refuse(Failure::Unvouched, module, exchange, host),
             Answer::Missing | Answer::Nobody => {
@@ -100,7 +100,7 @@ impl Challenges {
                 let reason = format!(
                     "a token of the challenge provider `{provider}` could not be verified: the control plane or the vendor cannot be reached"
                 );
-                flow::tell_of_dependency(&reason, module, exchange, host);
+                flow::tell_of_dependency(reason, module, exchange, host);
                 flow::refuse(Failure::Unverified, module, exchange, host)
             }
         }

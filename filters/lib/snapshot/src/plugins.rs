@@ -138,8 +138,17 @@ pub struct Challenge {
     /// What the page says; empty for the built-in text in the caller's language.
     #[prost(string, tag = "11")]
     pub message: String,
+    /// Where there is no JavaScript, waiting takes the place of the work.
+    #[prost(bool, tag = "20")]
+    pub without_javascript: bool,
+    /// How long that wait is at score 0, in seconds.
+    #[prost(uint32, tag = "21")]
+    pub wait_floor_seconds: u32,
+    /// The same at score 100; one network earns at most one clearance in that time by waiting.
+    #[prost(uint32, tag = "22")]
+    pub wait_ceiling_seconds: u32,
     /// The widget in the place of the proof of work; absent where there is work to do.
-    #[prost(message, optional, tag = "20")]
+    #[prost(message, optional, tag = "23")]
     pub widget: Option<Widget>,
 }
 

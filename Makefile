@@ -125,7 +125,7 @@ record-traffic: envoy ## Make the recordings in tests/traffic again: Envoy's tap
 	  --playwright $(TOOLS)/playwright/node_modules/playwright-core --out tests/traffic
 
 .PHONY: bench
-bench: bench-gateway bench-replay bench-control bench-xds ## Gateways, replays, the control plane, its delivery
+bench: bench-gateway bench-replay bench-control bench-xds bench-challenge ## Gateways, replays, the control plane, its delivery, challenges
 
 .PHONY: bench-gateway
 bench-gateway: filters envoy crs ## Requests/s and latency: bare Envoy, with an empty filter, with the preset
@@ -145,6 +145,13 @@ bench-control: filters envoy crs ## Many entities, readers, writers, and 20 chan
 	@$(CARGO) build --release -p palisade
 	@$(CARGO) build --release -p palisade-tests --bin palisade-bench-control
 	PALISADE_BIN=$(CURDIR)/target/release/palisade target/release/palisade-bench-control --out target/bench/control.json $(ARGS)
+
+.PHONY: bench-challenge
+bench-challenge: filters envoy ## A challenge in a real browser, and 1,000 submissions of one solution at once (ARGS=--only PART, ...)
+	@# Filters, Envoy and Chromium do the work: how fast these two were built does not show in the figures.
+	@$(CARGO) build -p palisade --bins
+	@$(CARGO) build -p palisade-tests --bin palisade-bench-challenge
+	PALISADE_BIN=$(CURDIR)/target/debug/palisade target/debug/palisade-bench-challenge --out target/bench/challenge.json $(ARGS)
 
 # Blows by kill -9 in each of two tests: single writes, and batches as `_bulk` and `apply` make them.
 .PHONY: soak

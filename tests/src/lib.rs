@@ -5,6 +5,7 @@
 pub mod backend;
 pub mod bootstrap;
 pub mod browser;
+pub mod challenge;
 pub mod control_plane;
 pub mod envoy;
 pub mod gateway;

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
-use std::sync::Barrier;
 use std::time::Duration;
 
 use palisade_tests::bootstrap::shipped;
 use palisade_tests::browser::Browser;
+use palisade_tests::challenge;
 use palisade_tests::envoy::Envoy;
 use palisade_tests::gateway::{
     Gateway, WRITTEN_ADMIN_PORT, WRITTEN_XDS_PORT, preset, route, threat_policy, waf_config,
@@ -14,7 +14,6 @@ use palisade_tests::gateway::{
 use palisade_tests::http::{Request, Response};
 use palisade_tests::process::wait_for;
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 /// What a match weighs, and the tier below asks for.
@@ -56,15 +55,8 @@ fn program() -> Request {
 
 /// The header of a submission that solves the challenge in an answer.
 fn solve(answer: &Response) -> String {
-    let body = answer.json();
-    assert_eq!((answer.status, &body["error"]), (429, &json!("challenge_required")), "{body}");
-    let (challenge, bits) = (body["challenge"].as_str().unwrap(), body["difficulty"].as_u64().unwrap());
-    let solves = |nonce: &u64| {
-        let hash = Sha256::digest(format!("{challenge}:{nonce}"));
-        u64::from(u32::from_be_bytes([hash[0], hash[1], hash[2], hash[3]]).leading_zeros()) >= bits
-    };
-    let nonce = (0_u64..).find(solves).unwrap();
-    json!({"challenge": challenge, "nonce": nonce}).to_string()
+    assert_eq!((answer.status, &answer.json()["error"]), (429, &json!("challenge_required")), "{}", answer.text());
+    challenge::solve(answer).unwrap()
 }
 
 fn submission(solution: &str) -> Request {
@@ -150,24 +142,12 @@ fn of_a_thousand_submissions_at_once_on_two_nodes_one_counts() {
     .unwrap_or_else(|why| panic!("{why}\n{}", other.log_tail(40)));
     for round in 0..3 {
         let solution = submission(&solve(&gateway.send(&program())));
-        let barrier = Barrier::new(SUBMISSIONS);
         let refused = |envoy: &Envoy| envoy.stats("^http.*downstream_rq_4xx").values().sum::<u64>();
         let before = (refused(&gateway.envoy), refused(&other));
-        let answers: Vec<u16> = std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..SUBMISSIONS)
-                .map(|_| {
-                    scope.spawn(|| {
-                        barrier.wait();
-                        solution.send(gateway.address).map_or(0, |answer| answer.status)
-                    })
-                })
-                .collect();
-            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
-        });
-        let count = |status| answers.iter().filter(|known| **known == status).count();
+        let counts = challenge::at_once(&solution, gateway.address, SUBMISSIONS);
         let after = (refused(&gateway.envoy), refused(&other));
         println!("round {round}: refused by each node: {} and {}", after.0 - before.0, after.1 - before.1);
-        assert_eq!((count(204), count(403)), (1, SUBMISSIONS - 1), "{:?}", counts(&answers));
+        assert_eq!(counts, BTreeMap::from([(204, 1), (403, SUBMISSIONS - 1)]), "0 stands for no answer");
         assert!(after.0 > before.0 && after.1 > before.1, "one node had all of them");
     }
     let failures = [gateway.envoy.vm_failures(), other.vm_failures()].concat();
@@ -202,15 +182,6 @@ fn without_its_control_plane_a_node_goes_on_and_says_so() {
         gateway.until(&Request::get(format!("/?key={generation}")), 403, PATIENCE);
         assert_eq!(gateway.status(&program().header("cookie", &before)), status, "generation {generation}");
     }
-}
-
-/// How often each status came; 0 stands for no answer.
-fn counts(statuses: &[u16]) -> BTreeMap<u16, usize> {
-    let mut counts = BTreeMap::new();
-    for status in statuses {
-        *counts.entry(*status).or_default() += 1;
-    }
-    counts
 }
 
 /// A real browser: `PALISADE_CHROMIUM`, or `chromium` where there is one.

@@ -125,7 +125,7 @@ record-traffic: envoy ## Make the recordings in tests/traffic again: Envoy's tap
 	  --playwright $(TOOLS)/playwright/node_modules/playwright-core --out tests/traffic
 
 .PHONY: bench
-bench: bench-gateway bench-replay bench-control bench-xds bench-challenge ## Gateways, replays, the control plane, its delivery, challenges
+bench: bench-gateway bench-replay bench-control bench-xds bench-challenge bench-bans ## Gateways, replays, the control plane, its delivery, challenges, bans
 
 .PHONY: bench-gateway
 bench-gateway: filters envoy crs ## Requests/s and latency: bare Envoy, with an empty filter, with the preset
@@ -162,6 +162,12 @@ soak: ## 100 times kill -9 in the middle of writes: nothing acknowledged is lost
 bench-xds: ## A change's way to 1,000 gateways, and the control plane's memory for each (ARGS=--nodes N, --rounds N)
 	$(CARGO) build --release -p palisade -p palisade-tests --bins
 	PALISADE_BIN=$(CURDIR)/target/release/palisade target/release/palisade-bench-xds --out target/bench/xds.json $(ARGS)
+
+.PHONY: bench-bans
+bench-bans: filters envoy crs ## 100,000 bans: the gate, a ban's way to every worker, a gateway that joins (ARGS=--only PART, --bans N, ...)
+	$(CARGO) build --release -p palisade
+	$(CARGO) build --release -p harness --bin palisade-bench-bans
+	PALISADE_BIN=$(CURDIR)/target/release/palisade target/release/palisade-bench-bans --out target/bench/bans.json $(ARGS)
 
 .PHONY: bench-waf
 bench-waf: filters crs target/bench/waf-peer ## The rule engine beside libmodsecurity (ARGS=--quick, --memory, --json, ...)

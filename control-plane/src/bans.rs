@@ -36,6 +36,39 @@ impl StoredBans {
         self.runtime.block_on(pending).map_err(|error| error.to_string())
     }
 
+    fn asked(&self, by: &str, ban: &BanRequest, identity: &Identity, now: u64) -> Ban {
+        let key = identity.key();
+        let step = Step { at: now, action: "ban".to_owned(), by: by.to_owned(), detail: ban.reason.clone() };
+        Ban {
+            signals: self.events.signals(&key),
+            key,
+            reason: ban.reason.clone(),
+            tags: ban.tags.clone(),
+            score: if ban.score.is_finite() { ban.score } else { 0.0 },
+            issued_at: ban.issued_at_millis.min(now),
+            until: ban.until_millis,
+            issued_by: by.to_owned(),
+            by_hand: false,
+            timeline: vec![step],
+        }
+    }
+
+    fn verdict(&self, by: &str, ban: &BanRequest, issued: Issued, now: u64) -> Verdict {
+        match issued {
+            Issued::Live(live) => {
+                self.events.banned(&live, BanWay::Tier, now);
+                Verdict::Live(change_of(&live))
+            }
+            Issued::Allowlisted(entry) => {
+                let why = format!("{} is on the allowlist: {}", entry.key, entry.reason);
+                self.refused(by, &ban.key, &why, now);
+                Verdict::Refused(why)
+            }
+            Issued::Lifted(at) => Verdict::Refused(format!("the ban was lifted at {}", crate::clock::rfc3339(at))),
+            Issued::Full => Verdict::Refused("there are too many bans on ranges".to_owned()),
+        }
+    }
+
     fn refused(&self, node: &str, key: &str, why: &str, now: u64) {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         if told.get(key).is_some_and(|at| now.saturating_sub(*at) < TOLD_MILLIS) {
@@ -51,39 +84,20 @@ impl StoredBans {
 }
 
 impl BanSink for StoredBans {
-    fn put(&self, node: &str, ban: &BanRequest) -> Result<Verdict, String> {
+    fn put(&self, node: &str, bans: &[BanRequest]) -> Result<Vec<Verdict>, String> {
         let now = (self.clock)();
-        let identity = match Identity::parse(&ban.key) {
-            Ok(identity) => identity,
-            Err(why) => return Ok(Verdict::Refused(why)),
-        };
         let by = if node.is_empty() { "control plane" } else { node };
-        let step = Step { at: now, action: "ban".to_owned(), by: by.to_owned(), detail: ban.reason.clone() };
-        let asked = Ban {
-            key: identity.key(),
-            reason: ban.reason.clone(),
-            tags: ban.tags.clone(),
-            score: if ban.score.is_finite() { ban.score } else { 0.0 },
-            issued_at: ban.issued_at_millis.min(now),
-            until: ban.until_millis,
-            issued_by: by.to_owned(),
-            by_hand: false,
-            signals: self.events.signals(&identity.key()),
-            timeline: vec![step],
+        let read: Vec<Result<Identity, String>> = bans.iter().map(|ban| Identity::parse(&ban.key)).collect();
+        let asked = |(ban, identity): (&BanRequest, &Result<Identity, String>)| {
+            identity.as_ref().ok().map(|identity| self.asked(by, ban, identity, now))
         };
-        match self.wait(self.store.ban_issue(asked, now))? {
-            Issued::Live(live) => {
-                self.events.banned(&live, BanWay::Tier, now);
-                Ok(Verdict::Live(change_of(&live)))
-            }
-            Issued::Allowlisted(entry) => {
-                let why = format!("{} is on the allowlist: {}", entry.key, entry.reason);
-                self.refused(by, &ban.key, &why, now);
-                Ok(Verdict::Refused(why))
-            }
-            Issued::Lifted(at) => Ok(Verdict::Refused(format!("the ban was lifted at {}", crate::clock::rfc3339(at)))),
-            Issued::Full => Ok(Verdict::Refused("there are too many bans on ranges".to_owned())),
-        }
+        let asked = bans.iter().zip(&read).filter_map(asked).collect();
+        let mut issued = self.wait(self.store.bans_issue(asked, now))?.into_iter();
+        let verdict = |(ban, identity): (&BanRequest, Result<Identity, String>)| match identity {
+            Err(why) => Verdict::Refused(why),
+            Ok(_) => issued.next().map_or_else(unanswered, |issued| self.verdict(by, ban, issued, now)),
+        };
+        Ok(bans.iter().zip(read).map(verdict).collect())
     }
 
     fn lift(&self, key: &str) -> Result<(), String> {
@@ -92,8 +106,9 @@ impl BanSink for StoredBans {
 
     fn list(&self, now: u64) -> Result<Vec<BanChange>, String> {
         let lifted = self.wait(self.store.lifted(true))?.into_iter().map(lift_of);
-        let live = self.wait(self.store.bans(now))?;
-        Ok(lifted.chain(live.iter().map(change_of)).collect())
+        let live = self.wait(self.store.bans_standing(now))?.into_iter();
+        let live = live.map(|ban| BanChange { key: ban.key, until_millis: ban.until, reason: ban.reason });
+        Ok(lifted.chain(live).collect())
     }
 
     fn allowed(&self, now: u64) -> Result<Vec<AllowChange>, String> {
@@ -102,6 +117,10 @@ impl BanSink for StoredBans {
         let removed = removed.map(|key| AllowChange { key, until_millis: 0 });
         Ok(removed.chain(live.iter().map(allow_of)).collect())
     }
+}
+
+fn unanswered() -> Verdict {
+    Verdict::Refused("the store has said nothing of it".to_owned())
 }
 
 /// A ban as nodes hold it.

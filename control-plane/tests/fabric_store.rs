@@ -39,6 +39,7 @@ passes! {
     a_lift_holds_against_what_was_asked_before_it(again),
     nobody_on_the_allowlist_is_banned(again),
     ranges_have_a_bound,
+    bans_of_one_batch_are_judged_each_by_itself,
     who_reaches_the_threshold_within_the_window_is_banned_and_begins_anew(again),
     one_batch_of_charges_is_one_after_the_other,
     incidents_and_their_states_come_back(again),

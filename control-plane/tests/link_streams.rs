@@ -98,6 +98,39 @@ async fn many_bans_come_in_messages_of_a_bounded_size() {
 }
 
 #[tokio::test]
+async fn bans_that_come_together_are_told_together() {
+    let control_plane = ControlPlane::start(Vec::new()).await;
+    let mut worker = Worker::connect(&control_plane).await;
+    let ban = |number: u32| BanRequest {
+        key: format!("ip:198.51.{}.{}", number / 256, number % 256),
+        until_millis: now() + 600_000,
+        ..BanRequest::default()
+    };
+    worker.up.send(Up { node: "n1".into(), bans: (0..1200).map(ban).collect(), ..Up::default() }).await.unwrap();
+    let mut told = Vec::new();
+    for _ in 0..3 {
+        told.push(worker.bans().await);
+    }
+    assert_eq!(told.iter().map(Vec::len).collect::<Vec<_>>(), [500, 500, 200]);
+    assert!(told.concat().iter().zip(0..).all(|(change, number)| change.key == ban(number).key));
+}
+
+#[tokio::test]
+async fn a_worker_gets_time_for_a_long_list() {
+    let control_plane = ControlPlane::start(Vec::new()).await;
+    let mut worker = Worker::connect(&control_plane).await;
+    // More messages than its queue and its connection hold.
+    let lift = |number: u32| BanChange { key: format!("user:{number:0100}"), ..BanChange::default() };
+    control_plane.link.announce((0..100_000).map(lift).collect());
+    control_plane.link.announce(vec![lift(100_000)]);
+    let mut last = Vec::new();
+    for _ in 0..201 {
+        last = worker.bans().await;
+    }
+    assert_eq!(last, [lift(100_000)]);
+}
+
+#[tokio::test]
 async fn events_reach_the_file_and_the_incidents() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("events.jsonl");

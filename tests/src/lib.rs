@@ -8,6 +8,7 @@ pub mod browser;
 pub mod challenge;
 pub mod control_plane;
 pub mod envoy;
+pub mod figures;
 pub mod gateway;
 pub mod h2;
 pub mod http;

@@ -16,12 +16,12 @@ pub enum Verdict {
 
 /// The keeper of bans. Calls may block: the link makes them on a thread for that, one at a time.
 pub trait BanSink: Send + Sync + 'static {
-    /// Records a ban. `node` asked for it; empty for an operator.
+    /// Records bans, all or none; a verdict on each, in their order. `node` asked for them; empty for an operator.
     ///
     /// # Errors
     ///
-    /// Why it could not be recorded.
-    fn put(&self, node: &str, ban: &BanRequest) -> Result<Verdict, String>;
+    /// Why they could not be recorded.
+    fn put(&self, node: &str, bans: &[BanRequest]) -> Result<Vec<Verdict>, String>;
 
     /// Lifts a ban; nothing happens where there is none.
     ///
@@ -58,18 +58,9 @@ pub struct MemoryBans {
 const MAX_BANS: usize = 1_000_000;
 
 impl BanSink for MemoryBans {
-    fn put(&self, _node: &str, ban: &BanRequest) -> Result<Verdict, String> {
-        let mut bans = self.lock();
-        if bans.len() >= MAX_BANS && !bans.contains_key(&ban.key) {
-            let soonest = bans.values().min_by_key(|held| held.until_millis).map(|held| held.key.clone());
-            soonest.and_then(|key| bans.remove(&key));
-        }
-        let change = BanChange { key: ban.key.clone(), until_millis: ban.until_millis, reason: ban.reason.clone() };
-        let held = bans.entry(ban.key.clone()).or_insert_with(|| change.clone());
-        if held.until_millis < change.until_millis {
-            *held = change;
-        }
-        Ok(Verdict::Live(held.clone()))
+    fn put(&self, _node: &str, bans: &[BanRequest]) -> Result<Vec<Verdict>, String> {
+        let mut held = self.lock();
+        Ok(bans.iter().map(|ban| Verdict::Live(put(&mut held, ban))).collect())
     }
 
     fn lift(&self, key: &str) -> Result<(), String> {
@@ -82,6 +73,19 @@ impl BanSink for MemoryBans {
         bans.retain(|_, ban| ban.until_millis > now);
         Ok(bans.values().cloned().collect())
     }
+}
+
+fn put(bans: &mut BTreeMap<String, BanChange>, ban: &BanRequest) -> BanChange {
+    if bans.len() >= MAX_BANS && !bans.contains_key(&ban.key) {
+        let soonest = bans.values().min_by_key(|held| held.until_millis).map(|held| held.key.clone());
+        soonest.and_then(|key| bans.remove(&key));
+    }
+    let change = BanChange { key: ban.key.clone(), until_millis: ban.until_millis, reason: ban.reason.clone() };
+    let held = bans.entry(ban.key.clone()).or_insert_with(|| change.clone());
+    if held.until_millis < change.until_millis {
+        *held = change;
+    }
+    held.clone()
 }
 
 impl MemoryBans {
@@ -101,12 +105,11 @@ mod tests {
     #[test]
     fn the_longer_ban_wins_and_an_ended_one_is_gone() {
         let bans = MemoryBans::default();
-        bans.put("n", &request(200)).unwrap();
-        let Verdict::Live(change) = bans.put("n", &request(100)).unwrap() else { panic!("refused") };
-        assert_eq!(change.until_millis, 200);
+        let verdicts = bans.put("n", &[request(200), request(100)]).unwrap();
+        assert!(verdicts.iter().all(|verdict| matches!(verdict, Verdict::Live(change) if change.until_millis == 200)));
         assert_eq!(bans.list(199).unwrap().len(), 1);
         assert!(bans.list(200).unwrap().is_empty());
-        bans.put("n", &request(300)).unwrap();
+        bans.put("n", &[request(300)]).unwrap();
         bans.lift("ip:192.0.2.1").unwrap();
         assert!(bans.list(0).unwrap().is_empty());
     }

@@ -16,6 +16,9 @@ use crate::xds::Hub;
 /// Changes that a link may lag behind; one that lags further is cut off and starts anew with the full list.
 const LAG: usize = 1024;
 
+/// Bans of one batch that are recorded and told together: bounds how long another change waits for them.
+const BANS_AT_ONCE: usize = 500;
+
 /// The meeting point of all node links. Clones share one state.
 #[derive(Clone)]
 pub struct LinkHub {
@@ -99,7 +102,8 @@ impl LinkHub {
             issued_at_millis: (self.inner.clock)(),
             ..BanRequest::default()
         };
-        self.put(String::new(), request).await
+        let mut verdicts = self.put(String::new(), vec![request]).await?;
+        verdicts.pop().ok_or_else(|| "the keeper of bans has said nothing of it".to_owned())
     }
 
     /// Lifts a ban and tells every node.
@@ -150,14 +154,14 @@ impl LinkHub {
         for load in up.loads {
             self.inner.hub.report_load_on(node, link, load);
         }
-        for ban in up.bans {
-            let key = ban.key.clone();
-            if let Err(reason) = self.put(node.to_owned(), ban).await {
+        for bans in up.bans.chunks(BANS_AT_ONCE) {
+            if let Err(reason) = self.put(node.to_owned(), bans.to_vec()).await {
+                let keys: Vec<&str> = bans.iter().map(|ban| ban.key.as_str()).collect();
                 tracing::error!(
                     node,
-                    key,
+                    ?keys,
                     reason,
-                    "a ban could not be recorded; it is in force until the control plane ends"
+                    "bans could not be recorded; they are in force until the control plane ends"
                 );
             }
         }
@@ -183,25 +187,30 @@ impl LinkHub {
         Ok((changes, live))
     }
 
-    async fn put(&self, node: String, ban: BanRequest) -> Result<Verdict, String> {
+    async fn put(&self, node: String, asked: Vec<BanRequest>) -> Result<Vec<Verdict>, String> {
         let _in_order = self.inner.order.lock().await;
-        let as_asked = BanChange { key: ban.key.clone(), until_millis: ban.until_millis, reason: ban.reason.clone() };
-        let bans = self.inner.bans.clone();
-        let result = blocking(move || bans.put(&node, &ban)).await;
-        let change = match &result {
-            Ok(Verdict::Live(change)) => change.clone(),
-            // The node that asked has it in force already: it must let go.
-            Ok(Verdict::Refused(_)) => BanChange { key: as_asked.key, ..BanChange::default() },
-            // A store that fails must not open the gates.
-            Err(_) => as_asked,
-        };
-        let outcome = match &result {
-            Ok(Verdict::Live(_)) => "live",
-            Ok(Verdict::Refused(_)) => "refused",
-            Err(_) => "unrecorded",
-        };
-        metrics::counter!("palisade_link_bans_total", "outcome" => outcome).increment(1);
-        self.announce(vec![change]);
+        let (bans, asked) = (self.inner.bans.clone(), Arc::new(asked));
+        let requests = Arc::clone(&asked);
+        let result = blocking(move || bans.put(&node, &requests)).await;
+        let verdict = |place: usize| result.as_ref().map(|verdicts| verdicts.get(place));
+        let mut changes = Vec::with_capacity(asked.len());
+        for (place, ban) in asked.iter().enumerate() {
+            let (outcome, change) = match verdict(place) {
+                Ok(Some(Verdict::Live(change))) => ("live", change.clone()),
+                // The node that asked has it in force already: it must let go.
+                Ok(Some(Verdict::Refused(_))) => {
+                    ("refused", BanChange { key: ban.key.clone(), ..BanChange::default() })
+                }
+                // A store that fails must not open the gates.
+                Ok(None) | Err(_) => {
+                    let (key, reason) = (ban.key.clone(), ban.reason.clone());
+                    ("unrecorded", BanChange { key, until_millis: ban.until_millis, reason })
+                }
+            };
+            metrics::counter!("palisade_link_bans_total", "outcome" => outcome).increment(1);
+            changes.push(change);
+        }
+        self.announce(changes);
         result
     }
 

@@ -25,8 +25,12 @@ const QUEUE: usize = 64;
 const ENTRIES_PER_MESSAGE: usize = 500;
 /// Questions of one worker that are being answered; more of them wait, and what comes behind them.
 const QUESTIONS: usize = 256;
-/// How long a new worker may take to read the bans that are live.
+/// How long a worker may take to read a message of a long list: the bans that are live, the end of all of them.
 const CATCH_UP: Duration = Duration::from_secs(30);
+
+/// Between two messages of a long list. A worker serves requests on the thread that takes them, and would take all that have
+/// come at once.
+const BREATH: Duration = Duration::from_millis(2);
 
 /// The service over a hub.
 #[derive(Clone, Debug)]
@@ -110,13 +114,7 @@ impl StreamingService<Up> for Method {
 /// Serves one link to its end.
 async fn run(hub: &LinkHub, mut ups: Streaming<Up>, down: &mpsc::Sender<Result<Down, Status>>) -> Result<(), Status> {
     let (mut changes, live) = hub.subscribe().await.map_err(Status::unavailable)?;
-    for message in messages(&live) {
-        match tokio::time::timeout(CATCH_UP, down.send(Ok(message))).await {
-            Ok(Ok(())) => {}
-            Ok(Err(_)) => return Ok(()),
-            Err(_) => return Err(too_slow()),
-        }
-    }
+    send_all(down, &live).await?;
     let mut link = Link { hub, number: hub.number(), node: String::new() };
     let questions = Arc::new(Semaphore::new(QUESTIONS));
     loop {
@@ -135,7 +133,7 @@ async fn run(hub: &LinkHub, mut ups: Streaming<Up>, down: &mpsc::Sender<Result<D
                 None => return Ok(()),
             },
             change = changes.recv() => match change {
-                Ok(change) => push(down, &change)?,
+                Ok(change) => push(down, &change).await?,
                 Err(RecvError::Lagged(_)) => return Err(too_slow()),
                 Err(RecvError::Closed) => return Ok(()),
             },
@@ -171,8 +169,26 @@ impl Drop for Link<'_> {
     }
 }
 
-fn push(down: &mpsc::Sender<Result<Down, Status>>, change: &Down) -> Result<(), Status> {
+/// A worker that does not keep up with single changes is cut off at once; for a long list it gets time.
+async fn push(down: &mpsc::Sender<Result<Down, Status>>, change: &Down) -> Result<(), Status> {
+    if change.bans.len().max(change.allowed.len()) > ENTRIES_PER_MESSAGE {
+        return send_all(down, change).await;
+    }
     messages(change).try_for_each(|message| down.try_send(Ok(message)).map_err(|_| too_slow()))
+}
+
+/// Sends a list of any length.
+async fn send_all(down: &mpsc::Sender<Result<Down, Status>>, list: &Down) -> Result<(), Status> {
+    for (place, message) in messages(list).enumerate() {
+        if place > 0 {
+            tokio::time::sleep(BREATH).await;
+        }
+        tokio::time::timeout(CATCH_UP, down.send(Ok(message)))
+            .await
+            .map_err(|_| too_slow())?
+            .map_err(|_| too_slow())?;
+    }
+    Ok(())
 }
 
 /// What is to be told, in messages of a bounded size: who is allowed first, so that no ban holds that ought not to.

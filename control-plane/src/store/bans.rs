@@ -3,13 +3,30 @@
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::fabric::{
-    Allowance, Ban, Issued, LAST_MOMENT, LIFT_KEPT_MILLIS, MAX_ALLOWED, MAX_BANS, MAX_LIFTS, MAX_RANGES, MAX_STEPS,
-    Step,
+    Allowance, Ban, Issued, LAST_MOMENT, LIFT_KEPT_MILLIS, MAX_ALLOWED, MAX_ALLOWED_RANGES, MAX_BANS, MAX_LIFTS,
+    MAX_RANGES, MAX_STEPS, Standing, Step,
 };
 use crate::fabric::Identity;
 
+/// As the store's interface says, each ban in its turn.
+pub(super) fn issue_all(db: &Connection, bans: Vec<Ban>, now: u64) -> rusqlite::Result<Vec<Issued>> {
+    let mut room = Room::default();
+    bans.into_iter().map(|ban| issue_in(db, ban, now, &mut room)).collect()
+}
+
 /// As the store's interface says.
-pub(super) fn issue(db: &Connection, mut ban: Ban, now: u64) -> rusqlite::Result<Issued> {
+pub(super) fn issue(db: &Connection, ban: Ban, now: u64) -> rusqlite::Result<Issued> {
+    issue_in(db, ban, now, &mut Room::default())
+}
+
+/// How many bans there are, counted when it matters first: that takes longer the more there are.
+#[derive(Default)]
+struct Room {
+    all: Option<u32>,
+    ranges: Option<u32>,
+}
+
+fn issue_in(db: &Connection, mut ban: Ban, now: u64, room: &mut Room) -> rusqlite::Result<Issued> {
     if let Some(entry) = allowance_over(db, &ban.key, now)? {
         return Ok(Issued::Allowlisted(entry));
     }
@@ -17,28 +34,56 @@ pub(super) fn issue(db: &Connection, mut ban: Ban, now: u64) -> rusqlite::Result
         return Ok(Issued::Lifted(at));
     }
     ban.until = ban.until.min(LAST_MOMENT);
-    let standing = one(db, &ban.key, now)?;
-    let range = is_range(&ban.key);
-    if standing.is_none() && range && count(db, "SELECT count(*) FROM ban WHERE is_range = 1")? >= MAX_RANGES {
-        db.execute("DELETE FROM ban WHERE is_range = 1 AND until_millis <= ?1", [now])?;
-        if count(db, "SELECT count(*) FROM ban WHERE is_range = 1")? >= MAX_RANGES {
-            return Ok(Issued::Full);
-        }
-    }
-    let ban = match standing {
+    let ban = match one(db, &ban.key, now)? {
         Some(held) if held.until > ban.until && !ban.by_hand => return Ok(Issued::Live(held)),
         Some(held) => {
             let history = held.timeline.into_iter().chain(ban.timeline).collect();
             Ban { until: ban.until.max(held.until), issued_at: held.issued_at, timeline: history, ..ban }
         }
         None => {
-            if count(db, "SELECT count(*) FROM ban")? >= MAX_BANS {
-                db.execute("DELETE FROM ban WHERE rowid IN (SELECT rowid FROM ban ORDER BY until_millis LIMIT 1)", [])?;
+            if !room.make(db, is_range(&ban.key), now)? {
+                return Ok(Issued::Full);
             }
             ban
         }
     };
     write(db, ban).map(Issued::Live)
+}
+
+impl Room {
+    /// Makes room for a further ban; false where there is none for a range.
+    fn make(&mut self, db: &Connection, range: bool, now: u64) -> rusqlite::Result<bool> {
+        if range {
+            let mut ranges = counted(db, &mut self.ranges, RANGES)?;
+            if ranges >= MAX_RANGES {
+                db.execute("DELETE FROM ban WHERE is_range = 1 AND until_millis <= ?1", [now])?;
+                (self.all, self.ranges) = (None, None);
+                ranges = counted(db, &mut self.ranges, RANGES)?;
+            }
+            if ranges >= MAX_RANGES {
+                return Ok(false);
+            }
+            self.ranges = Some(ranges + 1);
+        }
+        let all = counted(db, &mut self.all, ALL)?;
+        if all >= MAX_BANS {
+            db.execute("DELETE FROM ban WHERE rowid IN (SELECT rowid FROM ban ORDER BY until_millis LIMIT 1)", [])?;
+            self.ranges = None;
+        } else {
+            self.all = Some(all + 1);
+        }
+        Ok(true)
+    }
+}
+
+const ALL: &str = "SELECT count(*) FROM ban";
+const RANGES: &str = "SELECT count(*) FROM ban WHERE is_range = 1";
+
+fn counted(db: &Connection, known: &mut Option<u32>, select: &str) -> rusqlite::Result<u32> {
+    match *known {
+        Some(known) => Ok(known),
+        None => Ok(*known.insert(count(db, select)?)),
+    }
 }
 
 pub(super) fn extend(db: &Connection, key: &str, by_millis: u64, step: Step) -> rusqlite::Result<Option<Ban>> {
@@ -72,6 +117,21 @@ pub(super) fn live(db: &Connection, now: u64) -> rusqlite::Result<Vec<Ban>> {
     db.prepare_cached(select)?.query_map([now], ban)?.collect()
 }
 
+pub(super) fn standing(db: &Connection, now: u64) -> rusqlite::Result<Vec<Standing>> {
+    /// The one part of the evidence that gateways are told.
+    #[derive(serde::Deserialize, Default)]
+    #[serde(default)]
+    struct Why {
+        reason: String,
+    }
+    let select = "SELECT ref_key, json, until_millis FROM ban WHERE until_millis > ?1";
+    let read = |row: &Row<'_>| {
+        let why: Why = serde_json::from_str(row.get_ref(1)?.as_str()?).unwrap_or_default();
+        Ok(Standing { key: row.get(0)?, until: row.get(2)?, reason: why.reason })
+    };
+    db.prepare_cached(select)?.query_map([now], read)?.collect()
+}
+
 pub(super) fn lifted(db: &Connection, bans: bool) -> rusqlite::Result<Vec<String>> {
     let select = "SELECT ref_key FROM lifted WHERE of_ban = ?1 ORDER BY at";
     db.prepare_cached(select)?.query_map([bans], |row| row.get(0))?.collect()
@@ -84,7 +144,9 @@ pub(super) fn allow(db: &Connection, entry: &Allowance, lifts: bool) -> rusqlite
     if !known {
         db.execute("DELETE FROM allowed WHERE until_millis <= ?1", [now])?;
         let ranges = "SELECT count(*) FROM allowed WHERE is_range = 1";
-        if count(db, "SELECT count(*) FROM allowed")? >= MAX_ALLOWED || (range && count(db, ranges)? >= MAX_RANGES) {
+        if count(db, "SELECT count(*) FROM allowed")? >= MAX_ALLOWED
+            || (range && count(db, ranges)? >= MAX_ALLOWED_RANGES)
+        {
             return Ok(None);
         }
     }

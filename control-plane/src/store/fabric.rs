@@ -3,13 +3,15 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::Pending;
+use super::{Pending, StoreError};
 
 /// The most bans that are kept; a further one takes the place of the one that ends first. Gateways hold somewhat more.
 pub const MAX_BANS: u32 = 100_000;
-/// The most bans on ranges of addresses, and the most ranges on the allowlist; a further one is refused, because every
-/// gateway looks through all of them.
-pub const MAX_RANGES: u32 = 256;
+/// The most bans on ranges of addresses; a further one is refused. Every worker of a gateway keeps a list of all of them,
+/// which is read again as a whole after each change.
+pub const MAX_RANGES: u32 = 4096;
+/// The most ranges on the allowlist; a further one is refused, because every ban is held against all of them.
+pub const MAX_ALLOWED_RANGES: u32 = 256;
 /// The most entries of the allowlist; a further one is refused.
 pub const MAX_ALLOWED: u32 = 10_000;
 /// The most identities in the ledger; of more, those longest without a charge are forgotten.
@@ -32,7 +34,13 @@ pub trait FabricStore: Send + Sync + 'static {
     ///
     /// Where one stands already, the later end holds; the evidence is that of the ban with the later end, or of the one by
     /// hand (see [`Ban::by_hand`]), and the history of both is kept.
-    fn ban_issue(&self, ban: Ban, now: u64) -> Pending<'_, Issued>;
+    fn ban_issue(&self, ban: Ban, now: u64) -> Pending<'_, Issued> {
+        let issued = self.bans_issue(vec![ban], now);
+        Box::pin(async move { issued.await?.pop().ok_or(StoreError::Closed) })
+    }
+
+    /// [`ban_issue`](Self::ban_issue) for many, each in its turn, in one transaction: what became of each.
+    fn bans_issue(&self, bans: Vec<Ban>, now: u64) -> Pending<'_, Vec<Issued>>;
 
     /// Moves the end of a ban that is in force at `step.at`; `None` where there is none.
     fn ban_extend(&self, key: &str, by_millis: u64, step: Step) -> Pending<'_, Option<Ban>>;
@@ -45,6 +53,9 @@ pub trait FabricStore: Send + Sync + 'static {
 
     /// The bans in force at `now`, by key.
     fn bans(&self, now: u64) -> Pending<'_, Vec<Ban>>;
+
+    /// The bans in force at `now` without their evidence, in no order.
+    fn bans_standing(&self, now: u64) -> Pending<'_, Vec<Standing>>;
 
     /// The keys of bans (`true`) or entries of the allowlist (`false`) that were taken back, and of which a gateway may not
     /// know yet.
@@ -94,6 +105,17 @@ pub trait FabricStore: Send + Sync + 'static {
     /// Forgets bans and entries that have ended, lifts that every gateway must know by now, and states of incidents set at
     /// or before `workflows_until`.
     fn fabric_sweep(&self, now: u64, workflows_until: u64) -> Pending<'_, ()>;
+}
+
+/// A ban as gateways are told of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// The banned identity or range.
+    pub key: String,
+    /// Until when.
+    pub until: u64,
+    /// Why, for people.
+    pub reason: String,
 }
 
 /// A ban with its evidence.

@@ -1,11 +1,13 @@
 //! [`FabricStore`] on the embedded file.
 
-use super::fabric::{Allowance, Ban, Charge, FabricStore, IncidentRow, Issued, LedgerRules, Promotion, Step, Workflow};
+use super::fabric::{
+    Allowance, Ban, Charge, FabricStore, IncidentRow, Issued, LedgerRules, Promotion, Standing, Step, Workflow,
+};
 use super::{Pending, SqliteStore, bans, incidents, ledger};
 
 impl FabricStore for SqliteStore {
-    fn ban_issue(&self, ban: Ban, now: u64) -> Pending<'_, Issued> {
-        Box::pin(self.write(move |db| bans::issue(db, ban, now)))
+    fn bans_issue(&self, bans: Vec<Ban>, now: u64) -> Pending<'_, Vec<Issued>> {
+        Box::pin(self.write(move |db| bans::issue_all(db, bans, now)))
     }
 
     fn ban_extend(&self, key: &str, by_millis: u64, step: Step) -> Pending<'_, Option<Ban>> {
@@ -24,6 +26,10 @@ impl FabricStore for SqliteStore {
 
     fn bans(&self, now: u64) -> Pending<'_, Vec<Ban>> {
         Box::pin(self.read(move |db| bans::live(db, now)))
+    }
+
+    fn bans_standing(&self, now: u64) -> Pending<'_, Vec<Standing>> {
+        Box::pin(self.read(move |db| bans::standing(db, now)))
     }
 
     fn lifted(&self, bans: bool) -> Pending<'_, Vec<String>> {

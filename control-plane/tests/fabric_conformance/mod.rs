@@ -13,8 +13,8 @@ use std::sync::Arc;
 
 use palisade::store::Store;
 use palisade::store::fabric::{
-    Allowance, Ban, Charge, IncidentRow, Issued, LAST_MOMENT, LIFT_KEPT_MILLIS, LedgerRules, MAX_RANGES, MAX_STEPS,
-    Step, Workflow,
+    Allowance, Ban, Charge, IncidentRow, Issued, LAST_MOMENT, LIFT_KEPT_MILLIS, LedgerRules, MAX_ALLOWED_RANGES,
+    MAX_RANGES, MAX_STEPS, Step, Workflow,
 };
 
 /// A moment; nothing reads a clock.
@@ -145,17 +145,53 @@ pub async fn nobody_on_the_allowlist_is_banned(
 
 pub async fn ranges_have_a_bound(store: Arc<dyn Store>) {
     let range = |number: u32| format!("ip:10.{}.{}.0/24", number / 256, number % 256);
-    for number in 0..MAX_RANGES {
-        live(store.ban_issue(ban(&range(number), NOW, NOW + 1000, true), NOW).await.unwrap());
-        assert!(store.allow(entry(&range(number + 1000), None), true).await.unwrap().is_some());
-    }
+    let many = |numbers: std::ops::Range<u32>, until| numbers.map(move |number| ban(&range(number), NOW, until, true));
+    let issued = store.bans_issue(many(0..MAX_RANGES, NOW + 1000).collect(), NOW).await.unwrap();
+    assert!(issued.len() == MAX_RANGES as usize && issued.iter().all(|issued| matches!(issued, Issued::Live(_))));
     let one_more = ban(&range(MAX_RANGES), NOW, NOW + 1000, true);
     assert_eq!(store.ban_issue(one_more.clone(), NOW).await.unwrap(), Issued::Full);
-    assert_eq!(store.allow(entry(&range(2000), None), true).await.unwrap(), None);
     live(store.ban_issue(ban(&range(0), NOW, NOW + 2000, true), NOW).await.unwrap());
-    assert!(store.allow(entry(&range(1000), None), true).await.unwrap().is_some(), "one that is there may change");
-    let later = Ban { until: NOW + 9000, ..one_more };
-    live(store.ban_issue(later, NOW + 1000).await.unwrap());
+    // All but one have ended.
+    let later = NOW + 1000;
+    let issued = store.bans_issue(many(MAX_RANGES..2 * MAX_RANGES, NOW + 9000).collect(), later).await.unwrap();
+    let full = issued.iter().position(|issued| *issued == Issued::Full);
+    assert_eq!(full, Some(MAX_RANGES as usize - 1), "one of the first stands still");
+    for number in 0..MAX_ALLOWED_RANGES {
+        assert!(store.allow(entry(&range(number + 10_000), None), false).await.unwrap().is_some());
+    }
+    assert_eq!(store.allow(entry(&range(20_000), None), false).await.unwrap(), None);
+    assert!(store.allow(entry(&range(10_000), None), false).await.unwrap().is_some(), "one that is there may change");
+}
+
+pub async fn bans_of_one_batch_are_judged_each_by_itself(store: Arc<dyn Store>) {
+    store.allow(entry("ip:10.0.0.0/8", None), false).await.unwrap();
+    store.ban_lift("user:bob", NOW + 5).await.unwrap();
+    let batch = vec![
+        ban("user:ada", NOW, NOW + 100, false),
+        ban("ip:10.1.2.3", NOW, NOW + 100, false),
+        ban("user:ada", NOW + 1, NOW + 300, false),
+        ban("user:bob", NOW, NOW + 100, false),
+        ban("ip:192.0.2.0/24", NOW, NOW + 200, false),
+    ];
+    let issued = store.bans_issue(batch, NOW + 6).await.unwrap();
+    let words: Vec<&str> = issued
+        .iter()
+        .map(|issued| match issued {
+            Issued::Live(_) => "live",
+            Issued::Allowlisted(_) => "allowlisted",
+            Issued::Lifted(_) => "lifted",
+            Issued::Full => "full",
+        })
+        .collect();
+    assert_eq!(words, ["live", "allowlisted", "live", "lifted", "live"]);
+    assert_eq!(live(issued[2].clone()).timeline.len(), 2, "the second is about a ban that stands by then");
+    let mut standing = store.bans_standing(NOW + 150).await.unwrap();
+    standing.sort_by(|one, other| one.key.cmp(&other.key));
+    let told: Vec<_> = standing.iter().map(|ban| (ban.key.as_str(), ban.until, ban.reason.clone())).collect();
+    let reason = |until: u64| format!("until {until}");
+    let range = ("ip:192.0.2.0/24", NOW + 200, reason(NOW + 200));
+    assert_eq!(told, [range, ("user:ada", NOW + 300, reason(NOW + 300))]);
+    assert_eq!(store.bans_standing(NOW + 200).await.unwrap().len(), 1, "what has ended is not told");
 }
 
 pub async fn who_reaches_the_threshold_within_the_window_is_banned_and_begins_anew(

@@ -7,6 +7,8 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 
 use exchange::{Answer, BanOrder, Metric, Question};
+use node_state::allowlist;
+use node_state::bans::{self, BanOf};
 use snapshot::{
     AllowChange, AnswerWord, Ask, BanChange, BanRequest, Down, LinkSettings, LoadReport, Message, SpendPuzzle, Up,
     VerifyToken,
@@ -126,6 +128,8 @@ pub(crate) fn closed(token: u32, status: u32) {
     LINK.with_borrow_mut(|link| {
         if link.stream.as_ref().is_some_and(|stream| stream.token == token) {
             link.stream = None;
+            // Something to say, so that the next stream does not wait for an event: bans of other nodes come on it.
+            link.unsaid_loads.clone_from(&link.loads);
             link.back_off(&format!("the stream ended with gRPC status {status}"));
         }
     });
@@ -137,8 +141,8 @@ pub(crate) fn received(bytes: &[u8]) {
     match Down::decode(bytes) {
         Ok(down) => {
             // First who is allowed: a ban that comes with it must not hold for a moment.
-            down.allowed.iter().for_each(apply_allowed);
-            down.bans.iter().for_each(apply_ban);
+            apply_allowed(&down.allowed);
+            apply_bans(&down.bans);
             for answered in &down.answers {
                 let answer = match AnswerWord::try_from(answered.answer) {
                     Ok(AnswerWord::Yes) => Answer::Yes,
@@ -154,19 +158,18 @@ pub(crate) fn received(bytes: &[u8]) {
     }
 }
 
-fn apply_ban(change: &BanChange) {
-    let applied =
-        node_state::bans::apply(&NodeSharedData, &change.key, change.until_millis, &change.reason, calls::now());
-    if applied.is_err() {
-        calls::log(LogLevel::Warn, &format!("palisade: the ban of {} could not be noted on this node", change.key));
+fn apply_bans(changes: &[BanChange]) {
+    let bans =
+        changes.iter().map(|change| BanOf { key: &change.key, until: change.until_millis, reason: &change.reason });
+    for key in bans::apply_all(&NodeSharedData, bans, calls::now()) {
+        calls::log(LogLevel::Warn, &format!("palisade: the ban of {key} could not be noted on this node"));
     }
 }
 
-fn apply_allowed(change: &AllowChange) {
-    let applied = node_state::allowlist::apply(&NodeSharedData, &change.key, change.until_millis, calls::now());
-    if applied.is_err() {
-        let message = format!("palisade: the allowlist entry of {} could not be noted on this node", change.key);
-        calls::log(LogLevel::Warn, &message);
+fn apply_allowed(changes: &[AllowChange]) {
+    let entries = changes.iter().map(|change| (change.key.as_str(), change.until_millis));
+    for key in allowlist::apply_all(&NodeSharedData, entries, calls::now()) {
+        calls::log(LogLevel::Warn, &format!("palisade: the allowlist entry of {key} could not be noted on this node"));
     }
 }
 

@@ -1,11 +1,17 @@
 //! Shared data of the node behind the trait that node state stands on.
 
-use exchange::{Conflict, SharedData};
+use std::rc::Rc;
+
+use exchange::{Conflict, RangeCache, SharedData};
 
 use crate::calls;
 
 /// What all VMs of this node share: the gateway keys it by the VM id, which is one for all filters of the suite.
 pub(crate) struct NodeSharedData;
+
+thread_local! {
+    static RANGES: Rc<RangeCache> = Rc::default();
+}
 
 impl SharedData for NodeSharedData {
     fn get(&self, key: &str) -> Option<(Vec<u8>, u32)> {
@@ -14,5 +20,9 @@ impl SharedData for NodeSharedData {
 
     fn set(&self, key: &str, value: &[u8], token: Option<u32>) -> Result<(), Conflict> {
         calls::set_shared_data(key, value, token.unwrap_or(0)).map_err(|_| Conflict)
+    }
+
+    fn ranges(&self) -> Rc<RangeCache> {
+        RANGES.with(Rc::clone)
     }
 }

@@ -37,7 +37,7 @@ pub use exempt::Exemptions;
 pub use headers::Headers;
 pub use host::{BanOrder, Host, Level, Metric};
 pub use identity::{Caller, IdentityKind, IdentityRef, split_address};
-pub use node_state::{Conflict, MemorySharedData, SharedData, Table, Update};
+pub use node_state::{Conflict, MemorySharedData, RangeCache, SharedData, Table, Update};
 pub use parts::{Build, Loaded};
 pub use plugin::{BodyNeed, BuildPlugin, Plugin, PluginDefinition, Slot, Verdict};
 pub use read::Opening;

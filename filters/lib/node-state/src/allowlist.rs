@@ -1,12 +1,13 @@
 //! The identities that a node never bans, nor refuses for a ban that stands.
 
-use crate::ranged::{MAX_RANGES, Ranged};
+use crate::ranged::{Change, Ranged};
 use crate::{Conflict, SharedData, Table};
 
 /// The control plane keeps fewer than fit, so that no entry is pushed out.
 const ALLOWED: Ranged = Ranged {
-    exact: Table { name: "svc.allowed", shards: 128, entries_per_shard: 512 },
-    ranges: Table { name: "svc.allowed_ranges", shards: 1, entries_per_shard: MAX_RANGES },
+    table: Table { name: "svc.allow", shards: 1024, entries_per_shard: 64 },
+    list: "svc.allow_ranges",
+    version: "svc.allow_ranges_version",
 };
 
 /// Whether an identity (`ip:192.0.2.1`), or the range of its address, is on the allowlist at `now`, in milliseconds since
@@ -22,7 +23,15 @@ pub fn covers(data: &dyn SharedData, key: &str, now: u64) -> bool {
 ///
 /// [`Conflict`] where other workers were faster every time.
 pub fn apply(data: &dyn SharedData, key: &str, until: u64, now: u64) -> Result<(), Conflict> {
-    ALLOWED.put(data, key, &[], until, now)
+    let failed = apply_all(data, std::iter::once((key, until)), now);
+    if failed.is_empty() { Ok(()) } else { Err(Conflict) }
+}
+
+/// The same for many entries, each with its end. The keys of those that could not be noted, because other workers were faster
+/// every time.
+#[must_use]
+pub fn apply_all<'a>(data: &dyn SharedData, entries: impl Iterator<Item = (&'a str, u64)>, now: u64) -> Vec<&'a str> {
+    ALLOWED.put(data, entries.map(|(key, until)| Change { key, value: &[], until }), now)
 }
 
 #[cfg(test)]

@@ -1,12 +1,14 @@
 //! The bans that are in force on a node.
 
-use crate::ranged::{MAX_RANGES, Ranged};
+use crate::ranged::{Change, Ranged};
 use crate::{Conflict, SharedData, Table};
 
-/// Up to 131,072 bans, and 256 on ranges; beyond that a full shard gives up the ban that ends first.
+/// More than the control plane keeps, by far: no ban is pushed out by chance. Each request reads a shard of some hundred
+/// bytes; a full one gives up the ban that ends first.
 const BANS: Ranged = Ranged {
-    exact: Table { name: "svc.bans", shards: 256, entries_per_shard: 512 },
-    ranges: Table { name: "svc.ban_ranges", shards: 1, entries_per_shard: MAX_RANGES },
+    table: Table { name: "svc.banned", shards: u16::MAX, entries_per_shard: 12 },
+    list: "svc.banned_ranges",
+    version: "svc.banned_ranges_version",
 };
 
 /// The most bytes of a reason that a node keeps.
@@ -29,14 +31,36 @@ pub fn standing(data: &dyn SharedData, key: &str, now: u64) -> Option<Ban> {
     Some(Ban { until: entry.expires_at, reason: String::from_utf8_lossy(&entry.value).into_owned() })
 }
 
+/// A ban to put in force or to lift.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BanOf<'a> {
+    /// The identity or range, such as `ip:192.0.2.1` or `ip:192.0.2.0/24`.
+    pub key: &'a str,
+    /// When it ends, in milliseconds since the Unix epoch; a time that is over lifts it.
+    pub until: u64,
+    /// Why, for people; at most 256 bytes of it are kept.
+    pub reason: &'a str,
+}
+
 /// Puts a ban in force until the given time, in place of any that stands; a time that is over lifts it.
 ///
 /// # Errors
 ///
 /// [`Conflict`] where other workers were faster every time.
 pub fn apply(data: &dyn SharedData, key: &str, until: u64, reason: &str, now: u64) -> Result<(), Conflict> {
-    let reason = reason.as_bytes().get(..MAX_REASON).unwrap_or(reason.as_bytes());
-    BANS.put(data, key, reason, until, now)
+    let failed = apply_all(data, std::iter::once(BanOf { key, until, reason }), now);
+    if failed.is_empty() { Ok(()) } else { Err(Conflict) }
+}
+
+/// The same for many bans, with one write for all ranges among them. The keys of those that could not be noted, because other
+/// workers were faster every time.
+#[must_use]
+pub fn apply_all<'a>(data: &dyn SharedData, bans: impl Iterator<Item = BanOf<'a>>, now: u64) -> Vec<&'a str> {
+    let change = |ban: BanOf<'a>| {
+        let value = ban.reason.as_bytes().get(..MAX_REASON).unwrap_or(ban.reason.as_bytes());
+        Change { key: ban.key, value, until: ban.until }
+    };
+    BANS.put(data, bans.map(change), now)
 }
 
 #[cfg(test)]
@@ -67,5 +91,67 @@ mod tests {
         assert_eq!(standing(&data, "ip:10.255.0.1", 100), None);
         apply(&data, "ip:10.0.0.0/8", 0, "", 50).unwrap();
         assert_eq!(standing(&data, "ip:10.255.0.1", 51), None);
+    }
+
+    #[test]
+    fn as_many_bans_as_the_control_plane_keeps_all_stand_in_small_shards() {
+        let data = MemorySharedData::default();
+        let keys: Vec<String> = (0..100_000_u32)
+            .map(|number| match number % 3 {
+                0 => format!("ip:10.{}.{}.{}", number >> 16, number >> 8 & 255, number & 255),
+                1 => format!("ip:2001:db8::{number:x}"),
+                _ => format!("user:user-{number}"),
+            })
+            .collect();
+        let bans = keys.iter().map(|key| BanOf { key, until: 100, reason: "score 95 reaches tier 3 of policy `main`" });
+        assert!(apply_all(&data, bans, 0).is_empty());
+        assert!(keys.iter().all(|key| standing(&data, key, 99).is_some()));
+        let largest =
+            (0..u16::MAX).filter_map(|shard| data.get(&format!("svc.banned/{shard}"))).map(|(bytes, _)| bytes.len());
+        assert!(largest.max().unwrap() < 1200);
+    }
+
+    #[test]
+    fn a_worker_sees_ranges_that_another_has_put_and_lifted() {
+        let data = MemorySharedData::default();
+        let stands = |address: &str| standing(&data, address, 50);
+        assert_eq!(stands("ip:192.0.2.1"), None);
+        let nets: Vec<String> = (0..4000).map(|net| format!("ip:10.{}.{}.0/24", net / 256, net % 256)).collect();
+        let put = |until| nets.iter().map(move |key| BanOf { key, until, reason: "range" });
+        assert!(apply_all(&data, put(100), 0).is_empty());
+        assert!(
+            stands("ip:10.0.0.1").is_some() && stands("ip:10.15.159.255").is_some() && stands("ip:10.16.0.0").is_none()
+        );
+        // The narrowest speaks; where it is gone, the one around it does.
+        apply(&data, "ip:10.3.0.0/16", 200, "wide", 0).unwrap();
+        assert_eq!(stands("ip:10.3.7.9").unwrap().reason, "range");
+        apply(&data, "ip:10.3.7.0/24", 0, "", 50).unwrap();
+        assert_eq!(stands("ip:10.3.7.9").unwrap().reason, "wide");
+        // A change of what nobody holds is none, and writes nothing.
+        let version = data.get("svc.banned_ranges_version").unwrap().1;
+        apply(&data, "ip:10.3.0.0/16", 200, "wide", 50).unwrap();
+        apply(&data, "ip:10.200.0.0/16", 0, "", 50).unwrap();
+        assert_eq!(data.get("svc.banned_ranges_version").unwrap().1, version);
+        assert!(apply_all(&data, put(0), 50).is_empty());
+        assert_eq!(stands("ip:10.0.0.1"), None);
+    }
+
+    #[test]
+    fn too_many_ranges_push_out_those_that_end_first() {
+        let data = MemorySharedData::default();
+        let nets: Vec<String> = (0..5000).map(|net| format!("ip:10.{}.{}.0/24", net / 256, net % 256)).collect();
+        let bans = nets.iter().zip(1000..).map(|(key, until)| BanOf { key, until, reason: "" });
+        assert!(apply_all(&data, bans, 0).is_empty());
+        assert_eq!(standing(&data, "ip:10.0.0.1", 0), None);
+        assert!(standing(&data, "ip:10.19.135.1", 0).is_some());
+    }
+
+    #[test]
+    fn ranges_are_known_by_their_first_address() {
+        let data = MemorySharedData::default();
+        apply(&data, "ip:192.0.2.77/24", 100, "range", 0).unwrap();
+        assert!(standing(&data, "ip:192.0.2.1", 99).is_some());
+        apply(&data, "ip:192.0.2.0/24", 0, "", 50).unwrap();
+        assert_eq!(standing(&data, "ip:192.0.2.1", 51), None);
     }
 }

@@ -3,14 +3,23 @@
 //! The gateway's shared data is a plain map: it has no expiry, no listing and no delete, and one global lock. So a table
 //! lives in a fixed number of shards, each one value of that map holding a bounded list of entries; expired entries
 //! leave whenever their shard is written. What a table can take is therefore known before the first request arrives.
+//! A request reads one shard, so a table that every request asks has many small ones.
+//!
+//! Ranges of addresses cannot be found by a key. Their list is one value, which each worker keeps in its own memory
+//! ([`SharedData::ranges`]) and reads again when somebody has changed it.
+
+use std::rc::Rc;
 
 pub mod allowlist;
 pub mod bans;
 mod codec;
+mod index;
 mod ranged;
 mod table;
 
 pub use codec::MAX_FIELD;
+pub use index::RangeCache;
+pub use ranged::MAX_RANGES;
 pub use table::{Entry, Table, Update};
 
 /// The part of a gateway that this crate stands on: shared data with compare-and-set.
@@ -24,15 +33,22 @@ pub trait SharedData {
     ///
     /// [`Conflict`] where another worker wrote first: read again and retry.
     fn set(&self, key: &str, value: &[u8], token: Option<u32>) -> Result<(), Conflict>;
+
+    /// What this worker knows of the ranges in this shared data: the same cache on every call.
+    fn ranges(&self) -> Rc<RangeCache>;
 }
 
-impl<T: SharedData + ?Sized> SharedData for std::rc::Rc<T> {
+impl<T: SharedData + ?Sized> SharedData for Rc<T> {
     fn get(&self, key: &str) -> Option<(Vec<u8>, u32)> {
         (**self).get(key)
     }
 
     fn set(&self, key: &str, value: &[u8], token: Option<u32>) -> Result<(), Conflict> {
         (**self).set(key, value, token)
+    }
+
+    fn ranges(&self) -> Rc<RangeCache> {
+        (**self).ranges()
     }
 }
 
@@ -44,6 +60,7 @@ pub struct Conflict;
 #[derive(Debug, Default)]
 pub struct MemorySharedData {
     values: std::cell::RefCell<std::collections::HashMap<String, (Vec<u8>, u32)>>,
+    ranges: Rc<RangeCache>,
 }
 
 impl SharedData for MemorySharedData {
@@ -60,5 +77,9 @@ impl SharedData for MemorySharedData {
         }
         *slot = (value.to_vec(), slot.1.wrapping_add(1).max(1));
         Ok(())
+    }
+
+    fn ranges(&self) -> Rc<RangeCache> {
+        Rc::clone(&self.ranges)
     }
 }

@@ -1,47 +1,123 @@
 //! A table of identities, in which addresses may also be whole ranges (`ip:192.0.2.0/24`).
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use ipnet::IpNet;
 
+use crate::index::{Range, decode, encode};
+use crate::table::ATTEMPTS;
 use crate::{Conflict, Entry, SharedData, Table, Update};
 
-/// Identities by name, and ranges of addresses, which are looked through one by one.
+/// Identities and ranges by their keys, and beside them a list of which ranges there are.
 pub(crate) struct Ranged {
-    pub(crate) exact: Table,
-    /// One shard: a range is found by looking at all of them, so there can only be a few.
-    pub(crate) ranges: Table,
+    pub(crate) table: Table,
+    /// The key of the list of ranges in shared data.
+    pub(crate) list: &'static str,
+    /// The key that is written after each change of the list.
+    pub(crate) version: &'static str,
 }
 
-/// The most ranges that a table of a node holds.
-pub(crate) const MAX_RANGES: usize = 256;
+/// The most ranges that a table of a node holds. Their list is read as a whole, after each change once by every worker.
+pub const MAX_RANGES: usize = 4096;
+
+/// A change of one entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Change<'a> {
+    pub(crate) key: &'a str,
+    pub(crate) value: &'a [u8],
+    /// When it ends, in milliseconds since the Unix epoch; a time that is over takes it out.
+    pub(crate) until: u64,
+}
 
 impl Ranged {
-    /// The live entry on an identity, or on the range that its address is in.
+    /// The live entry on an identity, or on the narrowest range that its address is in.
     pub(crate) fn get(&self, data: &dyn SharedData, key: &str, now: u64) -> Option<Entry> {
-        if let Some(entry) = self.exact.get(data, key.as_bytes(), now) {
+        if let Some(entry) = self.table.get(data, key.as_bytes(), now) {
             return Some(entry);
         }
         let address: IpAddr = key.strip_prefix("ip:")?.parse().ok()?;
-        self.ranges.find(data, now, |range| range_of(range).is_some_and(|net| net.contains(&address)))
+        let around = data.ranges().around(data, self.list, self.version, address, now);
+        around.into_iter().find_map(|net| self.table.get(data, key_of(net).as_bytes(), now))
     }
 
-    /// Puts an entry in place of the one on the same identity or range; a time that is over takes it out.
-    pub(crate) fn put(
+    /// Puts entries in place of those on the same identities or ranges. The keys of those that could not be put, because
+    /// other workers were faster every time.
+    pub(crate) fn put<'a>(
         &self,
         data: &dyn SharedData,
-        key: &str,
-        value: &[u8],
-        until: u64,
+        changes: impl Iterator<Item = Change<'a>>,
         now: u64,
-    ) -> Result<(), Conflict> {
-        let table = if range_of(key.as_bytes()).is_some() { &self.ranges } else { &self.exact };
-        table.update(data, key.as_bytes(), now, |_| {
-            if until > now { Update::Put(value.to_vec(), until) } else { Update::Remove }
+    ) -> Vec<&'a str> {
+        let (mut failed, mut ranges, mut keys) = (Vec::new(), Vec::new(), Vec::new());
+        for change in changes {
+            let range = range_of(change.key);
+            let own = range.map(key_of);
+            let result = self.put_one(data, own.as_deref().unwrap_or(change.key), change, now);
+            if result.is_err() {
+                failed.push(change.key);
+            } else if let Some(net) = range {
+                ranges.push(Range { net, expires_at: change.until });
+                keys.push(change.key);
+            }
+        }
+        if !ranges.is_empty() && self.list(data, &ranges, now).is_err() {
+            failed.extend(keys);
+        }
+        failed
+    }
+
+    fn put_one(&self, data: &dyn SharedData, key: &str, change: Change<'_>, now: u64) -> Result<(), Conflict> {
+        self.table.update(data, key.as_bytes(), now, |known| {
+            if change.until <= now {
+                return Update::Remove;
+            }
+            // The other workers of the node are told the same: only the first of them writes.
+            match known {
+                Some(known) if known.expires_at == change.until && known.value == change.value => Update::Keep,
+                _ => Update::Put(change.value.to_vec(), change.until),
+            }
         })
+    }
+
+    /// Brings the list of ranges up to date, and tells every worker where that changed anything.
+    fn list(&self, data: &dyn SharedData, changes: &[Range], now: u64) -> Result<(), Conflict> {
+        for _ in 0..ATTEMPTS {
+            let (bytes, token) = data.get(self.list).map_or((Vec::new(), None), |(bytes, token)| (bytes, Some(token)));
+            let before: Vec<Range> = decode(&bytes).collect();
+            let mut live: BTreeMap<IpNet, u64> = BTreeMap::new();
+            for range in before.iter().chain(changes) {
+                if range.expires_at > now {
+                    live.insert(range.net, range.expires_at)
+                } else {
+                    live.remove(&range.net)
+                };
+            }
+            // In the order of the map: workers that are told the same make the same bytes of it.
+            let mut after: Vec<Range> = live.into_iter().map(|(net, expires_at)| Range { net, expires_at }).collect();
+            if after.len() > MAX_RANGES {
+                after.sort_by_key(|range| Reverse(range.expires_at));
+                after.truncate(MAX_RANGES);
+                after.sort_unstable_by_key(|range| range.net);
+            }
+            if after == before {
+                return Ok(());
+            }
+            if data.set(self.list, &encode(&after), token).is_ok() {
+                // Whatever is written there, its token is another one.
+                return data.set(self.version, &[1], None);
+            }
+        }
+        Err(Conflict)
     }
 }
 
-fn range_of(key: &[u8]) -> Option<IpNet> {
-    std::str::from_utf8(key).ok()?.strip_prefix("ip:")?.parse().ok()
+/// The range that a key names; `None` for an identity.
+fn range_of(key: &str) -> Option<IpNet> {
+    Some(key.strip_prefix("ip:")?.parse::<IpNet>().ok()?.trunc())
+}
+
+fn key_of(net: IpNet) -> String {
+    format!("ip:{net}")
 }

@@ -1,10 +1,10 @@
 //! A table: keys with a value and an expiry, spread over a fixed number of shards.
 
-use crate::codec::{MAX_FIELD, decode, encode};
+use crate::codec::{MAX_FIELD, Stored, encode, entries};
 use crate::{Conflict, SharedData};
 
 /// How often a write is tried against other workers before it is given up.
-const ATTEMPTS: usize = 16;
+pub(crate) const ATTEMPTS: usize = 16;
 
 /// A table's name and its limits. What does not fit pushes out the entry of the shard that expires first.
 #[derive(Debug, Clone, Copy)]
@@ -44,13 +44,7 @@ impl Table {
     #[must_use]
     pub fn get(&self, data: &dyn SharedData, key: &[u8], now: u64) -> Option<Entry> {
         let (bytes, _) = data.get(&self.shard_of(key))?;
-        decode(&bytes).into_iter().find(|entry| entry.key == key && entry.expires_at > now)
-    }
-
-    /// The first live entry of the table's first shard whose key is `wanted`: for tables of one shard.
-    pub(crate) fn find(&self, data: &dyn SharedData, now: u64, wanted: impl Fn(&[u8]) -> bool) -> Option<Entry> {
-        let (bytes, _) = data.get(&format!("{}/0", self.name))?;
-        decode(&bytes).into_iter().find(|entry| entry.expires_at > now && wanted(&entry.key))
+        entries(&bytes).find(|entry| entry.key == key && entry.expires_at > now).map(Stored::to_entry)
     }
 
     /// Replaces the entry under `key` by what `change` makes of it, atomically over all workers.
@@ -71,36 +65,37 @@ impl Table {
         let shard = self.shard_of(key);
         for _ in 0..ATTEMPTS {
             let (bytes, token) = data.get(&shard).map_or((Vec::new(), None), |(bytes, token)| (bytes, Some(token)));
-            let mut entries = decode(&bytes);
-            entries.retain(|entry| entry.expires_at > now);
-            let place = entries.iter().position(|entry| entry.key == key);
-            match change(place.and_then(|place| entries.get(place))) {
+            let mut kept: Vec<Stored<'_>> = entries(&bytes).filter(|entry| entry.expires_at > now).collect();
+            let place = kept.iter().position(|entry| entry.key == key);
+            let known = place.and_then(|place| kept.get(place)).map(|entry| entry.to_entry());
+            let put = match change(known.as_ref()) {
                 Update::Keep => return Ok(()),
-                Update::Remove => match place {
-                    Some(place) => drop(entries.swap_remove(place)),
-                    None => return Ok(()),
-                },
+                Update::Remove if place.is_none() => return Ok(()),
+                Update::Remove => None,
                 Update::Put(value, _) if value.len() > MAX_FIELD => return Err(Conflict),
-                Update::Put(value, expires_at) => {
-                    if let Some(place) = place {
-                        entries.swap_remove(place);
-                    }
-                    self.make_room(&mut entries);
-                    entries.push(Entry { key: key.to_vec(), value, expires_at });
-                }
+                Update::Put(value, expires_at) => Some((value, expires_at)),
+            };
+            if let Some(place) = place {
+                kept.swap_remove(place);
             }
-            if data.set(&shard, &encode(&entries), token).is_ok() {
+            if let Some((value, expires_at)) = &put {
+                self.make_room(&mut kept);
+                kept.push(Stored { expires_at: *expires_at, key, value });
+            }
+            if data.set(&shard, &encode(kept.iter().copied()), token).is_ok() {
                 return Ok(());
             }
         }
         Err(Conflict)
     }
 
-    fn make_room(&self, entries: &mut Vec<Entry>) {
+    fn make_room(&self, entries: &mut Vec<Stored<'_>>) {
         while entries.len() >= self.entries_per_shard.max(1) {
             let first_to_end = entries.iter().enumerate().min_by_key(|(_, entry)| entry.expires_at);
             match first_to_end.map(|(place, _)| place) {
-                Some(place) => drop(entries.swap_remove(place)),
+                Some(place) => {
+                    entries.swap_remove(place);
+                }
                 None => return,
             }
         }

@@ -91,13 +91,13 @@ pub(crate) fn timed(count: usize, budget: Duration, mut run: impl FnMut()) -> Ve
 }
 
 /// How long this thread has run: what others do on the machine at the same time is not in it.
-pub(crate) fn cpu_time() -> Duration {
+pub fn cpu_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::try_from(time).unwrap_or_default()
 }
 
 /// A duration in nanoseconds.
-pub(crate) fn nanos(time: Duration) -> u64 {
+pub fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 

@@ -10,7 +10,7 @@ use palisade_tests::load::{Load, Plan};
 use palisade_tests::process::wait_for;
 use serde_json::json;
 
-use crate::figures::{Figures, Target};
+use palisade_tests::figures::{Figures, Target};
 
 /// Between two changes.
 const PERIOD: Duration = Duration::from_millis(50);

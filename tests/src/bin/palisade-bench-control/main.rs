@@ -3,7 +3,6 @@
 //! Figures come with the limits that they are held against; they are printed and written to a file, and decide nothing.
 
 mod churn;
-mod figures;
 mod population;
 mod scale;
 mod throughput;
@@ -13,7 +12,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
-use figures::Figures;
+use palisade_tests::figures::Figures;
 
 /// Measures `palisade serve`, with a real Envoy where one is concerned.
 #[derive(Debug, Parser)]

@@ -13,8 +13,8 @@ use palisade_tests::ports;
 use palisade_tests::process::wait_for;
 use serde_json::{Value, json};
 
-use crate::figures::{Figures, Target, quantile};
 use crate::{population, throughput};
+use palisade_tests::figures::{Figures, Target, quantile};
 
 /// A change to be acknowledged.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -9,8 +9,8 @@ use palisade_tests::http::{Connection, Request};
 use palisade_tests::load::{Load, Plan};
 use serde_json::json;
 
-use crate::figures::{Figures, Target};
 use crate::population;
+use palisade_tests::figures::{Figures, Target};
 
 const CONNECTIONS: usize = 16;
 

@@ -1,4 +1,4 @@
-//! Figures, as they are printed and kept.
+//! Figures of benchmarks, as they are printed and kept.
 
 use std::path::Path;
 
@@ -6,21 +6,24 @@ use serde_json::{Value, json};
 
 /// What was measured so far.
 #[derive(Debug, Default)]
-pub(crate) struct Figures {
+pub struct Figures {
     rows: Vec<Value>,
 }
 
 /// What a figure is held against.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Target {
+pub enum Target {
+    /// The most that it may be.
     AtMost(f64),
+    /// The least that it may be.
     AtLeast(f64),
+    /// Nothing: it is for people.
     None,
 }
 
 impl Figures {
     /// Prints a figure and keeps it.
-    pub(crate) fn add(&mut self, what: &str, value: f64, unit: &str, target: Target) {
+    pub fn add(&mut self, what: &str, value: f64, unit: &str, target: Target) {
         let (wanted, met) = match target {
             Target::AtMost(most) => (format!("at most {most} {unit}"), Some(value <= most)),
             Target::AtLeast(least) => (format!("at least {least} {unit}"), Some(value >= least)),
@@ -31,7 +34,12 @@ impl Figures {
         self.rows.push(json!({"what": what, "value": value, "unit": unit, "wanted": wanted, "met": met}));
     }
 
-    pub(crate) fn write(&self, file: &Path) -> Result<(), String> {
+    /// Writes them all into a file, as JSON.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be written.
+    pub fn write(&self, file: &Path) -> Result<(), String> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let text = format!("{:#}\n", json!({"processors": cores, "figures": self.rows}));
         std::fs::write(file, text).map_err(|error| format!("{}: {error}", file.display()))
@@ -42,8 +50,9 @@ fn rounded(value: f64) -> String {
     if value.abs() < 10.0 { format!("{value:.2}") } else { format!("{value:.0}") }
 }
 
-/// The value that a share of the others does not exceed; 0.5 is the median.
-pub(crate) fn quantile(values: &mut [f64], share: f64) -> f64 {
+/// The value that a share of the others does not exceed; 0.5 is the median. 0 of no values.
+#[must_use]
+pub fn quantile(values: &mut [f64], share: f64) -> f64 {
     values.sort_unstable_by(f64::total_cmp);
     #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an index")]
     let rank = (share * values.len() as f64).ceil() as usize;

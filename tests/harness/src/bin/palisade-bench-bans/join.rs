@@ -269,7 +269,7 @@ fn first_link(control: &ControlPlane, before: f64, stop: &AtomicBool) -> Result<
         }
         std::thread::sleep(PAUSE);
     }
-    Err("no worker has opened its link".to_owned())
+    Err(format!("no worker has opened its link: there were {before}, there are {}", links(control)?))
 }
 
 /// How many links the control plane has.

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use palisade_tests::browser::Browser;
 use palisade_tests::process::wait_for;
 
-use crate::figures::{Figures, Target, quantile};
+use palisade_tests::figures::{Figures, Target, quantile};
 
 /// One visit, on a machine that does other things as well.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -10,7 +10,7 @@ use palisade_tests::http::Request;
 use palisade_tests::process::wait_for;
 
 use crate::PATIENCE;
-use crate::figures::{Figures, Target, quantile};
+use palisade_tests::figures::{Figures, Target, quantile};
 
 /// Some thousand tries: what is measured is not the work.
 const BITS: u32 = 12;

@@ -3,8 +3,6 @@
 //! Figures come with the limits that they are held against; they are printed and written to a file, and decide nothing.
 
 mod browser;
-#[path = "../palisade-bench-control/figures.rs"]
-mod figures;
 mod flood;
 
 use std::net::SocketAddr;
@@ -13,7 +11,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
-use figures::Figures;
+use palisade_tests::figures::Figures;
 use palisade_tests::gateway::{Gateway, preset, route, threat_policy, waf_config};
 use palisade_tests::http::Request;
 use serde_json::json;

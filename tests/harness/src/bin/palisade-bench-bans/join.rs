@@ -97,7 +97,7 @@ fn recorded(
 fn joined(site: &Site, joins: usize, bans: u32, last: &str, figures: &mut Figures) -> Result<(), String> {
     let (mut seconds, mut since_start, mut pauses, mut calm) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for _ in 0..joins.max(1) {
-        let links = links(&site.control)?;
+        let links = settled_links(&site.control)?;
         let start = Instant::now();
         let (stop, control) = (AtomicBool::new(false), &site.control);
         let (mut envoy, address, first_link) = std::thread::scope(|scope| {
@@ -270,6 +270,20 @@ fn first_link(control: &ControlPlane, before: f64, stop: &AtomicBool) -> Result<
         std::thread::sleep(PAUSE);
     }
     Err(format!("no worker has opened its link: there were {before}, there are {}", links(control)?))
+}
+
+/// How many links the control plane has, once that has not changed for a while: a link that has ended is counted until the
+/// control plane notices.
+fn settled_links(control: &ControlPlane) -> Result<f64, String> {
+    let (mut known, mut since) = (links(control)?, Instant::now());
+    while since.elapsed() < Duration::from_secs(2) {
+        std::thread::sleep(Duration::from_millis(100));
+        let now = links(control)?;
+        if now != known {
+            (known, since) = (now, Instant::now());
+        }
+    }
+    Ok(known)
 }
 
 /// How many links the control plane has.

@@ -90,8 +90,8 @@ pub(super) struct Arena {
     constants: Constants,
     /// Whether something was remembered of a constant.
     touched: bool,
-    /// What is known from other transactions.
-    familiar: Familiar,
+    /// What is known from other transactions, while rules run.
+    pub(super) familiar: Familiar,
     /// Long values that were scanned.
     scanned: Vec<Value>,
     /// Short values that were pushed, by a hash: arguments repeat themselves. What is left of other transactions does no
@@ -134,6 +134,14 @@ impl Arena {
         if self.blobs.is_empty() {
             self.blobs.push(Blob::new(Bytes::Shared(0, 0)));
         }
+    }
+
+    /// How much memory is kept, in bytes.
+    pub(super) fn size(&self) -> usize {
+        self.blobs.capacity() * size_of::<Blob>()
+            + self.buffer.capacity()
+            + self.rows.capacity() * size_of::<u32>()
+            + self.gates.capacity() * size_of::<u64>()
     }
 
     /// An arena in which constant number `n` of the list is value `n + 1`; the list begins with the numbers from 0.

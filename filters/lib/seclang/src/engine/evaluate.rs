@@ -52,6 +52,13 @@ struct Attempt<'a> {
 impl Transaction {
     /// Runs the rules of a phase. What blocks is returned once.
     pub(super) fn run_phase(&mut self, phase: u8) -> Option<Intervention> {
+        self.meet_familiar();
+        let found = self.run_rules_of(phase);
+        self.leave_familiar();
+        found
+    }
+
+    fn run_rules_of(&mut self, phase: u8) -> Option<Intervention> {
         // What is foreseen holds for phases in their order, whether they do anything or not.
         self.as_foreseen &= self.phases + 1 == phase;
         self.phases = phase;

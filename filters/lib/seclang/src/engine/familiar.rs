@@ -5,10 +5,15 @@
 //! which session, address or argument somebody else uses. What is kept depends on nothing but the bytes of the value, so
 //! that it can be used by every transaction; a value is compared whole before anything of it is.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use super::scanner::{close_gate, number};
 
-/// How many values are kept: a place each, by a hash. A newer one takes the place.
-const PLACES: usize = 256;
+/// How many values are kept: a place each, one of several that go by a hash. A newer one takes the place of the one of
+/// them that was asked for least recently. A request brings some forty such values: were there one place for a hash, two
+/// of them would often share it and be found out anew each time.
+const PLACES: usize = 1024;
+const WAYS: usize = 4;
 
 /// How long a value may be, in bytes.
 const LENGTH: usize = 256;
@@ -101,18 +106,26 @@ impl Place {
     }
 }
 
-/// All values that are kept.
+/// All values that are kept; without any places, none is.
 #[derive(Default)]
 pub(super) struct Familiar {
     values: Vec<FamiliarValue>,
-    /// How many values there were.
-    count: u32,
+    /// Counts how often a value was asked for.
+    clock: u32,
 }
+
+/// Counts the values there were, wherever they are kept: a transaction that was lent one [`Familiar`] may go on with
+/// another one.
+static NUMBER: AtomicU32 = AtomicU32::new(0);
 
 /// One value.
 #[derive(Default)]
 pub(super) struct FamiliarValue {
     number: u32,
+    /// When it was last asked for.
+    asked: u32,
+    /// Part of its hash.
+    mark: u32,
     bytes: Vec<u8>,
     /// What a header of this name is.
     header: HeaderKind,
@@ -129,20 +142,38 @@ pub(super) struct FamiliarValue {
 }
 
 impl Familiar {
+    /// With a place for each of [`PLACES`] values.
+    pub(super) fn with_places() -> Self {
+        let mut values = Vec::new();
+        values.resize_with(PLACES, FamiliarValue::default);
+        Self { values, clock: 0 }
+    }
+
+    /// Whether values are kept here.
+    pub(super) fn keeps(&self) -> bool {
+        !self.values.is_empty()
+    }
+
     /// Finds the place of a value, or makes it one.
     pub(super) fn place(&mut self, bytes: &[u8]) -> Place {
         if bytes.is_empty() || bytes.len() > LENGTH {
             return Place::default();
         }
-        if self.values.is_empty() {
-            self.values.resize_with(PLACES, FamiliarValue::default);
-        }
-        let at = hash(bytes) % PLACES;
-        let Some(value) = self.values.get_mut(at) else { return Place::default() };
-        if !is_same(&value.bytes, bytes) {
-            // When the count begins again, nobody remembers places of that long ago.
-            self.count = self.count.checked_add(1).unwrap_or(1);
-            value.number = self.count;
+        let hash = hash(bytes);
+        let (first, mark) = (hash % (PLACES / WAYS) * WAYS, (hash >> 8) as u32);
+        self.clock = self.clock.wrapping_add(1);
+        let clock = self.clock;
+        let Some(ways) = self.values.get_mut(first..first + WAYS) else { return Place::default() };
+        let found = ways.iter().position(|value| value.mark == mark && is_same(&value.bytes, bytes));
+        let age = |value: &FamiliarValue| clock.wrapping_sub(value.asked);
+        let oldest = || ways.iter().zip(0..).max_by_key(|(value, _)| age(value)).map_or(0, |(_, way)| way);
+        let way = found.unwrap_or_else(oldest);
+        let Some(value) = ways.get_mut(way) else { return Place::default() };
+        value.asked = clock;
+        if found.is_none() {
+            // When the count begins again, nobody remembers places of that long ago. 0 stands for no place.
+            value.number = NUMBER.fetch_add(1, Ordering::Relaxed).checked_add(1).unwrap_or(1);
+            value.mark = mark;
             value.bytes.clear();
             value.bytes.extend_from_slice(bytes);
             value.header = HeaderKind::of(bytes);
@@ -150,7 +181,7 @@ impl Familiar {
             value.made.clear();
             value.failed.clear();
         }
-        Place { at: u16::try_from(at).unwrap_or(0), number: value.number }
+        Place { at: u16::try_from(first + way).unwrap_or(0), number: value.number }
     }
 
     /// What is kept at a place.
@@ -254,7 +285,7 @@ mod tests {
 
     #[test]
     fn keeps_what_belongs_to_the_same_bytes() {
-        let mut familiar = Familiar::default();
+        let mut familiar = Familiar::with_places();
         let place = familiar.place(b"Mozilla/5.0");
         assert!(familiar.get(place).is_some_and(|value| !value.scanned));
         familiar.keep(place, &[1, 2], 4);
@@ -270,7 +301,7 @@ mod tests {
 
     #[test]
     fn a_newer_value_takes_the_place_and_nothing_else() {
-        let mut familiar = Familiar::default();
+        let mut familiar = Familiar::with_places();
         let old = familiar.place(b"Mozilla/5.0");
         familiar.keep(old, &[0b11], 4);
         familiar.keep_made(old, 7, &[3]);
@@ -285,8 +316,22 @@ mod tests {
     }
 
     #[test]
+    fn what_another_one_keeps_is_not_taken_for_ones_own() {
+        let (mut one, mut other) = (Familiar::with_places(), Familiar::with_places());
+        let place = one.place(b"gzip");
+        one.keep(place, &[1], 0);
+        for number in 0u32..1000 {
+            other.place(&number.to_le_bytes());
+        }
+        assert!(other.get(place).is_none());
+        // Without any there is no place, and nothing is found.
+        let mut none = Familiar::default();
+        assert!(none.place(b"gzip").is_none() && none.get(place).is_none() && !none.keeps());
+    }
+
+    #[test]
     fn closes_gates() {
-        let mut familiar = Familiar::default();
+        let mut familiar = Familiar::with_places();
         let place = familiar.place(b"gzip");
         familiar.close(place, 1);
         familiar.keep(place, &[0b110, 0b1], 0);
@@ -308,13 +353,26 @@ mod tests {
             }
         }
         let places: std::collections::HashSet<_> =
-            (0u32..1000).map(|number| hash(format!("header-{number}").as_bytes()) % PLACES).collect();
+            (0u32..1000).map(|number| hash(format!("header-{number}").as_bytes()) % 256).collect();
         assert!(places.len() > 200, "{}", places.len());
     }
 
     #[test]
+    fn values_that_are_asked_for_stay() {
+        let mut familiar = Familiar::with_places();
+        let usual: Vec<String> = (0..60).map(|number| format!("accept-{number}")).collect();
+        let places: Vec<Place> = usual.iter().map(|value| familiar.place(value.as_bytes())).collect();
+        // What comes once does not take the place of what comes with every request.
+        for number in 0u32..1000 {
+            familiar.place(&number.to_le_bytes());
+            let again: Vec<Place> = usual.iter().map(|value| familiar.place(value.as_bytes())).collect();
+            assert_eq!(again, places);
+        }
+    }
+
+    #[test]
     fn has_no_place_for_what_is_long_or_empty() {
-        let mut familiar = Familiar::default();
+        let mut familiar = Familiar::with_places();
         assert!(familiar.place(b"").is_none());
         assert!(familiar.place(&[b'x'; LENGTH + 1]).is_none());
         assert!((1..=LENGTH).all(|length| !familiar.place(&vec![b'x'; length]).is_none()));
@@ -329,7 +387,7 @@ mod tests {
         for name in ["Cookie", "Authorization", "Referer", "X-Api-Key", "X-Forwarded-For", "Sec-WebSocket-Key", ""] {
             assert!(!HeaderKind::of(name.as_bytes()).is_familiar(), "{name}");
         }
-        let mut familiar = Familiar::default();
+        let mut familiar = Familiar::with_places();
         let place = familiar.place(b"COOKIE");
         assert_eq!(familiar.get(place).unwrap().header(), HeaderKind::Cookie);
     }

@@ -77,6 +77,13 @@ impl Known {
         self.rows.shrink_to(16 * 1024);
     }
 
+    /// How much memory is kept that grows with what transactions bring, in bytes.
+    pub(super) fn size(&self) -> usize {
+        self.values.capacity() * size_of::<Value>()
+            + self.items.capacity() * size_of::<Item>()
+            + self.rows.capacity() * size_of::<u64>()
+    }
+
     /// A phase begins: what there is may have changed.
     pub(super) fn forget(&mut self, engine: &Engine) {
         self.phase = self.phase.wrapping_add(1);

@@ -16,6 +16,7 @@ use crate::vocabulary::Variable;
 impl Transaction {
     /// Sets the request line: the target is a path with a query, or an absolute URL; the protocol is `HTTP/1.1`.
     pub fn request_line(&mut self, method: &[u8], uri: &[u8], protocol: &[u8]) {
+        self.meet_familiar();
         let line = [method, uri, protocol].join(&b' ');
         self.set_scalar_bytes(Variable::RequestLine, line);
         let method = self.arena.push_familiar(method);
@@ -62,6 +63,7 @@ impl Transaction {
         if self.request_headers.entries.len() >= HEADERS {
             return;
         }
+        self.meet_familiar();
         let (name_value, kind) = self.arena.push_header_name(name);
         let header = match kind.is_familiar() {
             true => self.arena.push_familiar(value),
@@ -118,6 +120,7 @@ impl Transaction {
             return None;
         }
         if self.request_body_access {
+            self.meet_familiar();
             let limit = usize::try_from(self.request_body_limit).unwrap_or(usize::MAX);
             let inspected = body.get(..limit).unwrap_or(body);
             let complete = complete && inspected.len() == body.len();

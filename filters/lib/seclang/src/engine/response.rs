@@ -20,6 +20,7 @@ impl Transaction {
         if self.response_headers.entries.len() >= HEADERS {
             return;
         }
+        self.meet_familiar();
         let (name_value, kind) = self.arena.push_header_name(name);
         let header = match kind.is_familiar() {
             true => self.arena.push_familiar(value),

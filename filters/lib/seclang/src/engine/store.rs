@@ -4,13 +4,19 @@ use std::sync::{Mutex, PoisonError};
 
 use super::arena::{Arena, Value};
 use super::collect::Item;
+use super::familiar::Familiar;
 use super::known::Known;
 use super::limits::{DYNAMIC_NAMES, MATCHED_VARS};
 use super::names::Names;
 use super::transaction::ArgumentSource;
 
-/// How many transactions' memory is kept for the next ones, of about 2 MiB each at most.
-const POOLED: usize = 4;
+/// How many transactions' memory is kept for the next ones: as many as are often under way at once in a worker.
+const POOLED: usize = 64;
+
+/// Of how many of them it is kept whatever its size, of about 2 MiB each at most; beyond, if it is not larger than this, in
+/// bytes.
+const POOLED_LARGE: usize = 4;
+const SMALL: usize = 128 * 1024;
 
 /// The memory of one transaction that the next one uses again.
 #[derive(Default)]
@@ -32,6 +38,11 @@ pub(super) struct Memory {
 }
 
 impl Memory {
+    /// How much is kept, in bytes: what grows with what transactions bring.
+    fn size(&self) -> usize {
+        self.arena.size() + self.known.size() + self.items.capacity() * size_of::<Item>()
+    }
+
     /// Forgets what is there, and keeps some of the room.
     fn clear(&mut self) {
         self.arena.clear();
@@ -58,22 +69,39 @@ impl Memory {
     }
 }
 
-/// The memory of transactions that are over.
+/// The memory of transactions that are over, and what is known of values that come again.
 #[derive(Default)]
-pub(super) struct Pool(Mutex<Vec<Memory>>);
+pub(super) struct Pool {
+    memory: Mutex<Vec<Memory>>,
+    /// One where one thread runs transactions: they are many at once, but only one of them in its rules.
+    familiar: Mutex<Vec<Familiar>>,
+}
 
 impl Pool {
     /// Memory with nothing in it but the constants of the engine.
     pub(super) fn take(&self, constants: &[Box<[u8]>]) -> Memory {
-        let pooled = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let pooled = self.memory.lock().unwrap_or_else(PoisonError::into_inner).pop();
         pooled.unwrap_or_else(|| Memory { arena: Arena::with_constants(constants), ..Memory::default() })
     }
 
     pub(super) fn give_back(&self, mut memory: Memory) {
         memory.clear();
-        let mut pool = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if pool.len() < POOLED {
+        let mut pool = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        if pool.len() < POOLED_LARGE || pool.len() < POOLED && memory.size() <= SMALL {
             pool.push(memory);
+        }
+    }
+
+    /// What is known of values that come again, for as long as rules run.
+    pub(super) fn take_familiar(&self) -> Familiar {
+        let pooled = self.familiar.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        pooled.unwrap_or_else(Familiar::with_places)
+    }
+
+    pub(super) fn give_familiar_back(&self, familiar: Familiar) {
+        let mut pool = self.familiar.lock().unwrap_or_else(PoisonError::into_inner);
+        if pool.len() < POOLED_LARGE {
+            pool.push(familiar);
         }
     }
 }

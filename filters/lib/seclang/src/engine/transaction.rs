@@ -433,8 +433,25 @@ impl Transaction {
     }
 }
 
+impl Transaction {
+    /// Takes what is known of values that come again, until the end of the next phase.
+    pub(super) fn meet_familiar(&mut self) {
+        if !self.arena.familiar.keeps() {
+            self.arena.familiar = self.engine.pool.take_familiar();
+        }
+    }
+
+    /// Leaves it to other transactions.
+    pub(super) fn leave_familiar(&mut self) {
+        if self.arena.familiar.keeps() {
+            self.engine.pool.give_familiar_back(std::mem::take(&mut self.arena.familiar));
+        }
+    }
+}
+
 impl Drop for Transaction {
     fn drop(&mut self) {
+        self.leave_familiar();
         self.engine.pool.give_back(Memory {
             arena: std::mem::take(&mut self.arena),
             known: std::mem::take(&mut self.known),

@@ -120,7 +120,7 @@ impl HttpContext for HttpFilter {
     fn on_log(&mut self) {
         self.with(|stream, _| {
             if let Some(run) = &mut stream.run {
-                run.finish(&ProxyHost);
+                run.finish(&ProxyHost::default());
             }
             Action::Continue
         });
@@ -154,8 +154,9 @@ impl Stream {
         self.unseen = opening.grpc && !end_of_stream;
         let peer = calls::property(&["source", "address"]).unwrap_or_default();
         let start = Start { request, route: &route, peer: &peer, node: &self.node };
-        let mut run = Run::new(&chain, start, &ProxyHost);
-        let flow = run.request_headers(!end_of_stream, &ProxyHost);
+        let host = ProxyHost::default();
+        let mut run = Run::new(&chain, start, &host);
+        let flow = run.request_headers(!end_of_stream, &host);
         self.run = Some(run);
         let action = self.act(flow, Half::Request, this);
         self.at_headers(Half::Request, action)
@@ -173,7 +174,7 @@ impl Stream {
             return Action::Continue;
         };
         let response = Response::read(headers, self.opening);
-        let flow = run.response_headers(response, !end_of_stream, &ProxyHost);
+        let flow = run.response_headers(response, !end_of_stream, &ProxyHost::default());
         let action = self.act(flow, Half::Response, this);
         self.at_headers(Half::Response, action)
     }
@@ -223,8 +224,8 @@ impl Stream {
             let complete = ended && bytes.len() <= limit;
             let body = Body { bytes: bytes.get(..limit).unwrap_or(&bytes), complete };
             let flow = match half {
-                Half::Request => run.request_body(body, &ProxyHost),
-                Half::Response => run.response_body(body, &ProxyHost),
+                Half::Request => run.request_body(body, &ProxyHost::default()),
+                Half::Response => run.response_body(body, &ProxyHost::default()),
             };
             if let (Flow::Continue, Some(body)) = (&flow, run.take_replaced_body()) {
                 if !self.hold_headers {
@@ -251,7 +252,7 @@ impl Stream {
         }
         self.unseen = false;
         let bytes = calls::buffer(Buffer::RequestBody, GRPC_PREFIX).unwrap_or_default();
-        let flow = self.run.as_mut().map_or(Flow::Continue, |run| run.stream_start(&bytes, &ProxyHost));
+        let flow = self.run.as_mut().map_or(Flow::Continue, |run| run.stream_start(&bytes, &ProxyHost::default()));
         self.act(flow, Half::Request, this)
     }
 
@@ -271,8 +272,8 @@ impl Stream {
     /// Goes on behind a hold, with what has come of the body in the meantime.
     fn go_on(&mut self, answer: Option<Answer>, this: &Rc<RefCell<Self>>) -> Action {
         let flow = self.run.as_mut().map_or(Flow::Continue, |run| match answer {
-            Some(answer) => run.answered(answer, &ProxyHost),
-            None => run.resume(&ProxyHost),
+            Some(answer) => run.answered(answer, &ProxyHost::default()),
+            None => run.resume(&ProxyHost::default()),
         });
         match self.act(flow, Half::Request, this) {
             Action::Continue if self.unseen && self.request.size > 0 => self.open_stream(this),

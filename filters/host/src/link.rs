@@ -277,7 +277,7 @@ impl Link {
     fn back_off(&mut self, why: &str) {
         let pause = (BACKOFF.0 << self.failures.min(6)).min(BACKOFF.1);
         // Workers that lost the control plane together must not come back together.
-        let jitter = exchange::Host::random(&proxy_host::ProxyHost) % (pause / 2 + 1);
+        let jitter = exchange::Host::random(&proxy_host::ProxyHost::default()) % (pause / 2 + 1);
         self.retry_at = calls::now().saturating_add(pause / 2 + jitter);
         if self.failures == 0 {
             calls::log(

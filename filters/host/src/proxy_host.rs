@@ -1,6 +1,6 @@
 //! The world of a plugin, as the gateway gives it.
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::rc::Rc;
@@ -11,8 +11,12 @@ use crate::calls::{self, LogLevel};
 use crate::link;
 use crate::shared::NodeSharedData;
 
-/// [`Host`] over the gateway's calls. It holds nothing: all of it belongs to the VM.
-pub(crate) struct ProxyHost;
+/// [`Host`] over the gateway's calls, for one of its callbacks: a callback is one moment, and its time is asked for once.
+/// All else belongs to the VM.
+#[derive(Default)]
+pub(crate) struct ProxyHost {
+    now: OnceCell<u64>,
+}
 
 thread_local! {
     static RANDOM: Cell<u64> = Cell::new(seed());
@@ -48,7 +52,7 @@ pub(crate) fn count(metric: Metric, by: u64) {
 
 impl Host for ProxyHost {
     fn now(&self) -> u64 {
-        calls::now()
+        *self.now.get_or_init(calls::now)
     }
 
     fn random(&self) -> u64 {

@@ -153,10 +153,14 @@ bench-challenge: filters envoy ## A challenge in a real browser, and 1,000 submi
 	@$(CARGO) build -p palisade-tests --bin palisade-bench-challenge
 	PALISADE_BIN=$(CURDIR)/target/debug/palisade target/debug/palisade-bench-challenge --out target/bench/challenge.json $(ARGS)
 
-# Blows by kill -9 in each of two tests: single writes, and batches as `_bulk` and `apply` make them.
+# Blows by kill -9 in each of two tests (single writes, and batches as `_bulk` and `apply` make them), and then of the control
+# plane and of two Envoys under load.
 .PHONY: soak
-soak: ## 100 times kill -9 in the middle of writes: nothing acknowledged is lost, no batch is halved (ROUNDS)
+soak: filters envoy crs ## 100 times kill -9 in the middle of writes, 50 times under load: nothing acknowledged is lost (ROUNDS of each)
 	PALISADE_KILL_ROUNDS=$(or $(ROUNDS),100) $(CARGO) test -p palisade --test store_kill -- --nocapture
+	$(CARGO) build -p palisade --bins
+	PALISADE_BIN=$(CURDIR)/target/debug/palisade PALISADE_FABRIC_KILL_ROUNDS=$(or $(ROUNDS),50) \
+	  $(CARGO) test -p palisade-tests --test e2e_fabric_kill -- --nocapture --test-threads 1
 
 .PHONY: bench-xds
 bench-xds: ## A change's way to 1,000 gateways, and the control plane's memory for each (ARGS=--nodes N, --rounds N)

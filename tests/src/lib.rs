@@ -6,6 +6,7 @@ pub mod backend;
 pub mod bootstrap;
 pub mod browser;
 pub mod challenge;
+pub mod console;
 pub mod control_plane;
 pub mod envoy;
 pub mod figures;

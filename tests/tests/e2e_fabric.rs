@@ -1,19 +1,15 @@
 //! Bans by hand and the allowlist, from the console to every worker of a real gateway.
 
-use std::io::Write as _;
-use std::net::{Ipv4Addr, SocketAddr};
-use std::process::{Command, Stdio};
+use std::net::Ipv4Addr;
 use std::time::Duration;
 
+use palisade_tests::console::Console;
 use palisade_tests::gateway::{Gateway, preset, route, threat_policy, waf_config};
 use palisade_tests::http::{Request, percent};
-use palisade_tests::parts;
 use palisade_tests::process::wait_for;
-use serde_json::{Value, json};
+use serde_json::json;
 
 const PATIENCE: Duration = Duration::from_secs(10);
-const NS: &str = "/extensions/svc/extensions/waf";
-const PASSWORD: &str = "correct horse battery";
 const SQL: &str = "1' UNION SELECT password FROM users-- -";
 
 #[test]
@@ -25,7 +21,7 @@ fn what_operators_decide_holds_on_every_worker() {
         control.create("routes", &route("demo", backend, preset("demo", "demo")));
     });
     gateway.until(&Request::get("/"), 200, PATIENCE);
-    let console = Console::login(&gateway);
+    let console = Console::login(&gateway.control);
     a_ban_by_hand_is_refused_at_the_gate_until_it_is_lifted(&gateway, &console);
     a_range_is_refused_but_for_whom_the_allowlist_names(&gateway, &console);
     the_allowlist_holds_against_a_tier(&gateway, &console);
@@ -99,46 +95,4 @@ fn until(gateway: &Gateway, source: Ipv4Addr, status: u16) {
         (Request::get("/").send_from(source, gateway.address).ok()?.status == status).then_some(())
     })
     .unwrap_or_else(|why| panic!("{source} is not answered with {status}: {why}\n{}", gateway.envoy.log_tail(40)));
-}
-
-/// An operator's session.
-struct Console {
-    rest: SocketAddr,
-    cookie: String,
-    csrf: String,
-}
-
-impl Console {
-    fn login(gateway: &Gateway) -> Console {
-        let mut add = Command::new(parts::palisade())
-            .args(["operator", "add", "alice", "--email", "alice@example.com", "--data"])
-            .arg(gateway.control.data())
-            .stdin(Stdio::piped())
-            .spawn()
-            .unwrap();
-        add.stdin.take().unwrap().write_all(PASSWORD.as_bytes()).unwrap();
-        assert!(add.wait().unwrap().success());
-        let rest = gateway.control.rest();
-        let login = Request::json(format!("{NS}/session/_login"), &json!({"name": "alice", "password": PASSWORD}));
-        let answer = login.send(rest).unwrap();
-        assert_eq!(answer.status, 200, "{}", answer.text());
-        let cookie = answer.header("set-cookie").unwrap();
-        let csrf = answer.json()["csrf_token"].as_str().unwrap().to_owned();
-        Console { rest, cookie: cookie.split(';').next().unwrap().to_owned(), csrf }
-    }
-
-    fn post(&self, path: &str, body: &Value) -> Value {
-        let request = Request::json(format!("{NS}/security/{path}"), body).header("x-csrf-token", &self.csrf);
-        self.send(request)
-    }
-
-    fn get(&self, path: &str) -> Value {
-        self.send(Request::get(format!("{NS}/security/{path}")))
-    }
-
-    fn send(&self, request: Request) -> Value {
-        let answer = request.header("cookie", &self.cookie).send(self.rest).unwrap();
-        assert_eq!(answer.status, 200, "{}", answer.text());
-        answer.json()
-    }
 }

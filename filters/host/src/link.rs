@@ -6,7 +6,7 @@
 use std::cell::RefCell;
 use std::collections::VecDeque;
 
-use exchange::{Answer, BanOrder, Metric, Question};
+use exchange::{Answer, BanOrder, Metric, Question, alone};
 use node_state::allowlist;
 use node_state::bans::{self, BanOf};
 use snapshot::{
@@ -26,6 +26,8 @@ const MAX_ASKS: usize = 1000;
 const MAX_BATCH: usize = 1 << 20;
 /// The first and the longest pause before a lost link is tried again, in milliseconds.
 const BACKOFF: (u64, u64) = (500, 30_000);
+/// For how long after the next try the node takes itself to be without a control plane, in milliseconds.
+const ALONE_MILLIS: u64 = 5_000;
 
 thread_local! {
     static LINK: RefCell<Link> = RefCell::new(Link::default());
@@ -278,7 +280,9 @@ impl Link {
         let pause = (BACKOFF.0 << self.failures.min(6)).min(BACKOFF.1);
         // Workers that lost the control plane together must not come back together.
         let jitter = exchange::Host::random(&proxy_host::ProxyHost::default()) % (pause / 2 + 1);
-        self.retry_at = calls::now().saturating_add(pause / 2 + jitter);
+        let now = calls::now();
+        self.retry_at = now.saturating_add(pause / 2 + jitter);
+        alone::note(&NodeSharedData, self.retry_at.saturating_add(ALONE_MILLIS), now);
         if self.failures == 0 {
             calls::log(
                 LogLevel::Warn,

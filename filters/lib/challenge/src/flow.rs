@@ -2,6 +2,7 @@
 
 use exchange::{
     Action, Answer, Ask, Category, Decision, Exchange, Host, Outcome, Question, Reply, SecurityEvent, Signal, Verdict,
+    alone,
 };
 
 use crate::puzzle::{Earned, Failure, Puzzle};
@@ -23,6 +24,9 @@ impl Challenges {
             None => self.waited(exchange, host),
             Some(Err(Failure::OfAnother)) if !last => Verdict::Pass,
             Some(Err(failure)) => refuse(failure, module, exchange, host),
+            Some(Ok(puzzle)) if spent::is_elsewhere(&puzzle, host) => {
+                refuse(Failure::Elsewhere, module, exchange, host)
+            }
             Some(Ok(puzzle)) if spent::spend(&puzzle, host) => {
                 let question = Question::SpendPuzzle { id: puzzle.id, until: puzzle.exp };
                 Verdict::Ask(Ask { question, millis: ASK_MILLIS })
@@ -43,8 +47,16 @@ impl Challenges {
         };
         match answer {
             Answer::No => return refuse(Failure::Spent, module, exchange, host),
-            Answer::Missing => unanswered("puzzle", module, exchange, host),
-            Answer::Yes | Answer::Nobody => {}
+            Answer::Missing => {
+                unanswered("puzzle", module, exchange, host);
+                spent::note_alone(host);
+                // Another node may take it, or have taken it: only what this one gave for itself counts.
+                if puzzle.node.is_empty() {
+                    return refuse(Failure::Unconfirmed, module, exchange, host);
+                }
+            }
+            Answer::Yes => alone::over(host.shared(), host.now()),
+            Answer::Nobody => {}
         }
         self.clear(puzzle, module, exchange, host)
     }
@@ -110,7 +122,7 @@ pub(crate) fn refuse(failure: Failure, module: &str, exchange: &mut Exchange, ho
 /// Tells that the control plane was silent.
 pub(crate) fn unanswered(what: &str, module: &str, exchange: &mut Exchange, host: &dyn Host) {
     let reason = format!(
-        "the control plane did not say whether a {what} was spent elsewhere; that it was not on this node counts"
+        "the control plane did not say whether a {what} was spent elsewhere; what this node knows counts for now"
     );
     tell_of_dependency(reason, module, exchange, host);
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::binding::Binding;
 use crate::keys::{self, Purpose};
 use crate::work::{difficulty, solves};
-use crate::{Challenges, HEADER, token};
+use crate::{Challenges, HEADER, spent, token};
 
 /// The longest header of a submission that is looked at, in bytes.
 const MAX_SUBMISSION: usize = 2048;
@@ -31,6 +31,9 @@ pub(crate) struct Puzzle {
     pub(crate) ua: String,
     /// The provider's id.
     pub(crate) by: String,
+    /// The life of the node that gave it while it was alone: no other takes it. Empty where the control plane is asked.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) node: String,
 }
 
 /// What a clearance is made of: whom it is for, and the score that it was earned at.
@@ -55,6 +58,10 @@ pub(crate) enum Failure {
     Unvouched,
     /// Nobody could be asked about it.
     Unverified,
+    /// It was given by a node that was alone, and by another life of it or another node.
+    Elsewhere,
+    /// Nobody could say whether it was spent on another node.
+    Unconfirmed,
 }
 
 impl fmt::Display for Failure {
@@ -69,6 +76,10 @@ impl fmt::Display for Failure {
             Self::Spent => "the puzzle was spent already",
             Self::Unvouched => "the vendor does not vouch for the token, or it was used already",
             Self::Unverified => "the token could not be verified",
+            Self::Elsewhere => "a node without its control plane gave the puzzle, and it alone takes it",
+            Self::Unconfirmed => {
+                "the control plane did not say whether the puzzle was spent elsewhere; the next one needs nobody"
+            }
         })
     }
 }
@@ -85,6 +96,7 @@ impl Challenges {
             ip: binding.ip,
             ua: binding.ua,
             by: self.settings.provider.clone(),
+            node: spent::own_life(host),
         };
         let signed = self.keys.sign(Purpose::Puzzle, &puzzle);
         (puzzle, signed)

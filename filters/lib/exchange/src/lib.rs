@@ -6,6 +6,7 @@
 //!
 //! Nothing in here knows proxy-wasm, and nothing in here can panic.
 
+pub mod alone;
 mod ask;
 mod body;
 mod chain;

@@ -1,0 +1,104 @@
+//! An operator at the console.
+
+use std::io::{self, Write as _};
+use std::net::SocketAddr;
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::control_plane::ControlPlane;
+use crate::http::Request;
+use crate::parts;
+
+/// Where the console is served.
+pub const NS: &str = "/extensions/svc/extensions/waf";
+const PASSWORD: &str = "correct horse battery";
+
+/// An operator's session. It outlives a restart of the control plane.
+#[derive(Debug, Clone)]
+pub struct Console {
+    rest: SocketAddr,
+    cookie: String,
+    csrf: String,
+}
+
+impl Console {
+    /// Adds the operator `alice` and logs her in.
+    ///
+    /// # Panics
+    ///
+    /// When one of them fails; with the answer.
+    #[must_use]
+    pub fn login(control: &ControlPlane) -> Self {
+        let mut add = Command::new(parts::palisade())
+            .args(["operator", "add", "alice", "--email", "alice@example.com", "--data"])
+            .arg(control.data())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("the program starts");
+        add.stdin.take().expect("it has an input").write_all(PASSWORD.as_bytes()).expect("it reads the password");
+        assert!(add.wait().expect("it ends").success(), "no operator was added");
+        let rest = control.rest();
+        let login = Request::json(format!("{NS}/session/_login"), &json!({"name": "alice", "password": PASSWORD}));
+        let answer = login.send(rest).expect("an answer to the login");
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        let cookie = answer.header("set-cookie").expect("a cookie");
+        let csrf = answer.json()["csrf_token"].as_str().expect("a token").to_owned();
+        Self { rest, cookie: cookie.split(';').next().unwrap_or_default().to_owned(), csrf }
+    }
+
+    /// What a call of `security/PATH` that changes something is answered with.
+    ///
+    /// # Panics
+    ///
+    /// When it is not answered with 200.
+    #[must_use]
+    pub fn post(&self, path: &str, body: &Value) -> Value {
+        self.try_post(path, body).unwrap_or_else(|error| panic!("no answer to {path}: {error}"))
+    }
+
+    /// The same, where nobody may be there.
+    ///
+    /// # Errors
+    ///
+    /// When there is no whole answer.
+    ///
+    /// # Panics
+    ///
+    /// When the answer is not one of 200.
+    pub fn try_post(&self, path: &str, body: &Value) -> io::Result<Value> {
+        let request = Request::json(format!("{NS}/security/{path}"), body).header("x-csrf-token", &self.csrf);
+        self.send(request)
+    }
+
+    /// What `security/PATH` shows.
+    ///
+    /// # Panics
+    ///
+    /// When it is not answered with 200.
+    #[must_use]
+    pub fn get(&self, path: &str) -> Value {
+        self.try_get(path).unwrap_or_else(|error| panic!("no answer to {path}: {error}"))
+    }
+
+    /// The same, where nobody may be there.
+    ///
+    /// # Errors
+    ///
+    /// When there is no whole answer.
+    ///
+    /// # Panics
+    ///
+    /// When the answer is not one of 200.
+    pub fn try_get(&self, path: &str) -> io::Result<Value> {
+        self.send(Request::get(format!("{NS}/security/{path}")))
+    }
+
+    fn send(&self, request: Request) -> io::Result<Value> {
+        let answer = request.header("cookie", &self.cookie).send(self.rest)?;
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        // The headers may be all that came before the end.
+        serde_json::from_slice(&answer.body).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+    }
+}

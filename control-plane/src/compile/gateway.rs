@@ -178,6 +178,7 @@ fn snapshot(
             flush_millis: FLUSH_MILLIS,
             max_queued: MAX_QUEUED,
         }),
+        max_held: global.security.tarpit.max_held,
     }
 }
 

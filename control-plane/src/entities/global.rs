@@ -36,6 +36,18 @@ pub struct GlobalConfig {
 pub struct SecuritySettings {
     /// The memory across requests that bans whoever is refused again and again.
     pub ledger: LedgerSettings,
+    /// What `tarpit` may cost a gateway.
+    pub tarpit: TarpitSettings,
+}
+
+/// What `tarpit` may cost a gateway.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct TarpitSettings {
+    /// The most requests that one gateway holds at once, 1 to 100000. Whatever comes beyond is not held: it is let go or
+    /// refused at once, as it would have been afterwards. Default 1000.
+    #[schemars(range(min = 1, max = 100_000))]
+    pub max_held: u32,
 }
 
 /// The memory across requests. Each enforced denial charges the most specific identity of its caller with the score; who
@@ -164,7 +176,19 @@ impl Entity for GlobalConfig {
         problems.extend(self.gateway.check().into_iter().map(|problem| problem.under("/gateway")));
         problems.extend(groups::check(&self.groups));
         problems.extend(self.security.ledger.check().into_iter().map(|problem| problem.under("/security/ledger")));
+        if !(1..=100_000).contains(&self.security.tarpit.max_held) {
+            let problem = FieldProblem::new("/security/tarpit/max_held", "out of range");
+            problems.push(problem.expected("1 to 100000"));
+        }
         problems
+    }
+}
+
+// === impl TarpitSettings ===
+
+impl Default for TarpitSettings {
+    fn default() -> TarpitSettings {
+        TarpitSettings { max_held: 1000 }
     }
 }
 
@@ -303,7 +327,7 @@ mod tests {
             "security": {"ledger": {
                 "enabled": true, "window_seconds": 3600, "ban_threshold": 100, "ban_duration_seconds": 3600,
                 "feed_waf_blocks": false, "feed_waf_monitored": false, "waf_weight": 25
-            }}
+            }, "tarpit": {"max_held": 1000}}
         });
         assert_eq!(serde_json::to_value(GlobalConfig::default()).unwrap(), expected);
         let open: GlobalConfig = serde_json::from_value(json!({"waf": {"fail-open": true}})).unwrap();

@@ -48,7 +48,9 @@ pub use entity::{AnyEntity, Entity, Head, Item, References};
 pub use feeds::{FEED_CATALOG, FeedFormat, FeedOptions, FetchMethod, SourceAction, ThreatFeed};
 pub use files::{FileEntity, FileProblem};
 pub use geo::GeoDatabase;
-pub use global::{Gateway, GlobalConfig, Identity, LedgerSettings, SecuritySettings, Validator, WafSettings};
+pub use global::{
+    Gateway, GlobalConfig, Identity, LedgerSettings, SecuritySettings, TarpitSettings, Validator, WafSettings,
+};
 pub use groups::{DEFAULT_GROUP, Delivery, Group};
 pub use honeypots::{Canary, CanaryPlace, DECOYS, HoneypotAction, HoneypotPolicy};
 pub use limits::Headers;

@@ -7,9 +7,11 @@ use exchange::Answer;
 
 use crate::calls;
 use crate::http::Stream;
+use crate::shared::NodeSharedData;
+use crate::tarpit;
 
-/// The most requests that one worker holds. Each one costs a connection; past this they are let go at once.
-const MAX_HELD: usize = 1000;
+/// The most requests of one worker that wait for an answer; more of them go on without one.
+const MAX_ASKING: usize = 1000;
 /// The most requests that are let go in one tick. The gateway carries an answer out when the call is over, from within
 /// the callbacks of the answer before it: the stack grows with every one, and some hundreds of them end the VM.
 const MAX_RELEASED: usize = 16;
@@ -31,7 +33,11 @@ struct Held {
 /// Holds a request; false where too many are held already.
 pub(crate) fn hold(context: u32, millis: u32, question: Option<u64>, stream: &Rc<RefCell<Stream>>) -> bool {
     HELD.with_borrow_mut(|held| {
-        if held.len() >= MAX_HELD {
+        let room = match question {
+            Some(_) => held.iter().filter(|entry| entry.question.is_some()).count() < MAX_ASKING,
+            None => tarpit::take(&NodeSharedData, calls::now()),
+        };
+        if !room {
             return false;
         }
         let until = calls::now().saturating_add(u64::from(millis));
@@ -62,6 +68,13 @@ pub(crate) fn forget(context: u32) {
 /// Lets go of requests whose time is over; true where there are more of them than one tick may let go. Leaves another
 /// context in effect.
 pub(crate) fn release() -> bool {
+    let more = release_some();
+    let tarpitted = HELD.with_borrow(|held| held.iter().filter(|entry| entry.question.is_none()).count());
+    tarpit::keep(&NodeSharedData, tarpitted, calls::now());
+    more
+}
+
+fn release_some() -> bool {
     let (due, more) = HELD.with_borrow_mut(|held| {
         if held.is_empty() {
             return (Vec::new(), false);

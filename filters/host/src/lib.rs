@@ -17,6 +17,7 @@ mod link;
 mod proxy_host;
 mod root;
 mod shared;
+mod tarpit;
 
 pub use proxy_wasm;
 pub use root::start;

@@ -11,7 +11,7 @@ use snapshot::{Configuration, LoadReport, read_configuration};
 use crate::calls::{self, Buffer, LogLevel};
 use crate::http::HttpFilter;
 use crate::proxy_host::define_metrics;
-use crate::{held, link};
+use crate::{held, link, tarpit};
 
 /// How often queued events leave and held requests are looked at where the snapshot does not say, in milliseconds.
 const TICK: u32 = 200;
@@ -163,6 +163,7 @@ impl Root {
         self.tick = tick.unwrap_or(TICK);
         calls::set_tick_period(self.tick);
         link::configure(snapshot.link);
+        tarpit::configure(snapshot.max_held);
         Ok((version, loaded))
     }
 }

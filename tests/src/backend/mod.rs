@@ -152,7 +152,7 @@ async fn answer(request: Request<Incoming>) -> Answer {
             let millis = request
                 .uri()
                 .query()
-                .and_then(|query| query.strip_prefix("millis="))
+                .and_then(|query| query.split('&').find_map(|pair| pair.strip_prefix("millis=")))
                 .and_then(|millis| millis.parse().ok())
                 .unwrap_or(200_u64);
             tokio::time::sleep(Duration::from_millis(millis.min(10_000))).await;

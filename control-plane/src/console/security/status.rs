@@ -13,8 +13,6 @@ use crate::rest::ApiError;
 
 /// After this many seconds without news from a gateway, what it told is old.
 const STALE_SECONDS: u64 = 300;
-/// The requests that one worker of a gateway holds at the same time, at most.
-const MAX_HELD: u64 = 1000;
 
 pub(super) fn routes() -> Routes<Fabric> {
     Routes::new().on(describe::status(), status)
@@ -55,7 +53,7 @@ async fn status(State(fabric): State<Fabric>) -> Result<Json<Value>, ApiError> {
             "ban_duration_seconds": settings.ban_duration_seconds,
         },
         "policies": policies,
-        "tarpit": { "max_held": MAX_HELD },
+        "tarpit": { "max_held": entities.global().security.tarpit.max_held },
         "alerts": { "enabled": rules > 0, "rules": rules },
     })))
 }

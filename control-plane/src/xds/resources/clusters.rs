@@ -2,9 +2,9 @@
 
 use std::net::IpAddr;
 
-use envoy_types::pb::envoy::config::cluster::v3::{Cluster, cluster};
+use envoy_types::pb::envoy::config::cluster::v3::{CircuitBreakers, Cluster, circuit_breakers::Thresholds, cluster};
 use envoy_types::pb::envoy::config::core::v3::{
-    DataSource, Http2ProtocolOptions, TransportSocket, data_source, transport_socket,
+    DataSource, Http2ProtocolOptions, RoutingPriority, TransportSocket, data_source, transport_socket,
 };
 use envoy_types::pb::envoy::config::endpoint::v3::{
     ClusterLoadAssignment, Endpoint, LbEndpoint, LocalityLbEndpoints, lb_endpoint,
@@ -18,12 +18,17 @@ use envoy_types::pb::envoy::extensions::upstreams::http::v3::{
     http_protocol_options::{ExplicitHttpConfig, UpstreamProtocolOptions, explicit_http_config::ProtocolConfig},
 };
 use envoy_types::pb::envoy::r#type::matcher::v3::{StringMatcher, string_matcher::MatchPattern};
+use envoy_types::pb::google::protobuf::UInt32Value;
 use envoy_types::util::pack_any;
 
 use super::{BackendInput, BackendTls, seconds, socket_address};
 
 const HTTP_OPTIONS: &str = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions";
 const CONNECT_TIMEOUT_SECONDS: i64 = 5;
+/// What a backend may have at once of connections, and of requests that run or wait for one. A gateway's own limit is 1024,
+/// and it answers 503 to what is beyond: too few where a tarpit lets go of many requests at once. Callers are limited by
+/// the gateway's connections (`envoy/xds.yaml`), the backend by itself.
+const MOST_AT_ONCE: UInt32Value = UInt32Value { value: 50_000 };
 
 /// The cluster's name says where it leads, so that two routes to one backend share it and a route that moves to another
 /// backend gets another cluster: the old one serves until no route names it.
@@ -60,6 +65,16 @@ pub(super) fn cluster(backend: &BackendInput) -> Result<Cluster, String> {
         name: name.clone(),
         connect_timeout: seconds(CONNECT_TIMEOUT_SECONDS),
         cluster_discovery_type: Some(cluster::ClusterDiscoveryType::Type(discovery.into())),
+        circuit_breakers: Some(CircuitBreakers {
+            thresholds: vec![Thresholds {
+                priority: RoutingPriority::Default.into(),
+                max_connections: Some(MOST_AT_ONCE),
+                max_pending_requests: Some(MOST_AT_ONCE),
+                max_requests: Some(MOST_AT_ONCE),
+                ..Thresholds::default()
+            }],
+            ..CircuitBreakers::default()
+        }),
         load_assignment: Some(ClusterLoadAssignment {
             cluster_name: name,
             endpoints: vec![LocalityLbEndpoints {

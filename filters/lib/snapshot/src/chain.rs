@@ -23,6 +23,9 @@ pub struct Snapshot {
     /// The link to the control plane; absent for a gateway without one.
     #[prost(message, optional, tag = "6")]
     pub link: Option<LinkSettings>,
+    /// The most requests that the workers of a node hold at once for a tarpit, all together; 0 for 1000.
+    #[prost(uint32, tag = "7")]
+    pub max_held: u32,
 }
 
 /// How a caller is identified: by api key, else user, else address.

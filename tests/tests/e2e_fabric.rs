@@ -40,6 +40,9 @@ fn a_ban_by_hand_is_refused_at_the_gate_until_it_is_lifted(gateway: &Gateway, co
     let event = gateway.control.event("the refusal", |event| event["source"]["ip"] == "127.0.8.1");
     assert_eq!(event["event"]["category"], "ban", "{event}");
     assert!(event["message"].as_str().is_some_and(|text| text.contains("by hand")), "{event}");
+    let audit =
+        gateway.control.event("who has banned it", |event| event["action"] == "ban" && event["ref"] == "ip:127.0.8.1");
+    assert_eq!(audit["source"], json!({"ip": "127.0.0.1", "apikey": null, "user": "alice"}), "{audit}");
     assert_eq!(console.post("_unban", &json!({"ref": "ip:127.0.8.1"}))["done"], true);
     until(gateway, banned, 200);
     let statuses = gateway.statuses_of_all_workers_from(banned, &Request::get("/"));

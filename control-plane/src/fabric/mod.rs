@@ -7,6 +7,7 @@ mod identity;
 mod ledger;
 
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,6 +33,8 @@ pub struct Actor {
     pub name: String,
     /// Where to reach them.
     pub email: String,
+    /// The address that they call from.
+    pub source: Option<IpAddr>,
 }
 
 /// The decision fabric's memory. Cheap to clone.
@@ -298,7 +301,7 @@ fn told(issued: &Issued) -> Down {
 }
 
 fn by(actor: &Actor, action: AuditAction) -> Audit {
-    Audit::new(action).operator(&actor.name, &actor.email)
+    Audit::new(action).operator(&actor.name, &actor.email).from(actor.source)
 }
 
 fn lasting(ban: &Ban, now: u64) -> String {

@@ -1,15 +1,14 @@
 //! A test message to the channel of an alert rule.
 
-use axum::Extension;
 use axum::extract::State;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Answer, Body, describe, done, not_done, read};
 use crate::alerts::Alerts;
-use crate::console::Operator;
 use crate::entities::{AlertRule, Entity as _, Item, unsaved};
 use crate::events::{Audit, AuditAction};
+use crate::fabric::Actor;
 use crate::openapi::Routes;
 
 /// Which rule's channel is tried.
@@ -26,7 +25,7 @@ pub(super) fn routes() -> Routes<Alerts> {
     Routes::new().on(describe::alert_test(), alert_test).schema_as("AlertTestBody", describe::alert_test_body())
 }
 
-async fn alert_test(State(alerts): State<Alerts>, Extension(operator): Extension<Operator>, body: Body) -> Answer {
+async fn alert_test(State(alerts): State<Alerts>, actor: Actor, body: Body) -> Answer {
     let rule = match read(body).and_then(|body: AlertTestBody| find(&alerts, body)) {
         Ok(rule) => rule,
         Err(error) => return not_done(&error),
@@ -37,7 +36,7 @@ async fn alert_test(State(alerts): State<Alerts>, Extension(operator): Extension
         Ok(delivered) => delivered.status.map_or("as an event".to_owned(), |status| format!("answered {status}")),
         Err(error) => error.clone(),
     };
-    let audit = Audit::new(AuditAction::AlertTest).operator(&operator.name, &operator.email);
+    let audit = Audit::new(AuditAction::AlertTest).operator(&actor.name, &actor.email).from(actor.source);
     let stored = (!rule.head.id.is_empty()).then(|| format!("{}/{}", AlertRule::COLLECTION, rule.head.id));
     let audit = stored.into_iter().fold(audit, Audit::of);
     alerts.events().audit(audit.detail(format!("{channel}: {told}")));

@@ -1,16 +1,15 @@
 //! Bans and the allowlist.
 
+use axum::Json;
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse as _;
-use axum::{Extension, Json};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Answer, BAN_SECONDS, Body, actor, describe, done, identity, millis, not_done, read, shapes, text};
-use crate::console::Operator;
-use crate::fabric::{Fabric, Identity};
+use super::{Answer, BAN_SECONDS, Body, describe, done, identity, millis, not_done, read, shapes, text};
+use crate::fabric::{Actor, Fabric, Identity};
 use crate::openapi::Routes;
 use crate::rest::ApiError;
 use crate::store::fabric::{Issued, MAX_RANGES};
@@ -109,7 +108,7 @@ async fn allowlist(State(fabric): State<Fabric>) -> Result<Json<Value>, ApiError
     Ok(Json(json!({ "entries": entries.iter().map(shapes::allowance).collect::<Vec<_>>() })))
 }
 
-async fn ban(State(fabric): State<Fabric>, Extension(operator): Extension<Operator>, body: Body) -> Answer {
+async fn ban(State(fabric): State<Fabric>, actor: Actor, body: Body) -> Answer {
     let parse = |body: BanBody| {
         let millis = millis(body.duration_seconds.unwrap_or(BAN_SECONDS))?;
         Ok((identity(body.reference.as_ref())?, millis, text(body.reason)?))
@@ -118,7 +117,7 @@ async fn ban(State(fabric): State<Fabric>, Extension(operator): Extension<Operat
         Ok(asked) => asked,
         Err(error) => return not_done(&error),
     };
-    match fabric.ban(&actor(&operator), &identity, millis, &reason).await? {
+    match fabric.ban(&actor, &identity, millis, &reason).await? {
         Issued::Live(ban) => done(json!({ "ban": shapes::ban(&ban) })),
         Issued::Allowlisted(entry) => {
             let error = format!("{identity} is on the allowlist");
@@ -132,7 +131,7 @@ async fn ban(State(fabric): State<Fabric>, Extension(operator): Extension<Operat
     }
 }
 
-async fn extend(State(fabric): State<Fabric>, Extension(operator): Extension<Operator>, body: Body) -> Answer {
+async fn extend(State(fabric): State<Fabric>, actor: Actor, body: Body) -> Answer {
     let parse = |body: ExtendBody| {
         Ok((identity(body.reference.as_ref())?, millis(body.duration_seconds.unwrap_or(BAN_SECONDS))?))
     };
@@ -140,13 +139,13 @@ async fn extend(State(fabric): State<Fabric>, Extension(operator): Extension<Ope
         Ok(asked) => asked,
         Err(error) => return not_done(&error),
     };
-    match fabric.extend(&actor(&operator), &identity, millis).await? {
+    match fabric.extend(&actor, &identity, millis).await? {
         Some(ban) => done(json!({ "ban": shapes::ban(&ban) })),
         None => not_done(&format!("there is no live ban on {identity}")),
     }
 }
 
-async fn unban(State(fabric): State<Fabric>, Extension(operator): Extension<Operator>, body: Body) -> Answer {
+async fn unban(State(fabric): State<Fabric>, actor: Actor, body: Body) -> Answer {
     let asked = read(body).and_then(|body: UnbanBody| match (body.all, &body.reference) {
         (true, None) => Ok(None),
         (true, Some(_)) => Err("`ref` and `all` exclude each other".to_owned()),
@@ -154,18 +153,18 @@ async fn unban(State(fabric): State<Fabric>, Extension(operator): Extension<Oper
     });
     match asked {
         Ok(Some(identity)) => {
-            fabric.unban(&actor(&operator), &identity).await?;
+            fabric.unban(&actor, &identity).await?;
             done(json!({ "ref": shapes::reference(&identity.key()) }))
         }
         Ok(None) => {
-            let lifted = fabric.unban_all(&actor(&operator)).await?;
+            let lifted = fabric.unban_all(&actor).await?;
             done(json!({ "removed": lifted.len() }))
         }
         Err(error) => not_done(&error),
     }
 }
 
-async fn allow(State(fabric): State<Fabric>, Extension(operator): Extension<Operator>, body: Body) -> Answer {
+async fn allow(State(fabric): State<Fabric>, actor: Actor, body: Body) -> Answer {
     let parse = |body: AllowBody| {
         let millis = body.duration_seconds.map(millis).transpose()?;
         Ok((identity(body.reference.as_ref())?, text(body.reason)?, millis, body.unban.unwrap_or(true)))
@@ -174,7 +173,7 @@ async fn allow(State(fabric): State<Fabric>, Extension(operator): Extension<Oper
         Ok(asked) => asked,
         Err(error) => return not_done(&error),
     };
-    match fabric.allow(&actor(&operator), &identity, &reason, millis, unban).await? {
+    match fabric.allow(&actor, &identity, &reason, millis, unban).await? {
         Some((entry, lifted)) => done(json!({
             "entry": shapes::allowance(&entry), "released": !lifted.is_empty(), "lifted": lifted,
         })),
@@ -182,10 +181,10 @@ async fn allow(State(fabric): State<Fabric>, Extension(operator): Extension<Oper
     }
 }
 
-async fn disallow(State(fabric): State<Fabric>, Extension(operator): Extension<Operator>, body: Body) -> Answer {
+async fn disallow(State(fabric): State<Fabric>, actor: Actor, body: Body) -> Answer {
     match read(body).and_then(|body: DisallowBody| identity(body.reference.as_ref())) {
         Ok(identity) => {
-            fabric.disallow(&actor(&operator), &identity).await?;
+            fabric.disallow(&actor, &identity).await?;
             done(json!({ "ref": shapes::reference(&identity.key()) }))
         }
         Err(error) => not_done(&error),

@@ -2,16 +2,15 @@
 
 use std::collections::HashMap;
 
+use axum::Json;
 use axum::extract::State;
-use axum::{Extension, Json};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Answer, Body, actor, describe, done, identity, not_done, read, shapes, text};
-use crate::console::Operator;
+use super::{Answer, Body, describe, done, identity, not_done, read, shapes, text};
 use crate::events::{Incident, IncidentState, WINDOW_MILLIS};
-use crate::fabric::{Fabric, Identity};
+use crate::fabric::{Actor, Fabric, Identity};
 use crate::openapi::Routes;
 use crate::rest::ApiError;
 use crate::store::fabric::{Allowance, Ban};
@@ -83,7 +82,7 @@ fn item(fabric: &Fabric, incident: &Incident, ban: Option<&Ban>, entry: Option<&
     item
 }
 
-async fn incident_state(State(fabric): State<Fabric>, Extension(operator): Extension<Operator>, body: Body) -> Answer {
+async fn incident_state(State(fabric): State<Fabric>, actor: Actor, body: Body) -> Answer {
     let parse = |body: IncidentStateBody| {
         let state = body.state.unwrap_or_default();
         if !["open", "acknowledged", "resolved"].contains(&state.as_str()) {
@@ -98,6 +97,6 @@ async fn incident_state(State(fabric): State<Fabric>, Extension(operator): Exten
         Ok(asked) => asked,
         Err(error) => return not_done(&error),
     };
-    let workflow = fabric.set_state(&actor(&operator), &identity.key(), &state, &note).await?;
+    let workflow = fabric.set_state(&actor, &identity.key(), &state, &note).await?;
     done(json!({ "workflow": shapes::workflow(&workflow) }))
 }

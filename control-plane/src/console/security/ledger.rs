@@ -1,16 +1,14 @@
 //! The ledger, and what a policy would do.
 
-use axum::Extension;
 use axum::extract::State;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{Answer, Body, actor, describe, done, identity, not_done, read, shapes};
+use super::{Answer, Body, describe, done, identity, not_done, read, shapes};
 use crate::compile::lower;
-use crate::console::Operator;
 use crate::entities::{Item, ThreatPolicy};
-use crate::fabric::{Fabric, Identity, Ledger};
+use crate::fabric::{Actor, Fabric, Identity, Ledger};
 use crate::openapi::Routes;
 
 /// How many identities the ledger shows.
@@ -45,7 +43,7 @@ pub(super) fn routes() -> Routes<Fabric> {
         .schema::<SimulateBody>()
 }
 
-async fn ledger(State(fabric): State<Fabric>, Extension(operator): Extension<Operator>, body: Body) -> Answer {
+async fn ledger(State(fabric): State<Fabric>, actor: Actor, body: Body) -> Answer {
     let parse = |body: LedgerBody| match &body.reference {
         None if body.forget => Err("no identity provided".to_owned()),
         None => Ok((None, false)),
@@ -67,7 +65,7 @@ async fn ledger(State(fabric): State<Fabric>, Extension(operator): Extension<Ope
             done(json!({ "ref": shapes::reference(&identity.key()), "score": shapes::number(score) }))
         }
         (Some(identity), true) => {
-            fabric.forget(&actor(&operator), &identity).await?;
+            fabric.forget(&actor, &identity).await?;
             done(json!({}))
         }
     }

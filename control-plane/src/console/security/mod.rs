@@ -11,10 +11,14 @@ mod ledger;
 mod shapes;
 mod status;
 
+use std::net::SocketAddr;
+
 use axum::Json;
 use axum::body::Bytes;
-use axum::extract::DefaultBodyLimit;
 use axum::extract::rejection::BytesRejection;
+use axum::extract::{ConnectInfo, DefaultBodyLimit, FromRequestParts};
+use axum::http::StatusCode;
+use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -100,6 +104,16 @@ fn not_done(error: &str) -> Answer {
     Ok(Json(json!({ "done": false, "error": error })).into_response())
 }
 
-fn actor(operator: &Operator) -> Actor {
-    Actor { name: operator.name.clone(), email: operator.email.clone() }
+/// Who calls: the operator of the session, from the address of the connection.
+impl<S: Sync> FromRequestParts<S> for Actor {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Actor, ApiError> {
+        let operator = parts.extensions.get::<Operator>().ok_or_else(|| {
+            let message = "the console session of this call is not known any more; log in again";
+            ApiError::new(StatusCode::UNAUTHORIZED, "unauthorized", message)
+        })?;
+        let source = parts.extensions.get::<ConnectInfo<SocketAddr>>().map(|info| info.0.ip());
+        Ok(Actor { name: operator.name.clone(), email: operator.email.clone(), source })
+    }
 }

@@ -77,16 +77,23 @@ fn what_was_acknowledged_holds_after_kill_9_of_any_part() {
 #[test]
 fn a_quiet_node_is_told_of_bans_after_the_control_plane_has_come_back() {
     let mut site = Site::start();
-    site.on_both(Ipv4Addr::new(127, 64, 0, 1), 403, "the range that is banned from the beginning");
+    let mut banned = Ipv4Addr::new(127, 64, 0, 1);
+    site.on_both(banned, 403, "the range that is banned from the beginning");
     for round in 1..=3 {
+        // What waits to be told would be a reason to open a link.
+        for node in &site.nodes {
+            site.control.event("the refusal", |event| {
+                event["source"]["ip"] == banned.to_string() && event["route"]["node"] == node.name
+            });
+        }
         site.control.kill();
         for node in &site.nodes {
             node.until_it_is_alone();
         }
         site.control.restart();
-        let source = Ipv4Addr::new(127, 32, 0, round);
-        assert_eq!(site.console.post("_ban", &json!({"ref": format!("ip:{source}")}))["done"], true);
-        site.on_both(source, 403, "a ban by hand");
+        banned = Ipv4Addr::new(127, 32, 0, round);
+        assert_eq!(site.console.post("_ban", &json!({"ref": format!("ip:{banned}")}))["done"], true);
+        site.on_both(banned, 403, "a ban by hand");
     }
 }
 

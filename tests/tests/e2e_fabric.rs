@@ -29,6 +29,29 @@ fn what_operators_decide_holds_on_every_worker() {
     assert!(failures.is_empty(), "a filter's VM failed: {failures:?}");
 }
 
+/// With a trusted proxy in front, the gateway appends the proxy's address to what the proxy has written: the caller is
+/// who the proxy names, never the proxy, and never whom the caller names.
+#[test]
+fn behind_a_proxy_the_caller_is_whom_the_proxy_names() {
+    let mut gateway = Gateway::start(|control, backend| {
+        let tiers = json!([{"min_score": 20, "action": "ban", "status": 403, "ban_for_seconds": 600}]);
+        control.patch("global-config", "global-config", &json!({"identity": {"trusted_hops": 1}}));
+        control.create("waf-configs", &waf_config("demo", json!({"rules": ["@import_preset crs"], "block": false})));
+        control.create("threat-policies", &threat_policy("demo", json!({"dry_run": false, "tiers": tiers})));
+        control.create("routes", &route("demo", backend, preset("demo", "demo")));
+    });
+    gateway.until(&Request::get("/"), 200, PATIENCE);
+    let from = |forwarded: &str, path: &str| Request::get(path).header("x-forwarded-for", forwarded);
+    let attack = format!("/search?q={}", percent(SQL));
+    assert_eq!(gateway.status(&from("198.51.100.66, 203.0.113.9", &attack)), 403);
+    let event = gateway.control.event("the ban", |event| event["decision"]["action"] == "ban");
+    assert_eq!(event["source"]["ip"], "203.0.113.9", "{event}");
+    gateway.until(&from("203.0.113.9", "/"), 403, PATIENCE);
+    assert_eq!(gateway.status(&from("203.0.113.10", "/")), 200, "the proxy is not banned");
+    assert_eq!(gateway.status(&from("203.0.113.9, 203.0.113.10", "/")), 200, "nor is whom the caller names");
+    assert_eq!(gateway.status(&Request::get("/")), 200);
+}
+
 fn a_ban_by_hand_is_refused_at_the_gate_until_it_is_lifted(gateway: &Gateway, console: &Console) {
     let banned = Ipv4Addr::new(127, 0, 8, 1);
     let answer = console.post("_ban", &json!({"ref": "ip:127.0.8.1", "duration_seconds": 600, "reason": "by hand"}));

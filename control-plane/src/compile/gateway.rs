@@ -215,7 +215,6 @@ fn identity(global: &GlobalConfig) -> IdentitySource {
         api_key_header: identity.api_key_header.clone().unwrap_or_default().to_ascii_lowercase(),
         api_key_query: identity.api_key_query.clone().unwrap_or_default(),
         user_header: identity.user_header.clone().unwrap_or_default().to_ascii_lowercase(),
-        trusted_hops: identity.trusted_hops,
         api_key_is_id: identity.api_key_is_id,
     }
 }

@@ -120,7 +120,8 @@ pub struct Identity {
     pub api_key_is_id: bool,
     /// The header that names the user, set by something the gateway trusts.
     pub user_header: Option<String>,
-    /// How many proxies in front are trusted to have written `x-forwarded-for`. Default 0: the header is not believed.
+    /// How many proxies in front are trusted to have written `x-forwarded-for`. Default 0: the header is not believed. It is
+    /// a setting of the listener that xDS serves; a listener of somebody else's has its own.
     pub trusted_hops: u32,
 }
 

@@ -23,7 +23,7 @@ thread_local! {
     static MAX: Cell<u32> = const { Cell::new(MAX_HELD) };
     /// What this worker has told last, and when, in milliseconds since the Unix epoch.
     static TOLD: Cell<(u32, u64)> = const { Cell::new((0, 0)) };
-    static WORKER: u64 = ProxyHost.random();
+    static WORKER: u64 = ProxyHost::default().random();
 }
 
 /// Takes over the limit of a new snapshot; 0 for the default.

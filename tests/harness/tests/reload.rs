@@ -24,9 +24,10 @@ fn module() -> Module {
 }
 
 /// A snapshot of one route for each rule.
-fn snapshot(rules: &[&str], trusted_hops: u32) -> Vec<u8> {
+fn snapshot(rules: &[&str], version: u32) -> Vec<u8> {
     let mut all = Snapshot { filter: "preset".into(), ..Snapshot::default() };
-    all.identity = Some(snapshot::IdentitySource { trusted_hops, ..Default::default() });
+    let user_header = format!("x-user-{version}");
+    all.identity = Some(snapshot::IdentitySource { user_header, ..Default::default() });
     all.link = Some(LinkSettings { cluster: "control".into(), flush_millis: 100, max_queued: 10 });
     for (number, word) in rules.iter().enumerate() {
         let text = format!("SecRuleEngine On\nSecRule ARGS \"@streq {word}\" \"id:1,phase:1,deny,status:403\"");

@@ -7,9 +7,6 @@ use crate::Headers;
 /// The longest identity that is kept, in bytes; a longer one is replaced by its fingerprint.
 const MAX_IDENTITY: usize = 128;
 
-/// The most addresses of x-forwarded-for that are looked at, from the right.
-const MAX_FORWARDED: usize = 32;
-
 /// Everything that is known about a caller.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Caller {
@@ -66,11 +63,12 @@ impl IdentityKind {
 impl Caller {
     /// Reads who is calling from a request.
     ///
-    /// `peer` is the address of the connection, with or without a port. Headers count only where `source` names them.
+    /// `peer` is the client's address as the gateway tells it, with or without a port: behind proxies that the gateway
+    /// trusts it is what they say. Nobody but the gateway knows whether it has appended to `x-forwarded-for` itself, so
+    /// that header is not read here. Headers count only where `source` names them.
     #[must_use]
     pub fn read(source: &IdentitySource, peer: &[u8], headers: &Headers, query: &[u8]) -> Self {
-        let (peer_ip, port) = split_address(peer);
-        let ip = forwarded_for(headers, source.trusted_hops).unwrap_or(peer_ip);
+        let (ip, port) = split_address(peer);
         let key = named(&source.api_key_header)
             .and_then(|name| headers.get(name))
             .or_else(|| named(&source.api_key_query).and_then(|name| query_value(query, name.as_bytes())));
@@ -132,15 +130,6 @@ fn query_value<'a>(query: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     query.split(|byte| *byte == b'&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix(b"="))
 }
 
-/// The address that the outermost trusted proxy saw: with `hops` proxies in front, the entry that many from the right.
-fn forwarded_for(headers: &Headers, hops: u32) -> Option<String> {
-    let hops = usize::try_from(hops).ok().filter(|hops| (1..=MAX_FORWARDED).contains(hops))?;
-    let lines: Vec<&[u8]> = headers.all("x-forwarded-for").collect();
-    let entry = lines.iter().rev().flat_map(|line| line.rsplit(|byte| *byte == b',')).nth(hops - 1)?;
-    let (ip, _) = split_address(entry.trim_ascii());
-    Some(ip).filter(|ip| ip.parse::<std::net::IpAddr>().is_ok())
-}
-
 /// Splits `192.0.2.1:443`, `[2001:db8::1]:443` or a bare address, whose port is 0; an IPv4-mapped address becomes IPv4. What
 /// is no address at all comes back as it is, a long one as its fingerprint.
 #[must_use]
@@ -190,14 +179,9 @@ mod tests {
     }
 
     #[test]
-    fn the_forwarded_address_is_counted_from_the_trusted_side() {
-        let headers = Headers::from([("x-forwarded-for", "6.6.6.6, 203.0.113.1"), ("x-forwarded-for", "198.51.100.2")]);
-        let hops = |trusted_hops| IdentitySource { trusted_hops, ..IdentitySource::default() };
-        let ip = |trusted_hops| Caller::read(&hops(trusted_hops), b"10.0.0.1:1", &headers, b"").ip;
-        assert_eq!(ip(0), "10.0.0.1");
-        assert_eq!(ip(1), "198.51.100.2");
-        assert_eq!(ip(2), "203.0.113.1");
-        assert_eq!(ip(4), "10.0.0.1", "more hops than entries: the connection's own address");
+    fn what_a_caller_writes_of_where_it_comes_from_is_not_believed() {
+        let headers = Headers::from([("x-forwarded-for", "6.6.6.6"), ("forwarded", "for=6.6.6.6")]);
+        assert_eq!(Caller::read(&source(), b"10.0.0.1:1", &headers, b"").ip, "10.0.0.1");
     }
 
     #[test]

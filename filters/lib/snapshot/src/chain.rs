@@ -28,7 +28,7 @@ pub struct Snapshot {
     pub max_held: u32,
 }
 
-/// How a caller is identified: by api key, else user, else address.
+/// How a caller is identified: by api key, else user, else address. Tag 4 is taken: filters once read `x-forwarded-for`.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct IdentitySource {
     /// Request header that carries the api key; empty for none.
@@ -40,9 +40,6 @@ pub struct IdentitySource {
     /// Request header that carries the user; empty for none. It must be one that the gateway itself sets.
     #[prost(string, tag = "3")]
     pub user_header: String,
-    /// How many proxies in front of this gateway append to x-forwarded-for. 0 takes the peer's own address.
-    #[prost(uint32, tag = "4")]
-    pub trusted_hops: u32,
     /// The key in the request is a public id and may be shown; otherwise events carry a fingerprint of it.
     #[prost(bool, tag = "5")]
     pub api_key_is_id: bool,

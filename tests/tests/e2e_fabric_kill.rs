@@ -82,7 +82,7 @@ fn a_quiet_node_is_told_of_bans_after_the_control_plane_has_come_back() {
     for round in 1..=3 {
         // What waits to be told would be a reason to open a link.
         for node in &site.nodes {
-            site.control.event("the refusal", |event| {
+            let _ = site.control.event("the refusal", |event| {
                 event["source"]["ip"] == banned.to_string() && event["route"]["node"] == node.name
             });
         }

@@ -1,7 +1,7 @@
 //! Alert rules at work: who is told of incidents, bans and bursts, and how.
 //!
-//! [`EventHub`] shows what happens ([`judge`] decides which rules it concerns, and keeps cooldowns and windows), a
-//! [`Message`] is made of it, [`channels`] writes it in the words of each channel, [`delivery`] brings it there beside
+//! [`EventHub`] shows what happens (`judge` decides which rules it concerns, and keeps cooldowns and windows), a
+//! `Message` is made of it, `channels` writes it in the words of each channel, `delivery` brings it there beside
 //! everything else. `docs/alerts.md` is the reference.
 
 mod channels;

@@ -46,7 +46,7 @@ impl Console {
         Ok(Console { connection, cookie, csrf })
     }
 
-    /// Goes on with a control plane that was started anew: sessions outlive it.
+    /// Goes on over a new connection, with the same control plane or one that was started anew: sessions outlive it.
     pub(crate) fn reconnect(&mut self, control: &ControlPlane) -> Result<(), String> {
         self.connection = open(control)?;
         Ok(())

@@ -41,6 +41,8 @@ pub(crate) fn measure(bans: u32, figures: &mut Figures) -> Result<(), String> {
     tell("a ban by a tier", &mut other, figures);
     figures.add("a ban by a tier: let in by its own Envoy after it", f64::from(own), "requests", Target::AtMost(0.0));
     let mut hand = Vec::new();
+    // The control plane lets go of connections that say nothing for half a minute.
+    console.reconnect(&site.control)?;
     for number in 0..bans {
         let caller = format!("hand-{number}");
         let_in_by_all(&mut [&mut east, &mut west], &caller)?;

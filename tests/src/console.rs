@@ -68,8 +68,7 @@ impl Console {
     ///
     /// When the answer is not one of 200.
     pub fn try_post(&self, path: &str, body: &Value) -> io::Result<Value> {
-        let request = Request::json(format!("{NS}/security/{path}"), body).header("x-csrf-token", &self.csrf);
-        self.send(request)
+        self.send(&self.change(path, body))
     }
 
     /// What `security/PATH` shows.
@@ -92,11 +91,24 @@ impl Console {
     ///
     /// When the answer is not one of 200.
     pub fn try_get(&self, path: &str) -> io::Result<Value> {
-        self.send(Request::get(format!("{NS}/security/{path}")))
+        self.send(&self.read(path))
     }
 
-    fn send(&self, request: Request) -> io::Result<Value> {
-        let answer = request.header("cookie", &self.cookie).send(self.rest)?;
+    /// The request that has `security/PATH` change something.
+    #[must_use]
+    pub fn change(&self, path: &str, body: &Value) -> Request {
+        let request = Request::json(format!("{NS}/security/{path}"), body);
+        request.header("x-csrf-token", &self.csrf).header("cookie", &self.cookie)
+    }
+
+    /// The request that reads `security/PATH`.
+    #[must_use]
+    pub fn read(&self, path: &str) -> Request {
+        Request::get(format!("{NS}/security/{path}")).header("cookie", &self.cookie)
+    }
+
+    fn send(&self, request: &Request) -> io::Result<Value> {
+        let answer = request.send(self.rest)?;
         assert_eq!(answer.status, 200, "{}", answer.text());
         // The headers may be all that came before the end.
         serde_json::from_slice(&answer.body).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))

@@ -1,6 +1,7 @@
 //! Figures of benchmarks, as they are printed and kept.
 
 use std::path::Path;
+use std::process::ExitCode;
 
 use serde_json::{Value, json};
 
@@ -34,16 +35,39 @@ impl Figures {
         self.rows.push(json!({"what": what, "value": value, "unit": unit, "wanted": wanted, "met": met}));
     }
 
-    /// Writes them all into a file, as JSON.
+    /// Writes them all into a file, as JSON, and says so; the file's folder is made where there is none.
     ///
     /// # Errors
     ///
-    /// When the file cannot be written.
+    /// When the folder or the file cannot be written.
     pub fn write(&self, file: &Path) -> Result<(), String> {
+        if let Some(folder) = file.parent() {
+            std::fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        }
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let text = format!("{:#}\n", json!({"processors": cores, "figures": self.rows}));
-        std::fs::write(file, text).map_err(|error| format!("{}: {error}", file.display()))
+        std::fs::write(file, text).map_err(|error| format!("{}: {error}", file.display()))?;
+        println!("\nwritten to {}", file.display());
+        Ok(())
     }
+}
+
+/// How a benchmark ends: what went wrong is told, under the program's name.
+#[must_use]
+pub fn ended(program: &str, result: Result<(), String>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("{program}: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Whether a part of a benchmark was asked for: all are where none was.
+#[must_use]
+pub fn wanted(only: &[String], part: &str) -> bool {
+    only.is_empty() || only.iter().any(|one| one == part)
 }
 
 fn rounded(value: f64) -> String {

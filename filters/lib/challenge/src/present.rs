@@ -1,7 +1,7 @@
 //! How a caller is asked: a page for people, JSON for everything else.
 
 use exchange::{Exchange, Host, Reply};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{Challenges, HEADER, flow};
 
@@ -13,26 +13,20 @@ impl Challenges {
             return self.present_widget(page, exchange, status, host);
         }
         let (puzzle, signed) = self.mint(exchange, score, host);
-        let mut headers = vec![
-            ("cache-control".to_owned(), b"no-store".to_vec()),
-            ("x-content-type-options".to_owned(), b"nosniff".to_vec()),
-        ];
         let reference = reference(&exchange.request.id);
-        let body = match navigation(exchange) {
+        match navigation(exchange) {
             Some(repeats) => {
-                headers.push(("content-type".to_owned(), b"text/html; charset=utf-8".to_vec()));
                 let wait = self.wait(exchange, score, host);
-                headers.push(("content-security-policy".to_owned(), self.page.policy(wait.as_ref())));
-                headers.push(("referrer-policy".to_owned(), b"same-origin".to_vec()));
-                headers.push(("vary".to_owned(), b"accept-language".to_vec()));
                 let languages = exchange.request.headers.get("accept-language").unwrap_or_default();
                 let page = self.page.render(&signed, puzzle.bits, repeats, languages, reference, wait.as_ref());
-                headers.extend(wait.and_then(|wait| wait.cookie).map(|cookie| ("set-cookie".to_owned(), cookie)));
-                page
+                let mut reply = shown(status, self.page.policy(wait.as_ref()), b"same-origin", page);
+                let cookie = wait.and_then(|wait| wait.cookie);
+                reply.headers.extend(cookie.map(|cookie| ("set-cookie".to_owned(), cookie)));
+                reply
             }
-            None => {
-                headers.push(("content-type".to_owned(), b"application/json".to_vec()));
-                let body = json!({
+            None => told(
+                status,
+                &json!({
                     "error": "challenge_required",
                     "challenge": signed,
                     "difficulty": puzzle.bits,
@@ -40,17 +34,35 @@ impl Challenges {
                     "header": HEADER,
                     "expires_at": puzzle.exp,
                     "reference": reference,
-                });
-                body.to_string().into_bytes()
-            }
-        };
-        Reply { status, headers, body }
+                }),
+            ),
+        }
     }
 
     /// Notes that a caller went on because of its clearance.
     pub fn note_passed(&self, exchange: &mut Exchange, host: &dyn Host) {
         flow::note(exchange, "challenge:passed", "the caller has clearance".to_owned(), host);
     }
+}
+
+/// A page under a content security policy, and what a browser may tell others of where it was.
+pub(crate) fn shown(status: u16, policy: Vec<u8>, referrer: &[u8], page: Vec<u8>) -> Reply {
+    let mut reply = answer(status, b"text/html; charset=utf-8", page);
+    reply.headers.push(("content-security-policy".to_owned(), policy));
+    reply.headers.push(("referrer-policy".to_owned(), referrer.to_vec()));
+    reply.headers.push(("vary".to_owned(), b"accept-language".to_vec()));
+    reply
+}
+
+/// What a program is told.
+pub(crate) fn told(status: u16, what: &Value) -> Reply {
+    answer(status, b"application/json", what.to_string().into_bytes())
+}
+
+fn answer(status: u16, content_type: &[u8], body: Vec<u8>) -> Reply {
+    let headers =
+        [("cache-control", &b"no-store"[..]), ("x-content-type-options", b"nosniff"), ("content-type", content_type)];
+    Reply { status, headers: headers.map(|(name, value)| (name.to_owned(), value.to_vec())).into(), body }
 }
 
 /// Whether somebody looks at what is answered: a browser that shows it as a page. Then, whether the browser can simply ask

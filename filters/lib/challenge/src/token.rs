@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::binding::Binding;
 use crate::page::WidgetPage;
-use crate::present::{navigation, reference};
+use crate::present::{navigation, reference, shown, told};
 use crate::puzzle::{self, Earned, Failure, whole};
 use crate::{Challenges, HEADER, flow};
 
@@ -22,38 +22,31 @@ const MAX_HOST: usize = 255;
 impl Challenges {
     /// Asks a caller for the token of the widget, with this status.
     pub(crate) fn present_widget(&self, page: &WidgetPage, exchange: &Exchange, status: u16, host: &dyn Host) -> Reply {
-        let mut headers = vec![
-            ("cache-control".to_owned(), b"no-store".to_vec()),
-            ("x-content-type-options".to_owned(), b"nosniff".to_vec()),
-        ];
         let reference = reference(&exchange.request.id);
-        let body = match navigation(exchange) {
+        match navigation(exchange) {
             Some(repeats) => {
                 let nonce = format!("{:016x}{:016x}", host.random(), host.random());
-                headers.push(("content-type".to_owned(), b"text/html; charset=utf-8".to_vec()));
-                headers.push(("content-security-policy".to_owned(), page.policy(&nonce)));
-                // Vendors look at the origin of who asks.
-                headers.push(("referrer-policy".to_owned(), b"strict-origin-when-cross-origin".to_vec()));
-                headers.push(("vary".to_owned(), b"accept-language".to_vec()));
                 let languages = exchange.request.headers.get("accept-language").unwrap_or_default();
-                page.render(&nonce, repeats, languages, reference)
+                let shows = page.render(&nonce, repeats, languages, reference);
+                // Vendors look at the origin of who asks.
+                shown(status, page.policy(&nonce), b"strict-origin-when-cross-origin", shows)
             }
             None => {
-                headers.push(("content-type".to_owned(), b"application/json".to_vec()));
                 let widget = self.settings.widget.clone().unwrap_or_default();
-                let body = json!({
-                    "error": "challenge_required",
-                    "kind": "vendor",
-                    "site_key": widget.site_key,
-                    "widget_script_url": widget.script_url,
-                    "response_field": widget.response_field,
-                    "header": HEADER,
-                    "reference": reference,
-                });
-                body.to_string().into_bytes()
+                told(
+                    status,
+                    &json!({
+                        "error": "challenge_required",
+                        "kind": "vendor",
+                        "site_key": widget.site_key,
+                        "widget_script_url": widget.script_url,
+                        "response_field": widget.response_field,
+                        "header": HEADER,
+                        "reference": reference,
+                    }),
+                )
             }
-        };
-        Reply { status, headers, body }
+        }
     }
 
     /// The verdict on a request that may submit a token. A puzzle is left to whoever comes behind, unless `last`.

@@ -15,11 +15,13 @@ pub mod bans;
 mod codec;
 mod index;
 mod ranged;
+mod shares;
 mod table;
 
 pub use codec::MAX_FIELD;
 pub use index::RangeCache;
 pub use ranged::MAX_RANGES;
+pub use shares::Shares;
 pub use table::{Entry, Table, Update};
 
 /// The part of a gateway that this crate stands on: shared data with compare-and-set.

@@ -6,12 +6,12 @@ mod browser;
 mod flood;
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
-use palisade_tests::figures::Figures;
+use palisade_tests::figures::{Figures, ended, wanted};
 use palisade_tests::gateway::{Gateway, preset, route, threat_policy, waf_config};
 use palisade_tests::http::Request;
 use serde_json::json;
@@ -45,17 +45,11 @@ struct Options {
 }
 
 fn main() -> ExitCode {
-    match run(&Options::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(why) => {
-            eprintln!("{why}");
-            ExitCode::FAILURE
-        }
-    }
+    ended("palisade-bench-challenge", run(&Options::parse()))
 }
 
 fn run(options: &Options) -> Result<(), String> {
-    let wanted = |part: &str| options.only.is_empty() || options.only.iter().any(|one| one == part);
+    let wanted = |part| wanted(&options.only, part);
     let mut figures = Figures::default();
     if wanted("browser") {
         browser::measure(options.runs, options.bits, &mut figures)?;
@@ -63,11 +57,7 @@ fn run(options: &Options) -> Result<(), String> {
     if wanted("flood") {
         flood::measure(options.submissions, options.rounds, &mut figures)?;
     }
-    let folder = options.out.parent().unwrap_or(Path::new("."));
-    std::fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    figures.write(&options.out)?;
-    println!("\nwritten to {}", options.out.display());
-    Ok(())
+    figures.write(&options.out)
 }
 
 /// A gateway in front of a backend, or of its own, that asks whoever comes with `?probe=1` for so many bits.

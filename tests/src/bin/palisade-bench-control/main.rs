@@ -7,12 +7,12 @@ mod population;
 mod scale;
 mod throughput;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
-use palisade_tests::figures::Figures;
+use palisade_tests::figures::{Figures, ended, wanted};
 
 /// Measures `palisade serve`, with a real Envoy where one is concerned.
 #[derive(Debug, Parser)]
@@ -41,17 +41,11 @@ struct Options {
 }
 
 fn main() -> ExitCode {
-    match run(&Options::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(why) => {
-            eprintln!("{why}");
-            ExitCode::FAILURE
-        }
-    }
+    ended("palisade-bench-control", run(&Options::parse()))
 }
 
 fn run(options: &Options) -> Result<(), String> {
-    let wanted = |part: &str| options.only.is_empty() || options.only.iter().any(|one| one == part);
+    let wanted = |part| wanted(&options.only, part);
     let seconds = Duration::from_secs_f64(options.seconds);
     let mut figures = Figures::default();
     if wanted("throughput") {
@@ -63,9 +57,5 @@ fn run(options: &Options) -> Result<(), String> {
     if wanted("churn") {
         churn::measure(Duration::from_secs_f64(options.churn_seconds), &mut figures)?;
     }
-    let folder = options.out.parent().unwrap_or(Path::new("."));
-    std::fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    figures.write(&options.out)?;
-    println!("\nwritten to {}", options.out.display());
-    Ok(())
+    figures.write(&options.out)
 }

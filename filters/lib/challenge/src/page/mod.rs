@@ -70,11 +70,7 @@ impl Page {
         } = texts;
         let title = or(&self.title, title);
         let message = or(&self.message, message);
-        let reference = if reference.is_empty() {
-            String::new()
-        } else {
-            format!("<p class=r>{word} <code>{reference}</code></p>")
-        };
+        let reference = reference_line(word, reference);
         // Nothing happens by itself where there are no scripts.
         let hidden = if self.message.is_empty() { " hidden" } else { "" };
         let head = wait.map(waiting::head).unwrap_or_default();
@@ -100,6 +96,11 @@ impl Page {
         )
         .into_bytes()
     }
+}
+
+/// The line by which the operator finds the request; none where it has no id.
+fn reference_line(word: &str, reference: &str) -> String {
+    if reference.is_empty() { String::new() } else { format!("<p class=r>{word} <code>{reference}</code></p>") }
 }
 
 /// What lets an inline script or style pass a content security policy.

@@ -1,49 +1,25 @@
-//! An operator's session on the admin API.
+//! An operator on a connection that is kept.
 
-use std::io::Write as _;
-use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use palisade_tests::console;
 use palisade_tests::control_plane::ControlPlane;
 use palisade_tests::http::{Connection, Request, Response};
-use palisade_tests::parts;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-const NS: &str = "/extensions/svc/extensions/waf";
-const PASSWORD: &str = "correct horse battery";
 /// Lifting 100,000 bans takes a while.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// An operator who is logged in, on a connection that is kept.
+/// An operator who is logged in.
 pub(crate) struct Console {
+    session: console::Console,
     connection: Connection,
-    cookie: String,
-    csrf: String,
 }
 
 impl Console {
     /// Makes the operator and logs in.
     pub(crate) fn login(control: &ControlPlane) -> Result<Console, String> {
-        let mut add = Command::new(parts::palisade())
-            .args(["operator", "add", "bench", "--email", "bench@example.com", "--data"])
-            .arg(control.data())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .spawn()
-            .map_err(|error| format!("palisade operator add: {error}"))?;
-        let written = add.stdin.take().map(|mut stdin| stdin.write_all(PASSWORD.as_bytes()));
-        let ended = add.wait().map_err(|error| error.to_string())?;
-        if !ended.success() || !matches!(written, Some(Ok(()))) {
-            return Err(format!("palisade operator add ended with {ended}"));
-        }
-        let login = Request::json(format!("{NS}/session/_login"), &json!({"name": "bench", "password": PASSWORD}));
-        let mut connection = open(control)?;
-        let answer = connection.exchange(&login).map_err(|error| format!("login: {error}"))?;
-        let cookie = answer.header("set-cookie").filter(|_| answer.status == 200);
-        let cookie = cookie.ok_or_else(|| format!("login: {} {}", answer.status, answer.text()))?;
-        let cookie = cookie.split(';').next().unwrap_or_default().to_owned();
-        let csrf = answer.json()["csrf_token"].as_str().unwrap_or_default().to_owned();
-        Ok(Console { connection, cookie, csrf })
+        Ok(Console { session: console::Console::login(control), connection: open(control)? })
     }
 
     /// Goes on over a new connection, with the same control plane or one that was started anew: sessions outlive it.
@@ -54,8 +30,7 @@ impl Console {
 
     /// Asks for something; when the answer was there.
     pub(crate) fn post(&mut self, path: &str, body: &Value) -> Result<Instant, String> {
-        let request = Request::json(format!("{NS}/security/{path}"), body).header("x-csrf-token", &self.csrf);
-        let (answer, at) = self.send(path, request)?;
+        let (answer, at) = self.send(path, &self.session.change(path, body))?;
         if answer.json()["done"] != true {
             return Err(format!("{path} {body}: {}", answer.text()));
         }
@@ -64,11 +39,11 @@ impl Console {
 
     /// Reads something.
     pub(crate) fn get(&mut self, path: &str) -> Result<Response, String> {
-        self.send(path, Request::get(format!("{NS}/security/{path}"))).map(|(answer, _)| answer)
+        self.send(path, &self.session.read(path)).map(|(answer, _)| answer)
     }
 
-    fn send(&mut self, path: &str, request: Request) -> Result<(Response, Instant), String> {
-        let answer = self.connection.exchange(&request.header("cookie", &self.cookie));
+    fn send(&mut self, path: &str, request: &Request) -> Result<(Response, Instant), String> {
+        let answer = self.connection.exchange(request);
         let at = Instant::now();
         match answer {
             Ok(answer) if answer.status == 200 => Ok((answer, at)),

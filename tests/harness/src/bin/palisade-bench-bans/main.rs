@@ -11,11 +11,11 @@ mod link;
 mod nodes;
 mod spread;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser;
-use palisade_tests::figures::Figures;
+use palisade_tests::figures::{Figures, ended, wanted};
 
 /// Measures bans: the gate's share of a request (the shipped module in a VM), their way from one Envoy to every worker of
 /// another, and a gateway that joins. Each part starts what it needs on ports that the system chooses, and stops it.
@@ -46,20 +46,14 @@ struct Options {
 }
 
 fn main() -> ExitCode {
-    match run(&Options::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(why) => {
-            eprintln!("palisade-bench-bans: {why}");
-            ExitCode::FAILURE
-        }
-    }
+    ended("palisade-bench-bans", run(&Options::parse()))
 }
 
 fn run(options: &Options) -> Result<(), String> {
     if let Some(unknown) = options.only.iter().find(|part| !["gate", "spread", "join"].contains(&part.as_str())) {
         return Err(format!("--only {unknown}: there are gate, spread and join"));
     }
-    let wanted = |part: &str| options.only.is_empty() || options.only.iter().any(|one| one == part);
+    let wanted = |part| wanted(&options.only, part);
     let mut figures = Figures::default();
     if wanted("gate") {
         gate::measure(&options.filter, options.bans, options.rounds, &mut figures)?;
@@ -70,9 +64,5 @@ fn run(options: &Options) -> Result<(), String> {
     if wanted("join") {
         join::measure(options.bans, options.joins, &mut figures)?;
     }
-    let folder = options.out.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    std::fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    figures.write(&options.out)?;
-    println!("\nwritten to {}", options.out.display());
-    Ok(())
+    figures.write(&options.out)
 }

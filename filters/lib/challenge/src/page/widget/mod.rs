@@ -5,7 +5,7 @@ mod texts;
 use snapshot::{Challenge, Widget};
 
 use super::texts::Texts;
-use super::{STYLE, escape, or, sha256_source};
+use super::{STYLE, escape, or, reference_line, sha256_source};
 use texts::WidgetTexts;
 
 const SCRIPT: &str = include_str!("widget.js");
@@ -55,11 +55,7 @@ impl WidgetPage {
         let WidgetTexts { message, region, verifying, unavailable, noscript } = WidgetTexts::of(texts);
         let title = or(&self.title, title);
         let message = or(&self.message, message);
-        let reference = if reference.is_empty() {
-            String::new()
-        } else {
-            format!("<p class=r>{word} <code>{reference}</code></p>")
-        };
+        let reference = reference_line(word, reference);
         let widget = self.html.replace("{nonce}", nonce).replace("{lang}", lang);
         let Self { field, script_url, script_type, .. } = self;
         let repeats = u8::from(repeats);

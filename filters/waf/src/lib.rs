@@ -4,34 +4,25 @@
 //! changed any more. A rule's refusal is carried out here where the configuration blocks; either way it becomes a signal
 //! for the threat response, and every exchange in which a rule spoke ends in one `SvcWafTrailEvent`.
 
+mod body;
 mod collections;
+mod refusal;
+mod signals;
 mod trail;
 
 use std::sync::Arc;
 
+use body::{added_by_gateway, bytes, upgrades_with_body, was_chunked};
 use collections::NodeCollections;
-use exchange::{
-    Body, BodyNeed, Build, Category, Exchange, Host, Metric, Plugin, PluginDefinition, Refusal, Request, Signal, Slot,
-    Verdict, split_address,
-};
-use seclang::body::decode::{DecodeError, decode};
+use exchange::{Body, BodyNeed, Build, Exchange, Host, Metric, Plugin, PluginDefinition, Slot, Verdict, split_address};
+use refusal::{BAD_REQUEST, PAYLOAD_TOO_LARGE, UNSUPPORTED_MEDIA_TYPE};
+use seclang::body::decode::DecodeError;
 use seclang::vocabulary::Variable;
-use seclang::{Engine, Intervention, InterventionKind, MatchedRule, Program, Transaction, TransactionStart};
+use seclang::{Engine, Intervention, Program, Transaction, TransactionStart};
 use snapshot::{Message, WafStep};
 
 /// The plugin.
 pub const PLUGIN: PluginDefinition = PluginDefinition { name: "waf", build };
-
-/// The detector, as signals name it.
-const SOURCE: &str = "waf.seclang";
-/// A request whose body is over its limit.
-const PAYLOAD_TOO_LARGE: u16 = 413;
-/// A request whose body cannot be decoded.
-const BAD_REQUEST: u16 = 400;
-/// An encoding that this engine does not know.
-const UNSUPPORTED_MEDIA_TYPE: u16 = 415;
-/// A request that the engine cannot judge.
-const SERVICE_UNAVAILABLE: u16 = 503;
 
 struct Waf {
     step: WafStep,
@@ -257,104 +248,6 @@ impl Waf {
         Verdict::Pass
     }
 
-    /// What a rule demanded, as the chain carries it out; `None` where nothing was, or where nothing is to be denied.
-    fn refusal(
-        &self,
-        intervention: Option<Intervention>,
-        state: &mut State,
-        exchange: &mut Exchange,
-        of_request: bool,
-        host: &dyn Host,
-    ) -> Option<Refusal> {
-        let mut intervention = intervention.filter(|_| self.step.block)?;
-        let headers = match &intervention.kind {
-            InterventionKind::Redirect(url) => vec![("location".to_owned(), url.clone())],
-            _ => Vec::new(),
-        };
-        let status = if (200..=599).contains(&intervention.status) { intervention.status } else { 403 };
-        let rule_id = intervention.rule_id;
-        // Rules of the last phase may mask what the message shows.
-        self.log(state, host);
-        if let Some(masked) = state.transaction.would_block().filter(|masked| masked.rule_id == rule_id) {
-            intervention.msg.clone_from(&masked.msg);
-        }
-        let reason = format!("rule {rule_id}: {}", String::from_utf8_lossy(&intervention.msg));
-        state.blocked = Some(intervention);
-        if of_request {
-            self.signal("waf:blocked", self.step.block_weight, reason.clone(), exchange, host);
-        }
-        self.conclude(state, exchange, host);
-        Some(Refusal { status, category: Category::Threat, reason, scored: of_request, headers })
-    }
-
-    /// An engine that met a limit of its own (a pattern that gave up) has not judged the exchange, which ends there unless
-    /// the step fails open, or denies nothing anyway. The trail names the rule either way.
-    fn failure(&self, state: &mut State, exchange: &mut Exchange, host: &dyn Host) -> Option<Refusal> {
-        if state.failed || state.transaction.exceeded_limits().is_empty() {
-            return None;
-        }
-        state.failed = true;
-        host.count(Metric::PluginFailures);
-        if !self.step.block || self.step.fail_open {
-            return None;
-        }
-        let reason = "a pattern of the rules was given up at its limit: what it looks for may be there".to_owned();
-        let (status, msg) = (SERVICE_UNAVAILABLE, reason.clone().into_bytes());
-        state.blocked = Some(Intervention { status, rule_id: 0, kind: InterventionKind::Deny, msg });
-        self.conclude(state, exchange, host);
-        Some(Refusal { status, category: Category::Dependency, reason, scored: false, headers: Vec::new() })
-    }
-
-    /// A request that the rules cannot look at.
-    fn unreadable(
-        &self,
-        status: u16,
-        reason: String,
-        state: &mut State,
-        exchange: &mut Exchange,
-        host: &dyn Host,
-    ) -> Verdict {
-        if !self.step.block {
-            // Nothing is denied, so what can be inspected is.
-            return self.phase_2(&[], false, state, exchange, host);
-        }
-        let blocked =
-            Intervention { status, rule_id: 0, kind: InterventionKind::Deny, msg: reason.clone().into_bytes() };
-        state.blocked = Some(blocked);
-        self.conclude(state, exchange, host);
-        Verdict::Refuse(Refusal { status, category: Category::Threat, reason, scored: true, headers: Vec::new() })
-    }
-
-    /// Matches that denied nothing still count.
-    fn contribute(&self, state: &State, exchange: &mut Exchange, host: &dyn Host) {
-        let matches = state.transaction.matched_rules();
-        // What denied something is a signal already; where nothing is denied, it is a match like any other.
-        let counts = |rule: &&MatchedRule| rule.logged && (!rule.disruptive || !self.step.block);
-        let Some(found) = matches.iter().find(counts) else {
-            return;
-        };
-        let more = matches.iter().filter(counts).count() - 1;
-        let mut detail = format!("rule {}: {}", found.rule_id, String::from_utf8_lossy(&found.msg));
-        if more > 0 {
-            detail.push_str(&format!(" and {more} more"));
-        }
-        self.signal("waf:match", self.step.match_weight, detail, exchange, host);
-    }
-
-    fn signal(&self, tag: &'static str, weight: f64, detail: String, exchange: &mut Exchange, host: &dyn Host) {
-        if self.step.contribute {
-            exchange.score.add(Signal {
-                source: SOURCE.into(),
-                kind: PLUGIN.name.into(),
-                weight,
-                confidence: 1.0,
-                tag: tag.into(),
-                detail,
-                at: host.now(),
-            });
-        }
-    }
-
     /// Runs phase 5 and tells the trail, once.
     fn conclude(&self, state: &mut State, exchange: &mut Exchange, host: &dyn Host) {
         if std::mem::replace(&mut state.concluded, true) {
@@ -379,40 +272,6 @@ impl Waf {
             host.count(Metric::CollectionWritesLost);
         }
     }
-
-    /// A body with its content encoding undone; `None` where it has none.
-    fn decoded(&self, encoding: &[u8], body: Body<'_>) -> Result<Option<Vec<u8>>, DecodeError> {
-        let encoding = encoding.trim_ascii();
-        if encoding.is_empty() || encoding.eq_ignore_ascii_case(b"identity") || body.bytes.is_empty() {
-            return Ok(None);
-        }
-        let limit = bytes(self.step.decompressed_input_body_limit);
-        decode(encoding, body.bytes, limit, self.step.max_input_compression_ratio).map(Some)
-    }
-}
-
-/// Headers that the caller has not sent.
-fn added_by_gateway(name: &[u8]) -> bool {
-    matches!(name, b"x-envoy-expected-rq-timeout-ms" | b"x-envoy-internal" | b"x-envoy-external-address")
-}
-
-/// The gateway undoes the chunks and takes their header away. A body without a length was sent that way: HTTP/1.1 has no
-/// other (RFC 9112, section 6.3), and rules ask which of the two it was.
-fn was_chunked(request: &Request, protocol: &[u8]) -> bool {
-    let framed = ["content-length", "transfer-encoding"].iter().any(|name| request.headers.get(name).is_some());
-    protocol == b"HTTP/1.1" && !request.streaming && !framed
-}
-
-/// A body in an upgrade comes before the other protocol does. It cannot be held apart from it, and a backend that does
-/// not switch would read it.
-fn upgrades_with_body(request: &Request) -> bool {
-    let length = request.headers.get("content-length").is_some_and(|length| length.trim_ascii() != b"0");
-    let chunked = request.headers.get("transfer-encoding").is_some();
-    request.headers.get("upgrade").is_some() && request.streaming && (length || chunked)
-}
-
-fn bytes(limit: u64) -> usize {
-    usize::try_from(limit).unwrap_or(usize::MAX)
 }
 
 #[cfg(test)]

@@ -13,8 +13,6 @@ use crate::{held, link};
 
 /// The bytes in front of every gRPC message: whether it is compressed, and its length.
 const GRPC_PREFIX: usize = 5;
-/// What a caller gets whose headers are more than the gateway hands out (RFC 6585).
-const HEADERS_TOO_LARGE: u16 = 431;
 /// What a caller gets whose body was to be replaced when its length was on its way already.
 const NOT_REPLACED: u16 = 500;
 
@@ -145,7 +143,7 @@ impl Stream {
         let Some(headers) = calls::headers(Map::RequestHeaders) else {
             // What cannot be read cannot be checked, so it does not go on.
             calls::log(LogLevel::Warn, "palisade: a request with more headers than can be read was refused");
-            return self.answer(Half::Request, &Reply::refusal(HEADERS_TOO_LARGE, b""));
+            return self.unreadable_headers(&chain, this);
         };
         let route = calls::property(&["xds", "route_name"]).unwrap_or_default();
         let protocol = calls::property(&["request", "protocol"]).unwrap_or_default();
@@ -160,6 +158,26 @@ impl Stream {
         self.run = Some(run);
         let action = self.act(flow, Half::Request, this);
         self.at_headers(Half::Request, action)
+    }
+
+    /// What the gateway tells of a request one by one is all there is for the event.
+    fn unreadable_headers(&mut self, chain: &Chain, this: &Rc<RefCell<Self>>) -> Action {
+        let property = |name| calls::property(&["request", name]).unwrap_or_default();
+        let request = Request {
+            id: property("id"),
+            method: property("method"),
+            path: property("path"),
+            authority: property("host"),
+            protocol: property("protocol"),
+            ..Request::default()
+        };
+        let route = calls::property(&["xds", "route_name"]).unwrap_or_default();
+        let peer = calls::property(&["source", "address"]).unwrap_or_default();
+        let host = ProxyHost::default();
+        let mut run = Run::new(chain, Start { request, route: &route, peer: &peer, node: &self.node }, &host);
+        let flow = run.unreadable_headers(&host);
+        self.run = Some(run);
+        self.act(flow, Half::Request, this)
     }
 
     fn response_headers(&mut self, end_of_stream: bool, this: &Rc<RefCell<Self>>) -> Action {

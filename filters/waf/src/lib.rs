@@ -42,8 +42,36 @@ struct State {
     concluded: bool,
     /// What was refused, for the trail.
     blocked: Option<Intervention>,
+    /// The refusal by a limit that was not made, because nothing is refused in this exchange.
+    unenforced: Option<Intervention>,
+    /// What the rules found in the request is a signal already.
+    contributed: bool,
+    /// The refusal that was not made was known before the threat response acted on the request.
+    of_request: bool,
     /// That the engine met a limit was told.
     failed: bool,
+}
+
+/// A half of the exchange. The threat response acts on the first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Half {
+    Request,
+    Response,
+}
+
+impl State {
+    fn new(transaction: Transaction) -> Self {
+        Self {
+            transaction,
+            logged: false,
+            concluded: false,
+            blocked: None,
+            unenforced: None,
+            contributed: false,
+            of_request: false,
+            failed: false,
+        }
+    }
 }
 
 fn build(config: &[u8], build: &mut Build<'_>) -> Result<Box<dyn Plugin>, String> {
@@ -59,20 +87,20 @@ impl Plugin for Waf {
         let mut transaction = self.begin(exchange, has_body, host);
         let intervention = transaction.request_headers();
         let wants_body = transaction.wants_request_body();
-        slot.put(State { transaction, logged: false, concluded: false, blocked: None, failed: false });
+        slot.put(State::new(transaction));
         let Some(state) = slot.get::<State>() else {
             return Verdict::Pass;
         };
-        if let Some(refusal) = self.refusal(intervention, state, exchange, true, host) {
+        if let Some(refusal) = self.refusal(intervention, state, exchange, Half::Request, host) {
             return Verdict::Refuse(refusal);
         }
-        if let Some(refusal) = self.failure(state, exchange, host) {
+        if let Some(refusal) = self.failure(state, exchange, Half::Request, host) {
             return Verdict::Refuse(refusal);
         }
         let inspected = has_body && wants_body && self.step.inspect_input_body;
-        if inspected && self.step.block && upgrades_with_body(&exchange.request) {
+        if inspected && upgrades_with_body(&exchange.request) {
             let reason = "an upgrade with a body cannot be inspected".to_owned();
-            return self.unreadable(BAD_REQUEST, reason, state, exchange, host);
+            return self.unreadable(BAD_REQUEST, reason, &[], state, exchange, host);
         }
         if inspected && !exchange.request.streaming {
             return Verdict::NeedBody(BodyNeed { limit: bytes(self.step.input_body_limit) });
@@ -85,18 +113,14 @@ impl Plugin for Waf {
         let Some(state) = slot.get::<State>() else {
             return Verdict::Pass;
         };
-        if !body.complete && self.step.reject_oversize {
-            let limit = self.step.input_body_limit;
-            return self.unreadable(
-                PAYLOAD_TOO_LARGE,
-                format!("the request body is over {limit} bytes"),
-                state,
-                exchange,
-                host,
-            );
-        }
         // Several headers are one list (RFC 9110, section 5.3).
         let encoding = exchange.request.headers.all("content-encoding").collect::<Vec<_>>().join(b",".as_slice());
+        if !body.complete && self.step.reject_oversize {
+            let reason = format!("the request body is over {} bytes", self.step.input_body_limit);
+            // The beginning of a compressed body says nothing.
+            let rest = if encoding.is_empty() { body.bytes } else { &[] };
+            return self.unreadable(PAYLOAD_TOO_LARGE, reason, rest, state, exchange, host);
+        }
         match self.decoded(&encoding, body) {
             Ok(None) => self.phase_2(body.bytes, body.complete, state, exchange, host),
             Ok(Some(decoded)) => self.phase_2(&decoded, body.complete, state, exchange, host),
@@ -107,7 +131,8 @@ impl Plugin for Waf {
                     DecodeError::Unknown => UNSUPPORTED_MEDIA_TYPE,
                     DecodeError::Truncated | DecodeError::Corrupt => BAD_REQUEST,
                 };
-                self.unreadable(status, format!("the request body cannot be inspected: {error}"), state, exchange, host)
+                let reason = format!("the request body cannot be inspected: {error}");
+                self.unreadable(status, reason, &[], state, exchange, host)
             }
         }
     }
@@ -117,9 +142,9 @@ impl Plugin for Waf {
         // The prefix of a message: whether it is compressed, and its length in four bytes.
         let framed = bytes.is_empty() || matches!(bytes, [0 | 1, _, _, _, _, ..]);
         match slot.get::<State>() {
-            Some(state) if !framed && self.step.block && self.step.inspect_input_body => {
+            Some(state) if !framed && self.step.inspect_input_body => {
                 let reason = "the body is announced as gRPC and is none, so it cannot be inspected".to_owned();
-                self.unreadable(BAD_REQUEST, reason, state, exchange, host)
+                self.unreadable(BAD_REQUEST, reason, &[], state, exchange, host)
             }
             _ => Verdict::Pass,
         }
@@ -140,10 +165,10 @@ impl Plugin for Waf {
         }
         let intervention = state.transaction.response_headers();
         let wants_body = state.transaction.wants_response_body();
-        if let Some(refusal) = self.refusal(intervention, state, exchange, false, host) {
+        if let Some(refusal) = self.refusal(intervention, state, exchange, Half::Response, host) {
             return Verdict::Refuse(refusal);
         }
-        if let Some(refusal) = self.failure(state, exchange, host) {
+        if let Some(refusal) = self.failure(state, exchange, Half::Response, host) {
             return Verdict::Refuse(refusal);
         }
         if has_body && wants_body && self.step.inspect_output_body && !streaming {
@@ -218,10 +243,10 @@ impl Waf {
     ) -> Verdict {
         state.transaction.set_now(host.now());
         let intervention = state.transaction.request_body(body, complete);
-        if let Some(refusal) = self.refusal(intervention, state, exchange, true, host) {
+        if let Some(refusal) = self.refusal(intervention, state, exchange, Half::Request, host) {
             return Verdict::Refuse(refusal);
         }
-        if let Some(refusal) = self.failure(state, exchange, host) {
+        if let Some(refusal) = self.failure(state, exchange, Half::Request, host) {
             return Verdict::Refuse(refusal);
         }
         self.contribute(state, exchange, host);
@@ -238,10 +263,10 @@ impl Waf {
     ) -> Verdict {
         state.transaction.set_now(host.now());
         let intervention = state.transaction.response_body(body, complete);
-        if let Some(refusal) = self.refusal(intervention, state, exchange, false, host) {
+        if let Some(refusal) = self.refusal(intervention, state, exchange, Half::Response, host) {
             return Verdict::Refuse(refusal);
         }
-        if let Some(refusal) = self.failure(state, exchange, host) {
+        if let Some(refusal) = self.failure(state, exchange, Half::Response, host) {
             return Verdict::Refuse(refusal);
         }
         self.conclude(state, exchange, host);
@@ -254,11 +279,12 @@ impl Waf {
             return;
         }
         self.log(state, host);
-        let event = trail::event(&self.step, &state.transaction, state.blocked.as_ref(), exchange, host);
+        let event = trail::event(&self.step, state, exchange, host);
         let line = event.and_then(|event| serde_json::to_vec(&event).ok());
         if let Some(line) = line {
             exchange.emit_line(line, host);
         }
+        self.observe(state, exchange, host);
     }
 
     /// Runs phase 5, once.

@@ -1,9 +1,10 @@
 //! What is refused, by rules and by limits.
 
 use exchange::{Category, Exchange, Host, Metric, Refusal, Verdict};
-use seclang::{Intervention, InterventionKind};
+use seclang::{EngineMode, Intervention, InterventionKind};
 
-use crate::{State, Waf};
+use crate::signals::{BODY_ERROR, LIMIT};
+use crate::{Half, State, Waf};
 
 /// A request whose body is over its limit.
 pub(crate) const PAYLOAD_TOO_LARGE: u16 = 413;
@@ -15,13 +16,19 @@ pub(crate) const UNSUPPORTED_MEDIA_TYPE: u16 = 415;
 const SERVICE_UNAVAILABLE: u16 = 503;
 
 impl Waf {
-    /// What a rule demanded, as the chain carries it out; `None` where nothing was, or where nothing is to be denied.
+    /// Whether anything is refused in this exchange: the configuration blocks, and the engine is in blocking mode, which
+    /// `SecRuleEngine` or a `ctl` of a rule can change.
+    pub(crate) fn blocks(&self, state: &State) -> bool {
+        self.step.block && state.transaction.mode() == EngineMode::On
+    }
+
+    /// The refusal that a rule demanded; `None` if no rule demanded one, or if the configuration only monitors.
     pub(crate) fn refusal(
         &self,
         intervention: Option<Intervention>,
         state: &mut State,
         exchange: &mut Exchange,
-        of_request: bool,
+        half: Half,
         host: &dyn Host,
     ) -> Option<Refusal> {
         let mut intervention = intervention.filter(|_| self.step.block)?;
@@ -36,50 +43,92 @@ impl Waf {
         if let Some(masked) = state.transaction.would_block().filter(|masked| masked.rule_id == rule_id) {
             intervention.msg.clone_from(&masked.msg);
         }
-        let reason = format!("rule {rule_id}: {}", String::from_utf8_lossy(&intervention.msg));
-        state.blocked = Some(intervention);
-        if of_request {
-            self.signal("waf:blocked", self.step.block_weight, reason.clone(), exchange, host);
+        let reason = reason(&intervention);
+        if rule_id == 0 {
+            // A limit of the engine, not a rule.
+            return Some(self.limit(LIMIT, refused(status, Category::Threat, reason, half), state, exchange, host));
         }
+        state.blocked = Some(intervention);
+        self.signal("waf:blocked", self.step.block_weight, reason.clone(), exchange, host);
         self.conclude(state, exchange, host);
-        Some(Refusal { status, category: Category::Threat, reason, scored: of_request, headers })
+        Some(Refusal { status, category: Category::Threat, reason, scored: half == Half::Request, headers })
     }
 
     /// An engine that met a limit of its own (a pattern that gave up) has not judged the exchange, which ends there unless
     /// the step fails open, or denies nothing anyway. The trail names the rule either way.
-    pub(crate) fn failure(&self, state: &mut State, exchange: &mut Exchange, host: &dyn Host) -> Option<Refusal> {
+    pub(crate) fn failure(
+        &self,
+        state: &mut State,
+        exchange: &mut Exchange,
+        half: Half,
+        host: &dyn Host,
+    ) -> Option<Refusal> {
         if state.failed || state.transaction.exceeded_limits().is_empty() {
             return None;
         }
         state.failed = true;
         host.count(Metric::PluginFailures);
-        if !self.step.block || self.step.fail_open {
+        let reason = "a pattern of the rules was given up at its limit: what it looks for may be there".to_owned();
+        if !self.blocks(state) || self.step.fail_open {
+            self.signal(LIMIT, self.step.match_weight, reason, exchange, host);
             return None;
         }
-        let reason = "a pattern of the rules was given up at its limit: what it looks for may be there".to_owned();
-        let (status, msg) = (SERVICE_UNAVAILABLE, reason.clone().into_bytes());
-        state.blocked = Some(Intervention { status, rule_id: 0, kind: InterventionKind::Deny, msg });
-        self.conclude(state, exchange, host);
-        Some(Refusal { status, category: Category::Dependency, reason, scored: false, headers: Vec::new() })
+        let refusal = refused(SERVICE_UNAVAILABLE, Category::Dependency, reason, half);
+        Some(self.limit(LIMIT, refusal, state, exchange, host))
     }
 
-    /// A request that the rules cannot look at.
+    /// A request that the rules cannot look at. Where nothing is denied, they look at `rest`, which is what there is of its
+    /// body.
     pub(crate) fn unreadable(
         &self,
         status: u16,
         reason: String,
+        rest: &[u8],
         state: &mut State,
         exchange: &mut Exchange,
         host: &dyn Host,
     ) -> Verdict {
-        if !self.step.block {
-            // Nothing is denied, so what can be inspected is.
-            return self.phase_2(&[], false, state, exchange, host);
+        let tag = if status == PAYLOAD_TOO_LARGE { LIMIT } else { BODY_ERROR };
+        if !self.blocks(state) {
+            self.signal(tag, self.step.match_weight, reason.clone(), exchange, host);
+            state.unenforced = Some(demand(status, &reason));
+            // The first bytes of a stream come when the rules have run already.
+            if state.contributed {
+                return Verdict::Pass;
+            }
+            return self.phase_2(rest, false, state, exchange, host);
         }
-        let blocked =
-            Intervention { status, rule_id: 0, kind: InterventionKind::Deny, msg: reason.clone().into_bytes() };
-        state.blocked = Some(blocked);
-        self.conclude(state, exchange, host);
-        Verdict::Refuse(Refusal { status, category: Category::Threat, reason, scored: true, headers: Vec::new() })
+        let refusal = refused(status, Category::Threat, reason, Half::Request);
+        Verdict::Refuse(self.limit(tag, refusal, state, exchange, host))
     }
+
+    /// A refusal that no rule demanded: a signal of its own, beside that of the rules that matched until then.
+    fn limit(
+        &self,
+        tag: &'static str,
+        refusal: Refusal,
+        state: &mut State,
+        exchange: &mut Exchange,
+        host: &dyn Host,
+    ) -> Refusal {
+        state.blocked = Some(demand(refusal.status, &refusal.reason));
+        self.signal(tag, self.step.match_weight, refusal.reason.clone(), exchange, host);
+        self.contribute(state, exchange, host);
+        self.conclude(state, exchange, host);
+        refusal
+    }
+}
+
+fn refused(status: u16, category: Category, reason: String, half: Half) -> Refusal {
+    Refusal { status, category, reason, scored: half == Half::Request, headers: Vec::new() }
+}
+
+/// Why, for the operator.
+pub(crate) fn reason(demanded: &Intervention) -> String {
+    let msg = String::from_utf8_lossy(&demanded.msg);
+    if demanded.rule_id == 0 { msg.into_owned() } else { format!("rule {}: {msg}", demanded.rule_id) }
+}
+
+fn demand(status: u16, reason: &str) -> Intervention {
+    Intervention { status, rule_id: 0, kind: InterventionKind::Deny, msg: reason.as_bytes().to_vec() }
 }

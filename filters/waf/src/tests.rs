@@ -1,3 +1,5 @@
+mod signals;
+
 use super::*;
 use exchange::fake::FakeHost;
 use exchange::{Headers, Request, Response};
@@ -164,7 +166,7 @@ fn without_blocking_a_rule_that_denies_counts_as_a_match() {
     let (host, plugin) = (FakeHost::at(0), plugin(WafStep { block: false, ..step() }));
     let (mut exchange, mut slot) = (exchange("/?q=evil", Headers::default()), Slot::default());
     assert_eq!(plugin.request(&mut exchange, false, &mut slot, &host), Verdict::Pass);
-    assert_eq!((exchange.score.total(), exchange.score.tags()), (20.0, vec!["waf:match"]));
+    assert_eq!((exchange.score.total(), exchange.score.tags()), (50.0, vec!["waf:match"]));
 }
 
 #[test]

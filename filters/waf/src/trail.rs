@@ -7,10 +7,12 @@
 use std::borrow::Cow;
 
 use exchange::{Exchange, Host, Metric, Table, Update, event_timestamp};
-use seclang::{ExceededLimit, Intervention, MatchedRule, Transaction};
+use seclang::{EngineMode, ExceededLimit, Intervention, MatchedRule};
 use serde::Serialize;
 use serde_json::Value;
 use snapshot::WafStep;
+
+use crate::State;
 
 /// The most rules that one event lists in detail.
 const MAX_MATCHES: usize = 32;
@@ -35,8 +37,12 @@ pub(crate) struct TrailEvent<'a> {
     #[serde(rename = "@timestamp")]
     timestamp: String,
     config: Config<'a>,
+    /// Whether the WAF blocks: the configuration and the engine's mode, as rules left it.
     blocking: bool,
+    /// The refusal.
     block: Option<Block<'a>>,
+    /// The refusal that was demanded and not made.
+    would_block: Option<Block<'a>>,
     matches: Vec<Match<'a>>,
     rule_ids: Vec<u64>,
     matched: usize,
@@ -102,24 +108,30 @@ struct Route<'a> {
 /// The event; `None` where no rule had anything to say.
 pub(crate) fn event<'a>(
     step: &'a WafStep,
-    transaction: &'a Transaction,
-    blocked: Option<&'a Intervention>,
+    state: &'a State,
     exchange: &'a Exchange,
     host: &dyn Host,
 ) -> Option<TrailEvent<'a>> {
+    let State { transaction, blocked, unenforced, .. } = state;
+    let would_block = unenforced.as_ref().or(transaction.would_block()).filter(|_| blocked.is_none());
     let logged: Vec<&MatchedRule> = transaction.matched_rules().iter().filter(|rule| rule.logged).collect();
     let limits = transaction.exceeded_limits();
     limits.iter().for_each(|_| host.count(Metric::RuleLimits));
     // Callers choose the values: a request that makes a rule give up must not be an event every time.
     let news = limits.iter().filter(|limit| is_news(limit, host)).count();
-    if logged.is_empty() && blocked.is_none() && news == 0 {
+    if logged.is_empty() && blocked.is_none() && would_block.is_none() && news == 0 {
         return None;
     }
     let score = |name: &str| {
         let text = transaction.variable(b"TX", name.as_bytes())?;
         std::str::from_utf8(&text).ok()?.parse::<i64>().ok()
     };
-    let block = blocked.or_else(|| transaction.would_block().filter(|_| step.block));
+    let block = |demanded: &'a Intervention| Block {
+        status: demanded.status,
+        rule_id: demanded.rule_id,
+        msg: text(&demanded.msg),
+    };
+    let blocks = step.block && transaction.mode() == EngineMode::On;
     let limits = limits.iter().map(|limit| Limit {
         rule_id: limit.rule_id,
         variable: text(&limit.variable),
@@ -130,8 +142,9 @@ pub(crate) fn event<'a>(
         id: format!("event_{:016x}", host.random()),
         timestamp: event_timestamp(host.now()),
         config: Config { id: &step.id, name: &step.name },
-        blocking: step.block,
-        block: block.map(|block| Block { status: block.status, rule_id: block.rule_id, msg: text(&block.msg) }),
+        blocking: blocked.is_some() || (blocks && would_block.is_none()),
+        block: blocked.as_ref().map(block),
+        would_block: would_block.map(block),
         matches: logged.iter().take(MAX_MATCHES).map(|rule| found(rule)).collect(),
         rule_ids: logged.iter().take(MAX_RULE_IDS).map(|rule| rule.rule_id).collect(),
         matched: logged.len(),

@@ -19,8 +19,19 @@ pub struct Exchange {
     pub score: Score,
     /// What was decided, once anything was.
     pub decision: Option<Decision>,
+    /// Another filter of this gateway has decided, see [`Exchange::is_decided`].
+    pub decided_elsewhere: bool,
     /// Events that this exchange has emitted so far, one line of JSON each.
     pub events: Vec<Vec<u8>>,
+}
+
+impl Exchange {
+    /// Whether a threat response or a refusal has decided on the request, in this filter or in another one: the decision has
+    /// its event then.
+    #[must_use]
+    pub fn is_decided(&self) -> bool {
+        self.decision.is_some() || self.decided_elsewhere
+    }
 }
 
 /// The head of a request.

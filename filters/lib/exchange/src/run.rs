@@ -5,9 +5,14 @@ use std::rc::Rc;
 use crate::chain::{Step, Steps};
 use crate::decision::{Action, Decision, Refusal, Reply};
 use crate::{
-    Answer, Ask, Body, Caller, Chain, Exchange, Host, Metric, Outcome, Request, Response, Route, SecurityEvent, Slot,
-    Verdict, transfer,
+    Answer, Ask, Body, Caller, Category, Chain, Exchange, Host, Metric, Outcome, Request, Response, Route,
+    SecurityEvent, Signal, Slot, Verdict, transfer,
 };
+
+/// The status of a request whose headers cannot be read (RFC 6585).
+const HEADERS_TOO_LARGE: u16 = 431;
+/// What such a request weighs: as much as a match of the WAF.
+const UNREADABLE_WEIGHT: f64 = 20.0;
 
 /// What the gateway is to do now.
 #[derive(Debug, Clone, PartialEq)]
@@ -140,6 +145,25 @@ impl Run {
         self.access(0, host)
     }
 
+    /// The request's headers are more than the gateway hands to filters: nothing of the request can be checked.
+    pub fn unreadable_headers(&mut self, host: &dyn Host) -> Flow {
+        if self.stage != Stage::Ready {
+            return Flow::Continue;
+        }
+        let reason = "the request has more headers than the gateway hands to filters".to_owned();
+        self.exchange.score.add(Signal {
+            source: "http".into(),
+            kind: "http".into(),
+            weight: UNREADABLE_WEIGHT,
+            confidence: 1.0,
+            tag: "http:too_many_headers".into(),
+            detail: reason.clone(),
+            at: host.now(),
+        });
+        let (status, category) = (HEADERS_TOO_LARGE, Category::Threat);
+        self.refuse(&Refusal { status, category, reason, scored: true, headers: Vec::new() }, "gateway", host)
+    }
+
     /// What came of a [`Flow::Ask`].
     pub fn answered(&mut self, answer: Answer, host: &dyn Host) -> Flow {
         let Stage::Asked { at, access } = self.stage else {
@@ -200,6 +224,10 @@ impl Run {
             return Flow::Continue;
         }
         self.exchange.response = Some(response);
+        // Filters behind this one in the request's order come before it in the response's.
+        if self.shared_exchange {
+            transfer::receive(&mut self.exchange, host);
+        }
         self.advance(Half::Response, 0, has_body, None, host)
     }
 
@@ -215,6 +243,9 @@ impl Run {
     pub fn finish(&mut self, host: &dyn Host) {
         if std::mem::replace(&mut self.finished, true) {
             return;
+        }
+        if self.shared_exchange {
+            transfer::receive_decision(&mut self.exchange, host);
         }
         for at in 0..self.steps.list.len() {
             let Some(step) = self.step(at) else { continue };

@@ -16,6 +16,9 @@ pub const EXCHANGE_TOKEN: &str = "svc.exchange";
 struct Carried {
     #[prost(message, repeated, tag = "1")]
     signals: Vec<CarriedSignal>,
+    /// A filter has decided what is done about the request, and has emitted the event of that.
+    #[prost(bool, tag = "2")]
+    decided: bool,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -36,17 +39,12 @@ struct CarriedSignal {
     at: u64,
 }
 
-/// Takes over what the filters before this one have found. Anything unreadable is as good as nothing.
+/// Takes over the signals that other filters have left. Unreadable bytes count as none.
 pub(crate) fn receive(exchange: &mut Exchange, host: &dyn Host) {
-    let Some(state) = host.filter_state(EXCHANGE_TOKEN) else {
+    let Some(carried) = carried(host) else {
         return;
     };
-    let Ok(bytes) = STANDARD_NO_PAD.decode(state) else {
-        return;
-    };
-    let Ok(carried) = Carried::decode(bytes.as_slice()) else {
-        return;
-    };
+    exchange.decided_elsewhere = carried.decided;
     exchange.score = Score::default();
     for signal in carried.signals {
         exchange.score.add(Signal {
@@ -61,9 +59,20 @@ pub(crate) fn receive(exchange: &mut Exchange, host: &dyn Host) {
     }
 }
 
-/// Leaves what was found for the filters behind this one.
+/// Takes over whether another filter has decided on the request, and leaves the signals as they are.
+pub(crate) fn receive_decision(exchange: &mut Exchange, host: &dyn Host) {
+    exchange.decided_elsewhere |= carried(host).is_some_and(|carried| carried.decided);
+}
+
+fn carried(host: &dyn Host) -> Option<Carried> {
+    let bytes = STANDARD_NO_PAD.decode(host.filter_state(EXCHANGE_TOKEN)?).ok()?;
+    Carried::decode(bytes.as_slice()).ok()
+}
+
+/// Leaves the signals for other filters, and whether anything was decided.
 pub(crate) fn send(exchange: &Exchange, host: &dyn Host) {
-    if exchange.score.signals().is_empty() {
+    let decided = exchange.is_decided();
+    if exchange.score.signals().is_empty() && !decided {
         return;
     }
     let signals = exchange.score.signals().iter().map(|signal| CarriedSignal {
@@ -75,6 +84,6 @@ pub(crate) fn send(exchange: &Exchange, host: &dyn Host) {
         detail: signal.detail.clone(),
         at: signal.at,
     });
-    let carried = Carried { signals: signals.collect() };
+    let carried = Carried { signals: signals.collect(), decided };
     host.set_filter_state(EXCHANGE_TOKEN, STANDARD_NO_PAD.encode(carried.encode_to_vec()).as_bytes());
 }

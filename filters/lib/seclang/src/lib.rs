@@ -26,7 +26,7 @@ pub use engine::{
     StoredRecord, Transaction, TransactionStart, UpdateLost, Work,
 };
 pub use operator::DataFiles;
-pub use program::{Program, Settings};
+pub use program::{EngineMode, Program, Settings};
 pub use source::{Diagnostic, Source};
 
 /// The engine configuration a rule set for ModSecurity expects to find loaded before it: the rule engine on, both

@@ -283,6 +283,47 @@ fn signals_travel_between_filters_that_share_requests() {
 }
 
 #[test]
+fn a_decision_is_known_to_the_filters_before_it_and_so_are_later_signals() {
+    let host = FakeHost::at(0);
+    let chain = |filter: &str, script: &str| {
+        let route = RouteChain { name: "r".into(), steps: vec![step(script)], ..RouteChain::default() };
+        Chain::load(&Snapshot { filter: filter.into(), routes: vec![route], ..Snapshot::default() }, REGISTRY).unwrap()
+    };
+    let (waf, response) = (chain("waf", "r:note s:note"), chain("threat-response", "r:hold"));
+    let mut first = run_on(&waf, "r", "/", false, &host);
+    assert_eq!(first.request_headers(false, &host), Flow::Continue);
+    let mut second = run_on(&response, "r", "/", false, &host);
+    assert!(!second.exchange().is_decided());
+    assert_eq!(second.request_headers(false, &host), Flow::Hold { millis: 500 });
+    assert!(second.exchange().is_decided() && !first.exchange().is_decided());
+    first.finish(&host);
+    assert!(first.exchange().is_decided());
+    // What filters behind this one have found is there for the response.
+    let mut again = run_on(&waf, "r", "/", false, &host);
+    assert_eq!(again.request_headers(false, &host), Flow::Continue);
+    let mut behind = run_on(&chain("other", "r:note"), "r", "/", false, &host);
+    assert_eq!(behind.request_headers(false, &host), Flow::Continue);
+    let found = behind.exchange().score.total();
+    assert_eq!(again.response_headers(Response::default(), false, &host), Flow::Continue);
+    assert_eq!(again.exchange().score.total(), found + 10.0);
+}
+
+#[test]
+fn headers_that_cannot_be_read_are_refused_with_a_signal_and_an_event() {
+    let host = FakeHost::at(0);
+    let mut refused = run(&[step("a:note r:note")], &host);
+    let Flow::Answer(reply) = refused.unreadable_headers(&host) else { panic!("it went on") };
+    assert_eq!((reply.status, kinds(&refused)), (431, vec!["http:too_many_headers".to_owned()]));
+    let event = &host.events_json()[0];
+    assert_eq!((&event["event"]["outcome"], &event["event"]["module"]), (&"blocked".into(), &"gateway".into()));
+    assert_eq!((&event["threat"]["score"], &event["source"]["ip"]), (&20.into(), &"192.0.2.1".into()));
+    assert_eq!(refused.request_headers(false, &host), Flow::Continue, "it is answered already");
+    // The threat response may answer more sternly.
+    let mut fabric = run(&[step("fabric")], &host);
+    assert!(matches!(fabric.unreadable_headers(&host), Flow::Answer(reply) if reply.status == 418));
+}
+
+#[test]
 fn a_step_that_cannot_be_made_is_named_by_its_place() {
     let load = |step: snapshot::Step| {
         let routes = vec![RouteChain { name: "shop".into(), steps: vec![step], ..RouteChain::default() }];

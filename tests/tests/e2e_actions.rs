@@ -94,7 +94,10 @@ fn policies() -> Vec<(&'static str, Value)> {
                 "min_score": 10, "action": "throttle", "throttle_quota": QUOTA, "throttle_window_seconds": WINDOW.as_secs(),
             })),
         ),
-        ("tarpit", one(json!({"min_score": 10, "action": "tarpit", "tarpit_millis": HELD.as_millis() as u64}))),
+        (
+            "tarpit",
+            one(json!({"min_score": 10, "action": "tarpit", "status": 409, "tarpit_millis": HELD.as_millis() as u64})),
+        ),
         ("deny", one(json!({"min_score": 20, "action": "deny", "status": 451}))),
         ("ban", one(json!({"min_score": 20, "action": "ban", "status": 410, "ban_for_seconds": BAN.as_secs()}))),
         ("rising", json!({"tiers": [low, high, beyond]})),
@@ -160,7 +163,7 @@ fn throttle_lets_so_many_pass_per_window_and_identity(gateway: &Gateway) {
 fn tarpit_holds_so_many_and_the_rest_goes_on_at_once(gateway: &Gateway) {
     // A request that nobody refuses goes on when its time is over, one that was refused is refused then. What is beyond the
     // most that may be held comes to the same at once.
-    for (target, expected) in [("/?probe=1", 200), ("/?attack=1", 403)] {
+    for (target, expected) in [("/?probe=1", 200), ("/?attack=1", 409)] {
         let request = to("tarpit", target);
         let times: Vec<Duration> = thread::scope(|scope| {
             let send = |number: u8| {
@@ -202,7 +205,7 @@ fn a_ban_begins_at_once_and_ends_by_itself(gateway: &Gateway) {
     let begin = Instant::now();
     assert_eq!(status(gateway, source, &to("ban", "/?probe=1")), 410);
     let statuses = gateway.statuses_of_all_workers_from(source, &clean);
-    assert!(statuses.iter().all(|status| *status == 403) || begin.elapsed() >= BAN, "{statuses:?}");
+    assert!(statuses.iter().all(|status| *status == 410) || begin.elapsed() >= BAN, "{statuses:?}");
     wait_for("the end of the ban", PATIENCE, || (status(gateway, source, &clean) == 200).then_some(())).unwrap();
     assert!(begin.elapsed() >= BAN, "the ban ended after {:?}", begin.elapsed());
     let statuses = gateway.statuses_of_all_workers_from(source, &clean);
@@ -244,12 +247,12 @@ fn a_ban_takes_the_identity_that_its_policy_names(gateway: &Gateway) {
     // What is offended with, from where; and what is banned then: (the same from elsewhere, the address without).
     type Headers = &'static [(&'static str, &'static str)];
     let cases: [(&str, u8, Headers, u16, u16); 8] = [
-        ("auto", 1, &[("x-api-key", "a1"), ("x-user", "ua1")], 403, 200),
-        ("auto", 2, &[("x-user", "ua2")], 403, 200),
-        ("auto", 3, &[], 200, 403),
-        ("address", 4, &[("x-api-key", "b4"), ("x-user", "ub4")], 200, 403),
-        ("address", 5, &[("x-user", "ub5")], 200, 403),
-        ("key", 6, &[("x-api-key", "c6"), ("x-user", "uc6")], 403, 200),
+        ("auto", 1, &[("x-api-key", "a1"), ("x-user", "ua1")], 410, 200),
+        ("auto", 2, &[("x-user", "ua2")], 410, 200),
+        ("auto", 3, &[], 200, 410),
+        ("address", 4, &[("x-api-key", "b4"), ("x-user", "ub4")], 200, 410),
+        ("address", 5, &[("x-user", "ub5")], 200, 410),
+        ("key", 6, &[("x-api-key", "c6"), ("x-user", "uc6")], 410, 200),
         ("key", 7, &[("x-user", "uc7")], 200, 200),
         ("key", 8, &[], 200, 200),
     ];
@@ -264,7 +267,7 @@ fn a_ban_takes_the_identity_that_its_policy_names(gateway: &Gateway) {
     }
     // A user's ban holds also where the user comes with a key.
     let both = to("auto", "/").header("x-user", "ua2").header("x-api-key", "another");
-    assert_eq!(status(gateway, Ipv4Addr::new(127, 7, 2, 1), &both), 403);
+    assert_eq!(status(gateway, Ipv4Addr::new(127, 7, 2, 1), &both), 410);
 }
 
 fn a_block_of_the_waf_weighs_what_the_policy_says(gateway: &Gateway) {
@@ -275,7 +278,7 @@ fn a_block_of_the_waf_weighs_what_the_policy_says(gateway: &Gateway) {
             .control
             .event(name, |event| event["source"]["ip"] == source.to_string() && event["decision"].is_object());
         assert_eq!(event["decision"]["score"], weight, "{event}");
-        let after = if expected == 410 { 403 } else { 200 };
+        let after = if expected == 410 { 410 } else { 200 };
         assert_eq!(status(gateway, source, &to(name, "/")), after, "{name}: whether it is banned");
     }
 }

@@ -8,9 +8,9 @@ use exchange::{
 };
 use node_state::allowlist;
 use node_state::bans::{self, Ban};
-use snapshot::{Message, ThreatGateStep};
+use snapshot::{Message, Policy, ThreatGateStep};
 
-/// The status of a refusal by the gate.
+/// The status of a refusal where no tier of the policy bans.
 const STATUS: u16 = 403;
 
 /// The plugin.
@@ -19,6 +19,8 @@ pub const PLUGIN: PluginDefinition = PluginDefinition { name: "threat-gate", bui
 struct ThreatGate {
     exemptions: Exemptions,
     dry_run: bool,
+    /// The status of a refusal.
+    status: u16,
     challenges: Option<Challenges>,
 }
 
@@ -27,7 +29,16 @@ fn build(config: &[u8], _build: &mut Build<'_>) -> Result<Box<dyn Plugin>, Strin
     let mut policy = step.policy.unwrap_or_default();
     let challenges = policy.challenge.take().and_then(Challenges::new);
     let exemptions = Exemptions::new(&policy.exemptions)?;
-    Ok(Box::new(ThreatGate { exemptions, dry_run: policy.dry_run, challenges }))
+    Ok(Box::new(ThreatGate { exemptions, dry_run: policy.dry_run, status: status(&policy), challenges }))
+}
+
+/// The status of the highest tier that bans: whatever a ban came from, a banned caller is answered as it was when the tier
+/// banned it.
+fn status(policy: &Policy) -> u16 {
+    let bans = policy.tiers.iter().filter(|tier| tier.action() == Action::Ban);
+    let highest = bans.max_by(|one, other| one.min_score.total_cmp(&other.min_score));
+    let status = highest.and_then(|tier| u16::try_from(tier.status).ok());
+    status.filter(|status| (200..=599).contains(status)).unwrap_or(STATUS)
 }
 
 impl Plugin for ThreatGate {
@@ -50,7 +61,8 @@ impl Plugin for ThreatGate {
             observe(exchange, reason, host);
             return self.submission(exchange, host);
         }
-        Verdict::Refuse(Refusal { status: STATUS, category: Category::Ban, reason, scored: false, headers: Vec::new() })
+        let (status, category) = (self.status, Category::Ban);
+        Verdict::Refuse(Refusal { status, category, reason, scored: false, headers: Vec::new() })
     }
 
     fn answered(&self, exchange: &mut Exchange, answer: Answer, _slot: &mut Slot, host: &dyn Host) -> Verdict {
@@ -101,7 +113,7 @@ fn observe(exchange: &mut Exchange, reason: String, host: &dyn Host) {
 mod tests {
     use super::*;
     use exchange::fake::FakeHost;
-    use snapshot::Policy;
+    use snapshot::{Tier, TierAction};
 
     fn gate(policy: Policy) -> Box<dyn Plugin> {
         let step = ThreatGateStep { policy: Some(policy) };
@@ -125,6 +137,31 @@ mod tests {
         assert_eq!(refusal.reason, "user:ada is banned for another 10 s: score 95");
         host.advance(10_000);
         assert_eq!(gate.access(&mut exchange(), &host), Verdict::Pass);
+    }
+
+    #[test]
+    fn a_banned_caller_gets_the_status_of_the_highest_tier_that_bans() {
+        let host = FakeHost::at(1_000);
+        bans::apply(&host.shared_data, "ip:192.0.2.1", 11_000, "score 95", 1_000).unwrap();
+        let tier = |min_score, action: TierAction, status| Tier {
+            min_score,
+            action: action.into(),
+            status,
+            ..Tier::default()
+        };
+        let answered = |tiers: &[Tier]| {
+            let policy = Policy { tiers: tiers.to_vec(), ..Policy::default() };
+            match gate(policy).access(&mut exchange(), &host) {
+                Verdict::Refuse(refusal) => refusal.status,
+                other => panic!("{other:?}"),
+            }
+        };
+        let [low, high] = [tier(50.0, TierAction::Ban, 418), tier(90.0, TierAction::Ban, 410)];
+        assert_eq!(answered(&[high.clone(), low.clone()]), 410);
+        assert_eq!(answered(&[low.clone(), high, tier(95.0, TierAction::Deny, 404)]), 410);
+        assert_eq!(answered(&[low]), 418);
+        assert_eq!(answered(&[tier(90.0, TierAction::Deny, 404)]), 403, "no tier bans");
+        assert_eq!(answered(&[tier(90.0, TierAction::Ban, 0)]), 403, "that is no status");
     }
 
     #[test]

@@ -85,13 +85,14 @@ impl Plugin for ThreatResponse {
         let mut hold_millis = 0;
         let mut reply = None;
         match stern.map(|tier| (tier, tier.action())) {
-            Some((tier, Action::Tarpit)) => {
-                hold_millis = tier.tarpit_millis;
-                decision.held_millis = hold_millis;
-            }
             Some((tier, action)) => {
-                if action == Action::Ban {
-                    self.ban(tier, &decision, exchange, host);
+                match action {
+                    Action::Tarpit => {
+                        hold_millis = tier.tarpit_millis;
+                        decision.held_millis = hold_millis;
+                    }
+                    Action::Ban => self.ban(tier, &decision, exchange, host),
+                    _ => {}
                 }
                 reply = Some(refuse(tier.status, exchange));
             }

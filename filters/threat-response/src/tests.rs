@@ -120,6 +120,13 @@ fn a_refusal_is_answered_more_sternly_never_more_mildly() {
     assert_eq!((status(&verdict), action, bans), (Some(403), "ban".into(), 1));
     let (verdict, action, bans) = answer(vec![tier(0, 40.0, Action::Ban)], true);
     assert_eq!((status(&verdict), action, bans), (None, "deny".into(), 0));
+    // Each with the status of its tier, held or not.
+    for stern in [Action::Tarpit, Action::Deny, Action::Ban] {
+        let (verdict, action, _) = answer(vec![Tier { status: 418, ..tier(0, 40.0, stern) }], false);
+        assert_eq!((status(&verdict), action), (Some(418), stern.word().into()));
+        let held = matches!(&verdict, Verdict::Enforce { hold_millis: 3000, .. });
+        assert_eq!(held, stern == Action::Tarpit, "{verdict:?}");
+    }
 }
 
 #[test]

@@ -3,11 +3,12 @@
 //! [`host`] runs a shipped .wasm module in a proxy-wasm host of its own, with a clock that stands until it is moved;
 //! [`engine`] puts that, the same plugins linked in natively, and a real Envoy behind one trait; [`replay`] runs recorded
 //! traffic through them on the recording's clock; [`ftw`] judges an engine by the regression suite of the OWASP Core Rule
-//! Set, [`corpus`] by requests of good intent; [`mod@bench`] measures the rule engine beside libmodsecurity; [`record`]
-//! makes recordings. The binaries are `palisade-replay`, `palisade-bench-waf` and `palisade-bench-replay`.
+//! Set, [`corpus`] by requests of good intent; [`mod@bench`] measures the rule engine beside libmodsecurity; [`cost`]
+//! searches for the request that costs a worker most; [`record`] makes recordings. The binaries are `palisade-replay`, `palisade-bench-waf` and `palisade-bench-replay`.
 
 pub mod bench;
 pub mod corpus;
+pub mod cost;
 pub mod differential;
 pub mod engine;
 pub mod ftw;

@@ -15,7 +15,7 @@ mod mutate;
 pub mod ours;
 mod payloads;
 pub mod peer;
-mod random;
+pub(crate) mod random;
 pub mod reading;
 pub mod rules;
 mod templates;

@@ -21,6 +21,8 @@ const MEMORY_LIMIT: usize = 1 << 30;
 const TENTHS: u32 = 10;
 /// How many times longer than a callback the configuration may take.
 const CONFIGURING: u32 = 12;
+/// The most instructions of a metered VM between two calls of [`super::Vm::set_fuel`].
+const FULL_TANK: u64 = u64::MAX / 2;
 
 /// A compiled module, ready to be started as often as one likes.
 #[derive(Clone)]
@@ -28,6 +30,8 @@ pub struct Module {
     instance: InstancePre<State>,
     /// How long a callback may take.
     patience: Option<Duration>,
+    /// Whether instructions are counted.
+    metered: bool,
 }
 
 /// Why a module or a configuration cannot be run.
@@ -73,6 +77,19 @@ impl Module {
         Self::with_engine(bytes, &wasmtime::Engine::default(), None)
     }
 
+    /// [`Module::compile`] of a module whose instructions are counted ([`super::Vm::fuel`]): the same input on the same
+    /// module takes the same number on every machine.
+    ///
+    /// # Errors
+    ///
+    /// As [`Module::compile`].
+    pub fn metered(bytes: &[u8]) -> Result<Self, LoadError> {
+        let mut config = wasmtime::Config::new();
+        config.consume_fuel(true);
+        let engine = wasmtime::Engine::new(&config).map_err(|error| LoadError(format!("{error:#}")))?;
+        Ok(Self { metered: true, ..Self::with_engine(bytes, &engine, None)? })
+    }
+
     /// [`Module::compile`] of a module whose callbacks are ended after so much real time, give or take a tenth. The module
     /// looks at the time in every loop, so it is a little slower.
     ///
@@ -105,7 +122,7 @@ impl Module {
         let instance = linker.instantiate_pre(&module).map_err(|error| {
             LoadError(format!("the module asks for what a proxy-wasm 0.2.1 host does not have: {error:#}"))
         })?;
-        Ok(Self { instance, patience })
+        Ok(Self { instance, patience, metered: false })
     }
 
     /// Gives the filter its time to take a configuration.
@@ -165,6 +182,9 @@ pub(crate) fn start(
     };
     let mut store = Store::new(module.instance.module().engine(), state);
     store.limiter(|state| &mut state.limits);
+    if module.metered {
+        store.set_fuel(FULL_TANK).map_err(|error| LoadError(format!("{error:#}")))?;
+    }
     module.wind(&mut store, CONFIGURING);
     let failed = |what: &str, error: &wasmtime::Error, store: &Store<State>| {
         LoadError(format!("{what}: {}", fault(what, error, store.data()).message))

@@ -177,6 +177,18 @@ impl Vm {
         self.store.data().memory.map_or(0, |memory| memory.data_size(&self.store))
     }
 
+    /// How many instructions a metered VM may still run; 0 where nothing is counted.
+    #[must_use]
+    pub fn fuel(&self) -> u64 {
+        self.store.get_fuel().unwrap_or(0)
+    }
+
+    /// Sets how many instructions a metered VM may run from now on. Beyond them it dies, as of any trap.
+    pub fn set_fuel(&mut self, instructions: u64) {
+        // Only a VM that is not metered refuses, and that one has no end.
+        let _ = self.store.set_fuel(instructions);
+    }
+
     /// How long the thread ran for the filter to take its configuration: the module was compiled before.
     #[must_use]
     pub fn configured_in(&self) -> std::time::Duration {

@@ -173,6 +173,12 @@ bench-bans: filters envoy crs ## 100,000 bans: the gate, a ban's way to every wo
 	$(CARGO) build --release -p harness --bin palisade-bench-bans
 	PALISADE_BIN=$(CURDIR)/target/release/palisade target/release/palisade-bench-bans --out target/bench/bans.json $(ARGS)
 
+.PHONY: cost-search
+cost-search: filters crs ## Search for the request that costs a worker most (SECONDS=60, ARGS=--size BYTES --paranoia N --keep DIR ...)
+	$(CARGO) build --release -p harness --bin palisade-cost-search
+	target/release/palisade-cost-search --filter $(PALISADE_FILTERS)/waf.wasm --from tests/harness/costly \
+	  --seconds $(if $(filter command line,$(origin SECONDS)),$(SECONDS),60) $(ARGS)
+
 .PHONY: bench-waf
 bench-waf: filters crs target/bench/waf-peer ## The rule engine beside libmodsecurity (ARGS=--quick, --memory, --json, ...)
 	@$(CARGO) build --release -p harness --bin palisade-bench-waf

@@ -160,8 +160,10 @@ fn print(rows: &[(&Found, (Cost, Duration))], tried: u64, arguments: &Arguments)
         });
         writeln!(out, "{document:#}")
     } else {
-        let head = format!("{tried} requests of at most {} bytes, paranoia level {}", arguments.size, arguments.paranoia);
-        let mut text = format!("{head}\n{:>9}  {:>8}  {:>8}  {:>7}  {:>6}  what\n", "M instr.", "first ms", "ms", "MiB", "status");
+        let head =
+            format!("{tried} requests of at most {} bytes, paranoia level {}", arguments.size, arguments.paranoia);
+        let mut text =
+            format!("{head}\n{:>9}  {:>8}  {:>8}  {:>7}  {:>6}  what\n", "M instr.", "first ms", "ms", "MiB", "status");
         for (found, (plain, next)) in rows {
             let place = json!(found.recipe.place);
             text += &format!(

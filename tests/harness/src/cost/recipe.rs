@@ -109,7 +109,8 @@ impl Recipe {
             let times = if piece.grows { piece.times.saturating_mul(factor) } else { piece.times };
             piece_length(piece, times)
         };
-        let total = |factor: usize| self.pieces.iter().map(|piece| length(piece, factor)).fold(0, usize::saturating_add);
+        let total =
+            |factor: usize| self.pieces.iter().map(|piece| length(piece, factor)).fold(0, usize::saturating_add);
         let grows = self.pieces.iter().any(|piece| piece.grows && piece.times > 0 && !piece.text.is_empty());
         let mut factor = 1;
         if grows {
@@ -144,7 +145,10 @@ impl Recipe {
         let text = self.text(size);
         let mut path = b"/shop/items".to_vec();
         let mut headers: Headers = vec![
-            (b"user-agent".to_vec(), b"Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0".to_vec()),
+            (
+                b"user-agent".to_vec(),
+                b"Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0".to_vec(),
+            ),
             (b"accept".to_vec(), b"*/*".to_vec()),
         ];
         let mut body = Vec::new();

@@ -24,11 +24,13 @@ pub fn run(data: &[u8]) {
         _ => Limits { depth: ORACLE_DEPTH, arguments: 1000, name_length: usize::MAX },
     };
     let mut reported = 0;
-    let outcome = parse(body, &limits, |name, value| {
+    let outcome = parse(body, &limits, |argument| {
+        let (name, value) = (argument.name, argument.value);
         reported += 1;
         assert!(name.starts_with(b"json"), "{name:?}");
         assert!(name.len() <= limits.name_length, "a name of {} bytes", name.len());
         assert!(value.len() <= body.len(), "a value of {} bytes in {}", value.len(), body.len());
+        assert!(argument.unseen.is_none_or(|unseen| name.len() > 256 && name.ends_with(unseen)));
     });
     assert!(reported <= limits.arguments, "{reported} arguments");
     match &outcome {

@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+use super::Argument;
+use super::names::Path;
+
 /// Limits of [`parse`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
@@ -9,7 +12,7 @@ pub struct Limits {
     pub depth: usize,
     /// How many arguments are reported. Default 1000.
     pub arguments: usize,
-    /// How long the name of an argument may become, in bytes: each name holds the whole path. Default 8192.
+    /// How long the path to a value may become, in bytes. Default 8192.
     pub name_length: usize,
 }
 
@@ -50,12 +53,12 @@ impl std::error::Error for JsonError {}
 /// The name is `json` and the path to the value, joined by dots: `json.a.array_0.b`, as in ModSecurity v3; an empty key is `empty-key`. Strings are
 /// unescaped to UTF-8; numbers, `true` and `false` are reported as they are written; `null` is an empty value. Arguments
 /// before an error are reported.
-pub fn parse(body: &[u8], limits: &Limits, sink: impl FnMut(&[u8], &[u8])) -> Result<Outcome, JsonError> {
+pub fn parse(body: &[u8], limits: &Limits, sink: impl FnMut(Argument<'_>)) -> Result<Outcome, JsonError> {
     let parser = Parser {
         body,
         at: 0,
         limits,
-        path: b"json".to_vec(),
+        path: Path::new(b"json"),
         open: Vec::new(),
         text: Vec::new(),
         outcome: Outcome::default(),
@@ -77,7 +80,7 @@ struct Parser<'a, S> {
     at: usize,
     limits: &'a Limits,
     /// The name of the current value.
-    path: Vec<u8>,
+    path: Path,
     /// The containers around it: a stack of our own, so that nesting cannot exhaust that of the thread.
     open: Vec<Container>,
     /// The last string, unescaped.
@@ -86,7 +89,7 @@ struct Parser<'a, S> {
     sink: S,
 }
 
-impl<S: FnMut(&[u8], &[u8])> Parser<'_, S> {
+impl<S: FnMut(Argument<'_>)> Parser<'_, S> {
     fn run(mut self) -> Result<Outcome, JsonError> {
         loop {
             if self.value()? && !self.next_in_container()? {
@@ -124,7 +127,8 @@ impl<S: FnMut(&[u8], &[u8])> Parser<'_, S> {
                 if object {
                     self.key()?
                 } else {
-                    self.name(b"array_0")?
+                    self.room(b"array_0".len())?;
+                    self.path.push_index(b"array_0");
                 }
                 Ok(false)
             }
@@ -160,7 +164,8 @@ impl<S: FnMut(&[u8], &[u8])> Parser<'_, S> {
                     self.at += 1;
                     *index += 1;
                     let index = format!("array_{index}");
-                    self.name(index.as_bytes())?;
+                    self.room(index.len())?;
+                    self.path.push_index(index.as_bytes());
                     return Ok(true);
                 }
                 (Some(b'}'), None) | (Some(b']'), Some(_)) => {
@@ -181,7 +186,9 @@ impl<S: FnMut(&[u8], &[u8])> Parser<'_, S> {
         }
         self.string()?;
         let key = std::mem::take(&mut self.text);
-        self.name(if key.is_empty() { b"empty-key" } else { &key })?;
+        let name: &[u8] = if key.is_empty() { b"empty-key" } else { &key };
+        self.room(name.len())?;
+        self.path.push(name);
         self.text = key;
         if self.peek() != Some(b':') {
             return self.fail("a colon was expected");
@@ -190,12 +197,11 @@ impl<S: FnMut(&[u8], &[u8])> Parser<'_, S> {
         Ok(())
     }
 
-    fn name(&mut self, segment: &[u8]) -> Result<(), JsonError> {
-        if self.path.len() + 1 + segment.len() > self.limits.name_length {
+    /// Whether there is room in the path for a name of this length.
+    fn room(&self, length: usize) -> Result<(), JsonError> {
+        if self.path.len() + 1 + length > self.limits.name_length {
             return self.fail("the path to a value is too long");
         }
-        self.path.push(b'.');
-        self.path.extend_from_slice(segment);
         Ok(())
     }
 
@@ -206,7 +212,7 @@ impl<S: FnMut(&[u8], &[u8])> Parser<'_, S> {
             return;
         }
         self.outcome.arguments += 1;
-        (self.sink)(&self.path, value.unwrap_or(&self.text));
+        (self.sink)(self.path.argument(value.unwrap_or(&self.text)));
     }
 
     fn literal(&mut self, word: &'static [u8], value: &'static [u8]) -> Result<bool, JsonError> {
@@ -324,7 +330,7 @@ mod tests {
     fn arguments(body: &[u8], limits: &Limits) -> (Vec<(String, String)>, Result<Outcome, JsonError>) {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let mut found = Vec::new();
-        let outcome = parse(body, limits, |name, value| found.push((text(name), text(value))));
+        let outcome = parse(body, limits, |argument| found.push((text(argument.name), text(argument.value))));
         (found, outcome)
     }
 

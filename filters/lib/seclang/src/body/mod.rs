@@ -7,5 +7,9 @@ pub mod cookies;
 pub mod decode;
 pub mod json;
 pub mod multipart;
+mod names;
 pub mod urlencoded;
 pub mod xml;
+
+pub use names::Argument;
+pub(crate) use names::WHOLE;

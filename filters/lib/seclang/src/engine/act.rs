@@ -3,9 +3,9 @@
 use super::arena::Value;
 use super::build::{Control, Engine, Macro, MacroPiece, Rule, RuleFilter, SetOperation, SetVariable};
 use super::evaluate::Flow;
-use super::limits::{EXPANSION_LENGTH, MATCHED_IDS, MATCHED_RULES, REMOVED_TARGETS, REPORTED_LENGTH};
+use super::limits::{DYNAMIC_NAMES, EXPANSION_LENGTH, MATCHED_IDS, MATCHED_RULES, REMOVED_TARGETS, REPORTED_LENGTH};
 use super::persist::CollectionKind;
-use super::store::{Entry, push_capped};
+use super::store::{Entry, push_capped, whole_digest};
 use super::transaction::{Allowed, Intervention, InterventionKind, MatchedRule, RemovedTarget, Transaction};
 use crate::program::EngineMode;
 use crate::program::wire::Disruption;
@@ -106,6 +106,10 @@ impl Transaction {
             logged: rule.log,
             audited: rule.audit_log,
         };
+        let texts = [&reported.msg, &reported.logdata, &reported.variable, &reported.value];
+        let bytes = texts.into_iter().chain(&reported.tags).map(|text| text.len() + size_of::<Vec<u8>>()).sum();
+        self.arena.budget.keep(bytes);
+        self.arena.budget.charge_copy(bytes);
         self.matched_rules.push(reported);
     }
 
@@ -186,6 +190,8 @@ impl Transaction {
             _ => None,
         };
         match same.filter(|value| self.arena.get(*value).len() <= EXPANSION_LENGTH) {
+            // The next match writes over captures.
+            Some(value) if self.kept_captures.holds(value) => self.arena.copy(value),
             Some(value) => value,
             None => {
                 let mut expanded = std::mem::take(&mut self.text);
@@ -209,11 +215,11 @@ impl Transaction {
 
     /// Sets or removes a name of TX that no rule mentions.
     fn set_dynamic(&mut self, key: &[u8], value: Option<Value>) {
-        let arena = &self.arena;
-        let known = self.tx.dynamic.iter().position(|entry| arena.get(entry.name).eq_ignore_ascii_case(key));
+        let known = self.dynamic_at(key);
         match (known, value) {
             (Some(at), None) => {
                 self.tx.dynamic.remove(at);
+                self.tx.digests.remove(at);
             }
             (Some(at), Some(value)) => {
                 if let Some(entry) = self.tx.dynamic.get_mut(at) {
@@ -221,8 +227,11 @@ impl Transaction {
                 }
             }
             (None, Some(value)) => {
-                let name = self.arena.push(key);
-                push_capped(&mut self.tx.dynamic, Entry { name, value });
+                if self.tx.dynamic.len() < DYNAMIC_NAMES {
+                    let name = self.arena.push(key);
+                    self.tx.dynamic.push(Entry { name, value });
+                    self.tx.digests.push(whole_digest(key));
+                }
             }
             (None, None) => {}
         }
@@ -238,6 +247,7 @@ impl Transaction {
             Variable::Env => &mut self.environment,
             _ => return,
         };
+        self.arena.budget.charge_list(collection.entries.len());
         let arena = &self.arena;
         collection.entries.retain(|entry| !arena.get(entry.name).eq_ignore_ascii_case(key));
         if let Some(value) = value {

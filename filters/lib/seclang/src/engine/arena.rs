@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 
+use super::budget::{Budget, VALUE_SIZE};
 use super::familiar::{Familiar, FamiliarValue, HeaderKind, Place, hash, is_familiar_name, is_same};
 use super::limits::CACHED_BYTES;
 use super::scanner::{Scanner, close_gate, is_open};
@@ -30,6 +31,9 @@ const SHORT: usize = 4096;
 /// How many long values are compared with a new one.
 const ALIKE: usize = 16;
 
+/// How many bytes of short values are kept in one buffer, which is copied as it grows.
+const BUFFER: usize = 2 * 1024 * 1024;
+
 /// How long a value may be to be looked for among the recent ones, and how many of these there are.
 const REPEATED: usize = 64;
 const RECENT: usize = 256;
@@ -49,6 +53,8 @@ struct Blob {
     present: Option<ByteSet>,
     /// Where it may be known from other transactions.
     place: Place,
+    /// The number of the test that did not match it last.
+    failed: u32,
 }
 
 /// Where the bytes of a value are.
@@ -70,7 +76,7 @@ impl Bytes {
 
 impl Blob {
     fn new(bytes: Bytes) -> Self {
-        Self { bytes, row: 0, gates: 0, triggers: 0, present: None, place: Place::default() }
+        Self { bytes, row: 0, gates: 0, triggers: 0, present: None, place: Place::default(), failed: 0 }
     }
 }
 
@@ -92,8 +98,12 @@ pub(super) struct Arena {
     touched: bool,
     /// What is known from other transactions, while rules run.
     pub(super) familiar: Familiar,
+    /// What the transaction has cost.
+    pub(super) budget: Budget,
     /// Long values that were scanned.
     scanned: Vec<Value>,
+    /// Counts the tests that note which values failed them, in all transactions.
+    tests: u32,
     /// Short values that were pushed, by a hash: arguments repeat themselves. What is left of other transactions does no
     /// harm, as the bytes are compared.
     recent: Vec<Value>,
@@ -130,6 +140,7 @@ impl Arena {
         self.rows.shrink_to(KEPT * 16);
         self.gates.shrink_to(KEPT * 16);
         self.bytes = 0;
+        self.budget = Budget::default();
         self.numbers = self.constants.numbers;
         if self.blobs.is_empty() {
             self.blobs.push(Blob::new(Bytes::Shared(0, 0)));
@@ -169,7 +180,7 @@ impl Arena {
             return EMPTY;
         }
         // In a full arena values come and go.
-        let bytes = match bytes.len() <= SHORT && !self.is_full() {
+        let bytes = match bytes.len() <= SHORT && self.buffer.len() < BUFFER && !self.is_full() {
             true => {
                 let start = self.buffer.len();
                 self.buffer.extend_from_slice(bytes);
@@ -199,7 +210,7 @@ impl Arena {
 
     /// The name of an argument or a cookie, which may be there already: then its number.
     pub(super) fn push_name(&mut self, name: &[u8]) -> Value {
-        let value = self.push_once(name);
+        let value = self.push_shared(name);
         if is_familiar_name(name)
             && let Some(blob) = self.blobs.get_mut(value as usize).filter(|_| value != EMPTY)
         {
@@ -257,6 +268,15 @@ impl Arena {
         if bytes.is_empty() || bytes.len() > REPEATED {
             return self.push(bytes);
         }
+        self.push_shared(bytes)
+    }
+
+    /// The same for a value of any length.
+    pub(super) fn push_shared(&mut self, bytes: &[u8]) -> Value {
+        if bytes.is_empty() {
+            return EMPTY;
+        }
+        self.budget.charge_copy(bytes.len());
         self.recent.resize(RECENT, EMPTY);
         let at = hash(bytes) % RECENT;
         if let Some(known) = self.recent.get(at).copied().filter(|known| is_same(self.get(*known), bytes)) {
@@ -276,8 +296,25 @@ impl Arena {
         }
     }
 
+    /// A value of its own, which can be replaced.
+    pub(super) fn push_own(&mut self, bytes: &[u8]) -> Value {
+        self.add(Bytes::Own(bytes.into()))
+    }
+
+    /// Replaces a value of its own, to whose number nothing else refers.
+    pub(super) fn replace(&mut self, value: Value, bytes: &[u8]) {
+        self.hollow(value);
+        self.budget.charge_value(bytes.len());
+        self.bytes += bytes.len() + VALUE_SIZE;
+        if let Some(blob) = self.blobs.get_mut(value as usize) {
+            *blob = Blob::new(Bytes::Own(bytes.into()));
+        }
+    }
+
     fn add(&mut self, bytes: Bytes) -> Value {
-        self.bytes += bytes.get(&self.buffer).len();
+        let length = bytes.get(&self.buffer).len();
+        self.budget.charge_value(length);
+        self.bytes += length + VALUE_SIZE;
         self.blobs.push(Blob::new(bytes));
         u32::try_from(self.blobs.len() - 1).unwrap_or(EMPTY)
     }
@@ -306,9 +343,12 @@ impl Arena {
 
     /// Drops the values made since `mark`. Only sound if the arena was full at the mark, as nothing refers to them then.
     pub(super) fn forget_since(&mut self, mark: usize) {
+        let mut bytes = 0;
         for blob in self.blobs.drain(mark.max(1).min(self.blobs.len())..) {
-            self.bytes -= blob.bytes.get(&self.buffer).len();
+            bytes += blob.bytes.get(&self.buffer).len() + VALUE_SIZE;
         }
+        self.bytes = self.bytes.saturating_sub(bytes);
+        self.budget.release(bytes);
         for number in self.numbers.iter_mut().filter(|number| **number as usize >= mark) {
             *number = 0;
         }
@@ -317,8 +357,32 @@ impl Arena {
     /// Empties a value nothing needs any more.
     pub(super) fn hollow(&mut self, value: Value) {
         if let Some(blob) = self.blobs.get_mut(value as usize) {
-            self.bytes -= blob.bytes.get(&self.buffer).len();
+            let bytes = blob.bytes.get(&self.buffer).len() + VALUE_SIZE;
+            self.bytes = self.bytes.saturating_sub(bytes);
+            self.budget.release(bytes);
             *blob = Blob::new(Bytes::Shared(0, 0));
+        }
+    }
+
+    /// A number for a test: no value has failed it yet.
+    pub(super) fn new_test(&mut self) -> u32 {
+        self.tests = self.tests.checked_add(1).unwrap_or_else(|| {
+            // The numbers begin again: values that stay must not be taken for ones that failed.
+            self.blobs.iter_mut().for_each(|blob| blob.failed = 0);
+            1
+        });
+        self.tests
+    }
+
+    /// Whether a value failed the test of this number.
+    pub(super) fn has_failed(&self, value: Value, test: u32) -> bool {
+        self.blobs.get(value as usize).is_some_and(|blob| blob.failed == test)
+    }
+
+    /// Notes that a value failed a test; the test before is forgotten.
+    pub(super) fn note_failed(&mut self, value: Value, test: u32) {
+        if let Some(blob) = self.blobs.get_mut(value as usize) {
+            blob.failed = test;
         }
     }
 
@@ -371,6 +435,9 @@ impl Arena {
 
     #[inline(never)]
     fn scan(&mut self, scanner: &Scanner, value: Value, words: usize) -> Option<()> {
+        let length = self.get(value).len();
+        self.budget.charge_scan(length);
+        self.budget.keep(words * size_of::<u64>());
         let alike = self.scanned_alike(value).filter(|from| from + words <= self.gates.len());
         let blob = self.blobs.get_mut(value as usize)?;
         if blob.bytes.get(&self.buffer).len() > SHORT && self.scanned.len() < ALIKE {
@@ -401,11 +468,12 @@ impl Arena {
 
     /// Where the gates of another long value begin that is the same but for the case of letters, to which gates are blind:
     /// transformations that differ in nothing else make such values.
-    fn scanned_alike(&self, value: Value) -> Option<usize> {
+    fn scanned_alike(&mut self, value: Value) -> Option<usize> {
         let bytes = self.blobs.get(value as usize)?.bytes.get(&self.buffer);
         if bytes.len() <= SHORT {
             return None;
         }
+        self.budget.charge_copy(bytes.len() * self.scanned.len());
         let mut others = self.scanned.iter().filter_map(|other| self.blobs.get(*other as usize));
         let same = |other: &&Blob| other.gates != 0 && other.bytes.get(&self.buffer).eq_ignore_ascii_case(bytes);
         (others.find(same)?.gates as usize).checked_sub(1)
@@ -416,6 +484,11 @@ impl Arena {
         let start = self.blobs.get(value as usize).and_then(|blob| (blob.gates as usize).checked_sub(1));
         let row = start.and_then(|start| self.gates.get(start..start + scanner.words()));
         row.is_some_and(|row| !is_open(row, gate))
+    }
+
+    /// A copy of a value.
+    pub(super) fn copy(&mut self, value: Value) -> Value {
+        self.beginning(value, usize::MAX)
     }
 
     /// A copy of the beginning of a value.
@@ -455,6 +528,8 @@ impl Arena {
         {
             return known - 1;
         }
+        let length = blob.bytes.get(&self.buffer).len();
+        self.budget.charge_transformation(length);
         let result = match (transform, &blob.bytes) {
             (Transform::Lowercase, Bytes::Shared(start, end)) if !full => self.lowered(value, *start..*end),
             _ => match transform.apply(blob.bytes.get(&self.buffer)) {
@@ -466,6 +541,7 @@ impl Arena {
             if row == 0 {
                 self.touched |= (value as usize) < self.constants.blobs.max(1);
                 row = self.rows.len() + 1;
+                self.budget.keep(ROW * size_of::<u32>());
                 self.rows.resize(self.rows.len() + ROW, 0);
                 if let Some(blob) = self.blobs.get_mut(value as usize) {
                     blob.row = u32::try_from(row).unwrap_or(0);

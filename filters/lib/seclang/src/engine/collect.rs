@@ -1,10 +1,11 @@
 //! From a target to the values it stands for, and from a macro to its text.
 
 use super::arena::{EMPTY, Value};
+use super::arguments::is_cut;
 use super::build::{Engine, KeyPattern, KeySelector, Macro, MacroPiece, Target};
 use super::clock::Civil;
 use super::limits::EXPANSION_LENGTH;
-use super::store::{Entry, digest};
+use super::store::{Entry, digest, whole_digest};
 use super::transaction::{ArgumentSource, Transaction, UNSET};
 use crate::operator::Captures;
 use crate::vocabulary::{Shape, Variable};
@@ -85,9 +86,12 @@ impl Transaction {
             _ => (None, false),
         };
         let all = matches!(key, KeySelector::All);
+        let long_names = if names { self.long_names.as_slice() } else { &[] };
+        self.arena.budget.charge_list(self.arguments.len() + long_names.len());
         for (from, entry) in &self.arguments {
             if source.is_some_and(|source| source != *from)
                 || !(all || selects(key, self.arena.get(entry.name), &mut self.scratch))
+                || names && is_cut(self.arena.get(entry.name))
             {
                 continue;
             }
@@ -97,6 +101,21 @@ impl Transaction {
                 value: if names { entry.name } else { entry.value },
             });
         }
+        // Names that were cut are among the names as they came.
+        for (from, entry) in long_names {
+            if source.is_none_or(|source| source == *from)
+                && (all || selects(key, self.arena.get(entry.name), &mut self.scratch))
+            {
+                items.push(Item { variable, name: Name::InArena(entry.name), value: entry.value });
+            }
+        }
+        self.charge_names();
+    }
+
+    /// Charges what patterns of names have cost.
+    fn charge_names(&mut self) {
+        let cost = self.scratch.take_cost();
+        self.arena.budget.charge(cost);
     }
 
     fn collect_entries(&mut self, variable: Variable, key: &KeySelector, items: &mut Vec<Item>) {
@@ -138,6 +157,7 @@ impl Transaction {
             _ => &[],
         };
         let all = matches!(key, KeySelector::All);
+        self.arena.budget.charge_list(entries.len());
         for entry in entries {
             if all || selects(key, self.arena.get(entry.name), &mut self.scratch) {
                 items.push(Item {
@@ -147,6 +167,7 @@ impl Transaction {
                 });
             }
         }
+        self.charge_names();
     }
 
     /// The headers of a name: what rules ask for most often.
@@ -185,11 +206,27 @@ impl Transaction {
             }
             KeySelector::Slot(_) => {}
         }
+        let item = |entry: &Entry| Item { variable: Variable::Tx, name: Name::InArena(entry.name), value: entry.value };
+        if let KeySelector::Name(name) = key {
+            let found = self.dynamic_at(name).and_then(|at| self.tx.dynamic.get(at));
+            items.extend(found.map(item));
+            return;
+        }
+        self.arena.budget.charge_list(self.tx.dynamic.len());
         for entry in &self.tx.dynamic {
             if selects(key, self.arena.get(entry.name), &mut self.scratch) {
-                items.push(Item { variable: Variable::Tx, name: Name::InArena(entry.name), value: entry.value });
+                items.push(item(entry));
             }
         }
+        self.charge_names();
+    }
+
+    /// The place of a name of TX that no rule mentions.
+    pub(super) fn dynamic_at(&mut self, name: &[u8]) -> Option<usize> {
+        let digest = whole_digest(name);
+        self.arena.budget.charge_copy(name.len().saturating_mul(4) + self.tx.digests.len().saturating_mul(3));
+        let mut same = self.tx.digests.iter().zip(&self.tx.dynamic);
+        same.position(|(other, entry)| *other == digest && self.arena.get(entry.name).eq_ignore_ascii_case(name))
     }
 
     fn collect_xml(&mut self, engine: &Engine, key: &KeySelector, items: &mut Vec<Item>) {
@@ -200,11 +237,12 @@ impl Transaction {
         if wants(b"/*")
             && let Some(text) = self.xml_text
         {
-            let name = self.arena.push(*b"/*");
+            let name = self.arena.push_once(b"/*");
             items.push(Item { variable: Variable::Xml, name: Name::InArena(name), value: text });
         }
         if wants(b"//@*") && !self.xml_attributes.is_empty() {
-            let name = self.arena.push(*b"//@*");
+            let name = self.arena.push_once(b"//@*");
+            self.arena.budget.charge_list(self.xml_attributes.len());
             items.extend(self.xml_attributes.iter().map(|value| Item {
                 variable: Variable::Xml,
                 name: Name::InArena(name),
@@ -214,7 +252,8 @@ impl Transaction {
         if let KeySelector::Name(path) = key
             && let Some(at) = engine.paths.iter().position(|(known, _)| known == path)
         {
-            let name = self.arena.push(&**path);
+            let name = self.arena.push_shared(path);
+            self.arena.budget.charge_list(self.xml_nodes.len());
             let values = self.xml_nodes.iter().filter(|(of, _)| *of == at);
             items.extend(values.map(|(_, value)| Item {
                 variable: Variable::Xml,
@@ -320,12 +359,15 @@ impl Transaction {
         }
         match (&target.key, item.name) {
             (KeySelector::All, _) => true,
+            // Of a name that was cut it is not known whether it is the one that is meant.
+            (_, Name::InArena(name)) if is_argument(item.variable) && is_cut(self.arena.get(name)) => false,
             (KeySelector::Slot(slot), Name::Slot(name)) => *slot == name,
             (KeySelector::Name(wanted), name) => wanted.eq_ignore_ascii_case(self.name_bytes(engine, name)),
             (key, name) => {
                 let mut scratch = std::mem::take(&mut self.scratch);
                 let covered = selects_named(engine, key, self.name_bytes(engine, name), &mut scratch);
                 self.scratch = scratch;
+                self.charge_names();
                 covered
             }
         }
@@ -354,6 +396,7 @@ impl Transaction {
             let room = EXPANSION_LENGTH.saturating_sub(out.len());
             out.extend_from_slice(bytes.get(..room).unwrap_or(bytes));
         }
+        self.arena.budget.charge_copy(out.len());
     }
 
     /// The first value of a variable, or of a name of it.
@@ -380,6 +423,12 @@ impl Transaction {
         self.in_rule_fields = false;
         items.first().map(|item| item.value).filter(|value| *value != UNSET)
     }
+}
+
+/// Whether a variable holds arguments, or their names.
+fn is_argument(variable: Variable) -> bool {
+    use Variable as V;
+    matches!(variable, V::Args | V::ArgsNames | V::ArgsGet | V::ArgsGetNames | V::ArgsPost | V::ArgsPostNames)
 }
 
 /// Whether a variable has one value, and one that is stored.

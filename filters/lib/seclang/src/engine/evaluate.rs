@@ -71,6 +71,19 @@ impl Transaction {
             _ => {}
         }
         let engine = Arc::clone(&self.engine);
+        if phase > 2 {
+            self.begin_response();
+        }
+        self.overdrawn = false;
+        let message = match phase {
+            1 => Variable::RequestHeaders,
+            2 => Variable::RequestBody,
+            3 => Variable::ResponseHeaders,
+            _ => Variable::ResponseBody,
+        };
+        if self.is_overdrawn(&engine, Some(&Item { variable: message, name: Name::None, value: EMPTY })) {
+            return None;
+        }
         let phase_at = usize::from(phase).wrapping_sub(1);
         let mut plan = engine.foreseen.get(phase_at)?;
         let whole = engine.whole.get(phase_at)?;
@@ -98,6 +111,9 @@ impl Transaction {
             // First: a rule that was removed may be the one by which others of its group are found.
             if *gated {
                 self.open_steps(&engine, plan, &mut steps);
+                if self.is_overdrawn(&engine, None) {
+                    break;
+                }
                 if !steps.is_open(number) {
                     continue;
                 }
@@ -114,6 +130,10 @@ impl Transaction {
             } else {
                 self.run_rule(&engine, rule, *at)
             };
+            // What a phase finds out beyond its budget is never found out: it ends where it is.
+            if self.is_overdrawn(&engine, None) {
+                break;
+            }
             let next = match flow {
                 Flow::Next => *at + 1,
                 Flow::To(target) => target.max(*at + 1),
@@ -150,11 +170,13 @@ impl Transaction {
     /// A rule sees the matches of its own chain only.
     fn begin_rule(&mut self) {
         self.matched.clear();
+        self.release_captures();
     }
 
     /// Runs a rule that matched already and only assigns or skips: see [`Rule::is_bookkeeping`].
     fn keep_books(&mut self, engine: &Engine, rule: &Rule, at: u32) -> Flow {
         self.work.rules += 1;
+        self.arena.budget.charge_rule();
         for link in &rule.links {
             self.assign(engine, &link.sets);
         }
@@ -180,6 +202,8 @@ impl Transaction {
 
     fn run_rule(&mut self, engine: &Engine, rule: &Rule, at: u32) -> Flow {
         self.work.rules += 1;
+        self.arena.budget.charge_rule();
+        self.arena.budget.charge_list(self.removed_targets.len());
         self.current_rule = Some(at);
         self.begin_rule();
         // Targets a `ctl` took away from this rule: chained rules go by the id of the first.
@@ -225,14 +249,25 @@ impl Transaction {
         let argument = Argument { text: argument, pairs };
         let mut items = std::mem::take(&mut self.items);
         let mut matched = false;
-        for (target, number) in link.targets.iter().zip(0..) {
+        self.current_test = self.arena.new_test();
+        'targets: for (target, number) in link.targets.iter().zip(0..) {
             if !self.target_may_match(engine, link, number) {
                 continue;
             }
             items.clear();
+            self.kept_captures.begin_link();
+            self.scratch.allow(self.arena.budget.left());
             self.collect(engine, target, &mut items);
             for item in &items {
-                if item.value == UNSET || self.is_excluded(engine, link, removed, item) {
+                if self.is_overdrawn(engine, Some(item)) {
+                    matched = false;
+                    break 'targets;
+                }
+                // Of values that are the same, one fails for all.
+                if item.value == UNSET
+                    || self.arena.has_failed(item.value, self.current_test)
+                    || self.is_excluded(engine, link, removed, item)
+                {
                     continue;
                 }
                 if attempt.vain.is_some_and(|vain| self.is_vain(vain, link, item.value)) {
@@ -244,6 +279,7 @@ impl Transaction {
                 }
             }
         }
+        matched &= !self.is_overdrawn(engine, items.last());
         self.items = items;
         self.argument = expanded;
         // A pattern for names that gave up selected nothing.
@@ -276,6 +312,7 @@ impl Transaction {
         if link.exclusions.is_empty() && removed.is_empty() {
             return false;
         }
+        self.arena.budget.charge_list(link.exclusions.len() + removed.len());
         link.exclusions.iter().any(|target| self.covers(engine, target, item))
             || removed
                 .iter()
@@ -290,6 +327,7 @@ impl Transaction {
         argument: Argument<'_>,
         item: &Item,
     ) -> bool {
+        self.arena.budget.charge_test();
         if link.gate.is_some_and(|gate| self.arena.is_closed_to(&engine.scanner, item.value, gate)) {
             return false;
         }
@@ -328,8 +366,11 @@ impl Transaction {
             (Some(_), true) => made.iter().for_each(|value| self.arena.hollow(*value)),
             (None, _) => {}
         }
-        if let Some(test) = link.lasting.filter(|_| !matched && !self.gave_up) {
-            self.arena.keep_failed(item.value, test);
+        if !matched && !self.gave_up {
+            self.arena.note_failed(item.value, self.current_test);
+            if let Some(test) = link.lasting {
+                self.arena.keep_failed(item.value, test);
+            }
         }
         // Only now: what a full arena got during the test is gone.
         if std::mem::take(&mut self.gave_up) {
@@ -380,25 +421,18 @@ impl Transaction {
     ) -> bool {
         self.captures.clear();
         self.captures.wanted(link.capture);
+        self.captures.allow(self.arena.budget.left());
         self.work.operators += 1;
         self.work.patterns += u64::from(operator.is_pattern);
         let bytes = self.arena.get(value);
         let found = argument.pairs.is_none_or(|pairs| pairs.may_hold(bytes))
             && operator.operator.evaluate(bytes, argument.text, &mut self.captures);
+        let length = bytes.len();
+        self.arena.budget.charge_operator(length, self.captures.take_cost());
         if self.captures.limit_exceeded() {
             self.note_exceeded_limit(engine, item);
         }
         found
-    }
-
-    /// Writes the captures to TX.0 to TX.9. Groups that took no part keep what they had, as in ModSecurity v3.
-    fn keep_captures(&mut self) {
-        for slot in (0..10u32).take(self.captures.len()) {
-            if let Some(bytes) = self.captures.get(slot as usize) {
-                let value = self.arena.push(bytes);
-                self.tx.set(slot, Some(value));
-            }
-        }
     }
 
     fn remember_match(&mut self, item: &Item, value: Value) {
@@ -449,14 +483,35 @@ impl Transaction {
         self.gave_up = true;
         let rule = self.current_rule.and_then(|at| engine.rules.get(at as usize));
         let rule_id = rule.map_or(0, |rule| rule.id);
-        if let Some(known) = self.exceeded.iter_mut().find(|known| known.rule_id == rule_id) {
+        let mut others = self.exceeded.iter_mut().filter(|known| known.spent.is_none());
+        if let Some(known) = others.find(|known| known.rule_id == rule_id) {
             known.searches += 1;
         } else if self.exceeded.len() < EXCEEDED_RULES {
-            let name = self.full_name(engine, item);
-            let variable = self.arena.get(name);
-            let variable = variable.get(..REPORTED_LENGTH).unwrap_or(variable).to_vec();
-            self.exceeded.push(ExceededLimit { rule_id, variable, searches: 1 });
+            let variable = self.reported_name(engine, item);
+            self.exceeded.push(ExceededLimit { rule_id, variable, searches: 1, spent: None });
         }
+    }
+
+    fn reported_name(&mut self, engine: &Engine, item: &Item) -> Vec<u8> {
+        let name = self.full_name(engine, item);
+        let variable = self.arena.get(name);
+        variable.get(..REPORTED_LENGTH).unwrap_or(variable).to_vec()
+    }
+
+    /// Whether the budget has come to its end: the phase then ends, too. The first time that is told, with what was looked at.
+    pub(super) fn is_overdrawn(&mut self, engine: &Engine, item: Option<&Item>) -> bool {
+        if !self.arena.budget.is_spent() {
+            return false;
+        }
+        if !std::mem::replace(&mut self.overdrawn, true) {
+            let spent = self.arena.budget.spent();
+            let rule_id = self.current_rule.and_then(|at| engine.rules.get(at as usize)).map_or(0, |rule| rule.id);
+            let variable = item.map(|item| self.reported_name(engine, item)).unwrap_or_default();
+            // It is among those that are reported, whatever gave up before.
+            self.exceeded.truncate(EXCEEDED_RULES - 1);
+            self.exceeded.push(ExceededLimit { rule_id, variable, searches: 1, spent: Some(spent) });
+        }
+        true
     }
 
     fn publish_exceeded_limit(&mut self, engine: &Engine) {

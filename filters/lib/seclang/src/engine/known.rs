@@ -198,6 +198,10 @@ impl Transaction {
         let plain = self.known.new_row(words);
         let (mut complete, mut triggers) = (true, 0);
         for item in items.iter().filter(|item| item.value != UNSET) {
+            if self.is_overdrawn(engine, Some(item)) {
+                complete = false;
+                break;
+            }
             complete = complete && self.arena.unite(&engine.scanner, item.value, self.known.row_mut(plain, words));
             triggers |= self.arena.triggers(item.value);
             self.known.values.push(item.value);
@@ -227,6 +231,7 @@ impl Transaction {
         let mut at_value = known.first;
         while let Some(&value) = self.known.values.get(at_value).filter(|_| at_value < known.end) {
             at_value += 1;
+            self.arena.budget.charge_list(1);
             if self.arena.triggers(value) & pipeline.bit == 0 {
                 continue;
             }
@@ -279,7 +284,7 @@ impl Arena {
                 continue;
             }
             // Nothing made from here on would be kept.
-            if self.is_full() {
+            if self.is_full() || self.budget.is_spent() {
                 return false;
             }
             let next = self.transformed(value, step.transform);
@@ -292,7 +297,7 @@ impl Arena {
     }
 
     fn unite(&mut self, scanner: &Scanner, value: Value, row: &mut [u64]) -> bool {
-        if self.gate_words() > WORDS || self.is_full() {
+        if self.gate_words() > WORDS || self.is_full() || self.budget.is_spent() {
             return false;
         }
         self.open_gates(scanner, value).is_some_and(|open| {

@@ -2,7 +2,10 @@
 
 mod act;
 mod arena;
+mod arguments;
+mod budget;
 mod build;
+mod captured;
 mod clock;
 mod collect;
 mod evaluate;
@@ -22,6 +25,7 @@ mod store;
 mod transaction;
 mod vain;
 
+pub use budget::{BudgetLimits, Spent};
 pub use build::Engine;
 pub(crate) use persist::READ_ONLY;
 pub use persist::{CollectionKind, Collections, RecordName, StoredRecord, UpdateLost};
@@ -37,6 +41,9 @@ pub mod limits {
     pub const EXPANSION_LENGTH: usize = 256 * 1024;
     /// How many headers are kept, of the request and of the response each.
     pub const HEADERS: usize = 1000;
+    /// How many bytes of the name of an argument are kept with its values. A longer name ends with a mark that no name has
+    /// that is kept whole; all of it is a value of ARGS_NAMES, once.
+    pub const NAME_LENGTH: usize = crate::body::WHOLE;
     /// How many cookies are kept.
     pub const COOKIES: usize = 1000;
     /// How many matches of one chain MATCHED_VARS keeps.
@@ -51,7 +58,8 @@ pub mod limits {
     pub const REPORTED_LENGTH: usize = 1024;
     /// How many targets `ctl:ruleRemoveTarget*` may remove.
     pub const REMOVED_TARGETS: usize = 4096;
-    /// How many bytes of transformed values are kept for the next rule; beyond, each rule transforms anew.
+    /// How many bytes all values take before those that transformations make are no longer kept for the next rule: beyond,
+    /// each rule transforms anew.
     pub const CACHED_BYTES: usize = 16 * 1024 * 1024;
     /// How many variables a record of a persistent collection has.
     pub const RECORD_VARIABLES: usize = 32;

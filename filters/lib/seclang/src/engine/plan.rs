@@ -268,6 +268,9 @@ impl Transaction {
         found.resize(engine.scanner.words(), 0);
         for look in &plan.looks {
             self.look(engine, look, &mut found);
+            if self.arena.budget.is_spent() {
+                break;
+            }
         }
         steps.open.clone_from(&plan.ungated);
         for (word, first) in found.iter().zip((0u32..).step_by(64)) {

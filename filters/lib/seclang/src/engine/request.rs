@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::arena::Value;
+use super::arguments::is_cut;
 use super::build::Engine;
 use super::familiar::{HeaderKind, is_same};
 use super::limits::{COOKIES, HEADERS};
@@ -17,6 +18,8 @@ impl Transaction {
     /// Sets the request line: the target is a path with a query, or an absolute URL; the protocol is `HTTP/1.1`.
     pub fn request_line(&mut self, method: &[u8], uri: &[u8], protocol: &[u8]) {
         self.meet_familiar();
+        self.arena.budget.bring(uri.len());
+        self.arena.budget.charge_parsing(uri.len());
         let line = [method, uri, protocol].join(&b' ');
         self.set_scalar_bytes(Variable::RequestLine, line);
         let method = self.arena.push_familiar(method);
@@ -64,6 +67,8 @@ impl Transaction {
             return;
         }
         self.meet_familiar();
+        self.arena.budget.bring(name.len() + value.len());
+        self.arena.budget.charge_parsing(name.len() + value.len());
         let (name_value, kind) = self.arena.push_header_name(name);
         let header = match kind.is_familiar() {
             true => self.arena.push_familiar(value),
@@ -133,6 +138,8 @@ impl Transaction {
                     }
                 }
             }
+            self.arena.budget.bring(inspected.len());
+            self.arena.budget.charge_parsing(inspected.len());
             self.parse_body(inspected, complete);
         }
         // Without a body there is nothing new since phase 1, and what was found out then still holds.
@@ -195,12 +202,9 @@ impl Transaction {
     fn form_arguments(&mut self, text: &[u8], source: ArgumentSource) {
         let limits = urlencoded::Limits { arguments: self.room() };
         let separator = self.engine.settings.argument_separator;
-        let (arena, arguments) = (&mut self.arena, &mut self.arguments);
-        let outcome = urlencoded::parse(text, separator, &limits, |name, value| {
-            let name = arena.push_name(&name);
-            let value = arena.push_once(&value);
-            arguments.push((source, Entry { name, value }));
-        });
+        let mut arguments = self.arguments_to_add();
+        let outcome =
+            urlencoded::parse(text, separator, &limits, |name, value| arguments.add_named(source, &name, &value));
         if outcome.limit_exceeded && source == ArgumentSource::Form {
             self.body_error("URLENCODED", TOO_MANY_ARGUMENTS);
         }
@@ -215,12 +219,8 @@ impl Transaction {
             arguments: self.room(),
             ..json::Limits::default()
         };
-        let (arena, arguments) = (&mut self.arena, &mut self.arguments);
-        let parsed = json::parse(body, &limits, |name, value| {
-            let name = arena.push_once(name);
-            let value = arena.push_once(value);
-            arguments.push((ArgumentSource::Json, Entry { name, value }));
-        });
+        let mut arguments = self.arguments_to_add();
+        let parsed = json::parse(body, &limits, |argument| arguments.add(ArgumentSource::Json, argument));
         match parsed {
             Ok(outcome) if outcome.limit_exceeded => self.body_error("JSON", TOO_MANY_ARGUMENTS),
             Err(error) if complete => self.body_error("JSON", &error.to_string()),
@@ -252,7 +252,8 @@ impl Transaction {
             self.xml_text = Some(self.arena.push(found.text));
         }
         for attribute in found.attributes {
-            let value = self.arena.push(attribute);
+            let value = self.arena.push_once(&attribute);
+            self.arena.budget.keep(size_of::<Value>());
             self.xml_attributes.push(value);
         }
         let Some(error) = error else { return };
@@ -268,11 +269,8 @@ impl Transaction {
         if self.xml_arguments != XmlArguments::Off {
             let length = json::Limits::default().name_length;
             let room = self.room();
-            let (arena, arguments) = (&mut self.arena, &mut self.arguments);
-            let whole = shape.arguments(found, room, length, |name, value| {
-                let (name, value) = (arena.push(name), arena.push(value));
-                arguments.push((ArgumentSource::Json, Entry { name, value }));
-            });
+            let mut arguments = self.arguments_to_add();
+            let whole = shape.arguments(found, room, length, |argument| arguments.add(ArgumentSource::Json, argument));
             if !whole {
                 self.body_error("XML", TOO_MANY_ARGUMENTS);
             }
@@ -280,8 +278,12 @@ impl Transaction {
         if self.xml_arguments == XmlArguments::Only {
             return;
         }
+        // Elements hold those in them: what a path leads to may be many times the document.
+        let default = xml::PathLimits::default();
+        let limits = xml::PathLimits { bytes: default.bytes.min(64 * 1024 + 4 * found.text.len()), ..default };
         for ((_, path), at) in engine.paths.iter().zip(0..) {
-            match shape.find(found, path, &xml::PathLimits::default()) {
+            self.arena.budget.charge_parsing(found.text.len());
+            match shape.find(found, path, &limits) {
                 Some(values) => {
                     for value in values {
                         let value = self.arena.push(value);
@@ -307,7 +309,11 @@ impl Transaction {
         let mut total = 0usize;
         for part in found.parts {
             let is_file = part.is_file();
-            let name = self.arena.push(part.name);
+            if self.arena.budget.is_spent() {
+                break;
+            }
+            let part_name = part.name.as_slice();
+            let name = self.arena.push(part_name);
             for header in part.headers {
                 let header = self.arena.push(header);
                 self.part_headers.push(name, header);
@@ -335,7 +341,8 @@ impl Transaction {
                 }
                 None if self.room() > 0 => {
                     let value = self.arena.push(part.value);
-                    self.arguments.push((ArgumentSource::Form, Entry { name, value }));
+                    let unseen = is_cut(part_name).then_some(part_name);
+                    self.arguments_to_add().add_value(ArgumentSource::Form, part_name, unseen, value);
                 }
                 None => self.body_error("Multipart", TOO_MANY_ARGUMENTS),
             }

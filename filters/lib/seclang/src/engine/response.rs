@@ -9,10 +9,18 @@ use crate::vocabulary::Variable;
 impl Transaction {
     /// Sets the status and the protocol (`HTTP/1.1`).
     pub fn response_line(&mut self, status: u16, protocol: &[u8]) {
+        self.begin_response();
         self.set_scalar_bytes(Variable::ResponseStatus, status.to_string().into_bytes());
         self.set_scalar_bytes(Variable::ResponseProtocol, protocol);
         let line = [protocol, b" ", status.to_string().as_bytes()].concat();
         self.set_scalar_bytes(Variable::StatusLine, line);
+    }
+
+    /// What the response takes has a budget of its own.
+    pub(super) fn begin_response(&mut self) {
+        if !std::mem::replace(&mut self.responding, true) {
+            self.arena.budget.renew();
+        }
     }
 
     /// Adds a header, in the order in which it came.
@@ -27,6 +35,7 @@ impl Transaction {
             false => self.arena.push(value),
         };
         self.response_headers.push_header(name, name_value, header);
+        self.arena.budget.bring(name.len() + value.len());
         if kind == HeaderKind::ContentType {
             let end = value.iter().position(|&byte| byte == b';').unwrap_or(value.len());
             let media_type = value.get(..end).unwrap_or_default().trim_ascii();
@@ -67,6 +76,8 @@ impl Transaction {
                     }
                 }
             }
+            self.begin_response();
+            self.arena.budget.bring(inspected.len());
             self.set_scalar_bytes(Variable::ResponseBody, inspected);
             self.set_scalar_bytes(Variable::ResponseContentLength, inspected.len().to_string().into_bytes());
         }

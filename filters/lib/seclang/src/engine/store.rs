@@ -26,6 +26,7 @@ pub(super) struct Memory {
     pub(super) items: Vec<Item>,
     pub(super) name: Vec<u8>,
     pub(super) arguments: Vec<(ArgumentSource, Entry)>,
+    pub(super) long_names: Vec<(ArgumentSource, Entry)>,
     pub(super) request_headers: Collection,
     pub(super) response_headers: Collection,
     pub(super) cookies: Collection,
@@ -50,11 +51,15 @@ impl Memory {
         self.items.clear();
         self.items.shrink_to(4096);
         self.name.shrink_to(4096);
-        self.arguments.clear();
-        self.arguments.shrink_to(1024);
+        for arguments in [&mut self.arguments, &mut self.long_names] {
+            arguments.clear();
+            arguments.shrink_to(1024);
+        }
         self.order.clear();
         self.tx.dynamic.clear();
         self.tx.dynamic.shrink_to(256);
+        self.tx.digests.clear();
+        self.tx.digests.shrink_to(256);
         self.matched.clear();
         for buffer in [&mut self.argument, &mut self.key, &mut self.text] {
             buffer.clear();
@@ -178,6 +183,14 @@ impl Matches {
 pub(super) struct TxStore {
     pub(super) slots: Vec<Option<Value>>,
     pub(super) dynamic: Vec<Entry>,
+    /// [`whole_digest`] of each of their names.
+    pub(super) digests: Vec<u32>,
+}
+
+/// A number for a name in any case of letters: FNV-1a.
+pub(super) fn whole_digest(name: &[u8]) -> u32 {
+    name.iter()
+        .fold(0x811c_9dc5, |digest, byte| (digest ^ u32::from(byte.to_ascii_lowercase())).wrapping_mul(0x0100_0193))
 }
 
 impl TxStore {

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use super::arena::{Arena, EMPTY, Value};
+use super::budget::{Budget, BudgetLimits, Spent};
 use super::build::{Engine, RuleFilter, Target};
+use super::captured::KeptCaptures;
 use super::collect::Item;
 use super::known::Known;
 use super::persist::Persistence;
@@ -86,15 +88,18 @@ pub struct MatchedRule {
     pub audited: bool,
 }
 
-/// A rule whose operator gave up at a limit: what it would have found is not known, it counts as no match.
+/// A rule whose operator gave up at a limit: what it would have found is not known, it counts as no match. Or the rule at
+/// which the budget of the transaction ended, and with it the phase.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExceededLimit {
-    /// The id; 0 if the rule has none.
+    /// The id; 0 if the rule has none, or if the budget ended before a rule was run.
     pub rule_id: u64,
     /// The full name of the first value it gave up on, as `ARGS:id`, at most [`super::limits::REPORTED_LENGTH`] bytes.
     pub variable: Vec<u8>,
     /// How many values it gave up on.
     pub searches: u64,
+    /// What the transaction had cost, where its budget ended; `None` where one operator gave up.
+    pub spent: Option<Spent>,
 }
 
 /// Where an argument came from.
@@ -126,6 +131,8 @@ pub struct Transaction {
     pub(super) arena: Arena,
     pub(super) scalars: [Value; Variable::COUNT],
     pub(super) arguments: Vec<(ArgumentSource, Entry)>,
+    /// Names of arguments that are too long to be kept with their values: see [`super::limits::NAME_LENGTH`].
+    pub(super) long_names: Vec<(ArgumentSource, Entry)>,
     pub(super) request_headers: Collection,
     pub(super) response_headers: Collection,
     pub(super) cookies: Collection,
@@ -177,6 +184,7 @@ pub struct Transaction {
     pub(super) in_rule_fields: bool,
     pub(super) captures: Captures,
     pub(super) scratch: Captures,
+    pub(super) kept_captures: KeptCaptures,
     pub(super) items: Vec<Item>,
     pub(super) matched_rules: Vec<MatchedRule>,
     /// The indexes of all rules that matched, in order.
@@ -185,6 +193,12 @@ pub struct Transaction {
     pub(super) would_block: Option<Intervention>,
     pub(super) work: Work,
     pub(super) exceeded: Vec<ExceededLimit>,
+    /// Whether the phase ended at the ceiling of the budget.
+    pub(super) overdrawn: bool,
+    /// Whether the response has its own budget.
+    pub(super) responding: bool,
+    /// The number of the current test in the arena.
+    pub(super) current_test: u32,
     /// Whether the current test gave up at a limit.
     pub(super) gave_up: bool,
     pub(super) known: Known,
@@ -216,6 +230,18 @@ pub struct Work {
     /// Steps back that the backtracking engine was charged with, for values and for names of collections: at most
     /// [`crate::operator::BACKTRACK_BUDGET`] each.
     pub backtracks: u64,
+    /// Bytes that transformations read.
+    pub transformed: u64,
+    /// Bytes that were scanned for what rules look for.
+    pub scanned: u64,
+    /// Bytes that operators were given.
+    pub searched: u64,
+    /// Values that were kept.
+    pub values: u64,
+    /// Bytes of names of arguments.
+    pub name_bytes: u64,
+    /// All of it, in units of about one instruction each, and the memory, as of now.
+    pub spent: Spent,
 }
 
 /// Where in the engine a `ctl:ruleRemoveTarget*` stands that took effect: rule, link, control.
@@ -242,7 +268,8 @@ impl Transaction {
         let settings = &engine.settings;
         let mut memory = engine.pool.take(&engine.constants);
         memory.tx.reset(&engine.names);
-        let Memory { arena, known, items, name, arguments, request_headers, response_headers, .. } = memory;
+        memory.arena.budget = Budget::default();
+        let Memory { arena, known, items, name, arguments, long_names, request_headers, response_headers, .. } = memory;
         let Memory { cookies, matched, tx, order, argument, key, text, .. } = memory;
         let mut transaction = Self {
             mode: settings.mode,
@@ -256,6 +283,7 @@ impl Transaction {
             arena,
             scalars: [EMPTY; Variable::COUNT],
             arguments,
+            long_names,
             request_headers,
             response_headers,
             cookies,
@@ -292,6 +320,7 @@ impl Transaction {
             in_rule_fields: false,
             captures: Captures::new(),
             scratch: Captures::new(),
+            kept_captures: KeptCaptures::default(),
             items,
             matched_rules: Vec::new(),
             order,
@@ -300,6 +329,9 @@ impl Transaction {
             work: Work::default(),
             exceeded: Vec::new(),
             gave_up: false,
+            current_test: 0,
+            overdrawn: false,
+            responding: false,
             known,
             argument,
             key,
@@ -365,8 +397,14 @@ impl Transaction {
         self.set_scalar(variable, value);
     }
 
+    /// Sets the ceilings of the budget, before anything else is done.
+    pub fn set_budget(&mut self, limits: BudgetLimits) {
+        self.arena.budget.set_limits(limits);
+    }
+
     /// Runs phase 5. Nothing can be blocked any more.
     pub fn logging(&mut self) {
+        self.arena.budget.renew_for_last_phase();
         self.run_phase(5);
         self.mask_reports();
     }
@@ -392,7 +430,17 @@ impl Transaction {
     pub fn work(&self) -> Work {
         let spent = |captures: &Captures| BACKTRACK_BUDGET.saturating_sub(captures.backtracks_left());
         let backtracks = u64::try_from(spent(&self.captures) + spent(&self.scratch)).unwrap_or(u64::MAX);
-        Work { backtracks, ..self.work }
+        let budget = &self.arena.budget;
+        Work {
+            backtracks,
+            transformed: budget.transformed,
+            scanned: budget.scanned,
+            searched: budget.searched,
+            values: budget.values,
+            name_bytes: budget.name_bytes,
+            spent: budget.spent(),
+            ..self.work
+        }
     }
 
     /// The rules that gave up at a limit so far: whether they match is not known. Each once, at most [`super::limits::EXCEEDED_RULES`].
@@ -458,6 +506,7 @@ impl Drop for Transaction {
             items: std::mem::take(&mut self.items),
             name: std::mem::take(&mut self.name),
             arguments: std::mem::take(&mut self.arguments),
+            long_names: std::mem::take(&mut self.long_names),
             request_headers: std::mem::take(&mut self.request_headers),
             response_headers: std::mem::take(&mut self.response_headers),
             cookies: std::mem::take(&mut self.cookies),

@@ -9,6 +9,9 @@ pub const MAX_CAPTURES: usize = 10;
 /// ten groups over a whole body must not multiply it.
 pub const MAX_CAPTURE_LENGTH: usize = 64 * 1024;
 
+/// How many units of work a step back costs.
+const STEP: u64 = 60;
+
 /// The captures of one evaluation, copied into one buffer that is reused from value to value.
 #[derive(Debug)]
 pub struct Captures {
@@ -16,6 +19,9 @@ pub struct Captures {
     limit_exceeded: bool,
     /// What all evaluations with these captures may still cost.
     backtracks_left: usize,
+    /// What evaluations have cost since this was last asked, and what they may cost, in units of work.
+    cost: u64,
+    allowance: u64,
     len: usize,
     ranges: [Option<(usize, usize)>; MAX_CAPTURES],
     buffer: Vec<u8>,
@@ -27,6 +33,8 @@ impl Default for Captures {
             wanted: false,
             limit_exceeded: false,
             backtracks_left: BACKTRACK_BUDGET,
+            cost: 0,
+            allowance: u64::MAX,
             len: 0,
             ranges: [None; MAX_CAPTURES],
             buffer: Vec::new(),
@@ -92,14 +100,33 @@ impl Captures {
         self.backtracks_left
     }
 
+    /// Says how many units of work evaluations may cost from now on: searches that step back stop there.
+    pub fn allow(&mut self, units: u64) {
+        self.allowance = units;
+    }
+
+    /// How many units of work evaluations have cost since this was last asked. A unit is about one instruction.
+    pub fn take_cost(&mut self) -> u64 {
+        std::mem::take(&mut self.cost)
+    }
+
+    /// Charges what an operator is about to cost, or has cost, in units of work.
+    pub(crate) fn charge(&mut self, units: u64) {
+        self.cost = self.cost.saturating_add(units);
+    }
+
     /// What an evaluation may cost.
     pub(super) fn effort(&self) -> Effort {
-        Effort { left: self.backtracks_left, limited: false }
+        let allowance = self.allowance.saturating_sub(self.cost);
+        let left = self.backtracks_left.min(usize::try_from(allowance / STEP).unwrap_or(usize::MAX));
+        Effort { left, spent: 0, cost: 0, allowance, limited: false }
     }
 
     /// Takes note of what an evaluation has cost.
     pub(super) fn spend(&mut self, effort: Effort) {
-        self.backtracks_left = effort.left;
+        self.backtracks_left = self.backtracks_left.saturating_sub(effort.spent);
+        let steps = u64::try_from(effort.spent).unwrap_or(u64::MAX);
+        self.charge(steps.saturating_mul(STEP).saturating_add(effort.cost));
         self.limit_exceeded |= effort.limited;
     }
 
@@ -111,6 +138,7 @@ impl Captures {
         let Some(slot) = self.ranges.get_mut(index) else { return };
         let start = self.buffer.len();
         let kept = bytes.get(..MAX_CAPTURE_LENGTH).unwrap_or(bytes);
+        self.cost = self.cost.saturating_add(u64::try_from(kept.len()).unwrap_or(u64::MAX));
         self.buffer.extend_from_slice(kept);
         *slot = Some((start, start + kept.len()));
         self.len = self.len.max(index + 1);

@@ -25,14 +25,27 @@ pub const SQL_INPUT_LIMIT: usize = 8 * 1024;
 const LONG_RUN: usize = 256;
 const RUN_DOTS: usize = 16;
 
+/// Units of work for each value, and for each byte: that is looked through for what is no word, tokenized for SQL, and read
+/// as HTML.
+const RUN: u64 = 1_500;
+const PROSE_BYTE: u64 = 10;
+const SQL_BYTE: u64 = 60;
+const SCRIPT_BYTE: u64 = 60;
+
+fn cost(bytes: usize, each: u64) -> u64 {
+    RUN.saturating_add(each.saturating_mul(u64::try_from(bytes).unwrap_or(u64::MAX)))
+}
+
 /// SQL injection; captures the fingerprint.
 pub(super) fn is_sql(value: &[u8], captures: &mut Captures) -> bool {
     if value.is_empty() {
         return false;
     }
+    captures.charge(cost(value.len(), PROSE_BYTE));
     if is_one_word(value) || is_prose(value) {
         return false;
     }
+    captures.charge(cost(value.len().min(SQL_INPUT_LIMIT), SQL_BYTE));
     let value = repaired(tame(value.get(..SQL_INPUT_LIMIT).unwrap_or(value)));
     let mut state = SqliState::new(&value, SqliFlags::FLAG_NONE);
     if !state.detect() {
@@ -155,6 +168,7 @@ pub(super) fn is_script(value: &[u8], captures: &mut Captures) -> bool {
         return false;
     }
     let seen = value.get(..INJECTION_INPUT_LIMIT).unwrap_or(value);
+    captures.charge(cost(seen.len(), SCRIPT_BYTE));
     let mut found = libinjectionrs::detect_xss(seen).is_injection();
     if !found && memchr::memchr(0, seen).is_some() {
         // The original takes NUL for white space between attributes, the port does not.

@@ -38,6 +38,9 @@ pub(crate) use number::integer;
 use phrases::Phrases;
 use rx::Pattern;
 
+/// Units of work for each run of an operator.
+const RUN: u64 = 60;
+
 /// The data files next to the rules (`@pmFromFile`, `@ipMatchFromFile`).
 pub trait DataFiles {
     /// The content of the file a rule names, or `None` if there is no such file.
@@ -164,6 +167,7 @@ impl Operator {
     pub fn evaluate(&self, value: &[u8], expanded: Option<&[u8]>, captures: &mut Captures) -> bool {
         use OperatorKind as Kind;
         let expanded = expanded.filter(|_| self.expands);
+        captures.charge(self.cost(value.len(), expanded.map_or(self.argument.len(), <[u8]>::len)));
         match (&self.matcher, self.kind) {
             (Matcher::Pattern(pattern), Kind::Rx) => pattern.evaluate(value, expanded, false, captures),
             (Matcher::Pattern(pattern), Kind::RxGlobal) => pattern.evaluate(value, expanded, true, captures),
@@ -176,6 +180,20 @@ impl Operator {
             (Matcher::Bytes(allowed), _) => encoding::outside(allowed, value),
             _ => self.compare(value, expanded.unwrap_or(&self.argument), captures),
         }
+    }
+
+    /// Units of work for a value and an argument of these lengths. Patterns, phrases and the detectors of injections charge
+    /// what they look at themselves.
+    fn cost(&self, value: usize, argument: usize) -> u64 {
+        use OperatorKind as Kind;
+        let (bytes, each) = match (&self.matcher, self.kind) {
+            (Matcher::Pattern(_) | Matcher::Phrases(_), _) | (_, Kind::DetectSqli | Kind::DetectXss) => (0, 0),
+            (Matcher::Bytes(_), _) => (value, 6),
+            (_, Kind::Within) => (value.saturating_add(argument), 3),
+            (_, Kind::BeginsWith | Kind::EndsWith | Kind::StrEq | Kind::UnconditionalMatch) => (value.min(argument), 1),
+            _ => (value, 5),
+        };
+        RUN.saturating_add(u64::try_from(bytes).unwrap_or(u64::MAX).saturating_mul(each))
     }
 
     /// The operators that need nothing but the two texts.

@@ -10,6 +10,10 @@ use super::{DataFiles, OperatorError};
 /// How many phrases one operator may have: 100 000.
 pub const MAX_PHRASES: usize = 100_000;
 
+/// Units of work for each search, and for each byte that it looks at.
+const SEARCH: u64 = 200;
+const BYTE: u64 = 24;
+
 /// The phrases of an argument: words, with `|48 65|` for bytes in hexadecimal and `\` before `:`, `;`, `\` and `"`.
 ///
 /// An argument that is not valid in this notation is taken as it stands, as ModSecurity does.
@@ -122,7 +126,10 @@ impl Phrases {
             captures.set_limit_exceeded();
             return false;
         };
-        let Some(found) = automaton.find(value) else {
+        let found = automaton.find(value);
+        let seen = found.map_or(value.len(), |found| found.end());
+        captures.charge(SEARCH.saturating_add(BYTE.saturating_mul(u64::try_from(seen).unwrap_or(u64::MAX))));
+        let Some(found) = found else {
             return false;
         };
         captures.set(0, value.get(found.range()).unwrap_or_default());

@@ -140,6 +140,7 @@ pub fn parse(content_type: &[u8], body: &[u8], limits: &Limits) -> Multipart {
     let result = result.and_then(|boundary| {
         let parser = Parser {
             boundary,
+            anywhere: boundary::delimiter(boundary),
             body,
             limits,
             multipart: &mut multipart,
@@ -181,6 +182,8 @@ struct Open {
 
 struct Parser<'a> {
     boundary: &'a [u8],
+    /// Finds the boundary anywhere.
+    anywhere: memchr::memmem::Finder<'static>,
     body: &'a [u8],
     limits: &'a Limits,
     multipart: &'a mut Multipart,
@@ -227,7 +230,7 @@ impl<'a> Parser<'a> {
     /// Whether the line is the boundary; flags lines that nearly are.
     fn delimiter(&mut self, line: &[u8]) -> Result<Option<Delimiter>, Failure> {
         let Some(inside) = line.strip_prefix(b"--").filter(|_| line.len() > 3) else {
-            if boundary::inside(line, self.boundary) {
+            if self.anywhere.find(line).is_some() {
                 self.foreign_boundary();
             }
             return Ok(None);

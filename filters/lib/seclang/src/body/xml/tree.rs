@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use super::super::Argument;
+use super::super::names::Path as NamePath;
 use super::Xml;
 use super::path::{Limits, Path};
 
@@ -61,10 +63,10 @@ impl Shape {
 
     /// Reports the text of each element that has any, or that holds no other, with its path: `xml.order.item`. At most
     /// `limit` of them, and names of at most `name_length` bytes; false if there are more.
-    pub fn arguments(&self, xml: &Xml, limit: usize, name_length: usize, mut sink: impl FnMut(&[u8], &[u8])) -> bool {
+    pub fn arguments(&self, xml: &Xml, limit: usize, name_length: usize, mut sink: impl FnMut(Argument<'_>)) -> bool {
         let tree = Tree { shape: self, xml };
         // The path to each open element, and where that ends.
-        let mut path = b"xml".to_vec();
+        let mut path = NamePath::new(b"xml");
         let mut open: Vec<(u32, usize)> = Vec::new();
         let mut count = 0;
         for (node, at) in self.nodes.iter().zip(0u32..) {
@@ -74,8 +76,7 @@ impl Shape {
             open.push((node.end, path.len()));
             let name = tree.name(node);
             let local = name.iter().position(|&byte| byte == b':').and_then(|at| name.get(at + 1..)).unwrap_or(name);
-            path.push(b'.');
-            path.extend_from_slice(local);
+            path.push(local);
             let own: Vec<u8> = tree.texts_of(at).flat_map(|piece| tree.text(piece)).copied().collect();
             if node.end > at + 1 && own.trim_ascii().is_empty() {
                 continue;
@@ -84,7 +85,7 @@ impl Shape {
                 return false;
             }
             count += 1;
-            sink(&path, &own);
+            sink(path.argument(&own));
         }
         true
     }
@@ -231,8 +232,9 @@ mod tests {
         let (xml, shape, error) = parse_tree(document.as_bytes(), &XmlLimits::default());
         assert_eq!(error, None);
         let mut found = Vec::new();
-        let whole = shape.arguments(&xml, limit, 100, |name, value| {
-            found.push(format!("{}={}", String::from_utf8_lossy(name), String::from_utf8_lossy(value)));
+        let whole = shape.arguments(&xml, limit, 100, |argument| {
+            let [name, value] = [argument.name, argument.value].map(String::from_utf8_lossy);
+            found.push(format!("{name}={value}"));
         });
         (found, whole)
     }

@@ -30,13 +30,32 @@ const BYTES_PER_STEP: usize = 128;
 /// it took: the smallest limit that sufficed is what a search costs, so that small values cost little.
 const TIERS: [usize; 3] = [200, 4000, BACKTRACK_LIMIT];
 
-/// What the searches of a transaction may still cost, and whether one gave up.
+/// What a search may cost, what it has cost, and whether it gave up.
 #[derive(Debug, Clone, Copy)]
 pub(in super::super) struct Effort {
     /// Steps back that are left.
     pub(in super::super) left: usize,
+    /// Steps back that were taken.
+    pub(in super::super) spent: usize,
+    /// What searches in linear time have cost, in units of work.
+    pub(in super::super) cost: u64,
+    /// What they may cost.
+    pub(in super::super) allowance: u64,
     /// Whether a search gave up.
     pub(in super::super) limited: bool,
+}
+
+impl Effort {
+    /// For searches in linear time, whatever they cost.
+    #[cfg(test)]
+    pub(super) fn without_steps() -> Self {
+        Self { left: 0, spent: 0, cost: 0, allowance: u64::MAX, limited: false }
+    }
+
+    /// Charges units of work.
+    pub(super) fn charge(&mut self, units: u64) {
+        self.cost = self.cost.saturating_add(units);
+    }
 }
 
 /// A pattern, compiled for each tier when a search first needs it.
@@ -64,7 +83,7 @@ impl Backtracking {
     pub(super) fn search(&self, value: &[u8], at: usize, effort: &mut Effort) -> Option<Spans> {
         let most = if self.scans { BACKTRACK_SCAN_LIMIT } else { BACKTRACK_INPUT_LIMIT };
         let seen = value.get(..most).unwrap_or(value);
-        if seen.len() < value.len() && self.cannot_match(value, at) {
+        if seen.len() < value.len() && self.cannot_match(value, at, effort) {
             return None;
         }
         if at > seen.len() {
@@ -72,16 +91,21 @@ impl Backtracking {
             return None;
         }
         for (tier, limit) in self.tiers.iter().zip(TIERS) {
-            let Some(left) = effort.left.checked_sub(limit + self.scanned(seen.len() - at, limit)) else { break };
+            let steps = limit + self.scanned(seen.len() - at, limit);
+            let Some(left) = effort.left.checked_sub(steps) else { break };
             let Some(regex) = tier.get_or_init(|| compile(&self.pattern, limit).ok()) else { break };
-            effort.left = left;
+            (effort.left, effort.spent) = (left, effort.spent + steps);
             match regex.captures_from_pos(seen, at) {
                 Ok(Some(found)) => {
                     let mut spans = Spans::default();
                     for (index, span) in spans.iter_mut().enumerate() {
                         *span = found.get(index).map(|group| (group.start(), group.end()));
                     }
-                    debug_assert!(!self.cannot_match(seen, at), "the outline of {} misses a match", self.pattern);
+                    debug_assert!(
+                        !self.cannot_match(seen, at, &mut { *effort }),
+                        "the outline of {} misses it",
+                        self.pattern
+                    );
                     return Some(spans);
                 }
                 Ok(None) => {
@@ -102,11 +126,12 @@ impl Backtracking {
     }
 
     /// Whether it can be told in linear time that there is no match.
-    fn cannot_match(&self, value: &[u8], at: usize) -> bool {
+    fn cannot_match(&self, value: &[u8], at: usize, effort: &mut Effort) -> bool {
         let outline = self.outline.get_or_init(|| Linear::new(&outline(&self.pattern)?).ok());
-        let mut effort = Effort { left: 0, limited: false };
-        outline.as_ref().is_some_and(|outline| outline.search(value, at, false, &mut effort).is_none())
-            && !effort.limited
+        let mut own = Effort { left: 0, spent: 0, limited: false, ..*effort };
+        let found = outline.as_ref().is_some_and(|outline| outline.search(value, at, false, &mut own).is_none());
+        effort.cost = own.cost;
+        found && !own.limited
     }
 }
 

@@ -4,20 +4,40 @@
 //! whose time per byte grows with the pattern. Where that could take long, another automaton looks first: it stops
 //! instead of falling back.
 
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError, TryLockError};
 
 use regex_automata::hybrid::{dfa, regex};
 use regex_automata::nfa::thompson;
 use regex_automata::util::primitives::NonMaxUsize;
 use regex_automata::util::syntax;
-use regex_automata::{Anchored, Input, PatternID, Span, meta};
+use regex_automata::{Anchored, HalfMatch, Input, Span, meta};
 
 use super::starts::{Found, Starts};
 use super::{Effort, MAX_CAPTURES, OperatorError, PATTERN_CACHE_LIMIT, PATTERN_SIZE_LIMIT, Spans};
 
-/// How many steps of a simulated NFA a search may take: states times bytes. Some seconds, if every state is active at
-/// every byte; the largest patterns of the core rule set stay below it on ten kilobytes.
-const SIMULATION_LIMIT: usize = 1 << 29;
+/// How many steps of a simulated NFA a search may take: states times bytes. Beyond, an automaton looks first that stops
+/// where the general engine would go on with a simulation.
+const SIMULATION_LIMIT: usize = 1 << 24;
+
+/// Units of work for each search, for each byte that it looks at, and for each byte of a match whose groups are wanted.
+const SEARCH: u64 = 400;
+const BYTE: u64 = 14;
+const GROUP_BYTE: u64 = 120;
+
+/// How many bytes an automaton may take before its growth is charged, and the units for each byte more: a state takes
+/// some hundred bytes, and some thousand instructions to be built.
+const GROWN: usize = PATTERN_CACHE_LIMIT / 4;
+const GROWTH: u64 = 10;
+
+/// Units for each byte of a search in which an automaton was thrown away, and for each step of a simulation.
+const THRASHED: u64 = 2_000;
+const SIMULATED: u64 = 4;
+
+/// How many steps it may take whatever may be spent.
+const SIMULATION_CEILING: usize = 1 << 29;
+
+/// How often an automaton is thrown away in one search before it is given up.
+const CLEARED: usize = 3;
 
 /// How many bytes a state of an NFA takes, at least: for an estimate of their number.
 const STATE_SIZE: usize = 32;
@@ -32,6 +52,8 @@ const ABSENT: [&[u8]; 3] = [b"\\$", b"\\", b""];
 #[derive(Debug)]
 pub(super) struct Linear {
     regex: meta::Regex,
+    /// What the automaton has become, and how large.
+    cache: Mutex<Option<(meta::Cache, usize)>>,
     /// How many states the NFA has at most.
     states: usize,
     pattern: Box<str>,
@@ -83,13 +105,16 @@ impl Linear {
         })?;
         let states = regex.memory_usage() / STATE_SIZE;
         let starts = [const { OnceLock::new() }; ABSENT.len()];
-        Ok(Self { regex, states, pattern: pattern.into(), starts, probe: OnceLock::new() })
+        let cache = Mutex::new(None);
+        Ok(Self { regex, cache, states, pattern: pattern.into(), starts, probe: OnceLock::new() })
     }
 
-    /// The spans of the first match from `at` on: all groups or, faster, only that there is one.
+    /// The spans of the first match from `at` on: all groups or, faster, only that there is one. What it costs is added
+    /// to the effort.
     pub(super) fn search(&self, value: &[u8], at: usize, groups: bool, effort: &mut Effort) -> Option<Spans> {
         let mut input = Input::new(value).range(at..);
-        match self.first(value, at) {
+        effort.charge(SEARCH);
+        match self.first(value, at, &mut effort.cost) {
             Some(Found::Nothing) => return None,
             Some(Found::Match(start, end)) if !groups => return whole(start, end),
             Some(Found::Match(start, _)) => input = input.range(start..).anchored(Anchored::Yes),
@@ -97,46 +122,87 @@ impl Linear {
             None => {}
         }
         if self.is_costly(input.get_span().len()) {
-            match self.probe(&input, groups) {
+            match self.probe(&input, groups, effort) {
                 Probed::Nothing => return None,
                 Probed::Found(span) if !groups => return whole(span.start, span.end),
                 Probed::Found(span) => input = input.span(span).anchored(Anchored::Yes),
-                Probed::GaveUp => {
+                Probed::GaveUp if !self.may_simulate(input.get_span().len(), effort) => {
                     effort.limited = true;
                     return None;
                 }
+                Probed::GaveUp => {}
             }
-            if self.is_costly(input.get_span().len()) {
+            if input.get_anchored().is_anchored()
+                && self.is_costly(input.get_span().len())
+                && !self.may_simulate(input.get_span().len(), effort)
+            {
                 // There is a match, and where its groups are would take too long to find out.
                 effort.limited = true;
                 return whole(input.start(), input.end());
             }
         }
-        if !groups {
-            return whole(input.start(), self.regex.search_half(&input.earliest(true))?.offset());
+        self.general(&input, groups, effort)
+    }
+
+    /// Whether what is left suffices for a simulation of the NFA, which is charged then.
+    fn may_simulate(&self, length: usize, effort: &mut Effort) -> bool {
+        let steps = self.states.saturating_mul(length);
+        let cost = units(steps, SIMULATED);
+        let may = steps <= SIMULATION_CEILING && cost <= effort.allowance.saturating_sub(effort.cost);
+        if may {
+            effort.charge(cost);
         }
-        let mut slots: [Option<NonMaxUsize>; 2 * MAX_CAPTURES] = [None; 2 * MAX_CAPTURES];
+        may
+    }
+
+    /// A search of the general engine.
+    fn general(&self, input: &Input<'_>, groups: bool, effort: &mut Effort) -> Option<Spans> {
         // More slots than the pattern has would overrun the table of the simulation of the NFA.
-        let known = self.regex.group_info().slot_len().min(slots.len());
-        let known = slots.get_mut(..known)?;
-        let _: PatternID = self.regex.search_slots(&input, known)?;
-        let mut spans = Spans::default();
-        let (pairs, _) = slots.as_chunks::<2>();
-        for (span, pair) in spans.iter_mut().zip(pairs) {
-            *span = match *pair {
-                [Some(start), Some(end)] => Some((start.get(), end.get())),
-                _ => None,
-            };
+        let known = self.regex.group_info().slot_len().min(2 * MAX_CAPTURES);
+        let mut slots: [Option<NonMaxUsize>; 2 * MAX_CAPTURES] = [None; 2 * MAX_CAPTURES];
+        let slots = slots.get_mut(..known)?;
+        // Where another thread searches for the same, this one takes a cache of which nothing is known.
+        let mut kept = match self.cache.try_lock() {
+            Ok(kept) => Some(kept),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        };
+        let mut known_cache = kept.as_mut().map(|kept| kept.get_or_insert_with(|| (self.regex.create_cache(), 0)));
+        let found = match (&mut known_cache, groups) {
+            (Some((cache, _)), false) => self.regex.search_half_with(cache, &input.clone().earliest(true)),
+            (None, false) => self.regex.search_half(&input.clone().earliest(true)),
+            (Some((cache, _)), true) => {
+                self.regex.search_slots_with(cache, input, slots).map(|pattern| HalfMatch::new(pattern, 0))
+            }
+            (None, true) => self.regex.search_slots(input, slots).map(|pattern| HalfMatch::new(pattern, 0)),
+        };
+        let found =
+            found.and_then(|half| if groups { Some(spans(slots)) } else { whole(input.start(), half.offset()) });
+        let first = found.and_then(|spans| spans.first().copied().flatten());
+        let seen = first.map_or(input.end(), |(_, end)| end).saturating_sub(input.start());
+        effort.charge(units(seen, BYTE));
+        if groups && known > 2 {
+            effort.charge(units(first.map_or(0, |(start, end)| end.saturating_sub(start)), GROUP_BYTE));
         }
-        Some(spans)
+        if let Some((cache, size)) = known_cache {
+            let grown = cache.memory_usage();
+            let before = std::mem::replace(size, grown);
+            if grown > GROWN {
+                effort.charge(units(grown.saturating_sub(before.max(GROWN)), GROWTH));
+            }
+            if grown < before {
+                effort.charge(units(seen, THRASHED));
+            }
+        }
+        found
     }
 
     /// What the places where a match can begin tell of a long value; `None` if the general engine is the faster one.
-    fn first(&self, value: &[u8], at: usize) -> Option<Found> {
+    fn first(&self, value: &[u8], at: usize, cost: &mut u64) -> Option<Found> {
         let rest = value.get(at..).filter(|rest| rest.len() >= BRIEF && !self.regex.is_accelerated())?;
         let has = |byte: &u8| memchr::memchr(*byte, rest).is_some();
         let (starts, absent) = self.starts.iter().zip(ABSENT).find(|(_, absent)| !absent.iter().any(has))?;
-        Some(starts.get_or_init(|| Starts::new(&self.pattern, absent)).as_ref()?.search(value, at))
+        Some(starts.get_or_init(|| Starts::new(&self.pattern, absent)).as_ref()?.search(value, at, cost))
     }
 
     /// Whether simulating the NFA on so many bytes would take too long.
@@ -144,9 +210,10 @@ impl Linear {
         self.states.saturating_mul(length) > SIMULATION_LIMIT
     }
 
-    fn probe(&self, input: &Input<'_>, groups: bool) -> Probed {
+    fn probe(&self, input: &Input<'_>, groups: bool, effort: &mut Effort) -> Probed {
         let Some(probe) = self.probe.get_or_init(|| Probe::new(&self.pattern)) else { return Probed::GaveUp };
         let mut cache = probe.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        effort.charge(units(input.get_span().len(), BYTE));
         let found = if groups {
             probe.regex.try_search(&mut cache, input).map(|found| found.map(|found| found.span()))
         } else {
@@ -159,6 +226,7 @@ impl Linear {
             Err(_) => {
                 // What this value was like says nothing about the next.
                 cache.reset(&probe.regex);
+                effort.charge(units(PATTERN_CACHE_LIMIT * CLEARED, GROWTH));
                 Probed::GaveUp
             }
         }
@@ -174,7 +242,7 @@ impl Probe {
         let lazy = dfa::Config::new()
             .cache_capacity(PATTERN_CACHE_LIMIT)
             .skip_cache_capacity_check(true)
-            .minimum_cache_clear_count(Some(3))
+            .minimum_cache_clear_count(Some(CLEARED))
             .minimum_bytes_per_state(Some(10));
         let regex = regex::Builder::new().syntax(syntax()).thompson(nfa).dfa(lazy).build(pattern).ok()?;
         let cache = Mutex::new(regex.create_cache());
@@ -182,9 +250,26 @@ impl Probe {
     }
 }
 
+/// The groups of a match.
+fn spans(slots: &[Option<NonMaxUsize>]) -> Spans {
+    let mut spans = Spans::default();
+    let (pairs, _) = slots.as_chunks::<2>();
+    for (span, pair) in spans.iter_mut().zip(pairs) {
+        *span = match *pair {
+            [Some(start), Some(end)] => Some((start.get(), end.get())),
+            _ => None,
+        };
+    }
+    spans
+}
+
 /// A match of which no groups are known.
 fn whole(start: usize, end: usize) -> Option<Spans> {
     let mut spans = Spans::default();
     *spans.first_mut()? = Some((start, end));
     Some(spans)
+}
+
+fn units(count: usize, each: u64) -> u64 {
+    u64::try_from(count).unwrap_or(u64::MAX).saturating_mul(each)
 }

@@ -44,6 +44,12 @@ const EXPANDED_LIMIT: usize = 16 * 1024;
 /// How many matches `@rxGlobal` looks at in one value.
 const GLOBAL_MATCHES: usize = 1000;
 
+/// Units of work for each byte of a pattern that is compiled for a request.
+const COMPILED: u64 = 20_000;
+
+/// Units of work for a pattern that can be read off the value.
+const SHAPE: u64 = 120;
+
 const LINEAR: &[u8] = b"linear";
 const BACKTRACKING: &[u8] = b"backtracking";
 
@@ -193,6 +199,7 @@ impl Pattern {
         if expanded.is_none()
             && let Some(found) = self.shape().search(value)
         {
+            captures.charge(SHAPE);
             if let Some(end) = found {
                 captures.set(0, value.get(..end).unwrap_or_default());
             }
@@ -201,7 +208,7 @@ impl Pattern {
         let compiled;
         let pattern = match expanded {
             Some(expanded) => {
-                compiled = self.expanded(expanded);
+                compiled = self.expanded(expanded, captures);
                 compiled.as_ref().as_ref()
             }
             None => self.compiled.get_or_init(|| Compiled::new(&self.pattern, self.backtracking).ok()).as_ref(),
@@ -270,13 +277,14 @@ impl Pattern {
         false
     }
 
-    fn expanded(&self, expanded: &[u8]) -> Arc<Option<Compiled>> {
+    fn expanded(&self, expanded: &[u8], captures: &mut Captures) -> Arc<Option<Compiled>> {
         let mut last = self.expanded.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((text, compiled)) = last.as_ref()
             && text == expanded
         {
             return Arc::clone(compiled);
         }
+        captures.charge(COMPILED.saturating_mul(u64::try_from(expanded.len()).unwrap_or(u64::MAX)));
         let compiled = (expanded.len() <= EXPANDED_LIMIT)
             .then(|| translate::translate(expanded).ok())
             .flatten()

@@ -29,6 +29,12 @@ const CACHE_LIMIT: usize = 128 << 10;
 /// How many bytes an automaton may look at in one search besides half of the value.
 const STEPS: usize = 256;
 
+/// Units of work for each byte that is looked at for a place, for each step of the automaton, and for building an
+/// automaton anew that grew beyond its limit.
+const LOOK: u64 = 6;
+const STEP: u64 = 20;
+const REBUILT: u64 = 1_000_000;
+
 /// At how many places of usual values a match may begin for them to be worth looking for, see [`frequency`].
 const COMMON: f64 = 0.12;
 
@@ -97,20 +103,47 @@ impl Starts {
         Some(Self { anywhere, at_line, rare, automaton, cache })
     }
 
-    /// Searches for the first match from `at` on.
-    pub(super) fn search(&self, value: &[u8], at: usize) -> Found {
+    /// Searches for the first match from `at` on. What that costs is added to `cost`, in units of work.
+    pub(super) fn search(&self, value: &[u8], at: usize, cost: &mut u64) -> Found {
         let mut anywhere = None;
-        let Some(mut place) = self.next(value, at, &mut anywhere) else { return Found::Nothing };
+        let rest = value.len().saturating_sub(at);
+        let Some(mut place) = self.next(value, at, &mut anywhere) else {
+            *cost += units(rest, LOOK);
+            return Found::Nothing;
+        };
         let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut steps = STEPS + value.len().saturating_sub(at) / 2;
+        let most = STEPS + rest / 2;
+        let mut steps = most;
+        let found = self.first(&mut cache, value, &mut place, &mut steps, &mut anywhere);
+        let seen = match found {
+            Found::Nothing => rest,
+            Found::Match(place, _) | Found::Open(place) => place.saturating_sub(at),
+        };
+        *cost += units(seen, LOOK) + units(most - steps, STEP);
+        if matches!(found, Found::Open(_)) && steps > 0 {
+            // The automaton grew beyond its limit, and is built anew.
+            *cost += REBUILT;
+        }
+        found
+    }
+
+    /// The first match from a place on where one can begin.
+    fn first(
+        &self,
+        cache: &mut Cache,
+        value: &[u8],
+        place: &mut usize,
+        steps: &mut usize,
+        anywhere: &mut Option<Option<usize>>,
+    ) -> Found {
         loop {
-            match self.match_at(&mut cache, value, place, &mut steps) {
-                Ok(Some(end)) => return Found::Match(place, end),
+            match self.match_at(cache, value, *place, steps) {
+                Ok(Some(end)) => return Found::Match(*place, end),
                 Ok(None) => {}
-                Err(Stopped) => return Found::Open(place),
+                Err(Stopped) => return Found::Open(*place),
             }
-            match self.next(value, place + 1, &mut anywhere) {
-                Some(next) => place = next,
+            match self.next(value, *place + 1, anywhere) {
+                Some(next) => *place = next,
                 None => return Found::Nothing,
             }
         }
@@ -231,6 +264,10 @@ fn begins(table: &[u64; 256], value: &[u8], place: usize) -> bool {
         groups &= entry(table, *byte) >> (position * GROUPS);
     }
     groups != 0
+}
+
+fn units(count: usize, each: u64) -> u64 {
+    u64::try_from(count).unwrap_or(u64::MAX).saturating_mul(each)
 }
 
 /// Why an automaton did not come to an answer: it takes too long, or too much memory.

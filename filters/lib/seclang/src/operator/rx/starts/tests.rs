@@ -103,7 +103,7 @@ fn compare(pattern: &str, values: usize, random: &mut Random) -> (usize, usize) 
         let mut captures = general.create_captures();
         general.search_captures(&Input::new(&value).range(at..), &mut captures);
         let expected = captures.get_match().map(|found| (found.start(), found.end()));
-        let mut effort = Effort { left: 0, limited: false };
+        let mut effort = Effort::without_steps();
         let found = linear.search(&value, at, true, &mut effort);
         for group in 0..captures.group_len().min(super::super::MAX_CAPTURES) {
             let expected = captures.get_group(group).map(|span| (span.start, span.end));
@@ -117,7 +117,7 @@ fn compare(pattern: &str, values: usize, random: &mut Random) -> (usize, usize) 
             if absent.iter().any(|byte| value[at..].contains(byte)) {
                 continue;
             }
-            match starts.search(&value, at) {
+            match starts.search(&value, at, &mut 0) {
                 Found::Nothing => assert_eq!(expected, None, "{pattern}\non {:?}", value.escape_ascii()),
                 Found::Match(start, _) => assert_eq!(expected.map(|span| span.0), Some(start), "{pattern}"),
                 Found::Open(start) => assert!(expected.is_none_or(|span| span.0 >= start), "{pattern}"),
@@ -192,8 +192,8 @@ fn agrees_with_the_general_engine() {
 fn gives_up_in_time() {
     // Every place begins what may be a match and runs to the end of the value.
     let starts = Starts::new(";[^x]*x", b"").unwrap();
-    assert!(matches!(starts.search(&b";".repeat(4000), 0), Found::Open(_)));
-    assert_eq!(starts.search(b"--;abcx", 0), Found::Match(2, 7));
+    assert!(matches!(starts.search(&b";".repeat(4000), 0, &mut 0), Found::Open(_)));
+    assert_eq!(starts.search(b"--;abcx", 0, &mut 0), Found::Match(2, 7));
     assert_eq!(Starts::new("[a-z]+=", b"").map(|_| ()), None);
 }
 

@@ -1,0 +1,281 @@
+//! What a transaction may cost.
+//!
+//! Work is counted in units of about one instruction of a wasm VM. It is charged where it is done, before it is done where
+//! its amount is known by then: once for each transformation, scan, run of an operator, list of values, not for each byte.
+//! Memory is charged for what a transaction keeps. Both have a ceiling that grows with the bytes that the request (or its
+//! response) brings. At the ceiling the phase ends; see [`super::ExceededLimit`].
+
+/// The ceilings of the budget of a transaction: of its request, and as much again of its response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BudgetLimits {
+    /// The units of work that every transaction may take.
+    pub work: u64,
+    /// How many more for each byte of the request line, the headers and the body (decompressed).
+    pub work_per_byte: u64,
+    /// The bytes of memory that every transaction may keep.
+    pub memory: u64,
+    /// How many more for each of these bytes.
+    pub memory_per_byte: u64,
+}
+
+impl BudgetLimits {
+    /// No ceilings: for programs that compare engines.
+    pub const NONE: Self = Self { work: u64::MAX, work_per_byte: 0, memory: u64::MAX, memory_per_byte: 0 };
+}
+
+impl Default for BudgetLimits {
+    /// Some ten times what honest requests take: see `RATIONALE.md`.
+    fn default() -> Self {
+        Self { work: 400_000_000, work_per_byte: 2_000, memory: 24 << 20, memory_per_byte: 3 }
+    }
+}
+
+/// What was spent when a transaction met its ceiling, and the ceilings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Spent {
+    /// Units of work.
+    pub work: u64,
+    /// The ceiling of these.
+    pub work_ceiling: u64,
+    /// Bytes of memory.
+    pub memory: u64,
+    /// The ceiling of these.
+    pub memory_ceiling: u64,
+}
+
+/// Units for each byte that a transformation reads or writes.
+const TRANSFORMED: u64 = 12;
+/// Units for each transformation.
+const TRANSFORMATION: u64 = 120;
+/// Units for each byte that the scan for gates looks at, and for each scan.
+const SCANNED: u64 = 12;
+const SCAN: u64 = 1_500;
+/// Units for each byte that is copied or compared.
+const COPIED: u64 = 1;
+/// Units for each byte of a body that a parser takes apart.
+const PARSED: u64 = 24;
+/// Units for each value, and the bytes of memory that it takes besides its own.
+const VALUE: u64 = 120;
+pub(super) const VALUE_SIZE: usize = 112;
+/// Units for each value of a list that a rule looks through.
+const LISTED: u64 = 24;
+/// Units for each rule that is begun.
+const RULE: u64 = 250;
+/// Units for each test of a value, whether its operator is run or not.
+const TEST: u64 = 100;
+
+/// What part of the ceiling the last phase has to itself: it writes the log of a transaction that met it, too.
+const LAST_PHASE: u64 = 16;
+
+/// What a transaction has cost, and its ceilings.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Budget {
+    limits: BudgetLimits,
+    /// Units of work.
+    work: u64,
+    work_ceiling: u64,
+    /// Bytes of memory.
+    memory: u64,
+    memory_ceiling: u64,
+    /// For [`super::Work`].
+    pub(super) transformed: u64,
+    pub(super) scanned: u64,
+    pub(super) searched: u64,
+    pub(super) values: u64,
+    pub(super) name_bytes: u64,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self::new(BudgetLimits::default())
+    }
+}
+
+impl Budget {
+    /// A budget of which nothing is spent.
+    pub(super) fn new(limits: BudgetLimits) -> Self {
+        Self {
+            limits,
+            work: 0,
+            work_ceiling: limits.work,
+            memory: 0,
+            memory_ceiling: limits.memory,
+            transformed: 0,
+            scanned: 0,
+            searched: 0,
+            values: 0,
+            name_bytes: 0,
+        }
+    }
+
+    /// Other ceilings for a transaction that has just begun.
+    pub(super) fn set_limits(&mut self, limits: BudgetLimits) {
+        (self.limits, self.work_ceiling, self.memory_ceiling) = (limits, limits.work, limits.memory);
+    }
+
+    /// The transaction brings more bytes, so its ceilings grow.
+    pub(super) fn bring(&mut self, bytes: usize) {
+        let bytes = number(bytes);
+        let BudgetLimits { work_per_byte, memory_per_byte, .. } = self.limits;
+        self.work_ceiling = self.work_ceiling.saturating_add(bytes.saturating_mul(work_per_byte));
+        self.memory_ceiling = self.memory_ceiling.saturating_add(bytes.saturating_mul(memory_per_byte));
+    }
+
+    /// The response begins, which has a budget of its own whatever the request took.
+    pub(super) fn renew(&mut self) {
+        self.allow(self.limits.work, self.limits.memory / 4);
+    }
+
+    /// The last phase begins.
+    pub(super) fn renew_for_last_phase(&mut self) {
+        self.allow(self.limits.work / LAST_PHASE, self.limits.memory / LAST_PHASE);
+    }
+
+    fn allow(&mut self, work: u64, memory: u64) {
+        self.work_ceiling = self.work_ceiling.max(self.work.saturating_add(work));
+        self.memory_ceiling = self.memory_ceiling.max(self.memory.saturating_add(memory));
+    }
+
+    /// Whether a ceiling was met.
+    pub(super) fn is_spent(&self) -> bool {
+        self.work > self.work_ceiling || self.memory > self.memory_ceiling
+    }
+
+    /// The units that are left.
+    pub(super) fn left(&self) -> u64 {
+        self.work_ceiling.saturating_sub(self.work)
+    }
+
+    pub(super) fn spent(&self) -> Spent {
+        let Self { work, work_ceiling, memory, memory_ceiling, .. } = *self;
+        Spent { work, work_ceiling, memory, memory_ceiling }
+    }
+
+    /// Units that an operator has counted itself.
+    pub(super) fn charge(&mut self, units: u64) {
+        self.work = self.work.saturating_add(units);
+    }
+
+    fn charge_each(&mut self, count: usize, units: u64, each: u64) {
+        self.charge(number(count).saturating_mul(each).saturating_add(units));
+    }
+
+    /// A transformation of so many bytes, before and after.
+    pub(super) fn charge_transformation(&mut self, bytes: usize) {
+        self.transformed += number(bytes);
+        self.charge_each(bytes, TRANSFORMATION, TRANSFORMED);
+    }
+
+    pub(super) fn charge_scan(&mut self, bytes: usize) {
+        self.scanned += number(bytes);
+        self.charge_each(bytes, SCAN, SCANNED);
+    }
+
+    /// The run of an operator that counted its units.
+    pub(super) fn charge_operator(&mut self, bytes: usize, units: u64) {
+        self.searched += number(bytes);
+        self.charge(units);
+    }
+
+    pub(super) fn charge_copy(&mut self, bytes: usize) {
+        self.charge_each(bytes, 0, COPIED);
+    }
+
+    pub(super) fn charge_parsing(&mut self, bytes: usize) {
+        self.charge_each(bytes, 0, PARSED);
+    }
+
+    /// A name of an argument, and the bytes that its place in a list takes.
+    pub(super) fn charge_argument(&mut self, name: usize, place: usize) {
+        self.name_bytes += number(name);
+        self.charge_each(name, VALUE, COPIED);
+        self.keep(place);
+    }
+
+    /// A list of values that a rule is about to look through.
+    pub(super) fn charge_list(&mut self, length: usize) {
+        self.charge_each(length, 0, LISTED);
+    }
+
+    pub(super) fn charge_rule(&mut self) {
+        self.charge(RULE);
+    }
+
+    pub(super) fn charge_test(&mut self) {
+        self.charge(TEST);
+    }
+
+    /// A value that is kept.
+    pub(super) fn charge_value(&mut self, bytes: usize) {
+        self.values += 1;
+        self.charge_each(bytes, VALUE, COPIED);
+        self.keep(bytes.saturating_add(VALUE_SIZE));
+    }
+
+    /// Bytes of memory that are kept.
+    pub(super) fn keep(&mut self, bytes: usize) {
+        self.memory = self.memory.saturating_add(number(bytes));
+    }
+
+    /// Bytes of memory that are given back.
+    pub(super) fn release(&mut self, bytes: usize) {
+        self.memory = self.memory.saturating_sub(number(bytes));
+    }
+}
+
+fn number(count: usize) -> u64 {
+    u64::try_from(count).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    #[cfg(target_os = "unknown")]
+    use wasm_bindgen_test::wasm_bindgen_test as test;
+
+    const LIMITS: BudgetLimits = BudgetLimits { work: 1000, work_per_byte: 10, memory: 500, memory_per_byte: 2 };
+
+    #[test]
+    fn ceilings_grow_with_what_a_request_brings() {
+        let mut budget = Budget::new(LIMITS);
+        budget.charge(1000);
+        assert!(!budget.is_spent());
+        budget.charge(1);
+        assert!(budget.is_spent() && budget.left() == 0);
+        budget.bring(5);
+        assert_eq!((budget.is_spent(), budget.left()), (false, 49));
+        budget.keep(510);
+        assert!(!budget.is_spent());
+        budget.keep(1);
+        assert!(budget.is_spent());
+        budget.release(1);
+        assert!(!budget.is_spent());
+        assert_eq!(budget.spent(), Spent { work: 1001, work_ceiling: 1050, memory: 510, memory_ceiling: 510 });
+    }
+
+    #[test]
+    fn the_response_and_the_last_phase_have_their_own() {
+        let mut budget = Budget::new(LIMITS);
+        budget.charge(5000);
+        budget.keep(5000);
+        budget.renew();
+        assert_eq!((budget.is_spent(), budget.left()), (false, 1000));
+        budget.charge(1001);
+        budget.renew_for_last_phase();
+        assert_eq!((budget.is_spent(), budget.left()), (false, 1000 / LAST_PHASE));
+        // What is left of more stays.
+        let mut budget = Budget::new(LIMITS);
+        budget.renew_for_last_phase();
+        assert_eq!(budget.left(), 1000);
+    }
+
+    #[test]
+    fn nothing_overflows() {
+        let mut budget = Budget::new(BudgetLimits::NONE);
+        budget.charge(u64::MAX);
+        budget.charge_transformation(usize::MAX);
+        budget.bring(usize::MAX);
+        budget.keep(usize::MAX);
+        assert!(!budget.is_spent());
+    }
+}

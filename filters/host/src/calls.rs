@@ -25,6 +25,7 @@ unsafe extern "C" {
     fn proxy_get_buffer_bytes(kind: i32, start: usize, max: usize, data: *mut *mut u8, size: *mut usize) -> i32;
     fn proxy_set_buffer_bytes(kind: i32, start: usize, size: usize, data: *const u8, length: usize) -> i32;
     fn proxy_get_header_map_pairs(kind: i32, data: *mut *mut u8, size: *mut usize) -> i32;
+    fn proxy_set_header_map_pairs(kind: i32, data: *const u8, size: usize) -> i32;
     fn proxy_replace_header_map_value(
         kind: i32,
         key: *const u8,
@@ -75,6 +76,7 @@ pub(crate) enum Buffer {
 #[repr(i32)]
 pub(crate) enum Map {
     RequestHeaders = 0,
+    RequestTrailers = 1,
     ResponseHeaders = 2,
 }
 
@@ -173,6 +175,13 @@ fn write_pairs(pairs: &[(String, Vec<u8>)]) -> Vec<u8> {
         bytes.push(0);
     }
     bytes
+}
+
+/// Takes every field of a map away.
+pub(crate) fn clear(kind: Map) {
+    let nothing = write_pairs(&[]);
+    // SAFETY: the gateway reads the pairs during the call.
+    unsafe { proxy_set_header_map_pairs(kind as i32, nothing.as_ptr(), nothing.len()) };
 }
 
 pub(crate) fn set_header(kind: Map, name: &str, value: &[u8]) {

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use exchange::{Answer, Body, Chain, Flow, Opening, Reply, Request, Response, Run, Start};
 use proxy_wasm::traits::{Context, HttpContext};
 use proxy_wasm::types::Action;
+use snapshot::Trailers;
 
 use crate::calls::{self, Buffer, Half, LogLevel, Map};
 use crate::proxy_host::ProxyHost;
@@ -13,6 +14,8 @@ use crate::{held, link};
 
 /// The bytes in front of every gRPC message: whether it is compressed, and its length.
 const GRPC_PREFIX: usize = 5;
+/// What a caller gets whose trailers are more than the gateway hands to filters (RFC 6585).
+const TRAILERS_TOO_LARGE: u16 = 431;
 /// What a caller gets whose body was to be replaced when its length was on its way already.
 const NOT_REPLACED: u16 = 500;
 
@@ -37,6 +40,8 @@ pub(crate) struct Stream {
     request: Buffered,
     response: Buffered,
     held: bool,
+    /// Trailers of the request are there that nothing has judged yet.
+    trailers: bool,
 }
 
 /// What has come of one half of the stream, and what is held back of it.
@@ -75,6 +80,7 @@ impl HttpFilter {
             request,
             response,
             held: false,
+            trailers: false,
         };
         Self { stream: Rc::new(RefCell::new(stream)) }
     }
@@ -100,7 +106,7 @@ impl HttpContext for HttpFilter {
     }
 
     fn on_http_request_trailers(&mut self, _count: usize) -> Action {
-        self.with(|stream, this| stream.trailers(Half::Request, this))
+        self.with(|stream, this| stream.request_trailers(this))
     }
 
     fn on_http_response_headers(&mut self, _count: usize, end_of_stream: bool) -> Action {
@@ -112,7 +118,7 @@ impl HttpContext for HttpFilter {
     }
 
     fn on_http_response_trailers(&mut self, _count: usize) -> Action {
-        self.with(|stream, this| stream.trailers(Half::Response, this))
+        self.with(|stream, this| stream.body_ends(Half::Response, this))
     }
 
     fn on_log(&mut self) {
@@ -221,9 +227,35 @@ impl Stream {
     }
 
     /// Trailers end a body as well.
-    fn trailers(&mut self, half: Half, this: &Rc<RefCell<Self>>) -> Action {
+    fn body_ends(&mut self, half: Half, this: &Rc<RefCell<Self>>) -> Action {
         let size = self.half(half).size;
         self.body(half, size, true, this)
+    }
+
+    /// The request's trailers: taken away at once, or judged when all in front of them may go on.
+    fn request_trailers(&mut self, this: &Rc<RefCell<Self>>) -> Action {
+        let (Some(chain), Some(run)) = (&self.chain, &self.run) else {
+            return self.body_ends(Half::Request, this);
+        };
+        if run.drops_trailers(chain) {
+            calls::clear(Map::RequestTrailers);
+        } else {
+            self.trailers = chain.trailers == Trailers::Inspect;
+        }
+        let action = self.body_ends(Half::Request, this);
+        self.judge_trailers(action, this)
+    }
+
+    /// Judges trailers that wait, where everything in front of them goes on.
+    fn judge_trailers(&mut self, action: Action, this: &Rc<RefCell<Self>>) -> Action {
+        if action == Action::Pause || !std::mem::take(&mut self.trailers) {
+            return action;
+        }
+        let Some(trailers) = calls::headers(Map::RequestTrailers) else {
+            return self.answer(Half::Request, &Reply::refusal(TRAILERS_TOO_LARGE, b""));
+        };
+        let flow = self.run.as_mut().map(|run| run.request_trailers(&trailers, &ProxyHost::default()));
+        self.act(flow.unwrap_or(Flow::Continue), Half::Request, this)
     }
 
     /// Gives the run the body that it waits for, as soon as it is there. A run may wait for more of it afterwards, and
@@ -282,6 +314,7 @@ impl Stream {
         // Held at its headers, and nothing of its body has come: it comes once they are let go.
         let at_headers = self.request.size == 0 && !self.request.ended;
         let action = if at_headers { self.at_headers(Half::Request, action) } else { action };
+        let action = self.judge_trailers(action, this);
         if action == Action::Continue {
             calls::continue_stream(Half::Request);
         }

@@ -9,12 +9,15 @@ mod collections;
 mod refusal;
 mod signals;
 mod trail;
+mod trailers;
 
 use std::sync::Arc;
 
 use body::{added_by_gateway, bytes, upgrades_with_body, was_chunked};
 use collections::NodeCollections;
-use exchange::{Body, BodyNeed, Build, Exchange, Host, Metric, Plugin, PluginDefinition, Slot, Verdict, split_address};
+use exchange::{
+    Body, BodyNeed, Build, Exchange, Headers, Host, Metric, Plugin, PluginDefinition, Slot, Verdict, split_address,
+};
 use refusal::{BAD_REQUEST, PAYLOAD_TOO_LARGE, UNSUPPORTED_MEDIA_TYPE};
 use seclang::body::decode::DecodeError;
 use seclang::vocabulary::Variable;
@@ -148,6 +151,20 @@ impl Plugin for Waf {
             }
             _ => Verdict::Pass,
         }
+    }
+
+    fn inspects_trailers(&self) -> bool {
+        true
+    }
+
+    fn request_trailers(
+        &self,
+        exchange: &mut Exchange,
+        trailers: &Headers,
+        slot: &mut Slot,
+        host: &dyn Host,
+    ) -> Verdict {
+        self.judge_trailers(exchange, trailers, slot, host)
     }
 
     fn response(&self, exchange: &mut Exchange, has_body: bool, slot: &mut Slot, host: &dyn Host) -> Verdict {

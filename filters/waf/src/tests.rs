@@ -404,3 +404,49 @@ SecRule ARGS:odd "@unconditionalMatch" "id:10,phase:1,pass,log"
     assert_eq!(host.events_json().len(), 3);
     assert_eq!(host.counts.borrow().get(&exchange::Metric::RuleLimits), Some(&4));
 }
+
+#[test]
+fn trailers_are_judged_like_headers() {
+    let rules = r#"
+SecRuleEngine On
+SecRule REQUEST_HEADERS "@contains evil" "id:1,phase:1,deny,status:406,log,msg:'evil field'"
+SecRule REQUEST_HEADERS:x-late "@streq odd" "id:2,phase:2,pass,log,msg:'odd field'"
+SecRule REQUEST_HEADERS:host "@contains example" "id:3,phase:1,pass,log,msg:'as always'"
+"#;
+    let judged = |step: WafStep, value: &str| {
+        let (host, mut slot) = (FakeHost::at(0), Slot::default());
+        let (plugin, mut exchange) = (plugin_of(rules, step), exchange("/", Headers::default()));
+        assert_eq!(status(&plugin.request(&mut exchange, false, &mut slot, &host)), None);
+        let before = exchange.score.signals().len();
+        let trailers = Headers::from([("x-late", value)]);
+        let verdict = plugin.request_trailers(&mut exchange, &trailers, &mut slot, &host);
+        let trails = host.events_json();
+        (
+            status(&verdict),
+            exchange.score.signals().len() - before,
+            trails.iter().find_map(|trail| trail.get("rule_ids")).cloned(),
+        )
+    };
+    assert_eq!(judged(step(), "fine"), (None, 0, None));
+    assert_eq!(judged(step(), "so evil").0, Some(406));
+    assert_eq!(judged(step(), "odd"), (None, 1, Some(serde_json::json!([3, 2]))));
+    let monitoring = WafStep { block: false, ..step() };
+    assert_eq!(judged(monitoring, "so evil"), (None, 1, Some(serde_json::json!([1, 3]))));
+}
+
+#[test]
+fn a_redirect_carries_what_the_request_has_and_the_chain_encodes_it() {
+    let rules = r#"
+SecRuleEngine On
+SecRule REQUEST_URI "@contains attack" "id:1,phase:1,redirect:'https://example.com%{REQUEST_URI}',status:302,log"
+"#;
+    let plugin = plugin_of(rules, step());
+    let mut exchange = exchange("/attack%0d%0aset-cookie:%20a=b", Headers::default());
+    let verdict = plugin.request(&mut exchange, false, &mut Slot::default(), &FakeHost::at(0));
+    let Verdict::Refuse(refusal) = verdict else { panic!("{verdict:?}") };
+    let mut reply = exchange::Reply { headers: refusal.headers, ..exchange::Reply::default() };
+    assert!(reply.make_safe().is_empty());
+    let (_, location) = reply.headers.pop().unwrap();
+    assert!(location.starts_with(b"https://example.com/attack%0"), "{}", location.escape_ascii());
+    assert!(location.iter().all(u8::is_ascii_graphic), "{}", location.escape_ascii());
+}

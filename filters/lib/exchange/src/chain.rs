@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::rc::Rc;
 
-use snapshot::{IdentitySource, Snapshot};
+use snapshot::{IdentitySource, Snapshot, Trailers};
 
 use crate::parts::Parts;
 use crate::{Build, Loaded, Plugin, PluginDefinition, Scope};
@@ -18,6 +18,8 @@ pub struct Chain {
     pub identity: IdentitySource,
     /// Other filters of this gateway run plugins on the same requests: signals travel between them.
     pub shared_exchange: bool,
+    /// What becomes of the trailers of requests.
+    pub trailers: Trailers,
     routes: HashMap<Vec<u8>, Rc<Steps>>,
     without_route: Rc<Steps>,
     pub(crate) parts: Parts,
@@ -94,6 +96,7 @@ impl Chain {
         Ok(Self {
             identity: snapshot.identity.clone().unwrap_or_default(),
             shared_exchange: snapshot.filter != "preset",
+            trailers: snapshot.trailers(),
             routes,
             without_route: Rc::new(Steps {
                 name: Rc::default(),

@@ -18,11 +18,14 @@ mod headers;
 mod host;
 mod identity;
 mod parts;
+mod path;
 mod plugin;
 mod read;
+mod reply;
 mod run;
 mod scope;
 mod signal;
+mod trailers;
 mod transfer;
 
 #[cfg(any(test, feature = "fake"))]
@@ -40,6 +43,7 @@ pub use host::{BanOrder, Host, Level, Metric};
 pub use identity::{Caller, IdentityKind, IdentityRef, split_address};
 pub use node_state::{Conflict, MemorySharedData, RangeCache, SharedData, Table, Update};
 pub use parts::{Build, Loaded};
+pub use path::{PathReadings, SeveralReadings};
 pub use plugin::{BodyNeed, BuildPlugin, Plugin, PluginDefinition, Slot, Verdict};
 pub use read::Opening;
 pub use run::{Flow, Run, Start};

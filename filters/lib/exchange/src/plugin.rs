@@ -2,7 +2,7 @@
 
 use std::any::Any;
 
-use crate::{Answer, Ask, Body, Build, Decision, Exchange, Host, Refusal, Reply};
+use crate::{Answer, Ask, Body, Build, Decision, Exchange, Headers, Host, Refusal, Reply};
 
 /// A configured plugin: one step of one chain, immutable, shared by all requests of a worker.
 ///
@@ -27,6 +27,22 @@ pub trait Plugin {
     /// The first bytes of a request's stream that is not held: at least five, or all there are. The headers went to the
     /// backend already; all that can be done is [`Verdict::Refuse`].
     fn stream_start(&self, _exchange: &mut Exchange, _bytes: &[u8], _slot: &mut Slot, _host: &dyn Host) -> Verdict {
+        Verdict::Pass
+    }
+
+    /// Whether it looks at the trailers of requests. Where no step of a chain does, they are dropped.
+    fn inspects_trailers(&self) -> bool {
+        false
+    }
+
+    /// The request's trailers, before they go on: after the body, which went on already where it was not held.
+    fn request_trailers(
+        &self,
+        _exchange: &mut Exchange,
+        _trailers: &Headers,
+        _slot: &mut Slot,
+        _host: &dyn Host,
+    ) -> Verdict {
         Verdict::Pass
     }
 

@@ -5,8 +5,8 @@ use std::rc::Rc;
 use crate::chain::{Step, Steps};
 use crate::decision::{Action, Decision, Refusal, Reply};
 use crate::{
-    Answer, Ask, Body, Caller, Category, Chain, Exchange, Host, Metric, Outcome, Request, Response, Route,
-    SecurityEvent, Signal, Slot, Verdict, transfer,
+    Answer, Ask, Body, Caller, Category, Chain, Exchange, Host, Level, Metric, Outcome, PathReadings, Request,
+    Response, Route, SecurityEvent, Signal, Slot, Verdict, transfer,
 };
 
 /// The status of a request whose headers cannot be read (RFC 6585).
@@ -54,12 +54,12 @@ pub struct Start<'a> {
 /// The order of the calls is the gateway's. A call that does not fit what was decided (a body after an answer) is
 /// answered with [`Flow::Continue`].
 pub struct Run {
-    exchange: Exchange,
-    steps: Rc<Steps>,
+    pub(crate) exchange: Exchange,
+    pub(crate) steps: Rc<Steps>,
     /// Which steps act on this path.
     covered: Vec<bool>,
-    slots: Vec<Slot>,
-    stage: Stage,
+    pub(crate) slots: Vec<Slot>,
+    pub(crate) stage: Stage,
     shared_exchange: bool,
     replaced_body: Option<Vec<u8>>,
     /// The request does not end with its headers.
@@ -68,7 +68,7 @@ pub struct Run {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-enum Stage {
+pub(crate) enum Stage {
     /// Nothing was asked yet.
     Ready,
     /// A step waits for the request's body.
@@ -87,7 +87,7 @@ enum Stage {
 
 /// One of the two halves of an exchange, so that both go through the same loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Half {
+pub(crate) enum Half {
     Request,
     Response,
 }
@@ -98,8 +98,13 @@ impl Run {
     pub fn new(chain: &Chain, start: Start<'_>, host: &dyn Host) -> Self {
         host.count(Metric::Requests);
         let steps = Rc::clone(chain.steps(start.route));
-        let path = start.request.path_only();
-        let covered: Vec<bool> = steps.list.iter().map(|step| step.scope.covers(path)).collect();
+        let mut readings = None;
+        let mut covers = |step: &Rc<Step>| {
+            let scope = &step.scope;
+            scope.is_everywhere()
+                || scope.covers(readings.get_or_insert_with(|| PathReadings::of(start.request.path_only())))
+        };
+        let covered: Vec<bool> = steps.list.iter().map(&mut covers).collect();
         let slots = steps.list.iter().map(|_| Slot::default()).collect();
         let caller = Caller::read(&chain.identity, start.peer, &start.request.headers, start.request.query());
         let route = Route {
@@ -281,7 +286,7 @@ impl Run {
         Flow::Ask(ask)
     }
 
-    fn step(&self, at: usize) -> Option<Rc<Step>> {
+    pub(crate) fn step(&self, at: usize) -> Option<Rc<Step>> {
         let covered = self.covered.get(at).copied().unwrap_or(false);
         self.steps.list.get(at).filter(|step| covered && !step.on_refusal_only).cloned()
     }
@@ -352,7 +357,14 @@ impl Run {
     }
 
     /// Carries a verdict out; `None` means that the next step is to be asked.
-    fn act(&mut self, verdict: Verdict, at: usize, step: &Step, half: Half, host: &dyn Host) -> Option<Flow> {
+    pub(crate) fn act(
+        &mut self,
+        verdict: Verdict,
+        at: usize,
+        step: &Step,
+        half: Half,
+        host: &dyn Host,
+    ) -> Option<Flow> {
         match verdict {
             Verdict::Pass | Verdict::NeedBody(_) | Verdict::Ask(_) => None,
             Verdict::ReplaceBody(body) => {
@@ -426,7 +438,13 @@ impl Run {
         reply.map(|reply| self.answer(reply, host))
     }
 
-    fn answer(&mut self, reply: Reply, host: &dyn Host) -> Flow {
+    fn answer(&mut self, mut reply: Reply, host: &dyn Host) -> Flow {
+        for name in reply.make_safe() {
+            host.log(
+                Level::Error,
+                &format!("palisade: the header {name} of an answer has a byte that none may have; it was left out"),
+            );
+        }
         self.stage = Stage::Done;
         // What the steps still have to say belongs in the access log, which the gateway writes right after the answer.
         self.finish(host);
@@ -435,7 +453,7 @@ impl Run {
     }
 
     /// Leaves signals and events to the filters behind this one.
-    fn hand_on(&self, host: &dyn Host) {
+    pub(crate) fn hand_on(&self, host: &dyn Host) {
         if self.shared_exchange {
             transfer::send(&self.exchange, host);
         }

@@ -3,11 +3,16 @@
 use regex_automata::meta::Regex;
 use regex_automata::util::syntax;
 
+use crate::PathReadings;
+
 /// The largest automaton that one pattern may grow to, in bytes.
 const PATTERN_SIZE: usize = 1 << 20;
 
 /// Include and exclude patterns on the path without its query. A pattern finds its match anywhere: anchor it with `^`
 /// and `$` where that matters. An exclusion wins over an inclusion; with no inclusion at all every path is included.
+///
+/// A path that backends may read in several ways is included where one of the readings is, and excluded only where all
+/// of them are: what a pattern leaves out of inspection must not depend on how the backend decodes.
 #[derive(Debug, Default)]
 pub struct Scope {
     include: Option<Regex>,
@@ -24,11 +29,17 @@ impl Scope {
         Ok(Self { include: compile(include)?, exclude: compile(exclude)? })
     }
 
-    /// Whether the step acts on `path`.
+    /// It has no patterns: the step acts on every path.
     #[must_use]
-    pub fn covers(&self, path: &[u8]) -> bool {
-        self.include.as_ref().is_none_or(|include| include.is_match(path))
-            && !self.exclude.as_ref().is_some_and(|exclude| exclude.is_match(path))
+    pub fn is_everywhere(&self) -> bool {
+        self.include.is_none() && self.exclude.is_none()
+    }
+
+    /// Whether the step acts on a path.
+    #[must_use]
+    pub fn covers(&self, path: &PathReadings<'_>) -> bool {
+        self.include.as_ref().is_none_or(|include| path.may_match(|reading| include.is_match(reading)))
+            && !self.exclude.as_ref().is_some_and(|exclude| path.surely_matches(|reading| exclude.is_match(reading)))
     }
 }
 
@@ -68,17 +79,69 @@ mod tests {
         Scope::new(&owned(include), &owned(exclude)).unwrap()
     }
 
+    fn covers(scope: &Scope, path: &str) -> bool {
+        scope.covers(&PathReadings::of(path.as_bytes()))
+    }
+
     #[test]
     fn exclusions_win_and_nothing_included_means_everything() {
-        assert!(scope(&[], &[]).covers(b"/"));
-        assert!(scope(&["^/api/"], &[]).covers(b"/api/x"));
-        assert!(!scope(&["^/api/"], &[]).covers(b"/v1/api/x"));
-        assert!(!scope(&["^/api/"], &["^/api/health$"]).covers(b"/api/health"));
+        assert!(covers(&scope(&[], &[]), "/"));
+        assert!(covers(&scope(&["^/api/"], &[]), "/api/x"));
+        assert!(!covers(&scope(&["^/api/"], &[]), "/v1/api/x"));
+        assert!(!covers(&scope(&["^/api/"], &["^/api/health$"]), "/api/health"));
     }
 
     #[test]
     fn paths_are_bytes() {
-        assert!(scope(&[r"^/.\xff$"], &[]).covers(b"/a\xff"));
+        assert!(scope(&[r"^/.\xff$"], &[]).covers(&PathReadings::of(b"/a\xff")));
+    }
+
+    #[test]
+    fn an_exclusion_needs_every_reading() {
+        let public = scope(&[], &["^/public/", r"\.css$"]);
+        for excluded in
+            ["/public/a", "/public/a%20b", "/public/%61", "/%70ublic/a", "/public/a;v=1", "/public/100%25", "/a.css"]
+        {
+            assert!(!covers(&public, excluded), "{excluded}");
+        }
+        let inspected = [
+            "/public/..%2fadmin",
+            "/public/..%5Cadmin",
+            "/public/..\\admin",
+            "/public/..%252fadmin",
+            "/public/%2e%2e/admin",
+            "/public/..;/admin",
+            "/public//../admin",
+            "/public/..%00/admin",
+            "/public/..#/admin",
+            "http://x/public/a",
+            "/admin;x.css",
+            "/admin%3b.css",
+            "/admin%3F.css",
+            "/admin%23.css",
+            "/public/../admin",
+            "/public/.%2e/admin",
+        ];
+        for path in inspected {
+            assert!(covers(&public, path), "{path}");
+        }
+        // Patterns may be written with escapes or without.
+        for pattern in ["^/a%20b/", "^/a b/"] {
+            assert!(!covers(&scope(&[], &[pattern]), "/a%20b/c"), "{pattern}");
+        }
+        assert!(covers(&scope(&[], &["^/[^@]"]), "/%40admin"));
+    }
+
+    #[test]
+    fn an_inclusion_needs_one_reading() {
+        let admin = scope(&["^/admin/"], &[]);
+        for included in
+            ["/admin/x", "/%61dmin/x", "/admin;x/y", "//admin/x", "/x/..%2fadmin/y", "/%2561dmin/x", "\\admin/x"]
+        {
+            assert!(covers(&admin, included), "{included}");
+        }
+        assert!(!covers(&admin, "/public/a%20b;c"));
+        assert!(covers(&scope(&["^/@x"], &[]), "/%40x"));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The chains of one filter.
 
-use prost::Message;
+use prost::{Enumeration, Message};
 
 /// Everything that one filter runs.
 #[derive(Clone, PartialEq, Message)]
@@ -26,6 +26,21 @@ pub struct Snapshot {
     /// The most requests that the workers of a node hold at once for a tarpit, all together; 0 for 1000.
     #[prost(uint32, tag = "7")]
     pub max_held: u32,
+    /// What becomes of the trailers of requests.
+    #[prost(enumeration = "Trailers", tag = "20")]
+    pub trailers: i32,
+}
+
+/// What becomes of the trailers of requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Enumeration)]
+#[repr(i32)]
+pub enum Trailers {
+    /// They are taken away.
+    Drop = 0,
+    /// They are shown to the steps that look at them, and taken away where no step does.
+    Inspect = 1,
+    /// They go on: another filter of this gateway looks at them.
+    Pass = 2,
 }
 
 /// How a caller is identified: by api key, else user, else address. Tag 4 is taken: filters once read `x-forwarded-for`.

@@ -6,7 +6,7 @@ use snapshot::{RouteChain, Snapshot};
 use wasm_bindgen_test::wasm_bindgen_test as test;
 
 /// A plugin whose configuration is the script of what it does, a word for each phase: `a:` access, `r:` request,
-/// `b:` request body, `g:` first bytes of a stream, `s:` response, `t:` response body.
+/// `b:` request body, `l:` its trailers, `g:` first bytes of a stream, `s:` response, `t:` response body.
 struct Scripted(String);
 
 fn build(config: &[u8], _build: &mut Build<'_>) -> Result<Box<dyn Plugin>, String> {
@@ -40,7 +40,10 @@ impl Scripted {
                     category: Category::Threat,
                     reason: "scripted".into(),
                     scored: true,
-                    headers: Vec::new(),
+                    headers: vec![
+                        ("location".to_owned(), b"/a\r\nx: y".to_vec()),
+                        ("set-cookie".to_owned(), b"a\r\nx: y".to_vec()),
+                    ],
                 });
             }
             "replace" => return Verdict::ReplaceBody(b"[masked]".to_vec()),
@@ -76,6 +79,12 @@ impl Plugin for Scripted {
     }
     fn request_body(&self, exchange: &mut Exchange, body: Body<'_>, _slot: &mut Slot, _host: &dyn Host) -> Verdict {
         self.verdict("b:", exchange, body.bytes)
+    }
+    fn inspects_trailers(&self) -> bool {
+        self.0.contains("l:")
+    }
+    fn request_trailers(&self, exchange: &mut Exchange, trailers: &Headers, _: &mut Slot, _host: &dyn Host) -> Verdict {
+        self.verdict("l:", exchange, trailers.get("t").unwrap_or_default())
     }
     fn stream_start(&self, exchange: &mut Exchange, bytes: &[u8], _slot: &mut Slot, _host: &dyn Host) -> Verdict {
         self.verdict("g:", exchange, bytes)
@@ -357,4 +366,59 @@ fn a_question_holds_the_request_and_the_chain_goes_on_behind_its_answer() {
     let Flow::Answer(reply) = refused.answered(Answer::No, &host) else { panic!("it went on") };
     assert_eq!(reply.status, 403);
     assert_eq!(kinds(&refused), [""; 0]);
+}
+
+#[test]
+fn no_byte_of_a_header_ends_it_early() {
+    let host = FakeHost::default();
+    let mut run = run(&[step("r:refuse")], &host);
+    let Flow::Answer(reply) = run.request_headers(false, &host) else { panic!() };
+    let value = |name: &str| reply.headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_slice());
+    assert_eq!(value("location"), Some(b"/a%0D%0Ax:%20y".as_slice()));
+    assert_eq!(value("set-cookie"), None);
+    assert!(host.logged.borrow().iter().any(|line| line.contains("set-cookie")));
+}
+
+#[test]
+fn trailers_are_dropped_unless_a_step_looks_at_them() {
+    let host = FakeHost::default();
+    let of = |trailers: snapshot::Trailers, script: &str| {
+        let global = vec![step(script)];
+        let snapshot = Snapshot { filter: "preset".into(), global, trailers: trailers.into(), ..Snapshot::default() };
+        let chain = Chain::load(&snapshot, REGISTRY).unwrap();
+        let run = run_on(&chain, "r", "/", false, &host);
+        (run.drops_trailers(&chain), run)
+    };
+    assert!(of(snapshot::Trailers::Drop, "l:note").0);
+    assert!(of(snapshot::Trailers::Inspect, "r:note").0);
+    assert!(!of(snapshot::Trailers::Pass, "r:note").0);
+    let trailers = Headers::from([("t", "v")]);
+
+    let (dropped, mut run) = of(snapshot::Trailers::Inspect, "l:note");
+    assert!(!dropped);
+    assert_eq!(run.request_trailers(&trailers, &host), Flow::Continue);
+    assert_eq!(kinds(&run), Vec::<String>::new(), "what is in front of them has not gone on");
+    assert_eq!(run.request_headers(true, &host), Flow::Continue);
+    assert_eq!(run.request_trailers(&trailers, &host), Flow::Continue);
+    assert_eq!(kinds(&run), ["l:v"]);
+
+    let (_, mut run) = of(snapshot::Trailers::Inspect, "l:refuse");
+    assert_eq!(run.request_headers(true, &host), Flow::Continue);
+    assert!(matches!(run.request_trailers(&trailers, &host), Flow::Answer(reply) if reply.status == 403));
+}
+
+#[test]
+fn an_exclusion_does_not_hold_for_a_path_that_backends_read_differently() {
+    let host = FakeHost::default();
+    let excluded = snapshot::Step { exclude: vec!["^/public/".into()], ..step("r:refuse") };
+    let status = |path: &str| {
+        let mut run = run_on(&chain(&[], &[excluded.clone()]), "r", path, false, &host);
+        matches!(run.request_headers(false, &host), Flow::Answer(_))
+    };
+    assert!(!status("/public/a%20b?c=%2f..") && status("/admin"));
+    for path in
+        ["/public/..%2fadmin", "/public/..%252Fadmin?x", "/public/..\\admin", "/public/%2e%2e/admin", "/public//../x"]
+    {
+        assert!(status(path), "{path}");
+    }
 }

@@ -1,0 +1,40 @@
+//! Trailers of a request on their way through a chain.
+
+use snapshot::Trailers;
+
+use crate::run::{Half, Stage};
+use crate::{Chain, Flow, Headers, Host, Run, Verdict};
+
+impl Run {
+    /// Whether the request's trailers are taken away before anything looks at them.
+    #[must_use]
+    pub fn drops_trailers(&self, chain: &Chain) -> bool {
+        match chain.trailers {
+            Trailers::Drop => true,
+            Trailers::Inspect => {
+                !(0..self.steps.list.len()).any(|at| self.step(at).is_some_and(|step| step.plugin.inspects_trailers()))
+            }
+            Trailers::Pass => false,
+        }
+    }
+
+    /// The request's trailers, once everything in front of them went to the backend.
+    pub fn request_trailers(&mut self, trailers: &Headers, host: &dyn Host) -> Flow {
+        if self.stage != Stage::Sent {
+            return Flow::Continue;
+        }
+        for at in 0..self.steps.list.len() {
+            let Some(step) = self.step(at) else { continue };
+            let Some(slot) = self.slots.get_mut(at) else { continue };
+            let verdict = match step.plugin.inspects_trailers() {
+                true => step.plugin.request_trailers(&mut self.exchange, trailers, slot, host),
+                false => Verdict::Pass,
+            };
+            if let Some(flow) = self.act(verdict, at, &step, Half::Request, host) {
+                return flow;
+            }
+        }
+        self.hand_on(host);
+        Flow::Continue
+    }
+}

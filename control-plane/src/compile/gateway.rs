@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use prost::Message as _;
-use snapshot::{IdentitySource, LinkSettings, Part, RouteChain, Snapshot, Step, ThreatResponseStep, seal};
+use snapshot::{IdentitySource, LinkSettings, Part, RouteChain, Snapshot, Step, ThreatResponseStep, Trailers, seal};
 
 use super::chains::{Chain, Chains, Steps};
 use super::{BUFFER_SLACK, Compiled, FLUSH_MILLIS, MAX_QUEUED, Settings};
-use crate::entities::{self, DEFAULT_GROUP, Delivery, EntitySet, GlobalConfig, Item, Protocol, Route};
+use crate::entities::{self, DEFAULT_GROUP, Delivery, EntitySet, GlobalConfig, Item, Protocol, RequestTrailers, Route};
 use crate::xds::bootstrap::CONTROL_PLANE_CLUSTER;
 use crate::xds::resources::{
     BackendInput, BackendTls, FilterInput, Gateway, ListenerSettings, RouteInput, SYSTEM_AUTHORITIES,
@@ -40,8 +40,8 @@ struct Gateways<'a> {
     chains: &'a Chains,
     settings: &'a Settings,
     seals: bool,
-    /// What was sealed for a group before: by the filter, and which of the chains it has.
-    snapshots: BTreeMap<(String, Vec<usize>), Vec<u8>>,
+    /// What was sealed for a group before: by the filter, which of the chains it has, and what it does to trailers.
+    snapshots: BTreeMap<(String, Vec<usize>, i32), Vec<u8>>,
     warnings: BTreeSet<String>,
 }
 
@@ -50,7 +50,7 @@ impl<'a> Gateways<'a> {
         let chains: Vec<(usize, &'a Chain)> =
             self.chains.routes.iter().enumerate().filter(|(_, chain)| chain.is_in(group)).collect();
         self.warn_of_plugins(group, &gateway.filters, &chains);
-        let filters = gateway.filters.iter().map(|filter| self.filter(filter, &chains)).collect();
+        let filters = gateway.filters.iter().map(|filter| self.filter(filter, gateway, &chains)).collect();
         let ecds_only = gateway.delivery == Delivery::Ecds;
         let routes = self.served_routes(group, ecds_only);
         let largest = chains.iter().map(|(_, chain)| &chain.steps).chain([&self.chains.global]);
@@ -63,6 +63,7 @@ impl<'a> Gateways<'a> {
             access_log: Some(gateway.access_log.clone()).filter(|path| !path.is_empty()),
             buffer_limit_bytes: u32::try_from(largest).unwrap_or(u32::MAX),
             xff_num_trusted_hops: self.global.identity.trusted_hops,
+            http: gateway.listener,
         };
         let control_plane_cluster = self.settings.link.then(|| CONTROL_PLANE_CLUSTER.to_owned());
         Gateway { listener, routes, filters, control_plane_cluster, ecds_only }
@@ -83,15 +84,36 @@ impl<'a> Gateways<'a> {
         }
     }
 
-    fn filter(&mut self, filter: &str, chains: &[(usize, &'a Chain)]) -> FilterInput {
-        let key = (filter.to_owned(), chains.iter().map(|(index, _)| *index).collect());
+    fn filter(&mut self, filter: &str, gateway: &entities::Gateway, chains: &[(usize, &'a Chain)]) -> FilterInput {
+        let trailers = trailers(filter, gateway);
+        let key = (filter.to_owned(), chains.iter().map(|(index, _)| *index).collect(), trailers.into());
         let (global, all, settings, seals) = (self.global, self.chains, self.settings, self.seals);
-        let sealed = || seal(&snapshot(filter, global, all, chains, settings)).encode_to_vec();
+        let sealed = || {
+            let snapshot = snapshot(filter, global, all, chains, settings);
+            seal(&Snapshot { trailers: trailers.into(), ..snapshot }).encode_to_vec()
+        };
         let snapshot = self.snapshots.entry(key).or_insert_with(|| if seals { sealed() } else { Vec::new() });
         FilterInput {
             name: filter.to_owned(),
             module_path: settings.filters_dir.join(format!("{filter}.wasm")).display().to_string(),
             snapshot: snapshot.clone(),
+        }
+    }
+
+    /// Routes that another one stands in front of: of the same host and path, the first by id has all requests.
+    fn warn_of_shadows(&mut self, routes: &[RouteInput]) {
+        let mut taken: BTreeMap<(String, &str), &str> = BTreeMap::new();
+        for route in routes {
+            let hosts: BTreeSet<String> = route.hosts.iter().map(|host| host.to_ascii_lowercase()).collect();
+            for (host, path) in hosts.iter().flat_map(|host| route.paths.iter().map(move |path| (host, path))) {
+                let id = route.id.as_str();
+                let first = *taken.entry((host.clone(), path)).or_insert(id);
+                if first != id {
+                    let warning =
+                        format!("route `{id}` gets no request for `{host}` at `{path}`: route `{first}` has them");
+                    self.warnings.insert(warning);
+                }
+            }
         }
     }
 
@@ -117,7 +139,18 @@ impl<'a> Gateways<'a> {
             }
             routes.push(route_input(route, backend));
         }
+        self.warn_of_shadows(&routes);
         routes
+    }
+}
+
+/// What a filter does to the trailers of requests: where they are inspected, the one that runs the rule engine does it.
+fn trailers(filter: &str, gateway: &entities::Gateway) -> Trailers {
+    let inspects = |filter: &str| matches!(filter, "preset" | "waf");
+    match gateway.listener.request_trailers {
+        RequestTrailers::Inspect if inspects(filter) => Trailers::Inspect,
+        RequestTrailers::Inspect if gateway.filters.iter().any(|other| inspects(other)) => Trailers::Pass,
+        RequestTrailers::Inspect | RequestTrailers::Drop => Trailers::Drop,
     }
 }
 
@@ -179,6 +212,7 @@ fn snapshot(
             max_queued: MAX_QUEUED,
         }),
         max_held: global.security.tarpit.max_held,
+        ..Snapshot::default()
     }
 }
 

@@ -29,7 +29,7 @@ use crate::entities::{
     Admission, Change, DEFAULT_GROUP, Entity, EntityRef, EntitySet, FieldProblem, GlobalConfig, Refusal, Route,
     WafConfig, WafRuleset, missing_group,
 };
-use crate::xds::resources::Gateway;
+use crate::xds::resources::{self, Gateway};
 use chains::{Chains, Steps};
 use view::Memory;
 
@@ -122,14 +122,17 @@ impl Compiler {
         Ok(gateway::compile(set, &set.global(), &chains, &self.settings, true))
     }
 
-    /// Whether everything compiles, and what is probably not meant: all but the snapshots, which take much longer.
+    /// Whether everything compiles and can be served, and what is probably not meant: all but the snapshots, which take
+    /// much longer.
     fn admit_set(&self, set: &EntitySet) -> Result<Vec<String>, Vec<CompileProblem>> {
         let watch = Stopwatch::start();
-        let chains = self.check(set);
-        let warnings =
-            chains.map(|chains| gateway::compile(set, &set.global(), &chains, &self.settings, false).warnings);
+        let admitted = self.check(set).and_then(|chains| {
+            let compiled = gateway::compile(set, &set.global(), &chains, &self.settings, false);
+            let problems = unservable(&compiled);
+            if problems.is_empty() { Ok(compiled.warnings) } else { Err(problems) }
+        });
         metrics::histogram!("palisade_compile_seconds", "purpose" => "check").record(watch.seconds());
-        warnings
+        admitted
     }
 
     fn check(&self, set: &EntitySet) -> Result<Chains, Vec<CompileProblem>> {
@@ -195,6 +198,26 @@ impl Admission for Compiler {
         }
         Err(problems.into_iter().map(|found| (None, elsewhere(found))).collect())
     }
+}
+
+/// What would keep the gateway of some group from being published.
+fn unservable(compiled: &Compiled) -> Vec<CompileProblem> {
+    let groups = compiled.groups.iter().map(|(name, gateway)| (name.as_str(), gateway));
+    let mut problems = Vec::new();
+    for (group, gateway) in groups.chain([(DEFAULT_GROUP, &compiled.gateway)]) {
+        for found in resources::check(gateway) {
+            let (collection, id) = match found.route {
+                Some(id) => (Route::COLLECTION, id),
+                None => (GlobalConfig::COLLECTION, GlobalConfig::ID.to_owned()),
+            };
+            let problem = FieldProblem::new("", format!("the group `{group}` could not be served: {}", found.message));
+            // One route is in several groups: its fault is told once.
+            if !problems.iter().any(|known: &CompileProblem| (known.collection, &known.id) == (collection, &id)) {
+                problems.push(CompileProblem { collection, id, problem });
+            }
+        }
+    }
+    problems
 }
 
 fn is_own(found: &CompileProblem, changed: &EntityRef) -> bool {

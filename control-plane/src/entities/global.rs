@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::groups::{self, DEFAULT_GROUP, Delivery, Group};
 use super::route::{path_patterns, plugin_problem};
-use super::{Entity, FieldProblem, Head, References, number, plugin_refs};
+use super::{Entity, FieldProblem, Head, ListenerConfig, References, number, plugin_refs};
 
 /// The one global configuration. It exists with these defaults before it is first written.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -143,6 +143,8 @@ pub struct Gateway {
     /// What gateways take from the control plane: `full` (the default) for everything, `ecds` for the filters'
     /// configurations alone, where listeners, routes and clusters are somebody else's.
     pub delivery: Delivery,
+    /// What the listener takes from callers, and for how long.
+    pub listener: ListenerConfig,
 }
 
 // === impl GlobalConfig ===
@@ -270,6 +272,7 @@ impl Default for Gateway {
             access_log: "/dev/stdout".to_owned(),
             max_body_bytes: 2_097_152,
             delivery: Delivery::Full,
+            listener: ListenerConfig::default(),
         }
     }
 }
@@ -286,6 +289,7 @@ impl Gateway {
                 FieldProblem::new("/port", "Envoy would listen on a port that nobody knows").expected("1 to 65535"),
             );
         }
+        problems.extend(self.listener.check().into_iter().map(|problem| problem.under("/listener")));
         for (index, filter) in self.filters.iter().enumerate() {
             let sane = !filter.is_empty()
                 && filter.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
@@ -321,7 +325,13 @@ mod tests {
             "identity": {"api_key_header": null, "api_key_query": null, "api_key_is_id": false, "user_header": null, "trusted_hops": 0},
             "gateway": {
                 "address": "0.0.0.0", "port": 10000, "filters": ["preset"], "access_log": "/dev/stdout",
-                "max_body_bytes": 2097152, "delivery": "full"
+                "max_body_bytes": 2097152, "delivery": "full",
+                "listener": {
+                    "escaped_slashes": "reject", "underscore_headers": "reject", "request_trailers": "drop",
+                    "request_timeout_seconds": 120, "request_headers_timeout_seconds": 10,
+                    "stream_idle_timeout_seconds": 300, "connection_idle_timeout_seconds": 600,
+                    "max_concurrent_streams": 100
+                }
             },
             "groups": {},
             "waf": {"fail_open": false},

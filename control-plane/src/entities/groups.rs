@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::problem::token;
-use super::{FieldProblem, Gateway, References, did_you_mean};
+use super::{FieldProblem, Gateway, ListenerConfig, References, did_you_mean};
 
 /// The name of the group of every gateway that belongs to no other. What it is, the field `gateway` says.
 pub const DEFAULT_GROUP: &str = "default";
@@ -41,6 +41,8 @@ pub struct Group {
     pub max_body_bytes: Option<u32>,
     /// What they take from the control plane; null for what `gateway` says.
     pub delivery: Option<Delivery>,
+    /// What their listener takes from callers; null for what `gateway` says.
+    pub listener: Option<ListenerConfig>,
 }
 
 // === impl Group ===
@@ -56,6 +58,7 @@ impl Group {
             access_log: self.access_log.clone().unwrap_or_else(|| gateway.access_log.clone()),
             max_body_bytes: self.max_body_bytes.unwrap_or(gateway.max_body_bytes),
             delivery: self.delivery.unwrap_or(gateway.delivery),
+            listener: self.listener.unwrap_or(gateway.listener),
         }
     }
 }

@@ -19,7 +19,9 @@ mod geo;
 mod global;
 mod groups;
 mod honeypots;
+pub(crate) mod host_pattern;
 mod limits;
+mod listener;
 mod number;
 mod parse;
 mod patch;
@@ -54,6 +56,7 @@ pub use global::{
 pub use groups::{DEFAULT_GROUP, Delivery, Group};
 pub use honeypots::{Canary, CanaryPlace, DECOYS, HoneypotAction, HoneypotPolicy};
 pub use limits::Headers;
+pub use listener::{EscapedSlashes, ListenerConfig, RequestTrailers, UnderscoreHeaders};
 pub use problem::FieldProblem;
 pub use registry::Kind;
 pub use route::{Backend, Protocol, Route, RoutePlugin};

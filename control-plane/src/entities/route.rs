@@ -6,7 +6,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::entity::reference;
-use super::{ApiContract, Entity, FieldProblem, Head, References, groups, number, plugin_refs};
+use super::{ApiContract, Entity, FieldProblem, Head, References, groups, host_pattern, number, plugin_refs};
+
+/// The longest time for an answer, in milliseconds: a year. Envoy refuses what is beyond the years of its clock.
+const MAX_TIMEOUT_MILLIS: u64 = 31_536_000_000;
 
 /// A route of the gateway.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -17,7 +20,10 @@ pub struct Route {
     /// The groups of gateways that have it (`groups` of `global-config`, `default` for the rest); default `[]`, which is
     /// every gateway.
     pub groups: Vec<String>,
-    /// The host names it answers to; default `["*"]`.
+    /// The host names it answers to, without port and case: names, names with one `*` at their beginning (`*.example`,
+    /// `*-shop.example`) or end (`shop.*`) for at least one character, IPv6 addresses in brackets, `*` for every host. The
+    /// most specific wins: the name itself, the longest with `*` at its beginning, the longest with `*` at its end, `*`.
+    /// Default `["*"]`.
     pub hosts: Vec<String>,
     /// The path prefixes it answers to; default `["/"]`.
     pub paths: Vec<String>,
@@ -43,8 +49,9 @@ pub struct Backend {
     /// The protocol it speaks. Default http1.
     #[serde(default)]
     pub protocol: Protocol,
-    /// How long a whole answer may take, in milliseconds; 0 for ever. Default 15000.
+    /// How long a whole answer may take, in milliseconds, at most 31536000000; 0 for ever. Default 15000.
     #[serde(default = "default_timeout_millis")]
+    #[schemars(range(max = 31_536_000_000_u64))]
     pub timeout_millis: u64,
 }
 
@@ -119,11 +126,10 @@ impl Entity for Route {
     fn check(&self, head: &Head, refs: &dyn References) -> Vec<FieldProblem> {
         let mut problems = groups::check_named(&self.groups, refs);
         for (index, host) in self.hosts.iter().enumerate() {
-            if !is_host_pattern(host) {
-                let message = format!("`{}` is no host", host.escape_debug());
+            if let Some(reason) = host_pattern::problem(host) {
+                let message = format!("`{}` is no host: {reason}", host.escape_debug());
                 let problem = FieldProblem::new(format!("/hosts/{index}"), message);
-                problems
-                    .push(problem.expected("a host name, `*`, or one `*` at its beginning (`*.example.com`) or end"));
+                problems.push(problem.expected(host_pattern::EXPECTED));
             }
         }
         for (index, path) in self.paths.iter().enumerate() {
@@ -175,6 +181,10 @@ impl Backend {
                 FieldProblem::new("/address", message).expected("a host name or an address, without port and scheme"),
             );
         }
+        if self.timeout_millis > MAX_TIMEOUT_MILLIS {
+            let problem = FieldProblem::new("/timeout_millis", "out of range");
+            problems.push(problem.expected(format!("0 to {MAX_TIMEOUT_MILLIS}, which is a year")));
+        }
         if self.port == 0 {
             problems.push(FieldProblem::new("/port", "nothing listens on port 0").expected("1 to 65535"));
         }
@@ -219,12 +229,6 @@ pub(super) fn path_patterns(field: &str, patterns: &[String]) -> Vec<FieldProble
     problems
 }
 
-fn is_host_pattern(host: &str) -> bool {
-    let name = host.strip_prefix('*').or_else(|| host.strip_suffix('*')).unwrap_or(host);
-    let sane = |byte: u8| byte.is_ascii_alphanumeric() || b".-_:[]".contains(&byte);
-    host == "*" || (!name.is_empty() && host.len() <= 253 && name.bytes().all(sane))
-}
-
 fn default_timeout_millis() -> u64 {
     15_000
 }
@@ -266,7 +270,7 @@ mod tests {
     #[test]
     fn each_wrong_part_is_named() {
         let route: Route = serde_json::from_value(json!({
-            "hosts": ["ok.example", "*.example", "exa mple", "a*b"],
+            "hosts": ["ok.example", "shop.*", "exa mple", "a*b"],
             "paths": ["/fine", "fine"],
             "backend": {"address": "http://b", "port": 0},
             "plugins": [{"plugin": "SvcWaf", "include": ["^/a", "(", "(?-u:\\xff)"], "exclude": ["[z-a]"]}, {"plugin": ""}]

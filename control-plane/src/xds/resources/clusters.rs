@@ -46,18 +46,23 @@ pub(super) fn name(backend: &BackendInput) -> String {
     name
 }
 
-/// The cluster of a backend.
+/// Whether a backend can be a cluster.
 ///
 /// # Errors
 ///
-/// An empty address or port 0.
-pub(super) fn cluster(backend: &BackendInput) -> Result<Cluster, String> {
+/// An address that Envoy does not take, or port 0.
+pub(super) fn check(backend: &BackendInput) -> Result<(), String> {
     if backend.address.is_empty() || backend.port == 0 {
         return Err(format!(
             "its backend {:?} port {} cannot be reached; give a host and a port from 1 to 65535",
             backend.address, backend.port
         ));
     }
+    Ok(())
+}
+
+/// The cluster of a backend.
+pub(super) fn cluster(backend: &BackendInput) -> Cluster {
     let name = name(backend);
     let literal = backend.address.parse::<IpAddr>().is_ok();
     let discovery = if literal { cluster::DiscoveryType::Static } else { cluster::DiscoveryType::StrictDns };
@@ -106,7 +111,7 @@ pub(super) fn cluster(backend: &BackendInput) -> Result<Cluster, String> {
     if let Some(tls) = &backend.tls {
         cluster.transport_socket = Some(tls_socket(backend, tls));
     }
-    Ok(cluster)
+    cluster
 }
 
 fn tls_socket(backend: &BackendInput, tls: &BackendTls) -> TransportSocket {

@@ -6,8 +6,9 @@ use envoy_types::pb::envoy::config::accesslog::v3::{
     AccessLog, AccessLogFilter, ExtensionFilter, access_log, access_log_filter, extension_filter,
 };
 use envoy_types::pb::envoy::config::core::v3::{
-    DataSource, ExtensionConfigSource, Http2ProtocolOptions, HttpProtocolOptions, SubstitutionFormatString,
-    data_source, substitution_format_string,
+    DataSource, ExtensionConfigSource, Http1ProtocolOptions, Http2ProtocolOptions, HttpProtocolOptions,
+    SubstitutionFormatString, data_source, http_protocol_options::HeadersWithUnderscoresAction,
+    substitution_format_string,
 };
 use envoy_types::pb::envoy::config::listener::v3::{Filter, FilterChain, Listener, filter};
 use envoy_types::pb::envoy::extensions::access_loggers::file::v3::{FileAccessLog, file_access_log};
@@ -16,12 +17,16 @@ use envoy_types::pb::envoy::extensions::filters::http::router::v3::Router;
 use envoy_types::pb::envoy::extensions::filters::http::wasm::v3::Wasm;
 use envoy_types::pb::envoy::extensions::filters::network::http_connection_manager::v3::{
     HttpConnectionManager, HttpFilter, Rds,
-    http_connection_manager::{CodecType, RouteSpecifier, ServerHeaderTransformation, UpgradeConfig},
+    http_connection_manager::{
+        CodecType, PathWithEscapedSlashesAction, RouteSpecifier, ServerHeaderTransformation, UpgradeConfig,
+    },
     http_filter,
 };
-use envoy_types::pb::google::protobuf::{BoolValue, UInt32Value};
+use envoy_types::pb::google::protobuf::{BoolValue, Duration, UInt32Value};
 use envoy_types::util::pack_any;
 use prost::Name;
+
+use crate::entities::{EscapedSlashes, RequestTrailers, UnderscoreHeaders};
 
 use super::{FilterInput, ListenerSettings, NAME, filters, from_ads, seconds, socket_address};
 
@@ -31,36 +36,44 @@ const EVENT_STATE: &str = "wasm.svc.event";
 const MAX_HEADERS: u32 = 1000;
 /// A 60 KB path must reach the filters, not Envoy's own limit.
 const MAX_HEADERS_KB: u32 = 96;
-const HEADERS_TIMEOUT_SECONDS: i64 = 10;
-const STREAM_IDLE_SECONDS: i64 = 300;
-const CONNECTION_IDLE_SECONDS: i64 = 600;
+/// What a caller may send on one request of HTTP/2 before the gateway has taken it, in bytes: a long body is held in the
+/// gateway's own buffer, not in this one.
+const STREAM_WINDOW: u32 = 256 << 10;
+/// The same for all requests of a connection together.
+const CONNECTION_WINDOW: u32 = 1 << 20;
 
-/// The listener of a gateway.
+/// Whether a listener can be made of its settings.
 ///
 /// # Errors
 ///
 /// An address that is no IP address.
-pub(super) fn listener(settings: &ListenerSettings, filters: &[FilterInput]) -> Result<Listener, String> {
+pub(super) fn check(settings: &ListenerSettings) -> Result<(), String> {
     if settings.address.parse::<IpAddr>().is_err() {
         return Err(format!(
             "listener {:?}: {:?} is no IP address; write 0.0.0.0 for all",
             settings.name, settings.address
         ));
     }
+    Ok(())
+}
+
+/// The listener of a gateway.
+pub(super) fn listener(settings: &ListenerSettings, filters: &[FilterInput]) -> Listener {
     let connection = Filter {
         name: "envoy.filters.network.http_connection_manager".into(),
         config_type: Some(filter::ConfigType::TypedConfig(pack_any(connection_manager(settings, filters)))),
     };
-    Ok(Listener {
+    Listener {
         name: settings.name.clone(),
         address: Some(socket_address(&settings.address, settings.port)),
         per_connection_buffer_limit_bytes: Some(UInt32Value { value: settings.buffer_limit_bytes }),
         filter_chains: vec![FilterChain { filters: vec![connection], ..FilterChain::default() }],
         ..Listener::default()
-    })
+    }
 }
 
 fn connection_manager(settings: &ListenerSettings, filters: &[FilterInput]) -> HttpConnectionManager {
+    let http = &settings.http;
     let mut http_filters: Vec<HttpFilter> = filters.iter().map(discovered).collect();
     http_filters.push(HttpFilter {
         name: "envoy.filters.http.router".into(),
@@ -76,26 +89,52 @@ fn connection_manager(settings: &ListenerSettings, filters: &[FilterInput]) -> H
             route_config_name: NAME.into(),
         })),
         common_http_protocol_options: Some(HttpProtocolOptions {
-            idle_timeout: seconds(CONNECTION_IDLE_SECONDS),
+            idle_timeout: whole_seconds(http.connection_idle_timeout_seconds),
             max_headers_count: Some(UInt32Value { value: MAX_HEADERS }),
+            headers_with_underscores_action: match http.underscore_headers {
+                UnderscoreHeaders::Reject => HeadersWithUnderscoresAction::RejectRequest,
+                UnderscoreHeaders::Drop => HeadersWithUnderscoresAction::DropHeader,
+                UnderscoreHeaders::Allow => HeadersWithUnderscoresAction::Allow,
+            }
+            .into(),
             ..HttpProtocolOptions::default()
         }),
+        // Trailers of HTTP/1.1 are dropped by the gateway itself, those of HTTP/2 by the filters.
+        http_protocol_options: Some(Http1ProtocolOptions {
+            enable_trailers: http.request_trailers == RequestTrailers::Inspect,
+            ..Http1ProtocolOptions::default()
+        }),
         http2_protocol_options: Some(Http2ProtocolOptions {
+            max_concurrent_streams: Some(UInt32Value { value: http.max_concurrent_streams }),
+            initial_stream_window_size: Some(UInt32Value { value: STREAM_WINDOW }),
+            initial_connection_window_size: Some(UInt32Value { value: CONNECTION_WINDOW }),
             max_header_field_size_kb: Some(UInt32Value { value: MAX_HEADERS_KB }),
             ..Http2ProtocolOptions::default()
         }),
         max_request_headers_kb: Some(UInt32Value { value: MAX_HEADERS_KB }),
-        request_headers_timeout: seconds(HEADERS_TIMEOUT_SECONDS),
-        stream_idle_timeout: seconds(STREAM_IDLE_SECONDS),
+        request_headers_timeout: whole_seconds(http.request_headers_timeout_seconds),
+        request_timeout: whole_seconds(http.request_timeout_seconds),
+        stream_idle_timeout: whole_seconds(http.stream_idle_timeout_seconds),
         server_header_transformation: ServerHeaderTransformation::PassThrough.into(),
         use_remote_address: Some(BoolValue { value: true }),
         xff_num_trusted_hops: settings.xff_num_trusted_hops,
         normalize_path: Some(BoolValue { value: true }),
         merge_slashes: true,
+        path_with_escaped_slashes_action: match http.escaped_slashes {
+            EscapedSlashes::Reject => PathWithEscapedSlashesAction::RejectRequest,
+            EscapedSlashes::Unescape => PathWithEscapedSlashesAction::UnescapeAndForward,
+            EscapedSlashes::Redirect => PathWithEscapedSlashesAction::UnescapeAndRedirect,
+            EscapedSlashes::Keep => PathWithEscapedSlashesAction::KeepUnchanged,
+        }
+        .into(),
         upgrade_configs: vec![UpgradeConfig { upgrade_type: "websocket".into(), ..UpgradeConfig::default() }],
         access_log: settings.access_log.iter().map(|path| event_log(path)).collect(),
         ..HttpConnectionManager::default()
     }
+}
+
+fn whole_seconds(count: u32) -> Option<Duration> {
+    seconds(i64::from(count))
 }
 
 fn discovered(filter: &FilterInput) -> HttpFilter {

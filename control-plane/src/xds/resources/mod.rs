@@ -3,6 +3,7 @@
 //! [`build`] is pure and deterministic: equal input gives equal bytes, and so equal versions.
 
 mod clusters;
+mod domains;
 mod filters;
 mod listener;
 mod routes;
@@ -15,7 +16,7 @@ use envoy_types::pb::envoy::config::core::v3::{
 use envoy_types::pb::google::protobuf::Duration;
 
 use super::set::{Kind, ResourceSet};
-use crate::entities::Delivery;
+use crate::entities::{Delivery, ListenerConfig};
 
 /// The name of the route configuration, and the metadata namespace of routes.
 pub const NAME: &str = "palisade";
@@ -54,6 +55,8 @@ pub struct ListenerSettings {
     pub buffer_limit_bytes: u32,
     /// How many proxies in front of this gateway append to `x-forwarded-for`; 0 trusts the peer's own address alone.
     pub xff_num_trusted_hops: u32,
+    /// What it takes from callers, and for how long.
+    pub http: ListenerConfig,
 }
 
 /// One route.
@@ -63,7 +66,8 @@ pub struct RouteInput {
     pub id: String,
     /// The name that Envoy gives the route, by which filters find their chain (`xds.route_name`).
     pub envoy_route: String,
-    /// Hosts: exact (`api.example.com`), by suffix (`*.example.com`), or any (`*`). Empty means any.
+    /// Hosts: exact (`api.example.com`), by their end (`*.example.com`) or beginning (`api.*`), or any (`*`). Empty means
+    /// any.
     pub hosts: Vec<String>,
     /// Path prefixes, each beginning with `/`. Empty means every path.
     pub paths: Vec<String>,
@@ -108,16 +112,54 @@ pub struct FilterInput {
     pub snapshot: Vec<u8>,
 }
 
+/// What is wrong with a gateway's description.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BuildProblem {
+    /// Id of the route entity that it lies in; `None` where it lies in no route.
+    pub route: Option<String>,
+    /// What is wrong, for the person who wrote it.
+    pub message: String,
+}
+
+impl std::fmt::Display for BuildProblem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.route {
+            Some(id) => write!(f, "route {id:?}: {}", self.message),
+            None => f.write_str(&self.message),
+        }
+    }
+}
+
+/// Everything for which [`build`] would refuse a gateway, but for the filters' snapshots: the admission of entities asks
+/// this of each group, so that what is stored can be served. It costs much less than to build.
+#[must_use]
+pub fn check(gateway: &Gateway) -> Vec<BuildProblem> {
+    let mut problems = check_names(gateway);
+    if gateway.ecds_only {
+        return problems;
+    }
+    for route in &gateway.routes {
+        let found = route.backend.as_ref().and_then(|backend| clusters::check(backend).err());
+        let found = found.into_iter().chain(routes::check(route));
+        problems.extend(found.map(|message| BuildProblem { route: Some(route.id.clone()), message }));
+    }
+    let listener = listener::check(&gateway.listener).err();
+    problems.extend(listener.map(|message| BuildProblem { route: None, message }));
+    problems
+}
+
 /// Builds the resources of a gateway.
 ///
 /// # Errors
 ///
 /// What is wrong with the input, for the person who wrote it: which route or filter, which field.
 pub fn build(gateway: &Gateway) -> Result<ResourceSet, String> {
-    check_names(gateway)?;
+    if let Some(problem) = check(gateway).first() {
+        return Err(problem.to_string());
+    }
     let mut set = ResourceSet::new(if gateway.ecds_only { Delivery::Ecds } else { Delivery::Full });
     if !gateway.ecds_only {
-        insert_own(&mut set, gateway)?;
+        insert_own(&mut set, gateway);
     }
     for filter in &gateway.filters {
         let (version, config) = filters::extension(filter, gateway.control_plane_cluster.as_deref())?;
@@ -128,48 +170,43 @@ pub fn build(gateway: &Gateway) -> Result<ResourceSet, String> {
 }
 
 /// What only a gateway has whose listener is ours.
-fn insert_own(set: &mut ResourceSet, gateway: &Gateway) -> Result<(), String> {
-    for route in &gateway.routes {
-        if let Some(backend) = &route.backend {
-            let cluster = clusters::cluster(backend).map_err(|error| format!("route {:?}: {error}", route.id))?;
-            set.insert_message(Kind::Cluster, cluster.name.clone(), &cluster);
-        }
+fn insert_own(set: &mut ResourceSet, gateway: &Gateway) {
+    for backend in gateway.routes.iter().filter_map(|route| route.backend.as_ref()) {
+        let cluster = clusters::cluster(backend);
+        set.insert_message(Kind::Cluster, cluster.name.clone(), &cluster);
     }
-    let listener = listener::listener(&gateway.listener, &gateway.filters)?;
+    let listener = listener::listener(&gateway.listener, &gateway.filters);
     set.insert_message(Kind::Listener, listener.name.clone(), &listener);
-    set.insert(Kind::Route, NAME, routes::route_configuration(&gateway.routes, gateway.listener.buffer_limit_bytes)?);
-    Ok(())
+    set.insert(Kind::Route, NAME, routes::route_configuration(&gateway.routes, gateway.listener.buffer_limit_bytes));
 }
 
-fn check_names(gateway: &Gateway) -> Result<(), String> {
+fn check_names(gateway: &Gateway) -> Vec<BuildProblem> {
+    let mut problems = Vec::new();
     let mut names = BTreeSet::new();
     for route in &gateway.routes {
-        if route.envoy_route.is_empty() {
-            return Err(format!(
-                "route {:?}: envoy_route is empty; filters find a route's chain by this name",
-                route.id
-            ));
-        }
-        if !names.insert(route.envoy_route.as_str()) {
-            return Err(format!(
-                "route {:?}: another route already has envoy_route {:?}; give each its own, filters find their chain by it",
-                route.id, route.envoy_route
-            ));
-        }
+        let name = &route.envoy_route;
+        let message = if name.is_empty() {
+            "envoy_route is empty; filters find a route's chain by this name".to_owned()
+        } else if !names.insert(name.as_str()) {
+            format!("another route already has envoy_route {name:?}; give each its own, filters find their chain by it")
+        } else {
+            continue;
+        };
+        problems.push(BuildProblem { route: Some(route.id.clone()), message });
     }
     let mut names = BTreeSet::new();
     for filter in &gateway.filters {
-        if filter.name.is_empty() || !names.insert(filter.name.as_str()) {
-            return Err(format!("filter {:?}: each filter needs a name of its own", filter.name));
-        }
-        if filter.module_path.is_empty() {
-            return Err(format!(
-                "filter {:?}: module_path is empty; name the .wasm file that Envoy is to load",
-                filter.name
-            ));
-        }
+        let name = &filter.name;
+        let message = if name.is_empty() || !names.insert(name.as_str()) {
+            format!("filter {name:?}: each filter needs a name of its own")
+        } else if filter.module_path.is_empty() {
+            format!("filter {name:?}: module_path is empty; name the .wasm file that Envoy is to load")
+        } else {
+            continue;
+        };
+        problems.push(BuildProblem { route: None, message });
     }
-    Ok(())
+    problems
 }
 
 // === impl ListenerSettings ===
@@ -184,6 +221,7 @@ impl Default for ListenerSettings {
             access_log: None,
             buffer_limit_bytes: 1_048_576,
             xff_num_trusted_hops: 0,
+            http: ListenerConfig::default(),
         }
     }
 }

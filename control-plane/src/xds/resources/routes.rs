@@ -1,18 +1,19 @@
 //! Routes as one route configuration.
 //!
-//! Envoy picks a virtual host first, by the most specific domain, and then the first route that matches in it. So every
-//! domain gets the routes of its own, longest prefix first, and after them those of each wider domain that covers it: a
-//! route for any host keeps working on a host that some other route names.
+//! What is in which virtual host, and in which order, is the business of `domains`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use envoy_types::pb::envoy::config::route::v3::{
-    DirectResponseAction, RouteAction, RouteMatch, route_action, route_match,
+    DirectResponseAction, HeaderMatcher, RouteAction, RouteMatch, header_matcher, route_action, route_match,
 };
+use envoy_types::pb::envoy::r#type::matcher::v3::{StringMatcher, string_matcher::MatchPattern};
 use envoy_types::pb::google::protobuf::{Any, Duration, UInt64Value};
 use prost::{Message, Oneof};
 
+use super::domains::{Domains, Entry};
 use super::{NAME, RouteInput, clusters};
+use crate::entities::host_pattern;
 use crate::xds::set::Kind;
 
 // The generated types hold maps as HashMap, whose order, and so the encoded bytes, differs from run to run. These are the
@@ -84,107 +85,37 @@ enum ValueKind {
     Text(String),
 }
 
+/// What is wrong with the hosts and paths of a route.
+pub(super) fn check(route: &RouteInput) -> Vec<String> {
+    let hosts = route.hosts.iter().filter_map(|host| {
+        let reason = host_pattern::problem(host)?;
+        Some(format!("{host:?} is no host: {reason}; write {}", host_pattern::EXPECTED))
+    });
+    let paths = route.paths.iter().filter(|path| !path.starts_with('/'));
+    hosts.chain(paths.map(|path| format!("path {path:?} does not begin with /"))).collect()
+}
+
 /// The route configuration of a gateway whose connections hold `buffer_limit_bytes`, encoded.
-///
-/// # Errors
-///
-/// A path that does not begin with `/`, or a host that Envoy cannot match.
-pub(super) fn route_configuration(routes: &[RouteInput], buffer_limit_bytes: u32) -> Result<Any, String> {
+pub(super) fn route_configuration(routes: &[RouteInput], buffer_limit_bytes: u32) -> Any {
     // A filter that has seen enough lets go of the body, but one read from the connection can bring a whole connection's
     // limit at once. With less room than both, Envoy itself answers 413 to some of the bodies that are to pass.
     let request_limit = UInt64Value { value: 2 * u64::from(buffer_limit_bytes) };
-    let mut domains: BTreeMap<String, Vec<(&str, usize)>> = BTreeMap::new();
-    for (index, route) in routes.iter().enumerate() {
-        for host in hosts(route)? {
-            let entries = domains.entry(host).or_default();
-            for path in paths(route)? {
-                entries.push((path, index));
-            }
-        }
-    }
-    for entries in domains.values_mut() {
-        // Stable: routes with an equal prefix keep their listed order.
-        entries.sort_by_key(|(path, _)| std::cmp::Reverse(path.len()));
-    }
-    // Domains with the same routes become one virtual host.
-    let mut hosts: BTreeMap<Vec<(&str, usize)>, Vec<String>> = BTreeMap::new();
-    for domain in domains.keys() {
-        let chain = covering(domain).into_iter().filter_map(|wider| domains.get(&wider)).flatten().copied();
-        hosts.entry(unshadowed(chain)).or_default().push(domain.clone());
-    }
+    let domains = Domains::of(routes);
+    let hosts = domains.virtual_hosts().into_iter();
     let mut virtual_hosts: Vec<VirtualHost> = hosts
-        .into_iter()
         .map(|(entries, domains)| VirtualHost {
             name: domains.first().cloned().unwrap_or_default(),
             domains,
-            routes: entries
-                .into_iter()
-                .filter_map(|(path, index)| Some(envoy_route(routes.get(index)?, path)))
-                .collect(),
+            routes: entries.iter().filter_map(|entry| Some(envoy_route(routes.get(entry.route)?, entry))).collect(),
             request_body_buffer_limit: Some(request_limit),
         })
         .collect();
     virtual_hosts.sort_by(|a, b| a.name.cmp(&b.name));
     let configuration = RouteConfiguration { name: NAME.into(), virtual_hosts, ignore_port_in_host_matching: true };
-    Ok(Any { type_url: Kind::Route.type_url().into(), value: configuration.encode_to_vec() })
+    Any { type_url: Kind::Route.type_url().into(), value: configuration.encode_to_vec() }
 }
 
-/// A domain and all that cover it, most specific first: `a.b.c`, `*.b.c`, `*.c`, `*`.
-fn covering(domain: &str) -> Vec<String> {
-    let mut all = vec![domain.to_owned()];
-    let mut rest = domain.strip_prefix("*.").unwrap_or(domain);
-    while let Some((_, parent)) = rest.split_once('.') {
-        all.push(format!("*.{parent}"));
-        rest = parent;
-    }
-    if domain != "*" {
-        all.push("*".into());
-    }
-    all
-}
-
-/// Leaves out what can never match, because the same prefix or `/` stands before it.
-fn unshadowed<'a>(chain: impl Iterator<Item = (&'a str, usize)>) -> Vec<(&'a str, usize)> {
-    let mut seen = BTreeSet::new();
-    let mut open = true;
-    let mut kept = Vec::new();
-    for (path, index) in chain {
-        if open && seen.insert(path) {
-            kept.push((path, index));
-            open = path != "/";
-        }
-    }
-    kept
-}
-
-fn hosts(route: &RouteInput) -> Result<BTreeSet<String>, String> {
-    if route.hosts.is_empty() {
-        return Ok(BTreeSet::from(["*".to_owned()]));
-    }
-    route.hosts.iter().map(|host| host_domain(&route.id, host)).collect()
-}
-
-fn host_domain(id: &str, host: &str) -> Result<String, String> {
-    let host = host.to_ascii_lowercase();
-    let fixed = host.strip_prefix("*.").unwrap_or(&host);
-    let known = fixed.bytes().all(|byte| byte.is_ascii_graphic() && !b"*/?#@,".contains(&byte));
-    if host == "*" || (known && !fixed.is_empty()) {
-        return Ok(host);
-    }
-    Err(format!("route {id:?}: {host:?} is no host; write a name, *.name for all below it, or * for any"))
-}
-
-fn paths(route: &RouteInput) -> Result<Vec<&str>, String> {
-    if let Some(path) = route.paths.iter().find(|path| !path.starts_with('/')) {
-        return Err(format!("route {:?}: path {path:?} does not begin with /", route.id));
-    }
-    if route.paths.is_empty() {
-        return Ok(vec!["/"]);
-    }
-    Ok(route.paths.iter().map(String::as_str).collect())
-}
-
-fn envoy_route(route: &RouteInput, path: &str) -> Route {
+fn envoy_route(route: &RouteInput, entry: &Entry<'_>) -> Route {
     let fields = route
         .metadata
         .iter()
@@ -192,13 +123,24 @@ fn envoy_route(route: &RouteInput, path: &str) -> Route {
         .collect();
     Route {
         matches: Some(RouteMatch {
-            path_specifier: Some(route_match::PathSpecifier::Prefix(path.into())),
+            path_specifier: Some(route_match::PathSpecifier::Prefix(entry.path.into())),
+            headers: entry.host_begins.map(host_begins).into_iter().collect(),
             ..RouteMatch::default()
         }),
         action: Some(action(route)),
         metadata: (!route.metadata.is_empty())
             .then(|| Metadata { filter_metadata: BTreeMap::from([(NAME.to_owned(), Struct { fields })]) }),
         name: route.envoy_route.clone(),
+    }
+}
+
+/// Holds for requests whose host begins so.
+fn host_begins(begin: &str) -> HeaderMatcher {
+    let matcher = StringMatcher { match_pattern: Some(MatchPattern::Prefix(begin.to_owned())), ignore_case: true };
+    HeaderMatcher {
+        name: ":authority".into(),
+        header_match_specifier: Some(header_matcher::HeaderMatchSpecifier::StringMatch(matcher)),
+        ..HeaderMatcher::default()
     }
 }
 

@@ -61,6 +61,58 @@ fn routes_of_wider_domains_follow_those_of_the_host() {
 }
 
 #[test]
+fn a_wildcard_may_stand_at_either_end_and_envoys_order_holds() {
+    let hosts = table(vec![
+        route("any", &[], &["/any"]),
+        route("begin", &["shop.*"], &["/begin"]),
+        route("shorter-begin", &["sh*"], &["/sh"]),
+        route("end", &["*.example"], &["/end"]),
+        route("longer-end", &["*-shop.example"], &["/longer"]),
+        route("exact", &["shop.example"], &["/exact"]),
+        route("exact2", &["my-shop.example"], &["/exact2"]),
+    ]);
+    let of = |domain: &str| {
+        let found = hosts.iter().find(|(domains, _)| domains.contains(&domain.to_owned()));
+        found.map(|(_, routes)| routes.join(", ")).unwrap()
+    };
+    assert_eq!(of("shop.example"), "exact /exact, end /end, begin /begin, shorter-begin /sh, any /any");
+    assert_eq!(of("my-shop.example"), "exact2 /exact2, longer-end /longer, end /end, any /any");
+    // Hosts that begin so as well are told apart by a matcher.
+    assert_eq!(of("*-shop.example"), "longer-end /longer, end /end, begin /begin, shorter-begin /sh, any /any");
+    assert_eq!(of("*.example"), "end /end, begin /begin, shorter-begin /sh, any /any");
+    assert_eq!(of("shop.*"), "begin /begin, shorter-begin /sh, any /any");
+    assert_eq!(of("sh*"), "shorter-begin /sh, any /any");
+    assert_eq!(of("*"), "any /any");
+}
+
+#[test]
+fn a_route_for_the_beginning_of_hosts_holds_for_those_alone() {
+    let routes =
+        vec![route("end", &["*.example"], &["/x"]), route("begin", &["shop.*"], &["/"]), route("any", &[], &["/"])];
+    let set = build(&Gateway { routes, ..Gateway::default() }).unwrap();
+    let body = &set.get(Kind::Route, NAME).unwrap().body;
+    let decoded = RouteConfiguration::decode(body.value.as_slice()).unwrap();
+    let host = decoded.virtual_hosts.iter().find(|host| host.domains == ["*.example"]).unwrap();
+    let matchers: Vec<usize> = host.routes.iter().map(|route| route.r#match.as_ref().unwrap().headers.len()).collect();
+    // `/` of the conditional route does not keep the one for every host out.
+    assert_eq!(matchers, [0, 1, 0]);
+}
+
+#[test]
+fn the_check_finds_whatever_keeps_a_gateway_from_being_built() {
+    let fine = Gateway { routes: vec![route("r", &["shop.*", "*-x.test", "[::1]"], &["/"])], ..Gateway::default() };
+    assert_eq!(check(&fine), []);
+    let routes = vec![route("r", &["a b"], &["x"]), route("s", &["*a*"], &[])];
+    let problems = check(&Gateway { routes: routes.clone(), ..Gateway::default() });
+    assert_eq!(
+        problems.iter().map(|problem| problem.route.as_deref()).collect::<Vec<_>>(),
+        [Some("r"), Some("r"), Some("s")]
+    );
+    // Routes of a gateway that takes filters alone are not served.
+    assert_eq!(check(&Gateway { routes, ecds_only: true, ..Gateway::default() }), []);
+}
+
+#[test]
 fn what_cannot_match_is_left_out() {
     let hosts = table(vec![route("own", &["a.test"], &["/"]), route("any", &["*"], &["/z", "/"])]);
     let own = hosts.iter().find(|(domains, _)| domains.contains(&"a.test".to_owned())).unwrap();
@@ -105,7 +157,8 @@ fn a_fault_is_named_with_its_place() {
     };
     let of = |route| Gateway { routes: vec![route], ..Gateway::default() };
     says(of(route("r1", &["a b"], &[])), &["r1", "a b"]);
-    says(of(route("r1", &["*x"], &[])), &["r1", "*x"]);
+    says(of(route("r1", &["*x*"], &[])), &["r1", "*x*", "one `*`"]);
+    says(of(route("r1", &["x.test:80"], &[])), &["r1", "x.test:80", "port"]);
     says(of(route("r2", &[], &["api"])), &["r2", "\"api\"", "/"]);
     says(Gateway { routes: vec![route("r", &[], &[]), route("r", &[], &[])], ..Gateway::default() }, &["already"]);
     let mut portless = route("r3", &[], &[]);

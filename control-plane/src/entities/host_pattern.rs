@@ -1,0 +1,111 @@
+//! The host names that a route may answer to: Envoy's domains.
+
+use std::net::Ipv6Addr;
+
+/// The longest host name, in bytes (RFC 1035, section 2.3.4).
+const MAX_LENGTH: usize = 253;
+
+/// What may be written.
+pub(crate) const EXPECTED: &str = "a host name (`shop.example`), all names with an end (`*.example`, `*-shop.example`) or a \
+     beginning (`shop.*`), an IPv6 address in brackets, or `*` for every host";
+
+/// Why a text is no host pattern; `None` where it is one. What this accepts, Envoy accepts as the domain of a virtual host,
+/// and requests can match.
+pub(crate) fn problem(host: &str) -> Option<&'static str> {
+    if host == "*" {
+        return None;
+    }
+    if host.is_empty() {
+        return Some("it is empty");
+    }
+    if host.len() > MAX_LENGTH {
+        return Some("it has more than 253 characters");
+    }
+    if !host.is_ascii() {
+        return Some("it has characters that no request has in its host; write the ASCII form of the name (`xn--...`)");
+    }
+    if let Some(inner) = host.strip_prefix('[') {
+        let address = inner.strip_suffix(']').is_some_and(|address| address.parse::<Ipv6Addr>().is_ok());
+        return (!address).then_some("what is in brackets is no IPv6 address, or a port follows it");
+    }
+    let name = host.strip_prefix('*').or_else(|| host.strip_suffix('*')).unwrap_or(host);
+    if name.contains('*') {
+        return Some("it may have one `*`, at its beginning or at its end");
+    }
+    if name.contains("://") || name.contains('/') {
+        return Some("it is a URL or has a path; write the host alone");
+    }
+    if name.parse::<Ipv6Addr>().is_ok() {
+        return Some("an IPv6 address stands in brackets, as in the request");
+    }
+    if name.contains(':') {
+        return Some("it has a port, which is not looked at: a route answers on every port of the listener");
+    }
+    if !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-_".contains(&byte)) {
+        return Some("it has a character that no host has");
+    }
+    if !name.bytes().any(|byte| byte.is_ascii_alphanumeric()) {
+        return Some("it names no host");
+    }
+    if name.contains("..") || host.starts_with('.') {
+        return Some("a part between two dots is empty");
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn envoys_domains_are_hosts() {
+        for host in [
+            "*",
+            "shop.example",
+            "SHOP.example",
+            "*.example",
+            "*-shop.example",
+            "*shop.com",
+            "shop.*",
+            "shop-*",
+            "x",
+            "127.0.0.1",
+            "[2001:db8::1]",
+            "a_b.test",
+            "xn--caf-dma.test",
+            "shop.example.",
+            "*.a",
+        ] {
+            assert_eq!(problem(host), None, "{host}");
+        }
+    }
+
+    #[test]
+    fn everything_else_is_refused_with_its_reason() {
+        for (host, reason) in [
+            ("", "empty"),
+            ("a*b", "one `*`"),
+            ("*a*", "one `*`"),
+            ("**", "one `*`"),
+            ("shop.example:8443", "port"),
+            ("*.example:80", "port"),
+            ("[::1]:80", "port"),
+            ("[::1", "no IPv6"),
+            ("::1", "brackets"),
+            ("https://shop.example", "URL"),
+            ("shop.example/a", "URL"),
+            ("a b", "character"),
+            ("a,b", "character"),
+            ("a@b", "character"),
+            ("a\r\nb", "character"),
+            ("caf\u{e9}.test", "xn--"),
+            ("*.", "names no host"),
+            ("*-", "names no host"),
+            ("a..b", "empty"),
+            (".a", "empty"),
+        ] {
+            assert!(problem(host).is_some_and(|found| found.contains(reason)), "{host}: {:?}", problem(host));
+        }
+        assert!(problem(&"a".repeat(254)).is_some());
+    }
+}

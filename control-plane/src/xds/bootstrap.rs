@@ -25,6 +25,8 @@ pub struct BootstrapInput {
     pub token_file: Option<String>,
     /// The most client connections; more are refused.
     pub max_connections: u64,
+    /// The most bytes of Envoy's own heap, the filters' VMs not counted; what holds most of it is given up before.
+    pub max_heap_bytes: u64,
 }
 
 /// TLS to the control plane. All files are PEM, as the gateway sees them.
@@ -42,7 +44,7 @@ pub struct ControlPlaneTls {
 pub const NODE_TOKEN_SECRET: &str = "palisade-node-token";
 
 impl Default for BootstrapInput {
-    /// A gateway beside its control plane: delta, admin on loopback, 50,000 connections.
+    /// A gateway beside its control plane: delta, admin on loopback, 50,000 connections, 2 GiB of heap.
     fn default() -> Self {
         Self {
             node_id: "gateway-1".into(),
@@ -53,6 +55,7 @@ impl Default for BootstrapInput {
             token_file: None,
             delta: true,
             max_connections: 50_000,
+            max_heap_bytes: 2 << 30,
         }
     }
 }
@@ -96,15 +99,16 @@ pub fn bootstrap(input: &BootstrapInput) -> Value {
                 },
             }],
         },
-        "overload_manager": {
-            "resource_monitors": [{
-                "name": "envoy.resource_monitors.global_downstream_max_connections",
-                "typed_config": {
-                    "@type": "type.googleapis.com/envoy.extensions.resource_monitors.downstream_connections.v3.DownstreamConnectionsConfig",
-                    "max_active_downstream_connections": input.max_connections,
-                },
-            }],
-        },
+        "layered_runtime": { "layers": [
+            { "name": "palisade", "static_layer": {
+                // Callers who reset what they open are not worked for, and share a worker with everyone else.
+                "http.max_requests_per_io_cycle": 1,
+                "overload.premature_reset_total_stream_count": 500,
+                "overload.premature_reset_min_stream_lifetime_seconds": 1,
+            } },
+            { "name": "admin", "admin_layer": {} },
+        ] },
+        "overload_manager": overload_manager(input),
     });
     if let Some(tls) = &input.tls
         && let Some(cluster) = document.pointer_mut("/static_resources/clusters/0").and_then(Value::as_object_mut)
@@ -127,6 +131,46 @@ pub fn bootstrap(input: &BootstrapInput) -> Value {
         );
     }
     document
+}
+
+/// What the whole gateway takes of connections, and of memory for what it holds.
+fn overload_manager(input: &BootstrapInput) -> Value {
+    const HEAP: &str = "envoy.resource_monitors.fixed_heap";
+    let action = |name: &str, trigger: Value| {
+        let mut trigger = trigger;
+        if let Some(trigger) = trigger.as_object_mut() {
+            trigger.insert("name".into(), HEAP.into());
+        }
+        json!({ "name": format!("envoy.overload_actions.{name}"), "triggers": [trigger] })
+    };
+    json!({
+        "refresh_interval": "0.25s",
+        // Requests are known by what they hold from 1 MiB on.
+        "buffer_factory_config": { "minimum_account_to_track_power_of_two": 20 },
+        "resource_monitors": [
+            {
+                "name": "envoy.resource_monitors.global_downstream_max_connections",
+                "typed_config": {
+                    "@type": "type.googleapis.com/envoy.extensions.resource_monitors.downstream_connections.v3.DownstreamConnectionsConfig",
+                    "max_active_downstream_connections": input.max_connections,
+                },
+            },
+            {
+                "name": HEAP,
+                "typed_config": {
+                    "@type": "type.googleapis.com/envoy.extensions.resource_monitors.fixed_heap.v3.FixedHeapConfig",
+                    "max_heap_size_bytes": input.max_heap_bytes,
+                },
+            },
+        ],
+        "actions": [
+            action("reset_high_memory_stream", json!({ "scaled": { "scaling_threshold": 0.85, "saturation_threshold": 0.95 } })),
+            action("shrink_heap", json!({ "threshold": { "value": 0.9 } })),
+            action("disable_http_keepalive", json!({ "threshold": { "value": 0.92 } })),
+            action("stop_accepting_requests", json!({ "threshold": { "value": 0.95 } })),
+            action("stop_accepting_connections", json!({ "threshold": { "value": 0.98 } })),
+        ],
+    })
 }
 
 fn tls_socket(host: &str, tls: &ControlPlaneTls) -> Value {

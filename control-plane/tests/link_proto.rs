@@ -77,6 +77,7 @@ fn the_description_reads_what_the_code_writes() {
         bans: vec![BanChange { key: "k".into(), until_millis: 6, reason: "r".into() }],
         answers: vec![Answered { id: 9, answer: AnswerWord::No.into() }],
         allowed: vec![AllowChange { key: "a".into(), until_millis: 7 }],
+        seed: b"seed".to_vec(),
     };
     assert_eq!(
         described("palisade.v1.Down", &down.encode_to_vec()),
@@ -84,6 +85,7 @@ fn the_description_reads_what_the_code_writes() {
             "bans": [{ "key": "k", "until_millis": 6, "reason": "r" }],
             "answers": [{ "id": 9, "answer": "NO" }],
             "allowed": [{ "key": "a", "until_millis": 7 }],
+            "seed": "c2VlZA==",
         })
     );
 }

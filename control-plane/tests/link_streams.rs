@@ -23,6 +23,8 @@ use xds_support::{ControlPlane, until};
 struct Worker {
     up: mpsc::Sender<Up>,
     down: Streaming<Down>,
+    /// What it mixes into its random numbers.
+    seed: Vec<u8>,
 }
 
 impl Worker {
@@ -35,8 +37,10 @@ impl Worker {
         let codec = tonic_prost::ProstCodec::<Up, Down>::default();
         let path = "/palisade.v1.NodeLink/Stream".parse().unwrap();
         let request = Request::new(ReceiverStream::new(receiver));
-        let down = grpc.streaming(request, path, codec).await.unwrap().into_inner();
-        Worker { up, down }
+        let mut down = grpc.streaming(request, path, codec).await.unwrap().into_inner();
+        let greeting = down.message().await.unwrap().expect("the stream has ended");
+        assert!(greeting.seed.len() == 32 && greeting.bans.is_empty(), "a stream begins with a seed: {greeting:?}");
+        Worker { up, down, seed: greeting.seed }
     }
 
     async fn bans(&mut self) -> Vec<BanChange> {
@@ -66,7 +70,8 @@ async fn a_ban_reaches_every_worker_and_whoever_comes_later() {
     let standing = BanChange { key: "ip:192.0.2.1".into(), until_millis, reason: "standing".into() };
     control_plane.link.ban(standing.clone()).await.unwrap();
     let (mut one, mut two) = (Worker::connect(&control_plane).await, Worker::connect(&control_plane).await);
-    assert_eq!(one.bans().await, std::slice::from_ref(&standing), "a stream begins with the live bans");
+    assert_ne!(one.seed, two.seed, "each stream has a seed of its own");
+    assert_eq!(one.bans().await, std::slice::from_ref(&standing), "then come the live bans");
     assert_eq!(two.bans().await, std::slice::from_ref(&standing));
 
     let ban = BanRequest { key: "ip:192.0.2.2".into(), until_millis, reason: "tier".into(), ..BanRequest::default() };

@@ -79,7 +79,10 @@ async fn link(channel: Channel, authorization: Option<&str>) -> Result<(mpsc::Se
     let codec = tonic_prost::ProstCodec::<Up, Down>::default();
     let request = with(ReceiverStream::new(receiver), authorization);
     let down = grpc.streaming(request, "/palisade.v1.NodeLink/Stream".parse().unwrap(), codec).await?;
-    Ok((up, down.into_inner()))
+    let mut down = down.into_inner();
+    let greeting = down.message().await?.ok_or_else(|| Status::unknown("the stream has ended"))?;
+    assert_eq!(greeting.seed.len(), 32, "{greeting:?}");
+    Ok((up, down))
 }
 
 async fn code(channel: Channel, authorization: Option<&str>) -> Code {

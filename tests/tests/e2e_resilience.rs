@@ -12,10 +12,11 @@ use palisade_tests::gateway::{
     Gateway, WRITTEN_ADMIN_PORT, WRITTEN_XDS_PORT, preset, route, threat_policy, waf_config,
 };
 use palisade_tests::http::{Request, percent};
+use palisade_tests::load::{Load, Plan};
 use palisade_tests::parts;
 use palisade_tests::ports;
 use palisade_tests::process::wait_for;
-use serde_json::json;
+use serde_json::{Value, json};
 
 const SQL: &str = "1' UNION SELECT password FROM users-- -";
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -36,23 +37,73 @@ fn envoy_outlives_the_control_plane() {
     gateway.until(&Request::get("/"), 200, PATIENCE);
     assert_eq!(gateway.status(&attack), 403);
 
+    assert_eq!(losses(&gateway), (0, 0), "the gateway has its control plane");
+    let linked = links(&gateway);
+    assert!(linked > 1, "each worker has a link");
     gateway.control.kill();
     for _ in 0..20 {
         assert_eq!(gateway.status(&Request::get("/")), 200);
         assert_eq!(gateway.status(&attack), 403);
     }
     assert_eq!(gateway.status(&probe), 200);
+    wait_for("the loss in the statistics", PATIENCE, || (losses(&gateway) == (1, 1)).then_some(())).unwrap();
+    let told = gateway.envoy.log().matches("no link to the control plane").count();
+    assert_eq!(told, 1, "one line for all workers");
 
     // It comes back with what it had acknowledged, and is followed again.
     gateway.control.restart();
+    let event = gateway.control.event("the loss", |event| event["outage"].is_object());
+    assert_eq!((&event["event"]["category"], &event["event"]["outcome"]), (&json!("dependency"), &json!("observed")));
+    assert!(event["outage"]["since"].as_str() < event["outage"]["until"].as_str(), "{event}");
+    assert_eq!(event["outage"]["dropped"], 0, "{event}");
+    assert!(event["route"]["node"].as_str().is_some_and(|node| !node.is_empty()), "{event}");
+    wait_for("the end of the loss", PATIENCE, || (losses(&gateway) == (0, 1)).then_some(())).unwrap();
     assert_eq!(gateway.status(&attack), 403);
     let rule = r#"SecRule ARGS:probe "@streq 1" "id:10001,phase:1,deny,status:403,msg:'probe'""#;
     gateway.control.patch("waf-configs", "demo", &json!({"rules": ["@import_preset crs", rule]}));
     let took = gateway.until(&probe, 403, PATIENCE);
     println!("the change of the new control plane was in force after {took:?}");
+    // A second loss, with more events than wait: it is an outage of its own, and says how many were dropped.
+    gateway.control.kill();
+    wait_for("the second loss", PATIENCE, || (losses(&gateway) == (1, 2)).then_some(())).unwrap();
+    let load = Load::start(Plan {
+        to: gateway.address,
+        connections: 4,
+        requests: vec![attack.encode()],
+        pause: Duration::ZERO,
+        cpu: None,
+    });
+    let dropped = || gateway.envoy.stats(r"palisade\.events_dropped$").values().sum::<u64>();
+    let full = wait_for("dropped events", 4 * PATIENCE, || (dropped() > 100).then_some(()));
+    load.stop();
+    full.unwrap();
+    gateway.control.restart();
+    let loss = |event: &Value| event["outage"]["dropped"].as_u64().is_some_and(|dropped| dropped > 0);
+    let found = wait_for("the second loss", 2 * PATIENCE, || gateway.control.events().into_iter().find(loss));
+    let event = found.unwrap_or_else(|why| panic!("{why}\n{}", gateway.envoy.log_tail(40)));
+    assert!(event["outage"]["dropped"].as_u64() <= Some(dropped()), "{event}");
+    // Every worker is back, and none of them tells of the same loss.
+    wait_for("all workers", 2 * PATIENCE, || (links(&gateway) >= linked).then_some(())).unwrap();
+    let outages: Vec<Value> =
+        gateway.control.events().into_iter().filter(|event| event["outage"].is_object()).collect();
+    assert_eq!(outages.len(), 2, "{outages:?}");
+    assert_eq!(losses(&gateway), (0, 2));
     let failures = gateway.envoy.vm_failures();
     assert!(failures.is_empty(), "a filter's VM failed: {failures:?}");
     assert!(gateway.envoy.lives());
+}
+
+/// The links that the control plane has.
+fn links(gateway: &Gateway) -> u64 {
+    let metrics = gateway.control.call("GET", "/metrics", None).text();
+    let found = metrics.lines().find_map(|line| line.strip_prefix("palisade_link_streams "));
+    found.and_then(|streams| streams.parse().ok()).unwrap_or_default()
+}
+
+/// Whether the gateway is without its control plane, and how many times it was.
+fn losses(gateway: &Gateway) -> (u64, u64) {
+    let sum = |name: &str| gateway.envoy.stats(&format!(r"palisade\.{name}$")).values().sum();
+    (sum("control_plane_lost"), sum("control_plane_losses"))
 }
 
 #[test]

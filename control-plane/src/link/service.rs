@@ -32,6 +32,9 @@ const CATCH_UP: Duration = Duration::from_secs(30);
 /// come at once.
 const BREATH: Duration = Duration::from_millis(2);
 
+/// Random bytes that a worker gets, as many as a key of its generator has.
+const SEED: usize = 32;
+
 /// The service over a hub.
 #[derive(Clone, Debug)]
 pub struct NodeLinkServer {
@@ -113,6 +116,7 @@ impl StreamingService<Up> for Method {
 
 /// Serves one link to its end.
 async fn run(hub: &LinkHub, mut ups: Streaming<Up>, down: &mpsc::Sender<Result<Down, Status>>) -> Result<(), Status> {
+    down.send(Ok(greeting()?)).await.map_err(|_| too_slow())?;
     let (mut changes, live) = hub.subscribe().await.map_err(Status::unavailable)?;
     send_all(down, &live).await?;
     let mut link = Link { hub, number: hub.number(), node: String::new() };
@@ -140,6 +144,13 @@ async fn run(hub: &LinkHub, mut ups: Streaming<Up>, down: &mpsc::Sender<Result<D
             () = down.closed() => return Ok(()),
         }
     }
+}
+
+/// The first message of a stream. It shows the worker that somebody is there, where no ban does.
+fn greeting() -> Result<Down, Status> {
+    let mut seed = vec![0; SEED];
+    getrandom::fill(&mut seed).map_err(|error| Status::unavailable(error.to_string()))?;
+    Ok(Down { seed, ..Down::default() })
 }
 
 /// Answers a question beside everything else, so that those that come together share a commit of the store.

@@ -57,8 +57,14 @@ unsafe extern "C" {
     fn proxy_set_effective_context(context: u32) -> i32;
     fn proxy_define_metric(kind: i32, name: *const u8, name_size: usize, id: *mut u32) -> i32;
     fn proxy_increment_metric(id: u32, by: i64) -> i32;
+    fn proxy_record_metric(id: u32, value: u64) -> i32;
     fn proxy_grpc_send(token: u32, data: *const u8, size: usize, end: i32) -> i32;
     fn proxy_grpc_close(token: u32) -> i32;
+}
+
+#[link(wasm_import_module = "wasi_snapshot_preview1")]
+unsafe extern "C" {
+    fn random_get(data: *mut u8, size: usize) -> i32;
 }
 
 /// The buffers that the gateway hands out.
@@ -263,6 +269,24 @@ pub(crate) fn define_counter(name: &str) -> Option<u32> {
 pub(crate) fn increment(metric: u32, by: u64) {
     // SAFETY: no memory is touched.
     unsafe { proxy_increment_metric(metric, i64::try_from(by).unwrap_or(i64::MAX)) };
+}
+
+/// Defines a gauge.
+pub(crate) fn define_gauge(name: &str) -> Option<u32> {
+    let mut id = 0;
+    // SAFETY: as in `define_counter`.
+    (unsafe { proxy_define_metric(1, name.as_ptr(), name.len(), &mut id) } == OK).then_some(id)
+}
+
+pub(crate) fn record(metric: u32, value: u64) {
+    // SAFETY: no memory is touched.
+    unsafe { proxy_record_metric(metric, value) };
+}
+
+/// Fills a buffer with bytes of the gateway's cryptographic random source; false where it has none.
+pub(crate) fn random(buffer: &mut [u8]) -> bool {
+    // SAFETY: the gateway writes as many bytes as the buffer has.
+    unsafe { random_get(buffer.as_mut_ptr(), buffer.len()) == OK }
 }
 
 /// Sends a message on a stream; false where the stream is gone.

@@ -6,7 +6,7 @@
 use std::cell::RefCell;
 use std::collections::VecDeque;
 
-use exchange::{Answer, BanOrder, Metric, Question, alone};
+use exchange::{Answer, BanOrder, Metric, Question, alone, outage};
 use node_state::allowlist;
 use node_state::bans::{self, BanOf};
 use snapshot::{
@@ -26,6 +26,8 @@ const MAX_ASKS: usize = 1000;
 const MAX_BATCH: usize = 1 << 20;
 /// The first and the longest pause before a lost link is tried again, in milliseconds.
 const BACKOFF: (u64, u64) = (500, 30_000);
+/// The status of a stream that the control plane has ended, because the worker did not read it.
+const RESOURCE_EXHAUSTED: u32 = 8;
 /// For how long after the next try the node takes itself to be without a control plane, in milliseconds.
 const ALONE_MILLIS: u64 = 5_000;
 
@@ -47,6 +49,10 @@ struct Link {
     /// The number of the last question.
     asked: u64,
     dropped: u64,
+    /// Since when this worker has no link, in milliseconds since the Unix epoch; `None` while it has one.
+    lost_since: Option<u64>,
+    /// Events dropped meanwhile that the node does not know of yet.
+    dropped_alone: u64,
     /// What became of the snapshots of this VM; said again on every new stream.
     loads: Vec<LoadReport>,
     unsaid_loads: Vec<LoadReport>,
@@ -56,6 +62,8 @@ struct Stream {
     token: u32,
     /// The root context that opened it and gets its messages.
     owner: u32,
+    /// The control plane has said something on it.
+    heard: bool,
 }
 
 /// Takes over the settings of a new snapshot.
@@ -64,16 +72,7 @@ pub(crate) fn configure(settings: Option<LinkSettings>) {
 }
 
 pub(crate) fn queue_event(event: &[u8]) {
-    LINK.with_borrow_mut(|link| {
-        let Some(settings) = &link.settings else { return };
-        let limit = usize::try_from(settings.max_queued).unwrap_or(usize::MAX).max(1);
-        while link.events.len() >= limit {
-            link.events.pop_front();
-            link.dropped += 1;
-            proxy_host::count(Metric::EventsDropped, 1);
-        }
-        link.events.push_back(event.to_vec());
-    });
+    LINK.with_borrow_mut(|link| link.queue_event(event.to_vec()));
 }
 
 pub(crate) fn queue_ban(ban: BanOrder, now: u64) {
@@ -132,16 +131,21 @@ pub(crate) fn closed(token: u32, status: u32) {
             link.stream = None;
             // Something to say, so that the next stream does not wait for an event: bans of other nodes come on it.
             link.unsaid_loads.clone_from(&link.loads);
-            link.back_off(&format!("the stream ended with gRPC status {status}"));
+            // One that reads too slowly is cut off by itself: the control plane is there.
+            let slow = status == RESOURCE_EXHAUSTED && link.failures == 0;
+            link.back_off(&format!("the stream ended with gRPC status {status}"), !slow);
         }
     });
 }
 
 /// A message from the control plane.
 pub(crate) fn received(bytes: &[u8]) {
-    LINK.with_borrow_mut(|link| link.failures = 0);
+    LINK.with_borrow_mut(Link::heard);
     match Down::decode(bytes) {
         Ok(down) => {
+            if !down.seed.is_empty() {
+                proxy_host::mix_random(&down.seed);
+            }
             // First who is allowed: a ban that comes with it must not hold for a moment.
             apply_allowed(&down.allowed);
             apply_bans(&down.bans);
@@ -176,15 +180,50 @@ fn apply_allowed(changes: &[AllowChange]) {
 }
 
 impl Link {
+    fn queue_event(&mut self, event: Vec<u8>) {
+        let Some(settings) = &self.settings else { return };
+        let limit = usize::try_from(settings.max_queued).unwrap_or(usize::MAX).max(1);
+        while self.events.len() >= limit {
+            self.events.pop_front();
+            self.dropped += 1;
+            self.dropped_alone += u64::from(self.lost_since.is_some());
+            proxy_host::count(Metric::EventsDropped, 1);
+        }
+        self.events.push_back(event);
+    }
+
+    /// The control plane has said something. An outage of the node ends with the first message of the first new stream.
+    fn heard(&mut self) {
+        self.failures = 0;
+        let Some(stream) = self.stream.as_mut().filter(|stream| !stream.heard) else { return };
+        stream.heard = true;
+        self.share_dropped();
+        self.lost_since = None;
+        let Some(outage) = outage::end(&NodeSharedData, calls::now()) else { return };
+        proxy_host::show_control_plane_lost(false);
+        let seconds = outage.until.saturating_sub(outage.since).div_ceil(1000);
+        calls::log(LogLevel::Info, &format!("palisade: the control plane is back after {seconds} s"));
+        proxy_host::count(Metric::Events, 1);
+        self.queue_event(outage.event(&self.node, &proxy_host::ProxyHost::default()));
+    }
+
+    /// Tells the node what this worker has dropped while the control plane was lost.
+    fn share_dropped(&mut self) {
+        if self.dropped_alone > 0 && outage::dropped(&NodeSharedData, self.dropped_alone, calls::now()) {
+            self.dropped_alone = 0;
+        }
+    }
+
     fn flush(&mut self, owner: u32) {
         let Some(settings) = self.settings.clone() else { return };
         self.leave_to(owner);
+        self.share_dropped();
         let now = calls::now();
         if self.stream.is_none() && (!self.waits() || now < self.retry_at) {
             return;
         }
         if self.stream.is_none() && !self.open(&settings, owner) {
-            return self.back_off(&format!("the cluster `{}` takes no stream", settings.cluster));
+            return self.back_off(&format!("the cluster `{}` takes no stream", settings.cluster), true);
         }
         let Some(token) = self.stream.as_ref().map(|stream| stream.token) else {
             return;
@@ -194,7 +233,7 @@ impl Link {
             if !calls::send_stream_message(token, &batch.encode_to_vec()) {
                 self.put_back(batch);
                 self.stream = None;
-                return self.back_off("the stream took no message");
+                return self.back_off("the stream took no message", true);
             }
         }
     }
@@ -218,7 +257,7 @@ impl Link {
         };
         self.asked = self.asked.wrapping_add(1);
         let ask = Ask { id: self.asked, ..question };
-        let Some(Stream { token, owner }) = self.stream else {
+        let Some(Stream { token, owner, .. }) = self.stream else {
             self.asks.push_back(ask);
             return Ok(self.asked);
         };
@@ -246,7 +285,7 @@ impl Link {
         if self.node.is_empty() {
             self.node = node_id();
         }
-        self.stream = Some(Stream { token, owner });
+        self.stream = Some(Stream { token, owner, heard: false });
         self.unsaid_loads = self.loads.clone();
         true
     }
@@ -276,14 +315,18 @@ impl Link {
         self.unsaid_loads = batch.loads;
     }
 
-    fn back_off(&mut self, why: &str) {
+    /// The link is lost, and with it the control plane, unless `lost` is false: then that is seen with the next try.
+    fn back_off(&mut self, why: &str, lost: bool) {
         let pause = (BACKOFF.0 << self.failures.min(6)).min(BACKOFF.1);
         // Workers that lost the control plane together must not come back together.
         let jitter = exchange::Host::random(&proxy_host::ProxyHost::default()) % (pause / 2 + 1);
         let now = calls::now();
         self.retry_at = now.saturating_add(pause / 2 + jitter);
         alone::note(&NodeSharedData, self.retry_at.saturating_add(ALONE_MILLIS), now);
-        if self.failures == 0 {
+        let since = *self.lost_since.get_or_insert(now);
+        if lost && outage::begin(&NodeSharedData, since, now) {
+            proxy_host::count(Metric::ControlPlaneLosses, 1);
+            proxy_host::show_control_plane_lost(true);
             calls::log(
                 LogLevel::Warn,
                 &format!(

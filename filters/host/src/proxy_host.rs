@@ -1,11 +1,13 @@
 //! The world of a plugin, as the gateway gives it.
 
-use std::cell::{Cell, OnceCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::rc::Rc;
 
+use exchange::random::Generator;
 use exchange::{BanOrder, Host, Level, Metric, SharedData};
+use snapshot::content_hash;
 
 use crate::calls::{self, LogLevel};
 use crate::link;
@@ -19,19 +21,47 @@ pub(crate) struct ProxyHost {
 }
 
 thread_local! {
-    static RANDOM: Cell<u64> = Cell::new(seed());
+    static RANDOM: RefCell<Generator> = RefCell::new(Generator::new(seed()));
+    static LOST: Cell<Option<u32>> = const { Cell::new(None) };
     static COUNTERS: [Cell<Option<u32>>; Metric::ALL.len()] = const { [const { Cell::new(None) }; Metric::ALL.len()] };
 }
 
-/// The standard library's keys come from the gateway's random source; the clock sets apart VMs that started with one key.
-fn seed() -> u64 {
-    let mut hasher = RandomState::new().build_hasher();
-    hasher.write_u64(calls::now());
-    hasher.finish()
+/// Whether the node is without its control plane: 1 or 0.
+const CONTROL_PLANE_LOST: &str = "palisade.control_plane_lost";
+
+/// A key from the gateway's random source. Until the control plane's seed is mixed in, nothing else makes the numbers; a gateway
+/// without such a source is told apart from others by its clock at least.
+fn seed() -> [u8; 32] {
+    let mut key = [0; 32];
+    if !calls::random(&mut key) {
+        calls::log(
+            LogLevel::Warn,
+            "palisade: this gateway gives no random bytes; ids can be predicted until it has a link",
+        );
+        let mut hasher = RandomState::new().build_hasher();
+        hasher.write_u64(calls::now());
+        key = content_hash(&hasher.finish().to_le_bytes());
+    }
+    key
 }
 
-/// Defines every counter once, so that a scrape shows them before the first request.
+/// Mixes a seed of the control plane into the random numbers of this VM.
+pub(crate) fn mix_random(seed: &[u8]) {
+    RANDOM.with_borrow_mut(|random| random.mix(seed));
+}
+
+/// Shows whether the node is without its control plane.
+pub(crate) fn show_control_plane_lost(lost: bool) {
+    if let Some(gauge) = LOST.get() {
+        calls::record(gauge, u64::from(lost));
+    }
+}
+
+/// Defines every metric once, so that a scrape shows them before the first request.
 pub(crate) fn define_metrics() {
+    if LOST.get().is_none() {
+        LOST.set(calls::define_gauge(CONTROL_PLANE_LOST));
+    }
     COUNTERS.with(|counters| {
         for (counter, metric) in counters.iter().zip(Metric::ALL) {
             if counter.get().is_none() {
@@ -56,12 +86,7 @@ impl Host for ProxyHost {
     }
 
     fn random(&self) -> u64 {
-        // SplitMix64: one addition a draw, every state visited once.
-        let state = RANDOM.get().wrapping_add(0x9e37_79b9_7f4a_7c15);
-        RANDOM.set(state);
-        let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        RANDOM.with_borrow_mut(Generator::draw)
     }
 
     fn filter_state(&self, token: &str) -> Option<Vec<u8>> {

@@ -90,6 +90,8 @@ impl Waf {
             decision: &decision,
         };
         exchange.emit(&event, host);
+        // Another WAF of the chain may have the same to say.
+        exchange.decision = Some(decision);
     }
 
     pub(crate) fn signal(

@@ -14,7 +14,7 @@ pub trait Host {
     /// Milliseconds since the Unix epoch.
     fn now(&self) -> u64;
 
-    /// A random number. Good for ids and jitter, not for keys.
+    /// A random number that the numbers before it do not tell.
     fn random(&self) -> u64;
 
     /// A value that stays with the request through all filters, readable by all of them and by the access log.
@@ -69,11 +69,13 @@ pub enum Metric {
     CollectionWritesLost,
     /// Rules that gave up on a value at a limit, each counted once per exchange.
     RuleLimits,
+    /// Times that the node lost its control plane.
+    ControlPlaneLosses,
 }
 
 impl Metric {
     /// Every metric, in the order of its declaration.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Requests,
         Self::Refused,
         Self::Observed,
@@ -84,6 +86,7 @@ impl Metric {
         Self::PluginFailures,
         Self::CollectionWritesLost,
         Self::RuleLimits,
+        Self::ControlPlaneLosses,
     ];
 
     /// The name in the gateway's statistics.
@@ -100,6 +103,7 @@ impl Metric {
             Self::PluginFailures => "palisade.plugin_failures",
             Self::CollectionWritesLost => "palisade.collection_writes_lost",
             Self::RuleLimits => "palisade.rule_limits",
+            Self::ControlPlaneLosses => "palisade.control_plane_losses",
         }
     }
 }

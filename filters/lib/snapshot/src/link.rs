@@ -122,6 +122,9 @@ pub struct Down {
     /// Identities to put on or to take off this node's allowlist.
     #[prost(message, repeated, tag = "10")]
     pub allowed: Vec<AllowChange>,
+    /// Random bytes for this stream alone, in its first message: the worker mixes them into its own random numbers.
+    #[prost(bytes = "vec", tag = "11")]
+    pub seed: Vec<u8>,
 }
 
 /// An answer.

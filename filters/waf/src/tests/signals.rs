@@ -176,6 +176,20 @@ fn what_the_threat_response_decided_on_has_its_event_already() {
 }
 
 #[test]
+fn two_of_one_chain_emit_one_event() {
+    let (host, mut slots, plugin) = (FakeHost::at(0), [Slot::default(), Slot::default()], plugin(monitoring()));
+    let mut exchange = exchange("/attack", Headers::default());
+    for slot in &mut slots {
+        assert_eq!(plugin.request(&mut exchange, false, slot, &host), Verdict::Pass);
+    }
+    for slot in &mut slots {
+        plugin.finish(&mut exchange, slot, &host);
+    }
+    let security = Found::of("SvcSecurityEvent", &host.events_json());
+    assert_eq!((security.len(), exchange.score.total()), (1, 100.0), "{security:?}");
+}
+
+#[test]
 fn a_response_that_a_rule_refuses_has_a_signal() {
     let blocked = run(&*plugin(step()), exchange("/", Headers::default()), None, "a secret");
     assert_eq!((blocked.status, blocked.score, blocked.tags), (Some(500), 50.0, vec!["waf:blocked".to_owned()]));

@@ -75,7 +75,7 @@ fn envoy_outlives_the_control_plane() {
     });
     let dropped = || gateway.envoy.stats(r"palisade\.events_dropped$").values().sum::<u64>();
     let full = wait_for("dropped events", 4 * PATIENCE, || (dropped() > 100).then_some(()));
-    load.stop();
+    let _report = load.stop();
     full.unwrap();
     gateway.control.restart();
     let loss = |event: &Value| event["outage"]["dropped"].as_u64().is_some_and(|dropped| dropped > 0);

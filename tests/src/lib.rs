@@ -12,6 +12,7 @@ pub mod envoy;
 pub mod figures;
 pub mod gateway;
 pub mod h2;
+pub mod h2_frames;
 pub mod http;
 pub mod load;
 pub mod parts;

@@ -85,6 +85,66 @@ fn envoy_accepts_the_access_log() {
     envoy_accepts("access-log.yaml", &bootstrap.to_string());
 }
 
+/// What every bootstrap says, so that filters and backend see one request and nobody holds the gateway up.
+#[test]
+fn every_bootstrap_is_an_edge() {
+    let expected = json!({
+        "use_remote_address": true, "normalize_path": true, "merge_slashes": true,
+        "path_with_escaped_slashes_action": "REJECT_REQUEST", "request_timeout": "120s",
+        "request_headers_timeout": "10s", "stream_idle_timeout": "300s", "max_request_headers_kb": 96,
+        "common_http_protocol_options":
+            {"idle_timeout": "600s", "max_headers_count": 1000, "headers_with_underscores_action": "REJECT_REQUEST"},
+        "http2_protocol_options": {
+            "max_concurrent_streams": 100, "initial_stream_window_size": 262_144, "initial_connection_window_size": 1_048_576
+        },
+    });
+    let limits = document("envoy/xds.yaml");
+    let (mut managers, mut bootstraps) = (0, 0);
+    for file in files("envoy", ".yaml")
+        .iter()
+        .filter(|file| !file.ends_with("access-log.yaml") && !file.ends_with("node-token.yaml"))
+    {
+        let mut bootstrap = document(file);
+        bootstraps += 1;
+        for key in ["layered_runtime", "overload_manager"] {
+            assert!(limits[key].is_object() && bootstrap[key] == limits[key], "{file}: {key}");
+        }
+        let Some(listeners) = bootstrap["static_resources"]["listeners"].as_array_mut() else { continue };
+        for listener in listeners {
+            assert!(listener["per_connection_buffer_limit_bytes"].is_u64(), "{file}");
+            let manager = manager(&mut listener["filter_chains"][0]);
+            for (key, value) in expected.as_object().unwrap() {
+                assert_eq!(manager[key], *value, "{file}: {key}");
+            }
+            managers += 1;
+        }
+    }
+    assert_eq!((bootstraps, managers), (7, 5));
+    let runtime = &limits["layered_runtime"]["layers"][0]["static_layer"];
+    assert_eq!(runtime["http.max_requests_per_io_cycle"], 1);
+    assert_eq!(runtime["overload.premature_reset_total_stream_count"], 500);
+}
+
+/// Calls go out by name and over HTTPS, and nowhere inside.
+#[test]
+fn the_network_policy_lets_the_control_plane_call_out() {
+    let all = documents("control-plane/deploy/kubernetes.yaml");
+    let policy = all.iter().find(|document| document["kind"] == "NetworkPolicy").unwrap();
+    let egress = policy["spec"]["egress"].as_array().unwrap();
+    let rule = |port: u64, protocol: &str| {
+        let wanted = json!({"port": port, "protocol": protocol});
+        egress.iter().find(|rule| rule["ports"].as_array().is_some_and(|ports| ports.contains(&wanted)))
+    };
+    assert!(rule(53, "UDP").is_some() && rule(53, "TCP").is_some(), "names are not resolved");
+    let https = rule(443, "TCP").expect("webhooks are not reached");
+    let block = &https["to"][0]["ipBlock"];
+    assert_eq!(block["cidr"], "0.0.0.0/0");
+    for inside in ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "169.254.0.0/16", "127.0.0.0/8", "100.64.0.0/10"] {
+        assert!(block["except"].as_array().unwrap().contains(&json!(inside)), "{inside} is reached");
+    }
+    assert!(!read("control-plane/deploy/kubernetes.yaml").contains("xDS has no TLS"));
+}
+
 /// The connection manager of a filter chain.
 fn manager(chain: &mut Value) -> &mut Value {
     &mut chain["filters"][0]["typed_config"]
@@ -190,7 +250,7 @@ fn gateway() -> Value {
 fn envoy_accepts_what_istio_makes_of_the_patches() {
     let mut bootstrap = gateway();
     let mut applied = Vec::new();
-    for file in ["envoy/istio/envoyfilter.yaml", "envoy/istio/buffers.yaml"] {
+    for file in ["envoy/istio/envoyfilter.yaml", "envoy/istio/buffers.yaml", "envoy/istio/edge.yaml"] {
         for patch in document(file)["spec"]["configPatches"].as_array().unwrap() {
             let value = &patch["patch"]["value"];
             let listener = &mut bootstrap["static_resources"]["listeners"][0];
@@ -198,6 +258,7 @@ fn envoy_accepts_what_istio_makes_of_the_patches() {
             match place {
                 "BOOTSTRAP" => merge(&mut bootstrap, value),
                 "LISTENER" => merge(listener, value),
+                "NETWORK_FILTER" => merge(&mut listener["filter_chains"][0]["filters"][0], value),
                 "HTTP_FILTER" => {
                     let filters = &mut manager(&mut listener["filter_chains"][0])["http_filters"];
                     filters.as_array_mut().unwrap().insert(0, value.clone());
@@ -207,7 +268,9 @@ fn envoy_accepts_what_istio_makes_of_the_patches() {
             applied.push(place.to_owned());
         }
     }
-    assert_eq!(applied, ["BOOTSTRAP", "HTTP_FILTER", "LISTENER"]);
+    assert_eq!(applied, ["BOOTSTRAP", "HTTP_FILTER", "LISTENER", "NETWORK_FILTER", "BOOTSTRAP"]);
+    let manager = manager(&mut bootstrap["static_resources"]["listeners"][0]["filter_chains"][0]);
+    assert_eq!(manager["path_with_escaped_slashes_action"], "REJECT_REQUEST");
     assert_eq!(asks_static_clusters("envoy/istio", &bootstrap), 1);
     envoy_accepts("envoy/istio", &bootstrap.to_string());
 }

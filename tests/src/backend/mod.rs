@@ -17,7 +17,7 @@ use base64::engine::general_purpose::STANDARD;
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Body, Bytes, Frame, Incoming};
-use hyper::header::{CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue, UPGRADE};
+use hyper::header::{CONNECTION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, UPGRADE};
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -43,7 +43,7 @@ const LEAK: &str = "<html><body><h1>Error</h1><pre>You have an error in your SQL
 ///
 /// | path | answer |
 /// |---|---|
-/// | `/echo` and every path not named here with a body | JSON: method, path, version, headers, body_length, body_sha256 |
+/// | `/echo` and every path not named here with a body | JSON: method, path, version, headers, trailers, body_length, body_sha256 |
 /// | `/status/NNN` | that status |
 /// | `/reflect` | what the posted JSON describes: `{status, headers, body or encodedBody (base64)}` |
 /// | `/slow?millis=N` | a page, N ms late (200, at most 10,000) |
@@ -196,21 +196,26 @@ fn set(response: &mut Answer, name: HeaderName, value: &'static str) {
 async fn echo(request: Request<Incoming>) -> Answer {
     let (head, body) = request.into_parts();
     let body = match body.collect().await {
-        Ok(body) => body.to_bytes(),
+        Ok(body) => body,
         Err(error) => {
             return page(StatusCode::BAD_REQUEST, "text/plain", format!("the body broke off: {error}\n"));
         }
     };
-    let headers: Vec<Value> = head
-        .headers
-        .iter()
-        .map(|(name, value)| json!([name.as_str(), String::from_utf8_lossy(value.as_bytes())]))
-        .collect();
+    let fields = |map: &HeaderMap| {
+        let pair = |(name, value): (&HeaderName, &HeaderValue)| {
+            json!([name.as_str(), String::from_utf8_lossy(value.as_bytes())])
+        };
+        map.iter().map(pair).collect::<Vec<Value>>()
+    };
+    let headers = fields(&head.headers);
+    let trailers = body.trailers().map(fields).unwrap_or_default();
+    let body = body.to_bytes();
     let seen = json!({
         "method": head.method.as_str(),
         "path": head.uri.path_and_query().map_or("", |path| path.as_str()),
         "version": format!("{:?}", head.version),
         "headers": headers,
+        "trailers": trailers,
         "body_length": body.len(),
         "body_sha256": hex(&Sha256::digest(&body)),
     });

@@ -8,7 +8,7 @@ use snapshot::{AllowChange, BanChange, BanRequest};
 use crate::events::{Audit, AuditAction, BanWay, EventHub};
 use crate::fabric::Identity;
 use crate::link::{BanSink, Verdict};
-use crate::store::fabric::{Allowance, Ban, Issued, LAST_MOMENT, Step};
+use crate::store::fabric::{Allowance, Ban, Issued, LAST_MOMENT, Note, Step};
 use crate::store::{Pending, Store};
 
 /// How long a refusal for the same identity is not told again, in milliseconds: every request of the caller leads to one.
@@ -22,14 +22,14 @@ pub struct StoredBans {
     events: EventHub,
     runtime: tokio::runtime::Handle,
     clock: fn() -> u64,
-    told: Mutex<HashMap<String, u64>>,
+    told: Arc<Mutex<HashMap<String, u64>>>,
 }
 
 impl StoredBans {
     /// Bans in `store`; refusals are told `events`. Must be called within a tokio runtime of more than one thread.
     #[must_use]
     pub fn new(store: Arc<dyn Store>, events: EventHub, clock: fn() -> u64) -> Self {
-        Self { store, events, runtime: tokio::runtime::Handle::current(), clock, told: Mutex::default() }
+        Self { store, events, runtime: tokio::runtime::Handle::current(), clock, told: Arc::default() }
     }
 
     fn wait<T>(&self, pending: Pending<'_, T>) -> Result<T, String> {
@@ -53,34 +53,48 @@ impl StoredBans {
         }
     }
 
-    fn verdict(&self, by: &str, ban: &BanRequest, issued: Issued, now: u64) -> Verdict {
+    fn verdict(&self, issued: Issued, now: u64) -> Verdict {
         match issued {
             Issued::Live(live) => {
                 self.events.banned(&live, BanWay::Tier, now);
                 Verdict::Live(change_of(&live))
             }
             Issued::Allowlisted(entry) => {
-                let why = format!("{} is on the allowlist: {}", entry.key, entry.reason);
-                self.refused(by, &ban.key, &why, now);
-                Verdict::Refused(why)
+                Verdict::Refused(format!("{} is on the allowlist: {}", entry.key, entry.reason))
             }
             Issued::Lifted(at) => Verdict::Refused(format!("the ban was lifted at {}", crate::clock::rfc3339(at))),
             Issued::Full => Verdict::Refused("there are too many bans on ranges".to_owned()),
         }
     }
 
-    fn refused(&self, node: &str, key: &str, why: &str, now: u64) {
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        if told.get(key).is_some_and(|at| now.saturating_sub(*at) < TOLD_MILLIS) {
-            return;
-        }
-        if told.len() >= MAX_TOLD {
-            told.clear();
-        }
-        told.insert(key.to_owned(), now);
-        let detail = format!("asked for by node {node}: {why}");
-        self.events.audit(Audit::new(AuditAction::BanRefused).of(key.to_owned()).detail(detail));
+    /// The events of what is refused: kept with the bans of the same batch, or not at all.
+    fn note(&self, by: &str, asked: &[Ban], now: u64) -> Note<Vec<Issued>> {
+        let (told, by) = (Arc::clone(&self.told), by.to_owned());
+        let keys: Vec<String> = asked.iter().map(|ban| ban.key.clone()).collect();
+        Note::new(move |issued: &Vec<Issued>| {
+            let refused = keys.into_iter().zip(issued).filter_map(|(key, issued)| {
+                let Issued::Allowlisted(entry) = issued else { return None };
+                is_due(&told, &key, now).then(|| {
+                    let detail = format!("asked for by node {by}: {} is on the allowlist: {}", entry.key, entry.reason);
+                    Audit::new(AuditAction::BanRefused).of(key).detail(detail).note(now)
+                })
+            });
+            refused.collect()
+        })
     }
+}
+
+/// Whether the refusal for an identity is to be told; from here on it was.
+fn is_due(told: &Mutex<HashMap<String, u64>>, key: &str, now: u64) -> bool {
+    let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
+    if told.get(key).is_some_and(|at| now.saturating_sub(*at) < TOLD_MILLIS) {
+        return false;
+    }
+    if told.len() >= MAX_TOLD {
+        told.clear();
+    }
+    told.insert(key.to_owned(), now);
+    true
 }
 
 impl BanSink for StoredBans {
@@ -91,17 +105,19 @@ impl BanSink for StoredBans {
         let asked = |(ban, identity): (&BanRequest, &Result<Identity, String>)| {
             identity.as_ref().ok().map(|identity| self.asked(by, ban, identity, now))
         };
-        let asked = bans.iter().zip(&read).filter_map(asked).collect();
-        let mut issued = self.wait(self.store.bans_issue(asked, now))?.into_iter();
-        let verdict = |(ban, identity): (&BanRequest, Result<Identity, String>)| match identity {
+        let asked: Vec<Ban> = bans.iter().zip(&read).filter_map(asked).collect();
+        let note = self.note(by, &asked, now);
+        let mut issued = self.wait(self.store.bans_issue(asked, now, note))?.into_iter();
+        self.events.outbox_filled();
+        let verdict = |identity: Result<Identity, String>| match identity {
             Err(why) => Verdict::Refused(why),
-            Ok(_) => issued.next().map_or_else(unanswered, |issued| self.verdict(by, ban, issued, now)),
+            Ok(_) => issued.next().map_or_else(unanswered, |issued| self.verdict(issued, now)),
         };
-        Ok(bans.iter().zip(read).map(verdict).collect())
+        Ok(read.into_iter().map(verdict).collect())
     }
 
     fn lift(&self, key: &str) -> Result<(), String> {
-        self.wait(self.store.ban_lift(key, (self.clock)())).map(drop)
+        self.wait(self.store.ban_lift(key, (self.clock)(), Note::none())).map(drop)
     }
 
     fn list(&self, now: u64) -> Result<Vec<BanChange>, String> {

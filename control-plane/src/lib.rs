@@ -2,7 +2,7 @@
 //!
 //! [`entities`] are the documents that say what gateways shall do; [`store`] keeps them; [`rest`] is the admin API;
 //! [`access`] says who may call it; [`console`] is what operators use with a session; [`listen`] how its ports
-//! are reached; [`alerts`] tells people; [`outbound`] is what it calls itself; [`cli`] puts the parts together.
+//! are reached; [`alerts`] tells people; [`health`] looks whether what it stands on works; [`outbound`] is what it calls itself; [`cli`] puts the parts together.
 
 pub mod access;
 pub mod alerts;
@@ -16,6 +16,7 @@ pub mod console;
 pub mod entities;
 pub mod events;
 pub mod fabric;
+pub mod health;
 pub mod link;
 pub mod listen;
 pub mod openapi;

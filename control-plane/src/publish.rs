@@ -1,7 +1,8 @@
-//! From entities to gateways: every change is compiled and published; what does not compile leaves the last good
-//! version in place.
+//! From entities to gateways: every change is compiled and published, each group of gateways by itself. What cannot be
+//! published leaves the last good version of that group in place, and says so.
 
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,49 +11,41 @@ use tokio::sync::watch;
 use crate::clock::{self, Stopwatch};
 use crate::compile::Compiler;
 use crate::entities::{DEFAULT_GROUP, EntityService, EntitySet};
+use crate::events::{EventHub, Part};
 use crate::telemetry::Gate;
 use crate::xds::{Hub, ResourceSet, resources};
 
 /// The longest pause after a publication.
 const MAX_REST: Duration = Duration::from_millis(250);
+/// Stored entities that cannot be read and are named, at most.
+const MAX_NAMED: usize = 5;
+
+/// What becomes of each group: its resources, or why it has none.
+type Outcomes = BTreeMap<String, Result<ResourceSet, Vec<String>>>;
 
 /// Publishes the entities as they are now and after every change, until `stopping` becomes true. `first` opens with the
-/// first version that is published.
+/// first version that is published to any group; `events` is told of groups that cannot be published.
 pub async fn run(
     entities: EntityService,
     compiler: Arc<Compiler>,
     hub: Hub,
+    events: EventHub,
     first: Gate,
     mut stopping: watch::Receiver<bool>,
 ) {
     let mut changes = entities.subscribe();
+    let mut known = BTreeMap::new();
     loop {
         let set = changes.borrow_and_update().clone();
-        let compiler = Arc::clone(&compiler);
-        let revision = set.revision();
         let watch = Stopwatch::start();
         hub.change_begins();
-        match tokio::task::spawn_blocking(move || resources_of(&compiler, &set)).await {
-            Ok(Ok((default, groups))) => {
-                hub.publish_groups(default, groups);
-                published(revision);
-                first.set(true);
-                metrics::gauge!("palisade_snapshot_compiles").set(1.0);
-                tracing::info!(revision, "published");
-            }
-            Ok(Err(problems)) => {
-                metrics::gauge!("palisade_snapshot_compiles").set(0.0);
-                metrics::gauge!("palisade_compile_problems").set(u32::try_from(problems.len()).unwrap_or(u32::MAX));
-                count("refused");
-                for problem in problems {
-                    tracing::error!(revision, "not published, the last good version keeps serving: {problem}");
-                }
-            }
-            Err(error) => {
-                count("failed");
-                tracing::error!(revision, %error, "the compiler has failed; the last good version keeps serving")
-            }
+        let (compiler, compiled) = (Arc::clone(&compiler), Arc::clone(&set));
+        let outcomes = tokio::task::spawn_blocking(move || outcomes(&compiler, &compiled)).await;
+        let (outcomes, asides) = outcomes.unwrap_or_else(|error| (none(&set, &error.to_string()), Vec::new()));
+        if publish(&hub, &events, &set, outcomes, &asides, &mut known) {
+            first.set(true);
         }
+        tell_unreadable(&events, &set);
         // Changes that come while this rests are published together: a stream of them gets half of a processor and no more,
         // and the rest is for those who make them.
         let rest = Duration::from_secs_f64(watch.seconds()).min(MAX_REST);
@@ -67,43 +60,108 @@ pub async fn run(
     }
 }
 
-fn published(revision: u64) {
-    count("published");
-    metrics::gauge!("palisade_compile_problems").set(0.0);
-    metrics::gauge!("palisade_publish_revision").set(revision as f64);
-    metrics::gauge!("palisade_publish_last_success_timestamp_seconds").set(clock::now_millis() as f64 / 1000.0);
-}
-
-fn count(outcome: &'static str) {
+/// Gives the hub what there is of each group, and says what there is not. `known` are the groups of the time before, and
+/// whether each was published. True where any group was.
+fn publish(
+    hub: &Hub,
+    events: &EventHub,
+    set: &EntitySet,
+    outcomes: Outcomes,
+    asides: &[String],
+    known: &mut BTreeMap<String, bool>,
+) -> bool {
+    let revision = set.revision();
+    let before = std::mem::take(known);
+    for (group, outcome) in &outcomes {
+        let failing = metrics::gauge!("palisade_publish_failing", "group" => group.clone());
+        match outcome {
+            Ok(_) => {
+                failing.set(0.0);
+                events.recovered(Part::Publication, group);
+            }
+            Err(reasons) => {
+                failing.set(1.0);
+                for reason in reasons {
+                    tracing::error!(revision, group, "not published, the last good version keeps serving: {reason}");
+                }
+                let stays = "its gateways keep what they have";
+                events.trouble(Part::Publication, group, &format!("{}; {stays}", reasons.join("; ")));
+            }
+        }
+        known.insert(group.clone(), outcome.is_ok());
+    }
+    for gone in before.keys().filter(|group| !known.contains_key(*group)) {
+        metrics::gauge!("palisade_publish_failing", "group" => gone.clone()).set(0.0);
+        events.recovered(Part::Publication, gone);
+    }
+    for aside in asides {
+        tracing::error!(revision, "an entity is at fault that no gateway has: {aside}");
+    }
+    let failed: usize = outcomes.values().filter_map(|outcome| outcome.as_ref().err()).map(Vec::len).sum();
+    let problems = u32::try_from(failed + asides.len()).unwrap_or(u32::MAX);
+    metrics::gauge!("palisade_compile_problems").set(problems);
+    let (published, all) = (known.values().any(|published| *published), known.values().all(|published| *published));
+    metrics::gauge!("palisade_snapshot_compiles").set(if all { 1.0 } else { 0.0 });
+    let outcome = match (published, all) {
+        (_, true) => "published",
+        (true, false) => "partial",
+        (false, false) => "refused",
+    };
     metrics::counter!("palisade_publish_attempts_total", "outcome" => outcome).increment(1);
+    hub.set_stale_after(set.global().security.incidents.stale_after_seconds.saturating_mul(1000));
+    hub.publish_each(revision, outcomes);
+    if all {
+        metrics::gauge!("palisade_publish_revision").set(revision as f64);
+        metrics::gauge!("palisade_publish_last_success_timestamp_seconds").set(clock::now_millis() as f64 / 1000.0);
+        tracing::info!(revision, "published");
+    }
+    published
 }
 
-/// The resources of the default group, and of the others by name.
-type Resources = (ResourceSet, BTreeMap<String, ResourceSet>);
+/// Entities that this release cannot read are left out: what they were to protect is not protected by them.
+fn tell_unreadable(events: &EventHub, set: &EntitySet) {
+    let unreadable = set.unreadable();
+    if unreadable.is_empty() {
+        events.recovered(Part::Entities, "unreadable");
+        return;
+    }
+    let named = unreadable.iter().take(MAX_NAMED).map(|(place, problem)| format!("{place}: {problem}"));
+    let (count, named) = (unreadable.len(), named.collect::<Vec<_>>().join("; "));
+    let reason = format!("stored entities cannot be read by this release and are left out ({count} faults): {named}");
+    events.trouble(Part::Entities, "unreadable", &reason);
+}
 
-fn resources_of(compiler: &Compiler, set: &EntitySet) -> Result<Resources, Vec<String>> {
+/// Every group without resources, for this reason.
+fn none(set: &EntitySet, reason: &str) -> Outcomes {
+    let global = set.global();
+    let groups = global.groups.keys().map(String::as_str).chain([DEFAULT_GROUP]);
+    groups.map(|group| (group.to_owned(), Err(vec![format!("the compiler has failed: {reason}")]))).collect()
+}
+
+/// The resources of every group, and the faults that no group has.
+fn outcomes(compiler: &Compiler, set: &EntitySet) -> (Outcomes, Vec<String>) {
     let watch = Stopwatch::start();
-    let compiled = compiler.compile(set);
+    let compiled = compiler.compile_groups(set);
     metrics::histogram!("palisade_compile_seconds", "purpose" => "publish").record(watch.seconds());
-    let compiled = compiled.map_err(|problems| problems.iter().map(ToString::to_string).collect::<Vec<_>>())?;
     for warning in &compiled.warnings {
         tracing::warn!("{warning}");
     }
-    for (group, gateway) in compiled
-        .groups
-        .iter()
-        .map(|(name, gateway)| (name.as_str(), gateway))
-        .chain([(DEFAULT_GROUP, &compiled.gateway)])
-    {
-        for filter in &gateway.filters {
-            let labels = [("group", group.to_owned()), ("filter", filter.name.clone())];
-            metrics::gauge!("palisade_compile_snapshot_bytes", &labels).set(filter.snapshot.len() as f64);
-        }
-    }
-    let default = resources::build(&compiled.gateway).map_err(|problem| vec![problem])?;
-    let groups = compiled.groups.iter().map(|(name, gateway)| {
-        let built = resources::build(gateway).map_err(|problem| vec![format!("group `{name}`: {problem}")])?;
-        Ok((name.clone(), built))
+    let outcomes = compiled.groups.into_iter().map(|(group, gateway)| {
+        // A defect that one group's settings bring to light is not to stop the others.
+        let built = gateway.and_then(|gateway| {
+            let built = catch_unwind(AssertUnwindSafe(|| {
+                for filter in &gateway.filters {
+                    let labels = [("group", group.clone()), ("filter", filter.name.clone())];
+                    metrics::gauge!("palisade_compile_snapshot_bytes", &labels).set(filter.snapshot.len() as f64);
+                }
+                resources::build(&gateway)
+            }));
+            built
+                .unwrap_or_else(|_| Err("building its resources has failed inside the control plane".to_owned()))
+                .map_err(|problem| vec![problem])
+        });
+        (group, built)
     });
-    Ok((default, groups.collect::<Result<_, Vec<String>>>()?))
+    let outcomes = outcomes.collect();
+    (outcomes, compiled.asides.iter().map(ToString::to_string).collect())
 }

@@ -101,13 +101,24 @@ struct World {
 
 impl World {
     async fn start(data: &Path) -> World {
-        let server = Server::start_with(data, &["--outbound-allow", "127.0.0.0/8"]);
+        let world = Server::start_with(data, &["--outbound-allow", "127.0.0.0/8"]);
         let folder = data.to_str().unwrap();
         let added = run_with(
             &["operator", "add", "alice", "--email", "alice@example.com", "--data", folder],
             &format!("{PASSWORD}\n"),
         );
         assert!(added.status.success(), "{}", text(&added.stderr));
+        World::with(world).await
+    }
+
+    /// The control plane is killed, and another one starts on its data.
+    async fn again(mut self, data: &Path) -> World {
+        self.server.child.kill().unwrap();
+        self.server.child.wait().unwrap();
+        World::with(Server::start_with(data, &["--outbound-allow", "127.0.0.0/8"])).await
+    }
+
+    async fn with(server: Server) -> World {
         let login = json!({ "name": "alice", "password": PASSWORD }).to_string();
         let path = format!("{NS}/session/_login");
         let (status, head, body) = exchange(&server.rest, &[], "POST", &path, &login).unwrap();
@@ -216,6 +227,14 @@ async fn an_incident_reaches_each_kind_of_channel_once() {
     world.rule("off", json!({ "enabled": false, "channel": { "kind": "slack", "url": slack.url } }));
     let alerts = &world.console("GET", "_status", &Value::Null)["alerts"];
     assert_eq!(alerts, &json!({ "enabled": true, "rules": 5 }));
+    // The gateway's link is up by now, or soon.
+    let ends = tokio::time::Instant::now() + LONG;
+    while world.console("GET", "_status", &Value::Null)["shared_state"]["distributed"] != true {
+        assert!(tokio::time::Instant::now() < ends, "no link");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let warning = &world.console("GET", "_status", &Value::Null)["shared_state"]["warning"];
+    assert!(warning.as_str().unwrap().contains("the file of this control plane"), "{warning}");
 
     world.event("192.0.2.9", 95.0).await;
     let (head, body) = slack.next().await;
@@ -396,4 +415,33 @@ async fn a_channel_can_be_tried() {
     assert_eq!(details[..3], ["slack: answered 200 OK", "webhook: answered 403 Forbidden", "event: as an event"]);
     assert_eq!((&audits[0]["ref"], &audits[0]["user"]["name"]), (&"alert-rules/stored".into(), &"alice".into()));
     assert!(!json!(audits).to_string().contains("s3cret"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn neither_what_waits_nor_what_cools_down_is_lost_by_kill_9() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let world = World::start(&data).await;
+    let mut webhook = Channels::start(&[Then::Answer("503 Busy\r\nretry-after: 300", ""), TAKEN]).await;
+    world.rule("bans", json!({ "trigger": "ban", "channel": { "kind": "webhook", "url": webhook.url } }));
+    world.console("POST", "_ban", &json!({ "ref": "user:ann", "reason": "scans" }));
+    let (_, first) = webhook.next().await;
+    assert_eq!(first["subject"], "ban:user:ann");
+    // It waits for its second attempt, which would be in five minutes.
+    world.metric("palisade_alerts_retries_total{channel=\"webhook\"}", |retries| retries == 1).await;
+    let world = world.again(&data).await;
+    let (_, second) = webhook.next().await;
+    assert_eq!(second, first, "the same message with the same id, once more");
+    world.metric(&delivered("webhook"), |count| count == 1).await;
+    world.idle().await;
+
+    let world = world.again(&data).await;
+    world.console("POST", "_unban", &json!({ "ref": "user:ann" }));
+    world.console("POST", "_ban", &json!({ "ref": "user:ann", "reason": "scans" }));
+    world.console("POST", "_ban", &json!({ "ref": "user:bob", "reason": "scans" }));
+    let (_, third) = webhook.next().await;
+    assert_eq!(third["subject"], "ban:user:bob", "of the first one it was told before the restart");
+    world.idle().await;
+    assert_eq!(world.metric(&delivered("webhook"), |_| true).await, 1, "what was delivered is not sent again");
+    assert!(webhook.requests.try_recv().is_err());
 }

@@ -207,6 +207,11 @@ async fn a_broken_connection_is_tried_once_more() {
     assert_eq!(taken.load(Ordering::Relaxed), 2);
 }
 
+/// A token from an address.
+fn token_from(text: &str, ip: String) -> VerifyToken {
+    VerifyToken { ip, ..token(text) }
+}
+
 #[tokio::test]
 async fn a_slow_vendor_is_not_waited_for_and_no_more_than_so_many_are_asked_at_once() {
     let vendor = Vendor::start().await;
@@ -215,12 +220,16 @@ async fn a_slow_vendor_is_not_waited_for_and_no_more_than_so_many_are_asked_at_o
     let all: Vec<_> = (0..64)
         .map(|number| {
             let verifier = Arc::clone(&verifier);
-            tokio::spawn(async move { verifier.verify(&token(&number.to_string())).await })
+            let token = token_from(&number.to_string(), format!("10.0.{}.1", number / 8));
+            tokio::spawn(async move { verifier.verify(&token).await })
         })
         .collect();
     xds_support::until("64 calls", async || (vendor.calls() == 64).then_some(())).await;
-    assert_eq!(verifier.verify(&token("one more")).await, AnswerWord::Unknown);
-    assert_eq!(vendor.calls(), 64, "it was not asked");
+    // Of a network that has nothing yet: it waits for its turn.
+    let more = Arc::clone(&verifier);
+    let more = tokio::spawn(async move { more.verify(&token("one more")).await });
+    tokio::task::yield_now().await;
+    assert_eq!(vendor.calls(), 64, "it was not asked about");
     vendor.permits.add_permits(63);
     let mut answers = Vec::new();
     for one in all {
@@ -228,11 +237,43 @@ async fn a_slow_vendor_is_not_waited_for_and_no_more_than_so_many_are_asked_at_o
     }
     let count = |word| answers.iter().filter(|answer| **answer == word).count();
     assert_eq!((count(AnswerWord::Yes), count(AnswerWord::Unknown)), (63, 1), "the slow one");
+    assert_eq!(more.await.unwrap(), AnswerWord::Unknown, "nor has it an answer");
     let [why] = &told(&api).await[..] else { panic!("{:?}", told(&api).await) };
-    assert!(why.contains("no whole answer within 4 s"), "{why}");
+    assert!(why.contains("there is no whole answer within"), "{why}");
     // Whoever was waited for has given way.
     vendor.permits.add_permits(1);
     assert_eq!(verifier.verify(&token("after")).await, AnswerWord::Yes);
+}
+
+#[tokio::test]
+async fn garbage_from_one_network_leaves_room_for_the_others() {
+    let vendor = Vendor::start().await;
+    let (_api, verifier) = with(&vendor, json!({})).await;
+    vendor.permits.forget_permits(Semaphore::MAX_PERMITS);
+    let verify = |text: String, ip: String| {
+        let verifier = Arc::clone(&verifier);
+        tokio::spawn(async move { verifier.verify(&token_from(&text, ip)).await })
+    };
+    // From every address of a /24, and from a /64 as well.
+    let mut flood: Vec<_> =
+        (0..100).map(|number| verify(format!("v4 {number}"), format!("203.0.113.{number}"))).collect();
+    flood.extend((0..100).map(|number| verify(format!("v6 {number}"), format!("2001:db8::{number:x}"))));
+    xds_support::until("the share of each", async || (vendor.calls() == 16).then_some(())).await;
+    let others: Vec<_> = (0..48).map(|number| verify(format!("good {number}"), format!("198.51.{number}.7"))).collect();
+    xds_support::until("all others are asked about", async || (vendor.calls() == 64).then_some(())).await;
+    // The answers come in the order of the calls: first those that were there first.
+    vendor.permits.add_permits(16 + 48);
+    for one in others {
+        assert_eq!(one.await.unwrap(), AnswerWord::Yes);
+    }
+    vendor.permits.add_permits(1000);
+    let mut words = Vec::new();
+    for one in flood {
+        words.push(one.await.unwrap());
+    }
+    let verified = words.iter().filter(|word| **word == AnswerWord::Yes).count();
+    assert!((1..=48).contains(&verified), "of each network 8 run and 16 wait, the others are turned away: {verified}");
+    assert!(vendor.calls() <= 64 + 32, "{}", vendor.calls());
 }
 
 #[tokio::test(flavor = "multi_thread")]

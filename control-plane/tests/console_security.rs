@@ -41,7 +41,7 @@ impl Desk {
     }
 
     async fn audits(&self) -> Vec<Value> {
-        let events = self.console.api.events().await;
+        let events = self.console.events().await;
         events.into_iter().filter(|event| event["user"]["name"] == "alice" && event["action"] != "login").collect()
     }
 
@@ -311,4 +311,129 @@ async fn the_status_counts() {
     );
     assert_eq!(status["shared_state"]["dedicated_store"], false);
     assert!(status["node"].as_str().is_some_and(|node| !node.is_empty()));
+}
+
+#[tokio::test]
+async fn every_field_of_the_status_follows_what_it_tells() {
+    let desk = Desk::new().await;
+    let at = |status: &Value, pointer: &str| status.pointer(pointer).unwrap_or_else(|| panic!("{pointer}")).clone();
+    let millis = |status: &Value, pointer: &str| at(status, pointer).as_u64().unwrap();
+    let later = async |than: u64| {
+        while clock::now_millis() <= than {
+            tokio::task::yield_now().await;
+        }
+    };
+    let first = desk.get("_status").await;
+    for (pointer, value) in [
+        ("/enabled", json!(false)),
+        ("/shared_state/dedicated_store", json!(false)),
+        ("/shared_state/distributed", json!(false)),
+        ("/bans/last_error", Value::Null),
+        ("/alerts", json!({"enabled": false, "rules": 0})),
+        ("/nodes", json!({"known": 0, "connected": 0, "behind": 0, "stale": 0, "links": 0})),
+        ("/problems", json!([])),
+    ] {
+        assert_eq!(at(&first, pointer), value, "{pointer}");
+    }
+    assert!(at(&first, "/shared_state/warning").as_str().unwrap().contains("No gateway is linked"));
+
+    let (bans, allowed) = (millis(&first, "/bans/last_refresh"), millis(&first, "/allowlist/last_refresh"));
+    later(bans.max(allowed)).await;
+    let same = desk.get("_status").await;
+    assert_eq!((millis(&same, "/bans/last_refresh"), millis(&same, "/allowlist/last_refresh")), (bans, allowed));
+    desk.post("_ban", json!({"ref": "ip:192.0.2.9"})).await;
+    let banned = desk.get("_status").await;
+    assert!(millis(&banned, "/bans/last_refresh") > bans, "it has changed");
+    assert_eq!((millis(&banned, "/bans/bans"), millis(&banned, "/allowlist/last_refresh")), (1, allowed));
+    desk.post("_allow", json!({"ref": "user:ada"})).await;
+    assert!(millis(&desk.get("_status").await, "/allowlist/last_refresh") > allowed);
+
+    let api = &desk.console.api;
+    let write = async |method: &str, path: &str, document: Value| {
+        let answer = api.call(method, path, Some(document)).await;
+        assert!(answer.status.is_success(), "{}", answer.text);
+    };
+    let security = json!({
+        "incidents": {"stale_after_seconds": 60}, "tarpit": {"max_held": 7},
+        "ledger": {"enabled": false, "window_seconds": 5, "ban_threshold": 6, "ban_duration_seconds": 7},
+    });
+    write("PATCH", "/global-config/global-config", json!({"security": security})).await;
+    write("POST", "/threat-policies", json!({"id": "p", "name": "P", "dry_run": true})).await;
+    write("POST", "/alert-rules", json!({"id": "on", "name": "On"})).await;
+    write("POST", "/alert-rules", json!({"id": "off", "name": "Off", "enabled": false})).await;
+    let route =
+        |enabled: bool| json!({"id": "r", "name": "r", "plugins": [{"plugin": "SvcThreatGate", "enabled": enabled}]});
+    write("POST", "/routes", route(false)).await;
+    assert_eq!(desk.get("_status").await["enabled"], false, "a plugin that does not run enables nothing");
+    write("PUT", "/routes/r", route(true)).await;
+    let changed = desk.get("_status").await;
+    for (pointer, value) in [
+        ("/enabled", json!(true)),
+        ("/incidents/stale_after_sec", json!(60)),
+        ("/tarpit/max_held", json!(7)),
+        ("/ledger", json!({"enabled": false, "window_seconds": 5, "ban_threshold": 6, "ban_duration_seconds": 7})),
+        ("/policies", json!([{"id": "p", "name": "P", "dry_run": true}])),
+        ("/alerts", json!({"enabled": true, "rules": 1})),
+    ] {
+        assert_eq!(at(&changed, pointer), value, "{pointer}");
+    }
+
+    // The store loses the bans: what was counted last, and why it is not what there is now.
+    let db = rusqlite::Connection::open(api.folder().join("palisade.db")).unwrap();
+    db.execute_batch("ALTER TABLE ban RENAME TO away").unwrap();
+    let broken = desk.get("_status").await;
+    assert!(at(&broken, "/bans/last_error").as_str().unwrap().contains("no such table: ban"), "{broken}");
+    assert_eq!((millis(&broken, "/bans/bans"), millis(&broken, "/allowlist/entries")), (1, 1));
+    db.execute_batch("ALTER TABLE away RENAME TO ban").unwrap();
+    assert_eq!(at(&desk.get("_status").await, "/bans/last_error"), Value::Null);
+}
+
+#[tokio::test]
+async fn long_lists_come_in_pages_and_are_filtered() {
+    let desk = Desk::new().await;
+    let page = async |path: &str| {
+        let answer = desk.console.get(&desk.login, &format!("/security/{path}")).await;
+        let header = |name: &str| answer.header(name).parse::<usize>().unwrap_or_else(|_| panic!("{}", answer.text));
+        let field = path.split('?').next().unwrap();
+        let field = match field {
+            "_bans" => "bans",
+            "_allowlist" => "entries",
+            _ => "incidents",
+        };
+        let keys = answer.body[field].as_array().unwrap().iter().map(|one| one["key"].as_str().unwrap().to_owned());
+        (keys.collect::<Vec<_>>(), header("x-pages"), header("x-total"))
+    };
+    assert_eq!(page("_bans").await, (vec![], 1, 0));
+    for number in 0..5 {
+        desk.post("_ban", json!({"ref": format!("user:u{number}"), "reason": format!("r{}", number % 2)})).await;
+        desk.post("_allow", json!({"ref": format!("apikey:k{number}"), "reason": format!("r{}", number % 2)})).await;
+        desk.event(&format!("192.0.2.{number}"), 55.0, "waf");
+    }
+    let users = |numbers: &[u32]| numbers.iter().map(|number| format!("user:u{number}")).collect::<Vec<_>>();
+    assert_eq!(page("_bans").await, (users(&[0, 1, 2, 3, 4]), 1, 5));
+    assert_eq!(page("_bans?pageSize=2").await, (users(&[0, 1]), 3, 5));
+    assert_eq!(page("_bans?pageSize=2&page=3").await, (users(&[4]), 3, 5));
+    assert_eq!(page("_bans?page=2").await, (vec![], 1, 5), "a page that there is not is empty");
+    assert_eq!(page("_bans?filter.reason=r1").await, (users(&[1, 3]), 1, 2));
+    assert_eq!(page("_bans?filter.issued_by=alice&filter.ref=user:u3").await, (users(&[3]), 1, 1));
+    assert_eq!(page("_bans?filter.issued_by=bob").await, (vec![], 1, 0));
+    assert_eq!(page("_allowlist?pageSize=4&page=2").await, (vec!["apikey:k4".to_owned()], 2, 5));
+    assert_eq!(page("_allowlist?filter.reason=r0&filter.added_by=alice").await.2, 3);
+    let (first, pages, total) = page("_incidents?pageSize=3").await;
+    assert_eq!((first.len(), pages, total), (3, 2, 5));
+    assert_eq!(page("_incidents?filter.ref=ip:192.0.2.4&filter.state=open").await.0, ["ip:192.0.2.4"]);
+    for wrong in [
+        "_bans?page=0",
+        "_bans?pageSize=10001",
+        "_bans?filter.score=1",
+        "_allowlist?pageSize=x",
+        "_incidents?filter.x=",
+    ] {
+        let answer = desk.console.get(&desk.login, &format!("/security/{wrong}")).await;
+        assert_eq!((answer.status.as_u16(), &answer.body["error"]), (400, &json!("invalid_query")), "{wrong}");
+    }
+    // A range that is banned holds who is in it, although the incident's own key is not banned.
+    desk.post("_ban", json!({"ref": "ip:192.0.2.0/24"})).await;
+    let one = desk.get("_incidents?filter.ref=ip:192.0.2.4").await["incidents"][0].clone();
+    assert_eq!((&one["banned"], &one["ban"]["key"]), (&json!(true), &json!("ip:192.0.2.0/24")));
 }

@@ -1,4 +1,5 @@
-//! A ban, an entry of the allowlist and the state of an incident that were acknowledged survive `kill -9`.
+//! A ban, an entry of the allowlist and the state of an incident that were acknowledged survive `kill -9`, and so does the
+//! audit event of each.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
 mod cli_support;
@@ -63,6 +64,7 @@ fn what_operators_were_told_survives_kill_9() {
         });
         server = Server::start(&data);
         verify(&session, &server.rest, &data, &acknowledged);
+        verify_audits(&server.events, &acknowledged);
     }
     assert!(acknowledged.len() >= ROUNDS * 4, "{}", acknowledged.len());
 }
@@ -88,7 +90,7 @@ fn verify(session: &Session, rest: &str, data: &Path, acknowledged: &BTreeSet<(&
         let list = session.call(rest, "GET", path, "").unwrap();
         list[field].as_array().unwrap().iter().map(|one| one["key"].as_str().unwrap().to_owned()).collect()
     };
-    let (bans, allowed) = (keys("_bans", "bans"), keys("_allowlist", "entries"));
+    let (bans, allowed) = (keys("_bans?pageSize=10000", "bans"), keys("_allowlist?pageSize=10000", "entries"));
     // There is no incident that would show its state, so the store is asked.
     let states: BTreeSet<String> = states(data).into_iter().collect();
     for (kind, key) in acknowledged {
@@ -99,6 +101,37 @@ fn verify(session: &Session, rest: &str, data: &Path, acknowledged: &BTreeSet<(&
         };
         assert!(kept, "{kind} of {key} was acknowledged and is gone");
     }
+}
+
+/// Every change that was acknowledged is audited: before the blow, or by the process after it.
+fn verify_audits(file: &Path, acknowledged: &BTreeSet<(&'static str, String)>) {
+    let mut missing = BTreeSet::new();
+    // The bound only keeps a failure from hanging the test.
+    for _ in 0..3000 {
+        let lines = std::fs::read_to_string(file).unwrap_or_default();
+        let audited: BTreeSet<(String, String)> = lines
+            .lines()
+            .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+            .filter_map(|event| Some((event["action"].as_str()?.to_owned(), event["ref"].as_str()?.to_owned())))
+            .collect();
+        missing = acknowledged
+            .iter()
+            .filter(|(kind, key)| {
+                let action = match *kind {
+                    "ban" => "ban",
+                    "allow" => "allowlist",
+                    _ => "incident-acknowledged",
+                };
+                !audited.contains(&(action.to_owned(), key.clone()))
+            })
+            .collect();
+        if missing.is_empty() {
+            return;
+        }
+        #[allow(clippy::disallowed_methods, reason = "a process is waited for, in no filter")]
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    assert!(missing.is_empty(), "acknowledged and never audited: {missing:?}");
 }
 
 fn states(data: &Path) -> Vec<String> {

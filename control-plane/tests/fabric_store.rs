@@ -43,4 +43,7 @@ passes! {
     who_reaches_the_threshold_within_the_window_is_banned_and_begins_anew(again),
     one_batch_of_charges_is_one_after_the_other,
     incidents_and_their_states_come_back(again),
+    bans_come_in_parts,
+    what_is_to_be_sent_of_a_change_is_kept_with_it(again),
+    what_alert_rules_have_told_and_what_waits_comes_back(again),
 }

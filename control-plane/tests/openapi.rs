@@ -34,7 +34,8 @@ async fn whole() -> Api {
     let console = Console::new(store.clone(), entities.clone(), events.clone(), listen, told.clone());
     let bans = std::sync::Arc::new(MemoryBans::default());
     let link = LinkHub::new(events.clone(), bans, Hub::with_clock(clock::now_millis), clock::now_millis);
-    let alerts = Alerts::new(entities.clone(), events.clone(), Outbound::new(Vec::new()), told.clone());
+    let outbound = Outbound::new(Vec::new());
+    let alerts = Alerts::new(store.clone(), entities.clone(), events.clone(), outbound, told.clone());
     let fabric = Fabric::new(store, entities, events, link, told);
     let reports = guard(report::router(reports), api.state.access.clone(), Some(Scope::Report));
     let further = reports.merge(console::router(&console)).merge(console::security_router(&console, fabric, alerts));

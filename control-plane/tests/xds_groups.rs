@@ -125,6 +125,77 @@ async fn what_changes_in_one_group_is_sent_to_no_other() {
     assert!(!status(hub, "e").known_group);
 }
 
+/// What the default group and `eu` come to.
+fn outcomes(default: &str, europe: Result<&str, &str>) -> BTreeMap<String, Result<ResourceSet, Vec<String>>> {
+    let europe = europe.map(|text| set(text, false)).map_err(|reason| vec![reason.to_owned()]);
+    BTreeMap::from([("default".to_owned(), Ok(set(default, false))), ("eu".to_owned(), europe)])
+}
+
+#[tokio::test]
+async fn a_group_that_cannot_be_published_keeps_what_it_has_and_holds_up_no_other() {
+    let control_plane = ControlPlane::start(Vec::new()).await;
+    let hub = &control_plane.hub;
+    hub.publish_each(6, outcomes("one", Ok("europe")));
+    let mut europe = Client::open(control_plane.address, node("e", "eu"), false).await;
+    let mut rest = Client::open(control_plane.address, node("r", ""), false).await;
+    let (first, of_rest) = (europe.take().await, rest.take().await);
+    until("both have all", async || (!status(hub, "e").behind && !status(hub, "r").behind).then_some(())).await;
+
+    hub.publish_each(7, outcomes("two", Err("route \"x\": no such host")));
+    assert_ne!(rest.take().await, of_rest);
+    // Requests are handled in order, so what comes next shows that nothing was sent before.
+    europe.ask(Kind::Cluster).await;
+    assert_eq!(europe.take().await.0, Kind::Cluster);
+    let e = status(hub, "e");
+    assert_eq!((e.group.as_str(), e.known_group, e.behind), ("eu", true, false));
+    let failure = e.not_published.unwrap();
+    assert_eq!(failure.reasons, ["route \"x\": no such host"]);
+    assert_eq!(status(hub, "r").not_published, None);
+    hub.publish_each(8, outcomes("two", Err("another reason")));
+    let publication = hub.publication_status();
+    assert_eq!(publication.revision, 8);
+    let [default, eu] = &publication.groups[..] else { panic!("{publication:?}") };
+    assert_eq!((default.revision, &default.failure), (Some(8), &None));
+    let lasting = eu.failure.clone().unwrap();
+    assert_eq!(
+        (eu.revision, lasting.since, lasting.reasons),
+        (Some(6), failure.since, vec!["another reason".to_owned()])
+    );
+
+    hub.publish_each(9, outcomes("two", Ok("europe, mended")));
+    assert_ne!(europe.take().await, first);
+    assert_eq!(status(hub, "e").not_published, None);
+}
+
+#[tokio::test]
+async fn a_group_that_was_never_published_is_not_served_what_others_are() {
+    let control_plane = ControlPlane::start(Vec::new()).await;
+    let hub = &control_plane.hub;
+    hub.publish_each(1, outcomes("one", Err("no")));
+    let mut rest = Client::open(control_plane.address, node("r", ""), false).await;
+    let of_rest = rest.take().await;
+    let mut europe = Client::open(control_plane.address, node("e", "eu"), false).await;
+    let e = until("it is known", async || Some(status(hub, "e")).filter(|node| node.connected)).await;
+    assert_eq!((e.group.as_str(), e.known_group, e.behind), ("eu", true, false));
+    assert_eq!(hub.publication_status().groups[1].revision, None);
+    hub.publish_each(2, outcomes("one", Ok("europe")));
+    let first = europe.take().await;
+    assert_eq!(first.0, Kind::Extension);
+    assert_ne!(first, of_rest, "the first that it is sent is its own");
+
+    // The default group as well.
+    let other = ControlPlane::start(Vec::new()).await;
+    let mut both = outcomes("one", Ok("europe"));
+    both.insert("default".to_owned(), Err(vec!["no".to_owned()]));
+    other.hub.publish_each(1, both);
+    let mut europe = Client::open(other.address, node("e", "eu"), false).await;
+    assert_eq!(europe.take().await, first);
+    let mut rest = Client::open(other.address, node("r", ""), false).await;
+    until("it is known", async || status(&other.hub, "r").connected.then_some(())).await;
+    other.hub.publish_each(2, outcomes("one", Ok("europe")));
+    assert_eq!(rest.take().await, of_rest);
+}
+
 #[tokio::test]
 async fn a_node_is_behind_until_it_has_taken_everything() {
     let control_plane = ControlPlane::start(Vec::new()).await;

@@ -254,7 +254,7 @@ fn verify(site: &Site, told: &[Told]) {
 /// Everything that was acknowledged is on the control plane's lists.
 fn listed(site: &Site, told: &[Told]) {
     let bans = bans(&site.console).unwrap();
-    let entries = site.console.get("_allowlist");
+    let entries = site.console.get("_allowlist?pageSize=10000");
     let entries = keys(&entries["entries"]);
     for one in told {
         let (list, address) = match one {
@@ -267,7 +267,7 @@ fn listed(site: &Site, told: &[Told]) {
 }
 
 fn bans(console: &Console) -> Option<Vec<String>> {
-    Some(keys(&console.try_get("_bans").ok()?["bans"]))
+    Some(keys(&console.try_get("_bans?pageSize=10000").ok()?["bans"]))
 }
 
 fn keys(list: &Value) -> Vec<String> {

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::channels::{Rendered, render};
+use super::keep::Keeper;
 use super::lanes::{Full, Lanes, Room};
 use super::message::Message;
 use crate::entities::{AlertRule, ChannelKind, EntityService, Item};
@@ -25,6 +26,7 @@ const MAX_SHOWN: usize = 2048;
 
 /// Brings messages to their channels.
 pub(super) struct Delivery {
+    keeper: Keeper,
     entities: EntityService,
     events: EventHub,
     outbound: Outbound,
@@ -32,6 +34,13 @@ pub(super) struct Delivery {
     lanes: Lanes,
     /// The rules whose last message was given up.
     failing: Mutex<HashSet<String>>,
+}
+
+/// A message that has room, and is not sent yet.
+pub(super) struct Accepted {
+    delivery: Arc<Delivery>,
+    message: Message,
+    room: Room,
 }
 
 /// What a channel has answered.
@@ -55,21 +64,39 @@ struct Failure {
     after: Option<Duration>,
 }
 
+impl Accepted {
+    pub(super) fn message(&self) -> &Message {
+        &self.message
+    }
+
+    /// Sends it beside everything else. It leaves the store once it is delivered or given up.
+    pub(super) fn send(self) {
+        let Accepted { delivery, message, room } = self;
+        tokio::spawn(async move {
+            delivery.bring(&message, &room).await;
+            delivery.keeper.settle(message.id).await;
+            drop(room);
+            delivery.gauge();
+        });
+    }
+}
+
 impl Delivery {
     pub(super) fn new(
+        keeper: Keeper,
         entities: EntityService,
         events: EventHub,
         outbound: Outbound,
         clock: Arc<dyn Fn() -> u64 + Send + Sync>,
     ) -> Delivery {
         begin_metrics();
-        Delivery { entities, events, outbound, clock, lanes: Lanes::new(), failing: Mutex::default() }
+        Delivery { keeper, entities, events, outbound, clock, lanes: Lanes::new(), failing: Mutex::default() }
     }
 
-    /// Takes a message over. Never waits.
-    pub(super) fn send(this: &Arc<Delivery>, message: Message) {
-        let room = match this.lanes.enter(&message.rule_id) {
-            Ok(room) => room,
+    /// Takes a message over, where there is room for it. Never waits.
+    pub(super) fn accept(this: &Arc<Delivery>, message: Message) -> Option<Accepted> {
+        match this.lanes.enter(&message.rule_id) {
+            Ok(room) => Some(Accepted { delivery: Arc::clone(this), message, room }),
             Err(Full { first }) => {
                 metrics::counter!("palisade_alerts_dropped_total", "reason" => "full").increment(1);
                 if first {
@@ -79,15 +106,9 @@ impl Delivery {
                         "too many alerts wait for their channel; further ones are dropped until there is room"
                     );
                 }
-                return;
+                None
             }
-        };
-        let this = Arc::clone(this);
-        tokio::spawn(async move {
-            this.bring(&message, &room).await;
-            drop(room);
-            this.gauge();
-        });
+        }
     }
 
     /// Waits until nothing is under way.
@@ -203,7 +224,7 @@ impl Delivery {
 
 /// Counters that begin with 0, so that the first one is seen to be more.
 fn begin_metrics() {
-    for reason in ["full", "gone"] {
+    for reason in ["full", "gone", "old"] {
         metrics::counter!("palisade_alerts_dropped_total", "reason" => reason).increment(0);
     }
     for kind in

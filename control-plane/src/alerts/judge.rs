@@ -4,8 +4,9 @@ use std::collections::HashMap;
 
 use crate::entities::{AlertRule, AlertTrigger, EventCategory, Item};
 use crate::events::{BanMade, Place, Seen, Sighting};
+use crate::store::alerts::Told;
 
-use super::cooldown::Cooldown;
+use super::cooldown::{Cooldown, Unkept};
 use super::message::Message;
 use super::window::Window;
 
@@ -18,6 +19,16 @@ pub(super) struct Judge {
 }
 
 impl Judge {
+    /// Takes over what an earlier process has told.
+    pub(super) fn restore(&mut self, told: Vec<Told>) {
+        self.cooldown.restore(told);
+    }
+
+    /// What has changed of cooldowns since the last call.
+    pub(super) fn unkept(&mut self) -> Unkept {
+        self.cooldown.unkept()
+    }
+
     /// Takes these rules for those there are: what was kept for others is forgotten.
     pub(super) fn follow(&mut self, rules: &[&Item<AlertRule>]) {
         let waits = |id: &str| rules.iter().any(|rule| rule.head.id == id && rule.trigger == AlertTrigger::Burst);

@@ -1,5 +1,7 @@
 //! What is told, before it is put into the words of a channel.
 
+use serde::{Deserialize, Serialize};
+
 use crate::clock;
 use crate::entities::{AlertRule, AlertTrigger, Item};
 use crate::events::{BanMade, IdentityRef, Sighting};
@@ -14,7 +16,7 @@ const MAX_DETAIL: usize = 512;
 const MAX_TAGS: usize = 10;
 
 /// One message. Its texts are [`plain`], and may still hold what a channel reads as markup.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Message {
     /// Its own id.
     pub(super) id: String,
@@ -48,14 +50,14 @@ pub(super) struct Message {
 }
 
 /// What is told of a ban.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct BanFacts {
     /// Its end, in milliseconds since 1970.
     pub(super) until: u64,
     /// An operator, a node, the ledger.
     pub(super) by: String,
     /// `tier`, `ledger` or `hand`.
-    pub(super) way: &'static str,
+    pub(super) way: String,
 }
 
 impl Message {
@@ -96,7 +98,7 @@ impl Message {
             ban: Some(BanFacts {
                 until: made.ban.until,
                 by: plain(&made.ban.issued_by, MAX_VALUE),
-                way: made.way.word(),
+                way: made.way.word().to_owned(),
             }),
             ..Message::new(rule, format!("ban:{}", plain(&made.ban.key, MAX_VALUE)), now)
         }

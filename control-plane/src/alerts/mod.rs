@@ -8,6 +8,7 @@ mod channels;
 mod cooldown;
 mod delivery;
 mod judge;
+mod keep;
 mod lanes;
 mod message;
 mod text;
@@ -22,8 +23,10 @@ use crate::entities::{AlertRule, EntityService, Item};
 use crate::events::EventHub;
 use crate::outbound::Outbound;
 
-use delivery::Delivery;
+use crate::store::Store;
+use delivery::{Accepted, Delivery};
 use judge::Judge;
+use keep::Keeper;
 use message::Message;
 
 pub(crate) use delivery::Delivered;
@@ -43,39 +46,50 @@ struct Inner {
     entities: EntityService,
     events: EventHub,
     clock: Arc<dyn Fn() -> u64 + Send + Sync>,
+    keeper: Keeper,
     delivery: Arc<Delivery>,
 }
 
 impl Alerts {
-    /// The rules of `entities`, about what `events` shows, over `outbound`. `clock` tells the time in milliseconds since 1970.
+    /// The rules of `entities`, about what `events` shows, over `outbound`. What was told and what waits is kept in `store`.
+    /// `clock` tells the time in milliseconds since 1970.
     #[must_use]
     pub fn new(
+        store: Arc<dyn Store>,
         entities: EntityService,
         events: EventHub,
         outbound: Outbound,
         clock: Arc<dyn Fn() -> u64 + Send + Sync>,
     ) -> Alerts {
-        let delivery = Delivery::new(entities.clone(), events.clone(), outbound, Arc::clone(&clock));
-        Alerts { inner: Arc::new(Inner { entities, events, clock, delivery: Arc::new(delivery) }) }
+        let keeper = Keeper::new(store);
+        let delivery = Delivery::new(keeper.clone(), entities.clone(), events.clone(), outbound, Arc::clone(&clock));
+        Alerts { inner: Arc::new(Inner { entities, events, clock, keeper, delivery: Arc::new(delivery) }) }
     }
 
-    /// Acts on what happens, for as long as the events last. They are watched from the call on; the answer is for a task of
-    /// its own.
+    /// Sends what an earlier process has left, then acts on what happens, for as long as the events last. They are watched
+    /// from the call on; the answer is for a task of its own.
     pub fn run(self) -> impl Future<Output = ()> + Send {
         let (sender, mut seen) = mpsc::channel(QUEUE);
         self.inner.events.watch(sender);
         async move {
             let mut judge = Judge::default();
+            let now = (self.inner.clock)();
+            judge.restore(self.inner.keeper.told(now).await);
+            for message in self.inner.keeper.waiting(now).await {
+                if let Some(accepted) = Delivery::accept(&self.inner.delivery, message) {
+                    accepted.send();
+                }
+            }
             let mut batch = Vec::with_capacity(BATCH);
             while seen.recv_many(&mut batch, BATCH).await > 0 {
                 let entities = self.inner.entities.current();
                 let rules: Vec<&Item<AlertRule>> = entities.all::<AlertRule>().filter(|rule| rule.enabled).collect();
                 judge.follow(&rules);
-                for seen in batch.drain(..) {
-                    for message in judge.see(&seen, &rules, (self.inner.clock)()) {
-                        Delivery::send(&self.inner.delivery, message);
-                    }
-                }
+                let messages = batch.drain(..).flat_map(|seen| judge.see(&seen, &rules, (self.inner.clock)()));
+                let accepted = messages.filter_map(|message| Delivery::accept(&self.inner.delivery, message));
+                let accepted: Vec<Accepted> = accepted.collect();
+                self.inner.keeper.note(judge.unkept(), accepted.iter().map(Accepted::message)).await;
+                accepted.into_iter().for_each(Accepted::send);
             }
         }
     }

@@ -22,8 +22,9 @@ use crate::compile::{ChallengeRoot, Compiler, Settings};
 use crate::config::{DRAIN, ServeConfig};
 use crate::console::{self, Console};
 use crate::entities::{Admission, EntityService};
-use crate::events::{self, EventHub};
+use crate::events::{self, EventHub, Outbox, Part};
 use crate::fabric::Fabric;
+use crate::health;
 use crate::link::{self, LinkHub, NodePort};
 use crate::listen::{self, Door, Limits, Opened};
 use crate::outbound::Outbound;
@@ -88,6 +89,7 @@ pub(super) async fn run(config: ServeConfig) -> Result<(), CliError> {
     let console = Console::new(Arc::clone(&parts.store), parts.entities.clone(), events.clone(), plain, clock.clone());
     let link = gateway_side.link.clone();
     let fabric = Fabric::new(Arc::clone(&store), parts.entities.clone(), events.clone(), link, clock);
+    fabric.load().await?;
     tokio::spawn(fabric.clone().keep_ledger());
     tokio::spawn(fabric.clone().sweep());
     let limits = Limits::default();
@@ -101,7 +103,9 @@ pub(super) async fn run(config: ServeConfig) -> Result<(), CliError> {
     follow_files(&listening);
     tokio::spawn(upkeep(metrics, listening.clone()));
     tokio::spawn(sweep_sessions(console));
-    tokio::spawn(events::tell_kept(Arc::clone(&store), events.clone()));
+    let outbox = Outbox::new(Arc::clone(&store), events.clone());
+    tokio::spawn(outbox.clone().run());
+    tokio::spawn(health::watch(Arc::clone(&store), parts.entities.clone(), events.clone()));
     tokio::spawn(events::keep_incidents(Arc::clone(&store), events.clone()));
 
     warn_of_open_ports(&listening, rest_address, xds_address);
@@ -122,7 +126,10 @@ pub(super) async fn run(config: ServeConfig) -> Result<(), CliError> {
         tracing::warn!("requests were still under way and are cut off");
     }
     if tokio::time::timeout(FLUSH, alerts.flush()).await.is_err() {
-        tracing::warn!("alerts could not be delivered in time and are lost");
+        tracing::warn!("alerts could not be delivered in time; they are sent at the next start");
+    }
+    if let Err(error) = outbox.look().await {
+        tracing::warn!(%error, "the last events in the store are sent at the next start");
     }
     // Once nobody is left who could add to them; with time of its own, so that those cut off are told as well.
     if tokio::time::timeout(FLUSH, events.flush()).await.is_err() {
@@ -133,6 +140,10 @@ pub(super) async fn run(config: ServeConfig) -> Result<(), CliError> {
                 "events could not be exported in time and are lost"
             );
         }
+    }
+    // What is written by now is not sent again at the next start.
+    if let Err(error) = outbox.look().await {
+        tracing::warn!(%error, "events that were sent could not be removed from the store");
     }
     if let Err(error) = events::save_incidents(store.as_ref(), &events).await {
         tracing::warn!(%error, "the last changes of incidents could not be kept");
@@ -169,8 +180,14 @@ fn start_gateway_side(
     let compiler = Arc::new(Compiler::new(settings));
     parts.entities.add_admission(Arc::clone(&compiler) as Arc<dyn Admission>);
     let first = parts.readiness.register("first snapshot");
-    let publishing = publish::run(parts.entities.clone(), compiler, hub.clone(), first, parts.stopping.clone());
-    tokio::spawn(publishing);
+    let (entities, told) = (parts.entities.clone(), events.clone());
+    let publishing = publish::run(entities, compiler, hub.clone(), told, first, parts.stopping.clone());
+    let (publishing, told) = (tokio::spawn(publishing), events.clone());
+    tokio::spawn(async move {
+        if let Err(error) = publishing.await {
+            told.trouble(Part::Publication, "all", &format!("nothing is published any more: {error}"));
+        }
+    });
 
     let told = link.clone();
     let reports = Reports { events, nodes: hub.clone() };
@@ -190,7 +207,8 @@ fn start_gateway_side(
 /// Alert rules act from here on. Before anything is served: a ban by hand is to be told.
 fn start_alerts(parts: &Parts, events: &EventHub) -> Alerts {
     let (entities, outbound) = (parts.entities.clone(), parts.outbound.clone());
-    let alerts = Alerts::new(entities, events.clone(), outbound, Arc::new(clock::now_millis));
+    let (store, clock) = (Arc::clone(&parts.store), Arc::new(clock::now_millis));
+    let alerts = Alerts::new(store, entities, events.clone(), outbound, clock);
     tokio::spawn(alerts.clone().run());
     alerts
 }

@@ -1,13 +1,16 @@
 //! From chains to the gateways of every group.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use prost::Message as _;
 use snapshot::{IdentitySource, LinkSettings, Part, RouteChain, Snapshot, Step, ThreatResponseStep, Trailers, seal};
 
 use super::chains::{Chain, Chains, Steps};
-use super::{BUFFER_SLACK, Compiled, FLUSH_MILLIS, MAX_QUEUED, Settings};
-use crate::entities::{self, DEFAULT_GROUP, Delivery, EntitySet, GlobalConfig, Item, Protocol, RequestTrailers, Route};
+use super::{BUFFER_SLACK, CompileProblem, Compiled, FLUSH_MILLIS, MAX_QUEUED, Settings};
+use crate::entities::{
+    self, DEFAULT_GROUP, Delivery, Entity as _, EntitySet, GlobalConfig, Item, Protocol, RequestTrailers, Route,
+};
 use crate::xds::bootstrap::CONTROL_PLANE_CLUSTER;
 use crate::xds::resources::{
     BackendInput, BackendTls, FilterInput, Gateway, ListenerSettings, RouteInput, SYSTEM_AUTHORITIES,
@@ -32,6 +35,40 @@ pub(super) fn compile(
     });
     let groups = groups.collect();
     Compiled { gateway, groups, warnings: gateways.warnings.into_iter().collect() }
+}
+
+/// The gateway of every group, or why there is none, and the warnings. What is broken for one group is left to it.
+pub(super) fn compile_each(
+    set: &EntitySet,
+    global: &Item<GlobalConfig>,
+    chains: &Chains,
+    broken: &[CompileProblem],
+    settings: &Settings,
+) -> (BTreeMap<String, Result<Gateway, Vec<String>>>, Vec<String>) {
+    let all = chains.routes.iter().map(|chain| &chain.steps).chain([&chains.global]);
+    let (snapshots, warnings) = (BTreeMap::new(), all.flat_map(|steps| steps.warnings.iter().cloned()).collect());
+    let mut gateways = Gateways { set, global, chains, settings, seals: true, snapshots, warnings };
+    let others = global.groups.iter().map(|(name, group)| (name.as_str(), group.over(&global.gateway)));
+    let named = others.chain([(DEFAULT_GROUP, global.gateway.clone())]);
+    let compiled = named.map(|(name, gateway)| {
+        let problems: Vec<String> =
+            broken.iter().filter(|problem| concerns(problem, set, name)).map(ToString::to_string).collect();
+        if !problems.is_empty() {
+            return (name.to_owned(), Err(problems));
+        }
+        // A defect that one group's settings bring to light is not to stop the others.
+        let compiled = catch_unwind(AssertUnwindSafe(|| gateways.group(name, &gateway)));
+        let failed = || vec!["compiling it has failed inside the control plane; its log says more".to_owned()];
+        (name.to_owned(), compiled.map_err(|_| failed()))
+    });
+    let compiled = compiled.collect();
+    (compiled, gateways.warnings.into_iter().collect())
+}
+
+/// Whether a group has what is broken: a route of its own, or what all groups have.
+fn concerns(problem: &CompileProblem, set: &EntitySet, group: &str) -> bool {
+    let route = (problem.collection == Route::COLLECTION).then(|| set.get::<Route>(&problem.id)).flatten();
+    route.is_none_or(|route| route.is_in(group))
 }
 
 struct Gateways<'a> {

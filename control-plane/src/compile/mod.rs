@@ -24,6 +24,8 @@ pub use rules::{CompiledRules, Element, RuleCompiler, compose, elements, own_ele
 pub(crate) use rules::{Composition, ElementProblem};
 pub use view::View;
 
+use serde_json::{Map, Value};
+
 use crate::clock::Stopwatch;
 use crate::entities::{
     Admission, Change, DEFAULT_GROUP, Entity, EntityRef, EntitySet, FieldProblem, GlobalConfig, Refusal, Route,
@@ -88,6 +90,26 @@ impl Compiled {
     }
 }
 
+/// What a set of entities compiles to, each group of gateways by itself.
+#[derive(Debug)]
+pub struct Groups {
+    /// The gateway of every group, the default one included, or why there is none.
+    pub groups: BTreeMap<String, Result<Gateway, Vec<String>>>,
+    /// Faults that keep no group from its gateway.
+    pub asides: Vec<CompileProblem>,
+    /// Things that are allowed and probably not meant.
+    pub warnings: Vec<String>,
+}
+
+/// What was found in all entities together.
+struct Examined {
+    chains: Chains,
+    /// Faults in chains: a group that has the chain has no gateway.
+    broken: Vec<CompileProblem>,
+    /// Faults elsewhere.
+    asides: Vec<CompileProblem>,
+}
+
 /// A fault, and the entity that it lies in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CompileProblem {
@@ -122,29 +144,50 @@ impl Compiler {
         Ok(gateway::compile(set, &set.global(), &chains, &self.settings, true))
     }
 
+    /// Compiles each group of gateways by itself: a fault in what one group has leaves the others as they are. For the
+    /// publication; [`Compiler::compile`] and the admission of writes take no fault at all.
+    #[must_use]
+    pub fn compile_groups(&self, set: &EntitySet) -> Groups {
+        let Examined { chains, broken, asides } = self.examine(set);
+        let (groups, warnings) = gateway::compile_each(set, &set.global(), &chains, &broken, &self.settings);
+        Groups { groups, asides, warnings }
+    }
+
     /// Whether everything compiles and can be served, and what is probably not meant: all but the snapshots, which take
     /// much longer.
     fn admit_set(&self, set: &EntitySet) -> Result<Vec<String>, Vec<CompileProblem>> {
         let watch = Stopwatch::start();
-        let admitted = self.check(set).and_then(|chains| {
-            let compiled = gateway::compile(set, &set.global(), &chains, &self.settings, false);
-            let problems = unservable(&compiled);
-            if problems.is_empty() { Ok(compiled.warnings) } else { Err(problems) }
-        });
+        let Examined { chains, broken, asides: mut problems } = self.examine(set);
+        problems.extend(broken);
+        let compiled = gateway::compile(set, &set.global(), &chains, &self.settings, false);
+        // Of the rest as well: a fault that stands already is not to hide another one.
+        let known = |found: &CompileProblem, problems: &[CompileProblem]| {
+            problems.iter().any(|known| (known.collection, &known.id) == (found.collection, &found.id))
+        };
+        let further: Vec<_> = unservable(&compiled).into_iter().filter(|found| !known(found, &problems)).collect();
+        problems.extend(further);
+        let admitted = if problems.is_empty() { Ok(compiled.warnings) } else { Err(problems) };
         metrics::histogram!("palisade_compile_seconds", "purpose" => "check").record(watch.seconds());
         admitted
     }
 
     fn check(&self, set: &EntitySet) -> Result<Chains, Vec<CompileProblem>> {
+        let Examined { chains, broken, asides: mut problems } = self.examine(set);
+        problems.extend(broken);
+        if problems.is_empty() { Ok(chains) } else { Err(problems) }
+    }
+
+    fn examine(&self, set: &EntitySet) -> Examined {
         let mut memories = self.memories.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut problems = self.check_rules(set, &mut memories.right);
+        let mut asides = self.check_rules(set, &mut memories.right);
         let global = set.global();
-        check_groups(set, &global, &mut problems);
-        let chains = Chains::compile(set, &self.rules, &self.settings, &mut memories.steps, &mut problems);
+        check_groups(set, &global, &mut asides);
+        let mut broken = Vec::new();
+        let chains = Chains::compile(set, &self.rules, &self.settings, &mut memories.steps, &mut broken);
         memories.right.end_pass();
         memories.steps.end_pass();
         self.rules.forget_unused();
-        if problems.is_empty() { Ok(chains) } else { Err(problems) }
+        Examined { chains, broken, asides }
     }
 
     /// Every enabled WAF config and ruleset has to compile, whether a route uses it or not: its author is here now.
@@ -218,6 +261,27 @@ fn unservable(compiled: &Compiled) -> Vec<CompileProblem> {
         }
     }
     problems
+}
+
+/// Whether any enabled chain has a plugin of the decision fabric: the threat gate or the threat response.
+pub(crate) fn acts(set: &EntitySet) -> bool {
+    let acts = |class: &str, config: &Map<String, Value>| {
+        let is = |name: &str| {
+            plugins::by_name(name).is_some_and(|kind| matches!(kind.name, "threat-gate" | "threat-response"))
+        };
+        match expand::CLASSES.contains(&class) {
+            true => expand::expand(config).is_ok_and(|uses| uses.iter().any(|used| is(&used.plugin))),
+            false => is(class),
+        }
+    };
+    let global = set.global();
+    let validators = global.incoming_request_validators.iter().filter(|validator| validator.enabled);
+    validators.into_iter().any(|validator| acts(&validator.plugin, &validator.config))
+        || set
+            .all::<Route>()
+            .filter(|route| route.enabled)
+            .flat_map(|route| route.plugins.iter().filter(|plugin| plugin.enabled))
+            .any(|plugin| acts(&plugin.plugin, &plugin.config))
 }
 
 fn is_own(found: &CompileProblem, changed: &EntityRef) -> bool {

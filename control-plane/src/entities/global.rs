@@ -38,6 +38,17 @@ pub struct SecuritySettings {
     pub ledger: LedgerSettings,
     /// What `tarpit` may cost a gateway.
     pub tarpit: TarpitSettings,
+    /// How what gateways tell is judged.
+    pub incidents: IncidentSettings,
+}
+
+/// How what gateways tell is judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct IncidentSettings {
+    /// After how many seconds without a stream or a link the news from a gateway is stale, 10 to 604800. Default 300.
+    #[schemars(range(min = 10, max = 604_800))]
+    pub stale_after_seconds: u64,
 }
 
 /// What `tarpit` may cost a gateway.
@@ -183,6 +194,10 @@ impl Entity for GlobalConfig {
             let problem = FieldProblem::new("/security/tarpit/max_held", "out of range");
             problems.push(problem.expected("1 to 100000"));
         }
+        if !(10..=604_800).contains(&self.security.incidents.stale_after_seconds) {
+            let problem = FieldProblem::new("/security/incidents/stale_after_seconds", "out of range");
+            problems.push(problem.expected("10 to 604800"));
+        }
         problems
     }
 }
@@ -192,6 +207,14 @@ impl Entity for GlobalConfig {
 impl Default for TarpitSettings {
     fn default() -> TarpitSettings {
         TarpitSettings { max_held: 1000 }
+    }
+}
+
+// === impl IncidentSettings ===
+
+impl Default for IncidentSettings {
+    fn default() -> IncidentSettings {
+        IncidentSettings { stale_after_seconds: 300 }
     }
 }
 
@@ -338,7 +361,7 @@ mod tests {
             "security": {"ledger": {
                 "enabled": true, "window_seconds": 3600, "ban_threshold": 100, "ban_duration_seconds": 3600,
                 "feed_waf_blocks": false, "feed_waf_monitored": false, "waf_weight": 25
-            }, "tarpit": {"max_held": 1000}}
+            }, "tarpit": {"max_held": 1000}, "incidents": {"stale_after_seconds": 300}}
         });
         assert_eq!(serde_json::to_value(GlobalConfig::default()).unwrap(), expected);
         let open: GlobalConfig = serde_json::from_value(json!({"waf": {"fail-open": true}})).unwrap();

@@ -1,6 +1,8 @@
 //! Changes of entities: checked, admitted, committed, then visible.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
 use serde_json::Value;
 use tokio::sync::{Mutex, watch};
@@ -13,6 +15,9 @@ use super::{AnyEntity, EntitySet, FieldProblem, Slot, patch, secret};
 use crate::clock;
 use crate::store::{Store, StoreError};
 use crate::telemetry::spawn_within;
+
+/// How soon entities that could not be read are read again.
+const AGAIN: Duration = Duration::from_secs(1);
 
 /// The one way to change entities, and the current view of them. Cheap to clone.
 #[derive(Clone)]
@@ -28,6 +33,34 @@ pub(super) struct Shared {
     pub(super) writing: Mutex<()>,
     /// Those that wait for their turn.
     pub(super) desk: Desk,
+    faults: Arc<StandingFaults>,
+    /// Why what others have written could not be read.
+    unread: Mutex<Option<StoreError>>,
+}
+
+/// What each judge finds wrong with the entities as they are, looked up only where it refuses a write.
+#[derive(Default)]
+struct StandingFaults {
+    /// By judge, at which revision, and what.
+    found: std::sync::Mutex<BTreeMap<usize, (u64, Vec<Refusal>)>>,
+}
+
+impl StandingFaults {
+    fn of(&self, judge: &dyn Admission, current: &EntitySet) -> Vec<Refusal> {
+        // Judges are never removed, so an address stays that of one judge.
+        let key = std::ptr::from_ref(judge).cast::<()>().addr();
+        let revision = current.revision();
+        let known = |found: &BTreeMap<usize, (u64, Vec<Refusal>)>| {
+            found.get(&key).filter(|(at, _)| *at == revision).map(|(_, faults)| faults.clone())
+        };
+        if let Some(faults) = known(&self.found.lock().unwrap_or_else(PoisonError::into_inner)) {
+            return faults;
+        }
+        let faults = judge.admit_all(current, &[]).err().unwrap_or_default();
+        let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        found.insert(key, (revision, faults.clone()));
+        faults
+    }
 }
 
 /// A write that was committed.
@@ -101,6 +134,8 @@ impl EntityService {
             admissions: RwLock::default(),
             writing: Mutex::new(()),
             desk: Desk::default(),
+            faults: Arc::default(),
+            unread: Mutex::default(),
         };
         Ok(EntityService { shared: Arc::new(shared) })
     }
@@ -120,18 +155,30 @@ impl EntityService {
         self.shared.current.subscribe()
     }
 
-    /// Follows changes that others make in the store, until the store is closed. For a task of its own.
+    /// Why the view of the entities is older than the store's; `None` where it is not.
+    pub async fn unread(&self) -> Option<StoreError> {
+        self.shared.unread.lock().await.clone()
+    }
+
+    /// Follows changes that others make in the store, until the store is closed. What cannot be read is tried again. For a
+    /// task of its own.
     pub async fn follow_store(self) {
         let mut changes = self.shared.store.changes();
         while changes.changed().await.is_ok() {
-            let revision = *changes.borrow_and_update();
-            let _writing = self.shared.writing.lock().await;
-            if self.current().revision() < revision
-                && let Err(error) = self.shared.reload().await
-            {
+            while let Err(error) = self.catch_up(&mut changes).await {
+                if error == StoreError::Closed {
+                    return;
+                }
                 tracing::error!(%error, "entities cannot be read again; the last view stays");
+                tokio::time::sleep(AGAIN).await;
             }
         }
+    }
+
+    async fn catch_up(&self, changes: &mut watch::Receiver<u64>) -> Result<(), StoreError> {
+        let revision = *changes.borrow_and_update();
+        let _writing = self.shared.writing.lock().await;
+        if self.current().revision() < revision { self.shared.reload().await } else { Ok(()) }
     }
 
     /// Adds an entity; gives it an id where the document has none.
@@ -206,7 +253,24 @@ impl Shared {
         candidate: EntitySet,
         changed: Vec<EntityRef>,
     ) -> Result<(EntitySet, Vec<String>), Vec<Refusal>> {
-        let judged = self.ask(candidate, move |judge, candidate| judge.admit_all(candidate, &changed)).await;
+        let (current, faults) = (self.current.borrow().clone(), Arc::clone(&self.faults));
+        let judged = self.ask(candidate, move |judge, candidate| {
+            let refusals = match judge.admit_all(candidate, &changed) {
+                Ok(warnings) => return Ok(warnings),
+                Err(refusals) => refusals,
+            };
+            // What has stood in the store already is not the fault of this write, and would keep every other from being made.
+            if refusals.iter().any(|(own, _)| own.is_some()) {
+                return Err(refusals);
+            }
+            let before = faults.of(judge, &current);
+            let (old, new): (Vec<_>, Vec<_>) = refusals.into_iter().partition(|found| before.contains(found));
+            match new.is_empty() {
+                true => Ok(old.into_iter().map(|(_, problem)| format!("an older fault stays: {problem}")).collect()),
+                false => Err(new),
+            }
+        });
+        let judged = judged.await;
         judged.unwrap_or_else(|failed| Err(vec![(None, failed)]))
     }
 
@@ -242,8 +306,9 @@ impl Shared {
     }
 
     async fn reload(&self) -> Result<(), StoreError> {
-        let set = EntitySet::load(self.store.as_ref()).await?;
-        self.current.send_replace(Arc::new(set));
+        let loaded = EntitySet::load(self.store.as_ref()).await;
+        *self.unread.lock().await = loaded.as_ref().err().cloned();
+        self.current.send_replace(Arc::new(loaded?));
         Ok(())
     }
 }

@@ -6,9 +6,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 
 use super::audit::Audit;
+use super::dependency::dependency;
 use super::event::{self, Checked, EventError, Kind};
 use super::exporter::Exporter;
 use super::incidents::{Incident, Incidents, Place, Unsaved};
@@ -16,6 +17,7 @@ use super::offence::{self, Offence};
 use super::queue::{Bounds, Figures, Queue};
 use super::seen::{self, BanWay, Seen, Sighting};
 use super::sinks::Notices;
+use super::trouble::{Part, Trouble, Troubles};
 use crate::store::fabric::{Ban, Workflow};
 
 /// What waits for one exporter, at most.
@@ -35,8 +37,15 @@ struct Inner {
     offences: Mutex<Option<mpsc::Sender<Offence>>>,
     /// Where alerts are told what happens.
     watcher: Mutex<Option<mpsc::Sender<Seen>>>,
+    /// The store has events to be sent.
+    outbox: Notify,
+    troubles: Mutex<Troubles>,
     clock: fn() -> u64,
 }
+
+/// What every exporter was given up to a moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Mark(Vec<u64>);
 
 /// How an exporter is doing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -67,12 +76,17 @@ impl EventHub {
             (Arc::clone(queue), tokio::spawn(exporter.run(Arc::clone(queue), notices)))
         };
         let exporters = exporters.into_iter().zip(&queues).map(start).collect();
+        for part in Part::ALL {
+            metrics::gauge!("palisade_health_troubles", "part" => part.word()).set(0.0);
+        }
         EventHub {
             inner: Arc::new(Inner {
                 exporters,
                 incidents: Mutex::default(),
                 offences: Mutex::default(),
                 watcher: Mutex::default(),
+                outbox: Notify::new(),
+                troubles: Mutex::default(),
                 clock,
             }),
         }
@@ -168,6 +182,74 @@ impl EventHub {
         }
     }
 
+    /// Notes that something does not work as it should, and why. When it begins it is an event of category `dependency`.
+    pub fn trouble(&self, part: Part, subject: &str, reason: &str) {
+        let now = (self.inner.clock)();
+        let mut troubles = self.troubles_lock();
+        let begins = troubles.begin(part, subject, reason, now);
+        self.show_troubles(part, &troubles);
+        drop(troubles);
+        if begins {
+            tracing::error!(part = part.word(), subject, reason, "the control plane is degraded");
+            self.tell_trouble(part, &format!("{} fails: {reason}", named(part, subject)), now);
+        }
+    }
+
+    /// Notes that it works again, where it did not; that is an event as well.
+    pub fn recovered(&self, part: Part, subject: &str) {
+        let now = (self.inner.clock)();
+        let mut troubles = self.troubles_lock();
+        let since = troubles.end(part, subject);
+        self.show_troubles(part, &troubles);
+        drop(troubles);
+        if let Some(since) = since {
+            tracing::info!(part = part.word(), subject, since, "it works again");
+            let seconds = now.saturating_sub(since) / 1000;
+            self.tell_trouble(part, &format!("{} works again, after {seconds} s", named(part, subject)), now);
+        }
+    }
+
+    /// What does not work as it should now, by part and subject.
+    #[must_use]
+    pub fn troubles(&self) -> Vec<Trouble> {
+        self.troubles_lock().all()
+    }
+
+    fn tell_trouble(&self, part: Part, message: &str, now: u64) {
+        let event = dependency(now, part.word(), None, message);
+        if let Err(error) = self.publish(event.to_string().as_bytes()) {
+            tracing::error!(reason = %error, "the report on a trouble is no event");
+        }
+    }
+
+    fn show_troubles(&self, part: Part, troubles: &Troubles) {
+        metrics::gauge!("palisade_health_troubles", "part" => part.word()).set(troubles.count(part));
+    }
+
+    fn troubles_lock(&self) -> MutexGuard<'_, Troubles> {
+        self.inner.troubles.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Says that a committed change has left events in the store's outbox: they are sent at once.
+    pub(crate) fn outbox_filled(&self) {
+        self.inner.outbox.notify_one();
+    }
+
+    /// Waits for [`EventHub::outbox_filled`].
+    pub(super) async fn outbox_notified(&self) {
+        self.inner.outbox.notified().await;
+    }
+
+    /// What the exporters were given so far.
+    pub(super) fn mark(&self) -> Mark {
+        Mark(self.inner.exporters.iter().map(|(queue, _)| queue.pushed()).collect())
+    }
+
+    /// Whether every exporter has written or lost what it was given up to a mark.
+    pub(super) fn has_passed(&self, mark: &Mark) -> bool {
+        self.inner.exporters.iter().zip(&mark.0).all(|((queue, _), given)| queue.finished() >= *given)
+    }
+
     /// The incidents, the most recent first.
     #[must_use]
     pub fn incidents(&self) -> Vec<Incident> {
@@ -231,6 +313,16 @@ impl Drop for Inner {
         for (_, task) in &self.exporters {
             task.abort();
         }
+    }
+}
+
+/// A part and its subject, for people.
+fn named(part: Part, subject: &str) -> String {
+    match (part, subject) {
+        (Part::Publication, "all") => "the publication to all groups".to_owned(),
+        (Part::Publication, group) => format!("the publication to the group `{group}`"),
+        (Part::Entities, _) => "the reading of entities".to_owned(),
+        (Part::Store, what) => format!("the store ({what})"),
     }
 }
 

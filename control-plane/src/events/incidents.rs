@@ -82,6 +82,18 @@ pub enum IncidentState {
     Resolved,
 }
 
+impl IncidentState {
+    /// As documents have it.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            IncidentState::Open => "open",
+            IncidentState::Acknowledged => "acknowledged",
+            IncidentState::Resolved => "resolved",
+        }
+    }
+}
+
 /// An identity in two parts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct IdentityRef {

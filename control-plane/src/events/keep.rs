@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::EventHub;
 use super::incidents::Unsaved;
+use crate::store::fabric::Note;
 use crate::store::{Store, StoreError};
 
 /// How soon what has changed of incidents is kept.
@@ -49,7 +50,7 @@ pub async fn keep_incidents(store: Arc<dyn Store>, events: EventHub) {
 pub async fn save_incidents(store: &dyn Store, events: &EventHub) -> Result<(), StoreError> {
     let Unsaved { written, removed, cleared } = events.unsaved();
     if !cleared.is_empty()
-        && let Err(error) = store.workflows_clear(cleared.clone()).await
+        && let Err(error) = store.workflows_clear(cleared.clone(), Note::none()).await
     {
         events.put_back(Unsaved { written, removed, cleared });
         return Err(error);

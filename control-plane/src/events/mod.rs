@@ -13,6 +13,7 @@ mod outbox;
 mod queue;
 mod seen;
 mod sinks;
+mod trouble;
 
 pub use audit::{Audit, AuditAction};
 pub(crate) use dependency::dependency;
@@ -26,9 +27,10 @@ pub use incidents::{
 };
 pub use keep::{keep_incidents, restore_incidents, save_incidents};
 pub(crate) use offence::{Deed, Offence};
-pub use outbox::tell_kept;
+pub use outbox::Outbox;
 pub(crate) use seen::{BanMade, BanWay, Seen, Sighting};
 pub(crate) use sinks::Backoff;
 pub use sinks::file::Rotation;
 pub(crate) use sinks::webhook::retry_after;
 pub use sinks::webhook::{Webhook, WebhookError, WebhookOptions};
+pub use trouble::{Part, Trouble};

@@ -34,6 +34,8 @@ struct State {
     bytes: usize,
     /// Lines that were taken out and are not settled yet.
     writing: usize,
+    /// Lines that ever came.
+    pushed: u64,
     figures: Figures,
 }
 
@@ -83,6 +85,7 @@ impl Queue {
         let mut state = self.lock();
         state.bytes += line.len();
         state.lines.push_back(line);
+        state.pushed += 1;
         let dropped = state.fit(self.bounds);
         self.show(&state);
         drop(state);
@@ -161,6 +164,17 @@ impl Queue {
             }
             emptied.await;
         }
+    }
+
+    /// How many lines ever came.
+    pub(super) fn pushed(&self) -> u64 {
+        self.lock().pushed
+    }
+
+    /// How many of them are written or lost: the oldest, because lines keep their order.
+    pub(super) fn finished(&self) -> u64 {
+        let state = self.lock();
+        state.pushed.saturating_sub(number(state.waiting()))
     }
 
     /// Ends when somebody begins to wait in [`Queue::drained`] from now on.
@@ -243,6 +257,20 @@ mod tests {
         queue.settle(Settled { written: 2, ..Settled::default() });
         assert_eq!(queue.figures(), Figures { written: 2, dropped: 1, ..Figures::default() });
         queue.drained().await;
+    }
+
+    #[tokio::test]
+    async fn what_is_finished_is_written_or_lost() {
+        let queue = queue(2, 100, &["1", "2", "3"]);
+        assert_eq!((queue.pushed(), queue.finished()), (3, 1), "the oldest is lost");
+        let back = queue.take(ALL).await;
+        assert_eq!(queue.finished(), 1, "taken is not written");
+        queue.settle(Settled { back, ..Settled::default() });
+        queue.push("4".as_bytes().into());
+        assert_eq!((queue.pushed(), queue.finished()), (4, 2));
+        let lines = queue.take(ALL).await;
+        queue.settle(Settled { written: lines.len(), ..Settled::default() });
+        assert_eq!(queue.finished(), 4);
     }
 
     #[tokio::test]

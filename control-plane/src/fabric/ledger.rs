@@ -9,7 +9,7 @@ use crate::clock;
 use crate::entities::{EntityService, LedgerSettings};
 use crate::events::{Audit, AuditAction, BanWay, Deed, EventHub, Offence};
 use crate::store::StoreError;
-use crate::store::fabric::{Charge, Issued, LedgerRules, Promotion};
+use crate::store::fabric::{Charge, Issued, LedgerRules, Note, Promotion};
 
 /// Offences that wait for the store, at most.
 const QUEUE: usize = 10_000;
@@ -93,7 +93,10 @@ impl Fabric {
             let bans = promoted.iter().flat_map(|promotion| told(&promotion.issued).bans);
             Down { bans: bans.collect(), ..Down::default() }
         };
-        let promoted = self.change(self.inner.store.ledger_charge(charges, ledger.rules(), now), down).await?;
+        let note = Note::new(move |promoted: &Vec<Promotion>| {
+            promoted.iter().map(|promotion| audit(promotion).note(now)).collect()
+        });
+        let promoted = self.change(self.inner.store.ledger_charge(charges, ledger.rules(), now, note), down).await?;
         for promotion in promoted {
             tell(&self.inner.events, &promotion, now);
         }
@@ -101,24 +104,31 @@ impl Fabric {
     }
 }
 
-/// Says what became of somebody who has reached the threshold.
+/// Whether an identity that has reached the threshold is banned, and the words for it.
+fn outcome(promotion: &Promotion) -> (AuditAction, String) {
+    let Promotion { total, issued, .. } = promotion;
+    let refused = match issued {
+        Issued::Live(_) => return (AuditAction::Ban, format!("by the ledger, at {total} points")),
+        Issued::Allowlisted(entry) => format!("{} is on the allowlist: {}", entry.key, entry.reason),
+        Issued::Lifted(_) | Issued::Full => "there is no room for it".to_owned(),
+    };
+    (AuditAction::BanRefused, format!("asked for by the ledger, at {total} points: {refused}"))
+}
+
+fn audit(promotion: &Promotion) -> Audit {
+    let (action, detail) = outcome(promotion);
+    Audit::new(action).of(promotion.key.clone()).detail(detail)
+}
+
+/// The event of an identity that has reached the threshold.
 fn tell(events: &EventHub, promotion: &Promotion, now: u64) {
     let Promotion { key, total, issued } = promotion;
-    let refused = match issued {
-        Issued::Live(_) => None,
-        Issued::Allowlisted(entry) => Some(format!("{} is on the allowlist: {}", entry.key, entry.reason)),
-        Issued::Lifted(_) | Issued::Full => Some("there is no room for it".to_owned()),
-    };
-    let (action, detail) = match &refused {
-        None => (AuditAction::Ban, format!("by the ledger, at {total} points")),
-        Some(why) => (AuditAction::BanRefused, format!("asked for by the ledger, at {total} points: {why}")),
-    };
-    events.audit(Audit::new(action).of(key.clone()).detail(detail.clone()));
+    let (action, detail) = outcome(promotion);
     if let Issued::Live(ban) = issued {
         events.banned(ban, BanWay::Ledger, now);
     }
     let of = |kind: &str| key.split_once(':').filter(|(found, _)| *found == kind).map(|(_, value)| value);
-    let banned = refused.is_none();
+    let banned = action == AuditAction::Ban;
     let event = json!({
         "@type": "SvcSecurityEvent",
         "@id": uuid::Uuid::new_v4().to_string(),

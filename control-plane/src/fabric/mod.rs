@@ -8,7 +8,7 @@ mod ledger;
 
 use std::fmt;
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use snapshot::{AllowChange, Down};
@@ -17,7 +17,7 @@ use crate::bans::{allow_of, change_of, lift_of};
 use crate::entities::EntityService;
 use crate::events::{Audit, AuditAction, BanWay, EventHub, KEPT_MILLIS};
 use crate::link::LinkHub;
-use crate::store::fabric::{Allowance, Ban, Issued, Step, Workflow};
+use crate::store::fabric::{Allowance, Ban, Issued, Note, Step, Workflow};
 use crate::store::{Store, StoreError};
 
 pub use identity::Identity;
@@ -49,6 +49,19 @@ struct Inner {
     events: EventHub,
     link: LinkHub,
     clock: Arc<dyn Fn() -> u64 + Send + Sync>,
+    /// As they were read last.
+    counts: Mutex<Counts>,
+}
+
+/// How much there is.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Counts {
+    /// Bans that hold.
+    pub(crate) bans: u64,
+    /// Entries of the allowlist that hold.
+    pub(crate) allowed: usize,
+    /// Why they are not those of now.
+    pub(crate) error: Option<String>,
 }
 
 impl Fabric {
@@ -61,7 +74,8 @@ impl Fabric {
         link: LinkHub,
         clock: Arc<dyn Fn() -> u64 + Send + Sync>,
     ) -> Fabric {
-        Fabric { inner: Arc::new(Inner { store, entities, events, link, clock }) }
+        let counts = Mutex::default();
+        Fabric { inner: Arc::new(Inner { store, entities, events, link, clock, counts }) }
     }
 
     /// The time, in milliseconds since 1970.
@@ -83,6 +97,41 @@ impl Fabric {
     /// Events and incidents.
     pub(crate) fn events(&self) -> &EventHub {
         &self.inner.events
+    }
+
+    /// The links of gateways.
+    pub(crate) fn link(&self) -> &LinkHub {
+        &self.inner.link
+    }
+
+    /// Reads how many bans and entries of the allowlist there are, as a process does that starts.
+    ///
+    /// # Errors
+    /// What the store reports.
+    pub async fn load(&self) -> Result<(), StoreError> {
+        self.count().await?;
+        self.inner.link.loaded();
+        Ok(())
+    }
+
+    /// How many bans and entries of the allowlist hold now; where the store cannot say, those of the time before, and why.
+    pub(crate) async fn counts(&self) -> Counts {
+        match self.count().await {
+            Ok(counts) => counts,
+            Err(error) => {
+                let last = self.inner.counts.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                Counts { error: Some(error.to_string()), ..last }
+            }
+        }
+    }
+
+    async fn count(&self) -> Result<Counts, StoreError> {
+        let now = self.now();
+        let bans = self.inner.store.bans_count(now).await?;
+        let allowed = self.inner.store.allowlist(now).await?.len();
+        let counts = Counts { bans, allowed, error: None };
+        *self.inner.counts.lock().unwrap_or_else(PoisonError::into_inner) = counts.clone();
+        Ok(counts)
     }
 
     /// Bans by hand.
@@ -110,17 +159,21 @@ impl Fabric {
             timeline: vec![step],
             ..Ban::default()
         };
-        let issued = self.change(self.inner.store.ban_issue(ban, now), told).await?;
-        match &issued {
-            Issued::Live(ban) => {
-                self.audit(actor, AuditAction::Ban, &ban.key, lasting(ban, now));
-                self.inner.events.banned(ban, BanWay::Hand, now);
-            }
-            Issued::Allowlisted(entry) => {
+        let (done, refused) = (by(actor, AuditAction::Ban), by(actor, AuditAction::BanRefused));
+        let key = identity.key();
+        let note = Note::new(move |issued: &Vec<Issued>| match issued.first() {
+            Some(Issued::Live(ban)) => event(done.of(ban.key.clone()).detail(lasting(ban, now)), now),
+            Some(Issued::Allowlisted(entry)) => {
                 let detail = format!("{} is on the allowlist: {}", entry.key, entry.reason);
-                self.audit(actor, AuditAction::BanRefused, &identity.key(), detail);
+                event(refused.of(key).detail(detail), now)
             }
-            Issued::Lifted(_) | Issued::Full => {}
+            Some(Issued::Lifted(_) | Issued::Full) | None => Vec::new(),
+        });
+        let store = &self.inner.store;
+        let issue = async { store.bans_issue(vec![ban], now, note).await?.pop().ok_or(StoreError::Closed) };
+        let issued = self.change(issue, told).await?;
+        if let Issued::Live(ban) = &issued {
+            self.inner.events.banned(ban, BanWay::Hand, now);
         }
         Ok(issued)
     }
@@ -134,11 +187,12 @@ impl Fabric {
         let detail = format!("by {} s", millis / 1000);
         let step = Step { at: now, action: "extend".into(), by: actor.name.clone(), detail };
         let bans = |ban: &Option<Ban>| Down { bans: ban.iter().map(change_of).collect(), ..Down::default() };
-        let extended = self.change(self.inner.store.ban_extend(&identity.key(), millis, step), bans).await?;
-        if let Some(ban) = &extended {
-            self.audit(actor, AuditAction::Extend, &ban.key, lasting(ban, now));
-        }
-        Ok(extended)
+        let audit = by(actor, AuditAction::Extend);
+        let note = Note::new(move |ban: &Option<Ban>| match ban {
+            Some(ban) => event(audit.of(ban.key.clone()).detail(lasting(ban, now)), now),
+            None => Vec::new(),
+        });
+        self.change(self.inner.store.ban_extend(&identity.key(), millis, step, note), bans).await
     }
 
     /// Lifts a ban; false where there was none. The gateways are told in either case.
@@ -148,10 +202,11 @@ impl Fabric {
     pub async fn unban(&self, actor: &Actor, identity: &Identity) -> Result<bool, StoreError> {
         let key = identity.key();
         let down = |_: &bool| Down { bans: vec![lift_of(key.clone())], ..Down::default() };
-        let lifted = self.change(self.inner.store.ban_lift(&key, self.now()), down).await?;
-        let detail = if lifted { "the ban was lifted" } else { "there was no ban" };
-        self.audit(actor, AuditAction::Unban, &key, detail.to_owned());
-        Ok(lifted)
+        let (now, audit) = (self.now(), by(actor, AuditAction::Unban).of(key.clone()));
+        let note = Note::new(move |lifted: &bool| {
+            event(audit.detail(if *lifted { "the ban was lifted" } else { "there was no ban" }), now)
+        });
+        self.change(self.inner.store.ban_lift(&key, now, note), down).await
     }
 
     /// Lifts every ban; answers the keys.
@@ -160,10 +215,11 @@ impl Fabric {
     /// What the store reports; nothing was changed.
     pub async fn unban_all(&self, actor: &Actor) -> Result<Vec<String>, StoreError> {
         let down = |keys: &Vec<String>| Down { bans: keys.iter().cloned().map(lift_of).collect(), ..Down::default() };
-        let lifted = self.change(self.inner.store.bans_lift_all(self.now()), down).await?;
-        let audit = by(actor, AuditAction::UnbanAll).detail(format!("{} bans were lifted", lifted.len()));
-        self.inner.events.audit(audit);
-        Ok(lifted)
+        let (now, audit) = (self.now(), by(actor, AuditAction::UnbanAll));
+        let note = Note::new(move |lifted: &Vec<String>| {
+            event(audit.detail(format!("{} bans were lifted", lifted.len())), now)
+        });
+        self.change(self.inner.store.bans_lift_all(now, note), down).await
     }
 
     /// Puts an identity on the allowlist, for good where `millis` is `None`, and forgets it in the ledger. Answers the entry
@@ -195,13 +251,13 @@ impl Fabric {
             },
             None => Down::default(),
         };
-        let released = self.change(self.inner.store.allow(entry.clone(), unban), down).await?;
-        let Some(released) = released else {
-            return Ok(None);
-        };
-        let detail = format!("{reason}; {} bans were lifted", released.len());
-        self.audit(actor, AuditAction::Allowlist, &entry.key, detail);
-        Ok(Some((entry, released)))
+        let (audit, reason) = (by(actor, AuditAction::Allowlist).of(entry.key.clone()), reason.to_owned());
+        let note = Note::new(move |released: &Option<Vec<String>>| match released {
+            Some(released) => event(audit.detail(format!("{reason}; {} bans were lifted", released.len())), now),
+            None => Vec::new(),
+        });
+        let released = self.change(self.inner.store.allow(entry.clone(), unban, note), down).await?;
+        Ok(released.map(|released| (entry, released)))
     }
 
     /// Takes an identity off the allowlist; false where it was not on it.
@@ -212,10 +268,11 @@ impl Fabric {
         let key = identity.key();
         let down =
             |_: &bool| Down { allowed: vec![AllowChange { key: key.clone(), until_millis: 0 }], ..Down::default() };
-        let removed = self.change(self.inner.store.disallow(&key, self.now()), down).await?;
-        let detail = if removed { "the entry was removed" } else { "there was no entry" };
-        self.audit(actor, AuditAction::AllowlistRemove, &key, detail.to_owned());
-        Ok(removed)
+        let (now, audit) = (self.now(), by(actor, AuditAction::AllowlistRemove).of(key.clone()));
+        let note = Note::new(move |removed: &bool| {
+            event(audit.detail(if *removed { "the entry was removed" } else { "there was no entry" }), now)
+        });
+        self.change(self.inner.store.disallow(&key, now, note), down).await
     }
 
     /// Sets the state of an incident; `open` clears it.
@@ -231,13 +288,15 @@ impl Fabric {
             "resolved" => AuditAction::IncidentResolved,
             _ => AuditAction::IncidentOpen,
         };
+        let audit = by(actor, action).of(workflow.key.clone()).detail(note);
+        let note = Note::new(move |(): &()| event(audit, now));
         let kept = (action != AuditAction::IncidentOpen).then(|| workflow.clone());
         match &kept {
-            Some(workflow) => self.inner.store.workflow_put(workflow.clone()).await?,
-            None => self.inner.store.workflows_clear(vec![(workflow.key.clone(), now)]).await?,
+            Some(workflow) => self.inner.store.workflow_put(workflow.clone(), note).await?,
+            None => self.inner.store.workflows_clear(vec![(workflow.key.clone(), now)], note).await?,
         }
+        self.inner.events.outbox_filled();
         self.inner.events.set_workflow(&workflow.key, kept);
-        self.audit(actor, action, &workflow.key, note.to_owned());
         Ok(workflow)
     }
 
@@ -247,9 +306,12 @@ impl Fabric {
     /// What the store reports; nothing was changed.
     pub async fn forget(&self, actor: &Actor, identity: &Identity) -> Result<bool, StoreError> {
         let key = identity.key();
-        let known = self.inner.store.ledger_forget(&key).await?;
-        let detail = if known { "the ledger has forgotten it" } else { "the ledger did not know it" };
-        self.audit(actor, AuditAction::LedgerForget, &key, detail.to_owned());
+        let (now, audit) = (self.now(), by(actor, AuditAction::LedgerForget).of(key.clone()));
+        let note = Note::new(move |known: &bool| {
+            event(audit.detail(if *known { "the ledger has forgotten it" } else { "the ledger did not know it" }), now)
+        });
+        let known = self.inner.store.ledger_forget(&key, note).await?;
+        self.inner.events.outbox_filled();
         Ok(known)
     }
 
@@ -265,7 +327,7 @@ impl Fabric {
                 store.ledger_sweep(now.saturating_sub(window)).await
             };
             match swept.await {
-                Ok(()) => {}
+                Ok(()) => self.inner.link.loaded(),
                 Err(StoreError::Closed) => return,
                 Err(error) => tracing::warn!(%error, "bans and charges that have ended could not be forgotten"),
             }
@@ -283,11 +345,9 @@ impl Fabric {
             let down = result.as_ref().map_or_else(|_| Down::default(), down);
             (result, down)
         };
-        self.inner.link.change(work).await
-    }
-
-    fn audit(&self, actor: &Actor, action: AuditAction, key: &str, detail: String) {
-        self.inner.events.audit(by(actor, action).of(key.to_owned()).detail(detail));
+        let result = self.inner.link.change(work).await;
+        self.inner.events.outbox_filled();
+        result
     }
 }
 
@@ -302,6 +362,11 @@ fn told(issued: &Issued) -> Down {
 
 fn by(actor: &Actor, action: AuditAction) -> Audit {
     Audit::new(action).operator(&actor.name, &actor.email).from(actor.source)
+}
+
+/// What the outbox keeps of an audit.
+fn event(audit: Audit, now: u64) -> Vec<String> {
+    vec![audit.note(now)]
 }
 
 fn lasting(ban: &Ban, now: u64) -> String {

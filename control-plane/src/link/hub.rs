@@ -38,6 +38,17 @@ struct Inner {
     answers: OnceLock<Arc<dyn Store>>,
     /// Who verifies tokens of widgets.
     verifier: OnceLock<Arc<Verifier>>,
+    /// When bans, and the allowlist, were last read from the store as a whole or changed; 0 for never.
+    refreshed: [AtomicU64; 2],
+}
+
+/// When something was last read from the store as a whole or changed there, in milliseconds since 1970.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Refreshed {
+    /// The bans.
+    pub(crate) bans: Option<u64>,
+    /// The allowlist.
+    pub(crate) allowed: Option<u64>,
 }
 
 impl LinkHub {
@@ -57,6 +68,7 @@ impl LinkHub {
                 clock,
                 answers: OnceLock::new(),
                 verifier: OnceLock::new(),
+                refreshed: Default::default(),
             }),
         }
     }
@@ -87,6 +99,34 @@ impl LinkHub {
             (None, None) => AnswerWord::Unknown,
         };
         Answered { id: ask.id, answer: answer.into() }
+    }
+
+    /// What gateways are served, and what is known of them.
+    pub(crate) fn hub(&self) -> &Hub {
+        &self.inner.hub
+    }
+
+    /// How many workers of gateways are linked.
+    pub(crate) fn links(&self) -> usize {
+        self.inner.changes.receiver_count()
+    }
+
+    /// When bans and the allowlist were last read from the store as a whole, or changed.
+    pub(crate) fn refreshed(&self) -> Refreshed {
+        let [bans, allowed] =
+            self.inner.refreshed.each_ref().map(|at| Some(at.load(Ordering::Relaxed)).filter(|at| *at > 0));
+        Refreshed { bans, allowed }
+    }
+
+    /// Bans and the allowlist were read from the store as a whole.
+    pub(crate) fn loaded(&self) {
+        self.note_refresh(true, true);
+    }
+
+    fn note_refresh(&self, bans: bool, allowed: bool) {
+        for (at, _) in self.inner.refreshed.iter().zip([bans, allowed]).filter(|(_, noted)| *noted) {
+            at.store((self.inner.clock)(), Ordering::Relaxed);
+        }
     }
 
     /// Records a ban and tells every node. Must be called within a tokio runtime.
@@ -137,6 +177,7 @@ impl LinkHub {
         if down == Down::default() {
             return;
         }
+        self.note_refresh(!down.bans.is_empty(), !down.allowed.is_empty());
         // No receiver means that no node is connected: the next one starts with the full list.
         let _nobody = self.inner.changes.send(Arc::new(down));
     }
@@ -184,6 +225,7 @@ impl LinkHub {
         let (bans, now) = (self.inner.bans.clone(), (self.inner.clock)());
         let live = blocking(move || Ok(Down { allowed: bans.allowed(now)?, bans: bans.list(now)?, ..Down::default() }))
             .await?;
+        self.loaded();
         Ok((changes, live))
     }
 

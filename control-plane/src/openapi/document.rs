@@ -177,6 +177,7 @@ fn headers() -> Value {
             "The revision of the entity, for `if-match` and `if-none-match`.",
         ),
         ("x-pages", json!({ "type": "integer", "minimum": 1 }), "How many pages there are."),
+        ("x-total", json!({ "type": "integer", "minimum": 0 }), "How many entries there are on all pages."),
         ("location", json!({ "type": "string" }), "Where the new entity is."),
         (
             "x-palisade-warnings",

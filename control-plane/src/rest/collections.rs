@@ -21,10 +21,10 @@ use crate::telemetry::spawn_within;
 /// Carries the warnings of a write that was made, as a JSON array in ASCII.
 pub(super) const WARNINGS: HeaderName = HeaderName::from_static("x-palisade-warnings");
 /// How many pages a list has.
-pub(super) const PAGES: HeaderName = HeaderName::from_static("x-pages");
+pub(crate) const PAGES: HeaderName = HeaderName::from_static("x-pages");
 
 /// Query parameters in the order they came.
-pub(super) type Parameters = Query<Vec<(String, String)>>;
+pub(crate) type Parameters = Query<Vec<(String, String)>>;
 
 /// The routes of all collections.
 pub(super) fn router(state: &AppState) -> Routes<AppState> {

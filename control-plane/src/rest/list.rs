@@ -204,7 +204,7 @@ fn switch(name: &str, value: &str) -> Result<bool, ApiError> {
     }
 }
 
-fn positive(name: &str, value: &str) -> Result<usize, ApiError> {
+pub(crate) fn positive(name: &str, value: &str) -> Result<usize, ApiError> {
     let number = value.parse::<u32>().ok().and_then(|number| usize::try_from(number).ok());
     number.filter(|number| *number > 0).ok_or_else(|| {
         let message = format!("`{name}` is a whole number from 1 to {}, not `{}`", u32::MAX, value.escape_debug());

@@ -20,7 +20,9 @@ use axum::Router;
 use crate::access::guard;
 use crate::openapi::{self, Routes};
 
+pub(crate) use collections::{PAGES, Parameters};
 pub use error::ApiError;
+pub(crate) use list::positive;
 pub use state::{AppState, RestConfig};
 
 /// The whole admin API. Requests carry their peer's address when it is served with connect info.

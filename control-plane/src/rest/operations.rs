@@ -7,6 +7,7 @@ use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
 use super::{AppState, describe};
+use crate::events::Trouble;
 use crate::openapi::Routes;
 
 pub(super) fn router() -> Routes<AppState> {
@@ -14,6 +15,7 @@ pub(super) fn router() -> Routes<AppState> {
         .on(describe::operations::health(), health)
         .on(describe::operations::ready(), ready)
         .on(describe::operations::metrics(), metrics)
+        .answer_schema::<Trouble>()
 }
 
 /// The process is up and answers.
@@ -21,17 +23,22 @@ async fn health() -> Response {
     Json(json!({ "status": "ok" })).into_response()
 }
 
-/// The store can be read, and everything that registered is up.
+/// The store can be read, and everything that registered is up. What works in part only is no reason to be taken out of
+/// service, and is told.
 async fn ready(State(state): State<AppState>) -> Response {
     let mut missing = state.readiness.missing();
     if let Err(error) = state.store.ping().await {
         tracing::warn!(%error, "not ready: the store cannot be read");
         missing.push("store".to_owned());
     }
-    if missing.is_empty() {
-        return Json(json!({ "status": "ready", "revision": state.entities.current().revision() })).into_response();
+    let problems = state.events.troubles();
+    if !missing.is_empty() {
+        let body = json!({ "status": "not ready", "missing": missing, "problems": problems });
+        return (StatusCode::SERVICE_UNAVAILABLE, Json(body)).into_response();
     }
-    (StatusCode::SERVICE_UNAVAILABLE, Json(json!({ "status": "not ready", "missing": missing }))).into_response()
+    let status = if problems.is_empty() { "ready" } else { "degraded" };
+    let revision = state.entities.current().revision();
+    Json(json!({ "status": status, "revision": revision, "problems": problems })).into_response()
 }
 
 async fn metrics(State(state): State<AppState>) -> Response {

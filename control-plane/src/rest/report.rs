@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 
 use super::nodes::NodesQuery;
 use super::{ApiError, describe};
-use crate::events::{EventHub, ExporterStatus, Incident};
+use crate::events::{EventHub, ExporterStatus, Incident, Trouble};
 use crate::openapi::Routes;
-use crate::xds::{Hub, NodeStatus};
+use crate::xds::{Hub, NodeStatus, PublicationStatus};
 
 /// What the reports are made of.
 #[derive(Clone)]
@@ -29,6 +29,8 @@ pub fn router(reports: Reports) -> Routes {
         .answer_schema::<Incident>()
         .answer_schema::<NodeStatus>()
         .answer_schema::<ExporterStatus>()
+        .answer_schema::<PublicationStatus>()
+        .answer_schema::<Trouble>()
         .with_state(reports)
 }
 
@@ -43,5 +45,10 @@ async fn nodes(
     let wrong = |message: String| ApiError::new(StatusCode::BAD_REQUEST, "invalid_query", message);
     let Query(query) = query.map_err(|rejection| wrong(rejection.body_text()))?;
     let nodes = query.apply(reports.nodes.nodes()).map_err(wrong)?;
-    Ok(Json(json!({ "nodes": nodes, "exporters": reports.events.exporters() })))
+    Ok(Json(json!({
+        "nodes": nodes,
+        "publication": reports.nodes.publication_status(),
+        "problems": reports.events.troubles(),
+        "exporters": reports.events.exporters(),
+    })))
 }

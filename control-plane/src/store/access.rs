@@ -25,9 +25,17 @@ pub(super) fn change(db: &Connection, change: &AccessChange, event: &str) -> rus
         }
     };
     if changed {
-        db.execute("INSERT INTO outbox (event) VALUES (?1)", [event])?;
+        keep(db, &[event])?;
     }
     Ok(changed)
+}
+
+/// Keeps events until they were sent.
+pub(super) fn keep(db: &Connection, events: &[impl AsRef<str>]) -> rusqlite::Result<()> {
+    for event in events {
+        db.prepare_cached("INSERT INTO outbox (event) VALUES (?1)")?.execute([event.as_ref()])?;
+    }
+    Ok(())
 }
 
 /// Adds a key, or replaces the one with the same id.
@@ -54,10 +62,10 @@ pub(super) fn revoke(db: &Connection, id: &str, now_millis: u64) -> rusqlite::Re
     Ok(db.execute(update, params![id, now_millis])? > 0)
 }
 
-/// What is kept to be told, oldest first.
-pub(super) fn kept(db: &Connection) -> rusqlite::Result<Vec<Kept>> {
-    let select = "SELECT number, event FROM outbox ORDER BY number LIMIT 1000";
-    db.prepare_cached(select)?.query_map([], |row| Ok(Kept { number: row.get(0)?, event: row.get(1)? }))?.collect()
+/// What is kept to be told with a higher number, oldest first.
+pub(super) fn kept(db: &Connection, after: u64) -> rusqlite::Result<Vec<Kept>> {
+    let select = "SELECT number, event FROM outbox WHERE number > ?1 ORDER BY number LIMIT 1000";
+    db.prepare_cached(select)?.query_map([after], |row| Ok(Kept { number: row.get(0)?, event: row.get(1)? }))?.collect()
 }
 
 /// Forgets what was told, up to this number.

@@ -218,7 +218,7 @@ fn one(db: &Connection, key: &str, now: u64) -> rusqlite::Result<Option<Ban>> {
     db.prepare_cached(select)?.query_row(params![key, now], ban).optional()
 }
 
-fn ban(row: &Row<'_>) -> rusqlite::Result<Ban> {
+pub(super) fn ban(row: &Row<'_>) -> rusqlite::Result<Ban> {
     let json: String = row.get(1)?;
     // Evidence that cannot be read does not end a ban.
     let evidence: Ban = serde_json::from_str(&json).unwrap_or_default();

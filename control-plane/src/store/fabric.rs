@@ -1,5 +1,7 @@
 //! What the decision fabric must not forget: bans, the allowlist, the ledger, incidents and what operators made of them.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -28,31 +30,40 @@ pub const MAX_STEPS: usize = 20;
 pub const LAST_MOMENT: u64 = 253_402_300_799_999;
 
 /// The part of a [`Store`](super::Store) that the decision fabric needs. Times are in milliseconds since 1970. What was
-/// answered with `Ok` is durable, and each call is one transaction.
+/// answered with `Ok` is durable, and each call is one transaction: a [`Note`] is kept with the change, or neither is.
 pub trait FabricStore: Send + Sync + 'static {
     /// Puts a ban in force, unless the allowlist or a later lift speaks against it.
     ///
     /// Where one stands already, the later end holds; the evidence is that of the ban with the later end, or of the one by
     /// hand (see [`Ban::by_hand`]), and the history of both is kept.
     fn ban_issue(&self, ban: Ban, now: u64) -> Pending<'_, Issued> {
-        let issued = self.bans_issue(vec![ban], now);
+        let issued = self.bans_issue(vec![ban], now, Note::none());
         Box::pin(async move { issued.await?.pop().ok_or(StoreError::Closed) })
     }
 
     /// [`ban_issue`](Self::ban_issue) for many, each in its turn, in one transaction: what became of each.
-    fn bans_issue(&self, bans: Vec<Ban>, now: u64) -> Pending<'_, Vec<Issued>>;
+    fn bans_issue(&self, bans: Vec<Ban>, now: u64, note: Note<Vec<Issued>>) -> Pending<'_, Vec<Issued>>;
 
     /// Moves the end of a ban that is in force at `step.at`; `None` where there is none.
-    fn ban_extend(&self, key: &str, by_millis: u64, step: Step) -> Pending<'_, Option<Ban>>;
+    fn ban_extend(&self, key: &str, by_millis: u64, step: Step, note: Note<Option<Ban>>) -> Pending<'_, Option<Ban>>;
 
     /// Lifts the ban on an identity and remembers that; false where there was none in force.
-    fn ban_lift(&self, key: &str, now: u64) -> Pending<'_, bool>;
+    fn ban_lift(&self, key: &str, now: u64, note: Note<bool>) -> Pending<'_, bool>;
 
     /// Lifts every ban; answers the keys of those that were in force.
-    fn bans_lift_all(&self, now: u64) -> Pending<'_, Vec<String>>;
+    fn bans_lift_all(&self, now: u64, note: Note<Vec<String>>) -> Pending<'_, Vec<String>>;
 
     /// The bans in force at `now`, by key.
     fn bans(&self, now: u64) -> Pending<'_, Vec<Ban>>;
+
+    /// How many bans are in force at `now`.
+    fn bans_count(&self, now: u64) -> Pending<'_, u64>;
+
+    /// A part of the bans in force at `now`, by key, and how many there are that the query asks for.
+    fn bans_page(&self, now: u64, query: BanQuery) -> Pending<'_, BanPage>;
+
+    /// Of the bans in force at `now` those on these keys, and those on ranges; by key.
+    fn bans_on(&self, now: u64, keys: Vec<String>) -> Pending<'_, Vec<Ban>>;
 
     /// The bans in force at `now` without their evidence, in no order.
     fn bans_standing(&self, now: u64) -> Pending<'_, Vec<Standing>>;
@@ -63,17 +74,23 @@ pub trait FabricStore: Send + Sync + 'static {
 
     /// Puts an identity on the allowlist, or replaces its entry, and forgets it in the ledger; with `lift` its ban is
     /// lifted, and those within where it is a range. `None` where the allowlist is full.
-    fn allow(&self, entry: Allowance, lift: bool) -> Pending<'_, Option<Vec<String>>>;
+    fn allow(&self, entry: Allowance, lift: bool, note: Note<Option<Vec<String>>>) -> Pending<'_, Option<Vec<String>>>;
 
     /// Takes an identity off the allowlist; false where it was not on it.
-    fn disallow(&self, key: &str, now: u64) -> Pending<'_, bool>;
+    fn disallow(&self, key: &str, now: u64, note: Note<bool>) -> Pending<'_, bool>;
 
     /// The entries of the allowlist that hold at `now`, by key.
     fn allowlist(&self, now: u64) -> Pending<'_, Vec<Allowance>>;
 
     /// Charges identities, in this order, and bans each whose total within the window reaches the threshold. Its total is
     /// consumed then, also where the allowlist refuses the ban. Answers what became of those that reached it.
-    fn ledger_charge(&self, charges: Vec<Charge>, rules: LedgerRules, now: u64) -> Pending<'_, Vec<Promotion>>;
+    fn ledger_charge(
+        &self,
+        charges: Vec<Charge>,
+        rules: LedgerRules,
+        now: u64,
+        note: Note<Vec<Promotion>>,
+    ) -> Pending<'_, Vec<Promotion>>;
 
     /// The total of an identity since a moment, that moment not included.
     fn ledger_score(&self, key: &str, since: u64) -> Pending<'_, f64>;
@@ -82,16 +99,16 @@ pub trait FabricStore: Send + Sync + 'static {
     fn ledger_top(&self, since: u64, limit: u32) -> Pending<'_, Vec<(String, f64)>>;
 
     /// Forgets an identity; false where the ledger did not know it.
-    fn ledger_forget(&self, key: &str) -> Pending<'_, bool>;
+    fn ledger_forget(&self, key: &str, note: Note<bool>) -> Pending<'_, bool>;
 
     /// Forgets charges at or before a moment.
     fn ledger_sweep(&self, until: u64) -> Pending<'_, ()>;
 
     /// Sets the state of an incident.
-    fn workflow_put(&self, workflow: Workflow) -> Pending<'_, ()>;
+    fn workflow_put(&self, workflow: Workflow, note: Note<()>) -> Pending<'_, ()>;
 
     /// Clears the states of incidents, each unless it was set after the moment given with it.
-    fn workflows_clear(&self, cleared: Vec<(String, u64)>) -> Pending<'_, ()>;
+    fn workflows_clear(&self, cleared: Vec<(String, u64)>, note: Note<()>) -> Pending<'_, ()>;
 
     /// Every state of an incident, by key.
     fn workflows(&self) -> Pending<'_, Vec<Workflow>>;
@@ -105,6 +122,39 @@ pub trait FabricStore: Send + Sync + 'static {
     /// Forgets bans and entries that have ended, lifts that every gateway must know by now, and states of incidents set at
     /// or before `workflows_until`.
     fn fabric_sweep(&self, now: u64, workflows_until: u64) -> Pending<'_, ()>;
+}
+
+/// The events (JSON) that are to be sent of a change. They are made from its outcome within its transaction, and kept in
+/// the outbox ([`Store::kept_events`](super::Store::kept_events)) until they were sent.
+pub struct Note<T>(Option<NoteMaker<T>>);
+
+/// Makes the events of an outcome. Must not call the store.
+type NoteMaker<T> = Box<dyn FnOnce(&T) -> Vec<String> + Send>;
+
+impl<T> Note<T> {
+    /// No event.
+    #[must_use]
+    pub fn none() -> Note<T> {
+        Note(None)
+    }
+
+    /// The events that `make` returns; none where it returns none.
+    #[must_use]
+    pub fn new(make: impl FnOnce(&T) -> Vec<String> + Send + 'static) -> Note<T> {
+        Note(Some(Box::new(make)))
+    }
+
+    /// The events of this outcome.
+    #[must_use]
+    pub fn events(self, outcome: &T) -> Vec<String> {
+        self.0.map_or_else(Vec::new, |make| make(outcome))
+    }
+}
+
+impl<T> fmt::Debug for Note<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Note").field(&self.0.is_some()).finish()
+    }
 }
 
 /// A ban as gateways are told of it.
@@ -144,6 +194,30 @@ pub struct Ban {
     pub signals: Vec<Value>,
     /// What was done with it, oldest first, at most [`MAX_STEPS`].
     pub timeline: Vec<Step>,
+}
+
+/// Which bans are asked for. What is `None` does not matter.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BanQuery {
+    /// Only the ban on this key.
+    pub key: Option<String>,
+    /// Only those for this reason.
+    pub reason: Option<String>,
+    /// Only those that this operator or node, or the ledger, has issued.
+    pub issued_by: Option<String>,
+    /// How many are left out at the beginning.
+    pub skip: u64,
+    /// How many are read at most.
+    pub take: u64,
+}
+
+/// A part of the bans.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct BanPage {
+    /// How many there are in all.
+    pub total: u64,
+    /// Those of the part, by key.
+    pub bans: Vec<Ban>,
 }
 
 /// One thing that was done with a ban.

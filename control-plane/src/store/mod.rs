@@ -4,7 +4,9 @@
 //! behind it. A write that was answered with `Ok` is durable: it survives `kill -9` and a loss of power.
 
 mod access;
+pub mod alerts;
 mod backup;
+mod ban_pages;
 mod bans;
 mod entities;
 mod error;
@@ -15,6 +17,7 @@ mod ledger;
 mod operators;
 mod schema;
 mod sqlite;
+mod sqlite_alerts;
 mod sqlite_fabric;
 mod writer;
 
@@ -26,6 +29,7 @@ use tokio::sync::watch;
 use crate::access::{AdminKey, Scope};
 use crate::console::{Operator, Session};
 
+pub use alerts::AlertStore;
 pub use backup::{Restored, backup, restore};
 pub use error::StoreError;
 pub use fabric::FabricStore;
@@ -35,8 +39,8 @@ pub use sqlite::{SqliteOptions, SqliteStore};
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
 
 /// Durable memory of the control plane. Every method may wait for the medium; none blocks the async runtime.
-/// What the decision fabric keeps is in [`FabricStore`].
-pub trait Store: FabricStore + Send + Sync + 'static {
+/// What the decision fabric keeps is in [`FabricStore`], what alert rules keep in [`AlertStore`].
+pub trait Store: AlertStore + FabricStore + Send + Sync + 'static {
     /// All entities of all collections with the revision they were read at, in one consistent view.
     fn entities(&self) -> Pending<'_, EntityRows>;
 
@@ -77,10 +81,11 @@ pub trait Store: FabricStore + Send + Sync + 'static {
     /// there is nothing to change.
     fn access_change(&self, change: AccessChange, event: String) -> Pending<'_, bool>;
 
-    /// The events of [`Store::access_change`] that nobody has told yet, oldest first, at most 1000.
-    fn kept_events(&self) -> Pending<'_, Vec<Kept>>;
+    /// The events in the outbox whose number is above `after`, oldest first, at most 1000: those of
+    /// [`Store::access_change`] and of the [`Note`](fabric::Note)s of changes.
+    fn kept_events(&self, after: u64) -> Pending<'_, Vec<Kept>>;
 
-    /// Forgets the kept events up to this number.
+    /// Removes the events up to this number from the outbox.
     fn kept_events_told(&self, number: u64) -> Pending<'_, ()>;
 
     /// Adds an operator of the console; false when the name is taken.
@@ -135,11 +140,26 @@ pub trait Store: FabricStore + Send + Sync + 'static {
     /// Forgets the puzzles that expired at or before `until_millis`, and returns how many.
     fn puzzles_sweep(&self, until_millis: u64) -> Pending<'_, u64>;
 
+    /// Why the last read failed, and the last write; none where it worked. Does not wait.
+    fn faults(&self) -> StoreFaults;
+
+    /// Whether the store is a server of its own that several control planes share.
+    fn is_dedicated(&self) -> bool;
+
     /// Proves that the store can be read.
     fn ping(&self) -> Pending<'_, ()>;
 
     /// Finishes what was begun and closes the store. Later calls answer [`StoreError::Closed`].
     fn close(&self) -> Pending<'_, ()>;
+}
+
+/// What does not work of a store.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StoreFaults {
+    /// Why the last read failed.
+    pub reads: Option<StoreError>,
+    /// Why the last write failed. A write that changes nothing proves nothing.
+    pub writes: Option<StoreError>,
 }
 
 /// Every entity at one revision.

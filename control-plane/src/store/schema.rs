@@ -63,6 +63,13 @@ const MIGRATIONS: &[&str] = &[
     CREATE TABLE puzzle (id TEXT PRIMARY KEY NOT NULL, until_millis INTEGER NOT NULL) WITHOUT ROWID;
     CREATE INDEX puzzle_until ON puzzle (until_millis);
 ",
+    "
+    CREATE TABLE alert_told (
+        rule TEXT NOT NULL, subject TEXT NOT NULL, at INTEGER NOT NULL, PRIMARY KEY (rule, subject)
+    ) WITHOUT ROWID;
+    CREATE INDEX alert_told_at ON alert_told (at);
+    CREATE TABLE alert_waiting (id TEXT PRIMARY KEY NOT NULL, at INTEGER NOT NULL, json TEXT NOT NULL) WITHOUT ROWID;
+",
 ];
 
 /// The newest schema version that this release reads and writes.

@@ -10,7 +10,9 @@ use tokio::sync::watch;
 use super::access::{self, SELECT_KEY, admin_key};
 use super::file::{self, FILE, connect, create, explain, lock, verify};
 use super::writer::{Changed, Writer};
-use super::{AccessChange, EntityChange, EntityRows, Kept, Pending, Store, StoreError, entities, operators, schema};
+use super::{
+    AccessChange, EntityChange, EntityRows, Kept, Pending, Store, StoreError, StoreFaults, entities, operators, schema,
+};
 use crate::access::AdminKey;
 use crate::console::{Operator, Session};
 
@@ -31,6 +33,7 @@ pub struct SqliteStore {
     reader: Arc<Mutex<Option<Connection>>>,
     lock: Mutex<Option<File>>,
     revisions: watch::Receiver<u64>,
+    faults: Arc<Mutex<StoreFaults>>,
 }
 
 impl SqliteStore {
@@ -58,12 +61,15 @@ impl SqliteStore {
         let reader = connect(&path)?;
         reader.pragma_update(None, "query_only", true).map_err(|error| explain(&path, error))?;
         let explained = path.clone();
-        let writer = Writer::start(db, announce, move |error| explain(&explained, error)).map_err(failed)?;
+        let faults: Arc<Mutex<StoreFaults>> = Arc::default();
+        let explain = move |error| explain(&explained, error);
+        let writer = Writer::start(db, announce, Arc::clone(&faults), explain).map_err(failed)?;
         Ok(SqliteStore {
             writer: Arc::new(writer),
             reader: Arc::new(Mutex::new(Some(reader))),
             lock: Mutex::new(lock),
             revisions,
+            faults,
             path,
         })
     }
@@ -89,7 +95,9 @@ impl SqliteStore {
                 Some(db) => work(db).map_err(|error| explain(&path, error)),
                 None => Err(StoreError::Closed),
             });
-        task.await.unwrap_or(Err(StoreError::Closed))
+        let result = task.await.unwrap_or(Err(StoreError::Closed));
+        self.faults.lock().unwrap_or_else(PoisonError::into_inner).reads = result.as_ref().err().cloned();
+        result
     }
 
     /// Writes that are no entities.
@@ -160,8 +168,8 @@ impl Store for SqliteStore {
         Box::pin(self.write(move |db| access::change(db, &change, &event)))
     }
 
-    fn kept_events(&self) -> Pending<'_, Vec<Kept>> {
-        Box::pin(self.read(|db| access::kept(db)))
+    fn kept_events(&self, after: u64) -> Pending<'_, Vec<Kept>> {
+        Box::pin(self.read(move |db| access::kept(db, after)))
     }
 
     fn kept_events_told(&self, number: u64) -> Pending<'_, ()> {
@@ -256,6 +264,14 @@ impl Store for SqliteStore {
             let removed = db.execute("DELETE FROM puzzle WHERE until_millis <= ?1", [until_millis])?;
             Ok(u64::try_from(removed).unwrap_or(u64::MAX))
         }))
+    }
+
+    fn faults(&self) -> StoreFaults {
+        self.faults.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn is_dedicated(&self) -> bool {
+        false
     }
 
     fn ping(&self) -> Pending<'_, ()> {

@@ -1,31 +1,61 @@
 //! [`FabricStore`] on the embedded file.
 
+use rusqlite::Connection;
+
 use super::fabric::{
-    Allowance, Ban, Charge, FabricStore, IncidentRow, Issued, LedgerRules, Promotion, Standing, Step, Workflow,
+    Allowance, Ban, BanPage, BanQuery, Charge, FabricStore, IncidentRow, Issued, LedgerRules, Note, Promotion,
+    Standing, Step, Workflow,
 };
-use super::{Pending, SqliteStore, bans, incidents, ledger};
+use super::{Pending, SqliteStore, access, ban_pages, bans, incidents, ledger};
+
+impl SqliteStore {
+    /// Writes, and keeps what is to be sent of it in the same transaction.
+    fn write_noted<T: Send + 'static>(
+        &self,
+        note: Note<T>,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Pending<'_, T> {
+        Box::pin(self.write(move |db| {
+            let outcome = work(db)?;
+            access::keep(db, &note.events(&outcome))?;
+            Ok(outcome)
+        }))
+    }
+}
 
 impl FabricStore for SqliteStore {
-    fn bans_issue(&self, bans: Vec<Ban>, now: u64) -> Pending<'_, Vec<Issued>> {
-        Box::pin(self.write(move |db| bans::issue_all(db, bans, now)))
+    fn bans_issue(&self, bans: Vec<Ban>, now: u64, note: Note<Vec<Issued>>) -> Pending<'_, Vec<Issued>> {
+        self.write_noted(note, move |db| bans::issue_all(db, bans, now))
     }
 
-    fn ban_extend(&self, key: &str, by_millis: u64, step: Step) -> Pending<'_, Option<Ban>> {
+    fn ban_extend(&self, key: &str, by_millis: u64, step: Step, note: Note<Option<Ban>>) -> Pending<'_, Option<Ban>> {
         let key = key.to_owned();
-        Box::pin(self.write(move |db| bans::extend(db, &key, by_millis, step)))
+        self.write_noted(note, move |db| bans::extend(db, &key, by_millis, step))
     }
 
-    fn ban_lift(&self, key: &str, now: u64) -> Pending<'_, bool> {
+    fn ban_lift(&self, key: &str, now: u64, note: Note<bool>) -> Pending<'_, bool> {
         let key = key.to_owned();
-        Box::pin(self.write(move |db| bans::lift(db, &key, now)))
+        self.write_noted(note, move |db| bans::lift(db, &key, now))
     }
 
-    fn bans_lift_all(&self, now: u64) -> Pending<'_, Vec<String>> {
-        Box::pin(self.write(move |db| bans::lift_all(db, now)))
+    fn bans_lift_all(&self, now: u64, note: Note<Vec<String>>) -> Pending<'_, Vec<String>> {
+        self.write_noted(note, move |db| bans::lift_all(db, now))
     }
 
     fn bans(&self, now: u64) -> Pending<'_, Vec<Ban>> {
         Box::pin(self.read(move |db| bans::live(db, now)))
+    }
+
+    fn bans_count(&self, now: u64) -> Pending<'_, u64> {
+        Box::pin(self.read(move |db| ban_pages::count(db, now)))
+    }
+
+    fn bans_page(&self, now: u64, query: BanQuery) -> Pending<'_, BanPage> {
+        Box::pin(self.read(move |db| ban_pages::page(db, now, query)))
+    }
+
+    fn bans_on(&self, now: u64, keys: Vec<String>) -> Pending<'_, Vec<Ban>> {
+        Box::pin(self.read(move |db| ban_pages::on(db, now, &keys)))
     }
 
     fn bans_standing(&self, now: u64) -> Pending<'_, Vec<Standing>> {
@@ -36,21 +66,27 @@ impl FabricStore for SqliteStore {
         Box::pin(self.read(move |db| bans::lifted(db, bans)))
     }
 
-    fn allow(&self, entry: Allowance, lift: bool) -> Pending<'_, Option<Vec<String>>> {
-        Box::pin(self.write(move |db| bans::allow(db, &entry, lift)))
+    fn allow(&self, entry: Allowance, lift: bool, note: Note<Option<Vec<String>>>) -> Pending<'_, Option<Vec<String>>> {
+        self.write_noted(note, move |db| bans::allow(db, &entry, lift))
     }
 
-    fn disallow(&self, key: &str, now: u64) -> Pending<'_, bool> {
+    fn disallow(&self, key: &str, now: u64, note: Note<bool>) -> Pending<'_, bool> {
         let key = key.to_owned();
-        Box::pin(self.write(move |db| bans::disallow(db, &key, now)))
+        self.write_noted(note, move |db| bans::disallow(db, &key, now))
     }
 
     fn allowlist(&self, now: u64) -> Pending<'_, Vec<Allowance>> {
         Box::pin(self.read(move |db| bans::allowlist(db, now)))
     }
 
-    fn ledger_charge(&self, charges: Vec<Charge>, rules: LedgerRules, now: u64) -> Pending<'_, Vec<Promotion>> {
-        Box::pin(self.write(move |db| ledger::charge(db, charges, rules, now)))
+    fn ledger_charge(
+        &self,
+        charges: Vec<Charge>,
+        rules: LedgerRules,
+        now: u64,
+        note: Note<Vec<Promotion>>,
+    ) -> Pending<'_, Vec<Promotion>> {
+        self.write_noted(note, move |db| ledger::charge(db, charges, rules, now))
     }
 
     fn ledger_score(&self, key: &str, since: u64) -> Pending<'_, f64> {
@@ -62,21 +98,21 @@ impl FabricStore for SqliteStore {
         Box::pin(self.read(move |db| ledger::top(db, since, limit)))
     }
 
-    fn ledger_forget(&self, key: &str) -> Pending<'_, bool> {
+    fn ledger_forget(&self, key: &str, note: Note<bool>) -> Pending<'_, bool> {
         let key = key.to_owned();
-        Box::pin(self.write(move |db| ledger::forget(db, &key)))
+        self.write_noted(note, move |db| ledger::forget(db, &key))
     }
 
     fn ledger_sweep(&self, until: u64) -> Pending<'_, ()> {
         Box::pin(self.write(move |db| ledger::sweep(db, until)))
     }
 
-    fn workflow_put(&self, workflow: Workflow) -> Pending<'_, ()> {
-        Box::pin(self.write(move |db| incidents::put_workflow(db, &workflow)))
+    fn workflow_put(&self, workflow: Workflow, note: Note<()>) -> Pending<'_, ()> {
+        self.write_noted(note, move |db| incidents::put_workflow(db, &workflow))
     }
 
-    fn workflows_clear(&self, cleared: Vec<(String, u64)>) -> Pending<'_, ()> {
-        Box::pin(self.write(move |db| incidents::clear_workflows(db, &cleared)))
+    fn workflows_clear(&self, cleared: Vec<(String, u64)>, note: Note<()>) -> Pending<'_, ()> {
+        self.write_noted(note, move |db| incidents::clear_workflows(db, &cleared))
     }
 
     fn workflows(&self) -> Pending<'_, Vec<Workflow>> {

@@ -2,13 +2,13 @@
 //! burst of bans costs a few syncs and not one each.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::{oneshot, watch};
 
-use super::StoreError;
+use super::{StoreError, StoreFaults};
 use crate::clock::Stopwatch;
 
 /// Writes that share one commit, at most: bounds how long the first of them waits.
@@ -69,11 +69,12 @@ impl Writer {
     pub(super) fn start(
         db: Connection,
         revisions: watch::Sender<u64>,
+        faults: Arc<Mutex<StoreFaults>>,
         explain: impl Fn(rusqlite::Error) -> StoreError + Send + 'static,
     ) -> std::io::Result<Writer> {
         let (jobs, queue) = channel::<Box<dyn Job>>();
         let thread = std::thread::Builder::new().name("store-writer".to_owned()).spawn(move || {
-            run(db, &queue, &revisions, &explain);
+            run(db, &queue, &revisions, &faults, &explain);
         })?;
         Ok(Writer { jobs: Mutex::new(Some(jobs)), thread: Mutex::new(Some(thread)) })
     }
@@ -114,12 +115,13 @@ fn run(
     mut db: Connection,
     queue: &Receiver<Box<dyn Job>>,
     revisions: &watch::Sender<u64>,
+    faults: &Mutex<StoreFaults>,
     explain: &dyn Fn(rusqlite::Error) -> StoreError,
 ) {
     measure(&db);
     while let Ok(first) = queue.recv() {
         let mut group: Vec<Box<dyn Job>> = std::iter::once(first).chain(queue.try_iter()).take(GROUP_MAX).collect();
-        let watch = Stopwatch::start();
+        let (watch, changes) = (Stopwatch::start(), db.total_changes());
         let outcome = commit(&mut db, &mut group);
         metrics::histogram!("palisade_store_commit_seconds").record(watch.seconds());
         let count = u32::try_from(group.len()).unwrap_or(u32::MAX);
@@ -131,11 +133,16 @@ fn run(
                 if let Some(revision) = changed.revision {
                     revisions.send_replace(revision);
                 }
+                if db.total_changes() != changes {
+                    faults.lock().unwrap_or_else(PoisonError::into_inner).writes = None;
+                }
                 Ok(())
             }
             Err(error) => {
                 metrics::counter!("palisade_store_failures_total").increment(1);
-                Err(explain(error))
+                let error = explain(error);
+                faults.lock().unwrap_or_else(PoisonError::into_inner).writes = Some(error.clone());
+                Err(error)
             }
         };
         for job in group {
@@ -181,7 +188,7 @@ mod tests {
         .unwrap();
         let (revisions, seen) = watch::channel(0);
         let explain = |error: rusqlite::Error| StoreError::Failed { path: "memory".into(), detail: error.to_string() };
-        (Writer::start(db, revisions, explain).unwrap(), seen)
+        (Writer::start(db, revisions, Arc::default(), explain).unwrap(), seen)
     }
 
     fn insert(statement: &'static str) -> impl FnOnce(&Connection) -> rusqlite::Result<((), Changed)> + Send {

@@ -48,7 +48,7 @@ pub const CATALOGUE: &[Described] = &[
     counter(
         "palisade_alerts_dropped_total",
         &["reason"],
-        "Alerts that were not sent: full (too many wait), gone (the rule was deleted or disabled)",
+        "Alerts that were not sent: full (too many wait), gone (the rule was deleted or disabled), old (a day old at a start)",
     ),
     counter("palisade_alerts_messages_total", &["channel", "outcome"], "Alerts: delivered, failed (given up)"),
     counter(
@@ -74,7 +74,11 @@ pub const CATALOGUE: &[Described] = &[
         &["provider"],
         "Calls of a widget's vendor, a second try included",
     ),
-    gauge("palisade_compile_problems", &[], "Faults that keep the entities from being published; 0 where they are"),
+    gauge(
+        "palisade_compile_problems",
+        &[],
+        "Faults in the entities as they are now; 0 where they are published to every group",
+    ),
     histogram("palisade_compile_seconds", &["purpose"], "Compilations of all entities: check (of a write), publish"),
     gauge("palisade_compile_snapshot_bytes", &["filter", "group"], "The size of the snapshot that was published last"),
     counter("palisade_console_logins_total", &["outcome"], "Logins of operators: taken, refused, throttled"),
@@ -98,6 +102,11 @@ pub const CATALOGUE: &[Described] = &[
     gauge("palisade_exporter_waiting_events", &["exporter"], "Events that are not written yet"),
     histogram("palisade_exporter_write_seconds", &["exporter"], "Attempts to write a batch"),
     counter("palisade_exporter_written_events_total", &["exporter"], "Events that were written"),
+    gauge(
+        "palisade_health_troubles",
+        &["part"],
+        "What does not work as it should now: entities (as read from the store), publication (groups), store",
+    ),
     gauge("palisade_http_connections", &[], "Open connections to the admin API"),
     counter("palisade_http_connections_full_total", &[], "Connections to the admin API that had to wait for room"),
     histogram(
@@ -139,10 +148,15 @@ pub const CATALOGUE: &[Described] = &[
     counter(
         "palisade_publish_attempts_total",
         &["outcome"],
-        "Publications: published, refused (did not compile), failed",
+        "Publications: published (to every group), partial (some groups could not be), refused (none could)",
     ),
-    gauge("palisade_publish_last_success_timestamp_seconds", &[], "When something was last published, since 1970"),
-    gauge("palisade_publish_revision", &[], "The revision of the entities that were published last"),
+    gauge(
+        "palisade_publish_failing",
+        &["group"],
+        "1 while the entities as they are now cannot be published to the group, which keeps what it had",
+    ),
+    gauge("palisade_publish_last_success_timestamp_seconds", &[], "When every group was last published, since 1970"),
+    gauge("palisade_publish_revision", &[], "The revision of the entities that were last published to every group"),
     gauge(
         "palisade_reload_failing",
         &["what"],
@@ -152,7 +166,7 @@ pub const CATALOGUE: &[Described] = &[
     gauge(
         "palisade_snapshot_compiles",
         &[],
-        "1 where the entities as they are now are published, 0 where they do not compile",
+        "1 where the entities as they are now are published to every group, 0 where to some they cannot be",
     ),
     histogram("palisade_store_commit_seconds", &[], "Commits, each of one or several writes"),
     counter("palisade_store_failures_total", &[], "Commits that failed"),

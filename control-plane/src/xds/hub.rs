@@ -9,9 +9,13 @@ use snapshot::LoadReport;
 use tokio::sync::watch;
 
 use super::nodes::Nodes;
+use super::publication::PublicationStatus;
 use super::set::{Kind, ResourceSet};
 use super::status::NodeStatus;
 use crate::entities::DEFAULT_GROUP;
+
+/// After so many milliseconds without news a node that is away is stale, where nothing else is said.
+const STALE_AFTER: u64 = 300_000;
 
 /// The meeting point of the compiler, which publishes, and the streams, which serve. Clones share one state.
 #[derive(Clone, Debug)]
@@ -27,20 +31,22 @@ struct Inner {
     clock: fn() -> u64,
     /// When the change began that is compiled now; 0 for none.
     change_began: AtomicU64,
+    publication: Mutex<PublicationStatus>,
+    /// After so many milliseconds without news a node that is away is stale.
+    stale_after: AtomicU64,
 }
 
-/// What every group is served.
-#[derive(Clone, Debug)]
+/// What every group is served. A group that was never published is served nothing, and not what others are: its gateways
+/// keep what they have.
+#[derive(Clone, Debug, Default)]
 pub(super) struct Published {
-    default: Given,
-    groups: BTreeMap<String, Given>,
+    default: Option<Given>,
+    groups: BTreeMap<String, Option<Given>>,
 }
 
 /// What one group is served.
 #[derive(Clone, Debug)]
 pub(super) struct Given {
-    /// The group's name.
-    pub(super) group: Arc<str>,
     /// Its resources; the same `Arc` as before where nothing of them has changed.
     pub(super) set: Arc<ResourceSet>,
     /// The version of the set.
@@ -78,7 +84,14 @@ impl Hub {
     pub fn with_clock(clock: fn() -> u64) -> Hub {
         let (published, _) = watch::channel(None);
         let (nodes, streams, change_began) = (Mutex::default(), AtomicU64::default(), AtomicU64::default());
-        Hub { inner: Arc::new(Inner { published, nodes, streams, change_began, clock }) }
+        let (publication, stale_after) = (Mutex::default(), AtomicU64::new(STALE_AFTER));
+        let inner = Inner { published, nodes, streams, change_began, publication, stale_after, clock };
+        Hub { inner: Arc::new(inner) }
+    }
+
+    /// A node that is away is stale after so many milliseconds without news; five minutes until it is said.
+    pub fn set_stale_after(&self, millis: u64) {
+        self.inner.stale_after.store(millis, Ordering::Relaxed);
     }
 
     /// Something has changed and is about to be compiled: what is published next is counted from now.
@@ -94,6 +107,13 @@ impl Hub {
     /// Serves each of `groups` to the nodes whose `node.cluster` is its name, and `default` to all others. What is equal
     /// to what a group had changes nothing for it.
     pub fn publish_groups(&self, default: ResourceSet, groups: BTreeMap<String, ResourceSet>) {
+        let all = groups.into_iter().chain([(DEFAULT_GROUP.to_owned(), default)]);
+        self.publish_each(0, all.map(|(group, set)| (group, Ok(set))).collect());
+    }
+
+    /// The same of what entities of this revision came to, group by group: where there is a set it is served from now on,
+    /// where there are reasons why there is none, the group is served what it was.
+    pub fn publish_each(&self, revision: u64, outcomes: BTreeMap<String, Result<ResourceSet, Vec<String>>>) {
         let before = self.inner.published.borrow().clone();
         let known = |name: &str| before.as_ref().and_then(|before| before.exactly(name));
         let now = (self.inner.clock)();
@@ -101,12 +121,20 @@ impl Hub {
             0 => now,
             began => began,
         };
-        let default = Given::new(DEFAULT_GROUP, default, began, known(DEFAULT_GROUP), None);
-        let groups = groups.into_iter().map(|(name, set)| {
-            let given = Given::new(&name, set, began, known(&name), Some(&default));
-            (name, given)
-        });
-        let published = Published { groups: groups.collect(), default };
+        self.publication().update(revision, &outcomes, now);
+        let mut published = Published::default();
+        let (default, others): (Vec<_>, Vec<_>) = outcomes.into_iter().partition(|(name, _)| name == DEFAULT_GROUP);
+        // The default group comes first: the others share with it what they have in common.
+        for (name, outcome) in default.into_iter().chain(others) {
+            let given = match outcome {
+                Ok(set) => Some(Given::new(set, began, known(&name), published.default.as_ref())),
+                Err(_) => known(&name).cloned(),
+            };
+            match name == DEFAULT_GROUP {
+                true => published.default = given,
+                false => drop(published.groups.insert(name, given)),
+            }
+        }
         // Under the lock of the nodes, so that no stream reports on what is not known to be current yet.
         let mut nodes = self.lock();
         nodes.published(&published, now);
@@ -119,11 +147,27 @@ impl Hub {
         });
     }
 
+    /// What was published of the entities, and what was not.
+    #[must_use]
+    pub fn publication_status(&self) -> PublicationStatus {
+        self.publication().clone()
+    }
+
+    fn publication(&self) -> MutexGuard<'_, PublicationStatus> {
+        self.inner.publication.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Every node that has been seen, by id.
     #[must_use]
     pub fn nodes(&self) -> Vec<NodeStatus> {
         let published = self.inner.published.borrow().clone();
-        self.lock().statuses(published.as_deref())
+        let stale_after = self.inner.stale_after.load(Ordering::Relaxed);
+        let mut nodes = self.lock().statuses(published.as_deref(), (self.inner.clock)(), stale_after);
+        let publication = self.publication();
+        for node in &mut nodes {
+            node.not_published = publication.failure(&node.group).cloned();
+        }
+        nodes
     }
 
     /// A filter on a node took or refused its snapshot.
@@ -149,7 +193,7 @@ impl Hub {
 
     /// A link has ended: nothing is known any more of what its VM runs.
     pub(crate) fn link_ended(&self, node: &str, link: u64) {
-        self.lock().link_ended(node, link);
+        self.lock().link_ended(node, link, (self.inner.clock)());
     }
 
     /// What a node is given, now and later. Groups of nodes are told apart here and nowhere else: by the cluster that the
@@ -232,9 +276,14 @@ impl Hub {
 // === impl Published ===
 
 impl Published {
-    /// What a node of this cluster is given.
-    pub(super) fn of(&self, cluster: &str) -> &Given {
-        self.groups.get(cluster).unwrap_or(&self.default)
+    /// What a node of this cluster is given; `None` where its group was never published.
+    pub(super) fn of(&self, cluster: &str) -> Option<&Given> {
+        self.groups.get(cluster).unwrap_or(&self.default).as_ref()
+    }
+
+    /// The group of a cluster.
+    pub(super) fn group_of(&self, cluster: &str) -> &str {
+        self.groups.get_key_value(cluster).map_or(DEFAULT_GROUP, |(name, _)| name)
     }
 
     /// Whether the cluster names a group.
@@ -243,11 +292,15 @@ impl Published {
     }
 
     fn exactly(&self, group: &str) -> Option<&Given> {
-        if group == DEFAULT_GROUP { Some(&self.default) } else { self.groups.get(group) }
+        if group == DEFAULT_GROUP { self.default.as_ref() } else { self.groups.get(group)?.as_ref() }
     }
 
     fn same(&self, other: &Published) -> bool {
-        let same = |one: &Given, other: &Given| Arc::ptr_eq(&one.set, &other.set);
+        let same = |one: &Option<Given>, other: &Option<Given>| match (one, other) {
+            (Some(one), Some(other)) => Arc::ptr_eq(&one.set, &other.set),
+            (None, None) => true,
+            _ => false,
+        };
         same(&self.default, &other.default)
             && self.groups.len() == other.groups.len()
             && self.groups.iter().all(|(name, one)| other.groups.get(name).is_some_and(|other| same(one, other)))
@@ -258,7 +311,7 @@ impl Published {
 
 impl Given {
     /// What was there before stays where it is equal, and what two groups have in common is in memory once.
-    fn new(group: &str, mut set: ResourceSet, began: u64, before: Option<&Given>, other: Option<&Given>) -> Given {
+    fn new(mut set: ResourceSet, began: u64, before: Option<&Given>, other: Option<&Given>) -> Given {
         if let Some(before) = before {
             if *before.set == set {
                 return before.clone();
@@ -268,7 +321,7 @@ impl Given {
         if let Some(other) = other {
             set.share(&other.set);
         }
-        Given { group: group.into(), version: set.version().into(), set: Arc::new(set), began }
+        Given { version: set.version().into(), set: Arc::new(set), began }
     }
 }
 
@@ -279,7 +332,7 @@ impl Feed {
     pub(super) async fn next(&mut self) -> Option<Given> {
         loop {
             let given =
-                self.published.borrow_and_update().as_ref().map(|published| published.of(&self.cluster).clone());
+                self.published.borrow_and_update().as_ref().and_then(|published| published.of(&self.cluster).cloned());
             let known = |given: &Given| self.last.as_ref().is_some_and(|last| Arc::ptr_eq(&last.set, &given.set));
             if let Some(given) = given.filter(|given| !known(given)) {
                 self.last = Some(given.clone());

@@ -8,6 +8,7 @@ pub mod ads;
 pub mod bootstrap;
 pub mod hub;
 mod nodes;
+mod publication;
 pub mod resources;
 pub mod session;
 pub mod set;
@@ -16,6 +17,7 @@ mod wire;
 
 pub use ads::{ecds_service, service};
 pub use hub::Hub;
+pub use publication::{GroupPublication, PublicationFailure, PublicationStatus};
 pub use set::{Kind, Resource, ResourceSet};
 pub use status::{FilterStatus, Nack, NodeStatus, TypeStatus, VmVersion};
 pub use wire::{DeltaReply, StateReply};

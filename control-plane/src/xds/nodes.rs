@@ -33,6 +33,8 @@ struct Entry {
     version: String,
     cluster: String,
     since: u64,
+    /// When it was heard of last.
+    last_seen: u64,
     /// Open streams; where there is none, the last one.
     streams: BTreeMap<u64, Stream>,
     /// It has not all that its group is served, since then.
@@ -54,8 +56,13 @@ struct Stream {
 // === impl Nodes ===
 
 impl Nodes {
-    pub(super) fn statuses(&self, published: Option<&Published>) -> Vec<NodeStatus> {
-        self.entries.iter().map(|(id, entry)| entry.status(id, published)).collect()
+    /// Every node at `now`; one that was not heard of for longer than `stale_after` is stale.
+    pub(super) fn statuses(&self, published: Option<&Published>, now: u64, stale_after: u64) -> Vec<NodeStatus> {
+        let status = |(id, entry): (&String, &Entry)| NodeStatus {
+            stale: entry.is_away() && now.saturating_sub(entry.last_seen) > stale_after,
+            ..entry.status(id, published)
+        };
+        self.entries.iter().map(status).collect()
     }
 
     /// Every node whose group has got something new is behind from now on.
@@ -81,7 +88,8 @@ impl Nodes {
         entry.version = envoy_version(node);
         entry.cluster = node.cluster.chars().take(MAX_CLUSTER).collect();
         entry.measure(published, now);
-        let group = published.map_or(DEFAULT_GROUP, |published| &published.of(&node.cluster).group);
+        entry.last_seen = now;
+        let group = published.map_or(DEFAULT_GROUP, |published| published.group_of(&node.cluster));
         tracing::info!(
             node = node.id,
             version = entry.version,
@@ -101,6 +109,7 @@ impl Nodes {
             }
             entry.since = now;
         }
+        entry.last_seen = now;
         entry.measure(published, now);
     }
 
@@ -132,7 +141,7 @@ impl Nodes {
     /// Since when a node could have taken what it is served: since the change, or since it connected where that came later.
     pub(super) fn served_since(&self, node: &str, published: &Published) -> Option<u64> {
         let entry = self.entries.get(node)?;
-        Some(entry.since.max(published.of(&entry.cluster).began))
+        Some(entry.since.max(published.of(&entry.cluster)?.began))
     }
 
     pub(super) fn not_served(&mut self, node: &str, stream: u64, kinds: &[Kind]) {
@@ -158,6 +167,7 @@ impl Nodes {
 
     pub(super) fn report_load(&mut self, node: &str, link: u64, report: LoadReport, now: u64) {
         let entry = self.entry(node);
+        entry.last_seen = now;
         if entry.filters.len() >= MAX_FILTERS && !entry.filters.contains_key(&report.filter) {
             return;
         }
@@ -178,9 +188,10 @@ impl Nodes {
         entry.filters.insert(filter, status);
     }
 
-    pub(super) fn link_ended(&mut self, node: &str, link: u64) {
+    pub(super) fn link_ended(&mut self, node: &str, link: u64, now: u64) {
         if let Some(entry) = self.entries.get_mut(node) {
             entry.links.remove(&link);
+            entry.last_seen = now;
         }
     }
 
@@ -209,17 +220,24 @@ impl Entry {
         self.streams.values().any(|stream| stream.open)
     }
 
+    /// It has neither a stream nor a link that has reported.
+    fn is_away(&self) -> bool {
+        !self.is_connected() && self.links.is_empty()
+    }
+
     /// Notes whether it is behind what its group is served, and since when.
     fn measure(&mut self, published: Option<&Published>, now: u64) {
         let Some(published) = published else { return };
-        let current = &published.of(&self.cluster).version;
-        let behind = self.streams.values().any(|stream| stream.holds.as_ref() != Some(current));
+        // Nothing was published to its group: there is nothing that it could be behind.
+        let current = published.of(&self.cluster).map(|given| &given.version);
+        let lacks = |stream: &Stream| current.is_some_and(|current| stream.holds.as_ref() != Some(current));
+        let behind = self.streams.values().any(lacks);
         // A node that is known by its links alone is served by somebody else.
         self.behind_since = behind.then(|| self.behind_since.unwrap_or(now));
     }
 
     fn status(&self, id: &str, published: Option<&Published>) -> NodeStatus {
-        let given = published.map(|published| published.of(&self.cluster));
+        let given = published.and_then(|published| published.of(&self.cluster));
         let filters: Vec<FilterStatus> = self.filters.values().map(|status| self.filter(status, given)).collect();
         let mut types: Vec<TypeStatus> =
             self.streams.values().flat_map(|stream| stream.types.values().cloned()).collect();
@@ -236,13 +254,16 @@ impl Entry {
             id: id.to_owned(),
             version: self.version.clone(),
             cluster: self.cluster.clone(),
-            group: given.map_or(DEFAULT_GROUP, |given| &given.group).to_owned(),
+            group: published.map_or(DEFAULT_GROUP, |published| published.group_of(&self.cluster)).to_owned(),
             known_group: published.is_none_or(|published| published.knows(&self.cluster)),
             delivery: given.map(|given| given.set.delivery()).unwrap_or_default(),
             connected: self.is_connected(),
             since: self.since,
             behind: self.behind_since.is_some(),
             behind_since: self.behind_since,
+            not_published: None,
+            last_seen: self.last_seen,
+            stale: false,
             not_served: not_served.into_iter().map(|kind| kind.type_url().to_owned()).collect(),
             types,
             filters,

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::publication::PublicationFailure;
 use crate::entities::Delivery;
 
 /// One Envoy, as its streams and its filters describe it.
@@ -28,6 +29,12 @@ pub struct NodeStatus {
     pub behind: bool,
     /// Since when it is behind: milliseconds since the Unix epoch.
     pub behind_since: Option<u64>,
+    /// Why its group is not served the entities as they are now; null where it is.
+    pub not_published: Option<PublicationFailure>,
+    /// When it was last heard of, by a stream or a link, in milliseconds since the Unix epoch.
+    pub last_seen: u64,
+    /// It has neither a stream nor a link, and was not heard of for longer than `security.incidents.stale_after_seconds`.
+    pub stale: bool,
     /// Type URLs that it asks for and that its group does not take from here; it is not answered.
     pub not_served: Vec<String>,
     /// Per type URL, what was sent and what was taken; once for each stream that it has for the type.

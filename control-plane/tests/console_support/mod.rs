@@ -17,11 +17,13 @@ use axum::extract::ConnectInfo;
 use axum::http::Request;
 use palisade::alerts::Alerts;
 use palisade::console::{self, Console, NAMESPACE, Operator, hash_password};
+use palisade::events::Outbox;
 use palisade::fabric::Fabric;
 use palisade::link::{LinkHub, MemoryBans};
 use palisade::outbound::Outbound;
-use palisade::rest;
+use palisade::rest::report::{self, Reports};
 use palisade::xds::Hub;
+use palisade::{access::Scope, access::guard, rest};
 use serde_json::{Value, json};
 
 use crate::entities_support::{Answer, Api};
@@ -37,6 +39,9 @@ pub struct ConsoleApi {
     pub clock: Arc<AtomicU64>,
     pub fabric: Fabric,
     pub link: LinkHub,
+    /// What gateways are served; nobody publishes.
+    pub hub: Hub,
+    outbox: Outbox,
 }
 
 /// What an operator's browser holds.
@@ -59,18 +64,31 @@ impl ConsoleApi {
         let console = Console::new(Arc::clone(&store), entities.clone(), events.clone(), Some(listen), told.clone());
         // A link of its own: no gateway is connected.
         let bans = Arc::new(MemoryBans::default());
-        let link = LinkHub::new(events.clone(), bans, Hub::new(), palisade::clock::now_millis);
+        let hub = Hub::new();
+        let link = LinkHub::new(events.clone(), bans, hub.clone(), palisade::clock::now_millis);
         // Nobody runs them: rules are tried here, and do not act.
-        let alerts = Alerts::new(entities.clone(), events.clone(), Outbound::new(Vec::new()), told.clone());
+        let outbound = Outbound::new(Vec::new());
+        let alerts = Alerts::new(Arc::clone(&store), entities.clone(), events.clone(), outbound, told.clone());
         let fabric = Fabric::new(store, entities, events, link.clone(), told);
-        let routes = console::router(&console).merge(console::security_router(&console, fabric.clone(), alerts));
+        fabric.load().await.unwrap();
+        let reports = Reports { events: api.state.events.clone(), nodes: hub.clone() };
+        let reports = guard(report::router(reports), api.state.access.clone(), Some(Scope::Report));
+        let security = console::security_router(&console, fabric.clone(), alerts);
+        let routes = console::router(&console).merge(security).merge(reports);
         api.router = rest::router_with(api.state.clone(), routes);
         let hash = hash_password(PASSWORD).unwrap();
         for name in ["alice", "bob"] {
             let operator = Operator::new(name, &format!("{name}@example.com"), hash.clone(), BEGINNING).unwrap();
             assert!(api.state.store.operator_add(operator).await.unwrap());
         }
-        ConsoleApi { api, clock, fabric, link }
+        let outbox = Outbox::new(Arc::clone(&api.state.store), api.state.events.clone());
+        ConsoleApi { api, clock, fabric, link, hub, outbox }
+    }
+
+    /// The events so far, those in the outbox included.
+    pub async fn events(&self) -> Vec<Value> {
+        self.outbox.look().await.unwrap();
+        self.api.events().await
     }
 
     pub fn advance(&self, millis: u64) {

@@ -12,9 +12,10 @@
 use std::sync::Arc;
 
 use palisade::store::Store;
+use palisade::store::alerts::{AlertNotes, MAX_TOLD, MAX_WAITING, Told, WaitingAlert};
 use palisade::store::fabric::{
-    Allowance, Ban, Charge, IncidentRow, Issued, LAST_MOMENT, LIFT_KEPT_MILLIS, LedgerRules, MAX_ALLOWED_RANGES,
-    MAX_RANGES, MAX_STEPS, Step, Workflow,
+    Allowance, Ban, BanPage, BanQuery, Charge, IncidentRow, Issued, LAST_MOMENT, LIFT_KEPT_MILLIS, LedgerRules,
+    MAX_ALLOWED_RANGES, MAX_RANGES, MAX_STEPS, Note, Step, Workflow,
 };
 
 /// A moment; nothing reads a clock.
@@ -81,13 +82,17 @@ pub async fn the_later_end_holds_and_the_history_is_kept(store: Arc<dyn Store>) 
     let held = issue(ban("ip:192.0.2.1", NOW + 2, NOW + 200, false)).await;
     assert_eq!((held.until, held.issued_at, held.issued_by.as_str()), (NOW + 200, NOW, "n1"));
     let step = |at| Step { at, action: "extend".into(), by: "bob".into(), detail: String::new() };
-    let extended = store.ban_extend("ip:192.0.2.1", 60, step(NOW + 3)).await.unwrap().unwrap();
+    let extended = store.ban_extend("ip:192.0.2.1", 60, step(NOW + 3), Note::none()).await.unwrap().unwrap();
     assert_eq!(extended.until, NOW + 260);
     assert_eq!(extended.timeline.last().unwrap(), &step(NOW + 3));
-    assert_eq!(store.ban_extend("ip:192.0.2.9", 60, step(NOW)).await.unwrap(), None);
-    assert_eq!(store.ban_extend("ip:192.0.2.1", 60, step(NOW + 260)).await.unwrap(), None, "it has ended");
+    assert_eq!(store.ban_extend("ip:192.0.2.9", 60, step(NOW), Note::none()).await.unwrap(), None);
+    assert_eq!(
+        store.ban_extend("ip:192.0.2.1", 60, step(NOW + 260), Note::none()).await.unwrap(),
+        None,
+        "it has ended"
+    );
     for _ in 0..30 {
-        store.ban_extend("ip:192.0.2.1", 1, step(NOW + 4)).await.unwrap().unwrap();
+        store.ban_extend("ip:192.0.2.1", 1, step(NOW + 4), Note::none()).await.unwrap().unwrap();
     }
     assert_eq!(store.bans(NOW).await.unwrap()[0].timeline.len(), MAX_STEPS);
 }
@@ -97,8 +102,8 @@ pub async fn a_lift_holds_against_what_was_asked_before_it(
     reopened: impl AsyncFnOnce(Arc<dyn Store>) -> Arc<dyn Store>,
 ) {
     store.ban_issue(ban("ip:192.0.2.1", NOW, NOW + 100_000, false), NOW).await.unwrap();
-    assert!(store.ban_lift("ip:192.0.2.1", NOW + 5).await.unwrap());
-    assert!(!store.ban_lift("ip:192.0.2.1", NOW + 5).await.unwrap());
+    assert!(store.ban_lift("ip:192.0.2.1", NOW + 5, Note::none()).await.unwrap());
+    assert!(!store.ban_lift("ip:192.0.2.1", NOW + 5, Note::none()).await.unwrap());
     let store = reopened(store).await;
     let late = store.ban_issue(ban("ip:192.0.2.1", NOW + 5, NOW + 100_000, false), NOW + 9).await.unwrap();
     assert_eq!(late, Issued::Lifted(NOW + 5));
@@ -106,7 +111,7 @@ pub async fn a_lift_holds_against_what_was_asked_before_it(
     live(store.ban_issue(ban("ip:192.0.2.1", NOW + 6, NOW + 100_000, false), NOW + 9).await.unwrap());
     assert!(store.lifted(true).await.unwrap().is_empty());
     store.ban_issue(ban("user:ada", NOW, NOW + 100, true), NOW).await.unwrap();
-    assert_eq!(store.bans_lift_all(NOW + 10).await.unwrap(), ["ip:192.0.2.1", "user:ada"]);
+    assert_eq!(store.bans_lift_all(NOW + 10, Note::none()).await.unwrap(), ["ip:192.0.2.1", "user:ada"]);
     assert!(keys(&*store, NOW).await.is_empty());
     store.fabric_sweep(NOW + LIFT_KEPT_MILLIS, 0).await.unwrap();
     assert_eq!(store.lifted(true).await.unwrap().len(), 2);
@@ -125,9 +130,13 @@ pub async fn nobody_on_the_allowlist_is_banned(
         live(issue(&store, key, NOW).await);
     }
     let range = entry("ip:10.0.0.0/8", Some(NOW + 500));
-    let released = store.allow(range.clone(), true).await.unwrap().unwrap();
+    let released = store.allow(range.clone(), true, Note::none()).await.unwrap().unwrap();
     assert_eq!(released, ["ip:10.1.0.0/16", "ip:10.1.2.3"]);
-    assert_eq!(store.allow(entry("user:ada", None), false).await.unwrap(), Some(vec![]), "its ban was to stay");
+    assert_eq!(
+        store.allow(entry("user:ada", None), false, Note::none()).await.unwrap(),
+        Some(vec![]),
+        "its ban was to stay"
+    );
     assert_eq!(keys(&*store, NOW).await, ["ip:11.0.0.1", "user:ada"]);
     let store = reopened(store).await;
     assert_eq!(issue(&store, "ip:10.9.9.9", NOW + 1).await, Issued::Allowlisted(range.clone()));
@@ -135,8 +144,8 @@ pub async fn nobody_on_the_allowlist_is_banned(
     assert!(matches!(issue(&store, "user:ada", NOW + 1).await, Issued::Allowlisted(_)));
     assert_eq!(store.allowlist(NOW).await.unwrap(), [range, entry("user:ada", None)]);
     live(issue(&store, "ip:10.9.9.9", NOW + 500).await);
-    assert!(store.disallow("user:ada", NOW + 500).await.unwrap());
-    assert!(!store.disallow("user:ada", NOW + 500).await.unwrap());
+    assert!(store.disallow("user:ada", NOW + 500, Note::none()).await.unwrap());
+    assert!(!store.disallow("user:ada", NOW + 500, Note::none()).await.unwrap());
     assert_eq!(store.lifted(false).await.unwrap(), ["user:ada"]);
     live(issue(&store, "user:ada", NOW + 501).await);
     store.fabric_sweep(NOW + 500, 0).await.unwrap();
@@ -146,26 +155,30 @@ pub async fn nobody_on_the_allowlist_is_banned(
 pub async fn ranges_have_a_bound(store: Arc<dyn Store>) {
     let range = |number: u32| format!("ip:10.{}.{}.0/24", number / 256, number % 256);
     let many = |numbers: std::ops::Range<u32>, until| numbers.map(move |number| ban(&range(number), NOW, until, true));
-    let issued = store.bans_issue(many(0..MAX_RANGES, NOW + 1000).collect(), NOW).await.unwrap();
+    let issued = store.bans_issue(many(0..MAX_RANGES, NOW + 1000).collect(), NOW, Note::none()).await.unwrap();
     assert!(issued.len() == MAX_RANGES as usize && issued.iter().all(|issued| matches!(issued, Issued::Live(_))));
     let one_more = ban(&range(MAX_RANGES), NOW, NOW + 1000, true);
     assert_eq!(store.ban_issue(one_more.clone(), NOW).await.unwrap(), Issued::Full);
     live(store.ban_issue(ban(&range(0), NOW, NOW + 2000, true), NOW).await.unwrap());
     // All but one have ended.
     let later = NOW + 1000;
-    let issued = store.bans_issue(many(MAX_RANGES..2 * MAX_RANGES, NOW + 9000).collect(), later).await.unwrap();
+    let issued =
+        store.bans_issue(many(MAX_RANGES..2 * MAX_RANGES, NOW + 9000).collect(), later, Note::none()).await.unwrap();
     let full = issued.iter().position(|issued| *issued == Issued::Full);
     assert_eq!(full, Some(MAX_RANGES as usize - 1), "one of the first stands still");
     for number in 0..MAX_ALLOWED_RANGES {
-        assert!(store.allow(entry(&range(number + 10_000), None), false).await.unwrap().is_some());
+        assert!(store.allow(entry(&range(number + 10_000), None), false, Note::none()).await.unwrap().is_some());
     }
-    assert_eq!(store.allow(entry(&range(20_000), None), false).await.unwrap(), None);
-    assert!(store.allow(entry(&range(10_000), None), false).await.unwrap().is_some(), "one that is there may change");
+    assert_eq!(store.allow(entry(&range(20_000), None), false, Note::none()).await.unwrap(), None);
+    assert!(
+        store.allow(entry(&range(10_000), None), false, Note::none()).await.unwrap().is_some(),
+        "one that is there may change"
+    );
 }
 
 pub async fn bans_of_one_batch_are_judged_each_by_itself(store: Arc<dyn Store>) {
-    store.allow(entry("ip:10.0.0.0/8", None), false).await.unwrap();
-    store.ban_lift("user:bob", NOW + 5).await.unwrap();
+    store.allow(entry("ip:10.0.0.0/8", None), false, Note::none()).await.unwrap();
+    store.ban_lift("user:bob", NOW + 5, Note::none()).await.unwrap();
     let batch = vec![
         ban("user:ada", NOW, NOW + 100, false),
         ban("ip:10.1.2.3", NOW, NOW + 100, false),
@@ -173,7 +186,7 @@ pub async fn bans_of_one_batch_are_judged_each_by_itself(store: Arc<dyn Store>) 
         ban("user:bob", NOW, NOW + 100, false),
         ban("ip:192.0.2.0/24", NOW, NOW + 200, false),
     ];
-    let issued = store.bans_issue(batch, NOW + 6).await.unwrap();
+    let issued = store.bans_issue(batch, NOW + 6, Note::none()).await.unwrap();
     let words: Vec<&str> = issued
         .iter()
         .map(|issued| match issued {
@@ -199,7 +212,7 @@ pub async fn who_reaches_the_threshold_within_the_window_is_banned_and_begins_an
     reopened: impl AsyncFnOnce(Arc<dyn Store>) -> Arc<dyn Store>,
 ) {
     let add = async |store: &Arc<dyn Store>, key: &str, points: f64, at: u64| {
-        store.ledger_charge(charge(key, points, at), RULES, at).await.unwrap()
+        store.ledger_charge(charge(key, points, at), RULES, at, Note::none()).await.unwrap()
     };
     let window = RULES.window_millis;
     assert!(add(&store, "ip:192.0.2.1", 60.0, NOW).await.is_empty());
@@ -218,15 +231,15 @@ pub async fn who_reaches_the_threshold_within_the_window_is_banned_and_begins_an
     assert_eq!(keys(&*store, NOW).await, ["ip:192.0.2.1"]);
     assert_eq!(store.ledger_score("ip:192.0.2.1", 0).await.unwrap(), 0.0, "the total is consumed");
 
-    store.allow(entry("user:ada", None), true).await.unwrap();
+    store.allow(entry("user:ada", None), true, Note::none()).await.unwrap();
     assert_eq!(store.ledger_score("user:ada", 0).await.unwrap(), 0.0, "the ledger forgets whom the allowlist has");
     let promoted = add(&store, "user:ada", 150.0, NOW + window).await;
     assert!(matches!(promoted[0].issued, Issued::Allowlisted(_)));
     assert_eq!(store.ledger_score("user:ada", 0).await.unwrap(), 0.0, "consumed, refused or not");
 
     add(&store, "apikey:k", 5.0, NOW).await;
-    assert!(store.ledger_forget("apikey:k").await.unwrap());
-    assert!(!store.ledger_forget("apikey:k").await.unwrap());
+    assert!(store.ledger_forget("apikey:k", Note::none()).await.unwrap());
+    assert!(!store.ledger_forget("apikey:k", Note::none()).await.unwrap());
     add(&store, "apikey:k", 5.0, NOW).await;
     store.ledger_sweep(NOW).await.unwrap();
     assert!(store.ledger_top(0, 10).await.unwrap().is_empty());
@@ -234,7 +247,7 @@ pub async fn who_reaches_the_threshold_within_the_window_is_banned_and_begins_an
 
 pub async fn one_batch_of_charges_is_one_after_the_other(store: Arc<dyn Store>) {
     let charges = [60.0, 60.0, 60.0].iter().flat_map(|points| charge("ip:192.0.2.1", *points, NOW)).collect();
-    let promoted = store.ledger_charge(charges, RULES, NOW).await.unwrap();
+    let promoted = store.ledger_charge(charges, RULES, NOW, Note::none()).await.unwrap();
     assert_eq!(promoted.iter().map(|one| one.total).collect::<Vec<_>>(), [120.0]);
     assert_eq!(store.ledger_score("ip:192.0.2.1", 0).await.unwrap(), 60.0);
 }
@@ -254,12 +267,138 @@ pub async fn incidents_and_their_states_come_back(
         note: "n".into(),
     };
     for workflow in [state("ip:a", NOW), state("ip:b", NOW + 5), state("ip:c", NOW + 9)] {
-        store.workflow_put(workflow).await.unwrap();
+        store.workflow_put(workflow, Note::none()).await.unwrap();
     }
-    store.workflows_clear(vec![("ip:a".into(), NOW), ("ip:b".into(), NOW + 4)]).await.unwrap();
+    store.workflows_clear(vec![("ip:a".into(), NOW), ("ip:b".into(), NOW + 4)], Note::none()).await.unwrap();
     let store = reopened(store).await;
     assert_eq!(store.incidents().await.unwrap(), [row("ip:a", "2")]);
     assert_eq!(store.workflows().await.unwrap(), [state("ip:b", NOW + 5), state("ip:c", NOW + 9)]);
     store.fabric_sweep(NOW, NOW + 5).await.unwrap();
     assert_eq!(store.workflows().await.unwrap(), [state("ip:c", NOW + 9)]);
+}
+
+/// Every change with a note; each is kept with the change and with no other outcome than the real one.
+pub async fn what_is_to_be_sent_of_a_change_is_kept_with_it(
+    store: Arc<dyn Store>,
+    reopened: impl AsyncFnOnce(Arc<dyn Store>) -> Arc<dyn Store>,
+) {
+    fn note<T: std::fmt::Debug>(what: &'static str) -> Note<T> {
+        Note::new(move |outcome: &T| vec![format!("{what} {outcome:?}")])
+    }
+    let key = "user:ada";
+    fn issued(all: &Vec<Issued>) -> Vec<String> {
+        all.iter().map(|one| format!("ban {}", matches!(one, Issued::Live(_)))).collect()
+    }
+    let bans = |key: &str| vec![ban(key, NOW, NOW + 100, true), ban("user:bob", NOW, NOW + 100, true)];
+    store.bans_issue(bans(key), NOW, Note::new(issued)).await.unwrap();
+    let step = Step { at: NOW, action: "extend".into(), ..Step::default() };
+    let extended = Note::new(|ban: &Option<Ban>| vec![format!("extend {:?}", ban.as_ref().map(|ban| ban.until))]);
+    store.ban_extend(key, 5, step, extended).await.unwrap();
+    store.ban_lift(key, NOW, note("lift")).await.unwrap();
+    store.ban_lift(key, NOW, note("lift")).await.unwrap();
+    store.bans_lift_all(NOW, note("all")).await.unwrap();
+    store.allow(entry(key, None), true, note("allow")).await.unwrap();
+    store.bans_issue(bans(key), NOW + 1, Note::new(issued)).await.unwrap();
+    store.disallow(key, NOW, note("disallow")).await.unwrap();
+    let promoted = |all: &Vec<_>| vec![format!("promoted {}", all.len())];
+    store.ledger_charge(charge(key, 50.0, NOW), RULES, NOW, Note::new(promoted)).await.unwrap();
+    store.ledger_forget(key, note("forget")).await.unwrap();
+    let workflow = Workflow { key: key.into(), state: "resolved".into(), at: NOW, ..Workflow::default() };
+    store.workflow_put(workflow, note("state")).await.unwrap();
+    store.workflows_clear(vec![(key.into(), NOW)], note("clear")).await.unwrap();
+    store.ban_lift("user:nobody", NOW, Note::new(|_| Vec::new())).await.unwrap();
+
+    let store = reopened(store).await;
+    let kept = store.kept_events(0).await.unwrap();
+    let texts: Vec<&str> = kept.iter().map(|kept| kept.event.as_str()).collect();
+    let until = format!("extend Some({})", NOW + 105);
+    let expected = [
+        "ban true",
+        "ban true",
+        &until,
+        "lift true",
+        "lift false",
+        "all [\"user:bob\"]",
+        "allow Some([])",
+        "ban false",
+        "ban true",
+        "disallow true",
+        "promoted 0",
+        "forget true",
+        "state ()",
+        "clear ()",
+    ];
+    assert_eq!(texts, expected);
+    let third = kept[2].number;
+    assert_eq!(store.kept_events(third).await.unwrap(), kept[3..], "those with a higher number");
+    store.kept_events_told(third).await.unwrap();
+    assert_eq!(store.kept_events(0).await.unwrap(), kept[3..]);
+}
+
+pub async fn what_alert_rules_have_told_and_what_waits_comes_back(
+    store: Arc<dyn Store>,
+    reopened: impl AsyncFnOnce(Arc<dyn Store>) -> Arc<dyn Store>,
+) {
+    let told = |rule: &str, subject: &str, at| Told { rule: rule.into(), subject: subject.into(), at };
+    let waiting = |id: &str, at| WaitingAlert { id: id.into(), at, json: format!("{{\"id\":\"{id}\"}}") };
+    let first = AlertNotes {
+        told: vec![told("r", "a", NOW), told("r", "b", NOW + 1), told("s", "a", NOW + 2)],
+        waiting: vec![waiting("m2", NOW + 1), waiting("m1", NOW)],
+        ..AlertNotes::default()
+    };
+    store.alerts_note(first).await.unwrap();
+    let second = AlertNotes {
+        // Told again within one look, after it was reopened.
+        forgotten: vec![("r".into(), "b".into()), ("s".into(), "a".into())],
+        told: vec![told("r", "a", NOW + 9), told("s", "a", NOW + 7)],
+        waiting: vec![waiting("m3", NOW + 9)],
+    };
+    store.alerts_note(second).await.unwrap();
+    store.alerts_settle(vec!["m1".into(), "never".into()]).await.unwrap();
+    let store = reopened(store).await;
+    assert_eq!(store.alerts_told().await.unwrap(), [told("s", "a", NOW + 7), told("r", "a", NOW + 9)]);
+    assert_eq!(store.alerts_waiting().await.unwrap(), [waiting("m2", NOW + 1), waiting("m3", NOW + 9)]);
+    store.alerts_sweep(NOW + 7).await.unwrap();
+    assert_eq!(store.alerts_told().await.unwrap(), [told("r", "a", NOW + 9)]);
+
+    let many = AlertNotes {
+        told: (0..=MAX_TOLD).map(|at| told("r", &at.to_string(), at.into())).collect(),
+        waiting: (0..=MAX_WAITING).map(|at| waiting(&at.to_string(), at.into())).collect(),
+        ..AlertNotes::default()
+    };
+    store.alerts_note(many).await.unwrap();
+    let (told, waiting) = (store.alerts_told().await.unwrap(), store.alerts_waiting().await.unwrap());
+    assert_eq!((told.len(), waiting.len()), (MAX_TOLD as usize, MAX_WAITING as usize), "the oldest went");
+    assert_eq!((told[0].at, waiting[0].at), (2, 3));
+}
+
+pub async fn bans_come_in_parts(store: Arc<dyn Store>) {
+    for number in 0..7_u64 {
+        let ban =
+            Ban { reason: format!("r{}", number % 2), ..ban(&format!("user:u{number}"), NOW, NOW + 10 + number, true) };
+        store.ban_issue(ban, NOW).await.unwrap();
+    }
+    store.ban_issue(ban("ip:10.0.0.0/8", NOW, NOW + 100, false), NOW).await.unwrap();
+    let page = async |now: u64, query: BanQuery| {
+        let BanPage { total, bans } = store.bans_page(now, query).await.unwrap();
+        (total, bans.into_iter().map(|ban| ban.key).collect::<Vec<_>>().join(" "))
+    };
+    let all = BanQuery { take: 3, ..BanQuery::default() };
+    assert_eq!(page(NOW, all.clone()).await, (8, "ip:10.0.0.0/8 user:u0 user:u1".into()));
+    assert_eq!(page(NOW, BanQuery { skip: 6, ..all.clone() }).await, (8, "user:u5 user:u6".into()));
+    assert_eq!(page(NOW, BanQuery { skip: u64::MAX, ..all.clone() }).await, (8, String::new()));
+    assert_eq!(
+        page(NOW + 15, BanQuery { skip: 1, ..all.clone() }).await,
+        (2, "user:u6".into()),
+        "what has ended is none"
+    );
+    let odd = BanQuery { reason: Some("r1".into()), ..all.clone() };
+    assert_eq!(page(NOW, odd.clone()).await, (3, "user:u1 user:u3 user:u5".into()));
+    assert_eq!(page(NOW, BanQuery { issued_by: Some("n1".into()), ..odd }).await, (0, String::new()));
+    assert_eq!(page(NOW, BanQuery { issued_by: Some("n1".into()), ..all.clone() }).await, (1, "ip:10.0.0.0/8".into()));
+    assert_eq!(page(NOW, BanQuery { key: Some("user:u4".into()), ..all }).await, (1, "user:u4".into()));
+    assert_eq!((store.bans_count(NOW).await.unwrap(), store.bans_count(NOW + 15).await.unwrap()), (8, 2));
+    let keys = ["user:u6", "user:u0", "user:none", "ip:10.0.0.0/8"].map(ToOwned::to_owned).to_vec();
+    let on: Vec<String> = store.bans_on(NOW + 10, keys).await.unwrap().into_iter().map(|ban| ban.key).collect();
+    assert_eq!(on, ["ip:10.0.0.0/8", "user:u6"]);
 }

@@ -296,7 +296,7 @@ fn what_a_channel_lacks_is_said_without_its_secrets() {
 fn a_ban_and_a_test_say_what_they_are() {
     let tried = Message::test(&rule("slack"), NOW);
     assert_eq!((tried.headline().as_str(), tried.subject.as_str()), ("Test of the alert rule On call", "test:on-call"));
-    let ban = BanFacts { until: NOW, by: "alice".to_owned(), way: "hand" };
+    let ban = BanFacts { until: NOW, by: "alice".to_owned(), way: "hand".to_owned() };
     let banned = Message { ban: Some(ban), ..message("slack") };
     assert!(banned.facts().contains(&("Banned by", "alice (hand)".to_owned())));
     assert!(banned.facts().len() <= 10);

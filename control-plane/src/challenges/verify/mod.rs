@@ -1,6 +1,7 @@
 //! Whether the vendor of a widget vouches for a token. A node asks, because the key for it stays here.
 
 mod health;
+mod slots;
 mod vendor;
 
 use std::sync::Arc;
@@ -8,7 +9,6 @@ use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
 use snapshot::{AnswerWord, VerifyToken};
-use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use crate::entities::{ChallengeKind, ChallengeProvider, EntityService, Item};
@@ -16,13 +16,21 @@ use crate::events::EventHub;
 use crate::outbound::{Answer, Outbound, OutboundError, OutboundFault};
 use crate::store::Store;
 use health::Health;
+use slots::{Busy, Limits, Slots};
 use vendor::Said;
 
-/// How long a vendor may take, a second try included: a second less than a node waits for us.
+/// How long a verification may take, the wait for its turn and a second try included: a second less than a node waits for us.
 const PATIENCE: Duration = Duration::from_secs(4);
-/// The most verifications at once, of all providers together. Everybody can send tokens that are none; past this they are
-/// not looked at.
-const AT_ONCE: usize = 64;
+/// The most verifications at once, of all providers together, and those that wait for their turn. Everybody can send tokens
+/// that are none; what is more is not looked at.
+const LIMITS: Limits = Limits {
+    running: 64,
+    running_of_one: 8,
+    waiting: 128,
+    waiting_of_one: 16,
+    // What is left is for the vendor.
+    patience: Duration::from_secs(2),
+};
 /// The longest token, in bytes.
 const MAX_TOKEN: usize = 4096;
 /// How long a token that was used is kept, in milliseconds: no vendor takes one for longer.
@@ -34,7 +42,7 @@ pub struct Verifier {
     entities: EntityService,
     outbound: Outbound,
     health: Health,
-    slots: Semaphore,
+    slots: Slots,
     clock: fn() -> u64,
 }
 
@@ -65,7 +73,7 @@ impl Verifier {
         events: EventHub,
         clock: fn() -> u64,
     ) -> Verifier {
-        Verifier { store, entities, outbound, health: Health::new(events), slots: Semaphore::new(AT_ONCE), clock }
+        Verifier { store, entities, outbound, health: Health::new(events), slots: Slots::new(LIMITS), clock }
     }
 
     /// Whether the vendor vouches for a token that is used for the first time. It is used durably before that is said.
@@ -96,10 +104,14 @@ impl Verifier {
         if !(1..=MAX_TOKEN).contains(&asked.token.len()) {
             return Outcome::Refused;
         }
-        let Ok(_slot) = self.slots.try_acquire() else { return Outcome::Busy };
+        let deadline = Instant::now() + PATIENCE;
+        let _slot = match self.slots.take(&asked.ip).await {
+            Ok(slot) => slot,
+            Err(Busy) => return Outcome::Busy,
+        };
         let id = &provider.head.id;
         let start = Instant::now();
-        let said = match self.call(provider, asked).await {
+        let said = match self.call(provider, asked, deadline).await {
             Ok(answer) => vendor::read(answer.status, &answer.body),
             Err(error) => Said::Nothing(error.to_string()),
         };
@@ -128,9 +140,14 @@ impl Verifier {
     }
 
     /// Calls the vendor, and once more where the connection broke and there is time.
-    async fn call(&self, provider: &ChallengeProvider, asked: &VerifyToken) -> Result<Answer, OutboundError> {
-        let deadline = Instant::now() + PATIENCE;
-        let first = self.outbound.call(vendor::call(provider, asked, PATIENCE)).await;
+    async fn call(
+        &self,
+        provider: &ChallengeProvider,
+        asked: &VerifyToken,
+        deadline: Instant,
+    ) -> Result<Answer, OutboundError> {
+        let whole = deadline.saturating_duration_since(Instant::now());
+        let first = self.outbound.call(vendor::call(provider, asked, whole)).await;
         let left = deadline.saturating_duration_since(Instant::now());
         match first {
             Err(error) if error.fault() == OutboundFault::Connection && !left.is_zero() => {

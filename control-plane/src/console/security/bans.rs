@@ -2,17 +2,17 @@
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse as _;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
+use super::paging::Paging;
 use super::{Answer, BAN_SECONDS, Body, describe, done, identity, millis, not_done, read, shapes, text};
 use crate::fabric::{Actor, Fabric, Identity};
 use crate::openapi::Routes;
-use crate::rest::ApiError;
-use crate::store::fabric::{Issued, MAX_RANGES};
+use crate::rest::Parameters;
+use crate::store::fabric::{BanQuery, Issued, MAX_RANGES};
 
 /// Who is banned, for how long and why.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -89,23 +89,37 @@ pub(super) fn routes() -> Routes<Fabric> {
         .schema::<DisallowBody>()
 }
 
-async fn bans(State(fabric): State<Fabric>) -> Answer {
-    let bans = fabric.store().bans(fabric.now()).await?;
-    // Each by itself: as one tree of values, a full list would take hundreds of MiB.
-    let mut body = String::from(r#"{"bans":["#);
-    for (place, ban) in bans.into_iter().enumerate() {
-        if place > 0 {
-            body.push(',');
-        }
-        body.push_str(&shapes::ban(&ban).to_string());
-    }
-    body.push_str("]}");
-    Ok(([(CONTENT_TYPE, "application/json")], body).into_response())
+async fn bans(State(fabric): State<Fabric>, parameters: Parameters) -> Answer {
+    let paging = Paging::read(parameters, &["ref", "reason", "issued_by"])?;
+    let text = |field: &str| paging.filter(field).map(ToOwned::to_owned);
+    let query = BanQuery {
+        key: paging.filter("ref").map(key),
+        reason: text("reason"),
+        issued_by: text("issued_by"),
+        skip: u64::try_from(paging.skip()).unwrap_or(u64::MAX),
+        take: u64::try_from(paging.size()).unwrap_or(u64::MAX),
+    };
+    let page = fabric.store().bans_page(fabric.now(), query).await?;
+    let total = usize::try_from(page.total).unwrap_or(usize::MAX);
+    Ok(paging.answer("bans", page.bans.iter().map(shapes::ban), total))
 }
 
-async fn allowlist(State(fabric): State<Fabric>) -> Result<Json<Value>, ApiError> {
-    let entries = fabric.store().allowlist(fabric.now()).await?;
-    Ok(Json(json!({ "entries": entries.iter().map(shapes::allowance).collect::<Vec<_>>() })))
+async fn allowlist(State(fabric): State<Fabric>, parameters: Parameters) -> Answer {
+    let paging = Paging::read(parameters, &["ref", "reason", "added_by"])?;
+    let mut entries = fabric.store().allowlist(fabric.now()).await?;
+    let (reference, reason, by) = (paging.filter("ref").map(key), paging.filter("reason"), paging.filter("added_by"));
+    entries.retain(|entry| {
+        reference.as_ref().is_none_or(|wanted| entry.key == *wanted)
+            && reason.is_none_or(|wanted| entry.reason == wanted)
+            && by.is_none_or(|wanted| entry.added_by == wanted)
+    });
+    let total = entries.len();
+    Ok(paging.answer("entries", paging.cut(entries).map(|entry| shapes::allowance(&entry)), total))
+}
+
+/// An identity as the store has it; what is none is on no list.
+fn key(text: &str) -> String {
+    Identity::parse(text).map_or_else(|_| text.to_owned(), |identity| identity.key())
 }
 
 async fn ban(State(fabric): State<Fabric>, actor: Actor, body: Body) -> Answer {

@@ -4,6 +4,7 @@
 use axum::http::{Method, StatusCode};
 use serde_json::{Value, json};
 
+use super::paging;
 use crate::console::NAMESPACE;
 use crate::fabric::Fabric;
 use crate::openapi::{Group, JSON, Operation, Routes, reference};
@@ -17,25 +18,38 @@ fn group() -> Group {
 pub(super) fn status() -> Operation {
     get("_status", "security_status", "How the fabric is doing").answers(
         StatusCode::OK,
-        "Counts and settings.",
+        "Counts, settings, what was published, and what does not work.",
         reference("FabricStatus"),
     )
 }
 
 pub(super) fn bans() -> Operation {
-    get("_bans", "bans", "Every live ban with its evidence").answers(StatusCode::OK, "By key.", list("bans", "Ban"))
+    let filters = [
+        ("ref", "Only the ban on this identity."),
+        ("reason", "Only those for exactly this reason."),
+        ("issued_by", "Only those of this operator or node, or of `ledger`."),
+    ];
+    let bans = get("_bans", "bans", "The live bans with their evidence");
+    paging::describe(bans, &filters).answers(StatusCode::OK, "By key.", list("bans", "Ban"))
 }
 
 pub(super) fn allowlist() -> Operation {
-    get("_allowlist", "allowlist", "Who is never banned").answers(
-        StatusCode::OK,
-        "By key.",
-        list("entries", "AllowlistEntry"),
-    )
+    let filters = [
+        ("ref", "Only the entry of this identity."),
+        ("reason", "Only those for exactly this reason."),
+        ("added_by", "Only those of this operator."),
+    ];
+    let allowlist = get("_allowlist", "allowlist", "Who is never banned");
+    paging::describe(allowlist, &filters).answers(StatusCode::OK, "By key.", list("entries", "AllowlistEntry"))
 }
 
 pub(super) fn incidents() -> Operation {
-    get("_incidents", "incidents", "The incidents of the last half hour that are not resolved").answers(
+    let filters = [
+        ("ref", "Only the incident of this identity, by its key."),
+        ("state", "Only those in this state: `open` or `acknowledged`."),
+    ];
+    let incidents = get("_incidents", "incidents", "The incidents of the last half hour that are not resolved");
+    paging::describe(incidents, &filters).answers(
         StatusCode::OK,
         "The most recent first.",
         list("incidents", "ConsoleIncident"),
@@ -177,8 +191,12 @@ pub(super) fn schemas(routes: Routes<Fabric>) -> Routes<Fabric> {
     let status = object(json!({
         "node": text(),
         "enabled": { "type": "boolean" },
-        "bans": object(json!({ "bans": count(), "last_refresh": millis(), "last_error": error(), "node": text() })),
-        "allowlist": object(json!({ "entries": count(), "last_refresh": millis(), "last_error": error() })),
+        "bans": object(json!({
+            "bans": count(), "last_refresh": or_null(millis()), "last_error": error(), "node": text(),
+        })),
+        "allowlist": object(json!({
+            "entries": count(), "last_refresh": or_null(millis()), "last_error": error(),
+        })),
         "shared_state": object(json!({
             "dedicated_store": { "type": "boolean" }, "distributed": { "type": "boolean" }, "warning": error(),
         })),
@@ -192,6 +210,11 @@ pub(super) fn schemas(routes: Routes<Fabric>) -> Routes<Fabric> {
         })) },
         "tarpit": object(json!({ "max_held": count() })),
         "alerts": object(json!({ "enabled": { "type": "boolean" }, "rules": count() })),
+        "nodes": object(json!({
+            "known": count(), "connected": count(), "behind": count(), "stale": count(), "links": count(),
+        })),
+        "publication": reference("PublicationStatus"),
+        "problems": { "type": "array", "items": reference("Trouble") },
     }));
     routes
         .schema_as("Ban", ban)
@@ -201,6 +224,8 @@ pub(super) fn schemas(routes: Routes<Fabric>) -> Routes<Fabric> {
         .schema_as("FabricStatus", status)
         .schema_as("NotDone", object(json!({ "done": { "const": false }, "error": text() })))
         .answer_schema::<crate::events::Incident>()
+        .answer_schema::<crate::events::Trouble>()
+        .answer_schema::<crate::xds::PublicationStatus>()
 }
 
 fn get(path: &str, id: &str, summary: &str) -> Operation {

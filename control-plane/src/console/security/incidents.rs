@@ -2,17 +2,17 @@
 
 use std::collections::HashMap;
 
-use axum::Json;
 use axum::extract::State;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::paging::Paging;
 use super::{Answer, Body, describe, done, identity, not_done, read, shapes, text};
 use crate::events::{Incident, IncidentState, WINDOW_MILLIS};
 use crate::fabric::{Actor, Fabric, Identity};
 use crate::openapi::Routes;
-use crate::rest::ApiError;
+use crate::rest::Parameters;
 use crate::store::fabric::{Allowance, Ban};
 
 /// An incident and its new state.
@@ -34,10 +34,22 @@ pub(super) fn routes() -> Routes<Fabric> {
         .schema::<IncidentStateBody>()
 }
 
-async fn incidents(State(fabric): State<Fabric>) -> Result<Json<Value>, ApiError> {
+async fn incidents(State(fabric): State<Fabric>, parameters: Parameters) -> Answer {
+    let paging = Paging::read(parameters, &["ref", "state"])?;
     let now = fabric.now();
+    let (wanted, state) = (paging.filter("ref"), paging.filter("state"));
+    let mut shown = fabric.events().incidents();
+    shown.retain(|incident| {
+        incident.state != IncidentState::Resolved
+            && now.saturating_sub(incident.last_seen) <= WINDOW_MILLIS
+            && wanted.is_none_or(|wanted| incident.key == wanted)
+            && state.is_none_or(|wanted| incident.state.word() == wanted)
+    });
+    let total = shown.len();
+    let shown: Vec<Incident> = paging.cut(shown).collect();
+    let keys = shown.iter().map(|incident| incident.key.clone()).collect();
     let bans: HashMap<String, Ban> =
-        fabric.store().bans(now).await?.into_iter().map(|ban| (ban.key.clone(), ban)).collect();
+        fabric.store().bans_on(now, keys).await?.into_iter().map(|ban| (ban.key.clone(), ban)).collect();
     let mut ranges = Vec::new();
     let mut entries = HashMap::new();
     for entry in fabric.store().allowlist(now).await? {
@@ -50,21 +62,16 @@ async fn incidents(State(fabric): State<Fabric>) -> Result<Json<Value>, ApiError
         .values()
         .filter_map(|ban| Some((Identity::parse(&ban.key).ok().filter(Identity::is_range)?, ban)))
         .collect();
-    let shown = fabric.events().incidents().into_iter().filter(|incident| {
-        incident.state != IncidentState::Resolved && now.saturating_sub(incident.last_seen) <= WINDOW_MILLIS
+    let items = shown.iter().map(|incident| {
+        let within = Identity::parse(&incident.key).ok();
+        let over = |range: &Identity| within.as_ref().is_some_and(|identity| range.covers(identity));
+        let by_range = || banned_ranges.iter().find(|(range, _)| over(range)).map(|(_, ban)| *ban);
+        let ban = bans.get(&incident.key).or_else(by_range);
+        let by_range = || ranges.iter().find(|(range, _)| over(range)).map(|(_, entry)| entry);
+        let entry = entries.get(&incident.key).or_else(by_range);
+        item(&fabric, incident, ban, entry)
     });
-    let items: Vec<Value> = shown
-        .map(|incident| {
-            let within = Identity::parse(&incident.key).ok();
-            let over = |range: &Identity| within.as_ref().is_some_and(|identity| range.covers(identity));
-            let by_range = || banned_ranges.iter().find(|(range, _)| over(range)).map(|(_, ban)| *ban);
-            let ban = bans.get(&incident.key).or_else(by_range);
-            let by_range = || ranges.iter().find(|(range, _)| over(range)).map(|(_, entry)| entry);
-            let entry = entries.get(&incident.key).or_else(by_range);
-            item(&fabric, &incident, ban, entry)
-        })
-        .collect();
-    Ok(Json(json!({ "incidents": items })))
+    Ok(paging.answer("incidents", items, total))
 }
 
 fn item(fabric: &Fabric, incident: &Incident, ban: Option<&Ban>, entry: Option<&Allowance>) -> Value {

@@ -8,6 +8,7 @@ mod bans;
 mod describe;
 mod incidents;
 mod ledger;
+mod paging;
 mod shapes;
 mod status;
 

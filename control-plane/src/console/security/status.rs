@@ -5,22 +5,19 @@ use axum::extract::State;
 use serde_json::{Value, json};
 
 use super::{describe, shapes};
+use crate::compile::acts;
 use crate::entities::{AlertRule, ThreatPolicy};
 use crate::events::WINDOW_MILLIS;
 use crate::fabric::{Fabric, Ledger};
 use crate::openapi::Routes;
-use crate::rest::ApiError;
-
-/// After this many seconds without news from a gateway, what it told is old.
-const STALE_SECONDS: u64 = 300;
+use crate::xds::NodeStatus;
 
 pub(super) fn routes() -> Routes<Fabric> {
     Routes::new().on(describe::status(), status)
 }
 
-async fn status(State(fabric): State<Fabric>) -> Result<Json<Value>, ApiError> {
-    let now = fabric.now();
-    let (bans, allowed) = (fabric.store().bans(now).await?.len(), fabric.store().allowlist(now).await?.len());
+/// It answers whatever fails: that is what it is asked for then.
+async fn status(State(fabric): State<Fabric>) -> Json<Value> {
     let entities = fabric.entities().current();
     let policies: Vec<Value> = entities
         .all::<ThreatPolicy>()
@@ -30,21 +27,25 @@ async fn status(State(fabric): State<Fabric>) -> Result<Json<Value>, ApiError> {
     let ledger = Ledger::of(fabric.entities());
     let settings = ledger.settings();
     let node = node();
-    Ok(Json(json!({
+    let counts = fabric.counts().await;
+    let faults = fabric.store().faults();
+    let last_error = counts.error.or_else(|| Some(faults.writes.or(faults.reads)?.to_string()));
+    let (refreshed, links) = (fabric.link().refreshed(), fabric.link().links());
+    let security = &entities.global().security;
+    Json(json!({
         "node": node,
-        "enabled": true,
-        "bans": { "bans": bans, "last_refresh": now, "last_error": null, "node": node },
-        "allowlist": { "entries": allowed, "last_refresh": now, "last_error": null },
+        "enabled": acts(&entities),
+        "bans": { "bans": counts.bans, "last_refresh": refreshed.bans, "last_error": last_error, "node": node },
+        "allowlist": { "entries": counts.allowed, "last_refresh": refreshed.allowed, "last_error": last_error },
         "shared_state": {
-            "dedicated_store": false,
-            "distributed": true,
-            "warning": "The state is in the file of this control plane: all its gateways share it, another control plane \
-                        does not.",
+            "dedicated_store": fabric.store().is_dedicated(),
+            "distributed": links > 0,
+            "warning": warning(fabric.store().is_dedicated(), links),
         },
         "incidents": {
             "held": fabric.events().incidents().len(),
             "window_seconds": WINDOW_MILLIS / 1000,
-            "stale_after_sec": STALE_SECONDS,
+            "stale_after_sec": security.incidents.stale_after_seconds,
         },
         "ledger": {
             "enabled": settings.enabled,
@@ -53,9 +54,37 @@ async fn status(State(fabric): State<Fabric>) -> Result<Json<Value>, ApiError> {
             "ban_duration_seconds": settings.ban_duration_seconds,
         },
         "policies": policies,
-        "tarpit": { "max_held": entities.global().security.tarpit.max_held },
+        "tarpit": { "max_held": security.tarpit.max_held },
         "alerts": { "enabled": rules > 0, "rules": rules },
-    })))
+        "nodes": nodes(&fabric.link().hub().nodes(), links),
+        "publication": fabric.link().hub().publication_status(),
+        "problems": fabric.events().troubles(),
+    }))
+}
+
+/// What there is to know of where the state is; null where every gateway of every control plane shares it.
+fn warning(dedicated: bool, links: usize) -> Option<&'static str> {
+    match (dedicated, links) {
+        (_, 0) => {
+            Some("No gateway is linked to this control plane: what is banned here is in force on none until one is.")
+        }
+        (true, _) => None,
+        (false, _) => Some(
+            "The state is in the file of this control plane: all gateways that are linked to it share it, another control \
+             plane does not.",
+        ),
+    }
+}
+
+fn nodes(nodes: &[NodeStatus], links: usize) -> Value {
+    let count = |holds: fn(&NodeStatus) -> bool| nodes.iter().filter(|node| holds(node)).count();
+    json!({
+        "known": nodes.len(),
+        "connected": count(|node| node.connected),
+        "behind": count(|node| node.behind),
+        "stale": count(|node| node.stale),
+        "links": links,
+    })
 }
 
 /// The name of the host that this control plane runs on.

@@ -3,7 +3,7 @@
 use axum::http::{Method, StatusCode};
 use serde_json::json;
 
-use crate::openapi::{Group, Operation};
+use crate::openapi::{Group, Operation, reference};
 
 fn group() -> Group {
     let about = "What those who run the control plane ask it. No key is needed, and any host will do.";
@@ -19,24 +19,30 @@ pub(in crate::rest) fn health() -> Operation {
 }
 
 pub(in crate::rest) fn ready() -> Operation {
+    let problems = json!({
+        "type": "array", "items": reference("Trouble"),
+        "description": "What does not work as it should; empty where everything does.",
+    });
     let ready = json!({
         "type": "object",
-        "required": ["status", "revision"],
+        "required": ["status", "revision", "problems"],
         "properties": {
-            "status": { "const": "ready" },
+            "status": { "enum": ["ready", "degraded"] },
             "revision": { "type": "integer", "minimum": 0, "description": "The revision of the entities." },
+            "problems": problems,
         },
     });
     let waiting = json!({
         "type": "object",
-        "required": ["status", "missing"],
+        "required": ["status", "missing", "problems"],
         "properties": {
             "status": { "const": "not ready" },
             "missing": { "type": "array", "items": { "type": "string" }, "description": "What is not up." },
+            "problems": problems,
         },
     });
     Operation::new(Method::GET, "/readyz", "ready", group(), "Whether the store can be read and everything is up")
-        .answers(StatusCode::OK, "Ready.", ready)
+        .answers(StatusCode::OK, "Ready; `degraded` where something works in part only.", ready)
         .answers(StatusCode::SERVICE_UNAVAILABLE, "Not ready.", waiting)
 }
 

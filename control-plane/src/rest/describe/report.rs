@@ -27,13 +27,15 @@ pub(in crate::rest) fn incidents() -> Operation {
 pub(in crate::rest) fn nodes() -> Operation {
     let schema = json!({
         "type": "object",
-        "required": ["nodes", "exporters"],
+        "required": ["nodes", "publication", "problems", "exporters"],
         "properties": {
             "nodes": { "type": "array", "items": reference("NodeStatus") },
+            "publication": reference("PublicationStatus"),
+            "problems": { "type": "array", "items": reference("Trouble") },
             "exporters": { "type": "array", "items": reference("ExporterStatus") },
         },
     });
-    let summary = "Nodes: what each took and refused; and how the exporters of events are doing";
+    let summary = "Nodes: what each took and refused; what was published and what was not; and how the exporters of events are doing";
     let boolean = || json!({ "type": "string", "enum": ["true", "false"] });
     let orders = ["id", "group", "since", "behind_since"];
     let orders: Vec<String> =
@@ -43,6 +45,6 @@ pub(in crate::rest) fn nodes() -> Operation {
         .in_query("connected", boolean(), "Only nodes that have a stream, or that have none.")
         .in_query("behind", boolean(), "Only nodes that have not all that their group is served, or that have.")
         .in_query("sorted", json!({ "type": "string", "enum": orders, "default": "id" }), "What they are ordered by.")
-        .answers(StatusCode::OK, "The nodes that were seen, and every exporter.", schema)
+        .answers(StatusCode::OK, "The nodes that were seen, every group and every exporter.", schema)
         .fails(StatusCode::BAD_REQUEST, "invalid_query", "a parameter of the query cannot be read.")
 }

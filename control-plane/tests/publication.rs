@@ -11,7 +11,6 @@ use axum::body::Body;
 use axum::http::Request;
 use console_support::{ConsoleApi, Login};
 use palisade::compile::{Compiler, Settings};
-use palisade::store::Store as _;
 use palisade::{health, publish};
 use serde_json::{Value, json};
 use tokio::sync::watch;

@@ -253,5 +253,6 @@ async fn a_fault_that_is_in_the_store_already_keeps_no_write_from_being_made() {
     let taken = call("POST", "/routes", "us4", json!({ "envoy_route": "us2" })).await;
     assert_eq!(taken.status.as_u16(), 400, "{}", taken.text);
     let mended = call("PUT", "/routes/eu", "eu", json!({})).await;
-    assert_eq!((mended.status.as_u16(), mended.header("x-palisade-warnings")), (200, ""), "{}", mended.text);
+    assert_eq!(mended.status.as_u16(), 200, "{}", mended.text);
+    assert!(!mended.header("x-palisade-warnings").contains("older fault"), "{:?}", mended.headers);
 }

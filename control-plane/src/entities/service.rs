@@ -260,7 +260,7 @@ impl Shared {
                 Err(refusals) => refusals,
             };
             // What has stood in the store already is not the fault of this write, and would keep every other from being made.
-            if refusals.iter().any(|(own, _)| own.is_some()) {
+            if refusals.is_empty() || refusals.iter().any(|(own, _)| own.is_some()) {
                 return Err(refusals);
             }
             let before = faults.of(judge, &current);

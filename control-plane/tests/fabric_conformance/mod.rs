@@ -286,6 +286,7 @@ pub async fn what_is_to_be_sent_of_a_change_is_kept_with_it(
         Note::new(move |outcome: &T| vec![format!("{what} {outcome:?}")])
     }
     let key = "user:ada";
+    #[allow(clippy::ptr_arg, reason = "a note is given the outcome as it is")]
     fn issued(all: &Vec<Issued>) -> Vec<String> {
         all.iter().map(|one| format!("ban {}", matches!(one, Issued::Live(_)))).collect()
     }

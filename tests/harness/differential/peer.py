@@ -3,7 +3,8 @@
 
 The one argument is the file of the configuration. A line of standard input is an exchange as `palisade-replay differential
 --dump` prints it, byte strings in base64; a line of standard output has the ids of the rules that matched and were logged,
-and the message of the rule that reports the scores. The first line says which engine answers.
+the message of the rule that reports the scores, and whether the engine asked for the request to be refused (only where
+the configuration lets it block). The first line says which engine answers.
 """
 
 import base64
@@ -16,6 +17,10 @@ import libmodsecurity
 SCORES = 999999
 
 
+def disruptive(transaction):
+    return transaction.intervention() is not None
+
+
 def answer(engine, rules, exchange):
     of = base64.b64decode
     transaction = libmodsecurity.Transaction(engine, rules)
@@ -24,10 +29,13 @@ def answer(engine, rules, exchange):
     for name, value in exchange["headers"]:
         transaction.add_request_header(of(name), of(value))
     transaction.process_request_headers()
+    refused = disruptive(transaction)
     body = of(exchange["body"])
     if body:
         transaction.append_request_body(body)
+        refused |= disruptive(transaction)
     transaction.process_request_body()
+    refused |= disruptive(transaction)
     for name, value in exchange["response_headers"]:
         transaction.add_response_header(of(name), of(value))
     transaction.process_response_headers(exchange["status"], "HTTP/1.1")
@@ -39,7 +47,7 @@ def answer(engine, rules, exchange):
     messages = transaction.get_rule_messages()
     scores = [message.message for message in messages if message.rule_id == SCORES]
     ids = sorted({message.rule_id for message in messages} - {SCORES})
-    return {"ids": ids, "scores": scores[-1] if scores else ""}
+    return {"ids": ids, "scores": scores[-1] if scores else "", "refused": refused}
 
 
 def main():

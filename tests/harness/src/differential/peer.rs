@@ -28,6 +28,7 @@ struct Hello {
 struct Line {
     ids: Vec<u64>,
     scores: String,
+    refused: bool,
 }
 
 impl Peer {
@@ -53,10 +54,23 @@ impl Peer {
     ///
     /// The peer ended, or said something else than an answer.
     pub fn answer(&mut self, case: &Case) -> Result<Answer, String> {
+        let Line { ids, scores, .. } = self.line(case)?;
+        Ok(Answer { ids: ids.into_iter().collect(), scores })
+    }
+
+    /// Whether the engine asks for the request of an exchange to be refused: its configuration has to let it block.
+    ///
+    /// # Errors
+    ///
+    /// The peer ended, or said something else than an answer.
+    pub fn refuses(&mut self, case: &Case) -> Result<bool, String> {
+        self.line(case).map(|line| line.refused)
+    }
+
+    fn line(&mut self, case: &Case) -> Result<Line, String> {
         let input = self.input.as_mut().ok_or("the peer has no standard input")?;
         writeln!(input, "{}", case.json()).map_err(|error| format!("the peer does not listen: {error}"))?;
-        let Line { ids, scores } = self.read().map_err(|error| format!("{}: {error}", case.name))?;
-        Ok(Answer { ids: ids.into_iter().collect(), scores })
+        self.read().map_err(|error| format!("{}: {error}", case.name))
     }
 
     fn read<T: for<'de> Deserialize<'de>>(&mut self) -> Result<T, String> {

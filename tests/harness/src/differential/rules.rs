@@ -47,6 +47,7 @@ pub struct Rules {
     setup: PathBuf,
     files: Vec<PathBuf>,
     folder: PathBuf,
+    added: String,
 }
 
 impl Rules {
@@ -67,7 +68,13 @@ impl Rules {
         files.sort();
         let text = String::from_utf8_lossy(&read(&setup)?).into_owned();
         let release = text.split_once("ver.").map_or("", |(_, after)| after.split_whitespace().next().unwrap_or(""));
-        Ok(Self { release: release.to_owned(), setup, files, folder })
+        Ok(Self { release: release.to_owned(), setup, files, folder, added: SETUP.to_owned() })
+    }
+
+    /// The same rules with other settings on top of them than those of the comparison.
+    #[must_use]
+    pub fn with_setup(self, added: &str) -> Self {
+        Self { added: added.to_owned(), ..self }
     }
 
     /// Compiles them for our engine.
@@ -79,7 +86,7 @@ impl Rules {
         let mut sources = vec![
             Source::new("engine.conf", ENGINE_CONF),
             Source::new("crs-setup.conf", read(&self.setup)?),
-            Source::new("setup.conf", SETUP),
+            Source::new("setup.conf", self.added.clone()),
         ];
         for path in &self.files {
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -110,7 +117,7 @@ impl Rules {
         let mapping = write("unicode.mapping", &mapping())?;
         let mut text = format!("SecUnicodeMapFile {} 20127\n", mapping.display());
         let engine = write("engine.conf", ENGINE_CONF)?;
-        let setup = write("setup.conf", SETUP)?;
+        let setup = write("setup.conf", &self.added)?;
         let scores = write("scores.conf", SCORES)?;
         for path in [&engine, &self.setup, &setup].into_iter().chain(&self.files).chain([&scores]) {
             let _ = writeln!(text, "Include {}", absolute(path).display());

@@ -1,0 +1,27 @@
+//! A gateway to attack: the policy of `make run`, and a second host on which the WAF leaves out some paths.
+
+use palisade_tests::gateway::{Gateway, preset, route, threat_policy, waf_config};
+use serde_json::json;
+
+/// The host whose WAF leaves out what begins with `/public/`.
+pub const SCOPED_HOST: &str = "scoped.adversary.test";
+
+/// Starts backend, control plane and an Envoy with two workers: the Core Rule Set at paranoia level 1, deny at 40.
+///
+/// # Panics
+///
+/// When a part does not come up; with its log.
+#[must_use]
+pub fn start() -> Gateway {
+    let mut gateway = Gateway::start(|control, backend| {
+        control.create("waf-configs", &waf_config("demo", json!({})));
+        control.create("threat-policies", &threat_policy("demo", json!({})));
+        let mut scoped = route("scoped", backend, preset("demo", "demo"));
+        scoped["hosts"] = json!([SCOPED_HOST]);
+        scoped["plugins"][0]["exclude"] = json!(["^/public/"]);
+        control.create("routes", &scoped);
+        control.create("routes", &route("demo", backend, preset("demo", "demo")));
+    });
+    gateway.until(&palisade_tests::http::Request::get("/"), 200, std::time::Duration::from_secs(30));
+    gateway
+}

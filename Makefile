@@ -114,6 +114,13 @@ differential: crs ## The rule engine beside libmodsecurity on generated exchange
 	PALISADE_CRS_TESTS="$(CRS_TESTS)" $(CARGO) run --release -p harness -- differential --crs $(PALISADE_CRS_DIR) \
 	  --python $(CACHE)/libmodsecurity/bin/python --count $(N) --seed $(SEED) $(ARGS)
 
+# A gateway of its own with the demo policy; TARGET=http://ADDRESS:PORT attacks another one. libmodsecurity is asked the same.
+.PHONY: adversary
+adversary: $(if $(TARGET),,filters envoy) crs ## Attacks on a gateway, and on libmodsecurity beside it (TARGET, ARGS)
+	@$(PYTHON) tests/scripts/fetch_libmodsecurity.py --out $(CACHE)/libmodsecurity
+	$(CARGO) build -p adversary $(if $(TARGET),,-p palisade) --bins
+	PALISADE_BIN=$(CURDIR)/target/debug/palisade target/debug/palisade-adversary $(if $(TARGET),--target $(TARGET)) --peer $(ARGS)
+
 # The recordings are checked in; this makes them again. A browser and Node.js are only needed for this.
 .PHONY: record-traffic
 record-traffic: envoy ## Make the recordings in tests/traffic again: Envoy's tap filter, and a browser (CHROMIUM)

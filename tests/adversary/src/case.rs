@@ -220,8 +220,7 @@ pub fn all(folder: Option<&Path>) -> Result<Vec<Case>, String> {
             paths.retain(|path| path.extension().is_some_and(|extension| extension == "yaml"));
             paths.sort();
             for path in paths {
-                let text =
-                    std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+                let text = std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
                 cases.extend(read(&text).map_err(|why| format!("{}: {why}", path.display()))?);
             }
         }
@@ -402,7 +401,13 @@ impl Case {
         let body = text.body.as_deref().map(of).transpose()?;
         let method = match &text.method {
             Some(method) => of(method)?,
-            None => if body.is_some() { b"POST".to_vec() } else { b"GET".to_vec() },
+            None => {
+                if body.is_some() {
+                    b"POST".to_vec()
+                } else {
+                    b"GET".to_vec()
+                }
+            }
         };
         let target = text.target.as_deref().map_or_else(|| Ok(b"/echo".to_vec()), of)?;
         Ok(Some(Request { method, target, headers, body }))

@@ -122,9 +122,7 @@ fn pad(length: usize, what: &[u8]) -> Result<Vec<u8>, String> {
 fn series(count: usize, what: &[u8], between: &[u8]) -> Result<Vec<u8>, String> {
     bounded(count, what.len() + between.len())?;
     let parts: Vec<Vec<u8>> = (0..count)
-        .map(|number| {
-            flat(what, |byte| if byte == b'#' { number.to_string().into_bytes() } else { vec![byte] })
-        })
+        .map(|number| flat(what, |byte| if byte == b'#' { number.to_string().into_bytes() } else { vec![byte] }))
         .collect();
     Ok(parts.join(between))
 }

@@ -93,7 +93,8 @@ fn attack(options: &Options) -> Result<bool, String> {
     };
     let cases: Vec<&Case> = all.iter().filter(|case| wanted(options, case)).collect();
     if options.list {
-        let text: String = cases.iter().map(|case| format!("{:<16} {:<44} {}\n", case.family, case.id, case.shows)).collect();
+        let text: String =
+            cases.iter().map(|case| format!("{:<16} {:<44} {}\n", case.family, case.id, case.shows)).collect();
         return print(&format!("{text}{} cases\n", cases.len())).map(|()| true);
     }
     let mut gateway = None;
@@ -108,8 +109,7 @@ fn attack(options: &Options) -> Result<bool, String> {
                 Needs::Scoped => &Has::Scoped,
             })
     };
-    let (cases, without): (Vec<&Case>, Vec<&Case>) =
-        cases.into_iter().partition(|case| case.needs.is_none_or(&has));
+    let (cases, without): (Vec<&Case>, Vec<&Case>) = cases.into_iter().partition(|case| case.needs.is_none_or(&has));
     let target = Target { address, host: options.host.clone() };
     stall::clean_request(address, &target.host).map_err(|error| format!("{address} does not answer: {error}"))?;
     let report = send(options, &target, &cases, without.len(), &known)?;

@@ -97,7 +97,11 @@ impl Report<'_> {
         }
         let what = if kind == Kind::Evasion { "EVASIONS" } else { "HARMLESS REQUESTS" };
         let peer = if self.peer.is_some() { "libmodsecurity" } else { "" };
-        let _ = writeln!(text, "{:<20} {:>5} {:>8} {:>7} {:>11} {:>11}  {peer}", what, "sent", "refused", "passed", "known miss", "unexpected");
+        let _ = writeln!(
+            text,
+            "{:<20} {:>5} {:>8} {:>7} {:>11} {:>11}  {peer}",
+            what, "sent", "refused", "passed", "known miss", "unexpected"
+        );
         for (family, sums) in families {
             let family = if family == "~all" { "all" } else { family };
             let peer = match sums.peer_sent {

@@ -169,9 +169,8 @@ mod tests {
     use crate::case;
 
     fn judged(expect: &str, answers: Answers) -> (Verdict, bool) {
-        let file = format!(
-            "family: f\nkind: evasion\ncases:\n- {{id: a, shows: s, {expect}, request: {{target: /}}}}\n"
-        );
+        let file =
+            format!("family: f\nkind: evasion\ncases:\n- {{id: a, shows: s, {expect}, request: {{target: /}}}}\n");
         let case = case::read(&file).unwrap().remove(0);
         let verdict = verdict(&case, &answers);
         (verdict, expected(&case, verdict))

@@ -152,12 +152,9 @@ impl Parser<'_> {
                 self.at += 1;
                 Ok(())
             }
-            other => Err(format!(
-                "offset {}: {:?} instead of {:?}",
-                self.at,
-                other.map(char::from),
-                char::from(wanted)
-            )),
+            other => {
+                Err(format!("offset {}: {:?} instead of {:?}", self.at, other.map(char::from), char::from(wanted)))
+            }
         }
     }
 

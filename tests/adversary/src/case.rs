@@ -95,6 +95,8 @@ pub enum Needs {
     /// The host `scoped.adversary.test`, where the WAF leaves out what begins with `/public/`, and a backend that answers every
     /// path.
     Scoped,
+    /// The host `compressed.adversary.test`, whose policy allows a Content-Encoding of requests.
+    Compressed,
     /// A backend that shows in its answer to `/echo` what has reached it.
     Echo,
 }
@@ -279,7 +281,7 @@ fn payloads(texts: &BTreeMap<String, String>) -> Result<Variables, String> {
     }
 }
 
-/// A case with one more variable: a number, the payload of that name, or a text. What is no short word is named by its
+/// A case with one more variable: a number, the payload of that name, or a text. What is no short word is named `vN` by its
 /// place in the list, from 1.
 fn variant(
     (id, variables): &(String, Variables),
@@ -293,7 +295,7 @@ fn variant(
             let value = variables.get(text).cloned().map_or_else(|| evaluate(text, variables), Ok)?;
             let word = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
             let word = word && text.bytes().any(|byte| byte.is_ascii_alphanumeric());
-            (if word { text.to_ascii_lowercase() } else { (place + 1).to_string() }, value)
+            (if word { text.clone() } else { format!("v{}", place + 1) }, value)
         }
     };
     let mut variables = variables.clone();
@@ -316,6 +318,7 @@ fn case(file: &File, text: &Text, id: String, variables: Variables) -> Result<Ca
     if (expect == Expect::Harmless) != text.absent.is_some() {
         return Err("absent and harmless belong together".to_owned());
     }
+    let absent = text.absent.as_deref().map(|absent| evaluate(absent, &variables)).transpose()?;
     Ok(Case {
         id,
         family: file.family.clone(),
@@ -323,7 +326,7 @@ fn case(file: &File, text: &Text, id: String, variables: Variables) -> Result<Ca
         shows: text.shows.clone(),
         expect,
         why: text.why.clone(),
-        absent: text.absent.clone(),
+        absent: absent.map(|absent| String::from_utf8_lossy(&absent).into_owned()),
         needs: text.needs,
         host: text.host.clone(),
         harmless_answers: text.harmless_answers,

@@ -6,6 +6,13 @@ use serde_json::json;
 /// The host whose WAF leaves out what begins with `/public/`.
 pub const SCOPED_HOST: &str = "scoped.adversary.test";
 
+/// The host whose policy allows a Content-Encoding of requests, which the Core Rule Set refuses.
+pub const COMPRESSED_HOST: &str = "compressed.adversary.test";
+/// The rule set's own list of refused headers, without `content-encoding`.
+const ALLOW_ENCODINGS: &str = "SecAction \"id:10001,phase:1,nolog,pass,\
+    setvar:'tx.restricted_headers_basic=/proxy/ /lock-token/ /content-range/ /if/ /x-http-method-override/ /x-http-method/ \
+    /x-method-override/ /x-middleware-subrequest/'\"";
+
 /// Starts backend, control plane and an Envoy with two workers: the Core Rule Set at paranoia level 1, deny at 40.
 ///
 /// # Panics
@@ -18,8 +25,15 @@ pub fn start() -> Gateway {
         control.create("threat-policies", &threat_policy("demo", json!({})));
         let mut scoped = route("scoped", backend, preset("demo", "demo"));
         scoped["hosts"] = json!([SCOPED_HOST]);
-        scoped["plugins"][0]["exclude"] = json!(["^/public/"]);
+        scoped["plugins"][0]["config"]["exclude"] = json!(["^/public/"]);
         control.create("routes", &scoped);
+        control.create(
+            "waf-configs",
+            &waf_config("compressed", json!({"rules": [ALLOW_ENCODINGS, "@import_preset crs"]})),
+        );
+        let mut compressed = route("compressed", backend, preset("demo", "compressed"));
+        compressed["hosts"] = json!([COMPRESSED_HOST]);
+        control.create("routes", &compressed);
         control.create("routes", &route("demo", backend, preset("demo", "demo")));
     });
     gateway.until(&palisade_tests::http::Request::get("/"), 200, std::time::Duration::from_secs(30));

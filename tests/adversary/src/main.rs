@@ -28,7 +28,7 @@ struct Options {
     /// The host that requests name
     #[arg(long, default_value = "demo.test")]
     host: String,
-    /// What the target has beside a WAF: the demo's backend, a host with a scoped WAF. A started gateway has both.
+    /// What the target has beside a WAF: the demo's backend, hosts with policies of their own. A started gateway has all.
     #[arg(long, value_delimiter = ',', value_enum)]
     has: Vec<Has>,
     /// Only cases whose id or family contains this
@@ -70,6 +70,7 @@ enum Only {
 enum Has {
     Echo,
     Scoped,
+    Compressed,
 }
 
 fn main() -> ExitCode {
@@ -107,6 +108,7 @@ fn attack(options: &Options) -> Result<bool, String> {
             || options.has.contains(match needs {
                 Needs::Echo => &Has::Echo,
                 Needs::Scoped => &Has::Scoped,
+                Needs::Compressed => &Has::Compressed,
             })
     };
     let (cases, without): (Vec<&Case>, Vec<&Case>) = cases.into_iter().partition(|case| case.needs.is_none_or(&has));
@@ -147,7 +149,10 @@ fn send<'a>(
     let mut judge = None;
     if options.peer {
         let judge = judge.insert(Judge::start(&peer::parts(&parts::root(), &parts::crs()))?);
-        for row in rows.iter_mut().filter(|row| row.case.kind != Kind::Stall) {
+        for (number, row) in rows.iter_mut().filter(|row| row.case.kind != Kind::Stall).enumerate() {
+            if number % 100 == 0 {
+                eprintln!("libmodsecurity: {number} requests so far");
+            }
             row.peer = judge.refuses(row.case, &target.host)?;
         }
     }

@@ -12,6 +12,9 @@ use crate::case::Case;
 const SETUP: &str = "SecRuleEngine On\n\
     SecAction \"id:999998,phase:1,nolog,pass,setvar:tx.blocking_paranoia_level=1,setvar:tx.detection_paranoia_level=1\"\n";
 
+/// It takes a second for each megabyte and more: longer bodies are left out.
+const MAX_BODY: usize = 300_000;
+
 /// Where its parts are.
 #[derive(Debug, Clone)]
 pub struct Parts {
@@ -61,6 +64,9 @@ impl Judge {
         let encoded = request.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case(b"content-encoding"));
         let unfit = request.headers.iter().any(|(name, value)| odd(name) || odd(value));
         if encoded || unfit || request.target.iter().any(|byte| *byte <= b' ') {
+            return Ok(None);
+        }
+        if request.body.as_ref().is_some_and(|body| body.len() > MAX_BODY) {
             return Ok(None);
         }
         let mut headers = request.headers;

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::case::{Case, Expect};
 use crate::wire::{Answers, Ended, Patience, exchange};
@@ -13,6 +13,8 @@ use crate::wire::{Answers, Ended, Patience, exchange};
 const FIRST: Duration = Duration::from_secs(30);
 /// How long another answer on the same connection is waited for: one to a request that was smuggled in.
 const MORE: Duration = Duration::from_millis(600);
+/// A case that takes longer is named on standard error while the others run.
+const SLOW: Duration = Duration::from_secs(5);
 /// Connections at a time.
 const AT_ONCE: usize = 4;
 
@@ -91,7 +93,11 @@ pub fn run(target: &Target, cases: &[&Case]) -> Result<Vec<Outcome>, String> {
                 loop {
                     let index = next.fetch_add(1, Ordering::Relaxed);
                     let Some(case) = cases.get(index) else { break };
+                    let start = Instant::now();
                     let outcome = one(target, case);
+                    if start.elapsed() > SLOW {
+                        eprintln!("{} took {} s", case.id, start.elapsed().as_secs());
+                    }
                     outcomes.lock().expect("no thread of the run panics").push((index, outcome));
                 }
             });

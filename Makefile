@@ -121,6 +121,20 @@ adversary: $(if $(TARGET),,filters envoy) crs ## Attacks on a gateway, and on li
 	$(CARGO) build -p adversary $(if $(TARGET),,-p palisade) --bins
 	PALISADE_BIN=$(CURDIR)/target/debug/palisade target/debug/palisade-adversary $(if $(TARGET),--target $(TARGET)) --peer $(ARGS)
 
+SOAK := PALISADE_BIN=$(CURDIR)/target/debug/palisade target/release/palisade-soak
+
+.PHONY: soak-mixed
+soak-mixed: filters envoy crs ## Hostile and clean load on two workers, the control plane killed in the middle (MINUTES=30)
+	$(CARGO) build -p palisade --bins
+	$(CARGO) build --release -p adversary --bin palisade-soak
+	$(SOAK) mixed --minutes $(or $(MINUTES),30) $(ARGS)
+
+.PHONY: stall-beside
+stall-beside: filters envoy crs ## The costliest requests of 64 KiB beside 100 clean requests/s on one worker (MINUTES=1)
+	$(CARGO) build -p palisade --bins
+	$(CARGO) build --release -p adversary --bin palisade-soak
+	$(SOAK) beside --minutes $(or $(MINUTES),1) $(ARGS)
+
 # The recordings are checked in; this makes them again. A browser and Node.js are only needed for this.
 .PHONY: record-traffic
 record-traffic: envoy ## Make the recordings in tests/traffic again: Envoy's tap filter, and a browser (CHROMIUM)

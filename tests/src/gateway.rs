@@ -49,6 +49,20 @@ impl Gateway {
     /// When a part does not come up; with its log.
     #[must_use]
     pub fn start_with(arguments: &[String], configure: impl FnOnce(&ControlPlane, SocketAddr)) -> Self {
+        Self::start_workers(2, arguments, configure)
+    }
+
+    /// [`Self::start_with`] with another number of workers.
+    ///
+    /// # Panics
+    ///
+    /// When a part does not come up; with its log.
+    #[must_use]
+    pub fn start_workers(
+        workers: usize,
+        arguments: &[String],
+        configure: impl FnOnce(&ControlPlane, SocketAddr),
+    ) -> Self {
         let backend = Backend::start();
         let control = ControlPlane::start_with(arguments);
         let address = SocketAddr::from(([127, 0, 0, 1], ports::free()));
@@ -59,8 +73,8 @@ impl Gateway {
             "access_log": access_log,
         }}));
         configure(&control, backend.address());
-        let envoy =
-            Envoy::start(&shipped("xds.yaml", &[(WRITTEN_XDS_PORT, control.xds().port()), (WRITTEN_ADMIN_PORT, 0)]));
+        let bootstrap = shipped("xds.yaml", &[(WRITTEN_XDS_PORT, control.xds().port()), (WRITTEN_ADMIN_PORT, 0)]);
+        let envoy = Envoy::start_with(&bootstrap, workers, None).unwrap_or_else(|why| panic!("{why}"));
         let mut gateway = Self { envoy, control, backend, address };
         gateway.wait_until_open();
         gateway

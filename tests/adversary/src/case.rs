@@ -190,6 +190,9 @@ pub struct Case {
     variables: Variables,
 }
 
+/// Names with their values.
+type Pairs = Vec<(Vec<u8>, Vec<u8>)>;
+
 /// A request of HTTP as an engine is given it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Request {
@@ -384,7 +387,7 @@ impl Case {
         };
         let of = |text: &str| evaluate(text, &self.variables);
         let mut headers = Vec::new();
-        let mut given: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
+        let mut given = Pairs::new();
         for (name, value) in &text.headers {
             given.push((of(name)?, of(value)?));
         }
@@ -419,7 +422,7 @@ impl Case {
 
 fn h2_plan(text: &H2Text, host: &str, variables: &Variables) -> Result<h2::Plan, String> {
     let of = |text: &str| evaluate(text, variables);
-    let pairs = |texts: &[(String, String)]| -> Result<Vec<(Vec<u8>, Vec<u8>)>, String> {
+    let pairs = |texts: &[(String, String)]| -> Result<Pairs, String> {
         texts.iter().map(|(name, value)| Ok((of(name)?, of(value)?))).collect()
     };
     let body = text.body.as_deref().map(of).transpose()?;

@@ -20,7 +20,17 @@ const ALLOW_ENCODINGS: &str = "SecAction \"id:10001,phase:1,nolog,pass,\
 /// When a part does not come up; with its log.
 #[must_use]
 pub fn start() -> Gateway {
-    let mut gateway = Gateway::start(|control, backend| {
+    start_workers(2)
+}
+
+/// [`start`] with another number of workers.
+///
+/// # Panics
+///
+/// When a part does not come up; with its log.
+#[must_use]
+pub fn start_workers(workers: usize) -> Gateway {
+    let mut gateway = Gateway::start_workers(workers, &[], |control, backend| {
         control.create("waf-configs", &waf_config("demo", json!({})));
         control.create("threat-policies", &threat_policy("demo", json!({})));
         let mut scoped = route("scoped", backend, preset("demo", "demo"));

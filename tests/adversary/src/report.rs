@@ -124,8 +124,8 @@ impl Report<'_> {
         }
         let _ = writeln!(
             text,
-            "{:<32} {:>10} {:>8} {:>9} {:>7} {:>5}  {}",
-            "STALLS", "sent KiB", "verdict", "worst ms", "clean", "lost", "attack ms, answers"
+            "{:<32} {:>10} {:>8} {:>9} {:>7} {:>5}  attack ms, answers",
+            "STALLS", "sent KiB", "verdict", "worst ms", "clean", "lost"
         );
         for (row, stall) in rows {
             let seen: String = row.outcome.seen.chars().take(40).collect();

@@ -125,11 +125,16 @@ pub fn one(target: &Target, case: &Case) -> Result<Outcome, String> {
 /// The statuses of a connection as text, or how it ended.
 #[must_use]
 pub fn seen(answers: &Answers) -> String {
-    let statuses: Vec<String> = answers.statuses.iter().map(u16::to_string).collect();
-    match answers.ended {
-        Some(ended) => format!("{ended:?}").to_lowercase(),
-        None => statuses.join(" "),
+    if let Some(ended) = answers.ended {
+        return format!("{ended:?}").to_lowercase();
     }
+    let runs = answers.statuses.chunk_by(|one, other| one == other);
+    let text = |run: &[u16]| match run {
+        [status] => status.to_string(),
+        [status, ..] => format!("{status} x {}", run.len()),
+        [] => String::new(),
+    };
+    runs.map(text).collect::<Vec<_>>().join(" ")
 }
 
 /// What a connection's answers mean for a case.

@@ -10,7 +10,7 @@ use adversary::{demo, stall};
 
 /// Stalls that are quick to send. How long a clean client waits is for `make adversary`: here it has to be answered.
 const STALLS: &[&str] = &[
-    "stall-json-long-key",
+    "stall-json-long-key-900",
     "stall-multipart-hyphens-70",
     "stall-brotli-bomb",
     "stall-xml-entities",

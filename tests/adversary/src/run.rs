@@ -16,7 +16,7 @@ const MORE: Duration = Duration::from_millis(600);
 /// A case that takes longer is named on standard error while the others run.
 const SLOW: Duration = Duration::from_secs(5);
 /// Connections at a time.
-const AT_ONCE: usize = 4;
+const AT_ONCE: usize = 8;
 
 /// What came of a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

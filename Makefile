@@ -135,6 +135,15 @@ stall-beside: filters envoy crs ## The costliest requests of 64 KiB beside 100 c
 	$(CARGO) build --release -p adversary --bin palisade-soak
 	$(SOAK) beside --minutes $(or $(MINUTES),1) $(ARGS)
 
+# libmodsecurity exports libinjection. LIBRARY names another build of it, PAYLOADS files or folders of values of your own.
+.PHONY: injection-differential
+injection-differential: ## @detectSQLi and @detectXSS beside libinjection on generated values (COUNT of each, SEED, LIBRARY, PAYLOADS)
+	@$(if $(LIBRARY),,$(PYTHON) tests/scripts/fetch_libmodsecurity.py --out $(CACHE)/libmodsecurity)
+	$(CARGO) build --release --manifest-path tests/injection-differential/Cargo.toml
+	tests/injection-differential/target/release/injection-differential \
+	  --library "$(or $(LIBRARY),$$(echo $(CACHE)/libmodsecurity/lib/python3*/site-packages/libmodsecurity.libs/libmodsecurity-*.so*))" \
+	  --sql $(or $(COUNT),1000000) --html $(or $(COUNT),1000000) --seed $(SEED) $(PAYLOADS)
+
 # The recordings are checked in; this makes them again. A browser and Node.js are only needed for this.
 .PHONY: record-traffic
 record-traffic: envoy ## Make the recordings in tests/traffic again: Envoy's tap filter, and a browser (CHROMIUM)

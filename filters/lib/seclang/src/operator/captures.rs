@@ -105,6 +105,11 @@ impl Captures {
         self.allowance = units;
     }
 
+    /// How many units of work evaluations may still cost.
+    pub(super) fn left(&self) -> u64 {
+        self.allowance.saturating_sub(self.cost)
+    }
+
     /// How many units of work evaluations have cost since this was last asked. A unit is about one instruction.
     pub fn take_cost(&mut self) -> u64 {
         std::mem::take(&mut self.cost)
@@ -117,7 +122,7 @@ impl Captures {
 
     /// What an evaluation may cost.
     pub(super) fn effort(&self) -> Effort {
-        let allowance = self.allowance.saturating_sub(self.cost);
+        let allowance = self.left();
         let left = self.backtracks_left.min(usize::try_from(allowance / STEP).unwrap_or(usize::MAX));
         Effort { left, spent: 0, cost: 0, allowance, limited: false }
     }

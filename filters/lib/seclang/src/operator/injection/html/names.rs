@@ -1,0 +1,174 @@
+//! Which tags, attributes and addresses run scripts.
+
+use std::borrow::Cow;
+use std::sync::LazyLock;
+
+/// What the value of an attribute may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Attribute {
+    Harmless,
+    /// Runs a script, whatever its value.
+    Dangerous,
+    /// Takes an address, which may be a script.
+    Address,
+    /// Takes the name of an attribute.
+    Name,
+}
+
+const TAGS: [&str; 20] = [
+    "APPLET", "BASE", "COMMENT", "EMBED", "FRAME", "FRAMESET", "HANDLER", "IFRAME", "IMPORT", "ISINDEX", "LINK",
+    "LISTENER", "META", "NOSCRIPT", "OBJECT", "SCRIPT", "STYLE", "VMLFRAME", "XML", "XSS",
+];
+
+const ATTRIBUTES: [(&str, Attribute); 20] = [
+    ("ACTION", Attribute::Address),
+    ("ATTRIBUTENAME", Attribute::Name),
+    ("BACKGROUND", Attribute::Address),
+    ("BY", Attribute::Address),
+    ("DATAFORMATAS", Attribute::Dangerous),
+    ("DATASRC", Attribute::Dangerous),
+    ("DYNSRC", Attribute::Address),
+    ("FILTER", Attribute::Dangerous),
+    ("FOLDER", Attribute::Address),
+    ("FORMACTION", Attribute::Address),
+    ("FROM", Attribute::Address),
+    ("HANDLER", Attribute::Address),
+    ("HREF", Attribute::Address),
+    ("LOWSRC", Attribute::Address),
+    ("POSTER", Attribute::Address),
+    ("SRC", Attribute::Address),
+    ("STYLE", Attribute::Dangerous),
+    ("TO", Attribute::Address),
+    ("VALUES", Attribute::Address),
+    ("XLINK:HREF", Attribute::Address),
+];
+
+/// The beginnings of the names of events, in the order of their bytes. None of them begins with another one.
+static EVENTS: LazyLock<Vec<&'static str>> =
+    LazyLock::new(|| include_str!("events.txt").split_ascii_whitespace().collect());
+
+/// How long the name of a handler is at least: `on` and three letters.
+const SHORTEST_HANDLER: usize = 5;
+
+/// The longest name of an event.
+const LONGEST_EVENT: usize = 48;
+
+/// The longest name on a list.
+const LONGEST: usize = 13;
+
+/// The beginnings of addresses that are scripts or hold them. `JAVA` stands for `javascript:`, too.
+const ADDRESSES: [&[u8]; 4] = [b"DATA", b"VIEW-SOURCE", b"JAVA", b"VBSCRIPT"];
+
+/// Browsers ignore NUL in names.
+fn without_nul(name: &[u8]) -> Cow<'_, [u8]> {
+    match memchr::memchr(0, name) {
+        None => Cow::Borrowed(name),
+        Some(_) => Cow::Owned(name.iter().copied().filter(|byte| *byte != 0).take(LONGEST + 1).collect()),
+    }
+}
+
+fn starts_with(name: &[u8], start: &[u8]) -> bool {
+    name.get(..start.len()).is_some_and(|name| name.eq_ignore_ascii_case(start))
+}
+
+/// Whether a tag of this name runs scripts, or changes what others do.
+pub(super) fn is_dangerous_tag(name: &[u8]) -> bool {
+    if name.len() < 3 {
+        return false;
+    }
+    if starts_with(name, b"svg") || starts_with(name, b"xsl") {
+        return true;
+    }
+    let name = without_nul(name);
+    name.len() <= LONGEST && TAGS.iter().any(|tag| name.eq_ignore_ascii_case(tag.as_bytes()))
+}
+
+/// Whether an attribute of this name is the handler of an event: any name that may be one, if `any`.
+fn is_handler(name: &[u8], any: bool) -> bool {
+    let Some(event) = name.get(2..).filter(|_| name.len() >= SHORTEST_HANDLER && starts_with(name, b"on")) else {
+        return false;
+    };
+    if any {
+        return true;
+    }
+    let event = event.get(..LONGEST_EVENT).unwrap_or(event).to_ascii_lowercase();
+    let after = EVENTS.partition_point(|known| known.as_bytes() <= event.as_slice());
+    let before = after.checked_sub(1).and_then(|at| EVENTS.get(at));
+    before.is_some_and(|known| event.starts_with(known.as_bytes()))
+}
+
+/// What an attribute of this name may do; `any_handler` if any name that begins with `on` is one of a handler.
+pub(super) fn attribute(name: &[u8], any_handler: bool) -> Attribute {
+    if name.len() < 2 {
+        return Attribute::Harmless;
+    }
+    // `xmlns` makes any tag of one.
+    if is_handler(name, any_handler) || starts_with(name, b"xmlns") || starts_with(name, b"xlink") {
+        return Attribute::Dangerous;
+    }
+    let name = without_nul(name);
+    if name.len() > LONGEST {
+        return Attribute::Harmless;
+    }
+    let listed = ATTRIBUTES.iter().find(|(listed, _)| name.eq_ignore_ascii_case(listed.as_bytes()));
+    listed.map_or(Attribute::Harmless, |(_, attribute)| *attribute)
+}
+
+/// Whether an address is a script, or holds one.
+pub(super) fn is_dangerous_address(address: &[u8]) -> bool {
+    // Opera skips white space of UTF-8, and the high bytes of some character sets are ignored.
+    let start = address.iter().position(|byte| matches!(byte, b'!'..=b'~')).unwrap_or(address.len());
+    let address = address.get(start..).unwrap_or_default();
+    ADDRESSES.iter().any(|scheme| decodes_to(address, scheme))
+}
+
+/// Whether a text begins with these capitals once its character references are decoded, in any case, without the control
+/// characters and blanks before it and without NUL and line feeds in it.
+fn decodes_to(mut text: &[u8], mut start: &[u8]) -> bool {
+    let mut first = true;
+    while let (Some(wanted), false) = (start.first(), text.is_empty()) {
+        let (decoded, length) = decode(text);
+        text = text.get(length..).unwrap_or_default();
+        if (first && decoded <= 32) || matches!(decoded, 0 | 10) {
+            continue;
+        }
+        first = false;
+        let capital = if (0x61..=0x7a).contains(&decoded) { decoded - 0x20 } else { decoded };
+        // One byte is compared, as the original does.
+        if capital.to_le_bytes().first() != Some(wanted) {
+            return false;
+        }
+        start = start.get(1..).unwrap_or_default();
+    }
+    start.is_empty()
+}
+
+/// The character at the beginning of a text, and its length there. References by name stay as they are.
+fn decode(text: &[u8]) -> (u32, usize) {
+    /// Numbers beyond this are no references.
+    const LAST: u32 = 0x10_00ff;
+    let (first, radix, digits_at) = match text {
+        [b'&', b'#', b'x' | b'X', ..] => (b'&', 16, 3),
+        [b'&', b'#', ..] => (b'&', 10, 2),
+        [first, ..] => return (u32::from(*first), 1),
+        [] => return (0, 1),
+    };
+    let digits = text.get(digits_at..).unwrap_or_default();
+    let digit = |byte: &u8| char::from(*byte).to_digit(radix);
+    let Some(mut number) = digits.first().and_then(digit) else { return (u32::from(first), 1) };
+    let mut length = digits_at + 1;
+    for byte in digits.iter().skip(1) {
+        match digit(byte) {
+            Some(digit) => number = number * radix + digit,
+            None => {
+                length += usize::from(*byte == b';');
+                break;
+            }
+        }
+        if number > LAST {
+            return (u32::from(first), 1);
+        }
+        length += 1;
+    }
+    (number, length)
+}

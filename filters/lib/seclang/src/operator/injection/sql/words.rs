@@ -1,0 +1,159 @@
+//! The words and the fingerprints of libinjection, in tables of hashes.
+
+use std::sync::LazyLock;
+
+use libinjectionrs::sqli::sqli_data::SQL_KEYWORDS;
+
+use super::token::Kind;
+
+/// The entries of the list that are fingerprints of injections; all others are words.
+const FINGERPRINT: u8 = b'F';
+
+/// Slots of the two tables. Powers of two, at least twice as many as there are entries (985 and 8,367).
+const WORD_SLOTS: usize = 1 << 12;
+const FINGERPRINT_SLOTS: usize = 1 << 15;
+
+/// What an unused slot holds. No list is that long, and no fingerprint has this code.
+const NO_WORD: u16 = u16::MAX;
+const NO_FINGERPRINT: u32 = 0;
+
+/// By the hash of a word, its number in the list.
+static WORDS: LazyLock<Box<[u16]>> = LazyLock::new(|| {
+    let mut slots = vec![NO_WORD; WORD_SLOTS].into_boxed_slice();
+    for (keyword, number) in SQL_KEYWORDS.iter().zip(0..NO_WORD) {
+        if keyword.token_type != FINGERPRINT {
+            let mut at = hash(keyword.word.as_bytes());
+            while slots.get(at % WORD_SLOTS).is_some_and(|slot| *slot != NO_WORD) {
+                at += 1;
+            }
+            if let Some(slot) = slots.get_mut(at % WORD_SLOTS) {
+                *slot = number;
+            }
+        }
+    }
+    slots
+});
+
+/// The codes of fingerprints.
+static FINGERPRINTS: LazyLock<Box<[u32]>> = LazyLock::new(|| {
+    let mut slots = vec![NO_FINGERPRINT; FINGERPRINT_SLOTS].into_boxed_slice();
+    for keyword in SQL_KEYWORDS.iter().filter(|keyword| keyword.token_type == FINGERPRINT) {
+        // The first character is the version of the list.
+        let code = code(keyword.word.as_bytes().get(1..).unwrap_or_default());
+        let mut at = slot_of(code);
+        while slots.get(at % FINGERPRINT_SLOTS).is_some_and(|slot| *slot != NO_FINGERPRINT) {
+            at += 1;
+        }
+        if let Some(slot) = slots.get_mut(at % FINGERPRINT_SLOTS) {
+            *slot = code;
+        }
+    }
+    slots
+});
+
+/// FNV-1a, of letters in any case.
+fn hash(word: &[u8]) -> usize {
+    let step = |hash: u32, byte: &u8| (hash ^ u32::from(byte.to_ascii_uppercase())).wrapping_mul(0x0100_0193);
+    let hash = word.iter().fold(0x811c_9dc5, step);
+    (hash ^ (hash >> 15)) as usize
+}
+
+/// Six bits for each character, of letters in any case: the six that tell the characters of fingerprints apart.
+fn code(fingerprint: &[u8]) -> u32 {
+    let six = |byte: u8| match byte {
+        b'{' => 0x3e,
+        b'}' => 0x3f,
+        _ => u32::from(byte.to_ascii_uppercase().wrapping_sub(b' ')) & 0x3f,
+    };
+    fingerprint.iter().take(5).fold(0, |code, byte| code << 6 | six(*byte))
+}
+
+fn slot_of(code: u32) -> usize {
+    (code.wrapping_mul(0x9e37_79b1) >> 12) as usize
+}
+
+/// What a word (an operator, or a phrase of words with a blank between them) means to SQL, in any case; `None` if it is
+/// not on the list.
+pub(super) fn meaning(word: &[u8]) -> Option<Kind> {
+    let mut at = hash(word);
+    loop {
+        let number = *WORDS.get(at % WORD_SLOTS)?;
+        if number == NO_WORD {
+            return None;
+        }
+        let keyword = SQL_KEYWORDS.get(usize::from(number))?;
+        if keyword.word.as_bytes().eq_ignore_ascii_case(word) {
+            return Kind::of(keyword.token_type);
+        }
+        at += 1;
+    }
+}
+
+/// Whether a fingerprint is on the list of those of injections.
+pub(super) fn is_listed(fingerprint: &[u8]) -> bool {
+    if fingerprint.is_empty() {
+        return false;
+    }
+    let code = code(fingerprint);
+    let mut at = slot_of(code);
+    loop {
+        match FINGERPRINTS.get(at % FINGERPRINT_SLOTS) {
+            Some(slot) if *slot == code => return true,
+            Some(slot) if *slot != NO_FINGERPRINT => at += 1,
+            _ => return false,
+        }
+    }
+}
+
+/// The first words of all phrases on the list, in capitals.
+pub(super) fn first_words() -> impl Iterator<Item = &'static [u8]> {
+    SQL_KEYWORDS.iter().filter(|keyword| keyword.token_type != FINGERPRINT).map(|keyword| {
+        let word = keyword.word.as_bytes();
+        let end = word.iter().position(|byte| !byte.is_ascii_alphanumeric() && *byte != b'_').unwrap_or(word.len());
+        word.get(..end).unwrap_or(word)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    #[cfg(target_os = "unknown")]
+    use wasm_bindgen_test::wasm_bindgen_test as test;
+
+    #[test]
+    fn every_entry_of_the_list_is_found_and_nothing_else() {
+        let (mut words, mut fingerprints) = (0, 0);
+        for keyword in SQL_KEYWORDS {
+            let text = keyword.word.as_bytes();
+            if keyword.token_type == FINGERPRINT {
+                assert!(is_listed(&text[1..]) && is_listed(&text[1..].to_ascii_lowercase()), "{}", keyword.word);
+                fingerprints += 1;
+            } else {
+                let kind = meaning(text).map(Kind::letter);
+                assert_eq!(kind, Some(keyword.token_type), "{}", keyword.word);
+                assert_eq!(meaning(&text.to_ascii_lowercase()).map(Kind::letter), kind, "{}", keyword.word);
+                words += 1;
+            }
+        }
+        assert_eq!((words, fingerprints), (985, 8367));
+        assert!(words * 2 < WORD_SLOTS && fingerprints * 2 < FINGERPRINT_SLOTS);
+        for word in ["", "garden", "selec", "selects", "union al", "0&1o", "\0", "SELECT\0"] {
+            assert_eq!(meaning(word.as_bytes()), None, "{word}");
+        }
+        for other in ["", "n", "nn", "1o1", "sos1", "nnnnn"] {
+            assert!(!is_listed(other.as_bytes()), "{other}");
+        }
+    }
+
+    #[test]
+    fn codes_tell_all_kinds_apart() {
+        let letters = b"kUBEtfn1vso&cA(){}.,:;?X\\F";
+        for one in letters {
+            for other in letters {
+                let same = one.eq_ignore_ascii_case(other);
+                assert_eq!(code(&[*one]) == code(&[*other]), same, "{} {}", *one as char, *other as char);
+            }
+            assert_ne!(code(&[*one]), NO_FINGERPRINT);
+        }
+    }
+}

@@ -1,0 +1,326 @@
+use super::html::CONTEXTS;
+use super::reference::{self, HTML_CONTEXTS, Handlers};
+use super::*;
+#[cfg(target_os = "unknown")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
+
+const ATTACKS: [&str; 6] = [
+    "' OR 1=1-- -",
+    "' UNION SELECT 1,2,3-- -",
+    "\" OR \"\"=\"",
+    "' OR 'a'='a",
+    "') AND SLEEP(5)#",
+    "test' in boolean mode) union select 1-- -",
+];
+
+/// What is put before an attack, again and again: what folds away, what does not, and what begins strings and comments.
+const PADDING: [&str; 30] = [
+    " ",
+    "\t",
+    "\r\n",
+    "\u{a0}",
+    "/**/",
+    "/* what is long */",
+    "-- \n",
+    "# x\n",
+    "a ",
+    "two words ",
+    "1 ",
+    "1,",
+    "(",
+    ")",
+    "+",
+    "-",
+    "!",
+    ",",
+    "'a' ",
+    "'a','b' ",
+    "''",
+    "\"a\" ",
+    "\"",
+    "`a` ",
+    "`",
+    "\\\\",
+    "\u{20ac}\u{fc}",
+    "$",
+    "@",
+    "a.b ",
+];
+
+fn detects(value: &[u8]) -> bool {
+    is_sql(value, &mut Captures::new())
+}
+
+fn number(seed: &mut u64, end: usize) -> usize {
+    *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    (*seed >> 33) as usize % end
+}
+
+/// A line of `fingerprints.txt` after its fingerprints.
+fn unescaped(text: &str) -> Vec<u8> {
+    let mut value = Vec::new();
+    let mut rest = text.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        rest = after;
+        if *first == b'\\' {
+            value.push(u8::from_str_radix(std::str::from_utf8(&after[1..3]).unwrap(), 16).unwrap());
+            rest = &after[3..];
+        } else {
+            value.push(*first);
+        }
+    }
+    value
+}
+
+#[test]
+fn fingerprints_are_those_of_the_library() {
+    let readings = [(None, false), (None, true), (Some(b'\''), false), (Some(b'\''), true), (Some(b'"'), true)];
+    let mut lines = 0;
+    for line in include_str!("fingerprints.txt").lines().filter(|line| !line.starts_with('#')) {
+        let columns: Vec<&str> = line.splitn(6, '\t').collect();
+        let value = unescaped(columns[5]);
+        let mut found = false;
+        for ((quote, mysql), wanted) in readings.iter().zip(&columns) {
+            let reading = reference::read_sql(&value, *quote, *mysql, false);
+            let mut fingerprint = String::from_utf8(reading.fingerprint).unwrap();
+            if fingerprint.is_empty() {
+                fingerprint.push('-');
+            }
+            if reading.is_injection {
+                fingerprint.push('!');
+            }
+            assert_eq!(fingerprint, *wanted, "{line} {quote:?} {mysql}");
+            found |= columns[0].ends_with('!');
+        }
+        assert!(!found || detects(&value), "{line}");
+        lines += 1;
+    }
+    assert_eq!(lines, 400);
+}
+
+#[test]
+fn a_phrase_of_three_words_is_one() {
+    for value in
+        ["test' in boolean mode) union select 1-- -", "x' IN BOOLEAN MODE) OR 1=1#", "a' In/**/Boolean Mode) or 1=1-- "]
+    {
+        let mut captures = Captures::new();
+        captures.wanted(true);
+        assert!(is_sql(value.as_bytes(), &mut captures), "{value}");
+        assert!(captures.get(0).is_some_and(|fingerprint| fingerprint.starts_with(b"sk)")), "{value}");
+    }
+    assert!(!detects(b"in boolean mode") && !detects(b"search it in boolean mode, or not"));
+}
+
+#[test]
+fn no_padding_hides_an_injection() {
+    for length in [40, 8 * 1024, 8 * 1024 + 1, 64 * 1024] {
+        for padding in PADDING {
+            for attack in ATTACKS {
+                let value = padding.repeat(length / padding.len() + 1) + attack;
+                assert!(detects(value.as_bytes()), "{length} of {padding:?} before {attack}");
+            }
+        }
+    }
+    let long = format!("{}{}", "'a' ".repeat(256 * 1024), ATTACKS[0]);
+    assert!(detects(long.as_bytes()));
+}
+
+#[test]
+fn mixed_padding_hides_no_injection() {
+    let mut seed = 5;
+    for _ in 0..3_000 {
+        // What is in strings of one kind of quotes alone: strings of both may well hold the attack.
+        let mut value = String::new();
+        for _ in 0..1 + number(&mut seed, 60) {
+            value += PADDING[number(&mut seed, 18)];
+        }
+        value += ATTACKS[[0, 1, 3, 4][number(&mut seed, 4)]];
+        assert!(detects(value.as_bytes()), "{value}");
+    }
+}
+
+#[test]
+fn a_query_behind_words_is_found() {
+    for length in [40, 100_000] {
+        for padding in ["word ", "1 ", "[", "\"a\" ", "%"] {
+            let value = format!("{} 1 UNION ALL SELECT 1,2,3-- -", padding.repeat(length / padding.len()));
+            assert!(detects(value.as_bytes()), "{padding}");
+        }
+    }
+}
+
+#[test]
+fn every_byte_of_any_value_costs_no_more_than_a_fixed_number_of_steps() {
+    let pieces = [
+        "' or ",
+        "' or '",
+        "' and (",
+        "&&'",
+        "'||'",
+        "' or --x",
+        "' or #",
+        "' or /*",
+        "'in ",
+        "');",
+        "' like \"",
+        "1+",
+        "1,",
+        "or.",
+        "select.",
+        "$a$",
+        "$b$$b$",
+        "q'[",
+        "x'1",
+        "union select ",
+        "' or [",
+        "' or `",
+        "'/*",
+        "\\'",
+        "''",
+        "1e.",
+        "--x ",
+        "@'",
+        "' or $$",
+        "1.e ",
+    ];
+    for piece in pieces {
+        for length in [1 << 10, 1 << 16, 1 << 20] {
+            let value = piece.repeat(length / piece.len());
+            let (_, steps) = reference::is_sql(value.as_bytes());
+            let most = value.len() * (SQL_STEPS_PER_BYTE + SQL_STEPS_PER_BYTE / 2) + (1 << 16) + 64;
+            assert!(steps <= most, "{steps} steps for {} bytes of {piece:?}", value.len());
+        }
+    }
+}
+
+#[test]
+fn what_stays_unseen_is_told() {
+    let mut captures = Captures::new();
+    let value = "' or --x".repeat(8 * 1024) + "' OR 1=1-- -";
+    assert!(!is_sql(value.as_bytes(), &mut captures) && captures.limit_exceeded());
+    assert!(captures.take_cost() > 8 * 1024);
+    // Where less work is left than the value takes.
+    let mut captures = Captures::new();
+    captures.allow(2_000);
+    let value = "1+".repeat(4 * 1024) + "(1 or 1=1";
+    assert!(!is_sql(value.as_bytes(), &mut captures) && captures.limit_exceeded());
+    captures.clear();
+    captures.allow(u64::MAX);
+    assert!(is_sql(value.as_bytes(), &mut captures) && !captures.limit_exceeded());
+}
+
+#[test]
+fn long_text_is_harmless_and_cheap() {
+    let prose = "It's the 2nd of May, and \"the garden\" (or what's left of it) isn't ours; we'll see -- or not. ";
+    let json = "{\"a\": [1, 2, \"or\"], \"b's\": {\"c\": null, \"d\": \"x and y\"}},\n";
+    let code = "if (name == \"x\" || other != 'y') { print(\"it's #1\"); drop(value); } // don't\n";
+    for text in [prose, json, code] {
+        let value = text.repeat((1 << 20) / text.len());
+        let (verdict, steps) = reference::is_sql(value.as_bytes());
+        assert_eq!(verdict, Some(false), "{text}");
+        assert!(steps < value.len() * 24, "{steps} for {text}");
+    }
+}
+
+#[test]
+fn windows_read_as_readings_from_the_beginning_do() {
+    let pieces =
+        ["'", "''", "\"", "\\", "\\'", "`", "or", " ", "1", "a", "/*", "*/", "--", "\n", "[", "]", "=", ";", "#", "x"];
+    let mut seed = 9;
+    for _ in 0..20_000 {
+        let mut value = String::new();
+        for _ in 0..12 {
+            value += pieces[number(&mut seed, pieces.len())];
+        }
+        sql::assert_marks_agree(value.as_bytes());
+    }
+}
+
+#[test]
+fn numbers_without_an_exponent_hide_nothing() {
+    for value in [
+        "1 or 1.e(1)=1",
+        "' or 1.e(1)=1.e(1)",
+        "1.e(ascii 1.e(substring(1.e(select p from u limit 1 1.e,1 1.e) 1.e,1 1.e,1 1.e)1.e)1.e) = 70",
+        "' into outfile '/var/www/x",
+    ] {
+        assert!(detects(value.as_bytes()), "{value}");
+    }
+    assert!(!detects(b"the 1.e of it, put into a box"));
+}
+
+#[test]
+fn what_the_gates_hold_back_is_harmless() {
+    let words = "1 0 12 0x 0x1f 0b1 1e 1e5 1d 2f union select or and not null is like mod div xor between exists if \
+                 case end from into having group order by limit waitfor delay sleep benchmark char user version \
+                 current_user abc x n q e b u N_ _ _utf8 collate binary in any all some true unknown print shutdown \
+                 exec execute begin create drop insert update delete set declare cast table";
+    let words: Vec<&str> = words.split_ascii_whitespace().collect();
+    for one in &words {
+        for other in words.iter().chain(&[""]) {
+            for third in ["", "1", "_", "union"] {
+                let value = format!("{one}{other}{third}");
+                assert!(!detects(value.as_bytes()), "{value}");
+            }
+        }
+    }
+    let pieces =
+        ["onerror", "style", "/", ">", " ", "'", "\"", "`", "--", "!doctype", "xml", "[if", "%", "\0", "?import"];
+    let mut seed = 3;
+    for _ in 0..100_000 {
+        let value: String = (0..6).map(|_| pieces[number(&mut seed, pieces.len())]).collect();
+        assert!(!is_script(value.as_bytes(), &mut Captures::new()), "{value}");
+    }
+}
+
+#[test]
+fn no_padding_hides_a_script() {
+    let attacks = [
+        "<script>alert(1)</script>",
+        "<img src=x onerror=alert(1)>",
+        "\"><svg onload=alert(1)>",
+        "<a href=\"java&#115;cript:1\">",
+    ];
+    let padding = [
+        " ",
+        "long text ",
+        "<b>",
+        "</b>",
+        "<i>x</i>",
+        "<p class=\"long\">",
+        "<!-- comment -->",
+        "a=b ",
+        "1 < 2 ",
+        "\u{e9}",
+        "\0",
+    ];
+    for length in [10, 64 * 1024, 64 * 1024 + 1, 1 << 20] {
+        for piece in padding {
+            for attack in attacks {
+                let value = piece.repeat(length / piece.len() + 1) + attack;
+                assert!(is_script(value.as_bytes(), &mut Captures::new()), "{length} of {piece:?} before {attack}");
+            }
+        }
+        let long = format!("<p title=\"{}\"><script>", "x".repeat(length));
+        assert!(is_script(long.as_bytes(), &mut Captures::new()));
+        let long = format!("<!-- {} --><img onerror=1>", "- ".repeat(length));
+        assert!(is_script(long.as_bytes(), &mut Captures::new()));
+        assert!(!is_script("<b>a</b> = 'x' ".repeat(length / 15).as_bytes(), &mut Captures::new()));
+    }
+}
+
+#[test]
+fn handlers_are_those_of_events_and_all_in_tags() {
+    assert_eq!((CONTEXTS.len(), HTML_CONTEXTS), (5, 5));
+    for value in ["<a onload=1>", "<a onfuture=1>", "' onclick='1", "x onbeforetoggle=1", "<a\0onerror=x"] {
+        assert!(is_script(value.as_bytes(), &mut Captures::new()), "{value}");
+    }
+    // To the library this byte is the end of the value.
+    assert!(is_script(b"<a \xff onload=1>", &mut Captures::new()));
+    for value in ["onwards = 2", "x onion=1", "<a one=1>", "a\0b", "<b>on=1</b>"] {
+        assert!(!is_script(value.as_bytes(), &mut Captures::new()), "{value}");
+    }
+    assert!(reference::is_script_in(b"x onion=1", 1, Handlers::Any));
+    assert!(!reference::is_script_in(b"<a onfuture=1>", 0, Handlers::Known));
+    assert_eq!(reference::html_tokens(b"<a b=c>", 0), [(b'<', 1), (b'n', 1), (b'v', 1), (b'>', 1)]);
+}

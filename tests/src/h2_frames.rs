@@ -170,7 +170,7 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// The head of a request, as literals that nobody indexes (RFC 7541, section 6.2.2).
+/// The head of a request, as literals that are not indexed (RFC 7541, section 6.2.2).
 fn head(method: &str, target: &str, more: &[(&str, &str)]) -> Vec<u8> {
     let own = [
         (":method", method),

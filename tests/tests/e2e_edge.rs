@@ -56,7 +56,7 @@ fn a_path_that_is_read_in_two_ways_escapes_no_inspection() {
     for path in ["/public/..%2fadmin", "/public/..%5cadmin", "/public/%2e%2e%2Fadmin", "/a%2Fb", "/public/a%00"] {
         assert_eq!(gateway.status(&Request::get(path)), 400, "{path}");
     }
-    // The others are inspected: as the path that they are, or because nobody knows how the backend reads them.
+    // The others are inspected: as the path that they are, or because backends read them differently.
     let inspected = [
         "/public/../admin",
         "/public/%2e%2e/admin",
@@ -227,7 +227,7 @@ fn a_body_that_does_not_end_is_ended() {
             b"POST /echo HTTP/1.1\r\nhost: gateway.test\r\ncontent-type: application/x-www-form-urlencoded\r\ncontent-length: 100000\r\n\r\n",
         )
         .unwrap();
-    // A byte at a time, so that the connection is never idle, until the gateway has had enough or nobody would wait longer.
+    // A byte at a time, so that the connection is never idle, until the gateway ends the request; at most a minute.
     let mut sent = 0;
     while sent < 600 && connection.write(b"a").is_ok() && counter(&gateway, "http.palisade.downstream_rq_timeout") == 0
     {

@@ -36,7 +36,7 @@ pub(crate) fn problem(host: &str) -> Option<&'static str> {
         return Some("it is a URL or has a path; write the host alone");
     }
     if name.parse::<Ipv6Addr>().is_ok() {
-        return Some("an IPv6 address stands in brackets, as in the request");
+        return Some("an IPv6 address is written in brackets, as in the request");
     }
     if name.contains(':') {
         return Some("it has a port, which is not looked at: a route answers on every port of the listener");

@@ -195,11 +195,30 @@ fn expanded(listed: impl Iterator<Item = Placed>) -> Result<Vec<Placed>, Vec<Fie
             continue;
         }
         match expand::expand(&placed.used.config) {
-            Ok(uses) => all.extend(uses.into_iter().map(|used| Placed { used, pointer: placed.pointer.clone() })),
+            Ok(mut uses) => {
+                problems.extend(scope(&mut uses, &placed));
+                all.extend(uses.into_iter().map(|used| Placed { used, pointer: placed.pointer.clone() }));
+            }
             Err(problem) => problems.push(problem.under(&format!("{}/config", placed.pointer))),
         }
     }
     if problems.is_empty() { Ok(all) } else { Err(problems) }
+}
+
+/// Gives the plugins of a preset the paths of its entry, beside those of its configuration: what either excludes is
+/// excluded. Two lists of inclusions would have to be met both, which patterns cannot say.
+fn scope(uses: &mut [PluginUse], placed: &Placed) -> Option<FieldProblem> {
+    for used in uses {
+        used.exclude.extend(placed.used.exclude.iter().cloned());
+        if used.include.is_empty() {
+            used.include.clone_from(&placed.used.include);
+        } else if !placed.used.include.is_empty() {
+            let problem =
+                FieldProblem::new(format!("{}/include", placed.pointer), "its configuration has `include` too");
+            return Some(problem.expected("`include` here or in `config`"));
+        }
+    }
+    None
 }
 
 /// What a WAF block weighs on a chain: what the policy of its threat response says, else the default.

@@ -375,3 +375,20 @@ fn a_widget_is_compiled_without_the_key_of_its_verification_or_not_at_all() {
         assert!(warning.contains(&format!("`c` is a widget, and its `{field}` is empty")), "{warning}");
     }
 }
+
+#[test]
+fn the_paths_of_a_presets_entry_hold_for_its_plugins() {
+    let steps = |entry: Value, config: Value| {
+        let mut preset = json!({ "plugin": "SecuritySuitePreset", "config": config });
+        preset.as_object_mut().unwrap().extend(entry.as_object().unwrap().clone());
+        let compiled = compiler().compile(&entities(&[route(json!([preset]))]));
+        compiled.map(|compiled| open(&compiled.gateway.filters[0].snapshot).unwrap().1.routes[0].steps.clone())
+    };
+    let found = steps(json!({ "include": ["^/a"], "exclude": ["^/b"] }), json!({ "exclude": ["^/c"] })).unwrap();
+    assert!(!found.is_empty());
+    for step in found {
+        assert_eq!((step.include, step.exclude), (vec!["^/a".to_owned()], vec!["^/c".to_owned(), "^/b".to_owned()]));
+    }
+    let problems = steps(json!({ "include": ["^/a"] }), json!({ "include": ["^/b"] })).unwrap_err();
+    assert_eq!(problems[0].problem.pointer, "/plugins/0/include");
+}

@@ -1,6 +1,6 @@
 //! `routes`: which requests, to which backend, through which plugins.
 
-use regex_automata::util::syntax;
+use exchange::Scope;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -213,20 +213,23 @@ pub(super) fn plugin_problem(plugin: &str) -> Option<FieldProblem> {
     })
 }
 
-/// Checks regular expressions on the path: bytes, in the syntax that filters use.
+/// Checks regular expressions on the path by making of them what filters make: a pattern that is too large for a gateway, or
+/// wants Unicode where paths are bytes, would have every gateway refuse its snapshot.
 pub(super) fn path_patterns(field: &str, patterns: &[String]) -> Vec<FieldProblem> {
-    let mut problems = Vec::new();
-    for (index, pattern) in patterns.iter().enumerate() {
-        let built = regex_automata::meta::Builder::new().syntax(syntax::Config::new().utf8(false)).build(pattern);
-        if let Err(error) = built {
-            let detail = error.syntax_error().map_or_else(|| error.to_string(), ToString::to_string);
-            let message = format!("the regular expression does not compile: {detail}");
-            problems.push(
-                FieldProblem::new(format!("{field}/{index}"), message).expected("a regular expression on the path"),
-            );
-        }
+    let problem = |place: String, error: String| {
+        let message = format!("the regular expression does not compile: {error}");
+        FieldProblem::new(place, message)
+            .expected("regular expressions on the bytes of the path, without Unicode classes")
+    };
+    let alone = patterns.iter().enumerate().filter_map(|(index, pattern)| {
+        let error = Scope::new(std::slice::from_ref(pattern), &[]).err()?;
+        Some(problem(format!("{field}/{index}"), error))
+    });
+    let problems: Vec<FieldProblem> = alone.collect();
+    match Scope::new(patterns, &[]) {
+        Err(error) if problems.is_empty() => vec![problem(field.to_owned(), error)],
+        _ => problems,
     }
-    problems
 }
 
 fn default_timeout_millis() -> u64 {
@@ -273,7 +276,7 @@ mod tests {
             "hosts": ["ok.example", "shop.*", "exa mple", "a*b"],
             "paths": ["/fine", "fine"],
             "backend": {"address": "http://b", "port": 0},
-            "plugins": [{"plugin": "SvcWaf", "include": ["^/a", "(", "(?-u:\\xff)"], "exclude": ["[z-a]"]}, {"plugin": ""}]
+            "plugins": [{"plugin": "SvcWaf", "include": ["^/a", "(", "(?-u:\\xff)", "[\u{e9}]", "\\p{L}", "(a{900}){900}"], "exclude": ["[z-a]"]}, {"plugin": ""}]
         }))
         .unwrap();
         let head = Head { metadata: [("a/b".to_owned(), json!(1))].into(), ..Head::default() };
@@ -287,6 +290,9 @@ mod tests {
                 "/backend/address",
                 "/backend/port",
                 "/plugins/0/include/1",
+                "/plugins/0/include/3",
+                "/plugins/0/include/4",
+                "/plugins/0/include/5",
                 "/plugins/0/exclude/0",
                 "/plugins/1/plugin",
                 "/metadata/a~1b"

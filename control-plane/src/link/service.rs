@@ -116,8 +116,9 @@ impl StreamingService<Up> for Method {
 
 /// Serves one link to its end.
 async fn run(hub: &LinkHub, mut ups: Streaming<Up>, down: &mpsc::Sender<Result<Down, Status>>) -> Result<(), Status> {
-    down.send(Ok(greeting()?)).await.map_err(|_| too_slow())?;
     let (mut changes, live) = hub.subscribe().await.map_err(Status::unavailable)?;
+    // Not before: a worker that was greeted takes the control plane to be back.
+    down.send(Ok(greeting()?)).await.map_err(|_| too_slow())?;
     send_all(down, &live).await?;
     let mut link = Link { hub, number: hub.number(), node: String::new() };
     let questions = Arc::new(Semaphore::new(QUESTIONS));

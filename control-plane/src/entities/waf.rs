@@ -1,6 +1,7 @@
 //! `waf-configs` and `waf-rulesets`: what the rule engine runs.
 
 use schemars::JsonSchema;
+use seclang::BudgetLimits;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -39,6 +40,8 @@ pub struct WafConfig {
     pub max_input_compression_ratio: Option<u64>,
     /// What happens with a body whose encoding cannot be undone.
     pub undecodable_body_action: UndecodableBody,
+    /// What the rules may cost in one exchange.
+    pub budget: WafBudget,
     /// The core rule set's settings.
     pub crs: Crs,
 }
@@ -63,6 +66,34 @@ pub enum UndecodableBody {
     Reject,
     /// The bytes are inspected as they came.
     InspectRaw,
+}
+
+/// What the rules may cost in one exchange: its request, and as much again its response. `null` means the engine's default.
+/// At a ceiling the rules stop; the request is answered with 503 where the WAF blocks and does not fail open.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct WafBudget {
+    /// Units of work that every request may take. A unit is about one instruction of a processor.
+    pub work: Option<u64>,
+    /// How many more for each byte of the target, the headers and the body, decompressed.
+    pub work_per_byte: Option<u64>,
+    /// Bytes of memory that every request may take.
+    pub memory: Option<u64>,
+    /// How many more for each of these bytes.
+    pub memory_per_byte: Option<u64>,
+}
+
+impl WafBudget {
+    /// The ceilings, with the engine's own where nothing is set.
+    pub fn limits(self) -> BudgetLimits {
+        let default = BudgetLimits::default();
+        BudgetLimits {
+            work: self.work.unwrap_or(default.work),
+            work_per_byte: self.work_per_byte.unwrap_or(default.work_per_byte),
+            memory: self.memory.unwrap_or(default.memory),
+            memory_per_byte: self.memory_per_byte.unwrap_or(default.memory_per_byte),
+        }
+    }
 }
 
 /// Settings of the core rule set. 0 and false mean unset: the engine's default applies and nothing is emitted.
@@ -123,6 +154,7 @@ impl Default for WafConfig {
             decompressed_input_body_limit: None,
             max_input_compression_ratio: None,
             undecodable_body_action: UndecodableBody::default(),
+            budget: WafBudget::default(),
             crs: Crs::default(),
         }
     }
@@ -161,6 +193,11 @@ impl Entity for WafConfig {
                 problems.push(
                     FieldProblem::new(field, "0 would refuse every compressed body").expected("1 or more, or null"),
                 );
+            }
+        }
+        for (field, value) in [("/budget/work", self.budget.work), ("/budget/memory", self.budget.memory)] {
+            if value == Some(0) {
+                problems.push(FieldProblem::new(field, "0 would refuse every request").expected("1 or more, or null"));
             }
         }
         problems
@@ -236,7 +273,8 @@ mod tests {
             "input_body_limit": null, "inspect_output_body": true, "output_body_limit": null,
             "output_body_mimetypes": [], "oversize_body_action": "inspect_prefix",
             "decompressed_input_body_limit": null, "max_input_compression_ratio": null,
-            "undecodable_body_action": "reject", "crs": {}
+            "undecodable_body_action": "reject", "crs": {},
+            "budget": { "work": null, "work_per_byte": null, "memory": null, "memory_per_byte": null }
         });
         assert_eq!(serde_json::to_value(WafConfig::default()).unwrap(), expected);
         assert_eq!(serde_json::from_value::<WafConfig>(json!({})).unwrap(), WafConfig::default());
@@ -248,6 +286,14 @@ mod tests {
             WafRuleset { enabled: true, rules: vec![] }
         );
         assert_eq!(WafRuleset::template()["rules"], json!(["@import_preset crs"]));
+    }
+
+    #[test]
+    fn a_budget_is_the_engines_where_nothing_is_set() {
+        let default = BudgetLimits::default();
+        assert_eq!(WafBudget::default().limits(), default);
+        let budget = WafBudget { work: Some(5), memory_per_byte: Some(0), ..WafBudget::default() };
+        assert_eq!(budget.limits(), BudgetLimits { work: 5, memory_per_byte: 0, ..default });
     }
 
     #[test]

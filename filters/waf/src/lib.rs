@@ -21,8 +21,8 @@ use exchange::{
 use refusal::{BAD_REQUEST, PAYLOAD_TOO_LARGE, UNSUPPORTED_MEDIA_TYPE};
 use seclang::body::decode::DecodeError;
 use seclang::vocabulary::Variable;
-use seclang::{Engine, Intervention, Program, Transaction, TransactionStart};
-use snapshot::{Message, WafStep};
+use seclang::{BudgetLimits, Engine, Intervention, Program, Transaction, TransactionStart};
+use snapshot::{Message, WafBudget, WafStep};
 
 /// The plugin.
 pub const PLUGIN: PluginDefinition = PluginDefinition { name: "waf", build };
@@ -229,6 +229,10 @@ impl Waf {
                 server_port,
             },
         );
+        if let Some(budget) = &self.step.budget {
+            let WafBudget { work, work_per_byte, memory, memory_per_byte } = *budget;
+            transaction.set_budget(BudgetLimits { work, work_per_byte, memory, memory_per_byte });
+        }
         if self.persistent {
             transaction.set_collections(Box::new(NodeCollections(host.shared_handle())));
         }

@@ -14,6 +14,8 @@ pub(crate) const BAD_REQUEST: u16 = 400;
 pub(crate) const UNSUPPORTED_MEDIA_TYPE: u16 = 415;
 /// A request that the engine cannot judge.
 const SERVICE_UNAVAILABLE: u16 = 503;
+/// The longest name of a value that a reason shows, in bytes.
+const MAX_NAME: usize = 128;
 
 impl Waf {
     /// Whether anything is refused in this exchange: the configuration blocks, and the engine is in blocking mode, which
@@ -54,8 +56,8 @@ impl Waf {
         Some(Refusal { status, category: Category::Threat, reason, scored: half == Half::Request, headers })
     }
 
-    /// An engine that met a limit of its own (a pattern that gave up) has not judged the exchange, which ends there unless
-    /// the step fails open, or denies nothing anyway. The trail names the rule either way.
+    /// An engine that met a limit of its own (a pattern that gave up, the end of the budget) has not judged the exchange,
+    /// which ends there unless the step fails open, or denies nothing anyway. The trail names the rule either way.
     pub(crate) fn failure(
         &self,
         state: &mut State,
@@ -68,7 +70,15 @@ impl Waf {
         }
         state.failed = true;
         host.count(Metric::PluginFailures);
-        let reason = "a pattern of the rules was given up at its limit: what it looks for may be there".to_owned();
+        let limits = state.transaction.exceeded_limits();
+        let reason = match limits.iter().find(|limit| limit.spent.is_some()) {
+            Some(limit) => format!(
+                "the budget of the rules ended at rule {}, {}: what the rest looks for may be there",
+                limit.rule_id,
+                String::from_utf8_lossy(limit.variable.get(..MAX_NAME).unwrap_or(&limit.variable)),
+            ),
+            None => "a pattern of the rules was given up at its limit: what it looks for may be there".to_owned(),
+        };
         if !self.blocks(state) || self.step.fail_open {
             self.signal(LIMIT, self.step.match_weight, reason, exchange, host);
             return None;

@@ -1,5 +1,7 @@
 mod signals;
 
+mod budget;
+
 use super::*;
 use exchange::fake::FakeHost;
 use exchange::{Headers, Request, Response};

@@ -2,7 +2,8 @@
 //!
 //! `matches` lists the first matches in detail, `rule_ids` the id of every logged match in its order (a rule that matched
 //! twice is there twice), and `matched` counts them; both lists have an end, the count has none. `limits` lists the rules
-//! that gave up at a limit, with the first value each gave up on: what they would have found is not known.
+//! that gave up at a limit, with the first value each gave up on: what they would have found is not known. One with `cost`
+//! is where the budget ended, and the phase with it.
 
 use std::borrow::Cow;
 
@@ -83,6 +84,19 @@ struct Limit<'a> {
     rule_id: u64,
     variable: Cow<'a, str>,
     values: u64,
+    /// What the exchange had cost, where its budget ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost: Option<Cost>,
+}
+
+#[derive(Serialize)]
+struct Cost {
+    /// Units of work, and their ceiling.
+    work: u64,
+    work_ceiling: u64,
+    /// Bytes of memory, and their ceiling.
+    memory: u64,
+    memory_ceiling: u64,
 }
 
 #[derive(Serialize)]
@@ -136,6 +150,12 @@ pub(crate) fn event<'a>(
         rule_id: limit.rule_id,
         variable: text(&limit.variable),
         values: limit.searches,
+        cost: limit.spent.map(|spent| Cost {
+            work: spent.work,
+            work_ceiling: spent.work_ceiling,
+            memory: spent.memory,
+            memory_ceiling: spent.memory_ceiling,
+        }),
     });
     Some(TrailEvent {
         kind: "SvcWafTrailEvent",
@@ -165,6 +185,10 @@ pub(crate) fn event<'a>(
 
 /// Whether nothing was said about the rule's limits for a while, on this node. It is about to be.
 fn is_news(limit: &ExceededLimit, host: &dyn Host) -> bool {
+    // A whole budget costs more than an event does.
+    if limit.spent.is_some() {
+        return true;
+    }
     let (mut news, now) = (false, host.now());
     let told = LIMITS.update(host.shared(), &limit.rule_id.to_le_bytes(), now, |entry| {
         news = entry.is_none();

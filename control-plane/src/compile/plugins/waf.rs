@@ -1,9 +1,10 @@
 //! `Waf`: the rule engine.
 
 use prost::Message as _;
+use seclang::BudgetLimits;
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use snapshot::WafStep;
+use snapshot::{WafBudget, WafStep};
 
 use super::{Context, PluginKind, rules, saturate};
 use crate::entities::{FieldProblem, OversizeBody, UndecodableBody, WafConfig, typed};
@@ -77,8 +78,14 @@ fn compile(config: &Map<String, Value>, context: &mut Context<'_>) -> Result<Opt
         ),
         inspect_undecodable: waf.undecodable_body_action == UndecodableBody::InspectRaw,
         fail_open: context.view.global().waf.fail_open,
+        budget: Some(budget(waf.budget.limits())),
     };
     Ok(Some(step.encode_to_vec()))
+}
+
+fn budget(limits: BudgetLimits) -> WafBudget {
+    let BudgetLimits { work, work_per_byte, memory, memory_per_byte } = limits;
+    WafBudget { work, work_per_byte, memory, memory_per_byte }
 }
 
 fn yes() -> bool {

@@ -18,5 +18,7 @@ pub use hash::{PartHash, content_hash, hex};
 pub use link::{
     AllowChange, AnswerWord, Answered, Ask, BanChange, BanRequest, Down, LoadReport, SpendPuzzle, Up, VerifyToken,
 };
-pub use plugins::{Challenge, Policy, ThreatGateStep, ThreatResponseStep, Tier, TierAction, WafStep, Widget};
+pub use plugins::{
+    Challenge, Policy, ThreatGateStep, ThreatResponseStep, Tier, TierAction, WafBudget, WafStep, Widget,
+};
 pub use prost::Message;

@@ -54,6 +54,26 @@ pub struct WafStep {
     /// answered with 503.
     #[prost(bool, tag = "16")]
     pub fail_open: bool,
+    /// What the rules may cost in one exchange; without it the engine's own ceilings apply.
+    #[prost(message, optional, tag = "24")]
+    pub budget: Option<WafBudget>,
+}
+
+/// What the rules may cost in one exchange: the request, and as much again its response.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub struct WafBudget {
+    /// Units of work that every request may take; a unit is about one instruction.
+    #[prost(uint64, tag = "1")]
+    pub work: u64,
+    /// How many more for each byte of the target, the headers and the body, decompressed.
+    #[prost(uint64, tag = "2")]
+    pub work_per_byte: u64,
+    /// Bytes of memory that every request may take.
+    #[prost(uint64, tag = "3")]
+    pub memory: u64,
+    /// How many more for each of these bytes.
+    #[prost(uint64, tag = "4")]
+    pub memory_per_byte: u64,
 }
 
 /// Configuration of a `threat-gate` step.

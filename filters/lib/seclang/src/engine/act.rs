@@ -125,6 +125,7 @@ impl Transaction {
                 self.tx.set(slot, Some(constant));
                 continue;
             }
+            self.arena.budget.charge_assignment();
             let mut key = std::mem::take(&mut self.key);
             key.clear();
             if set.slot.is_none() {

@@ -26,7 +26,7 @@ impl BudgetLimits {
 impl Default for BudgetLimits {
     /// Some ten times what honest requests take: see `RATIONALE.md`.
     fn default() -> Self {
-        Self { work: 400_000_000, work_per_byte: 2_000, memory: 24 << 20, memory_per_byte: 3 }
+        Self { work: 150_000_000, work_per_byte: 600, memory: 24 << 20, memory_per_byte: 3 }
     }
 }
 
@@ -44,25 +44,28 @@ pub struct Spent {
 }
 
 /// Units for each byte that a transformation reads or writes.
-const TRANSFORMED: u64 = 12;
+const TRANSFORMED: u64 = 6;
 /// Units for each transformation.
-const TRANSFORMATION: u64 = 120;
+const TRANSFORMATION: u64 = 250;
 /// Units for each byte that the scan for gates looks at, and for each scan.
-const SCANNED: u64 = 12;
-const SCAN: u64 = 1_500;
+const SCANNED: u64 = 6;
+const SCAN: u64 = 2_500;
 /// Units for each byte that is copied or compared.
 const COPIED: u64 = 1;
 /// Units for each byte of a body that a parser takes apart.
-const PARSED: u64 = 24;
+const PARSED: u64 = 12;
 /// Units for each value, and the bytes of memory that it takes besides its own.
-const VALUE: u64 = 120;
+const VALUE: u64 = 250;
 pub(super) const VALUE_SIZE: usize = 112;
 /// Units for each value of a list that a rule looks through.
-const LISTED: u64 = 24;
+const LISTED: u64 = 30;
 /// Units for each rule that is begun.
-const RULE: u64 = 250;
+const RULE: u64 = 400;
 /// Units for each test of a value, whether its operator is run or not.
-const TEST: u64 = 100;
+const TEST: u64 = 200;
+/// Units for each value that matches, and for each assignment.
+const MATCH: u64 = 2_500;
+const ASSIGNMENT: u64 = 1_500;
 
 /// What part of the ceiling the last phase has to itself: it writes the log of a transaction that met it, too.
 const LAST_PHASE: u64 = 16;
@@ -203,6 +206,14 @@ impl Budget {
 
     pub(super) fn charge_test(&mut self) {
         self.charge(TEST);
+    }
+
+    pub(super) fn charge_match(&mut self) {
+        self.charge(MATCH);
+    }
+
+    pub(super) fn charge_assignment(&mut self) {
+        self.charge(ASSIGNMENT);
     }
 
     /// A value that is kept.

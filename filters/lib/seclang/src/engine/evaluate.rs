@@ -436,6 +436,7 @@ impl Transaction {
     }
 
     fn remember_match(&mut self, item: &Item, value: Value) {
+        self.arena.budget.charge_match();
         // What was made for this test alone is about to go: its beginning is kept.
         let value = match self.arena.is_full() {
             true => self.arena.beginning(value, KEPT_LENGTH),

@@ -39,7 +39,7 @@ use phrases::Phrases;
 use rx::Pattern;
 
 /// Units of work for each run of an operator.
-const RUN: u64 = 60;
+const RUN: u64 = 150;
 
 /// The data files next to the rules (`@pmFromFile`, `@ipMatchFromFile`).
 pub trait DataFiles {

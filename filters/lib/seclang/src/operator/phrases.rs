@@ -11,8 +11,8 @@ use super::{DataFiles, OperatorError};
 pub const MAX_PHRASES: usize = 100_000;
 
 /// Units of work for each search, and for each byte that it looks at.
-const SEARCH: u64 = 200;
-const BYTE: u64 = 24;
+const SEARCH: u64 = 600;
+const BYTE: u64 = 12;
 
 /// The phrases of an argument: words, with `|48 65|` for bytes in hexadecimal and `\` before `:`, `;`, `\` and `"`.
 ///

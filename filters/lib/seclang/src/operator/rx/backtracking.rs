@@ -52,6 +52,11 @@ impl Effort {
         Self { left: 0, spent: 0, cost: 0, allowance: u64::MAX, limited: false }
     }
 
+    /// The units that searches in linear time may still cost.
+    pub(super) fn left(&self) -> u64 {
+        self.allowance.saturating_sub(self.cost)
+    }
+
     /// Charges units of work.
     pub(super) fn charge(&mut self, units: u64) {
         self.cost = self.cost.saturating_add(units);

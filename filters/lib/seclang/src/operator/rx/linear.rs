@@ -20,17 +20,18 @@ use super::{Effort, MAX_CAPTURES, OperatorError, PATTERN_CACHE_LIMIT, PATTERN_SI
 const SIMULATION_LIMIT: usize = 1 << 24;
 
 /// Units of work for each search, for each byte that it looks at, and for each byte of a match whose groups are wanted.
-const SEARCH: u64 = 400;
-const BYTE: u64 = 14;
-const GROUP_BYTE: u64 = 120;
+const SEARCH: u64 = 1_200;
+const BYTE: u64 = 8;
+const GROUP_BYTE: u64 = 100;
 
 /// How many bytes an automaton may take before its growth is charged, and the units for each byte more: a state takes
 /// some hundred bytes, and some thousand instructions to be built.
 const GROWN: usize = PATTERN_CACHE_LIMIT / 4;
 const GROWTH: u64 = 10;
 
-/// Units for each byte of a search in which an automaton was thrown away, and for each step of a simulation.
-const THRASHED: u64 = 2_000;
+/// Units for each byte of a search in which an automaton was thrown away, perhaps more than once; for each step of a
+/// simulation.
+const THRASHED: u64 = 150;
 const SIMULATED: u64 = 4;
 
 /// How many steps it may take whatever may be spent.
@@ -132,10 +133,8 @@ impl Linear {
                 }
                 Probed::GaveUp => {}
             }
-            if input.get_anchored().is_anchored()
-                && self.is_costly(input.get_span().len())
-                && !self.may_simulate(input.get_span().len(), effort)
-            {
+            let cost = units(input.get_span().len(), GROUP_BYTE);
+            if input.get_anchored().is_anchored() && self.has_groups() && cost > effort.left() {
                 // There is a match, and where its groups are would take too long to find out.
                 effort.limited = true;
                 return whole(input.start(), input.end());
@@ -144,11 +143,16 @@ impl Linear {
         self.general(&input, groups, effort)
     }
 
+    /// Whether the pattern has groups besides the whole: these take a simulation of the NFA on what matched.
+    fn has_groups(&self) -> bool {
+        self.regex.group_info().slot_len() > 2
+    }
+
     /// Whether what is left suffices for a simulation of the NFA, which is charged then.
     fn may_simulate(&self, length: usize, effort: &mut Effort) -> bool {
         let steps = self.states.saturating_mul(length);
         let cost = units(steps, SIMULATED);
-        let may = steps <= SIMULATION_CEILING && cost <= effort.allowance.saturating_sub(effort.cost);
+        let may = steps <= SIMULATION_CEILING && cost <= effort.left();
         if may {
             effort.charge(cost);
         }
@@ -181,7 +185,7 @@ impl Linear {
         let first = found.and_then(|spans| spans.first().copied().flatten());
         let seen = first.map_or(input.end(), |(_, end)| end).saturating_sub(input.start());
         effort.charge(units(seen, BYTE));
-        if groups && known > 2 {
+        if groups && self.has_groups() {
             effort.charge(units(first.map_or(0, |(start, end)| end.saturating_sub(start)), GROUP_BYTE));
         }
         if let Some((cache, size)) = known_cache {
@@ -191,7 +195,7 @@ impl Linear {
                 effort.charge(units(grown.saturating_sub(before.max(GROWN)), GROWTH));
             }
             if grown < before {
-                effort.charge(units(seen, THRASHED));
+                effort.charge(units(grown, GROWTH) + units(seen, THRASHED));
             }
         }
         found

@@ -31,8 +31,8 @@ const STEPS: usize = 256;
 
 /// Units of work for each byte that is looked at for a place, for each step of the automaton, and for building an
 /// automaton anew that grew beyond its limit.
-const LOOK: u64 = 6;
-const STEP: u64 = 20;
+const LOOK: u64 = 4;
+const STEP: u64 = 12;
 const REBUILT: u64 = 1_000_000;
 
 /// At how many places of usual values a match may begin for them to be worth looking for, see [`frequency`].

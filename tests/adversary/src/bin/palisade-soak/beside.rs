@@ -54,7 +54,7 @@ pub(crate) fn run(options: &Options) -> Result<bool, String> {
         let answers = http1::exchange(address, &bytes, None, PATIENCE);
         costly.push((start.elapsed(), format!("{} ({})", recipe.what, adversary::run::seen(&answers)), bytes));
     }
-    costly.sort_by(|one, other| other.0.cmp(&one.0));
+    costly.sort_by_key(|one| std::cmp::Reverse(one.0));
     costly.truncate(options.kinds);
     println!("the costliest of {} requests of at most {} bytes, each alone:", recipes.len(), options.size);
     for (time, what, bytes) in &costly {

@@ -88,7 +88,8 @@ fn policy(folder: &Path) {
     );
     write(
         "waf-configs/main.json",
-        json!({"id": "main", "name": "main", "input_body_limit": LIMIT, "rules": [
+        json!({"id": "main", "name": "main", "input_body_limit": LIMIT, "input_files_limit": LIMIT,
+            "oversize_body_action": "inspect_prefix", "rules": [
             "@import_preset crs",
             "SecResponseBodyAccess On",
             "SecRule RESPONSE_BODY \"@contains secret-word\" \"id:10002,phase:4,deny,status:502,msg:'secret'\"",

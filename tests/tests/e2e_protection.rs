@@ -256,7 +256,9 @@ const OWN_RULES: &str = "SecRuleEngine On\nSecRequestBodyAccess On\n\
 #[test]
 fn bodies_are_inspected_whatever_the_headers_say_and_wherever_the_limit_lies() {
     let mut gateway = Gateway::start(|control, backend| {
-        control.create("waf-configs", &waf_config("short", json!({"rules": [OWN_RULES], "input_body_limit": 1000})));
+        let short = json!({"rules": [OWN_RULES], "input_body_limit": 1000, "input_files_limit": 1000,
+            "oversize_body_action": "inspect_prefix"});
+        control.create("waf-configs", &waf_config("short", short));
         let exact = json!({"rules": [OWN_RULES], "input_body_limit": 6000, "oversize_body_action": "reject"});
         control.create("waf-configs", &waf_config("exact", exact));
         let plugins = json!([

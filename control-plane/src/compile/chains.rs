@@ -46,6 +46,8 @@ pub(super) struct Steps {
     pub(super) parts: Parts,
     /// The largest body that any of them holds, in bytes.
     pub(super) largest_body: u64,
+    /// The largest request body that any of them holds, files included, in bytes.
+    pub(super) largest_request: u64,
     /// Things that are allowed and probably not meant.
     pub(super) warnings: Vec<String>,
 }
@@ -133,8 +135,9 @@ fn steps(
             problems.push(unknown_plugin(&used.plugin, &pointer));
             continue;
         };
-        let Steps { parts, largest_body, warnings, .. } = &mut steps;
-        let mut context = Context { view, rules, settings, waf_block_weight, parts, largest_body, warnings };
+        let Steps { parts, largest_body, largest_request, warnings, .. } = &mut steps;
+        let mut context =
+            Context { view, rules, settings, waf_block_weight, parts, largest_body, largest_request, warnings };
         match (kind.compile)(&used.config, &mut context) {
             Ok(Some(config)) => steps.list.push(Step {
                 plugin: kind.name.to_owned(),

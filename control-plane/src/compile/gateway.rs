@@ -90,8 +90,9 @@ impl<'a> Gateways<'a> {
         let filters = gateway.filters.iter().map(|filter| self.filter(filter, gateway, &chains)).collect();
         let ecds_only = gateway.delivery == Delivery::Ecds;
         let routes = self.served_routes(group, ecds_only);
-        let largest = chains.iter().map(|(_, chain)| &chain.steps).chain([&self.chains.global]);
-        let largest = largest.map(|steps| steps.largest_body).max().unwrap_or_default();
+        let steps = || chains.iter().map(|(_, chain)| &chain.steps).chain([&self.chains.global]);
+        let largest = steps().map(|steps| steps.largest_body).max().unwrap_or_default();
+        let largest_request = steps().map(|steps| steps.largest_request).max().unwrap_or_default();
         let largest = largest.max(u64::from(gateway.max_body_bytes)).saturating_add(BUFFER_SLACK);
         let listener = ListenerSettings {
             name: "palisade".to_owned(),
@@ -99,6 +100,7 @@ impl<'a> Gateways<'a> {
             port: gateway.port,
             access_log: Some(gateway.access_log.clone()).filter(|path| !path.is_empty()),
             buffer_limit_bytes: u32::try_from(largest).unwrap_or(u32::MAX),
+            largest_request_bytes: largest_request,
             xff_num_trusted_hops: self.global.identity.trusted_hops,
             http: gateway.listener,
         };

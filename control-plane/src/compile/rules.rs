@@ -9,7 +9,7 @@ use snapshot::{PartHash, content_hash};
 
 use super::presets;
 use super::view::View;
-use crate::entities::{Crs, FieldProblem, Item, OversizeBody, WafConfig, WafRuleset, did_you_mean};
+use crate::entities::{Crs, FieldProblem, Item, WafConfig, WafRuleset, did_you_mean};
 
 /// A rule program, ready for a snapshot.
 #[derive(Debug)]
@@ -120,16 +120,9 @@ pub fn compose(rulesets: &[String], config: &WafConfig, view: &View<'_>) -> Vec<
 
 /// The fields of a WAF config that are directives of the engine. They come last, so that they hold.
 fn directives(config: &WafConfig) -> String {
-    // A body may be within its limit as it came and over it once it is decompressed: the engine has to know as well.
-    let oversize = match config.oversize_body_action {
-        OversizeBody::InspectPrefix => "ProcessPartial",
-        OversizeBody::Reject => "Reject",
-    };
-    let mut text = format!(
-        "SecRequestBodyLimit {}\nSecRequestBodyLimitAction {oversize}\nSecResponseBodyLimit {}\n",
-        config.input_body_limit.unwrap_or(WafConfig::DEFAULT_BODY_LIMIT),
-        config.output_body_limit.unwrap_or(WafConfig::DEFAULT_BODY_LIMIT),
-    );
+    // The limits of request bodies are not among them: the smaller one of a field and a directive holds.
+    let limit = config.output_body_limit.unwrap_or(WafConfig::DEFAULT_BODY_LIMIT);
+    let mut text = format!("SecResponseBodyLimit {limit}\n");
     for (directive, inspected) in
         [("SecRequestBodyAccess", config.inspect_input_body), ("SecResponseBodyAccess", config.inspect_output_body)]
     {

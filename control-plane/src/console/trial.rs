@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use schemars::JsonSchema;
 use seclang::body::decode::{DecodeError, decode};
-use seclang::{Engine, Intervention, InterventionKind, Transaction, TransactionStart};
+use seclang::{BodyLimits, Engine, Intervention, InterventionKind, Transaction, TransactionStart};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -116,7 +116,12 @@ pub(super) fn run(
         server_port: 443,
         ..TransactionStart::default()
     };
-    let transaction = Transaction::new(Arc::clone(engine), start);
+    let mut transaction = Transaction::new(Arc::clone(engine), start);
+    transaction.limit_request_body(BodyLimits {
+        total: WafConfig::DEFAULT_FILES_LIMIT,
+        without_files: WafConfig::DEFAULT_INPUT_LIMIT,
+        reject: true,
+    });
     let mut outcome = Outcome { transaction, blocked: None, ran: [false; 5], blocked_in: None };
     outcome.transaction.request_line(request.method.as_bytes(), uri.as_bytes(), protocol.as_bytes());
     headers.iter().for_each(|(name, value)| outcome.transaction.request_header(name, value));
@@ -139,7 +144,10 @@ impl Outcome {
         };
         let demanded = match decoded(headers, body) {
             Ok(None) => self.transaction.request_body(body, true),
-            Ok(Some(decoded)) => self.transaction.request_body(&decoded, true),
+            Ok(Some(decoded)) => {
+                self.transaction.request_body_as_sent(body, &decoded);
+                self.transaction.request_body(&decoded, true)
+            }
             Err(error) => Some(undecodable(&error)),
         };
         if self.after(2, demanded) {
@@ -302,7 +310,7 @@ fn undecodable(error: &DecodeError) -> Intervention {
     let status = match error {
         DecodeError::TooLarge | DecodeError::Ratio => 413,
         DecodeError::Unknown => 415,
-        DecodeError::Truncated | DecodeError::Corrupt => 400,
+        DecodeError::Truncated | DecodeError::Corrupt | DecodeError::Ambiguous => 400,
     };
     let msg = format!("the request body cannot be inspected: {error}").into_bytes();
     Intervention { status, rule_id: 0, kind: InterventionKind::Deny, msg }

@@ -65,7 +65,7 @@ pub use secret::{MASK, Secret};
 pub use service::{EntityService, Precondition, Replacement, WriteError, Written, exactly};
 pub use set::{Collection, EntitySet, Slot};
 pub use threat::{BanIdentity, ThreatPolicy, Tier, TierAction};
-pub use waf::{Crs, OversizeBody, UndecodableBody, WafBudget, WafConfig, WafRuleset};
+pub use waf::{Crs, OversizeBody, UndecodableBody, WafBudget, WafConfig, WafRuleset, XmlDoctype};
 
 pub(crate) use groups::missing as missing_group;
 pub(crate) use parse::{typed, unsaved};

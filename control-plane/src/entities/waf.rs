@@ -22,8 +22,11 @@ pub struct WafConfig {
     pub rules: Vec<String>,
     /// Whether request bodies are read. Default true.
     pub inspect_input_body: bool,
-    /// The bytes of a request body that are inspected; `null` means [`WafConfig::DEFAULT_BODY_LIMIT`].
+    /// The bytes of a request body without the content of files in it; `null` means [`WafConfig::DEFAULT_INPUT_LIMIT`].
     pub input_body_limit: Option<u64>,
+    /// The bytes of a multipart request body with its files, at least `input_body_limit`; `null` means
+    /// [`WafConfig::DEFAULT_FILES_LIMIT`], or `input_body_limit` where that is more.
+    pub input_files_limit: Option<u64>,
     /// Whether response bodies are read. Default true.
     pub inspect_output_body: bool,
     /// The bytes of a response body that are inspected; `null` means [`WafConfig::DEFAULT_BODY_LIMIT`].
@@ -42,6 +45,8 @@ pub struct WafConfig {
     pub undecodable_body_action: UndecodableBody,
     /// What the rules may cost in one exchange.
     pub budget: WafBudget,
+    /// What happens with an XML body whose document type declares something or refers to another file.
+    pub xml_doctype: XmlDoctype,
     /// The core rule set's settings.
     pub crs: Crs,
 }
@@ -50,10 +55,10 @@ pub struct WafConfig {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OversizeBody {
-    /// The part within the limit is inspected.
-    #[default]
+    /// The part within the limit is inspected; of the rest, what the prefilter of the rules finds suspicious.
     InspectPrefix,
     /// The request is refused with 413.
+    #[default]
     Reject,
 }
 
@@ -96,6 +101,17 @@ impl WafBudget {
     }
 }
 
+/// What happens with an XML body whose document type declares something or refers to another file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum XmlDoctype {
+    /// It is an error of the body.
+    #[default]
+    Reject,
+    /// Rules see its literals.
+    Allow,
+}
+
 /// Settings of the core rule set. 0 and false mean unset: the engine's default applies and nothing is emitted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -130,12 +146,28 @@ pub struct WafRuleset {
 // === impl WafConfig ===
 
 impl WafConfig {
-    /// The bytes of a body that are inspected where nothing is set: 2 MiB.
+    /// The bytes of a request body without files where nothing is set: 1 MiB.
+    pub const DEFAULT_INPUT_LIMIT: u64 = 1024 * 1024;
+    /// The bytes of a request body with files where nothing is set: 12.5 MiB.
+    pub const DEFAULT_FILES_LIMIT: u64 = 12 * 1024 * 1024 + 512 * 1024;
+    /// The bytes of a response body that are inspected where nothing is set: 2 MiB.
     pub const DEFAULT_BODY_LIMIT: u64 = 2 * 1024 * 1024;
     /// The bytes that a compressed body may unpack to where nothing is set: 64 MiB.
     pub const DEFAULT_DECOMPRESSED_LIMIT: u64 = 64 * 1024 * 1024;
     /// How many times its size a compressed body may unpack to where nothing is set.
     pub const DEFAULT_COMPRESSION_RATIO: u64 = 100;
+
+    /// The bytes of a request body without the content of files.
+    #[must_use]
+    pub fn input_limit(&self) -> u64 {
+        self.input_body_limit.unwrap_or(Self::DEFAULT_INPUT_LIMIT)
+    }
+
+    /// The bytes of a request body with its files.
+    #[must_use]
+    pub fn files_limit(&self) -> u64 {
+        self.input_files_limit.unwrap_or(Self::DEFAULT_FILES_LIMIT).max(self.input_limit())
+    }
 }
 
 impl Default for WafConfig {
@@ -147,6 +179,7 @@ impl Default for WafConfig {
             rules: Vec::new(),
             inspect_input_body: true,
             input_body_limit: None,
+            input_files_limit: None,
             inspect_output_body: true,
             output_body_limit: None,
             output_body_mimetypes: Vec::new(),
@@ -155,6 +188,7 @@ impl Default for WafConfig {
             max_input_compression_ratio: None,
             undecodable_body_action: UndecodableBody::default(),
             budget: WafBudget::default(),
+            xml_doctype: XmlDoctype::default(),
             crs: Crs::default(),
         }
     }
@@ -184,6 +218,11 @@ impl Entity for WafConfig {
                 let problem = FieldProblem::new(field, "0 would inspect nothing of any body");
                 problems.push(problem.expected(format!("1 or more, or null; `{instead}: false` inspects no bodies")));
             }
+        }
+        if let Some(limit) = self.input_files_limit.filter(|limit| *limit < self.input_limit()) {
+            let message = format!("a body with files would be held to {limit} bytes, and one without to more");
+            let problem = FieldProblem::new("/input_files_limit", message);
+            problems.push(problem.expected(format!("at least `input_body_limit` ({}), or null", self.input_limit())));
         }
         for (field, value) in [
             ("/decompressed_input_body_limit", self.decompressed_input_body_limit),
@@ -270,14 +309,15 @@ mod tests {
     fn the_defaults_are_those_of_the_specification() {
         let expected = json!({
             "enabled": true, "block": true, "rulesets": [], "rules": [], "inspect_input_body": true,
-            "input_body_limit": null, "inspect_output_body": true, "output_body_limit": null,
-            "output_body_mimetypes": [], "oversize_body_action": "inspect_prefix",
+            "input_body_limit": null, "input_files_limit": null, "inspect_output_body": true, "output_body_limit": null,
+            "output_body_mimetypes": [], "oversize_body_action": "reject",
             "decompressed_input_body_limit": null, "max_input_compression_ratio": null,
-            "undecodable_body_action": "reject", "crs": {},
+            "undecodable_body_action": "reject", "xml_doctype": "reject", "crs": {},
             "budget": { "work": null, "work_per_byte": null, "memory": null, "memory_per_byte": null }
         });
         assert_eq!(serde_json::to_value(WafConfig::default()).unwrap(), expected);
         assert_eq!(serde_json::from_value::<WafConfig>(json!({})).unwrap(), WafConfig::default());
+        assert_eq!((WafConfig::DEFAULT_INPUT_LIMIT, WafConfig::DEFAULT_FILES_LIMIT), (1_048_576, 13_107_200));
         assert_eq!(WafConfig::DEFAULT_BODY_LIMIT, 2_097_152);
         assert_eq!(WafConfig::DEFAULT_DECOMPRESSED_LIMIT, 67_108_864);
         assert_eq!(WafConfig::DEFAULT_COMPRESSION_RATIO, 100);
@@ -294,6 +334,28 @@ mod tests {
         assert_eq!(WafBudget::default().limits(), default);
         let budget = WafBudget { work: Some(5), memory_per_byte: Some(0), ..WafBudget::default() };
         assert_eq!(budget.limits(), BudgetLimits { work: 5, memory_per_byte: 0, ..default });
+    }
+
+    #[test]
+    fn the_limit_with_files_is_no_less_than_the_one_without() {
+        let config = |input_body_limit, input_files_limit| WafConfig {
+            input_body_limit,
+            input_files_limit,
+            ..WafConfig::default()
+        };
+        let limits = |config: &WafConfig| (config.input_limit(), config.files_limit());
+        assert_eq!(limits(&config(None, None)), (1_048_576, 13_107_200));
+        assert_eq!(limits(&config(Some(20_000_000), None)), (20_000_000, 20_000_000));
+        struct Nothing;
+        impl References for Nothing {
+            fn exists(&self, _collection: &str, _id: &str) -> Option<bool> {
+                None
+            }
+        }
+        let problems = |config: WafConfig| config.check(&Head::default(), &Nothing).len();
+        assert_eq!(problems(config(Some(7), Some(7))), 0);
+        assert_eq!(problems(config(Some(7), Some(6))), 1);
+        assert_eq!(problems(config(None, Some(1000))), 1);
     }
 
     #[test]

@@ -142,9 +142,14 @@ pub(crate) fn set_tick_period(millis: u32) {
 
 /// At most `max` bytes of a buffer from its beginning.
 pub(crate) fn buffer(kind: Buffer, max: usize) -> Option<Vec<u8>> {
+    buffer_from(kind, 0, max)
+}
+
+/// At most `max` bytes of a buffer from `start` on.
+pub(crate) fn buffer_from(kind: Buffer, start: usize, max: usize) -> Option<Vec<u8>> {
     let (mut data, mut size) = (null_mut(), 0);
     // SAFETY: the gateway writes a pointer and a size; `take` says why they may be taken over.
-    match unsafe { proxy_get_buffer_bytes(kind as i32, 0, max.min(MAX_BUFFER), &mut data, &mut size) } {
+    match unsafe { proxy_get_buffer_bytes(kind as i32, start, max.min(MAX_BUFFER), &mut data, &mut size) } {
         OK => Some(take(data, size)),
         _ => None,
     }

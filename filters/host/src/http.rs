@@ -16,6 +16,8 @@ use crate::{held, link};
 const GRPC_PREFIX: usize = 5;
 /// What a caller gets whose trailers are more than the gateway hands to filters (RFC 6585).
 const TRAILERS_TOO_LARGE: u16 = 431;
+/// How much of a body is read at once where it is read as it comes, in bytes.
+const PIECE: usize = 64 * 1024;
 /// What a caller gets whose body was to be replaced when its length was on its way already.
 const NOT_REPLACED: u16 = 500;
 
@@ -61,6 +63,8 @@ enum Buffering {
     Off,
     /// Headers and body are held back until more than so many bytes are there, or all of them.
     Until(usize),
+    /// The same, and what is there was read up to so many bytes.
+    Read { limit: usize, read: usize },
     /// A local reply was sent; nothing of this half matters any more.
     Answered,
 }
@@ -205,7 +209,7 @@ impl Stream {
 
     /// What becomes of headers that are to wait for a body.
     fn at_headers(&mut self, half: Half, action: Action) -> Action {
-        if !self.hold_headers && matches!(self.half(half).state, Buffering::Until(_)) {
+        if !self.hold_headers && matches!(self.half(half).state, Buffering::Until(_) | Buffering::Read { .. }) {
             return Action::Continue;
         }
         action
@@ -218,7 +222,7 @@ impl Stream {
         buffered.ended |= end_of_stream;
         let state = buffered.state;
         match state {
-            Buffering::Until(_) => self.hand_over(half, this),
+            Buffering::Until(_) | Buffering::Read { .. } => self.hand_over(half, this),
             Buffering::Off if self.held && half == Half::Request => Action::Pause,
             Buffering::Off if self.unseen && half == Half::Request => self.open_stream(this),
             Buffering::Off => Action::Continue,
@@ -261,13 +265,59 @@ impl Stream {
     /// Gives the run the body that it waits for, as soon as it is there. A run may wait for more of it afterwards, and
     /// more of it may be there already: then no further callback would come.
     fn hand_over(&mut self, half: Half, this: &Rc<RefCell<Self>>) -> Action {
+        loop {
+            let action = match self.half(half).state {
+                Buffering::Until(_) => self.hand_over_whole(half, this),
+                Buffering::Read { limit, read } => self.hand_over_pieces(limit, read, this),
+                _ => return Action::Continue,
+            };
+            if let Some(action) = action {
+                return action;
+            }
+        }
+    }
+
+    /// Reads what has come of the request's body; `None` where a step behind wants the body as well.
+    fn hand_over_pieces(&mut self, limit: usize, mut read: usize, this: &Rc<RefCell<Self>>) -> Option<Action> {
+        let Buffered { size, ended, .. } = self.request;
+        let Some(run) = &mut self.run else {
+            return Some(Action::Continue);
+        };
+        let mut flow = Flow::Read { limit };
+        while matches!(flow, Flow::Read { .. }) && read < size.min(limit) {
+            let bytes = calls::buffer_from(Buffer::RequestBody, read, PIECE.min(limit - read)).unwrap_or_default();
+            if bytes.is_empty() {
+                break;
+            }
+            read = read.saturating_add(bytes.len());
+            flow = run.request_piece(&bytes, &ProxyHost::default());
+        }
+        if matches!(flow, Flow::Read { .. }) {
+            if !ended && size <= limit {
+                self.request.state = Buffering::Read { limit, read };
+                return Some(Action::Pause);
+            }
+            // What could not be read is as if it were beyond the limit.
+            flow = run.request_end(ended && read >= size, &ProxyHost::default());
+        }
+        if let (Flow::Continue, Some(body)) = (&flow, run.take_replaced_body()) {
+            return Some(self.replace(Half::Request, &body).unwrap_or_else(|| self.act(flow, Half::Request, this)));
+        }
+        let action = self.act(flow, Half::Request, this);
+        match self.request.state {
+            Buffering::Until(_) | Buffering::Read { .. } => None,
+            _ => Some(action),
+        }
+    }
+
+    fn hand_over_whole(&mut self, half: Half, this: &Rc<RefCell<Self>>) -> Option<Action> {
         while let Buffered { state: Buffering::Until(limit), size, ended } = *self.half(half) {
             // A body of exactly the limit may be all of it.
             if !ended && size <= limit {
-                return Action::Pause;
+                return Some(Action::Pause);
             }
             let Some(run) = &mut self.run else {
-                return Action::Continue;
+                return Some(Action::Continue);
             };
             let buffer = if half == Half::Request { Buffer::RequestBody } else { Buffer::ResponseBody };
             let bytes = calls::buffer(buffer, limit.saturating_add(1)).unwrap_or_default();
@@ -277,22 +327,29 @@ impl Stream {
                 Half::Request => run.request_body(body, &ProxyHost::default()),
                 Half::Response => run.response_body(body, &ProxyHost::default()),
             };
-            if let (Flow::Continue, Some(body)) = (&flow, run.take_replaced_body()) {
-                if !self.hold_headers {
-                    calls::log(
-                        LogLevel::Error,
-                        "palisade: a body cannot be replaced where headers are not held; it was refused",
-                    );
-                    return self.answer(half, &Reply::refusal(NOT_REPLACED, b""));
-                }
-                replace_body(half, buffer, &body);
+            if let (Flow::Continue, Some(body)) = (&flow, run.take_replaced_body())
+                && let Some(refused) = self.replace(half, &body)
+            {
+                return Some(refused);
             }
             let action = self.act(flow, half, this);
-            if !matches!(self.half(half).state, Buffering::Until(_)) {
-                return action;
+            if !matches!(self.half(half).state, Buffering::Until(_) | Buffering::Read { .. }) {
+                return Some(action);
             }
         }
-        Action::Continue
+        None
+    }
+
+    /// Puts another body in place of the one that is held. Where that cannot be, the answer that takes its place.
+    fn replace(&mut self, half: Half, body: &[u8]) -> Option<Action> {
+        if !self.hold_headers {
+            let message = "palisade: a body cannot be replaced where headers are not held; it was refused";
+            calls::log(LogLevel::Error, message);
+            return Some(self.answer(half, &Reply::refusal(NOT_REPLACED, b"")));
+        }
+        let buffer = if half == Half::Request { Buffer::RequestBody } else { Buffer::ResponseBody };
+        replace_body(half, buffer, body);
+        None
     }
 
     /// Shows the beginning of a stream to the run: enough to see whether it is what its headers say.
@@ -329,7 +386,7 @@ impl Stream {
         match self.act(flow, Half::Request, this) {
             Action::Continue if self.unseen && self.request.size > 0 => self.open_stream(this),
             Action::Pause if self.request.size > 0 || self.request.ended => match self.request.state {
-                Buffering::Until(_) => self.hand_over(Half::Request, this),
+                Buffering::Until(_) | Buffering::Read { .. } => self.hand_over(Half::Request, this),
                 _ => Action::Pause,
             },
             action => action,
@@ -344,6 +401,10 @@ impl Stream {
             }
             Flow::Buffer { limit } => {
                 self.set_buffering(half, Buffering::Until(limit));
+                Action::Pause
+            }
+            Flow::Read { limit } => {
+                self.set_buffering(half, Buffering::Read { limit, read: 0 });
                 Action::Pause
             }
             Flow::Hold { millis } => {

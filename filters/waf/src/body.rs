@@ -1,20 +1,88 @@
 //! Bodies: how they came, and what is in them.
 
-use exchange::{Body, Request};
+use exchange::{Body, BodyNeed, Exchange, Host, Request, Verdict};
 use seclang::body::decode::{DecodeError, decode};
 
-use crate::Waf;
+use crate::refusal::{BAD_REQUEST, PAYLOAD_TOO_LARGE, UNSUPPORTED_MEDIA_TYPE};
+use crate::{State, Waf};
 
 impl Waf {
-    /// A body with its content encoding undone; `None` where it has none.
-    pub(crate) fn decoded(&self, encoding: &[u8], body: Body<'_>) -> Result<Option<Vec<u8>>, DecodeError> {
-        let encoding = encoding.trim_ascii();
-        if encoding.is_empty() || encoding.eq_ignore_ascii_case(b"identity") || body.bytes.is_empty() {
+    /// How much of the request's body is to be held, and whether it is read as it comes.
+    pub(crate) fn need_body(&self, state: &mut State, exchange: &mut Exchange, host: &dyn Host) -> Verdict {
+        let limits = state.transaction.request_body_limits();
+        let multipart = state.transaction.request_body_is_multipart();
+        let most = if multipart { limits.total } else { limits.without_files };
+        let length = exchange.request.headers.get("content-length").and_then(|length| std::str::from_utf8(length).ok());
+        let length = length.and_then(|length| length.trim().parse::<u64>().ok());
+        if limits.reject && length.is_some_and(|length| length > most) && self.denies(state) {
+            let reason = format!("the request body is over {most} bytes");
+            return self.unreadable(PAYLOAD_TOO_LARGE, reason, &[], state, exchange, host);
+        }
+        let encoded = has_encoding(&encoding_of(&exchange.request));
+        // Nothing of an encoded body can be looked at before all of it is there.
+        if !encoded && (multipart || !limits.reject) {
+            return Verdict::ReadBody(BodyNeed { limit: bytes(limits.total) });
+        }
+        let limit = if limits.reject { most } else { limits.total };
+        Verdict::NeedBody(BodyNeed { limit: bytes(limit) })
+    }
+
+    /// Phase 2 with the body, its encoding undone.
+    pub(crate) fn inspect_request_body(
+        &self,
+        body: Body<'_>,
+        state: &mut State,
+        exchange: &mut Exchange,
+        host: &dyn Host,
+    ) -> Verdict {
+        let encoding = encoding_of(&exchange.request);
+        let limits = state.transaction.request_body_limits();
+        let multipart = state.transaction.request_body_is_multipart();
+        // More than is inspected need not be unpacked, but for one byte that shows that there is more.
+        let most = match (limits.reject, multipart) {
+            (false, _) => u64::MAX,
+            (true, true) => limits.total.saturating_add(1),
+            (true, false) => limits.without_files.saturating_add(1),
+        };
+        match self.decoded(&encoding, body, most) {
+            Ok(None) => self.phase_2(body.bytes, body.complete, state, exchange, host),
+            Ok(Some(decoded)) => {
+                state.transaction.request_body_as_sent(body.bytes, &decoded);
+                self.phase_2(&decoded, body.complete, state, exchange, host)
+            }
+            Err(_) if self.step.inspect_undecodable => self.phase_2(body.bytes, body.complete, state, exchange, host),
+            Err(error) => {
+                let status = match error {
+                    DecodeError::TooLarge | DecodeError::Ratio => PAYLOAD_TOO_LARGE,
+                    _ if !body.complete => PAYLOAD_TOO_LARGE,
+                    DecodeError::Unknown => UNSUPPORTED_MEDIA_TYPE,
+                    DecodeError::Truncated | DecodeError::Corrupt | DecodeError::Ambiguous => BAD_REQUEST,
+                };
+                let reason = format!("the request body cannot be inspected: {error}");
+                self.unreadable(status, reason, body.bytes, state, exchange, host)
+            }
+        }
+    }
+
+    /// A body with its content encoding undone, at most `most` bytes of it; `None` where it has none.
+    pub(crate) fn decoded(&self, encoding: &[u8], body: Body<'_>, most: u64) -> Result<Option<Vec<u8>>, DecodeError> {
+        if !has_encoding(encoding) || body.bytes.is_empty() {
             return Ok(None);
         }
-        let limit = bytes(self.step.decompressed_input_body_limit);
+        let limit = bytes(self.step.decompressed_input_body_limit.min(most));
         decode(encoding, body.bytes, limit, self.step.max_input_compression_ratio).map(Some)
     }
+}
+
+/// The content encodings of a request. Several headers are one list (RFC 9110, section 5.3).
+fn encoding_of(request: &Request) -> Vec<u8> {
+    request.headers.all("content-encoding").collect::<Vec<_>>().join(b",".as_slice())
+}
+
+/// Whether there is any encoding that changes a body.
+fn has_encoding(list: &[u8]) -> bool {
+    let mut names = list.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
+    names.any(|name| !name.is_empty() && !name.eq_ignore_ascii_case(b"identity"))
 }
 
 /// Headers that the caller has not sent.

@@ -18,10 +18,9 @@ use collections::NodeCollections;
 use exchange::{
     Body, BodyNeed, Build, Exchange, Headers, Host, Metric, Plugin, PluginDefinition, Slot, Verdict, split_address,
 };
-use refusal::{BAD_REQUEST, PAYLOAD_TOO_LARGE, UNSUPPORTED_MEDIA_TYPE};
-use seclang::body::decode::DecodeError;
+use refusal::BAD_REQUEST;
 use seclang::vocabulary::Variable;
-use seclang::{BudgetLimits, Engine, Intervention, Program, Transaction, TransactionStart};
+use seclang::{BodyLimits, BudgetLimits, Engine, Intervention, Program, Transaction, TransactionStart};
 use snapshot::{Message, WafBudget, WafStep};
 
 /// The plugin.
@@ -53,6 +52,8 @@ struct State {
     of_request: bool,
     /// That the engine met a limit was told.
     failed: bool,
+    /// How many of the limits that cut the message short were told.
+    left_out: usize,
 }
 
 /// A half of the exchange. The threat response acts on the first.
@@ -73,6 +74,7 @@ impl State {
             contributed: false,
             of_request: false,
             failed: false,
+            left_out: 0,
         }
     }
 }
@@ -100,43 +102,36 @@ impl Plugin for Waf {
         if let Some(refusal) = self.failure(state, exchange, Half::Request, host) {
             return Verdict::Refuse(refusal);
         }
+        if let Some(refusal) = self.left_out(state, exchange, Half::Request, host) {
+            return Verdict::Refuse(refusal);
+        }
         let inspected = has_body && wants_body && self.step.inspect_input_body;
         if inspected && upgrades_with_body(&exchange.request) {
             let reason = "an upgrade with a body cannot be inspected".to_owned();
             return self.unreadable(BAD_REQUEST, reason, &[], state, exchange, host);
         }
         if inspected && !exchange.request.streaming {
-            return Verdict::NeedBody(BodyNeed { limit: bytes(self.step.input_body_limit) });
+            return self.need_body(state, exchange, host);
         }
         // There is no body to wait for, but the rules of phase 2 look at much more than the body.
         self.phase_2(&[], true, state, exchange, host)
     }
 
-    fn request_body(&self, exchange: &mut Exchange, body: Body<'_>, slot: &mut Slot, host: &dyn Host) -> Verdict {
+    fn request_piece(&self, exchange: &mut Exchange, bytes: &[u8], slot: &mut Slot, host: &dyn Host) -> Verdict {
         let Some(state) = slot.get::<State>() else {
             return Verdict::Pass;
         };
-        // Several headers are one list (RFC 9110, section 5.3).
-        let encoding = exchange.request.headers.all("content-encoding").collect::<Vec<_>>().join(b",".as_slice());
-        if !body.complete && self.step.reject_oversize {
-            let reason = format!("the request body is over {} bytes", self.step.input_body_limit);
-            // The beginning of a compressed body says nothing.
-            let rest = if encoding.is_empty() { body.bytes } else { &[] };
-            return self.unreadable(PAYLOAD_TOO_LARGE, reason, rest, state, exchange, host);
+        let intervention = state.transaction.request_body_piece(bytes);
+        match self.refusal(intervention, state, exchange, Half::Request, host) {
+            Some(refusal) => Verdict::Refuse(refusal),
+            None => Verdict::Pass,
         }
-        match self.decoded(&encoding, body) {
-            Ok(None) => self.phase_2(body.bytes, body.complete, state, exchange, host),
-            Ok(Some(decoded)) => self.phase_2(&decoded, body.complete, state, exchange, host),
-            Err(_) if self.step.inspect_undecodable => self.phase_2(body.bytes, body.complete, state, exchange, host),
-            Err(error) => {
-                let status = match error {
-                    DecodeError::TooLarge | DecodeError::Ratio => PAYLOAD_TOO_LARGE,
-                    DecodeError::Unknown => UNSUPPORTED_MEDIA_TYPE,
-                    DecodeError::Truncated | DecodeError::Corrupt => BAD_REQUEST,
-                };
-                let reason = format!("the request body cannot be inspected: {error}");
-                self.unreadable(status, reason, &[], state, exchange, host)
-            }
+    }
+
+    fn request_body(&self, exchange: &mut Exchange, body: Body<'_>, slot: &mut Slot, host: &dyn Host) -> Verdict {
+        match slot.get::<State>() {
+            Some(state) => self.inspect_request_body(body, state, exchange, host),
+            None => Verdict::Pass,
         }
     }
 
@@ -188,6 +183,9 @@ impl Plugin for Waf {
         if let Some(refusal) = self.failure(state, exchange, Half::Response, host) {
             return Verdict::Refuse(refusal);
         }
+        if let Some(refusal) = self.left_out(state, exchange, Half::Response, host) {
+            return Verdict::Refuse(refusal);
+        }
         if has_body && wants_body && self.step.inspect_output_body && !streaming {
             return Verdict::NeedBody(BodyNeed { limit: bytes(self.step.output_body_limit) });
         }
@@ -200,7 +198,7 @@ impl Plugin for Waf {
         };
         let encoding = exchange.response.as_ref().and_then(|response| response.headers.get("content-encoding"));
         // A backend's odd encoding is no reason to withhold its answer: the bytes are inspected as they are.
-        let decoded = self.decoded(encoding.unwrap_or_default(), body).unwrap_or(None);
+        let decoded = self.decoded(encoding.unwrap_or_default(), body, u64::MAX).unwrap_or(None);
         self.phase_4(decoded.as_deref().unwrap_or(body.bytes), body.complete, state, exchange, host)
     }
 
@@ -233,6 +231,12 @@ impl Waf {
             let WafBudget { work, work_per_byte, memory, memory_per_byte } = *budget;
             transaction.set_budget(BudgetLimits { work, work_per_byte, memory, memory_per_byte });
         }
+        transaction.allow_xml_doctype(self.step.allow_xml_doctype);
+        transaction.limit_request_body(BodyLimits {
+            total: self.step.input_files_limit.max(self.step.input_body_limit),
+            without_files: self.step.input_body_limit,
+            reject: self.step.reject_oversize,
+        });
         if self.persistent {
             transaction.set_collections(Box::new(NodeCollections(host.shared_handle())));
         }
@@ -270,6 +274,9 @@ impl Waf {
         if let Some(refusal) = self.failure(state, exchange, Half::Request, host) {
             return Verdict::Refuse(refusal);
         }
+        if let Some(refusal) = self.left_out(state, exchange, Half::Request, host) {
+            return Verdict::Refuse(refusal);
+        }
         self.contribute(state, exchange, host);
         Verdict::Pass
     }
@@ -288,6 +295,9 @@ impl Waf {
             return Verdict::Refuse(refusal);
         }
         if let Some(refusal) = self.failure(state, exchange, Half::Response, host) {
+            return Verdict::Refuse(refusal);
+        }
+        if let Some(refusal) = self.left_out(state, exchange, Half::Response, host) {
             return Verdict::Refuse(refusal);
         }
         self.conclude(state, exchange, host);
@@ -321,5 +331,7 @@ impl Waf {
     }
 }
 
+#[cfg(test)]
+mod limit_tests;
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,7 @@
 //! What is refused, by rules and by limits.
 
 use exchange::{Category, Exchange, Host, Metric, Refusal, Verdict};
-use seclang::{EngineMode, Intervention, InterventionKind};
+use seclang::{EngineMode, Intervention, InterventionKind, Uninspected};
 
 use crate::signals::{BODY_ERROR, LIMIT};
 use crate::{Half, State, Waf};
@@ -12,6 +12,8 @@ pub(crate) const PAYLOAD_TOO_LARGE: u16 = 413;
 pub(crate) const BAD_REQUEST: u16 = 400;
 /// An encoding that this engine does not know.
 pub(crate) const UNSUPPORTED_MEDIA_TYPE: u16 = 415;
+/// A response that the engine cannot judge.
+const BAD_GATEWAY: u16 = 502;
 /// A request that the engine cannot judge.
 const SERVICE_UNAVAILABLE: u16 = 503;
 /// The longest name of a value that a reason shows, in bytes.
@@ -45,10 +47,13 @@ impl Waf {
         if let Some(masked) = state.transaction.would_block().filter(|masked| masked.rule_id == rule_id) {
             intervention.msg.clone_from(&masked.msg);
         }
-        let reason = reason(&intervention);
+        let mut reason = reason(&intervention);
         if rule_id == 0 {
             // A limit of the engine, not a rule.
             return Some(self.limit(LIMIT, refused(status, Category::Threat, reason, half), state, exchange, host));
+        }
+        for left_out in state.transaction.uninspected() {
+            reason.push_str(&format!("; {left_out}"));
         }
         state.blocked = Some(intervention);
         self.signal("waf:blocked", self.step.block_weight, reason.clone(), exchange, host);
@@ -85,6 +90,45 @@ impl Waf {
         }
         let refusal = refused(SERVICE_UNAVAILABLE, Category::Dependency, reason, half);
         Some(self.limit(LIMIT, refusal, state, exchange, host))
+    }
+
+    /// What a limit of the engine left out is in front of no rule: such a message ends here, unless nothing is denied
+    /// anyway. The trail names the collection and the limit either way.
+    pub(crate) fn left_out(
+        &self,
+        state: &mut State,
+        exchange: &mut Exchange,
+        half: Half,
+        host: &dyn Host,
+    ) -> Option<Refusal> {
+        let found = state.transaction.uninspected();
+        if found.len() <= state.left_out {
+            return None;
+        }
+        state.left_out = found.len();
+        let reason = found.iter().map(Uninspected::to_string).collect::<Vec<_>>().join("; ");
+        // Where the beginning of a long body is enough, its end refuses nothing.
+        let tolerated = found.iter().all(|found| found.tolerated);
+        let (status, category) = match half {
+            Half::Request if found.iter().any(|found| found.collection == "REQUEST_BODY") => {
+                (PAYLOAD_TOO_LARGE, Category::Threat)
+            }
+            Half::Request => (BAD_REQUEST, Category::Threat),
+            Half::Response => (BAD_GATEWAY, Category::Dependency),
+        };
+        if tolerated || !self.denies(state) {
+            self.signal(LIMIT, self.step.match_weight, reason.clone(), exchange, host);
+            if !tolerated {
+                state.unenforced.get_or_insert(demand(status, &reason));
+            }
+            return None;
+        }
+        Some(self.limit(LIMIT, refused(status, category, reason, half), state, exchange, host))
+    }
+
+    /// Whether what cannot be judged is refused.
+    pub(crate) fn denies(&self, state: &State) -> bool {
+        self.blocks(state) && !self.step.fail_open
     }
 
     /// A request that the rules cannot look at. Where nothing is denied, they look at `rest`, which is what there is of its

@@ -3,12 +3,13 @@
 //! `matches` lists the first matches in detail, `rule_ids` the id of every logged match in its order (a rule that matched
 //! twice is there twice), and `matched` counts them; both lists have an end, the count has none. `limits` lists the rules
 //! that gave up at a limit, with the first value each gave up on: what they would have found is not known. One with `cost`
-//! is where the budget ended, and the phase with it.
+//! is where the budget ended, and the phase with it. `uninspected` lists the collections that a limit cut short: what they
+//! lack no rule has seen.
 
 use std::borrow::Cow;
 
 use exchange::{Exchange, Host, Metric, Table, Update, event_timestamp};
-use seclang::{EngineMode, ExceededLimit, Intervention, MatchedRule};
+use seclang::{EngineMode, ExceededLimit, Intervention, MatchedRule, Uninspected};
 use serde::Serialize;
 use serde_json::Value;
 use snapshot::WafStep;
@@ -48,6 +49,7 @@ pub(crate) struct TrailEvent<'a> {
     rule_ids: Vec<u64>,
     matched: usize,
     limits: Vec<Limit<'a>>,
+    uninspected: Vec<LeftOut>,
     scores: Scores,
     source: Source<'a>,
     route: Route<'a>,
@@ -100,6 +102,13 @@ struct Cost {
 }
 
 #[derive(Serialize)]
+struct LeftOut {
+    collection: &'static str,
+    limit: &'static str,
+    most: u64,
+}
+
+#[derive(Serialize)]
 struct Scores {
     inbound: Option<i64>,
     outbound: Option<i64>,
@@ -133,7 +142,9 @@ pub(crate) fn event<'a>(
     limits.iter().for_each(|_| host.count(Metric::RuleLimits));
     // Callers choose the values: a request that makes a rule give up must not be an event every time.
     let news = limits.iter().filter(|limit| is_news(limit, host)).count();
-    if logged.is_empty() && blocked.is_none() && would_block.is_none() && news == 0 {
+    let uninspected = transaction.uninspected();
+    let silent = logged.is_empty() && blocked.is_none() && would_block.is_none() && uninspected.is_empty();
+    if silent && news == 0 {
         return None;
     }
     let score = |name: &str| {
@@ -169,6 +180,7 @@ pub(crate) fn event<'a>(
         rule_ids: logged.iter().take(MAX_RULE_IDS).map(|rule| rule.rule_id).collect(),
         matched: logged.len(),
         limits: limits.collect(),
+        uninspected: uninspected.iter().map(left_out).collect(),
         scores: Scores {
             inbound: score("blocking_inbound_anomaly_score").or_else(|| score("anomaly_score")),
             outbound: score("blocking_outbound_anomaly_score").or_else(|| score("outbound_anomaly_score")),
@@ -195,6 +207,10 @@ fn is_news(limit: &ExceededLimit, host: &dyn Host) -> bool {
         if news { Update::Put(Vec::new(), now.saturating_add(LIMIT_SILENCE)) } else { Update::Keep }
     });
     told.is_ok() && news
+}
+
+fn left_out(found: &Uninspected) -> LeftOut {
+    LeftOut { collection: found.collection, limit: found.limit, most: found.most }
 }
 
 fn found(rule: &MatchedRule) -> Match<'_> {

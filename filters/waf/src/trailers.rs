@@ -36,6 +36,9 @@ impl Waf {
         if let Some(refusal) = self.failure(&mut state, exchange, Half::Request, host) {
             return Verdict::Refuse(refusal);
         }
+        if let Some(refusal) = self.left_out(&mut state, exchange, Half::Request, host) {
+            return Verdict::Refuse(refusal);
+        }
         // What was said of the headers is not said again.
         if state.transaction.matched_rules().len() > known {
             self.contribute(&mut state, exchange, host);

@@ -56,6 +56,8 @@ pub(super) struct Context<'a> {
     pub(super) parts: &'a mut super::chains::Parts,
     /// The largest request or response body that any step holds, in bytes.
     pub(super) largest_body: &'a mut u64,
+    /// The largest request body that any step holds, files included, in bytes.
+    pub(super) largest_request: &'a mut u64,
     /// Things that are allowed and probably not meant.
     pub(super) warnings: &'a mut Vec<String>,
 }

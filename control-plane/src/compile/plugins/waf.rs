@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use snapshot::{WafBudget, WafStep};
 
 use super::{Context, PluginKind, rules, saturate};
-use crate::entities::{FieldProblem, OversizeBody, UndecodableBody, WafConfig, typed};
+use crate::entities::{FieldProblem, OversizeBody, UndecodableBody, WafConfig, XmlDoctype, typed};
 
 pub(super) const KIND: PluginKind =
     PluginKind { name: "waf", classes: &["Waf", "SvcWaf", "IncomingRequestValidatorSvcWaf"], compile };
@@ -49,13 +49,16 @@ fn compile(config: &Map<String, Value>, context: &mut Context<'_>) -> Result<Opt
         problems.into_iter().map(of_config).collect::<Vec<_>>()
     })?;
     context.parts.insert(compiled.hash.to_vec(), compiled.program.clone());
-    let input_body_limit = waf.input_body_limit.unwrap_or(WafConfig::DEFAULT_BODY_LIMIT);
+    let input_body_limit = waf.input_limit();
     let output_body_limit = waf.output_body_limit.unwrap_or(WafConfig::DEFAULT_BODY_LIMIT);
     for (inspected, limit) in [(waf.inspect_input_body, input_body_limit), (waf.inspect_output_body, output_body_limit)]
     {
         if inspected {
             *context.largest_body = limit.max(*context.largest_body);
         }
+    }
+    if waf.inspect_input_body {
+        *context.largest_request = waf.files_limit().max(*context.largest_request);
     }
     let step = WafStep {
         id: waf.head.id.clone(),
@@ -79,6 +82,8 @@ fn compile(config: &Map<String, Value>, context: &mut Context<'_>) -> Result<Opt
         inspect_undecodable: waf.undecodable_body_action == UndecodableBody::InspectRaw,
         fail_open: context.view.global().waf.fail_open,
         budget: Some(budget(waf.budget.limits())),
+        allow_xml_doctype: waf.xml_doctype == XmlDoctype::Allow,
+        input_files_limit: waf.files_limit(),
     };
     Ok(Some(step.encode_to_vec()))
 }

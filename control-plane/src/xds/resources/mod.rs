@@ -53,6 +53,8 @@ pub struct ListenerSettings {
     /// The most bytes that Envoy holds for a connection in one direction, and so of a body for a filter. A request may
     /// hold twice as many for a moment, so that what is longer can pass once a filter has seen enough of it.
     pub buffer_limit_bytes: u32,
+    /// The longest body of a request that filters hold, in bytes; what a connection may hold besides comes on top.
+    pub largest_request_bytes: u64,
     /// How many proxies in front of this gateway append to `x-forwarded-for`; 0 trusts the peer's own address alone.
     pub xff_num_trusted_hops: u32,
     /// What it takes from callers, and for how long.
@@ -177,7 +179,16 @@ fn insert_own(set: &mut ResourceSet, gateway: &Gateway) {
     }
     let listener = listener::listener(&gateway.listener, &gateway.filters);
     set.insert_message(Kind::Listener, listener.name.clone(), &listener);
-    set.insert(Kind::Route, NAME, routes::route_configuration(&gateway.routes, gateway.listener.buffer_limit_bytes));
+    let request_buffer = request_buffer_bytes(&gateway.listener);
+    set.insert(Kind::Route, NAME, routes::route_configuration(&gateway.routes, request_buffer));
+}
+
+/// How many bytes of one request's body may be held. A filter that has seen enough lets go of the body, but one read from
+/// the connection can bring a whole connection's limit at once. With less room than both, Envoy itself answers 413 to some
+/// of the bodies that are to pass.
+fn request_buffer_bytes(listener: &ListenerSettings) -> u64 {
+    let connection = u64::from(listener.buffer_limit_bytes);
+    listener.largest_request_bytes.max(connection).saturating_add(connection)
 }
 
 fn check_names(gateway: &Gateway) -> Vec<BuildProblem> {
@@ -220,6 +231,7 @@ impl Default for ListenerSettings {
             port: 8080,
             access_log: None,
             buffer_limit_bytes: 1_048_576,
+            largest_request_bytes: 0,
             xff_num_trusted_hops: 0,
             http: ListenerConfig::default(),
         }

@@ -95,11 +95,9 @@ pub(super) fn check(route: &RouteInput) -> Vec<String> {
     hosts.chain(paths.map(|path| format!("path {path:?} does not begin with /"))).collect()
 }
 
-/// The route configuration of a gateway whose connections hold `buffer_limit_bytes`, encoded.
-pub(super) fn route_configuration(routes: &[RouteInput], buffer_limit_bytes: u32) -> Any {
-    // A filter that has seen enough lets go of the body, but one read from the connection can bring a whole connection's
-    // limit at once. With less room than both, Envoy itself answers 413 to some of the bodies that are to pass.
-    let request_limit = UInt64Value { value: 2 * u64::from(buffer_limit_bytes) };
+/// The route configuration of a gateway that holds `request_buffer_bytes` of a request's body, encoded.
+pub(super) fn route_configuration(routes: &[RouteInput], request_buffer_bytes: u64) -> Any {
+    let request_limit = UInt64Value { value: request_buffer_bytes };
     let domains = Domains::of(routes);
     let hosts = domains.virtual_hosts().into_iter();
     let mut virtual_hosts: Vec<VirtualHost> = hosts

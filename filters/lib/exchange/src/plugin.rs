@@ -19,7 +19,14 @@ pub trait Plugin {
         Verdict::Pass
     }
 
-    /// TransformRequest with the body, after [`Verdict::NeedBody`].
+    /// A piece of the body, in order, after [`Verdict::ReadBody`]. What it refuses ends the request there and then; every
+    /// verdict but [`Verdict::Refuse`] asks for the next piece.
+    fn request_piece(&self, _exchange: &mut Exchange, _bytes: &[u8], _slot: &mut Slot, _host: &dyn Host) -> Verdict {
+        Verdict::Pass
+    }
+
+    /// TransformRequest with the body, after [`Verdict::NeedBody`]. After [`Verdict::ReadBody`] the pieces were handed over
+    /// already, the body is empty, and what is said of its end is whether all of it was.
     fn request_body(&self, _exchange: &mut Exchange, _body: Body<'_>, _slot: &mut Slot, _host: &dyn Host) -> Verdict {
         Verdict::Pass
     }
@@ -79,6 +86,9 @@ pub enum Verdict {
     Pass,
     /// Hold everything until the body is there, then call again with it. Ignored for streams.
     NeedBody(BodyNeed),
+    /// Hold everything until the body is there, and hand it over piece by piece as it comes. For requests alone, and ignored
+    /// for streams.
+    ReadBody(BodyNeed),
     /// Refuse. The chain asks the threat response first where the refusal is scored, and emits the event.
     Refuse(Refusal),
     /// Hold everything until the control plane has answered, then call [`Plugin::answered`]. Only in `access` and
@@ -100,7 +110,7 @@ pub enum Verdict {
 /// How much of a body a plugin wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BodyNeed {
-    /// Stop buffering after so many bytes and hand over what is there.
+    /// In bytes. Buffering stops there; what is there is handed over, and said to be a part of the body.
     pub limit: usize,
 }
 

@@ -25,6 +25,12 @@ pub enum Flow {
         /// In bytes.
         limit: usize,
     },
+    /// Hold everything until so many bytes of the body are there, or all of it, and hand it over as it comes:
+    /// [`Run::request_piece`], then [`Run::request_end`]. After a piece this means that the next one is wanted.
+    Read {
+        /// In bytes.
+        limit: usize,
+    },
     /// Hold everything so long, then call [`Run::resume`].
     Hold {
         /// In milliseconds.
@@ -73,6 +79,8 @@ pub(crate) enum Stage {
     Ready,
     /// A step waits for the request's body.
     RequestBody(usize),
+    /// A step reads the request's body, at most so many bytes.
+    RequestPieces(usize, usize),
     /// The request is held; then it is answered, or goes on with this step.
     Held(Option<Reply>, usize),
     /// A step waits for an answer of the control plane, in the phase of access or not.
@@ -194,6 +202,32 @@ impl Run {
         }
     }
 
+    /// A piece of the request's body, as [`Flow::Read`] asked for it.
+    pub fn request_piece(&mut self, bytes: &[u8], host: &dyn Host) -> Flow {
+        let Stage::RequestPieces(at, limit) = self.stage else {
+            return Flow::Continue;
+        };
+        // The body that takes the place of this one is handed over at its end.
+        if self.replaced_body.is_some() {
+            return Flow::Read { limit };
+        }
+        self.piece(at, bytes, host).unwrap_or(Flow::Read { limit })
+    }
+
+    /// All pieces were handed over that [`Flow::Read`] asked for; `complete` if they are the whole body.
+    pub fn request_end(&mut self, complete: bool, host: &dyn Host) -> Flow {
+        let Stage::RequestPieces(at, limit) = self.stage else {
+            return Flow::Continue;
+        };
+        if let Some(replaced) = self.replaced_body.take() {
+            let flow = self.piece(at, replaced.get(..limit).unwrap_or(&replaced), host);
+            let complete = replaced.len() <= limit;
+            self.replaced_body = Some(replaced);
+            return flow.unwrap_or_else(|| self.end_of_pieces(at, complete, host));
+        }
+        self.end_of_pieces(at, complete, host)
+    }
+
     /// The first bytes of a request's stream that is not held: at least five, or all there are.
     pub fn stream_start(&mut self, bytes: &[u8], host: &dyn Host) -> Flow {
         if self.stage != Stage::Sent {
@@ -299,6 +333,28 @@ impl Run {
         self.advance(half, at + 1, true, Some(body), host)
     }
 
+    /// Gives a piece to the step that reads the body; `None` if it reads on.
+    fn piece(&mut self, at: usize, bytes: &[u8], host: &dyn Host) -> Option<Flow> {
+        let (step, slot) = (self.step(at)?, self.slots.get_mut(at)?);
+        match step.plugin.request_piece(&mut self.exchange, bytes, slot, host) {
+            verdict @ Verdict::Refuse(_) => self.act(verdict, at, &step, Half::Request, host),
+            _ => None,
+        }
+    }
+
+    /// The step has read the body: what it says of it, and the steps behind it.
+    fn end_of_pieces(&mut self, at: usize, complete: bool, host: &dyn Host) -> Flow {
+        let verdict = match (self.step(at), self.slots.get_mut(at)) {
+            (Some(step), Some(slot)) => {
+                let end = Body { bytes: &[], complete };
+                let verdict = step.plugin.request_body(&mut self.exchange, end, slot, host);
+                self.act(verdict, at, &step, Half::Request, host)
+            }
+            _ => None,
+        };
+        verdict.unwrap_or_else(|| self.advance(Half::Request, at + 1, true, None, host))
+    }
+
     /// Gives the body to one step, in its replaced form where an earlier step has replaced it.
     fn hand_over(&mut self, half: Half, at: usize, body: Body<'_>, host: &dyn Host) -> Option<Flow> {
         let step = self.step(at)?;
@@ -322,7 +378,26 @@ impl Run {
                 Half::Response => step.plugin.response(&mut self.exchange, has_body, slot, host),
             };
             let flow = match (verdict, body) {
-                (Verdict::NeedBody(_), _) if self.streaming(half) || !has_body => None,
+                (Verdict::NeedBody(_) | Verdict::ReadBody(_), _) if self.streaming(half) || !has_body => None,
+                (Verdict::ReadBody(_), _) if half == Half::Response => None,
+                (Verdict::ReadBody(need), Some(body)) if body.complete || body.bytes.len() >= need.limit => {
+                    let replaced = self.replaced_body.take();
+                    let seen = Body { bytes: replaced.as_deref().unwrap_or(body.bytes), complete: body.complete };
+                    let seen = seen.prefix(need.limit);
+                    let flow = self.piece(at, seen.bytes, host);
+                    let flow = flow.or_else(|| {
+                        let slot = self.slots.get_mut(at)?;
+                        let end = Body { bytes: &[], complete: seen.complete };
+                        let verdict = step.plugin.request_body(&mut self.exchange, end, slot, host);
+                        self.act(verdict, at, &step, half, host)
+                    });
+                    self.replaced_body = self.replaced_body.take().or(replaced);
+                    flow
+                }
+                (Verdict::ReadBody(need), _) => {
+                    self.stage = Stage::RequestPieces(at, need.limit);
+                    Some(Flow::Read { limit: need.limit })
+                }
                 (Verdict::NeedBody(need), Some(body)) if body.complete || body.bytes.len() >= need.limit => {
                     self.hand_over(half, at, body.prefix(need.limit), host)
                 }
@@ -366,7 +441,7 @@ impl Run {
         host: &dyn Host,
     ) -> Option<Flow> {
         match verdict {
-            Verdict::Pass | Verdict::NeedBody(_) | Verdict::Ask(_) => None,
+            Verdict::Pass | Verdict::NeedBody(_) | Verdict::ReadBody(_) | Verdict::Ask(_) => None,
             Verdict::ReplaceBody(body) => {
                 self.replaced_body = Some(body);
                 None

@@ -22,8 +22,8 @@ pub mod vocabulary;
 pub use compile::compile;
 pub use engine::limits::RECORD_LENGTH;
 pub use engine::{
-    BudgetLimits, CollectionKind, Collections, Engine, ExceededLimit, Intervention, InterventionKind, MatchedRule,
-    RecordName, Spent, StoredRecord, Transaction, TransactionStart, UpdateLost, Work,
+    BodyLimits, BudgetLimits, CollectionKind, Collections, Engine, ExceededLimit, Intervention, InterventionKind,
+    MatchedRule, RecordName, Spent, StoredRecord, Transaction, TransactionStart, Uninspected, UpdateLost, Work,
 };
 pub use operator::DataFiles;
 pub use program::{EngineMode, Program, Settings};

@@ -54,6 +54,13 @@ pub struct WafStep {
     /// answered with 503.
     #[prost(bool, tag = "16")]
     pub fail_open: bool,
+    /// XML bodies may have a document type that declares something or refers to another file.
+    #[prost(bool, tag = "17")]
+    pub allow_xml_doctype: bool,
+    /// The most bytes of a multipart request body, its files included; the content of files does not count for
+    /// `input_body_limit`. 0 in configurations from before this field: then `input_body_limit` is the limit of both.
+    #[prost(uint64, tag = "18")]
+    pub input_files_limit: u64,
     /// What the rules may cost in one exchange; without it the engine's own ceilings apply.
     #[prost(message, optional, tag = "24")]
     pub budget: Option<WafBudget>,

@@ -14,6 +14,8 @@ use crate::traffic::{self, Exchange, LocalReply, LogLine, Outcome, events};
 
 /// The bytes in front of every gRPC message.
 const GRPC_PREFIX: usize = 5;
+/// How much of a body is handed over at once where it is read as it comes, as the filters do.
+const PIECE: usize = 64 * 1024;
 
 /// The plugins of the preset, run on a snapshot without a VM.
 pub struct Native {
@@ -165,6 +167,21 @@ impl Native {
                         Half::Request => journey.run.request_body(body, &self.host),
                         Half::Response => journey.run.response_body(body, &self.host),
                     };
+                    if flow == Flow::Continue {
+                        journey.replaced = journey.run.take_replaced_body();
+                    }
+                    flow
+                }
+                (Flow::Read { limit }, _) => {
+                    let body = &exchange.request.body;
+                    let mut pieces = body.get(..limit).unwrap_or(body).chunks(PIECE);
+                    let mut flow = Flow::Read { limit };
+                    while let (Flow::Read { .. }, Some(piece)) = (&flow, pieces.next()) {
+                        flow = journey.run.request_piece(piece, &self.host);
+                    }
+                    if matches!(flow, Flow::Read { .. }) {
+                        flow = journey.run.request_end(body.len() <= limit, &self.host);
+                    }
                     if flow == Flow::Continue {
                         journey.replaced = journey.run.take_replaced_body();
                     }

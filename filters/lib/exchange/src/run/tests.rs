@@ -52,6 +52,9 @@ impl Scripted {
                 return Verdict::Ask(Ask { question, millis: 100 });
             }
             "hold" => return Verdict::Enforce { decision: decision(), hold_millis: 500, reply: None },
+            read if read.starts_with("read") => {
+                return Verdict::ReadBody(BodyNeed { limit: read.trim_start_matches("read").parse().unwrap() });
+            }
             need => return Verdict::NeedBody(BodyNeed { limit: need.parse().unwrap() }),
         }
         Verdict::Pass

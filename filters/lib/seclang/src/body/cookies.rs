@@ -3,7 +3,7 @@
 /// Reports each name and value of one `Cookie` header, as they stand: nothing is decoded.
 ///
 /// White space before a name and at the end of the header is dropped. A cookie without `=` has an empty value; one
-/// without a name is skipped.
+/// without a name has an empty name (some applications read such a value).
 pub fn parse(header: &[u8], mut sink: impl FnMut(&[u8], &[u8])) {
     let end = header.len() - header.iter().rev().take_while(|byte| is_space(**byte)).count();
     let header = header.get(..end).unwrap_or(header);
@@ -14,7 +14,7 @@ pub fn parse(header: &[u8], mut sink: impl FnMut(&[u8], &[u8])) {
             Some(at) => (cookie.get(..at).unwrap_or_default(), cookie.get(at + 1..).unwrap_or_default()),
             None => (cookie, &b""[..]),
         };
-        if !name.is_empty() {
+        if !(name.is_empty() && value.is_empty()) {
             sink(name, value);
         }
     }
@@ -49,8 +49,8 @@ mod tests {
             (b"a=1;b=2;  c=3 \t", &[("a", "1"), ("b", "2"), ("c", "3")]),
             (b"a=b=c", &[("a", "b=c")]),
             (b"flag; a", &[("flag", ""), ("a", "")]),
-            (b"=value; a=1", &[("a", "1")]),
-            (b"   =value", &[]),
+            (b"=value; a=1; =", &[("", "value"), ("a", "1")]),
+            (b"   =value", &[("", "value")]),
             (b"a=%41+b; a=2", &[("a", "%41+b"), ("a", "2")]),
             (b"a=\"x; y\"", &[("a", "\"x"), ("y\"", "")]),
             (b";;;", &[]),

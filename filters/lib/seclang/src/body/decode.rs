@@ -16,6 +16,8 @@ pub enum DecodeError {
     TooLarge,
     /// The decoded body is larger than the compressed one by more than the limit's factor.
     Ratio,
+    /// The bytes can be decoded in two ways.
+    Ambiguous,
     /// The encoding is none of `identity`, `gzip`, `x-gzip`, `deflate`, `br`.
     Unknown,
 }
@@ -27,6 +29,7 @@ impl fmt::Display for DecodeError {
             Self::Corrupt => "the compressed body is invalid",
             Self::TooLarge => "the decoded body exceeds the size limit",
             Self::Ratio => "the decoded body exceeds the compression ratio limit",
+            Self::Ambiguous => "the compressed body can be read in two ways",
             Self::Unknown => "unknown content encoding",
         })
     }
@@ -92,20 +95,26 @@ impl Limit {
     }
 }
 
-/// Zlib data, or raw deflate data as some senders have it.
+/// Zlib data, or raw deflate data as some senders have it. Nothing may follow, and bytes that are both are neither: which
+/// of the two an application takes first is not known.
 fn deflate(input: &[u8], limit: Limit) -> Result<Vec<u8>, DecodeError> {
-    let zlib = matches!(input, [first, second, ..]
+    let whole = |zlib: bool| -> Result<Vec<u8>, DecodeError> {
+        let mut output = Vec::new();
+        let used = inflate(input, zlib, &mut output, input.len(), limit)?;
+        if used == input.len() { Ok(output) } else { Err(DecodeError::Corrupt) }
+    };
+    let header = matches!(input, [first, second, ..]
         if first & 0x0f == 8 && (u16::from(*first) << 8 | u16::from(*second)).is_multiple_of(31));
-    let mut output = Vec::new();
-    if zlib {
-        match inflate(input, true, &mut output, input.len(), limit) {
-            // Raw data may begin like a zlib header.
-            Err(DecodeError::Corrupt) => output.clear(),
-            result => return result.map(|_| output),
-        }
+    if !header {
+        return whole(false);
     }
-    inflate(input, false, &mut output, input.len(), limit)?;
-    Ok(output)
+    match (whole(true), whole(false)) {
+        (Ok(_), Ok(_)) => Err(DecodeError::Ambiguous),
+        // Raw data may begin like a zlib header.
+        (Err(DecodeError::Corrupt), raw) => raw,
+        (zlib, Err(DecodeError::TooLarge | DecodeError::Ratio)) => zlib.and(Err(DecodeError::Ambiguous)),
+        (zlib, _) => zlib,
+    }
 }
 
 /// Appends one deflate stream to `output`; gives how many bytes of the input it took.
@@ -209,6 +218,8 @@ fn brotli(input: &[u8], limit: Limit) -> Result<Vec<u8>, DecodeError> {
         output.extend_from_slice(chunk.get(..at_out).unwrap_or_default());
         limit.check(input.len(), output.len())?;
         match result {
+            // What follows the stream is nothing that a decoder shows.
+            BrotliResult::ResultSuccess if left_in > 0 => return Err(DecodeError::Corrupt),
             BrotliResult::ResultSuccess => return Ok(output),
             BrotliResult::NeedsMoreOutput => {}
             BrotliResult::NeedsMoreInput => return Err(DecodeError::Truncated),
@@ -268,6 +279,38 @@ mod tests {
         assert_eq!(decode(b"br", b"\x0b\x01\x80abc\x03", MAX, 100), Ok(b"abc".to_vec()));
     }
 
+    /// Bytes that are zlib data and raw deflate data as well, each of stored blocks. To the raw reading, byte 0 begins a
+    /// block and bytes 1 to 4 are its length with the complement; to the other one, byte 2 begins it and bytes 3 to 6 are.
+    fn two_ways() -> Vec<u8> {
+        // Byte 1 asks for no dictionary. Byte 2 is the high half of one length and begins the other block: its lowest three
+        // bits are 0.
+        let lengths = (0..=u16::MAX).filter(|raw| (0x7800 | (raw & 0xff)) % 31 == 0 && raw & 0x0720 == 0);
+        for raw in lengths {
+            let [low, high] = raw.to_le_bytes();
+            let inner = u16::from_le_bytes([!low, !high]);
+            let (inner, raw) = (usize::from(inner), usize::from(raw));
+            // The last block of the raw reading stands in the data of the other one.
+            if !(7..inner).contains(&(raw + 5)) {
+                continue;
+            }
+            let mut bytes = vec![0x78, low, high, !low, !high, low, high];
+            bytes.resize(7 + inner, b'a');
+            bytes.extend([1, 0, 0, 0xff, 0xff, 0, 0, 0, 0]);
+            let left = u16::try_from(bytes.len() - raw - 10).expect("a block");
+            let last = [[1].as_slice(), &left.to_le_bytes(), &(!left).to_le_bytes()].concat();
+            bytes[raw + 5..raw + 10].copy_from_slice(&last);
+            let (mut a, mut b) = (1u32, 0u32);
+            for byte in &bytes[7..7 + inner] {
+                a = (a + u32::from(*byte)) % 65521;
+                b = (b + a) % 65521;
+            }
+            let end = bytes.len() - 4;
+            bytes[end..].copy_from_slice(&(b << 16 | a).to_be_bytes());
+            return bytes;
+        }
+        panic!("no length will do");
+    }
+
     #[test]
     fn says_why_a_body_cannot_be_decoded() {
         let body = b"text";
@@ -291,6 +334,11 @@ mod tests {
             ("deflate", b"\xff\xff\xff".to_vec(), DecodeError::Corrupt),
             ("br", b"\x0b\x01\x80ab".to_vec(), DecodeError::Truncated),
             ("br", b"\xff\xff\xff\xff\xff\xff".to_vec(), DecodeError::Corrupt),
+            ("br", b"\x0b\x01\x80abc\x03&q=evil".to_vec(), DecodeError::Corrupt),
+            ("gzip", [gz(body), b"&q=evil&more=text".to_vec()].concat(), DecodeError::Corrupt),
+            ("deflate", [zlib(body), b"&q=evil".to_vec()].concat(), DecodeError::Corrupt),
+            ("deflate", [raw(body), b"&q=evil".to_vec()].concat(), DecodeError::Corrupt),
+            ("deflate", two_ways(), DecodeError::Ambiguous),
             ("compress", Vec::new(), DecodeError::Unknown),
             ("gzip,gzip,gzip,gzip", gz(&gz(&gz(&gz(body)))), DecodeError::Unknown),
         ] {

@@ -5,6 +5,11 @@ use std::fmt;
 use super::Argument;
 use super::names::Path;
 
+/// The message of an error at [`Limits::depth`].
+pub const TOO_DEEP: &str = "objects and arrays are nested too deep";
+/// The message of an error at [`Limits::name_length`].
+pub const PATH_TOO_LONG: &str = "the path to a value is too long";
+
 /// Limits of [`parse`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
@@ -116,7 +121,7 @@ impl<S: FnMut(Argument<'_>)> Parser<'_, S> {
             Some(open @ (b'{' | b'[')) => {
                 self.at += 1;
                 if self.open.len() == self.limits.depth {
-                    return self.fail("objects and arrays are nested too deep");
+                    return self.fail(TOO_DEEP);
                 }
                 let object = open == b'{';
                 if self.peek() == Some(if object { b'}' } else { b']' }) {
@@ -200,7 +205,7 @@ impl<S: FnMut(Argument<'_>)> Parser<'_, S> {
     /// Whether there is room in the path for a name of this length.
     fn room(&self, length: usize) -> Result<(), JsonError> {
         if self.path.len() + 1 + length > self.limits.name_length {
-            return self.fail("the path to a value is too long");
+            return self.fail(PATH_TOO_LONG);
         }
         Ok(())
     }

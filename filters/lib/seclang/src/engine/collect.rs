@@ -234,11 +234,15 @@ impl Transaction {
             KeySelector::Name(wanted) => **wanted == *name,
             _ => true,
         };
-        if wants(b"/*")
-            && let Some(text) = self.xml_text
-        {
+        if wants(b"/*") && (self.xml_text.is_some() || !self.xml_literals.is_empty()) {
             let name = self.arena.push_once(b"/*");
-            items.push(Item { variable: Variable::Xml, name: Name::InArena(name), value: text });
+            self.arena.budget.charge_list(self.xml_literals.len());
+            let values = self.xml_text.iter().chain(&self.xml_literals);
+            items.extend(values.map(|value| Item {
+                variable: Variable::Xml,
+                name: Name::InArena(name),
+                value: *value,
+            }));
         }
         if wants(b"//@*") && !self.xml_attributes.is_empty() {
             let name = self.arena.push_once(b"//@*");

@@ -3,6 +3,8 @@
 mod act;
 mod arena;
 mod arguments;
+mod as_sent;
+mod body;
 mod budget;
 mod build;
 mod captured;
@@ -14,6 +16,7 @@ mod foresight;
 mod gates;
 mod known;
 mod names;
+mod oversize;
 mod pairs;
 mod persist;
 mod plan;
@@ -23,8 +26,10 @@ mod sanitise;
 mod scanner;
 mod store;
 mod transaction;
+mod uninspected;
 mod vain;
 
+pub use body::BodyLimits;
 pub use budget::{BudgetLimits, Spent};
 pub use build::Engine;
 pub(crate) use persist::READ_ONLY;
@@ -32,8 +37,10 @@ pub use persist::{CollectionKind, Collections, RecordName, StoredRecord, UpdateL
 pub use transaction::{
     ExceededLimit, Intervention, InterventionKind, MatchedRule, Transaction, TransactionStart, Work,
 };
+pub use uninspected::Uninspected;
 
-/// Limits of one transaction. What is beyond them is left out; nothing fails.
+/// Limits of one transaction. What is beyond them is left out; nothing fails, but what is left out of a message is told
+/// ([`Transaction::uninspected`]).
 pub mod limits {
     /// How many names of TX, IP, GLOBAL, SESSION, USER, RESOURCE and ENV rules may make up at run time, each.
     pub const DYNAMIC_NAMES: usize = 4096;

@@ -3,14 +3,13 @@
 use std::sync::Arc;
 
 use super::arena::Value;
-use super::arguments::is_cut;
 use super::build::Engine;
 use super::familiar::{HeaderKind, is_same};
 use super::limits::{COOKIES, HEADERS};
 use super::store::Entry;
-use super::transaction::{ArgumentSource, Intervention, InterventionKind, Transaction};
-use crate::body::{cookies, json, multipart, urlencoded, xml};
-use crate::program::{EngineMode, LimitAction, XmlArguments};
+use super::transaction::{ArgumentSource, Intervention, Transaction};
+use crate::body::{cookies, json, urlencoded, xml};
+use crate::program::{EngineMode, XmlArguments};
 use crate::transform::Transform;
 use crate::vocabulary::Variable;
 
@@ -64,6 +63,7 @@ impl Transaction {
     /// Adds a header, in the order and the case in which it came.
     pub fn request_header(&mut self, name: &[u8], value: &[u8]) {
         if self.request_headers.entries.len() >= HEADERS {
+            self.left_out("REQUEST_HEADERS", "headers", HEADERS);
             return;
         }
         self.meet_familiar();
@@ -78,14 +78,18 @@ impl Transaction {
         match kind {
             HeaderKind::Familiar | HeaderKind::Other => {}
             HeaderKind::Cookie => {
-                let (arena, entries) = (&mut self.arena, &mut self.cookies.entries);
+                let (arena, entries, mut whole) = (&mut self.arena, &mut self.cookies.entries, true);
                 cookies::parse(value, |name, value| {
-                    if entries.len() < COOKIES {
+                    whole = entries.len() < COOKIES;
+                    if whole {
                         let name = arena.push_name(name);
                         let value = arena.push(value);
                         entries.push(Entry { name, value });
                     }
                 });
+                if !whole {
+                    self.left_out("REQUEST_COOKIES", "cookies", COOKIES);
+                }
             }
             HeaderKind::Host => self.set_scalar_bytes(Variable::ServerName, host_name(value)),
             HeaderKind::Authorization => {
@@ -116,76 +120,11 @@ impl Transaction {
         self.request_body_access && self.intervention.is_none() && self.runs()
     }
 
-    /// Takes the body and runs phase 2. Called once, with an empty body if there is none.
-    ///
-    /// `complete` is false if the body goes on after what is given: what follows is not inspected, and errors of parsers
-    /// that come from the cut are none of the request's.
-    pub fn request_body(&mut self, body: &[u8], complete: bool) -> Option<Intervention> {
-        if !self.runs() {
-            return None;
-        }
-        if self.request_body_access {
-            self.meet_familiar();
-            let limit = usize::try_from(self.request_body_limit).unwrap_or(usize::MAX);
-            let inspected = body.get(..limit).unwrap_or(body);
-            let complete = complete && inspected.len() == body.len();
-            if !complete {
-                self.set_scalar_bytes(Variable::InboundDataError, *b"1");
-                if self.engine.settings.request_body_limit_action == LimitAction::Reject {
-                    let refused = self.refuse_oversize(b"The request body is larger than SecRequestBodyLimit");
-                    if refused.is_some() {
-                        return refused;
-                    }
-                }
-            }
-            self.arena.budget.bring(inspected.len());
-            self.arena.budget.charge_parsing(inspected.len());
-            self.parse_body(inspected, complete);
-        }
-        // Without a body there is nothing new since phase 1, and what was found out then still holds.
-        self.unchanged = body.is_empty() && self.knows;
-        self.body_seen = true;
-        self.run_phase(2)
-    }
-
     pub(super) fn runs(&self) -> bool {
         self.mode != EngineMode::Off
     }
 
-    pub(super) fn refuse_oversize(&mut self, msg: &[u8]) -> Option<Intervention> {
-        let intervention = Intervention { status: 413, rule_id: 0, kind: InterventionKind::Deny, msg: msg.to_vec() };
-        self.intervene(intervention).then(|| self.intervention.clone()).flatten()
-    }
-
-    fn parse_body(&mut self, body: &[u8], complete: bool) {
-        self.set_scalar_bytes(Variable::ReqbodyError, *b"0");
-        self.set_scalar_bytes(Variable::ReqbodyProcessorError, *b"0");
-        if body.is_empty() {
-            return;
-        }
-        let raw = self.arena.push(body);
-        self.raw_body = Some(raw);
-        self.set_scalar_bytes(Variable::RequestBodyLength, body.len().to_string().into_bytes());
-        let processor = self.scalar(Variable::ReqbodyProcessor);
-        // Of XML, the rules see the text and the attribute values. The names of its elements are no payload, and the rule
-        // sets count on not meeting them; what is no XML after all is there for the rules as it is.
-        let xml = self.arena.get(processor) == b"XML";
-        if !xml || self.force_request_body {
-            self.set_scalar(Variable::RequestBody, raw);
-        }
-        match self.arena.get(processor) {
-            b"URLENCODED" => self.form_arguments(body, ArgumentSource::Form),
-            b"MULTIPART" => self.parse_multipart(body, complete),
-            b"JSON" => self.parse_json(body, complete),
-            b"XML" => self.parse_xml(body, raw, complete),
-            _ => {}
-        }
-        if self.arena.get(processor) != b"MULTIPART" {
-            self.check_no_files_limit(body.len());
-        }
-    }
-
-    fn body_error(&mut self, processor: &str, message: &str) {
+    pub(super) fn body_error(&mut self, processor: &str, message: &str) {
         self.set_scalar_bytes(Variable::ReqbodyError, *b"1");
         self.set_scalar_bytes(Variable::ReqbodyProcessorError, *b"1");
         let message = format!("{processor} parsing error: {message}").into_bytes();
@@ -194,26 +133,34 @@ impl Transaction {
         self.set_scalar(Variable::ReqbodyProcessorErrorMsg, message);
     }
 
+    pub(super) fn too_many_arguments(&mut self, collection: &'static str) {
+        self.left_out(collection, "SecArgumentsLimit", self.engine.settings.arguments_limit as usize);
+    }
+
     /// How many arguments there is room for.
-    fn room(&self) -> usize {
+    pub(super) fn room(&self) -> usize {
         (self.engine.settings.arguments_limit as usize).saturating_sub(self.arguments.len())
     }
 
-    fn form_arguments(&mut self, text: &[u8], source: ArgumentSource) {
+    pub(super) fn form_arguments(&mut self, text: &[u8], source: ArgumentSource) {
         let limits = urlencoded::Limits { arguments: self.room() };
         let separator = self.engine.settings.argument_separator;
         let mut arguments = self.arguments_to_add();
         let outcome =
             urlencoded::parse(text, separator, &limits, |name, value| arguments.add_named(source, &name, &value));
-        if outcome.limit_exceeded && source == ArgumentSource::Form {
-            self.body_error("URLENCODED", TOO_MANY_ARGUMENTS);
+        if outcome.limit_exceeded {
+            let of_query = source == ArgumentSource::Query;
+            self.too_many_arguments(if of_query { "ARGS_GET" } else { "ARGS_POST" });
+            if !of_query {
+                self.body_error("URLENCODED", TOO_MANY_ARGUMENTS);
+            }
         }
         if outcome.invalid_encodings > 0 {
             self.set_scalar_bytes(Variable::UrlencodedError, *b"1");
         }
     }
 
-    fn parse_json(&mut self, body: &[u8], complete: bool) {
+    pub(super) fn parse_json(&mut self, body: &[u8], complete: bool) {
         let limits = json::Limits {
             depth: self.engine.settings.json_depth_limit as usize,
             arguments: self.room(),
@@ -221,17 +168,31 @@ impl Transaction {
         };
         let mut arguments = self.arguments_to_add();
         let parsed = json::parse(body, &limits, |argument| arguments.add(ArgumentSource::Json, argument));
-        match parsed {
-            Ok(outcome) if outcome.limit_exceeded => self.body_error("JSON", TOO_MANY_ARGUMENTS),
-            Err(error) if complete => self.body_error("JSON", &error.to_string()),
-            _ => {}
+        match &parsed {
+            Ok(outcome) if outcome.limit_exceeded => {
+                self.too_many_arguments("ARGS");
+                self.body_error("JSON", TOO_MANY_ARGUMENTS);
+            }
+            Err(error) => {
+                match error.message {
+                    json::TOO_DEEP => self.left_out("ARGS", "SecRequestBodyJsonDepthLimit", limits.depth),
+                    json::PATH_TOO_LONG => self.left_out("ARGS", "bytes of a JSON path", limits.name_length),
+                    // How many arguments there were when the error came is not told.
+                    _ if self.room() == 0 => self.too_many_arguments("ARGS"),
+                    _ => {}
+                }
+                if complete {
+                    self.body_error("JSON", &error.to_string());
+                }
+            }
+            Ok(_) => {}
         }
     }
 
-    fn parse_xml(&mut self, body: &[u8], raw: Value, complete: bool) {
+    pub(super) fn parse_xml(&mut self, body: &[u8], raw: Value, complete: bool) {
         let engine = Arc::clone(&self.engine);
-        let limits = xml::Limits::default();
-        let (found, error) = match engine.paths.is_empty() && self.xml_arguments == XmlArguments::Off {
+        let limits = xml::Limits { doctype: self.xml_doctype, ..xml::Limits::default() };
+        let (mut found, error) = match engine.paths.is_empty() && self.xml_arguments == XmlArguments::Off {
             true => xml::parse(body, &limits),
             false => {
                 let (found, shape, error) = xml::parse_tree(body, &limits);
@@ -241,6 +202,14 @@ impl Transaction {
                 (found, error)
             }
         };
+        if let Some(limit) = error.as_ref().and_then(|error| error.limit) {
+            self.left_out("XML", limit.what, limit.most);
+        }
+        for literal in std::mem::take(&mut found.literals) {
+            let value = self.arena.push_once(&literal);
+            self.arena.budget.keep(size_of::<Value>());
+            self.xml_literals.push(value);
+        }
         // With SecParseXmlIntoArgs OnlyArgs the arguments stand for the body, as long as it could be read.
         if error.is_none() && self.xml_arguments == XmlArguments::Only {
             if self.scalar_is(Variable::ReqbodyError, b"1") {
@@ -272,6 +241,7 @@ impl Transaction {
             let mut arguments = self.arguments_to_add();
             let whole = shape.arguments(found, room, length, |argument| arguments.add(ArgumentSource::Json, argument));
             if !whole {
+                self.too_many_arguments("ARGS");
                 self.body_error("XML", TOO_MANY_ARGUMENTS);
             }
         }
@@ -290,115 +260,22 @@ impl Transaction {
                         self.xml_nodes.push((at, value));
                     }
                 }
-                None => self.body_error("XML", "a path of the rules leads to more than is inspected"),
+                None => {
+                    self.left_out("XML", "nodes of a path", limits.nodes);
+                    self.body_error("XML", "a path of the rules leads to more than is inspected");
+                }
             }
         }
     }
 
-    fn parse_multipart(&mut self, body: &[u8], complete: bool) {
-        let limits = multipart::Limits {
-            files: self.engine.settings.upload_file_limit as usize,
-            ..multipart::Limits::default()
-        };
-        let found = multipart::parse(self.arena.get(self.content_type), body, &limits);
-        // The strict checks look at the end of the body: of a cut body they would say what is not so.
-        if complete {
-            self.multipart_flags(&found);
-        }
-        let keeps_content = self.engine.uses(Variable::FilesTmpContent);
-        let mut total = 0usize;
-        for part in found.parts {
-            let is_file = part.is_file();
-            if self.arena.budget.is_spent() {
-                break;
-            }
-            let part_name = part.name.as_slice();
-            let name = self.arena.push(part_name);
-            for header in part.headers {
-                let header = self.arena.push(header);
-                self.part_headers.push(name, header);
-            }
-            self.part_names.push(name, name);
-            // An empty filename makes no file: applications that see a field there must not be alone with it.
-            match part.filename.filter(|_| is_file) {
-                Some(filename) => {
-                    let filename = self.arena.push(filename);
-                    self.files.push(name, filename);
-                    self.part_filenames.push(filename, filename);
-                    // Rules see both names: which one the application takes is not known.
-                    if let Some(extended) = part.extended_filename {
-                        let extended = self.arena.push(extended);
-                        self.files.push(name, extended);
-                        self.part_filenames.push(extended, extended);
-                    }
-                    total += part.value.len();
-                    let size = self.arena.number(i64::try_from(part.value.len()).unwrap_or(i64::MAX));
-                    self.file_sizes.push(name, size);
-                    if keeps_content {
-                        let content = self.arena.push(part.value);
-                        self.file_contents.push(name, content);
-                    }
-                }
-                None if self.room() > 0 => {
-                    let value = self.arena.push(part.value);
-                    let unseen = is_cut(part_name).then_some(part_name);
-                    self.arguments_to_add().add_value(ArgumentSource::Form, part_name, unseen, value);
-                }
-                None => self.body_error("Multipart", TOO_MANY_ARGUMENTS),
-            }
-        }
-        self.check_no_files_limit(self.raw_body_length().saturating_sub(total));
-        let total = self.arena.number(i64::try_from(total).unwrap_or(i64::MAX));
-        self.set_scalar(Variable::FilesCombinedSize, total);
-        if let Some(error) = found.error.filter(|_| complete) {
-            self.body_error("Multipart", &error);
-        }
-    }
-
-    fn scalar_is(&mut self, variable: Variable, wanted: &[u8]) -> bool {
+    pub(super) fn scalar_is(&mut self, variable: Variable, wanted: &[u8]) -> bool {
         let value = self.scalar(variable);
         self.arena.get(value) == wanted
-    }
-
-    fn raw_body_length(&self) -> usize {
-        self.raw_body.map_or(0, |body| self.arena.get(body).len())
-    }
-
-    /// `SecRequestBodyNoFilesLimit`: how much of a body, files aside, a request may bring.
-    fn check_no_files_limit(&mut self, length: usize) {
-        let limit = self.engine.settings.request_body_no_files_limit;
-        if limit > 0 && u64::try_from(length).unwrap_or(u64::MAX) > limit {
-            self.body_error("Body", "there is more than SecRequestBodyNoFilesLimit allows, files aside");
-        }
-    }
-
-    fn multipart_flags(&mut self, found: &multipart::Multipart) {
-        let flags = &found.flags;
-        for (variable, set) in [
-            (Variable::MultipartBoundaryQuoted, flags.boundary_quoted),
-            (Variable::MultipartBoundaryWhitespace, flags.boundary_whitespace),
-            (Variable::MultipartDataBefore, flags.data_before),
-            (Variable::MultipartDataAfter, flags.data_after),
-            (Variable::MultipartHeaderFolding, flags.header_folding),
-            (Variable::MultipartLfLine, flags.lf_line),
-            (Variable::MultipartCrlfLfLines, flags.crlf_lf_lines),
-            (Variable::MultipartMissingSemicolon, flags.missing_semicolon),
-            (Variable::MultipartInvalidQuoting, flags.invalid_quoting),
-            (Variable::MultipartInvalidPart, flags.invalid_part),
-            (Variable::MultipartInvalidHeaderFolding, flags.invalid_header_folding),
-            (Variable::MultipartFileLimitExceeded, flags.file_limit_exceeded),
-            (Variable::MultipartStrictError, found.strict_error()),
-        ] {
-            let value = self.arena.number(i64::from(set));
-            self.set_scalar(variable, value);
-        }
-        let unmatched = self.arena.number(i64::from(found.unmatched_boundary()));
-        self.set_scalar(Variable::MultipartUnmatchedBoundary, unmatched);
     }
 }
 
 /// What is not inspected must not get through unnoticed.
-const TOO_MANY_ARGUMENTS: &str = "there are more arguments than SecArgumentsLimit allows";
+pub(super) const TOO_MANY_ARGUMENTS: &str = "there are more arguments than SecArgumentsLimit allows";
 
 /// Whether the value begins with the text, in any case.
 fn has_prefix(value: &[u8], text: &[u8]) -> bool {

@@ -26,6 +26,7 @@ impl Transaction {
     /// Adds a header, in the order in which it came.
     pub fn response_header(&mut self, name: &[u8], value: &[u8]) {
         if self.response_headers.entries.len() >= HEADERS {
+            self.left_out("RESPONSE_HEADERS", "headers", HEADERS);
             return;
         }
         self.meet_familiar();

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::arena::{Arena, EMPTY, Value};
+use super::body::{BodyLimits, Incoming};
 use super::budget::{Budget, BudgetLimits, Spent};
 use super::build::{Engine, RuleFilter, Target};
 use super::captured::KeptCaptures;
@@ -11,6 +12,7 @@ use super::known::Known;
 use super::persist::Persistence;
 use super::sanitise::Sanitised;
 use super::store::{Collection, Entry, Matches, Memory, TxStore};
+use super::uninspected::Uninspected;
 use crate::operator::{BACKTRACK_BUDGET, Captures};
 use crate::program::{EngineMode, XmlArguments};
 use crate::vocabulary::{Severity, Variable};
@@ -160,6 +162,10 @@ pub struct Transaction {
     /// The body as it came, for `FULL_REQUEST`.
     pub(super) raw_body: Option<Value>,
     pub(super) xml_attributes: Vec<Value>,
+    /// What the document type of an XML body says, besides names.
+    pub(super) xml_literals: Vec<Value>,
+    /// XML bodies may have a document type that declares something.
+    pub(super) xml_doctype: bool,
     pub(super) full_request: Option<Value>,
     pub(super) body_seen: bool,
     pub(super) content_type: Value,
@@ -167,6 +173,9 @@ pub struct Transaction {
     pub(super) response_body_access: bool,
     /// In bytes.
     pub(super) request_body_limit: u64,
+    /// Limits of the caller's own.
+    pub(super) body_ceiling: BodyLimits,
+    pub(super) incoming: Incoming,
     /// In bytes.
     pub(super) response_body_limit: u64,
     pub(super) xml_arguments: XmlArguments,
@@ -199,6 +208,7 @@ pub struct Transaction {
     pub(super) responding: bool,
     /// The number of the current test in the arena.
     pub(super) current_test: u32,
+    pub(super) uninspected: Vec<Uninspected>,
     /// Whether the current test gave up at a limit.
     pub(super) gave_up: bool,
     pub(super) known: Known,
@@ -276,6 +286,8 @@ impl Transaction {
             request_body_access: settings.request_body_access,
             response_body_access: settings.response_body_access,
             request_body_limit: settings.request_body_limit,
+            body_ceiling: BodyLimits::default(),
+            incoming: Incoming::default(),
             response_body_limit: settings.response_body_limit,
             xml_arguments: settings.xml_arguments,
             xml_nodes: Vec::new(),
@@ -308,6 +320,8 @@ impl Transaction {
             force_request_body: false,
             raw_body: None,
             xml_attributes: Vec::new(),
+            xml_literals: Vec::new(),
+            xml_doctype: false,
             full_request: None,
             body_seen: false,
             content_type: EMPTY,
@@ -328,6 +342,7 @@ impl Transaction {
             would_block: None,
             work: Work::default(),
             exceeded: Vec::new(),
+            uninspected: Vec::new(),
             gave_up: false,
             current_test: 0,
             overdrawn: false,
@@ -384,6 +399,12 @@ impl Transaction {
         self.now_millis = self.now_millis.max(now_millis);
         let duration = self.now_millis.saturating_sub(self.start.now_millis);
         self.set_scalar_bytes(Variable::Duration, duration.to_string());
+    }
+
+    /// Whether an XML body may have a document type that declares entities or refers to another file. Without this call
+    /// such a body is an error of the body. Either way its literals are among `XML:/*`.
+    pub fn allow_xml_doctype(&mut self, allow: bool) {
+        self.xml_doctype = allow;
     }
 
     pub(super) fn set_scalar(&mut self, variable: Variable, value: Value) {

@@ -3,13 +3,17 @@
 //! Applications disagree about malformed bodies, and what a WAF reads differently than the application is a way around
 //! it. So the parser is strict: it stops at what it does not understand and says so, and it flags what is valid but
 //! read differently by others.
+//!
+//! A body is read piece by piece ([`Reader`]): of the content of files nothing but the size is kept, unless it is asked for.
 
 mod boundary;
 mod disposition;
+mod reader;
 #[cfg(test)]
 mod tests;
+mod transfer;
 
-use disposition::Disposition;
+pub use reader::Reader;
 
 /// Limits of [`parse`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,8 +78,13 @@ pub struct Part {
     pub extended_filename: Option<Vec<u8>>,
     /// Each header line as `Header: value`, unfolded: what `MULTIPART_PART_HEADERS` lists under the part's name.
     pub headers: Vec<Vec<u8>>,
-    /// The bytes of the part.
+    /// The bytes of the part; of a file only where the reader keeps them.
     pub value: Vec<u8>,
+    /// How many bytes the part has.
+    pub size: usize,
+    /// The bytes of a field whose `Content-Transfer-Encoding` is `base64` or `quoted-printable`, decoded: applications
+    /// decode it or not.
+    pub decoded: Option<Vec<u8>>,
 }
 
 impl Part {
@@ -97,6 +106,8 @@ pub struct Multipart {
     pub error: Option<String>,
     /// Whether the error is that of a malformed body, not just of one that ends before its last boundary.
     pub malformed: bool,
+    /// The limit that parsing stopped at: what follows was not read.
+    pub limit: Option<Limit>,
     /// Whether a foreign boundary was seen after the last proper one.
     open_foreign_boundary: bool,
 }
@@ -133,276 +144,44 @@ impl Multipart {
     }
 }
 
+/// A limit that a body exceeds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limit {
+    /// What it is a limit of.
+    pub what: &'static str,
+    /// How many of it there may be.
+    pub most: usize,
+}
+
 /// Parses `body` with the boundary of `content_type`, the value of the `Content-Type` header.
 pub fn parse(content_type: &[u8], body: &[u8], limits: &Limits) -> Multipart {
-    let mut multipart = Multipart::default();
-    let result = boundary::of(content_type, &mut multipart.flags);
-    let result = result.and_then(|boundary| {
-        let parser = Parser {
-            boundary,
-            anywhere: boundary::delimiter(boundary),
-            body,
-            limits,
-            multipart: &mut multipart,
-            part: None,
-            boundaries: 0,
-            files: 0,
-            crlf_line: false,
-        };
-        parser.run()
-    });
-    if let Err(failure) = result {
-        multipart.malformed = !matches!(failure, Failure::Incomplete(_));
-        multipart.error = Some(match failure {
-            Failure::Incomplete(message) | Failure::Malformed(message) => message.to_owned(),
-        });
-    }
-    multipart
+    let mut reader = Reader::new(content_type, *limits, true);
+    reader.feed(body);
+    reader.finish()
 }
 
 /// Why parsing stops.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 enum Failure {
     /// The body ends too early.
     Incomplete(&'static str),
     Malformed(&'static str),
+    /// There is more of something than is read.
+    Beyond(&'static str, Limit),
 }
 
-/// The part being read.
-#[derive(Default)]
-struct Open {
-    part: Part,
-    /// The name of each header, to find duplicates.
-    names: Vec<Vec<u8>>,
-    /// The value of `Content-Disposition`.
-    disposition: Option<Vec<u8>>,
-    /// Where the data starts, once the headers have ended.
-    data: Option<usize>,
-}
-
-struct Parser<'a> {
-    boundary: &'a [u8],
-    /// Finds the boundary anywhere.
-    anywhere: memchr::memmem::Finder<'static>,
-    body: &'a [u8],
-    limits: &'a Limits,
-    multipart: &'a mut Multipart,
-    part: Option<Open>,
-    boundaries: usize,
-    files: usize,
-    crlf_line: bool,
-}
-
-/// What a line that starts with `--` is.
-enum Delimiter {
-    Next,
-    Last,
-}
-
-impl<'a> Parser<'a> {
-    fn run(mut self) -> Result<(), Failure> {
-        let mut at = 0;
-        while at < self.body.len() {
-            let rest = self.body.get(at..).unwrap_or_default();
-            let length = memchr::memchr(b'\n', rest).map_or(rest.len(), |end| end + 1);
-            let line = rest.get(..length).unwrap_or_default();
-            match self.delimiter(line)? {
-                Some(delimiter) => {
-                    self.boundaries += 1;
-                    self.finish_part(at)?;
-                    if matches!(delimiter, Delimiter::Last) {
-                        self.multipart.flags.data_after = at + length < self.body.len();
-                        return Ok(());
-                    }
-                    self.part = Some(Open::default());
-                }
-                None => self.content(line, at + length)?,
+impl Multipart {
+    fn fail(&mut self, failure: Failure) {
+        let (message, malformed) = match failure {
+            Failure::Incomplete(message) => (message, false),
+            Failure::Malformed(message) => (message, true),
+            Failure::Beyond(message, limit) => {
+                self.limit = Some(limit);
+                (message, true)
             }
-            at += length;
-        }
-        Err(match (self.body.is_empty(), self.boundaries) {
-            (true, _) => return Ok(()),
-            (false, 0) => Failure::Incomplete("Multipart: No boundaries found in payload."),
-            (false, _) => Failure::Incomplete("Multipart: Final boundary missing."),
-        })
-    }
-
-    /// Whether the line is the boundary; flags lines that nearly are.
-    fn delimiter(&mut self, line: &[u8]) -> Result<Option<Delimiter>, Failure> {
-        let Some(inside) = line.strip_prefix(b"--").filter(|_| line.len() > 3) else {
-            if self.anywhere.find(line).is_some() {
-                self.foreign_boundary();
-            }
-            return Ok(None);
         };
-        if let Some(after) = inside.strip_prefix(self.boundary) {
-            if self.boundaries > 0 {
-                self.multipart.open_foreign_boundary = false;
-            }
-            let (delimiter, end) = match after.strip_prefix(b"--") {
-                Some(end) => (Delimiter::Last, end),
-                None => (Delimiter::Next, after),
-            };
-            return match (end, &delimiter) {
-                (b"\r\n" | b"\n", _) => {
-                    self.line_end(end);
-                    Ok(Some(delimiter))
-                }
-                (b"", Delimiter::Last) => Ok(Some(delimiter)),
-                // The body ends within the line.
-                (b"" | b"\r", _) => Ok(None),
-                _ => Err(Failure::Malformed("Multipart: Invalid boundary (characters after it).")),
-            };
-        }
-        if self.multipart.flags.boundary_quoted
-            && inside.strip_prefix(b"\"").is_some_and(|quoted| quoted.starts_with(self.boundary))
-        {
-            return Err(Failure::Malformed("Multipart: Invalid boundary (quotes)."));
-        }
-        let unspaced = trim_start(inside);
-        if unspaced.len() < inside.len() && unspaced.starts_with(self.boundary) {
-            return Err(Failure::Malformed("Multipart: Invalid boundary (whitespace)."));
-        }
-        self.foreign_boundary();
-        Ok(None)
-    }
-
-    fn foreign_boundary(&mut self) {
-        self.multipart.flags.unmatched_boundary = true;
-        self.multipart.open_foreign_boundary = true;
-    }
-
-    fn line_end(&mut self, line: &[u8]) {
-        if line.ends_with(b"\r\n") {
-            self.crlf_line = true;
-        } else {
-            self.multipart.flags.lf_line = true;
-        }
-        self.multipart.flags.crlf_lf_lines = self.crlf_line && self.multipart.flags.lf_line;
-    }
-
-    /// Takes a line that is no boundary; `next` is where the line after it starts.
-    fn content(&mut self, line: &[u8], next: usize) -> Result<(), Failure> {
-        match &self.part {
-            None => {
-                self.multipart.flags.data_before = true;
-                Ok(())
-            }
-            Some(part) if part.data.is_some() => Ok(()),
-            Some(_) => {
-                let result = self.header(line, next);
-                self.multipart.flags.invalid_part |= result.is_err();
-                result
-            }
-        }
-    }
-
-    fn header(&mut self, line: &[u8], next: usize) -> Result<(), Failure> {
-        let malformed = |message| Err(Failure::Malformed(message));
-        if line.len() > self.limits.header_length {
-            return malformed("Multipart: Part header line too long.");
-        }
-        if !line.ends_with(b"\n") {
-            // The body ends here: the missing boundary is what is wrong.
-            return Ok(());
-        }
-        if line.contains(&0) {
-            return malformed("Multipart: Nul byte in part headers.");
-        }
-        self.line_end(line);
-        let Some(open) = self.part.as_mut() else { return Ok(()) };
-        let text = line.strip_suffix(b"\n").unwrap_or(line);
-        let text = text.strip_suffix(b"\r").unwrap_or(text);
-        if text.is_empty() {
-            return self.end_of_headers(next);
-        }
-        let unspaced = trim_start(text);
-        if unspaced.len() < text.len() {
-            self.multipart.flags.header_folding = true;
-            let fold = text.get(..text.len() - unspaced.len()).unwrap_or_default();
-            self.multipart.flags.invalid_header_folding |= fold.iter().any(|byte| !matches!(byte, b' ' | b'\t'));
-            let (Some(header), Some(name)) = (open.part.headers.last_mut(), open.names.last()) else {
-                return malformed("Multipart: Invalid part header (folding error).");
-            };
-            let targets = [Some(header), open.disposition.as_mut().filter(|_| name == b"content-disposition")];
-            for target in targets.into_iter().flatten() {
-                target.push(b' ');
-                target.extend_from_slice(unspaced);
-                if target.len() > self.limits.header_length {
-                    return malformed("Multipart: Part header too long.");
-                }
-            }
-            return Ok(());
-        }
-        let Some(colon) = memchr::memchr(b':', text) else {
-            return malformed("Multipart: Invalid part header (colon missing).");
-        };
-        let name = text.get(..colon).unwrap_or_default();
-        if name.is_empty() {
-            return malformed("Multipart: Invalid part header (header name missing).");
-        }
-        if !name.iter().all(|byte| matches!(byte, 0x21..=0x7e)) {
-            return malformed("Multipart: Invalid part header (contains invalid character).");
-        }
-        let name = name.to_ascii_lowercase();
-        if open.names.contains(&name) {
-            return malformed("Multipart: Duplicate part header.");
-        }
-        if open.names.len() == self.limits.headers {
-            return malformed("Multipart: Too many part headers.");
-        }
-        if name == b"content-disposition" {
-            let value = text.get(colon + 1..).unwrap_or_default();
-            let blank = value.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
-            open.disposition = Some(value.get(blank..).unwrap_or_default().to_vec());
-        }
-        open.names.push(name);
-        open.part.headers.push(text.to_vec());
-        Ok(())
-    }
-
-    fn end_of_headers(&mut self, next: usize) -> Result<(), Failure> {
-        let malformed = |message| Err(Failure::Malformed(message));
-        let Some(open) = self.part.as_mut() else { return Ok(()) };
-        let Some(value) = &open.disposition else {
-            return malformed("Multipart: Part missing Content-Disposition header.");
-        };
-        let disposition = Disposition::parse(value, &mut self.multipart.flags.invalid_quoting);
-        let Disposition { name, filename, extended_filename } = disposition.map_err(Failure::Malformed)?;
-        let Some(name) = name.filter(|name| !name.is_empty()) else {
-            return malformed("Multipart: Content-Disposition header missing name field.");
-        };
-        open.part.name = name;
-        open.part.filename = filename;
-        open.part.extended_filename = extended_filename;
-        open.data = Some(next);
-        if open.part.is_file() {
-            self.files += 1;
-            self.multipart.flags.file_limit_exceeded |= self.files > self.limits.files;
-        }
-        Ok(())
-    }
-
-    /// Ends the part before the boundary line at `end`.
-    fn finish_part(&mut self, end: usize) -> Result<(), Failure> {
-        let Some(open) = self.part.take() else { return Ok(()) };
-        let Some(start) = open.data else {
-            self.multipart.flags.invalid_part = true;
-            return Err(Failure::Malformed("Multipart: Invalid part (its headers do not end)."));
-        };
-        if self.multipart.parts.len() == self.limits.parts {
-            return Err(Failure::Malformed("Multipart: Too many parts."));
-        }
-        // The line end before a boundary is a part of the boundary. Where there is none, others read on.
-        let value = self.body.get(start..end).unwrap_or_default();
-        if value.is_empty() {
-            self.multipart.flags.invalid_part = true;
-            return Err(Failure::Malformed("Multipart: Invalid part (no line end before the boundary)."));
-        }
-        self.line_end(value);
-        let value = value.strip_suffix(b"\n").map_or(value, |value| value.strip_suffix(b"\r").unwrap_or(value));
-        self.multipart.parts.push(Part { value: value.to_vec(), ..open.part });
-        Ok(())
+        self.malformed = malformed;
+        self.error = Some(message.to_owned());
     }
 }
 

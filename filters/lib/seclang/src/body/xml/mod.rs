@@ -1,5 +1,6 @@
 //! XML bodies: the text for `XML:/*` and the attribute values for `XML://@*`.
 
+mod doctype;
 mod path;
 mod tree;
 
@@ -8,6 +9,7 @@ use std::fmt;
 pub use path::{Limits as PathLimits, MAX_STEPS, Path, PathError};
 pub use tree::Shape;
 
+use doctype::DocumentType;
 use memchr::{memchr, memmem};
 
 /// Limits of [`parse`].
@@ -21,11 +23,14 @@ pub struct Limits {
     pub attributes: usize,
     /// How many attributes one element may have: each is compared with the others. Default 256.
     pub attributes_per_element: usize,
+    /// Whether a document type may declare something or refer to another file. Default false: such a document is an
+    /// error, although it is read to its end.
+    pub doctype: bool,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { depth: 256, elements: 100_000, attributes: 10_000, attributes_per_element: 256 }
+        Self { depth: 256, elements: 100_000, attributes: 10_000, attributes_per_element: 256, doctype: false }
     }
 }
 
@@ -36,6 +41,18 @@ pub struct Xml {
     pub text: Vec<u8>,
     /// The value of each attribute, in document order: `XML://@*`. Declarations of namespaces are no attributes.
     pub attributes: Vec<Vec<u8>>,
+    /// The literals of the document type: values of entities, public and system identifiers, default values of
+    /// attributes; its comments and processing instructions as well.
+    pub literals: Vec<Vec<u8>>,
+}
+
+/// A limit that a document exceeds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limit {
+    /// What it is a limit of.
+    pub what: &'static str,
+    /// How many of it there may be.
+    pub most: usize,
 }
 
 /// Why a body is not well-formed XML, or not within the limits.
@@ -45,6 +62,8 @@ pub struct XmlError {
     pub message: &'static str,
     /// The byte of the body the parser stopped at.
     pub offset: usize,
+    /// The limit that is exceeded, if the document may be well-formed: what follows was not read.
+    pub limit: Option<Limit>,
 }
 
 impl fmt::Display for XmlError {
@@ -55,8 +74,8 @@ impl fmt::Display for XmlError {
 
 impl std::error::Error for XmlError {}
 
-/// Parses one document (XML 1.0). Nothing outside of it is ever read, and no entity it declares is ever expanded: a
-/// reference to one stays as it is written.
+/// Parses one document (XML 1.0). Nothing outside of it is ever read. A reference to an internal entity that the document
+/// declares is expanded, within bounds; one to any other entity stays as it is written.
 ///
 /// The encodings are UTF-8 and, if the document declares it, ISO-8859-1 (which is converted).
 ///
@@ -87,16 +106,24 @@ fn run(body: &[u8], limits: &Limits, shape: Option<Shape>) -> (Xml, Option<Shape
         xml: Xml::default(),
         open: Vec::new(),
         elements: 0,
-        doctype: false,
+        doctype: DocumentType::default(),
         shape,
     };
     let error = parser.document().err();
-    let invalid = invalid.map(|offset| XmlError { message: "the document is not UTF-8", offset });
-    (parser.xml, parser.shape, invalid.or(error))
+    let invalid = invalid.map(|offset| XmlError { message: "the document is not UTF-8", offset, limit: None });
+    let refused = parser.doctype.refused.take();
+    // A limit is told before anything else: what it leaves out is in front of no rule.
+    let limited = error.clone().filter(|error| error.limit.is_some());
+    (parser.xml, parser.shape, limited.or(refused).or(invalid).or(error))
 }
 
 /// Whether the document declares a Latin-1 encoding; an error if it declares one that is not known here.
 fn is_latin1(body: &[u8]) -> Result<bool, XmlError> {
+    const MESSAGE: &str = "the encoding of the document is not supported";
+    if doctype::is_wide(body) {
+        return Err(XmlError { message: MESSAGE, offset: 0, limit: None });
+    }
+    let body = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
     let Some(end) = body.strip_prefix(b"<?xml").and_then(|rest| memmem::find(rest, b"?>")) else {
         return Ok(false);
     };
@@ -111,7 +138,7 @@ fn is_latin1(body: &[u8]) -> Result<bool, XmlError> {
     match name.to_ascii_lowercase().as_slice() {
         b"utf-8" | b"us-ascii" | b"ascii" => Ok(false),
         b"iso-8859-1" | b"latin1" | b"latin-1" => Ok(true),
-        _ => Err(XmlError { message: "the encoding of the document is not supported", offset }),
+        _ => Err(XmlError { message: MESSAGE, offset, limit: None }),
     }
 }
 
@@ -124,14 +151,18 @@ struct Parser<'a> {
     /// The names of the open elements.
     open: Vec<&'a [u8]>,
     elements: usize,
-    doctype: bool,
+    doctype: DocumentType<'a>,
     /// Noted only if someone asks for it.
     shape: Option<Shape>,
 }
 
 impl<'a> Parser<'a> {
     fn fail<T>(&self, message: &'static str) -> Result<T, XmlError> {
-        Err(XmlError { message, offset: self.at.min(self.body.len()) })
+        Err(XmlError { message, offset: self.at.min(self.body.len()), limit: None })
+    }
+
+    fn beyond<T>(&self, message: &'static str, what: &'static str, most: usize) -> Result<T, XmlError> {
+        Err(XmlError { message, offset: self.at.min(self.body.len()), limit: Some(Limit { what, most }) })
     }
 
     fn rest(&self) -> &'a [u8] {
@@ -231,8 +262,7 @@ impl<'a> Parser<'a> {
                 self.comment()?;
             } else if self.accept(b"<?") {
                 self.instruction()?;
-            } else if before && !self.doctype && self.accept(b"<!DOCTYPE") {
-                self.doctype = true;
+            } else if before && !self.doctype.seen && self.accept(b"<!DOCTYPE") {
                 self.document_type()?;
             } else {
                 return Ok(());
@@ -260,46 +290,10 @@ impl<'a> Parser<'a> {
         self.until(b"?>", "a processing instruction is not closed").map(|_| ())
     }
 
-    /// Skips a document type with all it declares.
-    fn document_type(&mut self) -> Result<(), XmlError> {
-        if !self.space() {
-            return self.fail("white space was expected");
-        }
-        self.name()?;
-        let mut inside = false;
-        loop {
-            let rest = self.rest();
-            let length =
-                rest.iter().take_while(|byte| !matches!(byte, b'"' | b'\'' | b'[' | b']' | b'<' | b'>')).count();
-            self.at += length;
-            if self.accept(b"<!--") {
-                self.comment()?;
-                continue;
-            }
-            if self.accept(b"<?") {
-                self.instruction()?;
-                continue;
-            }
-            let Some(&byte) = self.rest().first() else {
-                return self.fail("the document type is not closed");
-            };
-            self.at += 1;
-            match byte {
-                b'"' | b'\'' => {
-                    self.until(&[byte], "a quoted text in the document type is not closed")?;
-                }
-                b'[' => inside = true,
-                b']' => inside = false,
-                b'>' if !inside => return Ok(()),
-                _ => {}
-            }
-        }
-    }
-
     fn start_tag(&mut self) -> Result<(), XmlError> {
         self.elements += 1;
         if self.elements > self.limits.elements {
-            return self.fail("there are too many elements");
+            return self.beyond("there are too many elements", "elements", self.limits.elements);
         }
         let element = self.name()?;
         if let Some(shape) = &mut self.shape {
@@ -314,7 +308,7 @@ impl<'a> Parser<'a> {
             }
             if self.accept(b">") {
                 if self.open.len() == self.limits.depth {
-                    return self.fail("elements are nested too deep");
+                    return self.beyond("elements are nested too deep", "depth of elements", self.limits.depth);
                 }
                 self.open.push(element);
                 return Ok(());
@@ -327,7 +321,8 @@ impl<'a> Parser<'a> {
                 return self.fail("an attribute is given twice");
             }
             if names.len() == self.limits.attributes_per_element {
-                return self.fail("an element has too many attributes");
+                let most = self.limits.attributes_per_element;
+                return self.beyond("an element has too many attributes", "attributes of an element", most);
             }
             names.push(name);
             self.attribute(name)?;
@@ -358,7 +353,7 @@ impl<'a> Parser<'a> {
             return Ok(());
         }
         if self.xml.attributes.len() == self.limits.attributes {
-            return self.fail("there are too many attributes");
+            return self.beyond("there are too many attributes", "attributes", self.limits.attributes);
         }
         if let Some(shape) = &mut self.shape {
             shape.attribute(name, self.xml.attributes.len());
@@ -463,19 +458,22 @@ impl<'a> Parser<'a> {
             let reference = rest.get(ampersand + 1..).unwrap_or_default();
             let offset = start + raw.len() - reference.len() - 1;
             let Some(length) = memchr(b';', reference) else {
-                return Err(XmlError { message: "a reference is not closed", offset });
+                return Err(XmlError { message: "a reference is not closed", offset, limit: None });
             };
             let name = reference.get(..length).unwrap_or_default();
             match referenced(name) {
                 Some(character) => output.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes()),
-                // What the document type may declare is not looked up.
-                None if self.doctype && !name.starts_with(b"#") && name.iter().all(|&byte| is_name(byte)) => {
-                    output.push(b'&');
-                    output.extend_from_slice(name);
-                    output.push(b';');
+                // What the document type declares elsewhere is not looked up.
+                None if self.doctype.seen && !name.starts_with(b"#") && name.iter().all(|&byte| is_name(byte)) => {
+                    if !self.declared(name, 0, output)? {
+                        output.push(b'&');
+                        output.extend_from_slice(name);
+                        output.push(b';');
+                    }
                 }
                 None => {
-                    return Err(XmlError { message: "there is no such entity or character", offset });
+                    let message = "there is no such entity or character";
+                    return Err(XmlError { message, offset, limit: None });
                 }
             }
             rest = reference.get(length + 1..).unwrap_or_default();

@@ -26,12 +26,8 @@ fn reads_text_and_attributes() {
         ("<a>  <b>x</b>\n</a>", "  x\n", &[]),
         ("<a xmlns=\"u\" xmlns:p=\"v\" p:q=\"w\"/>", "", &["w"]),
         ("<a x=\"1\n2\"></a >", "", &["1 2"]),
-        ("<!DOCTYPE a SYSTEM \"file:///etc/passwd\"><a>x</a>", "x", &[]),
-        (
-            "<!DOCTYPE a [<!ENTITY e \"boom]>\"><!-- > --><!ENTITY f SYSTEM 'file:///x'>]><a y='&f;'>&e;x</a>",
-            "&e;x",
-            &["&f;"],
-        ),
+        ("<!DOCTYPE a><a>x</a>", "x", &[]),
+        ("<?pi?><!-- c --><!DOCTYPE  html ><a>x&other;</a>", "x&other;", &[]),
     ];
     for (document, text, attributes) in cases {
         let attributes: Vec<_> = attributes.iter().map(|value| value.to_string()).collect();
@@ -63,7 +59,13 @@ fn refuses_what_is_not_well_formed() {
         (b"<a><![CDATA[x</a>", 12),
         (b"<1/>", 1),
         (b"<a>\xe9</a>", 3),
-        (b"<!DOCTYPE a [", 13),
+        (b"<!DOCTYPE a [", 9),
+        (b"<!DOCTYPE a", 9),
+        (b"<!doctype a><a/>", 1),
+        (b"<!DOCTYPE a><!DOCTYPE b><a/>", 13),
+        (b"\xef\xbb\xbf<?xml version='1.0' encoding='UTF-7'?><a/>", 20),
+        (b"\xfe\xff\0<\0a\0/\0>", 0),
+        (b"<\0a\0/\0>\0", 0),
         (b"<a/><?xml version='1.0'?>", 9),
         (b"<?xml version='1.0' encoding='UTF-7'?><a/>", 20),
         (b"\xff\xfe<\0a\0/\0>\0", 0),
@@ -95,26 +97,82 @@ fn keeps_what_was_read_before_an_error() {
     }
 }
 
+/// The text, the literals and the error's message, where document types are allowed or not.
+fn with_doctype(document: &str, doctype: bool) -> (String, Vec<String>, Option<XmlError>) {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let (xml, error) = parse(document.as_bytes(), &Limits { doctype, ..Limits::default() });
+    (text(&xml.text), xml.literals.iter().map(|literal| text(literal)).collect(), error)
+}
+
 #[test]
-fn entities_are_never_expanded() {
-    let bomb = b"<!DOCTYPE a [<!ENTITY a \"aaaaaaaaaa\"><!ENTITY b \"&a;&a;&a;&a;&a;\">]><a>&b;&b;</a>";
-    assert_eq!(parsed(bomb), Ok(("&b;&b;".to_string(), Vec::new())));
+fn a_document_type_that_declares_or_refers_is_refused_and_read() {
+    let cases: &[(&str, &str, &[&str])] = &[
+        ("<!DOCTYPE a SYSTEM \"file:///etc/passwd\"><a>x</a>", "x", &["file:///etc/passwd"]),
+        ("<!DOCTYPE a PUBLIC 'p' 'http://evil/x.dtd'><a>x</a>", "x", &["p", "http://evil/x.dtd"]),
+        ("<!-- c --><?pi?>\n<!DOCTYPE\ta\n[<!ENTITY x SYSTEM 'php://filter'>]><a>&x;</a>", "&x;", &["php://filter"]),
+        ("<!DOCTYPE a[<!ENTITY % p SYSTEM 'http://evil/'>]><a/>", "", &["http://evil/"]),
+        ("<!DOCTYPE a [<!ENTITY e \"boom]>\"><!-- > -->]><a>&e;x</a>", "boom]>x", &["boom]>", " > "]),
+        ("<!DOCTYPE a [<!ATTLIST a b CDATA '&#x3c;script>' ><?pi d?>]><a/>", "", &["<script>", "pi d"]),
+        (
+            "<!DOCTYPE a [<!ENTITY e '&f;ipt>'><!ENTITY f '&#38;#60;scr'><!ENTITY f 'other'>]><a>&e;</a>",
+            "<script>",
+            &["<script>", "&f;ipt>", "<scr", "&#60;scr", "other"],
+        ),
+        ("<!DOCTYPE a [ ]><a>x</a>", "x", &[]),
+    ];
+    for (document, text, literals) in cases {
+        let (found, found_literals, error) = with_doctype(document, false);
+        let message = error.map(|error| (error.message, error.limit));
+        let expected = "a document type with declarations or an external identifier is not allowed";
+        assert_eq!(message, Some((expected, None)), "{document}");
+        assert_eq!(
+            (found.as_str(), &found_literals),
+            (*text, &literals.iter().map(|text| (*text).to_owned()).collect())
+        );
+        assert_eq!(with_doctype(document, true), (found, found_literals, None), "{document}");
+    }
+}
+
+#[test]
+fn parameter_entities_are_refused_where_they_are_referred_to() {
+    let document = "<!DOCTYPE a [<!ENTITY % p '<!ENTITY x \"y\">'> %p; ]><a>&x;</a>";
+    let error = with_doctype(document, true).2.expect("an error");
+    assert_eq!(error.message, "references to parameter entities are not resolved");
+}
+
+#[test]
+fn entities_expand_within_bounds() {
+    let bomb = |levels: usize, times: usize| {
+        let entities =
+            (1..levels).map(|level| format!("<!ENTITY e{level} '{}'>", format!("&e{};", level - 1).repeat(times)));
+        let entities: String = entities.collect();
+        format!("<!DOCTYPE a [<!ENTITY e0 'aaaaaaaaaa'>{entities}]><a>&e{};</a>", levels - 1)
+    };
+    assert_eq!(with_doctype(&bomb(3, 5), true).0, "a".repeat(250));
+    let exceeded =
+        |document: &str| with_doctype(document, true).2.and_then(|error| error.limit).map(|limit| limit.what);
+    assert_eq!(exceeded(&bomb(8, 10)), Some("bytes of expanded entities"));
+    assert_eq!(exceeded(&bomb(12, 1)), Some("depth of entities"));
+    assert_eq!(exceeded("<!DOCTYPE a [<!ENTITY e '&e;'>]><a>&e;</a>"), Some("depth of entities"));
+    assert!(exceeded(&format!("<!DOCTYPE a [<!ENTITY e 'x'>]><a>{}</a>", "&e;".repeat(200_000))).is_some());
 }
 
 #[test]
 fn limits_hold() {
     let limits = Limits::default();
-    let expected = Limits { depth: 256, elements: 100_000, attributes: 10_000, attributes_per_element: 256 };
-    assert_eq!(limits, expected);
+    let expected = (256, 100_000, 10_000, 256, false);
+    let Limits { depth, elements, attributes, attributes_per_element, doctype } = limits;
+    assert_eq!((depth, elements, attributes, attributes_per_element, doctype), expected);
+    let exceeded = |document: &str| parse(document.as_bytes(), &limits).1.and_then(|error| error.limit).is_some();
     let nested = |depth: usize| format!("{}{}", "<a>".repeat(depth), "</a>".repeat(depth));
     assert!(parse(nested(256).as_bytes(), &limits).1.is_none());
-    assert!(parse(nested(257).as_bytes(), &limits).1.is_some());
+    assert!(exceeded(&nested(257)));
     let many = |count: usize| format!("<a>{}</a>", "<b/>".repeat(count));
     assert!(parse(many(99_999).as_bytes(), &limits).1.is_none());
-    assert!(parse(many(100_000).as_bytes(), &limits).1.is_some());
+    assert!(exceeded(&many(100_000)));
     let wide = |count: usize| format!("<a {}/>", (0..count).map(|index| format!("x{index}='' ")).collect::<String>());
     assert!(parse(wide(256).as_bytes(), &limits).1.is_none());
-    assert!(parse(wide(257).as_bytes(), &limits).1.is_some());
+    assert!(exceeded(&wide(257)));
     let all = format!("<a>{}</a>", "<b x=''/>".repeat(10_001));
-    assert!(parse(all.as_bytes(), &limits).1.is_some());
+    assert!(exceeded(&all));
 }

@@ -1,0 +1,318 @@
+//! The request's body: as a whole or piece by piece, within its limits.
+
+use super::arguments::is_cut;
+use super::oversize::Oversize;
+use super::request::TOO_MANY_ARGUMENTS;
+use super::transaction::{ArgumentSource, Intervention, InterventionKind, Transaction};
+use crate::body::multipart;
+use crate::program::LimitAction;
+use crate::vocabulary::Variable;
+
+/// How much of a request's body is inspected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BodyLimits {
+    /// The most bytes of a body, the content of files included.
+    pub total: u64,
+    /// The most bytes of a body without the content of files in it.
+    pub without_files: u64,
+    /// A longer body is refused with 413; otherwise its beginning is inspected, and of the rest what the prefilter of the
+    /// rules finds suspicious.
+    pub reject: bool,
+}
+
+impl Default for BodyLimits {
+    /// No limits.
+    fn default() -> Self {
+        Self { total: u64::MAX, without_files: u64::MAX, reject: false }
+    }
+}
+
+/// What came of a body so far.
+#[derive(Default)]
+pub(super) struct Incoming {
+    begun: bool,
+    /// How many bytes came.
+    length: u64,
+    /// A body that is parsed when it has ended.
+    plain: Vec<u8>,
+    multipart: Option<Box<multipart::Reader>>,
+    /// What is over a limit, from there on.
+    oversize: Option<Box<Oversize>>,
+}
+
+/// After how many bytes the limits are looked at again.
+const PIECE: usize = 16 * 1024;
+
+impl Transaction {
+    /// Limits of the caller's own; of two limits the smaller one holds, and one that rejects is enough.
+    pub fn limit_request_body(&mut self, limits: BodyLimits) {
+        self.body_ceiling = limits;
+    }
+
+    /// The limits in force: those of the directives, of rules (`ctl:requestBodyLimit`) and of
+    /// [`Transaction::limit_request_body`] together. Known after phase 1.
+    pub fn request_body_limits(&self) -> BodyLimits {
+        let settings = &self.engine.settings;
+        let total = self.request_body_limit.min(self.body_ceiling.total);
+        let directive = match settings.request_body_no_files_limit {
+            0 => u64::MAX,
+            limit => limit,
+        };
+        BodyLimits {
+            total,
+            without_files: directive.min(self.body_ceiling.without_files).min(total),
+            reject: self.body_ceiling.reject || settings.request_body_limit_action == LimitAction::Reject,
+        }
+    }
+
+    /// Whether the body is a form with files, whose content counts for one of the limits alone. Known after phase 1.
+    pub fn request_body_is_multipart(&mut self) -> bool {
+        self.scalar_is(Variable::ReqbodyProcessor, b"MULTIPART")
+    }
+
+    /// Takes a piece of the body ahead of [`Transaction::request_body`], which ends it. Gives what is to be done with a body
+    /// that is over a limit; the pieces behind it need not be handed over.
+    pub fn request_body_piece(&mut self, bytes: &[u8]) -> Option<Intervention> {
+        if !self.runs() || !self.request_body_access || self.intervention.is_some() {
+            return None;
+        }
+        let limits = self.request_body_limits();
+        if !std::mem::replace(&mut self.incoming.begun, true) && self.request_body_is_multipart() {
+            let files = self.engine.settings.upload_file_limit as usize;
+            let read = multipart::Limits { files, ..multipart::Limits::default() };
+            let keeps_content = self.engine.uses(Variable::FilesTmpContent);
+            let reader = multipart::Reader::new(self.arena.get(self.content_type), read, keeps_content);
+            self.incoming.multipart = Some(Box::new(reader));
+        }
+        for piece in bytes.chunks(PIECE) {
+            if let Some(oversize) = &mut self.incoming.oversize {
+                oversize.scan(&self.engine, piece);
+                continue;
+            }
+            let Some((rest, msg)) = self.incoming.take(piece, &limits) else { continue };
+            self.set_scalar_bytes(Variable::InboundDataError, *b"1");
+            self.note_oversize(&limits);
+            if limits.reject
+                && let Some(refused) = self.refuse_oversize(msg)
+            {
+                return Some(refused);
+            }
+            let form = self.scalar_is(Variable::ReqbodyProcessor, b"URLENCODED");
+            let mut oversize = Oversize::new(form);
+            oversize.scan(&self.engine, rest);
+            self.incoming.oversize = Some(Box::new(oversize));
+        }
+        None
+    }
+
+    /// Takes the body, or what is left of it after [`Transaction::request_body_piece`], and runs phase 2. Called once, with
+    /// an empty body if there is none.
+    ///
+    /// `complete` is false if the body goes on after what is given: what follows is not inspected, and errors of parsers
+    /// that come from the cut are none of the request's.
+    pub fn request_body(&mut self, body: &[u8], complete: bool) -> Option<Intervention> {
+        if !self.runs() {
+            return None;
+        }
+        let mut empty = true;
+        if self.request_body_access {
+            self.meet_familiar();
+            if !body.is_empty()
+                && let Some(refused) = self.request_body_piece(body)
+            {
+                return Some(refused);
+            }
+            if !complete && self.incoming.oversize.is_none() {
+                let limits = self.request_body_limits();
+                self.set_scalar_bytes(Variable::InboundDataError, *b"1");
+                self.note_oversize(&limits);
+                if limits.reject
+                    && let Some(refused) = self.refuse_oversize(OVER_TOTAL)
+                {
+                    return Some(refused);
+                }
+            }
+            let incoming = std::mem::take(&mut self.incoming);
+            let length = usize::try_from(incoming.length).unwrap_or(usize::MAX);
+            self.arena.budget.bring(length);
+            self.arena.budget.charge_parsing(length);
+            empty = incoming.length == 0;
+            self.parse_body(incoming, complete);
+        }
+        // Without a body there is nothing new since phase 1, and what was found out then still holds.
+        self.unchanged = empty && self.knows;
+        self.body_seen = true;
+        self.run_phase(2)
+    }
+
+    pub(super) fn refuse_oversize(&mut self, msg: &[u8]) -> Option<Intervention> {
+        let intervention = Intervention { status: 413, rule_id: 0, kind: InterventionKind::Deny, msg: msg.to_vec() };
+        self.intervene(intervention).then(|| self.intervention.clone()).flatten()
+    }
+
+    fn parse_body(&mut self, mut incoming: Incoming, complete: bool) {
+        self.set_scalar_bytes(Variable::ReqbodyError, *b"0");
+        self.set_scalar_bytes(Variable::ReqbodyProcessorError, *b"0");
+        if incoming.length == 0 {
+            return;
+        }
+        let complete = complete && incoming.oversize.is_none();
+        self.set_scalar_bytes(Variable::RequestBodyLength, incoming.length.to_string().into_bytes());
+        let without_files;
+        if let Some(mut reader) = incoming.multipart.take() {
+            without_files = reader.length_without_files();
+            let raw = self.arena.push(reader.take_skeleton());
+            self.raw_body = Some(raw);
+            self.set_scalar(Variable::RequestBody, raw);
+            self.parts(reader.finish(), complete);
+        } else {
+            without_files = incoming.plain.len() + usize::from(incoming.oversize.is_some());
+            self.parse_plain(&incoming.plain, complete);
+        }
+        // `SecRequestBodyNoFilesLimit`: how much of a body, files aside, a request may bring.
+        let limit = self.engine.settings.request_body_no_files_limit;
+        if limit > 0 && u64::try_from(without_files).unwrap_or(u64::MAX) > limit {
+            self.body_error("Body", "there is more than SecRequestBodyNoFilesLimit allows, files aside");
+        }
+        for (name, text) in incoming.oversize.map(|oversize| oversize.finish(&self.engine)).unwrap_or_default() {
+            self.arguments_to_add().add_named(ArgumentSource::Form, name, &text);
+        }
+    }
+
+    fn parse_plain(&mut self, body: &[u8], complete: bool) {
+        let raw = self.arena.push(body);
+        self.raw_body = Some(raw);
+        let processor = self.scalar(Variable::ReqbodyProcessor);
+        // Of XML, the rules see the text and the attribute values. The names of its elements are no payload, and the rule
+        // sets count on not meeting them; what is no XML after all is there for the rules as it is.
+        let xml = self.arena.get(processor) == b"XML";
+        if !xml || self.force_request_body {
+            self.set_scalar(Variable::RequestBody, raw);
+        }
+        match self.arena.get(processor) {
+            b"URLENCODED" => self.form_arguments(body, ArgumentSource::Form),
+            b"JSON" => self.parse_json(body, complete),
+            b"XML" => self.parse_xml(body, raw, complete),
+            _ => {}
+        }
+    }
+
+    /// The parts of a multipart body.
+    fn parts(&mut self, found: multipart::Multipart, complete: bool) {
+        // The strict checks look at the end of the body: of a cut body they would say what is not so.
+        if complete {
+            self.multipart_flags(&found);
+        }
+        if let Some(limit) = found.limit {
+            let of_parts = limit.what == "parts";
+            self.left_out(if of_parts { "MULTIPART_NAME" } else { "MULTIPART_PART_HEADERS" }, limit.what, limit.most);
+        }
+        let keeps_content = self.engine.uses(Variable::FilesTmpContent);
+        let mut total = 0usize;
+        for part in found.parts {
+            let is_file = part.is_file();
+            if self.arena.budget.is_spent() {
+                break;
+            }
+            let name = self.arena.push(&part.name);
+            for header in part.headers {
+                let header = self.arena.push(header);
+                self.part_headers.push(name, header);
+            }
+            self.part_names.push(name, name);
+            // An empty filename makes no file: applications that see a field there must not be alone with it.
+            let Some(filename) = part.filename.filter(|_| is_file) else {
+                self.field(&part.name, &part.value);
+                if let Some(decoded) = part.decoded {
+                    self.field(&part.name, &decoded);
+                }
+                continue;
+            };
+            let filename = self.arena.push(filename);
+            self.files.push(name, filename);
+            self.part_filenames.push(filename, filename);
+            // Rules see both names: which one the application takes is not known.
+            if let Some(extended) = part.extended_filename {
+                let extended = self.arena.push(extended);
+                self.files.push(name, extended);
+                self.part_filenames.push(extended, extended);
+            }
+            total += part.size;
+            let size = self.arena.number(i64::try_from(part.size).unwrap_or(i64::MAX));
+            self.file_sizes.push(name, size);
+            if keeps_content {
+                let content = self.arena.push(part.value);
+                self.file_contents.push(name, content);
+            }
+        }
+        let total = self.arena.number(i64::try_from(total).unwrap_or(i64::MAX));
+        self.set_scalar(Variable::FilesCombinedSize, total);
+        if let Some(error) = found.error.filter(|_| complete) {
+            self.body_error("Multipart", &error);
+        }
+    }
+
+    pub(super) fn field(&mut self, name: &[u8], value: &[u8]) {
+        if self.room() == 0 {
+            self.too_many_arguments("ARGS_POST");
+            self.body_error("Multipart", TOO_MANY_ARGUMENTS);
+            return;
+        }
+        let value = self.arena.push(value);
+        let unseen = is_cut(name).then_some(name);
+        self.arguments_to_add().add_value(ArgumentSource::Form, name, unseen, value);
+    }
+
+    fn multipart_flags(&mut self, found: &multipart::Multipart) {
+        let flags = &found.flags;
+        for (variable, set) in [
+            (Variable::MultipartBoundaryQuoted, flags.boundary_quoted),
+            (Variable::MultipartBoundaryWhitespace, flags.boundary_whitespace),
+            (Variable::MultipartDataBefore, flags.data_before),
+            (Variable::MultipartDataAfter, flags.data_after),
+            (Variable::MultipartHeaderFolding, flags.header_folding),
+            (Variable::MultipartLfLine, flags.lf_line),
+            (Variable::MultipartCrlfLfLines, flags.crlf_lf_lines),
+            (Variable::MultipartMissingSemicolon, flags.missing_semicolon),
+            (Variable::MultipartInvalidQuoting, flags.invalid_quoting),
+            (Variable::MultipartInvalidPart, flags.invalid_part),
+            (Variable::MultipartInvalidHeaderFolding, flags.invalid_header_folding),
+            (Variable::MultipartFileLimitExceeded, flags.file_limit_exceeded),
+            (Variable::MultipartStrictError, found.strict_error()),
+        ] {
+            let value = self.arena.number(i64::from(set));
+            self.set_scalar(variable, value);
+        }
+        let unmatched = self.arena.number(i64::from(found.unmatched_boundary()));
+        self.set_scalar(Variable::MultipartUnmatchedBoundary, unmatched);
+    }
+}
+const OVER_TOTAL: &[u8] = b"The request body is larger than its limit (SecRequestBodyLimit)";
+const OVER_WITHOUT_FILES: &[u8] =
+    b"The request body without its files is larger than its limit (SecRequestBodyNoFilesLimit)";
+
+impl Incoming {
+    /// Takes a piece; once a limit is exceeded, gives what is over it, and why such a body is refused.
+    fn take<'p>(&mut self, piece: &'p [u8], limits: &BodyLimits) -> Option<(&'p [u8], &'static [u8])> {
+        let room = |limit: u64, length: u64| usize::try_from(limit.saturating_sub(length)).unwrap_or(usize::MAX);
+        let length = self.length;
+        self.length = length.saturating_add(u64::try_from(piece.len()).unwrap_or(u64::MAX));
+        let Some(reader) = &mut self.multipart else {
+            let fits = room(limits.without_files, length);
+            let (taken, rest) = piece.split_at_checked(fits).unwrap_or((piece, &[]));
+            self.plain.extend_from_slice(taken);
+            let why = if limits.without_files < limits.total { OVER_WITHOUT_FILES } else { OVER_TOTAL };
+            return (!rest.is_empty()).then_some((rest, why));
+        };
+        let (taken, rest) = piece.split_at_checked(room(limits.total, length)).unwrap_or((piece, &[]));
+        reader.feed(taken);
+        let without_files = u64::try_from(reader.length_without_files()).unwrap_or(u64::MAX);
+        if !rest.is_empty() {
+            Some((rest, OVER_TOTAL))
+        } else if without_files > limits.without_files {
+            Some((rest, OVER_WITHOUT_FILES))
+        } else {
+            None
+        }
+    }
+}

@@ -3,7 +3,9 @@
 #   docker build -t palisade .
 #   docker run --read-only -v palisade-data:/var/lib/palisade -p 127.0.0.1:8900:8900 -p 127.0.0.1:18000:18000 palisade
 #
-# The admin API speaks plain HTTP and xDS has no TLS: publish both on loopback or on a network of their own.
+# The admin API speaks plain HTTP and xDS has no TLS: publish both on loopback or on a network of their own. The first start makes
+# a token for gateways, in node-tokens on the volume; PALISADE_NODE_TOKEN_CREATE says whose it is, by default anybody's who has
+# it. A token for each gateway: palisade node-token create --node ID, then take the first line away.
 
 # `rust-version` of Cargo.toml; a test compares them.
 ARG RUST_VERSION=1.95
@@ -29,6 +31,8 @@ ENV PALISADE_FILTERS_DIR=/usr/share/palisade/filters \
     PALISADE_DATA=/var/lib/palisade \
     PALISADE_LISTEN=0.0.0.0:8900 \
     PALISADE_XDS_LISTEN=0.0.0.0:18000 \
+    PALISADE_NODE_TOKEN_FILE=/var/lib/palisade/node-tokens \
+    PALISADE_NODE_TOKEN_CREATE=* \
     PALISADE_LOG_FORMAT=json
 USER 65532:65532
 WORKDIR /var/lib/palisade

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use snapshot::{AllowChange, BanChange, BanRequest};
 
 use crate::events::{Audit, AuditAction, BanWay, EventHub};
-use crate::fabric::Identity;
-use crate::link::{BanSink, Verdict};
+use crate::fabric::{BanRules, Identity};
+use crate::link::{Asker, BanSink, Verdict};
 use crate::store::fabric::{Allowance, Ban, Issued, LAST_MOMENT, Note, Step};
 use crate::store::{Pending, Store};
 
@@ -16,12 +16,17 @@ const TOLD_MILLIS: u64 = 60_000;
 /// The most identities whose refusal is remembered for that.
 const MAX_TOLD: usize = 10_000;
 
+/// The longest reason that is taken from a node, in characters, and the most tags.
+const MAX_REASON: usize = 1000;
+const MAX_TAGS: usize = 64;
+
 /// [`BanSink`] over a [`Store`].
 pub struct StoredBans {
     store: Arc<dyn Store>,
     events: EventHub,
     runtime: tokio::runtime::Handle,
     clock: fn() -> u64,
+    rules: Box<dyn Fn() -> BanRules + Send + Sync>,
     told: Arc<Mutex<HashMap<String, u64>>>,
 }
 
@@ -29,7 +34,14 @@ impl StoredBans {
     /// Bans in `store`; refusals are told `events`. Must be called within a tokio runtime of more than one thread.
     #[must_use]
     pub fn new(store: Arc<dyn Store>, events: EventHub, clock: fn() -> u64) -> Self {
-        Self { store, events, runtime: tokio::runtime::Handle::current(), clock, told: Arc::default() }
+        let runtime = tokio::runtime::Handle::current();
+        Self { store, events, runtime, clock, rules: Box::new(BanRules::default), told: Arc::default() }
+    }
+
+    /// The same, with what nodes may ask for as `rules` says at that time.
+    #[must_use]
+    pub fn with_rules(self, rules: impl Fn() -> BanRules + Send + Sync + 'static) -> Self {
+        Self { rules: Box::new(rules), ..self }
     }
 
     fn wait<T>(&self, pending: Pending<'_, T>) -> Result<T, String> {
@@ -48,23 +60,28 @@ impl StoredBans {
             issued_at: ban.issued_at_millis.min(now),
             until: ban.until_millis,
             issued_by: by.to_owned(),
-            by_hand: false,
             timeline: vec![step],
+            address: ban.address.clone(),
+            ..Ban::default()
         }
     }
 
-    fn verdict(&self, issued: Issued, now: u64) -> Verdict {
-        match issued {
+    fn verdict(&self, ban: &BanRequest, issued: Issued, now: u64) -> Result<Verdict, String> {
+        let why = match issued {
             Issued::Live(live) => {
                 self.events.banned(&live, BanWay::Tier, now);
-                Verdict::Live(change_of(&live))
+                return Ok(Verdict::Live(change_of(&live)));
             }
             Issued::Allowlisted(entry) => {
-                Verdict::Refused(format!("{} is on the allowlist: {}", entry.key, entry.reason))
+                format!("{} is on the allowlist: {}", entry.key, entry.reason)
             }
-            Issued::Lifted(at) => Verdict::Refused(format!("the ban was lifted at {}", crate::clock::rfc3339(at))),
-            Issued::Full => Verdict::Refused("there are too many bans on ranges".to_owned()),
-        }
+            Issued::Lifted(at) => format!("the ban was lifted at {}", crate::clock::rfc3339(at)),
+            Issued::Full => "there is no room for it".to_owned(),
+        };
+        // What stands there all the same, because an operator has banned the whole network of an address that is on the
+        // allowlist, must not end on every node for what this one has asked.
+        let stands = self.wait(self.store.ban(&ban.key, now))?;
+        Ok(stands.map_or(Verdict::Refused(why), |held| Verdict::Live(change_of(&held))))
     }
 
     /// The events of what is refused: kept with the bans of the same batch, or not at all.
@@ -98,9 +115,38 @@ fn is_due(told: &Mutex<HashMap<String, u64>>, key: &str, now: u64) -> bool {
 }
 
 impl BanSink for StoredBans {
-    fn put(&self, node: &str, bans: &[BanRequest]) -> Result<Vec<Verdict>, String> {
+    fn vet(&self, ban: &BanRequest) -> Result<BanRequest, String> {
+        let (rules, now) = ((self.rules)(), (self.clock)());
+        let identity = Identity::parse(&ban.key)?.charged(rules.ipv6_prefix);
+        // Of an earlier configuration it may be narrower.
+        let own = || identity.network_v6().is_some_and(|network| network.prefix_len() >= rules.ipv6_prefix);
+        if identity.is_range() && !(identity.has_own_key() && own()) {
+            return Err("a node bans no range".to_owned());
+        }
+        let until_millis = ban.until_millis.min(now.saturating_add(rules.longest_millis));
+        if until_millis <= now {
+            return Err("it is over already, or nothing bans at all".to_owned());
+        }
+        // It says where bans come from: for a ban on an address it is that address and no other.
+        let address = Identity::parse(&format!("ip:{}", ban.address)).ok().filter(|address| !address.is_range());
+        let address = address.filter(|address| identity.kind() != "ip" || identity.covers(address));
+        Ok(BanRequest {
+            key: identity.key(),
+            until_millis,
+            reason: ban.reason.chars().take(MAX_REASON).collect(),
+            tags: ban.tags.iter().take(MAX_TAGS).map(|tag| tag.chars().take(MAX_REASON).collect()).collect(),
+            address: address.map(|address| address.value().to_owned()).unwrap_or_default(),
+            ..ban.clone()
+        })
+    }
+
+    fn put(&self, by: Asker<'_>, bans: &[BanRequest]) -> Result<Vec<Verdict>, String> {
         let now = (self.clock)();
-        let by = if node.is_empty() { "control plane" } else { node };
+        let by = match by {
+            Asker::Node("") => "a node that has not said which it is",
+            Asker::Node(node) => node,
+            Asker::ControlPlane => "control plane",
+        };
         let read: Vec<Result<Identity, String>> = bans.iter().map(|ban| Identity::parse(&ban.key)).collect();
         let asked = |(ban, identity): (&BanRequest, &Result<Identity, String>)| {
             identity.as_ref().ok().map(|identity| self.asked(by, ban, identity, now))
@@ -109,11 +155,25 @@ impl BanSink for StoredBans {
         let note = self.note(by, &asked, now);
         let mut issued = self.wait(self.store.bans_issue(asked, now, note))?.into_iter();
         self.events.outbox_filled();
-        let verdict = |identity: Result<Identity, String>| match identity {
-            Err(why) => Verdict::Refused(why),
-            Ok(_) => issued.next().map_or_else(unanswered, |issued| self.verdict(issued, now)),
+        let verdict = |(ban, identity): (&BanRequest, Result<Identity, String>)| match identity {
+            Err(why) => Ok(Verdict::Refused(why)),
+            Ok(_) => issued.next().map_or_else(|| Ok(unanswered()), |issued| self.verdict(ban, issued, now)),
         };
-        Ok(read.into_iter().map(verdict).collect())
+        bans.iter().zip(read).map(verdict).collect()
+    }
+
+    fn widen(&self, live: &[BanChange]) -> Result<Vec<BanChange>, String> {
+        let is_v6 = |change: &&BanChange| Identity::parse(&change.key).is_ok_and(|one| one.network_v6().is_some());
+        let keys: Vec<String> = live.iter().filter(is_v6).map(|change| change.key.clone()).collect();
+        if keys.is_empty() || !(self.rules)().widens {
+            return Ok(Vec::new());
+        }
+        let now = (self.clock)();
+        let wider = self.wait(self.store.bans_widen(keys, now))?;
+        for ban in &wider {
+            widened(&self.events, ban, now);
+        }
+        Ok(wider.iter().map(change_of).collect())
     }
 
     fn lift(&self, key: &str) -> Result<(), String> {
@@ -123,7 +183,12 @@ impl BanSink for StoredBans {
     fn list(&self, now: u64) -> Result<Vec<BanChange>, String> {
         let lifted = self.wait(self.store.lifted(true))?.into_iter().map(lift_of);
         let live = self.wait(self.store.bans_standing(now))?.into_iter();
-        let live = live.map(|ban| BanChange { key: ban.key, until_millis: ban.until, reason: ban.reason });
+        let live = live.map(|ban| BanChange {
+            key: ban.key,
+            until_millis: ban.until,
+            reason: ban.reason,
+            hand_until_millis: ban.hand_until,
+        });
         Ok(lifted.chain(live).collect())
     }
 
@@ -141,7 +206,20 @@ fn unanswered() -> Verdict {
 
 /// A ban as nodes hold it.
 pub(crate) fn change_of(ban: &Ban) -> BanChange {
-    BanChange { key: ban.key.clone(), until_millis: ban.until, reason: ban.reason.clone() }
+    BanChange {
+        key: ban.key.clone(),
+        until_millis: ban.until,
+        reason: ban.reason.clone(),
+        hand_until_millis: ban.hand_until,
+    }
+}
+
+/// Says that a run of neighbours is banned as one.
+pub(crate) fn widened(events: &EventHub, ban: &Ban, now: u64) {
+    events.audit(
+        Audit::new(AuditAction::Ban).of(ban.key.clone()).detail(format!("by the control plane: {}", ban.reason)),
+    );
+    events.banned(ban, BanWay::Tier, now);
 }
 
 /// A ban that nodes let go of.

@@ -300,6 +300,7 @@ async fn bans_by_hand_by_a_tier_and_by_the_ledger_are_told() {
         score,
         tags: vec!["waf:blocked".into()],
         issued_at_millis: palisade::clock::now_millis(),
+        ..BanRequest::default()
     };
     let bans = vec![tier("ip:192.0.2.20", 69.0), tier("ip:192.0.2.21", 91.0), tier("ip:192.0.2.21", 95.0)];
     world.up.send(Up { node: "edge-1".into(), bans, ..Up::default() }).await.unwrap();

@@ -69,7 +69,9 @@ async fn a_ban_by_hand_is_shown_extended_and_lifted() {
         "timeline": [{"at": now, "action": "ban", "by": "alice", "detail": "scans"}],
         "last_action": "ban", "last_action_by": "alice", "last_action_at": now,
     });
-    assert_eq!(answer, json!({"done": true, "ban": expected}));
+    let reason = "no chain has a threat gate: neither an enabled route (`SecuritySuitePreset`, `SvcThreatGate`) nor the global \
+                  chain";
+    assert_eq!(answer, json!({"done": true, "ban": expected, "enforced": false, "reason": reason}));
     assert_eq!(desk.get("_bans").await, json!({"bans": [expected]}));
     desk.console.advance(10_000);
     let answer = desk.post("_extend", json!({"ref": "ip:192.0.2.9", "duration_seconds": 30})).await;
@@ -96,6 +98,60 @@ async fn a_ban_by_hand_is_shown_extended_and_lifted() {
     assert_eq!(actions, ["ban", "extend", "ban", "ban", "ban", "unban", "unban", "unban-all"]);
     assert_eq!(audits[0]["user"], json!({"name": "alice", "email": "alice@example.com"}));
     assert_eq!((&audits[0]["ref"], &audits[0]["detail"]), (&json!("ip:192.0.2.9"), &json!("for another 60 s: scans")));
+}
+
+#[tokio::test]
+async fn a_ban_says_whether_anything_enforces_it() {
+    let desk = Desk::new().await;
+    let enforced = async |body: Value| {
+        let answer = desk.post("_ban", body).await;
+        assert_eq!(
+            (&answer["done"], answer["reason"].is_null()),
+            (&json!(true), answer["enforced"] == true),
+            "{answer}"
+        );
+        answer["enforced"] == true
+    };
+    assert!(!enforced(json!({"ref": "ip:192.0.2.9"})).await, "there is no chain");
+    let entities = &desk.console.api;
+    let route = json!({"id": "shop", "plugins": [{"plugin": "SecuritySuitePreset", "config": {}}]});
+    let created = entities.call("POST", "/routes", Some(route)).await;
+    assert_eq!(created.status, 201, "{}", created.text);
+    // The policy that is in force, the built-in one, is in dry run.
+    assert!(enforced(json!({"ref": "ip:192.0.2.9"})).await);
+    for unverified in ["user:ada", "apikey:k1"] {
+        assert!(!enforced(json!({"ref": unverified})).await, "nothing verifies {unverified}");
+    }
+    let identity = json!({"identity": {"verified_by": [{"kind": "jwt", "path": ["payload", "sub"]}]}});
+    let changed = entities.call("PATCH", "/global-config/global-config", Some(identity)).await;
+    assert_eq!(changed.status, 200, "{}", changed.text);
+    assert!(enforced(json!({"ref": "user:ada"})).await && !enforced(json!({"ref": "apikey:k1"})).await);
+}
+
+#[tokio::test]
+async fn an_address_of_ipv6_stands_for_its_network() {
+    let desk = Desk::new().await;
+    let key = async |path: &str, reference: &str| {
+        let answer = desk.post(path, json!({"ref": reference})).await;
+        assert_eq!(answer["done"], true, "{answer}");
+        answer["ban"]["key"].as_str().unwrap_or_default().to_owned()
+    };
+    assert_eq!(key("_ban", "ip:2001:db8:1:2::9").await, "ip:2001:db8:1:2::/64");
+    assert_eq!(key("_extend", "ip:2001:db8:1:2:ffff::1").await, "ip:2001:db8:1:2::/64");
+    assert_eq!(key("_ban", "ip:2001:db8:1:3::9/128").await, "ip:2001:db8:1:3::9");
+    assert_eq!(key("_extend", "ip:2001:db8:1:3::9").await, "ip:2001:db8:1:3::9");
+    assert_eq!(key("_ban", "ip:::ffff:192.0.2.1").await, "ip:192.0.2.1");
+    for reference in ["ip:2001:db8:1:2::77", "ip:2001:db8:1:3::9", "ip:192.0.2.1"] {
+        key("_unban", reference).await;
+    }
+    assert_eq!(desk.get("_bans").await, json!({"bans": []}));
+    desk.event("2001:db8:1:2::1", 60.0, "threat-response");
+    desk.event("2001:db8:1:2::2", 60.0, "threat-response");
+    let incidents = desk.get("_incidents").await;
+    assert_eq!(
+        (&incidents["incidents"][0]["key"], &incidents["incidents"][0]["count"]),
+        (&json!("ip:2001:db8:1:2::/64"), &json!(2))
+    );
 }
 
 #[tokio::test]

@@ -42,6 +42,7 @@ fn the_description_reads_what_the_code_writes() {
             score: 4.5,
             tags: vec!["t".into()],
             issued_at_millis: 5,
+            address: "a".into(),
         }],
         loads: vec![LoadReport {
             filter: "f".into(),
@@ -65,7 +66,8 @@ fn the_description_reads_what_the_code_writes() {
         described("palisade.v1.Up", &up.encode_to_vec()),
         json!({
             "node": "n", "events": ["e30="], "dropped": 2,
-            "bans": [{ "key": "k", "until_millis": 3, "reason": "r", "score": 4.5, "tags": ["t"], "issued_at_millis": 5 }],
+            "bans": [{ "key": "k", "until_millis": 3, "reason": "r", "score": 4.5, "tags": ["t"], "issued_at_millis": 5,
+                "address": "a" }],
             "loads": [{ "filter": "f", "version": "v", "error": "e", "parts_decoded": 7, "parts_reused": 8 }],
             "asks": [{
                 "id": 9, "spend_puzzle": { "id": "p", "until_millis": 10 },
@@ -74,7 +76,7 @@ fn the_description_reads_what_the_code_writes() {
         })
     );
     let down = Down {
-        bans: vec![BanChange { key: "k".into(), until_millis: 6, reason: "r".into() }],
+        bans: vec![BanChange { key: "k".into(), until_millis: 6, reason: "r".into(), hand_until_millis: 7 }],
         answers: vec![Answered { id: 9, answer: AnswerWord::No.into() }],
         allowed: vec![AllowChange { key: "a".into(), until_millis: 7 }],
         seed: b"seed".to_vec(),
@@ -82,7 +84,7 @@ fn the_description_reads_what_the_code_writes() {
     assert_eq!(
         described("palisade.v1.Down", &down.encode_to_vec()),
         json!({
-            "bans": [{ "key": "k", "until_millis": 6, "reason": "r" }],
+            "bans": [{ "key": "k", "until_millis": 6, "reason": "r", "hand_until_millis": 7 }],
             "answers": [{ "id": 9, "answer": "NO" }],
             "allowed": [{ "key": "a", "until_millis": 7 }],
             "seed": "c2VlZA==",

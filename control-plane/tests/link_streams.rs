@@ -67,7 +67,8 @@ fn event(message: &str) -> Vec<u8> {
 async fn a_ban_reaches_every_worker_and_whoever_comes_later() {
     let control_plane = ControlPlane::start(Vec::new()).await;
     let until_millis = now() + 600_000;
-    let standing = BanChange { key: "ip:192.0.2.1".into(), until_millis, reason: "standing".into() };
+    let standing =
+        BanChange { key: "ip:192.0.2.1".into(), until_millis, reason: "standing".into(), ..BanChange::default() };
     control_plane.link.ban(standing.clone()).await.unwrap();
     let (mut one, mut two) = (Worker::connect(&control_plane).await, Worker::connect(&control_plane).await);
     assert_ne!(one.seed, two.seed, "each stream has a seed of its own");
@@ -76,7 +77,7 @@ async fn a_ban_reaches_every_worker_and_whoever_comes_later() {
 
     let ban = BanRequest { key: "ip:192.0.2.2".into(), until_millis, reason: "tier".into(), ..BanRequest::default() };
     one.up.send(Up { node: "n1".into(), bans: vec![ban], ..Up::default() }).await.unwrap();
-    let change = BanChange { key: "ip:192.0.2.2".into(), until_millis, reason: "tier".into() };
+    let change = BanChange { key: "ip:192.0.2.2".into(), until_millis, reason: "tier".into(), ..BanChange::default() };
     assert_eq!(one.bans().await, std::slice::from_ref(&change));
     assert_eq!(two.bans().await, std::slice::from_ref(&change));
 
@@ -92,7 +93,11 @@ async fn many_bans_come_in_messages_of_a_bounded_size() {
     let control_plane = ControlPlane::start(Vec::new()).await;
     for number in 0..1200 {
         let key = format!("ip:198.51.{}.{}", number / 256, number % 256);
-        control_plane.link.ban(BanChange { key, until_millis: now() + 600_000, reason: String::new() }).await.unwrap();
+        control_plane
+            .link
+            .ban(BanChange { key, until_millis: now() + 600_000, reason: String::new(), ..BanChange::default() })
+            .await
+            .unwrap();
     }
     let mut worker = Worker::connect(&control_plane).await;
     let mut sizes = Vec::new();
@@ -188,7 +193,8 @@ async fn a_worker_that_does_not_read_is_cut_off_and_holds_up_nobody() {
     let control_plane = ControlPlane::start(Vec::new()).await;
     let (mut deaf, mut awake) = (Worker::connect(&control_plane).await, Worker::connect(&control_plane).await);
     // 40 KB each: more than the connection and the queues of a stream hold.
-    let change = BanChange { key: "ip:192.0.2.1".into(), until_millis: 1, reason: "r".repeat(40_000) };
+    let change =
+        BanChange { key: "ip:192.0.2.1".into(), until_millis: 1, reason: "r".repeat(40_000), ..BanChange::default() };
     let total = 2000;
     for _ in 0..total {
         control_plane.link.announce(vec![change.clone()]);

@@ -263,6 +263,9 @@ async fn files_of_every_version_come_up_to_date() {
         assert!(entities.rows[0].body.contains("SecRuleEngine On"), "version {old}");
         let bans = store.bans(0).await.unwrap();
         assert_eq!((bans.len(), bans[0].key.as_str()), (1, "ip:192.0.2.7"), "version {old}");
+        // The first five have none that says so.
+        let hand_until = if old < 6 { 0 } else { bans[0].until };
+        assert_eq!((bans[0].hand_until, bans[0].by_hand), (hand_until, old > 5), "version {old}");
         assert_eq!(store.document("notes").await.unwrap(), Some(b"note".to_vec()), "version {old}");
         let key = store.admin_key("key_1").await.unwrap().unwrap();
         assert_eq!((key.name.as_str(), key.scopes.len()), ("first key", 3), "version {old}");

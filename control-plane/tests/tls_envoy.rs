@@ -114,7 +114,7 @@ async fn are_let_in(bootstrap: fn(u16, &Path) -> Value) {
     let path = |name: &str| folder.path().join(name);
     let (servers, gateways) = (Authority::new(), Authority::new());
     let (certificate, key) = servers.issue("control-plane.test").write(folder.path(), "server");
-    gateways.issue("gateway-1").write(folder.path(), "gateway");
+    gateways.issue("test-node").write(folder.path(), "gateway");
     std::fs::write(path("servers-ca.pem"), servers.pem()).unwrap();
     std::fs::write(path("gateways-ca.pem"), gateways.pem()).unwrap();
     std::fs::write(path("tokens"), "first-token-0123456789\n").unwrap();

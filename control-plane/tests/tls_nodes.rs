@@ -159,7 +159,8 @@ async fn tokens_are_rotated_and_a_stream_ends_with_its_token() {
     std::fs::write(&file, "second-token-0123456789\nfirst-token-0123456789\n").unwrap();
     assert_eq!(kept.look(true), Look::Renewed);
     let (_up_too, mut new) = link(channel.clone(), second).await.unwrap();
-    let change = BanChange { key: "ip:192.0.2.1".into(), until_millis: 1, reason: String::new() };
+    let change =
+        BanChange { key: "ip:192.0.2.1".into(), until_millis: 1, reason: String::new(), ..BanChange::default() };
     control_plane.link.announce(vec![change]);
     assert_eq!(old.message().await.unwrap().unwrap().bans.len(), 1, "the old stream goes on");
 
@@ -173,7 +174,8 @@ async fn tokens_are_rotated_and_a_stream_ends_with_its_token() {
     let ended = tokio::time::timeout(PATIENCE, old.message()).await.expect("the old stream stayed").unwrap_err();
     assert_eq!(ended.code(), Code::Unauthenticated);
     assert_eq!(code(channel.clone(), first).await, Code::Unauthenticated);
-    let change = BanChange { key: "ip:192.0.2.2".into(), until_millis: 1, reason: String::new() };
+    let change =
+        BanChange { key: "ip:192.0.2.2".into(), until_millis: 1, reason: String::new(), ..BanChange::default() };
     control_plane.link.announce(vec![change]);
     // The first one was announced while both were open.
     for _ in 0..2 {

@@ -77,6 +77,7 @@ fn full() -> Gateway {
             access_log: Some("/dev/stdout".into()),
             buffer_limit_bytes: 8_388_608,
             xff_num_trusted_hops: 1,
+            removed_headers: vec!["x-user".into()],
             ..ListenerSettings::default()
         },
         routes: vec![shop, other],
@@ -128,6 +129,7 @@ fn descriptors() -> DescriptorPool {
             "envoy/extensions/filters/http/router/v3/router.proto",
             "envoy/extensions/filters/http/wasm/v3/wasm.proto",
             "envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager.proto",
+            "envoy/extensions/http/early_header_mutation/header_mutation/v3/header_mutation.proto",
             "envoy/extensions/transport_sockets/tls/v3/tls.proto",
             "envoy/extensions/upstreams/http/v3/http_protocol_options.proto",
         ])

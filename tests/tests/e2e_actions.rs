@@ -28,7 +28,11 @@ const BAN: Duration = Duration::from_secs(4);
 fn every_action_is_enforced() {
     let mut gateway = Gateway::start(|control, backend| {
         control.configure(&json!({
-            "identity": {"api_key_header": "x-api-key", "user_header": "x-user"},
+            // Every request comes by way of a proxy that says who the user is.
+            "identity": {
+                "api_key_header": "x-api-key", "api_keys": ["k1", "a1", "b4", "c6"].map(api_key), "trusted_hops": 1,
+                "verified_by": [{"kind": "trusted_header", "header": "x-user", "set_by": "proxy"}],
+            },
             // Whoever fails here does so on purpose; only the tiers ban.
             "security": {"ledger": {"enabled": false}, "tarpit": {"max_held": MOST}},
         }));
@@ -70,6 +74,16 @@ fn every_action_is_enforced() {
     a_block_of_the_waf_weighs_what_the_policy_says(&gateway);
     let failures = gateway.envoy.vm_failures();
     assert!(failures.is_empty(), "a filter's VM failed: {failures:?}");
+}
+
+/// An api key as the configuration has it.
+fn api_key(id: &str) -> Value {
+    json!({"id": id, "secret": secret(id)})
+}
+
+/// The key of an id.
+fn secret(id: &str) -> String {
+    format!("{id}-0123456789abcdef")
 }
 
 /// The policies by their names; the last one tells that all are in force.
@@ -152,9 +166,14 @@ fn throttle_lets_so_many_pass_per_window_and_identity(gateway: &Gateway) {
     assert_eq!(status(gateway, first, &to("throttle", "/")), 200, "what reaches no tier is not counted");
     assert_eq!(status(gateway, second, &suspect), 200, "another caller has its own quota");
     // A key has one quota, wherever it is used from.
-    let with_key = |key: &str| suspect.clone().header("x-api-key", key);
+    let with_key = |key: &str| suspect.clone().header("x-api-key", &secret(key));
     let statuses: Vec<u16> = [first, second, first, second].map(|from| status(gateway, from, &with_key("k1"))).into();
     assert_eq!(statuses, [200, 200, 200, 429]);
+    // Keys that are made up have none of their own: they are their address.
+    let made_up: Vec<u16> = (0..QUOTA + 2)
+        .map(|number| status(gateway, Ipv4Addr::new(127, 2, 1, 3), &with_key(&format!("made-up-{number}"))))
+        .collect();
+    assert_eq!(made_up, [200, 200, 200, 429, 429]);
     assert_eq!(status(gateway, first, &with_key("k2")), 200);
     wait_for("the next window", PATIENCE, || (status(gateway, first, &suspect) == 200).then_some(())).unwrap();
     assert!(begin.elapsed() >= WINDOW, "the window ended after {:?}", begin.elapsed());
@@ -258,7 +277,10 @@ fn a_ban_takes_the_identity_that_its_policy_names(gateway: &Gateway) {
     ];
     for (policy, number, headers, elsewhere, without) in cases {
         let with = |target: &str| {
-            headers.iter().fold(to(policy, target), |request, (name, value)| request.header(name, value))
+            headers.iter().fold(to(policy, target), |request, (name, value)| match *name {
+                "x-api-key" => request.header(name, &secret(value)),
+                _ => request.header(name, value),
+            })
         };
         let (here, there) = (Ipv4Addr::new(127, 7, 0, number), Ipv4Addr::new(127, 7, 1, number));
         assert_eq!(status(gateway, here, &with("/?probe=1")), 410, "{policy} {headers:?}");

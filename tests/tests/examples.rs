@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 /// Envoy configurations that are no bootstrap (`envoy_accepts_the_access_log` has the first), and one that needs the files it
 /// names: the tests of the control plane run it, with certificates and a token.
-const OTHERS: [&str; 3] = ["access-log.yaml", "node-token.yaml", "xds-tls.yaml"];
+const OTHERS: [&str; 4] = ["access-log.yaml", "node-token.yaml", "xds-tls.yaml", "xds-token.yaml"];
 /// How exposed the service may be by systemd's own measure, from 0 to 10, in tenths.
 const MOST_EXPOSED: &str = "15";
 

@@ -4,11 +4,13 @@ mod basic;
 mod guard;
 mod host;
 mod keys;
+mod node_names;
 mod node_tokens;
 mod throttle;
 
 pub use guard::{Access, Caller, guard};
 pub use host::only_hosts;
 pub use keys::{AdminKey, IssuedKey, Refusal, Scope};
-pub use node_tokens::NodeTokens;
+pub use node_names::NodeNames;
+pub use node_tokens::{NodeToken, NodeTokens};
 pub use throttle::{MAX_FAILURES, MAX_SOURCES, Throttle, WINDOW_MILLIS, Wait};

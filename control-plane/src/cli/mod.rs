@@ -9,6 +9,7 @@ mod compile;
 mod dial;
 mod diff;
 mod export;
+mod node_token;
 mod operator;
 mod secret;
 mod serve;
@@ -45,6 +46,9 @@ enum Command {
     /// Add, list and remove the operators of the console, and set their passwords.
     #[command(subcommand)]
     Operator(operator::OperatorCommand),
+    /// Make the tokens by which gateways are let in, each for a gateway of its own.
+    #[command(subcommand)]
+    NodeToken(node_token::NodeTokenCommand),
     /// Read and check the entities of a folder; prints each problem and exits with 1 when there is any.
     Check(check::CheckCommand),
     /// Make the entities of a control plane those of a folder, all at once; shows what that changes.
@@ -88,6 +92,7 @@ pub fn main() -> ExitCode {
             Command::Serve(config) => serve::run(*config).await,
             Command::AdminKey(command) => command.run().await,
             Command::Operator(command) => command.run().await,
+            Command::NodeToken(command) => command.run(),
             Command::Check(command) => command.run(),
             Command::Apply(command) => match command.run().await {
                 Ok(code) => return Ok(code),

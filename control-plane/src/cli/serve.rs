@@ -23,7 +23,7 @@ use crate::config::{DRAIN, ServeConfig};
 use crate::console::{self, Console};
 use crate::entities::{Admission, EntityService};
 use crate::events::{self, EventHub, Outbox, Part};
-use crate::fabric::Fabric;
+use crate::fabric::{BanRules, Fabric};
 use crate::health;
 use crate::link::{self, LinkHub, NodePort};
 use crate::listen::{self, Door, Limits, Opened};
@@ -66,6 +66,7 @@ pub(super) async fn run(config: ServeConfig) -> Result<(), CliError> {
     let signals = listen_for_signals(stop)?;
 
     // Before anything is made or listened on: a file that is wrong is the operator's to mend first.
+    config.tls.may_listen(config.xds_listen).map_err(CliError::Other)?;
     let listening = config.tls.open().map_err(CliError::Other)?;
     let exporters = config.events.exporters().map_err(|error| CliError::Other(error.to_string()))?;
 
@@ -171,7 +172,9 @@ fn start_gateway_side(
     listening: &Opened,
 ) -> GatewaySide {
     let hub = Hub::with_clock(clock::now_millis);
-    let bans = Arc::new(StoredBans::new(Arc::clone(&parts.store), events.clone(), clock::now_millis));
+    let bans = StoredBans::new(Arc::clone(&parts.store), events.clone(), clock::now_millis);
+    let rules = parts.entities.clone();
+    let bans = Arc::new(bans.with_rules(move || BanRules::of(&rules.current())));
     let link = LinkHub::new(events.clone(), bans, hub.clone(), clock::now_millis);
     link.answer_from(Arc::clone(&parts.store));
     let Parts { store, entities, outbound, .. } = parts.clone();
@@ -191,7 +194,12 @@ fn start_gateway_side(
 
     let told = link.clone();
     let reports = Reports { events, nodes: hub.clone() };
-    let port = NodePort { tls: listening.xds.clone(), tokens: listening.tokens.clone(), limits: Limits::default() };
+    let port = NodePort {
+        tls: listening.xds.clone(),
+        tokens: listening.tokens.clone(),
+        shared_certificates: listening.shared_certificates,
+        limits: Limits::default(),
+    };
     let mut stopping = parts.stopping.clone();
     let task = tokio::spawn(async move {
         let stopped = async move {
@@ -256,11 +264,18 @@ fn warn_of_open_ports(listening: &Opened, rest: SocketAddr, xds: SocketAddr) {
     if !rest.ip().is_loopback() && listening.admin.is_none() {
         tracing::warn!(%rest, "the admin API is reachable from outside and speaks plain HTTP: give it --tls-cert, or put TLS in front of it");
     }
+    let shared = listening.tokens.as_ref().map_or(0, |tokens| tokens.current().shared());
+    if shared > 0 {
+        tracing::warn!(
+            shared,
+            "node tokens are for no gateway of their own: who has one may say that it is any gateway; bind them with `node=ID TOKEN`"
+        );
+    }
     if xds.ip().is_loopback() {
         return;
     }
     if listening.tokens.is_none() && !listening.client_certificates {
-        tracing::warn!(%xds, "the xDS port is reachable from outside and takes everybody for a gateway, who can read the configuration and send events and bans: give it --xds-client-ca or --node-token-file");
+        tracing::warn!(%xds, "the xDS port is reachable from outside and takes everybody for a gateway, as --xds-open asks for: who reaches it can read the configuration and send events and bans");
     }
     if listening.xds.is_none() {
         tracing::warn!(%xds, "the xDS port is reachable from outside and speaks plain HTTP/2, so that snapshots and tokens can be read on the way: give it --xds-tls-cert");

@@ -4,12 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use prost::Message as _;
-use snapshot::{IdentitySource, LinkSettings, Part, RouteChain, Snapshot, Step, ThreatResponseStep, Trailers, seal};
+use snapshot::{
+    ApiKeyDigest, IdentitySource, LinkSettings, Part, RouteChain, Snapshot, Step, ThreatResponseStep, Trailers,
+    Verifier, seal,
+};
 
 use super::chains::{Chain, Chains, Steps};
 use super::{BUFFER_SLACK, CompileProblem, Compiled, FLUSH_MILLIS, MAX_QUEUED, Settings};
 use crate::entities::{
-    self, DEFAULT_GROUP, Delivery, Entity as _, EntitySet, GlobalConfig, Item, Protocol, RequestTrailers, Route,
+    self, ApiKey, DEFAULT_GROUP, Delivery, Entity as _, EntitySet, Gives, GlobalConfig, Item, Protocol,
+    RequestTrailers, Route,
 };
 use crate::xds::bootstrap::CONTROL_PLANE_CLUSTER;
 use crate::xds::resources::{
@@ -89,6 +93,7 @@ impl<'a> Gateways<'a> {
         self.warn_of_plugins(group, &gateway.filters, &chains);
         let filters = gateway.filters.iter().map(|filter| self.filter(filter, gateway, &chains)).collect();
         let ecds_only = gateway.delivery == Delivery::Ecds;
+        self.warn_of_identity(group, ecds_only);
         let routes = self.served_routes(group, ecds_only);
         let steps = || chains.iter().map(|(_, chain)| &chain.steps).chain([&self.chains.global]);
         let largest = steps().map(|steps| steps.largest_body).max().unwrap_or_default();
@@ -103,9 +108,27 @@ impl<'a> Gateways<'a> {
             largest_request_bytes: largest_request,
             xff_num_trusted_hops: self.global.identity.trusted_hops,
             http: gateway.listener,
+            removed_headers: self.global.identity.taken_from_clients(),
         };
         let control_plane_cluster = self.settings.link.then(|| CONTROL_PLANE_CLUSTER.to_owned());
         Gateway { listener, routes, filters, control_plane_cluster, ecds_only }
+    }
+
+    /// What callers say of themselves, and what is believed only of a listener that is as it must be.
+    fn warn_of_identity(&mut self, group: &str, ecds_only: bool) {
+        let identity = &self.global.identity;
+        let labels = identity.labels().into_iter();
+        self.warnings.extend(labels.map(|what| {
+            format!("what callers say of themselves is shown in events and is nobody's identity: there is {what}")
+        }));
+        if ecds_only {
+            let headers = identity.taken_from_clients().into_iter();
+            self.warnings.extend(headers.map(|header| {
+                format!(
+                    "the listeners of the group `{group}` must take the header `{header}` from clients: it is believed"
+                )
+            }));
+        }
     }
 
     /// Things that are allowed and probably not meant.
@@ -284,10 +307,22 @@ fn without_keys(config: &[u8]) -> Vec<u8> {
 
 fn identity(global: &GlobalConfig) -> IdentitySource {
     let identity = &global.identity;
+    let digest = |key: &ApiKey| Some(ApiKeyDigest { id: key.id.clone(), sha256: key.digest()?.to_vec() });
+    let mut api_keys: Vec<ApiKeyDigest> = identity.api_keys.iter().filter_map(digest).collect();
+    // As filters look for them.
+    api_keys.sort_by(|one, other| one.sha256.cmp(&other.sha256));
+    let verifiers = identity.verified_by.iter().map(|verifier| Verifier {
+        api_key: verifier.gives == Gives::Apikey,
+        property: verifier.property(),
+        header: verifier.header_name().unwrap_or_default(),
+    });
     IdentitySource {
         api_key_header: identity.api_key_header.clone().unwrap_or_default().to_ascii_lowercase(),
         api_key_query: identity.api_key_query.clone().unwrap_or_default(),
         user_header: identity.user_header.clone().unwrap_or_default().to_ascii_lowercase(),
         api_key_is_id: identity.api_key_is_id,
+        ipv6_prefix: u32::from(identity.ipv6_prefix),
+        api_keys,
+        verifiers: verifiers.collect(),
     }
 }

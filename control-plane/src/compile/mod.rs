@@ -10,6 +10,7 @@ mod file;
 mod gateway;
 mod plugins;
 pub mod presets;
+mod reach;
 mod rules;
 mod view;
 
@@ -20,6 +21,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub use file::{discovery_response, fill};
 pub use plugins::ChallengeRoot;
 pub(crate) use plugins::lower;
+pub(crate) use reach::enforces_bans;
 pub use rules::{CompiledRules, Element, RuleCompiler, compose, elements, own_elements};
 pub(crate) use rules::{Composition, ElementProblem};
 pub use view::View;

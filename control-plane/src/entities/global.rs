@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::groups::{self, DEFAULT_GROUP, Delivery, Group};
 use super::route::{path_patterns, plugin_problem};
-use super::{Entity, FieldProblem, Head, ListenerConfig, References, number, plugin_refs};
+use super::{Entity, FieldProblem, Head, Identity, ListenerConfig, References, number, plugin_refs};
 
 /// The one global configuration. It exists with these defaults before it is first written.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -117,23 +117,6 @@ pub struct Validator {
     /// Regular expressions on the path; a path that matches one is not handled.
     #[serde(default)]
     pub exclude: Vec<String>,
-}
-
-/// How a request's identity is found. By default it is the address that Envoy saw.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Identity {
-    /// The header that carries an api key, set or checked by something the gateway trusts.
-    pub api_key_header: Option<String>,
-    /// The query parameter that carries an api key.
-    pub api_key_query: Option<String>,
-    /// What is found there is an id that may be shown, not a secret. Default false: events and bans carry a fingerprint.
-    pub api_key_is_id: bool,
-    /// The header that names the user, set by something the gateway trusts.
-    pub user_header: Option<String>,
-    /// How many proxies in front are trusted to have written `x-forwarded-for`. Default 0: the header is not believed. It is
-    /// a setting of the listener that xDS serves; a listener of somebody else's has its own.
-    pub trusted_hops: u32,
 }
 
 /// The listener that xDS serves.
@@ -261,29 +244,6 @@ impl Validator {
     }
 }
 
-// === impl Identity ===
-
-impl Identity {
-    fn check(&self) -> Vec<FieldProblem> {
-        let mut problems = Vec::new();
-        for (field, header) in [("/api_key_header", &self.api_key_header), ("/user_header", &self.user_header)] {
-            if let Some(name) = header
-                && axum::http::HeaderName::from_bytes(name.as_bytes()).is_err()
-            {
-                let message = format!("`{}` is no header name", name.escape_debug());
-                problems.push(FieldProblem::new(field, message).expected("a header name, or null for none"));
-            }
-        }
-        if self.api_key_query.as_deref() == Some("") {
-            problems.push(
-                FieldProblem::new("/api_key_query", "a query parameter has a name")
-                    .expected("a name, or null for none"),
-            );
-        }
-        problems
-    }
-}
-
 // === impl Gateway ===
 
 impl Default for Gateway {
@@ -345,7 +305,10 @@ mod tests {
     fn the_defaults_are_documented_ones() {
         let expected = json!({
             "incoming_request_validators": [],
-            "identity": {"api_key_header": null, "api_key_query": null, "api_key_is_id": false, "user_header": null, "trusted_hops": 0},
+            "identity": {
+                "api_key_header": null, "api_key_query": null, "api_key_is_id": false, "api_keys": [], "user_header": null,
+                "verified_by": [], "trusted_hops": 0, "ipv6_prefix": 64, "ipv6_widen": true
+            },
             "gateway": {
                 "address": "0.0.0.0", "port": 10000, "filters": ["preset"], "access_log": "/dev/stdout",
                 "max_body_bytes": 2097152, "delivery": "full",

@@ -5,6 +5,7 @@
 
 mod admission;
 mod alerts;
+mod api_key;
 mod asn;
 mod batch;
 mod bots;
@@ -20,6 +21,7 @@ mod global;
 mod groups;
 mod honeypots;
 pub(crate) mod host_pattern;
+mod identity;
 mod limits;
 mod listener;
 mod number;
@@ -40,6 +42,7 @@ mod waf;
 
 pub use admission::{Admission, Change, EntityRef, Refusal};
 pub use alerts::{AlertChannel, AlertRule, AlertTrigger, ChannelKind, EventCategory};
+pub use api_key::ApiKey;
 pub use asn::{AsnAction, AsnCategory, AsnDatabase, AsnFormat};
 pub use batch::{BatchEntry, BatchOptions, BatchOutcome, BatchWrite};
 pub use bots::{BotAction, BotCategory, BotPolicy, BotRule, BotSignature};
@@ -50,11 +53,10 @@ pub use entity::{AnyEntity, Entity, Head, Item, References};
 pub use feeds::{FEED_CATALOG, FeedFormat, FeedOptions, FetchMethod, SourceAction, ThreatFeed};
 pub use files::{FileEntity, FileProblem};
 pub use geo::GeoDatabase;
-pub use global::{
-    Gateway, GlobalConfig, Identity, LedgerSettings, SecuritySettings, TarpitSettings, Validator, WafSettings,
-};
+pub use global::{Gateway, GlobalConfig, LedgerSettings, SecuritySettings, TarpitSettings, Validator, WafSettings};
 pub use groups::{DEFAULT_GROUP, Delivery, Group};
 pub use honeypots::{Canary, CanaryPlace, DECOYS, HoneypotAction, HoneypotPolicy};
+pub use identity::{CertificateName, Gives, Identity, SetBy, Verifier, VerifierKind};
 pub use limits::Headers;
 pub use listener::{EscapedSlashes, ListenerConfig, RequestTrailers, UnderscoreHeaders};
 pub use problem::FieldProblem;

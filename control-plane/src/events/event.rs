@@ -50,6 +50,8 @@ pub(super) struct Classification {
 #[serde(default)]
 pub(super) struct Source {
     pub(super) ip: Option<String>,
+    /// The network that an address of IPv6 is judged by.
+    pub(super) network: Option<String>,
     pub(super) apikey: Option<String>,
     pub(super) user: Option<String>,
 }

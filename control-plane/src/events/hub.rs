@@ -98,6 +98,16 @@ impl EventHub {
     ///
     /// [`EventError`] where the bytes are no event; nothing is exported then.
     pub fn publish(&self, bytes: &[u8]) -> Result<(), EventError> {
+        self.publish_of("", bytes)
+    }
+
+    /// [`EventHub::publish`] for an event that a node has sent: it is that node's, whatever it says. `node` is empty where it
+    /// is not known who has sent it.
+    ///
+    /// # Errors
+    ///
+    /// As of [`EventHub::publish`].
+    pub(crate) fn publish_of(&self, node: &str, bytes: &[u8]) -> Result<(), EventError> {
         let checked = event::check(bytes).inspect_err(|_| {
             metrics::counter!("palisade_events_total", "outcome" => "refused").increment(1);
         })?;
@@ -105,22 +115,22 @@ impl EventHub {
         let Checked { line, mut value, kind } = checked;
         let now = (self.inner.clock)();
         self.tell_offence(&kind, now);
-        let line = match kind {
-            Kind::Security(security) => {
-                let made = severity(security.threat.score.unwrap_or(0.0));
-                let severity = security.event.severity.is_none().then_some(made);
-                let sighting = self.watcher().map(|watcher| (watcher, seen::sighting(&security, made)));
-                let place = self.lock().record(*security, now);
-                if let Some((watcher, sighting)) = sighting {
-                    let sighting = Sighting { place: place.clone(), ..sighting };
-                    show(&watcher, Seen::Event(Box::new(sighting)));
-                }
-                let changed = complete(&mut value, place, severity);
-                if changed { value.to_string().into_bytes() } else { line }
+        let mut changed = !node.is_empty() && give_node(&mut value, node);
+        if let Kind::Security(mut security) = kind {
+            if !node.is_empty() {
+                security.route.node = Some(node.to_owned());
             }
-            Kind::Trail(_) | Kind::Other => line,
-        };
-        self.export(line);
+            let made = severity(security.threat.score.unwrap_or(0.0));
+            let severity = security.event.severity.is_none().then_some(made);
+            let sighting = self.watcher().map(|watcher| (watcher, seen::sighting(&security, made)));
+            let place = self.lock().record(*security, now);
+            if let Some((watcher, sighting)) = sighting {
+                let sighting = Sighting { place: place.clone(), ..sighting };
+                show(&watcher, Seen::Event(Box::new(sighting)));
+            }
+            changed |= complete(&mut value, place, severity);
+        }
+        self.export(if changed { value.to_string().into_bytes() } else { line });
         Ok(())
     }
 
@@ -330,6 +340,20 @@ fn show(watcher: &mpsc::Sender<Seen>, seen: Seen) {
     if watcher.try_send(seen).is_err() {
         metrics::counter!("palisade_alerts_missed_events_total").increment(1);
     }
+}
+
+/// Gives an event the node that has sent it; false where it names it already.
+fn give_node(event: &mut Value, node: &str) -> bool {
+    let Some(fields) = event.as_object_mut() else { return false };
+    let route = fields.entry("route").or_insert_with(|| json!({}));
+    if !route.is_object() {
+        *route = json!({});
+    }
+    let known = route.get("node").and_then(Value::as_str) == Some(node);
+    if let Some(route) = route.as_object_mut().filter(|_| !known) {
+        route.insert("node".to_owned(), node.into());
+    }
+    !known
 }
 
 /// Gives an event its place in its incident, over all nodes, and a severity where it has none; false where it is

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::event::{SecurityEvent, Source, timestamp_millis};
+use crate::fabric::{IPV6_PREFIX, Identity};
 use crate::store::fabric::{IncidentRow, Workflow};
 
 /// An event belongs to its identity's incident when it comes at most this long after the one before.
@@ -343,12 +344,27 @@ fn fresh(event: &SecurityEvent, key: &str, identity: IdentityRef, at: u64) -> In
     }
 }
 
-/// The most specific identity of an event: api key, else user, else address.
+/// The most specific identity of an event: api key, else user, else address, which is its network where it is one of IPv6.
 pub(super) fn identity(source: &Source) -> Option<IdentityRef> {
-    [("apikey", &source.apikey), ("user", &source.user), ("ip", &source.ip)].into_iter().find_map(|(kind, value)| {
-        let value = value.as_deref().filter(|value| !value.is_empty())?;
-        Some(IdentityRef { kind: kind.to_owned(), value: value.chars().take(MAX_TEXT).collect() })
-    })
+    let given = |value: &Option<String>| value.as_deref().filter(|value| !value.is_empty()).map(str::to_owned);
+    let (kind, value) = given(&source.apikey)
+        .map(|value| ("apikey", value))
+        .or_else(|| Some(("user", given(&source.user)?)))
+        .or_else(|| Some(("ip", address(&given(&source.ip)?, source.network.as_deref()))))?;
+    Some(IdentityRef { kind: kind.to_owned(), value: value.chars().take(MAX_TEXT).collect() })
+}
+
+/// What an address is judged by: the network that the gateway says, where it is one around the address, else that of the
+/// usual width. Text that is no address is itself.
+fn address(ip: &str, network: Option<&str>) -> String {
+    let Ok(identity) = Identity::parse(&format!("ip:{ip}")) else { return ip.to_owned() };
+    if let Some(network) = network.and_then(|network| Identity::parse(&format!("ip:{network}")).ok())
+        && (network == identity || network.has_own_key() && network.covers(&identity))
+    {
+        return network.value().to_owned();
+    }
+    // A gateway of an older release does not say.
+    identity.charged(IPV6_PREFIX).value().to_owned()
 }
 
 pub(super) fn text(value: Option<String>) -> String {
@@ -403,6 +419,27 @@ mod tests {
         let row = serde_json::to_value(first).unwrap();
         assert_eq!(row["ref"], json!({ "kind": "ip", "value": "192.0.2.1" }));
         assert_eq!(row["state"], "open");
+    }
+
+    #[test]
+    fn addresses_of_one_network_of_ipv6_are_one_caller() {
+        let mut incidents = Incidents::default();
+        for (number, ip) in
+            ["2001:db8:1:2::1", "2001:db8:1:2:ffff::7", "::ffff:192.0.2.1", "192.0.2.1"].iter().enumerate()
+        {
+            incidents.record(event(ip, &format!("i{number}"), NOW, 1.0), NOW);
+        }
+        let mut wider = event("2001:db8:1:2::1", "w", NOW, 1.0);
+        wider.source.network = Some("2001:db8:1::/56".into());
+        incidents.record(wider, NOW);
+        let mut foreign = event("2001:db8:9::1", "f", NOW, 1.0);
+        foreign.source.network = Some("2001:db8:1::/56".into());
+        incidents.record(foreign, NOW);
+        let mut keys: Vec<_> = incidents.list(NOW).into_iter().map(|one| (one.key, one.count)).collect();
+        keys.sort();
+        let expected =
+            [("ip:192.0.2.1", 2), ("ip:2001:db8:1:2::/64", 2), ("ip:2001:db8:1::/56", 1), ("ip:2001:db8:9::/64", 1)];
+        assert_eq!(keys, expected.map(|(key, count)| (key.to_owned(), count)));
     }
 
     #[test]

@@ -3,10 +3,17 @@
 use std::fmt;
 use std::net::IpAddr;
 
-use ipnet::IpNet;
+use ipnet::{IpNet, Ipv6Net};
 
 /// The longest value of an identity, in bytes: gateways replace longer ones by a fingerprint.
 const MAX_VALUE: usize = 128;
+
+/// The widths of IPv6 networks that gateways look up by a key of their own, so that there may be as many bans on them as on
+/// addresses: those that a caller of IPv6 is known by, and those that a run of neighbours is banned as.
+const OWN_KEYS: [u8; 3] = [48, 56, 64];
+
+/// The width of the IPv6 networks that callers are known by where nothing else is said, in bits.
+pub const IPV6_PREFIX: u8 = 64;
 
 /// An identity, or a range of addresses: `ip:192.0.2.1`, `ip:192.0.2.0/24`, `apikey:<id>`, `user:<name>`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -39,7 +46,8 @@ impl Identity {
         if let Ok(address) = value.parse::<IpAddr>() {
             return Ok(Identity { kind, value: address.to_canonical().to_string(), range: None });
         }
-        let range = value.parse::<IpNet>().map_err(|_| wrong("has neither an address nor a CIDR"))?.trunc();
+        let range = value.parse::<IpNet>().map_err(|_| wrong("has neither an address nor a CIDR"))?;
+        let range = unmapped(range).trunc();
         if range.prefix_len() == range.max_prefix_len() {
             return Ok(Identity { kind, value: range.addr().to_canonical().to_string(), range: None });
         }
@@ -73,6 +81,51 @@ impl Identity {
         self.range.is_some()
     }
 
+    /// The identity of whoever calls from an address: an address of IPv4, the network of `prefix` bits around one of IPv6.
+    /// Any other identity, and a range, is itself.
+    #[must_use]
+    pub fn charged(self, prefix: u8) -> Identity {
+        match self.network_v6() {
+            Some(address) if !self.is_range() => Identity::of_network_v6(address, prefix).unwrap_or(self),
+            _ => self,
+        }
+    }
+
+    /// The network of so many bits around one of IPv6; `None` where it is wider already.
+    #[must_use]
+    pub(crate) fn of_network_v6(network: Ipv6Net, prefix: u8) -> Option<Identity> {
+        if prefix > network.prefix_len() || prefix == 0 {
+            return None;
+        }
+        let network = Ipv6Net::new(network.addr(), prefix).ok()?.trunc();
+        if prefix == network.max_prefix_len() {
+            return Some(Identity { kind: "ip", value: network.addr().to_string(), range: None });
+        }
+        Some(Identity { kind: "ip", value: network.to_string(), range: Some(IpNet::V6(network)) })
+    }
+
+    /// The network that an identity of IPv6 is; an address is one of 128 bits.
+    #[must_use]
+    pub(crate) fn network_v6(&self) -> Option<Ipv6Net> {
+        match (self.range, self.address()) {
+            (Some(IpNet::V6(network)), _) => Some(network),
+            (None, Some(IpAddr::V6(address))) => Ipv6Net::new(address, 128).ok(),
+            _ => None,
+        }
+    }
+
+    /// The first address of a range, or the address.
+    #[must_use]
+    pub(crate) fn first_address(&self) -> Option<IpAddr> {
+        self.range.map(|range| range.network()).or_else(|| self.address())
+    }
+
+    /// Whether it is a network of IPv6 that gateways look up by a key of its own.
+    #[must_use]
+    pub(crate) fn has_own_key(&self) -> bool {
+        matches!(self.range, Some(IpNet::V6(network)) if OWN_KEYS.contains(&network.prefix_len()))
+    }
+
     /// Whether `other` is this identity, or within this range.
     #[must_use]
     pub fn covers(&self, other: &Identity) -> bool {
@@ -86,6 +139,13 @@ impl Identity {
     fn address(&self) -> Option<IpAddr> {
         (self.kind == "ip").then(|| self.value.parse().ok()).flatten()
     }
+}
+
+/// IPv4 addresses that are written as IPv6 are IPv4.
+fn unmapped(range: IpNet) -> IpNet {
+    let IpNet::V6(network) = range else { return range };
+    let mapped = network.addr().to_ipv4_mapped().zip(network.prefix_len().checked_sub(96));
+    mapped.and_then(|(address, prefix)| IpNet::new(address.into(), prefix).ok()).unwrap_or(range)
 }
 
 impl fmt::Display for Identity {
@@ -108,10 +168,31 @@ mod tests {
         assert_eq!(key("ip:2001:DB8:0::1"), "ip:2001:db8::1");
         assert_eq!(key("ip:192.0.2.77/24"), "ip:192.0.2.0/24");
         assert_eq!(key("ip:192.0.2.77/32"), "ip:192.0.2.77");
+        assert_eq!(key("ip:::ffff:192.0.2.77/120"), "ip:192.0.2.0/24");
         let long = format!("user:{}", "x".repeat(129));
         for bad in ["", "192.0.2.1", "ip:", "ip:x", "ip:0.0.0.0/0", "host:a", "user:", "user:a\nb", long.as_str()] {
             assert!(Identity::parse(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn a_caller_of_ipv6_is_known_by_its_network() {
+        let charged = |text: &str, prefix| Identity::parse(text).unwrap().charged(prefix).key();
+        assert_eq!(charged("ip:2001:db8:1:2:3::4", 64), "ip:2001:db8:1:2::/64");
+        assert_eq!(charged("ip:2001:db8:1:2ff::4", 56), "ip:2001:db8:1:200::/56");
+        for (same, prefix) in [
+            ("ip:2001:db8:1:2:3::4", 128),
+            ("ip:192.0.2.1", 64),
+            ("ip:2001:db8:1:2::/64", 48),
+            ("ip:2001:db8::/32", 64),
+            ("user:ada", 64),
+        ] {
+            assert_eq!(charged(same, prefix), same);
+        }
+        assert_eq!(charged("ip:::ffff:192.0.2.1", 64), "ip:192.0.2.1");
+        let own = |text: &str| Identity::parse(text).unwrap().has_own_key();
+        assert!(own("ip:2001:db8::/64") && own("ip:2001:db8::/56") && own("ip:2001:db8::/48"));
+        assert!(!own("ip:2001:db8::/47") && !own("ip:2001:db8::1") && !own("ip:10.0.0.0/8"));
     }
 
     #[test]

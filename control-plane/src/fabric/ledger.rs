@@ -5,11 +5,12 @@ use snapshot::Down;
 use tokio::sync::mpsc;
 
 use super::{Fabric, told};
+use crate::bans::{change_of, widened};
 use crate::clock;
 use crate::entities::{EntityService, LedgerSettings};
 use crate::events::{Audit, AuditAction, BanWay, Deed, EventHub, Offence};
 use crate::store::StoreError;
-use crate::store::fabric::{Charge, Issued, LedgerRules, Note, Promotion};
+use crate::store::fabric::{Ban, Charge, Issued, LedgerRules, Note, Promotion};
 
 /// Offences that wait for the store, at most.
 const QUEUE: usize = 10_000;
@@ -97,8 +98,16 @@ impl Fabric {
             promoted.iter().map(|promotion| audit(promotion).note(now)).collect()
         });
         let promoted = self.change(self.inner.store.ledger_charge(charges, ledger.rules(), now, note), down).await?;
-        for promotion in promoted {
-            tell(&self.inner.events, &promotion, now);
+        for promotion in &promoted {
+            tell(&self.inner.events, promotion, now);
+        }
+        if promoted.is_empty() || !self.rules().widens {
+            return Ok(());
+        }
+        let keys = promoted.into_iter().map(|promotion| promotion.key).collect();
+        let down = |wider: &Vec<Ban>| Down { bans: wider.iter().map(change_of).collect(), ..Down::default() };
+        for ban in self.change(self.inner.store.bans_widen(keys, now), down).await? {
+            widened(&self.inner.events, &ban, now);
         }
         Ok(())
     }

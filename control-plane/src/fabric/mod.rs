@@ -5,6 +5,7 @@
 
 mod identity;
 mod ledger;
+mod rules;
 
 use std::fmt;
 use std::net::IpAddr;
@@ -14,14 +15,16 @@ use std::time::Duration;
 use snapshot::{AllowChange, Down};
 
 use crate::bans::{allow_of, change_of, lift_of};
+use crate::compile::enforces_bans;
 use crate::entities::EntityService;
 use crate::events::{Audit, AuditAction, BanWay, EventHub, KEPT_MILLIS};
 use crate::link::LinkHub;
 use crate::store::fabric::{Allowance, Ban, Issued, Note, Step, Workflow};
 use crate::store::{Store, StoreError};
 
-pub use identity::Identity;
+pub use identity::{IPV6_PREFIX, Identity};
 pub use ledger::Ledger;
+pub use rules::BanRules;
 
 /// How often what has ended is forgotten.
 const SWEEP: Duration = Duration::from_secs(60);
@@ -132,6 +135,23 @@ impl Fabric {
         let counts = Counts { bans, allowed, error: None };
         *self.inner.counts.lock().unwrap_or_else(PoisonError::into_inner) = counts.clone();
         Ok(counts)
+    }
+
+    /// What of bans the configuration says now.
+    #[must_use]
+    pub fn rules(&self) -> BanRules {
+        BanRules::of(&self.inner.entities.current())
+    }
+
+    /// Why a ban on this identity is enforced nowhere; `None` where it is.
+    #[must_use]
+    pub fn unenforced(&self, identity: &Identity) -> Option<String> {
+        let entities = self.inner.entities.current();
+        if !entities.global().identity.verifies(identity.kind()) {
+            let kind = identity.kind();
+            return Some(format!("nothing verifies an identity of the kind `{kind}` (`global-config.identity`)"));
+        }
+        enforces_bans(&entities).err()
     }
 
     /// Bans by hand.

@@ -10,18 +10,46 @@ use snapshot::{AllowChange, BanChange, BanRequest};
 pub enum Verdict {
     /// The ban is live; this is how nodes hold it now (an earlier, longer one may have won).
     Live(BanChange),
-    /// There is to be no such ban, for example because the identity is on the allowlist; with the reason.
+    /// There is to be no such ban, for example because the identity is on the allowlist, and there is none; with the reason.
     Refused(String),
+}
+
+/// Who asks for bans.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asker<'a> {
+    /// The node of this id; empty where it has not said which it is.
+    Node(&'a str),
+    /// The control plane itself.
+    ControlPlane,
 }
 
 /// The keeper of bans. Calls may block: the link makes them on a thread for that, one at a time.
 pub trait BanSink: Send + Sync + 'static {
-    /// Records bans, all or none; a verdict on each, in their order. `node` asked for them; empty for an operator.
+    /// Looks at what a node asks for, before anything is recorded or told: what it may ban, whom and for how long. Answers what
+    /// it is to be, in place of what was asked.
+    ///
+    /// # Errors
+    ///
+    /// No node may ask for it; with the reason.
+    fn vet(&self, ban: &BanRequest) -> Result<BanRequest, String> {
+        Ok(ban.clone())
+    }
+
+    /// Records bans, all or none; a verdict on each, in their order.
     ///
     /// # Errors
     ///
     /// Why they could not be recorded.
-    fn put(&self, node: &str, bans: &[BanRequest]) -> Result<Vec<Verdict>, String>;
+    fn put(&self, by: Asker<'_>, bans: &[BanRequest]) -> Result<Vec<Verdict>, String>;
+
+    /// Bans that have come of these: of what is around them, because there are so many of them. Nodes are told.
+    ///
+    /// # Errors
+    ///
+    /// Why they could not be recorded.
+    fn widen(&self, _live: &[BanChange]) -> Result<Vec<BanChange>, String> {
+        Ok(Vec::new())
+    }
 
     /// Lifts a ban; nothing happens where there is none.
     ///
@@ -58,7 +86,7 @@ pub struct MemoryBans {
 const MAX_BANS: usize = 1_000_000;
 
 impl BanSink for MemoryBans {
-    fn put(&self, _node: &str, bans: &[BanRequest]) -> Result<Vec<Verdict>, String> {
+    fn put(&self, _by: Asker<'_>, bans: &[BanRequest]) -> Result<Vec<Verdict>, String> {
         let mut held = self.lock();
         Ok(bans.iter().map(|ban| Verdict::Live(put(&mut held, ban))).collect())
     }
@@ -80,7 +108,8 @@ fn put(bans: &mut BTreeMap<String, BanChange>, ban: &BanRequest) -> BanChange {
         let soonest = bans.values().min_by_key(|held| held.until_millis).map(|held| held.key.clone());
         soonest.and_then(|key| bans.remove(&key));
     }
-    let change = BanChange { key: ban.key.clone(), until_millis: ban.until_millis, reason: ban.reason.clone() };
+    let (key, reason) = (ban.key.clone(), ban.reason.clone());
+    let change = BanChange { key, until_millis: ban.until_millis, reason, ..BanChange::default() };
     let held = bans.entry(ban.key.clone()).or_insert_with(|| change.clone());
     if held.until_millis < change.until_millis {
         *held = change;
@@ -105,11 +134,11 @@ mod tests {
     #[test]
     fn the_longer_ban_wins_and_an_ended_one_is_gone() {
         let bans = MemoryBans::default();
-        let verdicts = bans.put("n", &[request(200), request(100)]).unwrap();
+        let verdicts = bans.put(Asker::Node("n"), &[request(200), request(100)]).unwrap();
         assert!(verdicts.iter().all(|verdict| matches!(verdict, Verdict::Live(change) if change.until_millis == 200)));
         assert_eq!(bans.list(199).unwrap().len(), 1);
         assert!(bans.list(200).unwrap().is_empty());
-        bans.put("n", &[request(300)]).unwrap();
+        bans.put(Asker::Node("n"), &[request(300)]).unwrap();
         bans.lift("ip:192.0.2.1").unwrap();
         assert!(bans.list(0).unwrap().is_empty());
     }

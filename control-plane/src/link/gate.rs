@@ -1,4 +1,5 @@
-//! Who is let in to xDS and the node link: where there are tokens, whoever brings one.
+//! Who is let in to xDS and the node link, and as which node: where there are tokens, whoever brings one; where there are
+//! certificates, who has one is whom it names.
 
 use std::sync::Arc;
 
@@ -6,7 +7,7 @@ use tokio::sync::watch;
 use tonic::service::Interceptor;
 use tonic::{Extensions, Request, Status};
 
-use crate::access::{NodeTokens, Throttle};
+use crate::access::{NodeNames, NodeToken, NodeTokens, Throttle};
 use crate::clock;
 use crate::listen::{Kept, Peer};
 
@@ -20,11 +21,47 @@ pub(super) struct Gate {
     complaints: Arc<Throttle>,
 }
 
-/// With which token a stream was let in; an extension of its request.
-#[derive(Clone)]
+/// As whom a stream was let in; an extension of its request. By default as whoever it says.
+#[derive(Clone, Default)]
 pub(crate) struct Admission {
-    digest: [u8; 32],
-    tokens: watch::Receiver<Arc<NodeTokens>>,
+    token: Option<(NodeToken, watch::Receiver<Arc<NodeTokens>>)>,
+    /// The names in the certificate of the connection.
+    certificate: Option<Arc<NodeNames>>,
+}
+
+impl Admission {
+    /// The id of the node that speaks, where it says that it is `claimed`; empty for one that need not say and does not.
+    ///
+    /// # Errors
+    ///
+    /// It may not be that node.
+    pub(crate) fn node(&self, claimed: &str) -> Result<String, Status> {
+        let names = || self.names();
+        if claimed.is_empty() {
+            let only = names().find_map(NodeNames::only);
+            return match only {
+                Some(only) if names().all(|names| names.admit(only)) => Ok(only.to_owned()),
+                None if names().next().is_none() => Ok(String::new()),
+                _ => Err(Status::invalid_argument("the stream names no node, and what let it in is for several")),
+            };
+        }
+        if names().all(|names| names.admit(claimed)) {
+            return Ok(claimed.to_owned());
+        }
+        metrics::counter!("palisade_node_auth_failures_total", "reason" => "node").increment(1);
+        tracing::warn!(node = claimed, "a gateway speaks as a node that its token or certificate is not for");
+        Err(Status::permission_denied("the token or certificate of this stream is not that of the node that it names"))
+    }
+
+    /// Whether the id of the node is that of its token or certificate, and not only what it says.
+    pub(crate) fn binds(&self) -> bool {
+        self.names().any(|names| !names.is_all())
+    }
+
+    fn names(&self) -> impl Iterator<Item = &NodeNames> {
+        let token = self.token.as_ref().and_then(|(token, _)| token.nodes());
+        token.into_iter().chain(self.certificate.as_deref())
+    }
 }
 
 impl Gate {
@@ -34,12 +71,13 @@ impl Gate {
     }
 
     /// A right token always passes, whatever else comes from its address: many gateways may share one.
-    fn check(&self, request: &Request<()>) -> Result<Option<Admission>, Status> {
-        let Some(tokens) = &self.tokens else { return Ok(None) };
+    fn check(&self, request: &Request<()>) -> Result<Admission, Status> {
+        let certificate = request.extensions().get::<Peer>().and_then(|peer| peer.names.clone());
+        let Some(tokens) = &self.tokens else { return Ok(Admission { token: None, certificate }) };
         let presented = bearer(request);
         let admitted = presented.and_then(|token| tokens.current().admit(token));
-        if let Some(digest) = admitted {
-            return Ok(Some(Admission { digest, tokens: tokens.subscribe() }));
+        if let Some(token) = admitted {
+            return Ok(Admission { token: Some((token, tokens.subscribe())), certificate });
         }
         let (reason, why) = match presented {
             None => ("missing", "this control plane wants a node token: send `authorization: Bearer TOKEN`"),
@@ -76,22 +114,20 @@ impl Interceptor for Gate {
         if let Some(peer) = request.extensions().get::<Peer>() {
             peer.admit();
         }
-        if let Some(admission) = admission {
-            request.extensions_mut().insert(admission);
-        }
+        request.extensions_mut().insert(admission);
         Ok(request)
     }
 }
 
-/// The admission of a request, where one was needed.
-pub(crate) fn admission(extensions: &Extensions) -> Option<Admission> {
-    extensions.get::<Admission>().cloned()
+/// The admission of a request.
+pub(crate) fn admission(extensions: &Extensions) -> Admission {
+    extensions.get::<Admission>().cloned().unwrap_or_default()
 }
 
 /// Completes when the token of a stream is one no more.
-pub(crate) async fn withdrawn(admission: Option<Admission>) -> Status {
-    if let Some(Admission { digest, mut tokens }) = admission
-        && tokens.wait_for(|tokens| !tokens.hold(&digest)).await.is_ok()
+pub(crate) async fn withdrawn(admission: Admission) -> Status {
+    if let Some((token, mut tokens)) = admission.token
+        && tokens.wait_for(|tokens| !tokens.hold(&token)).await.is_ok()
     {
         return Status::unauthenticated("the node token of this stream is taken no more");
     }

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use snapshot::{AnswerWord, Answered, Ask, BanChange, BanRequest, Down, Up};
 use tokio::sync::broadcast;
 
-use super::bans::{BanSink, Verdict};
+use super::bans::{Asker, BanSink, Verdict};
 use crate::challenges::{self, Verifier};
 use crate::events::{EventHub, dependency};
 use crate::store::Store;
@@ -142,7 +142,7 @@ impl LinkHub {
             issued_at_millis: (self.inner.clock)(),
             ..BanRequest::default()
         };
-        let mut verdicts = self.put(String::new(), vec![request]).await?;
+        let mut verdicts = self.put(None, vec![request]).await?;
         verdicts.pop().ok_or_else(|| "the keeper of bans has said nothing of it".to_owned())
     }
 
@@ -185,7 +185,7 @@ impl LinkHub {
     /// Takes one batch from a worker of `node`, on its link of that number.
     pub(crate) async fn take(&self, link: u64, node: &str, up: Up) {
         for event in &up.events {
-            if let Err(error) = self.inner.events.publish(event) {
+            if let Err(error) = self.inner.events.publish_of(node, event) {
                 tracing::warn!(node, reason = %error, "a node sent what is no event");
             }
         }
@@ -195,8 +195,9 @@ impl LinkHub {
         for load in up.loads {
             self.inner.hub.report_load_on(node, link, load);
         }
-        for bans in up.bans.chunks(BANS_AT_ONCE) {
-            if let Err(reason) = self.put(node.to_owned(), bans.to_vec()).await {
+        let bans = self.vetted(node, &up.bans);
+        for bans in bans.chunks(BANS_AT_ONCE) {
+            if let Err(reason) = self.put(Some(node.to_owned()), bans.to_vec()).await {
                 let keys: Vec<&str> = bans.iter().map(|ban| ban.key.as_str()).collect();
                 tracing::error!(
                     node,
@@ -208,9 +209,28 @@ impl LinkHub {
         }
     }
 
+    /// What of these bans a node may ask for. Nobody is told of the others: a node that asks for them is no honest one.
+    fn vetted(&self, node: &str, bans: &[BanRequest]) -> Vec<BanRequest> {
+        let vet = |ban: &BanRequest| match self.inner.bans.vet(ban) {
+            Ok(ban) => Some(ban),
+            Err(reason) => {
+                metrics::counter!("palisade_link_bans_total", "outcome" => "rejected").increment(1);
+                let key: String = ban.key.chars().take(128).collect();
+                tracing::warn!(node, ?key, reason, "a node asks for a ban that no node may ask for");
+                None
+            }
+        };
+        bans.iter().filter_map(vet).collect()
+    }
+
     /// The number of a new link.
     pub(crate) fn number(&self) -> u64 {
         self.inner.links.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Whether the id of a node is that of its token or certificate.
+    pub(crate) fn bound(&self, node: &str, bound: bool) {
+        self.inner.hub.bound(node, bound);
     }
 
     /// A link of `node` has ended.
@@ -229,11 +249,29 @@ impl LinkHub {
         Ok((changes, live))
     }
 
-    async fn put(&self, node: String, asked: Vec<BanRequest>) -> Result<Vec<Verdict>, String> {
+    /// Records bans that a node asks for, or the control plane itself.
+    async fn put(&self, node: Option<String>, asked: Vec<BanRequest>) -> Result<Vec<Verdict>, String> {
         let _in_order = self.inner.order.lock().await;
         let (bans, asked) = (self.inner.bans.clone(), Arc::new(asked));
         let requests = Arc::clone(&asked);
-        let result = blocking(move || bans.put(&node, &requests)).await;
+        let result = blocking(move || {
+            let by = node.as_deref().map_or(Asker::ControlPlane, Asker::Node);
+            let verdicts = bans.put(by, &requests)?;
+            let live = verdicts.iter().filter_map(|verdict| match verdict {
+                Verdict::Live(change) => Some(change.clone()),
+                Verdict::Refused(_) => None,
+            });
+            let wider = bans.widen(&live.collect::<Vec<_>>()).unwrap_or_else(|reason| {
+                // The next ban around there tries again.
+                tracing::warn!(reason, "a run of neighbours could not be banned as one");
+                Vec::new()
+            });
+            Ok((verdicts, wider))
+        });
+        let (result, wider) = match result.await {
+            Ok((verdicts, wider)) => (Ok(verdicts), wider),
+            Err(reason) => (Err(reason), Vec::new()),
+        };
         let verdict = |place: usize| result.as_ref().map(|verdicts| verdicts.get(place));
         let mut changes = Vec::with_capacity(asked.len());
         for (place, ban) in asked.iter().enumerate() {
@@ -246,12 +284,13 @@ impl LinkHub {
                 // A store that fails must not open the gates.
                 Ok(None) | Err(_) => {
                     let (key, reason) = (ban.key.clone(), ban.reason.clone());
-                    ("unrecorded", BanChange { key, until_millis: ban.until_millis, reason })
+                    ("unrecorded", BanChange { key, until_millis: ban.until_millis, reason, ..BanChange::default() })
                 }
             };
             metrics::counter!("palisade_link_bans_total", "outcome" => outcome).increment(1);
             changes.push(change);
         }
+        changes.extend(wider);
         self.announce(changes);
         result
     }

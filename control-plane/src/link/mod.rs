@@ -10,9 +10,9 @@ mod hub;
 mod server;
 mod service;
 
-pub use bans::{BanSink, MemoryBans, Verdict};
+pub use bans::{Asker, BanSink, MemoryBans, Verdict};
 pub(crate) use closing::Closing;
-pub(crate) use gate::{admission, withdrawn};
+pub(crate) use gate::{Admission, admission, withdrawn};
 pub use hub::LinkHub;
 pub use server::{NodePort, serve, serve_with};
 pub use service::{NodeLinkServer, service};

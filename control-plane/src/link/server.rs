@@ -31,6 +31,9 @@ pub struct NodePort {
     pub tls: Option<Arc<Kept<TlsConfig>>>,
     /// Streams need one of these tokens; `None` lets everybody in.
     pub tokens: Option<Arc<Kept<NodeTokens>>>,
+    /// Many gateways share a certificate: who has it is whom it says it is. Otherwise it is the node that the certificate
+    /// names.
+    pub shared_certificates: bool,
     /// How long a handshake and the first stream may take.
     pub limits: Limits,
 }
@@ -76,10 +79,13 @@ pub async fn serve_with(
         ))
         .add_service(InterceptedService::new(crate::xds::ads::ecds_service_until(hub, closing.clone()), gate.clone()))
         .add_service(InterceptedService::new(super::service::service_until(link, closing), gate))
-        .serve_with_incoming_shutdown(NodeConnections::new(door, port.limits.opening), async move {
-            shutdown.await;
-            stopping.send_replace(true);
-        });
+        .serve_with_incoming_shutdown(
+            NodeConnections::new(door, port.limits.opening, !port.shared_certificates),
+            async move {
+                shutdown.await;
+                stopping.send_replace(true);
+            },
+        );
     let cut = async {
         stopped.closed().await;
         tokio::time::sleep(LAST_WORDS).await;

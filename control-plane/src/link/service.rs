@@ -16,7 +16,7 @@ use tonic::{Request, Response, Status, Streaming};
 use tonic_prost::ProstCodec;
 
 use super::closing::Closing;
-use super::gate::{admission, withdrawn};
+use super::gate::{Admission, admission, withdrawn};
 use super::hub::LinkHub;
 
 /// Messages that wait for a worker that does not read; one more ends its stream.
@@ -98,9 +98,9 @@ impl StreamingService<Up> for Method {
         tokio::spawn(async move {
             metrics::gauge!("palisade_link_streams").increment(1.0);
             let result = tokio::select! {
-                result = run(&hub, request.into_inner(), &down) => result,
+                result = run(&hub, request.into_inner(), &down, &admission) => result,
                 () = closing.closed() => Err(Status::unavailable("this control plane is shutting down")),
-                status = withdrawn(admission) => Err(status),
+                status = withdrawn(admission.clone()) => Err(status),
             };
             metrics::gauge!("palisade_link_streams").decrement(1.0);
             if let Err(status) = result {
@@ -115,7 +115,12 @@ impl StreamingService<Up> for Method {
 }
 
 /// Serves one link to its end.
-async fn run(hub: &LinkHub, mut ups: Streaming<Up>, down: &mpsc::Sender<Result<Down, Status>>) -> Result<(), Status> {
+async fn run(
+    hub: &LinkHub,
+    mut ups: Streaming<Up>,
+    down: &mpsc::Sender<Result<Down, Status>>,
+    admission: &Admission,
+) -> Result<(), Status> {
     let (mut changes, live) = hub.subscribe().await.map_err(Status::unavailable)?;
     // Not before: a worker that was greeted takes the control plane to be back.
     down.send(Ok(greeting()?)).await.map_err(|_| too_slow())?;
@@ -126,12 +131,10 @@ async fn run(hub: &LinkHub, mut ups: Streaming<Up>, down: &mpsc::Sender<Result<D
         tokio::select! {
             up = ups.message() => match up? {
                 Some(mut up) => {
+                    link.speaks(&up.node, admission)?;
                     // First of all: a request waits for the answer.
                     for ask in std::mem::take(&mut up.asks) {
                         answer(hub, ask, down, &questions).await;
-                    }
-                    if !up.node.is_empty() {
-                        up.node.clone_into(&mut link.node);
                     }
                     hub.take(link.number, &link.node, up).await;
                 }
@@ -173,6 +176,23 @@ struct Link<'a> {
     number: u64,
     /// Only the first message of a worker need carry the node's id.
     node: String,
+}
+
+impl Link<'_> {
+    /// A message names its node, or does not. A stream has one node, which is the one that it was let in as.
+    fn speaks(&mut self, claimed: &str, admission: &Admission) -> Result<(), Status> {
+        if !self.node.is_empty() && (claimed.is_empty() || claimed == self.node) {
+            return Ok(());
+        }
+        if !self.node.is_empty() {
+            return Err(Status::permission_denied("this stream is another node's than the one that it names now"));
+        }
+        self.node = admission.node(claimed)?;
+        if !self.node.is_empty() {
+            self.hub.bound(&self.node, admission.binds());
+        }
+        Ok(())
+    }
 }
 
 impl Drop for Link<'_> {

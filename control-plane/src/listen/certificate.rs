@@ -10,6 +10,10 @@ use rustls::sign::CertifiedKey;
 use rustls::{Error, InconsistentKeys, RootCertStore};
 use x509_cert::Certificate;
 use x509_cert::der::Decode as _;
+use x509_cert::ext::pkix::SubjectAltName;
+use x509_cert::ext::pkix::name::GeneralName;
+
+use crate::access::NodeNames;
 
 /// The cryptography of every TLS connection of this process.
 pub(super) fn provider() -> Arc<CryptoProvider> {
@@ -50,6 +54,28 @@ pub(super) fn certified_key(files: (&Path, &Path), bytes: (&[u8], &[u8])) -> Res
 pub(super) fn expiry(certificate: &CertificateDer<'_>) -> Option<u64> {
     let certificate = Certificate::from_der(certificate).ok()?;
     Some(certificate.tbs_certificate().validity().not_after.to_unix_duration().as_secs())
+}
+
+/// The nodes that a certificate is for: its DNS names, its URIs, and its common name where it has neither. None where it
+/// cannot be read.
+pub(super) fn node_names(certificate: &CertificateDer<'_>) -> NodeNames {
+    let Ok(certificate) = Certificate::from_der(certificate) else { return NodeNames::any_of([]) };
+    let certificate = certificate.tbs_certificate();
+    let alternatives = certificate.get_extension::<SubjectAltName>().ok().flatten();
+    let alternatives = alternatives.into_iter().flat_map(|(_, names)| names.0);
+    let names: Vec<String> = alternatives
+        .filter_map(|name| match name {
+            GeneralName::DnsName(name) => Some(name.to_string()),
+            // Only a DNS name can stand for several.
+            GeneralName::UniformResourceIdentifier(uri) => Some(uri.to_string()).filter(|uri| !uri.contains('*')),
+            _ => None,
+        })
+        .collect();
+    if !names.is_empty() {
+        return NodeNames::any_of(names);
+    }
+    let common = certificate.subject().common_name().ok().flatten().map(|name| name.value().into_owned());
+    NodeNames::any_of(common.filter(|name| !name.contains('*')))
 }
 
 fn certificates(file: &Path, bytes: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {

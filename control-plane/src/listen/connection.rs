@@ -4,6 +4,7 @@ use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use rustls::pki_types::CertificateDer;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
@@ -21,6 +22,16 @@ impl Connection {
         match self {
             Connection::Plain(_) => false,
             Connection::Tls(stream) => stream.get_ref().1.alpn_protocol() == Some(b"h2"),
+        }
+    }
+}
+
+impl Connection {
+    /// The certificate that the client has shown and that was found to be of a right authority.
+    pub(super) fn client_certificate(&self) -> Option<&CertificateDer<'static>> {
+        match self {
+            Connection::Plain(_) => None,
+            Connection::Tls(stream) => stream.get_ref().1.peer_certificates()?.first(),
         }
     }
 }

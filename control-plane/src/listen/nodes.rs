@@ -14,8 +14,10 @@ use tokio::time::{Sleep, sleep};
 use tokio_stream::Stream;
 use tonic::transport::server::Connected;
 
+use super::certificate::node_names;
 use super::connection::Connection;
 use super::door::{Door, PAUSE};
+use crate::access::NodeNames;
 
 /// Handshakes that are under way at the same time; more connections wait to be accepted.
 const HANDSHAKES: usize = 512;
@@ -24,6 +26,8 @@ const HANDSHAKES: usize = 512;
 pub(crate) struct NodeConnections {
     door: Door,
     opening: Duration,
+    /// Certificates of clients name their nodes.
+    binds: bool,
     handshakes: JoinSet<Option<NodeConnection>>,
     pause: Option<Pin<Box<Sleep>>>,
 }
@@ -39,13 +43,16 @@ pub(crate) struct NodeConnection {
 #[derive(Clone, Debug)]
 pub(crate) struct Peer {
     pub(crate) address: SocketAddr,
+    /// The nodes that its certificate is for, where one was asked for and it binds.
+    pub(crate) names: Option<Arc<NodeNames>>,
     admitted: Arc<AtomicBool>,
 }
 
 impl NodeConnections {
-    /// The connections of `door`, which have `opening` for their first stream.
-    pub(crate) fn new(door: Door, opening: Duration) -> NodeConnections {
-        NodeConnections { door, opening, handshakes: JoinSet::new(), pause: None }
+    /// The connections of `door`, which have `opening` for their first stream. Where `binds` says so, a client with a
+    /// certificate is the node that it names.
+    pub(crate) fn new(door: Door, opening: Duration, binds: bool) -> NodeConnections {
+        NodeConnections { door, opening, binds, handshakes: JoinSet::new(), pause: None }
     }
 }
 
@@ -69,10 +76,12 @@ impl Stream for NodeConnections {
             }
             match std::task::ready!(this.door.poll_accept(cx)) {
                 Ok((stream, address)) => {
-                    let (welcome, opening) = (this.door.welcome(), this.opening);
+                    let (welcome, opening, binds) = (this.door.welcome(), this.opening, this.binds);
                     this.handshakes.spawn(async move {
                         let connection = welcome.connection(stream, address).await?;
-                        let peer = Peer { address, admitted: Arc::default() };
+                        let certificate = connection.client_certificate().filter(|_| binds);
+                        let names = certificate.map(|certificate| Arc::new(node_names(certificate)));
+                        let peer = Peer { address, names, admitted: Arc::default() };
                         Some(NodeConnection { connection, peer, opening: Some(Box::pin(sleep(opening))) })
                     });
                 }

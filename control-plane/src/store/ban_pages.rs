@@ -3,8 +3,9 @@
 use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
 
-use super::bans::ban;
+use super::bans::{BANS, ban};
 use super::fabric::{Ban, BanPage, BanQuery};
+use crate::fabric::Identity;
 
 pub(super) fn count(db: &Connection, now: u64) -> rusqlite::Result<u64> {
     db.prepare_cached("SELECT count(*) FROM ban WHERE until_millis > ?1")?.query_row([now], |row| row.get(0))
@@ -24,20 +25,24 @@ pub(super) fn page(db: &Connection, now: u64, query: BanQuery) -> rusqlite::Resu
     let count = format!("SELECT count(*) FROM ban WHERE {conditions}");
     let total = db.prepare_cached(&count)?.query_row(params_from_iter(&values), |row| row.get(0))?;
     values.extend([Value::Integer(signed(take)), Value::Integer(signed(skip))]);
-    let select =
-        format!("SELECT ref_key, json, until_millis FROM ban WHERE {conditions} ORDER BY ref_key LIMIT ? OFFSET ?");
+    let select = format!("{BANS} WHERE {conditions} ORDER BY ref_key LIMIT ? OFFSET ?");
     let bans =
         db.prepare_cached(&select)?.query_map(params_from_iter(values), ban)?.collect::<rusqlite::Result<_>>()?;
     Ok(BanPage { total, bans })
 }
 
 pub(super) fn on(db: &Connection, now: u64, keys: &[String]) -> rusqlite::Result<Vec<Ban>> {
-    let select = "SELECT ref_key, json, until_millis FROM ban WHERE until_millis > ?1 AND is_range = 1";
-    let mut found: Vec<Ban> = db.prepare_cached(select)?.query_map([now], ban)?.collect::<rusqlite::Result<_>>()?;
-    let select = "SELECT ref_key, json, until_millis FROM ban
-                  WHERE until_millis > ?1 AND ref_key = ?2 AND is_range = 0";
-    let mut one = db.prepare_cached(select)?;
-    for key in keys {
+    let select = format!("{BANS} WHERE until_millis > ?1 AND is_range = 1");
+    let mut found: Vec<Ban> = db.prepare_cached(&select)?.query_map([now], ban)?.collect::<rusqlite::Result<_>>()?;
+    let select = format!("{BANS} WHERE until_millis > ?1 AND ref_key = ?2 AND is_range = 0");
+    let mut one = db.prepare_cached(&select)?;
+    // Networks of IPv6 that have keys of their own are in no list of ranges.
+    let wider = |key: &String| {
+        let network = Identity::parse(key).ok().and_then(|identity| identity.network_v6());
+        let around = [64, 56, 48].into_iter().filter_map(move |width| Identity::of_network_v6(network?, width));
+        around.map(|wide| wide.key()).collect::<Vec<_>>()
+    };
+    for key in keys.iter().flat_map(|key| wider(key).into_iter().chain([key.clone()])) {
         for ban in one.query_map(rusqlite::params![now, key], ban)? {
             found.push(ban?);
         }

@@ -6,6 +6,7 @@ use super::fabric::{
     Allowance, Ban, Issued, LAST_MOMENT, LIFT_KEPT_MILLIS, MAX_ALLOWED, MAX_ALLOWED_RANGES, MAX_BANS, MAX_LIFTS,
     MAX_RANGES, MAX_STEPS, Standing, Step,
 };
+use super::places;
 use crate::fabric::Identity;
 
 /// As the store's interface says, each ban in its turn.
@@ -30,18 +31,32 @@ fn issue_in(db: &Connection, mut ban: Ban, now: u64, room: &mut Room) -> rusqlit
     if let Some(entry) = allowance_over(db, &ban.key, now)? {
         return Ok(Issued::Allowlisted(entry));
     }
+    // The address itself may be on the list, where the ban is on its network or on whom it belongs to.
+    if !ban.address.is_empty()
+        && let Some(entry) = allowance_over(db, &format!("ip:{}", ban.address), now)?
+    {
+        return Ok(Issued::Allowlisted(entry));
+    }
     if let Some(at) = lifted_at(db, &ban.key)?.filter(|at| !ban.by_hand && ban.issued_at <= *at) {
         return Ok(Issued::Lifted(at));
     }
     ban.until = ban.until.min(LAST_MOMENT);
+    ban.hand_until = if ban.by_hand { ban.until } else { 0 };
     let ban = match one(db, &ban.key, now)? {
         Some(held) if held.until > ban.until && !ban.by_hand => return Ok(Issued::Live(held)),
         Some(held) => {
             let history = held.timeline.into_iter().chain(ban.timeline).collect();
-            Ban { until: ban.until.max(held.until), issued_at: held.issued_at, timeline: history, ..ban }
+            Ban {
+                until: ban.until.max(held.until),
+                hand_until: ban.hand_until.max(held.hand_until),
+                by_hand: ban.by_hand || held.by_hand,
+                issued_at: held.issued_at,
+                timeline: history,
+                ..ban
+            }
         }
         None => {
-            if !room.make(db, is_range(&ban.key), now)? {
+            if !room.make(db, &ban, now)? {
                 return Ok(Issued::Full);
             }
             ban
@@ -50,10 +65,44 @@ fn issue_in(db: &Connection, mut ban: Ban, now: u64, room: &mut Room) -> rusqlit
     write(db, ban).map(Issued::Live)
 }
 
+/// As the store's interface says.
+pub(super) fn widen(db: &Connection, keys: &[String], now: u64) -> rusqlite::Result<Vec<Ban>> {
+    let mut made = Vec::new();
+    for (wide, least) in keys.iter().flat_map(|key| places::around(key)) {
+        let key = wide.key();
+        if one(db, &key, now)?.is_some() {
+            continue;
+        }
+        let lifted = lifted_at(db, &key)?.unwrap_or(0);
+        let neighbours = places::neighbours(db, &wide, least.bits, now)?;
+        let counted: Vec<&Ban> = neighbours.iter().filter(|ban| ban.issued_at > lifted).collect();
+        if counted.len() < least.count || counted.is_empty() {
+            continue;
+        }
+        let reason = format!("{} networks of {} bits in it are banned", counted.len(), least.bits);
+        let step = Step { at: now, action: "ban".to_owned(), by: "control plane".to_owned(), detail: reason.clone() };
+        let ban = Ban {
+            key,
+            reason,
+            tags: vec!["neighbours".to_owned()],
+            score: counted.iter().map(|ban| ban.score).fold(0.0, f64::max),
+            issued_at: now,
+            until: counted.iter().map(|ban| ban.until).max().unwrap_or(now),
+            issued_by: "control plane".to_owned(),
+            timeline: vec![step],
+            ..Ban::default()
+        };
+        if let Issued::Live(ban) = issue(db, ban, now)? {
+            made.push(ban);
+        }
+    }
+    Ok(made)
+}
+
 impl Room {
-    /// Makes room for a further ban; false where there is none for a range.
-    fn make(&mut self, db: &Connection, range: bool, now: u64) -> rusqlite::Result<bool> {
-        if range {
+    /// Makes room for a further ban; false where there is none. What an operator has made never gives way.
+    fn make(&mut self, db: &Connection, ban: &Ban, now: u64) -> rusqlite::Result<bool> {
+        if is_listed(&ban.key) {
             let mut ranges = counted(db, &mut self.ranges, RANGES)?;
             if ranges >= MAX_RANGES {
                 db.execute("DELETE FROM ban WHERE is_range = 1 AND until_millis <= ?1", [now])?;
@@ -65,13 +114,18 @@ impl Room {
             }
             self.ranges = Some(ranges + 1);
         }
+        if ban.hand_until == 0 {
+            let released = places::make_room(db, ban)?;
+            self.all = self.all.map(|all| all.saturating_sub(released));
+        }
         let all = counted(db, &mut self.all, ALL)?;
         if all >= MAX_BANS {
-            db.execute("DELETE FROM ban WHERE rowid IN (SELECT rowid FROM ban ORDER BY until_millis LIMIT 1)", [])?;
+            let soonest = "DELETE FROM ban WHERE rowid IN (
+                SELECT rowid FROM ban WHERE hand_until = 0 ORDER BY until_millis LIMIT 1)";
             self.ranges = None;
-        } else {
-            self.all = Some(all + 1);
+            return Ok(db.prepare_cached(soonest)?.execute([])? > 0);
         }
+        self.all = Some(all + 1);
         Ok(true)
     }
 }
@@ -91,6 +145,9 @@ pub(super) fn extend(db: &Connection, key: &str, by_millis: u64, step: Step) -> 
         return Ok(None);
     };
     ban.until = ban.until.saturating_add(by_millis).min(LAST_MOMENT);
+    if ban.hand_until > step.at {
+        ban.hand_until = ban.hand_until.saturating_add(by_millis).min(LAST_MOMENT);
+    }
     ban.timeline.push(step);
     write(db, ban).map(Some)
 }
@@ -113,8 +170,8 @@ pub(super) fn lift_all(db: &Connection, now: u64) -> rusqlite::Result<Vec<String
 }
 
 pub(super) fn live(db: &Connection, now: u64) -> rusqlite::Result<Vec<Ban>> {
-    let select = "SELECT ref_key, json, until_millis FROM ban WHERE until_millis > ?1 ORDER BY ref_key";
-    db.prepare_cached(select)?.query_map([now], ban)?.collect()
+    let select = format!("{BANS} WHERE until_millis > ?1 ORDER BY ref_key");
+    db.prepare_cached(&select)?.query_map([now], ban)?.collect()
 }
 
 pub(super) fn standing(db: &Connection, now: u64) -> rusqlite::Result<Vec<Standing>> {
@@ -124,12 +181,12 @@ pub(super) fn standing(db: &Connection, now: u64) -> rusqlite::Result<Vec<Standi
     struct Why {
         reason: String,
     }
-    let select = "SELECT ref_key, json, until_millis FROM ban WHERE until_millis > ?1";
+    let select = format!("{BANS} WHERE until_millis > ?1");
     let read = |row: &Row<'_>| {
         let why: Why = serde_json::from_str(row.get_ref(1)?.as_str()?).unwrap_or_default();
-        Ok(Standing { key: row.get(0)?, until: row.get(2)?, reason: why.reason })
+        Ok(Standing { key: row.get(0)?, until: row.get(2)?, hand_until: row.get(3)?, reason: why.reason })
     };
-    db.prepare_cached(select)?.query_map([now], read)?.collect()
+    db.prepare_cached(&select)?.query_map([now], read)?.collect()
 }
 
 pub(super) fn lifted(db: &Connection, bans: bool) -> rusqlite::Result<Vec<String>> {
@@ -207,22 +264,36 @@ fn write(db: &Connection, mut ban: Ban) -> rusqlite::Result<Ban> {
     let superfluous = ban.timeline.len().saturating_sub(MAX_STEPS);
     ban.timeline.drain(..superfluous);
     let json = serde_json::to_string(&ban).map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
-    db.prepare_cached("INSERT OR REPLACE INTO ban (ref_key, json, until_millis, is_range) VALUES (?1, ?2, ?3, ?4)")?
-        .execute(params![ban.key, json, ban.until, is_range(&ban.key)])?;
+    let insert = "INSERT OR REPLACE INTO ban (ref_key, json, until_millis, is_range, hand_until, place)
+                  VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+    let place = places::of(&ban).map(places::number);
+    db.prepare_cached(insert)?.execute(params![
+        ban.key,
+        json,
+        ban.until,
+        is_listed(&ban.key),
+        ban.hand_until,
+        place
+    ])?;
     db.prepare_cached("DELETE FROM lifted WHERE of_ban = 1 AND ref_key = ?1")?.execute([&ban.key])?;
     Ok(ban)
 }
 
-fn one(db: &Connection, key: &str, now: u64) -> rusqlite::Result<Option<Ban>> {
-    let select = "SELECT ref_key, json, until_millis FROM ban WHERE ref_key = ?1 AND until_millis > ?2";
-    db.prepare_cached(select)?.query_row(params![key, now], ban).optional()
+pub(super) fn one(db: &Connection, key: &str, now: u64) -> rusqlite::Result<Option<Ban>> {
+    let select = format!("{BANS} WHERE ref_key = ?1 AND until_millis > ?2");
+    db.prepare_cached(&select)?.query_row(params![key, now], ban).optional()
 }
 
+/// What a ban is read of.
+pub(super) const BANS: &str = "SELECT ref_key, json, until_millis, hand_until FROM ban";
+
+/// Reads a row of [`BANS`].
 pub(super) fn ban(row: &Row<'_>) -> rusqlite::Result<Ban> {
     let json: String = row.get(1)?;
     // Evidence that cannot be read does not end a ban.
     let evidence: Ban = serde_json::from_str(&json).unwrap_or_default();
-    Ok(Ban { key: row.get(0)?, until: row.get(2)?, ..evidence })
+    let (until, hand_until): (u64, u64) = (row.get(2)?, row.get(3)?);
+    Ok(Ban { key: row.get(0)?, until, hand_until, by_hand: hand_until > 0, ..evidence })
 }
 
 fn allowance(row: &Row<'_>) -> rusqlite::Result<Allowance> {
@@ -260,6 +331,11 @@ fn note_lift(db: &Connection, of_ban: bool, key: &str, now: u64, until: u64) -> 
     let until = until.max(now.saturating_add(LIFT_KEPT_MILLIS)).min(LAST_MOMENT);
     let insert = "INSERT OR REPLACE INTO lifted (of_ban, ref_key, at, until_millis) VALUES (?1, ?2, ?3, ?4)";
     db.prepare_cached(insert)?.execute(params![of_ban, key, now, until]).map(|_| ())
+}
+
+/// Whether gateways find a ban on it in the list of all ranges, which has a bound of its own.
+fn is_listed(key: &str) -> bool {
+    Identity::parse(key).is_ok_and(|identity| identity.is_range() && !identity.has_own_key())
 }
 
 fn is_range(key: &str) -> bool {

@@ -7,8 +7,20 @@ use serde_json::Value;
 
 use super::{Pending, StoreError};
 
-/// The most bans that are kept; a further one takes the place of the one that ends first. Gateways hold somewhat more.
+/// The most bans that are kept; a further one takes the place of the one that ends first among those that no operator made,
+/// and is refused where there is none of them. Gateways hold somewhat more.
 pub const MAX_BANS: u32 = 100_000;
+/// The most bans that tiers and the ledger have in force for requests of one address, or one /64 of IPv6: of identities that
+/// were used there. A further one takes the place of the one of them that ends first. So do those of wider networks.
+pub const MAX_BANS_PER_ADDRESS: u32 = 100;
+/// The same for a /24 of IPv4 and a /48 of IPv6.
+pub const MAX_BANS_PER_NETWORK: u32 = 1000;
+/// The same for a /32 of IPv6.
+pub const MAX_BANS_PER_REGION: u32 = 10_000;
+/// So many networks within a /56 of IPv6, banned at the same time by tiers or the ledger, make a ban on the /56.
+pub const NEIGHBOURS_56: u32 = 8;
+/// The same for a /48. No ban but an operator's is on anything wider.
+pub const NEIGHBOURS_48: u32 = 32;
 /// The most bans on ranges of addresses; a further one is refused. Every worker of a gateway keeps a list of all of them,
 /// which is read again as a whole after each change.
 pub const MAX_RANGES: u32 = 4096;
@@ -35,7 +47,9 @@ pub trait FabricStore: Send + Sync + 'static {
     /// Puts a ban in force, unless the allowlist or a later lift speaks against it.
     ///
     /// Where one stands already, the later end holds; the evidence is that of the ban with the later end, or of the one by
-    /// hand (see [`Ban::by_hand`]), and the history of both is kept.
+    /// hand (see [`Ban::by_hand`]), and the history of both is kept. A ban that no operator made is counted to the place that
+    /// it came from ([`MAX_BANS_PER_ADDRESS`] and the wider ones) and may make one on the networks around it: see
+    /// [`bans_widen`](Self::bans_widen).
     fn ban_issue(&self, ban: Ban, now: u64) -> Pending<'_, Issued> {
         let issued = self.bans_issue(vec![ban], now, Note::none());
         Box::pin(async move { issued.await?.pop().ok_or(StoreError::Closed) })
@@ -43,6 +57,12 @@ pub trait FabricStore: Send + Sync + 'static {
 
     /// [`ban_issue`](Self::ban_issue) for many, each in its turn, in one transaction: what became of each.
     fn bans_issue(&self, bans: Vec<Ban>, now: u64, note: Note<Vec<Issued>>) -> Pending<'_, Vec<Issued>>;
+
+    /// Bans the IPv6 networks of 56 and 48 bits around each of these identities in which [`NEIGHBOURS_56`] and
+    /// [`NEIGHBOURS_48`] networks as wide as that identity are banned, by nobody's hand and since the wider ban was lifted
+    /// last, for as long as the longest of those bans. Answers the bans that this has made; an identity that is no address or
+    /// network of IPv6 makes none.
+    fn bans_widen(&self, keys: Vec<String>, now: u64) -> Pending<'_, Vec<Ban>>;
 
     /// Moves the end of a ban that is in force at `step.at`; `None` where there is none.
     fn ban_extend(&self, key: &str, by_millis: u64, step: Step, note: Note<Option<Ban>>) -> Pending<'_, Option<Ban>>;
@@ -64,6 +84,9 @@ pub trait FabricStore: Send + Sync + 'static {
 
     /// Of the bans in force at `now` those on these keys, and those on ranges; by key.
     fn bans_on(&self, now: u64, keys: Vec<String>) -> Pending<'_, Vec<Ban>>;
+
+    /// The ban in force on an identity at `now`.
+    fn ban(&self, key: &str, now: u64) -> Pending<'_, Option<Ban>>;
 
     /// The bans in force at `now` without their evidence, in no order.
     fn bans_standing(&self, now: u64) -> Pending<'_, Vec<Standing>>;
@@ -164,6 +187,8 @@ pub struct Standing {
     pub key: String,
     /// Until when.
     pub until: u64,
+    /// Until when by an operator's hand; 0 where no operator made it.
+    pub hand_until: u64,
     /// Why, for people.
     pub reason: String,
 }
@@ -188,8 +213,14 @@ pub struct Ban {
     pub until: u64,
     /// The operator, the node, or `ledger`.
     pub issued_by: String,
-    /// An operator did it.
+    /// An operator did it, or did it first: such a ban is enforced in a dry run as well, and never gives way to another.
     pub by_hand: bool,
+    /// Until when by an operator's hand, who may have asked for less than `until`; 0 where no operator made it. The store sets
+    /// it.
+    #[serde(skip)]
+    pub hand_until: u64,
+    /// The address whose request led to it; empty by hand.
+    pub address: String,
     /// The signals that led to it, as far as they are known.
     pub signals: Vec<Value>,
     /// What was done with it, oldest first, at most [`MAX_STEPS`].
@@ -243,7 +274,7 @@ pub enum Issued {
     Allowlisted(Allowance),
     /// It was asked for before the one on this identity was lifted, at this time.
     Lifted(u64),
-    /// There are [`MAX_RANGES`] bans on ranges.
+    /// There are [`MAX_RANGES`] bans on ranges, or [`MAX_BANS`] by hand.
     Full,
 }
 

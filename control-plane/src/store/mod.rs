@@ -15,6 +15,7 @@ mod file;
 mod incidents;
 mod ledger;
 mod operators;
+mod places;
 mod schema;
 mod sqlite;
 mod sqlite_alerts;

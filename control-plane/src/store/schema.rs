@@ -70,6 +70,14 @@ const MIGRATIONS: &[&str] = &[
     CREATE INDEX alert_told_at ON alert_told (at);
     CREATE TABLE alert_waiting (id TEXT PRIMARY KEY NOT NULL, at INTEGER NOT NULL, json TEXT NOT NULL) WITHOUT ROWID;
 ",
+    "
+    ALTER TABLE ban ADD COLUMN hand_until INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE ban ADD COLUMN place INTEGER;
+    UPDATE ban SET hand_until = until_millis
+        WHERE CASE WHEN json_valid(json) THEN coalesce(json_extract(json, '$.by_hand'), 0) ELSE 0 END = 1;
+    CREATE INDEX ban_place ON ban (place, until_millis) WHERE place IS NOT NULL AND hand_until = 0;
+    CREATE INDEX ban_tier ON ban (until_millis) WHERE hand_until = 0;
+",
 ];
 
 /// The newest schema version that this release reads and writes.

@@ -28,6 +28,10 @@ impl FabricStore for SqliteStore {
         self.write_noted(note, move |db| bans::issue_all(db, bans, now))
     }
 
+    fn bans_widen(&self, keys: Vec<String>, now: u64) -> Pending<'_, Vec<Ban>> {
+        Box::pin(self.write(move |db| bans::widen(db, &keys, now)))
+    }
+
     fn ban_extend(&self, key: &str, by_millis: u64, step: Step, note: Note<Option<Ban>>) -> Pending<'_, Option<Ban>> {
         let key = key.to_owned();
         self.write_noted(note, move |db| bans::extend(db, &key, by_millis, step))
@@ -56,6 +60,11 @@ impl FabricStore for SqliteStore {
 
     fn bans_on(&self, now: u64, keys: Vec<String>) -> Pending<'_, Vec<Ban>> {
         Box::pin(self.read(move |db| ban_pages::on(db, now, &keys)))
+    }
+
+    fn ban(&self, key: &str, now: u64) -> Pending<'_, Option<Ban>> {
+        let key = key.to_owned();
+        Box::pin(self.read(move |db| bans::one(db, &key, now)))
     }
 
     fn bans_standing(&self, now: u64) -> Pending<'_, Vec<Standing>> {

@@ -124,7 +124,7 @@ pub const CATALOGUE: &[Described] = &[
         &[],
         "Denials that the ledger missed, because too many came at once or the store failed",
     ),
-    counter("palisade_link_bans_total", &["outcome"], "Bans that were asked for: live, refused, unrecorded"),
+    counter("palisade_link_bans_total", &["outcome"], "Bans that were asked for: live, refused, rejected, unrecorded"),
     counter("palisade_link_dropped_total", &[], "Events that gateways lost because their link was down or too slow"),
     counter(
         "palisade_link_puzzles_total",
@@ -137,7 +137,7 @@ pub const CATALOGUE: &[Described] = &[
     counter(
         "palisade_node_auth_failures_total",
         &["reason"],
-        "Streams of gateways without a right token: missing, wrong",
+        "Streams of gateways without a right token: missing, wrong; as another node: node",
     ),
     counter("palisade_node_auth_throttled_total", &[], "Streams of gateways that were told to wait after wrong tokens"),
     gauge("palisade_process_max_fds", &[], "File descriptors that the process may have open"),

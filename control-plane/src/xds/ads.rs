@@ -21,7 +21,7 @@ use super::hub::Hub;
 use super::session::{Output, Protocol, Session};
 use super::set::Kind;
 use super::wire::{self, Replies};
-use crate::link::{Closing, admission, withdrawn};
+use crate::link::{Admission, Closing, admission, withdrawn};
 
 /// Responses that wait for the connection. A session has at most one unanswered response per kind, so this never fills.
 const QUEUE: usize = 8;
@@ -139,9 +139,9 @@ impl Discovery {
         let Discovery { hub, closing } = self.clone();
         tokio::spawn(async move {
             let result = tokio::select! {
-                result = run(&hub, only, requests, &replies) => result,
+                result = run(&hub, only, requests, &replies, &admission) => result,
                 () = closing.closed() => Err(Status::unavailable("this control plane is shutting down")),
-                status = withdrawn(admission) => Err(status),
+                status = withdrawn(admission.clone()) => Err(status),
             };
             if let Err(status) = result {
                 // The client may be gone; there is nobody else to tell.
@@ -198,13 +198,16 @@ async fn run<D: Dialect>(
     only: Option<Kind>,
     mut requests: Streaming<D>,
     replies: &mpsc::Sender<Result<Vec<Bytes>, Status>>,
+    admission: &Admission,
 ) -> Result<(), Status> {
     let Some(first) = requests.message().await? else { return Ok(()) };
     let Some(node) = first.node().filter(|node| !node.id.is_empty()).cloned() else {
         return Err(Status::invalid_argument("the first request names no node; set node.id in Envoy's bootstrap"));
     };
+    admission.node(&node.id)?;
     let first = of_kind(first, only)?;
     let mut connected = Connected::new(hub, &node);
+    hub.bound(&node.id, admission.binds());
     let mut feed = hub.set_for(&node);
     // Before the first set is published there is nothing to say: an empty answer would take down what the gateway serves.
     let given = tokio::select! {

@@ -191,6 +191,11 @@ impl Hub {
         self.lock().report_load(node, link, report, (self.inner.clock)());
     }
 
+    /// Whether the id of a node is that of its token or certificate, as the last of its streams was let in.
+    pub(crate) fn bound(&self, node: &str, bound: bool) {
+        self.lock().bound(node, bound);
+    }
+
     /// A link has ended: nothing is known any more of what its VM runs.
     pub(crate) fn link_ended(&self, node: &str, link: u64) {
         self.lock().link_ended(node, link, (self.inner.clock)());

@@ -35,6 +35,7 @@ struct Entry {
     since: u64,
     /// When it was heard of last.
     last_seen: u64,
+    bound: bool,
     /// Open streams; where there is none, the last one.
     streams: BTreeMap<u64, Stream>,
     /// It has not all that its group is served, since then.
@@ -97,6 +98,10 @@ impl Nodes {
             group,
             "a gateway has connected"
         );
+    }
+
+    pub(super) fn bound(&mut self, node: &str, bound: bool) {
+        self.entry(node).bound = bound;
     }
 
     pub(super) fn disconnected(&mut self, node: &str, stream: u64, published: Option<&Published>, now: u64) {
@@ -257,6 +262,7 @@ impl Entry {
             group: published.map_or(DEFAULT_GROUP, |published| published.group_of(&self.cluster)).to_owned(),
             known_group: published.is_none_or(|published| published.knows(&self.cluster)),
             delivery: given.map(|given| given.set.delivery()).unwrap_or_default(),
+            bound: self.bound,
             connected: self.is_connected(),
             since: self.since,
             behind: self.behind_since.is_some(),

@@ -21,6 +21,9 @@ pub struct NodeStatus {
     pub known_group: bool,
     /// What its group takes from here.
     pub delivery: Delivery,
+    /// Its id is that of its token or its certificate; otherwise it is what the node says, as everybody could who has the token
+    /// that several share, or may connect without any.
+    pub bound: bool,
     /// It has an open stream.
     pub connected: bool,
     /// Since when it is connected, or not any more: milliseconds since the Unix epoch.

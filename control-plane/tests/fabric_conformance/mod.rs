@@ -15,7 +15,8 @@ use palisade::store::Store;
 use palisade::store::alerts::{AlertNotes, MAX_TOLD, MAX_WAITING, Told, WaitingAlert};
 use palisade::store::fabric::{
     Allowance, Ban, BanPage, BanQuery, Charge, IncidentRow, Issued, LAST_MOMENT, LIFT_KEPT_MILLIS, LedgerRules,
-    MAX_ALLOWED_RANGES, MAX_RANGES, MAX_STEPS, Note, Step, Workflow,
+    MAX_ALLOWED_RANGES, MAX_BANS, MAX_BANS_PER_ADDRESS, MAX_BANS_PER_NETWORK, MAX_RANGES, MAX_STEPS, NEIGHBOURS_48,
+    NEIGHBOURS_56, Note, Step, Workflow,
 };
 
 /// A moment; nothing reads a clock.
@@ -35,7 +36,13 @@ fn ban(key: &str, issued_at: u64, until: u64, by_hand: bool) -> Ban {
         by_hand,
         signals: vec![serde_json::json!({ "tag": "waf:match", "weight": 95 })],
         timeline: vec![step],
+        ..Ban::default()
     }
+}
+
+/// One of nobody's hand that came from an address.
+fn from(address: &str, key: &str, until: u64) -> Ban {
+    Ban { address: address.into(), ..ban(key, NOW, until, false) }
 }
 
 fn live(issued: Issued) -> Ban {
@@ -63,8 +70,10 @@ pub async fn a_ban_comes_back_whole_and_ends_by_itself(
 ) {
     let asked = ban("ip:192.0.2.1", NOW, NOW + 10, false);
     assert_eq!(live(store.ban_issue(asked.clone(), NOW).await.unwrap()), asked);
-    let forever = ban("user:ada", NOW, u64::MAX, true);
-    assert_eq!(live(store.ban_issue(forever, NOW).await.unwrap()).until, LAST_MOMENT);
+    let forever = live(store.ban_issue(ban("user:ada", NOW, u64::MAX, true), NOW).await.unwrap());
+    assert_eq!((forever.until, forever.hand_until), (LAST_MOMENT, LAST_MOMENT));
+    assert_eq!(store.ban("user:ada", NOW).await.unwrap(), Some(forever));
+    assert_eq!(store.ban("ip:192.0.2.1", NOW + 10).await.unwrap(), None);
     let store = reopened(store).await;
     assert_eq!(store.bans(NOW + 9).await.unwrap()[0], asked);
     assert_eq!(keys(&*store, NOW + 10).await, ["user:ada"]);
@@ -81,9 +90,10 @@ pub async fn the_later_end_holds_and_the_history_is_kept(store: Arc<dyn Store>) 
     assert_eq!((held.until, held.issued_by.as_str(), held.timeline.len()), (NOW + 100, "alice", 2));
     let held = issue(ban("ip:192.0.2.1", NOW + 2, NOW + 200, false)).await;
     assert_eq!((held.until, held.issued_at, held.issued_by.as_str()), (NOW + 200, NOW, "n1"));
+    assert_eq!((held.by_hand, held.hand_until), (true, NOW + 50), "the operator's is within it still");
     let step = |at| Step { at, action: "extend".into(), by: "bob".into(), detail: String::new() };
     let extended = store.ban_extend("ip:192.0.2.1", 60, step(NOW + 3), Note::none()).await.unwrap().unwrap();
-    assert_eq!(extended.until, NOW + 260);
+    assert_eq!((extended.until, extended.hand_until), (NOW + 260, NOW + 110));
     assert_eq!(extended.timeline.last().unwrap(), &step(NOW + 3));
     assert_eq!(store.ban_extend("ip:192.0.2.9", 60, step(NOW), Note::none()).await.unwrap(), None);
     assert_eq!(
@@ -174,6 +184,95 @@ pub async fn ranges_have_a_bound(store: Arc<dyn Store>) {
         store.allow(entry(&range(10_000), None), false, Note::none()).await.unwrap().is_some(),
         "one that is there may change"
     );
+}
+
+pub async fn one_place_cannot_fill_the_store(store: Arc<dyn Store>) {
+    let hand = Ban { address: "192.0.2.9".into(), ..ban("user:by-hand", NOW, NOW + 1, true) };
+    live(store.ban_issue(hand, NOW).await.unwrap());
+    live(store.ban_issue(from("192.0.2.10", "user:neighbour", NOW + 2), NOW).await.unwrap());
+    let made_up = |place: String, of: u64| {
+        (0..of)
+            .map(move |number| from(&place, &format!("user:{place}-{number}"), NOW + 10 + number))
+            .collect::<Vec<_>>()
+    };
+    store.bans_issue(made_up("192.0.2.9".into(), 250), NOW).await.unwrap();
+    let held = |keys: &[String], of: &str| keys.iter().filter(|key| key.starts_with(of)).count();
+    let there = keys(&*store, NOW).await;
+    assert_eq!(held(&there, "user:192.0.2.9-"), MAX_BANS_PER_ADDRESS as usize);
+    assert!(there.contains(&"user:192.0.2.9-249".to_owned()), "those that end first have gone");
+    assert!(there.contains(&"user:by-hand".to_owned()) && there.contains(&"user:neighbour".to_owned()));
+    for address in 0..40 {
+        store.bans_issue(made_up(format!("192.0.2.{address}"), 100), NOW).await.unwrap();
+    }
+    live(store.ban_issue(from("192.0.3.1", "ip:192.0.3.1", NOW + 2), NOW).await.unwrap());
+    let there = keys(&*store, NOW).await;
+    assert_eq!(held(&there, "user:192.0.2."), MAX_BANS_PER_NETWORK as usize);
+    assert!(there.contains(&"user:by-hand".to_owned()) && there.contains(&"ip:192.0.3.1".to_owned()));
+    // Of IPv6 a /64 is one place, whichever address of it.
+    for number in 0..300_u64 {
+        let address = format!("2001:db8:1:2::{number:x}");
+        store.ban_issue(from(&address, &format!("user:six-{number}"), NOW + 10 + number), NOW).await.unwrap();
+    }
+    assert_eq!(held(&keys(&*store, NOW).await, "user:six-"), MAX_BANS_PER_ADDRESS as usize);
+}
+
+pub async fn a_full_store_gives_up_no_ban_by_hand(store: Arc<dyn Store>) {
+    live(store.ban_issue(ban("user:by-hand", NOW, NOW + 1, true), NOW).await.unwrap());
+    live(store.ban_issue(ban("user:first", NOW, NOW + 2, false), NOW).await.unwrap());
+    let more = (2..MAX_BANS).map(|number| ban(&format!("user:{number}"), NOW, NOW + 10, false));
+    store.bans_issue(more.collect(), NOW).await.unwrap();
+    assert_eq!(store.bans_standing(NOW).await.unwrap().len(), MAX_BANS as usize);
+    live(store.ban_issue(ban("user:one-more", NOW, NOW + 10, false), NOW).await.unwrap());
+    live(store.ban_issue(ban("user:another-by-hand", NOW, NOW + 1, true), NOW).await.unwrap());
+    let there: Vec<String> = store.bans_standing(NOW).await.unwrap().into_iter().map(|ban| ban.key).collect();
+    let has = |key: &str| there.iter().any(|known| known == key);
+    assert!(there.len() == MAX_BANS as usize && has("user:by-hand") && has("user:another-by-hand"));
+    assert!(has("user:one-more") && !has("user:first"), "what ends first has gone");
+}
+
+pub async fn a_run_of_neighbours_is_banned_as_one(store: Arc<dyn Store>) {
+    let net = |number: u32| format!("ip:2001:db8:1:{number:x}::/64");
+    let issue = async |number: u32, until| {
+        live(store.ban_issue(ban(&net(number), NOW + 1, until, false), NOW + 1).await.unwrap());
+        let wider = store.bans_widen(vec![net(number)], NOW + 2).await.unwrap();
+        wider.into_iter().map(|ban| (ban.key, ban.until)).collect::<Vec<_>>()
+    };
+    live(store.ban_issue(ban(&net(200), NOW, NOW + 900, true), NOW).await.unwrap());
+    live(store.ban_issue(ban("user:ada", NOW, NOW + 900, false), NOW).await.unwrap());
+    for number in 1..NEIGHBOURS_56 {
+        assert_eq!(issue(number, NOW + 100 + u64::from(number)).await, []);
+    }
+    let wide = ("ip:2001:db8:1::/56".to_owned(), NOW + 107);
+    assert_eq!(issue(0, NOW + 50).await, [wide.clone()], "for as long as the longest of them");
+    assert_eq!(issue(99, NOW + 50).await, [], "it is banned already");
+    // Once it is lifted it takes another run.
+    assert!(store.ban_lift(&wide.0, NOW + 3, Note::none()).await.unwrap());
+    assert_eq!(issue(98, NOW + 50).await, []);
+    // Spread over the whole /48.
+    let mut widest = Vec::new();
+    for number in 0..NEIGHBOURS_48 {
+        widest.extend(issue(0x1000 + number * 0x100, NOW + 60).await);
+    }
+    assert_eq!(widest.len(), 1, "{widest:?}");
+    assert_eq!(widest[0].0, "ip:2001:db8:1::/48");
+    for other in ["ip:192.0.2.1", "user:ada", "ip:2001:db8:1::/48", "nonsense"] {
+        assert_eq!(store.bans_widen(vec![other.into()], NOW + 2).await.unwrap(), []);
+    }
+    // Whom the allowlist has is not banned so either.
+    store.allow(entry("ip:2001:db8:2::/48", None), false, Note::none()).await.unwrap();
+    let allowed = store.ban_issue(ban("ip:2001:db8:2:1::/64", NOW, NOW + 9, false), NOW).await.unwrap();
+    assert!(matches!(allowed, Issued::Allowlisted(_)));
+    store.allow(entry("ip:2001:db8:3:1::7", None), false, Note::none()).await.unwrap();
+    let ours = store.ban_issue(from("2001:db8:3:1::7", "ip:2001:db8:3:1::/64", NOW + 9), NOW).await.unwrap();
+    assert!(matches!(ours, Issued::Allowlisted(_)), "the address itself is on it");
+    live(store.ban_issue(from("2001:db8:3:1::8", "ip:2001:db8:3:1::/64", NOW + 9), NOW).await.unwrap());
+}
+
+pub async fn networks_of_ipv6_are_as_many_as_addresses(store: Arc<dyn Store>) {
+    let net = |number: u32| format!("ip:2001:{:x}:{:x}::/48", number / 256, number % 256);
+    let many = (0..MAX_RANGES + 10).map(|number| ban(&net(number), NOW, NOW + 10, true));
+    let issued = store.bans_issue(many.collect(), NOW).await.unwrap();
+    assert!(issued.iter().all(|issued| matches!(issued, Issued::Live(_))));
 }
 
 pub async fn bans_of_one_batch_are_judged_each_by_itself(store: Arc<dyn Store>) {

@@ -125,9 +125,19 @@ impl ControlPlane {
     }
 
     async fn start_as(port: NodePort, address: SocketAddr, exporters: Vec<palisade::events::Exporter>) -> ControlPlane {
+        Self::start_over(port, address, exporters, |_| std::sync::Arc::new(MemoryBans::default())).await
+    }
+
+    /// Starts one that keeps bans where `bans` says.
+    pub async fn start_over(
+        port: NodePort,
+        address: SocketAddr,
+        exporters: Vec<palisade::events::Exporter>,
+        bans: impl FnOnce(&EventHub) -> std::sync::Arc<dyn palisade::link::BanSink>,
+    ) -> ControlPlane {
         let hub = Hub::new();
         let events = EventHub::new(exporters, palisade::clock::now_millis);
-        let bans = std::sync::Arc::new(MemoryBans::default());
+        let bans = bans(&events);
         let link = LinkHub::new(events.clone(), bans, hub.clone(), palisade::clock::now_millis);
         let listener = TcpListener::bind(address).await.unwrap();
         let address = listener.local_addr().unwrap();

@@ -87,6 +87,7 @@ pub(crate) fn queue_ban(ban: BanOrder, now: u64) {
             score: ban.score,
             tags: ban.tags,
             issued_at_millis: now,
+            address: ban.address,
         });
     });
 }
@@ -165,8 +166,12 @@ pub(crate) fn received(bytes: &[u8]) {
 }
 
 fn apply_bans(changes: &[BanChange]) {
-    let bans =
-        changes.iter().map(|change| BanOf { key: &change.key, until: change.until_millis, reason: &change.reason });
+    let bans = changes.iter().map(|change| BanOf {
+        key: &change.key,
+        until: change.until_millis,
+        hand_until: change.hand_until_millis,
+        reason: &change.reason,
+    });
     for key in bans::apply_all(&NodeSharedData, bans, calls::now()) {
         calls::log(LogLevel::Warn, &format!("palisade: the ban of {key} could not be noted on this node"));
     }

@@ -101,6 +101,11 @@ impl Host for ProxyHost {
         calls::property(&["destination", "address"])
     }
 
+    fn property(&self, path: &[String]) -> Option<Vec<u8>> {
+        let words: Vec<&str> = path.iter().map(String::as_str).collect();
+        calls::property(&words).filter(|value| !value.is_empty())
+    }
+
     fn shared(&self) -> &dyn SharedData {
         &NodeSharedData
     }

@@ -4,7 +4,7 @@
 use challenge::Challenges;
 use exchange::{
     Action, Answer, Build, Category, Decision, Exchange, Exemptions, Host, Outcome, Plugin, PluginDefinition, Refusal,
-    SecurityEvent, Slot, Verdict,
+    SecurityEvent, SharedData, Slot, Verdict,
 };
 use node_state::allowlist;
 use node_state::bans::{self, Ban};
@@ -44,22 +44,20 @@ fn status(policy: &Policy) -> u16 {
 impl Plugin for ThreatGate {
     fn access(&self, exchange: &mut Exchange, host: &dyn Host) -> Verdict {
         let now = host.now();
-        let standing = exchange.caller.identities().find_map(|identity| {
-            let key = identity.key();
-            let ban = bans::standing(host.shared(), &key, now)?;
-            // An old ban on somebody who is on the allowlist by now holds no longer.
-            (!allowlist::covers(host.shared(), &key, now)).then_some((key, ban))
-        });
-        let Some((key, ban)) = standing else {
+        let Some((key, ban)) = standing(exchange, host, now, bans::standing) else {
             return self.submission(exchange, host);
         };
         if self.exemptions.cover(&exchange.caller.ip) {
             return Verdict::Pass;
         }
-        let reason = reason(&key, &ban, now);
+        let mut reason = reason(&key, &ban, now);
         if self.dry_run {
-            observe(exchange, reason, host);
-            return self.submission(exchange, host);
+            // What an operator has banned is no trial of a policy.
+            let Some((key, ban)) = standing(exchange, host, now, bans::standing_by_hand) else {
+                observe(exchange, reason, host);
+                return self.submission(exchange, host);
+            };
+            reason = self::reason(&key, &Ban { until: ban.hand_until.min(ban.until), ..ban }, now);
         }
         let (status, category) = (self.status, Category::Ban);
         Verdict::Refuse(Refusal { status, category, reason, scored: false, headers: Vec::new() })
@@ -83,6 +81,19 @@ impl ThreatGate {
             _ => Verdict::Pass,
         }
     }
+}
+
+/// The first ban that this caller is under. An old ban on somebody who is on the allowlist by now holds no longer.
+fn standing(
+    exchange: &Exchange,
+    host: &dyn Host,
+    now: u64,
+    of: fn(&dyn SharedData, &str, u64) -> Option<Ban>,
+) -> Option<(String, Ban)> {
+    exchange.caller.keys().find_map(|key| {
+        let ban = of(host.shared(), &key, now)?;
+        (!allowlist::covers(host.shared(), &key, now)).then_some((key, ban))
+    })
 }
 
 fn reason(key: &str, ban: &Ban, now: u64) -> String {
@@ -178,6 +189,45 @@ mod tests {
         bans::apply(&host.shared_data, "user:ada", 0, "", 1_000).unwrap();
         host.advance(8_000);
         assert!(matches!(gate.access(&mut exchange(), &host), Verdict::Refuse(_)), "the entry has ended");
+    }
+
+    #[test]
+    fn a_ban_by_hand_is_enforced_in_dry_run_but_for_whom_nothing_bans() {
+        let host = FakeHost::at(1_000);
+        let by_hand = |key, until, hand_until| {
+            let ban = bans::BanOf { key, until, hand_until, reason: "by hand" };
+            assert!(bans::apply_all(&host.shared_data, std::iter::once(ban), 1_000).is_empty());
+        };
+        // A tier has banned the address, for longer; an operator the network around it, and the user.
+        bans::apply(&host.shared_data, "ip:192.0.2.1", 90_000, "score 95", 1_000).unwrap();
+        by_hand("ip:192.0.2.0/24", 11_000, 11_000);
+        let dry = gate(Policy { dry_run: true, ..Policy::default() });
+        let Verdict::Refuse(refusal) = dry.access(&mut exchange(), &host) else { panic!("it passed") };
+        assert_eq!(refusal.reason, "ip:192.0.2.1 is banned for another 10 s: by hand");
+        allowlist::apply(&host.shared_data, "ip:192.0.2.1", 5_000, 1_000).unwrap();
+        assert_eq!(dry.access(&mut exchange(), &host), Verdict::Pass);
+        by_hand("user:ada", 90_000, 11_000);
+        assert!(matches!(dry.access(&mut exchange(), &host), Verdict::Refuse(_)));
+        let exempt = Policy { dry_run: true, exemptions: vec!["192.0.2.1".into()], ..Policy::default() };
+        assert_eq!(gate(exempt).access(&mut exchange(), &host), Verdict::Pass);
+        host.advance(10_000);
+        assert_eq!(dry.access(&mut exchange(), &host), Verdict::Pass, "what is left of it is a tier's");
+        assert_eq!(host.events_json().pop().unwrap()["event"]["outcome"], "observed");
+    }
+
+    #[test]
+    fn a_network_of_ipv6_is_refused_but_for_the_address_that_the_allowlist_names() {
+        let host = FakeHost::at(1_000);
+        bans::apply(&host.shared_data, "ip:2001:db8:1:2::/64", 11_000, "score 95", 1_000).unwrap();
+        let (gate, mut exchange) = (gate(Policy::default()), Exchange::default());
+        exchange.caller.ip = "2001:db8:1:2:ffff::9".into();
+        assert!(matches!(gate.access(&mut exchange, &host), Verdict::Refuse(_)));
+        allowlist::apply(&host.shared_data, "ip:2001:db8:1:2:ffff::9", 9_000, 1_000).unwrap();
+        assert_eq!(gate.access(&mut exchange, &host), Verdict::Pass);
+        exchange.caller.ip = "2001:db8:1:2:ffff::10".into();
+        assert!(matches!(gate.access(&mut exchange, &host), Verdict::Refuse(_)));
+        exchange.caller.ip = "2001:db8:1:3::9".into();
+        assert_eq!(gate.access(&mut exchange, &host), Verdict::Pass);
     }
 
     #[test]

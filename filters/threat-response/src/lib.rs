@@ -194,7 +194,11 @@ impl ThreatResponse {
         let now = host.now();
         let until = now.saturating_add(tier.ban_for_seconds.saturating_mul(1000));
         // The control plane is asked even about somebody who is on the allowlist: its refusal is what operators see.
-        if !allowlist::covers(host.shared(), &identity.key(), now) {
+        // The address itself may be on it, where the ban is on its network or on whom it belongs to.
+        let mut keys = exchange.caller.keys();
+        if !allowlist::covers(host.shared(), &identity.key(), now)
+            && !keys.any(|key| key.starts_with("ip:") && allowlist::covers(host.shared(), &key, now))
+        {
             if bans::apply(host.shared(), &identity.key(), until, &decision.reason, now).is_err() {
                 host.log(
                     exchange::Level::Warn,
@@ -209,6 +213,7 @@ impl ThreatResponse {
             reason: decision.reason.clone(),
             score: decision.score,
             tags: exchange.score.tags().into_iter().map(str::to_owned).collect(),
+            address: exchange.caller.ip.clone(),
         });
     }
 

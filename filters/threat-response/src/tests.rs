@@ -146,6 +146,30 @@ fn the_banned_identity_is_the_one_that_the_policy_names() {
 }
 
 #[test]
+fn a_caller_of_ipv6_is_banned_and_counted_by_its_network() {
+    let host = FakeHost::at(0);
+    let from = |ip: &str| {
+        let mut exchange = exchange(50.0);
+        exchange.caller.ip = ip.into();
+        exchange
+    };
+    let plugin = with(Policy { tiers: vec![tier(0, 10.0, Action::Ban)], ..Policy::default() });
+    plugin.request(&mut from("2001:db8:1:2::7"), false, &mut Slot::default(), &host);
+    let ban = host.bans.borrow().first().cloned().unwrap();
+    assert_eq!((ban.identity.key().as_str(), ban.address.as_str()), ("ip:2001:db8:1:2::/64", "2001:db8:1:2::7"));
+    assert!(bans::standing(&host.shared_data, "ip:2001:db8:1:2:ffff::1", 1).is_some());
+    // One address of a network that the allowlist has is not banned on the node, nor its network for it.
+    allowlist::apply(&host.shared_data, "ip:2001:db8:1:3::7", 1_000, 0).unwrap();
+    plugin.request(&mut from("2001:db8:1:3::7"), false, &mut Slot::default(), &host);
+    assert_eq!(bans::standing(&host.shared_data, "ip:2001:db8:1:3::1", 1), None);
+    let quota = Tier { throttle_quota: 2, throttle_window_seconds: 10, ..tier(0, 10.0, Action::Throttle) };
+    let plugin = with(Policy { tiers: vec![quota], ..Policy::default() });
+    let statuses = ["2001:db8:9:9::1", "2001:db8:9:9::2", "2001:db8:9:9::3", "2001:db8:9:8::1"]
+        .map(|ip| status(&plugin.request(&mut from(ip), false, &mut Slot::default(), &host)));
+    assert_eq!(statuses, [None, None, Some(429), None]);
+}
+
+#[test]
 fn an_exempt_address_skips_the_fabric() {
     let host = FakeHost::at(0);
     let plugin = with(Policy {

@@ -51,7 +51,9 @@ pub(crate) struct TrailEvent<'a> {
     limits: Vec<Limit<'a>>,
     uninspected: Vec<LeftOut>,
     scores: Scores,
-    source: Source<'a>,
+    source: Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    labels: Option<Value>,
     route: Route<'a>,
     http: Value,
 }
@@ -112,13 +114,6 @@ struct LeftOut {
 struct Scores {
     inbound: Option<i64>,
     outbound: Option<i64>,
-}
-
-#[derive(Serialize)]
-struct Source<'a> {
-    ip: &'a str,
-    apikey: Option<&'a str>,
-    user: Option<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -185,11 +180,8 @@ pub(crate) fn event<'a>(
             inbound: score("blocking_inbound_anomaly_score").or_else(|| score("anomaly_score")),
             outbound: score("blocking_outbound_anomaly_score").or_else(|| score("outbound_anomaly_score")),
         },
-        source: Source {
-            ip: &exchange.caller.ip,
-            apikey: exchange.caller.apikey.as_deref(),
-            user: exchange.caller.user.as_deref(),
-        },
+        source: exchange.caller.source(),
+        labels: exchange.caller.labels.event(),
         route: Route { id: &exchange.route.id, name: &exchange.route.name, node: &exchange.route.node },
         http: exchange.http(),
     })

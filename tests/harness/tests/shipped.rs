@@ -36,7 +36,7 @@ fn events_go_up_and_bans_come_down_on_the_node_link() {
     assert_eq!((up.node.as_str(), up.events.len(), up.loads.len()), ("node-1", 1, 1));
 
     let until_millis = kit::NOW_MILLIS + 60_000;
-    let ban = BanChange { key: "ip:192.0.2.1".into(), until_millis, reason: "test".into() };
+    let ban = BanChange { key: "ip:192.0.2.1".into(), until_millis, reason: "test".into(), ..BanChange::default() };
     let before = node.shared_keys().len();
     vm.deliver(stream.token, &Down { bans: vec![ban], ..Down::default() }.encode_to_vec()).unwrap();
     assert!(node.shared_keys().len() > before, "the ban is not on the node");

@@ -8,17 +8,18 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::paging::Paging;
-use super::{Answer, BAN_SECONDS, Body, describe, done, identity, millis, not_done, read, shapes, text};
+use super::{Answer, BAN_SECONDS, Body, charged, describe, done, identity, millis, not_done, read, shapes, text};
 use crate::fabric::{Actor, Fabric, Identity};
 use crate::openapi::Routes;
 use crate::rest::Parameters;
-use crate::store::fabric::{BanQuery, Issued, MAX_RANGES};
+use crate::store::fabric::{BanQuery, Issued, MAX_BANS, MAX_RANGES};
 
 /// Who is banned, for how long and why.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 struct BanBody {
-    /// The identity: `ip:<address>`, `ip:<CIDR>`, `apikey:<id>` or `user:<name>`.
+    /// The identity: `ip:<address>`, `ip:<CIDR>`, `apikey:<id>` or `user:<name>`. An address of IPv6 stands for the network that
+    /// callers are judged by (`global-config.identity.ipv6_prefix`); with `/128` it is the address alone.
     #[serde(rename = "ref")]
     reference: Option<String>,
     /// How long, in seconds, 1 to 315360000. Default 3600.
@@ -125,14 +126,21 @@ fn key(text: &str) -> String {
 async fn ban(State(fabric): State<Fabric>, actor: Actor, body: Body) -> Answer {
     let parse = |body: BanBody| {
         let millis = millis(body.duration_seconds.unwrap_or(BAN_SECONDS))?;
-        Ok((identity(body.reference.as_ref())?, millis, text(body.reason)?))
+        Ok((charged(&fabric, body.reference.as_ref())?, millis, text(body.reason)?))
     };
     let (identity, millis, reason): (Identity, u64, String) = match read(body).and_then(parse) {
         Ok(asked) => asked,
         Err(error) => return not_done(&error),
     };
     match fabric.ban(&actor, &identity, millis, &reason).await? {
-        Issued::Live(ban) => done(json!({ "ban": shapes::ban(&ban) })),
+        Issued::Live(ban) => {
+            let mut answer = json!({ "ban": shapes::ban(&ban), "enforced": true });
+            if let (Some(reason), Some(fields)) = (fabric.unenforced(&identity), answer.as_object_mut()) {
+                fields.insert("enforced".to_owned(), false.into());
+                fields.insert("reason".to_owned(), reason.into());
+            }
+            done(answer)
+        }
         Issued::Allowlisted(entry) => {
             let error = format!("{identity} is on the allowlist");
             let refused = json!({
@@ -140,20 +148,29 @@ async fn ban(State(fabric): State<Fabric>, actor: Actor, body: Body) -> Answer {
             });
             Ok(Json(refused).into_response())
         }
-        Issued::Full => not_done(&format!("there are {MAX_RANGES} bans on ranges already; lift one first")),
+        Issued::Full if identity.is_range() => {
+            not_done(&format!("there are {MAX_RANGES} bans on ranges already; lift one first"))
+        }
+        Issued::Full => not_done(&format!("there are {MAX_BANS} bans by hand already; lift one first")),
         Issued::Lifted(_) => not_done("the ban was lifted at the same time"),
     }
 }
 
 async fn extend(State(fabric): State<Fabric>, actor: Actor, body: Body) -> Answer {
     let parse = |body: ExtendBody| {
-        Ok((identity(body.reference.as_ref())?, millis(body.duration_seconds.unwrap_or(BAN_SECONDS))?))
+        let exact = identity(body.reference.as_ref())?;
+        let charged = charged(&fabric, body.reference.as_ref())?;
+        Ok((charged, exact, millis(body.duration_seconds.unwrap_or(BAN_SECONDS))?))
     };
-    let (identity, millis): (Identity, u64) = match read(body).and_then(parse) {
+    let (identity, exact, millis): (Identity, Identity, u64) = match read(body).and_then(parse) {
         Ok(asked) => asked,
         Err(error) => return not_done(&error),
     };
-    match fabric.extend(&actor, &identity, millis).await? {
+    let mut extended = fabric.extend(&actor, &identity, millis).await?;
+    if extended.is_none() && exact != identity {
+        extended = fabric.extend(&actor, &exact, millis).await?;
+    }
+    match extended {
         Some(ban) => done(json!({ "ban": shapes::ban(&ban) })),
         None => not_done(&format!("there is no live ban on {identity}")),
     }
@@ -163,11 +180,14 @@ async fn unban(State(fabric): State<Fabric>, actor: Actor, body: Body) -> Answer
     let asked = read(body).and_then(|body: UnbanBody| match (body.all, &body.reference) {
         (true, None) => Ok(None),
         (true, Some(_)) => Err("`ref` and `all` exclude each other".to_owned()),
-        (false, reference) => identity(reference.as_ref()).map(Some),
+        (false, reference) => Ok(Some((charged(&fabric, reference.as_ref())?, identity(reference.as_ref())?))),
     });
     match asked {
-        Ok(Some(identity)) => {
+        Ok(Some((identity, exact))) => {
             fabric.unban(&actor, &identity).await?;
+            if exact != identity {
+                fabric.unban(&actor, &exact).await?;
+            }
             done(json!({ "ref": shapes::reference(&identity.key()) }))
         }
         Ok(None) => {

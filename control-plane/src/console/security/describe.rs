@@ -61,10 +61,20 @@ pub(super) fn ban() -> Operation {
         "done": { "const": false }, "refused": { "const": "allowlisted" }, "error": { "type": "string" },
         "allowlist": reference("AllowlistEntry"),
     }));
+    let reason = json!({ "type": "string", "description": "Why nothing enforces it; only where `enforced` is false." });
+    let live = json!({
+        "type": "object", "required": ["done", "ban", "enforced"],
+        "properties": {
+            "done": { "const": true }, "ban": reference("Ban"), "enforced": { "type": "boolean" }, "reason": reason,
+        },
+    });
     post("_ban", "ban", "Ban by hand", "BanBody")
-        .describe("Where a ban stands already, the later end holds.")
+        .describe(
+            "Where a ban stands already, the later end holds. It is enforced under a policy in dry run as well. `ban.key` is \
+             whom it is on.",
+        )
         .example(json!({ "ref": "ip:192.0.2.1", "duration_seconds": 3600, "reason": "scans" }))
-        .answers(StatusCode::OK, "It is in force, or why not.", or_not(vec![with("ban", reference("Ban")), refused]))
+        .answers(StatusCode::OK, "It is in force, or why not.", or_not(vec![live, refused]))
 }
 
 pub(super) fn extend() -> Operation {

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::paging::Paging;
-use super::{Answer, Body, describe, done, identity, not_done, read, shapes, text};
+use super::{Answer, Body, charged, describe, done, not_done, read, shapes, text};
 use crate::events::{Incident, IncidentState, WINDOW_MILLIS};
 use crate::fabric::{Actor, Fabric, Identity};
 use crate::openapi::Routes;
@@ -98,7 +98,7 @@ async fn incident_state(State(fabric): State<Fabric>, actor: Actor, body: Body) 
                 format!("`{}` is no state; expected `open`, `acknowledged` or `resolved`", shown.escape_debug());
             return Err(error);
         }
-        Ok((identity(body.key.as_ref())?, state, text(body.note)?))
+        Ok((charged(&fabric, body.key.as_ref())?, state, text(body.note)?))
     };
     let (identity, state, note): (Identity, String, String) = match read(body).and_then(parse) {
         Ok(asked) => asked,

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{Answer, Body, describe, done, identity, not_done, read, shapes};
+use super::{Answer, Body, charged, describe, done, not_done, read, shapes};
 use crate::compile::lower;
 use crate::entities::{Item, ThreatPolicy};
 use crate::fabric::{Actor, Fabric, Identity, Ledger};
@@ -47,7 +47,7 @@ async fn ledger(State(fabric): State<Fabric>, actor: Actor, body: Body) -> Answe
     let parse = |body: LedgerBody| match &body.reference {
         None if body.forget => Err("no identity provided".to_owned()),
         None => Ok((None, false)),
-        reference => Ok((Some(identity(reference.as_ref())?), body.forget)),
+        reference => Ok((Some(charged(&fabric, reference.as_ref())?), body.forget)),
     };
     let asked: (Option<Identity>, bool) = match read(body).and_then(parse) {
         Ok(asked) => asked,

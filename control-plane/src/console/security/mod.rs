@@ -78,6 +78,14 @@ fn identity(reference: Option<&String>) -> Result<Identity, String> {
     Identity::parse(text.ok_or_else(|| "no identity provided".to_owned())?)
 }
 
+/// The identity that bans, the ledger and incidents know whom a body names by: of an address of IPv6 without a prefix its
+/// network, as callers are judged by it; `/128` says that it is the address alone.
+fn charged(fabric: &Fabric, reference: Option<&String>) -> Result<Identity, String> {
+    let named = identity(reference)?;
+    let exact = reference.is_some_and(|text| text.contains('/'));
+    Ok(if exact { named } else { named.charged(fabric.rules().ipv6_prefix) })
+}
+
 /// A time in milliseconds from a body's seconds.
 fn millis(seconds: u64) -> Result<u64, String> {
     if (1..=MAX_SECONDS).contains(&seconds) {

@@ -5,9 +5,10 @@ use std::net::IpAddr;
 use envoy_types::pb::envoy::config::accesslog::v3::{
     AccessLog, AccessLogFilter, ExtensionFilter, access_log, access_log_filter, extension_filter,
 };
+use envoy_types::pb::envoy::config::common::mutation_rules::v3::{HeaderMutation, header_mutation};
 use envoy_types::pb::envoy::config::core::v3::{
     DataSource, ExtensionConfigSource, Http1ProtocolOptions, Http2ProtocolOptions, HttpProtocolOptions,
-    SubstitutionFormatString, data_source, http_protocol_options::HeadersWithUnderscoresAction,
+    SubstitutionFormatString, TypedExtensionConfig, data_source, http_protocol_options::HeadersWithUnderscoresAction,
     substitution_format_string,
 };
 use envoy_types::pb::envoy::config::listener::v3::{Filter, FilterChain, Listener, filter};
@@ -22,6 +23,7 @@ use envoy_types::pb::envoy::extensions::filters::network::http_connection_manage
     },
     http_filter,
 };
+use envoy_types::pb::envoy::extensions::http::early_header_mutation::header_mutation::v3::HeaderMutation as EarlyHeaderMutation;
 use envoy_types::pb::google::protobuf::{BoolValue, Duration, UInt32Value};
 use envoy_types::util::pack_any;
 use prost::Name;
@@ -129,12 +131,23 @@ fn connection_manager(settings: &ListenerSettings, filters: &[FilterInput]) -> H
         .into(),
         upgrade_configs: vec![UpgradeConfig { upgrade_type: "websocket".into(), ..UpgradeConfig::default() }],
         access_log: settings.access_log.iter().map(|path| event_log(path)).collect(),
+        early_header_mutation_extensions: removal(&settings.removed_headers).into_iter().collect(),
         ..HttpConnectionManager::default()
     }
 }
 
 fn whole_seconds(count: u32) -> Option<Duration> {
     seconds(i64::from(count))
+}
+
+/// Takes headers from clients, before the route is chosen and any filter sees them.
+fn removal(headers: &[String]) -> Option<TypedExtensionConfig> {
+    let remove = |name: &String| HeaderMutation { action: Some(header_mutation::Action::Remove(name.clone())) };
+    let mutation = EarlyHeaderMutation { mutations: headers.iter().map(remove).collect() };
+    (!headers.is_empty()).then(|| TypedExtensionConfig {
+        name: "envoy.http.early_header_mutation.header_mutation".into(),
+        typed_config: Some(pack_any(mutation)),
+    })
 }
 
 fn discovered(filter: &FilterInput) -> HttpFilter {

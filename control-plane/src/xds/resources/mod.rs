@@ -59,6 +59,8 @@ pub struct ListenerSettings {
     pub xff_num_trusted_hops: u32,
     /// What it takes from callers, and for how long.
     pub http: ListenerConfig,
+    /// Headers that clients may not send: they are taken from their requests.
+    pub removed_headers: Vec<String>,
 }
 
 /// One route.
@@ -234,6 +236,7 @@ impl Default for ListenerSettings {
             largest_request_bytes: 0,
             xff_num_trusted_hops: 0,
             http: ListenerConfig::default(),
+            removed_headers: Vec::new(),
         }
     }
 }

@@ -80,7 +80,7 @@ impl Exchange {
             None => (format!("incident_{:016x}", host.random()), 1),
         };
         let decision = event.decision;
-        let line = json!({
+        let mut line = json!({
             "@type": "SvcSecurityEvent",
             "@id": format!("event_{:016x}", host.random()),
             "@timestamp": timestamp(now),
@@ -93,7 +93,7 @@ impl Exchange {
                 "module": event.module,
                 "dataset": format!("svc.{}", event.category.word()),
             },
-            "source": { "ip": none_if_empty(&self.caller.ip), "apikey": self.caller.apikey, "user": self.caller.user },
+            "source": self.caller.source(),
             "threat": {
                 "score": number(decision.score),
                 "tags": self.score.tags(),
@@ -117,6 +117,9 @@ impl Exchange {
                 "held_ms": decision.held_millis,
             },
         });
+        if let (Some(labels), Some(fields)) = (self.caller.labels.event(), line.as_object_mut()) {
+            fields.insert("labels".to_owned(), labels);
+        }
         host.count(match event.outcome {
             Outcome::Blocked => Metric::Refused,
             Outcome::Observed => Metric::Observed,

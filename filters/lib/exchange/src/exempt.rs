@@ -18,7 +18,7 @@ impl Exemptions {
         let read = |entry: &String| {
             let text = entry.trim();
             let net = text.parse::<IpNet>().or_else(|_| text.parse::<IpAddr>().map(IpNet::from));
-            net.map_err(|_| format!("the exemption `{entry}` is neither an address nor a CIDR"))
+            net.map(unmapped).map_err(|_| format!("the exemption `{entry}` is neither an address nor a CIDR"))
         };
         entries.iter().map(read).collect::<Result<_, _>>().map(Self)
     }
@@ -28,6 +28,13 @@ impl Exemptions {
     pub fn cover(&self, ip: &str) -> bool {
         !self.0.is_empty() && ip.parse::<IpAddr>().is_ok_and(|ip| self.0.iter().any(|net| net.contains(&ip)))
     }
+}
+
+/// IPv4 addresses that are written as IPv6 are IPv4, as those of callers are.
+fn unmapped(net: IpNet) -> IpNet {
+    let IpNet::V6(network) = net else { return net };
+    let mapped = network.addr().to_ipv4_mapped().zip(network.prefix_len().checked_sub(96));
+    mapped.and_then(|(address, prefix)| IpNet::new(address.into(), prefix).ok()).unwrap_or(net)
 }
 
 #[cfg(test)]
@@ -40,6 +47,7 @@ mod tests {
     fn addresses_and_networks_are_exempt_and_nothing_else() {
         let exempt = Exemptions::new(&["192.0.2.0/24".into(), "2001:db8::1".into()]).unwrap();
         assert!(exempt.cover("192.0.2.200") && exempt.cover("2001:db8::1"));
+        assert!(Exemptions::new(&["::ffff:192.0.2.0/120".into()]).unwrap().cover("192.0.2.9"));
         assert!(!exempt.cover("192.0.3.1") && !exempt.cover("2001:db8::2") && !exempt.cover(""));
         assert!(Exemptions::new(&["office".into()]).unwrap_err().contains("`office`"));
     }

@@ -19,6 +19,8 @@ pub struct FakeHost {
     pub state: RefCell<HashMap<String, Vec<u8>>>,
     /// The address and the port that the connection came to.
     pub local: RefCell<Option<Vec<u8>>>,
+    /// What else the gateway knows, by path.
+    pub properties: RefCell<HashMap<Vec<String>, Vec<u8>>>,
     /// What the workers of the node share.
     pub shared_data: Rc<MemorySharedData>,
     /// What was counted.
@@ -71,6 +73,10 @@ impl Host for FakeHost {
 
     fn local_address(&self) -> Option<Vec<u8>> {
         self.local.borrow().clone()
+    }
+
+    fn property(&self, path: &[String]) -> Option<Vec<u8>> {
+        self.properties.borrow().get(path).cloned()
     }
 
     fn shared(&self) -> &dyn SharedData {

@@ -27,6 +27,10 @@ pub trait Host {
     /// `[2001:db8::1]:443`); [`split_address`](crate::split_address) takes them apart. `None` where it does not say.
     fn local_address(&self) -> Option<Vec<u8>>;
 
+    /// A property of the request or its connection, by the words of its path (`connection`, `uri_san_peer_certificate`).
+    /// Text is as it is, numbers are eight bytes; `None` where the gateway has none.
+    fn property(&self, path: &[String]) -> Option<Vec<u8>>;
+
     /// What all workers of this node share.
     fn shared(&self) -> &dyn SharedData;
 
@@ -134,4 +138,6 @@ pub struct BanOrder {
     pub score: f64,
     /// The tags of the signals that led to it.
     pub tags: Vec<String>,
+    /// The address that the caller has used; empty where the gateway gave none.
+    pub address: String,
 }

@@ -1,11 +1,21 @@
 //! Who is calling: api key, else user, else address.
+//!
+//! A caller can write anything into a header. So an api key or a user is an identity only where something has verified it
+//! ([`Verified`]); anything else that a caller says of itself is a label, which events show and nothing is charged to.
 
-use snapshot::{IdentitySource, content_hash, hex};
+use std::net::{IpAddr, Ipv6Addr};
+
+use serde_json::{Value, json};
+use snapshot::{ApiKeyDigest, IdentitySource, content_hash, hex};
 
 use crate::Headers;
 
 /// The longest identity that is kept, in bytes; a longer one is replaced by its fingerprint.
 const MAX_IDENTITY: usize = 128;
+
+/// The IPv6 network that a caller is judged by where nothing else is said, in bits: what a customer of a provider has at
+/// least, and can choose addresses from.
+const IPV6_PREFIX: u8 = 64;
 
 /// Everything that is known about a caller.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -14,9 +24,22 @@ pub struct Caller {
     pub ip: String,
     /// The client's port; 0 where unknown.
     pub port: u16,
-    /// The id of its api key, never the key itself.
+    /// The id of its api key, never the key itself; verified.
     pub apikey: Option<String>,
-    /// Its user.
+    /// Its user; verified.
+    pub user: Option<String>,
+    /// What it says of itself.
+    pub labels: Labels,
+    /// The bits of the network that an address of IPv6 is judged by; 0 for 64.
+    pub ipv6_prefix: u8,
+}
+
+/// What a caller says of itself, and nobody has verified: for people who read events.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Labels {
+    /// The fingerprint of what it gives as its api key, or the id where ids are what callers give.
+    pub apikey: Option<String>,
+    /// What it gives as its user.
     pub user: Option<String>,
 }
 
@@ -60,46 +83,106 @@ impl IdentityKind {
     }
 }
 
+impl Labels {
+    /// As events have them; `None` where there is nothing to show.
+    #[must_use]
+    pub fn event(&self) -> Option<Value> {
+        let fields = [("apikey", &self.apikey), ("user", &self.user)].into_iter();
+        let fields: serde_json::Map<String, Value> =
+            fields.filter_map(|(name, value)| Some((name.to_owned(), value.as_deref()?.into()))).collect();
+        (!fields.is_empty()).then_some(Value::Object(fields))
+    }
+}
+
 impl Caller {
     /// Reads who is calling from a request.
     ///
     /// `peer` is the client's address as the gateway tells it, with or without a port: behind proxies that the gateway
     /// trusts it is what they say. Nobody but the gateway knows whether it has appended to `x-forwarded-for` itself, so
-    /// that header is not read here. Headers count only where `source` names them.
+    /// that header is not read here. Headers count only where `source` names them. `property` knows what others in the
+    /// gateway have verified, as [`Host::property`](crate::Host::property) does.
     #[must_use]
-    pub fn read(source: &IdentitySource, peer: &[u8], headers: &Headers, query: &[u8]) -> Self {
+    pub fn read(
+        source: &IdentitySource,
+        peer: &[u8],
+        headers: &Headers,
+        query: &[u8],
+        property: &dyn Fn(&[String]) -> Option<Vec<u8>>,
+    ) -> Self {
         let (ip, port) = split_address(peer);
         let key = named(&source.api_key_header)
             .and_then(|name| headers.get(name))
-            .or_else(|| named(&source.api_key_query).and_then(|name| query_value(query, name.as_bytes())));
-        Self {
-            ip,
-            port,
-            apikey: key.filter(|key| !key.is_empty()).map(|key| api_key_id(key, source.api_key_is_id)),
-            user: named(&source.user_header)
-                .and_then(|name| headers.get(name))
-                .filter(|user| !user.is_empty())
-                .map(|user| bounded(String::from_utf8_lossy(user).into_owned())),
-        }
+            .or_else(|| named(&source.api_key_query).and_then(|name| query_value(query, name.as_bytes())))
+            .filter(|key| !key.is_empty());
+        let known = key.and_then(|key| known_key(&source.api_keys, key));
+        let verified = |api_key: bool| {
+            let verifiers = source.verifiers.iter().filter(|verifier| verifier.api_key == api_key);
+            verifiers.filter_map(|verifier| verified(verifier, headers, property)).next()
+        };
+        let (apikey, user) = (known.or_else(|| verified(true)), verified(false));
+        let label = |identity: &Option<String>, said: Option<String>| said.filter(|_| identity.is_none());
+        let said_user = named(&source.user_header).and_then(|name| headers.get(name)).filter(|user| !user.is_empty());
+        let labels = Labels {
+            apikey: label(&apikey, key.map(|key| api_key_label(key, source.api_key_is_id))),
+            user: label(&user, said_user.map(bounded)),
+        };
+        Self { ip, port, apikey, user, labels, ipv6_prefix: u8::try_from(source.ipv6_prefix).unwrap_or(0) }
     }
 
-    /// The identities of this caller, most specific first.
+    /// The identities of this caller, most specific first. An address of IPv6 stands for its network.
     pub fn identities(&self) -> impl Iterator<Item = IdentityRef> {
-        let one = |kind, value: Option<&String>| value.map(|value| IdentityRef { kind, value: value.clone() });
-        let ip = Some(&self.ip).filter(|ip| !ip.is_empty());
+        let one = |kind, value: Option<String>| value.map(|value| IdentityRef { kind, value });
         [
-            one(IdentityKind::ApiKey, self.apikey.as_ref()),
-            one(IdentityKind::User, self.user.as_ref()),
-            one(IdentityKind::Ip, ip),
+            one(IdentityKind::ApiKey, self.apikey.clone()),
+            one(IdentityKind::User, self.user.clone()),
+            one(IdentityKind::Ip, self.network()),
         ]
         .into_iter()
         .flatten()
     }
 
-    /// The most specific identity; `None` where nothing at all is known.
+    /// The most specific identity, which alone is charged; `None` where nothing at all is known.
     #[must_use]
     pub fn identity(&self) -> Option<IdentityRef> {
         self.identities().next()
+    }
+
+    /// The keys by which bans and entries of the allowlist are found that this caller is subject to, most specific first:
+    /// the address is whole in them, and so is within every range around it.
+    pub fn keys(&self) -> impl Iterator<Item = String> {
+        let whole = Some(&self.ip).filter(|ip| !ip.is_empty()).map(|ip| format!("ip:{ip}"));
+        let others =
+            self.identities().filter(|identity| identity.kind != IdentityKind::Ip).map(|identity| identity.key());
+        others.chain(whole)
+    }
+
+    /// The caller as events name it. The network is told of an address of IPv6: it is what the address is judged by.
+    #[must_use]
+    pub fn source(&self) -> Value {
+        let mut source = json!({
+            "ip": Some(&self.ip).filter(|ip| !ip.is_empty()), "apikey": self.apikey, "user": self.user,
+        });
+        if self.ip.parse::<Ipv6Addr>().is_ok()
+            && let (Some(network), Some(fields)) = (self.network(), source.as_object_mut())
+        {
+            let network = if network == self.ip { format!("{network}/128") } else { network };
+            fields.insert("network".to_owned(), network.into());
+        }
+        source
+    }
+
+    /// What the address is judged by: itself, or its network where it is one of IPv6; `None` where the gateway gave none.
+    #[must_use]
+    pub fn network(&self) -> Option<String> {
+        let ip = Some(&self.ip).filter(|ip| !ip.is_empty())?;
+        let prefix = if self.ipv6_prefix == 0 { IPV6_PREFIX } else { self.ipv6_prefix };
+        match ip.parse::<IpAddr>() {
+            Ok(IpAddr::V6(address)) if prefix < 128 => {
+                let mask = u128::MAX.checked_shl(128 - u32::from(prefix)).unwrap_or(0);
+                Some(format!("{}/{prefix}", Ipv6Addr::from(u128::from(address) & mask)))
+            }
+            _ => Some(ip.clone()),
+        }
     }
 }
 
@@ -107,16 +190,52 @@ fn named(name: &str) -> Option<&str> {
     Some(name).filter(|name| !name.is_empty())
 }
 
-/// What stands for an api key: the key itself may open doors, so by default only a fingerprint of it is ever shown.
-fn api_key_id(key: &[u8], is_id: bool) -> String {
-    if is_id {
-        return bounded(String::from_utf8_lossy(key).into_owned());
+/// The id of an api key, where there is such a key. The keys are by ascending digest: those that begin as this one's are
+/// found by halves, which tells at most how a digest begins, and are compared in constant time.
+fn known_key(keys: &[ApiKeyDigest], key: &[u8]) -> Option<String> {
+    if keys.is_empty() {
+        return None;
     }
-    fingerprint(key)
+    let digest = content_hash(key);
+    let start = |digest: &[u8]| digest.first_chunk::<4>().copied().unwrap_or_default();
+    let from = keys.partition_point(|known| start(&known.sha256) < start(&digest));
+    let candidates = keys.iter().skip(from).take_while(|known| start(&known.sha256) == start(&digest));
+    let same = |known: &&ApiKeyDigest| {
+        let differs = known.sha256.iter().zip(&digest).fold(0, |differs, (one, other)| differs | (one ^ other));
+        differs == 0 && known.sha256.len() == digest.len()
+    };
+    candidates.filter(same).map(|known| known.id.clone()).next()
 }
 
-fn bounded(text: String) -> String {
-    if text.len() <= MAX_IDENTITY { text } else { fingerprint(text.as_bytes()) }
+/// What a verifier has found.
+fn verified(
+    verifier: &snapshot::Verifier,
+    headers: &Headers,
+    property: &dyn Fn(&[String]) -> Option<Vec<u8>>,
+) -> Option<String> {
+    let value = match named(&verifier.header) {
+        // Of several, one would be somebody else's.
+        Some(name) => {
+            let mut values = headers.all(name);
+            values.next().filter(|_| values.next().is_none()).map(<[u8]>::to_vec)
+        }
+        None => property(&verifier.property),
+    };
+    value.filter(|value| !value.is_empty()).map(|value| bounded(&value))
+}
+
+/// What stands for an api key that nobody knows: the key itself may open doors, so by default only a fingerprint of it is
+/// ever shown.
+fn api_key_label(key: &[u8], is_id: bool) -> String {
+    if is_id { bounded(key) } else { fingerprint(key) }
+}
+
+/// Text that can be shown and compared; what is too long, or is no text, is replaced by its fingerprint.
+fn bounded(bytes: &[u8]) -> String {
+    match std::str::from_utf8(bytes) {
+        Ok(text) if text.len() <= MAX_IDENTITY && !text.chars().any(char::is_control) => text.to_owned(),
+        _ => fingerprint(bytes),
+    }
 }
 
 fn fingerprint(bytes: &[u8]) -> String {
@@ -144,15 +263,18 @@ pub fn split_address(address: &[u8]) -> (String, u16) {
         Ok(std::net::SocketAddr::V6(socket)) => return (socket.ip().to_canonical().to_string(), socket.port()),
         Err(_) => {}
     }
-    match text.parse::<std::net::IpAddr>() {
+    match text.parse::<IpAddr>() {
         Ok(ip) => (ip.to_canonical().to_string(), 0),
-        Err(_) => (bounded(text.into_owned()), 0),
+        Err(_) if text.len() <= MAX_IDENTITY => (text.into_owned(), 0),
+        Err(_) => (fingerprint(address), 0),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Host as _;
+    use crate::fake::FakeHost;
     #[cfg(target_os = "unknown")]
     use wasm_bindgen_test::wasm_bindgen_test as test;
 
@@ -160,28 +282,107 @@ mod tests {
         IdentitySource { api_key_header: "x-api-key".into(), user_header: "x-user".into(), ..IdentitySource::default() }
     }
 
+    fn read(source: &IdentitySource, peer: &[u8], headers: &Headers) -> Caller {
+        Caller::read(source, peer, headers, b"", &|_| None)
+    }
+
+    fn keys(caller: &Caller) -> Vec<String> {
+        caller.identities().map(|identity| identity.key()).collect()
+    }
+
     #[test]
-    fn the_most_specific_identity_comes_first_and_a_key_is_never_shown() {
-        let headers = Headers::from([("x-api-key", "secret"), ("x-user", "ada")]);
-        let caller = Caller::read(&source(), b"192.0.2.7:5000", &headers, b"");
-        let keys: Vec<String> = caller.identities().map(|identity| identity.key()).collect();
-        assert_eq!(keys.len(), 3);
-        assert!(keys[0].starts_with("apikey:") && !keys[0].contains("secret"), "{keys:?}");
-        assert_eq!(keys[1..], ["user:ada", "ip:192.0.2.7"]);
-        assert_eq!(caller.port, 5000);
+    fn what_nobody_has_verified_is_a_label_and_no_identity() {
+        let headers = Headers::from([("x-api-key", "secret"), ("x-user", "victim")]);
+        let caller = read(&source(), b"192.0.2.7:5000", &headers);
+        assert_eq!((keys(&caller), caller.port), (vec!["ip:192.0.2.7".to_owned()], 5000));
+        assert_eq!(caller.keys().collect::<Vec<_>>(), ["ip:192.0.2.7"]);
+        let Labels { apikey: Some(apikey), user: Some(user) } = &caller.labels else { panic!("{caller:?}") };
+        assert!(!apikey.contains("secret") && user == "victim");
+        let shown = IdentitySource { api_key_is_id: true, ..source() };
+        assert_eq!(read(&shown, b"192.0.2.7:1", &headers).labels.apikey.as_deref(), Some("secret"));
+    }
+
+    #[test]
+    fn an_api_key_that_is_known_is_the_most_specific_identity() {
+        let digest = |id: &str, key: &[u8]| ApiKeyDigest { id: id.into(), sha256: content_hash(key).to_vec() };
+        let mut api_keys: Vec<_> =
+            (0..500).map(|one| digest(&format!("k{one}"), format!("key-{one}").as_bytes())).collect();
+        api_keys.sort_by(|one, other| one.sha256.cmp(&other.sha256));
+        let source = IdentitySource { api_keys, api_key_query: "key".into(), ..source() };
+        for one in [0, 250, 499] {
+            let caller = read(&source, b"192.0.2.7:1", &Headers::from([("x-api-key", format!("key-{one}").as_str())]));
+            assert_eq!(keys(&caller), [format!("apikey:k{one}"), "ip:192.0.2.7".to_owned()]);
+            assert_eq!(caller.labels, Labels::default());
+        }
+        for made_up in ["key-500", "key-", "KEY-0", "key-0 "] {
+            let caller = read(&source, b"192.0.2.7:1", &Headers::from([("x-api-key", made_up)]));
+            assert_eq!(keys(&caller), ["ip:192.0.2.7"], "{made_up}");
+        }
+        let caller = Caller::read(&source, b"192.0.2.7:1", &Headers::default(), b"key=key-3", &|_| None);
+        assert_eq!(keys(&caller), ["apikey:k3", "ip:192.0.2.7"]);
+    }
+
+    #[test]
+    fn what_the_gateway_has_verified_is_an_identity() {
+        let words = ["metadata", "filter_metadata", "envoy.filters.http.jwt_authn", "payload", "sub"];
+        let property: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        let user = snapshot::Verifier { property: property.clone(), ..Default::default() };
+        let source = IdentitySource { verifiers: vec![user], ..source() };
+        let host = FakeHost::default();
+        let headers = Headers::from([("x-user", "victim")]);
+        let caller = || Caller::read(&source, b"192.0.2.7:1", &headers, b"", &|path| host.property(path));
+        assert_eq!(keys(&caller()), ["ip:192.0.2.7"], "there is no token");
+        host.properties.borrow_mut().insert(property.clone(), b"ada".to_vec());
+        assert_eq!(
+            (keys(&caller()), caller().labels),
+            (vec!["user:ada".to_owned(), "ip:192.0.2.7".into()], Labels::default())
+        );
+        // A number comes as its bytes, and a name may be of any length and kind.
+        for odd in [42_f64.to_le_bytes().to_vec(), vec![b'x'; 129], b"a\nb".to_vec(), b"\xff".to_vec()] {
+            host.properties.borrow_mut().insert(property.clone(), odd);
+            let key = keys(&caller()).remove(0);
+            assert!(key.len() == 37 && key.is_ascii(), "{key}");
+        }
+    }
+
+    #[test]
+    fn a_header_that_only_a_verifier_sets_counts_once() {
+        let verifiers = vec![snapshot::Verifier { header: "x-auth-user".into(), ..Default::default() }];
+        let source = IdentitySource { verifiers, ..IdentitySource::default() };
+        let of = |headers: &Headers| keys(&read(&source, b"192.0.2.7:1", headers)).remove(0);
+        assert_eq!(of(&Headers::from([("x-auth-user", "ada")])), "user:ada");
+        assert_eq!(of(&Headers::from([("x-auth-user", "ada"), ("x-auth-user", "eve")])), "ip:192.0.2.7");
+        assert_eq!(of(&Headers::from([("x-auth-user", "")])), "ip:192.0.2.7");
+    }
+
+    #[test]
+    fn an_address_of_ipv6_is_judged_by_its_network_and_found_as_it_is() {
+        let caller = |peer: &[u8], ipv6_prefix| {
+            read(&IdentitySource { ipv6_prefix, ..IdentitySource::default() }, peer, &Headers::default())
+        };
+        let one = caller(b"[2001:db8:1:2:3:4:5:6]:443", 0);
+        assert_eq!((keys(&one), one.ip.as_str()), (vec!["ip:2001:db8:1:2::/64".to_owned()], "2001:db8:1:2:3:4:5:6"));
+        assert_eq!(one.keys().collect::<Vec<_>>(), ["ip:2001:db8:1:2:3:4:5:6"]);
+        assert_eq!(keys(&caller(b"[2001:db8:1:2ff::6]:443", 56)), ["ip:2001:db8:1:200::/56"]);
+        assert_eq!(keys(&caller(b"[2001:db8:1:2ff::6]:443", 128)), ["ip:2001:db8:1:2ff::6"]);
+        assert_eq!(keys(&caller(b"[::ffff:192.0.2.1]:443", 0)), ["ip:192.0.2.1"]);
+        assert_eq!(keys(&caller(b"/run/socket", 0)), ["ip:/run/socket"]);
+        assert_eq!(one.source()["network"], "2001:db8:1:2::/64");
+        assert_eq!(caller(b"[2001:db8::6]:443", 128).source()["network"], "2001:db8::6/128");
+        assert_eq!(caller(b"192.0.2.1:443", 0).source().get("network"), None);
     }
 
     #[test]
     fn headers_that_are_not_named_do_not_count() {
         let headers = Headers::from([("x-api-key", "a"), ("x-user", "b"), ("x-forwarded-for", "203.0.113.1")]);
-        let caller = Caller::read(&IdentitySource::default(), b"192.0.2.7:1", &headers, b"");
+        let caller = read(&IdentitySource::default(), b"192.0.2.7:1", &headers);
         assert_eq!(caller, Caller { ip: "192.0.2.7".into(), port: 1, ..Caller::default() });
     }
 
     #[test]
     fn what_a_caller_writes_of_where_it_comes_from_is_not_believed() {
         let headers = Headers::from([("x-forwarded-for", "6.6.6.6"), ("forwarded", "for=6.6.6.6")]);
-        assert_eq!(Caller::read(&source(), b"10.0.0.1:1", &headers, b"").ip, "10.0.0.1");
+        assert_eq!(read(&source(), b"10.0.0.1:1", &headers).ip, "10.0.0.1");
     }
 
     #[test]

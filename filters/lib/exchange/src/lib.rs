@@ -42,7 +42,7 @@ pub use exchange::{Exchange, Request, Response, Route};
 pub use exempt::Exemptions;
 pub use headers::Headers;
 pub use host::{BanOrder, Host, Level, Metric};
-pub use identity::{Caller, IdentityKind, IdentityRef, split_address};
+pub use identity::{Caller, IdentityKind, IdentityRef, Labels, split_address};
 pub use node_state::{Conflict, MemorySharedData, RangeCache, SharedData, Table, Update};
 pub use parts::{Build, Loaded};
 pub use path::{PathReadings, SeveralReadings};

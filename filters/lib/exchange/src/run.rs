@@ -114,7 +114,9 @@ impl Run {
         };
         let covered: Vec<bool> = steps.list.iter().map(&mut covers).collect();
         let slots = steps.list.iter().map(|_| Slot::default()).collect();
-        let caller = Caller::read(&chain.identity, start.peer, &start.request.headers, start.request.query());
+        let Start { request, peer, .. } = &start;
+        let property = |path: &[String]| host.property(path);
+        let caller = Caller::read(&chain.identity, peer, &request.headers, request.query(), &property);
         let route = Route {
             // A route of somebody else's has a name as well, and no steps of its own.
             name: match steps.name.as_bytes() == start.route {

@@ -1,5 +1,7 @@
 //! The identities that a node never bans, nor refuses for a ban that stands.
 
+use std::borrow::Cow;
+
 use crate::ranged::{Change, Ranged};
 use crate::{Conflict, SharedData, Table};
 
@@ -8,6 +10,7 @@ const ALLOWED: Ranged = Ranged {
     table: Table { name: "svc.allow", shards: 1024, entries_per_shard: 64 },
     list: "svc.allow_ranges",
     version: "svc.allow_ranges_version",
+    keeps: |_| true,
 };
 
 /// Whether an identity (`ip:192.0.2.1`), or the range of its address, is on the allowlist at `now`, in milliseconds since
@@ -31,7 +34,7 @@ pub fn apply(data: &dyn SharedData, key: &str, until: u64, now: u64) -> Result<(
 /// every time.
 #[must_use]
 pub fn apply_all<'a>(data: &dyn SharedData, entries: impl Iterator<Item = (&'a str, u64)>, now: u64) -> Vec<&'a str> {
-    ALLOWED.put(data, entries.map(|(key, until)| Change { key, value: &[], until }), now)
+    ALLOWED.put(data, entries.map(|(key, until)| Change { key, value: Cow::Borrowed(&[]), until }), now)
 }
 
 #[cfg(test)]

@@ -1,15 +1,24 @@
 //! The bans that are in force on a node.
+//!
+//! The value of an entry is the reason. One that an operator has made begins with [`BY_HAND`] and the time until which it is
+//! theirs, and gives way to no other.
+
+use std::borrow::Cow;
 
 use crate::ranged::{Change, Ranged};
-use crate::{Conflict, SharedData, Table};
+use crate::{Conflict, Entry, SharedData, Table};
 
 /// More than the control plane keeps, by far: no ban is pushed out by chance. Each request reads a shard of some hundred
-/// bytes; a full one gives up the ban that ends first.
+/// bytes; a full one gives up the ban that ends first among those that no operator made.
 const BANS: Ranged = Ranged {
     table: Table { name: "svc.banned", shards: u16::MAX, entries_per_shard: 12 },
     list: "svc.banned_ranges",
     version: "svc.banned_ranges_version",
+    keeps: |value| hand_until(value).0 > 0,
 };
+
+/// What the value of an operator's ban begins with: no reason does, being text.
+const BY_HAND: u8 = 0xff;
 
 /// The most bytes of a reason that a node keeps.
 const MAX_REASON: usize = 256;
@@ -19,6 +28,8 @@ const MAX_REASON: usize = 256;
 pub struct Ban {
     /// When it ends, in milliseconds since the Unix epoch.
     pub until: u64,
+    /// Until when by an operator's hand; 0 where no operator made it.
+    pub hand_until: u64,
     /// Why, for people.
     pub reason: String,
 }
@@ -27,8 +38,26 @@ pub struct Ban {
 /// milliseconds since the Unix epoch.
 #[must_use]
 pub fn standing(data: &dyn SharedData, key: &str, now: u64) -> Option<Ban> {
-    let entry = BANS.get(data, key, now)?;
-    Some(Ban { until: entry.expires_at, reason: String::from_utf8_lossy(&entry.value).into_owned() })
+    BANS.get(data, key, now).map(|entry| ban(&entry))
+}
+
+/// The same, of those bans alone that are an operator's at `now`.
+#[must_use]
+pub fn standing_by_hand(data: &dyn SharedData, key: &str, now: u64) -> Option<Ban> {
+    BANS.find(data, key, now, |entry| hand_until(&entry.value).0 > now).map(|entry| ban(&entry))
+}
+
+fn ban(entry: &Entry) -> Ban {
+    let (hand_until, reason) = hand_until(&entry.value);
+    Ban { until: entry.expires_at, hand_until, reason: String::from_utf8_lossy(reason).into_owned() }
+}
+
+/// Until when a ban is an operator's, and its reason.
+fn hand_until(value: &[u8]) -> (u64, &[u8]) {
+    match value.split_first().map(|(first, rest)| (*first, rest.split_first_chunk::<8>())) {
+        Some((BY_HAND, Some((until, reason)))) => (u64::from_le_bytes(*until), reason),
+        _ => (0, value),
+    }
 }
 
 /// A ban to put in force or to lift.
@@ -38,17 +67,24 @@ pub struct BanOf<'a> {
     pub key: &'a str,
     /// When it ends, in milliseconds since the Unix epoch; a time that is over lifts it.
     pub until: u64,
+    /// Until when by an operator's hand; 0 where no operator made it.
+    pub hand_until: u64,
     /// Why, for people; at most 256 bytes of it are kept.
     pub reason: &'a str,
 }
 
-/// Puts a ban in force until the given time, in place of any that stands; a time that is over lifts it.
+/// Puts a ban of nobody's hand in force until the given time, in place of any that stands but an operator's; a time that is
+/// over lifts whatever stands.
 ///
 /// # Errors
 ///
 /// [`Conflict`] where other workers were faster every time.
 pub fn apply(data: &dyn SharedData, key: &str, until: u64, reason: &str, now: u64) -> Result<(), Conflict> {
-    let failed = apply_all(data, std::iter::once(BanOf { key, until, reason }), now);
+    // What a node finds by itself must not shorten what an operator has decided.
+    if until > now && BANS.table.get(data, key.as_bytes(), now).is_some_and(|held| hand_until(&held.value).0 > now) {
+        return Ok(());
+    }
+    let failed = apply_all(data, std::iter::once(BanOf { key, until, hand_until: 0, reason }), now);
     if failed.is_empty() { Ok(()) } else { Err(Conflict) }
 }
 
@@ -57,7 +93,11 @@ pub fn apply(data: &dyn SharedData, key: &str, until: u64, reason: &str, now: u6
 #[must_use]
 pub fn apply_all<'a>(data: &dyn SharedData, bans: impl Iterator<Item = BanOf<'a>>, now: u64) -> Vec<&'a str> {
     let change = |ban: BanOf<'a>| {
-        let value = ban.reason.as_bytes().get(..MAX_REASON).unwrap_or(ban.reason.as_bytes());
+        let reason = ban.reason.as_bytes().get(..MAX_REASON).unwrap_or(ban.reason.as_bytes());
+        let value = match ban.hand_until {
+            0 => Cow::Borrowed(reason),
+            until => Cow::Owned([&[BY_HAND], until.to_le_bytes().as_slice(), reason].concat()),
+        };
         Change { key: ban.key, value, until: ban.until }
     };
     BANS.put(data, bans.map(change), now)
@@ -72,7 +112,10 @@ mod tests {
     fn a_ban_stands_until_its_end_or_until_it_is_lifted() {
         let data = MemorySharedData::default();
         apply(&data, "ip:192.0.2.1", 100, "score 95", 0).unwrap();
-        assert_eq!(standing(&data, "ip:192.0.2.1", 99), Some(Ban { until: 100, reason: "score 95".into() }));
+        assert_eq!(
+            standing(&data, "ip:192.0.2.1", 99),
+            Some(Ban { until: 100, hand_until: 0, reason: "score 95".into() })
+        );
         assert_eq!(standing(&data, "ip:192.0.2.1", 100), None);
         assert_eq!(standing(&data, "ip:192.0.2.10", 0), None);
         apply(&data, "ip:192.0.2.1", 0, "", 50).unwrap();
@@ -84,7 +127,10 @@ mod tests {
         let data = MemorySharedData::default();
         apply(&data, "ip:10.0.0.0/8", 100, "range", 0).unwrap();
         apply(&data, "ip:2001:db8::/32", 100, "six", 0).unwrap();
-        assert_eq!(standing(&data, "ip:10.255.0.1", 99), Some(Ban { until: 100, reason: "range".into() }));
+        assert_eq!(
+            standing(&data, "ip:10.255.0.1", 99),
+            Some(Ban { until: 100, hand_until: 0, reason: "range".into() })
+        );
         assert!(standing(&data, "ip:2001:db8::7", 99).is_some());
         assert_eq!(standing(&data, "ip:11.0.0.1", 99), None);
         assert_eq!(standing(&data, "user:10.0.0.1", 99), None);
@@ -103,7 +149,12 @@ mod tests {
                 _ => format!("user:user-{number}"),
             })
             .collect();
-        let bans = keys.iter().map(|key| BanOf { key, until: 100, reason: "score 95 reaches tier 3 of policy `main`" });
+        let bans = keys.iter().map(|key| BanOf {
+            key,
+            until: 100,
+            hand_until: 0,
+            reason: "score 95 reaches tier 3 of policy `main`",
+        });
         assert!(apply_all(&data, bans, 0).is_empty());
         assert!(keys.iter().all(|key| standing(&data, key, 99).is_some()));
         let largest =
@@ -117,7 +168,7 @@ mod tests {
         let stands = |address: &str| standing(&data, address, 50);
         assert_eq!(stands("ip:192.0.2.1"), None);
         let nets: Vec<String> = (0..4000).map(|net| format!("ip:10.{}.{}.0/24", net / 256, net % 256)).collect();
-        let put = |until| nets.iter().map(move |key| BanOf { key, until, reason: "range" });
+        let put = |until| nets.iter().map(move |key| BanOf { key, until, hand_until: 0, reason: "range" });
         assert!(apply_all(&data, put(100), 0).is_empty());
         assert!(
             stands("ip:10.0.0.1").is_some() && stands("ip:10.15.159.255").is_some() && stands("ip:10.16.0.0").is_none()
@@ -140,10 +191,61 @@ mod tests {
     fn too_many_ranges_push_out_those_that_end_first() {
         let data = MemorySharedData::default();
         let nets: Vec<String> = (0..5000).map(|net| format!("ip:10.{}.{}.0/24", net / 256, net % 256)).collect();
-        let bans = nets.iter().zip(1000..).map(|(key, until)| BanOf { key, until, reason: "" });
+        let bans = nets.iter().zip(1000..).map(|(key, until)| BanOf { key, until, hand_until: 0, reason: "" });
         assert!(apply_all(&data, bans, 0).is_empty());
         assert_eq!(standing(&data, "ip:10.0.0.1", 0), None);
         assert!(standing(&data, "ip:10.19.135.1", 0).is_some());
+    }
+
+    #[test]
+    fn networks_of_ipv6_are_as_many_as_addresses() {
+        let data = MemorySharedData::default();
+        let keys: Vec<String> =
+            (0..20_000).map(|net| format!("ip:2001:db8:{:x}:{:x}::/64", net / 256, net % 256)).collect();
+        let bans = keys.iter().map(|key| BanOf { key, until: 100, hand_until: 0, reason: "score 95" });
+        assert!(apply_all(&data, bans, 0).is_empty());
+        assert!(
+            (0..20_000).all(|net| {
+                standing(&data, &format!("ip:2001:db8:{:x}:{:x}::77", net / 256, net % 256), 99).is_some()
+            })
+        );
+        assert_eq!(standing(&data, "ip:2001:db8:0:100::1", 99), None);
+        apply(&data, "ip:2001:db8:aa00::/56", 100, "wider", 0).unwrap();
+        apply(&data, "ip:2001:db8:bb00::/48", 100, "widest", 0).unwrap();
+        assert_eq!(standing(&data, "ip:2001:db8:aa00:ff::1", 99).unwrap().reason, "wider");
+        assert_eq!(standing(&data, "ip:2001:db8:bb00:ffff::1", 99).unwrap().reason, "widest");
+        assert_eq!(standing(&data, "ip:2001:db8:aa00:100::1", 99), None);
+        apply(&data, "ip:2001:db8:aa00::/56", 0, "", 50).unwrap();
+        assert_eq!(standing(&data, "ip:2001:db8:aa00:ff::1", 51), None);
+    }
+
+    #[test]
+    fn a_ban_by_hand_says_so_and_gives_way_to_nothing_but_a_lift() {
+        let data = MemorySharedData::default();
+        let hand = BanOf { key: "user:ada", until: 900, hand_until: 500, reason: "by hand" };
+        assert!(apply_all(&data, std::iter::once(hand), 0).is_empty());
+        let held = Ban { until: 900, hand_until: 500, reason: "by hand".into() };
+        assert_eq!(standing(&data, "user:ada", 1), Some(held.clone()));
+        apply(&data, "user:ada", 100, "score 95", 1).unwrap();
+        assert_eq!(standing(&data, "user:ada", 1), Some(held));
+        // So many that its shard is full of what ends later.
+        let shard = |key: &str| BANS.table.shard_of(key.as_bytes());
+        let keys = (0..2_000_000).map(|number| format!("user:made-up-{number}"));
+        let keys: Vec<String> = keys.filter(|key| shard(key) == shard("user:ada")).collect();
+        assert!(keys.len() > 12, "{}", keys.len());
+        let bans = keys.iter().map(|key| BanOf { key, until: 5000, hand_until: 0, reason: "x" });
+        assert!(apply_all(&data, bans, 1).is_empty());
+        assert!(standing(&data, "user:ada", 1).is_some());
+        apply(&data, "user:ada", 0, "", 2).unwrap();
+        assert_eq!(standing(&data, "user:ada", 3), None);
+        // Around what a tier has banned there may be what an operator has.
+        let hand = BanOf { key: "ip:2001:db8::/32", until: 900, hand_until: 500, reason: "by hand" };
+        assert!(apply_all(&data, std::iter::once(hand), 3).is_empty());
+        apply(&data, "ip:2001:db8:1:2::/64", 900, "score 95", 3).unwrap();
+        let (tier, by_hand) =
+            (standing(&data, "ip:2001:db8:1:2::9", 4), standing_by_hand(&data, "ip:2001:db8:1:2::9", 4));
+        assert_eq!((tier.unwrap().hand_until, by_hand.unwrap().reason.as_str()), (0, "by hand"));
+        assert_eq!(standing_by_hand(&data, "ip:2001:db8:1:2::9", 500), None, "no longer by hand");
     }
 
     #[test]

@@ -1,10 +1,14 @@
 //! A table of identities, in which addresses may also be whole ranges (`ip:192.0.2.0/24`).
+//!
+//! Networks of IPv6 of the usual widths are found by their keys, as addresses are, so that there may be as many of them. All
+//! other ranges are in a list.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use ipnet::IpNet;
+use ipnet::{IpNet, Ipv6Net};
 
 use crate::index::{Range, decode, encode};
 use crate::table::ATTEMPTS;
@@ -17,16 +21,21 @@ pub(crate) struct Ranged {
     pub(crate) list: &'static str,
     /// The key that is written after each change of the list.
     pub(crate) version: &'static str,
+    /// Whether an entry of this value never gives way to another.
+    pub(crate) keeps: fn(&[u8]) -> bool,
 }
 
 /// The most ranges that a table of a node holds. Their list is read as a whole, after each change once by every worker.
 pub const MAX_RANGES: usize = 4096;
 
+/// The widths of IPv6 networks that are found by their keys, narrowest first.
+const OWN_KEYS: [u8; 3] = [64, 56, 48];
+
 /// A change of one entry.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Change<'a> {
     pub(crate) key: &'a str,
-    pub(crate) value: &'a [u8],
+    pub(crate) value: Cow<'a, [u8]>,
     /// When it ends, in milliseconds since the Unix epoch; a time that is over takes it out.
     pub(crate) until: u64,
 }
@@ -34,12 +43,30 @@ pub(crate) struct Change<'a> {
 impl Ranged {
     /// The live entry on an identity, or on the narrowest range that its address is in.
     pub(crate) fn get(&self, data: &dyn SharedData, key: &str, now: u64) -> Option<Entry> {
-        if let Some(entry) = self.table.get(data, key.as_bytes(), now) {
+        self.find(data, key, now, |_| true)
+    }
+
+    /// The first such entry that is `wanted`, the narrowest first.
+    pub(crate) fn find(
+        &self,
+        data: &dyn SharedData,
+        key: &str,
+        now: u64,
+        wanted: impl Fn(&Entry) -> bool,
+    ) -> Option<Entry> {
+        let known = |key: &str| self.table.get(data, key.as_bytes(), now).filter(&wanted);
+        if let Some(entry) = known(key) {
             return Some(entry);
         }
         let address: IpAddr = key.strip_prefix("ip:")?.parse().ok()?;
+        if let IpAddr::V6(address) = address {
+            let networks = OWN_KEYS.into_iter().filter_map(|prefix| Ipv6Net::new(address, prefix).ok());
+            if let Some(entry) = networks.filter_map(|net| known(&key_of(IpNet::V6(net.trunc())))).next() {
+                return Some(entry);
+            }
+        }
         let around = data.ranges().around(data, self.list, self.version, address, now);
-        around.into_iter().find_map(|net| self.table.get(data, key_of(net).as_bytes(), now))
+        around.into_iter().find_map(|net| known(&key_of(net)))
     }
 
     /// Puts entries in place of those on the same identities or ranges. The keys of those that could not be put, because
@@ -54,7 +81,8 @@ impl Ranged {
         for change in changes {
             let range = range_of(change.key);
             let own = range.map(key_of);
-            let result = self.put_one(data, own.as_deref().unwrap_or(change.key), change, now);
+            let range = range.filter(|net| !has_own_key(*net));
+            let result = self.put_one(data, own.as_deref().unwrap_or(change.key), &change, now);
             if result.is_err() {
                 failed.push(change.key);
             } else if let Some(net) = range {
@@ -68,14 +96,14 @@ impl Ranged {
         failed
     }
 
-    fn put_one(&self, data: &dyn SharedData, key: &str, change: Change<'_>, now: u64) -> Result<(), Conflict> {
-        self.table.update(data, key.as_bytes(), now, |known| {
+    fn put_one(&self, data: &dyn SharedData, key: &str, change: &Change<'_>, now: u64) -> Result<(), Conflict> {
+        self.table.update_keeping(data, key.as_bytes(), now, self.keeps, |known| {
             if change.until <= now {
                 return Update::Remove;
             }
             // The other workers of the node are told the same: only the first of them writes.
             match known {
-                Some(known) if known.expires_at == change.until && known.value == change.value => Update::Keep,
+                Some(known) if known.expires_at == change.until && known.value == *change.value => Update::Keep,
                 _ => Update::Put(change.value.to_vec(), change.until),
             }
         })
@@ -116,6 +144,10 @@ impl Ranged {
 /// The range that a key names; `None` for an identity.
 fn range_of(key: &str) -> Option<IpNet> {
     Some(key.strip_prefix("ip:")?.parse::<IpNet>().ok()?.trunc())
+}
+
+fn has_own_key(net: IpNet) -> bool {
+    matches!(net, IpNet::V6(net) if OWN_KEYS.contains(&net.prefix_len()))
 }
 
 fn key_of(net: IpNet) -> String {

@@ -57,6 +57,23 @@ impl Table {
         data: &dyn SharedData,
         key: &[u8],
         now: u64,
+        change: impl FnMut(Option<&Entry>) -> Update,
+    ) -> Result<(), Conflict> {
+        self.update_keeping(data, key, now, |_| false, change)
+    }
+
+    /// [`Table::update`], where an entry whose value `keeps` never gives way to another: a shard that is full of them takes
+    /// more of them, and no others.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Table::update`], and [`Conflict`] where there is no room.
+    pub(crate) fn update_keeping(
+        &self,
+        data: &dyn SharedData,
+        key: &[u8],
+        now: u64,
+        keeps: impl Fn(&[u8]) -> bool,
         mut change: impl FnMut(Option<&Entry>) -> Update,
     ) -> Result<(), Conflict> {
         if key.len() > MAX_FIELD {
@@ -79,7 +96,9 @@ impl Table {
                 kept.swap_remove(place);
             }
             if let Some((value, expires_at)) = &put {
-                self.make_room(&mut kept);
+                if !self.make_room(&mut kept, &keeps) && !keeps(value) {
+                    return Err(Conflict);
+                }
                 kept.push(Stored { expires_at: *expires_at, key, value });
             }
             if data.set(&shard, &encode(kept.iter().copied()), token).is_ok() {
@@ -89,19 +108,22 @@ impl Table {
         Err(Conflict)
     }
 
-    fn make_room(&self, entries: &mut Vec<Stored<'_>>) {
+    /// False where nothing more can give way.
+    fn make_room(&self, entries: &mut Vec<Stored<'_>>, keeps: &impl Fn(&[u8]) -> bool) -> bool {
         while entries.len() >= self.entries_per_shard.max(1) {
-            let first_to_end = entries.iter().enumerate().min_by_key(|(_, entry)| entry.expires_at);
+            let may_go = entries.iter().enumerate().filter(|(_, entry)| !keeps(entry.value));
+            let first_to_end = may_go.min_by_key(|(_, entry)| entry.expires_at);
             match first_to_end.map(|(place, _)| place) {
                 Some(place) => {
                     entries.swap_remove(place);
                 }
-                None => return,
+                None => return false,
             }
         }
+        true
     }
 
-    fn shard_of(&self, key: &[u8]) -> String {
+    pub(crate) fn shard_of(&self, key: &[u8]) -> String {
         // FNV-1a: only spreads the load, nothing rests on it; whole keys are compared inside a shard.
         let hash = key
             .iter()
@@ -139,6 +161,22 @@ mod tests {
         assert_eq!(TABLE.get(&data, b"a", 0), None);
         assert!(TABLE.get(&data, b"b", 0).is_some());
         assert!(TABLE.get(&data, b"c", 0).is_some());
+    }
+
+    #[test]
+    fn what_is_kept_gives_way_to_nothing() {
+        let data = MemorySharedData::default();
+        let put = |key: &[u8], value: &[u8], until| {
+            TABLE.update_keeping(&data, key, 0, |value| value == b"keep", |_| Update::Put(value.to_vec(), until))
+        };
+        put(b"a", b"keep", 10).unwrap();
+        put(b"b", b"", 90).unwrap();
+        put(b"c", b"", 50).unwrap();
+        assert!(TABLE.get(&data, b"a", 0).is_some() && TABLE.get(&data, b"b", 0).is_none());
+        put(b"d", b"keep", 20).unwrap();
+        assert_eq!(put(b"e", b"", 99), Err(Conflict), "there is no room");
+        put(b"f", b"keep", 20).unwrap();
+        assert!([&b"a"[..], b"d", b"f"].iter().all(|key| TABLE.get(&data, key, 0).is_some()));
     }
 
     #[test]

@@ -43,21 +43,58 @@ pub enum Trailers {
     Pass = 2,
 }
 
-/// How a caller is identified: by api key, else user, else address. Tag 4 is taken: filters once read `x-forwarded-for`.
+/// How a caller is identified: by api key, else user, else address. An api key or a user counts only where something has
+/// verified it; what a caller merely says of itself is shown in events, and is nobody's identity. Tag 4 is taken: filters
+/// once read `x-forwarded-for`.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct IdentitySource {
-    /// Request header that carries the api key; empty for none.
+    /// Request header that carries the api key; empty for none. Verified where the key is one of `api_keys`.
     #[prost(string, tag = "1")]
     pub api_key_header: String,
-    /// Query parameter that carries the api key; empty for none.
+    /// Query parameter that carries the api key; empty for none. Verified where the key is one of `api_keys`.
     #[prost(string, tag = "2")]
     pub api_key_query: String,
-    /// Request header that carries the user; empty for none. It must be one that the gateway itself sets.
+    /// Request header that carries a name for events; empty for none. Never verified.
     #[prost(string, tag = "3")]
     pub user_header: String,
-    /// The key in the request is a public id and may be shown; otherwise events carry a fingerprint of it.
+    /// The key in the request is a public id and may be shown in events, unverified as it is; otherwise they show a
+    /// fingerprint of it.
     #[prost(bool, tag = "5")]
     pub api_key_is_id: bool,
+    /// The bits of the IPv6 network that an address is judged by; 0 for 64.
+    #[prost(uint32, tag = "6")]
+    pub ipv6_prefix: u32,
+    /// The api keys that there are, by ascending digest.
+    #[prost(message, repeated, tag = "7")]
+    pub api_keys: Vec<ApiKeyDigest>,
+    /// What else has verified a caller, in the order in which it is asked.
+    #[prost(message, repeated, tag = "8")]
+    pub verifiers: Vec<Verifier>,
+}
+
+/// An api key without the key.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub struct ApiKeyDigest {
+    /// Its id, by which bans and events name it.
+    #[prost(string, tag = "1")]
+    pub id: String,
+    /// The SHA-256 of the key: 32 bytes.
+    #[prost(bytes = "vec", tag = "2")]
+    pub sha256: Vec<u8>,
+}
+
+/// Something in front of the filters that has verified who calls, and where it leaves what it found.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub struct Verifier {
+    /// What it finds is the id of an api key; otherwise it is a user.
+    #[prost(bool, tag = "1")]
+    pub api_key: bool,
+    /// The gateway's property that it is in, word by word; empty where it is in a header.
+    #[prost(string, repeated, tag = "2")]
+    pub property: Vec<String>,
+    /// The request header that it is in, which nobody but the verifier can set; empty where it is in a property.
+    #[prost(string, tag = "3")]
+    pub header: String,
 }
 
 /// The chain of one route.

@@ -11,7 +11,7 @@ mod hash;
 mod link;
 mod plugins;
 
-pub use chain::{IdentitySource, LinkSettings, Part, RouteChain, Snapshot, Step, Trailers};
+pub use chain::{ApiKeyDigest, IdentitySource, LinkSettings, Part, RouteChain, Snapshot, Step, Trailers, Verifier};
 pub use configuration::{Configuration, configuration_json, read_configuration};
 pub use envelope::{Envelope, FORMAT, OpenError, open, seal};
 pub use hash::{PartHash, content_hash, hex};

@@ -88,6 +88,9 @@ pub struct BanRequest {
     /// When it was decided, in milliseconds since the Unix epoch.
     #[prost(uint64, tag = "6")]
     pub issued_at_millis: u64,
+    /// The address that the caller has used; empty where the gateway gave none.
+    #[prost(string, tag = "7")]
+    pub address: String,
 }
 
 /// What became of a snapshot in a filter.
@@ -164,7 +167,7 @@ pub struct AllowChange {
 /// A ban as a node holds it.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct BanChange {
-    /// The identity, such as `ip:192.0.2.1`.
+    /// The identity, such as `ip:192.0.2.1` or `ip:2001:db8::/64`, or a range of addresses.
     #[prost(string, tag = "1")]
     pub key: String,
     /// When it ends, in milliseconds since the Unix epoch; 0 lifts it.
@@ -173,4 +176,8 @@ pub struct BanChange {
     /// Why, for the event of a refusal.
     #[prost(string, tag = "3")]
     pub reason: String,
+    /// Until when by an operator's hand, in milliseconds since the Unix epoch; 0 where no operator made it. Until then it holds
+    /// under a policy in dry run as well.
+    #[prost(uint64, tag = "4")]
+    pub hand_until_millis: u64,
 }

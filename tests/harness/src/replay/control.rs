@@ -74,8 +74,12 @@ impl ControlPlane {
         self.counts.dropped += up.dropped;
         self.counts.bans += count(up.bans.len());
         self.counts.loads += count(up.loads.iter().filter(|load| load.error.is_empty()).count());
-        let change =
-            |ban: snapshot::BanRequest| BanChange { key: ban.key, until_millis: ban.until_millis, reason: ban.reason };
+        let change = |ban: snapshot::BanRequest| BanChange {
+            key: ban.key,
+            until_millis: ban.until_millis,
+            reason: ban.reason,
+            ..BanChange::default()
+        };
         let bans: Vec<BanChange> = up.bans.into_iter().map(change).collect();
         let answers: Vec<Answered> = up.asks.into_iter().map(|ask| self.answer(ask)).collect();
         let mut all = Vec::new();

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use recording::{BadEntry, Entry, Place};
 use report::{Effect, Row};
-use snapshot::{BanRequest, Down, IdentitySource, Message as _, Up};
+use snapshot::{ApiKeyDigest, BanRequest, Down, IdentitySource, Message as _, Up, Verifier, content_hash};
 
 use super::run::MAX_FAULTS;
 use super::*;
@@ -362,10 +362,15 @@ fn callers_are_named_as_the_filters_name_them() {
     };
     let plain = IdentitySource::default();
     assert_eq!(caller(plain.clone(), "/", &[("x-forwarded-for", "198.51.100.1")]), "192.0.2.9");
-    let user = IdentitySource { user_header: "x-user".into(), ..plain.clone() };
+    let label = IdentitySource { user_header: "x-user".into(), ..plain.clone() };
+    assert_eq!(caller(label, "/", &[("x-user", "ada")]), "192.0.2.9", "nobody has verified it");
+    let verifiers = vec![Verifier { header: "x-user".into(), ..Verifier::default() }];
+    let user = IdentitySource { verifiers, ..plain.clone() };
     assert_eq!(caller(user, "/", &[("x-user", "a\u{202e}b")]), "user:a\\u{202e}b");
-    let key = IdentitySource { api_key_query: "key".into(), api_key_is_id: true, ..plain };
-    assert_eq!(caller(key, "/?key=k1", &[]), "apikey:k1");
+    let api_keys = vec![ApiKeyDigest { id: "k1".into(), sha256: content_hash(b"secret").to_vec() }];
+    let key = IdentitySource { api_key_query: "key".into(), api_keys, ..plain };
+    assert_eq!(caller(key.clone(), "/?key=secret", &[]), "apikey:k1");
+    assert_eq!(caller(key, "/?key=k1", &[]), "192.0.2.9");
 }
 
 #[test]

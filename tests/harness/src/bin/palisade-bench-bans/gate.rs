@@ -172,7 +172,12 @@ fn deliver(vm: &mut Vm, keys: &[String]) -> Result<Vec<u64>, String> {
     let until_millis = NOW_MILLIS + Duration::from_secs(86_400).as_millis() as u64;
     let mut times = Vec::new();
     for keys in keys.chunks(PER_MESSAGE) {
-        let change = |key: &String| BanChange { key: key.clone(), until_millis, reason: crowd::REASON.to_owned() };
+        let change = |key: &String| BanChange {
+            key: key.clone(),
+            until_millis,
+            reason: crowd::REASON.to_owned(),
+            ..BanChange::default()
+        };
         let message = Down { bans: keys.iter().map(change).collect(), ..Down::default() }.encode_to_vec();
         let before = cpu_time();
         vm.deliver(token, &message).map_err(|fault| fault.message)?;

@@ -32,6 +32,7 @@ pub(crate) fn ban(control: SocketAddr, keys: &[String], until_millis: u64) -> Re
                 score: 60.0,
                 tags: vec!["waf:blocked".to_owned(), "sqli".to_owned()],
                 issued_at_millis,
+                address: String::new(),
             };
             let bans = keys.iter().map(request).collect();
             up.send(Up { node: "bench".to_owned(), bans, ..Up::default() }).await.map_err(|error| error.to_string())?;

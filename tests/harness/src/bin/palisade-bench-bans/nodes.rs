@@ -48,7 +48,9 @@ impl Site {
         control.configure(&json!({
             "gateway": {"address": "127.0.0.1", "port": ports::free(), "access_log": ""},
             "groups": {NAMES[0]: {"port": ports[0]}, NAMES[1]: {"port": ports[1]}},
-            "identity": {"user_header": "x-caller"},
+            "identity": {
+                "trusted_hops": 1, "verified_by": [{"kind": "trusted_header", "header": "x-caller", "set_by": "proxy"}],
+            },
             // Every ban is to come from where it is measured.
             "security": {"ledger": {"enabled": false}},
         }));

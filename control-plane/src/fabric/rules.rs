@@ -1,0 +1,41 @@
+//! What of bans the configuration says: how long the longest is, and what callers of IPv6 are judged by.
+
+use crate::entities::{EntitySet, HoneypotAction, HoneypotPolicy, ThreatPolicy, TierAction};
+
+/// What of bans the configuration says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BanRules {
+    /// The longest ban that any policy or plugin asks for, in milliseconds: no node may ask for a longer one.
+    pub longest_millis: u64,
+    /// The width of the IPv6 networks that callers are judged by, in bits.
+    pub ipv6_prefix: u8,
+    /// A run of neighbours of IPv6 is banned as the network around them.
+    pub widens: bool,
+}
+
+impl Default for BanRules {
+    /// Those of a configuration that says nothing.
+    fn default() -> BanRules {
+        BanRules::of(&EntitySet::default())
+    }
+}
+
+impl BanRules {
+    /// Those of a configuration. Policies count that are disabled or in dry run: a node may have taken them before.
+    #[must_use]
+    pub fn of(set: &EntitySet) -> BanRules {
+        let builtin = ThreatPolicy::builtin();
+        let policies = set.all::<ThreatPolicy>().chain([&builtin]);
+        let tiers = policies.flat_map(|policy| &policy.tiers).filter(|tier| tier.action == TierAction::Ban);
+        let tiers = tiers.map(|tier| tier.ban_for_seconds);
+        let traps = set.all::<HoneypotPolicy>().filter(|policy| policy.action == HoneypotAction::Ban);
+        let traps = traps.map(|policy| policy.ban_for_seconds);
+        let longest = tiers.chain(traps).max().unwrap_or(0);
+        let identity = &set.global().identity;
+        BanRules {
+            longest_millis: longest.saturating_mul(1000),
+            ipv6_prefix: identity.ipv6_prefix,
+            widens: identity.ipv6_widen,
+        }
+    }
+}

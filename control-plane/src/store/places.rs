@@ -1,0 +1,134 @@
+//! Where bans come from: so that one place cannot fill the store, and that a run of neighbours is seen.
+//!
+//! A place is one number: the first 64 bits of an IPv6 address, or an IPv4 address where no IPv6 address that routers carry
+//! can be. So every network around it is a range of numbers, and one index finds what is in any of them.
+
+use std::net::IpAddr;
+
+use rusqlite::{Connection, params};
+
+use super::bans;
+use super::fabric::{
+    Ban, MAX_BANS_PER_ADDRESS, MAX_BANS_PER_NETWORK, MAX_BANS_PER_REGION, NEIGHBOURS_48, NEIGHBOURS_56,
+};
+use crate::fabric::Identity;
+
+/// How many networks of a width make a ban on the network around them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Least {
+    pub(super) count: usize,
+    /// The bits that name each of them.
+    pub(super) bits: u8,
+}
+
+/// The address that a ban came from, or that it is on; `None` where nothing is known of it.
+pub(super) fn of(ban: &Ban) -> Option<IpAddr> {
+    let known = ban.address.parse::<IpAddr>().ok().map(|address| address.to_canonical());
+    known.or_else(|| Identity::parse(&ban.key).ok()?.first_address())
+}
+
+/// The number of a place, in the order of the addresses.
+pub(super) fn number(address: IpAddr) -> i64 {
+    // SQLite's integers have a sign: with its bit turned the order is that of the unsigned number.
+    (unsigned(address) ^ (1 << 63)).cast_signed()
+}
+
+fn unsigned(address: IpAddr) -> u64 {
+    match address {
+        IpAddr::V4(address) => u64::from(u32::from(address)) << 16,
+        IpAddr::V6(address) => u64::try_from(u128::from(address) >> 64).unwrap_or(u64::MAX),
+    }
+}
+
+/// The numbers of all places that differ from one in no bit but the last `bits`.
+fn within(address: IpAddr, bits: u32) -> (i64, i64) {
+    let (number, mask) = (unsigned(address), (1_u64 << bits).wrapping_sub(1));
+    let ordered = |number: u64| (number ^ (1 << 63)).cast_signed();
+    (ordered(number & !mask), ordered(number | mask))
+}
+
+/// Makes room for a ban of nobody's hand among those of its place; answers how many bans are gone for it.
+pub(super) fn make_room(db: &Connection, ban: &Ban) -> rusqlite::Result<u32> {
+    let Some(address) = of(ban) else { return Ok(0) };
+    let levels: &[(u32, u32)] = match address {
+        // A /24 has 256 addresses, 65,536 places each.
+        IpAddr::V4(_) => &[(16, MAX_BANS_PER_ADDRESS), (24, MAX_BANS_PER_NETWORK)],
+        IpAddr::V6(_) => &[(0, MAX_BANS_PER_ADDRESS), (16, MAX_BANS_PER_NETWORK), (32, MAX_BANS_PER_REGION)],
+    };
+    let mut released = 0;
+    for (bits, most) in levels {
+        let (first, last) = within(address, *bits);
+        let count = "SELECT count(*) FROM ban WHERE hand_until = 0 AND place BETWEEN ?1 AND ?2";
+        let held: u32 = db.prepare_cached(count)?.query_row(params![first, last], |row| row.get(0))?;
+        let superfluous = (held + 1).saturating_sub(*most);
+        if superfluous > 0 {
+            let delete = "DELETE FROM ban WHERE rowid IN (
+                SELECT rowid FROM ban WHERE hand_until = 0 AND place BETWEEN ?1 AND ?2 ORDER BY until_millis LIMIT ?3)";
+            let gone = db.prepare_cached(delete)?.execute(params![first, last, superfluous])?;
+            released += u32::try_from(gone).unwrap_or(u32::MAX);
+        }
+    }
+    Ok(released)
+}
+
+/// The networks around an identity that a run of its neighbours is banned as, and how many of them that takes.
+pub(super) fn around(key: &str) -> impl Iterator<Item = (Identity, Least)> {
+    let network = Identity::parse(key).ok().and_then(|identity| identity.network_v6());
+    let widths = [(56, NEIGHBOURS_56), (48, NEIGHBOURS_48)];
+    widths.into_iter().filter_map(move |(width, count)| {
+        let network = network.filter(|network| network.prefix_len() > width)?;
+        let least = Least { count: usize::try_from(count).unwrap_or(usize::MAX), bits: network.prefix_len() };
+        Some((Identity::of_network_v6(network, width)?, least))
+    })
+}
+
+/// The bans of nobody's hand on what is in a network of IPv6 and named by so many bits.
+pub(super) fn neighbours(db: &Connection, wide: &Identity, named: u8, now: u64) -> rusqlite::Result<Vec<Ban>> {
+    let Some(network) = wide.network_v6() else { return Ok(Vec::new()) };
+    let bits = 64_u32.saturating_sub(u32::from(network.prefix_len()));
+    let (first, last) = within(IpAddr::V6(network.network()), bits);
+    let select = format!(
+        "{} WHERE hand_until = 0 AND place BETWEEN ?1 AND ?2 AND until_millis > ?3 AND substr(ref_key, 1, 3) = 'ip:'
+         LIMIT {MAX_BANS_PER_NETWORK}",
+        bans::BANS
+    );
+    let mut found: Vec<Ban> = db
+        .prepare_cached(&select)?
+        .query_map(params![first, last, now], bans::ban)?
+        .collect::<rusqlite::Result<_>>()?;
+    let bits = |ban: &Ban| Some(Identity::parse(&ban.key).ok()?.network_v6()?.prefix_len());
+    found.retain(|ban| bits(ban) == Some(named));
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_in_the_order_of_addresses_and_networks_are_ranges_of_them() {
+        let number = |text: &str| number(text.parse().unwrap());
+        let ordered = ["10.0.0.1", "10.0.0.2", "200.0.0.1", "2001:db8::1", "2001:db8:0:1::", "fd00::1"];
+        let numbers: Vec<i64> = ordered.iter().map(|text| number(text)).collect();
+        assert!(numbers.is_sorted(), "{numbers:?}");
+        assert_eq!(number("2001:db8::1"), number("2001:db8::ffff:1"), "a /64 is one place");
+        let (first, last) = within("192.0.2.77".parse().unwrap(), 24);
+        assert!(first <= number("192.0.2.0") && number("192.0.2.255") <= last);
+        assert!(number("192.0.1.255") < first && last < number("192.0.3.0"));
+        let (first, last) = within("2001:db8:1:2::9".parse().unwrap(), 16);
+        assert!(first <= number("2001:db8:1::") && number("2001:db8:1:ffff::") <= last);
+        assert!(number("2001:db8:0:ffff::") < first && last < number("2001:db8:2::"));
+    }
+
+    #[test]
+    fn what_is_around_a_network_is_wider_than_it() {
+        let keys =
+            |key: &str| around(key).map(|(wide, least)| (wide.key(), least.count, least.bits)).collect::<Vec<_>>();
+        let both = [("ip:2001:db8:1:200::/56".to_owned(), 8, 64), ("ip:2001:db8:1::/48".to_owned(), 32, 64)];
+        assert_eq!(keys("ip:2001:db8:1:2ff::/64"), both);
+        assert_eq!(keys("ip:2001:db8:1:200::/56"), [("ip:2001:db8:1::/48".to_owned(), 32, 56)]);
+        assert!(
+            keys("ip:2001:db8:1::/48").is_empty() && keys("ip:192.0.2.1").is_empty() && keys("user:ada").is_empty()
+        );
+    }
+}

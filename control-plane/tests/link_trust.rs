@@ -26,7 +26,7 @@ use palisade::events::Exporter;
 use palisade::fabric::BanRules;
 use palisade::link::NodePort;
 use palisade::listen::{Alpn, TlsConfig, TlsFiles};
-use palisade::store::fabric::{Ban, FabricStore as _, Issued};
+use palisade::store::fabric::{Ban, FabricStore as _, Issued, Note};
 use palisade::store::{SqliteOptions, SqliteStore};
 use serde_json::{Value, json};
 use snapshot::{BanChange, BanRequest, Down, LoadReport, Up};

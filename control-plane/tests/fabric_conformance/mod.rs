@@ -195,14 +195,14 @@ pub async fn one_place_cannot_fill_the_store(store: Arc<dyn Store>) {
             .map(move |number| from(&place, &format!("user:{place}-{number}"), NOW + 10 + number))
             .collect::<Vec<_>>()
     };
-    store.bans_issue(made_up("192.0.2.9".into(), 250), NOW).await.unwrap();
+    store.bans_issue(made_up("192.0.2.9".into(), 250), NOW, Note::none()).await.unwrap();
     let held = |keys: &[String], of: &str| keys.iter().filter(|key| key.starts_with(of)).count();
     let there = keys(&*store, NOW).await;
     assert_eq!(held(&there, "user:192.0.2.9-"), MAX_BANS_PER_ADDRESS as usize);
     assert!(there.contains(&"user:192.0.2.9-249".to_owned()), "those that end first have gone");
     assert!(there.contains(&"user:by-hand".to_owned()) && there.contains(&"user:neighbour".to_owned()));
     for address in 0..40 {
-        store.bans_issue(made_up(format!("192.0.2.{address}"), 100), NOW).await.unwrap();
+        store.bans_issue(made_up(format!("192.0.2.{address}"), 100), NOW, Note::none()).await.unwrap();
     }
     live(store.ban_issue(from("192.0.3.1", "ip:192.0.3.1", NOW + 2), NOW).await.unwrap());
     let there = keys(&*store, NOW).await;
@@ -220,7 +220,7 @@ pub async fn a_full_store_gives_up_no_ban_by_hand(store: Arc<dyn Store>) {
     live(store.ban_issue(ban("user:by-hand", NOW, NOW + 1, true), NOW).await.unwrap());
     live(store.ban_issue(ban("user:first", NOW, NOW + 2, false), NOW).await.unwrap());
     let more = (2..MAX_BANS).map(|number| ban(&format!("user:{number}"), NOW, NOW + 10, false));
-    store.bans_issue(more.collect(), NOW).await.unwrap();
+    store.bans_issue(more.collect(), NOW, Note::none()).await.unwrap();
     assert_eq!(store.bans_standing(NOW).await.unwrap().len(), MAX_BANS as usize);
     live(store.ban_issue(ban("user:one-more", NOW, NOW + 10, false), NOW).await.unwrap());
     live(store.ban_issue(ban("user:another-by-hand", NOW, NOW + 1, true), NOW).await.unwrap());
@@ -271,7 +271,7 @@ pub async fn a_run_of_neighbours_is_banned_as_one(store: Arc<dyn Store>) {
 pub async fn networks_of_ipv6_are_as_many_as_addresses(store: Arc<dyn Store>) {
     let net = |number: u32| format!("ip:2001:{:x}:{:x}::/48", number / 256, number % 256);
     let many = (0..MAX_RANGES + 10).map(|number| ban(&net(number), NOW, NOW + 10, true));
-    let issued = store.bans_issue(many.collect(), NOW).await.unwrap();
+    let issued = store.bans_issue(many.collect(), NOW, Note::none()).await.unwrap();
     assert!(issued.iter().all(|issued| matches!(issued, Issued::Live(_))));
 }
 

@@ -145,11 +145,12 @@ impl Reader {
     #[must_use]
     pub fn finish(mut self) -> Multipart {
         let line = std::mem::take(&mut self.line);
-        if self.state == State::Reading && !line.is_empty() {
-            if let Err(failure) = self.start_of_line(&line, true) {
-                self.multipart.fail(failure);
-                self.state = State::Failed;
-            }
+        if self.state == State::Reading
+            && !line.is_empty()
+            && let Err(failure) = self.start_of_line(&line, true)
+        {
+            self.multipart.fail(failure);
+            self.state = State::Failed;
         }
         if self.state == State::Reading && self.length > 0 {
             self.multipart.fail(match self.boundaries {

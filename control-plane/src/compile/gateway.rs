@@ -41,6 +41,9 @@ pub(super) fn compile(
     Compiled { gateway, groups, warnings: gateways.warnings.into_iter().collect() }
 }
 
+/// By the name of a group its gateway, or why there is none.
+pub(super) type GroupGateways = BTreeMap<String, Result<Gateway, Vec<String>>>;
+
 /// The gateway of every group, or why there is none, and the warnings. What is broken for one group is left to it.
 pub(super) fn compile_each(
     set: &EntitySet,
@@ -48,7 +51,7 @@ pub(super) fn compile_each(
     chains: &Chains,
     broken: &[CompileProblem],
     settings: &Settings,
-) -> (BTreeMap<String, Result<Gateway, Vec<String>>>, Vec<String>) {
+) -> (GroupGateways, Vec<String>) {
     let all = chains.routes.iter().map(|chain| &chain.steps).chain([&chains.global]);
     let (snapshots, warnings) = (BTreeMap::new(), all.flat_map(|steps| steps.warnings.iter().cloned()).collect());
     let mut gateways = Gateways { set, global, chains, settings, seals: true, snapshots, warnings };

@@ -84,19 +84,16 @@ impl Plugin for ThreatResponse {
         };
         let mut hold_millis = 0;
         let mut reply = None;
-        match stern.map(|tier| (tier, tier.action())) {
-            Some((tier, action)) => {
-                match action {
-                    Action::Tarpit => {
-                        hold_millis = tier.tarpit_millis;
-                        decision.held_millis = hold_millis;
-                    }
-                    Action::Ban => self.ban(tier, &decision, exchange, host),
-                    _ => {}
+        if let Some((tier, action)) = stern.map(|tier| (tier, tier.action())) {
+            match action {
+                Action::Tarpit => {
+                    hold_millis = tier.tarpit_millis;
+                    decision.held_millis = hold_millis;
                 }
-                reply = Some(refuse(tier.status, exchange));
+                Action::Ban => self.ban(tier, &decision, exchange, host),
+                _ => {}
             }
-            None => {}
+            reply = Some(refuse(tier.status, exchange));
         }
         let event = SecurityEvent {
             category: refusal.category,

@@ -68,8 +68,14 @@ impl Worker {
         self.up.send(up).await.unwrap();
     }
 
+    /// The next message that changes bans: others come between.
     async fn bans(&mut self) -> Vec<BanChange> {
-        self.down.message().await.unwrap().expect("the stream has ended").bans
+        loop {
+            let down = self.down.message().await.unwrap().expect("the stream has ended");
+            if !down.bans.is_empty() {
+                return down.bans;
+            }
+        }
     }
 
     /// How the stream ends.

@@ -1,5 +1,12 @@
 //! What cannot be published to one group of gateways reaches the others, and five places say so.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "tests"
+)]
 
 mod console_support;
 mod entities_support;

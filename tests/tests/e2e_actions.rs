@@ -166,7 +166,7 @@ fn throttle_lets_so_many_pass_per_window_and_identity(gateway: &Gateway) {
     assert_eq!(status(gateway, first, &to("throttle", "/")), 200, "what reaches no tier is not counted");
     assert_eq!(status(gateway, second, &suspect), 200, "another caller has its own quota");
     // A key has one quota, wherever it is used from.
-    let with_key = |key: &str| suspect.clone().header("x-api-key", &secret(key));
+    let with_key = |key: &str| suspect.clone().header("x-api-key", secret(key));
     let statuses: Vec<u16> = [first, second, first, second].map(|from| status(gateway, from, &with_key("k1"))).into();
     assert_eq!(statuses, [200, 200, 200, 429]);
     // Keys that are made up have none of their own: they are their address.
@@ -278,7 +278,7 @@ fn a_ban_takes_the_identity_that_its_policy_names(gateway: &Gateway) {
     for (policy, number, headers, elsewhere, without) in cases {
         let with = |target: &str| {
             headers.iter().fold(to(policy, target), |request, (name, value)| match *name {
-                "x-api-key" => request.header(name, &secret(value)),
+                "x-api-key" => request.header(name, secret(value)),
                 _ => request.header(name, value),
             })
         };

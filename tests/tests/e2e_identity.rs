@@ -234,7 +234,7 @@ fn a_token_that_envoy_has_verified_names_the_user() {
     let ask = |source: Ipv4Addr, path: &str, token: Option<&str>| {
         let request = Request::get(path).header("x-user", "ada");
         let request = match token {
-            Some(token) => request.header("authorization", &format!("Bearer {token}")),
+            Some(token) => request.header("authorization", format!("Bearer {token}")),
             None => request,
         };
         request.send_from(source, gateway).unwrap_or_else(|error| panic!("{error}\n{}", envoy.log_tail(40))).status

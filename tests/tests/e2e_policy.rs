@@ -195,7 +195,7 @@ fn a_ban_follows_the_api_key(gateway: &mut Gateway) {
     let (first, second) = (Ipv4Addr::new(127, 0, 4, 1), Ipv4Addr::new(127, 0, 4, 2));
     let benign = Request::get("/search?q=garden+chairs");
     let with_key =
-        |request: &Request, key: &str| request.clone().header("x-api-key", &format!("{key}-0123456789abcdef"));
+        |request: &Request, key: &str| request.clone().header("x-api-key", format!("{key}-0123456789abcdef"));
     let attack = Request::get(format!("/search?q={}", percent(SQL)));
     let to = gateway.address;
     // Until the change is in force an attack bans its address, so each try comes from an address of its own.

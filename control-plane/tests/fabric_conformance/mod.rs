@@ -243,7 +243,7 @@ pub async fn a_run_of_neighbours_is_banned_as_one(store: Arc<dyn Store>) {
         assert_eq!(issue(number, NOW + 100 + u64::from(number)).await, []);
     }
     let wide = ("ip:2001:db8:1::/56".to_owned(), NOW + 107);
-    assert_eq!(issue(0, NOW + 50).await, [wide.clone()], "for as long as the longest of them");
+    assert_eq!(issue(0, NOW + 50).await, std::slice::from_ref(&wide), "for as long as the longest of them");
     assert_eq!(issue(99, NOW + 50).await, [], "it is banned already");
     // Once it is lifted it takes another run.
     assert!(store.ban_lift(&wide.0, NOW + 3, Note::none()).await.unwrap());

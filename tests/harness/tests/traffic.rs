@@ -77,11 +77,15 @@ fn verdicts(report: &Value) -> Vec<String> {
 #[test]
 fn a_real_gateway_says_the_same() {
     for recording in ["tap-json", "browser.har"] {
-        assert_eq!(
-            verdicts(&replay(recording, "envoy", &[])),
-            verdicts(&replay(recording, "native", &[])),
-            "{recording}"
-        );
+        let (gateway, native) =
+            (verdicts(&replay(recording, "envoy", &[])), verdicts(&replay(recording, "native", &[])));
+        // A path with an escaped slash never gets to the filters: the listener refuses it.
+        let refused = |line: &String| line.starts_with("\"tests/traffic/tap-json/request_12.json#1\"");
+        let at_the_edge: Vec<&String> = gateway.iter().filter(|line| refused(line)).collect();
+        assert!(at_the_edge.iter().all(|line| line.contains("\"blocked\" 400 \"none\"")), "{at_the_edge:?}");
+        assert_eq!(at_the_edge.len(), usize::from(recording == "tap-json"));
+        let judged = |lines: &[String]| lines.iter().filter(|line| !refused(line)).cloned().collect::<Vec<_>>();
+        assert_eq!(judged(&gateway), judged(&native), "{recording}");
     }
 }
 

@@ -415,7 +415,7 @@ fn an_exclusion_does_not_hold_for_a_path_that_backends_read_differently() {
     let host = FakeHost::default();
     let excluded = snapshot::Step { exclude: vec!["^/public/".into()], ..step("r:refuse") };
     let status = |path: &str| {
-        let mut run = run_on(&chain(&[], &[excluded.clone()]), "r", path, false, &host);
+        let mut run = run_on(&chain(&[], std::slice::from_ref(&excluded)), "r", path, false, &host);
         matches!(run.request_headers(false, &host), Flow::Answer(_))
     };
     assert!(!status("/public/a%20b?c=%2f..") && status("/admin"));

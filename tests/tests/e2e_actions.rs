@@ -30,7 +30,7 @@ fn every_action_is_enforced() {
         control.configure(&json!({
             // Every request comes by way of a proxy that says who the user is.
             "identity": {
-                "api_key_header": "x-api-key", "api_keys": (["k1", "a1", "b4", "c6"].map(api_key)), "trusted_hops": 1,
+                "api_key_header": "x-api-key", "api_keys": (["k1", "k2", "a1", "b4", "c6"].map(api_key)), "trusted_hops": 1,
                 "verified_by": [{"kind": "trusted_header", "header": "x-user", "set_by": "proxy"}],
             },
             // Whoever fails here does so on purpose; only the tiers ban.

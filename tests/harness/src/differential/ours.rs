@@ -56,6 +56,8 @@ impl Ours {
             server_port: 443,
         };
         let mut transaction = Transaction::new(Arc::clone(&self.0), start);
+        // libmodsecurity reads documents with a document type.
+        transaction.allow_xml_doctype(true);
         transaction.request_line(&case.method, &case.uri, case.protocol.as_bytes());
         for (name, value) in &case.headers {
             transaction.request_header(name, value);

@@ -4,7 +4,7 @@
 //! VM's memory grows: both are the same on every machine, whatever else it does. A [`Recipe`] describes a request that
 //! scales to any size; [`search`] mutates recipes and keeps the dearest of each kind; [`Meter`] runs one.
 //!
-//! What a search finds is kept in `tests/harness/costly` and run by a test against a ceiling.
+//! What a search finds can be kept in `tests/harness/costly`, where the next one begins.
 
 mod meter;
 mod mutate;

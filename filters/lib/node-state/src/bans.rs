@@ -1,6 +1,6 @@
 //! The bans that are in force on a node.
 //!
-//! The value of an entry is the reason. One that an operator has made begins with [`BY_HAND`] and the time until which it is
+//! The value of an entry is the reason. One that an operator has made begins with the byte 0xff and the time until which it is
 //! theirs, and gives way to no other.
 
 use std::borrow::Cow;

@@ -26,7 +26,8 @@ RUN --mount=type=cache,target=/usr/local/cargo/registry \
 
 FROM debian:${DEBIAN}-slim
 COPY --from=build /out /
-# Where gateways find the modules, too: give them this folder, from this image.
+# Where gateways find the modules, too: give them this folder, from this image. The variables name files of tokens, no token.
+# hadolint ignore=DL3064
 ENV PALISADE_FILTERS_DIR=/usr/share/palisade/filters \
     PALISADE_DATA=/var/lib/palisade \
     PALISADE_LISTEN=0.0.0.0:8900 \

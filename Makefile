@@ -61,10 +61,10 @@ run: filters envoy crs ## The whole of it with a demo backend (PORT, ADMIN_PORT,
 	PALISADE_BIN=$(CURDIR)/target/debug/palisade exec target/debug/palisade-demo \
 	  --port $(PORT) --admin-port $(ADMIN_PORT) --xds-port $(XDS_PORT) --backend-port $(BACKEND_PORT) --dir $(DEMO_DIR)
 
+# One build of everything: the runner builds the programs too, and a build of them alone would compile most crates once more,
+# with other features. No crate has documentation tests.
 .PHONY: test
 test: filters envoy crs crs-3 schemas schemathesis ## Every test, those against the real Envoy included (ARGS for the runner)
-	$(CARGO) build $(NATIVE) --bins
-	$(CARGO) test $(NATIVE) --doc
 	export PALISADE_BIN=$(CURDIR)/target/debug/palisade; \
 	if $(CARGO) nextest --version >/dev/null 2>&1; \
 	then $(CARGO) nextest run --config-file tests/nextest.toml $(NATIVE) $(ARGS); \
@@ -187,10 +187,10 @@ bench-challenge: filters envoy ## A challenge in a real browser, and 1,000 submi
 # plane and of two Envoys under load.
 .PHONY: soak
 soak: filters envoy crs ## 100 times kill -9 in the middle of writes, 50 times under load: nothing acknowledged is lost (ROUNDS of each)
-	PALISADE_KILL_ROUNDS=$(or $(ROUNDS),100) $(CARGO) test -p palisade --test store_kill -- --nocapture
+	PALISADE_KILL_ROUNDS=$(or $(ROUNDS),100) $(CARGO) test -p palisade --test all -- --nocapture store_kill::
 	$(CARGO) build -p palisade --bins
 	PALISADE_BIN=$(CURDIR)/target/debug/palisade PALISADE_FABRIC_KILL_ROUNDS=$(or $(ROUNDS),50) \
-	  $(CARGO) test -p palisade-tests --test e2e_fabric_kill -- --nocapture --test-threads 1
+	  $(CARGO) test -p palisade-tests --test all -- --nocapture --test-threads 1 e2e_fabric_kill::
 
 .PHONY: bench-xds
 bench-xds: ## A change's way to 1,000 gateways, and the control plane's memory for each (ARGS=--nodes N, --rounds N)
@@ -282,7 +282,7 @@ schemathesis: ## The pinned schemathesis, in .cache/schemathesis: it tests the a
 .PHONY: api-requests
 api-requests: schemathesis ## Made-up requests against the admin API for longer than in the tests (SEED, SECONDS=600)
 	PALISADE_API_SEED=$(SEED) PALISADE_API_SECONDS=$(if $(filter command line,$(origin SECONDS)),$(SECONDS),600) \
-	  $(CARGO) test -p palisade --test openapi_requests
+	  $(CARGO) test -p palisade --test all openapi_requests::
 
 .PHONY: clean-cache
 clean-cache: ## Remove what was fetched, and the demo's data

@@ -1,0 +1,89 @@
+//! Operators, as a person adds them and logs in, beside a server that is killed in between.
+
+use std::fs;
+
+use crate::cli_support::{Server, exchange, run, run_with, text};
+use serde_json::Value;
+
+const NS: &str = "/extensions/svc/extensions/waf";
+const PASSWORD: &str = "correct horse battery";
+
+fn login(server: &Server, name: &str, password: &str) -> (u16, String, Value) {
+    let body = format!(r#"{{"name": "{name}", "password": "{password}"}}"#);
+    let (status, head, body) = exchange(&server.rest, &[], "POST", &format!("{NS}/session/_login"), &body).unwrap();
+    let cookie = head.lines().find_map(|line| line.strip_prefix("set-cookie: ")).unwrap_or_default();
+    (status, cookie.split(';').next().unwrap().to_owned(), serde_json::from_str(&body).unwrap())
+}
+
+fn me(server: &Server, cookie: &str) -> u16 {
+    exchange(&server.rest, &[("cookie", cookie)], "GET", &format!("{NS}/session/_me"), "").unwrap().0
+}
+
+#[test]
+fn operators_and_their_sessions_outlive_a_kill() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let path = data.to_str().unwrap();
+    assert_eq!(run(&["operator", "list", "--data", path]).status.code(), Some(1));
+    assert!(!data.exists(), "listing must not make a store");
+
+    let mut server = Server::start(&data);
+    let add = |name: &str, password: &str| {
+        run_with(&["operator", "add", name, "--email", "alice@example.com", "--data", path], password)
+    };
+    let added = add("alice", &format!("{PASSWORD}\n"));
+    assert!(added.status.success(), "{added:?}");
+    assert_eq!(text(&added.stdout), "added alice\n");
+    let again = add("Alice", PASSWORD);
+    assert!(text(&again.stderr).contains("there is an operator `alice` already"), "{again:?}");
+    let short = add("bob", "short\n");
+    assert!(text(&short.stderr).contains("the password has 5 characters; 12 are the least"), "{short:?}");
+    assert_eq!(run_with(&["operator", "add", "c", "--email", "none", "--data", path], PASSWORD).status.code(), Some(1));
+
+    assert_eq!(login(&server, "alice", "wrong").0, 401);
+    let (status, cookie, answer) = login(&server, "alice", PASSWORD);
+    assert_eq!((status, &answer["operator"]["email"]), (200, &"alice@example.com".into()));
+    assert_eq!(me(&server, &cookie), 200);
+
+    server.signal("KILL");
+    server.child.wait().unwrap();
+    let server = Server::start(&data);
+    assert_eq!(me(&server, &cookie), 200, "the session goes on");
+    assert_eq!(login(&server, "alice", PASSWORD).0, 200);
+
+    let other = "another horse battery";
+    assert!(run_with(&["operator", "passwd", "alice", "--data", path], other).status.success());
+    assert_eq!(me(&server, &cookie), 401);
+    assert_eq!(login(&server, "alice", PASSWORD).0, 401);
+    let (status, cookie, _) = login(&server, "alice", other);
+    assert_eq!(status, 200);
+    let list = run(&["operator", "list", "--data", path, "--json"]);
+    let listed: Value = serde_json::from_slice(&list.stdout).unwrap();
+    assert_eq!((listed.as_array().unwrap().len(), &listed[0]["name"]), (1, &"alice".into()));
+    assert!(!text(&list.stdout).contains("argon2"));
+
+    assert!(run(&["operator", "remove", "alice", "--data", path]).status.success());
+    assert_eq!(me(&server, &cookie), 401);
+    assert_eq!(login(&server, "alice", other).0, 401);
+    assert_eq!(run(&["operator", "remove", "alice", "--data", path]).status.code(), Some(1));
+    assert_eq!(run_with(&["operator", "passwd", "alice", "--data", path], other).status.code(), Some(1));
+
+    let mut server = server;
+    server.signal("TERM");
+    assert!(server.child.wait().unwrap().success());
+    let log = fs::read_to_string(&server.log).unwrap();
+    // Of the server that was stopped; what the killed one had to say may not all have been written.
+    let events = fs::read_to_string(&server.events).unwrap();
+    let audited: Vec<Value> = events.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    // What the command line did comes from the store, at a time of its own.
+    let last = audited.iter().rfind(|event| event["action"] == "login-refused").expect("a refused login");
+    assert_eq!(last["@type"], "SvcWafSecurityAudit", "{events}");
+    assert_eq!((&last["user"]["name"], &last["source"]["ip"]), (&Value::Null, &"127.0.0.1".into()), "{events}");
+    assert!(audited.iter().any(|event| event["action"] == "login" && event["user"]["name"] == "alice"), "{events}");
+    let token = cookie.split_once('=').unwrap().1;
+    for secret in [PASSWORD, other, token, "argon2id"] {
+        assert!(!log.contains(secret), "{log}");
+        assert!(!events.contains(secret), "{events}");
+    }
+    assert!(log.contains("an operator has logged in"), "{log}");
+}

@@ -1,0 +1,128 @@
+//! The page that lists every field, `docs/entities.md`, and what the code knows.
+
+use crate::entities_samples;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use palisade::entities::MASK;
+use palisade::entities::registry::{self, KINDS};
+use serde_json::Value;
+
+/// Fields that every entity has, which the page lists once.
+const HEAD: [&str; 5] = ["id", "name", "description", "tags", "metadata"];
+/// Objects whose fields are named by whoever writes them.
+const FREE: [&str; 2] = ["headers", "config"];
+
+/// A row of the page.
+#[derive(Debug)]
+struct Row {
+    kind: String,
+    default: String,
+}
+
+/// The rows of each collection, by field.
+fn page() -> BTreeMap<String, BTreeMap<String, Row>> {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/entities.md");
+    let mut page: BTreeMap<String, BTreeMap<String, Row>> = BTreeMap::new();
+    let mut section = String::new();
+    for line in std::fs::read_to_string(path).unwrap().lines() {
+        if let Some(title) = line.strip_prefix("## ") {
+            section = title.trim_matches('`').to_owned();
+        } else if let Some(row) = line.strip_prefix("| `")
+            && (registry::by_collection(&section).is_some() || section == "Every entity")
+        {
+            let cells: Vec<&str> = row.trim_end_matches('|').split('|').map(str::trim).collect();
+            assert_eq!(cells.len(), 5, "{line}");
+            assert!(!cells[4].is_empty(), "a field without a meaning: {line}");
+            let row = Row { kind: cells[1].to_owned(), default: cells[2].to_owned() };
+            let twice = page.entry(section.clone()).or_default().insert(cells[0].trim_matches('`').to_owned(), row);
+            assert!(twice.is_none(), "{line}");
+        }
+    }
+    page
+}
+
+/// The names of all fields in a document, as the page writes them.
+fn fields(value: &Value, name: &str, found: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(object)
+            if !FREE.iter().any(|free| {
+                name == *free || name.ends_with(&format!(".{free}")) || name.ends_with(&format!("].{free}"))
+            }) =>
+        {
+            for (field, value) in object.iter().filter(|(field, _)| !name.is_empty() || !HEAD.contains(&field.as_str()))
+            {
+                let name = if name.is_empty() { field.clone() } else { format!("{name}.{field}") };
+                found.insert(name.clone());
+                fields(value, &name, found);
+            }
+        }
+        Value::Array(entries) => entries.iter().for_each(|entry| fields(entry, &format!("{name}[]"), found)),
+        _ => {}
+    }
+}
+
+#[test]
+fn every_field_is_on_the_page_and_no_other() {
+    let page = page();
+    let known: BTreeSet<&str> = KINDS.iter().map(|kind| kind.collection).chain(["Every entity"]).collect();
+    assert_eq!(page.keys().map(String::as_str).collect::<BTreeSet<_>>(), known);
+    for kind in KINDS {
+        let mut found = BTreeSet::new();
+        fields(&kind.template(), "", &mut found);
+        for (_, sample) in entities_samples::all().iter().filter(|(of, _)| of.collection == kind.collection) {
+            fields(sample, "", &mut found);
+        }
+        if kind.own_kinds.is_empty() {
+            found.remove("kind");
+        }
+        let listed: BTreeSet<String> = page[kind.collection].keys().cloned().collect();
+        assert_eq!(listed, found, "{}", kind.collection);
+    }
+    let head: BTreeSet<&str> = page["Every entity"].keys().map(String::as_str).collect();
+    assert_eq!(head, HEAD.into_iter().chain(["kind"]).collect());
+}
+
+#[test]
+fn the_defaults_on_the_page_are_those_of_the_code() {
+    let mut compared = 0;
+    for (collection, rows) in page().iter().filter(|(section, _)| *section != "Every entity") {
+        let kind = registry::by_collection(collection).unwrap();
+        let template = kind.template();
+        for (field, row) in rows {
+            let Some(default) = row.default.strip_prefix('`').and_then(|rest| rest.strip_suffix('`')) else { continue };
+            let Ok(default) = serde_json::from_str::<Value>(default) else { continue };
+            if let Some(found) = template.pointer(&format!("/{}", field.replace('.', "/"))) {
+                assert_eq!(*found, default, "{collection} {field}");
+                compared += 1;
+            }
+        }
+    }
+    assert!(compared > 120, "{compared} defaults");
+}
+
+#[test]
+fn the_secrets_on_the_page_are_those_that_are_hidden() {
+    let page = page();
+    let mut hidden = BTreeSet::new();
+    for (kind, stored) in entities_samples::all() {
+        let shown = kind.read(stored).unwrap().shown();
+        let mut all = BTreeSet::new();
+        fields(&shown, "", &mut all);
+        for field in all {
+            let value = shown.pointer(&format!("/{}", field.replace('.', "/")));
+            // An object of secrets is masked in its entries.
+            let free = FREE.contains(&field.rsplit('.').next().unwrap());
+            let in_map = |value: &Value| value.as_object().is_some_and(|map| map.values().any(|entry| entry == MASK));
+            if value.is_some_and(|value| value == MASK || (free && in_map(value))) {
+                hidden.insert((kind.collection.to_owned(), field));
+            }
+        }
+    }
+    let mut listed = BTreeSet::new();
+    for (collection, rows) in page {
+        let secret = rows.into_iter().filter(|(_, row)| row.kind.contains("secret"));
+        listed.extend(secret.map(|(field, _)| (collection.clone(), field)));
+    }
+    assert_eq!(listed, hidden);
+}

@@ -1,0 +1,224 @@
+//! The node link over a real connection.
+
+use crate::xds_support::{ControlPlane, until};
+use palisade::events::Exporter;
+use snapshot::{AnswerWord, Answered, Ask, BanChange, BanRequest, Down, LoadReport, SpendPuzzle, Up};
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::transport::Channel;
+use tonic::{Request, Streaming};
+
+/// A worker's end of a link.
+struct Worker {
+    up: mpsc::Sender<Up>,
+    down: Streaming<Down>,
+    /// What it mixes into its random numbers.
+    seed: Vec<u8>,
+}
+
+impl Worker {
+    async fn connect(control_plane: &ControlPlane) -> Worker {
+        let channel =
+            Channel::from_shared(format!("http://{}", control_plane.address)).unwrap().connect().await.unwrap();
+        let mut grpc = tonic::client::Grpc::new(channel);
+        grpc.ready().await.unwrap();
+        let (up, receiver) = mpsc::channel(8);
+        let codec = tonic_prost::ProstCodec::<Up, Down>::default();
+        let path = "/palisade.v1.NodeLink/Stream".parse().unwrap();
+        let request = Request::new(ReceiverStream::new(receiver));
+        let mut down = grpc.streaming(request, path, codec).await.unwrap().into_inner();
+        let greeting = down.message().await.unwrap().expect("the stream has ended");
+        assert!(greeting.seed.len() == 32 && greeting.bans.is_empty(), "a stream begins with a seed: {greeting:?}");
+        Worker { up, down, seed: greeting.seed }
+    }
+
+    async fn bans(&mut self) -> Vec<BanChange> {
+        self.down.message().await.unwrap().expect("the stream has ended").bans
+    }
+}
+
+fn now() -> u64 {
+    palisade::clock::now_millis()
+}
+
+fn event(message: &str) -> Vec<u8> {
+    serde_json::json!({
+        "@type": "SvcSecurityEvent", "@timestamp": palisade::clock::rfc3339(now()),
+        "event": { "category": "threat", "action": "deny", "outcome": "blocked" },
+        "source": { "ip": "192.0.2.9" }, "threat": { "score": 95, "tags": ["waf:blocked"] },
+        "incident": { "id": "inc-1", "count": 1 }, "message": message,
+    })
+    .to_string()
+    .into_bytes()
+}
+
+#[tokio::test]
+async fn a_ban_reaches_every_worker_and_whoever_comes_later() {
+    let control_plane = ControlPlane::start(Vec::new()).await;
+    let until_millis = now() + 600_000;
+    let standing =
+        BanChange { key: "ip:192.0.2.1".into(), until_millis, reason: "standing".into(), ..BanChange::default() };
+    control_plane.link.ban(standing.clone()).await.unwrap();
+    let (mut one, mut two) = (Worker::connect(&control_plane).await, Worker::connect(&control_plane).await);
+    assert_ne!(one.seed, two.seed, "each stream has a seed of its own");
+    assert_eq!(one.bans().await, std::slice::from_ref(&standing), "then come the live bans");
+    assert_eq!(two.bans().await, std::slice::from_ref(&standing));
+
+    let ban = BanRequest { key: "ip:192.0.2.2".into(), until_millis, reason: "tier".into(), ..BanRequest::default() };
+    one.up.send(Up { node: "n1".into(), bans: vec![ban], ..Up::default() }).await.unwrap();
+    let change = BanChange { key: "ip:192.0.2.2".into(), until_millis, reason: "tier".into(), ..BanChange::default() };
+    assert_eq!(one.bans().await, std::slice::from_ref(&change));
+    assert_eq!(two.bans().await, std::slice::from_ref(&change));
+
+    control_plane.link.unban("ip:192.0.2.1").await.unwrap();
+    let lifted = BanChange { key: "ip:192.0.2.1".into(), ..BanChange::default() };
+    assert_eq!(one.bans().await, std::slice::from_ref(&lifted));
+    assert_eq!(two.bans().await, [lifted]);
+    assert_eq!(Worker::connect(&control_plane).await.bans().await, [change]);
+}
+
+#[tokio::test]
+async fn many_bans_come_in_messages_of_a_bounded_size() {
+    let control_plane = ControlPlane::start(Vec::new()).await;
+    for number in 0..1200 {
+        let key = format!("ip:198.51.{}.{}", number / 256, number % 256);
+        control_plane
+            .link
+            .ban(BanChange { key, until_millis: now() + 600_000, reason: String::new(), ..BanChange::default() })
+            .await
+            .unwrap();
+    }
+    let mut worker = Worker::connect(&control_plane).await;
+    let mut sizes = Vec::new();
+    while sizes.iter().sum::<usize>() < 1200 {
+        sizes.push(worker.bans().await.len());
+    }
+    assert_eq!(sizes, [500, 500, 200]);
+}
+
+#[tokio::test]
+async fn bans_that_come_together_are_told_together() {
+    let control_plane = ControlPlane::start(Vec::new()).await;
+    let mut worker = Worker::connect(&control_plane).await;
+    let ban = |number: u32| BanRequest {
+        key: format!("ip:198.51.{}.{}", number / 256, number % 256),
+        until_millis: now() + 600_000,
+        ..BanRequest::default()
+    };
+    worker.up.send(Up { node: "n1".into(), bans: (0..1200).map(ban).collect(), ..Up::default() }).await.unwrap();
+    let mut told = Vec::new();
+    for _ in 0..3 {
+        told.push(worker.bans().await);
+    }
+    assert_eq!(told.iter().map(Vec::len).collect::<Vec<_>>(), [500, 500, 200]);
+    assert!(told.concat().iter().zip(0..).all(|(change, number)| change.key == ban(number).key));
+}
+
+#[tokio::test]
+async fn a_worker_gets_time_for_a_long_list() {
+    let control_plane = ControlPlane::start(Vec::new()).await;
+    let mut worker = Worker::connect(&control_plane).await;
+    // More messages than its queue and its connection hold.
+    let lift = |number: u32| BanChange { key: format!("user:{number:0100}"), ..BanChange::default() };
+    control_plane.link.announce((0..100_000).map(lift).collect());
+    control_plane.link.announce(vec![lift(100_000)]);
+    let mut last = Vec::new();
+    for _ in 0..201 {
+        last = worker.bans().await;
+    }
+    assert_eq!(last, [lift(100_000)]);
+}
+
+#[tokio::test]
+async fn events_reach_the_file_and_the_incidents() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("events.jsonl");
+    let control_plane = ControlPlane::start(vec![Exporter::File(path.clone())]).await;
+    let worker = Worker::connect(&control_plane).await;
+    let batch = vec![event("first"), b"no event".to_vec(), event("second")];
+    worker.up.send(Up { node: "n1".into(), events: batch, ..Up::default() }).await.unwrap();
+    worker.up.send(Up { dropped: 3, ..Up::default() }).await.unwrap();
+    let load = LoadReport {
+        filter: "preset".into(),
+        version: "v9".into(),
+        error: "too large".into(),
+        ..LoadReport::default()
+    };
+    worker.up.send(Up { loads: vec![load], ..Up::default() }).await.unwrap();
+    let status = until("the load report", async || control_plane.hub.nodes().into_iter().next()).await;
+    assert_eq!((status.id.as_str(), status.filters[0].error.as_str()), ("n1", "too large"));
+
+    control_plane.events.flush().await;
+    let text = std::fs::read_to_string(&path).unwrap();
+    let lines: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let messages: Vec<&str> = lines.iter().map(|line| line["message"].as_str().unwrap()).collect();
+    assert_eq!(messages[..2], ["first", "second"]);
+    assert!(lines.len() == 3 && messages[2].contains("dropped 3 events"), "{messages:?}");
+    assert_eq!(lines[2]["event"]["category"], "dependency");
+    let incidents = control_plane.events.incidents();
+    assert_eq!((incidents.len(), incidents[0].id.as_str(), incidents[0].count), (1, "inc-1", 2));
+
+    // The file was moved away, as log rotation does.
+    std::fs::rename(&path, folder.path().join("events.1")).unwrap();
+    control_plane.events.publish(&event("third")).unwrap();
+    control_plane.events.flush().await;
+    assert_eq!(std::fs::read_to_string(&path).unwrap().lines().count(), 1);
+}
+
+#[tokio::test]
+async fn another_method_is_unimplemented() {
+    let control_plane = ControlPlane::start(Vec::new()).await;
+    let channel = Channel::from_shared(format!("http://{}", control_plane.address)).unwrap().connect().await.unwrap();
+    let mut grpc = tonic::client::Grpc::new(channel);
+    grpc.ready().await.unwrap();
+    let codec = tonic_prost::ProstCodec::<Up, Down>::default();
+    let path = "/palisade.v1.NodeLink/Other".parse().unwrap();
+    let status = grpc.unary(Request::new(Up::default()), path, codec).await.unwrap_err();
+    assert_eq!(status.code(), tonic::Code::Unimplemented);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_does_not_read_is_cut_off_and_holds_up_nobody() {
+    let control_plane = ControlPlane::start(Vec::new()).await;
+    let (mut deaf, mut awake) = (Worker::connect(&control_plane).await, Worker::connect(&control_plane).await);
+    // 40 KB each: more than the connection and the queues of a stream hold.
+    let change =
+        BanChange { key: "ip:192.0.2.1".into(), until_millis: 1, reason: "r".repeat(40_000), ..BanChange::default() };
+    let total = 2000;
+    for _ in 0..total {
+        control_plane.link.announce(vec![change.clone()]);
+        assert_eq!(awake.bans().await.len(), 1);
+    }
+    let mut received = 0;
+    while let Ok(Some(_)) = deaf.down.message().await {
+        received += 1;
+    }
+    assert!(received < total, "it was given everything");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_is_answered_on_its_own_stream() {
+    let control_plane = ControlPlane::start(Vec::new()).await;
+    let (mut one, mut two) = (Worker::connect(&control_plane).await, Worker::connect(&control_plane).await);
+    let spend = |id, puzzle: &str| {
+        let spend_puzzle = Some(SpendPuzzle { id: puzzle.into(), until_millis: now() + 1000 });
+        Up { node: "n".into(), asks: vec![Ask { id, spend_puzzle, ..Ask::default() }], ..Up::default() }
+    };
+    let answered =
+        async |worker: &mut Worker| worker.down.message().await.unwrap().expect("the stream has ended").answers;
+    let answer = |id, word: AnswerWord| vec![Answered { id, answer: word.into() }];
+    one.up.send(spend(1, "p")).await.unwrap();
+    assert_eq!(answered(&mut one).await, answer(1, AnswerWord::Unknown), "there is no store yet");
+    let folder = tempfile::tempdir().unwrap();
+    let store = palisade::store::SqliteStore::open(folder.path(), palisade::store::SqliteOptions::default()).unwrap();
+    control_plane.link.answer_from(std::sync::Arc::new(store));
+    one.up.send(spend(2, "p")).await.unwrap();
+    assert_eq!(answered(&mut one).await, answer(2, AnswerWord::Yes));
+    two.up.send(spend(2, "p")).await.unwrap();
+    assert_eq!(answered(&mut two).await, answer(2, AnswerWord::No));
+    two.up.send(spend(3, &"x".repeat(65))).await.unwrap();
+    assert_eq!(answered(&mut two).await, answer(3, AnswerWord::Unknown));
+    two.up.send(Up { asks: vec![Ask { id: 4, ..Ask::default() }], ..Up::default() }).await.unwrap();
+    assert_eq!(answered(&mut two).await, answer(4, AnswerWord::Unknown), "a question of a later release");
+    control_plane.stop().await;
+}

@@ -1,0 +1,316 @@
+//! What the control plane believes of a node: that it is who its token or certificate says, and bans of its own callers.
+
+use crate::xds_support;
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::tls_support::{Authority, Issued as Certificate, connect, connector};
+use crate::xds_support::{ControlPlane, until};
+use envoy_types::pb::envoy::config::core::v3::Node;
+use envoy_types::pb::envoy::service::discovery::v3::DeltaDiscoveryRequest;
+use envoy_types::pb::envoy::service::discovery::v3::aggregated_discovery_service_client::AggregatedDiscoveryServiceClient;
+use hyper_util::rt::TokioIo;
+use palisade::access::NodeTokens;
+use palisade::bans::StoredBans;
+use palisade::events::Exporter;
+use palisade::fabric::BanRules;
+use palisade::link::NodePort;
+use palisade::listen::{Alpn, TlsConfig, TlsFiles};
+use palisade::store::fabric::{Ban, FabricStore as _, Issued, Note};
+use palisade::store::{SqliteOptions, SqliteStore};
+use serde_json::{Value, json};
+use snapshot::{BanChange, BanRequest, Down, LoadReport, Up};
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::transport::{Channel, Endpoint, Uri};
+use tonic::{Code, Request, Streaming};
+
+const HOUR: u64 = 3_600_000;
+
+fn now() -> u64 {
+    palisade::clock::now_millis()
+}
+
+/// A worker's end of a link.
+struct Worker {
+    up: mpsc::Sender<Up>,
+    down: Streaming<Down>,
+}
+
+impl Worker {
+    async fn open(channel: Channel, token: Option<&str>) -> Worker {
+        let mut grpc = tonic::client::Grpc::new(channel);
+        grpc.ready().await.unwrap();
+        let (up, receiver) = mpsc::channel(8);
+        let codec = tonic_prost::ProstCodec::<Up, Down>::default();
+        let mut request = Request::new(ReceiverStream::new(receiver));
+        if let Some(token) = token {
+            request.metadata_mut().insert("authorization", format!("Bearer {token}").parse().unwrap());
+        }
+        let path = "/palisade.v1.NodeLink/Stream".parse().unwrap();
+        let down = grpc.streaming(request, path, codec).await.unwrap().into_inner();
+        Worker { up, down }
+    }
+
+    async fn say(&self, up: Up) {
+        self.up.send(up).await.unwrap();
+    }
+
+    /// The next message that changes bans: others come between.
+    async fn bans(&mut self) -> Vec<BanChange> {
+        loop {
+            let down = self.down.message().await.unwrap().expect("the stream has ended");
+            if !down.bans.is_empty() {
+                return down.bans;
+            }
+        }
+    }
+
+    /// How the stream ends.
+    async fn end(mut self) -> Code {
+        loop {
+            match self.down.message().await {
+                Ok(Some(_)) => {}
+                Ok(None) => return Code::Ok,
+                Err(status) => return status.code(),
+            }
+        }
+    }
+}
+
+async fn plain(address: SocketAddr) -> Channel {
+    Channel::from_shared(format!("http://{address}")).unwrap().connect().await.unwrap()
+}
+
+fn load(node: &str) -> Up {
+    let load = LoadReport { filter: "preset".into(), version: "v".into(), ..LoadReport::default() };
+    Up { node: node.into(), loads: vec![load], ..Up::default() }
+}
+
+fn event(node: &str) -> Vec<u8> {
+    let event = json!({
+        "@type": "SvcSecurityEvent", "@timestamp": palisade::clock::rfc3339(now()),
+        "event": { "category": "threat", "action": "deny", "outcome": "blocked" },
+        "source": { "ip": "192.0.2.9" }, "threat": { "score": 95 }, "route": { "id": "r", "node": node },
+    });
+    event.to_string().into_bytes()
+}
+
+fn port(folder: &Path, tokens: &str) -> NodePort {
+    let file = folder.join("tokens");
+    std::fs::write(&file, tokens).unwrap();
+    NodePort { tokens: Some(Arc::new(NodeTokens::open(file).unwrap())), ..NodePort::default() }
+}
+
+const TOKENS: &str =
+    "node=edge-1 first-token-0123456789\nnode=core-* second-token-0123456789\nshared-token-0123456789\n";
+
+/// The nodes that are known, and whether each is who it says by more than its word.
+fn nodes(control_plane: &ControlPlane) -> Vec<(String, bool)> {
+    control_plane.hub.nodes().into_iter().map(|node| (node.id, node.bound)).collect()
+}
+
+#[tokio::test]
+async fn a_token_speaks_for_its_own_nodes_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let control_plane = ControlPlane::start_with(port(folder.path(), TOKENS), Vec::new()).await;
+    let channel = plain(control_plane.address).await;
+    let (first, second, shared) =
+        (Some("first-token-0123456789"), Some("second-token-0123456789"), Some("shared-token-0123456789"));
+    for (token, claimed) in [(first, "edge-2"), (first, "core-1"), (second, "edge-1"), (second, "core")] {
+        let worker = Worker::open(channel.clone(), token).await;
+        worker.say(load(claimed)).await;
+        assert_eq!(worker.end().await, Code::PermissionDenied, "{claimed}");
+    }
+    // Who is for several must say which it is.
+    let worker = Worker::open(channel.clone(), second).await;
+    worker.say(load("")).await;
+    assert_eq!(worker.end().await, Code::InvalidArgument);
+    assert_eq!(nodes(&control_plane), [], "nothing that they said was taken");
+    let mut open = Vec::new();
+    for (token, claimed) in [(first, ""), (second, "core-1"), (shared, "whoever")] {
+        let worker = Worker::open(channel.clone(), token).await;
+        worker.say(load(claimed)).await;
+        open.push(worker);
+    }
+    let expected = [("core-1".to_owned(), true), ("edge-1".to_owned(), true), ("whoever".to_owned(), false)];
+    until("the nodes", async || (nodes(&control_plane) == expected).then_some(())).await;
+    // A stream is one node's, whatever lets it in.
+    let worker = open.pop().unwrap();
+    worker.say(load("edge-1")).await;
+    assert_eq!(worker.end().await, Code::PermissionDenied);
+}
+
+#[tokio::test]
+async fn xds_is_served_to_the_node_of_the_token() {
+    let folder = tempfile::tempdir().unwrap();
+    let control_plane = ControlPlane::start_with(port(folder.path(), TOKENS), Vec::new()).await;
+    let backend = xds_support::backend("one").await;
+    control_plane.hub.publish(palisade::xds::resources::build(&xds_support::gateway(backend, Vec::new())).unwrap());
+    let mut client = AggregatedDiscoveryServiceClient::new(plain(control_plane.address).await);
+    let request = |id: &str| {
+        let (sender, receiver) = mpsc::channel(1);
+        let first = DeltaDiscoveryRequest {
+            node: Some(Node { id: id.into(), ..Node::default() }),
+            type_url: palisade::xds::Kind::Cluster.type_url().into(),
+            ..DeltaDiscoveryRequest::default()
+        };
+        sender.try_send(first).unwrap();
+        // Held open as long as the test runs.
+        std::mem::forget(sender);
+        let mut request = Request::new(ReceiverStream::new(receiver));
+        request.metadata_mut().insert("authorization", "Bearer first-token-0123456789".parse().unwrap());
+        request
+    };
+    let mut refused = client.delta_aggregated_resources(request("edge-2")).await.unwrap().into_inner();
+    assert_eq!(refused.message().await.unwrap_err().code(), Code::PermissionDenied);
+    assert_eq!(nodes(&control_plane), []);
+    let mut taken = client.delta_aggregated_resources(request("edge-1")).await.unwrap().into_inner();
+    assert!(!taken.message().await.unwrap().unwrap().resources.is_empty());
+    assert_eq!(nodes(&control_plane), [("edge-1".to_owned(), true)]);
+}
+
+#[tokio::test]
+async fn a_certificate_speaks_for_the_nodes_that_it_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let (servers, gateways) = (Authority::new(), Authority::new());
+    let (certificate, key) = servers.issue("127.0.0.1").write(folder.path(), "s");
+    let authorities = folder.path().join("gateways.pem");
+    std::fs::write(&authorities, gateways.pem()).unwrap();
+    let files = TlsFiles { certificate, key, client_authorities: Some(authorities) };
+    let tls = Some(Arc::new(TlsConfig::open("xDS TLS", files, Alpn::Grpc).unwrap()));
+    let edge = gateways.issue("edge-1.example");
+    let link = async |address: SocketAddr, certificate: &Certificate| {
+        let tls = connector(&servers, Some(certificate), &["h2"]);
+        let dial = tower::service_fn(move |_: Uri| {
+            let tls = tls.clone();
+            async move { connect(&tls, address).await.map(TokioIo::new) }
+        });
+        let endpoint = Endpoint::from_shared(format!("http://{address}")).unwrap();
+        Worker::open(endpoint.connect_with_connector(dial).await.unwrap(), None).await
+    };
+    let strict = ControlPlane::start_with(NodePort { tls: tls.clone(), ..NodePort::default() }, Vec::new()).await;
+    let worker = link(strict.address, &edge).await;
+    worker.say(load("edge-2.example")).await;
+    assert_eq!(worker.end().await, Code::PermissionDenied);
+    let worker = link(strict.address, &edge).await;
+    worker.say(load("edge-1.example")).await;
+    let expected = [("edge-1.example".to_owned(), true)];
+    until("the node", async || (nodes(&strict) == expected).then_some(())).await;
+    let wide = gateways.issue("*.edges.example");
+    let worker = link(strict.address, &wide).await;
+    worker.say(load("a.edges.example")).await;
+    until("the other", async || nodes(&strict).iter().any(|node| node.0 == "a.edges.example").then_some(())).await;
+    // Where many share one, and the operator says so.
+    let port = NodePort { tls, shared_certificates: true, ..NodePort::default() };
+    let lax = ControlPlane::start_with(port, Vec::new()).await;
+    let worker = link(lax.address, &edge).await;
+    worker.say(load("edge-2.example")).await;
+    let expected = [("edge-2.example".to_owned(), false)];
+    until("the node", async || (nodes(&lax) == expected).then_some(())).await;
+}
+
+#[tokio::test]
+async fn events_are_those_of_the_node_that_sends_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("events.jsonl");
+    let port = port(folder.path(), TOKENS);
+    let control_plane = ControlPlane::start_with(port, vec![Exporter::File(file.clone())]).await;
+    let worker = Worker::open(plain(control_plane.address).await, Some("first-token-0123456789")).await;
+    worker.say(Up { node: "edge-1".into(), events: vec![event("core-1")], ..Up::default() }).await;
+    let written = until("the event", async || {
+        let text = std::fs::read_to_string(&file).ok()?;
+        serde_json::from_str::<Value>(text.lines().next()?).ok()
+    })
+    .await;
+    assert_eq!(written["route"], json!({"id": "r", "node": "edge-1"}), "{written}");
+    let incidents = control_plane.events.incidents();
+    assert_eq!((incidents[0].node.as_str(), incidents[0].nodes.as_slice()), ("edge-1", &["edge-1".to_owned()][..]));
+}
+
+/// A control plane over a store, whose longest ban is an hour.
+async fn stored(folder: &Path) -> (ControlPlane, Arc<SqliteStore>) {
+    let store = Arc::new(SqliteStore::open(folder, SqliteOptions::default()).unwrap());
+    let kept = Arc::clone(&store);
+    let any = SocketAddr::from(([127, 0, 0, 1], 0));
+    let control_plane = ControlPlane::start_over(NodePort::default(), any, Vec::new(), |events| {
+        let bans = StoredBans::new(kept, events.clone(), palisade::clock::now_millis);
+        Arc::new(bans.with_rules(|| BanRules { longest_millis: HOUR, ..BanRules::default() }))
+    })
+    .await;
+    (control_plane, store)
+}
+
+fn ask(key: &str, until_millis: u64) -> BanRequest {
+    let issued_at_millis = now();
+    BanRequest { key: key.into(), until_millis, reason: "tier".into(), issued_at_millis, ..BanRequest::default() }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_bans_no_range_and_not_for_longer_than_any_policy_does() {
+    let folder = tempfile::tempdir().unwrap();
+    let (control_plane, store) = stored(folder.path()).await;
+    let range = Ban { until: now() + HOUR, by_hand: true, issued_by: "alice".into(), ..Ban::default() };
+    let range = Ban { key: "ip:10.0.0.0/8".into(), ..range };
+    assert!(matches!(store.ban_issue(range, now()).await.unwrap(), Issued::Live(_)));
+    let mut worker = Worker::open(plain(control_plane.address).await, None).await;
+    assert_eq!(worker.bans().await.len(), 1, "what stands");
+    let until = now() + 1000 * HOUR;
+    let refused =
+        ["ip:0.0.0.0/1", "ip:10.0.0.0/8", "ip:2001:db8::/32", "ip:2001:db8::/48", "ip:2001:db8::/63", "nobody"];
+    let mut bans: Vec<BanRequest> = refused.iter().map(|key| ask(key, until)).collect();
+    bans.extend(["ip:192.0.2.1", "ip:2001:db8:1:2::/64", "ip:2001:db8:1:3::7"].map(|key| ask(key, until)));
+    bans.push(ask("ip:192.0.2.2", now() - 1));
+    worker.say(Up { node: "n1".into(), bans, ..Up::default() }).await;
+    let told = worker.bans().await;
+    let keys: Vec<&str> = told.iter().map(|change| change.key.as_str()).collect();
+    assert_eq!(keys, ["ip:192.0.2.1", "ip:2001:db8:1:2::/64", "ip:2001:db8:1:3::/64"], "nothing else is told");
+    assert!(told.iter().all(|change| change.until_millis <= now() + HOUR && change.until_millis > now()), "{told:?}");
+    let there: Vec<String> = store.bans(now()).await.unwrap().into_iter().map(|ban| ban.key).collect();
+    assert_eq!(there.len(), 4, "{there:?}");
+    assert!(store.bans(now()).await.unwrap().iter().all(|ban| ban.until <= now() + HOUR));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_node_asks_in_vain_ends_no_ban_that_stands() {
+    let folder = tempfile::tempdir().unwrap();
+    let (control_plane, store) = stored(folder.path()).await;
+    let hand = |key: &str| Ban {
+        key: key.into(),
+        until: now() + HOUR,
+        by_hand: true,
+        issued_by: "alice".into(),
+        ..Ban::default()
+    };
+    store.ban_issue(hand("ip:2001:db8:1:2::/64"), now()).await.unwrap();
+    let ours =
+        palisade::store::fabric::Allowance { key: "ip:2001:db8:1:2::9".into(), added_at: now(), ..Default::default() };
+    store.allow(ours, false, Note::none()).await.unwrap();
+    let mut worker = Worker::open(plain(control_plane.address).await, None).await;
+    // Who is allowed comes first.
+    while worker.bans().await.is_empty() {}
+    let asked = BanRequest { address: "2001:db8:1:2::9".into(), ..ask("ip:2001:db8:1:2::/64", now() + HOUR) };
+    worker.say(Up { node: "n1".into(), bans: vec![asked], ..Up::default() }).await;
+    let told = worker.bans().await;
+    assert!(told[0].until_millis > now() && told[0].hand_until_millis > now(), "{told:?}");
+    // One that stands nowhere is to be let go.
+    let asked = BanRequest { address: "2001:db8:1:2::9".into(), ..ask("user:ada", now() + HOUR) };
+    worker.say(Up { node: "n1".into(), bans: vec![asked], ..Up::default() }).await;
+    let told = worker.bans().await;
+    assert_eq!((told[0].key.as_str(), told[0].until_millis), ("user:ada", 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_of_neighbours_is_banned_as_one_on_every_node() {
+    let folder = tempfile::tempdir().unwrap();
+    let (control_plane, _store) = stored(folder.path()).await;
+    let mut worker = Worker::open(plain(control_plane.address).await, None).await;
+    let net = |number: u32| ask(&format!("ip:2001:db8:1:{number:x}::/64"), now() + HOUR);
+    worker.say(Up { node: "n1".into(), bans: (0..7).map(net).collect(), ..Up::default() }).await;
+    assert_eq!(worker.bans().await.len(), 7);
+    worker.say(Up { node: "n1".into(), bans: vec![net(7)], ..Up::default() }).await;
+    let told: Vec<String> = worker.bans().await.into_iter().map(|change| change.key).collect();
+    assert_eq!(told, ["ip:2001:db8:1:7::/64", "ip:2001:db8:1::/56"]);
+}

@@ -1,0 +1,65 @@
+//! The tests of the control plane from outside: one binary, because each links the whole crate.
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stderr,
+    clippy::print_stdout,
+    clippy::unreachable,
+    clippy::unwrap_used,
+    missing_docs,
+    reason = "tests"
+)]
+
+mod alerts;
+mod audit;
+mod challenge_tokens;
+mod cli;
+mod cli_apply;
+mod cli_backup;
+mod cli_compile;
+mod cli_support;
+mod console_challenges;
+mod console_cli;
+mod console_rules;
+mod console_security;
+mod console_session;
+mod console_support;
+mod entities_access;
+mod entities_bulk;
+mod entities_concurrent;
+mod entities_conventions;
+mod entities_fields;
+mod entities_page;
+mod entities_references;
+mod entities_rest;
+mod entities_samples;
+mod entities_schema;
+mod entities_secrets;
+mod entities_support;
+mod events_exporters;
+mod fabric_conformance;
+mod fabric_kill;
+mod fabric_store;
+mod link_proto;
+mod link_streams;
+mod link_trust;
+mod observability;
+mod openapi;
+mod openapi_requests;
+mod publication;
+mod routes_envoy;
+mod store;
+mod store_full;
+mod store_kill;
+mod tls_admin;
+mod tls_cli;
+mod tls_envoy;
+mod tls_nodes;
+mod tls_support;
+mod xds_envoy;
+mod xds_filter;
+mod xds_fixtures;
+mod xds_groups;
+mod xds_reconnect;
+mod xds_support;

@@ -1,0 +1,286 @@
+//! The store: what it promises, and what it does with a file that is not in order.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use palisade::access::{AdminKey, Scope};
+use palisade::store::{EntityChange, FabricStore as _, SqliteOptions, SqliteStore, Store, StoreError};
+
+fn open(folder: &Path) -> Result<SqliteStore, StoreError> {
+    SqliteStore::open(folder, SqliteOptions::default())
+}
+
+#[tokio::test]
+async fn entities_have_revisions_and_conflicts() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path()).unwrap();
+    let put = |id: &'static str, body: &str, expected| store.entity_put("c", id, body.to_owned(), expected);
+    assert_eq!(put("a", "1", 0).await, Ok(1));
+    assert_eq!(put("b", "1", 0).await, Ok(2));
+    assert_eq!(put("a", "2", 0).await, Err(StoreError::Conflict { current: 1 }));
+    assert_eq!(put("a", "2", 2).await, Err(StoreError::Conflict { current: 1 }));
+    assert_eq!(put("a", "2", 1).await, Ok(3));
+    assert_eq!(put("gone", "1", 7).await, Err(StoreError::Conflict { current: 0 }));
+    assert_eq!(store.entity_remove("c", "b", 1).await, Err(StoreError::Conflict { current: 2 }));
+    assert_eq!(store.entity_remove("c", "b", 2).await, Ok(4));
+    let all = store.entities().await.unwrap();
+    assert_eq!(all.revision, 4);
+    assert_eq!(
+        all.rows.iter().map(|row| (row.id.as_str(), row.revision, row.body.as_str())).collect::<Vec<_>>(),
+        [("a", 3, "2")]
+    );
+    assert_eq!(*store.changes().borrow(), 4);
+    store.close().await.unwrap();
+    assert_eq!(store.entities().await, Err(StoreError::Closed));
+    assert_eq!(store.entity_remove("c", "a", 3).await, Err(StoreError::Closed));
+
+    let reopened = open(folder.path()).unwrap();
+    assert_eq!(reopened.entities().await.unwrap(), all);
+    assert_eq!(*reopened.changes().borrow(), 4);
+}
+
+#[tokio::test]
+async fn several_changes_are_one_or_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path()).unwrap();
+    let change = |id: &str, body: Option<&str>, expected| EntityChange {
+        collection: "c".to_owned(),
+        id: id.to_owned(),
+        expected,
+        body: body.map(ToOwned::to_owned),
+    };
+    let mut revisions = store.changes();
+    let all = vec![change("a", Some("1"), 0), change("b", Some("1"), 0), change("c", Some("1"), 0)];
+    assert_eq!(store.entities_write(all).await, Ok(1));
+    assert!(revisions.has_changed().unwrap());
+    revisions.mark_unchanged();
+
+    let conflict = |index, current| Err(StoreError::BatchConflict { index, current });
+    let stale = vec![change("a", Some("2"), 1), change("b", None, 1), change("c", Some("2"), 7)];
+    assert_eq!(store.entities_write(stale).await, conflict(2, 1));
+    let twice = vec![change("a", Some("2"), 1), change("a", Some("3"), 1)];
+    assert_eq!(store.entities_write(twice).await, conflict(1, 1));
+    let gone = vec![change("a", Some("2"), 1), change("x", None, 3)];
+    assert_eq!(store.entities_write(gone).await, conflict(1, 0));
+    assert_eq!(store.entities_write(Vec::new()).await, Ok(1), "nothing is no change");
+    assert!(!revisions.has_changed().unwrap());
+    assert_eq!(store.entities().await.unwrap().revision, 1);
+
+    let mixed = vec![change("a", Some("2"), 1), change("b", None, 1), change("d", Some("1"), 0)];
+    assert_eq!(store.entities_write(mixed).await, Ok(2));
+    assert_eq!(*revisions.borrow_and_update(), 2);
+    let expected = [("a", 2, "2"), ("c", 1, "1"), ("d", 2, "1")];
+    let all = store.entities().await.unwrap();
+    let rows: Vec<_> = all.rows.iter().map(|row| (row.id.as_str(), row.revision, row.body.as_str())).collect();
+    assert_eq!((all.revision, rows), (2, expected.to_vec()));
+    store.close().await.unwrap();
+    assert_eq!(open(folder.path()).unwrap().entities().await.unwrap(), all);
+}
+
+#[tokio::test]
+async fn documents_and_keys_come_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path()).unwrap();
+    store.document_put("feed/a", vec![0, 255]).await.unwrap();
+    store.document_put("feed/b", vec![]).await.unwrap();
+    store.document_put("fee", vec![1]).await.unwrap();
+    assert_eq!(store.document_names("feed/").await.unwrap(), ["feed/a", "feed/b"]);
+    assert!(store.document_remove("feed/b").await.unwrap());
+    assert!(!store.document_remove("feed/b").await.unwrap());
+
+    let issued = AdminKey::issue("ci", &[Scope::Read, Scope::Report], 5, Some(9)).unwrap();
+    store.admin_key_put(issued.key.clone()).await.unwrap();
+    store.close().await.unwrap();
+
+    let store = open(folder.path()).unwrap();
+    assert_eq!(store.document("feed/a").await.unwrap(), Some(vec![0, 255]));
+    assert_eq!(store.document("feed/b").await.unwrap(), None);
+    assert_eq!(store.admin_key(&issued.key.id).await.unwrap(), Some(issued.key.clone()));
+    assert!(store.admin_key_revoke(&issued.key.id, 7).await.unwrap());
+    assert!(store.admin_key_revoke(&issued.key.id, 8).await.unwrap());
+    assert!(!store.admin_key_revoke("other", 8).await.unwrap());
+    assert_eq!(store.admin_keys().await.unwrap()[0].revoked_at_millis, Some(7), "the first revocation stands");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_puzzle_is_spent_once_and_stays_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = std::sync::Arc::new(open(folder.path()).unwrap());
+    let spending: Vec<_> = (0..200)
+        .map(|_| {
+            let store = std::sync::Arc::clone(&store);
+            tokio::spawn(async move { store.puzzle_spend("one", 10).await.unwrap() })
+        })
+        .collect();
+    let mut first = 0;
+    for spent in spending {
+        first += u32::from(spent.await.unwrap());
+    }
+    assert_eq!(first, 1);
+    assert_eq!(store.puzzle_spend("two", 20).await, Ok(true));
+    store.close().await.unwrap();
+    let store = open(folder.path()).unwrap();
+    assert_eq!(store.puzzle_spend("one", 10).await, Ok(false), "durable");
+    assert_eq!(store.puzzles_sweep(10).await, Ok(1));
+    assert_eq!(store.puzzle_spend("two", 20).await, Ok(false));
+    assert_eq!(store.puzzle_spend("one", 10).await, Ok(true), "forgotten");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_writers_share_commits_and_none_is_lost() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = std::sync::Arc::new(open(folder.path()).unwrap());
+    let writers: Vec<_> = (0..500)
+        .map(|number| {
+            let store = std::sync::Arc::clone(&store);
+            tokio::spawn(async move { store.entity_put("c", &number.to_string(), "x".to_owned(), 0).await })
+        })
+        .collect();
+    let mut revisions = Vec::new();
+    for writer in writers {
+        revisions.push(writer.await.unwrap().unwrap());
+    }
+    revisions.sort_unstable();
+    assert_eq!(revisions, (1..=500).collect::<Vec<_>>());
+    assert_eq!(store.entities().await.unwrap().rows.len(), 500);
+}
+
+/// A store with some entities, closed.
+async fn filled(folder: &Path) {
+    let store = open(folder).unwrap();
+    for number in 0..50 {
+        store.entity_put("c", &number.to_string(), "x".repeat(1000), 0).await.unwrap();
+    }
+    store.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_damaged_file_is_an_error_that_names_it_and_is_left_alone() {
+    type Damage = fn(&Path);
+    let damages: [(&str, Damage); 6] = [
+        ("empty", |file| fs::write(file, "").unwrap()),
+        ("cut off", |file| fs::File::options().write(true).open(file).unwrap().set_len(5000).unwrap()),
+        ("text", |file| fs::write(file, "this is not a database, whatever its name says".repeat(100)).unwrap()),
+        ("header", |file| {
+            let mut bytes = fs::read(file).unwrap();
+            bytes[..16].fill(0);
+            fs::write(file, bytes).unwrap();
+        }),
+        ("pages", |file| {
+            let mut bytes = fs::read(file).unwrap();
+            bytes[4096..].fill(0xaa);
+            fs::write(file, bytes).unwrap();
+        }),
+        ("another database", |file| {
+            let mut bytes = fs::read(file).unwrap();
+            bytes[68..72].copy_from_slice(b"GPKG");
+            fs::write(file, bytes).unwrap();
+        }),
+    ];
+    for (name, damage) in damages {
+        let folder = tempfile::tempdir().unwrap();
+        filled(folder.path()).await;
+        let file = folder.path().join("palisade.db");
+        damage(&file);
+        let before = fs::read(&file).unwrap();
+        let error = open(folder.path()).err().unwrap();
+        assert!(matches!(error, StoreError::Damaged { .. }), "{name}: {error:?}");
+        let text = error.to_string();
+        assert!(text.contains(file.to_str().unwrap()) && text.contains("backup"), "{name}: {text}");
+        assert!(fs::read(&file).unwrap() == before, "{name}: the damaged file was changed");
+    }
+}
+
+#[tokio::test]
+async fn a_missing_file_with_its_log_left_is_damage() {
+    let folder = tempfile::tempdir().unwrap();
+    filled(folder.path()).await;
+    fs::rename(folder.path().join("palisade.db"), folder.path().join("palisade.db-wal")).unwrap();
+    assert!(matches!(open(folder.path()).err(), Some(StoreError::Damaged { .. })));
+}
+
+#[tokio::test]
+async fn a_file_of_a_newer_release_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    filled(folder.path()).await;
+    let db = rusqlite::Connection::open(folder.path().join("palisade.db")).unwrap();
+    db.execute("INSERT INTO schema_version VALUES (99)", []).unwrap();
+    drop(db);
+    match open(folder.path()).err() {
+        Some(StoreError::TooNew { found: 99, known, .. }) => assert!(known >= 1),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn one_process_serves_from_a_directory() {
+    let folder = tempfile::tempdir().unwrap();
+    let exclusive = SqliteOptions { exclusive: true, ..SqliteOptions::default() };
+    let first = SqliteStore::open(folder.path(), exclusive).unwrap();
+    assert!(matches!(SqliteStore::open(folder.path(), exclusive).err(), Some(StoreError::InUse { .. })));
+    // The command line works beside it, and each sees what the other has written.
+    let beside = open(folder.path()).unwrap();
+    first.entity_put("c", "a", "1".to_owned(), 0).await.unwrap();
+    assert_eq!(beside.entity_put("c", "b", "1".to_owned(), 0).await, Ok(2));
+    assert_eq!(first.entities().await.unwrap().rows.len(), 2);
+    first.close().await.unwrap();
+    assert!(SqliteStore::open(folder.path(), exclusive).is_ok());
+}
+
+#[tokio::test]
+async fn files_are_for_their_owner_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("deep/data");
+    let store = open(&data).unwrap();
+    store.entity_put("c", "a", "1".to_owned(), 0).await.unwrap();
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&data), 0o700);
+    for file in ["palisade.db", "palisade.db-wal"] {
+        assert_eq!(mode(&data.join(file)), 0o600, "{file}");
+    }
+}
+
+/// Files of every schema version that there ever was are brought up to date with all that they hold.
+#[tokio::test]
+async fn files_of_every_version_come_up_to_date() {
+    let files = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/store");
+    let newest = {
+        let folder = tempfile::tempdir().unwrap();
+        open(folder.path()).unwrap().close().await.unwrap();
+        version(folder.path())
+    };
+    for old in 1..newest {
+        let text = fs::read_to_string(files.join(format!("v{old}.sql")))
+            .unwrap_or_else(|error| panic!("tests/data/store/v{old}.sql, a store of version {old}: {error}"));
+        let folder = tempfile::tempdir().unwrap();
+        rusqlite::Connection::open(folder.path().join("palisade.db")).unwrap().execute_batch(&text).unwrap();
+        assert_eq!(version(folder.path()), old);
+        let store = open(folder.path()).unwrap();
+        let entities = store.entities().await.unwrap();
+        assert_eq!((entities.revision, entities.rows.len()), (7, 1), "version {old}");
+        assert!(entities.rows[0].body.contains("SecRuleEngine On"), "version {old}");
+        let bans = store.bans(0).await.unwrap();
+        assert_eq!((bans.len(), bans[0].key.as_str()), (1, "ip:192.0.2.7"), "version {old}");
+        // The first five have none that says so.
+        let hand_until = if old < 6 { 0 } else { bans[0].until };
+        assert_eq!((bans[0].hand_until, bans[0].by_hand), (hand_until, old > 5), "version {old}");
+        assert_eq!(store.document("notes").await.unwrap(), Some(b"note".to_vec()), "version {old}");
+        let key = store.admin_key("key_1").await.unwrap().unwrap();
+        assert_eq!((key.name.as_str(), key.scopes.len()), ("first key", 3), "version {old}");
+        assert_eq!(store.operators().await.unwrap().len(), usize::from(old > 1), "version {old}");
+        // And it is written to as any other.
+        assert_eq!(store.entity_put("waf-rulesets", "new", "{}".to_owned(), 0).await, Ok(8), "version {old}");
+        store.close().await.unwrap();
+        assert_eq!(version(folder.path()), newest, "version {old}");
+        // What is up to date stays as it is.
+        let again = open(folder.path()).unwrap();
+        assert_eq!(again.entities().await.unwrap().rows.len(), 2, "version {old}");
+    }
+}
+
+/// The schema version of a store.
+fn version(folder: &Path) -> u32 {
+    let db = rusqlite::Connection::open(folder.join("palisade.db")).unwrap();
+    db.query_row("SELECT max(version) FROM schema_version", [], |row| row.get(0)).unwrap()
+}

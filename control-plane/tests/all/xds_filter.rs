@@ -1,0 +1,70 @@
+//! What a shipped filter says of a snapshot that it cannot run reaches the control plane.
+
+use crate::xds_support;
+
+use crate::xds_support::{ControlPlane, Envoy, backend, gateway, get, until};
+use palisade::xds::bootstrap::CONTROL_PLANE_CLUSTER;
+use palisade::xds::resources::{FilterInput, build};
+use palisade::xds::{Kind, TypeStatus};
+use prost::Message as _;
+use snapshot::{LinkSettings, Snapshot, Step, seal};
+
+/// The preset as it is shipped; `make filters` builds it.
+fn preset() -> String {
+    let folder = std::env::var_os("PALISADE_FILTERS").map(std::path::PathBuf::from);
+    let module = folder.unwrap_or_else(|| xds_support::repository().join("target/filters")).join("preset.wasm");
+    assert!(module.exists(), "{} is missing: run `make filters`", module.display());
+    module.display().to_string()
+}
+
+fn filter(steps: Vec<Step>) -> FilterInput {
+    let link = LinkSettings { cluster: CONTROL_PLANE_CLUSTER.into(), flush_millis: 200, max_queued: 100 };
+    let snapshot = Snapshot { filter: "preset".into(), global: steps, link: Some(link), ..Snapshot::default() };
+    FilterInput { name: "preset".into(), module_path: preset(), snapshot: seal(&snapshot).encode_to_vec() }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_filter_says_why_it_refuses_a_snapshot_and_the_old_one_keeps_serving() {
+    let control_plane = ControlPlane::start(Vec::new()).await;
+    let hub = &control_plane.hub;
+    let backend = backend("served").await;
+    let publish = |steps| {
+        let mut described = gateway(backend, vec![filter(steps)]);
+        described.control_plane_cluster = Some(CONTROL_PLANE_CLUSTER.into());
+        hub.publish(build(&described).unwrap());
+    };
+    publish(Vec::new());
+    let envoy = Envoy::start(control_plane.address, true).await;
+    let listener = envoy.listener().await;
+    until("the first answer", async || get(listener, "any.test", "/").await.filter(|answer| answer.1 == "served"))
+        .await;
+
+    publish(vec![Step { plugin: "no-such-plugin".into(), ..Step::default() }]);
+    let reason = until("the filter's own reason", async || {
+        let nodes = hub.nodes();
+        let status =
+            nodes.first()?.types.iter().find(|status: &&TypeStatus| status.type_url == Kind::Extension.type_url())?;
+        status.nack.as_ref().map(|nack| nack.reason.clone()).filter(|reason| reason.contains("no such plugin"))
+    })
+    .await;
+    assert!(reason.contains("the global chain, step 1 (`no-such-plugin`)"), "{reason}");
+    assert_eq!(get(listener, "any.test", "/").await, Some((200, "served".into())), "{}", envoy.log());
+
+    // What is good again is taken again, and the refusal is over.
+    publish(vec![Step { plugin: "threat-gate".into(), ..Step::default() }]);
+    until("the good snapshot", async || {
+        let nodes = hub.nodes();
+        let node = nodes.first()?;
+        node.types
+            .iter()
+            .all(|status| status.nack.is_none() && status.acked_version == status.sent_version)
+            .then_some(())
+    })
+    .await;
+    until("the filter's report", async || {
+        let nodes = hub.nodes();
+        nodes.first()?.filters.iter().find(|status| status.filter == "preset" && status.error.is_empty()).map(|_| ())
+    })
+    .await;
+    assert_eq!(get(listener, "any.test", "/").await, Some((200, "served".into())), "{}", envoy.log());
+}

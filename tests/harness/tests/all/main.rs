@@ -1,0 +1,16 @@
+//! The tests of the harness from outside: one binary, because each links the VM.
+#![allow(missing_docs, reason = "tests")]
+
+mod benign;
+mod blocking;
+mod challenge;
+mod differential;
+mod envoy;
+mod kit;
+mod parity;
+mod record;
+mod reload;
+mod replay;
+mod run_command;
+mod shipped;
+mod traffic;

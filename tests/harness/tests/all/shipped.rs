@@ -1,0 +1,73 @@
+//! The shipped modules in the harness's host: what they say to the control plane, and what they hear from it.
+
+use crate::kit;
+
+use harness::ftw::rules::compile_text;
+use harness::host::{Module, Node, Vm};
+use harness::traffic::{Exchange, Request, Response};
+use snapshot::{BanChange, Down, LinkSettings, Message as _, Up, open, seal};
+
+fn get(path: &str) -> Exchange {
+    Exchange { request: Request::get(path), response: Response { body: b"hello".to_vec(), ..Response::default() } }
+}
+
+#[test]
+fn the_empty_filter_changes_nothing() {
+    let module = Module::compile(&kit::filter("noop")).unwrap();
+    let outcome = Vm::load(&module, b"", &Node::new("", 0, 1)).unwrap().exchange(&get("/"));
+    assert_eq!((outcome.status, outcome.body.as_slice(), outcome.events.len()), (200, &b"hello"[..], 0));
+}
+
+#[test]
+fn events_go_up_and_bans_come_down_on_the_node_link() {
+    let rules = "SecRule ARGS:q \"@streq evil\" \"id:7,phase:2,pass,log,msg:'evil'\"";
+    let (_, mut snapshot) = open(&compile_text("rules", rules).unwrap().snapshot).unwrap();
+    snapshot.link = Some(LinkSettings { cluster: "control".into(), flush_millis: 100, max_queued: 10 });
+    let node = Node::new("node-1", kit::NOW_MILLIS, 7);
+    let mut vm = Vm::load(kit::waf(), &seal(&snapshot).encode_to_vec(), &node).unwrap();
+    let outcome = vm.exchange(&get("/?q=evil"));
+    assert_eq!((&outcome.events[0]["rule_ids"][0], outcome.events.len()), (&7.into(), 1));
+    assert!(vm.grpc_streams().is_empty(), "nothing leaves before its time");
+
+    vm.advance(100).unwrap();
+    let stream = vm.grpc_streams()[0].clone();
+    assert_eq!((stream.method.as_str(), stream.closed), ("palisade.v1.NodeLink/Stream", false));
+    let up = Up::decode(stream.sent[0].as_slice()).unwrap();
+    assert_eq!((up.node.as_str(), up.events.len(), up.loads.len()), ("node-1", 1, 1));
+
+    let until_millis = kit::NOW_MILLIS + 60_000;
+    let ban = BanChange { key: "ip:192.0.2.1".into(), until_millis, reason: "test".into(), ..BanChange::default() };
+    let before = node.shared_keys().len();
+    vm.deliver(stream.token, &Down { bans: vec![ban], ..Down::default() }.encode_to_vec()).unwrap();
+    assert!(node.shared_keys().len() > before, "the ban is not on the node");
+
+    assert_eq!(vm.take_grpc_messages()[0].sent, stream.sent);
+    assert!(vm.grpc_streams()[0].sent.is_empty());
+
+    // A stream that ends is opened again a while later, also where there was nothing to say: bans come on it.
+    vm.close_grpc(stream.token, 14).unwrap();
+    vm.advance(2000).unwrap();
+    assert_eq!(vm.grpc_streams().len(), 2);
+    vm.exchange(&get("/?q=evil"));
+    let counted = node.metrics();
+    assert_eq!((counted["palisade.requests"].value, counted["palisade.events"].value), (2, 2));
+}
+
+#[test]
+fn a_configuration_for_another_filter_is_refused_with_its_reason() {
+    let (_, mut snapshot) = open(&compile_text("rules", "").unwrap().snapshot).unwrap();
+    snapshot.filter = "preset".into();
+    let error = Vm::load(kit::waf(), &seal(&snapshot).encode_to_vec(), &Node::new("", 0, 1)).err().unwrap();
+    assert!(error.to_string().contains("the snapshot is for filter `preset`, this is `waf`"), "{error}");
+}
+
+#[test]
+fn equal_seeds_give_equal_events_and_others_do_not() {
+    let compiled = compile_text("rules", "SecAction \"id:7,phase:1,pass,log\"").unwrap();
+    let event = |seed| {
+        let node = Node::new("node-1", kit::NOW_MILLIS, seed);
+        Vm::load(kit::waf(), &compiled.snapshot, &node).unwrap().exchange(&get("/")).events
+    };
+    assert_eq!(event(1), event(1));
+    assert_ne!(event(1), event(2));
+}

@@ -1,0 +1,7 @@
+//! The tests of recordings from outside, but for those that count allocations in a process of their own.
+
+mod formats;
+mod order;
+mod readme;
+mod robustness;
+mod written;

@@ -2,14 +2,16 @@
 //!
 //! libinjection reads a value three times (as it is, and as if it went on after a `'` or a `"`), folds each reading to
 //! five tokens, and looks those up in a list. What is behind five tokens is unseen. Here windows are read besides: one
-//! from each further quote on, as an injection has to leave a string there. All of it together costs no more than a
-//! fixed number of steps for each byte.
+//! from each further quote on, as an injection has to leave a string there, and one from each `UNION SELECT`. What
+//! libinjection has seen with an operator in front of it, as in paths, is left to it. All of it together costs no more
+//! than a fixed number of steps for each byte.
 
 mod fold;
 mod marks;
 mod meter;
 mod prose;
 mod reading;
+mod seen;
 mod token;
 mod tokens;
 mod windows;
@@ -20,6 +22,7 @@ use memchr::memchr;
 use meter::Meter;
 pub(super) use reading::Fingerprint;
 use reading::{Reader, Reading, Start};
+use seen::Seen;
 pub(super) use tokens::Dialect;
 
 /// How many steps a byte of a value may cost in readings from its beginning, and half as many in windows. A step is a byte
@@ -48,11 +51,12 @@ pub(super) fn detect(value: &[u8], allowed: usize) -> (Verdict, usize) {
         return (Verdict::Harmless, value.len());
     }
     let mut reader = Reader::new(value, limit(value, SQL_STEPS_PER_BYTE, allowed));
-    let mut found = whole(&mut reader);
+    let mut seen = Seen::default();
+    let mut found = whole(&mut reader, &mut seen);
     let mut steps = reader.meter.spent();
     if found.is_none() && !reader.meter.is_empty() {
         reader.meter = limit(value, SQL_STEPS_PER_BYTE / 2, allowed.saturating_sub(steps));
-        found = windows::find(&mut reader);
+        found = windows::find(&mut reader, &seen);
         steps += reader.meter.spent();
     }
     let verdict = match found {
@@ -63,17 +67,20 @@ pub(super) fn detect(value: &[u8], allowed: usize) -> (Verdict, usize) {
     (verdict, steps)
 }
 
-/// What libinjection finds: the value as it is, and as if a string had begun before it.
-fn whole(reader: &mut Reader<'_>) -> Option<Fingerprint> {
-    let has = |quote| memchr(quote, reader.value).is_some();
-    let (single, double) = (has(b'\''), has(b'"'));
-    in_dialects(reader, Start::default())
-        .or_else(|| single.then(|| in_dialects(reader, Start { inside: Some(b'\''), ..Start::default() }))?)
-        .or_else(|| double.then(|| in_dialects(reader, Start { inside: Some(b'"'), ..Start::default() }))?)
-}
-
-fn in_dialects(reader: &mut Reader<'_>, start: Start) -> Option<Fingerprint> {
-    in_dialects_with(start, |start| reader.read(start, |_| false)).map(|reading| reading.fingerprint)
+/// What libinjection finds: the value as it is, and as if a string had begun before it. Takes note of what it has seen.
+fn whole(reader: &mut Reader<'_>, seen: &mut Seen) -> Option<Fingerprint> {
+    [None, Some(b'\''), Some(b'"')]
+        .into_iter()
+        .filter(|inside| inside.is_none_or(|quote| memchr(quote, reader.value).is_some()))
+        .find_map(|inside| {
+            let readings = |start| {
+                let reading = reader.read(start, |_| false);
+                seen.note(&reading);
+                reading
+            };
+            in_dialects_with(Start { inside, ..Start::default() }, readings)
+        })
+        .map(|reading| reading.fingerprint)
 }
 
 /// Reads from a place on; again as MySQL does, and again as version 3 of libinjection does, where that makes a difference.
@@ -110,7 +117,7 @@ pub(super) fn reading(value: &[u8], inside: Option<u8>, dialect: Dialect) -> (Fi
 
 /// Whether libinjection takes the value for an injection.
 pub(super) fn is_injection_to_libinjection(value: &[u8]) -> bool {
-    whole(&mut Reader::new(value, Meter::new(usize::MAX))).is_some()
+    whole(&mut Reader::new(value, Meter::new(usize::MAX)), &mut Seen::default()).is_some()
 }
 
 /// Fails unless windows are read as readings are that look for the end of each token themselves.

@@ -142,10 +142,39 @@ fn mixed_padding_hides_no_injection() {
 #[test]
 fn a_query_behind_words_is_found() {
     for length in [40, 100_000] {
-        for padding in ["word ", "1 ", "[", "\"a\" ", "%"] {
+        for padding in ["word ", "1 ", "[", "\"a\" ", "x y % "] {
             let value = format!("{} 1 UNION ALL SELECT 1,2,3-- -", padding.repeat(length / padding.len()));
             assert!(detects(value.as_bytes()), "{padding}");
         }
+    }
+}
+
+#[test]
+fn a_path_that_the_library_has_seen_and_let_pass_is_not_found_in_a_window() {
+    for value in [
+        "/post/foo/24 union all select 1,2,3 from aa/bar",
+        "/a/b/c/d/e/f/24 union select 1,2 from x",
+        "= 1 union select 1,2,3",
+    ] {
+        assert!(!reference::is_sql_to_libinjection(value.as_bytes()), "{value}");
+        assert!(!detects(value.as_bytes()), "{value}");
+        // What is in front of the five tokens that the library looks at hides it.
+        let behind = format!("{}{value}", "x y ".repeat(3));
+        assert!(detects(behind.as_bytes()), "{behind}");
+    }
+    // The same where it sees no more than the beginning of the query, and behind what folds.
+    assert!(detects(b"/a b c 24 union all select 1,2,3 from aa"));
+    assert!(detects(b"'a' 'b' 'c' 24 union all select 1,2,3 from aa"));
+}
+
+#[test]
+fn words_of_code_begin_no_statement() {
+    for value in ["a b c d 'e'; use declared_refs f", "print one two three 'x'; while updated_at y"] {
+        assert!(!detects(value.as_bytes()), "{value}");
+    }
+    for statement in ["drop table users", "exec xp_cmdshell 'dir'", "EXECUTE immediate 'x'", "delete from users"] {
+        let value = format!("a b c d e f 'x'; {statement}-- -");
+        assert!(detects(value.as_bytes()), "{value}");
     }
 }
 

@@ -75,6 +75,8 @@ pub(super) struct Token {
     pub(super) open: u8,
     /// The delimiter that closes a string; 0 if the value ends before it.
     pub(super) close: u8,
+    /// Where it begins in the value; 0 if it stands for what is before.
+    pub(super) at: usize,
     length: u8,
     text: [u8; TEXT_LENGTH],
 }
@@ -82,7 +84,7 @@ pub(super) struct Token {
 impl Token {
     /// A token with the first [`TEXT_LENGTH`] bytes of its text.
     pub(super) fn new(kind: Kind, text: &[u8]) -> Self {
-        let mut token = Self { kind, open: 0, close: 0, length: 0, text: [0; TEXT_LENGTH] };
+        let mut token = Self { kind, open: 0, close: 0, at: 0, length: 0, text: [0; TEXT_LENGTH] };
         for (slot, byte) in token.text.iter_mut().zip(text) {
             *slot = *byte;
             token.length += 1;
@@ -102,7 +104,7 @@ impl Token {
 
     /// The same token with another text.
     pub(super) fn into_phrase(self, kind: Kind, text: &[u8]) -> Self {
-        Self { open: self.open, close: self.close, ..Self::new(kind, text) }
+        Self { open: self.open, close: self.close, at: self.at, ..Self::new(kind, text) }
     }
 
     /// The beginning of its text.
@@ -149,7 +151,7 @@ pub(super) struct Kept {
 impl Kept {
     /// No tokens.
     pub(super) fn new() -> Self {
-        let none = Token { kind: Kind::Unknown, open: 0, close: 0, length: 0, text: [0; TEXT_LENGTH] };
+        let none = Token { kind: Kind::Unknown, open: 0, close: 0, at: 0, length: 0, text: [0; TEXT_LENGTH] };
         Self { tokens: [none; ROOM], length: 0 }
     }
 

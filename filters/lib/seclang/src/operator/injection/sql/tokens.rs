@@ -79,7 +79,8 @@ impl<'v, 'm> Tokens<'v, 'm> {
     pub(super) fn next(&mut self) -> Option<Token> {
         if let Some(delimiter) = self.inside.take().filter(|_| !self.value.is_empty()) {
             let before = self.at;
-            let token = self.rest_of_string(self.at, 0, delimiter);
+            let mut token = self.rest_of_string(self.at, 0, delimiter);
+            token.at = before;
             self.met.tokens += 1;
             return self.charge(&token, before).then_some(token);
         }
@@ -87,9 +88,10 @@ impl<'v, 'm> Tokens<'v, 'm> {
             let byte = self.byte(self.at)?;
             let before = self.at;
             match self.token(byte) {
-                Some(token) => {
+                Some(mut token) => {
                     self.met.tokens += 1;
                     self.last_at = before;
+                    token.at = before;
                     return self.charge(&token, before).then_some(token);
                 }
                 None if self.meter.charge(self.at.saturating_sub(before)) => {}

@@ -13,6 +13,7 @@ use super::fold::State;
 use super::in_dialects_with;
 use super::marks::is_escaped;
 use super::reading::{Fingerprint, Reader, Reading, Start};
+use super::seen::Seen;
 use super::token::{Kind, Token};
 use super::tokens::Dialect;
 
@@ -40,7 +41,7 @@ const LEADS: [&[u8]; 16] = [
 ];
 
 /// What begins a statement that an injection would add. Others (`IF`, `SET`, `WHILE`, ...) begin those of code, too.
-const CHANGES: [&[u8]; 14] = [
+const CHANGES: [&[u8]; 15] = [
     b"alter",
     b"call",
     b"create",
@@ -48,6 +49,7 @@ const CHANGES: [&[u8]; 14] = [
     b"delete",
     b"drop",
     b"exec",
+    b"execute",
     b"grant",
     b"insert",
     b"select",
@@ -58,7 +60,7 @@ const CHANGES: [&[u8]; 14] = [
 ];
 
 /// Looks for an injection from each quote on, and from each `UNION SELECT`.
-pub(super) fn find(reader: &mut Reader<'_>) -> Option<Fingerprint> {
+pub(super) fn find(reader: &mut Reader<'_>, seen: &Seen) -> Option<Fingerprint> {
     let value = reader.value;
     let mut states = States::new();
     for at in memchr2_iter(b'\'', b'"', value) {
@@ -69,14 +71,14 @@ pub(super) fn find(reader: &mut Reader<'_>) -> Option<Fingerprint> {
             continue;
         }
         let start = Start { at, inside: value.get(at).copied(), ..Start::default() };
-        if let Some(found) = window(reader, &mut states, start) {
+        if let Some(found) = window(reader, &mut states, seen, start) {
             return Some(found);
         }
     }
     for at in memchr2_iter(b'u', b'U', value) {
         if is_union(value, at) && skip_comments(reader, at + UNION.len(), b"(").is_some_and(selects) {
             let start = Start { at, after_operand: true, ..Start::default() };
-            if let Some(found) = window(reader, &mut states, start) {
+            if let Some(found) = window(reader, &mut states, seen, start) {
                 return Some(found);
             }
         }
@@ -84,11 +86,11 @@ pub(super) fn find(reader: &mut Reader<'_>) -> Option<Fingerprint> {
     None
 }
 
-fn window(reader: &mut Reader<'_>, states: &mut States, start: Start) -> Option<Fingerprint> {
+fn window(reader: &mut Reader<'_>, states: &mut States, seen: &Seen, start: Start) -> Option<Fingerprint> {
     reader.mark();
     let found = in_dialects_with(start, |start| {
         let mut reading = reader.read(start, |state| states.was_here(start.dialect, &state));
-        reading.is_injection = reading.is_injection && is_certain(&reading);
+        reading.is_injection = reading.is_injection && is_certain(&reading) && !seen.covers(&reading);
         reading
     });
     found.map(|reading| reading.fingerprint)
@@ -206,8 +208,11 @@ fn is_certain(reading: &Reading) -> bool {
     let letters = reading.fingerprint.letters();
     let has = |letter: u8| letters.contains(&letter);
     let has_pair = |pair: &[u8]| letters.windows(2).any(|letters| letters == pair);
+    // `drop`, `DROP TABLE`, and not `dropped`.
     let changes = |token: &Token| {
-        CHANGES.iter().any(|word| token.text().get(..word.len()).is_some_and(|text| text.eq_ignore_ascii_case(word)))
+        let mut words = token.text().split(|byte| !byte.is_ascii_alphanumeric() && *byte != b'_');
+        let first = words.next().unwrap_or_default();
+        CHANGES.iter().any(|word| first.eq_ignore_ascii_case(word))
     };
     let ends = has(b'c') || reading.ends;
     letters == b"X"

@@ -23,6 +23,8 @@ pub enum Reading {
     InOtherOrder,
     /// The media type of the response is none that is inspected.
     WithoutResponseBody,
+    /// No query goes on with another one: `UNION` is a word without a meaning, in the target and in the body.
+    WithoutUnion,
 }
 
 const BOUNDARY: &[u8] = b"boundary=";
@@ -59,8 +61,25 @@ impl Reading {
                 }
                 one(changed)
             }
+            Self::WithoutUnion => {
+                let (uri, body) = (without_union(&case.uri), without_union(&case.body));
+                one(Case { uri, body, ..case.clone() })
+            }
         }
     }
+}
+
+/// A text with another word of the same length in place of `UNION`.
+fn without_union(text: &[u8]) -> Vec<u8> {
+    const UNION: &[u8] = b"union";
+    let mut text = text.to_vec();
+    for at in 0..text.len().saturating_sub(UNION.len() - 1) {
+        let word = &mut text[at..at + UNION.len()];
+        if word.eq_ignore_ascii_case(UNION) {
+            word.copy_from_slice(b"onion");
+        }
+    }
+    text
 }
 
 /// The body with the values of its parts on one line each; what is no multipart body stays as it is.
@@ -130,6 +149,8 @@ mod tests {
         let case = Case { response_headers, ..Case::default() };
         assert_eq!(Reading::WithoutResponseBody.of(&case)[0].response_headers[0].1, b"application/octet-stream");
         assert_eq!(Reading::WithRequestBody.of(&case)[0].client, FORCED_BODY_CLIENT);
+        let changed = Reading::WithoutUnion.of(&request(b"/?a=1+UNION+select", b"x", b"union")).remove(0);
+        assert_eq!((changed.uri, changed.body), (b"/?a=1+onion+select".to_vec(), b"onion".to_vec()));
     }
 
     #[test]
@@ -140,6 +161,7 @@ mod tests {
             Reading::WithoutPartLineEnds,
             Reading::InOtherOrder,
             Reading::WithoutResponseBody,
+            Reading::WithoutUnion,
         ] {
             assert!(reading.of(&case).is_empty(), "{reading:?}");
         }

@@ -65,6 +65,8 @@ enum Buffering {
     Until(usize),
     /// The same, and what is there was read up to so many bytes.
     Read { limit: usize, read: usize },
+    /// Nothing is held back; what passes is read.
+    Passing,
     /// A local reply was sent; nothing of this half matters any more.
     Answered,
 }
@@ -223,6 +225,7 @@ impl Stream {
         let state = buffered.state;
         match state {
             Buffering::Until(_) | Buffering::Read { .. } => self.hand_over(half, this),
+            Buffering::Passing => self.read_passing(0, this),
             Buffering::Off if self.held && half == Half::Request => Action::Pause,
             Buffering::Off if self.unseen && half == Half::Request => self.open_stream(this),
             Buffering::Off => Action::Continue,
@@ -232,7 +235,9 @@ impl Stream {
 
     /// Trailers end a body as well.
     fn body_ends(&mut self, half: Half, this: &Rc<RefCell<Self>>) -> Action {
-        let size = self.half(half).size;
+        let buffered = self.half(half);
+        // What has passed is not there any more.
+        let size = if buffered.state == Buffering::Passing { 0 } else { buffered.size };
         self.body(half, size, true, this)
     }
 
@@ -352,6 +357,29 @@ impl Stream {
         None
     }
 
+    /// Shows the run what passes, from a byte of what is there on.
+    fn read_passing(&mut self, mut from: usize, this: &Rc<RefCell<Self>>) -> Action {
+        let Buffered { size, ended, .. } = self.request;
+        loop {
+            let bytes = match from < size {
+                true => calls::buffer_from(Buffer::RequestBody, from, PIECE.min(size - from)).unwrap_or_default(),
+                false => Vec::new(),
+            };
+            from = from.saturating_add(bytes.len());
+            let end = ended && (from >= size || bytes.is_empty());
+            let Some(run) = self.run.as_mut().filter(|_| end || !bytes.is_empty()) else {
+                return Action::Continue;
+            };
+            let flow = run.request_rest(&bytes, end, &ProxyHost::default());
+            if flow != Flow::Continue {
+                return self.act(flow, Half::Request, this);
+            }
+            if end {
+                return Action::Continue;
+            }
+        }
+    }
+
     /// Shows the beginning of a stream to the run: enough to see whether it is what its headers say.
     fn open_stream(&mut self, this: &Rc<RefCell<Self>>) -> Action {
         if self.request.size < GRPC_PREFIX && !self.request.ended {
@@ -396,8 +424,9 @@ impl Stream {
     fn act(&mut self, flow: Flow, half: Half, this: &Rc<RefCell<Self>>) -> Action {
         match flow {
             Flow::Continue => {
-                self.set_buffering(half, Buffering::Off);
-                Action::Continue
+                let rest = self.run.as_ref().filter(|_| half == Half::Request).and_then(Run::rest_from);
+                self.set_buffering(half, if rest.is_some() { Buffering::Passing } else { Buffering::Off });
+                rest.map_or(Action::Continue, |from| self.read_passing(from, this))
             }
             Flow::Buffer { limit } => {
                 self.set_buffering(half, Buffering::Until(limit));

@@ -4,7 +4,10 @@ use exchange::{Body, BodyNeed, Exchange, Host, Request, Verdict};
 use seclang::body::decode::{DecodeError, decode};
 
 use crate::refusal::{BAD_REQUEST, PAYLOAD_TOO_LARGE, UNSUPPORTED_MEDIA_TYPE};
-use crate::{State, Waf};
+use crate::{Half, State, Waf};
+
+/// How much of a decoded body is taken at once, in bytes.
+const PIECE: usize = 64 * 1024;
 
 impl Waf {
     /// How much of the request's body is to be held, and whether it is read as it comes.
@@ -25,6 +28,22 @@ impl Waf {
         }
         let limit = if limits.reject { most } else { limits.total };
         Verdict::NeedBody(BodyNeed { limit: bytes(limit) })
+    }
+
+    /// Takes a piece of the body. Of what is over the limits, the rules see at once what is suspicious.
+    pub(crate) fn take_piece(
+        &self,
+        bytes: &[u8],
+        state: &mut State,
+        exchange: &mut Exchange,
+        host: &dyn Host,
+    ) -> Verdict {
+        let intervention = state.transaction.request_body_piece(bytes);
+        if let Some(refusal) = self.refusal(intervention, state, exchange, Half::Request, host) {
+            return Verdict::Refuse(refusal);
+        }
+        let windows = state.transaction.take_suspicious();
+        self.judge_rest(&windows, state, exchange, host)
     }
 
     /// Phase 2 with the body, its encoding undone.
@@ -48,7 +67,12 @@ impl Waf {
             Ok(None) => self.phase_2(body.bytes, body.complete, state, exchange, host),
             Ok(Some(decoded)) => {
                 state.transaction.request_body_as_sent(body.bytes, &decoded);
-                self.phase_2(&decoded, body.complete, state, exchange, host)
+                for piece in decoded.chunks(PIECE) {
+                    if let refused @ Verdict::Refuse(_) = self.take_piece(piece, state, exchange, host) {
+                        return refused;
+                    }
+                }
+                self.phase_2(&[], body.complete, state, exchange, host)
             }
             Err(_) if self.step.inspect_undecodable => self.phase_2(body.bytes, body.complete, state, exchange, host),
             Err(error) => {

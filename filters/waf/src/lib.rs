@@ -7,6 +7,7 @@
 mod body;
 mod collections;
 mod refusal;
+mod rest;
 mod signals;
 mod trail;
 mod trailers;
@@ -52,6 +53,8 @@ struct State {
     of_request: bool,
     /// That the engine met a limit was told.
     failed: bool,
+    /// That the rules matched in the rest of a long body was told.
+    rest_told: bool,
     /// How many of the limits that cut the message short were told.
     left_out: usize,
 }
@@ -74,6 +77,7 @@ impl State {
             contributed: false,
             of_request: false,
             failed: false,
+            rest_told: false,
             left_out: 0,
         }
     }
@@ -121,11 +125,7 @@ impl Plugin for Waf {
         let Some(state) = slot.get::<State>() else {
             return Verdict::Pass;
         };
-        let intervention = state.transaction.request_body_piece(bytes);
-        match self.refusal(intervention, state, exchange, Half::Request, host) {
-            Some(refusal) => Verdict::Refuse(refusal),
-            None => Verdict::Pass,
-        }
+        self.take_piece(bytes, state, exchange, host)
     }
 
     fn request_body(&self, exchange: &mut Exchange, body: Body<'_>, slot: &mut Slot, host: &dyn Host) -> Verdict {
@@ -133,6 +133,26 @@ impl Plugin for Waf {
             Some(state) => self.inspect_request_body(body, state, exchange, host),
             None => Verdict::Pass,
         }
+    }
+
+    fn reads_rest(&self, slot: &mut Slot) -> bool {
+        let state = slot.get::<State>();
+        state.is_some_and(|state| state.transaction.scans_rest() && !state.transaction.request_body_limits().reject)
+    }
+
+    fn request_rest(
+        &self,
+        exchange: &mut Exchange,
+        bytes: &[u8],
+        end: bool,
+        slot: &mut Slot,
+        host: &dyn Host,
+    ) -> Verdict {
+        let Some(state) = slot.get::<State>() else {
+            return Verdict::Pass;
+        };
+        let windows = state.transaction.request_body_rest(bytes, end);
+        self.judge_rest(&windows, state, exchange, host)
     }
 
     /// The body of a gRPC stream passes by uninspected, so it has to be one.
@@ -212,6 +232,15 @@ impl Plugin for Waf {
 impl Waf {
     /// A transaction that knows the connection, the request line and the headers.
     fn begin(&self, exchange: &Exchange, has_body: bool, host: &dyn Host) -> Transaction {
+        let mut transaction = self.begin_uncounted(exchange, has_body, host);
+        if self.persistent {
+            transaction.set_collections(Box::new(NodeCollections(host.shared_handle())));
+        }
+        transaction
+    }
+
+    /// The same without the collections in which rules count.
+    fn begin_uncounted(&self, exchange: &Exchange, has_body: bool, host: &dyn Host) -> Transaction {
         let request = &exchange.request;
         let local = self.local.then(|| host.local_address()).flatten().unwrap_or_default();
         let (server_addr, server_port) = split_address(&local);
@@ -237,9 +266,6 @@ impl Waf {
             without_files: self.step.input_body_limit,
             reject: self.step.reject_oversize,
         });
-        if self.persistent {
-            transaction.set_collections(Box::new(NodeCollections(host.shared_handle())));
-        }
         let protocol: &[u8] = if request.protocol.is_empty() { b"HTTP/1.1" } else { &request.protocol };
         // The target of CONNECT is the authority alone (RFC 9112, section 3.2.3), and the gateway gives it no path.
         let connect = request.method == b"CONNECT" && request.path.is_empty();

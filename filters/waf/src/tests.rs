@@ -1,6 +1,6 @@
-mod signals;
-
 mod budget;
+mod rest;
+mod signals;
 
 use super::*;
 use exchange::fake::FakeHost;

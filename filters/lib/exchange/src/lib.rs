@@ -24,6 +24,7 @@ mod plugin;
 pub mod random;
 mod read;
 mod reply;
+mod rest;
 mod run;
 mod scope;
 mod signal;

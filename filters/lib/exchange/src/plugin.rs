@@ -31,6 +31,24 @@ pub trait Plugin {
         Verdict::Pass
     }
 
+    /// Whether it looks at what follows the body that it was given by [`Plugin::request_body`], after [`Verdict::ReadBody`].
+    fn reads_rest(&self, _slot: &mut Slot) -> bool {
+        false
+    }
+
+    /// A piece of the body behind what it asked for, in order, before it goes on to the backend; `end` if nothing follows. The
+    /// headers and all that is in front went already; all that can be done is [`Verdict::Refuse`].
+    fn request_rest(
+        &self,
+        _exchange: &mut Exchange,
+        _bytes: &[u8],
+        _end: bool,
+        _slot: &mut Slot,
+        _host: &dyn Host,
+    ) -> Verdict {
+        Verdict::Pass
+    }
+
     /// The first bytes of a request's stream that is not held: at least five, or all there are. The headers went to the
     /// backend already; all that can be done is [`Verdict::Refuse`].
     fn stream_start(&self, _exchange: &mut Exchange, _bytes: &[u8], _slot: &mut Slot, _host: &dyn Host) -> Verdict {

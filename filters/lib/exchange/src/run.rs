@@ -68,6 +68,8 @@ pub struct Run {
     pub(crate) stage: Stage,
     shared_exchange: bool,
     replaced_body: Option<Vec<u8>>,
+    /// The step that looks at what follows the body it was given, and from which byte on.
+    pub(crate) rest: Option<(usize, usize)>,
     /// The request does not end with its headers.
     has_body: bool,
     finished: bool,
@@ -140,6 +142,7 @@ impl Run {
             stage: Stage::Ready,
             shared_exchange,
             replaced_body: None,
+            rest: None,
             has_body: false,
             finished: false,
         }
@@ -221,6 +224,7 @@ impl Run {
         let Stage::RequestPieces(at, limit) = self.stage else {
             return Flow::Continue;
         };
+        self.rest = (!complete && self.replaced_body.is_none()).then_some((at, limit));
         if let Some(replaced) = self.replaced_body.take() {
             let flow = self.piece(at, replaced.get(..limit).unwrap_or(&replaced), host);
             let complete = replaced.len() <= limit;
@@ -354,6 +358,7 @@ impl Run {
             }
             _ => None,
         };
+        self.keep_rest_of(at);
         verdict.unwrap_or_else(|| self.advance(Half::Request, at + 1, true, None, host))
     }
 
@@ -393,6 +398,10 @@ impl Run {
                         let verdict = step.plugin.request_body(&mut self.exchange, end, slot, host);
                         self.act(verdict, at, &step, half, host)
                     });
+                    if !seen.complete && replaced.is_none() {
+                        self.rest = Some((at, need.limit));
+                        self.keep_rest_of(at);
+                    }
                     self.replaced_body = self.replaced_body.take().or(replaced);
                     flow
                 }
@@ -456,7 +465,7 @@ impl Run {
     }
 
     /// A refusal: the threat response may answer in its own way, otherwise it stands as it is.
-    fn refuse(&mut self, refusal: &Refusal, by: &str, host: &dyn Host) -> Flow {
+    pub(crate) fn refuse(&mut self, refusal: &Refusal, by: &str, host: &dyn Host) -> Flow {
         let steps = Rc::clone(&self.steps);
         let asked = steps.list.iter().zip(&self.covered).filter(|(_, covered)| refusal.scored && **covered);
         let verdict =

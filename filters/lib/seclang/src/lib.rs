@@ -23,7 +23,8 @@ pub use compile::compile;
 pub use engine::limits::RECORD_LENGTH;
 pub use engine::{
     BodyLimits, BudgetLimits, CollectionKind, Collections, Engine, ExceededLimit, Intervention, InterventionKind,
-    MatchedRule, RecordName, Spent, StoredRecord, Transaction, TransactionStart, Uninspected, UpdateLost, Work,
+    MatchedRule, REST_OF_BODY, RecordName, Spent, StoredRecord, Transaction, TransactionStart, Uninspected, UpdateLost,
+    Work,
 };
 pub use operator::DataFiles;
 pub use program::{EngineMode, Program, Settings};

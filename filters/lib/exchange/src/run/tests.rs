@@ -89,6 +89,15 @@ impl Plugin for Scripted {
     fn request_trailers(&self, exchange: &mut Exchange, trailers: &Headers, _: &mut Slot, _host: &dyn Host) -> Verdict {
         self.verdict("l:", exchange, trailers.get("t").unwrap_or_default())
     }
+    fn request_piece(&self, exchange: &mut Exchange, bytes: &[u8], _slot: &mut Slot, _host: &dyn Host) -> Verdict {
+        self.verdict("p:", exchange, bytes)
+    }
+    fn reads_rest(&self, _slot: &mut Slot) -> bool {
+        self.0.contains("e:")
+    }
+    fn request_rest(&self, exchange: &mut Exchange, bytes: &[u8], _: bool, _: &mut Slot, _host: &dyn Host) -> Verdict {
+        self.verdict("e:", exchange, bytes)
+    }
     fn stream_start(&self, exchange: &mut Exchange, bytes: &[u8], _slot: &mut Slot, _host: &dyn Host) -> Verdict {
         self.verdict("g:", exchange, bytes)
     }
@@ -250,6 +259,36 @@ fn a_stream_can_be_refused_by_how_it_begins() {
     assert!(matches!(run.stream_start(b"?", &host), Flow::Answer(reply) if reply.status == 403));
     assert_eq!(kinds(&run), ["g:?"]);
     assert_eq!(host.events_json().len(), 1);
+}
+
+#[test]
+fn the_rest_of_a_body_that_is_read_passes_by_the_step_that_wants_it() {
+    let host = FakeHost::at(0);
+    let mut passing = run(&[step("r:read4 p:note e:note"), step("r:note")], &host);
+    assert_eq!(passing.request_headers(true, &host), Flow::Read { limit: 4 });
+    assert_eq!(passing.rest_from(), None, "nothing has passed yet");
+    assert_eq!(passing.request_piece(b"abcd", &host), Flow::Read { limit: 4 });
+    assert_eq!(passing.request_end(false, &host), Flow::Continue);
+    assert_eq!(passing.rest_from(), Some(4));
+    assert_eq!(passing.request_rest(b"efg", false, &host), Flow::Continue);
+    assert_eq!(kinds(&passing), ["p:abcd", "r:", "e:efg"]);
+    // Once the response is there, it would be too late.
+    assert_eq!(passing.response_headers(Response::default(), true, &host), Flow::Continue);
+    assert_eq!(passing.rest_from(), None);
+    assert_eq!(passing.request_rest(b"hij", true, &host), Flow::Continue);
+    assert_eq!(kinds(&passing).len(), 3);
+    let mut refused = run(&[step("r:read4 e:refuse")], &host);
+    assert_eq!(refused.request_headers(true, &host), Flow::Read { limit: 4 });
+    assert_eq!(refused.request_end(false, &host), Flow::Continue);
+    assert!(matches!(refused.request_rest(b"efg", false, &host), Flow::Answer(reply) if reply.status == 403));
+    assert_eq!(refused.rest_from(), None);
+    // The whole body, or a step that does not care for the rest.
+    for (script, complete) in [("r:read4 e:note", true), ("r:read4", false)] {
+        let mut whole = run(&[step(script)], &host);
+        assert_eq!(whole.request_headers(true, &host), Flow::Read { limit: 4 });
+        assert_eq!(whole.request_end(complete, &host), Flow::Continue);
+        assert_eq!(whole.rest_from(), None, "{script}");
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The request's body: as a whole or piece by piece, within its limits.
 
 use super::arguments::is_cut;
-use super::oversize::Oversize;
+use super::oversize::{OVERLAP, Oversize};
 use super::request::TOO_MANY_ARGUMENTS;
 use super::transaction::{ArgumentSource, Intervention, InterventionKind, Transaction};
 use crate::body::multipart;
@@ -37,7 +37,11 @@ pub(super) struct Incoming {
     plain: Vec<u8>,
     multipart: Option<Box<multipart::Reader>>,
     /// What is over a limit, from there on.
-    oversize: Option<Box<Oversize>>,
+    pub(super) oversize: Option<Box<Oversize>>,
+    /// How many bytes of it the budget knows of already.
+    over: usize,
+    /// The last bytes before the limit.
+    tail: Vec<u8>,
 }
 
 /// After how many bytes the limits are looked at again.
@@ -85,11 +89,19 @@ impl Transaction {
             self.incoming.multipart = Some(Box::new(reader));
         }
         for piece in bytes.chunks(PIECE) {
-            if let Some(oversize) = &mut self.incoming.oversize {
-                oversize.scan(&self.engine, piece);
+            if self.incoming.oversize.is_some() {
+                let bytes = u64::try_from(piece.len()).unwrap_or(u64::MAX);
+                self.incoming.length = self.incoming.length.saturating_add(bytes);
+                self.incoming.over += piece.len();
+                self.scan_rest(piece);
                 continue;
             }
-            let Some((rest, msg)) = self.incoming.take(piece, &limits) else { continue };
+            let taken = self.incoming.take(piece, &limits);
+            if !limits.reject {
+                let rest = taken.as_ref().map_or(0, |(rest, _)| rest.len());
+                self.incoming.remember(piece.get(..piece.len() - rest).unwrap_or_default());
+            }
+            let Some((rest, msg)) = taken else { continue };
             self.set_scalar_bytes(Variable::InboundDataError, *b"1");
             self.note_oversize(&limits);
             if limits.reject
@@ -97,10 +109,9 @@ impl Transaction {
             {
                 return Some(refused);
             }
-            let form = self.scalar_is(Variable::ReqbodyProcessor, b"URLENCODED");
-            let mut oversize = Oversize::new(form);
-            oversize.scan(&self.engine, rest);
-            self.incoming.oversize = Some(Box::new(oversize));
+            self.incoming.oversize = Some(Box::new(Oversize::behind(self.rest_of(), &self.incoming.tail)));
+            self.incoming.over += rest.len();
+            self.scan_rest(rest);
         }
         None
     }
@@ -108,8 +119,8 @@ impl Transaction {
     /// Takes the body, or what is left of it after [`Transaction::request_body_piece`], and runs phase 2. Called once, with
     /// an empty body if there is none.
     ///
-    /// `complete` is false if the body goes on after what is given: what follows is not inspected, and errors of parsers
-    /// that come from the cut are none of the request's.
+    /// `complete` is false if the body goes on after what is given: errors of parsers that come from the cut are none of the
+    /// request's, and what follows is for [`Transaction::request_body_rest`], or is not inspected.
     pub fn request_body(&mut self, body: &[u8], complete: bool) -> Option<Intervention> {
         if !self.runs() {
             return None;
@@ -134,8 +145,9 @@ impl Transaction {
             }
             let incoming = std::mem::take(&mut self.incoming);
             let length = usize::try_from(incoming.length).unwrap_or(usize::MAX);
-            self.arena.budget.bring(length);
-            self.arena.budget.charge_parsing(length);
+            let parsed = length.saturating_sub(incoming.over);
+            self.arena.budget.bring(parsed);
+            self.arena.budget.charge_parsing(parsed);
             empty = incoming.length == 0;
             self.parse_body(incoming, complete);
         }
@@ -156,7 +168,7 @@ impl Transaction {
         if incoming.length == 0 {
             return;
         }
-        let complete = complete && incoming.oversize.is_none();
+        let (goes_on, complete) = (!complete, complete && incoming.oversize.is_none());
         self.set_scalar_bytes(Variable::RequestBodyLength, incoming.length.to_string().into_bytes());
         let without_files;
         if let Some(mut reader) = incoming.multipart.take() {
@@ -174,8 +186,15 @@ impl Transaction {
         if limit > 0 && u64::try_from(without_files).unwrap_or(u64::MAX) > limit {
             self.body_error("Body", "there is more than SecRequestBodyNoFilesLimit allows, files aside");
         }
-        for (name, text) in incoming.oversize.map(|oversize| oversize.finish(&self.engine)).unwrap_or_default() {
-            self.arguments_to_add().add_named(ArgumentSource::Form, name, &text);
+        let mut rest = incoming.oversize.take();
+        if let Some(rest) = &mut rest {
+            rest.end(&self.engine);
+            rest.take(0).iter().for_each(|window| self.add_window(window));
+        }
+        if goes_on {
+            let of = self.rest_of();
+            let behind = || Box::new(Oversize::behind(of, &incoming.tail));
+            self.incoming.oversize = Some(rest.unwrap_or_else(behind));
         }
     }
 
@@ -292,6 +311,14 @@ const OVER_WITHOUT_FILES: &[u8] =
     b"The request body without its files is larger than its limit (SecRequestBodyNoFilesLimit)";
 
 impl Incoming {
+    /// Keeps the last bytes.
+    fn remember(&mut self, bytes: &[u8]) {
+        let bytes = bytes.get(bytes.len().saturating_sub(OVERLAP)..).unwrap_or_default();
+        let room = OVERLAP - bytes.len();
+        self.tail.drain(..self.tail.len().saturating_sub(room));
+        self.tail.extend_from_slice(bytes);
+    }
+
     /// Takes a piece; once a limit is exceeded, gives what is over it, and why such a body is refused.
     fn take<'p>(&mut self, piece: &'p [u8], limits: &BodyLimits) -> Option<(&'p [u8], &'static [u8])> {
         let room = |limit: u64, length: u64| usize::try_from(limit.saturating_sub(length)).unwrap_or(usize::MAX);

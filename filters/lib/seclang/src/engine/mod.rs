@@ -32,6 +32,7 @@ mod vain;
 pub use body::BodyLimits;
 pub use budget::{BudgetLimits, Spent};
 pub use build::Engine;
+pub use oversize::REST_OF_BODY;
 pub(crate) use persist::READ_ONLY;
 pub use persist::{CollectionKind, Collections, RecordName, StoredRecord, UpdateLost};
 pub use transaction::{

@@ -1,5 +1,6 @@
 //! JSON bodies, flattened to named arguments.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use super::Argument;
@@ -56,8 +57,9 @@ impl std::error::Error for JsonError {}
 /// Parses one JSON text (RFC 8259) and reports each scalar as an argument.
 ///
 /// The name is `json` and the path to the value, joined by dots: `json.a.array_0.b`, as in ModSecurity v3; an empty key is `empty-key`. Strings are
-/// unescaped to UTF-8; numbers, `true` and `false` are reported as they are written; `null` is an empty value. Arguments
-/// before an error are reported.
+/// unescaped to UTF-8; numbers, `true` and `false` are reported as they are written; `null` is an empty value. So is an
+/// empty object or array where the path to it has new keys: those that no argument before it had, and no other empty value.
+/// Arguments before an error are reported.
 pub fn parse(body: &[u8], limits: &Limits, sink: impl FnMut(Argument<'_>)) -> Result<Outcome, JsonError> {
     let parser = Parser {
         body,
@@ -66,6 +68,7 @@ pub fn parse(body: &[u8], limits: &Limits, sink: impl FnMut(Argument<'_>)) -> Re
         path: Path::new(b"json"),
         open: Vec::new(),
         text: Vec::new(),
+        empty: BTreeSet::new(),
         outcome: Outcome::default(),
         sink,
     };
@@ -90,6 +93,8 @@ struct Parser<'a, S> {
     open: Vec<Container>,
     /// The last string, unescaped.
     text: Vec<u8>,
+    /// The names that were reported with an empty object or array.
+    empty: BTreeSet<Vec<u8>>,
     outcome: Outcome,
     sink: S,
 }
@@ -126,6 +131,14 @@ impl<S: FnMut(Argument<'_>)> Parser<'_, S> {
                 let object = open == b'{';
                 if self.peek() == Some(if object { b'}' } else { b']' }) {
                     self.at += 1;
+                    // A key must not be in front of no rule because nothing is behind it.
+                    // Once: in a list, every element may have the same empty members.
+                    if let Some(names) = self.path.new_names()
+                        && !self.empty.contains(names)
+                    {
+                        self.empty.insert(names.to_vec());
+                        self.report(Some(b""));
+                    }
                     return Ok(true);
                 }
                 self.open.push(Container { path: self.path.len(), index: if object { None } else { Some(0) } });
@@ -362,6 +375,13 @@ mod tests {
             (r#"{"a":1,"a":2}"#, &[("json.a", "1"), ("json.a", "2")]),
             (r#"{"":{"":1}}"#, &[("json.empty-key.empty-key", "1")]),
             (r#"{"a.b":1}"#, &[("json.a.b", "1")]),
+            (r#"{"a":{},"b":[]}"#, &[("json.a", ""), ("json.b", "")]),
+            (
+                r#"{"a":[{},[],{"c":{}},1,{}]}"#,
+                &[("json.a.array_0", ""), ("json.a.array_2.c", ""), ("json.a.array_3", "1")],
+            ),
+            (r#"[{"a":{}},{"a":{}},{"a":[],"b":2}]"#, &[("json.array_0.a", ""), ("json.array_2.b", "2")]),
+            (r#"{"a":{"b":1,"c":{"d":[[]]}}}"#, &[("json.a.b", "1"), ("json.a.c.d.array_0", "")]),
             (r#"{"\u0061\n":"\u0000\u00e9\ud83d\ude00\ud800x\/\"\\"}"#, &[("json.a\n", "\0\u{e9}\u{1f600}?x/\"\\")]),
             ("{ \"a\" : [ 1 , 2 ] }", &[("json.a.array_0", "1"), ("json.a.array_1", "2")]),
         ];

@@ -10,6 +10,8 @@ pub struct Argument<'a> {
     pub name: &'a [u8],
     /// Where the path is longer than 256 bytes, the names at its end that were not reported with a value before.
     pub unseen: Option<&'a [u8]>,
+    /// The end of the path from the first name on that the sender chose and that was not reported with a value before.
+    pub new: Option<&'a [u8]>,
     /// The value.
     pub value: &'a [u8],
 }
@@ -20,11 +22,13 @@ pub(super) struct Path {
     text: Vec<u8>,
     /// Where names begin that go beyond [`WHOLE`] and were not reported.
     unseen: Option<usize>,
+    /// Where names begin that were not reported, however long the path.
+    new: Option<usize>,
 }
 
 impl Path {
     pub(super) fn new(root: &[u8]) -> Self {
-        Self { text: root.to_vec(), unseen: None }
+        Self { text: root.to_vec(), unseen: None, new: None }
     }
 
     /// The length in bytes.
@@ -36,6 +40,7 @@ impl Path {
     pub(super) fn truncate(&mut self, length: usize) {
         self.text.truncate(length);
         self.unseen = self.unseen.filter(|start| *start < length);
+        self.new = self.new.filter(|start| *start < length);
     }
 
     /// Adds a name that the sender chose.
@@ -44,6 +49,12 @@ impl Path {
         if self.text.len() > WHOLE && self.unseen.is_none() {
             self.unseen = Some(self.text.len() - name.len());
         }
+        self.new.get_or_insert(self.text.len() - name.len());
+    }
+
+    /// The end of the path from the first name on that the sender chose and that was not reported with a value before.
+    pub(super) fn new_names(&self) -> Option<&[u8]> {
+        self.new.and_then(|start| self.text.get(start..))
     }
 
     /// Adds a name that the position among others makes.
@@ -55,7 +66,8 @@ impl Path {
     /// A value with this path.
     pub(super) fn argument<'a>(&'a mut self, value: &'a [u8]) -> Argument<'a> {
         let unseen = self.unseen.take().and_then(|start| self.text.get(start..));
-        Argument { name: &self.text, unseen, value }
+        let new = self.new.take().and_then(|start| self.text.get(start..));
+        Argument { name: &self.text, unseen, new, value }
     }
 }
 

@@ -36,7 +36,7 @@ impl Transaction {
 impl Arguments<'_> {
     /// Adds an argument with a name as it was sent.
     pub(super) fn add_named(&mut self, source: ArgumentSource, name: &[u8], value: &[u8]) {
-        self.add(source, body::Argument { name, unseen: is_cut(name).then_some(name), value });
+        self.add(source, body::Argument { name, unseen: is_cut(name).then_some(name), new: Some(name), value });
     }
 
     /// Adds an argument. Once the budget has come to its end, nothing is.

@@ -1,6 +1,7 @@
 //! The request's body: as a whole or piece by piece, within its limits.
 
 use super::arguments::is_cut;
+use super::declared::Message;
 use super::oversize::{OVERLAP, Oversize};
 use super::request::TOO_MANY_ARGUMENTS;
 use super::transaction::{ArgumentSource, Intervention, InterventionKind, Transaction};
@@ -227,7 +228,7 @@ impl Transaction {
             self.left_out(if of_parts { "MULTIPART_NAME" } else { "MULTIPART_PART_HEADERS" }, limit.what, limit.most);
         }
         let keeps_content = self.engine.uses(Variable::FilesTmpContent);
-        let mut total = 0usize;
+        let (mut total, mut messages) = (0usize, Vec::new());
         for part in found.parts {
             let is_file = part.is_file();
             if self.arena.budget.is_spent() {
@@ -240,13 +241,20 @@ impl Transaction {
             }
             self.part_names.push(name, name);
             // An empty filename makes no file: applications that see a field there must not be alone with it.
-            let Some(filename) = part.filename.filter(|_| is_file) else {
+            if !is_file {
                 self.field(&part.name, &part.value);
-                if let Some(decoded) = part.decoded {
-                    self.field(&part.name, &decoded);
+                if let Some(decoded) = &part.decoded {
+                    self.field(&part.name, decoded);
                 }
-                continue;
-            };
+            }
+            let mut value = part.value;
+            if let Some(kind) = part.declared {
+                let decoded = part.decoded.map(|content| Message { kind, content, file: is_file });
+                let content = if keeps_content && is_file { value.clone() } else { std::mem::take(&mut value) };
+                messages.push(Message { kind, content, file: is_file });
+                messages.extend(decoded);
+            }
+            let Some(filename) = part.filename.filter(|_| is_file) else { continue };
             let filename = self.arena.push(filename);
             self.files.push(name, filename);
             self.part_filenames.push(filename, filename);
@@ -260,10 +268,12 @@ impl Transaction {
             let size = self.arena.number(i64::try_from(part.size).unwrap_or(i64::MAX));
             self.file_sizes.push(name, size);
             if keeps_content {
-                let content = self.arena.push(part.value);
+                let content = self.arena.push(value);
                 self.file_contents.push(name, content);
             }
+            self.nested_fields(&part.nested);
         }
+        self.messages(messages);
         let total = self.arena.number(i64::try_from(total).unwrap_or(i64::MAX));
         self.set_scalar(Variable::FilesCombinedSize, total);
         if let Some(error) = found.error.filter(|_| complete) {

@@ -10,6 +10,7 @@ mod build;
 mod captured;
 mod clock;
 mod collect;
+mod declared;
 mod evaluate;
 mod familiar;
 mod foresight;

@@ -1,5 +1,7 @@
 use std::sync::Arc;
 
+mod readings;
+
 use super::*;
 use crate::operator::DataFiles;
 use crate::source::Source;

@@ -73,7 +73,8 @@ pub(super) fn of<'a>(content_type: &'a [u8], flags: &mut Flags) -> Result<&'a [u
     if count_parameters(boundary) > 0 {
         return malformed("Multipart: Invalid boundary in C-T (content).");
     }
-    if boundary.last() == Some(&b' ') || !boundary.iter().all(|&byte| is_boundary_byte(byte)) {
+    let allowed = if flags.boundary_quoted { is_boundary_byte } else { is_unquoted_byte };
+    if boundary.last() == Some(&b' ') || !boundary.iter().all(|&byte| allowed(byte)) {
         return malformed("Multipart: Invalid boundary in C-T (characters).");
     }
     Ok(boundary)
@@ -90,6 +91,12 @@ fn count_parameters(text: &[u8]) -> usize {
 fn is_boundary_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric()
         || matches!(byte, b' ' | b'\'' | b'(' | b')' | b'+' | b'_' | b',' | b'-' | b'.' | b'/' | b':' | b'=' | b'?')
+}
+
+/// The characters of a boundary without quotes: those of a token (RFC 2045, section 5.1), and `=`, which common clients do
+/// not quote. Parsers end such a value at one or the other of the rest: PHP at a comma, others at what is no token.
+fn is_unquoted_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'\'' | b'+' | b'_' | b'-' | b'.' | b'=')
 }
 
 /// `--` and the boundary, wherever in a line. Made once for a body: it takes longer than to search a line, in linear time.

@@ -4,15 +4,20 @@
 //! it. So the parser is strict: it stops at what it does not understand and says so, and it flags what is valid but
 //! read differently by others.
 //!
-//! A body is read piece by piece ([`Reader`]): of the content of files nothing but the size is kept, unless it is asked for.
+//! A body is read piece by piece ([`Reader`]): of the content of files nothing but the size is kept, unless it is asked for,
+//! or the application may read it as a message or as further fields.
 
 mod boundary;
+mod declared;
 mod disposition;
+mod nested;
 mod reader;
 #[cfg(test)]
 mod tests;
 mod transfer;
 
+pub use declared::Declared;
+pub use nested::{Nested, nested};
 pub use reader::Reader;
 
 /// Limits of [`parse`].
@@ -61,7 +66,7 @@ pub struct Flags {
     pub invalid_header_folding: bool,
     /// `MULTIPART_FILE_LIMIT_EXCEEDED`: there are more files than the limit.
     pub file_limit_exceeded: bool,
-    /// Some line looks like a boundary but is not the boundary, or has the boundary inside. For
+    /// Some line looks like a boundary but is not the boundary. For
     /// `MULTIPART_UNMATCHED_BOUNDARY` use [`Multipart::unmatched_boundary`], which tells a nested boundary from a
     /// forged one.
     pub unmatched_boundary: bool,
@@ -78,11 +83,15 @@ pub struct Part {
     pub extended_filename: Option<Vec<u8>>,
     /// Each header line as `Header: value`, unfolded: what `MULTIPART_PART_HEADERS` lists under the part's name.
     pub headers: Vec<Vec<u8>>,
-    /// The bytes of the part; of a file only where the reader keeps them.
+    /// The bytes of the part; of a file only where the reader keeps them, or where it is a message (`declared`).
     pub value: Vec<u8>,
+    /// What the part says that it is, where applications may read that as a message.
+    pub declared: Option<Declared>,
+    /// The content of a file from the first line on that another parser may take for the head of a field: see [`nested`].
+    pub nested: Vec<u8>,
     /// How many bytes the part has.
     pub size: usize,
-    /// The bytes of a field whose `Content-Transfer-Encoding` is `base64` or `quoted-printable`, decoded: applications
+    /// The bytes of a field or a message whose `Content-Transfer-Encoding` is `base64` or `quoted-printable`, decoded: applications
     /// decode it or not.
     pub decoded: Option<Vec<u8>>,
 }

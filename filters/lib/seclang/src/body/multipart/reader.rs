@@ -2,7 +2,9 @@
 
 use memchr::memchr;
 
+use super::declared::Declared;
 use super::disposition::Disposition;
+use super::nested::Search;
 use super::{Failure, Flags, Limit, Limits, Multipart, Part, boundary, transfer, trim_start};
 
 /// Reads a multipart body as it comes.
@@ -52,6 +54,10 @@ struct Open {
     disposition: Option<Vec<u8>>,
     /// The value of `Content-Transfer-Encoding`.
     transfer_encoding: Option<Vec<u8>>,
+    /// The value of `Content-Type`.
+    content_type: Option<Vec<u8>>,
+    /// Looks for the heads of fields in a file.
+    search: Search,
     /// The headers have ended.
     in_data: bool,
     is_file: bool,
@@ -119,11 +125,12 @@ impl Reader {
         }
     }
 
-    /// How many bytes of the body so far are no content of files.
+    /// How many bytes of the body so far are no content of files. What is kept of a file, to be read as a message or as
+    /// fields, is among them.
     #[must_use]
     pub fn length_without_files(&self) -> usize {
         // A line whose end has not come yet belongs to the file that it is in.
-        let in_file = self.part.as_ref().is_some_and(|open| open.in_data && open.is_file);
+        let in_file = self.part.as_ref().is_some_and(|open| open.in_data && open.counts_as_file());
         let pending = if in_file { self.line.len() } else { 0 };
         self.length.saturating_sub(self.file_bytes).saturating_sub(pending)
     }
@@ -164,7 +171,7 @@ impl Reader {
     /// Takes bytes of one line; `ends` if they are the last ones of it.
     fn piece(&mut self, piece: &[u8], ends: bool) -> Result<(), Failure> {
         if self.within_line {
-            self.more_of_line(piece);
+            self.more_of_line(piece)?;
             self.within_line = !ends;
             return Ok(());
         }
@@ -203,9 +210,7 @@ impl Reader {
     /// Whether the line is the boundary; flags lines that nearly are.
     fn delimiter(&mut self, line: &[u8]) -> Result<Option<Delimiter>, Failure> {
         let Some(inside) = line.strip_prefix(b"--").filter(|_| line.len() > 3) else {
-            if self.anywhere.find(line).is_some() {
-                self.foreign_boundary();
-            }
+            self.no_boundary_in(line)?;
             return Ok(None);
         };
         if let Some(after) = inside.strip_prefix(self.boundary.as_slice()) {
@@ -236,13 +241,20 @@ impl Reader {
         if unspaced.len() < inside.len() && unspaced.starts_with(&self.boundary) {
             return Err(Failure::Malformed("Multipart: Invalid boundary (whitespace)."));
         }
-        self.foreign_boundary();
+        self.no_boundary_in(inside)?;
+        self.multipart.flags.unmatched_boundary = true;
+        self.multipart.open_foreign_boundary = true;
         Ok(None)
     }
 
-    fn foreign_boundary(&mut self) {
-        self.multipart.flags.unmatched_boundary = true;
-        self.multipart.open_foreign_boundary = true;
+    /// Some parsers take a carriage return alone for the end of a line, others find the boundary wherever it is. A client
+    /// chooses a boundary that its parts do not hold.
+    fn no_boundary_in(&self, text: &[u8]) -> Result<(), Failure> {
+        // Without a boundary, reading has failed already.
+        match self.anywhere.find(text) {
+            None => Ok(()),
+            Some(_) => Err(Failure::Malformed("Multipart: Invalid boundary (not at the start of a line).")),
+        }
     }
 
     fn line_end(&mut self, crlf: bool) {
@@ -255,27 +267,32 @@ impl Reader {
     }
 
     /// More of a line that is no boundary and no header.
-    fn more_of_line(&mut self, piece: &[u8]) {
+    fn more_of_line(&mut self, piece: &[u8]) -> Result<(), Failure> {
         let reach = self.boundary.len() + 1;
-        if !self.multipart.open_foreign_boundary {
-            self.overlap.extend_from_slice(piece.get(..reach).unwrap_or(piece));
-            if self.anywhere.find(&self.overlap).is_some() || self.anywhere.find(piece).is_some() {
-                self.foreign_boundary();
-            }
-        }
+        self.overlap.extend_from_slice(piece.get(..reach).unwrap_or(piece));
+        self.no_boundary_in(&self.overlap)?;
+        self.no_boundary_in(piece)?;
         self.keep_overlap(piece);
         self.data(piece);
+        Ok(())
     }
 
+    /// Keeps as much of the end of the line so far as a boundary may begin in. What is there already ends with the piece, if
+    /// the piece is shorter.
     fn keep_overlap(&mut self, piece: &[u8]) {
         let reach = self.boundary.len() + 1;
-        self.overlap.clear();
-        self.overlap.extend_from_slice(piece.get(piece.len().saturating_sub(reach)..).unwrap_or_default());
+        if piece.len() >= reach {
+            self.overlap.clear();
+            self.overlap.extend_from_slice(piece.get(piece.len() - reach..).unwrap_or_default());
+        }
+        self.overlap.drain(..self.overlap.len().saturating_sub(reach));
     }
 
     /// Takes a line that is no boundary.
     fn content(&mut self, line: &[u8], ends: bool) -> Result<(), Failure> {
         if !ends {
+            self.overlap.clear();
+            self.overlap.extend_from_slice(line);
             self.keep_overlap(line);
         }
         if self.part.as_ref().is_some_and(|part| !part.in_data) {
@@ -301,12 +318,21 @@ impl Reader {
             [] => open.last,
         };
         open.part.size = open.part.size.saturating_add(bytes.len());
-        if open.is_file {
-            self.file_bytes = self.file_bytes.saturating_add(bytes.len());
-        } else {
+        let kept = !open.is_file || open.part.declared.is_some();
+        if !open.is_file {
             self.skeleton.extend_from_slice(bytes);
+        } else if !open.part.nested.is_empty() {
+            open.part.nested.extend_from_slice(bytes);
+        } else if !kept {
+            let found = open.search.find(bytes, self.limits.header_length);
+            let of_fields = found.as_ref().map_or(0, |(_, rest)| rest.len());
+            self.file_bytes = self.file_bytes.saturating_add(bytes.len() - of_fields);
+            if let Some((mut head, rest)) = found {
+                head.extend_from_slice(rest);
+                open.part.nested = head;
+            }
         }
-        if !open.is_file || self.keeps_files {
+        if kept || self.keeps_files {
             open.part.value.extend_from_slice(bytes);
         }
     }
@@ -324,10 +350,14 @@ impl Reader {
         if line.contains(&0) {
             return malformed("Multipart: Nul byte in part headers.");
         }
-        self.line_end(line.ends_with(b"\r\n"));
-        let Some(open) = self.part.as_mut() else { return Ok(()) };
         let text = line.strip_suffix(b"\n").unwrap_or(line);
         let text = text.strip_suffix(b"\r").unwrap_or(text);
+        // Others end a line at a carriage return alone. At the start of a line there is a flag for them.
+        if trim_start(text).iter().any(|byte| byte.is_ascii_control() && *byte != b'\t') {
+            return malformed("Multipart: Invalid part header (control character).");
+        }
+        self.line_end(line.ends_with(b"\r\n"));
+        let Some(open) = self.part.as_mut() else { return Ok(()) };
         if text.is_empty() {
             return self.end_of_headers();
         }
@@ -342,6 +372,7 @@ impl Reader {
             let parsed = match name.as_slice() {
                 b"content-disposition" => open.disposition.as_mut(),
                 b"content-transfer-encoding" => open.transfer_encoding.as_mut(),
+                b"content-type" => open.content_type.as_mut(),
                 _ => None,
             };
             for target in [Some(header), parsed].into_iter().flatten() {
@@ -388,7 +419,8 @@ impl Reader {
         let mut part = open.part;
         part.size -= if crlf { 2 } else { 1 };
         part.value.truncate(part.size);
-        if let Some(encoding) = open.transfer_encoding.filter(|_| !open.is_file) {
+        part.nested.truncate(part.nested.len().saturating_sub(if crlf { 2 } else { 1 }));
+        if let Some(encoding) = open.transfer_encoding.filter(|_| !open.is_file || part.declared.is_some()) {
             part.decoded = transfer::decoded(&encoding, &part.value);
         }
         self.multipart.parts.push(part);
@@ -397,6 +429,11 @@ impl Reader {
 }
 
 impl Open {
+    /// Whether more data is content of a file that nobody reads.
+    fn counts_as_file(&self) -> bool {
+        self.is_file && self.part.declared.is_none() && self.part.nested.is_empty()
+    }
+
     /// Takes a header line that is not folded, without its end.
     fn header(&mut self, text: &[u8], limits: &Limits) -> Result<(), Failure> {
         let malformed = |message| Err(Failure::Malformed(message));
@@ -426,6 +463,7 @@ impl Open {
         match name.as_slice() {
             b"content-disposition" => self.disposition = value(),
             b"content-transfer-encoding" => self.transfer_encoding = value(),
+            b"content-type" => self.content_type = value(),
             _ => {}
         }
         self.names.push(name);
@@ -446,6 +484,7 @@ impl Open {
         self.part.name = name;
         self.part.filename = filename;
         self.part.extended_filename = extended_filename;
+        self.part.declared = self.content_type.as_deref().and_then(Declared::of);
         self.in_data = true;
         self.is_file = self.part.is_file();
         Ok(())

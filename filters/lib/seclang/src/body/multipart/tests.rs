@@ -95,7 +95,6 @@ fn reads_extended_filenames() {
 #[test]
 fn tells_foreign_boundaries_apart() {
     assert_eq!(changed("v1", "--foo\r\nv1").unmatched_boundary(), 2);
-    assert_eq!(changed("v1", "x--0000").unmatched_boundary(), 2);
     assert_eq!(changed("--0000--", "--0001--").unmatched_boundary(), 1);
     assert_eq!(with(TYPE, "--1111\r\n").unmatched_boundary(), 1);
     let nested = changed("\r\n\r\nfile", "\r\n\r\n--1111\r\nx\r\n--1111--");
@@ -128,6 +127,17 @@ fn stops_at_what_is_malformed() {
         ("\r\n\r\nv1", "\r\n\r1: v1"),
         ("v1\r\n--0000", "v1\r\n--0000x"),
         ("v1\r\n--0000", "v1\r\n-- 0000"),
+        // The boundary where only other parsers look for it.
+        ("v1", "x--0000"),
+        ("v1", "v1\r--0000\rContent-Disposition: form-data; name=q\r\r1"),
+        ("v1", "--x--0000"),
+        ("\r\n\r\nfile", "\r\n\r\nx--0000--"),
+        ("X-A: b", "X-A: --0000"),
+        // Line ends of other parsers in a header.
+        ("X-A: b", "X-A: b\rContent-Disposition: form-data; name=q"),
+        ("X-A: b", "X-A: b\x0b"),
+        ("X-A: b", "X-A: b\x7f"),
+        ("name=\"a\"", "name=\"a\rb\""),
     ];
     for (from, to) in cases {
         let multipart = changed(from, to);
@@ -148,6 +158,13 @@ fn stops_at_what_is_malformed() {
         "multipart/form-data; boundary=0000\"",
         "multipart/form-data; boundary=00\"00",
         "multipart/form-data; boundary=0000!",
+        "multipart/form-data; boundary=0000,1",
+        "multipart/form-data; boundary=0000, text/plain",
+        "multipart/form-data; boundary=0000/1",
+        "multipart/form-data; boundary=00 00",
+        "multipart/form-data; boundary=0000?",
+        "multipart/form-data; boundary=(0000)",
+        "multipart/form-data; boundary=0000:1",
         "multipart/form-data; boundary=\"0000 \"",
         "multipart/mixed; boundary=0000",
     ];
@@ -171,10 +188,46 @@ fn an_early_end_is_an_error_of_its_own() {
 fn other_parameters_and_rare_boundaries_are_accepted() {
     assert!(with("multipart/form-data; boundary=0000; charset=UTF-8", BODY).error.is_none());
     assert!(with("Multipart/Form-Data; boundary=0000", BODY).error.is_none());
-    for boundary in ["--boundary", "0xKhTmLbOuNdArY", "Aa'()+_,-./:=?"] {
+    for boundary in ["--boundary", "0xKhTmLbOuNdArY", "----=_Part_0_1.2", "Aa'+_-.="] {
         let multipart = with(&format!("multipart/form-data; boundary={boundary}"), &BODY.replace("0000", boundary));
         assert!(multipart.error.is_none() && !multipart.strict_error(), "{boundary}");
     }
+    let boundary = "Aa'()+_,-./:=?";
+    let multipart = with(&format!("multipart/form-data; boundary=\"{boundary}\""), &BODY.replace("0000", boundary));
+    assert!(multipart.error.is_none() && multipart.flags.boundary_quoted);
+}
+
+/// In a line that is too long to be held, the boundary is found wherever the pieces end.
+#[test]
+fn a_boundary_within_a_long_line_is_found_in_any_pieces() {
+    let body = BODY.replace("\r\n\r\nfile", &format!("\r\n\r\n{}--0000{}", "x".repeat(9000), "y".repeat(100)));
+    for piece in [1, 2, 5, 6, 7, 100, 100_000] {
+        let mut reader = Reader::new(TYPE.as_bytes(), Limits::default(), false);
+        body.as_bytes().chunks(piece).for_each(|piece| reader.feed(piece));
+        assert!(reader.finish().malformed, "{piece}");
+    }
+}
+
+#[test]
+fn files_are_kept_where_applications_read_them() {
+    let read = |from: &str, to: &str| {
+        let mut reader = Reader::new(TYPE.as_bytes(), Limits::default(), false);
+        reader.feed(BODY.replace(from, to).as_bytes());
+        let counted = reader.length() - reader.length_without_files();
+        let multipart = reader.finish();
+        assert_eq!(multipart.error, None);
+        (multipart.parts[1].clone(), counted)
+    };
+    let (part, files) = read("", "");
+    assert_eq!((part.value.as_slice(), part.nested.as_slice(), files), (&b""[..], &b""[..], 6));
+    let (part, files) = read("text/plain", "Application/JSON");
+    assert_eq!((part.value.as_slice(), part.declared, files), (&b"file"[..], Some(Declared::Json), 0));
+    let (part, files) = read("X-A: b", "Content-Transfer-Encoding: base64");
+    assert_eq!((part.decoded, files), (None, 6));
+    let field = "--x\r\nContent-Disposition: form-data; name=q\r\n\r\n1";
+    let (part, files) = read("\r\n\r\nfile", &format!("\r\n\r\nfile\r\n{field}"));
+    assert_eq!(part.nested, b"Content-Disposition: form-data; name=q\r\n\r\n1");
+    assert!((10..60).contains(&files), "{files}");
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! The link from this worker to the control plane: events, bans and questions go up, bans and answers come down.
 //!
-//! One stream per VM, opened once there is something to say. While it is down, a bounded number of events waits, the
-//! oldest are dropped first, and how many were dropped is said as soon as somebody listens again.
+//! One stream per VM, opened once there is something to send. A gateway opens a stream before it is connected, so events,
+//! bans and questions wait until the control plane has sent its greeting on it. At most `max_queued` events wait; the oldest
+//! are dropped first, and their number is sent with the next batch.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -127,16 +128,19 @@ pub(crate) fn owner_gone(owner: u32) {
 
 /// The stream has ended; the next try waits longer, the more failed before it.
 pub(crate) fn closed(token: u32, status: u32) {
-    LINK.with_borrow_mut(|link| {
-        if link.stream.as_ref().is_some_and(|stream| stream.token == token) {
-            link.stream = None;
+    let unasked = LINK.with_borrow_mut(|link| {
+        let ended = link.stream.take_if(|stream| stream.token == token).is_some();
+        if ended {
             // Something to say, so that the next stream does not wait for an event: bans of other nodes come on it.
             link.unsaid_loads.clone_from(&link.loads);
             // One that reads too slowly is cut off by itself: the control plane is there.
             let slow = status == RESOURCE_EXHAUSTED && link.failures == 0;
             link.back_off(&format!("the stream ended with gRPC status {status}"), !slow);
         }
+        if ended { std::mem::take(&mut link.asks) } else { VecDeque::new() }
     });
+    // Their requests do not wait for the next stream.
+    unasked.iter().for_each(|ask| held::answered(ask.id, Answer::Missing));
 }
 
 /// A message from the control plane.
@@ -230,7 +234,8 @@ impl Link {
         if self.stream.is_none() && !self.open(&settings, owner) {
             return self.back_off(&format!("the cluster `{}` takes no stream", settings.cluster), true);
         }
-        let Some(token) = self.stream.as_ref().map(|stream| stream.token) else {
+        // What is sent before the greeting is lost if the gateway cannot connect.
+        let Some(token) = self.stream.as_ref().filter(|stream| stream.heard).map(|stream| stream.token) else {
             return;
         };
         while self.waits() || self.dropped > 0 {
@@ -262,7 +267,7 @@ impl Link {
         };
         self.asked = self.asked.wrapping_add(1);
         let ask = Ask { id: self.asked, ..question };
-        let Some(Stream { token, owner, .. }) = self.stream else {
+        let Some(&Stream { token, owner, .. }) = self.stream.as_ref().filter(|stream| stream.heard) else {
             self.asks.push_back(ask);
             return Ok(self.asked);
         };
@@ -283,6 +288,7 @@ impl Link {
         self.unsaid_loads = self.loads.clone();
     }
 
+    /// Opens a stream and introduces the node: its id, and the snapshots that this VM runs.
     fn open(&mut self, settings: &LinkSettings, owner: u32) -> bool {
         let Some(token) = calls::open_stream(&settings.cluster, "palisade.v1.NodeLink", "Stream") else {
             return false;
@@ -290,8 +296,12 @@ impl Link {
         if self.node.is_empty() {
             self.node = node_id();
         }
+        let introduction = Up { node: self.node.clone(), loads: self.loads.clone(), ..Up::default() };
+        if !calls::send_stream_message(token, &introduction.encode_to_vec()) {
+            return false;
+        }
         self.stream = Some(Stream { token, owner, heard: false });
-        self.unsaid_loads = self.loads.clone();
+        self.unsaid_loads.clear();
         true
     }
 

@@ -71,10 +71,12 @@ struct Root {
 
 impl Context for Root {
     fn on_grpc_stream_message(&mut self, _token: u32, size: usize) {
-        if let Some(message) = calls::buffer(Buffer::GrpcMessage, size) {
-            link::received(&message);
-            // Whoever waited for an answer in it goes on at once.
-            self.release();
+        // A message whose fields are all at their defaults has no bytes.
+        link::received(&calls::buffer(Buffer::GrpcMessage, size).unwrap_or_default());
+        // Requests that waited for an answer in it go on at once.
+        self.release();
+        if NEWEST.get() == self.context && calls::set_effective_context(self.context) {
+            link::flush(self.context);
         }
     }
 

@@ -48,6 +48,10 @@ fn envoy_outlives_the_control_plane() {
     }
     assert_eq!(gateway.status(&probe), 200);
     wait_for("the loss in the statistics", PATIENCE, || (losses(&gateway) == (1, 1)).then_some(())).unwrap();
+    // What happens now waits, over any number of tries to connect.
+    let lonely = Request::get(format!("/lonely?q={}", percent(SQL)));
+    assert_eq!(gateway.status(&lonely), 403);
+    std::thread::sleep(Duration::from_secs(5));
     let told = gateway.envoy.log().matches("no link to the control plane").count();
     assert_eq!(told, 1, "one line for all workers");
 
@@ -57,6 +61,7 @@ fn envoy_outlives_the_control_plane() {
     assert_eq!((&event["event"]["category"], &event["event"]["outcome"]), (&json!("dependency"), &json!("observed")));
     assert!(event["outage"]["since"].as_str() < event["outage"]["until"].as_str(), "{event}");
     assert_eq!(event["outage"]["dropped"], 0, "{event}");
+    gateway.control.event("the attack of the outage", |event| event["http"]["path"] == "/lonely");
     assert!(event["route"]["node"].as_str().is_some_and(|node| !node.is_empty()), "{event}");
     wait_for("the end of the loss", PATIENCE, || (losses(&gateway) == (0, 1)).then_some(())).unwrap();
     assert_eq!(gateway.status(&attack), 403);

@@ -3,6 +3,7 @@
 //! A caller can write anything into a header. So an api key or a user is an identity only where something has verified it
 //! ([`Verified`]); anything else that a caller says of itself is a label, which events show and nothing is charged to.
 
+use std::borrow::Cow;
 use std::net::{IpAddr, Ipv6Addr};
 
 use serde_json::{Value, json};
@@ -17,6 +18,10 @@ const MAX_IDENTITY: usize = 128;
 /// least, and can choose addresses from.
 const IPV6_PREFIX: u8 = 64;
 
+/// The most values of one request that are looked up as api keys, from each end of the list of all: backends take the first
+/// or the last one.
+const MAX_KEYS_FROM_EACH_END: usize = 16;
+
 /// Everything that is known about a caller.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Caller {
@@ -26,6 +31,8 @@ pub struct Caller {
     pub port: u16,
     /// The id of its api key, never the key itself; verified.
     pub apikey: Option<String>,
+    /// The ids of further known api keys that came with the request: a backend may read any of them, so their bans hold too.
+    pub other_apikeys: Vec<String>,
     /// Its user; verified.
     pub user: Option<String>,
     /// What it says of itself.
@@ -110,23 +117,22 @@ impl Caller {
         property: &dyn Fn(&[String]) -> Option<Vec<u8>>,
     ) -> Self {
         let (ip, port) = split_address(peer);
-        let key = named(&source.api_key_header)
-            .and_then(|name| headers.get(name))
-            .or_else(|| named(&source.api_key_query).and_then(|name| query_value(query, name.as_bytes())))
-            .filter(|key| !key.is_empty());
-        let known = key.and_then(|key| known_key(&source.api_keys, key));
+        let keys = given_keys(source, headers, query);
+        let mut known = known_keys(&source.api_keys, &keys);
         let verified = |api_key: bool| {
             let verifiers = source.verifiers.iter().filter(|verifier| verifier.api_key == api_key);
             verifiers.filter_map(|verifier| verified(verifier, headers, property)).next()
         };
-        let (apikey, user) = (known.or_else(|| verified(true)), verified(false));
+        let first = if known.is_empty() { None } else { Some(known.remove(0)) };
+        let (apikey, user) = (first.or_else(|| verified(true)), verified(false));
         let label = |identity: &Option<String>, said: Option<String>| said.filter(|_| identity.is_none());
         let said_user = named(&source.user_header).and_then(|name| headers.get(name)).filter(|user| !user.is_empty());
         let labels = Labels {
-            apikey: label(&apikey, key.map(|key| api_key_label(key, source.api_key_is_id))),
+            apikey: label(&apikey, keys.first().map(|key| api_key_label(key, source.api_key_is_id))),
             user: label(&user, said_user.map(bounded)),
         };
-        Self { ip, port, apikey, user, labels, ipv6_prefix: u8::try_from(source.ipv6_prefix).unwrap_or(0) }
+        let ipv6_prefix = u8::try_from(source.ipv6_prefix).unwrap_or(0);
+        Self { ip, port, apikey, other_apikeys: known, user, labels, ipv6_prefix }
     }
 
     /// The identities of this caller, most specific first. An address of IPv6 stands for its network.
@@ -151,9 +157,10 @@ impl Caller {
     /// the address is whole in them, and so is within every range around it.
     pub fn keys(&self) -> impl Iterator<Item = String> {
         let whole = Some(&self.ip).filter(|ip| !ip.is_empty()).map(|ip| format!("ip:{ip}"));
-        let others =
-            self.identities().filter(|identity| identity.kind != IdentityKind::Ip).map(|identity| identity.key());
-        others.chain(whole)
+        let further = |value: &String| IdentityRef { kind: IdentityKind::ApiKey, value: value.clone() };
+        let others = self.other_apikeys.iter().map(further);
+        let others = self.identities().filter(|identity| identity.kind != IdentityKind::Ip).chain(others);
+        others.map(|identity| identity.key()).chain(whole)
     }
 
     /// The caller as events name it. The network is told of an address of IPv6: it is what the address is judged by.
@@ -188,6 +195,39 @@ impl Caller {
 
 fn named(name: &str) -> Option<&str> {
     Some(name).filter(|name| !name.is_empty())
+}
+
+/// All that a request gives as its api key, in headers and in the query, as it stands there and decoded; none of them empty.
+fn given_keys<'a>(source: &'a IdentitySource, headers: &'a Headers, query: &'a [u8]) -> Vec<Cow<'a, [u8]>> {
+    let in_headers = named(&source.api_key_header).into_iter().flat_map(|name| headers.all(name)).map(Cow::Borrowed);
+    let mut keys: Vec<Cow<'a, [u8]>> = in_headers.collect();
+    if let Some(name) = named(&source.api_key_query) {
+        for value in query_values(query, name.as_bytes()) {
+            let decoded = percent_decoded(value);
+            if decoded != value {
+                keys.push(Cow::Owned(decoded.into_owned()));
+            }
+            keys.push(Cow::Borrowed(value));
+        }
+    }
+    keys.retain(|key| !key.is_empty());
+    if keys.len() > 2 * MAX_KEYS_FROM_EACH_END {
+        let last = keys.split_off(keys.len() - MAX_KEYS_FROM_EACH_END);
+        keys.truncate(MAX_KEYS_FROM_EACH_END);
+        keys.extend(last);
+    }
+    keys
+}
+
+/// The ids of the known keys among those given, in their order, each once.
+fn known_keys(keys: &[ApiKeyDigest], given: &[Cow<'_, [u8]>]) -> Vec<String> {
+    let mut ids = Vec::new();
+    for id in given.iter().filter_map(|key| known_key(keys, key)) {
+        if !ids.contains(&id) {
+            ids.push(id);
+        }
+    }
+    ids
 }
 
 /// The id of an api key, where there is such a key. The keys are by ascending digest: those that begin as this one's are
@@ -244,9 +284,35 @@ fn fingerprint(bytes: &[u8]) -> String {
     text
 }
 
-/// The first value of a query parameter, as it stands in the query.
-fn query_value<'a>(query: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
-    query.split(|byte| *byte == b'&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix(b"="))
+/// The values of a query parameter, as they stand in the query. Its name may be encoded; pairs end at `&` or `;`.
+fn query_values<'a>(query: &'a [u8], name: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
+    query.split(|byte| matches!(byte, b'&' | b';')).filter_map(move |pair| {
+        let mut halves = pair.splitn(2, |byte| *byte == b'=');
+        let (key, value) = (halves.next()?, halves.next()?);
+        (key == name || *percent_decoded(key) == *name).then_some(value)
+    })
+}
+
+/// Text of a query without its percent encoding; `+` stands for a space.
+fn percent_decoded(text: &[u8]) -> Cow<'_, [u8]> {
+    if !text.iter().any(|byte| matches!(byte, b'%' | b'+')) {
+        return Cow::Borrowed(text);
+    }
+    let digit = |byte: &u8| char::from(*byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    let mut decoded = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((&byte, after)) = rest.split_first() {
+        rest = after;
+        match (byte, after) {
+            (b'%', [high, low, after @ ..]) if digit(high).is_some() && digit(low).is_some() => {
+                decoded.push(digit(high).unwrap_or(0) << 4 | digit(low).unwrap_or(0));
+                rest = after;
+            }
+            (b'+', _) => decoded.push(b' '),
+            _ => decoded.push(byte),
+        }
+    }
+    Cow::Owned(decoded)
 }
 
 /// Splits `192.0.2.1:443`, `[2001:db8::1]:443` or a bare address, whose port is 0; an IPv4-mapped address becomes IPv4. What
@@ -395,7 +461,31 @@ mod tests {
 
     #[test]
     fn a_key_in_the_query_is_found_by_its_whole_name() {
-        assert_eq!(query_value(b"my_key=1&key=2", b"key"), Some(b"2".as_slice()));
-        assert_eq!(query_value(b"key", b"key"), None);
+        let values = |query: &'static [u8]| query_values(query, b"key").collect::<Vec<_>>();
+        assert_eq!(values(b"my_key=1&key=2;k%65y=3&KEY=4"), [b"2", b"3"]);
+        assert!(values(b"key").is_empty());
+        assert_eq!(*percent_decoded(b"a%20b+c%2%zz%"), *b"a b c%2%zz%");
+    }
+
+    #[test]
+    fn a_known_key_is_found_wherever_a_backend_may_read_it() {
+        let digest = |id: &str, key: &[u8]| ApiKeyDigest { id: id.into(), sha256: content_hash(key).to_vec() };
+        let mut api_keys = vec![digest("shop", b"REAL key"), digest("other", b"second")];
+        api_keys.sort_by(|one, other| one.sha256.cmp(&other.sha256));
+        let source = IdentitySource { api_keys, api_key_query: "key".into(), ..source() };
+        let of = |headers: Headers, query: &[u8]| Caller::read(&source, b"192.0.2.7:1", &headers, query, &|_| None);
+        let none = Headers::default;
+        let shop = ["apikey:shop", "ip:192.0.2.7"];
+        assert_eq!(keys(&of(Headers::from([("x-api-key", "junk"), ("x-api-key", "REAL key")]), b"")), shop);
+        assert_eq!(keys(&of(Headers::from([("x-api-key", "")]), b"key=REAL%20key")), shop);
+        assert_eq!(keys(&of(Headers::from([("x-api-key", "junk")]), b"key=x&key=REAL+key")), shop);
+        assert_eq!(keys(&of(none(), b"%6bey=%52EAL%20key")), shop);
+        let both = of(Headers::from([("x-api-key", "REAL key")]), b"key=second&key=second");
+        assert_eq!(both.identity().unwrap().key(), "apikey:shop");
+        assert_eq!(both.keys().collect::<Vec<_>>(), ["apikey:shop", "apikey:other", "ip:192.0.2.7"]);
+        // Behind thousands of values, what a backend takes is at one of the ends.
+        let junk = "key=x&".repeat(5000);
+        assert_eq!(keys(&of(none(), format!("{junk}key=second").as_bytes()))[0], "apikey:other");
+        assert_eq!(keys(&of(none(), format!("key=second&{junk}key=y").as_bytes()))[0], "apikey:other");
     }
 }

@@ -52,12 +52,12 @@ impl ControlPlane {
         self.bans.len()
     }
 
-    /// A worker opens its link: it gets the bans that stand.
+    /// A worker opens its link: it gets a greeting and the bans that stand.
     pub fn open(&mut self, worker: u32, token: u32, now_millis: u64) -> Vec<Answer> {
         self.links.insert(worker, token);
         self.bans.retain(|_, ban| ban.until_millis > now_millis);
         let bans: Vec<BanChange> = self.bans.values().cloned().collect();
-        if bans.is_empty() { Vec::new() } else { vec![down(worker, token, bans)] }
+        vec![down(worker, token, bans)]
     }
 
     /// A worker's message; what goes to whom because of it.

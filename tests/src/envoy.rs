@@ -132,6 +132,12 @@ impl Envoy {
         &mut self.process
     }
 
+    /// For how long its workers have run on a processor.
+    #[must_use]
+    pub fn worker_cpu_time(&self) -> Duration {
+        self.process.cpu_time("wrk:")
+    }
+
     /// Whether it still runs.
     pub fn lives(&mut self) -> bool {
         self.process.ended().is_none()

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -19,7 +19,8 @@ pub struct Plan {
     pub to: SocketAddr,
     /// Connections at a time; each has one request under way.
     pub connections: usize,
-    /// The requests on the wire, sent in turn. Each must be one that has an answer with a length.
+    /// The requests on the wire. All connections together send them in turn, so that none comes again before all others
+    /// were sent. Each must be one that has an answer with a length.
     pub requests: Vec<Vec<u8>>,
     /// A pause of each connection after each answer.
     pub pause: Duration,
@@ -124,9 +125,9 @@ fn run(plan: Plan, stop: &Arc<AtomicBool>) -> Report {
     let start = Instant::now();
     let mut whole = Report::default();
     runtime.block_on(async {
-        let plan = Arc::new(plan);
+        let (plan, next) = (Arc::new(plan), Arc::new(AtomicUsize::new(0)));
         let tasks: Vec<_> = (0..plan.connections)
-            .map(|index| tokio::spawn(client(Arc::clone(&plan), Arc::clone(stop), index)))
+            .map(|_| tokio::spawn(client(Arc::clone(&plan), Arc::clone(stop), Arc::clone(&next))))
             .collect();
         for task in tasks {
             let part = task.await.expect("a client does not panic");
@@ -143,14 +144,12 @@ fn run(plan: Plan, stop: &Arc<AtomicBool>) -> Report {
     whole
 }
 
-async fn client(plan: Arc<Plan>, stop: Arc<AtomicBool>, index: usize) -> Report {
+async fn client(plan: Arc<Plan>, stop: Arc<AtomicBool>, next: Arc<AtomicUsize>) -> Report {
     let mut report = Report::default();
     let mut stream: Option<TcpStream> = None;
     let mut buffer = Vec::with_capacity(16 << 10);
-    let mut next = index;
     while !stop.load(Ordering::Relaxed) {
-        let request = &plan.requests[next % plan.requests.len()];
-        next += 1;
+        let request = &plan.requests[next.fetch_add(1, Ordering::Relaxed) % plan.requests.len()];
         let start = Instant::now();
         let outcome = exchange(&mut stream, plan.to, request, &mut buffer);
         match tokio::time::timeout(crate::http::PATIENCE, outcome).await {

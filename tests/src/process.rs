@@ -66,6 +66,20 @@ impl Process {
         self.child.id()
     }
 
+    /// For how long its threads of this name have run on a processor; zero where the system does not tell.
+    #[must_use]
+    pub fn cpu_time(&self, thread: &str) -> Duration {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.id())).into_iter().flatten().flatten();
+        let named = tasks.filter(|task| {
+            std::fs::read_to_string(task.path().join("comm")).is_ok_and(|name| name.trim_end().starts_with(thread))
+        });
+        let nanos = named.filter_map(|task| {
+            let schedstat = std::fs::read_to_string(task.path().join("schedstat")).ok()?;
+            schedstat.split(' ').next()?.parse::<u64>().ok()
+        });
+        Duration::from_nanos(nanos.sum())
+    }
+
     /// Its output so far.
     #[must_use]
     pub fn log(&self) -> String {

@@ -15,6 +15,7 @@ mod shape;
 mod source;
 mod time;
 pub mod traffic;
+pub mod varied;
 pub mod write;
 
 use std::fmt;

@@ -1,5 +1,6 @@
-//! What the filters cost: requests per second and latency of a bare Envoy, of one with a filter that does nothing, and of
-//! one with the preset, measured in turns in one run on one machine; answering by itself, and in front of a backend.
+//! What the filters cost: requests per second, latency and CPU time of a worker for a bare Envoy, one with a filter that does
+//! nothing, and one with the preset, measured in turns in one run on one machine; answering by itself, and in front of a
+//! backend. The requests of the kinds `varied` differ from each other; `get-repeated` and `form-repeated` are one request.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,12 +13,18 @@ use palisade_tests::envoy::Envoy;
 use palisade_tests::http::Request;
 use palisade_tests::load::{Load, Plan, Report};
 use palisade_tests::parts;
+use recording::varied::{self, Kind};
 use serde_json::{Value, json};
+
+/// How many different requests a kind has: no cache of the filters holds as many.
+const DIFFERENT: u64 = 10_000;
+/// What the generated requests begin with.
+const SEED: u64 = 1;
 
 /// Measures bare Envoy, Envoy with noop.wasm and Envoy with preset.wasm.
 ///
 /// Envoy has one worker on processor 0; the load has processor 1. It answers requests itself, which shows the filters'
-/// cost at its largest, or forwards them (`get-proxied`) as gateways do, to another Envoy on processor 1.
+/// cost at its largest, or forwards them (`varied-proxied`) as gateways do, to another Envoy on processor 1.
 #[derive(Debug, Parser)]
 struct Options {
     /// The file that the figures go to.
@@ -49,6 +56,8 @@ struct Sample {
     per_second: f64,
     p50: u32,
     p99: u32,
+    /// The CPU time of the worker for each request, in microseconds.
+    cpu: f64,
 }
 
 /// Samples by kind of request, then by variant in order of measurement.
@@ -78,7 +87,7 @@ fn run(options: &Options) -> Result<(), String> {
     let time = Duration::from_secs_f64(options.seconds);
     let mut samples = Samples::new();
     let wanted = |kind: &str| options.kind.as_deref().is_none_or(|only| only == kind);
-    for (kind, proxied, request) in requests().into_iter().filter(|(kind, ..)| wanted(kind)) {
+    for (kind, proxied, requests) in requests().into_iter().filter(|(kind, ..)| wanted(kind)) {
         let gateways = if proxied { &proxies } else { &alone };
         let measured =
             samples.entry(kind).or_insert_with(|| gateways.iter().map(|(name, _)| (*name, Vec::new())).collect());
@@ -88,10 +97,11 @@ fn run(options: &Options) -> Result<(), String> {
                 let plan = Plan {
                     to: envoy.listener(Static::LISTENER),
                     connections: options.connections,
-                    requests: vec![request.clone()],
+                    requests: requests.clone(),
                     pause: Duration::ZERO,
                     cpu: Some(1),
                 };
+                let before = envoy.worker_cpu_time();
                 let report = Load::during(plan, if round == 0 { time.min(Duration::from_secs(1)) } else { time });
                 accept(name, kind, envoy, &report)?;
                 if round > 0 {
@@ -99,6 +109,7 @@ fn run(options: &Options) -> Result<(), String> {
                         per_second: report.per_second(),
                         p50: report.quantile(0.5),
                         p99: report.quantile(0.99),
+                        cpu: micros_each(envoy.worker_cpu_time().saturating_sub(before), report.answers()),
                     });
                 }
             }
@@ -153,7 +164,7 @@ fn gateways(base: &Static, snapshot: Option<&[u8]>) -> Result<Vec<(&'static str,
 }
 
 /// Kinds of requests, and whether a backend answers them.
-fn requests() -> [(&'static str, bool, Vec<u8>); 3] {
+fn requests() -> Vec<(&'static str, bool, Vec<Vec<u8>>)> {
     let get = Request::get("/catalogue/garden?category=chairs&sort=price&page=2")
         .header("accept-encoding", "gzip, deflate, br")
         .header("cookie", "session=6f1c2a9d; theme=light")
@@ -161,8 +172,23 @@ fn requests() -> [(&'static str, bool, Vec<u8>); 3] {
     let text = "It arrived on time and looks good in the garden. ".repeat(18);
     let form = format!("name=Ada+Lovelace&city=London&rating=5&review={}", text.replace(' ', "+"));
     let form = Request::post("/reviews", "application/x-www-form-urlencoded", form);
-    let get = get.encode();
-    [("get", false, get.clone()), ("form", false, form.encode()), ("get-proxied", true, get)]
+    let of_kind = |kind| (0..DIFFERENT).map(|number| varied::of_kind(SEED, number, kind).request.on_wire()).collect();
+    let mixed: Vec<Vec<u8>> = (0..DIFFERENT).map(|number| varied::exchange(SEED, number).1.request.on_wire()).collect();
+    vec![
+        ("varied-get", false, of_kind(Kind::Get)),
+        ("varied-form", false, of_kind(Kind::Form)),
+        ("varied-json", false, of_kind(Kind::Json)),
+        ("varied-proxied", true, mixed),
+        ("get-repeated", false, vec![get.encode()]),
+        ("form-repeated", false, vec![form.encode()]),
+        ("get-repeated-proxied", true, vec![get.encode()]),
+    ]
+}
+
+fn micros_each(time: Duration, requests: u64) -> f64 {
+    #[allow(clippy::cast_precision_loss, reason = "counts of one run are small")]
+    let requests = requests.max(1) as f64;
+    time.as_secs_f64() * 1e6 / requests
 }
 
 fn compile(options: &Options, folder: &Path) -> Result<Vec<u8>, String> {
@@ -212,6 +238,7 @@ fn figures(options: &Options, samples: &Samples) -> Value {
                     "requests_per_second": median(measured.iter().map(|sample| sample.per_second).collect()).round(),
                     "p50_micros": median(measured.iter().map(|sample| f64::from(sample.p50)).collect()),
                     "p99_micros": median(measured.iter().map(|sample| f64::from(sample.p99)).collect()),
+                    "worker_cpu_micros": (median(measured.iter().map(|sample| sample.cpu).collect()) * 10.0).round() / 10.0,
                     "ratio_to_bare": (median(ratios) * 1000.0).round() / 1000.0,
                     "rounds": measured.iter().map(|sample| sample.per_second.round()).collect::<Vec<_>>(),
                 }),
@@ -223,6 +250,7 @@ fn figures(options: &Options, samples: &Samples) -> Value {
         "machine": {"processors": std::thread::available_parallelism().map_or(1, usize::from), "model": cpu_model()},
         "method": {
             "workers": 1, "connections": options.connections, "rounds": options.rounds, "seconds": options.seconds,
+            "different_requests": DIFFERENT,
             "backend": "Envoy answers by itself, once it has the whole request; where proxied, another Envoy does",
         },
         "requests": kinds,
@@ -237,19 +265,23 @@ fn cpu_model() -> String {
 
 /// A table; behind each figure its ratio to the bare gateway's.
 fn print(figures: &Value) {
-    println!("request      variant   requests/s  of bare      p50 us  of bare      p99 us  of bare");
+    println!(
+        "request              variant   requests/s  of bare      p50 us  of bare      p99 us  of bare  CPU us  more than bare"
+    );
     for (kind, variants) in figures["requests"].as_object().into_iter().flatten() {
         let figure = |name: &str, field: &str| variants[name][field].as_f64().unwrap_or_default();
         for name in variants.as_object().into_iter().flatten().map(|(name, _)| name) {
             let times = |field| figure(name, field) / figure("bare", field).max(f64::MIN_POSITIVE);
             println!(
-                "{kind:<12} {name:<8} {:>11.0} {:>7.1}% {:>11.0} {:>7.2}x {:>11.0} {:>7.2}x",
+                "{kind:<20} {name:<8} {:>11.0} {:>7.1}% {:>11.0} {:>7.2}x {:>11.0} {:>7.2}x {:>7.1} {:>15.1}",
                 figure(name, "requests_per_second"),
                 figure(name, "ratio_to_bare") * 100.0,
                 figure(name, "p50_micros"),
                 times("p50_micros"),
                 figure(name, "p99_micros"),
                 times("p99_micros"),
+                figure(name, "worker_cpu_micros"),
+                figure(name, "worker_cpu_micros") - figure("bare", "worker_cpu_micros"),
             );
         }
     }

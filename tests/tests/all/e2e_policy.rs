@@ -132,16 +132,19 @@ fn tarpit_and_throttle_slow_down(gateway: &mut Gateway) {
     let held = HELD.as_millis() as u64;
     let tiers = json!([{"min_score": 20, "action": "tarpit", "tarpit_millis": held}]);
     gateway.control.patch("threat-policies", "demo", &json!({"tiers": tiers}));
-    let source = Ipv4Addr::new(127, 0, 6, 1);
-    let started = wait_for("the attack is held and then passes", PATIENCE, || {
-        let started = Instant::now();
-        (attack.send_from(source, to).ok()?.status == 200).then_some(started)
+    // Each try has an address of its own: the ledger bans one that the old policy refuses several times.
+    let mut callers = 0_u8;
+    let (started, source) = wait_for("the attack is held and then passes", PATIENCE, || {
+        callers = callers.wrapping_add(1);
+        let (started, source) = (Instant::now(), Ipv4Addr::new(127, 0, 6, callers));
+        (attack.send_from(source, to).ok()?.status == 200).then_some((started, source))
     })
     .unwrap_or_else(|why| panic!("{why}\n{}", gateway.envoy.log_tail(40)));
     assert!(started.elapsed() >= HELD, "held for {:?}", started.elapsed());
-    let event = gateway
-        .control
-        .event("the tarpit", |event| event["source"]["ip"] == "127.0.6.1" && event["event"]["action"] == "tarpit");
+    let address = source.to_string();
+    let event = gateway.control.event("the tarpit", |event| {
+        event["source"]["ip"] == address.as_str() && event["event"]["action"] == "tarpit"
+    });
     assert_eq!(event["decision"]["held_ms"], held, "{event}");
     // A client that does not wait: the worker forgets it and serves the next.
     for _ in 0..20 {

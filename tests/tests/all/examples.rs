@@ -119,7 +119,7 @@ fn every_bootstrap_is_an_edge() {
             managers += 1;
         }
     }
-    assert_eq!((bootstraps, managers), (7, 5));
+    assert_eq!((bootstraps, managers), (8, 5));
     let runtime = &limits["layered_runtime"]["layers"][0]["static_layer"];
     assert_eq!(runtime["http.max_requests_per_io_cycle"], 1);
     assert_eq!(runtime["overload.premature_reset_total_stream_count"], 500);

@@ -13,6 +13,7 @@ mod peer;
 pub mod report;
 mod rounds;
 pub mod rules;
+pub mod varied;
 mod wasm;
 
 use std::time::{Duration, Instant};

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 use super::loads::Load;
+use super::varied::VariedRow;
 use super::{Row, Verdict, median};
 
 /// What the ratios to libmodsecurity are to be at least.
@@ -40,6 +41,10 @@ pub struct Figures {
     pub engines: Vec<&'static str>,
     /// The cases.
     pub rows: Vec<Row>,
+    /// Requests that differ from each other.
+    pub varied: Vec<VariedRow>,
+    /// The engines of [`Figures::varied`], in the order of its times.
+    pub varied_engines: Vec<&'static str>,
     /// The module's time for case `get` without any rule: everything around the engine, in nanoseconds.
     pub around: Option<u64>,
     /// Load times.
@@ -128,6 +133,7 @@ pub fn document(figures: &Figures) -> Value {
             "factor": factors.iter().map(|(engine, factor)| ((*engine).to_owned(), rounded(*factor)))
                 .collect::<serde_json::Map<_, _>>(),
         })).collect::<Vec<_>>(),
+        "different_requests": figures.varied.iter().map(|row| varied(figures, row)).collect::<Vec<_>>(),
         "around_the_engine_ns": figures.around,
         "load": figures.loads.iter().map(|load| json!({
             "paranoia_level": load.paranoia,
@@ -205,6 +211,7 @@ pub fn table(figures: &Figures) -> String {
         });
         let _ = writeln!(out, "  {from} to {to}: {}", factors.collect::<Vec<_>>().join(", "));
     }
+    varied_table(figures, &mut out);
     if let Some(around) = figures.around {
         let _ = writeln!(
             out,
@@ -247,6 +254,35 @@ pub fn table(figures: &Figures) -> String {
         let _ = writeln!(out, "  {miss}");
     }
     out
+}
+
+fn varied(figures: &Figures, row: &VariedRow) -> Value {
+    let times = figures.varied_engines.iter().zip(row.medians.iter().zip(&row.means));
+    let times =
+        times.map(|(engine, (median, mean))| ((*engine).to_owned(), json!({ "median_ns": median, "mean_ns": mean })));
+    json!({
+        "kind": row.kind.name(),
+        "requests": row.requests,
+        "times": times.collect::<serde_json::Map<_, _>>(),
+    })
+}
+
+/// Means: a request in a hundred that costs a hundred times as much is half of the load.
+fn varied_table(figures: &Figures, out: &mut String) {
+    if figures.varied.is_empty() {
+        return;
+    }
+    let _ = writeln!(out, "\nRequests that all differ, mean of each kind:");
+    for row in &figures.varied {
+        let peer = figures.varied_engines.iter().position(|name| *name == "libmodsecurity");
+        let peer = peer.and_then(|at| row.means.get(at)).copied();
+        let times = figures.varied_engines.iter().zip(&row.means).map(|(engine, mean)| {
+            let ratio =
+                peer.filter(|peer| peer != mean).map(|peer| format!(" ({:.1}x)", peer as f64 / (*mean).max(1) as f64));
+            format!("{engine} {}{}", duration(*mean), ratio.unwrap_or_default())
+        });
+        let _ = writeln!(out, "  {:5} {:>6}: {}", row.kind.name(), row.requests, times.collect::<Vec<_>>().join(", "));
+    }
 }
 
 /// A verdict in words: the status, and the attack rules that matched.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use clap::Parser;
 use harness::bench::rules::{self, RuleSet};
-use harness::bench::{Engine, Native, Peer, Plan, Wasm, cases, loads, memory, report, run};
+use harness::bench::{Engine, Native, Peer, Plan, Wasm, cases, loads, memory, report, run, varied};
 use harness::host::Module;
 
 /// Measures the rule engine, linked in and in the shipped module, beside libmodsecurity: the core rule set at paranoia
@@ -21,6 +21,9 @@ struct Arguments {
     /// The module of engine `wasm`
     #[arg(long, default_value = "target/filters/waf.wasm", value_name = "FILE.wasm")]
     filter: PathBuf,
+    /// Another build of the module, for the requests that all differ (two releases, two ways to build)
+    #[arg(long, value_name = "FILE.wasm")]
+    other: Option<PathBuf>,
     /// libmodsecurity's program (tests/bench-waf/peer.cpp, built); without it there are no ratios
     #[arg(long, value_name = "FILE")]
     peer: Option<PathBuf>,
@@ -30,7 +33,7 @@ struct Arguments {
     /// Measure a VM's memory at paranoia level 4 over 100,000 requests as well (some minutes more)
     #[arg(long)]
     memory: bool,
-    /// Only the transactions whose name begins so
+    /// Only the transactions whose name begins so; `varied` for the requests that all differ
     #[arg(long, value_name = "NAME")]
     only: Option<String>,
     /// Print the JSON document in place of the table
@@ -70,7 +73,12 @@ fn measure(arguments: &Arguments) -> Result<(), String> {
         memory_every: memory::EVERY,
         ..report::Figures::default()
     };
-    measure_cases(arguments, &lenient, &strict, &module, &mut figures, &mut progress)?;
+    if arguments.only.as_ref().is_none_or(|only| only != "varied") {
+        measure_cases(arguments, &lenient, &strict, &module, &mut figures, &mut progress)?;
+    }
+    if arguments.only.as_ref().is_none_or(|only| only == "varied") {
+        measure_varied(arguments, &lenient, &module, &mut figures, &mut progress)?;
+    }
     if arguments.memory {
         let cases = cases::all();
         figures.memory = memory::measure(&module, &strict.snapshot, &cases, 100_000, |what| progress.say(what))?;
@@ -128,6 +136,35 @@ fn measure_cases(
         let peer = peer.as_mut().filter(|_| paranoia == 1);
         figures.loads.push(loads::measure(rules, paranoia, module, peer, times)?);
     }
+    Ok(())
+}
+
+fn measure_varied(
+    arguments: &Arguments,
+    rules: &RuleSet,
+    module: &Module,
+    figures: &mut report::Figures,
+    progress: &mut Progress,
+) -> Result<(), String> {
+    let (count, rounds) = if arguments.quick { (1_000, 1) } else { (10_000, 3) };
+    let cases = varied::cases(count);
+    let mut native = Native::load(&rules.program, &cases)?;
+    let mut wasm = Wasm::load(module, &rules.snapshot, &cases)?;
+    let start = |program: &PathBuf| Peer::start(program, &rules.files, &cases);
+    let mut peer = arguments.peer.as_ref().map(start).transpose()?;
+    figures.peer = peer.as_ref().map(|peer| peer.version.clone());
+    let other = arguments.other.as_ref().map(|file| {
+        let bytes = std::fs::read(file).map_err(|error| format!("{}: {error}", file.display()))?;
+        Module::compile(&bytes).map_err(|error| format!("{}: {error}", file.display()))
+    });
+    let other = other.transpose()?;
+    let load = |module| Wasm::load(module, &rules.snapshot, &cases).map(|wasm| wasm.named("other wasm"));
+    let mut other = other.as_ref().map(load).transpose()?;
+    let mut engines: Vec<&mut dyn Engine> = vec![&mut native, &mut wasm];
+    engines.extend(peer.as_mut().map(|peer| peer as &mut dyn Engine));
+    engines.extend(other.as_mut().map(|other| other as &mut dyn Engine));
+    figures.varied_engines = engines.iter().map(|engine| engine.name()).collect();
+    figures.varied = varied::measure(&cases, &mut engines, rounds, |what| progress.say(what))?;
     Ok(())
 }
 

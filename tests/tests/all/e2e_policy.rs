@@ -142,9 +142,9 @@ fn tarpit_and_throttle_slow_down(gateway: &mut Gateway) {
     .unwrap_or_else(|why| panic!("{why}\n{}", gateway.envoy.log_tail(40)));
     assert!(started.elapsed() >= HELD, "held for {:?}", started.elapsed());
     let address = source.to_string();
-    let event = gateway.control.event("the tarpit", |event| {
-        event["source"]["ip"] == address.as_str() && event["event"]["action"] == "tarpit"
-    });
+    let event = gateway
+        .control
+        .event("the tarpit", |event| event["source"]["ip"] == address.as_str() && event["event"]["action"] == "tarpit");
     assert_eq!(event["decision"]["held_ms"], held, "{event}");
     // A client that does not wait: the worker forgets it and serves the next.
     for _ in 0..20 {

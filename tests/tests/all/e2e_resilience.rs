@@ -61,7 +61,8 @@ fn envoy_outlives_the_control_plane() {
     assert_eq!((&event["event"]["category"], &event["event"]["outcome"]), (&json!("dependency"), &json!("observed")));
     assert!(event["outage"]["since"].as_str() < event["outage"]["until"].as_str(), "{event}");
     assert_eq!(event["outage"]["dropped"], 0, "{event}");
-    gateway.control.event("the attack of the outage", |event| event["http"]["path"] == "/lonely");
+    let event = gateway.control.event("the attack of the outage", |event| event["http"]["path"] == "/lonely");
+    assert_eq!(event["http"]["status"], 403, "{event}");
     assert!(event["route"]["node"].as_str().is_some_and(|node| !node.is_empty()), "{event}");
     wait_for("the end of the loss", PATIENCE, || (losses(&gateway) == (0, 1)).then_some(())).unwrap();
     assert_eq!(gateway.status(&attack), 403);

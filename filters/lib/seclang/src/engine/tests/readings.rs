@@ -87,7 +87,7 @@ fn fields_within_a_file_are_arguments() {
     }
     let recorded = "POST / HTTP/1.1\r\n\r\n--a\r\nContent-Disposition: form-data; name=\"q\"\r\n\r\n1\r\n--a--\r\n";
     assert_eq!(seen(MULTIPART, &part("; filename=\"a.http\"", "text/plain", recorded)), (false, false));
-    assert_eq!(seen("multipart/form-data; boundary=b,c", &part("", "text/plain", SQL).replace("--b", "--b,c")).1, true);
+    assert!(seen("multipart/form-data; boundary=b,c", &part("", "text/plain", SQL).replace("--b", "--b,c")).1);
 }
 
 #[test]

@@ -1,7 +1,10 @@
 //! Bodies: how they came, and what is in them.
 
-use exchange::{Body, BodyNeed, Exchange, Host, Request, Verdict};
+use std::borrow::Cow;
+
+use exchange::{Body, BodyNeed, Exchange, Headers, Host, Request, Verdict};
 use seclang::body::decode::{DecodeError, decode};
+use seclang::body::decode_prefix;
 
 use crate::refusal::{BAD_REQUEST, PAYLOAD_TOO_LARGE, UNSUPPORTED_MEDIA_TYPE};
 use crate::{Half, State, Waf};
@@ -21,7 +24,7 @@ impl Waf {
             let reason = format!("the request body is over {most} bytes");
             return self.unreadable(PAYLOAD_TOO_LARGE, reason, &[], state, exchange, host);
         }
-        let encoded = has_encoding(&encoding_of(&exchange.request));
+        let encoded = has_encoding(&encoding_of(&exchange.request.headers));
         // Nothing of an encoded body can be looked at before all of it is there.
         if !encoded && (multipart || !limits.reject) {
             return Verdict::ReadBody(BodyNeed { limit: bytes(limits.total) });
@@ -54,7 +57,7 @@ impl Waf {
         exchange: &mut Exchange,
         host: &dyn Host,
     ) -> Verdict {
-        let encoding = encoding_of(&exchange.request);
+        let encoding = encoding_of(&exchange.request.headers);
         let limits = state.transaction.request_body_limits();
         let multipart = state.transaction.request_body_is_multipart();
         // More than is inspected need not be unpacked, but for one byte that shows that there is more.
@@ -88,6 +91,30 @@ impl Waf {
         }
     }
 
+    /// The body of a response with its content encoding undone as far as it can be, and whether that is all of it. A backend's
+    /// odd encoding is no reason to withhold its answer: what cannot be decoded is inspected as it is.
+    pub(crate) fn decoded_response<'b>(
+        &self,
+        body: Body<'b>,
+        state: &mut State,
+        exchange: &Exchange,
+    ) -> (Cow<'b, [u8]>, bool) {
+        let encoding = exchange.response.as_ref().map(|response| encoding_of(&response.headers)).unwrap_or_default();
+        match self.decoded(&encoding, body, u64::MAX) {
+            Ok(None) => (Cow::Borrowed(body.bytes), body.complete),
+            Ok(Some(decoded)) => (Cow::Owned(decoded), body.complete),
+            Err(error) => {
+                let cut = matches!(error, DecodeError::TooLarge | DecodeError::Ratio | DecodeError::Truncated);
+                let most = bytes(self.step.decompressed_input_body_limit);
+                let prefix = decode_prefix(&encoding, body.bytes, most).filter(|prefix| !prefix.is_empty());
+                if prefix.is_none() {
+                    state.transaction.response_body_undecoded();
+                }
+                (prefix.map_or(Cow::Borrowed(body.bytes), Cow::Owned), body.complete && !cut)
+            }
+        }
+    }
+
     /// A body with its content encoding undone, at most `most` bytes of it; `None` where it has none.
     pub(crate) fn decoded(&self, encoding: &[u8], body: Body<'_>, most: u64) -> Result<Option<Vec<u8>>, DecodeError> {
         if !has_encoding(encoding) || body.bytes.is_empty() {
@@ -98,9 +125,9 @@ impl Waf {
     }
 }
 
-/// The content encodings of a request. Several headers are one list (RFC 9110, section 5.3).
-fn encoding_of(request: &Request) -> Vec<u8> {
-    request.headers.all("content-encoding").collect::<Vec<_>>().join(b",".as_slice())
+/// The content encodings of a message. Several headers are one list (RFC 9110, section 5.3).
+fn encoding_of(headers: &Headers) -> Vec<u8> {
+    headers.all("content-encoding").collect::<Vec<_>>().join(b",".as_slice())
 }
 
 /// Whether there is any encoding that changes a body.
@@ -122,11 +149,12 @@ pub(crate) fn was_chunked(request: &Request, protocol: &[u8]) -> bool {
 }
 
 /// A body in an upgrade comes before the other protocol does. It cannot be held apart from it, and a backend that does
-/// not switch would read it.
+/// not switch would read it. The gateway takes the header of chunks away, and says `content-length: 0` of an upgrade that
+/// came without a body: one without a length had chunks.
 pub(crate) fn upgrades_with_body(request: &Request) -> bool {
-    let length = request.headers.get("content-length").is_some_and(|length| length.trim_ascii() != b"0");
-    let chunked = request.headers.get("transfer-encoding").is_some();
-    request.headers.get("upgrade").is_some() && request.streaming && (length || chunked)
+    let mut lengths = request.headers.all("content-length");
+    let empty = lengths.next() == Some(b"0") && lengths.next().is_none();
+    request.headers.get("upgrade").is_some() && request.streaming && !empty
 }
 
 pub(crate) fn bytes(limit: u64) -> usize {

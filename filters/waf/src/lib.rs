@@ -216,10 +216,8 @@ impl Plugin for Waf {
         let Some(state) = slot.get::<State>() else {
             return Verdict::Pass;
         };
-        let encoding = exchange.response.as_ref().and_then(|response| response.headers.get("content-encoding"));
-        // A backend's odd encoding is no reason to withhold its answer: the bytes are inspected as they are.
-        let decoded = self.decoded(encoding.unwrap_or_default(), body, u64::MAX).unwrap_or(None);
-        self.phase_4(decoded.as_deref().unwrap_or(body.bytes), body.complete, state, exchange, host)
+        let (decoded, complete) = self.decoded_response(body, state, exchange);
+        self.phase_4(&decoded, complete, state, exchange, host)
     }
 
     fn finish(&self, exchange: &mut Exchange, slot: &mut Slot, host: &dyn Host) {
@@ -259,6 +257,9 @@ impl Waf {
         if let Some(budget) = &self.step.budget {
             let WafBudget { work, work_per_byte, memory, memory_per_byte } = *budget;
             transaction.set_budget(BudgetLimits { work, work_per_byte, memory, memory_per_byte });
+        }
+        if self.step.fail_open {
+            transaction.fail_open();
         }
         transaction.allow_xml_doctype(self.step.allow_xml_doctype);
         transaction.limit_request_body(BodyLimits {

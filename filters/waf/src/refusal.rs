@@ -50,7 +50,8 @@ impl Waf {
         let mut reason = reason(&intervention);
         if rule_id == 0 {
             // A limit of the engine, not a rule.
-            return Some(self.limit(LIMIT, refused(status, Category::Threat, reason, half), state, exchange, host));
+            let category = if half == Half::Response { Category::Dependency } else { Category::Threat };
+            return Some(self.limit(LIMIT, refused(status, category, reason, half), state, exchange, host));
         }
         for left_out in state.transaction.uninspected() {
             reason.push_str(&format!("; {left_out}"));
@@ -117,7 +118,9 @@ impl Waf {
             Half::Response => (BAD_GATEWAY, Category::Dependency),
         };
         if tolerated || !self.denies(state) {
-            self.signal(LIMIT, self.step.match_weight, reason.clone(), exchange, host);
+            // A long answer is the backend's, and says nothing about the client.
+            let weight = if tolerated && half == Half::Response { 0.0 } else { self.step.match_weight };
+            self.signal(LIMIT, weight, reason.clone(), exchange, host);
             if !tolerated {
                 state.unenforced.get_or_insert(demand(status, &reason));
             }
@@ -143,7 +146,7 @@ impl Waf {
         host: &dyn Host,
     ) -> Verdict {
         let tag = if status == PAYLOAD_TOO_LARGE { LIMIT } else { BODY_ERROR };
-        if !self.blocks(state) {
+        if !self.denies(state) {
             self.signal(tag, self.step.match_weight, reason.clone(), exchange, host);
             state.unenforced = Some(demand(status, &reason));
             // The first bytes of a stream come when the rules have run already.

@@ -1,3 +1,4 @@
+mod answers;
 mod budget;
 mod rest;
 mod signals;
@@ -277,7 +278,8 @@ fn an_upgrade_brings_no_body() {
     assert_eq!(answer(("content-length", "41")), Some(400));
     assert_eq!(answer(("transfer-encoding", "chunked")), Some(400));
     assert_eq!(answer(("content-length", "0")), None);
-    assert_eq!(answer(("sec-websocket-version", "13")), None);
+    assert_eq!(answer(("content-length", "00")), Some(400));
+    assert_eq!(answer(("sec-websocket-version", "13")), Some(400), "the gateway took a body's header of chunks away");
 }
 
 #[test]
@@ -457,8 +459,28 @@ SecRule REQUEST_HEADERS:host "@contains example" "id:3,phase:1,pass,log,msg:'as 
     assert_eq!(judged(step(), "fine"), (None, 0, None));
     assert_eq!(judged(step(), "so evil").0, Some(406));
     assert_eq!(judged(step(), "odd"), (None, 1, Some(serde_json::json!([3, 2]))));
-    let monitoring = WafStep { block: false, ..step() };
-    assert_eq!(judged(monitoring, "so evil"), (None, 1, Some(serde_json::json!([1, 3]))));
+    let monitoring = || WafStep { block: false, ..step() };
+    assert_eq!(judged(monitoring(), "so evil"), (None, 1, Some(serde_json::json!([1, 3]))));
+}
+
+/// A body may bring as many matches as its trailers do.
+#[test]
+fn what_trailers_bring_is_told_whatever_the_body_brought() {
+    let rules = r#"
+SecRuleEngine On
+SecRequestBodyAccess On
+SecRule ARGS:q "@streq odd" "id:1,phase:2,pass,log,msg:'odd argument'"
+SecRule REQUEST_HEADERS "@contains evil" "id:2,phase:1,deny,status:406,log,msg:'evil field'"
+"#;
+    let (host, mut slot) = (FakeHost::at(0), Slot::default());
+    let plugin = plugin_of(rules, WafStep { block: false, ..step() });
+    let mut exchange = exchange("/", form());
+    let body = Body { bytes: b"q=odd", complete: true };
+    assert_eq!(status(&send(&*plugin, &mut exchange, body, &mut slot, &host)), None);
+    let trailers = Headers::from([("x-late", "so evil")]);
+    assert_eq!(status(&plugin.request_trailers(&mut exchange, &trailers, &mut slot, &host)), None);
+    let trails = host.events_json();
+    assert!(trails.iter().any(|trail| trail["rule_ids"] == serde_json::json!([2])), "{trails:?}");
 }
 
 #[test]

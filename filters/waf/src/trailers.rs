@@ -1,6 +1,10 @@
 //! Trailers of a request: fields like its headers, which come when the rules have judged those.
 
+use std::collections::BTreeSet;
+
 use exchange::{Exchange, Headers, Host, Slot, Verdict};
+
+use seclang::MatchedRule;
 
 use crate::{Half, State, Waf};
 
@@ -18,10 +22,14 @@ impl Waf {
             return Verdict::Pass;
         };
         let mut transaction = self.begin(exchange, false, host);
+        transaction.share_budget(&judged.transaction);
         for (name, value) in trailers.regular() {
             transaction.request_header(name, value);
         }
-        let known = judged.transaction.matched_rules().len();
+        let matches = judged.transaction.matched_rules().iter();
+        let known: BTreeSet<(u64, Vec<u8>)> = matches.map(|rule| (rule.rule_id, rule.variable.clone())).collect();
+        let (gave_up, left_out) =
+            (judged.transaction.exceeded_limits().len(), judged.transaction.uninspected().to_vec());
         let mut interventions = vec![transaction.request_headers()];
         let mut state = State::new(transaction);
         if interventions.iter().all(Option::is_none) {
@@ -40,8 +48,13 @@ impl Waf {
             return Verdict::Refuse(refusal);
         }
         // What was said of the headers is not said again.
-        if state.transaction.matched_rules().len() > known {
+        let news = |rule: &MatchedRule| !known.contains(&(rule.rule_id, rule.variable.clone()));
+        if state.transaction.matched_rules().iter().any(news) {
             self.contribute(&mut state, exchange, host);
+            self.conclude(&mut state, exchange, host);
+        }
+        let limits = state.transaction.uninspected().iter().any(|found| !left_out.contains(found));
+        if limits || state.transaction.exceeded_limits().len() > gave_up {
             self.conclude(&mut state, exchange, host);
         }
         Verdict::Pass

@@ -12,7 +12,8 @@ const PATTERN_SIZE: usize = 1 << 20;
 /// and `$` where that matters. An exclusion wins over an inclusion; with no inclusion at all every path is included.
 ///
 /// A path that backends may read in several ways is included where one of the readings is, and excluded only where all
-/// of them are: what a pattern leaves out of inspection must not depend on how the backend decodes.
+/// of them are: what a pattern leaves out of inspection must not depend on how the backend decodes. For the same reason
+/// inclusions hold in any case of ASCII letters, exclusions only in theirs.
 #[derive(Debug, Default)]
 pub struct Scope {
     include: Option<Regex>,
@@ -26,7 +27,12 @@ impl Scope {
     ///
     /// The pattern that does not compile, and why.
     pub fn new(include: &[String], exclude: &[String]) -> Result<Self, String> {
-        Ok(Self { include: compile(include)?, exclude: compile(exclude)? })
+        // Backends that do not tell cases apart take `/API/` for `/api/`. A class that is negated covers less without cases,
+        // so each pattern counts as it is written as well.
+        let any_case: Vec<String> = include.iter().map(|pattern| format!("(?i){pattern}")).collect();
+        compile(include, PATTERN_SIZE)?;
+        let include = compile(&[include, &any_case].concat(), 4 * PATTERN_SIZE)?;
+        Ok(Self { include, exclude: compile(exclude, PATTERN_SIZE)? })
     }
 
     /// It has no patterns: the step acts on every path.
@@ -43,13 +49,13 @@ impl Scope {
     }
 }
 
-fn compile(patterns: &[String]) -> Result<Option<Regex>, String> {
+fn compile(patterns: &[String], size: usize) -> Result<Option<Regex>, String> {
     if patterns.is_empty() {
         return Ok(None);
     }
     // One by one first, so that an error can name its pattern.
     for pattern in patterns {
-        if let Err(error) = build(&[pattern.as_str()]) {
+        if let Err(error) = build(&[pattern.as_str()], size) {
             return Err(match error.syntax_error() {
                 Some(syntax) => format!("the pattern `{pattern}` is no regular expression: {syntax}"),
                 None => format!("the pattern `{pattern}` is too large: {error}"),
@@ -57,13 +63,13 @@ fn compile(patterns: &[String]) -> Result<Option<Regex>, String> {
         }
     }
     let all: Vec<&str> = patterns.iter().map(String::as_str).collect();
-    build(&all).map(Some).map_err(|error| format!("the patterns are too large together: {error}"))
+    build(&all, size).map(Some).map_err(|error| format!("the patterns are too large together: {error}"))
 }
 
-fn build(patterns: &[&str]) -> Result<Regex, Box<regex_automata::meta::BuildError>> {
+fn build(patterns: &[&str], size: usize) -> Result<Regex, Box<regex_automata::meta::BuildError>> {
     Regex::builder()
         .syntax(syntax::Config::new().unicode(false).utf8(false))
-        .configure(Regex::config().utf8_empty(false).nfa_size_limit(Some(PATTERN_SIZE)))
+        .configure(Regex::config().utf8_empty(false).nfa_size_limit(Some(size)))
         .build_many(patterns)
         .map_err(Box::new)
 }
@@ -87,6 +93,8 @@ mod tests {
     fn exclusions_win_and_nothing_included_means_everything() {
         assert!(covers(&scope(&[], &[]), "/"));
         assert!(covers(&scope(&["^/api/"], &[]), "/api/x"));
+        assert!(covers(&scope(&["^/api/"], &[]), "/API/x") && covers(&scope(&["^/[^A]"], &[]), "/a"));
+        assert!(covers(&scope(&[], &["^/public/"]), "/Public/x"));
         assert!(!covers(&scope(&["^/api/"], &[]), "/v1/api/x"));
         assert!(!covers(&scope(&["^/api/"], &["^/api/health$"]), "/api/health"));
     }

@@ -8,8 +8,10 @@ pub mod decode;
 pub mod json;
 pub mod multipart;
 mod names;
+mod prefix;
 pub mod urlencoded;
 pub mod xml;
 
 pub use names::Argument;
 pub(crate) use names::WHOLE;
+pub use prefix::decode_prefix;

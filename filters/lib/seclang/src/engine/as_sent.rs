@@ -15,6 +15,10 @@ use crate::vocabulary::Variable;
 const RUNS: usize = 64;
 /// How many bytes are searched for runs that are in the decoded body as well.
 const SEARCHED: usize = 16 * 1024 * 1024;
+/// How many pairs of a form are inspected; noise of a MiB has a few.
+const PAIRS: usize = 64;
+/// How long a pair is that stands between two separators, in bytes.
+const SHORTEST_PAIR: usize = 6;
 /// What a run is called among the arguments, where it has no names of its own.
 const NAME: &[u8] = b"body_as_sent";
 
@@ -34,6 +38,9 @@ impl Transaction {
         }
         self.arena.budget.charge_parsing(sent.len());
         let form = processor == b"URLENCODED";
+        if form {
+            self.pairs_as_sent(sent, decoded);
+        }
         let (mut runs, mut searched) = (0, 0);
         for run in texts(sent) {
             if searched < SEARCHED {
@@ -69,10 +76,42 @@ impl Transaction {
         let parsed = json::parse(sent, &limits, |found_one| {
             found.push((found_one.name.to_vec(), found_one.value.to_vec()));
         });
-        if parsed.is_ok() {
-            for (name, value) in found {
-                self.argument_as_sent(&name, &value);
+        // What follows a document ends it for some parsers, and is an error for others.
+        for (name, value) in found {
+            self.argument_as_sent(&name, &value);
+        }
+        if parsed.is_ok_and(|outcome| outcome.limit_exceeded) {
+            self.too_many_arguments("ARGS");
+        }
+    }
+
+    /// Pairs of a form between the separators: a name and a value of text each, or the beginning of a value that is.
+    fn pairs_as_sent(&mut self, sent: &[u8], decoded: &[u8]) {
+        let separator = self.engine.settings.argument_separator;
+        let shortest = shortest(sent.len());
+        self.arena.budget.charge_parsing(sent.len());
+        let (mut pairs, mut searched) = (0, 0);
+        let mut pieces = sent.split(|byte| *byte == separator).peekable();
+        while let Some(piece) = pieces.next() {
+            let text = piece.iter().take_while(|byte| is_text(**byte) || **byte >= 0x80).count();
+            let whole = text == piece.len() && pieces.peek().is_some();
+            let text = piece.get(..text).unwrap_or(piece);
+            let name = text.iter().take_while(|byte| **byte != b'=').collect::<Vec<_>>();
+            let named = !name.is_empty() && name.len() < text.len() && name.iter().all(|byte| byte.is_ascii_graphic());
+            if !named || text.len() < if whole { SHORTEST_PAIR } else { shortest } || searched >= SEARCHED {
+                continue;
             }
+            searched += decoded.len();
+            self.arena.budget.charge_copy(decoded.len());
+            if memmem::find(decoded, text).is_some() {
+                continue;
+            }
+            pairs += 1;
+            if pairs > PAIRS {
+                self.left_out("ARGS_POST", "pairs in a compressed body", PAIRS);
+                return;
+            }
+            self.form_arguments(text, ArgumentSource::Form);
         }
     }
 
@@ -88,23 +127,42 @@ impl Transaction {
 
     fn multipart_as_sent(&mut self, sent: &[u8]) {
         let found = multipart::parse(self.arena.get(self.content_type), sent, &multipart::Limits::default());
-        for part in found.parts.into_iter().filter(|part| !part.is_file()) {
-            self.argument_as_sent(&part.name, &part.value);
+        if let Some(limit) = found.limit {
+            self.left_out("MULTIPART_NAME", limit.what, limit.most);
+        }
+        for part in found.parts {
+            if !part.is_file() {
+                self.argument_as_sent(&part.name, &part.value);
+            }
+            let name = self.arena.push(&part.name);
+            for filename in part.filename.into_iter().chain(part.extended_filename) {
+                let filename = self.arena.push(filename);
+                self.files.push(name, filename);
+                self.part_filenames.push(filename, filename);
+            }
         }
     }
 }
 
 /// The runs of text in noise that are too long to be there by chance. The longer the noise, the longer they are.
 fn texts(noise: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let shortest = match noise.len() {
+    let shortest = shortest(noise.len());
+    noise.split(move |byte| !is_text(*byte)).filter(move |run| run.len() >= shortest)
+}
+
+/// How long a run of text is in noise of this length that is not there by chance.
+fn shortest(noise: usize) -> usize {
+    match noise {
         ..256 => 8,
         256..1024 => 10,
         1024..16_384 => 12,
         16_384..262_144 => 15,
         _ => 18,
-    };
-    let is_text = |byte: &u8| matches!(byte, b' '..=b'~' | b'\t'..=b'\r');
-    noise.split(move |byte| !is_text(byte)).filter(move |run| run.len() >= shortest)
+    }
+}
+
+fn is_text(byte: u8) -> bool {
+    matches!(byte, b' '..=b'~' | b'\t'..=b'\r')
 }
 
 #[cfg(test)]

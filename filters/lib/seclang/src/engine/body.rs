@@ -54,6 +54,12 @@ impl Transaction {
         self.body_ceiling = limits;
     }
 
+    /// A message that is over a limit of bodies is inspected as far as it goes and not refused for it, whatever the
+    /// directives say.
+    pub fn fail_open(&mut self) {
+        self.fails_open = true;
+    }
+
     /// The limits in force: those of the directives, of rules (`ctl:requestBodyLimit`) and of
     /// [`Transaction::limit_request_body`] together. Known after phase 1.
     pub fn request_body_limits(&self) -> BodyLimits {
@@ -106,7 +112,7 @@ impl Transaction {
             self.set_scalar_bytes(Variable::InboundDataError, *b"1");
             self.note_oversize(&limits);
             if limits.reject
-                && let Some(refused) = self.refuse_oversize(msg)
+                && let Some(refused) = self.refuse_oversize(413, msg)
             {
                 return Some(refused);
             }
@@ -139,7 +145,7 @@ impl Transaction {
                 self.set_scalar_bytes(Variable::InboundDataError, *b"1");
                 self.note_oversize(&limits);
                 if limits.reject
-                    && let Some(refused) = self.refuse_oversize(OVER_TOTAL)
+                    && let Some(refused) = self.refuse_oversize(413, OVER_TOTAL)
                 {
                     return Some(refused);
                 }
@@ -158,8 +164,11 @@ impl Transaction {
         self.run_phase(2)
     }
 
-    pub(super) fn refuse_oversize(&mut self, msg: &[u8]) -> Option<Intervention> {
-        let intervention = Intervention { status: 413, rule_id: 0, kind: InterventionKind::Deny, msg: msg.to_vec() };
+    pub(super) fn refuse_oversize(&mut self, status: u16, msg: &[u8]) -> Option<Intervention> {
+        if self.fails_open {
+            return None;
+        }
+        let intervention = Intervention { status, rule_id: 0, kind: InterventionKind::Deny, msg: msg.to_vec() };
         self.intervene(intervention).then(|| self.intervention.clone()).flatten()
     }
 

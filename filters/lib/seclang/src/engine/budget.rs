@@ -124,6 +124,14 @@ impl Budget {
         self.memory_ceiling = self.memory_ceiling.saturating_add(bytes.saturating_mul(memory_per_byte));
     }
 
+    /// What another transaction of the same request has spent, and may, counts here as well.
+    pub(super) fn go_on_from(&mut self, other: &Self) {
+        self.work = self.work.saturating_add(other.work);
+        self.memory = self.memory.saturating_add(other.memory);
+        self.work_ceiling = self.work_ceiling.max(other.work_ceiling);
+        self.memory_ceiling = self.memory_ceiling.max(other.memory_ceiling);
+    }
+
     /// The response begins, which has a budget of its own whatever the request took.
     pub(super) fn renew(&mut self) {
         self.allow(self.limits.work, self.limits.memory / 4);

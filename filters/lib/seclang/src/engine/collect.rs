@@ -384,8 +384,9 @@ impl Transaction {
         out
     }
 
-    /// Appends the text of a macro to a buffer that is empty.
-    pub(super) fn expand(&mut self, engine: &Engine, text: &Macro, out: &mut Vec<u8>) {
+    /// Appends the text of a macro to a buffer that is empty. False if it is cut at [`EXPANSION_LENGTH`].
+    pub(super) fn expand(&mut self, engine: &Engine, text: &Macro, out: &mut Vec<u8>) -> bool {
+        let mut whole = true;
         for piece in &text.0 {
             let value = match piece {
                 MacroPiece::Text(text) => {
@@ -398,9 +399,11 @@ impl Transaction {
             };
             let bytes = value.map(|value| self.arena.get(value)).unwrap_or_default();
             let room = EXPANSION_LENGTH.saturating_sub(out.len());
+            whole &= bytes.len() <= room;
             out.extend_from_slice(bytes.get(..room).unwrap_or(bytes));
         }
         self.arena.budget.charge_copy(out.len());
+        whole
     }
 
     /// The first value of a variable, or of a name of it.

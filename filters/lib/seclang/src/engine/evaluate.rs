@@ -6,7 +6,7 @@ use super::arena::{EMPTY, Value};
 use super::build::{BuiltOperator, Engine, Link, MacroPiece, Rule};
 use super::collect::{Item, Name};
 use super::foresight::Prelude;
-use super::limits::{EXCEEDED_RULES, KEPT_LENGTH, MATCHED_IDS, REPORTED_LENGTH};
+use super::limits::{EXCEEDED_RULES, EXPANSION_LENGTH, KEPT_LENGTH, MATCHED_IDS, REPORTED_LENGTH};
 use super::pairs::Pairs;
 use super::plan::{BookEntry, Books, Step};
 use super::store::{Entry, Match};
@@ -242,7 +242,9 @@ impl Transaction {
         let mut expanded = std::mem::take(&mut self.argument);
         expanded.clear();
         let argument = operator.argument.as_ref().map(|argument| {
-            self.expand(engine, argument, &mut expanded);
+            if !self.expand(engine, argument, &mut expanded) {
+                self.left_out("TX", "bytes of an operator's argument", EXPANSION_LENGTH);
+            }
             expanded.as_slice()
         });
         let pairs = argument.and_then(|argument| self.pairs(engine, operator, argument));
@@ -438,11 +440,15 @@ impl Transaction {
     fn remember_match(&mut self, item: &Item, value: Value) {
         self.arena.budget.charge_match();
         // What was made for this test alone is about to go: its beginning is kept.
+        let whole = value;
         let value = match self.arena.is_full() {
             true => self.arena.beginning(value, KEPT_LENGTH),
             false => value,
         };
         self.matched.push(Match { item: *item, value });
+        if self.arena.get(whole).len() > self.arena.get(value).len() {
+            self.matched.limit = Some(("bytes of a value that matched", KEPT_LENGTH));
+        }
     }
 
     /// MATCHED_VAR.
@@ -459,6 +465,10 @@ impl Transaction {
 
     /// MATCHED_VARS: the names are made when a rule asks for them.
     pub(super) fn name_matches(&mut self) {
+        // The rest of a chain that looks for something in them is blind for what is not there.
+        if let Some((limit, most)) = self.matched.limit {
+            self.left_out("MATCHED_VARS", limit, most);
+        }
         let engine = Arc::clone(&self.engine);
         while let Some(next) = self.matched.list.get(self.matched.named.len()).copied() {
             let name = self.full_name(&engine, &next.item);

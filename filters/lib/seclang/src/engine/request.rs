@@ -79,14 +79,17 @@ impl Transaction {
             HeaderKind::Familiar | HeaderKind::Other => {}
             HeaderKind::Cookie => {
                 let (arena, entries, mut whole) = (&mut self.arena, &mut self.cookies.entries, true);
-                cookies::parse(value, |name, value| {
+                let mut add = |name: &[u8], value: &[u8]| {
                     whole = entries.len() < COOKIES;
                     if whole {
                         let name = arena.push_name(name);
                         let value = arena.push(value);
                         entries.push(Entry { name, value });
                     }
-                });
+                };
+                cookies::parse(value, &mut add);
+                // What a value stands for where an application takes its quotes for quotes.
+                cookies::parse_quoted(value, add);
                 if !whole {
                     self.left_out("REQUEST_COOKIES", "cookies", COOKIES);
                 }
@@ -210,7 +213,13 @@ impl Transaction {
             self.arena.budget.keep(size_of::<Value>());
             self.xml_literals.push(value);
         }
-        // With SecParseXmlIntoArgs OnlyArgs the arguments stand for the body, as long as it could be read.
+        // Attributes are no arguments: they are there whatever stands for the text.
+        for attribute in found.attributes {
+            let value = self.arena.push_once(&attribute);
+            self.arena.budget.keep(size_of::<Value>());
+            self.xml_attributes.push(value);
+        }
+        // With SecParseXmlIntoArgs OnlyArgs the arguments stand for the text, as long as it could be read.
         if error.is_none() && self.xml_arguments == XmlArguments::Only {
             if self.scalar_is(Variable::ReqbodyError, b"1") {
                 self.set_scalar(Variable::RequestBody, raw);
@@ -219,11 +228,6 @@ impl Transaction {
         }
         if error.is_none() || !found.text.is_empty() {
             self.xml_text = Some(self.arena.push(found.text));
-        }
-        for attribute in found.attributes {
-            let value = self.arena.push_once(&attribute);
-            self.arena.budget.keep(size_of::<Value>());
-            self.xml_attributes.push(value);
         }
         let Some(error) = error else { return };
         // The text up to the error is there as well: a lenient application reads that much.

@@ -3,6 +3,7 @@
 use super::familiar::HeaderKind;
 use super::limits::HEADERS;
 use super::transaction::{Intervention, Transaction};
+use super::uninspected::Uninspected;
 use crate::program::LimitAction;
 use crate::vocabulary::Variable;
 
@@ -70,8 +71,10 @@ impl Transaction {
             let inspected = body.get(..limit).unwrap_or(body);
             if !complete || inspected.len() < body.len() {
                 self.set_scalar_bytes(Variable::OutboundDataError, *b"1");
-                if self.engine.settings.response_body_limit_action == LimitAction::Reject {
-                    let refused = self.refuse_oversize(b"The response body is larger than SecResponseBodyLimit");
+                let rejects = self.engine.settings.response_body_limit_action == LimitAction::Reject;
+                self.response_left_out("bytes", inspected.len(), !rejects);
+                if rejects {
+                    let refused = self.refuse_oversize(502, b"The response body is larger than SecResponseBodyLimit");
                     if refused.is_some() {
                         return refused;
                     }
@@ -83,5 +86,17 @@ impl Transaction {
             self.set_scalar_bytes(Variable::ResponseContentLength, inspected.len().to_string().into_bytes());
         }
         self.run_phase(4)
+    }
+
+    /// The bytes that are given to [`Transaction::response_body`] are the body as it was sent, and cannot be decoded.
+    pub fn response_body_undecoded(&mut self) {
+        if self.wants_response_body() {
+            self.response_left_out("bytes that can be decoded", 0, true);
+        }
+    }
+
+    fn response_left_out(&mut self, limit: &'static str, most: usize, tolerated: bool) {
+        let most = u64::try_from(most).unwrap_or(u64::MAX);
+        self.uninspected.push(Uninspected { collection: "RESPONSE_BODY", limit, most, tolerated });
     }
 }

@@ -161,6 +161,8 @@ pub(super) struct Matches {
     pub(super) last: Option<Match>,
     /// The first ones of the list with their full names: few rules ask for them.
     pub(super) named: Vec<Entry>,
+    /// The limit that the list ends at, or at which its values do: what it is of, and how much there may be.
+    pub(super) limit: Option<(&'static str, usize)>,
 }
 
 impl Matches {
@@ -168,12 +170,15 @@ impl Matches {
         self.list.clear();
         self.named.clear();
         self.last = None;
+        self.limit = None;
     }
 
     pub(super) fn push(&mut self, found: Match) {
         self.last = Some(found);
         if self.list.len() < MATCHED_VARS {
             self.list.push(found);
+        } else {
+            self.limit = Some(("values that matched", MATCHED_VARS));
         }
     }
 }

@@ -175,6 +175,8 @@ pub struct Transaction {
     pub(super) request_body_limit: u64,
     /// Limits of the caller's own.
     pub(super) body_ceiling: BodyLimits,
+    /// Limits refuse nothing.
+    pub(super) fails_open: bool,
     pub(super) incoming: Incoming,
     /// In bytes.
     pub(super) response_body_limit: u64,
@@ -287,6 +289,7 @@ impl Transaction {
             response_body_access: settings.response_body_access,
             request_body_limit: settings.request_body_limit,
             body_ceiling: BodyLimits::default(),
+            fails_open: false,
             incoming: Incoming::default(),
             response_body_limit: settings.response_body_limit,
             xml_arguments: settings.xml_arguments,
@@ -360,6 +363,11 @@ impl Transaction {
         };
         transaction.set_connection();
         transaction
+    }
+
+    /// This transaction and the other one are of the same request: they have one budget.
+    pub fn share_budget(&mut self, other: &Self) {
+        self.arena.budget.go_on_from(&other.arena.budget);
     }
 
     fn set_connection(&mut self) {

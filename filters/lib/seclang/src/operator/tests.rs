@@ -153,6 +153,17 @@ fn captures_what_matched() {
 }
 
 #[test]
+fn candidates_beyond_the_limit_are_told() {
+    let operator = operator(OperatorKind::VerifyCc, "\\d{16}");
+    let mut captures = Captures::new();
+    // Fifteen digits and a letter are no candidate.
+    assert!(!operator.evaluate("123456789012345x".repeat(2000).as_bytes(), None, &mut captures));
+    assert!(!captures.limit_exceeded());
+    let decoys = format!("{}4111111111111111", "4111111111111112 ".repeat(super::identifier::MAX_CANDIDATES));
+    assert!(!operator.evaluate(decoys.as_bytes(), None, &mut captures) && captures.limit_exceeded());
+}
+
+#[test]
 fn macros_are_expanded_by_the_caller() {
     let operator = operator(OperatorKind::Within, "%{tx.allowed}");
     assert!(operator.needs_expansion());

@@ -100,3 +100,88 @@ fn keys_of_empty_values_are_seen() {
         assert_eq!(seen("application/json", &honest), (false, false), "an empty value of a known key is no argument");
     }
 }
+
+#[test]
+fn attributes_are_seen_where_arguments_stand_for_the_text() {
+    let rules = "SecParseXmlIntoArgs OnlyArgs\nSecRule XML://@* \"@contains UNION\" \"id:1,phase:2,pass\"\n\
+        SecRule XML:/* \"@contains text\" \"id:2,phase:2,pass\"";
+    assert_eq!(body_ids(rules, "text/xml", "<a q=\"1' UNION SELECT\">text</a>"), [1]);
+}
+
+#[test]
+fn quoted_cookies_are_seen_in_both_readings() {
+    let rules = "SecRule REQUEST_COOKIES:c \"@streq 1' or 1=1\" \"id:1,phase:2,pass\"\n\
+        SecRule REQUEST_COOKIES:c \"@contains 047\" \"id:2,phase:2,pass\"\n\
+        SecRule REQUEST_COOKIES:d \"@streq x; y\" \"id:3,phase:2,pass\"\n\
+        SecRule &REQUEST_COOKIES:e \"@eq 1\" \"id:4,phase:2,pass\"";
+    let mut transaction = transaction(rules, None);
+    transaction.request_header(b"Cookie", br#"c="1\047 or 1=1"; d="x; y"; e="plain""#);
+    finish(&mut transaction, "");
+    assert_eq!(transaction.matched_ids().collect::<Vec<_>>(), [1, 2, 3, 4]);
+}
+
+/// What the limits left out of a request with this query and body.
+fn left_out(rules: &str, query: &str, body: &str) -> Vec<String> {
+    let mut transaction = transaction(rules, Some(body));
+    transaction.request_line(b"POST", query.as_bytes(), b"HTTP/1.1");
+    finish(&mut transaction, body);
+    transaction.uninspected().iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn a_chain_tells_what_it_has_not_seen_of_its_matches() {
+    let rule = "SecArgumentsLimit 5000\nSecRule ARGS \"@contains a\" \"id:1,phase:2,pass,chain\"\n";
+    let first = format!("{rule}SecRule REQUEST_METHOD \"@streq GET\"");
+    let list = format!("{rule}SecRule MATCHED_VARS \"@contains evil\"");
+    let many = vec!["x=a"; 1500].join("&");
+    assert_eq!(left_out(&first, "/", &many), [""; 0], "nothing looks for the rest");
+    assert_eq!(left_out(&list, "/", &many[..3000]), [""; 0]);
+    assert_eq!(left_out(&list, "/", &many), ["MATCHED_VARS is not inspected beyond values that matched 1000"]);
+    let argument = "SecRule ARGS:x \"@within %{REQUEST_BODY}\" \"id:1,phase:2,pass\"";
+    let long = format!("y={}&x=a", "b".repeat(limits::EXPANSION_LENGTH));
+    assert_eq!(left_out(argument, "/", &long), ["TX is not inspected beyond bytes of an operator's argument 262144"]);
+    assert_eq!(left_out(argument, "/", &long[..1000]), [""; 0]);
+}
+
+#[test]
+fn a_long_answer_is_told_and_refused_as_the_backends() {
+    let answer = |rules: &str, open: bool| {
+        let mut transaction = transaction(&format!("SecResponseBodyLimit 10\n{rules}"), None);
+        if open {
+            transaction.fail_open();
+        }
+        transaction.request_headers();
+        transaction.request_body(b"", true);
+        transaction.response_line(200, b"HTTP/1.1");
+        transaction.response_header(b"Content-Type", b"text/html");
+        transaction.response_headers();
+        let refused = transaction.response_body(b"<p>hello, world</p>", true);
+        let found = transaction.uninspected().first().map(|found| (found.to_string(), found.tolerated));
+        (refused.map(|refused| refused.status), found)
+    };
+    let left = |tolerated| Some(("RESPONSE_BODY is not inspected beyond bytes 10".to_owned(), tolerated));
+    assert_eq!(answer("SecResponseBodyLimitAction ProcessPartial", false), (None, left(true)));
+    assert_eq!(answer("SecResponseBodyLimitAction Reject", false), (Some(502), left(false)));
+    assert_eq!(answer("SecResponseBodyLimitAction Reject", true), (None, left(false)));
+    assert_eq!(answer("SecResponseBodyLimit 100", false), (None, None));
+}
+
+#[test]
+fn pairs_of_a_form_are_found_in_compressed_data() {
+    let seen = |sent: &[u8], decoded: &[u8]| {
+        let rules = "SecRule ARGS \"@contains or\" \"id:1,phase:2,pass\"\nSecRule ARGS \"@contains fine\" \"id:2,phase:2,pass\"";
+        let mut transaction = transaction(rules, None);
+        transaction.request_header(b"Content-Type", b"application/x-www-form-urlencoded");
+        transaction.request_headers();
+        transaction.request_body_as_sent(sent, decoded);
+        transaction.request_body(decoded, true);
+        transaction.matched_ids().collect::<Vec<_>>()
+    };
+    let noise: Vec<u8> = (0..200u8).map(|at| at.wrapping_mul(151) | 0x80).chain(1..8).collect();
+    let around = |pair: &[u8]| [&noise, pair, &noise].concat();
+    assert_eq!(seen(&around(b"\0&q='or 1=1#&"), b"a=fine"), [1, 2]);
+    assert_eq!(seen(&around(b"\0&q='\xa0or\xa01=1#&"), b"a=fine"), [1, 2]);
+    assert_eq!(seen(&around(b"\0&q='or 1=1#\0"), b"a=fine"), [1, 2]);
+    assert_eq!(seen(&around(b"\0&q='or 1=1#&"), b"&q='or 1=1#&"), [1], "what is in both is in front of the rules once");
+    assert_eq!(seen(&around(b"\0a"), b"a=fine"), [2]);
+}

@@ -255,8 +255,13 @@ impl Pattern {
             return false;
         };
         let mut effort = captures.effort();
-        let mut at = 0;
-        for _ in 0..MAX_CANDIDATES {
+        let (mut at, mut candidates) = (0, 0);
+        loop {
+            if candidates == MAX_CANDIDATES {
+                captures.set_limit_exceeded();
+                break;
+            }
+            candidates += 1;
             let found = pattern.search(value, at, true, &mut effort);
             let Some(Some((start, end))) = found.and_then(|spans| spans.first().copied()) else {
                 break;

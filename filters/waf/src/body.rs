@@ -149,12 +149,12 @@ pub(crate) fn was_chunked(request: &Request, protocol: &[u8]) -> bool {
 }
 
 /// A body in an upgrade comes before the other protocol does. It cannot be held apart from it, and a backend that does
-/// not switch would read it. The gateway takes the header of chunks away, and says `content-length: 0` of an upgrade that
-/// came without a body: one without a length had chunks.
+/// not switch would read it. One in chunks cannot be told from none: the gateway takes their header away, and keeps what
+/// follows from a backend that has not switched.
 pub(crate) fn upgrades_with_body(request: &Request) -> bool {
-    let mut lengths = request.headers.all("content-length");
-    let empty = lengths.next() == Some(b"0") && lengths.next().is_none();
-    request.headers.get("upgrade").is_some() && request.streaming && !empty
+    let length = request.headers.all("content-length").any(|length| length != b"0");
+    let chunked = request.headers.get("transfer-encoding").is_some();
+    request.headers.get("upgrade").is_some() && request.streaming && (length || chunked)
 }
 
 pub(crate) fn bytes(limit: u64) -> usize {

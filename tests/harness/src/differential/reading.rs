@@ -23,6 +23,8 @@ pub enum Reading {
     InOtherOrder,
     /// The media type of the response is none that is inspected.
     WithoutResponseBody,
+    /// A body of a type that no processor reads is no form and no document, whatever it looks like.
+    WithoutUndeclaredBody,
     /// No query goes on with another one: `UNION` is a word without a meaning, in the target and in the body.
     WithoutUnion,
 }
@@ -61,12 +63,33 @@ impl Reading {
                 }
                 one(changed)
             }
+            Self::WithoutUndeclaredBody => match is_declared(case.header("content-type")) || case.body.is_empty() {
+                true => Vec::new(),
+                // No name begins with a colon, and no document.
+                false => one(Case { body: [b":", case.body.as_slice()].concat(), ..case.clone() }),
+            },
             Self::WithoutUnion => {
                 let (uri, body) = (without_union(&case.uri), without_union(&case.body));
                 one(Case { uri, body, ..case.clone() })
             }
         }
     }
+}
+
+/// Whether a processor reads bodies of a type: those of forms, and those that the engine's own configuration names.
+fn is_declared(kind: &[u8]) -> bool {
+    let kind = kind.to_ascii_lowercase();
+    let media = kind.split(|byte| byte.is_ascii_whitespace() || *byte == b';').next().unwrap_or_default();
+    let (application, text) = (media.strip_prefix(b"application/"), media.strip_prefix(b"text/"));
+    let is = |subtype: Option<&[u8]>, name: &[u8]| {
+        subtype
+            .and_then(|subtype| subtype.strip_suffix(name))
+            .is_some_and(|rest| rest.is_empty() || rest.ends_with(b"+"))
+    };
+    [&b"application/x-www-form-urlencoded"[..], b"multipart/form-data"].iter().any(|form| kind.starts_with(form))
+        || is(application, b"json")
+        || is(application, b"xml")
+        || is(text, b"xml")
 }
 
 /// A text with another word of the same length in place of `UNION`.
@@ -149,6 +172,11 @@ mod tests {
         let case = Case { response_headers, ..Case::default() };
         assert_eq!(Reading::WithoutResponseBody.of(&case)[0].response_headers[0].1, b"application/octet-stream");
         assert_eq!(Reading::WithRequestBody.of(&case)[0].client, FORCED_BODY_CLIENT);
+        let case = request(b"/", b"text/plain", b"a=b");
+        assert_eq!(Reading::WithoutUndeclaredBody.of(&case)[0].body, b":a=b");
+        for kind in ["application/x-www-form-urlencoded; charset=utf-8", "application/vnd.x+json", "Text/XML;x=y"] {
+            assert!(Reading::WithoutUndeclaredBody.of(&request(b"/", kind.as_bytes(), b"a=b")).is_empty(), "{kind}");
+        }
         let changed = Reading::WithoutUnion.of(&request(b"/?a=1+UNION+select", b"x", b"union")).remove(0);
         assert_eq!((changed.uri, changed.body), (b"/?a=1+onion+select".to_vec(), b"onion".to_vec()));
     }
@@ -161,6 +189,7 @@ mod tests {
             Reading::WithoutPartLineEnds,
             Reading::InOtherOrder,
             Reading::WithoutResponseBody,
+            Reading::WithoutUndeclaredBody,
             Reading::WithoutUnion,
         ] {
             assert!(reading.of(&case).is_empty(), "{reading:?}");

@@ -222,6 +222,7 @@ impl Transaction {
             b"URLENCODED" => self.form_arguments(body, ArgumentSource::Form),
             b"JSON" => self.parse_json(body, complete),
             b"XML" => self.parse_xml(body, raw, complete),
+            b"" => self.parse_undeclared(body),
             _ => {}
         }
     }

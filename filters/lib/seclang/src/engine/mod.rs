@@ -27,6 +27,7 @@ mod sanitise;
 mod scanner;
 mod store;
 mod transaction;
+mod undeclared;
 mod uninspected;
 mod vain;
 

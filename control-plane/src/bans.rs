@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use snapshot::{AllowChange, BanChange, BanRequest};
 
-use crate::events::{Audit, AuditAction, BanWay, EventHub};
+use crate::events::{Audit, AuditAction, BanWay, EventHub, MAX_SCORE};
 use crate::fabric::{BanRules, Identity};
 use crate::link::{Asker, BanSink, Verdict};
 use crate::store::fabric::{Allowance, Ban, Issued, LAST_MOMENT, Note, Step};
@@ -48,7 +48,7 @@ impl StoredBans {
         self.runtime.block_on(pending).map_err(|error| error.to_string())
     }
 
-    fn asked(&self, by: &str, ban: &BanRequest, identity: &Identity, now: u64) -> Ban {
+    fn asked(&self, by: &str, node: &str, ban: &BanRequest, identity: &Identity, now: u64) -> Ban {
         let key = identity.key();
         let step = Step { at: now, action: "ban".to_owned(), by: by.to_owned(), detail: ban.reason.clone() };
         Ban {
@@ -56,12 +56,13 @@ impl StoredBans {
             key,
             reason: ban.reason.clone(),
             tags: ban.tags.clone(),
-            score: if ban.score.is_finite() { ban.score } else { 0.0 },
+            score: if ban.score.is_finite() { ban.score.clamp(0.0, MAX_SCORE) } else { 0.0 },
             issued_at: ban.issued_at_millis.min(now),
             until: ban.until_millis,
             issued_by: by.to_owned(),
             timeline: vec![step],
             address: ban.address.clone(),
+            node: node.to_owned(),
             ..Ban::default()
         }
     }
@@ -117,12 +118,7 @@ fn is_due(told: &Mutex<HashMap<String, u64>>, key: &str, now: u64) -> bool {
 impl BanSink for StoredBans {
     fn vet(&self, ban: &BanRequest) -> Result<BanRequest, String> {
         let (rules, now) = ((self.rules)(), (self.clock)());
-        let identity = Identity::parse(&ban.key)?.charged(rules.ipv6_prefix);
-        // Of an earlier configuration it may be narrower.
-        let own = || identity.network_v6().is_some_and(|network| network.prefix_len() >= rules.ipv6_prefix);
-        if identity.is_range() && !(identity.has_own_key() && own()) {
-            return Err("a node bans no range".to_owned());
-        }
+        let identity = rules.bannable(&ban.key)?;
         let until_millis = ban.until_millis.min(now.saturating_add(rules.longest_millis));
         if until_millis <= now {
             return Err("it is over already, or nothing bans at all".to_owned());
@@ -142,14 +138,15 @@ impl BanSink for StoredBans {
 
     fn put(&self, by: Asker<'_>, bans: &[BanRequest]) -> Result<Vec<Verdict>, String> {
         let now = (self.clock)();
-        let by = match by {
-            Asker::Node("") => "a node that has not said which it is",
-            Asker::Node(node) => node,
-            Asker::ControlPlane => "control plane",
+        let unnamed = "a node that has not said which it is";
+        let (by, node) = match by {
+            Asker::Node("") => (unnamed, unnamed),
+            Asker::Node(node) => (node, node),
+            Asker::ControlPlane => ("control plane", ""),
         };
         let read: Vec<Result<Identity, String>> = bans.iter().map(|ban| Identity::parse(&ban.key)).collect();
         let asked = |(ban, identity): (&BanRequest, &Result<Identity, String>)| {
-            identity.as_ref().ok().map(|identity| self.asked(by, ban, identity, now))
+            identity.as_ref().ok().map(|identity| self.asked(by, node, ban, identity, now))
         };
         let asked: Vec<Ban> = bans.iter().zip(&read).filter_map(asked).collect();
         let note = self.note(by, &asked, now);
@@ -169,9 +166,10 @@ impl BanSink for StoredBans {
             return Ok(Vec::new());
         }
         let now = (self.clock)();
-        let wider = self.wait(self.store.bans_widen(keys, now))?;
+        let wider = self.wait(self.store.bans_widen(keys, now, widened_note(now)))?;
+        self.events.outbox_filled();
         for ban in &wider {
-            widened(&self.events, ban, now);
+            self.events.banned(ban, BanWay::Tier, now);
         }
         Ok(wider.iter().map(change_of).collect())
     }
@@ -188,6 +186,7 @@ impl BanSink for StoredBans {
             until_millis: ban.until,
             reason: ban.reason,
             hand_until_millis: ban.hand_until,
+            ..BanChange::default()
         });
         Ok(lifted.chain(live).collect())
     }
@@ -211,15 +210,16 @@ pub(crate) fn change_of(ban: &Ban) -> BanChange {
         until_millis: ban.until,
         reason: ban.reason.clone(),
         hand_until_millis: ban.hand_until,
+        ..BanChange::default()
     }
 }
 
-/// Says that a run of neighbours is banned as one.
-pub(crate) fn widened(events: &EventHub, ban: &Ban, now: u64) {
-    events.audit(
-        Audit::new(AuditAction::Ban).of(ban.key.clone()).detail(format!("by the control plane: {}", ban.reason)),
-    );
-    events.banned(ban, BanWay::Tier, now);
+/// The events that say that a run of neighbours is banned as one; kept with the bans.
+pub(crate) fn widened_note(now: u64) -> Note<Vec<Ban>> {
+    let audit = |ban: &Ban| {
+        Audit::new(AuditAction::Ban).of(ban.key.clone()).detail(format!("by the control plane: {}", ban.reason))
+    };
+    Note::new(move |wider: &Vec<Ban>| wider.iter().map(|ban| audit(ban).note(now)).collect())
 }
 
 /// A ban that nodes let go of.

@@ -28,6 +28,20 @@ impl NodeNames {
         }
     }
 
+    /// Whether something can be the id of one node: 1 to 256 printable ASCII characters without spaces.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it, without it.
+    pub fn check_id(id: &str) -> Result<(), String> {
+        match !id.is_empty() && id.len() <= MAX_BYTES && id.bytes().all(|byte| byte.is_ascii_graphic()) {
+            true => Ok(()),
+            false => {
+                Err(format!("a node's id (node.id) has 1 to {MAX_BYTES} printable ASCII characters without spaces"))
+            }
+        }
+    }
+
     /// The nodes of any of these names.
     pub(crate) fn any_of(names: impl IntoIterator<Item = String>) -> NodeNames {
         NodeNames(names.into_iter().collect())

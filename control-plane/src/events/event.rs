@@ -1,12 +1,16 @@
 //! The shape of an event, as far as the control plane reads it.
 
 use std::fmt;
+use std::net::IpAddr;
 
 use serde::Deserialize;
 use serde_json::Value;
 
 /// The longest event that is taken, in bytes.
 pub const MAX_EVENT_BYTES: usize = 256 * 1024;
+
+/// The highest score of a request.
+pub(crate) const MAX_SCORE: f64 = 100.0;
 
 /// Why a line is no event.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,12 +60,26 @@ pub(super) struct Source {
     pub(super) user: Option<String>,
 }
 
+impl Source {
+    /// The address of the caller; `None` where there is none or the text is no single address.
+    pub(super) fn address(&self) -> Option<IpAddr> {
+        Some(self.ip.as_deref()?.parse::<IpAddr>().ok()?.to_canonical())
+    }
+}
+
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Threat {
-    pub(super) score: Option<f64>,
+    score: Option<f64>,
     pub(super) tags: Option<Vec<String>>,
     pub(super) signals: Option<Vec<Value>>,
+}
+
+impl Threat {
+    /// The score on the scale that gateways use, 0 to 100: a node may send any number. `None` where it is no number.
+    pub(super) fn score(&self) -> Option<f64> {
+        self.score.filter(|score| score.is_finite()).map(|score| score.clamp(0.0, MAX_SCORE))
+    }
 }
 
 #[derive(Debug, Default, Deserialize)]

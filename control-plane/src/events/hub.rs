@@ -1,6 +1,7 @@
 //! The way of an event through the control plane.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -18,6 +19,7 @@ use super::queue::{Bounds, Figures, Queue};
 use super::seen::{self, BanWay, Seen, Sighting};
 use super::sinks::Notices;
 use super::trouble::{Part, Trouble, Troubles};
+use crate::fabric::IPV6_PREFIX;
 use crate::store::fabric::{Ban, Workflow};
 
 /// What waits for one exporter, at most.
@@ -40,7 +42,17 @@ struct Inner {
     /// The store has events to be sent.
     outbox: Notify,
     troubles: Mutex<Troubles>,
+    ipv6_prefix: OnceLock<Ipv6Prefix>,
     clock: fn() -> u64,
+}
+
+/// Says the width of the networks that callers of IPv6 are judged by, in bits.
+struct Ipv6Prefix(Box<dyn Fn() -> u8 + Send + Sync>);
+
+impl fmt::Debug for Ipv6Prefix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Ipv6Prefix").field(&(self.0)()).finish()
+    }
 }
 
 /// What every exporter was given up to a moment.
@@ -87,6 +99,7 @@ impl EventHub {
                 watcher: Mutex::default(),
                 outbox: Notify::new(),
                 troubles: Mutex::default(),
+                ipv6_prefix: OnceLock::new(),
                 clock,
             }),
         }
@@ -114,16 +127,17 @@ impl EventHub {
         metrics::counter!("palisade_events_total", "outcome" => "taken").increment(1);
         let Checked { line, mut value, kind } = checked;
         let now = (self.inner.clock)();
-        self.tell_offence(&kind, now);
+        let ipv6_prefix = self.ipv6_prefix();
+        self.tell_offence(offence::of(&kind, node, ipv6_prefix, now));
         let mut changed = !node.is_empty() && give_node(&mut value, node);
         if let Kind::Security(mut security) = kind {
             if !node.is_empty() {
                 security.route.node = Some(node.to_owned());
             }
-            let made = severity(security.threat.score.unwrap_or(0.0));
+            let made = severity(security.threat.score().unwrap_or(0.0));
             let severity = security.event.severity.is_none().then_some(made);
-            let sighting = self.watcher().map(|watcher| (watcher, seen::sighting(&security, made)));
-            let place = self.lock().record(*security, now);
+            let sighting = self.watcher().map(|watcher| (watcher, seen::sighting(&security, ipv6_prefix, made)));
+            let place = self.lock().record(*security, ipv6_prefix, now);
             if let Some((watcher, sighting)) = sighting {
                 let sighting = Sighting { place: place.clone(), ..sighting };
                 show(&watcher, Seen::Event(Box::new(sighting)));
@@ -132,6 +146,16 @@ impl EventHub {
         }
         self.export(if changed { value.to_string().into_bytes() } else { line });
         Ok(())
+    }
+
+    /// Judges callers of IPv6 by networks of as many bits as `ipv6_prefix` says at that time, where they were those of the
+    /// default configuration. Only the first call counts.
+    pub(crate) fn judge_ipv6_by(&self, ipv6_prefix: impl Fn() -> u8 + Send + Sync + 'static) {
+        let _first_wins = self.inner.ipv6_prefix.set(Ipv6Prefix(Box::new(ipv6_prefix)));
+    }
+
+    fn ipv6_prefix(&self) -> u8 {
+        self.inner.ipv6_prefix.get().map_or(IPV6_PREFIX, |prefix| (prefix.0)())
     }
 
     /// Tells `offences` what the ledger may charge, from here on. What it has no room for is lost, and counted.
@@ -157,8 +181,8 @@ impl EventHub {
         self.inner.watcher.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn tell_offence(&self, kind: &Kind, now: u64) {
-        let Some(offence) = offence::of(kind, now) else { return };
+    fn tell_offence(&self, offence: Option<Offence>) {
+        let Some(offence) = offence else { return };
         if let Some(sender) = self.inner.offences.lock().unwrap_or_else(PoisonError::into_inner).as_ref()
             && sender.try_send(offence).is_err()
         {

@@ -1,13 +1,14 @@
 //! Incidents: the events of one identity, close together in time, as one row with a count.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::net::IpAddr;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::event::{SecurityEvent, Source, timestamp_millis};
-use crate::fabric::{IPV6_PREFIX, Identity};
+use crate::fabric::Identity;
 use crate::store::fabric::{IncidentRow, Workflow};
 
 /// An event belongs to its identity's incident when it comes at most this long after the one before.
@@ -160,8 +161,9 @@ pub(crate) struct Unsaved {
 
 impl Incidents {
     /// Counts an event in; answers its place. An event that names no identity belongs to no incident.
-    pub(super) fn record(&mut self, event: SecurityEvent, now: u64) -> Option<Place> {
-        let identity = identity(&event.source)?;
+    /// `ipv6_prefix` is the width of the networks that callers of IPv6 are judged by.
+    pub(super) fn record(&mut self, event: SecurityEvent, ipv6_prefix: u8, now: u64) -> Option<Place> {
+        let identity = identity(&event.source, ipv6_prefix)?;
         let key = format!("{}:{}", identity.kind, identity.value);
         // A node's clock may be wrong; its events still belong where they arrive.
         let at = timestamp_millis(&event.timestamp).filter(|&at| at <= now && now - at <= WINDOW_MILLIS).unwrap_or(now);
@@ -296,7 +298,7 @@ impl Incidents {
 impl Incident {
     fn count_in(&mut self, event: SecurityEvent, at: u64) {
         let outcome_blocked = event.event.outcome.as_deref() == Some("blocked");
-        let score = event.threat.score.filter(|score| score.is_finite()).unwrap_or(0.0);
+        let score = event.threat.score().unwrap_or(0.0);
         let entry = TimelineEntry {
             at,
             category: text(event.event.category),
@@ -344,27 +346,27 @@ fn fresh(event: &SecurityEvent, key: &str, identity: IdentityRef, at: u64) -> In
     }
 }
 
-/// The most specific identity of an event: api key, else user, else address, which is its network where it is one of IPv6.
-pub(super) fn identity(source: &Source) -> Option<IdentityRef> {
-    let given = |value: &Option<String>| value.as_deref().filter(|value| !value.is_empty()).map(str::to_owned);
-    let (kind, value) = given(&source.apikey)
-        .map(|value| ("apikey", value))
-        .or_else(|| Some(("user", given(&source.user)?)))
-        .or_else(|| Some(("ip", address(&given(&source.ip)?, source.network.as_deref()))))?;
-    Some(IdentityRef { kind: kind.to_owned(), value: value.chars().take(MAX_TEXT).collect() })
+/// The most specific identity of an event that is one: api key, else user, else address, which is its network where it is
+/// one of IPv6. What a node sends in place of an identity (a range, text that is no address) is none: the ledger bans by it.
+pub(super) fn identity(source: &Source, ipv6_prefix: u8) -> Option<IdentityRef> {
+    let given = |kind: &str, value: &Option<String>| Identity::parse(&format!("{kind}:{}", value.as_deref()?)).ok();
+    let identity = given("apikey", &source.apikey)
+        .or_else(|| given("user", &source.user))
+        .or_else(|| caller(source.address()?, source.network.as_deref(), ipv6_prefix))?;
+    Some(IdentityRef { kind: identity.kind().to_owned(), value: identity.value().to_owned() })
 }
 
-/// What an address is judged by: the network that the gateway says, where it is one around the address, else that of the
-/// usual width. Text that is no address is itself.
-fn address(ip: &str, network: Option<&str>) -> String {
-    let Ok(identity) = Identity::parse(&format!("ip:{ip}")) else { return ip.to_owned() };
-    if let Some(network) = network.and_then(|network| Identity::parse(&format!("ip:{network}")).ok())
-        && (network == identity || network.has_own_key() && network.covers(&identity))
-    {
-        return network.value().to_owned();
-    }
-    // A gateway of an older release does not say.
-    identity.charged(IPV6_PREFIX).value().to_owned()
+/// What an address is judged by: the network that the gateway says, if it is around the address and no wider than the one of
+/// the configuration (a gateway may still have an earlier one), else that of the configuration.
+fn caller(address: IpAddr, network: Option<&str>, ipv6_prefix: u8) -> Option<Identity> {
+    let identity = Identity::parse(&format!("ip:{address}")).ok()?;
+    let network = network.and_then(|network| Identity::parse(&format!("ip:{network}")).ok());
+    let fits = |network: &Identity| {
+        let width = network.network_v6().map(|network| network.prefix_len());
+        network == &identity && width.is_none_or(|width| width >= ipv6_prefix)
+            || network.has_own_key() && width >= Some(ipv6_prefix) && network.covers(&identity)
+    };
+    Some(network.filter(fits).unwrap_or_else(|| identity.charged(ipv6_prefix)))
 }
 
 pub(super) fn text(value: Option<String>) -> String {
@@ -378,155 +380,4 @@ fn note(values: &mut Vec<String>, value: &str) {
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    const NOW: u64 = 1_800_000_000_000;
-
-    fn event(ip: &str, id: &str, at: u64, score: f64) -> SecurityEvent {
-        serde_json::from_value(json!({
-            "@timestamp": crate::clock::rfc3339(at),
-            "event": { "category": "threat", "action": "deny", "outcome": "blocked" },
-            "source": { "ip": ip, "apikey": null, "user": null },
-            "threat": { "score": score, "tags": ["waf:match"], "signals": [] },
-            "incident": { "id": id, "count": 1 },
-            "route": { "id": "r1", "name": "shop", "node": "n1" },
-            "message": format!("score {score}"),
-        }))
-        .unwrap()
-    }
-
-    #[test]
-    fn a_scan_is_one_incident_with_a_count() {
-        let mut incidents = Incidents::default();
-        for number in 0..30_u32 {
-            let at = NOW + u64::from(number);
-            incidents.record(event("192.0.2.1", &format!("i{number}"), at, f64::from(number)), NOW + 99);
-        }
-        incidents.record(event("192.0.2.2", "other", NOW, 1.0), NOW + 99);
-        let list = incidents.list(NOW + 99);
-        assert_eq!(list.len(), 2);
-        let first = &list[0];
-        assert_eq!(
-            (first.id.as_str(), first.key.as_str(), first.count, first.enforced_count),
-            ("i0", "ip:192.0.2.1", 30, 30)
-        );
-        assert_eq!((first.first_seen, first.last_seen, first.max_score), (NOW, NOW + 29, 29.0));
-        assert_eq!((first.timeline.len(), first.timeline[0].at), (TIMELINE, NOW + 10));
-        assert_eq!((first.last_message.as_str(), first.nodes.len(), first.routes.len()), ("score 29", 1, 1));
-        let row = serde_json::to_value(first).unwrap();
-        assert_eq!(row["ref"], json!({ "kind": "ip", "value": "192.0.2.1" }));
-        assert_eq!(row["state"], "open");
-    }
-
-    #[test]
-    fn addresses_of_one_network_of_ipv6_are_one_caller() {
-        let mut incidents = Incidents::default();
-        for (number, ip) in
-            ["2001:db8:1:2::1", "2001:db8:1:2:ffff::7", "::ffff:192.0.2.1", "192.0.2.1"].iter().enumerate()
-        {
-            incidents.record(event(ip, &format!("i{number}"), NOW, 1.0), NOW);
-        }
-        let mut wider = event("2001:db8:1:2::1", "w", NOW, 1.0);
-        wider.source.network = Some("2001:db8:1::/56".into());
-        incidents.record(wider, NOW);
-        let mut foreign = event("2001:db8:9::1", "f", NOW, 1.0);
-        foreign.source.network = Some("2001:db8:1::/56".into());
-        incidents.record(foreign, NOW);
-        let mut keys: Vec<_> = incidents.list(NOW).into_iter().map(|one| (one.key, one.count)).collect();
-        keys.sort();
-        let expected =
-            [("ip:192.0.2.1", 2), ("ip:2001:db8:1:2::/64", 2), ("ip:2001:db8:1::/56", 1), ("ip:2001:db8:9::/64", 1)];
-        assert_eq!(keys, expected.map(|(key, count)| (key.to_owned(), count)));
-    }
-
-    #[test]
-    fn after_the_window_a_new_one_begins() {
-        let mut incidents = Incidents::default();
-        incidents.record(event("192.0.2.1", "a", NOW, 1.0), NOW);
-        let within = NOW + WINDOW_MILLIS;
-        incidents.record(event("192.0.2.1", "b", within, 1.0), within);
-        assert_eq!(incidents.list(within)[0].id, "a");
-        let after = within + WINDOW_MILLIS + 1;
-        incidents.record(event("192.0.2.1", "c", after, 1.0), after);
-        let list = incidents.list(after);
-        assert_eq!((list.len(), list[0].id.as_str(), list[0].count), (1, "c", 1));
-        assert!(incidents.list(after + KEPT_MILLIS + 1).is_empty());
-    }
-
-    #[test]
-    fn the_most_specific_identity_counts_and_the_table_is_bounded() {
-        let mut incidents = Incidents::default();
-        let mut keyed = event("192.0.2.1", "a", NOW, 1.0);
-        keyed.source.user = Some("ann".into());
-        incidents.record(keyed, NOW);
-        assert_eq!(incidents.list(NOW)[0].key, "user:ann");
-        incidents.record(SecurityEvent::default(), NOW);
-        for number in 0..=MAX_INCIDENTS as u64 {
-            incidents.record(event(&format!("x{number}"), "i", NOW + 1 + number, 1.0), NOW + 1 + number);
-        }
-        let list = incidents.list(NOW + 1);
-        assert_eq!(list.len(), MAX_INCIDENTS);
-        assert!(!list.iter().any(|incident| incident.key == "user:ann" || incident.key == "ip:x0"));
-    }
-
-    #[test]
-    fn a_wrong_clock_does_not_move_an_event() {
-        let mut incidents = Incidents::default();
-        incidents.record(event("192.0.2.1", "a", NOW + 1, 1.0), NOW);
-        incidents.record(event("192.0.2.2", "b", 5, 1.0), NOW);
-        assert!(incidents.list(NOW).iter().all(|incident| incident.last_seen == NOW));
-    }
-
-    fn place(id: &str, count: u64, reopened: bool) -> Option<Place> {
-        Some(Place { id: id.to_owned(), count, reopened })
-    }
-
-    fn workflow(state: &str, at: u64) -> Option<Workflow> {
-        Some(Workflow { key: "ip:192.0.2.1".into(), state: state.into(), by: "alice".into(), at, note: String::new() })
-    }
-
-    #[test]
-    fn a_resolved_incident_opens_again_after_the_grace_and_an_acknowledged_one_stays() {
-        let mut incidents = Incidents::default();
-        let state = |incidents: &mut Incidents, now| incidents.list(now)[0].state;
-        incidents.record(event("192.0.2.1", "a", NOW, 1.0), NOW);
-        incidents.set_workflow("ip:192.0.2.1", workflow("acknowledged", NOW));
-        incidents.record(event("192.0.2.1", "b", NOW, 1.0), NOW + 60_000);
-        assert_eq!(state(&mut incidents, NOW + 60_000), IncidentState::Acknowledged);
-        incidents.set_workflow("ip:192.0.2.1", workflow("resolved", NOW + 60_000));
-        let late = NOW + 60_000 + REOPEN_GRACE_MILLIS;
-        incidents.record(event("192.0.2.1", "c", late, 1.0), late);
-        assert_eq!(state(&mut incidents, late), IncidentState::Resolved, "it was under way");
-        assert_eq!(incidents.record(event("192.0.2.1", "d", late + 1, 1.0), late + 1), place("a", 4, true));
-        assert_eq!(state(&mut incidents, late + 1), IncidentState::Open);
-        let unsaved = incidents.unsaved(late + 1);
-        assert_eq!(unsaved.cleared, [("ip:192.0.2.1".to_owned(), NOW + 60_000)]);
-        incidents.set_workflow("ip:192.0.2.1", workflow("acknowledged", late));
-        assert!(incidents.workflow("ip:192.0.2.1", late + KEPT_MILLIS - 1).is_some());
-        assert!(incidents.workflow("ip:192.0.2.1", late + KEPT_MILLIS).is_none(), "a state is kept for seven days");
-    }
-
-    #[test]
-    fn what_is_saved_is_restored_and_what_was_not_taken_is_offered_again() {
-        let mut incidents = Incidents::default();
-        incidents.record(event("192.0.2.1", "a", NOW, 7.0), NOW);
-        incidents.record(event("192.0.2.2", "b", NOW, 7.0), NOW);
-        let unsaved = incidents.unsaved(NOW);
-        assert_eq!(unsaved.written.len(), 2);
-        assert!(incidents.unsaved(NOW).written.is_empty());
-        incidents.put_back(unsaved);
-        let rows = incidents.unsaved(NOW).written;
-        let read = rows.iter().map(|row| serde_json::from_str(&row.json).unwrap()).collect();
-        let mut after = Incidents::default();
-        after.restore(read, Vec::new());
-        assert_eq!(after.list(NOW).len(), 2);
-        assert_eq!(after.record(event("192.0.2.1", "z", NOW + 1, 1.0), NOW + 1), place("a", 2, false));
-        after.list(NOW + KEPT_MILLIS + 1_000);
-        let mut removed = after.unsaved(NOW).removed;
-        removed.sort();
-        assert_eq!(removed, ["ip:192.0.2.1", "ip:192.0.2.2"]);
-    }
-}
+mod tests;

@@ -17,6 +17,7 @@ mod trouble;
 
 pub use audit::{Audit, AuditAction};
 pub(crate) use dependency::dependency;
+pub(crate) use event::MAX_SCORE;
 pub use event::{EventError, MAX_EVENT_BYTES};
 pub use exporter::Exporter;
 pub use hub::{EventHub, ExporterStatus};

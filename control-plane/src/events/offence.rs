@@ -1,5 +1,7 @@
 //! What the ledger may be fed with.
 
+use std::net::IpAddr;
+
 use super::event::{Kind, Source, TrailEvent};
 use super::incidents::identity;
 
@@ -11,6 +13,10 @@ pub(crate) struct Offence {
     /// When it was told, in milliseconds since 1970.
     pub(crate) at: u64,
     pub(crate) deed: Deed,
+    /// The address that it was done from; `None` where the gateway says none.
+    pub(crate) address: Option<IpAddr>,
+    /// The node that says so; empty where it is not known.
+    pub(crate) node: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -23,8 +29,9 @@ pub(crate) enum Deed {
     WafMonitored,
 }
 
-/// What an event says of its caller; `None` where there is nothing to charge.
-pub(super) fn of(kind: &Kind, now: u64) -> Option<Offence> {
+/// What an event of `node` says of its caller, where callers of IPv6 are judged by networks of `ipv6_prefix` bits; `None` where
+/// there is nothing to charge.
+pub(super) fn of(kind: &Kind, node: &str, ipv6_prefix: u8, now: u64) -> Option<Offence> {
     let (source, deed): (&Source, Deed) = match kind {
         Kind::Security(event) => {
             let is = |field: &Option<String>, word: &str| field.as_deref() == Some(word);
@@ -35,15 +42,16 @@ pub(super) fn of(kind: &Kind, now: u64) -> Option<Offence> {
             if !denial || !enforced || is(&classed.category, "ban") || is(&classed.module, "waf") {
                 return None;
             }
-            let score = event.threat.score.filter(|score| score.is_finite() && *score > 0.0)?;
+            let score = event.threat.score().filter(|score| *score > 0.0)?;
             (&event.source, Deed::Denied(score))
         }
         Kind::Trail(TrailEvent { blocking: true, block, source }) if !block.is_null() => (source, Deed::WafBlocked),
         Kind::Trail(TrailEvent { blocking: false, source, .. }) => (source, Deed::WafMonitored),
         Kind::Trail(_) | Kind::Other => return None,
     };
-    let identity = identity(source)?;
-    Some(Offence { key: format!("{}:{}", identity.kind, identity.value), at: now, deed })
+    let identity = identity(source, ipv6_prefix)?;
+    let key = format!("{}:{}", identity.kind, identity.value);
+    Some(Offence { key, at: now, deed, address: source.address(), node: node.to_owned() })
 }
 
 #[cfg(test)]
@@ -55,8 +63,13 @@ mod tests {
 
     fn deed(event: &Value) -> Option<Deed> {
         let checked = event::check(event.to_string().as_bytes()).ok().unwrap();
-        of(&checked.kind, 7).map(|offence| {
-            assert_eq!((offence.key.as_str(), offence.at), ("user:ada", 7));
+        of(&checked.kind, "n1", 64, 7).map(|offence| {
+            assert_eq!((offence.key.as_str(), offence.at, offence.node.as_str()), ("user:ada", 7, "n1"));
+            assert_eq!(
+                offence.address,
+                Some(IpAddr::from([192, 0, 2, 1])),
+                "a ban counts to the place that it comes from"
+            );
             offence.deed
         })
     }

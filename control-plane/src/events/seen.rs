@@ -72,14 +72,14 @@ impl BanWay {
 }
 
 /// An event before it has its place. `severity` is that of the hub, where the event has none.
-pub(super) fn sighting(event: &SecurityEvent, severity: u8) -> Sighting {
+pub(super) fn sighting(event: &SecurityEvent, ipv6_prefix: u8, severity: u8) -> Sighting {
     let blocked = event.event.outcome.as_deref() == Some("blocked");
     let given = event.event.severity.and_then(|given| u8::try_from(given).ok());
     let tags = event.threat.tags.iter().flatten().take(MAX_TAGS);
     Sighting {
-        identity: identity(&event.source),
+        identity: identity(&event.source, ipv6_prefix),
         place: None,
-        score: event.threat.score.filter(|score| score.is_finite()).unwrap_or(0.0),
+        score: event.threat.score().unwrap_or(0.0),
         severity: given.unwrap_or(severity).clamp(1, 4),
         category: text(event.event.category.clone()),
         action: text(event.event.action.clone()),

@@ -4,8 +4,8 @@ use serde_json::json;
 use snapshot::Down;
 use tokio::sync::mpsc;
 
-use super::{Fabric, told};
-use crate::bans::{change_of, widened};
+use super::{BanRules, Fabric, told};
+use crate::bans::{change_of, widened_note};
 use crate::clock;
 use crate::entities::{EntityService, LedgerSettings};
 use crate::events::{Audit, AuditAction, BanWay, Deed, EventHub, Offence};
@@ -48,14 +48,29 @@ impl Ledger {
         }
     }
 
-    fn charge(&self, offence: Offence) -> Option<Charge> {
+    /// The charge of an offence; `None` where it weighs nothing, or is of an identity that no node may have banned.
+    fn charge(&self, offence: Offence, rules: &BanRules) -> Option<Charge> {
         let points = match offence.deed {
             Deed::Denied(score) => score,
             Deed::WafBlocked if self.0.feed_waf_blocks => self.0.waf_weight,
             Deed::WafMonitored if self.0.feed_waf_monitored => self.0.waf_weight,
             Deed::WafBlocked | Deed::WafMonitored => 0.0,
         };
-        (points > 0.0).then_some(Charge { key: offence.key, points, at: offence.at })
+        if points <= 0.0 {
+            return None;
+        }
+        let Offence { key, at, address, node, .. } = offence;
+        match rules.bannable(&key) {
+            Ok(identity) => {
+                let address = address.map(|address| address.to_string()).unwrap_or_default();
+                Some(Charge { key: identity.key(), points, at, address, node })
+            }
+            Err(reason) => {
+                metrics::counter!("palisade_ledger_refused_total").increment(1);
+                tracing::warn!(node, key, reason, "a node reports an identity that the ledger does not charge");
+                None
+            }
+        }
     }
 }
 
@@ -85,7 +100,8 @@ impl Fabric {
         if !ledger.settings().enabled {
             return Ok(());
         }
-        let charges: Vec<Charge> = offences.filter_map(|offence| ledger.charge(offence)).collect();
+        let rules = self.rules();
+        let charges: Vec<Charge> = offences.filter_map(|offence| ledger.charge(offence, &rules)).collect();
         if charges.is_empty() {
             return Ok(());
         }
@@ -101,13 +117,13 @@ impl Fabric {
         for promotion in &promoted {
             tell(&self.inner.events, promotion, now);
         }
-        if promoted.is_empty() || !self.rules().widens {
+        if promoted.is_empty() || !rules.widens {
             return Ok(());
         }
         let keys = promoted.into_iter().map(|promotion| promotion.key).collect();
         let down = |wider: &Vec<Ban>| Down { bans: wider.iter().map(change_of).collect(), ..Down::default() };
-        for ban in self.change(self.inner.store.bans_widen(keys, now), down).await? {
-            widened(&self.inner.events, &ban, now);
+        for ban in self.change(self.inner.store.bans_widen(keys, now, widened_note(now)), down).await? {
+            self.inner.events.banned(&ban, BanWay::Tier, now);
         }
         Ok(())
     }
@@ -131,7 +147,7 @@ fn audit(promotion: &Promotion) -> Audit {
 
 /// The event of an identity that has reached the threshold.
 fn tell(events: &EventHub, promotion: &Promotion, now: u64) {
-    let Promotion { key, total, issued } = promotion;
+    let Promotion { key, address, total, issued } = promotion;
     let (action, detail) = outcome(promotion);
     if let Issued::Live(ban) = issued {
         events.banned(ban, BanWay::Ledger, now);
@@ -146,7 +162,11 @@ fn tell(events: &EventHub, promotion: &Promotion, now: u64) {
             "kind": "alert", "category": "ban", "action": "ban", "module": "ledger", "dataset": "svc.ban",
             "outcome": if banned { "blocked" } else { "observed" },
         },
-        "source": { "ip": of("ip"), "apikey": of("apikey"), "user": of("user") },
+        "source": {
+            // The address itself where it is known: a ban on IPv6 is on its network.
+            "ip": Some(address.as_str()).filter(|address| !address.is_empty()).or_else(|| of("ip")),
+            "network": of("ip"), "apikey": of("apikey"), "user": of("user"),
+        },
         "threat": { "score": total.min(100.0), "tags": ["ledger"], "signals": [] },
         "route": { "id": null, "name": null, "node": null },
         "message": detail,

@@ -77,6 +77,8 @@ impl Fabric {
         link: LinkHub,
         clock: Arc<dyn Fn() -> u64 + Send + Sync>,
     ) -> Fabric {
+        let settings = entities.clone();
+        events.judge_ipv6_by(move || settings.current().global().identity.ipv6_prefix);
         let counts = Mutex::default();
         Fabric { inner: Arc::new(Inner { store, entities, events, link, clock, counts }) }
     }

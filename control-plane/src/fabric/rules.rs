@@ -1,5 +1,6 @@
 //! What of bans the configuration says: how long the longest is, and what callers of IPv6 are judged by.
 
+use super::Identity;
 use crate::entities::{EntitySet, HoneypotAction, HoneypotPolicy, ThreatPolicy, TierAction};
 
 /// What of bans the configuration says.
@@ -21,6 +22,21 @@ impl Default for BanRules {
 }
 
 impl BanRules {
+    /// The identity of a ban that a node, or the ledger on a node's word, may ask for: no range, but for the network that a
+    /// caller of IPv6 is judged by.
+    ///
+    /// # Errors
+    /// Why no node may ask for it.
+    pub fn bannable(&self, key: &str) -> Result<Identity, String> {
+        let identity = Identity::parse(key)?.charged(self.ipv6_prefix);
+        // Of an earlier configuration it may be narrower.
+        let own = || identity.network_v6().is_some_and(|network| network.prefix_len() >= self.ipv6_prefix);
+        if identity.is_range() && !(identity.has_own_key() && own()) {
+            return Err("a node bans no range".to_owned());
+        }
+        Ok(identity)
+    }
+
     /// Those of a configuration. Policies count that are disabled or in dry run: a node may have taken them before.
     #[must_use]
     pub fn of(set: &EntitySet) -> BanRules {

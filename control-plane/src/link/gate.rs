@@ -30,21 +30,22 @@ pub(crate) struct Admission {
 }
 
 impl Admission {
-    /// The id of the node that speaks, where it says that it is `claimed`; empty for one that need not say and does not.
+    /// The id of the node that speaks, where it says that it is `claimed`; empty text says nothing, which is enough where the
+    /// token or certificate is for one node.
     ///
     /// # Errors
     ///
-    /// It may not be that node.
+    /// It may not be that node, or no node has such an id.
     pub(crate) fn node(&self, claimed: &str) -> Result<String, Status> {
         let names = || self.names();
         if claimed.is_empty() {
             let only = names().find_map(NodeNames::only);
             return match only {
                 Some(only) if names().all(|names| names.admit(only)) => Ok(only.to_owned()),
-                None if names().next().is_none() => Ok(String::new()),
-                _ => Err(Status::invalid_argument("the stream names no node, and what let it in is for several")),
+                _ => Err(Status::invalid_argument("the stream names no node, and what let it in is not for one alone")),
             };
         }
+        NodeNames::check_id(claimed).map_err(Status::invalid_argument)?;
         if names().all(|names| names.admit(claimed)) {
             return Ok(claimed.to_owned());
         }

@@ -284,7 +284,9 @@ impl LinkHub {
                 // A store that fails must not open the gates.
                 Ok(None) | Err(_) => {
                     let (key, reason) = (ban.key.clone(), ban.reason.clone());
-                    ("unrecorded", BanChange { key, until_millis: ban.until_millis, reason, ..BanChange::default() })
+                    let until_millis = ban.until_millis;
+                    // What stands is not known: it must not shorten the ban of an operator.
+                    ("unrecorded", BanChange { key, until_millis, reason, unrecorded: true, ..BanChange::default() })
                 }
             };
             metrics::counter!("palisade_link_bans_total", "outcome" => outcome).increment(1);

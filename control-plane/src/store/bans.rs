@@ -3,10 +3,11 @@
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::fabric::{
-    Allowance, Ban, Issued, LAST_MOMENT, LIFT_KEPT_MILLIS, MAX_ALLOWED, MAX_ALLOWED_RANGES, MAX_BANS, MAX_LIFTS,
-    MAX_RANGES, MAX_STEPS, Standing, Step,
+    Allowance, Ban, Issued, LAST_MOMENT, LIFT_KEPT_MILLIS, MAX_ALLOWED, MAX_ALLOWED_RANGES, MAX_LIFTS, MAX_STEPS,
+    Standing, Step,
 };
 use super::places;
+use super::room::Room;
 use crate::fabric::Identity;
 
 /// As the store's interface says, each ban in its turn.
@@ -20,14 +21,7 @@ pub(super) fn issue(db: &Connection, ban: Ban, now: u64) -> rusqlite::Result<Iss
     issue_in(db, ban, now, &mut Room::default())
 }
 
-/// How many bans there are, counted when it matters first: that takes longer the more there are.
-#[derive(Default)]
-struct Room {
-    all: Option<u32>,
-    ranges: Option<u32>,
-}
-
-fn issue_in(db: &Connection, mut ban: Ban, now: u64, room: &mut Room) -> rusqlite::Result<Issued> {
+pub(super) fn issue_in(db: &Connection, mut ban: Ban, now: u64, room: &mut Room) -> rusqlite::Result<Issued> {
     if let Some(entry) = allowance_over(db, &ban.key, now)? {
         return Ok(Issued::Allowlisted(entry));
     }
@@ -52,6 +46,9 @@ fn issue_in(db: &Connection, mut ban: Ban, now: u64, room: &mut Room) -> rusqlit
                 by_hand: ban.by_hand || held.by_hand,
                 issued_at: held.issued_at,
                 timeline: history,
+                // The room that it takes is where it was: nobody moves the ban of another by asking for it again.
+                address: if ban.by_hand || held.address.is_empty() { ban.address } else { held.address },
+                node: held.node,
                 ..ban
             }
         }
@@ -97,47 +94,6 @@ pub(super) fn widen(db: &Connection, keys: &[String], now: u64) -> rusqlite::Res
         }
     }
     Ok(made)
-}
-
-impl Room {
-    /// Makes room for a further ban; false where there is none. What an operator has made never gives way.
-    fn make(&mut self, db: &Connection, ban: &Ban, now: u64) -> rusqlite::Result<bool> {
-        if is_listed(&ban.key) {
-            let mut ranges = counted(db, &mut self.ranges, RANGES)?;
-            if ranges >= MAX_RANGES {
-                db.execute("DELETE FROM ban WHERE is_range = 1 AND until_millis <= ?1", [now])?;
-                (self.all, self.ranges) = (None, None);
-                ranges = counted(db, &mut self.ranges, RANGES)?;
-            }
-            if ranges >= MAX_RANGES {
-                return Ok(false);
-            }
-            self.ranges = Some(ranges + 1);
-        }
-        if ban.hand_until == 0 {
-            let released = places::make_room(db, ban)?;
-            self.all = self.all.map(|all| all.saturating_sub(released));
-        }
-        let all = counted(db, &mut self.all, ALL)?;
-        if all >= MAX_BANS {
-            let soonest = "DELETE FROM ban WHERE rowid IN (
-                SELECT rowid FROM ban WHERE hand_until = 0 ORDER BY until_millis LIMIT 1)";
-            self.ranges = None;
-            return Ok(db.prepare_cached(soonest)?.execute([])? > 0);
-        }
-        self.all = Some(all + 1);
-        Ok(true)
-    }
-}
-
-const ALL: &str = "SELECT count(*) FROM ban";
-const RANGES: &str = "SELECT count(*) FROM ban WHERE is_range = 1";
-
-fn counted(db: &Connection, known: &mut Option<u32>, select: &str) -> rusqlite::Result<u32> {
-    match *known {
-        Some(known) => Ok(known),
-        None => Ok(*known.insert(count(db, select)?)),
-    }
 }
 
 pub(super) fn extend(db: &Connection, key: &str, by_millis: u64, step: Step) -> rusqlite::Result<Option<Ban>> {
@@ -264,16 +220,16 @@ fn write(db: &Connection, mut ban: Ban) -> rusqlite::Result<Ban> {
     let superfluous = ban.timeline.len().saturating_sub(MAX_STEPS);
     ban.timeline.drain(..superfluous);
     let json = serde_json::to_string(&ban).map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
-    let insert = "INSERT OR REPLACE INTO ban (ref_key, json, until_millis, is_range, hand_until, place)
-                  VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-    let place = places::of(&ban).map(places::number);
+    let insert = "INSERT OR REPLACE INTO ban (ref_key, json, until_millis, is_range, hand_until, place, node)
+                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
     db.prepare_cached(insert)?.execute(params![
         ban.key,
         json,
         ban.until,
         is_listed(&ban.key),
         ban.hand_until,
-        place
+        places::of(&ban),
+        ban.node
     ])?;
     db.prepare_cached("DELETE FROM lifted WHERE of_ban = 1 AND ref_key = ?1")?.execute([&ban.key])?;
     Ok(ban)
@@ -285,7 +241,7 @@ pub(super) fn one(db: &Connection, key: &str, now: u64) -> rusqlite::Result<Opti
 }
 
 /// What a ban is read of.
-pub(super) const BANS: &str = "SELECT ref_key, json, until_millis, hand_until FROM ban";
+pub(super) const BANS: &str = "SELECT ref_key, json, until_millis, hand_until, node FROM ban";
 
 /// Reads a row of [`BANS`].
 pub(super) fn ban(row: &Row<'_>) -> rusqlite::Result<Ban> {
@@ -293,7 +249,7 @@ pub(super) fn ban(row: &Row<'_>) -> rusqlite::Result<Ban> {
     // Evidence that cannot be read does not end a ban.
     let evidence: Ban = serde_json::from_str(&json).unwrap_or_default();
     let (until, hand_until): (u64, u64) = (row.get(2)?, row.get(3)?);
-    Ok(Ban { key: row.get(0)?, until, hand_until, by_hand: hand_until > 0, ..evidence })
+    Ok(Ban { key: row.get(0)?, until, hand_until, by_hand: hand_until > 0, node: row.get(4)?, ..evidence })
 }
 
 fn allowance(row: &Row<'_>) -> rusqlite::Result<Allowance> {
@@ -334,7 +290,7 @@ fn note_lift(db: &Connection, of_ban: bool, key: &str, now: u64, until: u64) -> 
 }
 
 /// Whether gateways find a ban on it in the list of all ranges, which has a bound of its own.
-fn is_listed(key: &str) -> bool {
+pub(super) fn is_listed(key: &str) -> bool {
     Identity::parse(key).is_ok_and(|identity| identity.is_range() && !identity.has_own_key())
 }
 
@@ -342,6 +298,6 @@ fn is_range(key: &str) -> bool {
     Identity::parse(key).is_ok_and(|identity| identity.is_range())
 }
 
-fn count(db: &Connection, select: &str) -> rusqlite::Result<u32> {
+pub(super) fn count(db: &Connection, select: &str) -> rusqlite::Result<u32> {
     db.prepare_cached(select)?.query_row([], |row| row.get(0))
 }

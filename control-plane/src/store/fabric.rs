@@ -7,16 +7,20 @@ use serde_json::Value;
 
 use super::{Pending, StoreError};
 
-/// The most bans that are kept; a further one takes the place of the one that ends first among those that no operator made,
-/// and is refused where there is none of them. Gateways hold somewhat more.
+/// The most bans that are kept. A further one takes the place of one that no operator made, and is refused where there is none
+/// of them: of the node that has most bans the one that ends first, so that no node evicts the bans of others beyond its share.
+/// Gateways hold somewhat more.
 pub const MAX_BANS: u32 = 100_000;
 /// The most bans that tiers and the ledger have in force for requests of one address, or one /64 of IPv6: of identities that
-/// were used there. A further one takes the place of the one of them that ends first. So do those of wider networks.
+/// were used there. A further one takes the place of one of them: of the node that has most of them there the one that ends first,
+/// and a ban on the address itself gives way to no ban on a user or an API key. So do those of wider networks.
 pub const MAX_BANS_PER_ADDRESS: u32 = 100;
 /// The same for a /24 of IPv4 and a /48 of IPv6.
 pub const MAX_BANS_PER_NETWORK: u32 = 1000;
 /// The same for a /32 of IPv6.
 pub const MAX_BANS_PER_REGION: u32 = 10_000;
+/// The same for bans that come from no known address.
+pub const MAX_BANS_UNPLACED: u32 = 1000;
 /// So many networks within a /56 of IPv6, banned at the same time by tiers or the ledger, make a ban on the /56.
 pub const NEIGHBOURS_56: u32 = 8;
 /// The same for a /48. No ban but an operator's is on anything wider.
@@ -62,7 +66,7 @@ pub trait FabricStore: Send + Sync + 'static {
     /// [`NEIGHBOURS_48`] networks as wide as that identity are banned, by nobody's hand and since the wider ban was lifted
     /// last, for as long as the longest of those bans. Answers the bans that this has made; an identity that is no address or
     /// network of IPv6 makes none.
-    fn bans_widen(&self, keys: Vec<String>, now: u64) -> Pending<'_, Vec<Ban>>;
+    fn bans_widen(&self, keys: Vec<String>, now: u64, note: Note<Vec<Ban>>) -> Pending<'_, Vec<Ban>>;
 
     /// Moves the end of a ban that is in force at `step.at`; `None` where there is none.
     fn ban_extend(&self, key: &str, by_millis: u64, step: Step, note: Note<Option<Ban>>) -> Pending<'_, Option<Ban>>;
@@ -219,8 +223,11 @@ pub struct Ban {
     /// it.
     #[serde(skip)]
     pub hand_until: u64,
-    /// The address whose request led to it; empty by hand.
+    /// The address whose request led to it first; empty by hand, and where the gateway gives none.
     pub address: String,
+    /// The node that asked for it first, or on whose word the ledger did; empty by hand. Such bans share the room fairly by it.
+    #[serde(skip)]
+    pub node: String,
     /// The signals that led to it, as far as they are known.
     pub signals: Vec<Value>,
     /// What was done with it, oldest first, at most [`MAX_STEPS`].
@@ -274,7 +281,7 @@ pub enum Issued {
     Allowlisted(Allowance),
     /// It was asked for before the one on this identity was lifted, at this time.
     Lifted(u64),
-    /// There are [`MAX_RANGES`] bans on ranges, or [`MAX_BANS`] by hand.
+    /// There are [`MAX_RANGES`] bans on ranges, or [`MAX_BANS`], and all of them by hand.
     Full,
 }
 
@@ -294,7 +301,7 @@ pub struct Allowance {
 }
 
 /// What an identity is charged with.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Charge {
     /// The identity.
     pub key: String,
@@ -302,6 +309,10 @@ pub struct Charge {
     pub points: f64,
     /// When.
     pub at: u64,
+    /// The address that it comes from; empty where none is known.
+    pub address: String,
+    /// The node that reports it; empty where it is not known.
+    pub node: String,
 }
 
 /// When the ledger bans.
@@ -320,6 +331,8 @@ pub struct LedgerRules {
 pub struct Promotion {
     /// The identity.
     pub key: String,
+    /// The address that its last charge came from; empty where none is known.
+    pub address: String,
     /// Its total, which is consumed.
     pub total: f64,
     /// What became of its ban.

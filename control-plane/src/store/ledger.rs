@@ -7,6 +7,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::bans;
 use super::fabric::{Ban, Charge, LAST_MOMENT, LedgerRules, MAX_LEDGER, Promotion, Step};
+use super::room::Room;
 
 pub(super) fn charge(
     db: &Connection,
@@ -17,6 +18,7 @@ pub(super) fn charge(
     let slot_millis = (rules.window_millis / 60).max(1);
     let since = now.saturating_sub(rules.window_millis);
     let mut promoted = Vec::new();
+    let mut room = Room::default();
     for charge in charges {
         let at = charge.at.min(now);
         db.prepare_cached(
@@ -27,7 +29,7 @@ pub(super) fn charge(
         let total = score(db, &charge.key, since)?;
         if total >= rules.threshold {
             forget(db, &charge.key)?;
-            promoted.push(promote(db, charge.key, total, rules, now)?);
+            promoted.push(promote(db, charge, total, rules, now, &mut room)?);
         }
     }
     make_room(db)?;
@@ -53,7 +55,15 @@ pub(super) fn sweep(db: &Connection, until: u64) -> rusqlite::Result<()> {
     db.execute("DELETE FROM ledger WHERE at <= ?1", [until]).map(|_| ())
 }
 
-fn promote(db: &Connection, key: String, total: f64, rules: LedgerRules, now: u64) -> rusqlite::Result<Promotion> {
+fn promote(
+    db: &Connection,
+    charge: Charge,
+    total: f64,
+    rules: LedgerRules,
+    now: u64,
+    room: &mut Room,
+) -> rusqlite::Result<Promotion> {
+    let Charge { key, address, node, .. } = charge;
     let reason = format!("{total} points within {} s", rules.window_millis / 1000);
     let step = Step { at: now, action: "ban".to_owned(), by: "ledger".to_owned(), detail: reason.clone() };
     let ban = Ban {
@@ -65,9 +75,11 @@ fn promote(db: &Connection, key: String, total: f64, rules: LedgerRules, now: u6
         until: now.saturating_add(rules.ban_millis).min(LAST_MOMENT),
         issued_by: "ledger".to_owned(),
         timeline: vec![step],
+        address: address.clone(),
+        node,
         ..Ban::default()
     };
-    Ok(Promotion { key, total, issued: bans::issue(db, ban, now)? })
+    Ok(Promotion { key, address, total, issued: bans::issue_in(db, ban, now, room)? })
 }
 
 /// Forgets those longest without a charge. Counted in rows first, which is quick: fewer rows are fewer identities.

@@ -16,6 +16,7 @@ mod incidents;
 mod ledger;
 mod operators;
 mod places;
+mod room;
 mod schema;
 mod sqlite;
 mod sqlite_alerts;

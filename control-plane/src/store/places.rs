@@ -5,11 +5,12 @@
 
 use std::net::IpAddr;
 
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::bans;
 use super::fabric::{
-    Ban, MAX_BANS_PER_ADDRESS, MAX_BANS_PER_NETWORK, MAX_BANS_PER_REGION, NEIGHBOURS_48, NEIGHBOURS_56,
+    Ban, MAX_BANS_PER_ADDRESS, MAX_BANS_PER_NETWORK, MAX_BANS_PER_REGION, MAX_BANS_UNPLACED, NEIGHBOURS_48,
+    NEIGHBOURS_56,
 };
 use crate::fabric::Identity;
 
@@ -21,14 +22,21 @@ pub(super) struct Least {
     pub(super) bits: u8,
 }
 
-/// The address that a ban came from, or that it is on; `None` where nothing is known of it.
-pub(super) fn of(ban: &Ban) -> Option<IpAddr> {
+/// The place of bans of which no address is known: in the last network of IPv6, from which no request comes.
+const UNPLACED: i64 = i64::MAX;
+
+/// The place that a ban came from, or that it is on.
+pub(super) fn of(ban: &Ban) -> i64 {
+    address(ban).map_or(UNPLACED, number)
+}
+
+fn address(ban: &Ban) -> Option<IpAddr> {
     let known = ban.address.parse::<IpAddr>().ok().map(|address| address.to_canonical());
     known.or_else(|| Identity::parse(&ban.key).ok()?.first_address())
 }
 
 /// The number of a place, in the order of the addresses.
-pub(super) fn number(address: IpAddr) -> i64 {
+fn number(address: IpAddr) -> i64 {
     // SQLite's integers have a sign: with its bit turned the order is that of the unsigned number.
     (unsigned(address) ^ (1 << 63)).cast_signed()
 }
@@ -47,28 +55,75 @@ fn within(address: IpAddr, bits: u32) -> (i64, i64) {
     (ordered(number & !mask), ordered(number | mask))
 }
 
-/// Makes room for a ban of nobody's hand among those of its place; answers how many bans are gone for it.
-pub(super) fn make_room(db: &Connection, ban: &Ban) -> rusqlite::Result<u32> {
-    let Some(address) = of(ban) else { return Ok(0) };
+/// Makes room for a ban of nobody's hand among those of its place; answers the node of each ban that is gone for it.
+pub(super) fn make_room(db: &Connection, ban: &Ban) -> rusqlite::Result<Vec<String>> {
+    let mut released = Vec::new();
+    let Some(address) = address(ban) else {
+        release(db, ban, (UNPLACED, UNPLACED), MAX_BANS_UNPLACED, false, &mut released)?;
+        return Ok(released);
+    };
     let levels: &[(u32, u32)] = match address {
         // A /24 has 256 addresses, 65,536 places each.
         IpAddr::V4(_) => &[(16, MAX_BANS_PER_ADDRESS), (24, MAX_BANS_PER_NETWORK)],
         IpAddr::V6(_) => &[(0, MAX_BANS_PER_ADDRESS), (16, MAX_BANS_PER_NETWORK), (32, MAX_BANS_PER_REGION)],
     };
-    let mut released = 0;
+    // Whoever says of made-up users that they come from an address must not end the ban on that address.
+    let mut spares_addresses = !ban.key.starts_with("ip:");
     for (bits, most) in levels {
-        let (first, last) = within(address, *bits);
-        let count = "SELECT count(*) FROM ban WHERE hand_until = 0 AND place BETWEEN ?1 AND ?2";
-        let held: u32 = db.prepare_cached(count)?.query_row(params![first, last], |row| row.get(0))?;
-        let superfluous = (held + 1).saturating_sub(*most);
-        if superfluous > 0 {
-            let delete = "DELETE FROM ban WHERE rowid IN (
-                SELECT rowid FROM ban WHERE hand_until = 0 AND place BETWEEN ?1 AND ?2 ORDER BY until_millis LIMIT ?3)";
-            let gone = db.prepare_cached(delete)?.execute(params![first, last, superfluous])?;
-            released += u32::try_from(gone).unwrap_or(u32::MAX);
-        }
+        release(db, ban, within(address, *bits), *most, spares_addresses, &mut released)?;
+        spares_addresses = false;
     }
     Ok(released)
+}
+
+/// Releases what is too much among the places `first` to `last` for a further ban.
+fn release(
+    db: &Connection,
+    ban: &Ban,
+    (first, last): (i64, i64),
+    most: u32,
+    spares_addresses: bool,
+    released: &mut Vec<String>,
+) -> rusqlite::Result<()> {
+    let count = "SELECT count(*) FROM ban WHERE hand_until = 0 AND place BETWEEN ?1 AND ?2";
+    let held: u32 = db.prepare_cached(count)?.query_row(params![first, last], |row| row.get(0))?;
+    let superfluous = (held + 1).saturating_sub(most);
+    for _ in 0..superfluous {
+        let gone = match spares_addresses
+            && release_one(db, ban, (first, last), "substr(ref_key, 1, 3) <> 'ip:'", released)?
+        {
+            true => true,
+            false => release_one(db, ban, (first, last), "1", released)?,
+        };
+        if !gone {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Of the node that has most bans there, the asking one among equals, releases the one that ends first; false where there is none.
+fn release_one(
+    db: &Connection,
+    ban: &Ban,
+    (first, last): (i64, i64),
+    which: &str,
+    released: &mut Vec<String>,
+) -> rusqlite::Result<bool> {
+    let of = format!("hand_until = 0 AND place BETWEEN ?1 AND ?2 AND {which}");
+    let largest =
+        format!("SELECT node FROM ban WHERE {of} GROUP BY node ORDER BY count(*) DESC, node = ?3 DESC LIMIT 1");
+    let node: Option<String> =
+        db.prepare_cached(&largest)?.query_row(params![first, last, ban.node], |row| row.get(0)).optional()?;
+    let Some(node) = node else { return Ok(false) };
+    let delete = format!(
+        "DELETE FROM ban WHERE rowid IN (SELECT rowid FROM ban WHERE {of} AND node = ?3 ORDER BY until_millis LIMIT 1)"
+    );
+    let gone = db.prepare_cached(&delete)?.execute(params![first, last, node])? > 0;
+    if gone {
+        released.push(node);
+    }
+    Ok(gone)
 }
 
 /// The networks around an identity that a run of its neighbours is banned as, and how many of them that takes.

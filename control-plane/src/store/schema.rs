@@ -78,6 +78,17 @@ const MIGRATIONS: &[&str] = &[
     CREATE INDEX ban_place ON ban (place, until_millis) WHERE place IS NOT NULL AND hand_until = 0;
     CREATE INDEX ban_tier ON ban (until_millis) WHERE hand_until = 0;
 ",
+    "
+    ALTER TABLE ban ADD COLUMN node TEXT NOT NULL DEFAULT '';
+    UPDATE ban SET node = CASE WHEN json_valid(json) THEN coalesce(json_extract(json, '$.issued_by'), '') ELSE '' END
+        WHERE hand_until = 0;
+    UPDATE ban SET place = 9223372036854775807 WHERE place IS NULL AND hand_until = 0 AND substr(ref_key, 1, 3) <> 'ip:'
+        AND CASE WHEN json_valid(json) THEN coalesce(json_extract(json, '$.address'), '') ELSE '' END = '';
+    DROP INDEX ban_place;
+    DROP INDEX ban_tier;
+    CREATE INDEX ban_place ON ban (place, node, until_millis) WHERE place IS NOT NULL AND hand_until = 0;
+    CREATE INDEX ban_node ON ban (node, until_millis) WHERE hand_until = 0;
+",
 ];
 
 /// The newest schema version that this release reads and writes.

@@ -28,8 +28,8 @@ impl FabricStore for SqliteStore {
         self.write_noted(note, move |db| bans::issue_all(db, bans, now))
     }
 
-    fn bans_widen(&self, keys: Vec<String>, now: u64) -> Pending<'_, Vec<Ban>> {
-        Box::pin(self.write(move |db| bans::widen(db, &keys, now)))
+    fn bans_widen(&self, keys: Vec<String>, now: u64, note: Note<Vec<Ban>>) -> Pending<'_, Vec<Ban>> {
+        self.write_noted(note, move |db| bans::widen(db, &keys, now))
     }
 
     fn ban_extend(&self, key: &str, by_millis: u64, step: Step, note: Note<Option<Ban>>) -> Pending<'_, Option<Ban>> {

@@ -124,6 +124,11 @@ pub const CATALOGUE: &[Described] = &[
         &[],
         "Denials that the ledger missed, because too many came at once or the store failed",
     ),
+    counter(
+        "palisade_ledger_refused_total",
+        &[],
+        "Denials that the ledger does not charge, because no gateway may have their identity banned (a range, for example)",
+    ),
     counter("palisade_link_bans_total", &["outcome"], "Bans that were asked for: live, refused, rejected, unrecorded"),
     counter("palisade_link_dropped_total", &[], "Events that gateways lost because their link was down or too slow"),
     counter(

@@ -19,8 +19,10 @@ const MAX_FILTERS: usize = 64;
 const MAX_LINKS: usize = 1024;
 /// The most characters of a refusal's reason.
 const MAX_REASON: usize = 4096;
-/// The most characters of a cluster's name that are kept.
-const MAX_CLUSTER: usize = 256;
+/// The most characters of a name or a version that are kept.
+const MAX_NAME: usize = 256;
+/// The most resources of a refusal that are named.
+const MAX_RESOURCES: usize = 100;
 
 /// The nodes, by id.
 #[derive(Debug, Default)]
@@ -86,15 +88,15 @@ impl Nodes {
             held.types = entry.streams.remove(&id).map(|stream| stream.types).unwrap_or_default();
         }
         entry.streams.insert(stream, held);
-        entry.version = envoy_version(node);
-        entry.cluster = node.cluster.chars().take(MAX_CLUSTER).collect();
+        entry.version = cut(&envoy_version(node), MAX_NAME);
+        entry.cluster = cut(&node.cluster, MAX_NAME);
         entry.measure(published, now);
         entry.last_seen = now;
         let group = published.map_or(DEFAULT_GROUP, |published| published.group_of(&node.cluster));
         tracing::info!(
             node = node.id,
             version = entry.version,
-            cluster = node.cluster,
+            cluster = entry.cluster,
             group,
             "a gateway has connected"
         );
@@ -133,12 +135,13 @@ impl Nodes {
     ) {
         self.with_type(node, stream, kind, |status| match refused {
             None => {
-                status.acked_version = version;
+                status.acked_version = cut(&version, MAX_NAME);
                 status.nack = None;
             }
             Some((reason, resources)) => {
-                let reason = reason.chars().take(MAX_REASON).collect();
-                status.nack = Some(Nack { version, reason, resources, at: now });
+                let reason = cut(&reason, MAX_REASON);
+                let resources = resources.iter().take(MAX_RESOURCES).map(|name| cut(name, MAX_NAME)).collect();
+                status.nack = Some(Nack { version: cut(&version, MAX_NAME), reason, resources, at: now });
             }
         });
     }
@@ -171,6 +174,12 @@ impl Nodes {
     }
 
     pub(super) fn report_load(&mut self, node: &str, link: u64, report: LoadReport, now: u64) {
+        let report = LoadReport {
+            filter: cut(&report.filter, MAX_NAME),
+            version: cut(&report.version, MAX_NAME),
+            error: cut(&report.error, MAX_REASON),
+            ..report
+        };
         let entry = self.entry(node);
         entry.last_seen = now;
         if entry.filters.len() >= MAX_FILTERS && !entry.filters.contains_key(&report.filter) {
@@ -300,6 +309,11 @@ fn explain(nack: &mut Nack, filters: &[FilterStatus]) {
             nack.reason.push_str(&format!("; filter {} says: {}", filter.filter, filter.error));
         }
     }
+}
+
+/// The beginning of a text that a node has sent, of any length.
+fn cut(text: &str, characters: usize) -> String {
+    text.chars().take(characters).collect()
 }
 
 fn envoy_version(node: &Node) -> String {

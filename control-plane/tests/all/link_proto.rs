@@ -67,7 +67,13 @@ fn the_description_reads_what_the_code_writes() {
         })
     );
     let down = Down {
-        bans: vec![BanChange { key: "k".into(), until_millis: 6, reason: "r".into(), hand_until_millis: 7 }],
+        bans: vec![BanChange {
+            key: "k".into(),
+            until_millis: 6,
+            reason: "r".into(),
+            hand_until_millis: 7,
+            unrecorded: true,
+        }],
         answers: vec![Answered { id: 9, answer: AnswerWord::No.into() }],
         allowed: vec![AllowChange { key: "a".into(), until_millis: 7 }],
         seed: b"seed".to_vec(),
@@ -75,7 +81,7 @@ fn the_description_reads_what_the_code_writes() {
     assert_eq!(
         described("palisade.v1.Down", &down.encode_to_vec()),
         json!({
-            "bans": [{ "key": "k", "until_millis": 6, "reason": "r", "hand_until_millis": 7 }],
+            "bans": [{ "key": "k", "until_millis": 6, "reason": "r", "hand_until_millis": 7, "unrecorded": true }],
             "answers": [{ "id": 9, "answer": "NO" }],
             "allowed": [{ "key": "a", "until_millis": 7 }],
             "seed": "c2VlZA==",

@@ -14,12 +14,13 @@ use envoy_types::pb::envoy::service::discovery::v3::aggregated_discovery_service
 use hyper_util::rt::TokioIo;
 use palisade::access::NodeTokens;
 use palisade::bans::StoredBans;
+use palisade::entities::EntityService;
 use palisade::events::Exporter;
-use palisade::fabric::BanRules;
-use palisade::link::NodePort;
+use palisade::fabric::{BanRules, Fabric};
+use palisade::link::{Asker, BanSink, NodePort, Verdict};
 use palisade::listen::{Alpn, TlsConfig, TlsFiles};
 use palisade::store::fabric::{Ban, FabricStore as _, Issued, Note};
-use palisade::store::{SqliteOptions, SqliteStore};
+use palisade::store::{SqliteOptions, SqliteStore, Store};
 use serde_json::{Value, json};
 use snapshot::{BanChange, BanRequest, Down, LoadReport, Up};
 use tokio::sync::mpsc;
@@ -273,6 +274,118 @@ async fn a_node_bans_no_range_and_not_for_longer_than_any_policy_does() {
     assert!(store.bans(now()).await.unwrap().iter().all(|ban| ban.until <= now() + HOUR));
 }
 
+#[tokio::test]
+async fn ids_of_nodes_and_what_they_report_have_bounds() {
+    let control_plane = ControlPlane::start_with(NodePort::default(), Vec::new()).await;
+    let channel = plain(control_plane.address).await;
+    let long = "x".repeat(257);
+    for id in ["", "a b", "a\nb", "a\u{7f}", "g\u{fc}nther", long.as_str()] {
+        let worker = Worker::open(channel.clone(), None).await;
+        worker.say(load(id)).await;
+        assert_eq!(worker.end().await, Code::InvalidArgument, "{id:?}");
+        let mut client = AggregatedDiscoveryServiceClient::new(channel.clone());
+        let (sender, receiver) = mpsc::channel(1);
+        let node = Some(Node { id: id.into(), ..Node::default() });
+        sender.try_send(DeltaDiscoveryRequest { node, ..DeltaDiscoveryRequest::default() }).unwrap();
+        let mut refused = client.delta_aggregated_resources(ReceiverStream::new(receiver)).await.unwrap().into_inner();
+        assert_eq!(refused.message().await.unwrap_err().code(), Code::InvalidArgument, "{id:?}");
+    }
+    assert_eq!(nodes(&control_plane), []);
+    let id = "x".repeat(256);
+    let worker = Worker::open(channel, None).await;
+    let report = LoadReport {
+        filter: "f".repeat(1 << 20),
+        version: "v".repeat(1 << 20),
+        error: "e".repeat(1 << 20),
+        ..LoadReport::default()
+    };
+    worker.say(Up { node: id.clone(), loads: vec![report], ..Up::default() }).await;
+    let node = until("the node", async || control_plane.hub.nodes().into_iter().next()).await;
+    let filter = &node.filters[0];
+    assert_eq!((node.id, filter.filter.len(), filter.version.len(), filter.error.len()), (id, 256, 256, 4096));
+}
+
+/// A keeper of bans whose store fails.
+#[derive(Debug)]
+struct FullDisk;
+
+impl BanSink for FullDisk {
+    fn put(&self, _by: Asker<'_>, _bans: &[BanRequest]) -> Result<Vec<Verdict>, String> {
+        Err("the disk is full".to_owned())
+    }
+
+    fn lift(&self, _key: &str) -> Result<(), String> {
+        Err("the disk is full".to_owned())
+    }
+
+    fn list(&self, _now: u64) -> Result<Vec<BanChange>, String> {
+        Ok(Vec::new())
+    }
+}
+
+#[tokio::test]
+async fn a_ban_that_could_not_be_recorded_says_so() {
+    let any = SocketAddr::from(([127, 0, 0, 1], 0));
+    let control_plane = ControlPlane::start_over(NodePort::default(), any, Vec::new(), |_| Arc::new(FullDisk)).await;
+    let mut worker = Worker::open(plain(control_plane.address).await, None).await;
+    let asked = ask("ip:192.0.2.1", now() + HOUR);
+    worker.say(Up { node: "n1".into(), bans: vec![asked.clone()], ..Up::default() }).await;
+    let told = worker.bans().await;
+    // Nodes keep what they have of an operator beside it.
+    let expected = BanChange {
+        key: asked.key,
+        until_millis: asked.until_millis,
+        reason: asked.reason,
+        unrecorded: true,
+        ..BanChange::default()
+    };
+    assert_eq!(told, [expected]);
+}
+
+/// A denial, as a gateway reports it, of a caller of these parts.
+fn denial(source: &Value, score: f64) -> Vec<u8> {
+    let event = json!({
+        "@type": "SvcSecurityEvent", "@timestamp": palisade::clock::rfc3339(now()), "source": source,
+        "event": { "category": "threat", "action": "deny", "outcome": "blocked", "module": "x" },
+        "threat": { "score": score }, "decision": { "enforced": true },
+    });
+    event.to_string().into_bytes()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_bans_no_range_through_the_ledger() {
+    let folder = tempfile::tempdir().unwrap();
+    let (control_plane, store) = stored(folder.path()).await;
+    let entities = EntityService::open(Arc::clone(&store) as Arc<dyn Store>).await.unwrap();
+    let (events, link) = (control_plane.events.clone(), control_plane.link.clone());
+    let kept = Arc::clone(&store) as Arc<dyn Store>;
+    let fabric = Fabric::new(kept, entities, events, link, Arc::new(palisade::clock::now_millis));
+    tokio::spawn(fabric.keep_ledger());
+    let mut worker = Worker::open(plain(control_plane.address).await, None).await;
+    let refused = [
+        json!({ "ip": "0.0.0.0/1" }),
+        json!({ "ip": "192.0.2.0/24" }),
+        json!({ "ip": "2001:db8::/48" }),
+        json!({ "ip": "2001:db8::/64" }),
+        json!({ "ip": "garbage1" }),
+        json!({ "ip": "192.0.2.1", "user": "a\nb", "apikey": "x".repeat(129) }),
+    ];
+    let mut reports: Vec<Vec<u8>> = refused[..5].iter().map(|source| denial(source, 1000.0)).collect();
+    // A network that is wider than those that callers are judged by is that of the address.
+    reports.push(denial(&json!({ "ip": "2001:db8:7:7::1", "network": "2001:db8:7::/48" }), 1000.0));
+    reports.push(denial(&refused[5], 1000.0));
+    worker.say(Up { node: "edge-1".into(), events: reports, ..Up::default() }).await;
+    let mut told = Vec::new();
+    while told.len() < 2 {
+        told.extend(worker.bans().await.into_iter().map(|change| change.key));
+    }
+    assert_eq!(told, ["ip:2001:db8:7:7::/64", "ip:192.0.2.1"]);
+    let there = store.bans(now()).await.unwrap();
+    let there: Vec<_> = there.iter().map(|ban| (ban.key.as_str(), ban.address.as_str(), ban.node.as_str())).collect();
+    assert_eq!(there, [("ip:192.0.2.1", "192.0.2.1", "edge-1"), ("ip:2001:db8:7:7::/64", "2001:db8:7:7::1", "edge-1")]);
+    assert_eq!(store.ledger_top(0, 10).await.unwrap(), [], "and nobody else is charged");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_node_asks_in_vain_ends_no_ban_that_stands() {
     let folder = tempfile::tempdir().unwrap();
@@ -305,7 +418,7 @@ async fn what_a_node_asks_in_vain_ends_no_ban_that_stands() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_of_neighbours_is_banned_as_one_on_every_node() {
     let folder = tempfile::tempdir().unwrap();
-    let (control_plane, _store) = stored(folder.path()).await;
+    let (control_plane, store) = stored(folder.path()).await;
     let mut worker = Worker::open(plain(control_plane.address).await, None).await;
     let net = |number: u32| ask(&format!("ip:2001:db8:1:{number:x}::/64"), now() + HOUR);
     worker.say(Up { node: "n1".into(), bans: (0..7).map(net).collect(), ..Up::default() }).await;
@@ -313,4 +426,7 @@ async fn a_run_of_neighbours_is_banned_as_one_on_every_node() {
     worker.say(Up { node: "n1".into(), bans: vec![net(7)], ..Up::default() }).await;
     let told: Vec<String> = worker.bans().await.into_iter().map(|change| change.key).collect();
     assert_eq!(told, ["ip:2001:db8:1:7::/64", "ip:2001:db8:1::/56"]);
+    // What is to be said of it outlives a crash: it is stored with the ban.
+    let kept = store.kept_events(0).await.unwrap();
+    assert!(kept.len() == 1 && kept[0].event.contains("ip:2001:db8:1::/56"), "{kept:?}");
 }

@@ -170,13 +170,17 @@ pub(crate) fn received(bytes: &[u8]) {
 }
 
 fn apply_bans(changes: &[BanChange]) {
-    let bans = changes.iter().map(|change| BanOf {
-        key: &change.key,
-        until: change.until_millis,
-        hand_until: change.hand_until_millis,
-        reason: &change.reason,
+    let now = calls::now();
+    let bans = changes.iter().filter_map(|change| {
+        let ban = BanOf {
+            key: &change.key,
+            until: change.until_millis,
+            hand_until: change.hand_until_millis,
+            reason: &change.reason,
+        };
+        if change.unrecorded { bans::lasting(&NodeSharedData, ban, now) } else { Some(ban) }
     });
-    for key in bans::apply_all(&NodeSharedData, bans, calls::now()) {
+    for key in bans::apply_all(&NodeSharedData, bans, now) {
         calls::log(LogLevel::Warn, &format!("palisade: the ban of {key} could not be noted on this node"));
     }
 }

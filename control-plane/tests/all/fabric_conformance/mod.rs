@@ -15,8 +15,8 @@ use palisade::store::Store;
 use palisade::store::alerts::{AlertNotes, MAX_TOLD, MAX_WAITING, Told, WaitingAlert};
 use palisade::store::fabric::{
     Allowance, Ban, BanPage, BanQuery, Charge, IncidentRow, Issued, LAST_MOMENT, LIFT_KEPT_MILLIS, LedgerRules,
-    MAX_ALLOWED_RANGES, MAX_BANS, MAX_BANS_PER_ADDRESS, MAX_BANS_PER_NETWORK, MAX_RANGES, MAX_STEPS, NEIGHBOURS_48,
-    NEIGHBOURS_56, Note, Step, Workflow,
+    MAX_ALLOWED_RANGES, MAX_BANS, MAX_BANS_PER_ADDRESS, MAX_BANS_PER_NETWORK, MAX_BANS_UNPLACED, MAX_RANGES, MAX_STEPS,
+    NEIGHBOURS_48, NEIGHBOURS_56, Note, Step, Workflow,
 };
 
 /// A moment; nothing reads a clock.
@@ -40,6 +40,11 @@ fn ban(key: &str, issued_at: u64, until: u64, by_hand: bool) -> Ban {
     }
 }
 
+/// One that a node has asked for.
+fn by(node: &str, ban: Ban) -> Ban {
+    Ban { node: node.into(), ..ban }
+}
+
 /// One of nobody's hand that came from an address.
 fn from(address: &str, key: &str, until: u64) -> Ban {
     Ban { address: address.into(), ..ban(key, NOW, until, false) }
@@ -57,7 +62,7 @@ fn entry(key: &str, until: Option<u64>) -> Allowance {
 }
 
 fn charge(key: &str, points: f64, at: u64) -> Vec<Charge> {
-    vec![Charge { key: key.into(), points, at }]
+    vec![Charge { key: key.into(), points, at, ..Charge::default() }]
 }
 
 async fn keys(store: &dyn Store, now: u64) -> Vec<String> {
@@ -219,7 +224,8 @@ pub async fn one_place_cannot_fill_the_store(store: Arc<dyn Store>) {
 pub async fn a_full_store_gives_up_no_ban_by_hand(store: Arc<dyn Store>) {
     live(store.ban_issue(ban("user:by-hand", NOW, NOW + 1, true), NOW).await.unwrap());
     live(store.ban_issue(ban("user:first", NOW, NOW + 2, false), NOW).await.unwrap());
-    let more = (2..MAX_BANS).map(|number| ban(&format!("user:{number}"), NOW, NOW + 10, false));
+    let address = |number: u32| std::net::Ipv4Addr::from(0x0a00_0000 + number).to_string();
+    let more = (2..MAX_BANS).map(|number| ban(&format!("ip:{}", address(number)), NOW, NOW + 10, false));
     store.bans_issue(more.collect(), NOW, Note::none()).await.unwrap();
     assert_eq!(store.bans_standing(NOW).await.unwrap().len(), MAX_BANS as usize);
     live(store.ban_issue(ban("user:one-more", NOW, NOW + 10, false), NOW).await.unwrap());
@@ -230,11 +236,78 @@ pub async fn a_full_store_gives_up_no_ban_by_hand(store: Arc<dyn Store>) {
     assert!(has("user:one-more") && !has("user:first"), "what ends first has gone");
 }
 
+pub async fn no_node_evicts_the_bans_of_others(store: Arc<dyn Store>) {
+    let asked = |node: &'static str, numbers: std::ops::Range<u64>, address: &'static str| {
+        let one = move |number: u64| by(node, from(address, &format!("user:{node}-{number}"), NOW + 1000 + number));
+        numbers.map(one).collect::<Vec<_>>()
+    };
+    let issue = async |bans| drop(store.bans_issue(bans, NOW, Note::none()).await.unwrap());
+    let held = async |of: &str| keys(&*store, NOW).await.iter().filter(|key| key.starts_with(of)).count();
+    // Of no known address: the node that floods loses its own.
+    issue(asked("honest", 0..50, "")).await;
+    issue(asked("flood", 0..2 * u64::from(MAX_BANS_UNPLACED), "")).await;
+    assert_eq!((held("user:honest-").await, held("user:flood-").await), (50, MAX_BANS_UNPLACED as usize - 50));
+    issue(asked("late", 0..50, "")).await;
+    assert_eq!((held("user:honest-").await, held("user:late-").await), (50, 50), "who comes later has a share too");
+    // The same at one address, where a ban on the address itself gives way to no made-up user, of its own node neither.
+    issue(vec![by("liar", ban("ip:192.0.2.1", NOW, NOW + 1, false))]).await;
+    issue(vec![by("honest", from("192.0.2.1", "user:ada", NOW + 1))]).await;
+    issue(asked("liar", 0..500, "192.0.2.1")).await;
+    let there = keys(&*store, NOW).await;
+    assert!(there.contains(&"ip:192.0.2.1".to_owned()) && there.contains(&"user:ada".to_owned()));
+    assert_eq!(held("user:liar-").await, MAX_BANS_PER_ADDRESS as usize - 2);
+    // To ask for the ban of another node again moves it nowhere.
+    issue(vec![by("liar", from("198.51.100.1", "user:ada", NOW + 2))]).await;
+    issue(asked("liar", 500..1000, "198.51.100.1")).await;
+    let ada = store.ban("user:ada", NOW).await.unwrap().unwrap();
+    assert_eq!((ada.address.as_str(), ada.node.as_str(), ada.until), ("192.0.2.1", "honest", NOW + 2));
+}
+
+pub async fn a_full_store_is_shared_by_the_nodes(store: Arc<dyn Store>) {
+    let address = |number: u32| format!("ip:{}", std::net::Ipv4Addr::from(0x0a00_0000 + number));
+    let many = |node: &'static str, numbers: std::ops::Range<u32>, until: u64| {
+        numbers.map(move |number| by(node, ban(&address(number), NOW, until, false))).collect::<Vec<_>>()
+    };
+    store.bans_issue(many("honest", 0..1000, NOW + 10), NOW, Note::none()).await.unwrap();
+    let issued = store.bans_issue(many("flood", 1000..MAX_BANS + 500, NOW + 20), NOW, Note::none()).await.unwrap();
+    assert!(issued.iter().all(|issued| matches!(issued, Issued::Live(_))));
+    store.bans_issue(many("late", MAX_BANS + 500..MAX_BANS + 600, NOW + 5), NOW, Note::none()).await.unwrap();
+    let there = store.bans(NOW).await.unwrap();
+    let held = |node: &str| there.iter().filter(|ban| ban.node == node).count();
+    assert_eq!((there.len(), held("honest"), held("late")), (MAX_BANS as usize, 1000, 100));
+}
+
+pub async fn a_ban_of_the_ledger_counts_to_its_place(store: Arc<dyn Store>) {
+    let charge =
+        |key: String, address: &str| Charge { key, points: 100.0, at: NOW, address: address.into(), node: "n1".into() };
+    let made_up = (0..300).map(|number| charge(format!("user:made-up-{number}"), "192.0.2.1")).collect();
+    let promoted = store.ledger_charge(made_up, RULES, NOW, Note::none()).await.unwrap();
+    assert_eq!(promoted.len(), 300);
+    let there = store.bans(NOW).await.unwrap();
+    assert_eq!(there.len(), MAX_BANS_PER_ADDRESS as usize);
+    assert!(there.iter().all(|ban| ban.address == "192.0.2.1" && ban.node == "n1"));
+    // Who is on the allowlist is banned under no name.
+    store.allow(entry("ip:198.51.100.0/24", None), false, Note::none()).await.unwrap();
+    let ours = vec![charge("user:ada".into(), "198.51.100.7")];
+    let promoted = store.ledger_charge(ours, RULES, NOW, Note::none()).await.unwrap();
+    assert!(matches!(promoted[0].issued, Issued::Allowlisted(_)), "{promoted:?}");
+}
+
+pub async fn a_range_by_hand_has_room_among_those_of_nobodys_hand(store: Arc<dyn Store>) {
+    let range = |number: u32| format!("ip:10.{}.{}.0/24", number / 256, number % 256);
+    let ranges = (0..MAX_RANGES).map(|number| ban(&range(number), NOW, NOW + 1000, false));
+    store.bans_issue(ranges.collect(), NOW, Note::none()).await.unwrap();
+    let one_more = |by_hand| ban(&range(MAX_RANGES), NOW, NOW + 1000, by_hand);
+    assert_eq!(store.ban_issue(one_more(false), NOW).await.unwrap(), Issued::Full);
+    live(store.ban_issue(one_more(true), NOW).await.unwrap());
+    assert_eq!(store.bans(NOW).await.unwrap().len(), MAX_RANGES as usize);
+}
+
 pub async fn a_run_of_neighbours_is_banned_as_one(store: Arc<dyn Store>) {
     let net = |number: u32| format!("ip:2001:db8:1:{number:x}::/64");
     let issue = async |number: u32, until| {
         live(store.ban_issue(ban(&net(number), NOW + 1, until, false), NOW + 1).await.unwrap());
-        let wider = store.bans_widen(vec![net(number)], NOW + 2).await.unwrap();
+        let wider = store.bans_widen(vec![net(number)], NOW + 2, Note::none()).await.unwrap();
         wider.into_iter().map(|ban| (ban.key, ban.until)).collect::<Vec<_>>()
     };
     live(store.ban_issue(ban(&net(200), NOW, NOW + 900, true), NOW).await.unwrap());
@@ -256,7 +329,7 @@ pub async fn a_run_of_neighbours_is_banned_as_one(store: Arc<dyn Store>) {
     assert_eq!(widest.len(), 1, "{widest:?}");
     assert_eq!(widest[0].0, "ip:2001:db8:1::/48");
     for other in ["ip:192.0.2.1", "user:ada", "ip:2001:db8:1::/48", "nonsense"] {
-        assert_eq!(store.bans_widen(vec![other.into()], NOW + 2).await.unwrap(), []);
+        assert_eq!(store.bans_widen(vec![other.into()], NOW + 2, Note::none()).await.unwrap(), []);
     }
     // Whom the allowlist has is not banned so either.
     store.allow(entry("ip:2001:db8:2::/48", None), false, Note::none()).await.unwrap();

@@ -88,6 +88,18 @@ pub fn apply(data: &dyn SharedData, key: &str, until: u64, reason: &str, now: u6
     if failed.is_empty() { Ok(()) } else { Err(Conflict) }
 }
 
+/// A ban as it is put in force where nobody knows what stands elsewhere: with the later end of this one and the one that this
+/// node has, and as long an operator's as either. `None` where that changes nothing.
+#[must_use]
+pub fn lasting<'a>(data: &dyn SharedData, ban: BanOf<'a>, now: u64) -> Option<BanOf<'a>> {
+    let Some(held) = BANS.table.get(data, ban.key.as_bytes(), now) else { return Some(ban) };
+    let by_hand = hand_until(&held.value).0;
+    if held.expires_at >= ban.until && by_hand >= ban.hand_until {
+        return None;
+    }
+    Some(BanOf { until: ban.until.max(held.expires_at), hand_until: ban.hand_until.max(by_hand), ..ban })
+}
+
 /// The same for many bans, with one write for all ranges among them. The keys of those that could not be noted, because other
 /// workers were faster every time.
 #[must_use]
@@ -217,6 +229,18 @@ mod tests {
         assert_eq!(standing(&data, "ip:2001:db8:aa00:100::1", 99), None);
         apply(&data, "ip:2001:db8:aa00::/56", 0, "", 50).unwrap();
         assert_eq!(standing(&data, "ip:2001:db8:aa00:ff::1", 51), None);
+    }
+
+    #[test]
+    fn a_ban_that_nobody_could_record_shortens_none() {
+        let data = MemorySharedData::default();
+        let ban = |until, hand_until| BanOf { key: "user:ada", until, hand_until, reason: "by hand" };
+        assert!(apply_all(&data, std::iter::once(ban(900, 500)), 0).is_empty());
+        assert_eq!(lasting(&data, ban(100, 0), 1), None, "an earlier end");
+        assert_eq!(lasting(&data, ban(1000, 0), 1), Some(ban(1000, 500)), "it stays the operator's");
+        let other = BanOf { key: "user:bob", ..ban(100, 0) };
+        assert_eq!(lasting(&data, other, 1), Some(other));
+        assert_eq!(lasting(&data, ban(1000, 0), 900), Some(ban(1000, 0)), "what is over counts for nothing");
     }
 
     #[test]

@@ -180,4 +180,8 @@ pub struct BanChange {
     /// under a policy in dry run as well.
     #[prost(uint64, tag = "4")]
     pub hand_until_millis: u64,
+    /// The control plane could not record it, and so does not know what stands: the node keeps the later end of this one and
+    /// the one that it has, and until when it is an operator's.
+    #[prost(bool, tag = "5")]
+    pub unrecorded: bool,
 }

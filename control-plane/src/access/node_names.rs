@@ -66,10 +66,10 @@ impl NodeNames {
         }
     }
 
-    /// Whether it is every node.
+    /// Whether one of the names is this id, whole: nobody else is let in by it.
     #[must_use]
-    pub fn is_all(&self) -> bool {
-        self.0.iter().any(|name| name == "*")
+    pub fn names(&self, id: &str) -> bool {
+        self.0.iter().any(|name| name == id && !name.contains('*'))
     }
 }
 

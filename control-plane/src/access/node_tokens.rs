@@ -5,6 +5,7 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
+use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
@@ -20,11 +21,23 @@ const MAX_TOKENS: usize = 1000;
 
 /// What a line with the nodes of its token begins with.
 const NODE: &[u8] = b"node=";
+/// What stands before the secret of which the tokens of single nodes are derived.
+pub(crate) const DERIVE: &str = "derive=";
+/// The hexadecimal digits of a derived token, in front of the node's id.
+const DERIVED: usize = 64;
 
 /// The tokens of a file. Any of them lets a gateway in, so that one can take the place of another. Only their SHA-256 is
 /// kept: a plain digest, because a token is random and not a word.
 pub struct NodeTokens {
     tokens: Vec<NodeToken>,
+    secrets: Vec<NodeSecret>,
+}
+
+/// A secret of which the token of each node is derived. It is no token itself.
+struct NodeSecret {
+    secret: Vec<u8>,
+    digest: [u8; 32],
+    nodes: Option<NodeNames>,
 }
 
 /// A token without the token.
@@ -32,6 +45,8 @@ pub struct NodeTokens {
 pub struct NodeToken {
     digest: [u8; 32],
     nodes: Option<NodeNames>,
+    /// The SHA-256 of the secret that it is derived of.
+    secret: Option<[u8; 32]>,
 }
 
 impl NodeToken {
@@ -43,8 +58,9 @@ impl NodeToken {
 }
 
 impl NodeTokens {
-    /// The tokens in this file, one on each line, with the nodes that it is for before it (`node=edge-1 TOKEN`); blank lines
-    /// and those that begin with `#` count for nothing. They follow the file once they are among those of
+    /// The tokens in this file, one on each line, with the nodes that it is for before it (`node=edge-1 TOKEN`); in place of a
+    /// token there may be a secret (`node=edge-* derive=SECRET`) of which each of these nodes has a token of its own, see
+    /// [`NodeTokens::derived`]. Blank lines and those that begin with `#` count for nothing. They follow the file once they are among those of
     /// [`crate::listen::follow`].
     ///
     /// # Errors
@@ -62,18 +78,25 @@ impl NodeTokens {
     ///
     /// What the system says.
     pub fn create_file(file: &Path, node: &str) -> io::Result<bool> {
-        let mut options = std::fs::File::options();
-        let mut out = match options.write(true).create_new(true).mode(0o600).open(file) {
-            Ok(out) => out,
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
-            Err(error) => return Err(error),
-        };
+        if file.try_exists()? {
+            return Ok(false);
+        }
         let token = NodeTokens::fresh()?;
-        out.write_all(
-            format!("# Tokens of gateways: `node=ID TOKEN`, one on each line.\nnode={node} {token}\n").as_bytes(),
-        )?;
-        out.sync_all()?;
-        Ok(true)
+        let text = format!("# Tokens of gateways: `node=ID TOKEN`, one on each line.\nnode={node} {token}\n");
+        // Whole or not at all: half a file would stop every later start.
+        let fresh = file.with_extension(format!("{}.tmp", std::process::id()));
+        let made = write_new(&fresh, text.as_bytes()).and_then(|()| move_new(&fresh, file));
+        if made.is_err() || made.as_ref().is_ok_and(|made| !made) {
+            let _gone = std::fs::remove_file(&fresh);
+        }
+        made
+    }
+
+    /// The token of one node, of the secret of a line `derive=SECRET`: the HMAC-SHA256 of its id in hexadecimal, a dot, and the
+    /// id. Who has it is that node and no other.
+    #[must_use]
+    pub fn derived(secret: &[u8], node: &str) -> String {
+        format!("{}.{node}", snapshot::hex(&mac(secret, node.as_bytes())))
     }
 
     /// A token that nobody can guess: 64 hexadecimal digits.
@@ -95,23 +118,41 @@ impl NodeTokens {
             let same: bool = known.digest.ct_eq(&digest).into();
             if same && found.is_none() { Some(known) } else { found }
         });
-        found.cloned()
+        found.cloned().or_else(|| self.admit_derived(token, digest))
+    }
+
+    fn admit_derived(&self, token: &[u8], digest: [u8; 32]) -> Option<NodeToken> {
+        let (presented, id) = token.split_at_checked(DERIVED)?;
+        let id = std::str::from_utf8(id.strip_prefix(b".")?).ok().filter(|id| NodeNames::check_id(id).is_ok())?;
+        let nodes = NodeNames::any_of([id.to_owned()]);
+        // Such an id would be taken for a pattern.
+        nodes.only()?;
+        let is_of = |secret: &&NodeSecret| {
+            let expected = snapshot::hex(&mac(&secret.secret, id.as_bytes()));
+            let same: bool = expected.as_bytes().ct_eq(presented).into();
+            same && secret.is_for(id)
+        };
+        let secret = self.secrets.iter().find(is_of)?;
+        Some(NodeToken { digest, nodes: Some(nodes), secret: Some(secret.digest) })
     }
 
     /// Whether a token is one of them, for the same nodes.
     #[must_use]
     pub fn hold(&self, token: &NodeToken) -> bool {
-        self.tokens.contains(token)
+        let Some(of) = token.secret else { return self.tokens.contains(token) };
+        let id = token.nodes.as_ref().and_then(NodeNames::only).unwrap_or_default();
+        self.secrets.iter().any(|secret| secret.digest == of && secret.is_for(id))
     }
 
-    /// How many of them are for no node of their own.
+    /// How many of them are for no single node: who has one may say that it is any of those that it is for.
     #[must_use]
     pub fn shared(&self) -> usize {
-        self.tokens.iter().filter(|token| token.nodes.as_ref().is_none_or(NodeNames::is_all)).count()
+        let single = |token: &NodeToken| token.nodes.as_ref().is_some_and(|nodes| nodes.only().is_some());
+        self.tokens.iter().filter(|token| !single(token)).count()
     }
 
     fn parse(file: &Path, bytes: &[u8]) -> Result<NodeTokens, String> {
-        let mut tokens = Vec::new();
+        let (mut tokens, mut secrets) = (Vec::new(), Vec::new());
         for (number, line) in
             (1..).zip(bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).split(|byte| *byte == b'\n'))
         {
@@ -137,24 +178,68 @@ impl NodeTokens {
             if token.len() > MAX_BYTES {
                 return Err(format!("{at}: a token has at most {MAX_BYTES} bytes"));
             }
-            if tokens.len() >= MAX_TOKENS {
+            if tokens.len() + secrets.len() >= MAX_TOKENS {
                 return Err(format!("{at}: there are more than {MAX_TOKENS} tokens"));
             }
-            if token.len() < SHORT {
+            let secret = token.strip_prefix(DERIVE.as_bytes());
+            if secret.unwrap_or(token).len() < SHORT {
                 tracing::warn!("{at}: this token has fewer than {SHORT} characters and can be guessed");
             }
-            tokens.push(NodeToken { digest: Sha256::digest(token).into(), nodes });
+            match secret {
+                Some([]) => return Err(format!("{at}: there is no secret behind `{DERIVE}`")),
+                Some(secret) => {
+                    let digest = Sha256::digest(secret).into();
+                    secrets.push(NodeSecret { secret: secret.to_vec(), digest, nodes });
+                }
+                None => tokens.push(NodeToken { digest: Sha256::digest(token).into(), nodes, secret: None }),
+            }
         }
-        match tokens.is_empty() {
+        match tokens.is_empty() && secrets.is_empty() {
             true => Err(format!("{}: there is no token in it, which would let nobody in", file.display())),
-            false => Ok(NodeTokens { tokens }),
+            false => Ok(NodeTokens { tokens, secrets }),
         }
     }
 }
 
+impl NodeSecret {
+    fn is_for(&self, id: &str) -> bool {
+        self.nodes.as_ref().is_none_or(|nodes| nodes.admit(id))
+    }
+}
+
+fn mac(secret: &[u8], id: &[u8]) -> [u8; 32] {
+    // HMAC takes keys of any length.
+    let Ok(mac) = Hmac::<Sha256>::new_from_slice(secret) else { return Sha256::digest(secret).into() };
+    mac.chain_update(id).finalize().into_bytes().into()
+}
+
+/// A file for its owner alone, on the disk when this returns. What an earlier process of this number has left is replaced.
+fn write_new(file: &Path, bytes: &[u8]) -> io::Result<()> {
+    match std::fs::remove_file(file) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut out = std::fs::File::options().write(true).create_new(true).mode(0o600).open(file)?;
+    out.write_all(bytes)?;
+    out.sync_all()
+}
+
+/// Gives a file its name unless somebody else was faster: false then.
+fn move_new(fresh: &Path, file: &Path) -> io::Result<bool> {
+    match std::fs::hard_link(fresh, file) {
+        Ok(()) => std::fs::remove_file(fresh)?,
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
+        // A file system without links.
+        Err(_) => std::fs::rename(fresh, file)?,
+    }
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    std::fs::File::open(folder)?.sync_all()?;
+    Ok(true)
+}
+
 impl fmt::Debug for NodeTokens {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("NodeTokens").field("count", &self.tokens.len()).finish_non_exhaustive()
+        f.debug_struct("NodeTokens").field("count", &(self.tokens.len() + self.secrets.len())).finish_non_exhaustive()
     }
 }
 
@@ -185,10 +270,54 @@ mod tests {
         let nodes = |token: &str| tokens.admit(token.as_bytes()).unwrap().nodes().cloned();
         assert_eq!(nodes("first-token-0123456789").unwrap().only(), Some("edge-1"));
         assert!(nodes("second-token-0123456789").unwrap().admit("core-7"));
-        assert_eq!((nodes("third-token-0123456789"), tokens.shared()), (None, 1));
+        assert_eq!((nodes("third-token-0123456789"), tokens.shared()), (None, 2), "a pattern is shared as well");
         let first = tokens.admit(b"first-token-0123456789").unwrap();
         assert!(tokens.hold(&first));
         assert!(!parse("node=edge-2 first-token-0123456789").unwrap().hold(&first), "it is for another node now");
+    }
+
+    #[test]
+    fn every_node_may_have_a_token_of_its_own_from_one_secret() {
+        let secret = "one-secret-0123456789";
+        let tokens = parse(&format!("node=edge-* derive={secret}\nderive=another-0123456789")).unwrap();
+        let (one, two) =
+            (NodeTokens::derived(secret.as_bytes(), "edge-1"), NodeTokens::derived(secret.as_bytes(), "core-1"));
+        let admitted = tokens.admit(one.as_bytes()).unwrap();
+        assert_eq!(admitted.nodes().unwrap().only(), Some("edge-1"));
+        assert!(tokens.hold(&admitted) && tokens.shared() == 0);
+        assert!(tokens.admit(two.as_bytes()).is_none(), "it is for other nodes");
+        let anywhere = NodeTokens::derived(b"another-0123456789", "core-1");
+        assert!(tokens.admit(anywhere.as_bytes()).unwrap().nodes().unwrap().names("core-1"));
+        let stolen = one.replace("edge-1", "edge-2");
+        let pattern = NodeTokens::derived(secret.as_bytes(), "edge-*");
+        let none = NodeTokens::derived(secret.as_bytes(), "");
+        for wrong in [stolen.as_str(), secret, "derive=one-secret-0123456789", &pattern, &none, &one[..64], &one[1..]] {
+            assert!(tokens.admit(wrong.as_bytes()).is_none(), "{wrong}");
+        }
+        let still = parse(&format!("node=edge-1 derive={secret}")).unwrap();
+        assert!(still.hold(&admitted));
+        assert!(!parse(&format!("node=edge-2 derive={secret}")).unwrap().hold(&admitted));
+        assert!(!parse("derive=another-0123456789").unwrap().hold(&admitted), "the secret was taken away");
+        assert!(parse("derive=").unwrap_err().contains("no secret"));
+    }
+
+    #[test]
+    fn a_file_of_tokens_is_made_whole_or_not_at_all() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("tokens");
+        // What an earlier process has left that ended at once.
+        std::fs::write(file.with_extension(format!("{}.tmp", std::process::id())), "# Tok").unwrap();
+        assert!(NodeTokens::create_file(&file, "edge-1").unwrap());
+        let made = std::fs::read(&file).unwrap();
+        assert!(NodeTokens::parse(&file, &made).is_ok());
+        assert!(!NodeTokens::create_file(&file, "edge-1").unwrap());
+        assert_eq!(std::fs::read(&file).unwrap(), made, "one that is there stays as it is");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing else is left");
+        // Another process was faster.
+        let fresh = folder.path().join("fresh");
+        write_new(&fresh, b"x").unwrap();
+        assert!(!move_new(&fresh, &file).unwrap());
+        assert_eq!(std::fs::read(&file).unwrap(), made);
     }
 
     #[test]

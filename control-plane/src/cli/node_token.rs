@@ -5,7 +5,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use super::{CliError, say};
-use crate::access::{NodeNames, NodeTokens};
+use crate::access::{DERIVE, NodeNames, NodeTokens};
 use crate::xds::bootstrap::NODE_TOKEN_SECRET;
 
 /// `palisade node-token`.
@@ -13,6 +13,10 @@ use crate::xds::bootstrap::NODE_TOKEN_SECRET;
 pub(super) enum NodeTokenCommand {
     /// Add a fresh token for a gateway to a file (which is made where there is none) and print it.
     Create(At),
+    /// Add a fresh secret to a file (which is made where there is none) of which each of these gateways has a token of its own.
+    Derive(At),
+    /// Print the token that a file has for a gateway, or that is derived for it.
+    Show(At),
     /// Print the token that a file has for a gateway as the secret that Envoy reads (envoy/node-token.yaml).
     Secret(At),
 }
@@ -33,6 +37,8 @@ impl NodeTokenCommand {
     pub(super) fn run(self) -> Result<(), CliError> {
         match self {
             NodeTokenCommand::Create(at) => at.create(),
+            NodeTokenCommand::Derive(at) => at.derive(),
+            NodeTokenCommand::Show(at) => at.show(),
             NodeTokenCommand::Secret(at) => at.secret(),
         }
     }
@@ -44,16 +50,32 @@ impl At {
         let failed = |error| CliError::Io(format!("add a token to {}", self.file.display()), error);
         if !NodeTokens::create_file(&self.file, &self.node).map_err(failed)? {
             let token = NodeTokens::fresh().map_err(failed)?;
-            let text = std::fs::read_to_string(&self.file).map_err(failed)?;
-            let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
-            // A running control plane may read it at any moment: it sees the old file or the new one.
-            let fresh = self.file.with_extension(format!("{}.tmp", std::process::id()));
-            let mut out =
-                std::fs::File::options().write(true).create_new(true).mode(0o600).open(&fresh).map_err(failed)?;
-            out.write_all(format!("{text}{end}node={} {token}\n", self.node).as_bytes()).map_err(failed)?;
-            out.sync_all().map_err(failed)?;
-            std::fs::rename(&fresh, &self.file).map_err(failed)?;
+            self.add(&token).map_err(failed)?;
         }
+        self.show()
+    }
+
+    fn derive(&self) -> Result<(), CliError> {
+        NodeNames::parse(&self.node).map_err(CliError::Other)?;
+        let add = || self.add(&format!("{DERIVE}{}", NodeTokens::fresh()?));
+        add().map_err(|error| CliError::Io(format!("add a secret to {}", self.file.display()), error))
+    }
+
+    /// Adds a line to the file. A running control plane may read it at any moment: it sees the old file or the new one.
+    fn add(&self, token: &str) -> std::io::Result<()> {
+        let text = match std::fs::read_to_string(&self.file) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+            read => read?,
+        };
+        let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+        let fresh = self.file.with_extension(format!("{}.tmp", std::process::id()));
+        let mut out = std::fs::File::options().write(true).create_new(true).mode(0o600).open(&fresh)?;
+        out.write_all(format!("{text}{end}node={} {token}\n", self.node).as_bytes())?;
+        out.sync_all()?;
+        std::fs::rename(&fresh, &self.file)
+    }
+
+    fn show(&self) -> Result<(), CliError> {
         let token = last_of(&self.file, &self.node)?;
         say(format_args!("{token}"))
     }
@@ -68,14 +90,18 @@ impl At {
     }
 }
 
-/// The newest token of a file that is for these nodes.
+/// The newest token of a file that is for these nodes; for one node also the one that is derived for it.
 fn last_of(file: &Path, node: &str) -> Result<String, CliError> {
     let text = std::fs::read_to_string(file);
     let text = text.map_err(|error| CliError::Io(format!("read {}", file.display()), error))?;
     let of_node = |line: &str| {
         let (name, token) = line.trim().strip_prefix("node=")?.split_once(char::is_whitespace)?;
         let fits = NodeNames::parse(name).is_ok_and(|names| names.admit(node)) || name == node;
-        fits.then(|| token.trim().to_owned())
+        let token = fits.then_some(token.trim())?;
+        match token.strip_prefix(DERIVE) {
+            Some(secret) => (!node.contains('*')).then(|| NodeTokens::derived(secret.as_bytes(), node)),
+            None => Some(token.to_owned()),
+        }
     };
     let found = text.lines().rev().find_map(of_node);
     found.ok_or_else(|| CliError::Other(format!("{}: there is no token for the gateway `{node}`", file.display())))
@@ -103,6 +129,11 @@ mod tests {
         let core = last_of(&file, "core-7").unwrap();
         assert!(kept.current().admit(core.as_bytes()).unwrap().nodes().unwrap().admit("core-9"));
         assert!(last_of(&file, "edge-2").is_err());
+        at("edge-*").derive().unwrap();
+        let (two, three) = (last_of(&file, "edge-2").unwrap(), last_of(&file, "edge-3").unwrap());
+        assert!(two != three && last_of(&file, "edge-*").is_err(), "each has one of its own");
+        let kept = NodeTokens::open(file.clone()).unwrap();
+        assert!(kept.current().admit(two.as_bytes()).unwrap().nodes().unwrap().names("edge-2"));
         assert!(at("a b").create().is_err());
     }
 }

@@ -54,9 +54,9 @@ impl Admission {
         Err(Status::permission_denied("the token or certificate of this stream is not that of the node that it names"))
     }
 
-    /// Whether the id of the node is that of its token or certificate, and not only what it says.
-    pub(crate) fn binds(&self) -> bool {
-        self.names().any(|names| !names.is_all())
+    /// Whether a token or certificate names this node whole: what is for several (`edge-*`) lets each speak as any of them.
+    pub(crate) fn binds(&self, node: &str) -> bool {
+        self.names().any(|names| names.names(node))
     }
 
     fn names(&self) -> impl Iterator<Item = &NodeNames> {

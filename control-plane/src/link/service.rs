@@ -189,7 +189,7 @@ impl Link<'_> {
         }
         self.node = admission.node(claimed)?;
         if !self.node.is_empty() {
-            self.hub.bound(&self.node, admission.binds());
+            self.hub.bound(&self.node, admission.binds(&self.node));
         }
         Ok(())
     }

@@ -207,7 +207,7 @@ async fn run<D: Dialect>(
     admission.node(&node.id)?;
     let first = of_kind(first, only)?;
     let mut connected = Connected::new(hub, &node);
-    hub.bound(&node.id, admission.binds());
+    hub.bound(&node.id, admission.binds(&node.id));
     let mut feed = hub.set_for(&node);
     // Before the first set is published there is nothing to say: an empty answer would take down what the gateway serves.
     let given = tokio::select! {

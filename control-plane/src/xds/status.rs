@@ -21,8 +21,8 @@ pub struct NodeStatus {
     pub known_group: bool,
     /// What its group takes from here.
     pub delivery: Delivery,
-    /// Its id is that of its token or its certificate; otherwise it is what the node says, as everybody could who has the token
-    /// that several share, or may connect without any.
+    /// Its token or its certificate names this id whole; otherwise it is what the node says, as everybody could who has a token
+    /// or certificate that is for several (`edge-*`, `*.example`), or may connect without any.
     pub bound: bool,
     /// It has an open stream.
     pub connected: bool,

@@ -3,7 +3,8 @@
 #   docker build -t palisade .
 #   docker run --read-only -v palisade-data:/var/lib/palisade -p 127.0.0.1:8900:8900 -p 127.0.0.1:18000:18000 palisade
 #
-# The admin API speaks plain HTTP and xDS has no TLS: publish both on loopback or on a network of their own. The first start makes
+# Without certificates (PALISADE_TLS_CERT, PALISADE_XDS_TLS_CERT) both ports speak without TLS: publish them on loopback or on a
+# network of their own. The first start makes
 # a token for gateways, in node-tokens on the volume; PALISADE_NODE_TOKEN_CREATE says whose it is, by default anybody's who has
 # it. A token for each gateway: palisade node-token create --node ID, then take the first line away.
 

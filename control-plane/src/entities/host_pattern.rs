@@ -25,8 +25,14 @@ pub(crate) fn problem(host: &str) -> Option<&'static str> {
         return Some("it has characters that no request has in its host; write the ASCII form of the name (`xn--...`)");
     }
     if let Some(inner) = host.strip_prefix('[') {
-        let address = inner.strip_suffix(']').is_some_and(|address| address.parse::<Ipv6Addr>().is_ok());
-        return (!address).then_some("what is in brackets is no IPv6 address, or a port follows it");
+        let Some((address, text)) =
+            inner.strip_suffix(']').and_then(|text| Some((text.parse::<Ipv6Addr>().ok()?, text)))
+        else {
+            return Some("what is in brackets is no IPv6 address, or a port follows it");
+        };
+        // Envoy compares text, and clients send this form (RFC 5952).
+        return (address.to_string() != text.to_ascii_lowercase())
+            .then_some("the IPv6 address is not in its shortest form (RFC 5952), and no request has another");
     }
     let name = host.strip_prefix('*').or_else(|| host.strip_suffix('*')).unwrap_or(host);
     if name.contains('*') {
@@ -71,6 +77,8 @@ mod tests {
             "x",
             "127.0.0.1",
             "[2001:db8::1]",
+            "[2001:DB8::A]",
+            "[::1]",
             "a_b.test",
             "xn--caf-dma.test",
             "shop.example.",
@@ -91,6 +99,9 @@ mod tests {
             ("*.example:80", "port"),
             ("[::1]:80", "port"),
             ("[::1", "no IPv6"),
+            ("[2001:db8:0:0::1]", "shortest"),
+            ("[2001:0db8::1]", "shortest"),
+            ("[2001:db8:0:0:0:0:0:1]", "shortest"),
             ("::1", "brackets"),
             ("https://shop.example", "URL"),
             ("shop.example/a", "URL"),

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use crate::examples::{NODE_TOKEN, of_envoy_gateway, of_istio};
 use palisade_tests::backend::Backend;
 use palisade_tests::bootstrap::{Static, shipped};
 use palisade_tests::control_plane::ControlPlane;
@@ -136,6 +137,40 @@ fn separate_filters() {
     let bootstrap = bootstrap.replace("path: target/", &format!("path: {}/", path(folder.path())));
     let envoy = Envoy::start(&bootstrap.replace("/dev/stdout", "ACCESS_LOG"));
     protects(SocketAddr::from(([127, 0, 0, 1], port)), &envoy);
+}
+
+/// A gateway in Kubernetes beside `kubernetes.yaml`, which demands a token: made for the ids that the file names, printed as
+/// its first lines say, and read by the pod of a gateway of such an id.
+fn in_kubernetes(ids: &str, bootstrap: impl FnOnce(SocketAddr) -> Value) {
+    let folder = tempfile::tempdir().unwrap();
+    let tokens = folder.path().join("node-tokens");
+    let arguments = ["--node-token-file", path(&tokens), "--node-token-create", ids].map(str::to_owned);
+    let control = ControlPlane::start_with(&arguments);
+    control.configure(&json!({"gateway": {"delivery": "ecds"}}));
+    apply(&control, &parts::root().join("envoy/entities"));
+    let secret = folder.path().join("node-token.yaml");
+    std::fs::write(&secret, palisade(&["node-token", "secret", "--file", path(&tokens), "--node", ids])).unwrap();
+    let backend = Backend::start();
+    let text = bootstrap(backend.address()).to_string();
+    let (service, port) = ("palisade.palisade.svc.cluster.local", format!("\"port_value\":{WRITTEN_XDS_PORT}"));
+    assert!(text.contains(service) && text.contains(&port) && text.contains(NODE_TOKEN), "{text}");
+    let text = text.replace(service, "127.0.0.1").replace(&port, &format!("\"port_value\":{}", control.xds().port()));
+    let envoy = Envoy::start(&text.replace(NODE_TOKEN, path(&secret)));
+    protects(envoy.listener(Static::LISTENER), &envoy);
+    // The filter's own link brings the token as well.
+    let _ = control.event("the refusal", |event| event["event"]["outcome"] == "blocked");
+}
+
+#[test]
+fn istio_beside_the_control_plane_of_kubernetes() {
+    let id = "router~10.0.0.7~istio-ingress-5c8d~istio-ingress.svc.cluster.local";
+    let files = ["envoy/istio/envoyfilter.yaml"];
+    in_kubernetes("*~istio-ingress.svc.cluster.local", |backend| of_istio(id, backend, &files).0);
+}
+
+#[test]
+fn envoy_gateway_beside_the_control_plane_of_kubernetes() {
+    in_kubernetes("envoy-default-eg-*", |backend| of_envoy_gateway("envoy-default-eg-e41e7b31-6b8c9", backend));
 }
 
 /// What a gateway makes of a resource that the policy was put into: the name of the filter and its configuration.

@@ -1,6 +1,7 @@
 //! Every example of a deployment, against the schemas and tools of those who read it.
 
 use std::io::Write as _;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -238,19 +239,26 @@ fn istio_and_envoy_gateway_accept_their_resources() {
     assert!(output.status.success() && output.stdout.is_empty(), "{}", text(&output));
 }
 
-/// The bootstrap of somebody else's gateway, with its listener in it.
-fn gateway() -> Value {
-    let mut bootstrap: Value = serde_json::from_str(&Static::to(([127, 0, 0, 1], 1).into()).render()).unwrap();
-    bootstrap["node"] = json!({"id": "gateway-1", "cluster": "gateways"});
+/// Where the shipped clusters read the node token from.
+pub(crate) const NODE_TOKEN: &str = "/etc/palisade/node-token.yaml";
+
+/// The bootstrap of somebody else's gateway of this id, with its listener in it, in front of a backend.
+fn gateway(id: &str, backend: SocketAddr) -> Value {
+    let mut bootstrap: Value = serde_json::from_str(&Static::to(backend).render()).unwrap();
+    bootstrap["node"] = json!({"id": id, "cluster": "gateways"});
     bootstrap
 }
 
-/// Envoy on a bootstrap into which the patches of Istio's resources have been put, as Istio puts them.
-#[test]
-fn envoy_accepts_what_istio_makes_of_the_patches() {
-    let mut bootstrap = gateway();
+/// Somebody else's backend, which nobody calls.
+fn nowhere() -> SocketAddr {
+    SocketAddr::from(([127, 0, 0, 1], 1))
+}
+
+/// A gateway of Istio's into which the patches of these files have been put, as Istio puts them, and where.
+pub(crate) fn of_istio(id: &str, backend: SocketAddr, files: &[&str]) -> (Value, Vec<String>) {
+    let mut bootstrap = gateway(id, backend);
     let mut applied = Vec::new();
-    for file in ["envoy/istio/envoyfilter.yaml", "envoy/istio/buffers.yaml", "envoy/istio/edge.yaml"] {
+    for file in files {
         for patch in document(file)["spec"]["configPatches"].as_array().unwrap() {
             let value = &patch["patch"]["value"];
             let listener = &mut bootstrap["static_resources"]["listeners"][0];
@@ -268,20 +276,15 @@ fn envoy_accepts_what_istio_makes_of_the_patches() {
             applied.push(place.to_owned());
         }
     }
-    assert_eq!(applied, ["BOOTSTRAP", "HTTP_FILTER", "LISTENER", "NETWORK_FILTER", "BOOTSTRAP"]);
-    let manager = manager(&mut bootstrap["static_resources"]["listeners"][0]["filter_chains"][0]);
-    assert_eq!(manager["path_with_escaped_slashes_action"], "REJECT_REQUEST");
-    assert_eq!(asks_static_clusters("envoy/istio", &bootstrap), 1);
-    envoy_accepts("envoy/istio", &bootstrap.to_string());
+    (bootstrap, applied)
 }
 
 /// The same for Envoy Gateway: its bootstrap and its listener, with what its resources change in both.
-#[test]
-fn envoy_accepts_what_envoy_gateway_makes_of_the_patches() {
+pub(crate) fn of_envoy_gateway(id: &str, backend: SocketAddr) -> Value {
     let file = "envoy/envoy-gateway/patch-policy.yaml";
     let all = documents(file);
     let kind = |kind: &str| all.iter().find(|document| document["kind"] == kind).unwrap();
-    let mut bootstrap = gateway();
+    let mut bootstrap = gateway(id, backend);
     let ours = kind("EnvoyProxy")["spec"]["bootstrap"]["value"].as_str().unwrap();
     merge(&mut bootstrap, &serde_saphyr::from_str(ours).unwrap_or_else(|error| panic!("{file}: {error}")));
     let listener = &mut bootstrap["static_resources"]["listeners"][0];
@@ -293,9 +296,74 @@ fn envoy_accepts_what_envoy_gateway_makes_of_the_patches() {
         let operation: json_patch::Patch = serde_json::from_value(json!([patch["operation"]])).unwrap();
         json_patch::patch(listener, &operation).unwrap_or_else(|error| panic!("{file}: {error}"));
     }
+    bootstrap
+}
+
+/// Envoy on a bootstrap that reads a node token: the file has to be there.
+fn envoy_accepts_with_token(what: &str, bootstrap: &Value) {
+    let folder = tempfile::tempdir().unwrap();
+    let token = folder.path().join("node-token.yaml");
+    std::fs::write(&token, read("envoy/node-token.yaml")).unwrap();
+    envoy_accepts(what, &bootstrap.to_string().replace(NODE_TOKEN, token.to_str().unwrap()));
+}
+
+/// The filters of the cluster by which a gateway reaches its control plane: they put the token on every request.
+fn token_filters(bootstrap: &Value) -> Value {
+    let clusters = bootstrap["static_resources"]["clusters"].as_array().unwrap();
+    let cluster = clusters.iter().find(|cluster| cluster["name"] == "palisade-control-plane").unwrap();
+    let options = &cluster["typed_extension_protocol_options"];
+    options["envoy.extensions.upstreams.http.v3.HttpProtocolOptions"]["http_filters"].clone()
+}
+
+#[test]
+fn envoy_accepts_what_istio_makes_of_the_patches() {
+    let files = ["envoy/istio/envoyfilter.yaml", "envoy/istio/buffers.yaml", "envoy/istio/edge.yaml"];
+    let (mut bootstrap, applied) = of_istio("gateway-1", nowhere(), &files);
+    assert_eq!(applied, ["BOOTSTRAP", "HTTP_FILTER", "LISTENER", "NETWORK_FILTER", "BOOTSTRAP"]);
+    let manager = manager(&mut bootstrap["static_resources"]["listeners"][0]["filter_chains"][0]);
+    assert_eq!(manager["path_with_escaped_slashes_action"], "REJECT_REQUEST");
+    assert_eq!(asks_static_clusters("envoy/istio", &bootstrap), 1);
+    envoy_accepts_with_token("envoy/istio", &bootstrap);
+}
+
+#[test]
+fn envoy_accepts_what_envoy_gateway_makes_of_the_patches() {
+    let file = "envoy/envoy-gateway/patch-policy.yaml";
+    let mut bootstrap = of_envoy_gateway("gateway-1", nowhere());
+    let listener = &mut bootstrap["static_resources"]["listeners"][0];
     assert_eq!(manager(&mut listener["default_filter_chain"])["http_filters"][0]["name"], "palisade.preset");
     assert_eq!(asks_static_clusters(file, &bootstrap), 1);
-    envoy_accepts(file, &bootstrap.to_string());
+    envoy_accepts_with_token(file, &bootstrap);
+}
+
+/// `kubernetes.yaml` demands a token: every gateway that is applied beside it sends one, from a file that its pods have.
+#[test]
+fn gateways_in_kubernetes_bring_the_token_that_is_demanded() {
+    let deployed = read("control-plane/deploy/kubernetes.yaml");
+    assert!(deployed.contains("PALISADE_NODE_TOKEN_FILE") && deployed.contains("value: \"gateway-*\""));
+    let expected = token_filters(&document("envoy/xds-token.yaml"));
+    assert!(expected[0]["name"] == "envoy.filters.http.credential_injector");
+    let (istio, _) = of_istio("gateway-1", nowhere(), &["envoy/istio/envoyfilter.yaml"]);
+    assert_eq!(token_filters(&istio), expected, "Istio");
+    assert_eq!(token_filters(&of_envoy_gateway("gateway-1", nowhere())), expected, "Envoy Gateway");
+    let all = documents("envoy/envoy-gateway/patch-policy.yaml");
+    let proxy = all.iter().find(|document| document["kind"] == "EnvoyProxy").unwrap();
+    let deployment = &proxy["spec"]["provider"]["kubernetes"]["envoyDeployment"];
+    let folder = Path::new(NODE_TOKEN).parent().unwrap().to_str().unwrap();
+    let mount = deployment["container"]["volumeMounts"].as_array().unwrap();
+    let mount = mount.iter().find(|mount| mount["mountPath"] == folder).expect("the token is mounted");
+    let volumes = deployment["pod"]["volumes"].as_array().unwrap();
+    let volume = volumes.iter().find(|volume| volume["name"] == mount["name"]).unwrap();
+    assert_eq!(volume["secret"]["secretName"], "palisade-node-token");
+    // The ids that the token is for are replaced in the manifest, and are those that the secret is asked for.
+    for (file, ids) in [
+        ("envoy/istio/envoyfilter.yaml", "*~istio-ingress.svc.cluster.local"),
+        ("envoy/envoy-gateway/patch-policy.yaml", "envoy-default-eg-*"),
+    ] {
+        let text = read(file);
+        assert!(text.contains(&format!("sed 's/gateway-\\*/{ids}/' control-plane/deploy/kubernetes.yaml")), "{file}");
+        assert!(text.contains(&format!("node-token secret --node \"{ids}\"")), "{file}");
+    }
 }
 
 /// What Envoy is configured by comes from clusters that are there from the start, which it does not look at here.

@@ -6,15 +6,18 @@ use std::time::Duration;
 use crate::entities::EntityService;
 use crate::events::{EventHub, Part};
 use crate::store::{Store, StoreError};
+use crate::xds::Hub;
 
 /// How often it looks.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// Looks at the store, and at how far the entities follow it, until the store is closed. For a task of its own.
-pub async fn watch(store: Arc<dyn Store>, entities: EntityService, events: EventHub) {
+/// Looks at the store, at how far the entities follow it, and at what gateways refuse, until the store is closed. For a task of
+/// its own.
+pub async fn watch(store: Arc<dyn Store>, entities: EntityService, events: EventHub, nodes: Hub) {
     let mut ticks = tokio::time::interval(EVERY);
     loop {
         ticks.tick().await;
+        look_at_nodes(&nodes, &events);
         if look(store.as_ref(), &entities, &events).await == Err(StoreError::Closed) {
             return;
         }
@@ -34,6 +37,14 @@ pub async fn look(store: &dyn Store, entities: &EntityService, events: &EventHub
     tell(events, Part::Store, "writes", store.faults().writes.as_ref());
     tell(events, Part::Entities, "view", entities.unread().await.as_ref());
     read
+}
+
+/// Looks once at what connected gateways refuse: the configuration is not in force there.
+pub fn look_at_nodes(nodes: &Hub, events: &EventHub) {
+    match nodes.refusals() {
+        Some(reason) => events.trouble(Part::Nodes, "refusals", &reason),
+        None => events.recovered(Part::Nodes, "refusals"),
+    }
 }
 
 fn tell(events: &EventHub, part: Part, subject: &str, error: Option<&StoreError>) {

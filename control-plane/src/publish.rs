@@ -10,7 +10,7 @@ use tokio::sync::watch;
 
 use crate::clock::{self, Stopwatch};
 use crate::compile::Compiler;
-use crate::entities::{DEFAULT_GROUP, EntityService, EntitySet};
+use crate::entities::{DEFAULT_GROUP, Delivery, EntityService, EntitySet};
 use crate::events::{EventHub, Part};
 use crate::telemetry::Gate;
 use crate::xds::{Hub, ResourceSet, resources};
@@ -46,6 +46,7 @@ pub async fn run(
             first.set(true);
         }
         tell_unreadable(&events, &set);
+        tell_unverifiable(&events, &set);
         // Changes that come while this rests are published together: a stream of them gets half of a processor and no more,
         // and the rest is for those who make them.
         let rest = Duration::from_secs_f64(watch.seconds()).min(MAX_REST);
@@ -129,6 +130,30 @@ fn tell_unreadable(events: &EventHub, set: &EntitySet) {
     let (count, named) = (unreadable.len(), named.collect::<Vec<_>>().join("; "));
     let reason = format!("stored entities cannot be read by this release and are left out ({count} faults): {named}");
     events.trouble(Part::Entities, "unreadable", &reason);
+}
+
+/// Verifiers of callers that the gateways of no group can have: whom they were to verify is judged by the address.
+fn tell_unverifiable(events: &EventHub, set: &EntitySet) {
+    let global = set.global();
+    let names = global.groups.keys().map(String::as_str).chain([DEFAULT_GROUP]);
+    let deliveries: Vec<Delivery> = names.filter_map(|name| Some(global.gateway_of(name)?.delivery)).collect();
+    let idle = global
+        .identity
+        .verified_by
+        .iter()
+        .enumerate()
+        .filter(|(_, verifier)| deliveries.iter().all(|delivery| !verifier.can_verify(*delivery)));
+    let named: Vec<String> =
+        idle.map(|(index, verifier)| format!("`identity.verified_by[{index}]` (`{}`)", verifier.kind.word())).collect();
+    if named.is_empty() {
+        events.recovered(Part::Entities, "verified_by");
+        return;
+    }
+    let reason = format!(
+        "{} verifies nobody: the listener that xDS serves has no such filter and no TLS, and no group has `delivery: ecds`",
+        named.join(", ")
+    );
+    events.trouble(Part::Entities, "verified_by", &reason);
 }
 
 /// Every group without resources, for this reason.

@@ -46,6 +46,11 @@ impl Judge {
         messages.collect()
     }
 
+    /// A message that [`Judge::see`] has made was dropped: nobody was told, so its cooldown does not run.
+    pub(super) fn dropped(&mut self, rule: &str, cools: &str) {
+        self.cooldown.forget(rule, cools);
+    }
+
     fn incident(&mut self, rule: &Item<AlertRule>, event: &Sighting, now: u64) -> Option<Message> {
         let Place { id, count, reopened } = event.place.as_ref()?;
         let subject = format!("incident:{id}");
@@ -56,7 +61,7 @@ impl Judge {
             return None;
         }
         let pass = self.cooldown.pass(&rule.head.id, &subject, cooldown(rule), now);
-        pass.then(|| Message::incident(rule, event, id, *count, now))
+        pass.then(|| Message { cools: subject, ..Message::incident(rule, event, id, *count, now) })
     }
 
     fn burst(&mut self, rule: &Item<AlertRule>, event: &Sighting, now: u64) -> Option<Message> {
@@ -66,7 +71,7 @@ impl Judge {
         let window = self.windows.entry(rule.head.id.clone()).or_default();
         let count = window.add(rule.burst_window_seconds.saturating_mul(1000), now);
         let pass = count >= rule.burst_threshold && self.cooldown.pass(&rule.head.id, "burst", cooldown(rule), now);
-        pass.then(|| Message::burst(rule, event, count, now))
+        pass.then(|| Message { cools: "burst".to_owned(), ..Message::burst(rule, event, count, now) })
     }
 
     fn ban(&mut self, rule: &Item<AlertRule>, made: &BanMade, now: u64) -> Option<Message> {
@@ -79,7 +84,7 @@ impl Judge {
         }
         let subject = format!("ban:{}", made.ban.key);
         let pass = self.cooldown.pass(&rule.head.id, &subject, cooldown(rule), now);
-        pass.then(|| Message::ban(rule, made, now))
+        pass.then(|| Message { cools: subject, ..Message::ban(rule, made, now) })
     }
 }
 

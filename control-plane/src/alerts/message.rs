@@ -47,6 +47,9 @@ pub(super) struct Message {
     pub(super) ban: Option<BanFacts>,
     /// The events, and the seconds within which they came.
     pub(super) burst: Option<(u64, u64)>,
+    /// What its cooldown is kept for.
+    #[serde(skip)]
+    pub(super) cools: String,
 }
 
 /// What is told of a ban.
@@ -184,6 +187,7 @@ impl Message {
             detail: String::new(),
             ban: None,
             burst: None,
+            cools: String::new(),
         }
     }
 

@@ -85,9 +85,16 @@ impl Alerts {
                 let entities = self.inner.entities.current();
                 let rules: Vec<&Item<AlertRule>> = entities.all::<AlertRule>().filter(|rule| rule.enabled).collect();
                 judge.follow(&rules);
-                let messages = batch.drain(..).flat_map(|seen| judge.see(&seen, &rules, (self.inner.clock)()));
-                let accepted = messages.filter_map(|message| Delivery::accept(&self.inner.delivery, message));
-                let accepted: Vec<Accepted> = accepted.collect();
+                let mut accepted: Vec<Accepted> = Vec::new();
+                for seen in batch.drain(..) {
+                    for message in judge.see(&seen, &rules, (self.inner.clock)()) {
+                        let (rule, cools) = (message.rule_id.clone(), message.cools.clone());
+                        match Delivery::accept(&self.inner.delivery, message) {
+                            Some(taken) => accepted.push(taken),
+                            None => judge.dropped(&rule, &cools),
+                        }
+                    }
+                }
                 self.inner.keeper.note(judge.unkept(), accepted.iter().map(Accepted::message)).await;
                 accepted.into_iter().for_each(Accepted::send);
             }

@@ -84,7 +84,7 @@ pub(super) async fn run(config: ServeConfig) -> Result<(), CliError> {
     events::restore_incidents(store.as_ref(), &events).await?;
     let challenge_root = challenges::root(store.as_ref()).await?;
     tokio::spawn(challenges::sweep(Arc::clone(&store)));
-    let gateway_side = start_gateway_side(&parts, &config, challenge_root, events.clone(), xds, &listening);
+    let gateway_side = start_gateway_side(&parts, &config, challenge_root, events.clone());
     let clock = Arc::new(clock::now_millis);
     let plain = listening.admin.is_none().then_some(rest_address);
     let console = Console::new(Arc::clone(&parts.store), parts.entities.clone(), events.clone(), plain, clock.clone());
@@ -95,6 +95,8 @@ pub(super) async fn run(config: ServeConfig) -> Result<(), CliError> {
     tokio::spawn(fabric.clone().sweep());
     let limits = Limits::default();
     let alerts = start_alerts(&parts, &events);
+    // Not before the ledger and the alerts listen: gateways that were waiting for this start report at once.
+    let gateways = serve_gateways(xds, &listening, &gateway_side, parts.stopping.clone());
     let admin_side = tokio::spawn(listen::admin::serve(
         Door::new("admin", rest, listening.admin.clone(), limits.handshake),
         rest_router(&config, &parts, &metrics, logs, gateway_side.reports.clone(), &console, (fabric, alerts.clone())),
@@ -106,7 +108,12 @@ pub(super) async fn run(config: ServeConfig) -> Result<(), CliError> {
     tokio::spawn(sweep_sessions(console));
     let outbox = Outbox::new(Arc::clone(&store), events.clone());
     tokio::spawn(outbox.clone().run());
-    tokio::spawn(health::watch(Arc::clone(&store), parts.entities.clone(), events.clone()));
+    tokio::spawn(health::watch(
+        Arc::clone(&store),
+        parts.entities.clone(),
+        events.clone(),
+        gateway_side.reports.nodes.clone(),
+    ));
     tokio::spawn(events::keep_incidents(Arc::clone(&store), events.clone()));
 
     warn_of_open_ports(&listening, rest_address, xds_address);
@@ -121,7 +128,7 @@ pub(super) async fn run(config: ServeConfig) -> Result<(), CliError> {
     tracing::info!("stopping: no new connections, requests under way have {} s", DRAIN.as_secs());
     let drained = tokio::time::timeout(DRAIN, async {
         let _ = admin_side.await;
-        let _ = gateway_side.task.await;
+        let _ = gateways.await;
     });
     if drained.await.is_err() {
         tracing::warn!("requests were still under way and are cut off");
@@ -157,19 +164,16 @@ pub(super) async fn run(config: ServeConfig) -> Result<(), CliError> {
 
 /// What gateways talk to, and what is known from them.
 struct GatewaySide {
-    task: tokio::task::JoinHandle<()>,
     reports: Reports,
     link: LinkHub,
 }
 
-/// Starts what gateways talk to on `--xds-listen`: xDS and the node link. The task ends when `parts.stopping` becomes true.
+/// Starts what gateways talk to, but for the port: see [`serve_gateways`].
 fn start_gateway_side(
     parts: &Parts,
     config: &ServeConfig,
     challenge_root: ChallengeRoot,
     events: EventHub,
-    listener: TcpListener,
-    listening: &Opened,
 ) -> GatewaySide {
     let hub = Hub::with_clock(clock::now_millis);
     let bans = StoredBans::new(Arc::clone(&parts.store), events.clone(), clock::now_millis);
@@ -192,24 +196,31 @@ fn start_gateway_side(
         }
     });
 
-    let told = link.clone();
-    let reports = Reports { events, nodes: hub.clone() };
+    GatewaySide { reports: Reports { events, nodes: hub }, link }
+}
+
+/// Serves xDS and the node link on `--xds-listen` from here on. The task ends when `stopping` becomes true.
+fn serve_gateways(
+    listener: TcpListener,
+    listening: &Opened,
+    side: &GatewaySide,
+    mut stopping: watch::Receiver<bool>,
+) -> tokio::task::JoinHandle<()> {
     let port = NodePort {
         tls: listening.xds.clone(),
         tokens: listening.tokens.clone(),
         shared_certificates: listening.shared_certificates,
         limits: Limits::default(),
     };
-    let mut stopping = parts.stopping.clone();
-    let task = tokio::spawn(async move {
+    let (hub, link) = (side.reports.nodes.clone(), side.link.clone());
+    tokio::spawn(async move {
         let stopped = async move {
             let _ = stopping.wait_for(|stop| *stop).await;
         };
         if let Err(error) = link::serve_with(port, listener, hub, link, stopped).await {
             tracing::error!(%error, "the xDS and node port has failed");
         }
-    });
-    GatewaySide { task, reports, link: told }
+    })
 }
 
 /// Alert rules act from here on. Before anything is served: a ban by hand is to be told.
@@ -268,7 +279,7 @@ fn warn_of_open_ports(listening: &Opened, rest: SocketAddr, xds: SocketAddr) {
     if shared > 0 {
         tracing::warn!(
             shared,
-            "node tokens are for no gateway of their own: who has one may say that it is any gateway; bind them with `node=ID TOKEN`"
+            "node tokens are for no single gateway: who has one may say that it is any gateway that it is for; bind them with `node=ID TOKEN`, or derive one for each (`palisade node-token derive`)"
         );
     }
     if xds.ip().is_loopback() {

@@ -96,7 +96,7 @@ impl<'a> Gateways<'a> {
         self.warn_of_plugins(group, &gateway.filters, &chains);
         let filters = gateway.filters.iter().map(|filter| self.filter(filter, gateway, &chains)).collect();
         let ecds_only = gateway.delivery == Delivery::Ecds;
-        self.warn_of_identity(group, ecds_only);
+        self.warn_of_identity(group, gateway.delivery);
         let routes = self.served_routes(group, ecds_only);
         let steps = || chains.iter().map(|(_, chain)| &chain.steps).chain([&self.chains.global]);
         let largest = steps().map(|steps| steps.largest_body).max().unwrap_or_default();
@@ -118,13 +118,23 @@ impl<'a> Gateways<'a> {
     }
 
     /// What callers say of themselves, and what is believed only of a listener that is as it must be.
-    fn warn_of_identity(&mut self, group: &str, ecds_only: bool) {
+    fn warn_of_identity(&mut self, group: &str, delivery: Delivery) {
         let identity = &self.global.identity;
         let labels = identity.labels().into_iter();
         self.warnings.extend(labels.map(|what| {
             format!("what callers say of themselves is shown in events and is nobody's identity: there is {what}")
         }));
-        if ecds_only {
+        for (index, verifier) in identity.verified_by.iter().enumerate() {
+            if !verifier.can_verify(delivery) {
+                let kind = verifier.kind.word();
+                self.warnings.insert(format!(
+                    "`identity.verified_by[{index}]` (`{kind}`) verifies nobody on the gateways of the group `{group}`: the \
+                     listener that they are served has no such filter and no TLS; use `delivery: ecds` with a listener of your own, \
+                     `api_keys`, or a `trusted_header` that a proxy sets"
+                ));
+            }
+        }
+        if delivery == Delivery::Ecds {
             let headers = identity.taken_from_clients().into_iter();
             self.warnings.extend(headers.map(|header| {
                 format!(

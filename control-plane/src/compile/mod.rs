@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub use file::{discovery_response, fill};
 pub use plugins::ChallengeRoot;
 pub(crate) use plugins::lower;
-pub(crate) use reach::enforces_bans;
+pub(crate) use reach::enforces;
 pub use rules::{CompiledRules, Element, RuleCompiler, compose, elements, own_elements};
 pub(crate) use rules::{Composition, ElementProblem};
 pub use view::View;

@@ -1,55 +1,112 @@
 //! Whether there is anything that enforces a ban.
 
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+
 use super::expand;
 use super::plugins::{self, PluginUse};
-use crate::entities::{DEFAULT_GROUP, EntitySet, Route};
+use crate::entities::{DEFAULT_GROUP, EntitySet, Gateway, Item, Route, ThreatPolicy};
+use crate::fabric::Identity;
 
 /// The plugin that enforces bans.
 const GATE: &str = "threat-gate";
 
-/// Whether some gateway has a threat gate in a chain.
+/// A threat gate in a chain.
+struct GateStep<'a> {
+    /// The route that has it; `None` for the global chain, which every gateway has.
+    route: Option<&'a Item<Route>>,
+    policy: Item<ThreatPolicy>,
+}
+
+/// Whether some gateway enforces a ban on this identity.
 ///
 /// # Errors
 ///
-/// None has; with what is missing, for people.
-pub(crate) fn enforces_bans(set: &EntitySet) -> Result<(), String> {
+/// None does; with the reason, for people.
+pub(crate) fn enforces(set: &EntitySet, identity: &Identity) -> Result<(), String> {
     let global = set.global();
-    let everywhere = global.incoming_request_validators.iter().filter(|validator| validator.enabled);
-    let everywhere = everywhere
-        .map(|validator| (&validator.plugin, &validator.config))
-        .any(|(plugin, config)| is_gate(plugin, config));
-    let routes: Vec<_> = set
-        .all::<Route>()
-        .filter(|route| route.enabled)
-        .filter(|route| {
-            let used = route.plugins.iter().filter(|plugin| plugin.enabled);
-            everywhere || used.into_iter().any(|plugin| is_gate(&plugin.plugin, &plugin.config))
-        })
-        .collect();
-    if !everywhere && routes.is_empty() {
+    let gates = gates(set);
+    if gates.is_empty() {
         let what = "no chain has a threat gate: neither an enabled route (`SecuritySuitePreset`, `SvcThreatGate`) nor the \
                     global chain";
         return Err(what.to_owned());
     }
     let names = std::iter::once(DEFAULT_GROUP).chain(global.groups.keys().map(String::as_str));
-    let runs = |group: &str| {
-        let filters = global.gateway_of(group).map(|gateway| gateway.filters).unwrap_or_default();
-        let has = everywhere || routes.iter().any(|route| route.is_in(group));
-        has && filters.iter().any(|filter| filter == "preset" || filter == GATE)
-    };
-    match names.into_iter().any(runs) {
-        true => Ok(()),
-        false => Err(format!("no gateway that has a chain with a threat gate runs the filter `{GATE}` or `preset`")),
+    let groups: Vec<(&str, Gateway)> = names.filter_map(|name| Some((name, global.gateway_of(name)?))).collect();
+    let has = |gate: &GateStep<'_>, group: &str| gate.route.is_none_or(|route| route.is_in(group));
+    let runs = |gateway: &Gateway| gateway.filters.iter().any(|filter| filter == "preset" || filter == GATE);
+    let running: Vec<&(&str, Gateway)> =
+        groups.iter().filter(|(name, gateway)| runs(gateway) && gates.iter().any(|gate| has(gate, name))).collect();
+    if running.is_empty() {
+        return Err(format!("no gateway that has a chain with a threat gate runs the filter `{GATE}` or `preset`"));
+    }
+    let kind = identity.kind();
+    let knowing: Vec<&str> = running
+        .iter()
+        .filter(|(_, gateway)| global.identity.verifies(kind, gateway.delivery))
+        .map(|(name, _)| *name)
+        .collect();
+    if knowing.is_empty() {
+        let why = format!(
+            "no gateway with a threat gate verifies an identity of the kind `{kind}` (`global-config.identity`); the listener that \
+             xDS serves verifies `api_keys` and what a proxy in front has set"
+        );
+        return Err(why);
+    }
+    let mut reached = gates.iter().filter(|gate| knowing.iter().any(|group| has(gate, group))).peekable();
+    let first = reached.peek().map(|gate| gate.policy.head.id.clone()).unwrap_or_default();
+    match reached.all(|gate| exempts(&gate.policy, identity)) {
+        true => Err(format!(
+            "{identity} is among the `exemptions` of every threat policy that a gate has, such as `{first}`"
+        )),
+        false => Ok(()),
     }
 }
 
-fn is_gate(plugin: &str, config: &serde_json::Map<String, serde_json::Value>) -> bool {
-    let is = |name: &str| plugins::by_name(name).is_some_and(|kind| kind.name == GATE);
+/// Every threat gate in an enabled chain.
+fn gates(set: &EntitySet) -> Vec<GateStep<'_>> {
+    let global = set.global();
+    let mut found = Vec::new();
+    for validator in global.incoming_request_validators.iter().filter(|validator| validator.enabled) {
+        let policies = policies(set, &validator.plugin, &validator.config);
+        found.extend(policies.into_iter().map(|policy| GateStep { route: None, policy }));
+    }
+    for route in set.all::<Route>().filter(|route| route.enabled) {
+        for plugin in route.plugins.iter().filter(|plugin| plugin.enabled) {
+            let policies = policies(set, &plugin.plugin, &plugin.config);
+            found.extend(policies.into_iter().map(|policy| GateStep { route: Some(route), policy }));
+        }
+    }
+    found
+}
+
+/// The policy of each gate that a plugin is or is expanded to.
+fn policies(
+    set: &EntitySet,
+    plugin: &str,
+    config: &serde_json::Map<String, serde_json::Value>,
+) -> Vec<Item<ThreatPolicy>> {
+    let is_gate = |name: &str| plugins::by_name(name).is_some_and(|kind| kind.name == GATE);
+    let policy = |config: &serde_json::Map<String, serde_json::Value>| {
+        let named = config.get("policy").and_then(serde_json::Value::as_str);
+        plugins::policy_in(named, set).unwrap_or_else(ThreatPolicy::builtin)
+    };
     if !expand::CLASSES.contains(&plugin) {
-        return is(plugin);
+        return if is_gate(plugin) { vec![policy(config)] } else { Vec::new() };
     }
     let expanded: Vec<PluginUse> = expand::expand(config).unwrap_or_default();
-    expanded.iter().any(|used| is(&used.plugin))
+    expanded.iter().filter(|used| is_gate(&used.plugin)).map(|used| policy(&used.config)).collect()
+}
+
+/// Whether a policy exempts all addresses of an identity: its gate lets them pass, whoever has banned them.
+fn exempts(policy: &ThreatPolicy, identity: &Identity) -> bool {
+    let Some(network) = identity.network() else { return false };
+    let covers = |exemption: &String| {
+        let address = || Some(IpNet::from(exemption.parse::<IpAddr>().ok()?.to_canonical()));
+        exemption.parse::<IpNet>().ok().or_else(address).is_some_and(|exempt| exempt.contains(&network))
+    };
+    policy.exemptions.iter().any(covers)
 }
 
 #[cfg(test)]
@@ -64,6 +121,60 @@ mod tests {
             std::fs::write(folder.path().join(format!("{number}.json")), entity.to_string()).unwrap();
         }
         EntitySet::from_dir(folder.path()).unwrap_or_else(|problems| panic!("{problems:?}"))
+    }
+
+    fn enforces_bans(set: &EntitySet) -> Result<(), String> {
+        enforces(set, &Identity::parse("ip:192.0.2.1").unwrap())
+    }
+
+    #[test]
+    fn an_exemption_of_every_gate_wins_over_a_ban() {
+        let policy = |id: &str, exemptions: Value| json!({"kind": "threat-policy", "id": id, "exemptions": exemptions});
+        let route = |id: &str, policy: Value| {
+            let config = json!({"policy": policy});
+            json!({"kind": "route", "id": id, "plugins": [{"plugin": "SvcThreatGate", "config": config}]})
+        };
+        let office = policy("office", json!(["192.0.2.0/24", "2001:db8::7"]));
+        let why = |set: &EntitySet, identity: &str| enforces(set, &Identity::parse(identity).unwrap()).err();
+        // None named is the first enabled one.
+        for named in [json!("office"), Value::Null] {
+            let one = set(&[office.clone(), route("r", named)]);
+            for exempt in ["ip:192.0.2.1", "ip:192.0.2.128/25", "ip:2001:db8::7"] {
+                assert!(why(&one, exempt).unwrap().contains("exemptions"), "{exempt}");
+            }
+            for other in ["ip:192.0.3.1", "ip:192.0.0.0/16", "ip:2001:db8::/64", "ip:::ffff:198.51.100.1"] {
+                assert_eq!(why(&one, other), None, "{other}");
+            }
+        }
+        let both = [office, policy("strict", json!([])), route("r", json!("office")), route("s", json!("strict"))];
+        assert_eq!(why(&set(&both), "ip:192.0.2.1"), None, "one gate enforces it");
+    }
+
+    #[test]
+    fn who_can_be_verified_depends_on_whose_the_listener_is() {
+        let gate = json!({"kind": "route", "id": "r", "plugins": [{"plugin": "SvcThreatGate"}]});
+        let why = |verifier: &Value, delivery: &str| {
+            let identity = json!({"verified_by": [verifier], "trusted_hops": 1});
+            let global = json!({"kind": "global-config", "identity": identity, "gateway": {"delivery": delivery}});
+            enforces(&set(&[gate.clone(), global]), &Identity::parse("user:ada").unwrap()).err()
+        };
+        let proxy = json!({"kind": "trusted_header", "header": "x-user", "set_by": "proxy"});
+        for never in [
+            json!({"kind": "jwt", "path": ["payload", "sub"]}),
+            json!({"kind": "metadata", "namespace": "a", "path": ["b"]}),
+            json!({"kind": "mtls"}),
+            json!({"kind": "basic_auth", "header": "x-user"}),
+            json!({"kind": "trusted_header", "header": "x-user"}),
+        ] {
+            assert!(why(&never, "full").unwrap().contains("verifies"), "{never}");
+            assert_eq!(why(&never, "ecds"), None, "{never}");
+        }
+        assert_eq!(why(&proxy, "full"), None);
+        // A group whose gateways have no gate does not count.
+        let groups = json!({"eu": {"delivery": "ecds", "filters": ["waf"]}});
+        let identity = json!({"verified_by": [{"kind": "mtls"}]});
+        let global = json!({"kind": "global-config", "identity": identity, "groups": groups});
+        assert!(enforces(&set(&[gate, global]), &Identity::parse("user:ada").unwrap()).is_err());
     }
 
     #[test]

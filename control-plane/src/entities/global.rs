@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::groups::{self, DEFAULT_GROUP, Delivery, Group};
 use super::route::{path_patterns, plugin_problem};
-use super::{Entity, FieldProblem, Head, Identity, ListenerConfig, References, number, plugin_refs};
+use super::{Entity, FieldProblem, Head, Identity, ListenerConfig, References, did_you_mean, number, plugin_refs};
 
 /// The one global configuration. It exists with these defaults before it is first written.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -119,6 +119,9 @@ pub struct Validator {
     pub exclude: Vec<String>,
 }
 
+/// The filters of this release, by the names of their modules. A gateway refuses a listener whose module it does not have.
+pub(crate) const FILTERS: [&str; 4] = ["preset", "threat-gate", "threat-response", "waf"];
+
 /// The listener that xDS serves.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -128,7 +131,7 @@ pub struct Gateway {
     /// The port it listens on. Default 10000.
     pub port: u16,
     /// The filters in its chain: `["preset"]` (the default, all plugins in one VM), or single ones such as
-    /// `["threat-gate", "waf", "threat-response"]`.
+    /// `["threat-gate", "waf", "threat-response"]`. At least one.
     pub filters: Vec<String>,
     /// The file of the access log; empty for none. Default `/dev/stdout`.
     pub access_log: String,
@@ -273,13 +276,17 @@ impl Gateway {
             );
         }
         problems.extend(self.listener.check().into_iter().map(|problem| problem.under("/listener")));
+        if self.filters.is_empty() {
+            let message = "without a filter nothing is protected, and no ban holds";
+            problems.push(FieldProblem::new("/filters", message).expected("at least one filter, such as `preset`"));
+        }
         for (index, filter) in self.filters.iter().enumerate() {
-            let sane = !filter.is_empty()
-                && filter.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
-            if !sane {
-                let message = format!("`{}` is no filter", filter.escape_debug());
-                let problem = FieldProblem::new(format!("/filters/{index}"), message);
-                problems.push(problem.expected("the name of a filter, such as `preset` or `waf`"));
+            if !FILTERS.contains(&filter.as_str()) {
+                let near = did_you_mean(filter, FILTERS).map(|near| format!(", did you mean `{near}`?"));
+                let message = format!("there is no filter `{}`{}", filter.escape_debug(), near.unwrap_or_default());
+                let all = FILTERS.map(|name| format!("`{name}`")).join(", ");
+                problems
+                    .push(FieldProblem::new(format!("/filters/{index}"), message).expected(format!("one of {all}")));
             } else if self.filters.iter().take(index).any(|earlier| earlier == filter) {
                 problems.push(FieldProblem::new(
                     format!("/filters/{index}"),
@@ -300,6 +307,24 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_gateway_has_filters_of_this_release() {
+        let problems = |filters: &[&str]| -> Vec<(String, String)> {
+            let filters = filters.iter().map(|&name| name.to_owned()).collect();
+            let problems = Gateway { filters, ..Gateway::default() }.check();
+            problems.into_iter().map(|problem| (problem.pointer, problem.message)).collect()
+        };
+        assert_eq!(problems(&["preset"]), []);
+        assert_eq!(problems(&["threat-gate", "waf", "threat-response"]), []);
+        assert_eq!(problems(&[])[0].0, "/filters");
+        let expected = ("/filters/1".to_owned(), "there is no filter `presett`, did you mean `preset`?".to_owned());
+        assert_eq!(problems(&["waf", "presett"]), [expected]);
+        for wrong in ["Preset", "preset ", "../preset", "noop", ""] {
+            assert_eq!(problems(&[wrong]).len(), 1, "{wrong}");
+        }
+        assert_eq!(problems(&["waf", "waf"])[0].0, "/filters/1", "twice");
+    }
 
     #[test]
     fn the_defaults_are_documented_ones() {

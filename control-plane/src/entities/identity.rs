@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::FieldProblem;
 use super::api_key::{ApiKey, ApiKeyDocument, MAX_API_KEYS};
+use super::{Delivery, FieldProblem};
 
 /// The widths of IPv6 networks that callers can be judged by, in bits.
 const PREFIXES: [u8; 4] = [48, 56, 64, 128];
@@ -31,7 +31,9 @@ pub struct Identity {
     pub api_keys: Vec<ApiKey>,
     /// The header that names a user, for events: anybody can write it, so it is nobody's identity.
     pub user_header: Option<String>,
-    /// What in front of the filters has verified who calls, at most 8; the first that has found a user, or an api key, counts.
+    /// What in front of the filters has verified who calls, at most 8; the first that has found a user, or an api key, counts. The
+    /// listener that xDS serves (`delivery: full`) has no other filters and no TLS: of these kinds only a `trusted_header` that a
+    /// proxy sets is ever found there.
     pub verified_by: Vec<Verifier>,
     /// How many proxies in front are trusted to have written `x-forwarded-for`. Default 0: the header is not believed. It is
     /// a setting of the listener that xDS serves; a listener of somebody else's has its own.
@@ -85,6 +87,20 @@ pub enum VerifierKind {
     BasicAuth,
     /// A header that a filter in front of ours sets (`ext_authz`), or a proxy in front of the gateway.
     TrustedHeader,
+}
+
+impl VerifierKind {
+    /// As documents have it.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            VerifierKind::Jwt => "jwt",
+            VerifierKind::Metadata => "metadata",
+            VerifierKind::Mtls => "mtls",
+            VerifierKind::BasicAuth => "basic_auth",
+            VerifierKind::TrustedHeader => "trusted_header",
+        }
+    }
 }
 
 /// What a verifier finds.
@@ -199,10 +215,12 @@ impl Identity {
         found
     }
 
-    /// Whether anything verifies identities of this kind (`apikey`, `user`); addresses need none.
+    /// Whether anything verifies identities of this kind (`apikey`, `user`) on a gateway that takes this from the control plane;
+    /// addresses need none.
     #[must_use]
-    pub fn verifies(&self, kind: &str) -> bool {
-        let gives = |gives| self.verified_by.iter().any(|verifier| verifier.gives == gives);
+    pub fn verifies(&self, kind: &str, delivery: Delivery) -> bool {
+        let gives =
+            |gives| self.verified_by.iter().any(|verifier| verifier.gives == gives && verifier.can_verify(delivery));
         let keys = !self.api_keys.is_empty() && (self.api_key_header.is_some() || self.api_key_query.is_some());
         match kind {
             "apikey" => keys || gives(Gives::Apikey),
@@ -215,6 +233,13 @@ impl Identity {
 // === impl Verifier ===
 
 impl Verifier {
+    /// Whether it can verify anybody on a gateway that takes this from the control plane. The listener that xDS serves has our
+    /// filters alone and no TLS, so that only a proxy in front of it verifies; a listener of somebody else's may have any.
+    #[must_use]
+    pub fn can_verify(&self, delivery: Delivery) -> bool {
+        delivery == Delivery::Ecds || self.set_by == Some(SetBy::Proxy)
+    }
+
     /// The header that it is in, in lower case.
     #[must_use]
     pub fn header_name(&self) -> Option<String> {
@@ -339,10 +364,11 @@ mod tests {
             ]}))
             .unwrap();
         assert_eq!(identity.taken_from_clients(), ["x-basic", "x-user"]);
-        assert!(identity.verifies("user") && !identity.verifies("apikey") && identity.labels().is_empty());
+        assert!(identity.verifies("user", Delivery::Full), "a proxy in front sets one");
+        assert!(!identity.verifies("apikey", Delivery::Ecds) && identity.labels().is_empty());
         let labels: Identity =
             serde_json::from_value(json!({"api_key_header": "x-key", "user_header": "x-user"})).unwrap();
         assert_eq!(labels.labels().len(), 2);
-        assert!(!labels.verifies("user") && labels.verifies("ip"));
+        assert!(!labels.verifies("user", Delivery::Ecds) && labels.verifies("ip", Delivery::Full));
     }
 }

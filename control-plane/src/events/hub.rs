@@ -355,7 +355,9 @@ fn named(part: Part, subject: &str) -> String {
     match (part, subject) {
         (Part::Publication, "all") => "the publication to all groups".to_owned(),
         (Part::Publication, group) => format!("the publication to the group `{group}`"),
+        (Part::Entities, "verified_by") => "the verification of callers".to_owned(),
         (Part::Entities, _) => "the reading of entities".to_owned(),
+        (Part::Nodes, _) => "the delivery to gateways".to_owned(),
         (Part::Store, what) => format!("the store ({what})"),
     }
 }

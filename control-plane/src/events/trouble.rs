@@ -10,6 +10,8 @@ use serde::Serialize;
 pub enum Part {
     /// The entities of the store, as this process sees them.
     Entities,
+    /// What gateways made of what they are served.
+    Nodes,
     /// What gateways are served; the subject is the group.
     Publication,
     /// The store.
@@ -19,9 +21,9 @@ pub enum Part {
 /// Trouble of a part.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Trouble {
-    /// `entities`, `publication` or `store`.
+    /// `entities`, `nodes`, `publication` or `store`.
     pub part: String,
-    /// What of it: the group of gateways, `reads` or `writes` of the store; empty for the whole part.
+    /// What of it: the group of gateways, `refusals` of gateways, `reads` or `writes` of the store; empty for the whole part.
     pub subject: String,
     /// Why, at most 1000 characters.
     pub reason: String,
@@ -40,13 +42,14 @@ const MAX_REASON: usize = 1000;
 
 impl Part {
     /// All of them.
-    pub const ALL: [Part; 3] = [Part::Entities, Part::Publication, Part::Store];
+    pub const ALL: [Part; 4] = [Part::Entities, Part::Nodes, Part::Publication, Part::Store];
 
     /// As answers, metrics and events have it.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             Part::Entities => "entities",
+            Part::Nodes => "nodes",
             Part::Publication => "publication",
             Part::Store => "store",
         }

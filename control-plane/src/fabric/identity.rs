@@ -120,6 +120,12 @@ impl Identity {
         self.range.map(|range| range.network()).or_else(|| self.address())
     }
 
+    /// The addresses that it is: a range, or one of the full width. `None` for a user or an API key.
+    #[must_use]
+    pub(crate) fn network(&self) -> Option<IpNet> {
+        self.range.or_else(|| self.address().map(IpNet::from))
+    }
+
     /// Whether it is a network of IPv6 that gateways look up by a key of its own.
     #[must_use]
     pub(crate) fn has_own_key(&self) -> bool {

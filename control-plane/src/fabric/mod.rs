@@ -15,7 +15,7 @@ use std::time::Duration;
 use snapshot::{AllowChange, Down};
 
 use crate::bans::{allow_of, change_of, lift_of};
-use crate::compile::enforces_bans;
+use crate::compile::enforces;
 use crate::entities::EntityService;
 use crate::events::{Audit, AuditAction, BanWay, EventHub, KEPT_MILLIS};
 use crate::link::LinkHub;
@@ -148,12 +148,11 @@ impl Fabric {
     /// Why a ban on this identity is enforced nowhere; `None` where it is.
     #[must_use]
     pub fn unenforced(&self, identity: &Identity) -> Option<String> {
-        let entities = self.inner.entities.current();
-        if !entities.global().identity.verifies(identity.kind()) {
-            let kind = identity.kind();
-            return Some(format!("nothing verifies an identity of the kind `{kind}` (`global-config.identity`)"));
+        if let Err(why) = enforces(&self.inner.entities.current(), identity) {
+            return Some(why);
         }
-        enforces_bans(&entities).err()
+        let nobody = "no gateway is linked to this control plane: those that come are told of the ban";
+        (self.inner.link.links() == 0).then(|| nobody.to_owned())
     }
 
     /// Bans by hand.
@@ -200,7 +199,7 @@ impl Fabric {
         Ok(issued)
     }
 
-    /// Moves the end of a ban that is in force; `None` where there is none.
+    /// Moves the end of a ban that is in force, which is an operator's from then on; `None` where there is none.
     ///
     /// # Errors
     /// What the store reports; nothing was changed.
@@ -244,8 +243,8 @@ impl Fabric {
         self.change(self.inner.store.bans_lift_all(now, note), down).await
     }
 
-    /// Puts an identity on the allowlist, for good where `millis` is `None`, and forgets it in the ledger. Answers the entry
-    /// and the keys of the bans that were lifted; `None` where the list is full.
+    /// Puts an identity on the allowlist, for good where `millis` is `None`, and forgets `charged` in the ledger: what it is
+    /// charged as. Answers the entry and the keys of the bans that were lifted; `None` where the list is full.
     ///
     /// # Errors
     /// What the store reports; nothing was changed.
@@ -253,6 +252,7 @@ impl Fabric {
         &self,
         actor: &Actor,
         identity: &Identity,
+        charged: &Identity,
         reason: &str,
         millis: Option<u64>,
         unban: bool,
@@ -278,7 +278,8 @@ impl Fabric {
             Some(released) => event(audit.detail(format!("{reason}; {} bans were lifted", released.len())), now),
             None => Vec::new(),
         });
-        let released = self.change(self.inner.store.allow(entry.clone(), unban, note), down).await?;
+        let charged = charged.key();
+        let released = self.change(self.inner.store.allow(entry.clone(), &charged, unban, note), down).await?;
         Ok(released.map(|released| (entry, released)))
     }
 

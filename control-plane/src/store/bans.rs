@@ -101,9 +101,8 @@ pub(super) fn extend(db: &Connection, key: &str, by_millis: u64, step: Step) -> 
         return Ok(None);
     };
     ban.until = ban.until.saturating_add(by_millis).min(LAST_MOMENT);
-    if ban.hand_until > step.at {
-        ban.hand_until = ban.hand_until.saturating_add(by_millis).min(LAST_MOMENT);
-    }
+    // Whoever extends it has decided that it holds: under a policy in dry run as well.
+    (ban.hand_until, ban.by_hand) = (ban.until, true);
     ban.timeline.push(step);
     write(db, ban).map(Some)
 }
@@ -150,7 +149,12 @@ pub(super) fn lifted(db: &Connection, bans: bool) -> rusqlite::Result<Vec<String
     db.prepare_cached(select)?.query_map([bans], |row| row.get(0))?.collect()
 }
 
-pub(super) fn allow(db: &Connection, entry: &Allowance, lifts: bool) -> rusqlite::Result<Option<Vec<String>>> {
+pub(super) fn allow(
+    db: &Connection,
+    entry: &Allowance,
+    charged: &str,
+    lifts: bool,
+) -> rusqlite::Result<Option<Vec<String>>> {
     let (range, now) = (is_range(&entry.key), entry.added_at);
     let known: bool =
         db.query_row("SELECT EXISTS (SELECT 1 FROM allowed WHERE ref_key = ?1)", [&entry.key], |row| row.get(0))?;
@@ -168,7 +172,7 @@ pub(super) fn allow(db: &Connection, entry: &Allowance, lifts: bool) -> rusqlite
     let until = entry.until.map(|until| until.min(LAST_MOMENT));
     db.execute(insert, params![entry.key, range, entry.reason, entry.added_by, entry.added_at, until])?;
     db.execute("DELETE FROM lifted WHERE of_ban = 0 AND ref_key = ?1", [&entry.key])?;
-    db.execute("DELETE FROM ledger WHERE ref_key = ?1", [&entry.key])?;
+    db.execute("DELETE FROM ledger WHERE ref_key IN (?1, ?2)", [&entry.key, charged])?;
     let mut released = Vec::new();
     if lifts {
         let covered: Vec<String> = match Identity::parse(&entry.key) {

@@ -68,7 +68,8 @@ pub trait FabricStore: Send + Sync + 'static {
     /// network of IPv6 makes none.
     fn bans_widen(&self, keys: Vec<String>, now: u64, note: Note<Vec<Ban>>) -> Pending<'_, Vec<Ban>>;
 
-    /// Moves the end of a ban that is in force at `step.at`; `None` where there is none.
+    /// Moves the end of a ban that is in force at `step.at`, whoever made it, and makes it an operator's up to there; `None` where
+    /// there is none.
     fn ban_extend(&self, key: &str, by_millis: u64, step: Step, note: Note<Option<Ban>>) -> Pending<'_, Option<Ban>>;
 
     /// Lifts the ban on an identity and remembers that; false where there was none in force.
@@ -99,9 +100,16 @@ pub trait FabricStore: Send + Sync + 'static {
     /// know yet.
     fn lifted(&self, bans: bool) -> Pending<'_, Vec<String>>;
 
-    /// Puts an identity on the allowlist, or replaces its entry, and forgets it in the ledger; with `lift` its ban is
-    /// lifted, and those within where it is a range. `None` where the allowlist is full.
-    fn allow(&self, entry: Allowance, lift: bool, note: Note<Option<Vec<String>>>) -> Pending<'_, Option<Vec<String>>>;
+    /// Puts an identity on the allowlist, or replaces its entry, and forgets it and `charged` in the ledger: the network by
+    /// which an address of IPv6 is charged. With `lift` its ban is lifted, and those within where it is a range. `None` where
+    /// the allowlist is full.
+    fn allow(
+        &self,
+        entry: Allowance,
+        charged: &str,
+        lift: bool,
+        note: Note<Option<Vec<String>>>,
+    ) -> Pending<'_, Option<Vec<String>>>;
 
     /// Takes an identity off the allowlist; false where it was not on it.
     fn disallow(&self, key: &str, now: u64, note: Note<bool>) -> Pending<'_, bool>;

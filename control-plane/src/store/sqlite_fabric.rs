@@ -75,8 +75,15 @@ impl FabricStore for SqliteStore {
         Box::pin(self.read(move |db| bans::lifted(db, bans)))
     }
 
-    fn allow(&self, entry: Allowance, lift: bool, note: Note<Option<Vec<String>>>) -> Pending<'_, Option<Vec<String>>> {
-        self.write_noted(note, move |db| bans::allow(db, &entry, lift))
+    fn allow(
+        &self,
+        entry: Allowance,
+        charged: &str,
+        lift: bool,
+        note: Note<Option<Vec<String>>>,
+    ) -> Pending<'_, Option<Vec<String>>> {
+        let charged = charged.to_owned();
+        self.write_noted(note, move |db| bans::allow(db, &entry, &charged, lift))
     }
 
     fn disallow(&self, key: &str, now: u64, note: Note<bool>) -> Pending<'_, bool> {

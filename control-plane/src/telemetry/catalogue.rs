@@ -105,7 +105,7 @@ pub const CATALOGUE: &[Described] = &[
     gauge(
         "palisade_health_troubles",
         &["part"],
-        "What does not work as it should now: entities (as read from the store), publication (groups), store",
+        "What does not work as it should now: entities (as read from the store), nodes (gateways that refuse what they are served), publication (groups), store",
     ),
     gauge("palisade_http_connections", &[], "Open connections to the admin API"),
     counter("palisade_http_connections_full_total", &[], "Connections to the admin API that had to wait for room"),
@@ -195,6 +195,7 @@ pub const CATALOGUE: &[Described] = &[
     ),
     counter("palisade_xds_answers_total", &["outcome", "type"], "Answers of gateways: taken, refused"),
     gauge("palisade_xds_nodes", &[], "Gateways that are connected"),
+    gauge("palisade_xds_nodes_refusing", &[], "Connected gateways that refuse a type of what they are served"),
     counter("palisade_xds_responses_total", &["type"], "Responses to gateways"),
     gauge("palisade_xds_streams", &[], "Streams of gateways"),
 ];

@@ -16,6 +16,8 @@ use crate::entities::DEFAULT_GROUP;
 
 /// After so many milliseconds without news a node that is away is stale, where nothing else is said.
 const STALE_AFTER: u64 = 300_000;
+/// Gateways that refuse something and are named, at most.
+const NAMED_REFUSALS: usize = 3;
 
 /// The meeting point of the compiler, which publishes, and the streams, which serve. Clones share one state.
 #[derive(Clone, Debug)]
@@ -168,6 +170,16 @@ impl Hub {
             node.not_published = publication.failure(&node.group).cloned();
         }
         nodes
+    }
+
+    /// Why connected nodes do not have what they are served: those that refuse a type of it. `None` where none does.
+    #[must_use]
+    pub fn refusals(&self) -> Option<String> {
+        let (count, first) = self.lock().refusals(NAMED_REFUSALS);
+        metrics::gauge!("palisade_xds_nodes_refusing").set(count as f64);
+        let named = first.join("; ");
+        (count > 0)
+            .then(|| format!("{count} connected gateways refuse what they are served and keep what they had: {named}"))
     }
 
     /// A filter on a node took or refused its snapshot.

@@ -68,6 +68,24 @@ impl Nodes {
         self.entries.iter().map(status).collect()
     }
 
+    /// The nodes with an open stream that refuse a type of what they are served: how many, and of the first ones which type
+    /// and why.
+    pub(super) fn refusals(&self, named: usize) -> (usize, Vec<String>) {
+        let (mut count, mut first) = (0, Vec::new());
+        for (id, entry) in &self.entries {
+            let streams = entry.streams.values().filter(|stream| stream.open);
+            let mut refused = streams
+                .flat_map(|stream| &stream.types)
+                .filter_map(|(kind, status)| Some((kind.word(), status.nack.as_ref()?)));
+            let Some((kind, nack)) = refused.next() else { continue };
+            count += 1;
+            if first.len() < named {
+                first.push(format!("{id} ({kind}): {}", nack.reason));
+            }
+        }
+        (count, first)
+    }
+
     /// Every node whose group has got something new is behind from now on.
     pub(super) fn published(&mut self, published: &Published, now: u64) {
         for entry in self.entries.values_mut() {

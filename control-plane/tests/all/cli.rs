@@ -41,13 +41,18 @@ fn check_and_compile_take_a_folder_with_one_of_each_kind() {
     let out = text(&checked.stdout);
     assert!(checked.status.success(), "{out}");
     let warnings: Vec<&str> = out.lines().filter(|line| line.contains("warning")).collect();
-    let of_listeners = |line: &&&str| line.contains("must take the header `x-auth-user` from clients");
+    let idle = "(`trusted_header`) verifies nobody on the gateways of the group `default`";
+    let of_listeners = |line: &str| {
+        line.contains("must take the header `x-auth-user` from clients")
+            || line.contains("verifies nobody on the gateways")
+    };
     let others: Vec<_> = warnings.iter().filter(|line| !of_listeners(line)).collect();
     assert!(
         matches!(others[..], [only] if only.contains("`widget` is a widget, and its `site_key` is empty")),
         "{out}"
     );
-    assert!(warnings.iter().any(|line| of_listeners(&line)), "{out}");
+    assert!(warnings.iter().any(|line| line.contains("must take the header `x-auth-user`")), "{out}");
+    assert!(warnings.iter().any(|line| line.contains(idle)), "{out}");
     assert!(out.contains("3 threat-feeds") && out.contains("1 malware-scanners"), "{out}");
 
     let place = tempfile::tempdir().unwrap();
@@ -55,7 +60,7 @@ fn check_and_compile_take_a_folder_with_one_of_each_kind() {
         let out = place.path().join(out).to_str().unwrap().to_owned();
         let compiled = run(&["compile", "--entities", entities, "--out", &out]);
         let out_lines = text(&compiled.stdout);
-        let warned = out_lines.lines().filter(|line| line.contains("warning") && !line.contains("`x-auth-user`"));
+        let warned = out_lines.lines().filter(|line| line.contains("warning") && !of_listeners(&line));
         let warnings = warned.count();
         // That the tier has nothing to present.
         assert!(compiled.status.success() && warnings == 1, "{compiled:?}");

@@ -3,7 +3,9 @@
 use std::sync::atomic::Ordering;
 
 use crate::console_support::{ConsoleApi, Login};
+use crate::xds_support::until;
 use palisade::clock;
+use palisade::store::fabric::{Charge, LedgerRules, Note};
 use serde_json::{Value, json};
 
 struct Desk {
@@ -83,7 +85,7 @@ async fn a_ban_by_hand_is_shown_extended_and_lifted() {
     assert_eq!(answer["ban"]["until"], desk.now() + 3_600_000, "an hour where nothing is said");
     desk.post("_ban", json!({"ref": "apikey:k1"})).await;
     desk.post("_ban", json!({"ref": "user:ada"})).await;
-    let user = json!({"done": true, "ref": {"kind": "user", "value": "ada"}});
+    let user = json!({"done": true, "ref": {"kind": "user", "value": "ada"}, "still_banned_by": []});
     assert_eq!(desk.post("_unban", json!({"ref": "user:ada"})).await, user);
     assert_eq!(desk.post("_unban", json!({"ref": "user:ada"})).await, user, "true even where there was none");
     assert_eq!(desk.post("_unban", json!({"all": true})).await, json!({"done": true, "removed": 2}));
@@ -113,15 +115,32 @@ async fn a_ban_says_whether_anything_enforces_it() {
     let route = json!({"id": "shop", "plugins": [{"plugin": "SecuritySuitePreset", "config": {}}]});
     let created = entities.call("POST", "/routes", Some(route)).await;
     assert_eq!(created.status, 201, "{}", created.text);
+    assert!(!enforced(json!({"ref": "ip:192.0.2.9"})).await, "no gateway is linked");
+    let linked = desk.console.linked().await;
     // The policy that is in force, the built-in one, is in dry run.
-    assert!(enforced(json!({"ref": "ip:192.0.2.9"})).await);
+    until("the gateway", async || enforced(json!({"ref": "ip:192.0.2.9"})).await.then_some(())).await;
+    let extended = desk.post("_extend", json!({"ref": "ip:192.0.2.9"})).await;
+    assert_eq!((&extended["enforced"], &extended["reason"]), (&json!(true), &Value::Null), "{extended}");
     for unverified in ["user:ada", "apikey:k1"] {
         assert!(!enforced(json!({"ref": unverified})).await, "nothing verifies {unverified}");
     }
     let identity = json!({"identity": {"verified_by": [{"kind": "jwt", "path": ["payload", "sub"]}]}});
     let changed = entities.call("PATCH", "/global-config/global-config", Some(identity)).await;
     assert_eq!(changed.status, 200, "{}", changed.text);
+    assert!(!enforced(json!({"ref": "user:ada"})).await, "the listener that xDS serves has no such filter");
+    let taken = json!({"gateway": {"delivery": "ecds"}});
+    let changed = entities.call("PATCH", "/global-config/global-config", Some(taken)).await;
+    assert_eq!(changed.status, 200, "{}", changed.text);
     assert!(enforced(json!({"ref": "user:ada"})).await && !enforced(json!({"ref": "apikey:k1"})).await);
+    let exempt = json!({"id": "main", "enabled": true, "exemptions": ["192.0.2.0/24"]});
+    let created = entities.call("POST", "/threat-policies", Some(exempt)).await;
+    assert_eq!(created.status, 201, "{}", created.text);
+    assert!(!enforced(json!({"ref": "ip:192.0.2.9"})).await, "the policy lets it pass");
+    assert!(!enforced(json!({"ref": "ip:192.0.2.128/25"})).await);
+    assert!(enforced(json!({"ref": "ip:192.0.3.9"})).await);
+    let extended = desk.post("_extend", json!({"ref": "ip:192.0.2.9"})).await;
+    assert!(extended["enforced"] == false && extended["reason"].is_string(), "{extended}");
+    drop(linked);
 }
 
 #[tokio::test]
@@ -141,6 +160,28 @@ async fn an_address_of_ipv6_stands_for_its_network() {
         key("_unban", reference).await;
     }
     assert_eq!(desk.get("_bans").await, json!({"bans": []}));
+    // A list is asked by whom a ban is on, and what covers an address beside its own ban is said.
+    for reference in ["ip:2001:db8:1:2::9", "ip:2001:db8:1::/56", "ip:2001:db8::/32", "ip:192.0.0.0/16"] {
+        key("_ban", reference).await;
+    }
+    let asked = desk.get("_bans?filter.ref=ip:2001:db8:1:2::77").await;
+    assert_eq!(
+        (asked["bans"].as_array().unwrap().len(), &asked["bans"][0]["key"]),
+        (1, &json!("ip:2001:db8:1:2::/64"))
+    );
+    let still = async |reference: &str| desk.post("_unban", json!({"ref": reference})).await["still_banned_by"].take();
+    assert_eq!(still("ip:2001:db8:1:2::77").await, json!(["ip:2001:db8:1::/56", "ip:2001:db8::/32"]));
+    assert_eq!(still("ip:192.0.2.1").await, json!(["ip:192.0.0.0/16"]));
+    assert_eq!((still("ip:198.51.100.1").await, still("user:ada").await), (json!([]), json!([])));
+    desk.post("_unban", json!({"all": true})).await;
+    // Whom the allowlist gets is forgotten as it is charged.
+    let store = &desk.console.api.state.store;
+    let rules = LedgerRules { window_millis: 3_600_000, threshold: 1000.0, ban_millis: 1000 };
+    let charge = Charge { key: "ip:2001:db8:1:9::/64".into(), points: 50.0, at: desk.now(), ..Charge::default() };
+    store.ledger_charge(vec![charge], rules, desk.now(), Note::none()).await.unwrap();
+    desk.post("_allow", json!({"ref": "ip:2001:db8:1:9::5"})).await;
+    assert_eq!(desk.post("_ledger", json!({"ref": "ip:2001:db8:1:9::5"})).await["score"], 0);
+
     desk.event("2001:db8:1:2::1", 60.0, "threat-response");
     desk.event("2001:db8:1:2::2", 60.0, "threat-response");
     let incidents = desk.get("_incidents").await;
@@ -148,6 +189,8 @@ async fn an_address_of_ipv6_stands_for_its_network() {
         (&incidents["incidents"][0]["key"], &incidents["incidents"][0]["count"]),
         (&json!("ip:2001:db8:1:2::/64"), &json!(2))
     );
+    let asked = desk.get("_incidents?filter.ref=ip:2001:db8:1:2::77").await;
+    assert_eq!(asked["incidents"].as_array().unwrap().len(), 1);
 }
 
 #[tokio::test]

@@ -35,13 +35,13 @@ fn now() -> u64 {
 }
 
 /// A worker's end of a link.
-struct Worker {
+pub(crate) struct Worker {
     up: mpsc::Sender<Up>,
     down: Streaming<Down>,
 }
 
 impl Worker {
-    async fn open(channel: Channel, token: Option<&str>) -> Worker {
+    pub(crate) async fn open(channel: Channel, token: Option<&str>) -> Worker {
         let mut grpc = tonic::client::Grpc::new(channel);
         grpc.ready().await.unwrap();
         let (up, receiver) = mpsc::channel(8);
@@ -81,7 +81,7 @@ impl Worker {
     }
 }
 
-async fn plain(address: SocketAddr) -> Channel {
+pub(crate) async fn plain(address: SocketAddr) -> Channel {
     Channel::from_shared(format!("http://{address}")).unwrap().connect().await.unwrap()
 }
 
@@ -105,8 +105,8 @@ fn port(folder: &Path, tokens: &str) -> NodePort {
     NodePort { tokens: Some(Arc::new(NodeTokens::open(file).unwrap())), ..NodePort::default() }
 }
 
-const TOKENS: &str =
-    "node=edge-1 first-token-0123456789\nnode=core-* second-token-0123456789\nshared-token-0123456789\n";
+const TOKENS: &str = "node=edge-1 first-token-0123456789\nnode=core-* second-token-0123456789\nshared-token-0123456789\n\
+     node=pod-* derive=one-secret-0123456789\n";
 
 /// The nodes that are known, and whether each is who it says by more than its word.
 fn nodes(control_plane: &ControlPlane) -> Vec<(String, bool)> {
@@ -136,7 +136,16 @@ async fn a_token_speaks_for_its_own_nodes_alone() {
         worker.say(load(claimed)).await;
         open.push(worker);
     }
-    let expected = [("core-1".to_owned(), true), ("edge-1".to_owned(), true), ("whoever".to_owned(), false)];
+    let derived = palisade::access::NodeTokens::derived(b"one-secret-0123456789", "pod-7");
+    let worker = Worker::open(channel.clone(), Some(&derived)).await;
+    worker.say(load("pod-8")).await;
+    assert_eq!(worker.end().await, Code::PermissionDenied);
+    let worker = Worker::open(channel.clone(), Some(&derived)).await;
+    worker.say(load("")).await;
+    open.insert(0, worker);
+    // What is for several is no more than their word.
+    let expected = [("core-1", false), ("edge-1", true), ("pod-7", true), ("whoever", false)];
+    let expected = expected.map(|(node, bound)| (node.to_owned(), bound));
     until("the nodes", async || (nodes(&control_plane) == expected).then_some(())).await;
     // A stream is one node's, whatever lets it in.
     let worker = open.pop().unwrap();
@@ -203,7 +212,8 @@ async fn a_certificate_speaks_for_the_nodes_that_it_names() {
     let wide = gateways.issue("*.edges.example");
     let worker = link(strict.address, &wide).await;
     worker.say(load("a.edges.example")).await;
-    until("the other", async || nodes(&strict).iter().any(|node| node.0 == "a.edges.example").then_some(())).await;
+    let expected = ("a.edges.example".to_owned(), false);
+    until("the other", async || nodes(&strict).contains(&expected).then_some(())).await;
     // Where many share one, and the operator says so.
     let port = NodePort { tls, shared_certificates: true, ..NodePort::default() };
     let lax = ControlPlane::start_with(port, Vec::new()).await;
@@ -400,7 +410,7 @@ async fn what_a_node_asks_in_vain_ends_no_ban_that_stands() {
     store.ban_issue(hand("ip:2001:db8:1:2::/64"), now()).await.unwrap();
     let ours =
         palisade::store::fabric::Allowance { key: "ip:2001:db8:1:2::9".into(), added_at: now(), ..Default::default() };
-    store.allow(ours, false, Note::none()).await.unwrap();
+    store.allow(ours, "", false, Note::none()).await.unwrap();
     let mut worker = Worker::open(plain(control_plane.address).await, None).await;
     // Who is allowed comes first.
     while worker.bans().await.is_empty() {}
@@ -429,4 +439,55 @@ async fn a_run_of_neighbours_is_banned_as_one_on_every_node() {
     // What is to be said of it outlives a crash: it is stored with the ban.
     let kept = store.kept_events(0).await.unwrap();
     assert!(kept.len() == 1 && kept[0].event.contains("ip:2001:db8:1::/56"), "{kept:?}");
+}
+
+/// A gateway that takes everything and refuses its listener, until it is told otherwise.
+#[tokio::test]
+async fn what_gateways_refuse_is_a_problem_until_they_take_it() {
+    let control_plane = ControlPlane::start_with(NodePort::default(), Vec::new()).await;
+    let backend = xds_support::backend("one").await;
+    let publish = |filters| {
+        let resources = palisade::xds::resources::build(&xds_support::gateway(backend, filters)).unwrap();
+        control_plane.hub.publish(resources);
+    };
+    publish(Vec::new());
+    let mut client = AggregatedDiscoveryServiceClient::new(plain(control_plane.address).await);
+    let (sender, receiver) = mpsc::channel(4);
+    let listeners = || DeltaDiscoveryRequest {
+        node: Some(Node { id: "edge-1".into(), ..Node::default() }),
+        type_url: palisade::xds::Kind::Listener.type_url().into(),
+        ..DeltaDiscoveryRequest::default()
+    };
+    sender.send(listeners()).await.unwrap();
+    let stream = client.delta_aggregated_resources(ReceiverStream::new(receiver)).await.unwrap();
+    let mut stream = stream.into_inner();
+    let look = || {
+        palisade::health::look_at_nodes(&control_plane.hub, &control_plane.events);
+        control_plane.events.troubles()
+    };
+    let answer = stream.message().await.unwrap().unwrap();
+    assert_eq!(look(), [], "it has not said anything yet");
+    let why = "unable to open file '/no/such/dir/x'";
+    let refusal = envoy_types::pb::google::rpc::Status { code: 13, message: why.into(), ..Default::default() };
+    let refused = DeltaDiscoveryRequest { response_nonce: answer.nonce, error_detail: Some(refusal), ..listeners() };
+    sender.send(refused).await.unwrap();
+    let troubles = until("the problem", async || Some(look()).filter(|troubles| !troubles.is_empty())).await;
+    let [trouble] = troubles.as_slice() else { panic!("{troubles:?}") };
+    assert_eq!((trouble.part.as_str(), trouble.subject.as_str()), ("nodes", "refusals"));
+    assert!(trouble.reason.contains("edge-1 (") && trouble.reason.contains(why), "{trouble:?}");
+    // What comes next is taken.
+    let filter = xds_support::noop_filter("preset", "two");
+    publish(vec![filter]);
+    let answer = stream.message().await.unwrap().unwrap();
+    sender.send(DeltaDiscoveryRequest { response_nonce: answer.nonce, ..listeners() }).await.unwrap();
+    until("it is over", async || look().is_empty().then_some(())).await;
+    // Who refuses and goes away is not counted.
+    let refusal = envoy_types::pb::google::rpc::Status { code: 13, message: why.into(), ..Default::default() };
+    publish(Vec::new());
+    let answer = stream.message().await.unwrap().unwrap();
+    let refused = DeltaDiscoveryRequest { response_nonce: answer.nonce, error_detail: Some(refusal), ..listeners() };
+    sender.send(refused).await.unwrap();
+    until("it refuses", async || (!look().is_empty()).then_some(())).await;
+    drop((sender, stream));
+    until("it is gone", async || look().is_empty().then_some(())).await;
 }

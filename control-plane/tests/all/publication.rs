@@ -225,6 +225,22 @@ async fn entities_that_cannot_be_read_and_a_store_that_cannot_be_written_are_tol
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_verifier_that_no_gateway_can_have_is_told() {
+    let world = World::start().await;
+    let global = |delivery: &str| {
+        json!({
+            "identity": { "verified_by": [{ "kind": "mtls" }] }, "groups": { "eu": { "delivery": delivery }, "us": {} },
+        })
+    };
+    world.put("global-config", "global-config", global("full")).await;
+    let problem = until("it is told", async || world.ready().await.1["problems"].get(0).cloned()).await;
+    assert_eq!((&problem["part"], &problem["subject"]), (&json!("entities"), &json!("verified_by")), "{problem}");
+    assert!(problem["reason"].as_str().unwrap().contains("`identity.verified_by[0]` (`mtls`)"), "{problem}");
+    world.put("global-config", "global-config", global("ecds")).await;
+    until("it is over", async || (world.ready().await.1["problems"] == json!([])).then_some(())).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_fault_that_is_in_the_store_already_keeps_no_write_from_being_made() {
     let world = World::start().await;
     let state = &world.console.api.state;

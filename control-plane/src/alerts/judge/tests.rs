@@ -51,6 +51,21 @@ fn an_incident_is_told_once_per_cooldown_from_its_least_count_on() {
 }
 
 #[test]
+fn what_was_dropped_is_told_with_the_next_event() {
+    let incident = rule("r", json!({ "cooldown_seconds": 10 }));
+    let burst = rule("b", json!({ "trigger": "burst", "burst_threshold": 1, "cooldown_seconds": 10 }));
+    let rules = [&incident, &burst];
+    let mut judge = Judge::default();
+    let told = judge.see(&event(sighting("192.0.2.1", 1)), &rules, NOW);
+    assert_eq!(told.len(), 2);
+    assert!(judge.see(&event(sighting("192.0.2.1", 2)), &rules, NOW + 1).is_empty(), "they cool down");
+    for message in told {
+        judge.dropped(&message.rule_id, &message.cools);
+    }
+    assert_eq!(judge.see(&event(sighting("192.0.2.1", 3)), &rules, NOW + 2).len(), 2);
+}
+
+#[test]
 fn an_event_must_fit_in_all_that_a_rule_names() {
     let mut shop = rule("r", json!({ "categories": ["threat", "login"] }));
     shop.body.routes = vec!["shop".to_owned(), "till".to_owned()];

@@ -28,6 +28,8 @@ const LIMITS: Limits = Limits {
     running_of_one: 8,
     waiting: 128,
     waiting_of_one: 16,
+    running_of_block: 16,
+    waiting_of_block: 32,
     // What is left is for the vendor.
     patience: Duration::from_secs(2),
 };

@@ -1,5 +1,6 @@
 //! Slots for verifications, shared fairly among the networks that tokens come from: whoever sends garbage fills the share of
-//! a network, and not that of the others.
+//! a network, and not that of the others. A home connection of IPv6 may have 256 or 65,536 networks, so that the block around
+//! them has a share as well.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -19,6 +20,10 @@ pub(super) struct Limits {
     pub(super) waiting: usize,
     /// That wait, of one network.
     pub(super) waiting_of_one: usize,
+    /// That run at once, of the networks of one block: a /16 of IPv4, a /48 of IPv6.
+    pub(super) running_of_block: usize,
+    /// That wait, of the networks of one block.
+    pub(super) waiting_of_block: usize,
     /// How long one waits, at most.
     pub(super) patience: Duration,
 }
@@ -28,6 +33,14 @@ pub(super) struct Limits {
 enum Network {
     V4(Ipv4Addr),
     V6(Ipv6Addr),
+    Unknown,
+}
+
+/// What one customer of a provider may have: the /16 of an IPv4 address, the /48 of an IPv6 address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Block {
+    V4(u32),
+    V6(u128),
     Unknown,
 }
 
@@ -105,14 +118,17 @@ impl Shared {
         state.forget_gone();
         let share = state.networks.entry(network).or_default();
         let (running, waiting) = (share.running, share.waiting.len());
+        let (block_running, block_waiting) = state.of_block(network.block());
+        let within = running < limits.running_of_one && block_running < limits.running_of_block;
         // Where something of the network waits it has its share already, or all slots are taken.
-        if waiting == 0 && running < limits.running_of_one && state.running < limits.running {
+        if waiting == 0 && within && state.running < limits.running {
             return Ok(Entered::Slot(self.start(&mut state, network)));
         }
-        if waiting >= limits.waiting_of_one {
+        if waiting >= limits.waiting_of_one || block_waiting >= limits.waiting_of_block {
+            state.forget_idle(network);
             return Err(Busy);
         }
-        if state.waiting >= limits.waiting && !state.give_way(waiting) {
+        if state.waiting >= limits.waiting && !state.give_way(network.block(), block_waiting, waiting) {
             state.forget_idle(network);
             return Err(Busy);
         }
@@ -138,7 +154,7 @@ impl Shared {
         state.forget_idle(network);
         state.forget_gone();
         while state.running < self.limits.running
-            && let Some((network, sender)) = state.next(self.limits.running_of_one)
+            && let Some((network, sender)) = state.next(self.limits)
         {
             let slot = self.start(&mut state, network);
             handed.push((sender, slot));
@@ -165,10 +181,17 @@ impl State {
         self.waiting += 1;
     }
 
-    /// The next of those that wait: the networks take turns, and one that has its share is passed over.
-    fn next(&mut self, running_of_one: usize) -> Option<(Network, oneshot::Sender<Slot>)> {
-        let ready = |network: &Network| self.networks.get(network).is_some_and(|share| share.running < running_of_one);
-        let place = self.turns.iter().position(ready)?;
+    /// The next of those that wait: the networks take turns, those of which nothing runs before the others, and one that has its
+    /// share is passed over, as one of a block that has.
+    fn next(&mut self, limits: Limits) -> Option<(Network, oneshot::Sender<Slot>)> {
+        let ready = |(place, network): (usize, &Network)| {
+            let running = self.networks.get(network)?.running;
+            let (of_block, _) = self.of_block(network.block());
+            let within = running < limits.running_of_one && of_block < limits.running_of_block;
+            within.then_some(((of_block > 0, running > 0), place))
+        };
+        // Among equals the first, whose turn it is.
+        let (_, place) = self.turns.iter().enumerate().filter_map(ready).min()?;
         let network = self.turns.remove(place)?;
         let share = self.networks.get_mut(&network)?;
         let sender = share.waiting.pop_front()?;
@@ -179,11 +202,24 @@ impl State {
         Some((network, sender))
     }
 
-    /// Makes room in the line for a network of which `waiting` wait: the last one of the network of which most wait goes. False
-    /// where that would be no fairer.
-    fn give_way(&mut self, waiting: usize) -> bool {
-        let most = self.turns.iter().copied().max_by_key(|network| self.waiting_of(network));
-        let Some(most) = most.filter(|network| self.waiting_of(network) > waiting + 1) else { return false };
+    /// How many of the networks of a block run and wait. There are never many networks: each has something that runs or waits.
+    fn of_block(&self, block: Block) -> (usize, usize) {
+        let networks = self.networks.iter().filter(|(network, _)| network.block() == block);
+        networks.fold((0, 0), |(running, waiting), (_, share)| (running + share.running, waiting + share.waiting.len()))
+    }
+
+    /// Makes room in the line for a network of which `waiting` wait, of its block `block_waiting`: the last one of the network of
+    /// which most wait goes, of the block of which most wait. False where that would be no fairer.
+    fn give_way(&mut self, block: Block, block_waiting: usize, waiting: usize) -> bool {
+        let of_block = |network: &Network| self.of_block(network.block()).1;
+        let fairer = |network: &Network| match network.block() == block {
+            true => self.waiting_of(network) > waiting + 1,
+            false => of_block(network) > block_waiting + 1 || self.waiting_of(network) > waiting + 1,
+        };
+        let candidates = self.turns.iter().copied().filter(fairer);
+        let Some(most) = candidates.max_by_key(|network| (of_block(network), self.waiting_of(network))) else {
+            return false;
+        };
         if let Some(share) = self.networks.get_mut(&most) {
             // Dropped: the one that waits is told.
             drop(share.waiting.pop_back());
@@ -235,14 +271,29 @@ impl Network {
             Err(_) => Network::Unknown,
         }
     }
+
+    fn block(self) -> Block {
+        match self {
+            Network::V4(address) => Block::V4(address.to_bits() >> 16),
+            Network::V6(address) => Block::V6(address.to_bits() >> 80),
+            Network::Unknown => Block::Unknown,
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const LIMITS: Limits =
-        Limits { running: 4, running_of_one: 2, waiting: 4, waiting_of_one: 3, patience: Duration::from_secs(3600) };
+    const LIMITS: Limits = Limits {
+        running: 4,
+        running_of_one: 2,
+        waiting: 4,
+        waiting_of_one: 3,
+        running_of_block: 9,
+        waiting_of_block: 9,
+        patience: Duration::from_secs(3600),
+    };
 
     type Waiting = tokio::task::JoinHandle<Result<Slot, Busy>>;
 
@@ -303,11 +354,12 @@ mod tests {
         let second = line_up(&slots, "10.0.1.3").await;
         let other = line_up(&slots, "10.0.3.1").await;
         held.pop();
-        let first = first.await.unwrap().unwrap();
-        assert!(!second.is_finished() && !other.is_finished());
-        drop(held.remove(0));
         let other = other.await.unwrap().unwrap();
-        assert!(!second.is_finished(), "its network had the turn before, and has its share");
+        assert!(!first.is_finished() && !second.is_finished(), "a network of which nothing runs comes first");
+        drop(held.remove(0));
+        let first = first.await.unwrap().unwrap();
+        tokio::task::yield_now().await;
+        assert!(!second.is_finished(), "its network has its share");
         drop(first);
         drop(second.await.unwrap().unwrap());
         drop(other);
@@ -336,6 +388,43 @@ mod tests {
         let three = slots.clone();
         assert_eq!(three.take("10.0.5.2").await.unwrap_err(), Busy);
         held.clear();
+        for waiting in flood.into_iter().chain([one, two]) {
+            drop(waiting.await.unwrap().unwrap());
+        }
+        assert_eq!(slots.shared.lock().networks.len(), 0);
+    }
+
+    #[tokio::test]
+    async fn one_home_connection_of_ipv6_leaves_room_for_the_others() {
+        let slots = Slots::new(Limits { running_of_block: 3, waiting_of_block: 3, ..LIMITS });
+        // Each from a /64 of its own.
+        let mut held = Vec::new();
+        for address in ["2001:db8:1:1::1", "2001:db8:1:2::1", "2001:db8:1:3::1"] {
+            held.push(slots.take(address).await.unwrap());
+        }
+        let mut flood = Vec::new();
+        for address in ["2001:db8:1:4::1", "2001:db8:1:5::1", "2001:db8:1:6::1"] {
+            flood.push(line_up(&slots, address).await);
+        }
+        assert_eq!(
+            slots.take("2001:db8:1:7::1").await.unwrap_err(),
+            Busy,
+            "its block has its share of the line as well"
+        );
+        let other = slots.take("2001:db8:2:1::1").await.unwrap();
+        let late = line_up(&slots, "192.0.2.1").await;
+        held.pop();
+        let late = late.await.unwrap().unwrap();
+        tokio::task::yield_now().await;
+        assert!(flood.iter().all(|one| !one.is_finished()), "who has nothing comes before a block that has a share");
+        // The line is full of one block: others push it back.
+        let one = line_up(&slots, "198.51.100.1").await;
+        let two = tokio::spawn({
+            let slots = slots.clone();
+            async move { slots.take("198.51.200.1").await }
+        });
+        assert_eq!(flood.pop().unwrap().await.unwrap().unwrap_err(), Busy);
+        drop((held, other, late));
         for waiting in flood.into_iter().chain([one, two]) {
             drop(waiting.await.unwrap().unwrap());
         }

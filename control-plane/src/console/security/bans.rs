@@ -5,14 +5,16 @@ use axum::extract::State;
 use axum::response::IntoResponse as _;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::paging::Paging;
-use super::{Answer, BAN_SECONDS, Body, charged, describe, done, identity, millis, not_done, read, shapes, text};
+use super::{
+    Answer, BAN_SECONDS, Body, charged, charged_key, describe, done, identity, millis, not_done, read, shapes, text,
+};
 use crate::fabric::{Actor, Fabric, Identity};
 use crate::openapi::Routes;
 use crate::rest::Parameters;
-use crate::store::fabric::{BanQuery, Issued, MAX_BANS, MAX_RANGES};
+use crate::store::fabric::{Ban, BanQuery, Issued, MAX_BANS, MAX_RANGES};
 
 /// Who is banned, for how long and why.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -94,7 +96,7 @@ async fn bans(State(fabric): State<Fabric>, parameters: Parameters) -> Answer {
     let paging = Paging::read(parameters, &["ref", "reason", "issued_by"])?;
     let text = |field: &str| paging.filter(field).map(ToOwned::to_owned);
     let query = BanQuery {
-        key: paging.filter("ref").map(key),
+        key: paging.filter("ref").map(|wanted| charged_key(&fabric, wanted)),
         reason: text("reason"),
         issued_by: text("issued_by"),
         skip: u64::try_from(paging.skip()).unwrap_or(u64::MAX),
@@ -133,14 +135,7 @@ async fn ban(State(fabric): State<Fabric>, actor: Actor, body: Body) -> Answer {
         Err(error) => return not_done(&error),
     };
     match fabric.ban(&actor, &identity, millis, &reason).await? {
-        Issued::Live(ban) => {
-            let mut answer = json!({ "ban": shapes::ban(&ban), "enforced": true });
-            if let (Some(reason), Some(fields)) = (fabric.unenforced(&identity), answer.as_object_mut()) {
-                fields.insert("enforced".to_owned(), false.into());
-                fields.insert("reason".to_owned(), reason.into());
-            }
-            done(answer)
-        }
+        Issued::Live(ban) => done(live(&fabric, &ban)),
         Issued::Allowlisted(entry) => {
             let error = format!("{identity} is on the allowlist");
             let refused = json!({
@@ -154,6 +149,17 @@ async fn ban(State(fabric): State<Fabric>, actor: Actor, body: Body) -> Answer {
         Issued::Full => not_done(&format!("there are {MAX_BANS} bans by hand already; lift one first")),
         Issued::Lifted(_) => not_done("the ban was lifted at the same time"),
     }
+}
+
+/// A ban by hand, and whether anything enforces it.
+fn live(fabric: &Fabric, ban: &Ban) -> Value {
+    let mut answer = json!({ "ban": shapes::ban(ban), "enforced": true });
+    let unenforced = Identity::parse(&ban.key).ok().and_then(|identity| fabric.unenforced(&identity));
+    if let (Some(reason), Some(fields)) = (unenforced, answer.as_object_mut()) {
+        fields.insert("enforced".to_owned(), false.into());
+        fields.insert("reason".to_owned(), reason.into());
+    }
+    answer
 }
 
 async fn extend(State(fabric): State<Fabric>, actor: Actor, body: Body) -> Answer {
@@ -171,7 +177,7 @@ async fn extend(State(fabric): State<Fabric>, actor: Actor, body: Body) -> Answe
         extended = fabric.extend(&actor, &exact, millis).await?;
     }
     match extended {
-        Some(ban) => done(json!({ "ban": shapes::ban(&ban) })),
+        Some(ban) => done(live(&fabric, &ban)),
         None => not_done(&format!("there is no live ban on {identity}")),
     }
 }
@@ -188,7 +194,10 @@ async fn unban(State(fabric): State<Fabric>, actor: Actor, body: Body) -> Answer
             if exact != identity {
                 fabric.unban(&actor, &exact).await?;
             }
-            done(json!({ "ref": shapes::reference(&identity.key()) }))
+            let still = fabric.store().bans_on(fabric.now(), vec![exact.key()]).await?;
+            let still = still.iter().filter(|ban| Identity::parse(&ban.key).is_ok_and(|held| held.covers(&exact)));
+            let still: Vec<&str> = still.map(|ban| ban.key.as_str()).collect();
+            done(json!({ "ref": shapes::reference(&identity.key()), "still_banned_by": still }))
         }
         Ok(None) => {
             let lifted = fabric.unban_all(&actor).await?;
@@ -201,13 +210,15 @@ async fn unban(State(fabric): State<Fabric>, actor: Actor, body: Body) -> Answer
 async fn allow(State(fabric): State<Fabric>, actor: Actor, body: Body) -> Answer {
     let parse = |body: AllowBody| {
         let millis = body.duration_seconds.map(millis).transpose()?;
-        Ok((identity(body.reference.as_ref())?, text(body.reason)?, millis, body.unban.unwrap_or(true)))
+        let whom = (identity(body.reference.as_ref())?, charged(&fabric, body.reference.as_ref())?);
+        Ok((whom, text(body.reason)?, millis, body.unban.unwrap_or(true)))
     };
-    let (identity, reason, millis, unban): (Identity, String, Option<u64>, bool) = match read(body).and_then(parse) {
+    type Asked = ((Identity, Identity), String, Option<u64>, bool);
+    let ((identity, charged), reason, millis, unban): Asked = match read(body).and_then(parse) {
         Ok(asked) => asked,
         Err(error) => return not_done(&error),
     };
-    match fabric.allow(&actor, &identity, &reason, millis, unban).await? {
+    match fabric.allow(&actor, &identity, &charged, &reason, millis, unban).await? {
         Some((entry, lifted)) => done(json!({
             "entry": shapes::allowance(&entry), "released": !lifted.is_empty(), "lifted": lifted,
         })),

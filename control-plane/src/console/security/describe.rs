@@ -61,13 +61,7 @@ pub(super) fn ban() -> Operation {
         "done": { "const": false }, "refused": { "const": "allowlisted" }, "error": { "type": "string" },
         "allowlist": reference("AllowlistEntry"),
     }));
-    let reason = json!({ "type": "string", "description": "Why nothing enforces it; only where `enforced` is false." });
-    let live = json!({
-        "type": "object", "required": ["done", "ban", "enforced"],
-        "properties": {
-            "done": { "const": true }, "ban": reference("Ban"), "enforced": { "type": "boolean" }, "reason": reason,
-        },
-    });
+    let live = live();
     post("_ban", "ban", "Ban by hand", "BanBody")
         .describe(
             "Where a ban stands already, the later end holds. It is enforced under a policy in dry run as well. `ban.key` is \
@@ -77,18 +71,36 @@ pub(super) fn ban() -> Operation {
         .answers(StatusCode::OK, "It is in force, or why not.", or_not(vec![live, refused]))
 }
 
+/// A ban by hand that is in force.
+fn live() -> Value {
+    let reason = json!({ "type": "string", "description": "Why nothing enforces it; only where `enforced` is false." });
+    json!({
+        "type": "object", "required": ["done", "ban", "enforced"],
+        "properties": {
+            "done": { "const": true }, "ban": reference("Ban"), "enforced": { "type": "boolean" }, "reason": reason,
+        },
+    })
+}
+
 pub(super) fn extend() -> Operation {
     post("_extend", "extend", "Move the end of a ban", "ExtendBody")
         .example(json!({ "ref": "ip:192.0.2.1", "duration_seconds": 3600 }))
-        .answers(StatusCode::OK, "The ban, or that there is none.", or_not(vec![with("ban", reference("Ban"))]))
+        .describe("The ban is by hand from then on: it is enforced under a policy in dry run as well.")
+        .answers(StatusCode::OK, "The ban, or that there is none.", or_not(vec![live()]))
 }
 
 pub(super) fn unban() -> Operation {
     let removed = with("removed", json!({ "type": "integer", "minimum": 0 }));
+    let one = object(json!({
+        "done": { "const": true }, "ref": reference("IdentityRef"),
+        "still_banned_by": { "type": "array", "items": { "type": "string" } },
+    }));
     post("_unban", "unban", "Lift a ban, or all", "UnbanBody")
-        .describe("It is done where there was no ban as well.")
+        .describe(
+            "It is done where there was no ban as well. `still_banned_by` has the wider bans that cover the address.",
+        )
         .example(json!({ "ref": "ip:192.0.2.1" }))
-        .answers(StatusCode::OK, "Whose, or how many.", or_not(vec![with("ref", reference("IdentityRef")), removed]))
+        .answers(StatusCode::OK, "Whose, or how many.", or_not(vec![one, removed]))
 }
 
 pub(super) fn allow() -> Operation {

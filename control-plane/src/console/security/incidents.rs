@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::paging::Paging;
-use super::{Answer, Body, charged, describe, done, not_done, read, shapes, text};
+use super::{Answer, Body, charged, charged_key, describe, done, not_done, read, shapes, text};
 use crate::events::{Incident, IncidentState, WINDOW_MILLIS};
 use crate::fabric::{Actor, Fabric, Identity};
 use crate::openapi::Routes;
@@ -37,12 +37,12 @@ pub(super) fn routes() -> Routes<Fabric> {
 async fn incidents(State(fabric): State<Fabric>, parameters: Parameters) -> Answer {
     let paging = Paging::read(parameters, &["ref", "state"])?;
     let now = fabric.now();
-    let (wanted, state) = (paging.filter("ref"), paging.filter("state"));
+    let (wanted, state) = (paging.filter("ref").map(|wanted| charged_key(&fabric, wanted)), paging.filter("state"));
     let mut shown = fabric.events().incidents();
     shown.retain(|incident| {
         incident.state != IncidentState::Resolved
             && now.saturating_sub(incident.last_seen) <= WINDOW_MILLIS
-            && wanted.is_none_or(|wanted| incident.key == wanted)
+            && wanted.as_ref().is_none_or(|wanted| incident.key == *wanted)
             && state.is_none_or(|wanted| incident.state.word() == wanted)
     });
     let total = shown.len();

@@ -86,6 +86,11 @@ fn charged(fabric: &Fabric, reference: Option<&String>) -> Result<Identity, Stri
     Ok(if exact { named } else { named.charged(fabric.rules().ipv6_prefix) })
 }
 
+/// The key of whom a filter names, in the same way; text that names nobody is itself, and on no list.
+fn charged_key(fabric: &Fabric, text: &str) -> String {
+    charged(fabric, Some(&text.to_owned())).map_or_else(|_| text.to_owned(), |identity| identity.key())
+}
+
 /// A time in milliseconds from a body's seconds.
 fn millis(seconds: u64) -> Result<u64, String> {
     if (1..=MAX_SECONDS).contains(&seconds) {

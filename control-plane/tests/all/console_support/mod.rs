@@ -19,7 +19,7 @@ use palisade::alerts::Alerts;
 use palisade::console::{self, Console, NAMESPACE, Operator, hash_password};
 use palisade::events::Outbox;
 use palisade::fabric::Fabric;
-use palisade::link::{LinkHub, MemoryBans};
+use palisade::link::{LinkHub, MemoryBans, NodePort};
 use palisade::outbound::Outbound;
 use palisade::rest::report::{self, Reports};
 use palisade::xds::Hub;
@@ -27,6 +27,7 @@ use palisade::{access::Scope, access::guard, rest};
 use serde_json::{Value, json};
 
 use crate::entities_support::{Answer, Api};
+use crate::link_trust::{Worker, plain};
 
 /// The password of every operator here.
 pub const PASSWORD: &str = "correct horse battery";
@@ -83,6 +84,15 @@ impl ConsoleApi {
         }
         let outbox = Outbox::new(Arc::clone(&api.state.store), api.state.events.clone());
         ConsoleApi { api, clock, fabric, link, hub, outbox }
+    }
+
+    /// A gateway that is linked, for as long as the value lives.
+    pub async fn linked(&self) -> Worker {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (hub, link, port) = (self.hub.clone(), self.link.clone(), NodePort::default());
+        tokio::spawn(palisade::link::serve_with(port, listener, hub, link, std::future::pending()));
+        Worker::open(plain(address).await, None).await
     }
 
     /// The events so far, those in the outbox included.

@@ -98,7 +98,11 @@ pub async fn the_later_end_holds_and_the_history_is_kept(store: Arc<dyn Store>) 
     assert_eq!((held.by_hand, held.hand_until), (true, NOW + 50), "the operator's is within it still");
     let step = |at| Step { at, action: "extend".into(), by: "bob".into(), detail: String::new() };
     let extended = store.ban_extend("ip:192.0.2.1", 60, step(NOW + 3), Note::none()).await.unwrap().unwrap();
-    assert_eq!((extended.until, extended.hand_until), (NOW + 260, NOW + 110));
+    assert_eq!((extended.until, extended.hand_until), (NOW + 260, NOW + 260), "an extension is by hand");
+    issue(ban("ip:192.0.2.2", NOW, NOW + 100, false)).await;
+    let tier = store.ban_extend("ip:192.0.2.2", 60, step(NOW), Note::none()).await.unwrap().unwrap();
+    assert_eq!((tier.until, tier.hand_until, tier.by_hand), (NOW + 160, NOW + 160, true), "of a tier's ban as well");
+    assert!(store.ban_lift("ip:192.0.2.2", NOW, Note::none()).await.unwrap());
     assert_eq!(extended.timeline.last().unwrap(), &step(NOW + 3));
     assert_eq!(store.ban_extend("ip:192.0.2.9", 60, step(NOW), Note::none()).await.unwrap(), None);
     assert_eq!(
@@ -145,10 +149,10 @@ pub async fn nobody_on_the_allowlist_is_banned(
         live(issue(&store, key, NOW).await);
     }
     let range = entry("ip:10.0.0.0/8", Some(NOW + 500));
-    let released = store.allow(range.clone(), true, Note::none()).await.unwrap().unwrap();
+    let released = store.allow(range.clone(), "", true, Note::none()).await.unwrap().unwrap();
     assert_eq!(released, ["ip:10.1.0.0/16", "ip:10.1.2.3"]);
     assert_eq!(
-        store.allow(entry("user:ada", None), false, Note::none()).await.unwrap(),
+        store.allow(entry("user:ada", None), "", false, Note::none()).await.unwrap(),
         Some(vec![]),
         "its ban was to stay"
     );
@@ -182,11 +186,11 @@ pub async fn ranges_have_a_bound(store: Arc<dyn Store>) {
     let full = issued.iter().position(|issued| *issued == Issued::Full);
     assert_eq!(full, Some(MAX_RANGES as usize - 1), "one of the first stands still");
     for number in 0..MAX_ALLOWED_RANGES {
-        assert!(store.allow(entry(&range(number + 10_000), None), false, Note::none()).await.unwrap().is_some());
+        assert!(store.allow(entry(&range(number + 10_000), None), "", false, Note::none()).await.unwrap().is_some());
     }
-    assert_eq!(store.allow(entry(&range(20_000), None), false, Note::none()).await.unwrap(), None);
+    assert_eq!(store.allow(entry(&range(20_000), None), "", false, Note::none()).await.unwrap(), None);
     assert!(
-        store.allow(entry(&range(10_000), None), false, Note::none()).await.unwrap().is_some(),
+        store.allow(entry(&range(10_000), None), "", false, Note::none()).await.unwrap().is_some(),
         "one that is there may change"
     );
 }
@@ -287,7 +291,7 @@ pub async fn a_ban_of_the_ledger_counts_to_its_place(store: Arc<dyn Store>) {
     assert_eq!(there.len(), MAX_BANS_PER_ADDRESS as usize);
     assert!(there.iter().all(|ban| ban.address == "192.0.2.1" && ban.node == "n1"));
     // Who is on the allowlist is banned under no name.
-    store.allow(entry("ip:198.51.100.0/24", None), false, Note::none()).await.unwrap();
+    store.allow(entry("ip:198.51.100.0/24", None), "", false, Note::none()).await.unwrap();
     let ours = vec![charge("user:ada".into(), "198.51.100.7")];
     let promoted = store.ledger_charge(ours, RULES, NOW, Note::none()).await.unwrap();
     assert!(matches!(promoted[0].issued, Issued::Allowlisted(_)), "{promoted:?}");
@@ -332,10 +336,10 @@ pub async fn a_run_of_neighbours_is_banned_as_one(store: Arc<dyn Store>) {
         assert_eq!(store.bans_widen(vec![other.into()], NOW + 2, Note::none()).await.unwrap(), []);
     }
     // Whom the allowlist has is not banned so either.
-    store.allow(entry("ip:2001:db8:2::/48", None), false, Note::none()).await.unwrap();
+    store.allow(entry("ip:2001:db8:2::/48", None), "", false, Note::none()).await.unwrap();
     let allowed = store.ban_issue(ban("ip:2001:db8:2:1::/64", NOW, NOW + 9, false), NOW).await.unwrap();
     assert!(matches!(allowed, Issued::Allowlisted(_)));
-    store.allow(entry("ip:2001:db8:3:1::7", None), false, Note::none()).await.unwrap();
+    store.allow(entry("ip:2001:db8:3:1::7", None), "", false, Note::none()).await.unwrap();
     let ours = store.ban_issue(from("2001:db8:3:1::7", "ip:2001:db8:3:1::/64", NOW + 9), NOW).await.unwrap();
     assert!(matches!(ours, Issued::Allowlisted(_)), "the address itself is on it");
     live(store.ban_issue(from("2001:db8:3:1::8", "ip:2001:db8:3:1::/64", NOW + 9), NOW).await.unwrap());
@@ -349,7 +353,7 @@ pub async fn networks_of_ipv6_are_as_many_as_addresses(store: Arc<dyn Store>) {
 }
 
 pub async fn bans_of_one_batch_are_judged_each_by_itself(store: Arc<dyn Store>) {
-    store.allow(entry("ip:10.0.0.0/8", None), false, Note::none()).await.unwrap();
+    store.allow(entry("ip:10.0.0.0/8", None), "", false, Note::none()).await.unwrap();
     store.ban_lift("user:bob", NOW + 5, Note::none()).await.unwrap();
     let batch = vec![
         ban("user:ada", NOW, NOW + 100, false),
@@ -403,7 +407,7 @@ pub async fn who_reaches_the_threshold_within_the_window_is_banned_and_begins_an
     assert_eq!(keys(&*store, NOW).await, ["ip:192.0.2.1"]);
     assert_eq!(store.ledger_score("ip:192.0.2.1", 0).await.unwrap(), 0.0, "the total is consumed");
 
-    store.allow(entry("user:ada", None), true, Note::none()).await.unwrap();
+    store.allow(entry("user:ada", None), "", true, Note::none()).await.unwrap();
     assert_eq!(store.ledger_score("user:ada", 0).await.unwrap(), 0.0, "the ledger forgets whom the allowlist has");
     let promoted = add(&store, "user:ada", 150.0, NOW + window).await;
     assert!(matches!(promoted[0].issued, Issued::Allowlisted(_)));
@@ -470,7 +474,7 @@ pub async fn what_is_to_be_sent_of_a_change_is_kept_with_it(
     store.ban_lift(key, NOW, note("lift")).await.unwrap();
     store.ban_lift(key, NOW, note("lift")).await.unwrap();
     store.bans_lift_all(NOW, note("all")).await.unwrap();
-    store.allow(entry(key, None), true, note("allow")).await.unwrap();
+    store.allow(entry(key, None), "", true, note("allow")).await.unwrap();
     store.bans_issue(bans(key), NOW + 1, Note::new(issued)).await.unwrap();
     store.disallow(key, NOW, note("disallow")).await.unwrap();
     let promoted = |all: &Vec<_>| vec![format!("promoted {}", all.len())];

@@ -60,7 +60,7 @@ fn check_and_compile_take_a_folder_with_one_of_each_kind() {
         let out = place.path().join(out).to_str().unwrap().to_owned();
         let compiled = run(&["compile", "--entities", entities, "--out", &out]);
         let out_lines = text(&compiled.stdout);
-        let warned = out_lines.lines().filter(|line| line.contains("warning") && !of_listeners(&line));
+        let warned = out_lines.lines().filter(|line| line.contains("warning") && !of_listeners(line));
         let warnings = warned.count();
         // That the tier has nothing to present.
         assert!(compiled.status.success() && warnings == 1, "{compiled:?}");

@@ -422,6 +422,11 @@ impl Stream {
     }
 
     fn act(&mut self, flow: Flow, half: Half, this: &Rc<RefCell<Self>>) -> Action {
+        if half == Half::Request
+            && let Some(codings) = self.run.as_mut().and_then(Run::take_accept_encoding)
+        {
+            calls::set_header(Map::RequestHeaders, "accept-encoding", &codings);
+        }
         match flow {
             Flow::Continue => {
                 let rest = self.run.as_ref().filter(|_| half == Half::Request).and_then(Run::rest_from);

@@ -5,6 +5,7 @@
 //! for the threat response, and every exchange in which a rule spoke ends in one `SvcWafTrailEvent`.
 
 mod body;
+mod codings;
 mod collections;
 mod refusal;
 mod rest;
@@ -96,6 +97,10 @@ impl Plugin for Waf {
         let mut transaction = self.begin(exchange, has_body, host);
         let intervention = transaction.request_headers();
         let wants_body = transaction.wants_request_body();
+        if self.step.inspect_output_body && transaction.inspects_responses() {
+            let accepted = exchange.request.headers.all("accept-encoding");
+            exchange.accept_encoding = codings::readable(accepted).or(exchange.accept_encoding.take());
+        }
         slot.put(State::new(transaction));
         let Some(state) = slot.get::<State>() else {
             return Verdict::Pass;

@@ -154,6 +154,11 @@ impl Run {
         &self.exchange
     }
 
+    /// Another `accept-encoding` for the request, once, before its headers go on.
+    pub fn take_accept_encoding(&mut self) -> Option<Vec<u8>> {
+        self.exchange.accept_encoding.take()
+    }
+
     /// The request's headers are there: access validation, then the request transformers.
     pub fn request_headers(&mut self, has_body: bool, host: &dyn Host) -> Flow {
         if self.stage != Stage::Ready {

@@ -37,6 +37,17 @@ fn an_encoded_answer_is_inspected_as_far_as_it_can_be_decoded() {
 }
 
 #[test]
+fn a_client_gets_no_answer_in_a_coding_that_cannot_be_undone() {
+    let asks = |step: WafStep| {
+        let mut exchange = exchange("/", Headers::from([("accept-encoding", "gzip, zstd")]));
+        let _ = plugin(step).request(&mut exchange, false, &mut Slot::default(), &FakeHost::at(0));
+        exchange.accept_encoding
+    };
+    assert_eq!(asks(step()).as_deref(), Some(&b"gzip"[..]));
+    assert_eq!(asks(WafStep { inspect_output_body: false, ..step() }), None);
+}
+
+#[test]
 fn what_is_not_inspected_of_an_answer_is_told_and_weighs_nothing() {
     let told = |limit: &str| (None, vec![format!("\"RESPONSE_BODY\" {limit}")], 0.0);
     let body = |bytes: &'static [u8], complete| Body { bytes, complete };

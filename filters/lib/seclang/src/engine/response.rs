@@ -50,6 +50,11 @@ impl Transaction {
         self.run_phase(3)
     }
 
+    /// Whether bodies of responses are inspected at all. Known after phase 1.
+    pub fn inspects_responses(&self) -> bool {
+        self.response_body_access && self.runs()
+    }
+
     /// Whether [`Transaction::response_body`] looks at the body: access and media type. Known after phase 3.
     pub fn wants_response_body(&self) -> bool {
         let media_type = self.scalars.get(usize::from(Variable::ResponseContentType.code()));

@@ -40,7 +40,7 @@ impl Transaction {
     fn json_file(&mut self, content: &[u8]) {
         let depth = self.engine.settings.json_depth_limit as usize;
         let limits = json::Limits { depth, arguments: usize::MAX, ..json::Limits::default() };
-        let (mut room, mut rest) = (self.room(), Vec::new());
+        let (mut room, mut rest) = (self.room_of_file(), Vec::new());
         let mut arguments = self.arguments_to_add();
         let parsed = json::parse(content, &limits, |argument| {
             let names = argument.new.unwrap_or_default();
@@ -66,7 +66,7 @@ impl Transaction {
 
     fn form_file(&mut self, content: &[u8]) {
         let separator = self.engine.settings.argument_separator;
-        let (mut room, mut rest) = (self.room(), Vec::new());
+        let (mut room, mut rest) = (self.room_of_file(), Vec::new());
         let mut arguments = self.arguments_to_add();
         urlencoded::parse(content, separator, &urlencoded::Limits { arguments: usize::MAX }, |name, value| {
             if is_plain(&name) && is_plain(&value) {
@@ -95,6 +95,11 @@ impl Transaction {
         }
     }
 
+    /// How many arguments a file may bring. Rules refuse a request that has as many as there may be.
+    fn room_of_file(&self) -> usize {
+        self.room() / 2
+    }
+
     /// A text of a file, which is no argument that counts.
     fn file_text(&mut self, text: &[u8]) {
         if !text.is_empty() {
@@ -105,7 +110,7 @@ impl Transaction {
     /// The fields that another parser may find in the content of a file, from the first one on.
     pub(super) fn nested_fields(&mut self, text: &[u8]) {
         self.arena.budget.charge_parsing(text.len());
-        let mut left = self.room();
+        let mut left = self.room_of_file();
         for field in multipart::nested(text) {
             if left == 0 || self.arena.budget.is_spent() {
                 self.file_text(text);

@@ -69,6 +69,10 @@ fn files_of_users_are_refused_for_nothing() {
     ] {
         let body = part(&format!("; filename=\"{name}\""), kind, content);
         assert_eq!(seen(MULTIPART, &body), (false, false), "{name}");
+        let mut transaction = transaction(crate::ENGINE_CONF, None);
+        transaction.request_header(b"Content-Type", MULTIPART.as_bytes());
+        finish(&mut transaction, &body);
+        assert_eq!((transaction.would_block(), transaction.uninspected()), (None, &[][..]), "{name}");
     }
 }
 

@@ -308,7 +308,7 @@ fn decoded(headers: &[(Vec<u8>, Vec<u8>)], body: &[u8]) -> Result<Option<Vec<u8>
 /// A request that the rules cannot look at, as the filter refuses it.
 fn undecodable(error: &DecodeError) -> Intervention {
     let status = match error {
-        DecodeError::TooLarge | DecodeError::Ratio => 413,
+        DecodeError::TooLarge | DecodeError::Ratio | DecodeError::Members => 413,
         DecodeError::Unknown => 415,
         DecodeError::Truncated | DecodeError::Corrupt | DecodeError::Ambiguous => 400,
     };

@@ -80,7 +80,7 @@ impl Waf {
             Err(_) if self.step.inspect_undecodable => self.phase_2(body.bytes, body.complete, state, exchange, host),
             Err(error) => {
                 let status = match error {
-                    DecodeError::TooLarge | DecodeError::Ratio => PAYLOAD_TOO_LARGE,
+                    DecodeError::TooLarge | DecodeError::Ratio | DecodeError::Members => PAYLOAD_TOO_LARGE,
                     _ if !body.complete => PAYLOAD_TOO_LARGE,
                     DecodeError::Unknown => UNSUPPORTED_MEDIA_TYPE,
                     DecodeError::Truncated | DecodeError::Corrupt | DecodeError::Ambiguous => BAD_REQUEST,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use seclang::body::decode::decode;
 use seclang::{Program, Transaction, TransactionStart, Work};
 
 use super::{Engine, NOW_MILLIS, SEED, Verdict, rule_headers, timed, word};
@@ -32,8 +33,23 @@ impl<'a> Native<'a> {
         self.run(case).0.work()
     }
 
+    /// What an exchange is charged with, up to the first intervention. A body that can be decoded is.
+    #[must_use]
+    pub fn charged(&self, exchange: &Exchange) -> Work {
+        let mut exchange = exchange.clone();
+        let body = &mut exchange.request.body;
+        let encoding = exchange.request.headers.iter().find(|(name, _)| name == b"content-encoding");
+        if let Some(decoded) = encoding.and_then(|(_, encoding)| decode(encoding, body, usize::MAX, u32::MAX).ok()) {
+            *body = decoded;
+        }
+        self.pass(&exchange).0.work()
+    }
+
     fn run(&self, case: usize) -> (Transaction, Option<u16>) {
-        let exchange = &self.cases[case].exchange;
+        self.pass(&self.cases[case].exchange)
+    }
+
+    fn pass(&self, exchange: &Exchange) -> (Transaction, Option<u16>) {
         let mut transaction = Transaction::new(Arc::clone(&self.engine), start(exchange));
         let refused = phases(&mut transaction, exchange);
         transaction.logging();

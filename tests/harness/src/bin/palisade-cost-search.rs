@@ -6,10 +6,11 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
-use harness::bench::rules;
+use harness::bench::{Native, rules};
 use harness::cost::search::{self, Found, Plan};
 use harness::cost::{Cost, Meter, Recipe, seeds};
 use harness::host::Module;
+use seclang::Spent;
 use serde_json::json;
 
 /// Searches for the request that makes the shipped module run the most instructions, by mutation from requests that are
@@ -66,7 +67,9 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     let bytes = std::fs::read(&arguments.filter)
         .map_err(|error| format!("{}: {error}; `make filters` builds the modules", arguments.filter.display()))?;
     let out = tempfile::tempdir().map_err(|error| error.to_string())?;
-    let snapshot = rules::compile(&arguments.crs, arguments.paranoia, out.path())?.snapshot;
+    let rules = rules::compile(&arguments.crs, arguments.paranoia, out.path())?;
+    let snapshot = rules.snapshot;
+    let native = Native::load(&rules.program, &[])?;
     let metered = Module::metered(&bytes).map_err(|error| error.to_string())?;
     let plain = Module::compile(&bytes).map_err(|error| error.to_string())?;
     let mut first = seeds();
@@ -92,9 +95,22 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     }
     found.truncate(arguments.top);
     let mut timer = Meter::new(&plain, &snapshot, arguments.limit)?;
-    let rows = found.iter().map(|found| Ok((found, measure(&mut timer, &found.recipe, arguments.size)?)));
+    let rows = found.iter().map(|found| {
+        let (first, next) = measure(&mut timer, &found.recipe, arguments.size)?;
+        let charged = native.charged(&found.recipe.exchange(arguments.size)).spent;
+        Ok(Row { found, first, next, charged })
+    });
     let rows = rows.collect::<Result<Vec<_>, String>>()?;
     print(&rows, tried, arguments)
+}
+
+/// What is printed of a recipe.
+struct Row<'f> {
+    found: &'f Found,
+    first: Cost,
+    next: Duration,
+    /// What the budget of the engine says of it.
+    charged: Spent,
 }
 
 /// The time and memory of a recipe in a module that counts nothing: of the first request of a VM, and the best time of the
@@ -140,16 +156,17 @@ fn keep(folder: &Path, found: &[Found], arguments: &Arguments) -> Result<(), Str
     Ok(())
 }
 
-fn print(rows: &[(&Found, (Cost, Duration))], tried: u64, arguments: &Arguments) -> Result<(), String> {
+fn print(rows: &[Row<'_>], tried: u64, arguments: &Arguments) -> Result<(), String> {
     let mut out = std::io::stdout().lock();
     let printed = if arguments.json {
-        let rows = rows.iter().map(|(found, (plain, next))| {
+        let rows = rows.iter().map(|Row { found, first: plain, next, charged }| {
             json!({
                 "recipe": found.recipe,
                 "instructions": found.cost.instructions,
                 "first_cpu_micros": plain.cpu.as_micros() as u64,
                 "cpu_micros": next.as_micros() as u64,
                 "memory_bytes": plain.memory,
+                "charged": { "work": charged.work, "memory": charged.memory },
                 "status": plain.status,
                 "died": found.cost.died || plain.died,
             })
@@ -162,16 +179,20 @@ fn print(rows: &[(&Found, (Cost, Duration))], tried: u64, arguments: &Arguments)
     } else {
         let head =
             format!("{tried} requests of at most {} bytes, paranoia level {}", arguments.size, arguments.paranoia);
-        let mut text =
-            format!("{head}\n{:>9}  {:>8}  {:>8}  {:>7}  {:>6}  what\n", "M instr.", "first ms", "ms", "MiB", "status");
-        for (found, (plain, next)) in rows {
+        let mut text = format!(
+            "{head}\n{:>9}  {:>8}  {:>8}  {:>8}  {:>7}  {:>7}  {:>6}  what\n",
+            "M instr.", "charged", "first ms", "ms", "MiB", "charged", "status"
+        );
+        for Row { found, first: plain, next, charged } in rows {
             let place = json!(found.recipe.place);
             text += &format!(
-                "{:>9.1}  {:>8.1}  {:>8.1}  {:>7.1}  {:>6}  {}: {}{}\n",
+                "{:>9.1}  {:>8.1}  {:>8.1}  {:>8.1}  {:>7.1}  {:>7.1}  {:>6}  {}: {}{}\n",
                 found.cost.instructions as f64 / 1e6,
+                charged.work as f64 / 1e6,
                 plain.cpu.as_secs_f64() * 1e3,
                 next.as_secs_f64() * 1e3,
                 plain.memory as f64 / f64::from(1 << 20),
+                charged.memory as f64 / f64::from(1 << 20),
                 plain.status,
                 place.as_str().unwrap_or_default(),
                 found.recipe.what,

@@ -1,5 +1,9 @@
 //! A request that scales to any size.
 
+use std::io::Write as _;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use serde::{Deserialize, Serialize};
 
 use crate::traffic::{Exchange, Headers, Request};
@@ -96,6 +100,12 @@ pub struct Recipe {
     /// In place of the content type that the place has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content_type: Option<String>,
+    /// The header `content-encoding`; the text is sent as it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content_encoding: Option<String>,
+    /// A body is compressed by gzip at this level, 0 to 9, and says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gzip: Option<u32>,
     /// The text, from its beginning to its end.
     pub pieces: Vec<Piece>,
 }
@@ -170,6 +180,14 @@ impl Recipe {
             })),
             _ => body = text,
         }
+        let mut content_encoding = self.content_encoding.as_deref();
+        if let Some(level) = self.gzip.filter(|_| !body.is_empty()) {
+            body = gzipped(&body, level);
+            content_encoding = Some("gzip");
+        }
+        if let Some(encoding) = content_encoding {
+            headers.push((b"content-encoding".to_vec(), encoding.as_bytes().to_vec()));
+        }
         let content_type = self.content_type.as_deref().or(self.place.content_type());
         let method: &[u8] = match content_type {
             Some(content_type) => {
@@ -187,6 +205,12 @@ impl Recipe {
         all.extend(headers);
         Exchange { request: Request { headers: all, body, ..Request::default() }, ..Exchange::default() }
     }
+}
+
+fn gzipped(text: &[u8], level: u32) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::new(level.min(9)));
+    let written = encoder.write_all(text).and_then(|()| encoder.finish());
+    written.unwrap_or_default()
 }
 
 fn bytes(text: &str) -> impl Iterator<Item = u8> + '_ {
@@ -212,7 +236,14 @@ mod tests {
     #[test]
     fn pieces_that_grow_fill_the_size_and_closing_ones_stay() {
         let pieces = vec![piece("[", 1, false), piece("\"a{n}\",", 1, true), piece("1]", 1, false)];
-        let recipe = Recipe { what: String::new(), place: Place::Json, content_type: None, pieces };
+        let recipe = Recipe {
+            what: String::new(),
+            place: Place::Json,
+            content_type: None,
+            content_encoding: None,
+            gzip: None,
+            pieces,
+        };
         let text = String::from_utf8(recipe.text(200)).unwrap();
         assert!(text.starts_with("[\"a0\",\"a1\",") && text.ends_with(",1]"), "{text}");
         assert!((180..=200).contains(&text.len()), "{}", text.len());
@@ -223,8 +254,28 @@ mod tests {
     #[test]
     fn pieces_grow_in_step() {
         let pieces = vec![piece("{\"k\":", 1, true), piece("1", 1, false), piece("}", 1, true)];
-        let recipe = Recipe { what: String::new(), place: Place::Json, content_type: None, pieces };
+        let recipe = Recipe {
+            what: String::new(),
+            place: Place::Json,
+            content_type: None,
+            content_encoding: None,
+            gzip: None,
+            pieces,
+        };
         assert!(serde_json::from_slice::<serde_json::Value>(&recipe.text(100)).is_ok());
+    }
+
+    #[test]
+    fn a_body_can_be_compressed() {
+        let pieces = vec![piece("a=b&", 1, true)];
+        let (content_encoding, gzip) = (None, Some(9));
+        let recipe =
+            Recipe { what: String::new(), place: Place::Form, content_type: None, content_encoding, gzip, pieces };
+        let request = recipe.exchange(10_000).request;
+        assert!(
+            request.body.len() < 200 && request.headers.contains(&(b"content-encoding".to_vec(), b"gzip".to_vec()))
+        );
+        assert_eq!(seclang::body::decode::decode(b"gzip", &request.body, 10_000, 1000), Ok(recipe.text(10_000)));
     }
 
     #[test]
@@ -233,6 +284,8 @@ mod tests {
             what: String::new(),
             place: Place::Headers,
             content_type: None,
+            content_encoding: None,
+            gzip: None,
             pieces: vec![piece("X-{n}: v\n", 1, true)],
         };
         let exchange = recipe.exchange(1 << 20);

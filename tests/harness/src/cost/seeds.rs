@@ -4,8 +4,18 @@ use super::recipe::{Piece, Place, Recipe};
 
 fn recipe(what: &str, place: Place, pieces: &[(&str, usize, bool)]) -> Recipe {
     let pieces = pieces.iter().map(|(text, times, grows)| Piece { text: (*text).into(), times: *times, grows: *grows });
-    Recipe { what: what.into(), place, content_type: None, pieces: pieces.collect() }
+    Recipe {
+        what: what.into(),
+        place,
+        content_type: None,
+        content_encoding: None,
+        gzip: None,
+        pieces: pieces.collect(),
+    }
 }
+
+/// A gzip member of nothing.
+const EMPTY_MEMBER: &str = "\x1f\u{8b}\x08\0\0\0\0\0\0\u{ff}\x03\0\0\0\0\0\0\0\0\0";
 
 /// The first recipes.
 #[must_use]
@@ -79,6 +89,18 @@ pub fn seeds() -> Vec<Recipe> {
         recipe("segments", P::Path, &[("a/../", 1, true)]),
         recipe("lines", P::Text, &[("a line of text {n}\n", 1, true)]),
     ];
+    let gzip = Some("gzip".to_owned());
+    all.push(Recipe { content_encoding: gzip, ..recipe("gzip members", P::Form, &[(EMPTY_MEMBER, 1, true)]) });
+    for level in [0, 9] {
+        let compressed =
+            all.iter().filter(|recipe| recipe.place.limit() == usize::MAX && recipe.content_encoding.is_none());
+        let compressed = compressed.filter(|recipe| recipe.gzip.is_none());
+        let compressed = compressed.map(|recipe| {
+            let what = format!("{}, gzip {level}", recipe.what);
+            Recipe { what, gzip: Some(level), ..recipe.clone() }
+        });
+        all.extend(compressed.collect::<Vec<_>>());
+    }
     // What rules look for, without the end that they need.
     for text in UNITS {
         all.push(recipe(&format!("{text:?} over and over"), P::Form, &[("a=", 1, false), (text, 1, true)]));

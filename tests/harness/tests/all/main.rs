@@ -4,6 +4,7 @@
 mod benign;
 mod blocking;
 mod challenge;
+mod costly;
 mod differential;
 mod envoy;
 mod kit;

@@ -16,6 +16,8 @@ pub enum DecodeError {
     TooLarge,
     /// The decoded body is larger than the compressed one by more than the limit's factor.
     Ratio,
+    /// A gzip file has more than [`MAX_MEMBERS`] members.
+    Members,
     /// The bytes can be decoded in two ways.
     Ambiguous,
     /// The encoding is none of `identity`, `gzip`, `x-gzip`, `deflate`, `br`.
@@ -29,6 +31,7 @@ impl fmt::Display for DecodeError {
             Self::Corrupt => "the compressed body is invalid",
             Self::TooLarge => "the decoded body exceeds the size limit",
             Self::Ratio => "the decoded body exceeds the compression ratio limit",
+            Self::Members => "the compressed body has too many gzip members",
             Self::Ambiguous => "the compressed body can be read in two ways",
             Self::Unknown => "unknown content encoding",
         })
@@ -71,6 +74,9 @@ pub fn decode(encoding: &[u8], body: &[u8], max_out: usize, max_ratio: u32) -> R
 /// How many encodings of one list are undone.
 const MAX_STEPS: usize = 3;
 
+/// How many members a gzip file may have: 1,000. Each takes as long as some KiB of data, even if nothing is in it.
+pub const MAX_MEMBERS: usize = 1000;
+
 /// Output up to this size is never refused for its ratio, in bytes.
 const RATIO_FREE: usize = 64 * 1024;
 
@@ -100,7 +106,7 @@ impl Limit {
 fn deflate(input: &[u8], limit: Limit) -> Result<Vec<u8>, DecodeError> {
     let whole = |zlib: bool| -> Result<Vec<u8>, DecodeError> {
         let mut output = Vec::new();
-        let used = inflate(input, zlib, &mut output, input.len(), limit)?;
+        let used = inflate(&mut Decompress::new(zlib), input, &mut output, input.len(), limit)?;
         if used == input.len() { Ok(output) } else { Err(DecodeError::Corrupt) }
     };
     let header = matches!(input, [first, second, ..]
@@ -117,15 +123,15 @@ fn deflate(input: &[u8], limit: Limit) -> Result<Vec<u8>, DecodeError> {
     }
 }
 
-/// Appends one deflate stream to `output`; gives how many bytes of the input it took.
+/// Appends one deflate stream to `output`, read by a decoder that has read nothing yet; gives how many bytes of the input
+/// it took.
 fn inflate(
+    state: &mut Decompress,
     input: &[u8],
-    zlib: bool,
     output: &mut Vec<u8>,
     total_in: usize,
     limit: Limit,
 ) -> Result<usize, DecodeError> {
-    let mut state = Decompress::new(zlib);
     loop {
         let (before_in, before_out) = (state.total_in(), state.total_out());
         let rest = usize::try_from(before_in).ok().and_then(|at| input.get(at..)).unwrap_or_default();
@@ -146,14 +152,21 @@ fn inflate(
 fn gzip(input: &[u8], limit: Limit) -> Result<Vec<u8>, DecodeError> {
     let mut output = Vec::new();
     let mut rest = input;
+    let mut state = Decompress::new(false);
+    let mut members = 0;
     while !rest.is_empty() || output.is_empty() {
         // Zeros may pad the last member.
         if !output.is_empty() && rest.iter().all(|&byte| byte == 0) {
             break;
         }
+        members += 1;
+        if members > MAX_MEMBERS {
+            return Err(DecodeError::Members);
+        }
         let start = output.len();
         let data = rest.get(gzip_header(rest)?..).ok_or(DecodeError::Truncated)?;
-        let used = inflate(data, false, &mut output, input.len(), limit)?;
+        state.reset(false);
+        let used = inflate(&mut state, data, &mut output, input.len(), limit)?;
         let trailer = data.get(used..).unwrap_or_default();
         let (&[a, b, c, d, e, f, g, h], after) = trailer.split_first_chunk::<8>().ok_or(DecodeError::Truncated)?;
         let member = output.get(start..).unwrap_or_default();
@@ -368,6 +381,18 @@ mod tests {
             assert_eq!(decode(encoding.as_bytes(), &bomb, 1 << 20, u32::MAX), Err(DecodeError::TooLarge), "{encoding}");
             assert_eq!(decode(encoding.as_bytes(), &bomb, 4 << 20, u32::MAX).as_ref(), Ok(&zeros), "{encoding}");
         }
+    }
+
+    #[test]
+    fn a_file_has_a_limit_of_members() {
+        let file = |members: usize| [gz(b"").repeat(members), gz(b"a")].concat();
+        assert_eq!(decode(b"gzip", &file(MAX_MEMBERS - 1), MAX, 100), Ok(b"a".to_vec()));
+        assert_eq!(decode(b"gzip", &file(MAX_MEMBERS), MAX, 100), Err(DecodeError::Members));
+        assert_eq!(decode(b"deflate, gzip", &file(50_000), MAX, 100), Err(DecodeError::Members));
+        // What one member leaves behind is nothing to the next.
+        let text: Vec<u8> = (0..200_000u32).flat_map(|n| (n % 251).to_le_bytes()).collect();
+        let two = [gz(&text), gz(&text[4..]), gz(&text)].concat();
+        assert_eq!(decode(b"gzip", &two, 4 << 20, 1000), Ok([&text, &text[4..], &text].concat()));
     }
 
     #[test]

@@ -272,6 +272,7 @@ impl Transaction {
             Control::ForceRequestBodyVariable(on) => self.force_request_body = *on,
             Control::Remove(filter) => self.remove_rules(engine, filter),
             Control::RemoveTarget(filter, target) => {
+                self.arena.budget.charge_list(self.removed_targets.len());
                 self.names_removed |= target.variable == Variable::Tx;
                 self.as_foreseen &=
                     target.variable != Variable::Tx || !engine.foresight.relies_on(&engine.rules, filter);
@@ -285,6 +286,7 @@ impl Transaction {
 
     fn remove_rules(&mut self, engine: &Engine, filter: &RuleFilter) {
         self.as_foreseen &= !engine.foresight.relies_on(&engine.rules, filter);
+        self.arena.budget.charge_list(engine.rules.len());
         self.removed.resize(engine.rules.len(), false);
         for (rule, removed) in engine.rules.iter().zip(&mut self.removed) {
             *removed |= filter.matches(rule);

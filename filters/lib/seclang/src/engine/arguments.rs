@@ -6,6 +6,7 @@
 //! full is not known any more: exclusions by name never cover it.
 
 use super::arena::{Arena, Value};
+use super::collect::Item;
 use super::familiar::hash;
 use super::limits::NAME_LENGTH;
 use super::store::Entry;
@@ -14,6 +15,10 @@ use crate::body;
 
 /// What stands at the end of a name that was cut. No name that is kept whole is that long.
 const CUT: &[u8] = b"~";
+
+/// How much memory an argument takes besides its name and its value, in bytes: its place here, and in the two lists of what
+/// rules look at. Lists that grow take twice as much as they hold.
+const PLACE: usize = 2 * (size_of::<(ArgumentSource, Entry)>() + 2 * size_of::<Item>());
 
 /// Whether a name of an argument is the beginning of a longer one.
 pub(super) fn is_cut(name: &[u8]) -> bool {
@@ -55,7 +60,7 @@ impl Arguments<'_> {
             None => self.arena.push_name(name),
             Some(head) => self.arena.push_shared(&[head, CUT].concat()),
         };
-        self.arena.budget.charge_argument(name.len().min(NAME_LENGTH), size_of::<(ArgumentSource, Entry)>());
+        self.arena.budget.charge_argument(name.len().min(NAME_LENGTH), PLACE);
         self.list.push((source, Entry { name: kept, value }));
         if let (Some(head), Some(unseen)) = (head, unseen) {
             self.add_long_name(source, head, unseen);
@@ -74,7 +79,7 @@ impl Arguments<'_> {
             return;
         }
         let name = self.arena.push_shared(&shown);
-        self.arena.budget.charge_argument(shown.len(), size_of::<(ArgumentSource, Entry)>());
+        self.arena.budget.charge_argument(shown.len(), PLACE);
         self.long_names.push((source, Entry { name, value }));
     }
 }

@@ -13,8 +13,11 @@ use crate::vocabulary::Variable;
 
 /// How many runs of text are inspected; noise of a MiB has one or two.
 const RUNS: usize = 64;
-/// How many bytes are searched for runs that are in the decoded body as well.
+/// How far behind one run the next one is looked for first, in bytes.
+const NEAR: usize = 16;
+/// How many bytes are searched for pairs, and for runs out of order, that are in the decoded body as well.
 const SEARCHED: usize = 16 * 1024 * 1024;
+const RUNS_SEARCHED: usize = 4 * 1024 * 1024;
 /// How many pairs of a form are inspected; noise of a MiB has a few.
 const PAIRS: usize = 64;
 /// How long a pair is that stands between two separators, in bytes.
@@ -28,6 +31,7 @@ impl Transaction {
         if !self.runs() || !self.request_body_access || sent == decoded {
             return;
         }
+        self.arena.budget.charge_decoding(sent.len(), decoded.len());
         let processor = self.scalar(Variable::ReqbodyProcessor);
         let processor = self.arena.get(processor).to_vec();
         match processor.as_slice() {
@@ -42,10 +46,18 @@ impl Transaction {
             self.pairs_as_sent(sent, decoded);
         }
         let (mut runs, mut searched) = (0, 0);
+        // Stored blocks come in their order: a run begins where the one before ended, or somewhat later.
+        let mut rest = decoded;
         for run in texts(sent) {
-            if searched < SEARCHED {
+            let near = rest.get(..run.len().saturating_add(NEAR)).unwrap_or(rest);
+            self.arena.budget.charge_search(near.len());
+            if let Some(at) = memmem::find(near, run) {
+                rest = rest.get(at + run.len()..).unwrap_or_default();
+                continue;
+            }
+            if searched < RUNS_SEARCHED {
                 searched += decoded.len();
-                self.arena.budget.charge_copy(decoded.len());
+                self.arena.budget.charge_search(decoded.len());
                 if memmem::find(decoded, run).is_some() {
                     continue;
                 }
@@ -102,7 +114,7 @@ impl Transaction {
                 continue;
             }
             searched += decoded.len();
-            self.arena.budget.charge_copy(decoded.len());
+            self.arena.budget.charge_search(decoded.len());
             if memmem::find(decoded, text).is_some() {
                 continue;
             }

@@ -44,19 +44,25 @@ pub struct Spent {
 }
 
 /// Units for each byte that a transformation reads or writes.
-const TRANSFORMED: u64 = 6;
+const TRANSFORMED: u64 = 7;
 /// Units for each transformation.
 const TRANSFORMATION: u64 = 250;
 /// Units for each byte that the scan for gates looks at, and for each scan.
-const SCANNED: u64 = 6;
+const SCANNED: u64 = 4;
 const SCAN: u64 = 2_500;
+/// Units for each place that such a scan looks at, and for each literal.
+const SCAN_STEP: u64 = 8;
 /// Units for each byte that is copied or compared.
 const COPIED: u64 = 1;
+/// Units for each byte that is searched for others.
+const FOUND: u64 = 3;
+/// Units for each byte of a body that is decoded, before and after.
+const DECODED: u64 = 10;
 /// Units for each byte of a body that a parser takes apart.
 const PARSED: u64 = 12;
 /// Units for each value, and the bytes of memory that it takes besides its own.
 const VALUE: u64 = 250;
-pub(super) const VALUE_SIZE: usize = 112;
+pub(super) const VALUE_SIZE: usize = 160;
 /// Units for each value of a list that a rule looks through.
 const LISTED: u64 = 30;
 /// Units for each rule that is begun.
@@ -182,6 +188,11 @@ impl Budget {
         self.charge_each(bytes, SCAN, SCANNED);
     }
 
+    /// The places and the literals that such a scan looked at, besides all bytes.
+    pub(super) fn charge_scan_steps(&mut self, steps: usize) {
+        self.charge_each(steps, 0, SCAN_STEP);
+    }
+
     /// The run of an operator that counted its units.
     pub(super) fn charge_operator(&mut self, bytes: usize, units: u64) {
         self.searched += number(bytes);
@@ -190,6 +201,16 @@ impl Budget {
 
     pub(super) fn charge_copy(&mut self, bytes: usize) {
         self.charge_each(bytes, 0, COPIED);
+    }
+
+    /// Bytes that are searched for others.
+    pub(super) fn charge_search(&mut self, bytes: usize) {
+        self.charge_each(bytes, 0, FOUND);
+    }
+
+    /// A body of so many bytes that was decoded to so many.
+    pub(super) fn charge_decoding(&mut self, sent: usize, decoded: usize) {
+        self.charge_each(sent.saturating_add(decoded), 0, DECODED);
     }
 
     pub(super) fn charge_parsing(&mut self, bytes: usize) {

@@ -294,6 +294,7 @@ impl Transaction {
         let civil = || Civil::from_millis(self.start.now_millis);
         let text = match variable {
             Variable::ArgsCombinedSize => {
+                self.arena.budget.charge_list(self.arguments.len());
                 let entries = self.arguments.iter();
                 let bytes =
                     entries.map(|(_, entry)| self.arena.get(entry.name).len() + self.arena.get(entry.value).len());
@@ -340,6 +341,7 @@ impl Transaction {
         if let Some(body) = self.raw_body {
             text.extend_from_slice(self.arena.get(body));
         }
+        self.arena.budget.charge_copy(text.len());
         let value = self.arena.push(text);
         if self.body_seen {
             self.full_request = Some(value);

@@ -330,7 +330,7 @@ impl Transaction {
         item: &Item,
     ) -> bool {
         self.arena.budget.charge_test();
-        if link.gate.is_some_and(|gate| self.arena.is_closed_to(&engine.scanner, item.value, gate)) {
+        if link.gate.is_some_and(|gate| self.arena.is_closed_to(item.value, gate)) {
             return false;
         }
         if link.lasting.is_some_and(|test| self.arena.fails(item.value, test)) {
@@ -390,7 +390,7 @@ impl Transaction {
         item: &Item,
         value: Value,
     ) -> bool {
-        let closed = operator.gate.is_some_and(|gate| self.arena.is_closed(&engine.scanner, value, gate));
+        let closed = operator.gate.is_some_and(|gate| self.arena.is_closed(value, gate));
         let found = !closed && self.evaluate(engine, link, operator, argument, item, value);
         if !found
             && !closed
@@ -399,7 +399,7 @@ impl Transaction {
             && argument.text.is_none()
             && let Some(gate) = operator.gate
         {
-            self.arena.close(&engine.scanner, value, gate);
+            self.arena.close(value, gate);
         }
         if found == link.negated {
             return false;

@@ -212,6 +212,7 @@ impl Transaction {
             triggers = 0;
         }
         self.known.items = items;
+        self.arena.budget.keep((self.known.values.len() - first) * 2 * size_of::<Value>());
         let known = KnownTarget { first, end: self.known.values.len(), triggers, plain };
         learn(&mut self.known.targets, number as usize, self.known.phase, known);
         known
@@ -272,8 +273,8 @@ fn unite(row: &mut [u64], more: &[u64]) {
 
 impl Arena {
     /// Whether a value is known not to pass the gate of a link, transformed or not.
-    pub(super) fn is_closed_to(&self, scanner: &Scanner, value: Value, link: LinkGate) -> bool {
-        self.triggers(value) & link.bit == 0 && self.is_closed(scanner, value, link.gate)
+    pub(super) fn is_closed_to(&self, value: Value, link: LinkGate) -> bool {
+        self.triggers(value) & link.bit == 0 && self.is_closed(value, link.gate)
     }
 
     /// Unites a row with what the value passes after a pipeline; false if there is no room to find out.

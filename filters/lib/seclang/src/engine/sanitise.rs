@@ -25,16 +25,20 @@ impl Transaction {
     pub(super) fn sanitise(&mut self, variable: Variable, name: &[u8]) {
         if variable == Variable::MatchedVar {
             self.name_matches();
-            let matched: Vec<Vec<u8>> =
-                self.matched.named.iter().map(|entry| self.arena.get(entry.name).to_vec()).collect();
-            for name in matched {
-                if self.sanitised.matches.len() < SANITISED && !self.sanitised.matches.contains(&name) {
-                    self.sanitised.matches.push(name);
+            // Of those before it is known already.
+            while let Some(entry) = self.matched.named.get(self.matched.sanitised).copied() {
+                self.matched.sanitised += 1;
+                self.arena.budget.charge_list(self.sanitised.matches.len());
+                let name = self.arena.get(entry.name);
+                if self.sanitised.matches.len() < SANITISED && !self.sanitised.matches.iter().any(|known| known == name)
+                {
+                    self.sanitised.matches.push(name.to_vec());
                 }
             }
             return;
         }
         let name = name.to_ascii_lowercase();
+        self.arena.budget.charge_list(self.sanitised.names.len());
         let known = self.sanitised.names.iter().any(|(kind, other)| *kind == variable && *other == name);
         if !known && self.sanitised.names.len() < SANITISED {
             self.sanitised.names.push((variable, name));
@@ -46,8 +50,24 @@ impl Transaction {
         if self.sanitised.names.is_empty() && self.sanitised.matches.is_empty() {
             return;
         }
-        let secrets = self.secrets();
         let mut reports = std::mem::take(&mut self.matched_rules);
+        let values = self.arguments.len() + self.request_headers.entries.len() + self.response_headers.entries.len();
+        self.arena.budget.charge_list(values.saturating_mul(self.sanitised.names.len()));
+        let secrets = if self.arena.budget.is_spent() { Vec::new() } else { self.secrets() };
+        let texts = |report: &MatchedRule| report.value.len() + report.logdata.len() + report.msg.len();
+        let length: usize = reports.iter().map(texts).sum();
+        self.arena.budget.charge_search(length.saturating_mul(secrets.len()));
+        if self.arena.budget.is_spent() {
+            // To look for what is to be masked would take too long: everything is.
+            for report in &mut reports {
+                [&mut report.value, &mut report.logdata, &mut report.msg].into_iter().for_each(|text| text.fill(b'*'));
+            }
+            for found in [&mut self.intervention, &mut self.would_block].into_iter().flatten() {
+                found.msg.fill(b'*');
+            }
+            self.matched_rules = reports;
+            return;
+        }
         for report in &mut reports {
             self.mask(report, &secrets);
         }

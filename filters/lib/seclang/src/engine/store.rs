@@ -163,10 +163,13 @@ pub(super) struct Matches {
     pub(super) named: Vec<Entry>,
     /// The limit that the list ends at, or at which its values do: what it is of, and how much there may be.
     pub(super) limit: Option<(&'static str, usize)>,
+    /// How many of these are noted to be masked.
+    pub(super) sanitised: usize,
 }
 
 impl Matches {
     pub(super) fn clear(&mut self) {
+        self.sanitised = 0;
         self.list.clear();
         self.named.clear();
         self.last = None;

@@ -299,21 +299,24 @@ impl Scanner {
     }
 
     /// Writes to `open`, of [`Scanner::words`] words, which gates a value passes; the answer has the bits of the
-    /// pipelines of transformations that may change the value ([`trigger_bit`]).
+    /// pipelines of transformations that may change the value ([`trigger_bit`]). With it how many places and literals were
+    /// looked at besides.
     #[inline(never)]
-    pub(super) fn scan(&self, value: &[u8], open: &mut [u64]) -> u64 {
+    pub(super) fn scan(&self, value: &[u8], open: &mut [u64]) -> (u64, usize) {
         open.copy_from_slice(&self.base);
         let long = value.len() >= LONG;
         let (class, triggers) = self.class(value);
         let (sets, _, _, opened) = class.parts();
+        let mut steps = 0;
         if long {
-            self.find_in_long(value, open);
+            self.find_in_long(value, open, &mut steps);
         } else {
             let mut search = Search::new(value);
             while let Some(hits) = search.next(&self.filter, &self.marks) {
                 for hit in hits {
+                    steps += 1;
                     if let Some((table, piece)) = self.piece(hit, value) {
-                        table.find(piece, value, hit.at, open);
+                        table.find(piece, value, hit.at, open, &mut steps);
                     }
                 }
             }
@@ -342,7 +345,7 @@ impl Scanner {
         });
         let mut present = None;
         close(open, &self.tested, |gate| self.rests.get(gate).is_none_or(|rest| rest.passes(value, &mut present)));
-        triggers
+        (triggers, steps)
     }
 
     /// The pipelines of transformations that may change a value.
@@ -386,20 +389,21 @@ impl Scanner {
 
     /// Opens the gates of literals in a value that repeats itself: what was found once is not looked for again.
     #[inline(never)]
-    fn find_in_long(&self, value: &[u8], open: &mut [u64]) {
+    fn find_in_long(&self, value: &[u8], open: &mut [u64], steps: &mut usize) {
         let mut filter = self.filter.clone();
         let mut search = Search::new(value);
         // Pieces by which nothing is left to be found, in no order.
         let mut done = [u64::MAX; 256];
         while let Some(hits) = search.next(&filter, &self.marks) {
             for hit in hits {
+                *steps += 1;
                 let Some((table, piece)) = self.piece(hit, value) else { continue };
                 // No piece fills the highest byte.
                 let key = piece | (hit.length as u64) << 56;
                 let Some(known) = done.get_mut((key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as usize) else {
                     continue;
                 };
-                if *known == key || !table.find(piece, value, hit.at, open) {
+                if *known == key || !table.find(piece, value, hit.at, open, steps) {
                     continue;
                 }
                 match hit.length {

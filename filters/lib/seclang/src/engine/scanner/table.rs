@@ -91,11 +91,12 @@ fn crowd_of(piece: u64) -> usize {
 
 impl Table {
     /// Opens the gates of the literals with this piece at a place; whether nothing is left to be found by pieces that
-    /// share its mark.
-    pub(super) fn find(&self, piece: u64, value: &[u8], at: usize, open: &mut [u64]) -> bool {
+    /// share its mark. How many entries are looked at is added to `steps`.
+    pub(super) fn find(&self, piece: u64, value: &[u8], at: usize, open: &mut [u64], steps: &mut usize) -> bool {
         let bucket = (hashed(piece) >> self.shift) as usize;
         let (Some(&start), Some(&end)) = (self.starts.get(bucket), self.starts.get(bucket + 1)) else { return true };
         let mut all = true;
+        *steps += end.saturating_sub(start) as usize;
         for entry in slice(&self.entries, (start, end)) {
             if entry.piece != piece {
                 all &= mark_of(entry.piece) != mark_of(piece);

@@ -19,10 +19,14 @@ use super::{Effort, MAX_CAPTURES, OperatorError, PATTERN_CACHE_LIMIT, PATTERN_SI
 /// where the general engine would go on with a simulation.
 const SIMULATION_LIMIT: usize = 1 << 24;
 
-/// Units of work for each search, for each byte that it looks at, and for each byte of a match whose groups are wanted.
+/// Units of work for each search, for each byte that it looks at, and for each byte of a match whose groups are wanted: at
+/// least [`GROUP_BYTE`], and two for three states of the NFA.
 const SEARCH: u64 = 1_200;
-const BYTE: u64 = 8;
+const BYTE: u64 = 5;
 const GROUP_BYTE: u64 = 100;
+
+/// Units for each byte that a probe looks at.
+const PROBED: u64 = 8;
 
 /// How many bytes an automaton may take before its growth is charged, and the units for each byte more: a state takes
 /// some hundred bytes, and some thousand instructions to be built.
@@ -133,7 +137,7 @@ impl Linear {
                 }
                 Probed::GaveUp => {}
             }
-            let cost = units(input.get_span().len(), GROUP_BYTE);
+            let cost = self.groups_cost(input.get_span().len());
             if input.get_anchored().is_anchored() && self.has_groups() && cost > effort.left() {
                 // There is a match, and where its groups are would take too long to find out.
                 effort.limited = true;
@@ -146,6 +150,13 @@ impl Linear {
     /// Whether the pattern has groups besides the whole: these take a simulation of the NFA on what matched.
     fn has_groups(&self) -> bool {
         self.regex.group_info().slot_len() > 2
+    }
+
+    /// Units of work to find the groups of a match of so many bytes.
+    fn groups_cost(&self, length: usize) -> u64 {
+        // States are counted by the memory that they take, which is half as much in a VM of 32 bits.
+        let states = self.states * size_of::<u64>() / size_of::<usize>();
+        GROUP_BYTE.max(units(states, 2) / 3).saturating_mul(units(length, 1))
     }
 
     /// Whether what is left suffices for a simulation of the NFA, which is charged then.
@@ -186,7 +197,7 @@ impl Linear {
         let seen = first.map_or(input.end(), |(_, end)| end).saturating_sub(input.start());
         effort.charge(units(seen, BYTE));
         if groups && self.has_groups() {
-            effort.charge(units(first.map_or(0, |(start, end)| end.saturating_sub(start)), GROUP_BYTE));
+            effort.charge(self.groups_cost(first.map_or(0, |(start, end)| end.saturating_sub(start))));
         }
         if let Some((cache, size)) = known_cache {
             let grown = cache.memory_usage();
@@ -217,7 +228,7 @@ impl Linear {
     fn probe(&self, input: &Input<'_>, groups: bool, effort: &mut Effort) -> Probed {
         let Some(probe) = self.probe.get_or_init(|| Probe::new(&self.pattern)) else { return Probed::GaveUp };
         let mut cache = probe.cache.lock().unwrap_or_else(PoisonError::into_inner);
-        effort.charge(units(input.get_span().len(), BYTE));
+        effort.charge(units(input.get_span().len(), PROBED));
         let found = if groups {
             probe.regex.try_search(&mut cache, input).map(|found| found.map(|found| found.span()))
         } else {

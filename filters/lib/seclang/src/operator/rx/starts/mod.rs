@@ -29,9 +29,10 @@ const CACHE_LIMIT: usize = 128 << 10;
 /// How many bytes an automaton may look at in one search besides half of the value.
 const STEPS: usize = 256;
 
-/// Units of work for each byte that is looked at for a place, for each step of the automaton, and for building an
-/// automaton anew that grew beyond its limit.
+/// Units of work for each byte that is looked at for a place, for each place, for each step of the automaton, and for
+/// building an automaton anew that grew beyond its limit.
 const LOOK: u64 = 4;
+const PLACE: u64 = 40;
 const STEP: u64 = 12;
 const REBUILT: u64 = 1_000_000;
 
@@ -114,12 +115,13 @@ impl Starts {
         let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
         let most = STEPS + rest / 2;
         let mut steps = most;
-        let found = self.first(&mut cache, value, &mut place, &mut steps, &mut anywhere);
+        let mut places = 0;
+        let found = self.first(&mut cache, value, &mut place, (&mut steps, &mut places), &mut anywhere);
         let seen = match found {
             Found::Nothing => rest,
             Found::Match(place, _) | Found::Open(place) => place.saturating_sub(at),
         };
-        *cost += units(seen, LOOK) + units(most - steps, STEP);
+        *cost += units(seen, LOOK) + units(places, PLACE) + units(most - steps, STEP);
         if matches!(found, Found::Open(_)) && steps > 0 {
             // The automaton grew beyond its limit, and is built anew.
             *cost += REBUILT;
@@ -127,16 +129,17 @@ impl Starts {
         found
     }
 
-    /// The first match from a place on where one can begin.
+    /// The first match from a place on where one can begin. Counts the steps of the automaton down, and such places up.
     fn first(
         &self,
         cache: &mut Cache,
         value: &[u8],
         place: &mut usize,
-        steps: &mut usize,
+        (steps, places): (&mut usize, &mut usize),
         anywhere: &mut Option<Option<usize>>,
     ) -> Found {
         loop {
+            *places += 1;
             match self.match_at(cache, value, *place, steps) {
                 Ok(Some(end)) => return Found::Match(*place, end),
                 Ok(None) => {}

@@ -4,12 +4,16 @@
 //! two pipelines that begin alike share their work, and so do two rules, two variables with the same value, and a
 //! pipeline whose steps change nothing.
 
+mod chunks;
+mod gates;
+
 use std::borrow::Cow;
+
+use chunks::Chunks;
 
 use super::budget::{Budget, VALUE_SIZE};
 use super::familiar::{Familiar, FamiliarValue, HeaderKind, Place, hash, is_familiar_name, is_same};
 use super::limits::CACHED_BYTES;
-use super::scanner::{Scanner, close_gate, is_open};
 use crate::operator::ByteSet;
 use crate::transform::Transform;
 
@@ -28,9 +32,6 @@ const KEPT: usize = 4096;
 /// How long a value may be to be kept with the others in one buffer.
 const SHORT: usize = 4096;
 
-/// How many long values are compared with a new one.
-const ALIKE: usize = 16;
-
 /// How many bytes of short values are kept in one buffer, which is copied as it grows.
 const BUFFER: usize = 2 * 1024 * 1024;
 
@@ -43,9 +44,9 @@ const SCANNED: usize = 64;
 
 struct Blob {
     bytes: Bytes,
-    /// Where the results of transformations begin in [`Arena::rows`], plus 1; 0 while there are none.
+    /// The number of the results of transformations in [`Arena::rows`], plus 1; 0 while there are none.
     row: u32,
-    /// Where the gates it passes begin in [`Arena::gates`], plus 1; 0 if it was not scanned.
+    /// The number of the gates it passes in [`Arena::gates`], plus 1; 0 if it was not scanned.
     gates: u32,
     /// The pipelines of transformations that may change the value, once it was scanned.
     triggers: u64,
@@ -89,9 +90,9 @@ pub(super) struct Arena {
     /// The values of small numbers: counts, scores.
     numbers: [u32; 32],
     /// For each value and transformation the result plus 1; 0 if it is not known.
-    rows: Vec<u32>,
+    rows: Chunks<u32>,
     /// For each value that was scanned, which gates it passes.
-    gates: Vec<u64>,
+    gates: Chunks<u64>,
     /// What is there in every transaction.
     constants: Constants,
     /// Whether something was remembered of a constant.
@@ -137,8 +138,6 @@ impl Arena {
         self.scanned.clear();
         self.blobs.shrink_to(KEPT);
         self.buffer.shrink_to(KEPT * 64);
-        self.rows.shrink_to(KEPT * 16);
-        self.gates.shrink_to(KEPT * 16);
         self.bytes = 0;
         self.budget = Budget::default();
         self.numbers = self.constants.numbers;
@@ -149,10 +148,7 @@ impl Arena {
 
     /// How much memory is kept, in bytes.
     pub(super) fn size(&self) -> usize {
-        self.blobs.capacity() * size_of::<Blob>()
-            + self.buffer.capacity()
-            + self.rows.capacity() * size_of::<u32>()
-            + self.gates.capacity() * size_of::<u64>()
+        self.blobs.capacity() * size_of::<Blob>() + self.buffer.capacity() + self.rows.size() + self.gates.size()
     }
 
     /// An arena in which constant number `n` of the list is value `n + 1`; the list begins with the numbers from 0.
@@ -228,19 +224,6 @@ impl Arena {
     pub(super) fn keep_made(&mut self, value: Value, pipeline: u32, row: &[u64]) {
         if let Some(blob) = self.blobs.get(value as usize) {
             self.familiar.keep_made(blob.place, pipeline, row);
-        }
-    }
-
-    /// The operator of a gate was run on a value, as it is, and did not match: nobody needs to do that again, and no other
-    /// transaction if the value is one of those that come again.
-    pub(super) fn close(&mut self, scanner: &Scanner, value: Value, gate: u32) {
-        let Some(blob) = self.blobs.get(value as usize) else { return };
-        self.familiar.close(blob.place, gate);
-        // What holds for this value need not hold for one with other capitals.
-        self.scanned.retain(|scanned| *scanned != value);
-        let start = (blob.gates as usize).checked_sub(1);
-        if let Some(row) = start.and_then(|start| self.gates.get_mut(start..start + scanner.words())) {
-            close_gate(row, gate);
         }
     }
 
@@ -386,106 +369,6 @@ impl Arena {
         }
     }
 
-    /// The bytes that occur in a value.
-    pub(super) fn present(&mut self, value: Value) -> ByteSet {
-        let Some(blob) = self.blobs.get_mut(value as usize) else { return ByteSet::default() };
-        *blob.present.get_or_insert_with(|| ByteSet::of_bytes(blob.bytes.get(&self.buffer)))
-    }
-
-    /// Whether transformations with these triggers leave the value as it is, as far as its bytes tell; `changes` is the
-    /// bit a scanned value has if it holds any of the triggers, 0 if there is none.
-    pub(super) fn is_unchanged(&mut self, value: Value, triggers: &Option<ByteSet>, changes: u64) -> bool {
-        let (Some(triggers), Some(blob)) = (triggers, self.blobs.get(value as usize)) else { return false };
-        if changes != 0 && blob.gates != 0 {
-            return blob.triggers & changes == 0;
-        }
-        let bytes = blob.bytes.get(&self.buffer);
-        if bytes.len() < SCANNED {
-            return !bytes.iter().any(|byte| triggers.contains(*byte));
-        }
-        !self.present(value).intersects(triggers)
-    }
-
-    /// Whether a scanned value holds none of the bytes with this bit; never if there is no bit.
-    pub(super) fn leaves(&self, value: Value, changes: u64) -> bool {
-        self.blobs
-            .get(value as usize)
-            .is_some_and(|blob| changes != 0 && blob.gates != 0 && blob.triggers & changes == 0)
-    }
-
-    /// The pipelines of transformations that may change what gates a value passes; all of them unless it was scanned.
-    pub(super) fn triggers(&self, value: Value) -> u64 {
-        self.blobs.get(value as usize).filter(|blob| blob.gates != 0).map_or(u64::MAX, |blob| blob.triggers)
-    }
-
-    /// How many words the gates of all values take.
-    pub(super) fn gate_words(&self) -> usize {
-        self.gates.len()
-    }
-
-    /// The gates a value passes; scans it if that was not done yet.
-    pub(super) fn open_gates(&mut self, scanner: &Scanner, value: Value) -> Option<&[u64]> {
-        let words = scanner.words();
-        if self.blobs.get(value as usize)?.gates == 0 {
-            self.scan(scanner, value, words)?;
-        }
-        let start = (self.blobs.get(value as usize)?.gates as usize).checked_sub(1)?;
-        self.gates.get(start..start + words)
-    }
-
-    #[inline(never)]
-    fn scan(&mut self, scanner: &Scanner, value: Value, words: usize) -> Option<()> {
-        let length = self.get(value).len();
-        self.budget.charge_scan(length);
-        self.budget.keep(words * size_of::<u64>());
-        let alike = self.scanned_alike(value).filter(|from| from + words <= self.gates.len());
-        let blob = self.blobs.get_mut(value as usize)?;
-        if blob.bytes.get(&self.buffer).len() > SHORT && self.scanned.len() < ALIKE {
-            self.scanned.push(value);
-        }
-        self.touched |= (value as usize) < self.constants.blobs.max(1);
-        let start = self.gates.len();
-        match alike {
-            Some(from) => self.gates.extend_from_within(from..from + words),
-            None => self.gates.resize(start + words, 0),
-        }
-        let (bytes, row) = (blob.bytes.get(&self.buffer), self.gates.get_mut(start..)?);
-        blob.triggers = match (self.familiar.get(blob.place).filter(|known| known.scanned), alike) {
-            (Some(known), _) => {
-                row.copy_from_slice(&known.plain);
-                known.triggers
-            }
-            (None, Some(_)) => scanner.triggers(bytes),
-            (None, None) => {
-                let triggers = scanner.scan(bytes, row);
-                self.familiar.keep(blob.place, row, triggers);
-                triggers
-            }
-        };
-        blob.gates = u32::try_from(start + 1).unwrap_or(0);
-        Some(())
-    }
-
-    /// Where the gates of another long value begin that is the same but for the case of letters, to which gates are blind:
-    /// transformations that differ in nothing else make such values.
-    fn scanned_alike(&mut self, value: Value) -> Option<usize> {
-        let bytes = self.blobs.get(value as usize)?.bytes.get(&self.buffer);
-        if bytes.len() <= SHORT {
-            return None;
-        }
-        self.budget.charge_copy(bytes.len() * self.scanned.len());
-        let mut others = self.scanned.iter().filter_map(|other| self.blobs.get(*other as usize));
-        let same = |other: &&Blob| other.gates != 0 && other.bytes.get(&self.buffer).eq_ignore_ascii_case(bytes);
-        (others.find(same)?.gates as usize).checked_sub(1)
-    }
-
-    /// Whether a value is known not to pass a gate.
-    pub(super) fn is_closed(&self, scanner: &Scanner, value: Value, gate: u32) -> bool {
-        let start = self.blobs.get(value as usize).and_then(|blob| (blob.gates as usize).checked_sub(1));
-        let row = start.and_then(|start| self.gates.get(start..start + scanner.words()));
-        row.is_some_and(|row| !is_open(row, gate))
-    }
-
     /// A copy of a value.
     pub(super) fn copy(&mut self, value: Value) -> Value {
         self.beginning(value, usize::MAX)
@@ -523,8 +406,7 @@ impl Arena {
         let full = self.is_full();
         let Some(blob) = self.blobs.get(value as usize) else { return value };
         let mut row = blob.row as usize;
-        if row != 0
-            && let Some(known) = self.rows.get(row - 1 + at).filter(|known| **known != 0)
+        if let Some(known) = row.checked_sub(1).and_then(|row| self.rows.get(row)?.get(at)).filter(|known| **known != 0)
         {
             return known - 1;
         }
@@ -540,14 +422,13 @@ impl Arena {
         if !full {
             if row == 0 {
                 self.touched |= (value as usize) < self.constants.blobs.max(1);
-                row = self.rows.len() + 1;
+                row = self.rows.add(ROW) + 1;
                 self.budget.keep(ROW * size_of::<u32>());
-                self.rows.resize(self.rows.len() + ROW, 0);
                 if let Some(blob) = self.blobs.get_mut(value as usize) {
                     blob.row = u32::try_from(row).unwrap_or(0);
                 }
             }
-            if let Some(slot) = self.rows.get_mut(row - 1 + at) {
+            if let Some(slot) = row.checked_sub(1).and_then(|row| self.rows.get_mut(row)?.get_mut(at)) {
                 *slot = result + 1;
             }
         }
@@ -556,75 +437,4 @@ impl Arena {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::operator::Gate;
-    #[cfg(target_os = "unknown")]
-    use wasm_bindgen_test::wasm_bindgen_test as test;
-
-    #[test]
-    fn shares_results() {
-        let mut arena = Arena::new();
-        let value = arena.push(*b"AbC");
-        let lower = arena.transformed(value, Transform::Lowercase);
-        assert_eq!(arena.get(lower), b"abc");
-        assert_eq!(arena.transformed(value, Transform::Lowercase), lower);
-        assert_eq!(arena.transformed(lower, Transform::Lowercase), lower);
-        let again = arena.number(5);
-        assert_eq!(arena.number(5), again);
-    }
-
-    #[test]
-    fn a_long_value_has_the_gates_of_one_with_other_capitals() {
-        let gate = |literal: &str| Gate { literals: vec![literal.as_bytes().to_vec()], ..Gate::default() };
-        let gates = [gate("needle"), gate("missing")];
-        let (mut scanner, numbers) = Scanner::new(gates.iter().map(Some));
-        let upper = Some(ByteSet::of_bytes(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ"));
-        scanner.set_triggers([(&upper, false)].into_iter());
-        let [needle, missing] = [numbers[0].unwrap(), numbers[1].unwrap()];
-        let text = |needle: &str| [b"hay ".repeat(SHORT), needle.as_bytes().to_vec()].concat();
-        let mut arena = Arena::new();
-        let (capitals, small, other) =
-            (arena.push(text("NEEDLE")), arena.push(text("needle")), arena.push(text("nadele")));
-        arena.open_gates(&scanner, capitals);
-        assert!(arena.scanned_alike(small).is_some() && arena.scanned_alike(other).is_none());
-        arena.open_gates(&scanner, small);
-        assert!(!arena.is_closed(&scanner, small, needle) && arena.is_closed(&scanner, small, missing));
-        // What changes a value depends on its capitals.
-        assert_eq!((arena.triggers(capitals), arena.triggers(small)), (1, 0));
-        // A gate that was closed for one value alone is open for the next.
-        arena.close(&scanner, capitals, needle);
-        arena.close(&scanner, small, needle);
-        let again = arena.push(text("nEEdle"));
-        arena.open_gates(&scanner, again);
-        assert!(!arena.is_closed(&scanner, again, needle));
-    }
-
-    #[test]
-    fn gives_repeated_values_one_number() {
-        let mut arena = Arena::new();
-        let (one, other) = (arena.push_once(b"red"), arena.push_once(b"blue"));
-        assert_eq!((arena.push_once(b"red"), arena.push_once(b"blue")), (one, other));
-        assert_ne!(one, other);
-        // Of an earlier transaction only the bytes would count, and they are gone.
-        arena.clear();
-        assert_eq!(arena.push_once(b""), EMPTY);
-        let again = arena.push_once(b"blue");
-        assert_eq!(arena.get(again), b"blue");
-        let long = [b'x'; REPEATED + 1];
-        assert_ne!(arena.push_once(&long), arena.push_once(&long));
-    }
-
-    #[test]
-    fn does_not_grow_once_full() {
-        let mut arena = Arena::new();
-        let value = arena.push(vec![b'A'; CACHED_BYTES + 1]);
-        let mark = arena.mark();
-        let first = arena.transformed(value, Transform::Lowercase);
-        assert_eq!(arena.get(first).first(), Some(&b'a'));
-        arena.forget_since(mark);
-        assert_eq!(arena.mark(), mark);
-        let second = arena.transformed(value, Transform::Lowercase);
-        assert_eq!(arena.get(second).first(), Some(&b'a'));
-    }
-}
+mod tests;

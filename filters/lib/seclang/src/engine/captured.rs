@@ -5,13 +5,15 @@
 
 use super::arena::Value;
 use super::transaction::Transaction;
-use crate::operator::MAX_CAPTURES;
+use crate::operator::{MAX_CAPTURE_LENGTH, MAX_CAPTURES};
 
 /// The values that were made of captures.
 #[derive(Debug, Default)]
 pub(super) struct KeptCaptures {
     /// For each capture its value, and whether it was made in the link under way: then nothing else refers to it.
     current: [Option<(Value, bool)>; MAX_CAPTURES],
+    /// Whether more was captured than is kept.
+    cut: [bool; MAX_CAPTURES],
     /// Values that nothing needs when the rule is over.
     old: Vec<Value>,
     /// Values that can be used again.
@@ -22,6 +24,11 @@ impl KeptCaptures {
     /// A link begins: what there is may be among its values.
     pub(super) fn begin_link(&mut self) {
         self.current.iter_mut().flatten().for_each(|(_, own)| *own = false);
+    }
+
+    /// Whether the name of TX is a capture that is not there to its end.
+    pub(super) fn is_cut(&self, slot: u32) -> bool {
+        self.cut.get(slot as usize).is_some_and(|cut| *cut)
     }
 
     /// Whether a value of TX is a capture: another name needs a copy of it.
@@ -44,7 +51,11 @@ impl Transaction {
                 }
                 None => self.kept_captures.free.pop().unwrap_or_else(|| self.arena.push_own(&[])),
             };
+            let cut = bytes.len() >= MAX_CAPTURE_LENGTH;
             self.arena.replace(value, bytes);
+            if let Some(known) = self.kept_captures.cut.get_mut(at) {
+                *known = cut;
+            }
             if let Some(current) = self.kept_captures.current.get_mut(at) {
                 *current = Some((value, true));
             }

@@ -7,7 +7,7 @@ use super::clock::Civil;
 use super::limits::EXPANSION_LENGTH;
 use super::store::{Entry, digest, whole_digest};
 use super::transaction::{ArgumentSource, Transaction, UNSET};
-use crate::operator::Captures;
+use crate::operator::{Captures, MAX_CAPTURE_LENGTH};
 use crate::vocabulary::{Shape, Variable};
 
 /// The name of an item within its collection.
@@ -188,6 +188,9 @@ impl Transaction {
         if let KeySelector::Slot(slot) = key {
             if let Some(value) = self.tx.get(*slot) {
                 items.push(Item { variable: Variable::Tx, name: Name::Slot(*slot), value });
+                if self.kept_captures.is_cut(*slot) {
+                    self.left_out("TX", "bytes of a capture", MAX_CAPTURE_LENGTH);
+                }
             }
             return;
         }

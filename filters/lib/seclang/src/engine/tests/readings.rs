@@ -141,6 +141,11 @@ fn a_chain_tells_what_it_has_not_seen_of_its_matches() {
     assert_eq!(left_out(&first, "/", &many), [""; 0], "nothing looks for the rest");
     assert_eq!(left_out(&list, "/", &many[..3000]), [""; 0]);
     assert_eq!(left_out(&list, "/", &many), ["MATCHED_VARS is not inspected beyond values that matched 1000"]);
+    let capture = "SecRule ARGS:y \"@rx ^b+\" \"id:1,phase:2,pass,capture,chain\"\nSecRule TX:0 \"@contains evil\"";
+    let text = |length: usize| format!("y={}", "b".repeat(length));
+    assert_eq!(left_out(capture, "/", &text(70_000)), ["TX is not inspected beyond bytes of a capture 65536"]);
+    assert_eq!(left_out(capture, "/", &text(60_000)), [""; 0]);
+    assert_eq!(left_out("SecRule ARGS:y \"@rx ^b+\" \"id:1,phase:2,pass,capture\"", "/", &text(70_000)), [""; 0]);
     let argument = "SecRule ARGS:x \"@within %{REQUEST_BODY}\" \"id:1,phase:2,pass\"";
     let long = format!("y={}&x=a", "b".repeat(limits::EXPANSION_LENGTH));
     assert_eq!(left_out(argument, "/", &long), ["TX is not inspected beyond bytes of an operator's argument 262144"]);

@@ -188,6 +188,11 @@ impl Native {
                     flow
                 }
                 (Flow::Continue, Half::Request) => {
+                    let refused = self.pass_rest(&mut journey.run, &exchange.request.body);
+                    if refused != Flow::Continue {
+                        flow = refused;
+                        continue;
+                    }
                     let outcome = &mut journey.outcome;
                     outcome.reached_backend = true;
                     let script = &exchange.request;
@@ -207,6 +212,21 @@ impl Native {
                     return Stage::Over(Box::new(self.end(journey)));
                 }
             };
+        }
+    }
+
+    /// Shows what follows the inspected part of a body, piece by piece; anything but `Continue` refuses the request.
+    fn pass_rest(&self, run: &mut Run, body: &[u8]) -> Flow {
+        let Some(mut rest) = run.rest_from().map(|from| body.get(from..).unwrap_or_default()) else {
+            return Flow::Continue;
+        };
+        loop {
+            let (piece, after) = rest.split_at(rest.len().min(PIECE));
+            let flow = run.request_rest(piece, after.is_empty(), &self.host);
+            if flow != Flow::Continue || after.is_empty() {
+                return flow;
+            }
+            rest = after;
         }
     }
 

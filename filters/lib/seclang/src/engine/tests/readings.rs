@@ -1,5 +1,8 @@
 //! What an application may read in a body beyond what its type says.
 
+#[cfg(target_os = "unknown")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
+
 use super::*;
 
 const MULTIPART: &str = "multipart/form-data; boundary=b";

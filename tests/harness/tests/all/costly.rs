@@ -87,6 +87,24 @@ fn the_costliest_large_requests_stay_below_the_ceiling_at_paranoia_level_4() {
     stay_below(4, LARGE);
 }
 
+/// Requests that searches have found beyond the ceiling. They may not get costlier; one that is below the ceiling by now
+/// belongs among the others.
+#[test]
+fn requests_known_to_be_over_the_ceiling_get_no_costlier() {
+    let out = tempfile::tempdir().unwrap();
+    let snapshot = rules::compile(&crs(), 1, out.path()).unwrap().snapshot;
+    let module = Module::metered(&kit::filter("waf")).unwrap();
+    let (size, most) = SMALL;
+    let mut meter = Meter::new(&module, &snapshot, 4 * most).unwrap();
+    for (name, recipe) in kept("costly-known-misses") {
+        let exchange = recipe.exchange(size);
+        let _first = meter.run(&exchange);
+        let cost = meter.run(&exchange);
+        assert!(!cost.died && cost.instructions < most * 8 / 5, "{name}: {} instructions", cost.instructions);
+        assert!(cost.instructions > most, "{name}: {} instructions: move it to `costly`", cost.instructions);
+    }
+}
+
 /// The engine of the core rule set at a paranoia level.
 fn native(paranoia: u8) -> Native<'static> {
     let out = tempfile::tempdir().unwrap();

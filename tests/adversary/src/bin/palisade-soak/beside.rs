@@ -110,16 +110,13 @@ fn kept(folder: &std::path::Path) -> Result<Vec<Recipe>, String> {
         return Ok(Vec::new());
     };
     let mut paths: Vec<PathBuf> = listed.filter_map(|entry| Some(entry.ok()?.path())).collect();
-    paths.retain(|path| path.extension().is_some_and(|extension| extension == "json" || extension == "yaml"));
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "json"));
     paths.sort();
     let read = |path: &PathBuf| {
         let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
-        let one = serde_saphyr::from_str::<Recipe>(&text).map(|recipe| vec![recipe]);
-        one.or_else(|_| serde_saphyr::from_str::<Vec<Recipe>>(&text)).map_err(|error| error.to_string())
+        serde_json::from_str::<Recipe>(&text).map_err(|error| error.to_string())
     };
-    let all: Result<Vec<Vec<Recipe>>, String> =
-        paths.iter().map(|path| read(path).map_err(|why| format!("{}: {why}", path.display()))).collect();
-    Ok(all?.into_iter().flatten().collect())
+    paths.iter().map(|path| read(path).map_err(|why| format!("{}: {why}", path.display()))).collect()
 }
 
 /// A recipe's request on the wire.

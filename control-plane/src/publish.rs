@@ -150,7 +150,7 @@ fn tell_unverifiable(events: &EventHub, set: &EntitySet) {
         return;
     }
     let reason = format!(
-        "{} verifies nobody: the listener that xDS serves has no such filter and no TLS, and no group has `delivery: ecds`",
+        "{} verifies no client: the listener that xDS serves has no such filter and no TLS, and no group has `delivery: ecds`",
         named.join(", ")
     );
     events.trouble(Part::Entities, "verified_by", &reason);

@@ -1,4 +1,4 @@
-//! Which nodes somebody speaks for.
+//! The nodes that a token or certificate speaks for.
 
 use std::fmt;
 
@@ -66,7 +66,7 @@ impl NodeNames {
         }
     }
 
-    /// Whether one of the names is this id, whole: nobody else is let in by it.
+    /// Whether one of the names is exactly this id, so that it admits no other node.
     #[must_use]
     pub fn names(&self, id: &str) -> bool {
         self.0.iter().any(|name| name == id && !name.contains('*'))

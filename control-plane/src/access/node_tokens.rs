@@ -99,7 +99,7 @@ impl NodeTokens {
         format!("{}.{node}", snapshot::hex(&mac(secret, node.as_bytes())))
     }
 
-    /// A token that nobody can guess: 64 hexadecimal digits.
+    /// A random token of 256 bits: 64 hexadecimal digits.
     ///
     /// # Errors
     ///
@@ -224,7 +224,7 @@ fn write_new(file: &Path, bytes: &[u8]) -> io::Result<()> {
     out.sync_all()
 }
 
-/// Gives a file its name unless somebody else was faster: false then.
+/// Gives a file its name; false if the name exists already.
 fn move_new(fresh: &Path, file: &Path) -> io::Result<bool> {
     match std::fs::hard_link(fresh, file) {
         Ok(()) => std::fs::remove_file(fresh)?,

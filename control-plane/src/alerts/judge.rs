@@ -46,7 +46,7 @@ impl Judge {
         messages.collect()
     }
 
-    /// A message that [`Judge::see`] has made was dropped: nobody was told, so its cooldown does not run.
+    /// A message that [`Judge::see`] has made was dropped before it was sent, so its cooldown does not run.
     pub(super) fn dropped(&mut self, rule: &str, cools: &str) {
         self.cooldown.forget(rule, cools);
     }

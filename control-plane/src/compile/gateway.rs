@@ -122,13 +122,13 @@ impl<'a> Gateways<'a> {
         let identity = &self.global.identity;
         let labels = identity.labels().into_iter();
         self.warnings.extend(labels.map(|what| {
-            format!("what callers say of themselves is shown in events and is nobody's identity: there is {what}")
+            format!("unverified names of callers are shown in events only and identify no caller: there is {what}")
         }));
         for (index, verifier) in identity.verified_by.iter().enumerate() {
             if !verifier.can_verify(delivery) {
                 let kind = verifier.kind.word();
                 self.warnings.insert(format!(
-                    "`identity.verified_by[{index}]` (`{kind}`) verifies nobody on the gateways of the group `{group}`: the \
+                    "`identity.verified_by[{index}]` (`{kind}`) verifies no client on the gateways of the group `{group}`: the \
                      listener that they are served has no such filter and no TLS; use `delivery: ecds` with a listener of your own, \
                      `api_keys`, or a `trusted_header` that a proxy sets"
                 ));

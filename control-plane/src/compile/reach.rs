@@ -99,7 +99,7 @@ fn policies(
     expanded.iter().filter(|used| is_gate(&used.plugin)).map(|used| policy(&used.config)).collect()
 }
 
-/// Whether a policy exempts all addresses of an identity: its gate lets them pass, whoever has banned them.
+/// Whether a policy exempts all addresses of an identity: its gate lets them pass, whatever the ban's origin.
 fn exempts(policy: &ThreatPolicy, identity: &Identity) -> bool {
     let Some(network) = identity.network() else { return false };
     let covers = |exemption: &String| {

@@ -15,7 +15,7 @@ const KEY_BYTES: std::ops::RangeInclusive<usize> = 16..=4096;
 /// The bytes of an id, at most.
 const MAX_ID: usize = 64;
 
-/// An api key. The key itself is nowhere: only its SHA-256, which is enough for keys that nobody can guess.
+/// An api key. The key itself is nowhere: only its SHA-256, which is enough for random keys.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "ApiKeyDocument")]
 pub struct ApiKey {

@@ -15,7 +15,7 @@ const MAX_PATH: usize = 8;
 const MAX_WORD: usize = 256;
 
 /// How a request's identity is found: the most specific one that is verified, an api key, else a user, else the address that
-/// Envoy saw. An api key or a user that nothing has verified is shown in events as a label, and is nobody's identity: bans,
+/// Envoy saw. An api key or a user that nothing has verified is shown in events as a label, and is no identity: bans,
 /// quotas, the ledger and incidents go by the address then.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -29,14 +29,14 @@ pub struct Identity {
     /// The api keys that there are, at most 10000. A caller that brings one is `apikey:<id>`.
     #[schemars(with = "Vec<ApiKeyDocument>")]
     pub api_keys: Vec<ApiKey>,
-    /// The header that names a user, for events: anybody can write it, so it is nobody's identity.
+    /// The header that names a user, for events: any client can write it, so it is no identity.
     pub user_header: Option<String>,
     /// What in front of the filters has verified who calls, at most 8; the first that has found a user, or an api key, counts. The
     /// listener that xDS serves (`delivery: full`) has no other filters and no TLS: of these kinds only a `trusted_header` that a
     /// proxy sets is ever found there.
     pub verified_by: Vec<Verifier>,
     /// How many proxies in front are trusted to have written `x-forwarded-for`. Default 0: the header is not believed. It is
-    /// a setting of the listener that xDS serves; a listener of somebody else's has its own.
+    /// a setting of the listener that xDS serves; other listeners have their own.
     pub trusted_hops: u32,
     /// The width of the IPv6 network that a caller is judged, charged and banned by, in bits: 48, 56, 64 (the default) or 128,
     /// which is each address by itself.
@@ -65,7 +65,7 @@ pub struct Verifier {
     /// `mtls`: which name of the client's certificate counts. Default uri_san.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<CertificateName>,
-    /// `basic_auth` and `trusted_header`: the header, which nobody but the verifier may be able to set.
+    /// `basic_auth` and `trusted_header`: the header, which only the verifier may be able to set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub header: Option<String>,
     /// `trusted_header`: who sets the header. Default filter.
@@ -134,7 +134,7 @@ pub enum SetBy {
     /// A filter of the gateway. The listener that xDS serves takes the header from clients; a listener of yours must.
     #[default]
     Filter,
-    /// A proxy in front of the gateway, one of `trusted_hops`, which must overwrite what clients send. Whoever reaches the
+    /// A proxy in front of the gateway, one of `trusted_hops`, which must overwrite what clients send. A client that reaches the
     /// gateway without that proxy is whom they say they are.
     Proxy,
 }
@@ -234,7 +234,7 @@ impl Identity {
 
 impl Verifier {
     /// Whether it can verify anybody on a gateway that takes this from the control plane. The listener that xDS serves has our
-    /// filters alone and no TLS, so that only a proxy in front of it verifies; a listener of somebody else's may have any.
+    /// filters alone and no TLS, so that only a proxy in front of it verifies; other listeners may have any.
     #[must_use]
     pub fn can_verify(&self, delivery: Delivery) -> bool {
         delivery == Delivery::Ecds || self.set_by == Some(SetBy::Proxy)
@@ -288,7 +288,7 @@ impl Verifier {
             }
         }
         if self.kind == Jwt && self.path.len() == 1 {
-            let problem = FieldProblem::new("/path", "the payload as a whole names nobody");
+            let problem = FieldProblem::new("/path", "the payload as a whole is no name: add the claim's name");
             problems.push(problem.expected("the provider's `payload_in_metadata`, then the claim: `[payload, sub]`"));
         }
         problems.extend(self.header.as_ref().and_then(|name| no_header("/header", name)));

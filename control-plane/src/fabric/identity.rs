@@ -81,7 +81,7 @@ impl Identity {
         self.range.is_some()
     }
 
-    /// The identity of whoever calls from an address: an address of IPv4, the network of `prefix` bits around one of IPv6.
+    /// The identity of a client by its address: an address of IPv4, the network of `prefix` bits around one of IPv6.
     /// Any other identity, and a range, is itself.
     #[must_use]
     pub fn charged(self, prefix: u8) -> Identity {

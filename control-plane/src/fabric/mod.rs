@@ -151,8 +151,8 @@ impl Fabric {
         if let Err(why) = enforces(&self.inner.entities.current(), identity) {
             return Some(why);
         }
-        let nobody = "no gateway is linked to this control plane: those that come are told of the ban";
-        (self.inner.link.links() == 0).then(|| nobody.to_owned())
+        let reason = "no gateway is linked to this control plane; gateways that connect later get the ban";
+        (self.inner.link.links() == 0).then(|| reason.to_owned())
     }
 
     /// Bans by hand.

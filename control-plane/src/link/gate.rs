@@ -1,5 +1,5 @@
-//! Who is let in to xDS and the node link, and as which node: where there are tokens, whoever brings one; where there are
-//! certificates, who has one is whom it names.
+//! Admission to xDS and the node link: which nodes a stream may speak for. With tokens, a client needs one; with client
+//! certificates, the certificate names the nodes.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub(super) struct Gate {
     complaints: Arc<Throttle>,
 }
 
-/// As whom a stream was let in; an extension of its request. By default as whoever it says.
+/// The nodes that a stream was admitted as; an extension of its request. By default any node that it claims to be.
 #[derive(Clone, Default)]
 pub(crate) struct Admission {
     token: Option<(NodeToken, watch::Receiver<Arc<NodeTokens>>)>,

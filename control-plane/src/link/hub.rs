@@ -209,7 +209,7 @@ impl LinkHub {
         }
     }
 
-    /// What of these bans a node may ask for. Nobody is told of the others: a node that asks for them is no honest one.
+    /// What of these bans a node may ask for. The others are dropped without an answer: no honest node asks for them.
     fn vetted(&self, node: &str, bans: &[BanRequest]) -> Vec<BanRequest> {
         let vet = |ban: &BanRequest| match self.inner.bans.vet(ban) {
             Ok(ban) => Some(ban),

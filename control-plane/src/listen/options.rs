@@ -38,7 +38,7 @@ pub struct ListenOptions {
     pub xds_shared_certificates: bool,
 
     /// Gateways need one of the tokens in this file, one on each line, as `authorization: Bearer TOKEN`. `node=ID TOKEN` is
-    /// for the gateway of that id, or all whose ids begin alike (`node=edge-*`); a token by itself for whoever says anything.
+    /// for the gateway of that id, or all whose ids begin alike (`node=edge-*`); a token by itself for every id.
     /// Lines that begin with # count for nothing.
     #[arg(long, env = "PALISADE_NODE_TOKEN_FILE", value_name = "FILE")]
     pub node_token_file: Option<PathBuf>,
@@ -49,7 +49,7 @@ pub struct ListenOptions {
           value_parser = node_name)]
     pub node_token_create: Option<String>,
 
-    /// DANGEROUS: lets the xDS and node port listen beyond loopback although nobody needs a token or a certificate. Whoever
+    /// DANGEROUS: lets the xDS and node port listen beyond loopback without tokens or client certificates. Any client that
     /// reaches it can read the configuration and its secrets, and send events and bans.
     #[arg(long, env = "PALISADE_XDS_OPEN")]
     pub xds_open: bool,

@@ -46,7 +46,7 @@ pub(super) fn issue_in(db: &Connection, mut ban: Ban, now: u64, room: &mut Room)
                 by_hand: ban.by_hand || held.by_hand,
                 issued_at: held.issued_at,
                 timeline: history,
-                // The room that it takes is where it was: nobody moves the ban of another by asking for it again.
+                // The room that it takes is where it was: a repeated request does not move another node's ban.
                 address: if ban.by_hand || held.address.is_empty() { ban.address } else { held.address },
                 node: held.node,
                 ..ban
@@ -101,7 +101,7 @@ pub(super) fn extend(db: &Connection, key: &str, by_millis: u64, step: Step) -> 
         return Ok(None);
     };
     ban.until = ban.until.saturating_add(by_millis).min(LAST_MOMENT);
-    // Whoever extends it has decided that it holds: under a policy in dry run as well.
+    // The operator who extends it has decided that it holds, under a policy in dry run as well.
     (ban.hand_until, ban.by_hand) = (ban.until, true);
     ban.timeline.push(step);
     write(db, ban).map(Some)

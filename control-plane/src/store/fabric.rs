@@ -63,12 +63,12 @@ pub trait FabricStore: Send + Sync + 'static {
     fn bans_issue(&self, bans: Vec<Ban>, now: u64, note: Note<Vec<Issued>>) -> Pending<'_, Vec<Issued>>;
 
     /// Bans the IPv6 networks of 56 and 48 bits around each of these identities in which [`NEIGHBOURS_56`] and
-    /// [`NEIGHBOURS_48`] networks as wide as that identity are banned, by nobody's hand and since the wider ban was lifted
+    /// [`NEIGHBOURS_48`] networks as wide as that identity are banned, not by hand and since the wider ban was lifted
     /// last, for as long as the longest of those bans. Answers the bans that this has made; an identity that is no address or
     /// network of IPv6 makes none.
     fn bans_widen(&self, keys: Vec<String>, now: u64, note: Note<Vec<Ban>>) -> Pending<'_, Vec<Ban>>;
 
-    /// Moves the end of a ban that is in force at `step.at`, whoever made it, and makes it an operator's up to there; `None` where
+    /// Moves the end of a ban that is in force at `step.at`, whatever its origin, and makes it an operator's up to there; `None` where
     /// there is none.
     fn ban_extend(&self, key: &str, by_millis: u64, step: Step, note: Note<Option<Ban>>) -> Pending<'_, Option<Ban>>;
 

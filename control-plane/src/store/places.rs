@@ -55,7 +55,7 @@ fn within(address: IpAddr, bits: u32) -> (i64, i64) {
     (ordered(number & !mask), ordered(number | mask))
 }
 
-/// Makes room for a ban of nobody's hand among those of its place; answers the node of each ban that is gone for it.
+/// Makes room for a ban not made by hand among those of its place; answers the node of each ban that is gone for it.
 pub(super) fn make_room(db: &Connection, ban: &Ban) -> rusqlite::Result<Vec<String>> {
     let mut released = Vec::new();
     let Some(address) = address(ban) else {
@@ -67,7 +67,7 @@ pub(super) fn make_room(db: &Connection, ban: &Ban) -> rusqlite::Result<Vec<Stri
         IpAddr::V4(_) => &[(16, MAX_BANS_PER_ADDRESS), (24, MAX_BANS_PER_NETWORK)],
         IpAddr::V6(_) => &[(0, MAX_BANS_PER_ADDRESS), (16, MAX_BANS_PER_NETWORK), (32, MAX_BANS_PER_REGION)],
     };
-    // Whoever says of made-up users that they come from an address must not end the ban on that address.
+    // A node that reports made-up users at an address must not end the ban on that address.
     let mut spares_addresses = !ban.key.starts_with("ip:");
     for (bits, most) in levels {
         release(db, ban, within(address, *bits), *most, spares_addresses, &mut released)?;
@@ -137,7 +137,7 @@ pub(super) fn around(key: &str) -> impl Iterator<Item = (Identity, Least)> {
     })
 }
 
-/// The bans of nobody's hand on what is in a network of IPv6 and named by so many bits.
+/// The bans not made by hand on what is in a network of IPv6 and named by so many bits.
 pub(super) fn neighbours(db: &Connection, wide: &Identity, named: u8, now: u64) -> rusqlite::Result<Vec<Ban>> {
     let Some(network) = wide.network_v6() else { return Ok(Vec::new()) };
     let bits = 64_u32.saturating_sub(u32::from(network.prefix_len()));

@@ -14,7 +14,7 @@ use super::places;
 pub(super) struct Room {
     all: Option<u32>,
     ranges: Option<u32>,
-    /// How many bans of nobody's hand each node has.
+    /// How many bans each node has that were not made by hand.
     by_node: Option<HashMap<String, u32>>,
 }
 

@@ -41,10 +41,10 @@ fn check_and_compile_take_a_folder_with_one_of_each_kind() {
     let out = text(&checked.stdout);
     assert!(checked.status.success(), "{out}");
     let warnings: Vec<&str> = out.lines().filter(|line| line.contains("warning")).collect();
-    let idle = "(`trusted_header`) verifies nobody on the gateways of the group `default`";
+    let idle = "(`trusted_header`) verifies no client on the gateways of the group `default`";
     let of_listeners = |line: &str| {
         line.contains("must take the header `x-auth-user` from clients")
-            || line.contains("verifies nobody on the gateways")
+            || line.contains("verifies no client on the gateways")
     };
     let others: Vec<_> = warnings.iter().filter(|line| !of_listeners(line)).collect();
     assert!(

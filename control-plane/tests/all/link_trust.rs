@@ -131,7 +131,7 @@ async fn a_token_speaks_for_its_own_nodes_alone() {
     assert_eq!(worker.end().await, Code::InvalidArgument);
     assert_eq!(nodes(&control_plane), [], "nothing that they said was taken");
     let mut open = Vec::new();
-    for (token, claimed) in [(first, ""), (second, "core-1"), (shared, "whoever")] {
+    for (token, claimed) in [(first, ""), (second, "core-1"), (shared, "any-1")] {
         let worker = Worker::open(channel.clone(), token).await;
         worker.say(load(claimed)).await;
         open.push(worker);
@@ -144,7 +144,7 @@ async fn a_token_speaks_for_its_own_nodes_alone() {
     worker.say(load("")).await;
     open.insert(0, worker);
     // What is for several is no more than their word.
-    let expected = [("core-1", false), ("edge-1", true), ("pod-7", true), ("whoever", false)];
+    let expected = [("core-1", false), ("edge-1", true), ("pod-7", true), ("any-1", false)];
     let expected = expected.map(|(node, bound)| (node.to_owned(), bound));
     until("the nodes", async || (nodes(&control_plane) == expected).then_some(())).await;
     // A stream is one node's, whatever lets it in.
@@ -270,7 +270,7 @@ async fn a_node_bans_no_range_and_not_for_longer_than_any_policy_does() {
     assert_eq!(worker.bans().await.len(), 1, "what stands");
     let until = now() + 1000 * HOUR;
     let refused =
-        ["ip:0.0.0.0/1", "ip:10.0.0.0/8", "ip:2001:db8::/32", "ip:2001:db8::/48", "ip:2001:db8::/63", "nobody"];
+        ["ip:0.0.0.0/1", "ip:10.0.0.0/8", "ip:2001:db8::/32", "ip:2001:db8::/48", "ip:2001:db8::/63", "no-identity"];
     let mut bans: Vec<BanRequest> = refused.iter().map(|key| ask(key, until)).collect();
     bans.extend(["ip:192.0.2.1", "ip:2001:db8:1:2::/64", "ip:2001:db8:1:3::7"].map(|key| ask(key, until)));
     bans.push(ask("ip:192.0.2.2", now() - 1));
@@ -393,7 +393,7 @@ async fn a_node_bans_no_range_through_the_ledger() {
     let there = store.bans(now()).await.unwrap();
     let there: Vec<_> = there.iter().map(|ban| (ban.key.as_str(), ban.address.as_str(), ban.node.as_str())).collect();
     assert_eq!(there, [("ip:192.0.2.1", "192.0.2.1", "edge-1"), ("ip:2001:db8:7:7::/64", "2001:db8:7:7::1", "edge-1")]);
-    assert_eq!(store.ledger_top(0, 10).await.unwrap(), [], "and nobody else is charged");
+    assert_eq!(store.ledger_top(0, 10).await.unwrap(), [], "and no other identity is charged");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -436,7 +436,7 @@ async fn a_run_of_neighbours_is_banned_as_one_on_every_node() {
     worker.say(Up { node: "n1".into(), bans: vec![net(7)], ..Up::default() }).await;
     let told: Vec<String> = worker.bans().await.into_iter().map(|change| change.key).collect();
     assert_eq!(told, ["ip:2001:db8:1:7::/64", "ip:2001:db8:1::/56"]);
-    // What is to be said of it outlives a crash: it is stored with the ban.
+    // Its audit note survives a crash: it is stored with the ban.
     let kept = store.kept_events(0).await.unwrap();
     assert!(kept.len() == 1 && kept[0].event.contains("ip:2001:db8:1::/56"), "{kept:?}");
 }

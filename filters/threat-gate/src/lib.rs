@@ -83,7 +83,7 @@ impl ThreatGate {
     }
 }
 
-/// The first ban that this caller is under. An old ban on somebody who is on the allowlist by now holds no longer.
+/// The first ban that this caller is under. A ban on a caller that was put on the allowlist later holds no longer.
 fn standing(
     exchange: &Exchange,
     host: &dyn Host,

@@ -149,7 +149,7 @@ pub(crate) fn was_chunked(request: &Request, protocol: &[u8]) -> bool {
 }
 
 /// A body in an upgrade comes before the other protocol does. It cannot be held apart from it, and a backend that does
-/// not switch would read it. One in chunks cannot be told from none: the gateway takes their header away, and keeps what
+/// not switch would read it. A chunked body cannot be distinguished from none: the gateway takes their header away, and keeps what
 /// follows from a backend that has not switched.
 pub(crate) fn upgrades_with_body(request: &Request) -> bool {
     let length = request.headers.all("content-length").any(|length| length != b"0");

@@ -10,6 +10,7 @@ mod formats;
 mod json;
 pub mod mask;
 mod options;
+pub mod random;
 mod recording;
 mod shape;
 mod source;

@@ -5,6 +5,7 @@
 
 use std::fmt::Write as _;
 
+use crate::random::Random;
 use crate::traffic::{Exchange, Headers, Request, Response};
 
 /// What a request is, for figures by kind.
@@ -119,7 +120,7 @@ impl Client {
         };
         let language =
             random.pick(&["en-GB,en;q=0.9", "de-DE,de;q=0.8,en;q=0.5", "fr-FR,fr;q=0.9", "es-ES,es;q=0.7", "en-US"]);
-        Self { address, agent, language, session: random.token(24), program }
+        Self { address, agent, language, session: token(random, 24), program }
     }
 
     fn headers(&self, kind: Kind, random: &mut Random, add: &mut impl FnMut(&str, &str)) {
@@ -127,8 +128,8 @@ impl Client {
         add("accept-language", self.language);
         if self.program || kind == Kind::Json {
             add("accept", "application/json");
-            add("authorization", &format!("Bearer {}.{}.{}", random.token(20), random.token(60), random.token(43)));
-            add("x-request-id", &random.token(22));
+            add("authorization", &format!("Bearer {}.{}.{}", token(random, 20), token(random, 60), token(random, 43)));
+            add("x-request-id", &token(random, 22));
             return;
         }
         add("accept", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8");
@@ -139,7 +140,7 @@ impl Client {
             let _ = write!(cookies, "; _ga=GA1.2.{}.{}", random.below(2_000_000_000), random.below(2_000_000_000));
         }
         if random.chance(40) {
-            let _ = write!(cookies, "; basket={}-{}; consent=necessary", random.token(10), random.below(30));
+            let _ = write!(cookies, "; basket={}-{}; consent=necessary", token(random, 10), random.below(30));
         }
         add("cookie", &cookies);
     }
@@ -158,9 +159,9 @@ const CITIES: &[&str] = &["London", "Köln", "Paris", "São Paulo", "Oslo", "Wie
 
 fn page(random: &mut Random, number: u64) -> String {
     match random.below(6) {
-        0 => format!("/static/{}/{}.{}.js", random.pick(SECTIONS), random.token(8), number),
+        0 => format!("/static/{}/{}.{}.js", random.pick(SECTIONS), token(random, 8), number),
         1 => format!("/products/{number}/{}-{}", random.pick(WORDS), random.pick(WORDS)),
-        2 => format!("/search?q={}&page={}&n={number}", random.phrase(3).replace(' ', "+"), random.below(40) + 1),
+        2 => format!("/search?q={}&page={}&n={number}", phrase(random, 3).replace(' ', "+"), random.below(40) + 1),
         3 => format!("/api/v2/orders/{number}?fields=id,total,items&limit={}", random.below(100)),
         _ => format!(
             "/{}/{}?category={}&sort={}&page={}&colour={}%20{}&v={number}",
@@ -181,17 +182,17 @@ fn form_path(random: &mut Random) -> String {
 
 fn form(random: &mut Random, number: u64) -> String {
     let mut form = form_urlencoded::Serializer::new(String::new());
-    form.append_pair("csrf", &random.token(32));
+    form.append_pair("csrf", &token(random, 32));
     form.append_pair("number", &number.to_string());
     form.append_pair("name", &format!("{} {}", random.pick(NAMES), random.pick(NAMES)));
     form.append_pair("city", random.pick(CITIES));
     form.append_pair("email", &format!("{}.{}@example.com", random.pick(WORDS), random.below(1000)));
     for field in 0..random.below(8) {
-        form.append_pair(&format!("{}_{field}", random.pick(WORDS)), &random.phrase(4));
+        form.append_pair(&format!("{}_{field}", random.pick(WORDS)), &phrase(random, 4));
     }
     if random.chance(50) {
         let words = 10 + random.below(240);
-        form.append_pair("message", &random.phrase(words));
+        form.append_pair("message", &phrase(random, words));
     }
     form.finish()
 }
@@ -204,11 +205,11 @@ fn document(random: &mut Random, number: u64) -> String {
     let items: Vec<serde_json::Value> = (0..=random.below(12))
         .map(|_| {
             serde_json::json!({
-                "sku": random.token(9),
+                "sku": token(random, 9),
                 "quantity": random.below(9) + 1,
-                "price": f64::from(u32::try_from(random.below(100_000)).unwrap_or(0)) / 100.0,
+                "price": f64::from(random.below(100_000) as u32) / 100.0,
                 "gift": random.chance(10),
-                "note": if random.chance(30) { random.phrase(8).into() } else { serde_json::Value::Null },
+                "note": if random.chance(30) { phrase(random, 8).into() } else { serde_json::Value::Null },
             })
         })
         .collect();
@@ -216,52 +217,20 @@ fn document(random: &mut Random, number: u64) -> String {
         "id": number,
         "customer": {"name": format!("{} {}", random.pick(NAMES), random.pick(NAMES)), "city": random.pick(CITIES)},
         "items": items,
-        "comment": random.phrase(12),
+        "comment": phrase(random, 12),
         "tags": [random.pick(WORDS), random.pick(WORDS)],
     });
     document.to_string()
 }
 
-/// SplitMix64 (Steele, Lea, Flood, 2014): the same numbers everywhere, whatever libraries do.
-struct Random(u64);
+fn token(random: &mut Random, length: usize) -> String {
+    const LETTERS: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+    (0..length).map(|_| char::from(LETTERS[random.below(LETTERS.len())])).collect()
+}
 
-impl Random {
-    fn new(seed: u64, number: u64) -> Self {
-        let mut random = Self(seed.wrapping_mul(0xd134_2543_de82_ef95) ^ number.wrapping_mul(0xaf25_1af3_b0f0_25b5));
-        random.next();
-        random
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut word = self.0;
-        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        word ^ (word >> 31)
-    }
-
-    fn below(&mut self, limit: u64) -> u64 {
-        self.next() % limit.max(1)
-    }
-
-    fn chance(&mut self, percent: u64) -> bool {
-        self.below(100) < percent
-    }
-
-    fn pick<'a>(&mut self, of: &[&'a str]) -> &'a str {
-        let place = self.below(of.len() as u64);
-        usize::try_from(place).ok().and_then(|place| of.get(place)).copied().unwrap_or_default()
-    }
-
-    fn token(&mut self, length: usize) -> String {
-        const LETTERS: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
-        (0..length).map(|_| char::from(LETTERS[usize::try_from(self.below(62)).unwrap_or(0)])).collect()
-    }
-
-    fn phrase(&mut self, words: u64) -> String {
-        let words: Vec<&str> = (0..words).map(|_| self.pick(WORDS)).collect();
-        words.join(" ")
-    }
+fn phrase(random: &mut Random, words: usize) -> String {
+    let words: Vec<&str> = (0..words).map(|_| random.pick(WORDS)).collect();
+    words.join(" ")
 }
 
 #[cfg(test)]

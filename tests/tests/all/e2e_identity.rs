@@ -1,4 +1,4 @@
-//! Whom a real gateway takes a caller for: what it says of itself is nobody's identity, what something has verified is; and
+//! The identity of a caller at a real gateway: an unverified claim is none, a verified name is; and
 //! addresses of IPv6 are judged by their network.
 
 use std::net::Ipv4Addr;
@@ -25,7 +25,7 @@ const BOB: &str = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCIsImtpZCI6ImsifQ.eyJpc3MiOi
 const JWKS: &str =
     r#"{"keys": [{"kty": "oct", "kid": "k", "alg": "HS256", "k": "cGFsaXNhZGUtdGVzdC1rZXktb2YtMzItYnl0ZXMhISE"}]}"#;
 
-/// A gateway whose policy bans whoever is suspect.
+/// A gateway whose policy bans suspect callers.
 fn gateway(identity: Value) -> Gateway {
     let mut gateway = Gateway::start(|control, backend| {
         control.configure(&json!({"identity": identity, "security": {"ledger": {"enabled": false}}}));
@@ -177,7 +177,7 @@ fn a_ban_by_hand_holds_under_a_dry_run() {
     );
     assert_eq!(status(&gateway, allowed, &to("/")), 200);
     assert_eq!(status(&gateway, exempt, &to("/")), 200);
-    // Tiers go on to ban nobody.
+    // Tiers still ban no caller.
     assert_eq!(status(&gateway, tier, &to(ATTACK)), 200);
     assert_eq!(status(&gateway, tier, &to("/")), 200);
     // Where no chain has a gate, nothing enforces it, and the answer says so.
@@ -188,7 +188,7 @@ fn a_ban_by_hand_holds_under_a_dry_run() {
     assert!(answer["reason"].as_str().is_some_and(|reason| reason.contains("threat gate")), "{answer}");
 }
 
-/// In a listener of somebody else's `jwt_authn` has verified the caller before our filter sees the request.
+/// In a listener that Palisade does not serve, `jwt_authn` has verified the caller before our filter sees the request.
 #[test]
 fn a_token_that_envoy_has_verified_names_the_user() {
     let backend = Backend::start();
@@ -243,7 +243,7 @@ fn a_token_that_envoy_has_verified_names_the_user() {
     assert_eq!(ask(other, "/", Some(ADA)), 403, "the user is banned, wherever from");
     assert_eq!(ask(one, "/", Some(BOB)), 200, "the address is not");
     assert_eq!(ask(one, "/", None), 200, "nor who only says that it is her");
-    // A token that is not right names nobody: the address is charged.
+    // A wrong token identifies no client: the address is charged.
     let forged = format!("{}x", ADA.get(..ADA.len() - 2).unwrap());
     assert_eq!(ask(other, ATTACK, Some(&forged)), 403);
     assert_eq!(ask(other, "/", Some(BOB)), 403, "the address is banned");

@@ -242,14 +242,14 @@ fn istio_and_envoy_gateway_accept_their_resources() {
 /// Where the shipped clusters read the node token from.
 pub(crate) const NODE_TOKEN: &str = "/etc/palisade/node-token.yaml";
 
-/// The bootstrap of somebody else's gateway of this id, with its listener in it, in front of a backend.
+/// The bootstrap of a gateway of this id that another controller configures, with its listener in it, in front of a backend.
 fn gateway(id: &str, backend: SocketAddr) -> Value {
     let mut bootstrap: Value = serde_json::from_str(&Static::to(backend).render()).unwrap();
     bootstrap["node"] = json!({"id": id, "cluster": "gateways"});
     bootstrap
 }
 
-/// Somebody else's backend, which nobody calls.
+/// A backend that no test calls.
 fn nowhere() -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], 1))
 }

@@ -86,7 +86,7 @@ fn charged(fabric: &Fabric, reference: Option<&String>) -> Result<Identity, Stri
     Ok(if exact { named } else { named.charged(fabric.rules().ipv6_prefix) })
 }
 
-/// The key of whom a filter names, in the same way; text that names nobody is itself, and on no list.
+/// The key of whom a filter names, in the same way; text that is no identity stays as it is and matches nothing.
 fn charged_key(fabric: &Fabric, text: &str) -> String {
     charged(fabric, Some(&text.to_owned())).map_or_else(|_| text.to_owned(), |identity| identity.key())
 }

@@ -185,7 +185,7 @@ fn insert_own(set: &mut ResourceSet, gateway: &Gateway) {
     set.insert(Kind::Route, NAME, routes::route_configuration(&gateway.routes, request_buffer));
 }
 
-/// How many bytes of one request's body may be held. A filter that has seen enough lets go of the body, but one read from
+/// How many bytes of one request's body may be held. A filter that has seen enough releases the body, but one read from
 /// the connection can bring a whole connection's limit at once. With less room than both, Envoy itself answers 413 to some
 /// of the bodies that are to pass.
 fn request_buffer_bytes(listener: &ListenerSettings) -> u64 {

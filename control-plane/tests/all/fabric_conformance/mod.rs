@@ -45,7 +45,7 @@ fn by(node: &str, ban: Ban) -> Ban {
     Ban { node: node.into(), ..ban }
 }
 
-/// One of nobody's hand that came from an address.
+/// One that was not made by hand and came from an address.
 fn from(address: &str, key: &str, until: u64) -> Ban {
     Ban { address: address.into(), ..ban(key, NOW, until, false) }
 }

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use snapshot::{ApiKeyDigest, IdentitySource, content_hash, hex};
 
 use crate::Headers;
+use crate::path::escaped;
 
 /// The longest identity that is kept, in bytes; a longer one is replaced by its fingerprint.
 const MAX_IDENTITY: usize = 128;
@@ -41,7 +42,7 @@ pub struct Caller {
     pub ipv6_prefix: u8,
 }
 
-/// What a caller says of itself, and nobody has verified: for people who read events.
+/// What a caller claims to be, unverified: for readers of events.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Labels {
     /// The fingerprint of what it gives as its api key, or the id where ids are what callers give.
@@ -254,7 +255,7 @@ fn verified(
     property: &dyn Fn(&[String]) -> Option<Vec<u8>>,
 ) -> Option<String> {
     let value = match named(&verifier.header) {
-        // Of several, one would be somebody else's.
+        // Of several values, the client may have added one.
         Some(name) => {
             let mut values = headers.all(name);
             values.next().filter(|_| values.next().is_none()).map(<[u8]>::to_vec)
@@ -264,7 +265,7 @@ fn verified(
     value.filter(|value| !value.is_empty()).map(|value| bounded(&value))
 }
 
-/// What stands for an api key that nobody knows: the key itself may open doors, so by default only a fingerprint of it is
+/// The label of an unknown api key: the key itself may open doors, so by default only a fingerprint of it is
 /// ever shown.
 fn api_key_label(key: &[u8], is_id: bool) -> String {
     if is_id { bounded(key) } else { fingerprint(key) }
@@ -298,19 +299,18 @@ fn percent_decoded(text: &[u8]) -> Cow<'_, [u8]> {
     if !text.iter().any(|byte| matches!(byte, b'%' | b'+')) {
         return Cow::Borrowed(text);
     }
-    let digit = |byte: &u8| char::from(*byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
     let mut decoded = Vec::with_capacity(text.len());
     let mut rest = text;
-    while let Some((&byte, after)) = rest.split_first() {
-        rest = after;
-        match (byte, after) {
-            (b'%', [high, low, after @ ..]) if digit(high).is_some() && digit(low).is_some() => {
-                decoded.push(digit(high).unwrap_or(0) << 4 | digit(low).unwrap_or(0));
-                rest = after;
+    while let Some((&byte, behind)) = rest.split_first() {
+        rest = behind;
+        decoded.push(match (byte, escaped(behind)) {
+            (b'%', Some((value, behind))) => {
+                rest = behind;
+                value
             }
-            (b'+', _) => decoded.push(b' '),
-            _ => decoded.push(byte),
-        }
+            (b'+', _) => b' ',
+            _ => byte,
+        });
     }
     Cow::Owned(decoded)
 }

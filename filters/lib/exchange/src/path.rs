@@ -132,7 +132,7 @@ fn decode(path: &[u8], wanted: impl Fn(u8) -> bool) -> Option<Vec<u8>> {
 }
 
 /// The byte that two hexadecimal digits stand for, and what is behind them.
-fn escaped(bytes: &[u8]) -> Option<(u8, &[u8])> {
+pub(crate) fn escaped(bytes: &[u8]) -> Option<(u8, &[u8])> {
     let (digits, behind) = bytes.split_first_chunk::<2>()?;
     let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
     let [high, low] = *digits;

@@ -73,7 +73,7 @@ pub struct BanOf<'a> {
     pub reason: &'a str,
 }
 
-/// Puts a ban of nobody's hand in force until the given time, in place of any that stands but an operator's; a time that is
+/// Puts a ban not made by hand in force until the given time, in place of any that stands but an operator's; a time that is
 /// over lifts whatever stands.
 ///
 /// # Errors
@@ -88,7 +88,7 @@ pub fn apply(data: &dyn SharedData, key: &str, until: u64, reason: &str, now: u6
     if failed.is_empty() { Ok(()) } else { Err(Conflict) }
 }
 
-/// A ban as it is put in force where nobody knows what stands elsewhere: with the later end of this one and the one that this
+/// A ban as it is put in force if the control plane could not record it: with the later end of this one and the one that this
 /// node has, and as long an operator's as either. `None` where that changes nothing.
 #[must_use]
 pub fn lasting<'a>(data: &dyn SharedData, ban: BanOf<'a>, now: u64) -> Option<BanOf<'a>> {

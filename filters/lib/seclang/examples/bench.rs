@@ -11,22 +11,17 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::indexing_slicing)]
 #![allow(clippy::disallowed_methods)]
 
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use seclang::{DataFiles, ENGINE_CONF, Engine, Program, Source, Transaction, TransactionStart};
+use seclang::{Engine, Program, Transaction, TransactionStart};
 
 /// How long one case is measured.
 const BUDGET: Duration = Duration::from_millis(1500);
 
-struct Directory(PathBuf);
-
-impl DataFiles for Directory {
-    fn read(&self, name: &str) -> Option<Vec<u8>> {
-        std::fs::read(self.0.join(name)).ok()
-    }
-}
+#[path = "../tests/all/core_rules.rs"]
+#[allow(dead_code, reason = "tests use the rest")]
+mod core_rules;
 
 struct Case {
     name: &'static str,
@@ -39,7 +34,7 @@ struct Case {
 fn main() {
     let only = std::env::args().nth(1);
     let count: Option<u32> = std::env::args().nth(2).and_then(|count| count.parse().ok());
-    let program = seclang::compile(&sources(), &Directory(crs().join("rules")));
+    let program = seclang::compile(&core_rules::sources(""), &core_rules::files());
     let bytes = program.unwrap_or_else(|errors| panic!("{}", errors[0])).encode();
     let loads = (0..9).map(|_| {
         let began = Instant::now();
@@ -92,27 +87,6 @@ fn counted(engine: &Arc<Engine>, case: &Case, count: u32) {
     for _ in 0..count {
         run(engine, case);
     }
-}
-
-fn crs() -> PathBuf {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../.cache/crs");
-    std::env::var_os("PALISADE_CRS_DIR").map_or(root, Into::into)
-}
-
-fn sources() -> Vec<Source> {
-    let crs = crs();
-    let read = |path: &Path| std::fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    let setup = ["crs-setup.conf.example", "crs-setup.conf"].map(|name| crs.join(name));
-    let setup = setup.iter().find(|path| path.exists()).expect("a crs-setup.conf");
-    let mut sources = vec![Source::new("engine.conf", ENGINE_CONF), Source::new("crs-setup.conf", read(setup))];
-    let entries = std::fs::read_dir(crs.join("rules")).unwrap();
-    let mut rules: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
-    rules.retain(|path| path.extension().is_some_and(|extension| extension == "conf"));
-    rules.sort();
-    for path in rules {
-        sources.push(Source::new(path.file_name().unwrap().to_string_lossy(), read(&path)));
-    }
-    sources
 }
 
 fn cases() -> Vec<Case> {

@@ -10,18 +10,13 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::indexing_slicing)]
 #![allow(clippy::disallowed_methods)]
 
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use seclang::{BudgetLimits, DataFiles, ENGINE_CONF, Engine, Program, Source, Transaction, TransactionStart};
+use seclang::{BudgetLimits, Engine, Program, Transaction, TransactionStart};
 
-struct Directory(PathBuf);
-
-impl DataFiles for Directory {
-    fn read(&self, name: &str) -> Option<Vec<u8>> {
-        std::fs::read(self.0.join(name)).ok()
-    }
-}
+#[path = "../tests/all/core_rules.rs"]
+#[allow(dead_code, reason = "tests use the rest")]
+mod core_rules;
 
 struct Case {
     name: String,
@@ -30,9 +25,9 @@ struct Case {
 }
 
 fn main() {
-    let level = std::env::args().nth(1).unwrap_or_else(|| "1".to_owned());
+    let level = std::env::args().nth(1).map_or(1, |level| level.parse().expect("a paranoia level, 1 to 4"));
     let only = std::env::args().nth(2);
-    let program = seclang::compile(&sources(&level), &Directory(crs().join("rules")));
+    let program = seclang::compile(&core_rules::sources(&core_rules::detection(level)), &core_rules::files());
     let bytes = program.unwrap_or_else(|errors| panic!("{}", errors[0])).encode();
     let engine = Arc::new(Engine::new(Program::decode(&bytes).unwrap()).unwrap());
     println!(
@@ -74,34 +69,6 @@ fn main() {
 fn cpu() -> u64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
     text.split_whitespace().next().unwrap().parse().unwrap()
-}
-
-fn crs() -> PathBuf {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../.cache/crs");
-    std::env::var_os("PALISADE_CRS_DIR").map_or(root, Into::into)
-}
-
-fn sources(level: &str) -> Vec<Source> {
-    let crs = crs();
-    let read = |path: &Path| std::fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    let setup = ["crs-setup.conf.example", "crs-setup.conf"].map(|name| crs.join(name));
-    let setup = setup.iter().find(|path| path.exists()).expect("a crs-setup.conf");
-    let levels = ["paranoia_level", "executing_paranoia_level", "blocking_paranoia_level", "detection_paranoia_level"];
-    let levels = levels.map(|name| format!("setvar:tx.{name}={level}")).join(",");
-    let strict = format!("SecAction \"id:1,phase:1,nolog,pass,{levels}\"\nSecRuleEngine DetectionOnly\n");
-    let mut sources = vec![
-        Source::new("engine.conf", ENGINE_CONF),
-        Source::new("crs-setup.conf", read(setup)),
-        Source::new("level.conf", strict),
-    ];
-    let entries = std::fs::read_dir(crs.join("rules")).unwrap();
-    let mut rules: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
-    rules.retain(|path| path.extension().is_some_and(|extension| extension == "conf"));
-    rules.sort();
-    for path in rules {
-        sources.push(Source::new(path.file_name().unwrap().to_string_lossy(), read(&path)));
-    }
-    sources
 }
 
 fn run(engine: &Arc<Engine>, case: &Case, limits: BudgetLimits) -> Transaction {

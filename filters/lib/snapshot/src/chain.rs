@@ -44,7 +44,7 @@ pub enum Trailers {
 }
 
 /// How a caller is identified: by api key, else user, else address. An api key or a user counts only where something has
-/// verified it; what a caller merely says of itself is shown in events, and is nobody's identity. Tag 4 is taken: filters
+/// verified it; what a caller merely claims is shown in events, and is no identity. Tag 4 is taken: filters
 /// once read `x-forwarded-for`.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct IdentitySource {
@@ -92,7 +92,7 @@ pub struct Verifier {
     /// The gateway's property that it is in, word by word; empty where it is in a header.
     #[prost(string, repeated, tag = "2")]
     pub property: Vec<String>,
-    /// The request header that it is in, which nobody but the verifier can set; empty where it is in a property.
+    /// The request header that it is in, which only the verifier can set; empty where it is in a property.
     #[prost(string, tag = "3")]
     pub header: String,
 }

@@ -2,7 +2,7 @@
 
 use super::recipe::{Piece, Place, Recipe};
 use super::seeds::UNITS;
-use crate::differential::random::Random;
+use recording::random::Random;
 
 /// The most pieces of a recipe, and characters of a piece.
 const PIECES: usize = 24;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::meter::{Cost, Meter};
 use super::mutate::mutated;
 use super::recipe::{Place, Recipe};
-use crate::differential::random::Random;
+use recording::random::Random;
 
 /// How many recipes of a place are kept.
 const POPULATION: usize = 12;

@@ -4,10 +4,10 @@ use std::path::Path;
 
 use super::case::Case;
 use super::mutate::mutate;
-use super::random::Random;
 use super::templates::exchange;
 use crate::ftw::request;
 use crate::ftw::suite::{Selection, Suite};
+use recording::random::Random;
 
 /// The cases of a seed. With exchanges of a suite, every second case begins as one of them.
 #[must_use]

@@ -15,7 +15,6 @@ mod mutate;
 pub mod ours;
 mod payloads;
 pub mod peer;
-pub(crate) mod random;
 pub mod reading;
 pub mod rules;
 mod templates;

@@ -1,8 +1,8 @@
 //! Small violence to an exchange.
 
 use super::case::Case;
-use super::random::Random;
 use super::templates::{percent_encoded, value};
+use recording::random::Random;
 
 /// Changes one to four places.
 pub(super) fn mutate(random: &mut Random, case: &mut Case, other: &Case) {

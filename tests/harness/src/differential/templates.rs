@@ -2,7 +2,7 @@
 
 use super::case::Case;
 use super::payloads::{AGENTS, CONTENT_TYPES, FAMILIES, HONEST, METHODS, NAMES, PATHS, RESPONSES};
-use super::random::Random;
+use recording::random::Random;
 
 /// An exchange of one of the kinds.
 pub(super) fn exchange(random: &mut Random) -> Case {

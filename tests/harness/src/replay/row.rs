@@ -50,7 +50,7 @@ impl Naming {
     }
 
     /// As the filters name it: by key, else by user, else by address. Nothing in a recording was verified but api keys that the
-    /// configuration knows; what callers say of themselves names nobody.
+    /// configuration knows; unverified claims identify no caller.
     fn caller(&self, request: &Request) -> String {
         let path = request.header(":path").unwrap_or_default();
         let query = path.iter().position(|&byte| byte == b'?').and_then(|at| path.get(at + 1..)).unwrap_or_default();

@@ -363,7 +363,7 @@ fn callers_are_named_as_the_filters_name_them() {
     let plain = IdentitySource::default();
     assert_eq!(caller(plain.clone(), "/", &[("x-forwarded-for", "198.51.100.1")]), "192.0.2.9");
     let label = IdentitySource { user_header: "x-user".into(), ..plain.clone() };
-    assert_eq!(caller(label, "/", &[("x-user", "ada")]), "192.0.2.9", "nobody has verified it");
+    assert_eq!(caller(label, "/", &[("x-user", "ada")]), "192.0.2.9", "it is not verified");
     let verifiers = vec![Verifier { header: "x-user".into(), ..Verifier::default() }];
     let user = IdentitySource { verifiers, ..plain.clone() };
     assert_eq!(caller(user, "/", &[("x-user", "a\u{202e}b")]), "user:a\\u{202e}b");

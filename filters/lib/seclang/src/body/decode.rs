@@ -47,27 +47,33 @@ impl std::error::Error for DecodeError {}
 pub fn decode(encoding: &[u8], body: &[u8], max_out: usize, max_ratio: u32) -> Result<Vec<u8>, DecodeError> {
     let limit = Limit { max_out, max_ratio: max_ratio as usize };
     let mut output: Option<Vec<u8>> = None;
-    let mut steps = 0;
-    for name in encoding.rsplit(|&byte| byte == b',').map(<[u8]>::trim_ascii) {
-        if name.is_empty() || name.eq_ignore_ascii_case(b"identity") {
-            continue;
-        }
-        steps += 1;
-        if steps > MAX_STEPS {
-            return Err(DecodeError::Unknown);
-        }
-        let input = output.as_deref().unwrap_or(body);
-        output = Some(match name.to_ascii_lowercase().as_slice() {
-            b"gzip" | b"x-gzip" => gzip(input, limit)?,
-            b"deflate" => deflate(input, limit)?,
-            b"br" => brotli(input, limit)?,
-            _ => return Err(DecodeError::Unknown),
-        });
+    for coding in codings(encoding)? {
+        let mut decoded = Vec::new();
+        undo(&coding, output.as_deref().unwrap_or(body), &mut decoded, limit)?;
+        output = Some(decoded);
     }
     match output {
         Some(output) => Ok(output),
         None if body.len() > max_out => Err(DecodeError::TooLarge),
         None => Ok(body.to_vec()),
+    }
+}
+
+/// The codings of a list but `identity`, in lower case, from the last to the first; at most three.
+pub(super) fn codings(encoding: &[u8]) -> Result<Vec<Vec<u8>>, DecodeError> {
+    let names = encoding.rsplit(|&byte| byte == b',').map(|name| name.trim_ascii().to_ascii_lowercase());
+    let names: Vec<_> =
+        names.filter(|name| !matches!(name.as_slice(), b"" | b"identity")).take(MAX_STEPS + 1).collect();
+    if names.len() > MAX_STEPS { Err(DecodeError::Unknown) } else { Ok(names) }
+}
+
+/// Undoes one coding. After an error `output` has what was decoded before it.
+pub(super) fn undo(coding: &[u8], input: &[u8], output: &mut Vec<u8>, limit: Limit) -> Result<(), DecodeError> {
+    match coding {
+        b"gzip" | b"x-gzip" => gzip(input, output, limit),
+        b"deflate" => deflate(input, output, limit),
+        b"br" => brotli(input, output, limit),
+        _ => Err(DecodeError::Unknown),
     }
 }
 
@@ -84,9 +90,11 @@ const RATIO_FREE: usize = 64 * 1024;
 const CHUNK: usize = 16 * 1024;
 
 #[derive(Clone, Copy)]
-struct Limit {
-    max_out: usize,
-    max_ratio: usize,
+pub(super) struct Limit {
+    /// The most bytes of output.
+    pub(super) max_out: usize,
+    /// The most output for each byte of input, above [`RATIO_FREE`].
+    pub(super) max_ratio: usize,
 }
 
 impl Limit {
@@ -103,21 +111,26 @@ impl Limit {
 
 /// Zlib data, or raw deflate data as some senders have it. Nothing may follow, and bytes that are both are neither: which
 /// of the two an application takes first is not known.
-fn deflate(input: &[u8], limit: Limit) -> Result<Vec<u8>, DecodeError> {
-    let whole = |zlib: bool| -> Result<Vec<u8>, DecodeError> {
-        let mut output = Vec::new();
-        let used = inflate(&mut Decompress::new(zlib), input, &mut output, input.len(), limit)?;
-        if used == input.len() { Ok(output) } else { Err(DecodeError::Corrupt) }
+fn deflate(input: &[u8], output: &mut Vec<u8>, limit: Limit) -> Result<(), DecodeError> {
+    let whole = |zlib: bool, output: &mut Vec<u8>| {
+        let used = inflate(&mut Decompress::new(zlib), input, output, input.len(), limit)?;
+        if used == input.len() { Ok(()) } else { Err(DecodeError::Corrupt) }
     };
     let header = matches!(input, [first, second, ..]
         if first & 0x0f == 8 && (u16::from(*first) << 8 | u16::from(*second)).is_multiple_of(31));
     if !header {
-        return whole(false);
+        return whole(false, output);
     }
-    match (whole(true), whole(false)) {
-        (Ok(_), Ok(_)) => Err(DecodeError::Ambiguous),
+    let mut raw_output = Vec::new();
+    match (whole(true, output), whole(false, &mut raw_output)) {
+        (Ok(()), Ok(())) => Err(DecodeError::Ambiguous),
         // Raw data may begin like a zlib header.
-        (Err(DecodeError::Corrupt), raw) => raw,
+        (Err(DecodeError::Corrupt), raw) => {
+            if raw.is_ok() || output.is_empty() {
+                *output = raw_output;
+            }
+            raw
+        }
         (zlib, Err(DecodeError::TooLarge | DecodeError::Ratio)) => zlib.and(Err(DecodeError::Ambiguous)),
         (zlib, _) => zlib,
     }
@@ -149,8 +162,7 @@ fn inflate(
 }
 
 /// The members of a gzip file (RFC 1952), one after the other.
-fn gzip(input: &[u8], limit: Limit) -> Result<Vec<u8>, DecodeError> {
-    let mut output = Vec::new();
+fn gzip(input: &[u8], output: &mut Vec<u8>, limit: Limit) -> Result<(), DecodeError> {
     let mut rest = input;
     let mut state = Decompress::new(false);
     let mut members = 0;
@@ -166,7 +178,7 @@ fn gzip(input: &[u8], limit: Limit) -> Result<Vec<u8>, DecodeError> {
         let start = output.len();
         let data = rest.get(gzip_header(rest)?..).ok_or(DecodeError::Truncated)?;
         state.reset(false);
-        let used = inflate(&mut state, data, &mut output, input.len(), limit)?;
+        let used = inflate(&mut state, data, output, input.len(), limit)?;
         let trailer = data.get(used..).unwrap_or_default();
         let (&[a, b, c, d, e, f, g, h], after) = trailer.split_first_chunk::<8>().ok_or(DecodeError::Truncated)?;
         let member = output.get(start..).unwrap_or_default();
@@ -181,7 +193,7 @@ fn gzip(input: &[u8], limit: Limit) -> Result<Vec<u8>, DecodeError> {
             break;
         }
     }
-    Ok(output)
+    Ok(())
 }
 
 /// The length of a gzip member's header.
@@ -211,9 +223,8 @@ fn gzip_header(input: &[u8]) -> Result<usize, DecodeError> {
     Ok(at)
 }
 
-fn brotli(input: &[u8], limit: Limit) -> Result<Vec<u8>, DecodeError> {
+fn brotli(input: &[u8], output: &mut Vec<u8>, limit: Limit) -> Result<(), DecodeError> {
     let mut state = BrotliState::new(StandardAlloc::default(), StandardAlloc::default(), StandardAlloc::default());
-    let mut output = Vec::new();
     let mut chunk = vec![0; CHUNK];
     let (mut left_in, mut at_in, mut total) = (input.len(), 0, 0);
     loop {
@@ -233,7 +244,7 @@ fn brotli(input: &[u8], limit: Limit) -> Result<Vec<u8>, DecodeError> {
         match result {
             // What follows the stream is nothing that a decoder shows.
             BrotliResult::ResultSuccess if left_in > 0 => return Err(DecodeError::Corrupt),
-            BrotliResult::ResultSuccess => return Ok(output),
+            BrotliResult::ResultSuccess => return Ok(()),
             BrotliResult::NeedsMoreOutput => {}
             BrotliResult::NeedsMoreInput => return Err(DecodeError::Truncated),
             BrotliResult::ResultFailure => return Err(DecodeError::Corrupt),

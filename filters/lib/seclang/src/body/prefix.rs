@@ -1,89 +1,21 @@
 //! As much of a compressed body as can be decoded: for bodies of responses, which are not refused for their form.
 
-use brotli_decompressor::{BrotliDecompressStream, BrotliResult, BrotliState, StandardAlloc};
-use flate2::{Decompress, FlushDecompress, Status};
+use super::decode::{DecodeError, Limit, codings, undo};
 
-/// How much is decoded at once, in bytes.
-const CHUNK: usize = 16 * 1024;
-/// How many codings of one list are undone.
-const MAX_STEPS: usize = 3;
-
-/// Decodes `body` from `encoding`, a list of content codings, as far as it goes and to `most` bytes. Checksums are not
-/// looked at, nor what follows the compressed data. `None` where there is a coding that is not known, or more than three.
+/// Decodes `body` from `encoding`, a list of content codings, as far as it goes and to `most` bytes. A body that is cut, has a
+/// wrong checksum or is followed by more counts as far as it was decoded. `None` where there is a coding that is not known, or
+/// more than three.
 #[must_use]
 pub fn decode_prefix(encoding: &[u8], body: &[u8], most: usize) -> Option<Vec<u8>> {
+    let limit = Limit { max_out: most, max_ratio: usize::MAX };
     let mut output: Option<Vec<u8>> = None;
-    let names = encoding.rsplit(|&byte| byte == b',').map(|name| name.trim_ascii().to_ascii_lowercase());
-    for (name, step) in names.filter(|name| !matches!(name.as_slice(), b"" | b"identity")).zip(0..) {
-        let input = output.as_deref().unwrap_or(body);
-        let mut decoded = match name.as_slice() {
-            _ if step == MAX_STEPS => return None,
-            b"gzip" | b"x-gzip" => gzip_data(input).map_or_else(Vec::new, |data| inflate(data, false, most)),
-            b"deflate" => {
-                let zlib = inflate(input, true, most);
-                if zlib.is_empty() { inflate(input, false, most) } else { zlib }
-            }
-            b"br" => brotli(input, most),
-            _ => return None,
-        };
+    for coding in codings(encoding).ok()? {
+        let mut decoded = Vec::new();
+        if undo(&coding, output.as_deref().unwrap_or(body), &mut decoded, limit) == Err(DecodeError::Unknown) {
+            return None;
+        }
         decoded.truncate(most);
         output = Some(decoded);
-    }
-    output
-}
-
-/// The compressed data of a gzip member, behind its header (RFC 1952).
-fn gzip_data(input: &[u8]) -> Option<&[u8]> {
-    let (&[0x1f, 0x8b, 8, flags, ..], mut rest) = input.split_first_chunk::<10>()? else { return None };
-    if flags & 0x04 != 0 {
-        let (length, after) = rest.split_first_chunk::<2>()?;
-        rest = after.get(usize::from(u16::from_le_bytes(*length))..)?;
-    }
-    // The original name and a comment, each ended by a NUL.
-    for flag in [0x08, 0x10] {
-        if flags & flag != 0 {
-            rest = rest.get(memchr::memchr(0, rest)? + 1..)?;
-        }
-    }
-    if flags & 0x02 != 0 { rest.get(2..) } else { Some(rest) }
-}
-
-fn inflate(input: &[u8], zlib: bool, most: usize) -> Vec<u8> {
-    let mut state = Decompress::new(zlib);
-    let mut output = Vec::new();
-    while output.len() < most {
-        let (before_in, before_out) = (state.total_in(), state.total_out());
-        let rest = usize::try_from(before_in).ok().and_then(|at| input.get(at..)).unwrap_or_default();
-        output.reserve(CHUNK);
-        let status = state.decompress_vec(rest, &mut output, FlushDecompress::None);
-        let stuck = state.total_in() == before_in && state.total_out() == before_out;
-        if stuck || !matches!(status, Ok(Status::Ok | Status::BufError)) {
-            break;
-        }
-    }
-    output
-}
-
-fn brotli(input: &[u8], most: usize) -> Vec<u8> {
-    let mut state = BrotliState::new(StandardAlloc::default(), StandardAlloc::default(), StandardAlloc::default());
-    let (mut output, mut chunk) = (Vec::new(), vec![0; CHUNK]);
-    let (mut left_in, mut at_in, mut total) = (input.len(), 0, 0);
-    while output.len() < most {
-        let (mut left_out, mut at_out) = (chunk.len(), 0);
-        let result = BrotliDecompressStream(
-            &mut left_in,
-            &mut at_in,
-            input,
-            &mut left_out,
-            &mut at_out,
-            &mut chunk,
-            &mut total,
-            &mut state,
-        );
-        output.extend_from_slice(chunk.get(..at_out).unwrap_or_default());
-        if !matches!(result, BrotliResult::NeedsMoreOutput) {
-            break;
-        }
     }
     output
 }

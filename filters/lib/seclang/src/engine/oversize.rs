@@ -152,7 +152,7 @@ impl Transaction {
 
     /// The windows of the rest of the body that rules may match, once some 64 KiB of them have gathered; else none. They are
     /// for [`Transaction::judge_suspicious`] of a transaction of their own, so that no more than these are held. Those that
-    /// nobody takes are among the arguments of this transaction.
+    /// no rule takes are among the arguments of this transaction.
     pub fn take_suspicious(&mut self) -> Vec<Vec<u8>> {
         self.incoming.oversize.as_mut().map(|rest| rest.take(BATCH)).unwrap_or_default()
     }

@@ -429,7 +429,7 @@ impl Reader {
 }
 
 impl Open {
-    /// Whether more data is content of a file that nobody reads.
+    /// Whether more data is content of a file that no rule reads.
     fn counts_as_file(&self) -> bool {
         self.is_file && self.part.declared.is_none() && self.part.nested.is_empty()
     }

@@ -8,7 +8,7 @@ use crate::operator::ByteSet;
 const ALIKE: usize = 16;
 
 impl Arena {
-    /// The operator of a gate was run on a value, as it is, and did not match: nobody needs to do that again, and no other
+    /// The operator of a gate was run on a value, as it is, and did not match: it is not run again, and no other
     /// transaction if the value is one of those that come again.
     pub(in crate::engine) fn close(&mut self, value: Value, gate: u32) {
         let Some(blob) = self.blobs.get(value as usize) else { return };

@@ -3,16 +3,15 @@
 //! `tests/cases` holds cases of our own, which always run. The variable `PALISADE_MODSECURITY_CASES` names a folder with
 //! the cases of ModSecurity itself; those that cannot pass here stand in `tests/modsecurity.ignore`, each with the reason.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr, clippy::indexing_slicing)]
-#![allow(clippy::disallowed_methods)]
-
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use seclang::{DataFiles, Engine, InterventionKind, Program, Source, Transaction, TransactionStart};
+use seclang::{Engine, InterventionKind, Program, Source, Transaction, TransactionStart};
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+
+use crate::core_rules::Folder;
 
 const FOLDER: &str = "PALISADE_MODSECURITY_CASES";
 
@@ -175,15 +174,6 @@ impl<'de> Deserialize<'de> for Text {
     }
 }
 
-/// The folder of the cases: rules may name files beside them.
-struct Directory(PathBuf);
-
-impl DataFiles for Directory {
-    fn read(&self, name: &str) -> Option<Vec<u8>> {
-        std::fs::read(self.0.join(name)).ok()
-    }
-}
-
 /// What a case came to.
 enum Seen {
     /// The status, and where a redirection led.
@@ -195,7 +185,8 @@ enum Seen {
 fn run(case: &Case, file: &str, folder: &Path) -> Seen {
     let mut text = case.rules.join("\n");
     text.push('\n');
-    let files = Directory(folder.to_owned());
+    // Rules may name files beside them.
+    let files = Folder(folder.to_owned());
     let mut compiled = seclang::compile(&[Source::new(file, text.as_str())], &files);
     // ModSecurity takes a chain without an end, which then never matches; here it is an error. So that the rest of such
     // a case is checked, the chain gets an end that never matches.
@@ -358,9 +349,9 @@ fn cases_of_modsecurity_pass() {
     let Some(folder) = std::env::var_os(FOLDER) else {
         eprintln!("{FOLDER} names no folder: the cases of ModSecurity are not at hand, and none of them ran");
         // What can be said without them: the list is well formed.
-        assert!(!ignored(include_str!("modsecurity.ignore")).is_empty());
+        assert!(!ignored(include_str!("../modsecurity.ignore")).is_empty());
         return;
     };
-    let tally = check(Path::new(&folder), &ignored(include_str!("modsecurity.ignore")));
+    let tally = check(Path::new(&folder), &ignored(include_str!("../modsecurity.ignore")));
     assert!(tally.passed >= 100, "only {} cases: is the folder complete?", tally.passed);
 }

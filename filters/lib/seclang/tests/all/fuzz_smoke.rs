@@ -1,7 +1,6 @@
 //! A short run of the fuzz targets (folder `fuzz` of the repository), without a fuzzer: the checked-in seeds, every
 //! input that ever crashed one (`tests/crashes/TARGET-*`), and a fixed number of mutations of them.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 #![allow(
     missing_docs,
     unreachable_pub,
@@ -13,7 +12,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
-#[path = "../../../../fuzz/src/bodies/mod.rs"]
+#[path = "../../../../../fuzz/src/bodies/mod.rs"]
 mod bodies;
 
 /// How many mutations each target runs: by how long one takes.
@@ -98,7 +97,7 @@ impl Random {
 
 /// What a compiled rule set looks like: text cannot be checked in for it.
 fn stored() -> Vec<Vec<u8>> {
-    let sources = [include_str!("../../../../fuzz/rules.conf"), seclang::ENGINE_CONF];
+    let sources = [include_str!("../../../../../fuzz/rules.conf"), seclang::ENGINE_CONF];
     let compile =
         |text: &str| seclang::compile(&[seclang::Source::new("seed", text)], &bodies::Files).unwrap().encode();
     sources.iter().map(|text| compile(text)).collect()

@@ -1,43 +1,10 @@
 //! Bodies whose type is not what they are, on the core rule set as it comes: the attack is found, or the request refused.
-//!
-//! The rules are those of `PALISADE_CRS_DIR`, or of `.cache/crs` at the root of the repository (`make crs`).
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
-
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use seclang::{DataFiles, ENGINE_CONF, Engine, Source, Transaction, TransactionStart};
+use seclang::{Engine, Transaction, TransactionStart};
 
-struct Directory(PathBuf);
-
-impl DataFiles for Directory {
-    fn read(&self, name: &str) -> Option<Vec<u8>> {
-        std::fs::read(self.0.join(name)).ok()
-    }
-}
-
-/// The core rule set, behind directives of an operator.
-fn engine(directives: &str) -> Arc<Engine> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../.cache/crs");
-    let crs = std::env::var_os("PALISADE_CRS_DIR").map_or(root, PathBuf::from);
-    let read = |path: &Path| std::fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    let setup = ["crs-setup.conf.example", "crs-setup.conf"].map(|name| crs.join(name));
-    let setup = setup.iter().find(|path| path.exists()).expect("the core rule set: make crs");
-    let mut sources = vec![
-        Source::new("engine.conf", ENGINE_CONF),
-        Source::new("crs-setup.conf", read(setup)),
-        Source::new("own.conf", directives),
-    ];
-    let mut rules: Vec<PathBuf> =
-        std::fs::read_dir(crs.join("rules")).unwrap().map(|entry| entry.unwrap().path()).collect();
-    rules.retain(|path| path.extension().is_some_and(|extension| extension == "conf"));
-    rules.sort();
-    sources.extend(rules.iter().map(|path| Source::new(path.file_name().unwrap().to_string_lossy(), read(path))));
-    let program =
-        seclang::compile(&sources, &Directory(crs.join("rules"))).unwrap_or_else(|errors| panic!("{}", errors[0]));
-    Arc::new(Engine::new(program).unwrap())
-}
+use crate::core_rules::engine;
 
 /// Whether a request with this body is refused.
 fn is_refused(engine: &Arc<Engine>, content_type: Option<&str>, body: &[u8]) -> bool {

@@ -1,8 +1,6 @@
 //! What an engine decides in advance, and what it remembers of values, changes nothing: random rule sets that set, copy,
 //! compare and skip, with `ctl` and `allow` between, on an engine that looks ahead and on one that does not.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
-
 use std::sync::Arc;
 
 use seclang::{DataFiles, Engine, Intervention, Source, Transaction, TransactionStart};

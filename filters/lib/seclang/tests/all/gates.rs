@@ -1,14 +1,11 @@
 //! Gates leave out what cannot match, and nothing else: random and attack-like transactions on the core rule set, with
 //! gates and without.
-//!
-//! The rules are those of `PALISADE_CRS_DIR`, or of `.cache/crs` at the root of the repository (`make crs`).
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
-
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use seclang::{DataFiles, ENGINE_CONF, Engine, Intervention, MatchedRule, Source, Transaction, TransactionStart};
+use seclang::{Engine, Intervention, MatchedRule, Transaction, TransactionStart};
+
+use crate::core_rules;
 
 /// What values are made of: attacks and harmless text in pieces.
 const PIECES: &[&str] = &[
@@ -117,37 +114,6 @@ const PIECES: &[&str] = &[
     "Warning: mysql_",
     "Traceback (most recent",
 ];
-
-struct Directory(PathBuf);
-
-impl DataFiles for Directory {
-    fn read(&self, name: &str) -> Option<Vec<u8>> {
-        std::fs::read(self.0.join(name)).ok()
-    }
-}
-
-fn crs() -> PathBuf {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../.cache/crs");
-    std::env::var_os("PALISADE_CRS_DIR").map_or(root, Into::into)
-}
-
-fn sources(extra: &str) -> Vec<Source> {
-    let crs = crs();
-    let read = |path: &Path| std::fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    let setup = ["crs-setup.conf.example", "crs-setup.conf"].map(|name| crs.join(name));
-    let setup = setup.iter().find(|path| path.exists()).expect("the core rule set: make crs");
-    let mut sources = vec![
-        Source::new("engine.conf", ENGINE_CONF),
-        Source::new("crs-setup.conf", read(setup)),
-        Source::new("extra.conf", extra),
-    ];
-    let mut rules: Vec<PathBuf> =
-        std::fs::read_dir(crs.join("rules")).unwrap().map(|entry| entry.unwrap().path()).collect();
-    rules.retain(|path| path.extension().is_some_and(|extension| extension == "conf"));
-    rules.sort();
-    sources.extend(rules.iter().map(|path| Source::new(path.file_name().unwrap().to_string_lossy(), read(path))));
-    sources
-}
 
 /// A generator of numbers that is the same in every run.
 struct Random(u64);
@@ -284,7 +250,7 @@ fn run(engine: &Arc<Engine>, request: &Request) -> Outcome {
 }
 
 fn compare(extra: &str, seed: u64, count: usize) {
-    let program = seclang::compile(&sources(extra), &Directory(crs().join("rules"))).unwrap();
+    let program = seclang::compile(&core_rules::sources(extra), &core_rules::files()).unwrap();
     let gated = Arc::new(Engine::new(program.clone()).unwrap());
     let all = Arc::new(Engine::without_gates(program).unwrap());
     let mut random = Random(seed);

@@ -1,55 +1,13 @@
 //! What requests are charged on the core rule set, at paranoia levels 1 and 4: hostile ones stay below a bound, whatever
 //! they repeat, and honest ones far below the ceilings.
-//!
-//! The rules are those of `PALISADE_CRS_DIR`, or of `.cache/crs` at the root of the repository (`make crs`).
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
-
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 
-use seclang::{BudgetLimits, DataFiles, ENGINE_CONF, Engine, Source, Transaction, TransactionStart, Work};
+use seclang::{BudgetLimits, Engine, Transaction, TransactionStart, Work};
 
-struct Directory(PathBuf);
+use crate::core_rules::{detection, engine};
 
-impl DataFiles for Directory {
-    fn read(&self, name: &str) -> Option<Vec<u8>> {
-        std::fs::read(self.0.join(name)).ok()
-    }
-}
-
-fn crs() -> PathBuf {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../.cache/crs");
-    std::env::var_os("PALISADE_CRS_DIR").map_or(root, Into::into)
-}
-
-/// The core rule set, which only detects: so all rules run.
-fn engine(level: u8) -> Arc<Engine> {
-    let crs = crs();
-    let read = |path: &Path| std::fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    let setup = ["crs-setup.conf.example", "crs-setup.conf"].map(|name| crs.join(name));
-    let setup = setup.iter().find(|path| path.exists()).expect("the core rule set: make crs");
-    let levels = ["blocking_paranoia_level", "detection_paranoia_level"];
-    let levels = levels.map(|name| format!("setvar:tx.{name}={level}")).join(",");
-    let mut sources = vec![
-        Source::new("engine.conf", ENGINE_CONF),
-        Source::new("crs-setup.conf", read(setup)),
-        Source::new(
-            "level.conf",
-            format!("SecRuleEngine DetectionOnly\nSecAction \"id:1,phase:1,nolog,pass,{levels}\""),
-        ),
-    ];
-    let mut rules: Vec<PathBuf> =
-        std::fs::read_dir(crs.join("rules")).unwrap().map(|entry| entry.unwrap().path()).collect();
-    rules.retain(|path| path.extension().is_some_and(|extension| extension == "conf"));
-    rules.sort();
-    sources.extend(rules.iter().map(|path| Source::new(path.file_name().unwrap().to_string_lossy(), read(path))));
-    let program =
-        seclang::compile(&sources, &Directory(crs.join("rules"))).unwrap_or_else(|errors| panic!("{}", errors[0]));
-    Arc::new(Engine::new(program).unwrap())
-}
-
-static ENGINES: LazyLock<[Arc<Engine>; 2]> = LazyLock::new(|| [engine(1), engine(4)]);
+static ENGINES: LazyLock<[Arc<Engine>; 2]> = LazyLock::new(|| [1, 4].map(|level| engine(&detection(level))));
 
 fn run(engine: &Arc<Engine>, content_type: &str, body: &str, limits: BudgetLimits) -> Transaction {
     let start = TransactionStart { client_addr: b"192.0.2.7".to_vec(), now_millis: 1, ..TransactionStart::default() };

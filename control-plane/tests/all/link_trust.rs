@@ -131,7 +131,7 @@ async fn a_token_speaks_for_its_own_nodes_alone() {
     assert_eq!(worker.end().await, Code::InvalidArgument);
     assert_eq!(nodes(&control_plane), [], "nothing that they said was taken");
     let mut open = Vec::new();
-    for (token, claimed) in [(first, ""), (second, "core-1"), (shared, "any-1")] {
+    for (token, claimed) in [(first, ""), (second, "core-1"), (shared, "shared-1")] {
         let worker = Worker::open(channel.clone(), token).await;
         worker.say(load(claimed)).await;
         open.push(worker);
@@ -144,7 +144,7 @@ async fn a_token_speaks_for_its_own_nodes_alone() {
     worker.say(load("")).await;
     open.insert(0, worker);
     // What is for several is no more than their word.
-    let expected = [("core-1", false), ("edge-1", true), ("pod-7", true), ("any-1", false)];
+    let expected = [("core-1", false), ("edge-1", true), ("pod-7", true), ("shared-1", false)];
     let expected = expected.map(|(node, bound)| (node.to_owned(), bound));
     until("the nodes", async || (nodes(&control_plane) == expected).then_some(())).await;
     // A stream is one node's, whatever lets it in.

@@ -1,40 +1,13 @@
 //! The node link over a real connection.
 
+use crate::link_support::{Worker, plain};
 use crate::xds_support::{ControlPlane, until};
 use palisade::events::Exporter;
 use snapshot::{AnswerWord, Answered, Ask, BanChange, BanRequest, Down, LoadReport, SpendPuzzle, Up};
-use tokio::sync::mpsc;
-use tokio_stream::wrappers::ReceiverStream;
-use tonic::transport::Channel;
-use tonic::{Request, Streaming};
+use tonic::Request;
 
-/// A worker's end of a link.
-struct Worker {
-    up: mpsc::Sender<Up>,
-    down: Streaming<Down>,
-    /// What it mixes into its random numbers.
-    seed: Vec<u8>,
-}
-
-impl Worker {
-    async fn connect(control_plane: &ControlPlane) -> Worker {
-        let channel =
-            Channel::from_shared(format!("http://{}", control_plane.address)).unwrap().connect().await.unwrap();
-        let mut grpc = tonic::client::Grpc::new(channel);
-        grpc.ready().await.unwrap();
-        let (up, receiver) = mpsc::channel(8);
-        let codec = tonic_prost::ProstCodec::<Up, Down>::default();
-        let path = "/palisade.v1.NodeLink/Stream".parse().unwrap();
-        let request = Request::new(ReceiverStream::new(receiver));
-        let mut down = grpc.streaming(request, path, codec).await.unwrap().into_inner();
-        let greeting = down.message().await.unwrap().expect("the stream has ended");
-        assert!(greeting.seed.len() == 32 && greeting.bans.is_empty(), "a stream begins with a seed: {greeting:?}");
-        Worker { up, down, seed: greeting.seed }
-    }
-
-    async fn bans(&mut self) -> Vec<BanChange> {
-        self.down.message().await.unwrap().expect("the stream has ended").bans
-    }
+async fn worker_of(control_plane: &ControlPlane) -> Worker {
+    Worker::admitted(plain(control_plane.address).await, None).await
 }
 
 fn now() -> u64 {
@@ -59,7 +32,7 @@ async fn a_ban_reaches_every_worker_and_whoever_comes_later() {
     let standing =
         BanChange { key: "ip:192.0.2.1".into(), until_millis, reason: "standing".into(), ..BanChange::default() };
     control_plane.link.ban(standing.clone()).await.unwrap();
-    let (mut one, mut two) = (Worker::connect(&control_plane).await, Worker::connect(&control_plane).await);
+    let (mut one, mut two) = (worker_of(&control_plane).await, worker_of(&control_plane).await);
     assert_ne!(one.seed, two.seed, "each stream has a seed of its own");
     assert_eq!(one.bans().await, std::slice::from_ref(&standing), "then come the live bans");
     assert_eq!(two.bans().await, std::slice::from_ref(&standing));
@@ -74,7 +47,7 @@ async fn a_ban_reaches_every_worker_and_whoever_comes_later() {
     let lifted = BanChange { key: "ip:192.0.2.1".into(), ..BanChange::default() };
     assert_eq!(one.bans().await, std::slice::from_ref(&lifted));
     assert_eq!(two.bans().await, [lifted]);
-    assert_eq!(Worker::connect(&control_plane).await.bans().await, [change]);
+    assert_eq!(worker_of(&control_plane).await.bans().await, [change]);
 }
 
 #[tokio::test]
@@ -88,7 +61,7 @@ async fn many_bans_come_in_messages_of_a_bounded_size() {
             .await
             .unwrap();
     }
-    let mut worker = Worker::connect(&control_plane).await;
+    let mut worker = worker_of(&control_plane).await;
     let mut sizes = Vec::new();
     while sizes.iter().sum::<usize>() < 1200 {
         sizes.push(worker.bans().await.len());
@@ -99,7 +72,7 @@ async fn many_bans_come_in_messages_of_a_bounded_size() {
 #[tokio::test]
 async fn bans_that_come_together_are_told_together() {
     let control_plane = ControlPlane::start(Vec::new()).await;
-    let mut worker = Worker::connect(&control_plane).await;
+    let mut worker = worker_of(&control_plane).await;
     let ban = |number: u32| BanRequest {
         key: format!("ip:198.51.{}.{}", number / 256, number % 256),
         until_millis: now() + 600_000,
@@ -117,7 +90,7 @@ async fn bans_that_come_together_are_told_together() {
 #[tokio::test]
 async fn a_worker_gets_time_for_a_long_list() {
     let control_plane = ControlPlane::start(Vec::new()).await;
-    let mut worker = Worker::connect(&control_plane).await;
+    let mut worker = worker_of(&control_plane).await;
     // More messages than its queue and its connection hold.
     let lift = |number: u32| BanChange { key: format!("user:{number:0100}"), ..BanChange::default() };
     control_plane.link.announce((0..100_000).map(lift).collect());
@@ -134,7 +107,7 @@ async fn events_reach_the_file_and_the_incidents() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("events.jsonl");
     let control_plane = ControlPlane::start(vec![Exporter::File(path.clone())]).await;
-    let worker = Worker::connect(&control_plane).await;
+    let worker = worker_of(&control_plane).await;
     let batch = vec![event("first"), b"no event".to_vec(), event("second")];
     worker.up.send(Up { node: "n1".into(), events: batch, ..Up::default() }).await.unwrap();
     worker.up.send(Up { dropped: 3, ..Up::default() }).await.unwrap();
@@ -168,8 +141,7 @@ async fn events_reach_the_file_and_the_incidents() {
 #[tokio::test]
 async fn another_method_is_unimplemented() {
     let control_plane = ControlPlane::start(Vec::new()).await;
-    let channel = Channel::from_shared(format!("http://{}", control_plane.address)).unwrap().connect().await.unwrap();
-    let mut grpc = tonic::client::Grpc::new(channel);
+    let mut grpc = tonic::client::Grpc::new(plain(control_plane.address).await);
     grpc.ready().await.unwrap();
     let codec = tonic_prost::ProstCodec::<Up, Down>::default();
     let path = "/palisade.v1.NodeLink/Other".parse().unwrap();
@@ -180,7 +152,7 @@ async fn another_method_is_unimplemented() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_that_does_not_read_is_cut_off_and_holds_up_nobody() {
     let control_plane = ControlPlane::start(Vec::new()).await;
-    let (mut deaf, mut awake) = (Worker::connect(&control_plane).await, Worker::connect(&control_plane).await);
+    let (mut deaf, mut awake) = (worker_of(&control_plane).await, worker_of(&control_plane).await);
     // 40 KB each: more than the connection and the queues of a stream hold.
     let change =
         BanChange { key: "ip:192.0.2.1".into(), until_millis: 1, reason: "r".repeat(40_000), ..BanChange::default() };
@@ -199,7 +171,7 @@ async fn a_worker_that_does_not_read_is_cut_off_and_holds_up_nobody() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_question_is_answered_on_its_own_stream() {
     let control_plane = ControlPlane::start(Vec::new()).await;
-    let (mut one, mut two) = (Worker::connect(&control_plane).await, Worker::connect(&control_plane).await);
+    let (mut one, mut two) = (worker_of(&control_plane).await, worker_of(&control_plane).await);
     let spend = |id, puzzle: &str| {
         let spend_puzzle = Some(SpendPuzzle { id: puzzle.into(), until_millis: now() + 1000 });
         Up { node: "n".into(), asks: vec![Ask { id, spend_puzzle, ..Ask::default() }], ..Up::default() }

@@ -6,83 +6,30 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::tls_support::{Authority, Issued as Certificate, connect, connector};
+use crate::link_support::{Worker, plain, secure};
+use crate::tls_support::{Issued as Certificate, Pki, connector};
 use crate::xds_support::{ControlPlane, until};
 use envoy_types::pb::envoy::config::core::v3::Node;
 use envoy_types::pb::envoy::service::discovery::v3::DeltaDiscoveryRequest;
 use envoy_types::pb::envoy::service::discovery::v3::aggregated_discovery_service_client::AggregatedDiscoveryServiceClient;
-use hyper_util::rt::TokioIo;
 use palisade::access::NodeTokens;
 use palisade::bans::StoredBans;
 use palisade::entities::EntityService;
 use palisade::events::Exporter;
 use palisade::fabric::{BanRules, Fabric};
 use palisade::link::{Asker, BanSink, NodePort, Verdict};
-use palisade::listen::{Alpn, TlsConfig, TlsFiles};
 use palisade::store::fabric::{Ban, FabricStore as _, Issued, Note};
 use palisade::store::{SqliteOptions, SqliteStore, Store};
 use serde_json::{Value, json};
-use snapshot::{BanChange, BanRequest, Down, LoadReport, Up};
+use snapshot::{BanChange, BanRequest, LoadReport, Up};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
-use tonic::transport::{Channel, Endpoint, Uri};
-use tonic::{Code, Request, Streaming};
+use tonic::{Code, Request};
 
 const HOUR: u64 = 3_600_000;
 
 fn now() -> u64 {
     palisade::clock::now_millis()
-}
-
-/// A worker's end of a link.
-pub(crate) struct Worker {
-    up: mpsc::Sender<Up>,
-    down: Streaming<Down>,
-}
-
-impl Worker {
-    pub(crate) async fn open(channel: Channel, token: Option<&str>) -> Worker {
-        let mut grpc = tonic::client::Grpc::new(channel);
-        grpc.ready().await.unwrap();
-        let (up, receiver) = mpsc::channel(8);
-        let codec = tonic_prost::ProstCodec::<Up, Down>::default();
-        let mut request = Request::new(ReceiverStream::new(receiver));
-        if let Some(token) = token {
-            request.metadata_mut().insert("authorization", format!("Bearer {token}").parse().unwrap());
-        }
-        let path = "/palisade.v1.NodeLink/Stream".parse().unwrap();
-        let down = grpc.streaming(request, path, codec).await.unwrap().into_inner();
-        Worker { up, down }
-    }
-
-    async fn say(&self, up: Up) {
-        self.up.send(up).await.unwrap();
-    }
-
-    /// The next message that changes bans: others come between.
-    async fn bans(&mut self) -> Vec<BanChange> {
-        loop {
-            let down = self.down.message().await.unwrap().expect("the stream has ended");
-            if !down.bans.is_empty() {
-                return down.bans;
-            }
-        }
-    }
-
-    /// How the stream ends.
-    async fn end(mut self) -> Code {
-        loop {
-            match self.down.message().await {
-                Ok(Some(_)) => {}
-                Ok(None) => return Code::Ok,
-                Err(status) => return status.code(),
-            }
-        }
-    }
-}
-
-pub(crate) async fn plain(address: SocketAddr) -> Channel {
-    Channel::from_shared(format!("http://{address}")).unwrap().connect().await.unwrap()
 }
 
 fn load(node: &str) -> Up {
@@ -121,26 +68,26 @@ async fn a_token_speaks_for_its_own_nodes_alone() {
     let (first, second, shared) =
         (Some("first-token-0123456789"), Some("second-token-0123456789"), Some("shared-token-0123456789"));
     for (token, claimed) in [(first, "edge-2"), (first, "core-1"), (second, "edge-1"), (second, "core")] {
-        let worker = Worker::open(channel.clone(), token).await;
+        let worker = Worker::admitted(channel.clone(), token).await;
         worker.say(load(claimed)).await;
         assert_eq!(worker.end().await, Code::PermissionDenied, "{claimed}");
     }
     // Who is for several must say which it is.
-    let worker = Worker::open(channel.clone(), second).await;
+    let worker = Worker::admitted(channel.clone(), second).await;
     worker.say(load("")).await;
     assert_eq!(worker.end().await, Code::InvalidArgument);
     assert_eq!(nodes(&control_plane), [], "nothing that they said was taken");
     let mut open = Vec::new();
     for (token, claimed) in [(first, ""), (second, "core-1"), (shared, "shared-1")] {
-        let worker = Worker::open(channel.clone(), token).await;
+        let worker = Worker::admitted(channel.clone(), token).await;
         worker.say(load(claimed)).await;
         open.push(worker);
     }
     let derived = palisade::access::NodeTokens::derived(b"one-secret-0123456789", "pod-7");
-    let worker = Worker::open(channel.clone(), Some(&derived)).await;
+    let worker = Worker::admitted(channel.clone(), Some(&derived)).await;
     worker.say(load("pod-8")).await;
     assert_eq!(worker.end().await, Code::PermissionDenied);
-    let worker = Worker::open(channel.clone(), Some(&derived)).await;
+    let worker = Worker::admitted(channel.clone(), Some(&derived)).await;
     worker.say(load("")).await;
     open.insert(0, worker);
     // What is for several is no more than their word.
@@ -184,22 +131,12 @@ async fn xds_is_served_to_the_node_of_the_token() {
 
 #[tokio::test]
 async fn a_certificate_speaks_for_the_nodes_that_it_names() {
-    let folder = tempfile::tempdir().unwrap();
-    let (servers, gateways) = (Authority::new(), Authority::new());
-    let (certificate, key) = servers.issue("127.0.0.1").write(folder.path(), "s");
-    let authorities = folder.path().join("gateways.pem");
-    std::fs::write(&authorities, gateways.pem()).unwrap();
-    let files = TlsFiles { certificate, key, client_authorities: Some(authorities) };
-    let tls = Some(Arc::new(TlsConfig::open("xDS TLS", files, Alpn::Grpc).unwrap()));
+    let pki = Pki::new();
+    let (tls, gateways) = (Some(Arc::clone(&pki.kept)), &pki.gateways);
     let edge = gateways.issue("edge-1.example");
     let link = async |address: SocketAddr, certificate: &Certificate| {
-        let tls = connector(&servers, Some(certificate), &["h2"]);
-        let dial = tower::service_fn(move |_: Uri| {
-            let tls = tls.clone();
-            async move { connect(&tls, address).await.map(TokioIo::new) }
-        });
-        let endpoint = Endpoint::from_shared(format!("http://{address}")).unwrap();
-        Worker::open(endpoint.connect_with_connector(dial).await.unwrap(), None).await
+        let tls = connector(&pki.servers, Some(certificate), &["h2"]);
+        Worker::admitted(secure(address, tls).await.unwrap(), None).await
     };
     let strict = ControlPlane::start_with(NodePort { tls: tls.clone(), ..NodePort::default() }, Vec::new()).await;
     let worker = link(strict.address, &edge).await;
@@ -229,7 +166,7 @@ async fn events_are_those_of_the_node_that_sends_them() {
     let file = folder.path().join("events.jsonl");
     let port = port(folder.path(), TOKENS);
     let control_plane = ControlPlane::start_with(port, vec![Exporter::File(file.clone())]).await;
-    let worker = Worker::open(plain(control_plane.address).await, Some("first-token-0123456789")).await;
+    let worker = Worker::admitted(plain(control_plane.address).await, Some("first-token-0123456789")).await;
     worker.say(Up { node: "edge-1".into(), events: vec![event("core-1")], ..Up::default() }).await;
     let written = until("the event", async || {
         let text = std::fs::read_to_string(&file).ok()?;
@@ -266,7 +203,7 @@ async fn a_node_bans_no_range_and_not_for_longer_than_any_policy_does() {
     let range = Ban { until: now() + HOUR, by_hand: true, issued_by: "alice".into(), ..Ban::default() };
     let range = Ban { key: "ip:10.0.0.0/8".into(), ..range };
     assert!(matches!(store.ban_issue(range, now()).await.unwrap(), Issued::Live(_)));
-    let mut worker = Worker::open(plain(control_plane.address).await, None).await;
+    let mut worker = Worker::admitted(plain(control_plane.address).await, None).await;
     assert_eq!(worker.bans().await.len(), 1, "what stands");
     let until = now() + 1000 * HOUR;
     let refused =
@@ -290,7 +227,7 @@ async fn ids_of_nodes_and_what_they_report_have_bounds() {
     let channel = plain(control_plane.address).await;
     let long = "x".repeat(257);
     for id in ["", "a b", "a\nb", "a\u{7f}", "g\u{fc}nther", long.as_str()] {
-        let worker = Worker::open(channel.clone(), None).await;
+        let worker = Worker::admitted(channel.clone(), None).await;
         worker.say(load(id)).await;
         assert_eq!(worker.end().await, Code::InvalidArgument, "{id:?}");
         let mut client = AggregatedDiscoveryServiceClient::new(channel.clone());
@@ -302,7 +239,7 @@ async fn ids_of_nodes_and_what_they_report_have_bounds() {
     }
     assert_eq!(nodes(&control_plane), []);
     let id = "x".repeat(256);
-    let worker = Worker::open(channel, None).await;
+    let worker = Worker::admitted(channel, None).await;
     let report = LoadReport {
         filter: "f".repeat(1 << 20),
         version: "v".repeat(1 << 20),
@@ -337,7 +274,7 @@ impl BanSink for FullDisk {
 async fn a_ban_that_could_not_be_recorded_says_so() {
     let any = SocketAddr::from(([127, 0, 0, 1], 0));
     let control_plane = ControlPlane::start_over(NodePort::default(), any, Vec::new(), |_| Arc::new(FullDisk)).await;
-    let mut worker = Worker::open(plain(control_plane.address).await, None).await;
+    let mut worker = Worker::admitted(plain(control_plane.address).await, None).await;
     let asked = ask("ip:192.0.2.1", now() + HOUR);
     worker.say(Up { node: "n1".into(), bans: vec![asked.clone()], ..Up::default() }).await;
     let told = worker.bans().await;
@@ -371,7 +308,7 @@ async fn a_node_bans_no_range_through_the_ledger() {
     let kept = Arc::clone(&store) as Arc<dyn Store>;
     let fabric = Fabric::new(kept, entities, events, link, Arc::new(palisade::clock::now_millis));
     tokio::spawn(fabric.keep_ledger());
-    let mut worker = Worker::open(plain(control_plane.address).await, None).await;
+    let mut worker = Worker::admitted(plain(control_plane.address).await, None).await;
     let refused = [
         json!({ "ip": "0.0.0.0/1" }),
         json!({ "ip": "192.0.2.0/24" }),
@@ -411,7 +348,7 @@ async fn what_a_node_asks_in_vain_ends_no_ban_that_stands() {
     let ours =
         palisade::store::fabric::Allowance { key: "ip:2001:db8:1:2::9".into(), added_at: now(), ..Default::default() };
     store.allow(ours, "", false, Note::none()).await.unwrap();
-    let mut worker = Worker::open(plain(control_plane.address).await, None).await;
+    let mut worker = Worker::admitted(plain(control_plane.address).await, None).await;
     // Who is allowed comes first.
     while worker.bans().await.is_empty() {}
     let asked = BanRequest { address: "2001:db8:1:2::9".into(), ..ask("ip:2001:db8:1:2::/64", now() + HOUR) };
@@ -429,7 +366,7 @@ async fn what_a_node_asks_in_vain_ends_no_ban_that_stands() {
 async fn a_run_of_neighbours_is_banned_as_one_on_every_node() {
     let folder = tempfile::tempdir().unwrap();
     let (control_plane, store) = stored(folder.path()).await;
-    let mut worker = Worker::open(plain(control_plane.address).await, None).await;
+    let mut worker = Worker::admitted(plain(control_plane.address).await, None).await;
     let net = |number: u32| ask(&format!("ip:2001:db8:1:{number:x}::/64"), now() + HOUR);
     worker.say(Up { node: "n1".into(), bans: (0..7).map(net).collect(), ..Up::default() }).await;
     assert_eq!(worker.bans().await.len(), 7);

@@ -43,6 +43,7 @@ mod fabric_kill;
 mod fabric_store;
 mod link_proto;
 mod link_streams;
+mod link_support;
 mod link_trust;
 mod observability;
 mod openapi;

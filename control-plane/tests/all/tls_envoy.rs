@@ -6,29 +6,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::tls_support::Authority;
-use crate::xds_support::{ControlPlane, Envoy, backend, gateway, get, until};
+use crate::xds_support::{ControlPlane, Envoy, backend, gateway, get, preset, until};
 use palisade::access::NodeTokens;
 use palisade::link::NodePort;
 use palisade::listen::{Alpn, Followed as _, Look, TlsConfig, TlsFiles};
 use palisade::xds::bootstrap::{BootstrapInput, CONTROL_PLANE_CLUSTER, ControlPlaneTls, NODE_TOKEN_SECRET, bootstrap};
 use palisade::xds::resources::{FilterInput, build};
-use prost::Message as _;
 use serde_json::Value;
-use snapshot::{LinkSettings, Snapshot, Step, seal};
-
-/// The preset as it is shipped; `make filters` builds it.
-fn preset() -> String {
-    let folder = std::env::var_os("PALISADE_FILTERS").map(std::path::PathBuf::from);
-    let module = folder.unwrap_or_else(|| xds_support::repository().join("target/filters")).join("preset.wasm");
-    assert!(module.exists(), "{} is missing: run `make filters`", module.display());
-    module.display().to_string()
-}
-
-fn filter(steps: Vec<Step>) -> FilterInput {
-    let link = LinkSettings { cluster: CONTROL_PLANE_CLUSTER.into(), flush_millis: 100, max_queued: 100 };
-    let snapshot = Snapshot { filter: "preset".into(), global: steps, link: Some(link), ..Snapshot::default() };
-    FilterInput { name: "preset".into(), module_path: preset(), snapshot: seal(&snapshot).encode_to_vec() }
-}
+use snapshot::Step;
 
 /// Puts `envoy/node-token.yaml` with this token in the place of the one before.
 fn put_token(file: &Path, token: &str) {
@@ -123,7 +108,7 @@ async fn are_let_in(bootstrap: fn(u16, &Path) -> Value) {
         described.control_plane_cluster = Some(CONTROL_PLANE_CLUSTER.into());
         control_plane.hub.publish(build(&described).unwrap());
     };
-    let first = filter(Vec::new());
+    let first = preset(Vec::new());
     publish(&first);
     let envoy = Envoy::start_with(&bootstrap(control_plane.address.port(), folder.path())).await;
     let listener = envoy.listener().await;
@@ -141,7 +126,7 @@ async fn are_let_in(bootstrap: fn(u16, &Path) -> Value) {
     .await;
     std::fs::write(path("tokens"), "second-token-0123456789\n").unwrap();
     assert_eq!(tokens.look(true), Look::Renewed);
-    let second = filter(vec![Step { plugin: "threat-gate".into(), ..Step::default() }]);
+    let second = preset(vec![Step { plugin: "threat-gate".into(), ..Step::default() }]);
     publish(&second);
     runs(&control_plane, &version(&second)).await;
     assert_eq!(get(listener, "a", "/").await, Some((200, "served".into())), "{}", envoy.log());

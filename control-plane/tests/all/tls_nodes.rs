@@ -7,24 +7,23 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::tls_support::{Authority, Issued, connect, connector, shown};
+use crate::link_support::{Worker, plain, secure, with};
+use crate::tls_support::{Issued, Pki, connect, connector, shown};
 use crate::xds_support::ControlPlane;
 use envoy_types::pb::envoy::config::core::v3::Node;
 use envoy_types::pb::envoy::service::discovery::v3::DeltaDiscoveryRequest;
 use envoy_types::pb::envoy::service::discovery::v3::aggregated_discovery_service_client::AggregatedDiscoveryServiceClient;
-use hyper_util::rt::TokioIo;
 use palisade::access::{MAX_FAILURES, NodeTokens};
 use palisade::link::NodePort;
-use palisade::listen::{Alpn, Followed as _, Kept, Limits, Look, TlsConfig, TlsFiles};
+use palisade::listen::{Followed as _, Kept, Limits, Look};
 use palisade::telemetry::Metrics;
-use snapshot::{BanChange, Down, Up};
+use snapshot::BanChange;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
-use tokio_rustls::TlsConnector;
 use tokio_stream::wrappers::ReceiverStream;
-use tonic::transport::{Channel, Endpoint, Uri};
-use tonic::{Code, Request, Status, Streaming};
+use tonic::Code;
+use tonic::transport::Channel;
 
 /// Bounds a test that fails; nothing here takes that long.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -40,43 +39,8 @@ async fn with_tokens(kept: &Arc<Kept<NodeTokens>>) -> ControlPlane {
     ControlPlane::start_with(port, Vec::new()).await
 }
 
-async fn plain(address: SocketAddr) -> Channel {
-    Channel::from_shared(format!("http://{address}")).unwrap().connect().await.unwrap()
-}
-
-async fn secure(address: SocketAddr, tls: TlsConnector) -> Result<Channel, tonic::transport::Error> {
-    let dial = tower::service_fn(move |_: Uri| {
-        let tls = tls.clone();
-        async move { connect(&tls, address).await.map(TokioIo::new) }
-    });
-    // The scheme is that of the messages; TLS is the connector's.
-    Endpoint::from_shared(format!("http://{address}")).unwrap().connect_with_connector(dial).await
-}
-
-fn with<T>(message: T, authorization: Option<&str>) -> Request<T> {
-    let mut request = Request::new(message);
-    if let Some(value) = authorization {
-        request.metadata_mut().insert("authorization", value.parse().unwrap());
-    }
-    request
-}
-
-/// Opens a node link; what comes down, and the end that keeps it open.
-async fn link(channel: Channel, authorization: Option<&str>) -> Result<(mpsc::Sender<Up>, Streaming<Down>), Status> {
-    let mut grpc = tonic::client::Grpc::new(channel);
-    grpc.ready().await.map_err(|error| Status::unavailable(error.to_string()))?;
-    let (up, receiver) = mpsc::channel(8);
-    let codec = tonic_prost::ProstCodec::<Up, Down>::default();
-    let request = with(ReceiverStream::new(receiver), authorization);
-    let down = grpc.streaming(request, "/palisade.v1.NodeLink/Stream".parse().unwrap(), codec).await?;
-    let mut down = down.into_inner();
-    let greeting = down.message().await?.ok_or_else(|| Status::unknown("the stream has ended"))?;
-    assert_eq!(greeting.seed.len(), 32, "{greeting:?}");
-    Ok((up, down))
-}
-
 async fn code(channel: Channel, authorization: Option<&str>) -> Code {
-    match link(channel, authorization).await {
+    match Worker::open(channel, authorization).await {
         Ok(_) => Code::Ok,
         Err(status) => status.code(),
     }
@@ -143,16 +107,16 @@ async fn tokens_are_rotated_and_a_stream_ends_with_its_token() {
     let control_plane = with_tokens(&kept).await;
     let channel = plain(control_plane.address).await;
     let (first, second) = (Some("Bearer first-token-0123456789"), Some("Bearer second-token-0123456789"));
-    let (_up, mut old) = link(channel.clone(), first).await.unwrap();
+    let mut old = Worker::open(channel.clone(), first).await.unwrap();
 
     // Both are taken until everybody has the new one.
     std::fs::write(&file, "second-token-0123456789\nfirst-token-0123456789\n").unwrap();
     assert_eq!(kept.look(true), Look::Renewed);
-    let (_up_too, mut new) = link(channel.clone(), second).await.unwrap();
+    let mut new = Worker::open(channel.clone(), second).await.unwrap();
     let change =
         BanChange { key: "ip:192.0.2.1".into(), until_millis: 1, reason: String::new(), ..BanChange::default() };
     control_plane.link.announce(vec![change]);
-    assert_eq!(old.message().await.unwrap().unwrap().bans.len(), 1, "the old stream goes on");
+    assert_eq!(old.down.message().await.unwrap().unwrap().bans.len(), 1, "the old stream goes on");
 
     // A file that would let nobody in is not taken over.
     std::fs::write(&file, "# nothing\n").unwrap();
@@ -161,7 +125,7 @@ async fn tokens_are_rotated_and_a_stream_ends_with_its_token() {
 
     std::fs::write(&file, "second-token-0123456789\n").unwrap();
     assert_eq!(kept.look(true), Look::Renewed);
-    let ended = tokio::time::timeout(PATIENCE, old.message()).await.expect("the old stream stayed").unwrap_err();
+    let ended = tokio::time::timeout(PATIENCE, old.down.message()).await.expect("the old stream stayed").unwrap_err();
     assert_eq!(ended.code(), Code::Unauthenticated);
     assert_eq!(code(channel.clone(), first).await, Code::Unauthenticated);
     let change =
@@ -169,7 +133,7 @@ async fn tokens_are_rotated_and_a_stream_ends_with_its_token() {
     control_plane.link.announce(vec![change]);
     // The first one was announced while both were open.
     for _ in 0..2 {
-        assert_eq!(new.message().await.unwrap().unwrap().bans.len(), 1, "the new stream goes on");
+        assert_eq!(new.down.message().await.unwrap().unwrap().bans.len(), 1, "the new stream goes on");
     }
 }
 
@@ -189,25 +153,7 @@ async fn guesses_are_throttled_and_a_right_token_passes_nonetheless() {
     assert_eq!(code(channel, Some("Bearer first-token-0123456789")).await, Code::Ok);
 }
 
-struct Pki {
-    folder: tempfile::TempDir,
-    servers: Authority,
-    gateways: Authority,
-    kept: Arc<Kept<TlsConfig>>,
-}
-
 impl Pki {
-    fn new() -> Pki {
-        let folder = tempfile::tempdir().unwrap();
-        let (servers, gateways) = (Authority::new(), Authority::new());
-        let (certificate, key) = servers.issue("127.0.0.1").write(folder.path(), "s");
-        let authorities = folder.path().join("gateways.pem");
-        std::fs::write(&authorities, gateways.pem()).unwrap();
-        let files = TlsFiles { certificate, key, client_authorities: Some(authorities) };
-        let kept = Arc::new(TlsConfig::open("xDS TLS", files, Alpn::Grpc).unwrap());
-        Pki { folder, servers, gateways, kept }
-    }
-
     /// What becomes of a link with this certificate and token.
     async fn enters(&self, address: SocketAddr, certificate: Option<&Issued>, token: Option<&str>) -> Code {
         match secure(address, connector(&self.servers, certificate, &["h2"])).await {
@@ -230,7 +176,7 @@ async fn a_gateway_needs_a_certificate_of_the_right_authority() {
 
     // Another authority takes its place; who has come before stays.
     let channel = secure(address, connector(&pki.servers, Some(&ours), &["h2"])).await.unwrap();
-    let (_up, _down) = link(channel.clone(), None).await.unwrap();
+    let _worker = Worker::open(channel.clone(), None).await.unwrap();
     std::fs::write(pki.folder.path().join("gateways.pem"), pki.servers.pem()).unwrap();
     assert_eq!(pki.kept.look(true), Look::Renewed);
     assert_eq!(pki.enters(address, Some(&foreign), None).await, Code::Ok);
@@ -271,7 +217,7 @@ async fn a_connection_that_nobody_is_let_in_on_is_cut() {
 
     // A stream that is let in keeps its connection.
     let channel = plain(control_plane.address).await;
-    let (_up, mut down) = link(channel, Some("Bearer first-token-0123456789")).await.unwrap();
-    let longer = tokio::time::timeout(Duration::from_millis(900), down.message()).await;
+    let mut worker = Worker::open(channel, Some("Bearer first-token-0123456789")).await.unwrap();
+    let longer = tokio::time::timeout(Duration::from_millis(900), worker.down.message()).await;
     assert!(longer.is_err(), "the stream has ended: {longer:?}");
 }

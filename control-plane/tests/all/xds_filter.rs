@@ -1,27 +1,10 @@
 //! What a shipped filter says of a snapshot that it cannot run reaches the control plane.
 
-use crate::xds_support;
-
-use crate::xds_support::{ControlPlane, Envoy, backend, gateway, get, until};
+use crate::xds_support::{ControlPlane, Envoy, backend, gateway, get, preset, until};
 use palisade::xds::bootstrap::CONTROL_PLANE_CLUSTER;
-use palisade::xds::resources::{FilterInput, build};
+use palisade::xds::resources::build;
 use palisade::xds::{Kind, TypeStatus};
-use prost::Message as _;
-use snapshot::{LinkSettings, Snapshot, Step, seal};
-
-/// The preset as it is shipped; `make filters` builds it.
-fn preset() -> String {
-    let folder = std::env::var_os("PALISADE_FILTERS").map(std::path::PathBuf::from);
-    let module = folder.unwrap_or_else(|| xds_support::repository().join("target/filters")).join("preset.wasm");
-    assert!(module.exists(), "{} is missing: run `make filters`", module.display());
-    module.display().to_string()
-}
-
-fn filter(steps: Vec<Step>) -> FilterInput {
-    let link = LinkSettings { cluster: CONTROL_PLANE_CLUSTER.into(), flush_millis: 200, max_queued: 100 };
-    let snapshot = Snapshot { filter: "preset".into(), global: steps, link: Some(link), ..Snapshot::default() };
-    FilterInput { name: "preset".into(), module_path: preset(), snapshot: seal(&snapshot).encode_to_vec() }
-}
+use snapshot::Step;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_filter_says_why_it_refuses_a_snapshot_and_the_old_one_keeps_serving() {
@@ -29,7 +12,7 @@ async fn a_filter_says_why_it_refuses_a_snapshot_and_the_old_one_keeps_serving()
     let hub = &control_plane.hub;
     let backend = backend("served").await;
     let publish = |steps| {
-        let mut described = gateway(backend, vec![filter(steps)]);
+        let mut described = gateway(backend, vec![preset(steps)]);
         described.control_plane_cluster = Some(CONTROL_PLANE_CLUSTER.into());
         hub.publish(build(&described).unwrap());
     };

@@ -1,12 +1,4 @@
 //! The `palisade` binary as a process, and just enough HTTP to talk to it.
-#![allow(
-    dead_code,
-    unreachable_pub,
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    reason = "test support"
-)]
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -19,39 +11,39 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
 /// A command that inherits none of the caller's settings.
-pub fn palisade(arguments: &[&str]) -> Command {
+pub(crate) fn palisade(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_palisade"));
     command.args(arguments).env_clear().stdin(Stdio::null());
     command
 }
 
 /// Runs a command to its end.
-pub fn run(arguments: &[&str]) -> Output {
+pub(crate) fn run(arguments: &[&str]) -> Output {
     palisade(arguments).output().unwrap()
 }
 
-pub fn text(bytes: &[u8]) -> String {
+pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
 /// A running control plane; killed when dropped.
-pub struct Server {
-    pub child: Child,
-    pub rest: String,
-    pub xds: String,
-    pub authorization: String,
-    pub log: PathBuf,
-    pub events: PathBuf,
+pub(crate) struct Server {
+    pub(crate) child: Child,
+    pub(crate) rest: String,
+    pub(crate) xds: String,
+    pub(crate) authorization: String,
+    pub(crate) log: PathBuf,
+    pub(crate) events: PathBuf,
 }
 
 impl Server {
     /// Starts one on `data` and waits until it listens.
-    pub fn start(data: &Path) -> Server {
+    pub(crate) fn start(data: &Path) -> Server {
         Server::start_with(data, &[])
     }
 
     /// [`Server::start`] with further options.
-    pub fn start_with(data: &Path, options: &[&str]) -> Server {
+    pub(crate) fn start_with(data: &Path, options: &[&str]) -> Server {
         Server::start_as(data, |mut command| {
             command.args(options);
             command
@@ -59,7 +51,7 @@ impl Server {
     }
 
     /// [`Server::start`] with another command made of the one that it would run.
-    pub fn start_as(data: &Path, more: impl FnOnce(Command) -> Command) -> Server {
+    pub(crate) fn start_as(data: &Path, more: impl FnOnce(Command) -> Command) -> Server {
         let ready = data.with_extension("ready");
         let log = data.with_extension("log");
         let events = data.with_extension("events");
@@ -80,7 +72,7 @@ impl Server {
     }
 
     /// Sends SIGTERM or SIGKILL.
-    pub fn signal(&self, name: &str) {
+    pub(crate) fn signal(&self, name: &str) {
         let status = Command::new("kill").args(["-s", name, &self.child.id().to_string()]).status().unwrap();
         assert!(status.success());
     }
@@ -109,7 +101,7 @@ fn wait_for(child: &mut Child, ready: &Path, log: &Path) -> Value {
 }
 
 /// One request on a connection of its own: the status and the body, or what broke the connection.
-pub fn request(
+pub(crate) fn request(
     rest: &str,
     authorization: &str,
     method: &str,
@@ -121,7 +113,7 @@ pub fn request(
 }
 
 /// [`request`] with these headers; answers the head as well.
-pub fn exchange(
+pub(crate) fn exchange(
     rest: &str,
     headers: &[(&str, &str)],
     method: &str,
@@ -150,7 +142,7 @@ pub fn exchange(
 }
 
 /// Runs a command to its end that reads `input`.
-pub fn run_with(arguments: &[&str], input: &str) -> Output {
+pub(crate) fn run_with(arguments: &[&str], input: &str) -> Output {
     let mut child =
         palisade(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     // It may end without having read: what it says then is what counts.

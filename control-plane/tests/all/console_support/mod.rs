@@ -1,12 +1,4 @@
 //! The console beside the admin API, on a clock that stands still until it is moved.
-#![allow(
-    dead_code,
-    unreachable_pub,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    reason = "test support"
-)]
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -27,34 +19,34 @@ use palisade::{access::Scope, access::guard, rest};
 use serde_json::{Value, json};
 
 use crate::entities_support::{Answer, Api};
-use crate::link_trust::{Worker, plain};
+use crate::link_support::{Worker, plain};
 
 /// The password of every operator here.
-pub const PASSWORD: &str = "correct horse battery";
+pub(crate) const PASSWORD: &str = "correct horse battery";
 /// Where the clock begins, in milliseconds since 1970.
-pub const BEGINNING: u64 = 1_800_000_000_000;
+pub(crate) const BEGINNING: u64 = 1_800_000_000_000;
 
 /// An admin API with a console.
-pub struct ConsoleApi {
-    pub api: Api,
-    pub clock: Arc<AtomicU64>,
-    pub fabric: Fabric,
-    pub link: LinkHub,
+pub(crate) struct ConsoleApi {
+    pub(crate) api: Api,
+    pub(crate) clock: Arc<AtomicU64>,
+    pub(crate) fabric: Fabric,
+    pub(crate) link: LinkHub,
     /// What gateways are served; nobody publishes.
-    pub hub: Hub,
+    pub(crate) hub: Hub,
     outbox: Outbox,
 }
 
 /// What an operator's browser holds.
 #[derive(Clone, Debug)]
-pub struct Login {
-    pub cookie: String,
-    pub csrf: String,
+pub(crate) struct Login {
+    pub(crate) cookie: String,
+    pub(crate) csrf: String,
 }
 
 impl ConsoleApi {
     /// With the operators `alice` and `bob`.
-    pub async fn new() -> ConsoleApi {
+    pub(crate) async fn new() -> ConsoleApi {
         let mut api = Api::new().await;
         let clock = Arc::new(AtomicU64::new(BEGINNING));
         let now = Arc::clone(&clock);
@@ -87,26 +79,26 @@ impl ConsoleApi {
     }
 
     /// A gateway that is linked, for as long as the value lives.
-    pub async fn linked(&self) -> Worker {
+    pub(crate) async fn linked(&self) -> Worker {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (hub, link, port) = (self.hub.clone(), self.link.clone(), NodePort::default());
         tokio::spawn(palisade::link::serve_with(port, listener, hub, link, std::future::pending()));
-        Worker::open(plain(address).await, None).await
+        Worker::admitted(plain(address).await, None).await
     }
 
     /// The events so far, those in the outbox included.
-    pub async fn events(&self) -> Vec<Value> {
+    pub(crate) async fn events(&self) -> Vec<Value> {
         self.outbox.look().await.unwrap();
         self.api.events().await
     }
 
-    pub fn advance(&self, millis: u64) {
+    pub(crate) fn advance(&self, millis: u64) {
         self.clock.fetch_add(millis, Ordering::Relaxed);
     }
 
     /// A request to an endpoint of the console with these headers, from `192.0.2.<host>`.
-    pub async fn send_from(
+    pub(crate) async fn send_from(
         &self,
         host: u8,
         method: &str,
@@ -128,27 +120,33 @@ impl ConsoleApi {
         self.api.send_as_it_is(request).await
     }
 
-    pub async fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: Option<&Value>) -> Answer {
+    pub(crate) async fn send(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Option<&Value>,
+    ) -> Answer {
         self.send_from(1, method, path, headers, body).await
     }
 
-    pub async fn try_login(&self, host: u8, name: &str, password: &str) -> Answer {
+    pub(crate) async fn try_login(&self, host: u8, name: &str, password: &str) -> Answer {
         let body = json!({ "name": name, "password": password });
         self.send_from(host, "POST", "/session/_login", &[], Some(&body)).await
     }
 
-    pub async fn login(&self, name: &str) -> Login {
+    pub(crate) async fn login(&self, name: &str) -> Login {
         let answer = self.try_login(1, name, PASSWORD).await;
         assert_eq!(answer.status, 200, "{}", answer.text);
         let cookie = answer.header("set-cookie").split(';').next().unwrap().to_owned();
         Login { cookie, csrf: answer.body["csrf_token"].as_str().unwrap().to_owned() }
     }
 
-    pub async fn get(&self, login: &Login, path: &str) -> Answer {
+    pub(crate) async fn get(&self, login: &Login, path: &str) -> Answer {
         self.send("GET", path, &[("cookie", &login.cookie)], None).await
     }
 
-    pub async fn post(&self, login: &Login, path: &str, body: &Value) -> Answer {
+    pub(crate) async fn post(&self, login: &Login, path: &str, body: &Value) -> Answer {
         let headers = [("cookie", login.cookie.as_str()), ("x-csrf-token", login.csrf.as_str())];
         self.send("POST", path, &headers, Some(body)).await
     }

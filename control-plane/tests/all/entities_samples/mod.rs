@@ -1,12 +1,4 @@
 //! One entity of each kind with every field that can be set, and the smallest valid ones.
-#![allow(
-    dead_code,
-    unreachable_pub,
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    reason = "test support"
-)]
 
 use std::path::PathBuf;
 
@@ -15,27 +7,27 @@ use palisade::entities::{EntitySet, Kind};
 use serde_json::{Value, json};
 
 /// What every secret in the samples begins with, or has in it.
-pub const PLANTED: &str = "hunter2";
+pub(crate) const PLANTED: &str = "hunter2";
 
 /// The folder of the samples.
-pub fn folder() -> PathBuf {
+pub(crate) fn folder() -> PathBuf {
     [env!("CARGO_MANIFEST_DIR"), "tests", "data", "entities"].iter().collect()
 }
 
 /// The samples.
-pub fn set() -> EntitySet {
+pub(crate) fn set() -> EntitySet {
     EntitySet::from_dir(&folder()).unwrap_or_else(|problems| {
         panic!("{}", problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))
     })
 }
 
 /// A sample as it is stored.
-pub fn sample(collection: &str, id: &str) -> Value {
+pub(crate) fn sample(collection: &str, id: &str) -> Value {
     set().slot(collection, id).unwrap().entity.stored()
 }
 
 /// The template of a kind with an id and with what has no default.
-pub fn minimal(kind: &Kind) -> Value {
+pub(crate) fn minimal(kind: &Kind) -> Value {
     let mut document = kind.template();
     document["id"] = json!(kind.singleton.unwrap_or("x"));
     for (collection, field, value) in [
@@ -51,7 +43,7 @@ pub fn minimal(kind: &Kind) -> Value {
 }
 
 /// What is wrong with a document of a kind where there are no other entities.
-pub fn problems(kind: &Kind, document: Value) -> Vec<String> {
+pub(crate) fn problems(kind: &Kind, document: Value) -> Vec<String> {
     let found = match kind.read(document) {
         Ok(entity) => entity.check(&EntitySet::empty()),
         Err(problems) => problems,
@@ -60,7 +52,7 @@ pub fn problems(kind: &Kind, document: Value) -> Vec<String> {
 }
 
 /// Every kind with the samples of it.
-pub fn all() -> Vec<(&'static Kind, Value)> {
+pub(crate) fn all() -> Vec<(&'static Kind, Value)> {
     let set = set();
     let of = |kind: &'static Kind| set.slots(kind.collection).map(move |slot| (kind, slot.entity.stored()));
     registry::KINDS.iter().flat_map(of).collect()

@@ -1,12 +1,4 @@
 //! An admin API on a store of its own, called without a network.
-#![allow(
-    dead_code,
-    unreachable_pub,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    reason = "test support"
-)]
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -28,40 +20,40 @@ use serde_json::Value;
 use tower::ServiceExt as _;
 
 /// Where the entities are.
-pub const BASE: &str = "/apis/palisade.svc/v1";
+pub(crate) const BASE: &str = "/apis/palisade.svc/v1";
 
 /// The file of events, in the store's folder.
 const EVENTS: &str = "events.jsonl";
 
 /// The API, and a key that may do everything.
-pub struct Api {
-    pub state: AppState,
-    pub router: Router,
-    pub authorization: String,
+pub(crate) struct Api {
+    pub(crate) state: AppState,
+    pub(crate) router: Router,
+    pub(crate) authorization: String,
     folder: tempfile::TempDir,
 }
 
 /// What the API answered.
 #[derive(Debug)]
-pub struct Answer {
-    pub status: StatusCode,
-    pub headers: HeaderMap,
-    pub body: Value,
-    pub text: String,
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Value,
+    pub(crate) text: String,
 }
 
 impl Answer {
-    pub fn header(&self, name: &str) -> &str {
+    pub(crate) fn header(&self, name: &str) -> &str {
         self.headers.get(name).map_or("", |value| value.to_str().unwrap())
     }
 }
 
 impl Api {
-    pub async fn new() -> Api {
+    pub(crate) async fn new() -> Api {
         Api::with(SqliteOptions::default(), RestConfig::default()).await
     }
 
-    pub async fn with(options: SqliteOptions, config: RestConfig) -> Api {
+    pub(crate) async fn with(options: SqliteOptions, config: RestConfig) -> Api {
         let folder = tempfile::tempdir().unwrap();
         let store: Arc<dyn Store> = Arc::new(SqliteStore::open(folder.path(), options).unwrap());
         let entities = EntityService::open(Arc::clone(&store)).await.unwrap();
@@ -80,13 +72,13 @@ impl Api {
     }
 
     /// Sends a request as it is, from 192.0.2.1.
-    pub async fn send(&self, mut request: Request<Body>) -> Answer {
+    pub(crate) async fn send(&self, mut request: Request<Body>) -> Answer {
         request.extensions_mut().insert(ConnectInfo(SocketAddr::from(([192, 0, 2, 1], 1))));
         self.send_as_it_is(request).await
     }
 
     /// [`Api::send`] of a request that says itself where it comes from.
-    pub async fn send_as_it_is(&self, request: Request<Body>) -> Answer {
+    pub(crate) async fn send_as_it_is(&self, request: Request<Body>) -> Answer {
         let response = self.router.clone().oneshot(request).await.unwrap();
         let (parts, body) = response.into_parts();
         let text = String::from_utf8(to_bytes(body, usize::MAX).await.unwrap().to_vec()).unwrap();
@@ -95,24 +87,30 @@ impl Api {
     }
 
     /// The events so far, as they were exported, oldest first.
-    pub async fn events(&self) -> Vec<Value> {
+    pub(crate) async fn events(&self) -> Vec<Value> {
         self.state.events.flush().await;
         let text = std::fs::read_to_string(self.folder().join(EVENTS)).unwrap_or_default();
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
     /// The folder of the store.
-    pub fn folder(&self) -> &std::path::Path {
+    pub(crate) fn folder(&self) -> &std::path::Path {
         self.folder.path()
     }
 
     /// Calls the entity API with the key; `path` is below the collections' base.
-    pub async fn call(&self, method: &str, path: &str, body: Option<Value>) -> Answer {
+    pub(crate) async fn call(&self, method: &str, path: &str, body: Option<Value>) -> Answer {
         self.call_with(method, path, body, &[]).await
     }
 
     /// [`Api::call`] with further headers.
-    pub async fn call_with(&self, method: &str, path: &str, body: Option<Value>, headers: &[(&str, &str)]) -> Answer {
+    pub(crate) async fn call_with(
+        &self,
+        method: &str,
+        path: &str,
+        body: Option<Value>,
+        headers: &[(&str, &str)],
+    ) -> Answer {
         let mut request = Request::builder().method(method).uri(format!("{BASE}{path}"));
         request = request.header("authorization", &self.authorization);
         if body.is_some() && !headers.iter().any(|(name, _)| *name == "content-type") {
@@ -126,7 +124,7 @@ impl Api {
     }
 
     /// [`Api::call`] with a body that need not be JSON.
-    pub async fn raw(&self, method: &str, path: &str, content_type: &str, body: &str) -> Answer {
+    pub(crate) async fn raw(&self, method: &str, path: &str, content_type: &str, body: &str) -> Answer {
         let request = Request::builder().method(method).uri(format!("{BASE}{path}"));
         let request = request.header("authorization", &self.authorization).header("content-type", content_type);
         self.send(request.body(Body::from(body.to_owned())).unwrap()).await
@@ -134,13 +132,13 @@ impl Api {
 }
 
 /// Makes a key and returns the `Authorization` header of its owner.
-pub async fn key(state: &AppState, scopes: &[Scope], expires_at_millis: Option<u64>) -> String {
+pub(crate) async fn key(state: &AppState, scopes: &[Scope], expires_at_millis: Option<u64>) -> String {
     let issued = AdminKey::issue("test", scopes, clock::now_millis(), expires_at_millis).unwrap();
     state.store.admin_key_put(issued.key.clone()).await.unwrap();
     basic(&issued.key.id, &issued.secret)
 }
 
 /// The `Authorization` header of HTTP basic authentication.
-pub fn basic(id: &str, secret: &str) -> String {
+pub(crate) fn basic(id: &str, secret: &str) -> String {
     format!("Basic {}", STANDARD.encode(format!("{id}:{secret}")))
 }

@@ -1,13 +1,5 @@
 //! What every store owes the decision fabric. Each function takes an empty store and says by its name what holds; a store
 //! passes when none panics. `reopened` closes the store and opens it again, as a new process would.
-#![allow(
-    dead_code,
-    unreachable_pub,
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    reason = "test support"
-)]
 
 use std::sync::Arc;
 
@@ -69,7 +61,7 @@ async fn keys(store: &dyn Store, now: u64) -> Vec<String> {
     store.bans(now).await.unwrap().into_iter().map(|ban| ban.key).collect()
 }
 
-pub async fn a_ban_comes_back_whole_and_ends_by_itself(
+pub(crate) async fn a_ban_comes_back_whole_and_ends_by_itself(
     store: Arc<dyn Store>,
     reopened: impl AsyncFnOnce(Arc<dyn Store>) -> Arc<dyn Store>,
 ) {
@@ -86,7 +78,7 @@ pub async fn a_ban_comes_back_whole_and_ends_by_itself(
     assert_eq!(keys(&*store, NOW).await, ["user:ada"], "what has ended is forgotten");
 }
 
-pub async fn the_later_end_holds_and_the_history_is_kept(store: Arc<dyn Store>) {
+pub(crate) async fn the_later_end_holds_and_the_history_is_kept(store: Arc<dyn Store>) {
     let issue = async |ban: Ban| live(store.ban_issue(ban, NOW).await.unwrap());
     issue(ban("ip:192.0.2.1", NOW, NOW + 100, false)).await;
     let held = issue(ban("ip:192.0.2.1", NOW + 1, NOW + 50, false)).await;
@@ -116,7 +108,7 @@ pub async fn the_later_end_holds_and_the_history_is_kept(store: Arc<dyn Store>) 
     assert_eq!(store.bans(NOW).await.unwrap()[0].timeline.len(), MAX_STEPS);
 }
 
-pub async fn a_lift_holds_against_what_was_asked_before_it(
+pub(crate) async fn a_lift_holds_against_what_was_asked_before_it(
     store: Arc<dyn Store>,
     reopened: impl AsyncFnOnce(Arc<dyn Store>) -> Arc<dyn Store>,
 ) {
@@ -138,7 +130,7 @@ pub async fn a_lift_holds_against_what_was_asked_before_it(
     assert!(store.lifted(true).await.unwrap().is_empty());
 }
 
-pub async fn nobody_on_the_allowlist_is_banned(
+pub(crate) async fn nobody_on_the_allowlist_is_banned(
     store: Arc<dyn Store>,
     reopened: impl AsyncFnOnce(Arc<dyn Store>) -> Arc<dyn Store>,
 ) {
@@ -171,7 +163,7 @@ pub async fn nobody_on_the_allowlist_is_banned(
     assert!(store.allowlist(NOW).await.unwrap().is_empty(), "what has ended is forgotten");
 }
 
-pub async fn ranges_have_a_bound(store: Arc<dyn Store>) {
+pub(crate) async fn ranges_have_a_bound(store: Arc<dyn Store>) {
     let range = |number: u32| format!("ip:10.{}.{}.0/24", number / 256, number % 256);
     let many = |numbers: std::ops::Range<u32>, until| numbers.map(move |number| ban(&range(number), NOW, until, true));
     let issued = store.bans_issue(many(0..MAX_RANGES, NOW + 1000).collect(), NOW, Note::none()).await.unwrap();
@@ -195,7 +187,7 @@ pub async fn ranges_have_a_bound(store: Arc<dyn Store>) {
     );
 }
 
-pub async fn one_place_cannot_fill_the_store(store: Arc<dyn Store>) {
+pub(crate) async fn one_place_cannot_fill_the_store(store: Arc<dyn Store>) {
     let hand = Ban { address: "192.0.2.9".into(), ..ban("user:by-hand", NOW, NOW + 1, true) };
     live(store.ban_issue(hand, NOW).await.unwrap());
     live(store.ban_issue(from("192.0.2.10", "user:neighbour", NOW + 2), NOW).await.unwrap());
@@ -225,7 +217,7 @@ pub async fn one_place_cannot_fill_the_store(store: Arc<dyn Store>) {
     assert_eq!(held(&keys(&*store, NOW).await, "user:six-"), MAX_BANS_PER_ADDRESS as usize);
 }
 
-pub async fn a_full_store_gives_up_no_ban_by_hand(store: Arc<dyn Store>) {
+pub(crate) async fn a_full_store_gives_up_no_ban_by_hand(store: Arc<dyn Store>) {
     live(store.ban_issue(ban("user:by-hand", NOW, NOW + 1, true), NOW).await.unwrap());
     live(store.ban_issue(ban("user:first", NOW, NOW + 2, false), NOW).await.unwrap());
     let address = |number: u32| std::net::Ipv4Addr::from(0x0a00_0000 + number).to_string();
@@ -240,7 +232,7 @@ pub async fn a_full_store_gives_up_no_ban_by_hand(store: Arc<dyn Store>) {
     assert!(has("user:one-more") && !has("user:first"), "what ends first has gone");
 }
 
-pub async fn no_node_evicts_the_bans_of_others(store: Arc<dyn Store>) {
+pub(crate) async fn no_node_evicts_the_bans_of_others(store: Arc<dyn Store>) {
     let asked = |node: &'static str, numbers: std::ops::Range<u64>, address: &'static str| {
         let one = move |number: u64| by(node, from(address, &format!("user:{node}-{number}"), NOW + 1000 + number));
         numbers.map(one).collect::<Vec<_>>()
@@ -267,7 +259,7 @@ pub async fn no_node_evicts_the_bans_of_others(store: Arc<dyn Store>) {
     assert_eq!((ada.address.as_str(), ada.node.as_str(), ada.until), ("192.0.2.1", "honest", NOW + 2));
 }
 
-pub async fn a_full_store_is_shared_by_the_nodes(store: Arc<dyn Store>) {
+pub(crate) async fn a_full_store_is_shared_by_the_nodes(store: Arc<dyn Store>) {
     let address = |number: u32| format!("ip:{}", std::net::Ipv4Addr::from(0x0a00_0000 + number));
     let many = |node: &'static str, numbers: std::ops::Range<u32>, until: u64| {
         numbers.map(move |number| by(node, ban(&address(number), NOW, until, false))).collect::<Vec<_>>()
@@ -281,7 +273,7 @@ pub async fn a_full_store_is_shared_by_the_nodes(store: Arc<dyn Store>) {
     assert_eq!((there.len(), held("honest"), held("late")), (MAX_BANS as usize, 1000, 100));
 }
 
-pub async fn a_ban_of_the_ledger_counts_to_its_place(store: Arc<dyn Store>) {
+pub(crate) async fn a_ban_of_the_ledger_counts_to_its_place(store: Arc<dyn Store>) {
     let charge =
         |key: String, address: &str| Charge { key, points: 100.0, at: NOW, address: address.into(), node: "n1".into() };
     let made_up = (0..300).map(|number| charge(format!("user:made-up-{number}"), "192.0.2.1")).collect();
@@ -297,7 +289,7 @@ pub async fn a_ban_of_the_ledger_counts_to_its_place(store: Arc<dyn Store>) {
     assert!(matches!(promoted[0].issued, Issued::Allowlisted(_)), "{promoted:?}");
 }
 
-pub async fn a_range_by_hand_has_room_among_those_of_nobodys_hand(store: Arc<dyn Store>) {
+pub(crate) async fn a_range_by_hand_has_room_among_those_of_nobodys_hand(store: Arc<dyn Store>) {
     let range = |number: u32| format!("ip:10.{}.{}.0/24", number / 256, number % 256);
     let ranges = (0..MAX_RANGES).map(|number| ban(&range(number), NOW, NOW + 1000, false));
     store.bans_issue(ranges.collect(), NOW, Note::none()).await.unwrap();
@@ -307,7 +299,7 @@ pub async fn a_range_by_hand_has_room_among_those_of_nobodys_hand(store: Arc<dyn
     assert_eq!(store.bans(NOW).await.unwrap().len(), MAX_RANGES as usize);
 }
 
-pub async fn a_run_of_neighbours_is_banned_as_one(store: Arc<dyn Store>) {
+pub(crate) async fn a_run_of_neighbours_is_banned_as_one(store: Arc<dyn Store>) {
     let net = |number: u32| format!("ip:2001:db8:1:{number:x}::/64");
     let issue = async |number: u32, until| {
         live(store.ban_issue(ban(&net(number), NOW + 1, until, false), NOW + 1).await.unwrap());
@@ -345,14 +337,14 @@ pub async fn a_run_of_neighbours_is_banned_as_one(store: Arc<dyn Store>) {
     live(store.ban_issue(from("2001:db8:3:1::8", "ip:2001:db8:3:1::/64", NOW + 9), NOW).await.unwrap());
 }
 
-pub async fn networks_of_ipv6_are_as_many_as_addresses(store: Arc<dyn Store>) {
+pub(crate) async fn networks_of_ipv6_are_as_many_as_addresses(store: Arc<dyn Store>) {
     let net = |number: u32| format!("ip:2001:{:x}:{:x}::/48", number / 256, number % 256);
     let many = (0..MAX_RANGES + 10).map(|number| ban(&net(number), NOW, NOW + 10, true));
     let issued = store.bans_issue(many.collect(), NOW, Note::none()).await.unwrap();
     assert!(issued.iter().all(|issued| matches!(issued, Issued::Live(_))));
 }
 
-pub async fn bans_of_one_batch_are_judged_each_by_itself(store: Arc<dyn Store>) {
+pub(crate) async fn bans_of_one_batch_are_judged_each_by_itself(store: Arc<dyn Store>) {
     store.allow(entry("ip:10.0.0.0/8", None), "", false, Note::none()).await.unwrap();
     store.ban_lift("user:bob", NOW + 5, Note::none()).await.unwrap();
     let batch = vec![
@@ -383,7 +375,7 @@ pub async fn bans_of_one_batch_are_judged_each_by_itself(store: Arc<dyn Store>) 
     assert_eq!(store.bans_standing(NOW + 200).await.unwrap().len(), 1, "what has ended is not told");
 }
 
-pub async fn who_reaches_the_threshold_within_the_window_is_banned_and_begins_anew(
+pub(crate) async fn who_reaches_the_threshold_within_the_window_is_banned_and_begins_anew(
     store: Arc<dyn Store>,
     reopened: impl AsyncFnOnce(Arc<dyn Store>) -> Arc<dyn Store>,
 ) {
@@ -421,14 +413,14 @@ pub async fn who_reaches_the_threshold_within_the_window_is_banned_and_begins_an
     assert!(store.ledger_top(0, 10).await.unwrap().is_empty());
 }
 
-pub async fn one_batch_of_charges_is_one_after_the_other(store: Arc<dyn Store>) {
+pub(crate) async fn one_batch_of_charges_is_one_after_the_other(store: Arc<dyn Store>) {
     let charges = [60.0, 60.0, 60.0].iter().flat_map(|points| charge("ip:192.0.2.1", *points, NOW)).collect();
     let promoted = store.ledger_charge(charges, RULES, NOW, Note::none()).await.unwrap();
     assert_eq!(promoted.iter().map(|one| one.total).collect::<Vec<_>>(), [120.0]);
     assert_eq!(store.ledger_score("ip:192.0.2.1", 0).await.unwrap(), 60.0);
 }
 
-pub async fn incidents_and_their_states_come_back(
+pub(crate) async fn incidents_and_their_states_come_back(
     store: Arc<dyn Store>,
     reopened: impl AsyncFnOnce(Arc<dyn Store>) -> Arc<dyn Store>,
 ) {
@@ -454,7 +446,7 @@ pub async fn incidents_and_their_states_come_back(
 }
 
 /// Every change with a note; each is kept with the change and with no other outcome than the real one.
-pub async fn what_is_to_be_sent_of_a_change_is_kept_with_it(
+pub(crate) async fn what_is_to_be_sent_of_a_change_is_kept_with_it(
     store: Arc<dyn Store>,
     reopened: impl AsyncFnOnce(Arc<dyn Store>) -> Arc<dyn Store>,
 ) {
@@ -512,7 +504,7 @@ pub async fn what_is_to_be_sent_of_a_change_is_kept_with_it(
     assert_eq!(store.kept_events(0).await.unwrap(), kept[3..]);
 }
 
-pub async fn what_alert_rules_have_told_and_what_waits_comes_back(
+pub(crate) async fn what_alert_rules_have_told_and_what_waits_comes_back(
     store: Arc<dyn Store>,
     reopened: impl AsyncFnOnce(Arc<dyn Store>) -> Arc<dyn Store>,
 ) {
@@ -549,7 +541,7 @@ pub async fn what_alert_rules_have_told_and_what_waits_comes_back(
     assert_eq!((told[0].at, waiting[0].at), (2, 3));
 }
 
-pub async fn bans_come_in_parts(store: Arc<dyn Store>) {
+pub(crate) async fn bans_come_in_parts(store: Arc<dyn Store>) {
     for number in 0..7_u64 {
         let ban =
             Ban { reason: format!("r{}", number % 2), ..ban(&format!("user:u{number}"), NOW, NOW + 10 + number, true) };

@@ -1,5 +1,4 @@
 //! A real Envoy, a small backend and a small client for the xDS tests.
-#![allow(dead_code, unreachable_pub, reason = "each test binary uses a part of it")]
 #![allow(clippy::disallowed_methods, reason = "tests of a real process wait for it")]
 
 use std::collections::BTreeMap;
@@ -13,10 +12,11 @@ use std::time::{Duration, Instant};
 use palisade::events::EventHub;
 use palisade::link::{LinkHub, MemoryBans, NodePort};
 use palisade::xds::Hub;
-use palisade::xds::bootstrap::{BootstrapInput, bootstrap};
+use palisade::xds::bootstrap::{BootstrapInput, CONTROL_PLANE_CLUSTER, bootstrap};
 use palisade::xds::resources::{BackendInput, FilterInput, Gateway, ListenerSettings, RouteInput};
 use prost::Message;
 use serde_json::Value;
+use snapshot::{LinkSettings, Snapshot, Step};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -24,7 +24,7 @@ use tokio::net::{TcpListener, TcpStream};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The root of the repository.
-pub fn repository() -> PathBuf {
+pub(crate) fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crate has a parent folder").to_owned()
 }
 
@@ -40,7 +40,7 @@ fn envoy_binary() -> PathBuf {
 }
 
 /// The .wasm file of the filter that does nothing.
-pub fn noop_module() -> String {
+pub(crate) fn noop_module() -> String {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| repository().join("target"), PathBuf::from);
     let found = [target, repository().join("target")]
         .into_iter()
@@ -52,20 +52,31 @@ pub fn noop_module() -> String {
         .into_owned()
 }
 
+/// The preset as it is shipped, with these global steps and a link that is flushed every 100 ms; `make filters` builds it.
+pub(crate) fn preset(steps: Vec<Step>) -> FilterInput {
+    let folder = std::env::var_os("PALISADE_FILTERS").map(PathBuf::from);
+    let module = folder.unwrap_or_else(|| repository().join("target/filters")).join("preset.wasm");
+    assert!(module.exists(), "{} is missing: run `make filters`", module.display());
+    let link = LinkSettings { cluster: CONTROL_PLANE_CLUSTER.into(), flush_millis: 100, max_queued: 100 };
+    let snapshot = Snapshot { filter: "preset".into(), global: steps, link: Some(link), ..Snapshot::default() };
+    let snapshot = snapshot::seal(&snapshot).encode_to_vec();
+    FilterInput { name: "preset".into(), module_path: module.display().to_string(), snapshot }
+}
+
 /// A snapshot that the no-op filter takes, with `text` in it.
-pub fn sealed(filter: &str, text: &str) -> Vec<u8> {
+pub(crate) fn sealed(filter: &str, text: &str) -> Vec<u8> {
     let identity = snapshot::IdentitySource { api_key_header: text.into(), ..Default::default() };
     snapshot::seal(&snapshot::Snapshot { filter: filter.into(), identity: Some(identity), ..Default::default() })
         .encode_to_vec()
 }
 
 /// A filter of the no-op module.
-pub fn noop_filter(name: &str, text: &str) -> FilterInput {
+pub(crate) fn noop_filter(name: &str, text: &str) -> FilterInput {
     FilterInput { name: name.into(), module_path: noop_module(), snapshot: sealed(name, text) }
 }
 
 /// A gateway on a port of the system's choosing with one route for every host and path.
-pub fn gateway(backend: SocketAddr, filters: Vec<FilterInput>) -> Gateway {
+pub(crate) fn gateway(backend: SocketAddr, filters: Vec<FilterInput>) -> Gateway {
     Gateway {
         listener: ListenerSettings { address: "127.0.0.1".into(), port: 0, ..ListenerSettings::default() },
         routes: vec![RouteInput {
@@ -86,7 +97,7 @@ pub fn gateway(backend: SocketAddr, filters: Vec<FilterInput>) -> Gateway {
 }
 
 /// Waits until `check` gives something.
-pub async fn until<T>(what: &str, mut check: impl AsyncFnMut() -> Option<T>) -> T {
+pub(crate) async fn until<T>(what: &str, mut check: impl AsyncFnMut() -> Option<T>) -> T {
     let start = Instant::now();
     loop {
         if let Some(found) = check().await {
@@ -100,27 +111,27 @@ pub async fn until<T>(what: &str, mut check: impl AsyncFnMut() -> Option<T>) -> 
 // === Control plane ===
 
 /// A control plane's node port; it closes with the value.
-pub struct ControlPlane {
-    pub hub: Hub,
-    pub link: LinkHub,
-    pub events: EventHub,
-    pub address: SocketAddr,
+pub(crate) struct ControlPlane {
+    pub(crate) hub: Hub,
+    pub(crate) link: LinkHub,
+    pub(crate) events: EventHub,
+    pub(crate) address: SocketAddr,
     stop: tokio::sync::oneshot::Sender<()>,
     server: tokio::task::JoinHandle<Result<(), tonic::transport::Error>>,
 }
 
 impl ControlPlane {
-    pub async fn start(exporters: Vec<palisade::events::Exporter>) -> ControlPlane {
+    pub(crate) async fn start(exporters: Vec<palisade::events::Exporter>) -> ControlPlane {
         Self::start_at(SocketAddr::from(([127, 0, 0, 1], 0)), exporters).await
     }
 
     /// Starts one at an address that another one has given up.
-    pub async fn start_at(address: SocketAddr, exporters: Vec<palisade::events::Exporter>) -> ControlPlane {
+    pub(crate) async fn start_at(address: SocketAddr, exporters: Vec<palisade::events::Exporter>) -> ControlPlane {
         Self::start_as(NodePort::default(), address, exporters).await
     }
 
     /// Starts one that lets in whom `port` says.
-    pub async fn start_with(port: NodePort, exporters: Vec<palisade::events::Exporter>) -> ControlPlane {
+    pub(crate) async fn start_with(port: NodePort, exporters: Vec<palisade::events::Exporter>) -> ControlPlane {
         Self::start_as(port, SocketAddr::from(([127, 0, 0, 1], 0)), exporters).await
     }
 
@@ -129,7 +140,7 @@ impl ControlPlane {
     }
 
     /// Starts one that keeps bans where `bans` says.
-    pub async fn start_over(
+    pub(crate) async fn start_over(
         port: NodePort,
         address: SocketAddr,
         exporters: Vec<palisade::events::Exporter>,
@@ -150,7 +161,7 @@ impl ControlPlane {
     }
 
     /// Ends it, and waits until its port is free.
-    pub async fn stop(self) {
+    pub(crate) async fn stop(self) {
         let _already_ended = self.stop.send(());
         self.server.await.unwrap().unwrap();
     }
@@ -159,16 +170,16 @@ impl ControlPlane {
 // === Envoy ===
 
 /// A running Envoy; it ends with the value.
-pub struct Envoy {
+pub(crate) struct Envoy {
     folder: tempfile::TempDir,
     stop: mpsc::Sender<()>,
     thread: Option<JoinHandle<()>>,
-    pub admin: SocketAddr,
+    pub(crate) admin: SocketAddr,
 }
 
 impl Envoy {
     /// Starts one that takes everything from `control_plane`.
-    pub async fn start(control_plane: SocketAddr, delta: bool) -> Envoy {
+    pub(crate) async fn start(control_plane: SocketAddr, delta: bool) -> Envoy {
         Self::start_with(&bootstrap(&BootstrapInput {
             node_id: "test-node".into(),
             admin: Some(("127.0.0.1".into(), 0)),
@@ -180,7 +191,7 @@ impl Envoy {
     }
 
     /// Starts one with a bootstrap.
-    pub async fn start_with(bootstrap: &Value) -> Envoy {
+    pub(crate) async fn start_with(bootstrap: &Value) -> Envoy {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         std::fs::write(path("bootstrap.json"), bootstrap.to_string()).unwrap();
@@ -217,12 +228,12 @@ impl Envoy {
     }
 
     /// Its log.
-    pub fn log(&self) -> String {
+    pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(self.folder.path().join("envoy.log")).unwrap_or_default()
     }
 
     /// The address of its first listener, once it is there.
-    pub async fn listener(&self) -> SocketAddr {
+    pub(crate) async fn listener(&self) -> SocketAddr {
         until("a listener", async || {
             let (_, body) = get(self.admin, "localhost", "/listeners?format=json").await?;
             let listeners: Value = serde_json::from_str(&body).ok()?;
@@ -249,7 +260,7 @@ impl Drop for Envoy {
 // === Backend and client ===
 
 /// A backend that answers every request with `text`.
-pub async fn backend(text: &'static str) -> SocketAddr {
+pub(crate) async fn backend(text: &'static str) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move {
@@ -272,7 +283,7 @@ pub async fn backend(text: &'static str) -> SocketAddr {
 }
 
 /// GET over a connection of its own: status and body; none where there was no answer.
-pub async fn get(address: SocketAddr, host: &str, path: &str) -> Option<(u16, String)> {
+pub(crate) async fn get(address: SocketAddr, host: &str, path: &str) -> Option<(u16, String)> {
     let mut stream = TcpStream::connect(address).await.ok()?;
     let request = format!("GET {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await.ok()?;

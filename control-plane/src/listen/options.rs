@@ -32,19 +32,20 @@ pub struct ListenOptions {
     #[arg(long, env = "PALISADE_XDS_CLIENT_CA", value_name = "FILE", requires = "xds_tls_cert")]
     pub xds_client_ca: Option<PathBuf>,
 
-    /// Many gateways share a certificate: who has it may say that it is any of them. Without this a gateway's id is one of the
+    /// Many gateways share a certificate: any of them may claim the id of another. Without this a gateway's id is one of the
     /// names in its certificate (DNS name, URI, else common name).
     #[arg(long, env = "PALISADE_XDS_SHARED_CERTIFICATES", requires = "xds_client_ca")]
     pub xds_shared_certificates: bool,
 
     /// Gateways need one of the tokens in this file, one on each line, as `authorization: Bearer TOKEN`. `node=ID TOKEN` is
-    /// for the gateway of that id, or all whose ids begin alike (`node=edge-*`); a token by itself for every id.
-    /// Lines that begin with # count for nothing.
+    /// for the gateway of that id, or for all whose ids begin or end alike (`node=edge-*`, `node=*.example`); a token
+    /// without `node=` is for every id. `derive=SECRET` in place of a token gives each of these gateways a token of its own
+    /// (`palisade node-token`). Lines that begin with # are ignored.
     #[arg(long, env = "PALISADE_NODE_TOKEN_FILE", value_name = "FILE")]
     pub node_token_file: Option<PathBuf>,
 
-    /// Where there is no --node-token-file yet, it is made at the start, with a fresh token for the gateway of this id, or
-    /// those that fit (`edge-*`).
+    /// If the file of --node-token-file does not exist, it is made at the start, with a fresh token for the gateway of this
+    /// id, or for all whose ids begin or end alike (`edge-*`, `*.example`).
     #[arg(long, env = "PALISADE_NODE_TOKEN_CREATE", value_name = "ID", requires = "node_token_file",
           value_parser = node_name)]
     pub node_token_create: Option<String>,
@@ -114,7 +115,7 @@ impl ListenOptions {
             return Ok(());
         }
         Err(format!(
-            "--xds-listen {address} is reachable from outside, and everybody there would be taken for a gateway, who can read \
+            "--xds-listen {address} is reachable from outside, and every client would be taken for a gateway, which can read \
              the configuration and send events and bans: give it --node-token-file (with --node-token-create for a fresh one) \
              or --xds-client-ca, or listen on loopback. --xds-open starts all the same, which is dangerous"
         ))

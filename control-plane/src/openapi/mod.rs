@@ -15,7 +15,7 @@
 //!    they demand and answer (401, 403, 429, 500, 503).
 //! 5. Merge it where the others are (`rest::router_with`, `console::router`, `cli::serve`).
 //!
-//! The header `x-request-id` is added to every answer. The tests here and `tests/openapi.rs` say what is missing.
+//! The header `x-request-id` is added to every answer. The tests here and `tests/all/openapi.rs` report what is missing.
 
 mod components;
 mod document;

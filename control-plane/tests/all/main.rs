@@ -13,6 +13,7 @@
 
 mod alerts;
 mod audit;
+mod bootstrap_files;
 mod challenge_tokens;
 mod cli;
 mod cli_apply;

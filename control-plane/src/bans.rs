@@ -115,25 +115,34 @@ fn is_due(told: &Mutex<HashMap<String, u64>>, key: &str, now: u64) -> bool {
     true
 }
 
+/// The ban to record in place of one that a node asks for.
+///
+/// # Errors
+///
+/// Why no node may ask for it.
+fn vet(rules: &BanRules, ban: &BanRequest, now: u64) -> Result<BanRequest, String> {
+    let identity = rules.bannable(&ban.key)?;
+    let until_millis = ban.until_millis.min(now.saturating_add(rules.longest_millis));
+    if until_millis <= now {
+        return Err("it is over already, or nothing bans at all".to_owned());
+    }
+    // It says where bans come from: for a ban on an address it is that address and no other.
+    let address = Identity::parse(&format!("ip:{}", ban.address)).ok().filter(|address| !address.is_range());
+    let address = address.filter(|address| identity.kind() != "ip" || identity.covers(address));
+    Ok(BanRequest {
+        key: identity.key(),
+        until_millis,
+        reason: ban.reason.chars().take(MAX_REASON).collect(),
+        tags: ban.tags.iter().take(MAX_TAGS).map(|tag| tag.chars().take(MAX_REASON).collect()).collect(),
+        address: address.map(|address| address.value().to_owned()).unwrap_or_default(),
+        ..ban.clone()
+    })
+}
+
 impl BanSink for StoredBans {
-    fn vet(&self, ban: &BanRequest) -> Result<BanRequest, String> {
+    fn vet(&self, bans: &[BanRequest]) -> Vec<Result<BanRequest, String>> {
         let (rules, now) = ((self.rules)(), (self.clock)());
-        let identity = rules.bannable(&ban.key)?;
-        let until_millis = ban.until_millis.min(now.saturating_add(rules.longest_millis));
-        if until_millis <= now {
-            return Err("it is over already, or nothing bans at all".to_owned());
-        }
-        // It says where bans come from: for a ban on an address it is that address and no other.
-        let address = Identity::parse(&format!("ip:{}", ban.address)).ok().filter(|address| !address.is_range());
-        let address = address.filter(|address| identity.kind() != "ip" || identity.covers(address));
-        Ok(BanRequest {
-            key: identity.key(),
-            until_millis,
-            reason: ban.reason.chars().take(MAX_REASON).collect(),
-            tags: ban.tags.iter().take(MAX_TAGS).map(|tag| tag.chars().take(MAX_REASON).collect()).collect(),
-            address: address.map(|address| address.value().to_owned()).unwrap_or_default(),
-            ..ban.clone()
-        })
+        bans.iter().map(|ban| vet(&rules, ban, now)).collect()
     }
 
     fn put(&self, by: Asker<'_>, bans: &[BanRequest]) -> Result<Vec<Verdict>, String> {

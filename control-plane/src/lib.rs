@@ -6,6 +6,7 @@
 
 pub mod access;
 pub mod alerts;
+mod atomic_file;
 pub mod bans;
 pub mod challenges;
 pub mod cli;

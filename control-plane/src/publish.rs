@@ -10,7 +10,7 @@ use tokio::sync::watch;
 
 use crate::clock::{self, Stopwatch};
 use crate::compile::Compiler;
-use crate::entities::{DEFAULT_GROUP, Delivery, EntityService, EntitySet};
+use crate::entities::{Delivery, EntityService, EntitySet};
 use crate::events::{EventHub, Part};
 use crate::telemetry::Gate;
 use crate::xds::{Hub, ResourceSet, resources};
@@ -135,8 +135,7 @@ fn tell_unreadable(events: &EventHub, set: &EntitySet) {
 /// Verifiers of callers that the gateways of no group can have: whom they were to verify is judged by the address.
 fn tell_unverifiable(events: &EventHub, set: &EntitySet) {
     let global = set.global();
-    let names = global.groups.keys().map(String::as_str).chain([DEFAULT_GROUP]);
-    let deliveries: Vec<Delivery> = names.filter_map(|name| Some(global.gateway_of(name)?.delivery)).collect();
+    let deliveries: Vec<Delivery> = global.gateways().map(|(_, gateway)| gateway.delivery).collect();
     let idle = global
         .identity
         .verified_by
@@ -158,9 +157,10 @@ fn tell_unverifiable(events: &EventHub, set: &EntitySet) {
 
 /// Every group without resources, for this reason.
 fn none(set: &EntitySet, reason: &str) -> Outcomes {
-    let global = set.global();
-    let groups = global.groups.keys().map(String::as_str).chain([DEFAULT_GROUP]);
-    groups.map(|group| (group.to_owned(), Err(vec![format!("the compiler has failed: {reason}")]))).collect()
+    set.global()
+        .group_names()
+        .map(|group| (group.to_owned(), Err(vec![format!("the compiler has failed: {reason}")])))
+        .collect()
 }
 
 /// The resources of every group, and the faults that no group has.

@@ -1,8 +1,7 @@
 //! The tokens by which gateways are let in to xDS and the node link.
 
 use std::fmt;
-use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
@@ -10,19 +9,12 @@ use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
 use super::NodeNames;
+use super::token_lines::{self, TokenLine, TokenValue};
+use crate::atomic_file;
 use crate::listen::Kept;
 
 /// A token that is shorter can be guessed; it is taken with a warning.
 const SHORT: usize = 16;
-/// The bytes of a token, at most: it travels in a header.
-const MAX_BYTES: usize = 4096;
-/// The tokens of a file, at most: each is compared on every stream.
-const MAX_TOKENS: usize = 1000;
-
-/// What a line with the nodes of its token begins with.
-const NODE: &[u8] = b"node=";
-/// What stands before the secret of which the tokens of single nodes are derived.
-pub(crate) const DERIVE: &str = "derive=";
 /// The hexadecimal digits of a derived token, in front of the node's id.
 const DERIVED: usize = 64;
 
@@ -78,18 +70,9 @@ impl NodeTokens {
     ///
     /// What the system says.
     pub fn create_file(file: &Path, node: &str) -> io::Result<bool> {
-        if file.try_exists()? {
-            return Ok(false);
-        }
         let token = NodeTokens::fresh()?;
         let text = format!("# Tokens of gateways: `node=ID TOKEN`, one on each line.\nnode={node} {token}\n");
-        // Whole or not at all: half a file would stop every later start.
-        let fresh = file.with_extension(format!("{}.tmp", std::process::id()));
-        let made = write_new(&fresh, text.as_bytes()).and_then(|()| move_new(&fresh, file));
-        if made.is_err() || made.as_ref().is_ok_and(|made| !made) {
-            let _gone = std::fs::remove_file(&fresh);
-        }
-        made
+        atomic_file::create(file, text.as_bytes())
     }
 
     /// The token of one node, of the secret of a line `derive=SECRET`: the HMAC-SHA256 of its id in hexadecimal, a dot, and the
@@ -151,53 +134,40 @@ impl NodeTokens {
         self.tokens.iter().filter(|token| !single(token)).count()
     }
 
+    /// The newest token of a file that is for a node: a token of a line with `node=`, or the one that is derived for it. `None`
+    /// if no line is for it. For a pattern such as `edge-*` tokens alone are found: nothing is derived for a pattern.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the file, with its line and without the token.
+    pub(crate) fn newest(file: &Path, bytes: &[u8], node: &str) -> Result<Option<String>, String> {
+        let of_node = |line: TokenLine<'_>| {
+            line.nodes.filter(|nodes| nodes.admit(node))?;
+            match line.value {
+                TokenValue::Token(token) => Some(String::from_utf8_lossy(token).into_owned()),
+                TokenValue::Secret(secret) => (!node.contains('*')).then(|| NodeTokens::derived(secret, node)),
+            }
+        };
+        Ok(token_lines::read(file, bytes)?.into_iter().rev().find_map(of_node))
+    }
+
     fn parse(file: &Path, bytes: &[u8]) -> Result<NodeTokens, String> {
         let (mut tokens, mut secrets) = (Vec::new(), Vec::new());
-        for (number, line) in
-            (1..).zip(bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).split(|byte| *byte == b'\n'))
-        {
-            let line = line.trim_ascii();
-            if line.is_empty() || line.starts_with(b"#") {
-                continue;
-            }
-            let at = format!("{}: line {number}", file.display());
-            let (nodes, token) = match line.strip_prefix(NODE) {
-                Some(rest) => {
-                    let end = rest.iter().position(u8::is_ascii_whitespace);
-                    let (name, token) = end
-                        .and_then(|end| rest.split_at_checked(end))
-                        .ok_or_else(|| format!("{at}: there is no token behind the node: expected `node=ID TOKEN`"))?;
-                    let name = String::from_utf8_lossy(name);
-                    (Some(NodeNames::parse(&name).map_err(|why| format!("{at}: {why}"))?), token.trim_ascii())
-                }
-                None => (None, line),
-            };
-            if !token.iter().all(u8::is_ascii_graphic) {
-                return Err(format!("{at}: a token has no spaces and only printable ASCII characters"));
-            }
-            if token.len() > MAX_BYTES {
-                return Err(format!("{at}: a token has at most {MAX_BYTES} bytes"));
-            }
-            if tokens.len() + secrets.len() >= MAX_TOKENS {
-                return Err(format!("{at}: there are more than {MAX_TOKENS} tokens"));
-            }
-            let secret = token.strip_prefix(DERIVE.as_bytes());
-            if secret.unwrap_or(token).len() < SHORT {
+        for TokenLine { at, nodes, value } in token_lines::read(file, bytes)? {
+            if value.len() < SHORT {
                 tracing::warn!("{at}: this token has fewer than {SHORT} characters and can be guessed");
             }
-            match secret {
-                Some([]) => return Err(format!("{at}: there is no secret behind `{DERIVE}`")),
-                Some(secret) => {
+            match value {
+                TokenValue::Token(token) => {
+                    tokens.push(NodeToken { digest: Sha256::digest(token).into(), nodes, secret: None });
+                }
+                TokenValue::Secret(secret) => {
                     let digest = Sha256::digest(secret).into();
                     secrets.push(NodeSecret { secret: secret.to_vec(), digest, nodes });
                 }
-                None => tokens.push(NodeToken { digest: Sha256::digest(token).into(), nodes, secret: None }),
             }
         }
-        match tokens.is_empty() && secrets.is_empty() {
-            true => Err(format!("{}: there is no token in it, which would let nobody in", file.display())),
-            false => Ok(NodeTokens { tokens, secrets }),
-        }
+        Ok(NodeTokens { tokens, secrets })
     }
 }
 
@@ -213,30 +183,6 @@ fn mac(secret: &[u8], id: &[u8]) -> [u8; 32] {
     mac.chain_update(id).finalize().into_bytes().into()
 }
 
-/// A file for its owner alone, on the disk when this returns. What an earlier process of this number has left is replaced.
-fn write_new(file: &Path, bytes: &[u8]) -> io::Result<()> {
-    match std::fs::remove_file(file) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let mut out = std::fs::File::options().write(true).create_new(true).mode(0o600).open(file)?;
-    out.write_all(bytes)?;
-    out.sync_all()
-}
-
-/// Gives a file its name; false if the name exists already.
-fn move_new(fresh: &Path, file: &Path) -> io::Result<bool> {
-    match std::fs::hard_link(fresh, file) {
-        Ok(()) => std::fs::remove_file(fresh)?,
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
-        // A file system without links.
-        Err(_) => std::fs::rename(fresh, file)?,
-    }
-    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    std::fs::File::open(folder)?.sync_all()?;
-    Ok(true)
-}
-
 impl fmt::Debug for NodeTokens {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("NodeTokens").field("count", &(self.tokens.len() + self.secrets.len())).finish_non_exhaustive()
@@ -245,6 +191,7 @@ impl fmt::Debug for NodeTokens {
 
 #[cfg(test)]
 mod tests {
+    use super::super::token_lines::{MAX_BYTES, MAX_TOKENS};
     use super::*;
 
     fn parse(text: &str) -> Result<NodeTokens, String> {
@@ -302,22 +249,14 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_tokens_is_made_whole_or_not_at_all() {
+    fn a_file_of_tokens_is_made_once() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("tokens");
-        // What an earlier process has left that ended at once.
-        std::fs::write(file.with_extension(format!("{}.tmp", std::process::id())), "# Tok").unwrap();
         assert!(NodeTokens::create_file(&file, "edge-1").unwrap());
         let made = std::fs::read(&file).unwrap();
         assert!(NodeTokens::parse(&file, &made).is_ok());
         assert!(!NodeTokens::create_file(&file, "edge-1").unwrap());
-        assert_eq!(std::fs::read(&file).unwrap(), made, "one that is there stays as it is");
-        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing else is left");
-        // Another process was faster.
-        let fresh = folder.path().join("fresh");
-        write_new(&fresh, b"x").unwrap();
-        assert!(!move_new(&fresh, &file).unwrap());
-        assert_eq!(std::fs::read(&file).unwrap(), made);
+        assert_eq!(std::fs::read(&file).unwrap(), made, "an existing file is unchanged");
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! `palisade compile`: a snapshot from a folder of entities, for gateways without a control plane.
 
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::{CliError, say};
+use crate::atomic_file::{self, Readers};
 use crate::compile::{Compiler, Settings, discovery_response, fill};
 use crate::entities::{DEFAULT_GROUP, EntitySet};
 use crate::xds::resources::{FilterInput, Gateway};
@@ -154,13 +155,10 @@ fn note(message: std::fmt::Arguments<'_>) -> Result<(), CliError> {
     writeln!(std::io::stderr(), "{message}").map_err(|error| CliError::Io("write to standard error".to_owned(), error))
 }
 
-/// Written beside its place and moved there, so that a gateway that watches the file never reads half of it.
-fn write(path: &PathBuf, bytes: &[u8]) -> Result<(), CliError> {
-    let fail = |error| CliError::Io(format!("write {}", path.display()), error);
-    let mut beside = path.clone().into_os_string();
-    beside.push(".new");
-    std::fs::write(&beside, bytes).map_err(fail)?;
-    std::fs::rename(&beside, path).map_err(fail)
+/// A gateway that watches the file never reads half of it.
+fn write(path: &Path, bytes: &[u8]) -> Result<(), CliError> {
+    let written = atomic_file::replace(path, bytes, Readers::Umask);
+    written.map_err(|error| CliError::Io(format!("write {}", path.display()), error))
 }
 
 fn report(problems: &[impl std::fmt::Display], note: Note) -> Result<CliError, CliError> {

@@ -1,23 +1,23 @@
 //! `palisade node-token`: the tokens by which gateways are let in.
 
-use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use super::{CliError, say};
 use crate::access::{DERIVE, NodeNames, NodeTokens};
+use crate::atomic_file::{self, Readers};
 use crate::xds::bootstrap::NODE_TOKEN_SECRET;
 
 /// `palisade node-token`.
 #[derive(Debug, clap::Subcommand)]
 pub(super) enum NodeTokenCommand {
-    /// Add a fresh token for a gateway to a file (which is made where there is none) and print it.
+    /// Add a fresh token for a gateway to a file (made if it does not exist) and print it.
     Create(At),
-    /// Add a fresh secret to a file (which is made where there is none) of which each of these gateways has a token of its own.
+    /// Add a fresh secret (a line `node=ID derive=SECRET`) to a file (made if it does not exist), from which each of these
+    /// gateways has a token of its own.
     Derive(At),
-    /// Print the token that a file has for a gateway, or that is derived for it.
+    /// Print the newest token that a file has for a gateway, or that is derived for it.
     Show(At),
-    /// Print the token that a file has for a gateway as the secret that Envoy reads (envoy/node-token.yaml).
+    /// Print the same token as the secret that Envoy reads (envoy/node-token.yaml).
     Secret(At),
 }
 
@@ -28,7 +28,7 @@ pub(super) struct At {
     #[arg(long, env = "PALISADE_NODE_TOKEN_FILE", value_name = "FILE")]
     file: PathBuf,
 
-    /// The gateway's `node.id`; `edge-*` for all whose ids begin so.
+    /// The gateway's `node.id`; with a `*` at one end for all whose ids begin or end alike (`edge-*`, `*.example`).
     #[arg(long, value_name = "ID")]
     node: String,
 }
@@ -63,16 +63,15 @@ impl At {
 
     /// Adds a line to the file. A running control plane may read it at any moment: it sees the old file or the new one.
     fn add(&self, token: &str) -> std::io::Result<()> {
-        let text = match std::fs::read_to_string(&self.file) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+        let mut text = match std::fs::read(&self.file) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
             read => read?,
         };
-        let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
-        let fresh = self.file.with_extension(format!("{}.tmp", std::process::id()));
-        let mut out = std::fs::File::options().write(true).create_new(true).mode(0o600).open(&fresh)?;
-        out.write_all(format!("{text}{end}node={} {token}\n", self.node).as_bytes())?;
-        out.sync_all()?;
-        std::fs::rename(&fresh, &self.file)
+        if !text.is_empty() && !text.ends_with(b"\n") {
+            text.push(b'\n');
+        }
+        text.extend_from_slice(format!("node={} {token}\n", self.node).as_bytes());
+        atomic_file::replace(&self.file, &text, Readers::Owner)
     }
 
     fn show(&self) -> Result<(), CliError> {
@@ -92,18 +91,8 @@ impl At {
 
 /// The newest token of a file that is for these nodes; for one node also the one that is derived for it.
 fn last_of(file: &Path, node: &str) -> Result<String, CliError> {
-    let text = std::fs::read_to_string(file);
-    let text = text.map_err(|error| CliError::Io(format!("read {}", file.display()), error))?;
-    let of_node = |line: &str| {
-        let (name, token) = line.trim().strip_prefix("node=")?.split_once(char::is_whitespace)?;
-        let fits = NodeNames::parse(name).is_ok_and(|names| names.admit(node)) || name == node;
-        let token = fits.then_some(token.trim())?;
-        match token.strip_prefix(DERIVE) {
-            Some(secret) => (!node.contains('*')).then(|| NodeTokens::derived(secret.as_bytes(), node)),
-            None => Some(token.to_owned()),
-        }
-    };
-    let found = text.lines().rev().find_map(of_node);
+    let bytes = std::fs::read(file).map_err(|error| CliError::Io(format!("read {}", file.display()), error))?;
+    let found = NodeTokens::newest(file, &bytes, node).map_err(CliError::Other)?;
     found.ok_or_else(|| CliError::Other(format!("{}: there is no token for the gateway `{node}`", file.display())))
 }
 
@@ -135,5 +124,10 @@ mod tests {
         let kept = NodeTokens::open(file.clone()).unwrap();
         assert!(kept.current().admit(two.as_bytes()).unwrap().nodes().unwrap().names("edge-2"));
         assert!(at("a b").create().is_err());
+        // As the server reads the file: with the mark of UTF-8 before it, and with a line that it would refuse.
+        std::fs::write(&file, format!("\u{feff}{text}")).unwrap();
+        assert_eq!(last_of(&file, "edge-1").unwrap(), newest);
+        std::fs::write(&file, format!("{text}node=edge-1 two words\n")).unwrap();
+        assert!(matches!(last_of(&file, "edge-1"), Err(CliError::Other(why)) if why.contains("a token has no spaces")));
     }
 }

@@ -2,7 +2,6 @@
 
 use std::io::Write as _;
 use std::net::SocketAddr;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,6 +14,7 @@ use tokio::sync::watch;
 use super::CliError;
 use crate::access::{Access, AdminKey, Scope, guard};
 use crate::alerts::Alerts;
+use crate::atomic_file::{self, Readers};
 use crate::bans::StoredBans;
 use crate::challenges::{self, Verifier};
 use crate::clock;
@@ -313,7 +313,8 @@ async fn first_key(store: &dyn Store, data: &Path) -> Result<(), CliError> {
     let file = data.join(FIRST_KEY_FILE);
     let text = format!("{}\n", json!({ "id": issued.key.id, "secret": issued.secret }));
     // The file comes first: should the process end in between, the next start makes another key and overwrites it.
-    write_atomically(&file, &text).map_err(|error| CliError::Io(format!("write {}", file.display()), error))?;
+    atomic_file::replace(&file, text.as_bytes(), Readers::Owner)
+        .map_err(|error| CliError::Io(format!("write {}", file.display()), error))?;
     store.admin_key_put(issued.key.clone()).await?;
     // Not through the log: logs travel further than a terminal, and the secret must not.
     let _ = writeln!(
@@ -329,26 +330,8 @@ async fn first_key(store: &dyn Store, data: &Path) -> Result<(), CliError> {
 
 fn write_ready_file(file: &Path, rest: SocketAddr, xds: SocketAddr) -> Result<(), CliError> {
     let text = format!("{}\n", json!({ "rest": rest.to_string(), "xds": xds.to_string(), "pid": std::process::id() }));
-    write_atomically(file, &text).map_err(|error| CliError::Io(format!("write {}", file.display()), error))
-}
-
-/// Writes a file for its owner alone, so that a reader sees all of it or nothing.
-fn write_atomically(file: &Path, text: &str) -> std::io::Result<()> {
-    let mut name = file.as_os_str().to_owned();
-    name.push(format!(".{}.tmp", std::process::id()));
-    let fresh = Path::new(&name);
-    // An old one could have other permissions, which `mode` would not change.
-    match std::fs::remove_file(fresh) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let mut options = std::fs::File::options();
-    let mut out = options.write(true).create_new(true).mode(0o600).open(fresh)?;
-    out.write_all(text.as_bytes())?;
-    out.sync_all()?;
-    std::fs::rename(fresh, file)?;
-    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    std::fs::File::open(folder)?.sync_all()
+    atomic_file::replace(file, text.as_bytes(), Readers::Owner)
+        .map_err(|error| CliError::Io(format!("write {}", file.display()), error))
 }
 
 async fn bind(what: &str, address: SocketAddr) -> Result<TcpListener, CliError> {

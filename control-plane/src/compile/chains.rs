@@ -73,7 +73,7 @@ impl Chains {
             problems.extend(all);
         };
         let found = memory.get(GlobalConfig::COLLECTION, GlobalConfig::ID, set, |view| {
-            steps(validators(&view.global()), view, rules, settings)
+            steps(validators(view.global()), view, rules, settings)
         });
         match found {
             Ok(steps) => chains.global = steps,

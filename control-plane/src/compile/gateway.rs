@@ -29,9 +29,7 @@ pub(super) fn compile(
     settings: &Settings,
     seals: bool,
 ) -> Compiled {
-    let all = chains.routes.iter().map(|chain| &chain.steps).chain([&chains.global]);
-    let (snapshots, warnings) = (BTreeMap::new(), all.flat_map(|steps| steps.warnings.iter().cloned()).collect());
-    let mut gateways = Gateways { set, global, chains, settings, seals, snapshots, warnings };
+    let mut gateways = Gateways::new(set, global, chains, settings, seals);
     let gateway = gateways.group(DEFAULT_GROUP, &global.gateway);
     let groups = global.groups.iter().map(|(name, group)| {
         let gateway = gateways.group(name, &group.over(&global.gateway));
@@ -52,12 +50,8 @@ pub(super) fn compile_each(
     broken: &[CompileProblem],
     settings: &Settings,
 ) -> (GroupGateways, Vec<String>) {
-    let all = chains.routes.iter().map(|chain| &chain.steps).chain([&chains.global]);
-    let (snapshots, warnings) = (BTreeMap::new(), all.flat_map(|steps| steps.warnings.iter().cloned()).collect());
-    let mut gateways = Gateways { set, global, chains, settings, seals: true, snapshots, warnings };
-    let others = global.groups.iter().map(|(name, group)| (name.as_str(), group.over(&global.gateway)));
-    let named = others.chain([(DEFAULT_GROUP, global.gateway.clone())]);
-    let compiled = named.map(|(name, gateway)| {
+    let mut gateways = Gateways::new(set, global, chains, settings, true);
+    let compiled = global.gateways().map(|(name, gateway)| {
         let problems: Vec<String> =
             broken.iter().filter(|problem| concerns(problem, set, name)).map(ToString::to_string).collect();
         if !problems.is_empty() {
@@ -83,13 +77,27 @@ struct Gateways<'a> {
     global: &'a Item<GlobalConfig>,
     chains: &'a Chains,
     settings: &'a Settings,
-    seals: bool,
+    /// How callers are identified, the same in every snapshot; `None` if no snapshot is sealed.
+    identity: Option<IdentitySource>,
     /// What was sealed for a group before: by the filter, which of the chains it has, and what it does to trailers.
     snapshots: BTreeMap<(String, Vec<usize>, i32), Vec<u8>>,
     warnings: BTreeSet<String>,
 }
 
 impl<'a> Gateways<'a> {
+    fn new(
+        set: &'a EntitySet,
+        global: &'a Item<GlobalConfig>,
+        chains: &'a Chains,
+        settings: &'a Settings,
+        seals: bool,
+    ) -> Self {
+        let all = chains.routes.iter().map(|chain| &chain.steps).chain([&chains.global]);
+        let warnings = all.flat_map(|steps| steps.warnings.iter().cloned()).collect();
+        let identity = seals.then(|| identity(global));
+        Self { set, global, chains, settings, identity, snapshots: BTreeMap::new(), warnings }
+    }
+
     fn group(&mut self, group: &str, gateway: &entities::Gateway) -> Gateway {
         let chains: Vec<(usize, &'a Chain)> =
             self.chains.routes.iter().enumerate().filter(|(_, chain)| chain.is_in(group)).collect();
@@ -162,12 +170,14 @@ impl<'a> Gateways<'a> {
     fn filter(&mut self, filter: &str, gateway: &entities::Gateway, chains: &[(usize, &'a Chain)]) -> FilterInput {
         let trailers = trailers(filter, gateway);
         let key = (filter.to_owned(), chains.iter().map(|(index, _)| *index).collect(), trailers.into());
-        let (global, all, settings, seals) = (self.global, self.chains, self.settings, self.seals);
-        let sealed = || {
+        let (global, all, settings) = (self.global, self.chains, self.settings);
+        let sealed = |identity: &IdentitySource| {
+            let (identity, trailers) = (Some(identity.clone()), trailers.into());
             let snapshot = snapshot(filter, global, all, chains, settings);
-            seal(&Snapshot { trailers: trailers.into(), ..snapshot }).encode_to_vec()
+            seal(&Snapshot { identity, trailers, ..snapshot }).encode_to_vec()
         };
-        let snapshot = self.snapshots.entry(key).or_insert_with(|| if seals { sealed() } else { Vec::new() });
+        let identity = self.identity.as_ref();
+        let snapshot = self.snapshots.entry(key).or_insert_with(|| identity.map(sealed).unwrap_or_default());
         FilterInput {
             name: filter.to_owned(),
             module_path: settings.filters_dir.join(format!("{filter}.wasm")).display().to_string(),
@@ -277,7 +287,6 @@ fn snapshot(
     let routes = routes.collect();
     Snapshot {
         filter: filter.to_owned(),
-        identity: Some(identity(global)),
         global: global_steps,
         routes,
         parts: parts.into_iter().map(|(hash, data)| Part { hash, data: data.to_vec() }).collect(),

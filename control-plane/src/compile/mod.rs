@@ -143,7 +143,7 @@ impl Compiler {
     /// Every fault that was found.
     pub fn compile(&self, set: &EntitySet) -> Result<Compiled, Vec<CompileProblem>> {
         let chains = self.check(set)?;
-        Ok(gateway::compile(set, &set.global(), &chains, &self.settings, true))
+        Ok(gateway::compile(set, set.global(), &chains, &self.settings, true))
     }
 
     /// Compiles each group of gateways by itself: a fault in what one group has leaves the others as they are. For the
@@ -151,7 +151,7 @@ impl Compiler {
     #[must_use]
     pub fn compile_groups(&self, set: &EntitySet) -> Groups {
         let Examined { chains, broken, asides } = self.examine(set);
-        let (groups, warnings) = gateway::compile_each(set, &set.global(), &chains, &broken, &self.settings);
+        let (groups, warnings) = gateway::compile_each(set, set.global(), &chains, &broken, &self.settings);
         Groups { groups, asides, warnings }
     }
 
@@ -161,7 +161,7 @@ impl Compiler {
         let watch = Stopwatch::start();
         let Examined { chains, broken, asides: mut problems } = self.examine(set);
         problems.extend(broken);
-        let compiled = gateway::compile(set, &set.global(), &chains, &self.settings, false);
+        let compiled = gateway::compile(set, set.global(), &chains, &self.settings, false);
         // Of the rest as well: a fault that stands already is not to hide another one.
         let known = |found: &CompileProblem, problems: &[CompileProblem]| {
             problems.iter().any(|known| (known.collection, &known.id) == (found.collection, &found.id))
@@ -183,7 +183,7 @@ impl Compiler {
         let mut memories = self.memories.lock().unwrap_or_else(PoisonError::into_inner);
         let mut asides = self.check_rules(set, &mut memories.right);
         let global = set.global();
-        check_groups(set, &global, &mut asides);
+        check_groups(set, global, &mut asides);
         let mut broken = Vec::new();
         let chains = Chains::compile(set, &self.rules, &self.settings, &mut memories.steps, &mut broken);
         memories.right.end_pass();

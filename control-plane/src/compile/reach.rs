@@ -1,12 +1,11 @@
 //! Whether there is anything that enforces a ban.
 
-use std::net::IpAddr;
-
-use ipnet::IpNet;
+use exchange::Exemptions;
 
 use super::expand;
 use super::plugins::{self, PluginUse};
-use crate::entities::{DEFAULT_GROUP, EntitySet, Gateway, Item, Route, ThreatPolicy};
+use super::view::View;
+use crate::entities::{EntitySet, Gateway, Item, Route, ThreatPolicy};
 use crate::fabric::Identity;
 
 /// The plugin that enforces bans.
@@ -32,12 +31,10 @@ pub(crate) fn enforces(set: &EntitySet, identity: &Identity) -> Result<(), Strin
                     global chain";
         return Err(what.to_owned());
     }
-    let names = std::iter::once(DEFAULT_GROUP).chain(global.groups.keys().map(String::as_str));
-    let groups: Vec<(&str, Gateway)> = names.filter_map(|name| Some((name, global.gateway_of(name)?))).collect();
     let has = |gate: &GateStep<'_>, group: &str| gate.route.is_none_or(|route| route.is_in(group));
     let runs = |gateway: &Gateway| gateway.filters.iter().any(|filter| filter == "preset" || filter == GATE);
-    let running: Vec<&(&str, Gateway)> =
-        groups.iter().filter(|(name, gateway)| runs(gateway) && gates.iter().any(|gate| has(gate, name))).collect();
+    let running: Vec<(&str, Gateway)> =
+        global.gateways().filter(|(name, gateway)| runs(gateway) && gates.iter().any(|gate| has(gate, name))).collect();
     if running.is_empty() {
         return Err(format!("no gateway that has a chain with a threat gate runs the filter `{GATE}` or `preset`"));
     }
@@ -66,15 +63,15 @@ pub(crate) fn enforces(set: &EntitySet, identity: &Identity) -> Result<(), Strin
 
 /// Every threat gate in an enabled chain.
 fn gates(set: &EntitySet) -> Vec<GateStep<'_>> {
-    let global = set.global();
+    let (global, view) = (set.global(), View::new(set));
     let mut found = Vec::new();
     for validator in global.incoming_request_validators.iter().filter(|validator| validator.enabled) {
-        let policies = policies(set, &validator.plugin, &validator.config);
+        let policies = policies(&view, &validator.plugin, &validator.config);
         found.extend(policies.into_iter().map(|policy| GateStep { route: None, policy }));
     }
     for route in set.all::<Route>().filter(|route| route.enabled) {
         for plugin in route.plugins.iter().filter(|plugin| plugin.enabled) {
-            let policies = policies(set, &plugin.plugin, &plugin.config);
+            let policies = policies(&view, &plugin.plugin, &plugin.config);
             found.extend(policies.into_iter().map(|policy| GateStep { route: Some(route), policy }));
         }
     }
@@ -83,14 +80,14 @@ fn gates(set: &EntitySet) -> Vec<GateStep<'_>> {
 
 /// The policy of each gate that a plugin is or is expanded to.
 fn policies(
-    set: &EntitySet,
+    view: &View<'_>,
     plugin: &str,
     config: &serde_json::Map<String, serde_json::Value>,
 ) -> Vec<Item<ThreatPolicy>> {
     let is_gate = |name: &str| plugins::by_name(name).is_some_and(|kind| kind.name == GATE);
     let policy = |config: &serde_json::Map<String, serde_json::Value>| {
         let named = config.get("policy").and_then(serde_json::Value::as_str);
-        plugins::policy_in(named, set).unwrap_or_else(ThreatPolicy::builtin)
+        plugins::policy(named, view).unwrap_or_else(|_| ThreatPolicy::builtin())
     };
     if !expand::CLASSES.contains(&plugin) {
         return if is_gate(plugin) { vec![policy(config)] } else { Vec::new() };
@@ -102,11 +99,7 @@ fn policies(
 /// Whether a policy exempts all addresses of an identity: its gate lets them pass, whatever the ban's origin.
 fn exempts(policy: &ThreatPolicy, identity: &Identity) -> bool {
     let Some(network) = identity.network() else { return false };
-    let covers = |exemption: &String| {
-        let address = || Some(IpNet::from(exemption.parse::<IpAddr>().ok()?.to_canonical()));
-        exemption.parse::<IpNet>().ok().or_else(address).is_some_and(|exempt| exempt.contains(&network))
-    };
-    policy.exemptions.iter().any(covers)
+    Exemptions::new(&policy.exemptions).is_ok_and(|exemptions| exemptions.cover_network(&network))
 }
 
 #[cfg(test)]
@@ -134,12 +127,12 @@ mod tests {
             let config = json!({"policy": policy});
             json!({"kind": "route", "id": id, "plugins": [{"plugin": "SvcThreatGate", "config": config}]})
         };
-        let office = policy("office", json!(["192.0.2.0/24", "2001:db8::7"]));
+        let office = policy("office", json!(["192.0.2.0/24", "2001:db8::7", "::ffff:203.0.113.0/120"]));
         let why = |set: &EntitySet, identity: &str| enforces(set, &Identity::parse(identity).unwrap()).err();
         // None named is the first enabled one.
         for named in [json!("office"), Value::Null] {
             let one = set(&[office.clone(), route("r", named)]);
-            for exempt in ["ip:192.0.2.1", "ip:192.0.2.128/25", "ip:2001:db8::7"] {
+            for exempt in ["ip:192.0.2.1", "ip:203.0.113.7", "ip:192.0.2.128/25", "ip:2001:db8::7"] {
                 assert!(why(&one, exempt).unwrap().contains("exemptions"), "{exempt}");
             }
             for other in ["ip:192.0.3.1", "ip:192.0.0.0/16", "ip:2001:db8::/64", "ip:::ffff:198.51.100.1"] {

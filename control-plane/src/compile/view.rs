@@ -57,8 +57,8 @@ impl<'a> View<'a> {
     }
 
     /// See [`EntitySet::global`].
-    pub fn global(&self) -> Item<GlobalConfig> {
-        self.get(GlobalConfig::ID).cloned().unwrap_or_else(|| self.set.global())
+    pub fn global(&self) -> &'a Item<GlobalConfig> {
+        self.get(GlobalConfig::ID).unwrap_or_else(|| self.set.global())
     }
 
     fn note(&self, seen: Seen) {

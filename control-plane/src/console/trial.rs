@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use schemars::JsonSchema;
 use seclang::body::decode::{DecodeError, decode};
-use seclang::{BodyLimits, Engine, Intervention, InterventionKind, Transaction, TransactionStart};
+use seclang::{Engine, Intervention, InterventionKind, Transaction, TransactionStart};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -117,11 +117,7 @@ pub(super) fn run(
         ..TransactionStart::default()
     };
     let mut transaction = Transaction::new(Arc::clone(engine), start);
-    transaction.limit_request_body(BodyLimits {
-        total: WafConfig::DEFAULT_FILES_LIMIT,
-        without_files: WafConfig::DEFAULT_INPUT_LIMIT,
-        reject: true,
-    });
+    transaction.limit_request_body(WafConfig::default().body_limits());
     let mut outcome = Outcome { transaction, blocked: None, ran: [false; 5], blocked_in: None };
     outcome.transaction.request_line(request.method.as_bytes(), uri.as_bytes(), protocol.as_bytes());
     headers.iter().for_each(|(name, value)| outcome.transaction.request_header(name, value));
@@ -300,8 +296,9 @@ fn decoded(headers: &[(Vec<u8>, Vec<u8>)], body: &[u8]) -> Result<Option<Vec<u8>
     if codings.is_empty() || codings.eq_ignore_ascii_case(b"identity") || body.is_empty() {
         return Ok(None);
     }
-    let limit = usize::try_from(WafConfig::DEFAULT_DECOMPRESSED_LIMIT).unwrap_or(usize::MAX);
-    let ratio = u32::try_from(WafConfig::DEFAULT_COMPRESSION_RATIO).unwrap_or(u32::MAX);
+    let defaults = WafConfig::default();
+    let limit = usize::try_from(defaults.decompressed_limit()).unwrap_or(usize::MAX);
+    let ratio = u32::try_from(defaults.compression_ratio()).unwrap_or(u32::MAX);
     decode(codings, body, limit, ratio).map(Some)
 }
 

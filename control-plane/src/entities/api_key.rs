@@ -63,17 +63,10 @@ impl TryFrom<ApiKeyDocument> for ApiKey {
 }
 
 impl ApiKey {
-    /// The digest; `None` where it is none.
+    /// The digest; `None` if `sha256` is not 64 lower-case hexadecimal digits.
     #[must_use]
     pub fn digest(&self) -> Option<[u8; 32]> {
-        if self.sha256.len() != 64 || !self.sha256.is_ascii() {
-            return None;
-        }
-        let mut digest = [0; 32];
-        for (byte, pair) in digest.iter_mut().zip(self.sha256.as_bytes().as_chunks::<2>().0) {
-            *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
-        }
-        Some(digest)
+        snapshot::unhex(self.sha256.as_bytes())?.try_into().ok()
     }
 
     /// What is wrong with these keys. Two of one digest would be one caller with two names.
@@ -134,8 +127,15 @@ mod tests {
         }
         let key = |id: &str, sha256: &str| ApiKey { id: id.into(), sha256: sha256.into() };
         let (one, other) = ("0".repeat(64), "1".repeat(64));
-        let keys = [key("a", &one), key("a", &other), key("b", &one), key("c d", "0"), key("e", &"\u{fc}".repeat(32))];
+        let keys = [
+            key("a", &one),
+            key("a", &other),
+            key("b", &one),
+            key("c d", "0"),
+            key("e", &"\u{fc}".repeat(32)),
+            key("f", &"+f".repeat(32)),
+        ];
         let found: Vec<String> = ApiKey::check_all(&keys).into_iter().map(|problem| problem.pointer).collect();
-        assert_eq!(found, ["/1/id", "/2", "/3/id", "/3/sha256", "/4/sha256"]);
+        assert_eq!(found, ["/1/id", "/2", "/3/id", "/3/sha256", "/4/sha256", "/5/sha256"]);
     }
 }

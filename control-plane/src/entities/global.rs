@@ -150,13 +150,15 @@ impl GlobalConfig {
     /// The id of the one global configuration.
     pub const ID: &'static str = "global-config";
 
-    /// The settings of the gateways of a group; `None` where there is no such group.
-    #[must_use]
-    pub fn gateway_of(&self, group: &str) -> Option<Gateway> {
-        if group == DEFAULT_GROUP {
-            return Some(self.gateway.clone());
-        }
-        self.groups.get(group).map(|group| group.over(&self.gateway))
+    /// The names of all groups, the default group last.
+    pub fn group_names(&self) -> impl Iterator<Item = &str> {
+        self.groups.keys().map(String::as_str).chain([DEFAULT_GROUP])
+    }
+
+    /// Every group with the settings of its gateways, the default group last.
+    pub fn gateways(&self) -> impl Iterator<Item = (&str, Gateway)> {
+        let named = self.groups.iter().map(|(name, group)| (name.as_str(), group.over(&self.gateway)));
+        named.chain([(DEFAULT_GROUP, self.gateway.clone())])
     }
 }
 

@@ -5,9 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::api_key::{ApiKey, ApiKeyDocument, MAX_API_KEYS};
 use super::{Delivery, FieldProblem};
+use crate::fabric::OWN_KEYS;
 
-/// The widths of IPv6 networks that callers can be judged by, in bits.
-const PREFIXES: [u8; 4] = [48, 56, 64, 128];
 /// Verifiers, at most: each is asked about every request.
 const MAX_VERIFIERS: usize = 8;
 /// The words of a path in metadata, at most, and the bytes of each.
@@ -169,7 +168,7 @@ impl Identity {
                     .expected("a name, or null for none"),
             );
         }
-        if !PREFIXES.contains(&self.ipv6_prefix) {
+        if self.ipv6_prefix != 128 && !OWN_KEYS.contains(&self.ipv6_prefix) {
             let message = format!("callers are not judged by networks of {} bits", self.ipv6_prefix);
             problems.push(FieldProblem::new("/ipv6_prefix", message).expected("48, 56, 64 or 128"));
         }

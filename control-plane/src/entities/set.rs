@@ -1,7 +1,7 @@
 //! All entities at one revision, immutable.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use serde_json::{Map, Value};
 
@@ -82,12 +82,13 @@ impl EntitySet {
         self.slots(T::COLLECTION).filter_map(|slot| slot.entity.as_any().downcast_ref())
     }
 
-    /// The global configuration, which always exists.
-    pub fn global(&self) -> Item<GlobalConfig> {
-        self.get::<GlobalConfig>(GlobalConfig::ID).cloned().unwrap_or_else(|| Item {
+    /// The global configuration; the default one if the set has none.
+    pub fn global(&self) -> &Item<GlobalConfig> {
+        static DEFAULT: LazyLock<Item<GlobalConfig>> = LazyLock::new(|| Item {
             head: super::Head { id: GlobalConfig::ID.to_owned(), ..super::Head::default() },
             body: GlobalConfig::default(),
-        })
+        });
+        self.get(GlobalConfig::ID).unwrap_or_else(|| &DEFAULT)
     }
 
     /// An entity whose type does not matter.

@@ -1,7 +1,7 @@
 //! `waf-configs` and `waf-rulesets`: what the rule engine runs.
 
 use schemars::JsonSchema;
-use seclang::BudgetLimits;
+use seclang::{BodyLimits, BudgetLimits};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -167,6 +167,28 @@ impl WafConfig {
     #[must_use]
     pub fn files_limit(&self) -> u64 {
         self.input_files_limit.unwrap_or(Self::DEFAULT_FILES_LIMIT).max(self.input_limit())
+    }
+
+    /// How much of a request body is inspected, as the rule engine takes it.
+    #[must_use]
+    pub fn body_limits(&self) -> BodyLimits {
+        BodyLimits {
+            total: self.files_limit(),
+            without_files: self.input_limit(),
+            reject: self.oversize_body_action == OversizeBody::Reject,
+        }
+    }
+
+    /// The bytes that a compressed body may unpack to.
+    #[must_use]
+    pub fn decompressed_limit(&self) -> u64 {
+        self.decompressed_input_body_limit.unwrap_or(Self::DEFAULT_DECOMPRESSED_LIMIT)
+    }
+
+    /// How many times its size a compressed body may unpack to.
+    #[must_use]
+    pub fn compression_ratio(&self) -> u64 {
+        self.max_input_compression_ratio.unwrap_or(Self::DEFAULT_COMPRESSION_RATIO)
     }
 }
 

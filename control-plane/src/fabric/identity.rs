@@ -8,9 +8,9 @@ use ipnet::{IpNet, Ipv6Net};
 /// The longest value of an identity, in bytes: gateways replace longer ones by a fingerprint.
 const MAX_VALUE: usize = 128;
 
-/// The widths of IPv6 networks that gateways look up by a key of their own, so that there may be as many bans on them as on
-/// addresses: those that a caller of IPv6 is known by, and those that a run of neighbours is banned as.
-const OWN_KEYS: [u8; 3] = [48, 56, 64];
+/// The widths of IPv6 networks that gateways look up by a key of their own, in bits, narrowest first. So there may be as many
+/// bans on them as on addresses: those that a caller of IPv6 is known by, and those that a run of neighbours is banned as.
+pub(crate) const OWN_KEYS: [u8; 3] = [64, 56, 48];
 
 /// The width of the IPv6 networks that callers are known by where nothing else is said, in bits.
 pub const IPV6_PREFIX: u8 = 64;
@@ -112,12 +112,6 @@ impl Identity {
             (None, Some(IpAddr::V6(address))) => Ipv6Net::new(address, 128).ok(),
             _ => None,
         }
-    }
-
-    /// The first address of a range, or the address.
-    #[must_use]
-    pub(crate) fn first_address(&self) -> Option<IpAddr> {
-        self.range.map(|range| range.network()).or_else(|| self.address())
     }
 
     /// The addresses that it is: a range, or one of the full width. `None` for a user or an API key.

@@ -22,6 +22,7 @@ use crate::link::LinkHub;
 use crate::store::fabric::{Allowance, Ban, Issued, Note, Step, Workflow};
 use crate::store::{Store, StoreError};
 
+pub(crate) use identity::OWN_KEYS;
 pub use identity::{IPV6_PREFIX, Identity};
 pub use ledger::Ledger;
 pub use rules::BanRules;
@@ -143,6 +144,11 @@ impl Fabric {
     #[must_use]
     pub fn rules(&self) -> BanRules {
         BanRules::of(&self.inner.entities.current())
+    }
+
+    /// The width of the IPv6 networks that callers are judged by, in bits.
+    pub(crate) fn ipv6_prefix(&self) -> u8 {
+        self.inner.entities.current().global().identity.ipv6_prefix
     }
 
     /// Why a ban on this identity is enforced nowhere; `None` where it is.

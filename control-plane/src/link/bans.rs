@@ -25,14 +25,10 @@ pub enum Asker<'a> {
 
 /// The keeper of bans. Calls may block: the link makes them on a thread for that, one at a time.
 pub trait BanSink: Send + Sync + 'static {
-    /// Looks at what a node asks for, before anything is recorded or told: what it may ban, whom and for how long. Answers what
-    /// it is to be, in place of what was asked.
-    ///
-    /// # Errors
-    ///
-    /// No node may ask for it; with the reason.
-    fn vet(&self, ban: &BanRequest) -> Result<BanRequest, String> {
-        Ok(ban.clone())
+    /// Checks the bans that a node asks for, before any is recorded or announced: which identities it may ban and for how long.
+    /// Returns for each, in their order, the ban to record in its place, or why no node may ask for it.
+    fn vet(&self, bans: &[BanRequest]) -> Vec<Result<BanRequest, String>> {
+        bans.iter().cloned().map(Ok).collect()
     }
 
     /// Records bans, all or none; a verdict on each, in their order.

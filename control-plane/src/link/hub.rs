@@ -211,7 +211,8 @@ impl LinkHub {
 
     /// What of these bans a node may ask for. The others are dropped without an answer: no honest node asks for them.
     fn vetted(&self, node: &str, bans: &[BanRequest]) -> Vec<BanRequest> {
-        let vet = |ban: &BanRequest| match self.inner.bans.vet(ban) {
+        let vetted = self.inner.bans.vet(bans);
+        let accepted = |(ban, vetted): (&BanRequest, _)| match vetted {
             Ok(ban) => Some(ban),
             Err(reason) => {
                 metrics::counter!("palisade_link_bans_total", "outcome" => "rejected").increment(1);
@@ -220,7 +221,7 @@ impl LinkHub {
                 None
             }
         };
-        bans.iter().filter_map(vet).collect()
+        bans.iter().zip(vetted).filter_map(accepted).collect()
     }
 
     /// The number of a new link.

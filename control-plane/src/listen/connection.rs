@@ -24,9 +24,7 @@ impl Connection {
             Connection::Tls(stream) => stream.get_ref().1.alpn_protocol() == Some(b"h2"),
         }
     }
-}
 
-impl Connection {
     /// The certificate that the client has shown and that was found to be of a right authority.
     pub(super) fn client_certificate(&self) -> Option<&CertificateDer<'static>> {
         match self {

@@ -5,7 +5,7 @@ use rusqlite::{Connection, params_from_iter};
 
 use super::bans::{BANS, ban};
 use super::fabric::{Ban, BanPage, BanQuery};
-use crate::fabric::Identity;
+use crate::fabric::{Identity, OWN_KEYS};
 
 pub(super) fn count(db: &Connection, now: u64) -> rusqlite::Result<u64> {
     db.prepare_cached("SELECT count(*) FROM ban WHERE until_millis > ?1")?.query_row([now], |row| row.get(0))
@@ -39,7 +39,7 @@ pub(super) fn on(db: &Connection, now: u64, keys: &[String]) -> rusqlite::Result
     // Networks of IPv6 that have keys of their own are in no list of ranges.
     let wider = |key: &String| {
         let network = Identity::parse(key).ok().and_then(|identity| identity.network_v6());
-        let around = [64, 56, 48].into_iter().filter_map(move |width| Identity::of_network_v6(network?, width));
+        let around = OWN_KEYS.into_iter().filter_map(move |width| Identity::of_network_v6(network?, width));
         around.map(|wide| wide.key()).collect::<Vec<_>>()
     };
     for key in keys.iter().flat_map(|key| wider(key).into_iter().chain([key.clone()])) {

@@ -6,7 +6,7 @@ use super::fabric::{
     Allowance, Ban, Issued, LAST_MOMENT, LIFT_KEPT_MILLIS, MAX_ALLOWED, MAX_ALLOWED_RANGES, MAX_LIFTS, MAX_STEPS,
     Standing, Step,
 };
-use super::places;
+use super::places::{self, Run};
 use super::room::Room;
 use crate::fabric::Identity;
 
@@ -14,11 +14,6 @@ use crate::fabric::Identity;
 pub(super) fn issue_all(db: &Connection, bans: Vec<Ban>, now: u64) -> rusqlite::Result<Vec<Issued>> {
     let mut room = Room::default();
     bans.into_iter().map(|ban| issue_in(db, ban, now, &mut room)).collect()
-}
-
-/// As the store's interface says.
-pub(super) fn issue(db: &Connection, ban: Ban, now: u64) -> rusqlite::Result<Issued> {
-    issue_in(db, ban, now, &mut Room::default())
 }
 
 pub(super) fn issue_in(db: &Connection, mut ban: Ban, now: u64, room: &mut Room) -> rusqlite::Result<Issued> {
@@ -62,38 +57,55 @@ pub(super) fn issue_in(db: &Connection, mut ban: Ban, now: u64, room: &mut Room)
     write(db, ban).map(Issued::Live)
 }
 
-/// As the store's interface says.
-pub(super) fn widen(db: &Connection, keys: &[String], now: u64) -> rusqlite::Result<Vec<Ban>> {
-    let mut made = Vec::new();
-    for (wide, least) in keys.iter().flat_map(|key| places::around(key)) {
-        let key = wide.key();
-        if one(db, &key, now)?.is_some() {
-            continue;
+/// Those of these networks that a run of neighbours is to be banned as now.
+pub(super) fn runs(db: &Connection, networks: Vec<Run>, now: u64) -> rusqlite::Result<Vec<Run>> {
+    let mut found = Vec::new();
+    for run in networks {
+        if wider(db, &run, now)?.is_some() {
+            found.push(run);
         }
-        let lifted = lifted_at(db, &key)?.unwrap_or(0);
-        let neighbours = places::neighbours(db, &wide, least.bits, now)?;
-        let counted: Vec<&Ban> = neighbours.iter().filter(|ban| ban.issued_at > lifted).collect();
-        if counted.len() < least.count || counted.is_empty() {
-            continue;
-        }
-        let reason = format!("{} networks of {} bits in it are banned", counted.len(), least.bits);
-        let step = Step { at: now, action: "ban".to_owned(), by: "control plane".to_owned(), detail: reason.clone() };
-        let ban = Ban {
-            key,
-            reason,
-            tags: vec!["neighbours".to_owned()],
-            score: counted.iter().map(|ban| ban.score).fold(0.0, f64::max),
-            issued_at: now,
-            until: counted.iter().map(|ban| ban.until).max().unwrap_or(now),
-            issued_by: "control plane".to_owned(),
-            timeline: vec![step],
-            ..Ban::default()
-        };
-        if let Issued::Live(ban) = issue(db, ban, now)? {
+    }
+    Ok(found)
+}
+
+/// Bans those of these networks that a run of neighbours is to be banned as.
+pub(super) fn widen(db: &Connection, networks: &[Run], now: u64) -> rusqlite::Result<Vec<Ban>> {
+    let (mut made, mut room) = (Vec::new(), Room::default());
+    for run in networks {
+        if let Some(ban) = wider(db, run, now)?
+            && let Issued::Live(ban) = issue_in(db, ban, now, &mut room)?
+        {
             made.push(ban);
         }
     }
     Ok(made)
+}
+
+/// The ban on a network of which enough neighbours are banned; `None` if they are too few, or if it is banned already.
+fn wider(db: &Connection, run: &Run, now: u64) -> rusqlite::Result<Option<Ban>> {
+    let key = run.network.key();
+    if one(db, &key, now)?.is_some() {
+        return Ok(None);
+    }
+    let lifted = lifted_at(db, &key)?.unwrap_or(0);
+    let neighbours = places::neighbours(db, run, now)?;
+    let counted: Vec<&Ban> = neighbours.iter().filter(|ban| ban.issued_at > lifted).collect();
+    if counted.len() < run.count || counted.is_empty() {
+        return Ok(None);
+    }
+    let reason = format!("{} networks of {} bits in it are banned", counted.len(), run.bits);
+    let step = Step { at: now, action: "ban".to_owned(), by: "control plane".to_owned(), detail: reason.clone() };
+    Ok(Some(Ban {
+        key,
+        reason,
+        tags: vec!["neighbours".to_owned()],
+        score: counted.iter().map(|ban| ban.score).fold(0.0, f64::max),
+        issued_at: now,
+        until: counted.iter().map(|ban| ban.until).max().unwrap_or(now),
+        issued_by: "control plane".to_owned(),
+        timeline: vec![step],
+        ..Ban::default()
+    }))
 }
 
 pub(super) fn extend(db: &Connection, key: &str, by_millis: u64, step: Step) -> rusqlite::Result<Option<Ban>> {

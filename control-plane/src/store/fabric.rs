@@ -65,7 +65,7 @@ pub trait FabricStore: Send + Sync + 'static {
     /// Bans the IPv6 networks of 56 and 48 bits around each of these identities in which [`NEIGHBOURS_56`] and
     /// [`NEIGHBOURS_48`] networks as wide as that identity are banned, not by hand and since the wider ban was lifted
     /// last, for as long as the longest of those bans. Answers the bans that this has made; an identity that is no address or
-    /// network of IPv6 makes none.
+    /// network of IPv6 makes none. If there is none to make, nothing is written and `note` is dropped.
     fn bans_widen(&self, keys: Vec<String>, now: u64, note: Note<Vec<Ban>>) -> Pending<'_, Vec<Ban>>;
 
     /// Moves the end of a ban that is in force at `step.at`, whatever its origin, and makes it an operator's up to there; `None` where

@@ -3,6 +3,7 @@
 //! A place is one number: the first 64 bits of an IPv6 address, or an IPv4 address where no IPv6 address that routers carry
 //! can be. So every network around it is a range of numbers, and one index finds what is in any of them.
 
+use std::collections::HashSet;
 use std::net::IpAddr;
 
 use rusqlite::{Connection, OptionalExtension as _, params};
@@ -14,11 +15,13 @@ use super::fabric::{
 };
 use crate::fabric::Identity;
 
-/// How many networks of a width make a ban on the network around them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Least {
+/// A network of IPv6 that is banned as one once enough networks in it are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Run {
+    pub(super) network: Identity,
+    /// How many of them it takes.
     pub(super) count: usize,
-    /// The bits that name each of them.
+    /// Their width, in bits.
     pub(super) bits: u8,
 }
 
@@ -32,13 +35,17 @@ pub(super) fn of(ban: &Ban) -> i64 {
 
 fn address(ban: &Ban) -> Option<IpAddr> {
     let known = ban.address.parse::<IpAddr>().ok().map(|address| address.to_canonical());
-    known.or_else(|| Identity::parse(&ban.key).ok()?.first_address())
+    known.or_else(|| Some(Identity::parse(&ban.key).ok()?.network()?.network()))
 }
 
 /// The number of a place, in the order of the addresses.
 fn number(address: IpAddr) -> i64 {
-    // SQLite's integers have a sign: with its bit turned the order is that of the unsigned number.
-    (unsigned(address) ^ (1 << 63)).cast_signed()
+    ordered(unsigned(address))
+}
+
+/// SQLite's integers have a sign: with its bit turned the order is that of the unsigned number.
+fn ordered(number: u64) -> i64 {
+    (number ^ (1 << 63)).cast_signed()
 }
 
 fn unsigned(address: IpAddr) -> u64 {
@@ -51,7 +58,6 @@ fn unsigned(address: IpAddr) -> u64 {
 /// The numbers of all places that differ from one in no bit but the last `bits`.
 fn within(address: IpAddr, bits: u32) -> (i64, i64) {
     let (number, mask) = (unsigned(address), (1_u64 << bits).wrapping_sub(1));
-    let ordered = |number: u64| (number ^ (1 << 63)).cast_signed();
     (ordered(number & !mask), ordered(number | mask))
 }
 
@@ -126,20 +132,24 @@ fn release_one(
     Ok(gone)
 }
 
-/// The networks around an identity that a run of its neighbours is banned as, and how many of them that takes.
-pub(super) fn around(key: &str) -> impl Iterator<Item = (Identity, Least)> {
-    let network = Identity::parse(key).ok().and_then(|identity| identity.network_v6());
-    let widths = [(56, NEIGHBOURS_56), (48, NEIGHBOURS_48)];
-    widths.into_iter().filter_map(move |(width, count)| {
-        let network = network.filter(|network| network.prefix_len() > width)?;
-        let least = Least { count: usize::try_from(count).unwrap_or(usize::MAX), bits: network.prefix_len() };
-        Some((Identity::of_network_v6(network, width)?, least))
-    })
+/// The networks around these identities that a run of neighbours is banned as, each once.
+pub(super) fn around(keys: &[String]) -> Vec<Run> {
+    let mut runs: Vec<Run> = Vec::new();
+    let mut seen = HashSet::new();
+    for network in keys.iter().filter_map(|key| Identity::parse(key).ok()?.network_v6()) {
+        let bits = network.prefix_len();
+        for (width, count) in [(56, NEIGHBOURS_56), (48, NEIGHBOURS_48)] {
+            let wide = Identity::of_network_v6(network, width).filter(|_| bits > width);
+            let Some(wide) = wide.filter(|wide| seen.insert((wide.key(), bits))) else { continue };
+            runs.push(Run { network: wide, count: usize::try_from(count).unwrap_or(usize::MAX), bits });
+        }
+    }
+    runs
 }
 
-/// The bans not made by hand on what is in a network of IPv6 and named by so many bits.
-pub(super) fn neighbours(db: &Connection, wide: &Identity, named: u8, now: u64) -> rusqlite::Result<Vec<Ban>> {
-    let Some(network) = wide.network_v6() else { return Ok(Vec::new()) };
+/// The bans not made by hand on the networks of a run.
+pub(super) fn neighbours(db: &Connection, run: &Run, now: u64) -> rusqlite::Result<Vec<Ban>> {
+    let Some(network) = run.network.network_v6() else { return Ok(Vec::new()) };
     let bits = 64_u32.saturating_sub(u32::from(network.prefix_len()));
     let (first, last) = within(IpAddr::V6(network.network()), bits);
     let select = format!(
@@ -152,7 +162,7 @@ pub(super) fn neighbours(db: &Connection, wide: &Identity, named: u8, now: u64) 
         .query_map(params![first, last, now], bans::ban)?
         .collect::<rusqlite::Result<_>>()?;
     let bits = |ban: &Ban| Some(Identity::parse(&ban.key).ok()?.network_v6()?.prefix_len());
-    found.retain(|ban| bits(ban) == Some(named));
+    found.retain(|ban| bits(ban) == Some(run.bits));
     Ok(found)
 }
 
@@ -177,13 +187,14 @@ mod tests {
 
     #[test]
     fn what_is_around_a_network_is_wider_than_it() {
-        let keys =
-            |key: &str| around(key).map(|(wide, least)| (wide.key(), least.count, least.bits)).collect::<Vec<_>>();
+        let runs = |keys: &[&str]| {
+            let keys: Vec<String> = keys.iter().map(|&key| key.to_owned()).collect();
+            around(&keys).into_iter().map(|run| (run.network.key(), run.count, run.bits)).collect::<Vec<_>>()
+        };
         let both = [("ip:2001:db8:1:200::/56".to_owned(), 8, 64), ("ip:2001:db8:1::/48".to_owned(), 32, 64)];
-        assert_eq!(keys("ip:2001:db8:1:2ff::/64"), both);
-        assert_eq!(keys("ip:2001:db8:1:200::/56"), [("ip:2001:db8:1::/48".to_owned(), 32, 56)]);
-        assert!(
-            keys("ip:2001:db8:1::/48").is_empty() && keys("ip:192.0.2.1").is_empty() && keys("user:ada").is_empty()
-        );
+        assert_eq!(runs(&["ip:2001:db8:1:2ff::/64"]), both);
+        assert_eq!(runs(&["ip:2001:db8:1:2ff::/64", "ip:2001:db8:1:201::/64"]), both, "each network once");
+        assert_eq!(runs(&["ip:2001:db8:1:200::/56"]), [("ip:2001:db8:1::/48".to_owned(), 32, 56)]);
+        assert!(runs(&["ip:2001:db8:1::/48", "ip:192.0.2.1", "user:ada"]).is_empty());
     }
 }

@@ -6,7 +6,7 @@ use super::fabric::{
     Allowance, Ban, BanPage, BanQuery, Charge, FabricStore, IncidentRow, Issued, LedgerRules, Note, Promotion,
     Standing, Step, Workflow,
 };
-use super::{Pending, SqliteStore, access, ban_pages, bans, incidents, ledger};
+use super::{Pending, SqliteStore, access, ban_pages, bans, incidents, ledger, places};
 
 impl SqliteStore {
     /// Writes, and keeps what is to be sent of it in the same transaction.
@@ -29,7 +29,15 @@ impl FabricStore for SqliteStore {
     }
 
     fn bans_widen(&self, keys: Vec<String>, now: u64, note: Note<Vec<Ban>>) -> Pending<'_, Vec<Ban>> {
-        self.write_noted(note, move |db| bans::widen(db, &keys, now))
+        Box::pin(async move {
+            let around = places::around(&keys);
+            // Most bans are no part of a run: finding that out does not keep other writes waiting.
+            let runs = self.read(move |db| bans::runs(db, around, now)).await?;
+            if runs.is_empty() {
+                return Ok(Vec::new());
+            }
+            self.write_noted(note, move |db| bans::widen(db, &runs, now)).await
+        })
     }
 
     fn ban_extend(&self, key: &str, by_millis: u64, step: Step, note: Note<Option<Ban>>) -> Pending<'_, Option<Ban>> {

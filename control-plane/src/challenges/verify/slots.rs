@@ -37,7 +37,7 @@ enum Network {
 }
 
 /// What one customer of a provider may have: the /16 of an IPv4 address, the /48 of an IPv6 address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Block {
     V4(u32),
     V6(u128),
@@ -62,6 +62,8 @@ struct State {
     waiting: usize,
     /// The networks of which something runs or waits.
     networks: HashMap<Network, Share>,
+    /// The blocks of these networks, with the totals of their networks.
+    blocks: HashMap<Block, Total>,
     /// The networks of which something waits, the one whose turn is next first.
     turns: VecDeque<Network>,
 }
@@ -72,6 +74,13 @@ struct Share {
     running: usize,
     /// Oldest first.
     waiting: VecDeque<oneshot::Sender<Slot>>,
+}
+
+/// What the networks of a block have of the slots together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Total {
+    running: usize,
+    waiting: usize,
 }
 
 /// A slot; free again when it is dropped.
@@ -116,20 +125,18 @@ impl Shared {
         let limits = self.limits;
         let mut state = self.lock();
         state.forget_gone();
-        let share = state.networks.entry(network).or_default();
-        let (running, waiting) = (share.running, share.waiting.len());
-        let (block_running, block_waiting) = state.of_block(network.block());
-        let within = running < limits.running_of_one && block_running < limits.running_of_block;
+        let share = state.networks.get(&network);
+        let (running, waiting) = share.map_or((0, 0), |share| (share.running, share.waiting.len()));
+        let of_block = state.of_block(network.block());
+        let within = running < limits.running_of_one && of_block.running < limits.running_of_block;
         // Where something of the network waits it has its share already, or all slots are taken.
         if waiting == 0 && within && state.running < limits.running {
             return Ok(Entered::Slot(self.start(&mut state, network)));
         }
-        if waiting >= limits.waiting_of_one || block_waiting >= limits.waiting_of_block {
-            state.forget_idle(network);
+        if waiting >= limits.waiting_of_one || of_block.waiting >= limits.waiting_of_block {
             return Err(Busy);
         }
-        if state.waiting >= limits.waiting && !state.give_way(network.block(), block_waiting, waiting) {
-            state.forget_idle(network);
+        if state.waiting >= limits.waiting && !state.give_way(network.block(), of_block.waiting, waiting) {
             return Err(Busy);
         }
         let (sender, turn) = oneshot::channel();
@@ -140,6 +147,7 @@ impl Shared {
     fn start(self: &Arc<Self>, state: &mut State, network: Network) -> Slot {
         state.running += 1;
         state.networks.entry(network).or_default().running += 1;
+        state.blocks.entry(network.block()).or_default().running += 1;
         Slot { shared: Arc::clone(self), network }
     }
 
@@ -150,6 +158,9 @@ impl Shared {
         state.running = state.running.saturating_sub(1);
         if let Some(share) = state.networks.get_mut(&network) {
             share.running = share.running.saturating_sub(1);
+        }
+        if let Some(total) = state.blocks.get_mut(&network.block()) {
+            total.running = total.running.saturating_sub(1);
         }
         state.forget_idle(network);
         state.forget_gone();
@@ -178,6 +189,7 @@ impl State {
             self.turns.push_back(network);
         }
         share.waiting.push_back(sender);
+        self.blocks.entry(network.block()).or_default().waiting += 1;
         self.waiting += 1;
     }
 
@@ -186,7 +198,7 @@ impl State {
     fn next(&mut self, limits: Limits) -> Option<(Network, oneshot::Sender<Slot>)> {
         let ready = |(place, network): (usize, &Network)| {
             let running = self.networks.get(network)?.running;
-            let (of_block, _) = self.of_block(network.block());
+            let of_block = self.of_block(network.block()).running;
             let within = running < limits.running_of_one && of_block < limits.running_of_block;
             within.then_some(((of_block > 0, running > 0), place))
         };
@@ -195,23 +207,29 @@ impl State {
         let network = self.turns.remove(place)?;
         let share = self.networks.get_mut(&network)?;
         let sender = share.waiting.pop_front()?;
-        self.waiting -= 1;
         if !share.waiting.is_empty() {
             self.turns.push_back(network);
         }
+        self.no_longer_waiting(network.block(), 1);
         Some((network, sender))
     }
 
-    /// How many of the networks of a block run and wait. There are never many networks: each has something that runs or waits.
-    fn of_block(&self, block: Block) -> (usize, usize) {
-        let networks = self.networks.iter().filter(|(network, _)| network.block() == block);
-        networks.fold((0, 0), |(running, waiting), (_, share)| (running + share.running, waiting + share.waiting.len()))
+    /// The totals of the networks of a block.
+    fn of_block(&self, block: Block) -> Total {
+        self.blocks.get(&block).copied().unwrap_or_default()
+    }
+
+    fn no_longer_waiting(&mut self, block: Block, count: usize) {
+        self.waiting = self.waiting.saturating_sub(count);
+        if let Some(total) = self.blocks.get_mut(&block) {
+            total.waiting = total.waiting.saturating_sub(count);
+        }
     }
 
     /// Makes room in the line for a network of which `waiting` wait, of its block `block_waiting`: the last one of the network of
     /// which most wait goes, of the block of which most wait. False where that would be no fairer.
     fn give_way(&mut self, block: Block, block_waiting: usize, waiting: usize) -> bool {
-        let of_block = |network: &Network| self.of_block(network.block()).1;
+        let of_block = |network: &Network| self.of_block(network.block()).waiting;
         let fairer = |network: &Network| match network.block() == block {
             true => self.waiting_of(network) > waiting + 1,
             false => of_block(network) > block_waiting + 1 || self.waiting_of(network) > waiting + 1,
@@ -223,7 +241,7 @@ impl State {
         if let Some(share) = self.networks.get_mut(&most) {
             // Dropped: the one that waits is told.
             drop(share.waiting.pop_back());
-            self.waiting -= 1;
+            self.no_longer_waiting(most.block(), 1);
         }
         true
     }
@@ -234,24 +252,25 @@ impl State {
 
     /// Those that wait no more leave the line.
     fn forget_gone(&mut self) {
-        let networks = &mut self.networks;
-        let mut waiting = 0;
-        self.turns.retain(|network| {
-            let Some(share) = networks.get_mut(network) else { return false };
+        for network in std::mem::take(&mut self.turns) {
+            let Some(share) = self.networks.get_mut(&network) else { continue };
+            let before = share.waiting.len();
             share.waiting.retain(|sender| !sender.is_closed());
-            waiting += share.waiting.len();
-            let idle = share.waiting.is_empty();
-            if idle && share.running == 0 {
-                networks.remove(network);
+            let left = share.waiting.len();
+            self.no_longer_waiting(network.block(), before - left);
+            match left {
+                0 => self.forget_idle(network),
+                _ => self.turns.push_back(network),
             }
-            !idle
-        });
-        self.waiting = waiting;
+        }
     }
 
     fn forget_idle(&mut self, network: Network) {
         if self.networks.get(&network).is_some_and(|share| share.running == 0 && share.waiting.is_empty()) {
             self.networks.remove(&network);
+        }
+        if self.of_block(network.block()) == Total::default() {
+            self.blocks.remove(&network.block());
         }
     }
 }

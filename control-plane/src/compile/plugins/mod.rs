@@ -17,7 +17,7 @@ use snapshot::{Policy, Tier, TierAction};
 use super::Settings;
 use super::rules::{self, RuleCompiler};
 use super::view::View;
-use crate::entities::{self, BanIdentity, EntitySet, FieldProblem, Item, ThreatPolicy, typed};
+use crate::entities::{self, BanIdentity, FieldProblem, Item, ThreatPolicy, typed};
 
 /// Every plugin of this release.
 pub(super) const PLUGINS: &[PluginKind] = &[threat_gate::KIND, threat_response::KIND, waf::KIND];
@@ -100,15 +100,6 @@ pub(super) fn policy(id: Option<&str>, view: &View<'_>) -> Result<Item<ThreatPol
         None => view.all::<ThreatPolicy>().find(|policy| policy.enabled),
     };
     Ok(named.filter(|policy| policy.enabled).cloned().unwrap_or_else(ThreatPolicy::builtin))
-}
-
-/// The same where nothing depends on what was looked up; `None` where a policy is named that there is not.
-pub(super) fn policy_in(id: Option<&str>, set: &EntitySet) -> Option<Item<ThreatPolicy>> {
-    let named = match id {
-        Some(id) => Some(set.get::<ThreatPolicy>(id)?),
-        None => set.all::<ThreatPolicy>().find(|policy| policy.enabled),
-    };
-    Some(named.filter(|policy| policy.enabled).cloned().unwrap_or_else(ThreatPolicy::builtin))
 }
 
 /// A policy as filters run it.

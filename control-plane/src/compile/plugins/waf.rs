@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use snapshot::{WafBudget, WafStep};
 
 use super::{Context, PluginKind, rules, saturate};
-use crate::entities::{FieldProblem, OversizeBody, UndecodableBody, WafConfig, XmlDoctype, typed};
+use crate::entities::{FieldProblem, UndecodableBody, WafConfig, XmlDoctype, typed};
 
 pub(super) const KIND: PluginKind =
     PluginKind { name: "waf", classes: &["Waf", "SvcWaf", "IncomingRequestValidatorSvcWaf"], compile };
@@ -49,7 +49,8 @@ fn compile(config: &Map<String, Value>, context: &mut Context<'_>) -> Result<Opt
         problems.into_iter().map(of_config).collect::<Vec<_>>()
     })?;
     context.parts.insert(compiled.hash.to_vec(), compiled.program.clone());
-    let input_body_limit = waf.input_limit();
+    let limits = waf.body_limits();
+    let input_body_limit = limits.without_files;
     let output_body_limit = waf.output_body_limit.unwrap_or(WafConfig::DEFAULT_BODY_LIMIT);
     for (inspected, limit) in [(waf.inspect_input_body, input_body_limit), (waf.inspect_output_body, output_body_limit)]
     {
@@ -58,7 +59,7 @@ fn compile(config: &Map<String, Value>, context: &mut Context<'_>) -> Result<Opt
         }
     }
     if waf.inspect_input_body {
-        *context.largest_request = waf.files_limit().max(*context.largest_request);
+        *context.largest_request = limits.total.max(*context.largest_request);
     }
     let step = WafStep {
         id: waf.head.id.clone(),
@@ -72,18 +73,14 @@ fn compile(config: &Map<String, Value>, context: &mut Context<'_>) -> Result<Opt
         input_body_limit,
         inspect_output_body: waf.inspect_output_body,
         output_body_limit,
-        reject_oversize: waf.oversize_body_action == OversizeBody::Reject,
-        decompressed_input_body_limit: waf
-            .decompressed_input_body_limit
-            .unwrap_or(WafConfig::DEFAULT_DECOMPRESSED_LIMIT),
-        max_input_compression_ratio: saturate(
-            waf.max_input_compression_ratio.unwrap_or(WafConfig::DEFAULT_COMPRESSION_RATIO),
-        ),
+        reject_oversize: limits.reject,
+        decompressed_input_body_limit: waf.decompressed_limit(),
+        max_input_compression_ratio: saturate(waf.compression_ratio()),
         inspect_undecodable: waf.undecodable_body_action == UndecodableBody::InspectRaw,
         fail_open: context.view.global().waf.fail_open,
         budget: Some(budget(waf.budget.limits())),
         allow_xml_doctype: waf.xml_doctype == XmlDoctype::Allow,
-        input_files_limit: waf.files_limit(),
+        input_files_limit: limits.total,
     };
     Ok(Some(step.encode_to_vec()))
 }

@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 
 use super::paging::Paging;
 use super::{
-    Answer, BAN_SECONDS, Body, charged, charged_key, describe, done, identity, millis, not_done, read, shapes, text,
+    Answer, BAN_SECONDS, Body, charged, charged_key, describe, done, identity, key_or_text, millis, not_done, read,
+    shapes, text,
 };
 use crate::fabric::{Actor, Fabric, Identity};
 use crate::openapi::Routes;
@@ -110,7 +111,8 @@ async fn bans(State(fabric): State<Fabric>, parameters: Parameters) -> Answer {
 async fn allowlist(State(fabric): State<Fabric>, parameters: Parameters) -> Answer {
     let paging = Paging::read(parameters, &["ref", "reason", "added_by"])?;
     let mut entries = fabric.store().allowlist(fabric.now()).await?;
-    let (reference, reason, by) = (paging.filter("ref").map(key), paging.filter("reason"), paging.filter("added_by"));
+    let reference = paging.filter("ref").map(|wanted| key_or_text(identity(Some(wanted)), wanted));
+    let (reason, by) = (paging.filter("reason"), paging.filter("added_by"));
     entries.retain(|entry| {
         reference.as_ref().is_none_or(|wanted| entry.key == *wanted)
             && reason.is_none_or(|wanted| entry.reason == wanted)
@@ -120,15 +122,10 @@ async fn allowlist(State(fabric): State<Fabric>, parameters: Parameters) -> Answ
     Ok(paging.answer("entries", paging.cut(entries).map(|entry| shapes::allowance(&entry)), total))
 }
 
-/// An identity as the store has it; what is none is on no list.
-fn key(text: &str) -> String {
-    Identity::parse(text).map_or_else(|_| text.to_owned(), |identity| identity.key())
-}
-
 async fn ban(State(fabric): State<Fabric>, actor: Actor, body: Body) -> Answer {
     let parse = |body: BanBody| {
         let millis = millis(body.duration_seconds.unwrap_or(BAN_SECONDS))?;
-        Ok((charged(&fabric, body.reference.as_ref())?, millis, text(body.reason)?))
+        Ok((charged(&fabric, body.reference.as_deref())?, millis, text(body.reason)?))
     };
     let (identity, millis, reason): (Identity, u64, String) = match read(body).and_then(parse) {
         Ok(asked) => asked,
@@ -164,8 +161,8 @@ fn live(fabric: &Fabric, ban: &Ban) -> Value {
 
 async fn extend(State(fabric): State<Fabric>, actor: Actor, body: Body) -> Answer {
     let parse = |body: ExtendBody| {
-        let exact = identity(body.reference.as_ref())?;
-        let charged = charged(&fabric, body.reference.as_ref())?;
+        let exact = identity(body.reference.as_deref())?;
+        let charged = charged(&fabric, body.reference.as_deref())?;
         Ok((charged, exact, millis(body.duration_seconds.unwrap_or(BAN_SECONDS))?))
     };
     let (identity, exact, millis): (Identity, Identity, u64) = match read(body).and_then(parse) {
@@ -186,7 +183,7 @@ async fn unban(State(fabric): State<Fabric>, actor: Actor, body: Body) -> Answer
     let asked = read(body).and_then(|body: UnbanBody| match (body.all, &body.reference) {
         (true, None) => Ok(None),
         (true, Some(_)) => Err("`ref` and `all` exclude each other".to_owned()),
-        (false, reference) => Ok(Some((charged(&fabric, reference.as_ref())?, identity(reference.as_ref())?))),
+        (false, reference) => Ok(Some((charged(&fabric, reference.as_deref())?, identity(reference.as_deref())?))),
     });
     match asked {
         Ok(Some((identity, exact))) => {
@@ -210,7 +207,7 @@ async fn unban(State(fabric): State<Fabric>, actor: Actor, body: Body) -> Answer
 async fn allow(State(fabric): State<Fabric>, actor: Actor, body: Body) -> Answer {
     let parse = |body: AllowBody| {
         let millis = body.duration_seconds.map(millis).transpose()?;
-        let whom = (identity(body.reference.as_ref())?, charged(&fabric, body.reference.as_ref())?);
+        let whom = (identity(body.reference.as_deref())?, charged(&fabric, body.reference.as_deref())?);
         Ok((whom, text(body.reason)?, millis, body.unban.unwrap_or(true)))
     };
     type Asked = ((Identity, Identity), String, Option<u64>, bool);
@@ -227,7 +224,7 @@ async fn allow(State(fabric): State<Fabric>, actor: Actor, body: Body) -> Answer
 }
 
 async fn disallow(State(fabric): State<Fabric>, actor: Actor, body: Body) -> Answer {
-    match read(body).and_then(|body: DisallowBody| identity(body.reference.as_ref())) {
+    match read(body).and_then(|body: DisallowBody| identity(body.reference.as_deref())) {
         Ok(identity) => {
             fabric.disallow(&actor, &identity).await?;
             done(json!({ "ref": shapes::reference(&identity.key()) }))

@@ -98,7 +98,7 @@ async fn incident_state(State(fabric): State<Fabric>, actor: Actor, body: Body) 
                 format!("`{}` is no state; expected `open`, `acknowledged` or `resolved`", shown.escape_debug());
             return Err(error);
         }
-        Ok((charged(&fabric, body.key.as_ref())?, state, text(body.note)?))
+        Ok((charged(&fabric, body.key.as_deref())?, state, text(body.note)?))
     };
     let (identity, state, note): (Identity, String, String) = match read(body).and_then(parse) {
         Ok(asked) => asked,

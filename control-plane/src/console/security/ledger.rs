@@ -47,7 +47,7 @@ async fn ledger(State(fabric): State<Fabric>, actor: Actor, body: Body) -> Answe
     let parse = |body: LedgerBody| match &body.reference {
         None if body.forget => Err("no identity provided".to_owned()),
         None => Ok((None, false)),
-        reference => Ok((Some(charged(&fabric, reference.as_ref())?), body.forget)),
+        reference => Ok((Some(charged(&fabric, reference.as_deref())?), body.forget)),
     };
     let asked: (Option<Identity>, bool) = match read(body).and_then(parse) {
         Ok(asked) => asked,

@@ -73,22 +73,27 @@ fn read<T: DeserializeOwned>(body: Body) -> Result<T, String> {
 }
 
 /// The identity that a body names.
-fn identity(reference: Option<&String>) -> Result<Identity, String> {
-    let text = reference.map(|text| text.trim()).filter(|text| !text.is_empty());
+fn identity(reference: Option<&str>) -> Result<Identity, String> {
+    let text = reference.map(str::trim).filter(|text| !text.is_empty());
     Identity::parse(text.ok_or_else(|| "no identity provided".to_owned())?)
 }
 
-/// The identity that bans, the ledger and incidents know whom a body names by: of an address of IPv6 without a prefix its
-/// network, as callers are judged by it; `/128` says that it is the address alone.
-fn charged(fabric: &Fabric, reference: Option<&String>) -> Result<Identity, String> {
+/// The identity under which bans, the ledger and incidents have what a body names: for an IPv6 address without a prefix the
+/// network that callers are judged by; `/128` means the address alone.
+fn charged(fabric: &Fabric, reference: Option<&str>) -> Result<Identity, String> {
     let named = identity(reference)?;
     let exact = reference.is_some_and(|text| text.contains('/'));
-    Ok(if exact { named } else { named.charged(fabric.rules().ipv6_prefix) })
+    Ok(if exact { named } else { named.charged(fabric.ipv6_prefix()) })
 }
 
-/// The key of whom a filter names, in the same way; text that is no identity stays as it is and matches nothing.
+/// The key of [`charged`] for a filter.
 fn charged_key(fabric: &Fabric, text: &str) -> String {
-    charged(fabric, Some(&text.to_owned())).map_or_else(|_| text.to_owned(), |identity| identity.key())
+    key_or_text(charged(fabric, Some(text)), text)
+}
+
+/// The key of the identity that a filter names; text that is no identity stays as it is and matches nothing.
+fn key_or_text(read: Result<Identity, String>, text: &str) -> String {
+    read.map_or_else(|_| text.to_owned(), |identity| identity.key())
 }
 
 /// A time in milliseconds from a body's seconds.

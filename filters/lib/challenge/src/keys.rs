@@ -54,7 +54,7 @@ impl Keys {
     /// The payload of a token that one of the keys has signed. Signatures are compared in constant time.
     pub(crate) fn open<T: DeserializeOwned>(&self, purpose: Purpose, token: &[u8]) -> Option<T> {
         let (payload, signature) = split(token)?;
-        let signature = unhex(signature)?;
+        let signature = snapshot::unhex(signature)?;
         let mut sets = std::iter::once(&self.first).chain(&self.others);
         sets.find(|set| set.mac(purpose).clone().chain_update(payload).verify_slice(&signature).is_ok())?;
         serde_json::from_slice(&URL_SAFE_NO_PAD.decode(payload).ok()?).ok()
@@ -92,18 +92,4 @@ impl Set {
             Purpose::Wait => &self.wait,
         }
     }
-}
-
-/// The bytes of lower-case hexadecimal digits.
-fn unhex(text: &[u8]) -> Option<Vec<u8>> {
-    let digit = |byte: u8| match byte {
-        b'0'..=b'9' => Some(byte - b'0'),
-        b'a'..=b'f' => Some(byte - b'a' + 10),
-        _ => None,
-    };
-    let (pairs, rest) = text.as_chunks::<2>();
-    if !rest.is_empty() {
-        return None;
-    }
-    pairs.iter().map(|[high, low]| Some(digit(*high)? << 4 | digit(*low)?)).collect()
 }

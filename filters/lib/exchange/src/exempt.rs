@@ -23,6 +23,12 @@ impl Exemptions {
         entries.iter().map(read).collect::<Result<_, _>>().map(Self)
     }
 
+    /// Whether one entry exempts every address of a network.
+    #[must_use]
+    pub fn cover_network(&self, network: &IpNet) -> bool {
+        self.0.iter().any(|net| net.contains(network))
+    }
+
     /// Whether an address is exempt; text that is no address is not.
     #[must_use]
     pub fn cover(&self, ip: &str) -> bool {
@@ -48,6 +54,9 @@ mod tests {
         let exempt = Exemptions::new(&["192.0.2.0/24".into(), "2001:db8::1".into()]).unwrap();
         assert!(exempt.cover("192.0.2.200") && exempt.cover("2001:db8::1"));
         assert!(Exemptions::new(&["::ffff:192.0.2.0/120".into()]).unwrap().cover("192.0.2.9"));
+        let covered = |network: &str| exempt.cover_network(&network.parse().unwrap());
+        assert!(covered("192.0.2.128/25") && covered("192.0.2.0/24") && covered("2001:db8::1/128"));
+        assert!(!covered("192.0.2.0/23") && !covered("2001:db8::/64") && !covered("0.0.0.0/0"));
         assert!(!exempt.cover("192.0.3.1") && !exempt.cover("2001:db8::2") && !exempt.cover(""));
         assert!(Exemptions::new(&["office".into()]).unwrap_err().contains("`office`"));
     }

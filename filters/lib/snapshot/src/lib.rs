@@ -14,7 +14,7 @@ mod plugins;
 pub use chain::{ApiKeyDigest, IdentitySource, LinkSettings, Part, RouteChain, Snapshot, Step, Trailers, Verifier};
 pub use configuration::{Configuration, configuration_json, read_configuration};
 pub use envelope::{Envelope, FORMAT, OpenError, open, seal};
-pub use hash::{PartHash, content_hash, hex};
+pub use hash::{PartHash, content_hash, hex, unhex};
 pub use link::{
     AllowChange, AnswerWord, Answered, Ask, BanChange, BanRequest, Down, LoadReport, SpendPuzzle, Up, VerifyToken,
 };

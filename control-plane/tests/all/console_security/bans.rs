@@ -1,60 +1,9 @@
-//! Bans, the allowlist, the ledger and incidents from the console.
+//! Bans and the allowlist from the console.
 
-use std::sync::atomic::Ordering;
-
-use crate::console_support::{ConsoleApi, Login};
+use super::Desk;
 use crate::xds_support::until;
-use palisade::clock;
 use palisade::store::fabric::{Charge, LedgerRules, Note};
 use serde_json::{Value, json};
-
-struct Desk {
-    console: ConsoleApi,
-    login: Login,
-}
-
-impl Desk {
-    /// On a clock that stands at the present, because the events' own goes on.
-    async fn new() -> Desk {
-        let console = ConsoleApi::new().await;
-        console.clock.store(clock::now_millis(), Ordering::Relaxed);
-        let login = console.login("alice").await;
-        Desk { console, login }
-    }
-
-    fn now(&self) -> u64 {
-        self.console.clock.load(Ordering::Relaxed)
-    }
-
-    async fn get(&self, path: &str) -> Value {
-        let answer = self.console.get(&self.login, &format!("/security/{path}")).await;
-        assert_eq!(answer.status, 200, "{}", answer.text);
-        answer.body
-    }
-
-    async fn post(&self, path: &str, body: Value) -> Value {
-        let answer = self.console.post(&self.login, &format!("/security/{path}"), &body).await;
-        assert_eq!(answer.status, 200, "{}", answer.text);
-        answer.body
-    }
-
-    async fn audits(&self) -> Vec<Value> {
-        let events = self.console.events().await;
-        events.into_iter().filter(|event| event["user"]["name"] == "alice" && event["action"] != "login").collect()
-    }
-
-    fn event(&self, ip: &str, score: f64, module: &str) {
-        let event = json!({
-            "@type": "SvcSecurityEvent", "@timestamp": clock::rfc3339(clock::now_millis()),
-            "event": { "category": "threat", "action": "deny", "outcome": "blocked", "module": module },
-            "source": { "ip": ip },
-            "threat": { "score": score, "tags": ["waf:match"], "signals": [{ "tag": "waf:match", "weight": score }] },
-            "incident": { "id": "node-made", "count": 1 }, "decision": { "enforced": true },
-            "route": { "id": "r", "name": "shop", "node": "n1" }, "message": "refused",
-        });
-        self.console.api.state.events.publish(event.to_string().as_bytes()).unwrap();
-    }
-}
 
 #[tokio::test]
 async fn a_ban_by_hand_is_shown_extended_and_lifted() {
@@ -216,7 +165,7 @@ async fn what_cannot_be_is_answered_with_200_and_changes_nothing() {
     }
     for path in ["_ban", "_extend", "_unban", "_allow", "_disallow"] {
         assert_eq!(error(path, json!({})).await, "no identity provided", "{path}");
-        assert!(error(path, json!({"ref": "office"})).await.contains("`office` is no identity"), "{path}");
+        assert!(error(path, json!({"ref": "office"})).await.contains("`office` is not an identity"), "{path}");
     }
     for seconds in [0, 315_360_001_u64] {
         let body = json!({"ref": "ip:192.0.2.1", "duration_seconds": seconds});
@@ -225,7 +174,7 @@ async fn what_cannot_be_is_answered_with_200_and_changes_nothing() {
     }
     assert!(error("_ban", json!({"ref": "ip:0.0.0.0/0"})).await.contains("every address"));
     let wrong = error("_incident_state", json!({"key": "ip:192.0.2.1", "state": "closed"})).await;
-    assert_eq!(wrong, "`closed` is no state; expected `open`, `acknowledged` or `resolved`");
+    assert_eq!(wrong, "`closed` is not a state; expected `open`, `acknowledged` or `resolved`");
     assert!(error("_simulate", json!({"score": 101})).await.contains("0 to 100"));
     assert!(error("_simulate", json!({"score": 50, "policy": "none"})).await.contains("`none`"));
     assert_eq!(desk.audits().await, Vec::<Value>::new(), "what changed nothing is not told");
@@ -260,227 +209,6 @@ async fn the_allowlist_lifts_and_holds() {
     let audits = desk.audits().await;
     let actions: Vec<&str> = audits.iter().map(|audit| audit["action"].as_str().unwrap()).collect();
     assert_eq!(actions, ["ban", "allowlist", "ban-refused", "ban", "allowlist", "allowlist-remove"]);
-}
-
-#[tokio::test]
-async fn an_incident_is_acknowledged_resolved_and_open_again() {
-    let desk = Desk::new().await;
-    for _ in 0..3 {
-        desk.event("192.0.2.7", 55.0, "waf");
-    }
-    let incidents = desk.get("_incidents").await["incidents"].clone();
-    let one = &incidents[0];
-    assert_eq!((one["key"].as_str(), one["count"].as_u64()), (Some("ip:192.0.2.7"), Some(3)), "{one}");
-    assert_eq!((&one["state"], &one["workflow"], &one["banned"]), (&json!("open"), &Value::Null, &json!(false)));
-    let events = desk.console.api.events().await;
-    let places: Vec<&Value> =
-        events.iter().filter(|event| event["@type"] == "SvcSecurityEvent").map(|event| &event["incident"]).collect();
-    assert_eq!(
-        places,
-        [
-            &json!({"id": "node-made", "count": 1}),
-            &json!({"id": "node-made", "count": 2}),
-            &json!({"id": "node-made", "count": 3})
-        ]
-    );
-    assert!(events.iter().any(|event| event["event"]["severity"] == 2), "a severity by the score");
-
-    let body = json!({"key": "ip:192.0.2.7", "state": "acknowledged", "note": "looking"});
-    let answer = desk.post("_incident_state", body).await;
-    let workflow =
-        json!({"key": "ip:192.0.2.7", "state": "acknowledged", "by": "alice", "at": desk.now(), "note": "looking"});
-    assert_eq!(answer, json!({"done": true, "workflow": workflow}));
-    desk.post("_ban", json!({"ref": "ip:192.0.2.0/24"})).await;
-    desk.post("_allow", json!({"ref": "ip:192.0.2.7", "unban": false})).await;
-    let one = desk.get("_incidents").await["incidents"][0].clone();
-    assert_eq!((&one["state"], &one["workflow"]), (&json!("acknowledged"), &workflow));
-    assert_eq!((&one["banned"], &one["ban"]["key"]), (&json!(true), &json!("ip:192.0.2.0/24")));
-    assert_eq!((&one["allowlisted"], &one["allowlist_entry"]["key"]), (&json!(true), &json!("ip:192.0.2.7")));
-
-    desk.post("_incident_state", json!({"key": "ip:192.0.2.7", "state": "resolved"})).await;
-    assert_eq!(desk.get("_incidents").await, json!({"incidents": []}), "it drops off the list");
-    // Resolved a while ago: the caller comes back.
-    desk.console.clock.fetch_sub(10_000, Ordering::Relaxed);
-    desk.post("_incident_state", json!({"key": "ip:192.0.2.7", "state": "resolved"})).await;
-    desk.console.clock.fetch_add(10_000, Ordering::Relaxed);
-    desk.event("192.0.2.7", 55.0, "waf");
-    let one = desk.get("_incidents").await["incidents"][0].clone();
-    assert_eq!((&one["state"], &one["count"]), (&json!("open"), &json!(4)), "reopened, not a second one");
-    desk.post("_incident_state", json!({"key": "ip:192.0.2.7", "state": "open"})).await;
-    let audits = desk.audits().await;
-    let actions: Vec<&str> = audits
-        .iter()
-        .filter_map(|audit| audit["action"].as_str())
-        .filter(|action| action.starts_with("incident"))
-        .collect();
-    assert_eq!(actions, ["incident-acknowledged", "incident-resolved", "incident-resolved", "incident-open"]);
-}
-
-#[tokio::test]
-async fn states_and_incidents_outlive_the_process() {
-    let desk = Desk::new().await;
-    desk.event("192.0.2.7", 55.0, "waf");
-    desk.event("192.0.2.7", 55.0, "waf");
-    desk.post("_incident_state", json!({"key": "ip:192.0.2.7", "state": "acknowledged", "note": "mine"})).await;
-    let store = &desk.console.api.state.store;
-    palisade::events::save_incidents(store.as_ref(), &desk.console.api.state.events).await.unwrap();
-    let after = palisade::events::EventHub::new(Vec::new(), clock::now_millis);
-    palisade::events::restore_incidents(store.as_ref(), &after).await.unwrap();
-    let incidents = after.incidents();
-    assert_eq!((incidents[0].id.as_str(), incidents[0].count), ("node-made", 2));
-    assert_eq!(incidents[0].state, palisade::events::IncidentState::Acknowledged);
-    assert_eq!(after.workflow("ip:192.0.2.7").unwrap().note, "mine");
-}
-
-#[tokio::test]
-async fn the_ledger_promotes_and_is_read_and_cleared() {
-    let desk = Desk::new().await;
-    let task = tokio::spawn(desk.console.fabric.clone().keep_ledger());
-    desk.event("192.0.2.7", 60.0, "threat-response");
-    desk.event("192.0.2.8", 30.0, "threat-response");
-    desk.event("192.0.2.9", 90.0, "waf");
-    let total = async |ip: &str| desk.post("_ledger", json!({"ref": format!("ip:{ip}")})).await["score"].clone();
-    while total("192.0.2.8").await != json!(30) {
-        tokio::task::yield_now().await;
-    }
-    let top =
-        json!({"done": true, "top": [{"key": "ip:192.0.2.7", "score": 60}, {"key": "ip:192.0.2.8", "score": 30}]});
-    assert_eq!(desk.post("_ledger", json!({})).await, top, "the WAF has a weight of its own, and none by default");
-    let answer = desk.post("_ledger", json!({"ref": "ip:192.0.2.8"})).await;
-    assert_eq!(answer, json!({"done": true, "ref": {"kind": "ip", "value": "192.0.2.8"}, "score": 30}));
-    assert_eq!(desk.post("_ledger", json!({"ref": "ip:192.0.2.8", "forget": true})).await, json!({"done": true}));
-    assert_eq!(total("192.0.2.8").await, json!(0));
-    assert_eq!(desk.get("_bans").await, json!({"bans": []}));
-    desk.event("192.0.2.7", 40.0, "threat-response");
-    let bans = loop {
-        let bans = desk.get("_bans").await["bans"].clone();
-        if bans != json!([]) {
-            break bans;
-        }
-        tokio::task::yield_now().await;
-    };
-    assert_eq!((&bans[0]["key"], &bans[0]["issued_by"]), (&json!("ip:192.0.2.7"), &json!("ledger")));
-    assert_eq!(total("192.0.2.7").await, json!(0), "consumed");
-    task.abort();
-}
-
-#[tokio::test]
-async fn a_simulation_chooses_as_gateways_do() {
-    let desk = Desk::new().await;
-    let simulate = async |body: Value| {
-        let answer = desk.post("_simulate", body).await;
-        assert_eq!(answer["done"], true, "{answer}");
-        (answer["tier"].clone(), answer["action"].as_str().unwrap().to_owned(), answer["enforced"] == true)
-    };
-    let answer = desk.post("_simulate", json!({"score": 75})).await;
-    let policy = json!({"id": "builtin", "name": "Built-in (dry run)", "dry_run": true});
-    assert_eq!(
-        answer,
-        json!({"done": true, "policy": policy, "score": 75, "tier": 1, "action": "tarpit", "enforced": false})
-    );
-    assert_eq!(simulate(json!({"score": 95, "policy": "builtin"})).await, (json!(2), "ban".into(), false));
-    assert_eq!(simulate(json!({"score": 39.5, "policy": "builtin"})).await, (Value::Null, "allow".into(), false));
-    let tiers = json!([{"min_score": 90, "action": "ban"}, {"min_score": 20, "action": "log"}, {"min_score": 50, "action": "throttle"}]);
-    let document = json!({"id": "mine", "name": "mine", "dry_run": false, "tiers": tiers});
-    let made = desk.console.api.call("POST", "/threat-policies", Some(document)).await;
-    assert_eq!(made.status, 201, "{}", made.text);
-    let mine = |score: u32| json!({"score": score, "policy": "mine"});
-    assert_eq!(simulate(mine(100)).await, (json!(0), "ban".into(), true));
-    assert_eq!(simulate(mine(89)).await, (json!(2), "throttle".into(), false));
-    assert_eq!(simulate(mine(20)).await, (json!(1), "log".into(), false));
-    assert_eq!(simulate(json!({"score": 100})).await, (json!(0), "ban".into(), true), "the first enabled one");
-}
-
-#[tokio::test]
-async fn the_status_counts() {
-    let desk = Desk::new().await;
-    desk.post("_ban", json!({"ref": "ip:192.0.2.9"})).await;
-    desk.post("_allow", json!({"ref": "user:ada"})).await;
-    desk.event("192.0.2.7", 55.0, "waf");
-    let status = desk.get("_status").await;
-    assert_eq!((&status["bans"]["bans"], &status["allowlist"]["entries"]), (&json!(1), &json!(1)), "{status}");
-    assert_eq!(status["incidents"], json!({"held": 1, "window_seconds": 1800, "stale_after_sec": 300}));
-    assert_eq!(
-        status["ledger"],
-        json!({"enabled": true, "window_seconds": 3600, "ban_threshold": 100, "ban_duration_seconds": 3600})
-    );
-    assert_eq!(status["shared_state"]["dedicated_store"], false);
-    assert!(status["node"].as_str().is_some_and(|node| !node.is_empty()));
-}
-
-#[tokio::test]
-async fn every_field_of_the_status_follows_what_it_tells() {
-    let desk = Desk::new().await;
-    let at = |status: &Value, pointer: &str| status.pointer(pointer).unwrap_or_else(|| panic!("{pointer}")).clone();
-    let millis = |status: &Value, pointer: &str| at(status, pointer).as_u64().unwrap();
-    let later = async |than: u64| {
-        while clock::now_millis() <= than {
-            tokio::task::yield_now().await;
-        }
-    };
-    let first = desk.get("_status").await;
-    for (pointer, value) in [
-        ("/enabled", json!(false)),
-        ("/shared_state/dedicated_store", json!(false)),
-        ("/shared_state/distributed", json!(false)),
-        ("/bans/last_error", Value::Null),
-        ("/alerts", json!({"enabled": false, "rules": 0})),
-        ("/nodes", json!({"known": 0, "connected": 0, "behind": 0, "stale": 0, "links": 0})),
-        ("/problems", json!([])),
-    ] {
-        assert_eq!(at(&first, pointer), value, "{pointer}");
-    }
-    assert!(at(&first, "/shared_state/warning").as_str().unwrap().contains("No gateway is linked"));
-
-    let (bans, allowed) = (millis(&first, "/bans/last_refresh"), millis(&first, "/allowlist/last_refresh"));
-    later(bans.max(allowed)).await;
-    let same = desk.get("_status").await;
-    assert_eq!((millis(&same, "/bans/last_refresh"), millis(&same, "/allowlist/last_refresh")), (bans, allowed));
-    desk.post("_ban", json!({"ref": "ip:192.0.2.9"})).await;
-    let banned = desk.get("_status").await;
-    assert!(millis(&banned, "/bans/last_refresh") > bans, "it has changed");
-    assert_eq!((millis(&banned, "/bans/bans"), millis(&banned, "/allowlist/last_refresh")), (1, allowed));
-    desk.post("_allow", json!({"ref": "user:ada"})).await;
-    assert!(millis(&desk.get("_status").await, "/allowlist/last_refresh") > allowed);
-
-    let api = &desk.console.api;
-    let write = async |method: &str, path: &str, document: Value| {
-        let answer = api.call(method, path, Some(document)).await;
-        assert!(answer.status.is_success(), "{}", answer.text);
-    };
-    let security = json!({
-        "incidents": {"stale_after_seconds": 60}, "tarpit": {"max_held": 7},
-        "ledger": {"enabled": false, "window_seconds": 5, "ban_threshold": 6, "ban_duration_seconds": 7},
-    });
-    write("PATCH", "/global-config/global-config", json!({"security": security})).await;
-    write("POST", "/threat-policies", json!({"id": "p", "name": "P", "dry_run": true})).await;
-    write("POST", "/alert-rules", json!({"id": "on", "name": "On"})).await;
-    write("POST", "/alert-rules", json!({"id": "off", "name": "Off", "enabled": false})).await;
-    let route =
-        |enabled: bool| json!({"id": "r", "name": "r", "plugins": [{"plugin": "SvcThreatGate", "enabled": enabled}]});
-    write("POST", "/routes", route(false)).await;
-    assert_eq!(desk.get("_status").await["enabled"], false, "a plugin that does not run enables nothing");
-    write("PUT", "/routes/r", route(true)).await;
-    let changed = desk.get("_status").await;
-    for (pointer, value) in [
-        ("/enabled", json!(true)),
-        ("/incidents/stale_after_sec", json!(60)),
-        ("/tarpit/max_held", json!(7)),
-        ("/ledger", json!({"enabled": false, "window_seconds": 5, "ban_threshold": 6, "ban_duration_seconds": 7})),
-        ("/policies", json!([{"id": "p", "name": "P", "dry_run": true}])),
-        ("/alerts", json!({"enabled": true, "rules": 1})),
-    ] {
-        assert_eq!(at(&changed, pointer), value, "{pointer}");
-    }
-
-    // The store loses the bans: what was counted last, and why it is not what there is now.
-    let db = rusqlite::Connection::open(api.folder().join("palisade.db")).unwrap();
-    db.execute_batch("ALTER TABLE ban RENAME TO away").unwrap();
-    let broken = desk.get("_status").await;
-    assert!(at(&broken, "/bans/last_error").as_str().unwrap().contains("no such table: ban"), "{broken}");
-    assert_eq!((millis(&broken, "/bans/bans"), millis(&broken, "/allowlist/entries")), (1, 1));
-    db.execute_batch("ALTER TABLE away RENAME TO ban").unwrap();
-    assert_eq!(at(&desk.get("_status").await, "/bans/last_error"), Value::Null);
 }
 
 #[tokio::test]

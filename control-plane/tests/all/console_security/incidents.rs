@@ -1,0 +1,76 @@
+//! Incidents from the console.
+
+use super::Desk;
+use palisade::clock;
+use serde_json::{Value, json};
+use std::sync::atomic::Ordering;
+
+#[tokio::test]
+async fn an_incident_is_acknowledged_resolved_and_open_again() {
+    let desk = Desk::new().await;
+    for _ in 0..3 {
+        desk.event("192.0.2.7", 55.0, "waf");
+    }
+    let incidents = desk.get("_incidents").await["incidents"].clone();
+    let one = &incidents[0];
+    assert_eq!((one["key"].as_str(), one["count"].as_u64()), (Some("ip:192.0.2.7"), Some(3)), "{one}");
+    assert_eq!((&one["state"], &one["workflow"], &one["banned"]), (&json!("open"), &Value::Null, &json!(false)));
+    let events = desk.console.api.events().await;
+    let places: Vec<&Value> =
+        events.iter().filter(|event| event["@type"] == "SvcSecurityEvent").map(|event| &event["incident"]).collect();
+    assert_eq!(
+        places,
+        [
+            &json!({"id": "node-made", "count": 1}),
+            &json!({"id": "node-made", "count": 2}),
+            &json!({"id": "node-made", "count": 3})
+        ]
+    );
+    assert!(events.iter().any(|event| event["event"]["severity"] == 2), "a severity by the score");
+
+    let body = json!({"key": "ip:192.0.2.7", "state": "acknowledged", "note": "looking"});
+    let answer = desk.post("_incident_state", body).await;
+    let workflow =
+        json!({"key": "ip:192.0.2.7", "state": "acknowledged", "by": "alice", "at": desk.now(), "note": "looking"});
+    assert_eq!(answer, json!({"done": true, "workflow": workflow}));
+    desk.post("_ban", json!({"ref": "ip:192.0.2.0/24"})).await;
+    desk.post("_allow", json!({"ref": "ip:192.0.2.7", "unban": false})).await;
+    let one = desk.get("_incidents").await["incidents"][0].clone();
+    assert_eq!((&one["state"], &one["workflow"]), (&json!("acknowledged"), &workflow));
+    assert_eq!((&one["banned"], &one["ban"]["key"]), (&json!(true), &json!("ip:192.0.2.0/24")));
+    assert_eq!((&one["allowlisted"], &one["allowlist_entry"]["key"]), (&json!(true), &json!("ip:192.0.2.7")));
+
+    desk.post("_incident_state", json!({"key": "ip:192.0.2.7", "state": "resolved"})).await;
+    assert_eq!(desk.get("_incidents").await, json!({"incidents": []}), "it drops off the list");
+    // Resolved a while ago: the caller comes back.
+    desk.console.clock.fetch_sub(10_000, Ordering::Relaxed);
+    desk.post("_incident_state", json!({"key": "ip:192.0.2.7", "state": "resolved"})).await;
+    desk.console.clock.fetch_add(10_000, Ordering::Relaxed);
+    desk.event("192.0.2.7", 55.0, "waf");
+    let one = desk.get("_incidents").await["incidents"][0].clone();
+    assert_eq!((&one["state"], &one["count"]), (&json!("open"), &json!(4)), "reopened, not a second one");
+    desk.post("_incident_state", json!({"key": "ip:192.0.2.7", "state": "open"})).await;
+    let audits = desk.audits().await;
+    let actions: Vec<&str> = audits
+        .iter()
+        .filter_map(|audit| audit["action"].as_str())
+        .filter(|action| action.starts_with("incident"))
+        .collect();
+    assert_eq!(actions, ["incident-acknowledged", "incident-resolved", "incident-resolved", "incident-open"]);
+}
+
+#[tokio::test]
+async fn states_and_incidents_outlive_the_process() {
+    let desk = Desk::new().await;
+    desk.event("192.0.2.7", 55.0, "waf");
+    desk.event("192.0.2.7", 55.0, "waf");
+    desk.post("_incident_state", json!({"key": "ip:192.0.2.7", "state": "acknowledged", "note": "mine"})).await;
+    let store = &desk.console.api.state.store;
+    palisade::events::save_incidents(store.as_ref(), &desk.console.api.state.events).await.unwrap();
+    let after = palisade::events::EventHub::new(Vec::new(), clock::now_millis);
+    palisade::events::restore_incidents(store.as_ref(), &after).await.unwrap();
+    let incidents = after.incidents();
+    assert_eq!((incidents[0].id.as_str(), incidents[0].count), ("node-made", 2));
+    assert_eq!(incidents[0].state, palisade::events::IncidentState::Acknowledged);
+    assert_eq!(after.workflow("ip:192.0.2.7").unwrap().note, "mine");
+}

@@ -77,7 +77,7 @@ impl StoredBans {
                 format!("{} is on the allowlist: {}", entry.key, entry.reason)
             }
             Issued::Lifted(at) => format!("the ban was lifted at {}", crate::clock::rfc3339(at)),
-            Issued::Full => "there is no room for it".to_owned(),
+            Issued::Full => "the list is full".to_owned(),
         };
         // What stands there all the same, because an operator has banned the whole network of an address that is on the
         // allowlist, must not end on every node for what this one has asked.
@@ -124,7 +124,7 @@ fn vet(rules: &BanRules, ban: &BanRequest, now: u64) -> Result<BanRequest, Strin
     let identity = rules.bannable(&ban.key)?;
     let until_millis = ban.until_millis.min(now.saturating_add(rules.longest_millis));
     if until_millis <= now {
-        return Err("it is over already, or nothing bans at all".to_owned());
+        return Err("it has ended already, or the configuration bans no client".to_owned());
     }
     // It says where bans come from: for a ban on an address it is that address and no other.
     let address = Identity::parse(&format!("ip:{}", ban.address)).ok().filter(|address| !address.is_range());
@@ -147,7 +147,7 @@ impl BanSink for StoredBans {
 
     fn put(&self, by: Asker<'_>, bans: &[BanRequest]) -> Result<Vec<Verdict>, String> {
         let now = (self.clock)();
-        let unnamed = "a node that has not said which it is";
+        let unnamed = "a node without an id";
         let (by, node) = match by {
             Asker::Node("") => (unnamed, unnamed),
             Asker::Node(node) => (node, node),
@@ -209,7 +209,7 @@ impl BanSink for StoredBans {
 }
 
 fn unanswered() -> Verdict {
-    Verdict::Refused("the store has said nothing of it".to_owned())
+    Verdict::Refused("the store returned no outcome".to_owned())
 }
 
 /// A ban as nodes hold it.
@@ -231,7 +231,7 @@ pub(crate) fn widened_note(now: u64) -> Note<Vec<Ban>> {
     Note::new(move |wider: &Vec<Ban>| wider.iter().map(|ban| audit(ban).note(now)).collect())
 }
 
-/// A ban that nodes let go of.
+/// The removal of a ban on nodes.
 pub(crate) fn lift_of(key: String) -> BanChange {
     BanChange { key, ..BanChange::default() }
 }
@@ -239,4 +239,31 @@ pub(crate) fn lift_of(key: String) -> BanChange {
 /// An entry of the allowlist as nodes hold it.
 pub(crate) fn allow_of(entry: &Allowance) -> AllowChange {
     AllowChange { key: entry.key.clone(), until_millis: entry.until.unwrap_or(LAST_MOMENT) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+    use crate::store::{SqliteOptions, SqliteStore};
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_batch_of_bans_is_checked_by_rules_that_are_read_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Arc::new(SqliteStore::open(folder.path(), SqliteOptions::default()).unwrap());
+        let reads = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&reads);
+        let bans = StoredBans::new(store, EventHub::new(Vec::new(), || 1000), || 1000).with_rules(move || {
+            counted.fetch_add(1, Ordering::Relaxed);
+            BanRules { longest_millis: 500, ..BanRules::default() }
+        });
+        let ask = |key: &str| BanRequest { key: key.into(), until_millis: 9000, ..BanRequest::default() };
+        let vetted = bans.vet(&["ip:192.0.2.1", "ip:10.0.0.0/8", "ip:2001:db8::7"].map(ask));
+        let shown: Vec<_> =
+            vetted.iter().map(|ban| ban.as_ref().map(|ban| (ban.key.as_str(), ban.until_millis))).collect();
+        let refused = "nodes may not ban ranges".to_owned();
+        assert_eq!(shown, [Ok(("ip:192.0.2.1", 1500)), Err(&refused), Ok(("ip:2001:db8::/64", 1500))]);
+        assert_eq!(reads.load(Ordering::Relaxed), 1);
+    }
 }

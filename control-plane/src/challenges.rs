@@ -22,7 +22,7 @@ const MAX_ID: usize = 64;
 const MAX_KEPT: u64 = 2 * 86_400_000;
 /// How much longer than its time a spent puzzle is kept, in milliseconds: the clocks of nodes differ.
 const GRACE: u64 = 300_000;
-/// How often puzzles that nobody takes any more are forgotten.
+/// How often spent puzzles that have expired are deleted.
 const SWEEP: Duration = Duration::from_secs(60);
 
 /// The root of keys in a store; made where there is none yet.
@@ -51,7 +51,7 @@ pub async fn spend(store: &dyn Store, puzzle: &SpendPuzzle, now: u64) -> AnswerW
             Ok(true) => (AnswerWord::Yes, "first"),
             Ok(false) => (AnswerWord::No, "spent"),
             Err(error) => {
-                tracing::error!(%error, "a puzzle could not be spent");
+                tracing::error!(%error, "spending a puzzle failed");
                 (AnswerWord::Unknown, "failed")
             }
         },
@@ -61,7 +61,7 @@ pub async fn spend(store: &dyn Store, puzzle: &SpendPuzzle, now: u64) -> AnswerW
     answer
 }
 
-/// Forgets spent puzzles that nobody takes any more, again and again.
+/// Deletes spent puzzles that have expired, periodically.
 pub async fn sweep(store: Arc<dyn Store>) {
     let mut ticks = tokio::time::interval(SWEEP);
     loop {
@@ -69,7 +69,7 @@ pub async fn sweep(store: Arc<dyn Store>) {
         match store.puzzles_sweep(clock::now_millis().saturating_sub(GRACE)).await {
             Ok(_) => {}
             Err(StoreError::Closed) => return,
-            Err(error) => tracing::warn!(%error, "spent puzzles could not be forgotten"),
+            Err(error) => tracing::warn!(%error, "deleting expired puzzles failed"),
         }
     }
 }

@@ -18,21 +18,21 @@ pub const DRAIN: Duration = Duration::from_secs(10);
 /// The settings of `palisade serve`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct ServeConfig {
-    /// The directory of the store; made when it does not exist.
+    /// The directory of the store; created if it does not exist.
     #[arg(long, env = "PALISADE_DATA", value_name = "DIR", default_value = "palisade-data")]
     pub data: PathBuf,
 
-    /// Where the admin API listens; port 0 takes a free one. Without --tls-cert it speaks plain HTTP:
+    /// The address of the admin API; port 0 takes a free one. Without --tls-cert it speaks plain HTTP:
     /// keep it on loopback or put TLS in front.
     #[arg(long, env = "PALISADE_LISTEN", value_name = "ADDRESS", default_value = "127.0.0.1:8900")]
     pub listen: SocketAddr,
 
-    /// The hosts that the admin API answers to, with commas and without ports; others get 421, but for /healthz, /readyz
-    /// and /metrics. All where not given.
+    /// The host names of the admin API, separated by commas, without ports; others get 421, except for /healthz, /readyz
+    /// and /metrics. By default all.
     #[arg(long, env = "PALISADE_ADMIN_HOST", value_name = "NAME", value_delimiter = ',', value_parser = admin_host)]
     pub admin_host: Vec<String>,
 
-    /// Where gateways reach xDS and the node link; port 0 takes a free one.
+    /// The address of xDS and the node link for gateways; port 0 takes a free one.
     #[arg(long, env = "PALISADE_XDS_LISTEN", value_name = "ADDRESS", default_value = "127.0.0.1:18000")]
     pub xds_listen: SocketAddr,
 
@@ -40,19 +40,19 @@ pub struct ServeConfig {
     #[command(flatten)]
     pub tls: ListenOptions,
 
-    /// The segment after `/apis/` under which the entity collections are.
+    /// The segment after `/apis/` in the paths of the entity collections.
     #[arg(long, env = "PALISADE_ENTITY_GROUP", value_name = "NAME", default_value = "palisade.svc", value_parser = entity_group)]
     pub entity_group: String,
 
-    /// How log lines are written, on standard error; RUST_LOG says what is logged.
+    /// The format of log lines on standard error; RUST_LOG sets the levels.
     #[arg(long, env = "PALISADE_LOG_FORMAT", value_enum, default_value = "pretty")]
     pub log_format: LogFormat,
 
-    /// The bytes of a request body of the admin API, at most.
+    /// The maximum size of a request body of the admin API, in bytes.
     #[arg(long, env = "PALISADE_MAX_BODY_BYTES", value_name = "BYTES", default_value_t = 8 * 1024 * 1024)]
     pub max_body_bytes: usize,
 
-    /// The size the store's file may grow to, in MiB; writes past it are answered with 507. Unlimited where not given.
+    /// The maximum size of the store's file, in MiB; further writes are answered with 507. Unlimited by default.
     #[arg(long, env = "PALISADE_MAX_STORE_MIB", value_name = "MIB", value_parser = clap::value_parser!(u32).range(1..=1_048_576))]
     pub max_store_mib: Option<u32>,
 
@@ -64,12 +64,12 @@ pub struct ServeConfig {
     #[command(flatten)]
     pub events: EventsConfig,
 
-    /// Networks that addresses in entities (channels of alerts, checks of challenges, ...) may lead to although they are not of
-    /// the Internet: CIDRs or addresses, with commas or given several times.
+    /// Private networks that addresses in entities (channels of alerts, vendors of challenges, ...) may use: CIDRs or
+    /// addresses, separated by commas or given several times.
     #[arg(long, env = "PALISADE_OUTBOUND_ALLOW", value_name = "CIDR", value_delimiter = ',', value_parser = network)]
     pub outbound_allow: Vec<IpNet>,
 
-    /// Written once everything listens: JSON with `rest`, `xds` (address and port) and `pid`.
+    /// A file that is written once all ports listen: JSON with `rest`, `xds` (address and port) and `pid`.
     #[arg(long, env = "PALISADE_READY_FILE", value_name = "FILE")]
     pub ready_file: Option<PathBuf>,
 }
@@ -77,12 +77,12 @@ pub struct ServeConfig {
 /// Where events go.
 #[derive(Clone, clap::Args)]
 pub struct EventsConfig {
-    /// Every event is appended to this file, one line of JSON each; the file may be rotated away by others.
+    /// Every event is appended to this file, one line of JSON each; other programs may rotate the file.
     #[arg(long, env = "PALISADE_EVENTS_FILE", value_name = "FILE")]
     pub events_file: Option<PathBuf>,
 
-    /// The size from which on the file of events is rotated to FILE.1, FILE.2 and so on. Not rotated where not given: what
-    /// is deleted, and when, is for the operator to say.
+    /// The size from which the file of events is rotated to FILE.1, FILE.2 and so on. Not rotated by default: nothing is
+    /// deleted without an instruction.
     #[arg(long, env = "PALISADE_EVENTS_FILE_MAX_MIB", value_name = "MIB", requires = "events_file",
           value_parser = clap::value_parser!(u32).range(1..=1_048_576))]
     pub events_file_max_mib: Option<u32>,
@@ -100,16 +100,16 @@ pub struct EventsConfig {
     #[arg(long, env = "PALISADE_EVENTS_WEBHOOK", value_name = "URL", hide_env_values = true)]
     pub events_webhook: Option<Uri>,
 
-    /// A file with a header on each line (`Authorization: Bearer …`) for the requests of the webhook; secrets belong here and
+    /// A file with a header on each line (`Authorization: Bearer …`) for the requests of the webhook; put secrets here and
     /// not on the command line. Read again for each request.
     #[arg(long, env = "PALISADE_EVENTS_WEBHOOK_HEADERS_FILE", value_name = "FILE", requires = "events_webhook")]
     pub events_webhook_headers_file: Option<PathBuf>,
 
-    /// A file of PEM certificates that the webhook's server is trusted by, instead of those of the system.
+    /// A file with the certificate authorities (PEM) that are trusted for the webhook, instead of those of the system.
     #[arg(long, env = "PALISADE_EVENTS_WEBHOOK_CA_FILE", value_name = "FILE", requires = "events_webhook")]
     pub events_webhook_ca_file: Option<PathBuf>,
 
-    /// The seconds that one request of the webhook may take.
+    /// The timeout of a request of the webhook, in seconds.
     #[arg(long, env = "PALISADE_EVENTS_WEBHOOK_TIMEOUT", value_name = "SECONDS", default_value_t = 10,
           value_parser = clap::value_parser!(u64).range(1..=300))]
     pub events_webhook_timeout: u64,

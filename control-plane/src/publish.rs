@@ -20,7 +20,7 @@ const MAX_REST: Duration = Duration::from_millis(250);
 /// Stored entities that cannot be read and are named, at most.
 const MAX_NAMED: usize = 5;
 
-/// What becomes of each group: its resources, or why it has none.
+/// The outcome for each group: its resources, or why it has none.
 type Outcomes = BTreeMap<String, Result<ResourceSet, Vec<String>>>;
 
 /// Publishes the entities as they are now and after every change, until `stopping` becomes true. `first` opens with the
@@ -83,9 +83,9 @@ fn publish(
             Err(reasons) => {
                 failing.set(1.0);
                 for reason in reasons {
-                    tracing::error!(revision, group, "not published, the last good version keeps serving: {reason}");
+                    tracing::error!(revision, group, "not published, the last good version stays in use: {reason}");
                 }
-                let stays = "its gateways keep what they have";
+                let stays = "its gateways keep the last version";
                 events.trouble(Part::Publication, group, &format!("{}; {stays}", reasons.join("; ")));
             }
         }
@@ -96,7 +96,7 @@ fn publish(
         events.recovered(Part::Publication, gone);
     }
     for aside in asides {
-        tracing::error!(revision, "an entity is at fault that no gateway has: {aside}");
+        tracing::error!(revision, "fault in an entity that no gateway uses: {aside}");
     }
     let failed: usize = outcomes.values().filter_map(|outcome| outcome.as_ref().err()).map(Vec::len).sum();
     let problems = u32::try_from(failed + asides.len()).unwrap_or(u32::MAX);

@@ -125,7 +125,7 @@ fn describe(operation: Operation, scope: Option<Scope>) -> Operation {
         .fails(StatusCode::TOO_MANY_REQUESTS, "too_many_failures", "too many wrong admin keys from this address.")
         .with_header(StatusCode::TOO_MANY_REQUESTS, &header::RETRY_AFTER, true)
         .fails(StatusCode::INTERNAL_SERVER_ERROR, "store_failed", "the store failed.")
-        .fails(StatusCode::SERVICE_UNAVAILABLE, "shutting_down", "the control plane is going down.")
+        .fails(StatusCode::SERVICE_UNAVAILABLE, "shutting_down", "the control plane is stopping.")
 }
 
 async fn check(access: Access, scope: Option<Scope>, mut request: Request, next: Next) -> Response {

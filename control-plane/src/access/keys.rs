@@ -88,7 +88,7 @@ impl FromStr for Scope {
 
     fn from_str(word: &str) -> Result<Scope, String> {
         let found = Scope::ALL.into_iter().find(|scope| scope.as_str() == word.trim());
-        found.ok_or_else(|| format!("`{word}` is no scope: use read, write or report"))
+        found.ok_or_else(|| format!("`{word}` is not a scope: use read, write or report"))
     }
 }
 

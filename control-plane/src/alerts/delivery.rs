@@ -101,10 +101,7 @@ impl Delivery {
                 metrics::counter!("palisade_alerts_dropped_total", "reason" => "full").increment(1);
                 if first {
                     let rule = message.rule_id;
-                    tracing::warn!(
-                        rule,
-                        "too many alerts wait for their channel; further ones are dropped until there is room"
-                    );
+                    tracing::warn!(rule, "too many alerts wait for their channel; further ones are dropped");
                 }
                 None
             }
@@ -116,7 +113,7 @@ impl Delivery {
         self.lanes.drained().await;
     }
 
-    /// One attempt, for somebody who waits for it.
+    /// One attempt, for a caller that waits for it.
     pub(super) async fn once(&self, rule: &Item<AlertRule>, message: &Message) -> Result<Delivered, String> {
         self.attempt(rule, message, MAX_TEST).await.map_err(|failure| failure.why)
     }
@@ -194,7 +191,7 @@ impl Delivery {
 
     fn fails(&self, rule: &Item<AlertRule>, attempts: u32, why: &str) {
         let (id, channel) = (rule.head.id.as_str(), rule.channel.kind.word());
-        tracing::warn!(rule = id, channel, attempts, why, "an alert could not be delivered and is given up");
+        tracing::warn!(rule = id, channel, attempts, why, "an alert could not be delivered and is dropped");
         let mut failing = self.failing.lock().unwrap_or_else(PoisonError::into_inner);
         let entities = self.entities.current();
         failing.retain(|id| entities.get::<AlertRule>(id).is_some());

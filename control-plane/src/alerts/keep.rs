@@ -38,7 +38,7 @@ impl Keeper {
         };
         let told: Result<Vec<Told>, StoreError> = told.await;
         told.unwrap_or_else(|error| {
-            tracing::error!(%error, "cooldowns of alert rules cannot be read: what was told may be told again");
+            tracing::error!(%error, "reading the cooldowns of alert rules failed: messages may be repeated");
             Vec::new()
         })
     }
@@ -46,7 +46,7 @@ impl Keeper {
     /// The messages that an earlier process has not delivered, oldest first.
     pub(super) async fn waiting(&self, now: u64) -> Vec<Message> {
         let waiting = self.store.alerts_waiting().await.unwrap_or_else(|error| {
-            tracing::error!(%error, "alerts that wait for their channel cannot be read");
+            tracing::error!(%error, "reading the queued alerts failed");
             Vec::new()
         });
         let (mut messages, mut dropped) = (Vec::new(), Vec::new());
@@ -55,7 +55,7 @@ impl Keeper {
                 Ok(message) if now.saturating_sub(at) <= MAX_AGE => messages.push(message),
                 Ok(_) => dropped.push(id),
                 Err(error) => {
-                    tracing::warn!(id, %error, "an alert of another release cannot be read and is left out");
+                    tracing::warn!(id, %error, "an alert of another release is unreadable and ignored");
                     dropped.push(id);
                 }
             }
@@ -63,7 +63,7 @@ impl Keeper {
         if !dropped.is_empty() {
             let count = u64::try_from(dropped.len()).unwrap_or(u64::MAX);
             metrics::counter!("palisade_alerts_dropped_total", "reason" => "old").increment(count);
-            tracing::warn!(count, "alerts that have waited for too long are dropped");
+            tracing::warn!(count, "alerts that were queued for too long are dropped");
             self.forget(dropped).await;
         }
         messages
@@ -83,9 +83,9 @@ impl Keeper {
         match tokio::time::timeout(PATIENCE, self.store.alerts_note(noted)).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => {
-                tracing::warn!(%error, "alerts could not be kept; they are sent, and a restart may lose or repeat them");
+                tracing::warn!(%error, "storing alerts failed; they are sent, and a restart may lose or repeat them");
             }
-            Err(_) => tracing::warn!("the store is slow; alerts are sent before they are kept"),
+            Err(_) => tracing::warn!("the store is slow; alerts are sent before they are stored"),
         }
     }
 
@@ -97,7 +97,7 @@ impl Keeper {
     async fn forget(&self, ids: Vec<String>) {
         match self.store.alerts_settle(ids).await {
             Ok(()) | Err(StoreError::Closed) => {}
-            Err(error) => tracing::warn!(%error, "an alert that was settled stays in the store and may be sent again"),
+            Err(error) => tracing::warn!(%error, "a completed alert stays in the store and may be sent again"),
         }
     }
 }

@@ -109,7 +109,7 @@ impl Message {
 
     /// What it is about, in a line.
     pub(super) fn headline(&self) -> String {
-        let who = self.identity.as_ref().map_or("nobody known".to_owned(), key);
+        let who = self.identity.as_ref().map_or("unknown client".to_owned(), key);
         if self.test {
             return format!("Test of the alert rule {}", self.rule());
         }

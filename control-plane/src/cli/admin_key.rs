@@ -14,17 +14,17 @@ use crate::store::{AccessChange, SqliteOptions, SqliteStore, Store};
 /// `palisade admin-key`.
 #[derive(Debug, clap::Subcommand)]
 pub(super) enum AdminKeyCommand {
-    /// Make a key; its secret is shown once.
+    /// Create a key; its secret is shown once.
     Create {
         #[command(flatten)]
         common: Common,
-        /// What people call it.
+        /// Its name, for people.
         #[arg(long, default_value = "")]
         name: String,
-        /// What it may do: read, write, report; several with commas.
+        /// Its scopes: read, write, report; separated by commas.
         #[arg(long, alias = "scope", value_delimiter = ',', default_value = "read,write,report")]
         scopes: Vec<Scope>,
-        /// How long it is good for, such as 90d, 12h, 30m; for ever where not given.
+        /// Its lifetime, such as 90d, 12h, 30m; without this option it does not expire.
         #[arg(long, alias = "expires", value_name = "TIME", value_parser = duration_millis)]
         expires_in: Option<u64>,
     },
@@ -33,20 +33,20 @@ pub(super) enum AdminKeyCommand {
         #[command(flatten)]
         common: Common,
     },
-    /// Set the end of a key; takes effect with the next request. Without an option it ends now.
+    /// Set when a key expires, from the next request on. Without an option it expires now.
     Expire {
         #[command(flatten)]
         common: Common,
         /// The id of the key.
         id: String,
-        /// How long it is still good for, such as 7d, 12h, 30m.
+        /// Its remaining lifetime, such as 7d, 12h, 30m.
         #[arg(long = "in", value_name = "TIME", value_parser = duration_millis, conflicts_with = "never")]
         after: Option<u64>,
-        /// It never ends.
+        /// It does not expire.
         #[arg(long)]
         never: bool,
     },
-    /// Revoke a key, for good; takes effect with the next request.
+    /// Revoke a key permanently, from the next request on.
     Revoke {
         #[command(flatten)]
         common: Common,
@@ -61,7 +61,7 @@ pub(super) struct Common {
     /// The directory of the store.
     #[arg(long, env = "PALISADE_DATA", value_name = "DIR", default_value = "palisade-data")]
     pub(super) data: PathBuf,
-    /// Answer in JSON.
+    /// Print JSON.
     #[arg(long)]
     pub(super) json: bool,
 }

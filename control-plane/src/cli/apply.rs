@@ -24,7 +24,7 @@ pub(super) struct ApplyCommand {
     #[command(flatten)]
     target: TargetArgs,
 
-    /// Show what would change and have it judged, and change nothing.
+    /// Show and check the differences, and change nothing.
     #[arg(long)]
     dry_run: bool,
 
@@ -36,7 +36,7 @@ pub(super) struct ApplyCommand {
     #[arg(long, requires = "prune")]
     all: bool,
 
-    /// Whether the differences are coloured; by default where they go to a terminal and NO_COLOR is not set.
+    /// Whether the differences are coloured; by default on a terminal if NO_COLOR is not set.
     #[arg(long, value_enum, default_value = "auto")]
     color: Color,
 }

@@ -9,7 +9,7 @@ use crate::store::{self, SqliteStore};
 /// `palisade backup`.
 #[derive(Debug, clap::Args)]
 pub(super) struct BackupCommand {
-    /// The file to write; it must not exist yet. It holds what the store holds, hashes of secrets included.
+    /// The file to write; it must not exist yet. It contains all data of the store, including hashes of secrets.
     file: PathBuf,
 
     /// The directory of the store.
@@ -20,7 +20,7 @@ pub(super) struct BackupCommand {
 /// `palisade restore`.
 #[derive(Debug, clap::Args)]
 pub(super) struct RestoreCommand {
-    /// The file that `palisade backup` has written.
+    /// The file written by `palisade backup`.
     file: PathBuf,
 
     /// The directory of the store.

@@ -40,7 +40,7 @@ impl Client {
     pub(super) fn new(url: &str, group: &str, key: &str, ca: Option<&Path>) -> Result<Client, CliError> {
         let wrong = |what: &str| CliError::Other(format!("`{url}` cannot be used: {what}"));
         let uri: Uri =
-            url.parse().map_err(|_| wrong("it is no URL; http://HOST:PORT or https://HOST:PORT is expected"))?;
+            url.parse().map_err(|_| wrong("it is not a URL; http://HOST:PORT or https://HOST:PORT is expected"))?;
         let tls = match uri.scheme_str() {
             Some("http") => false,
             Some("https") => true,

@@ -30,23 +30,23 @@ pub(super) struct CompileCommand {
     #[arg(long, value_name = "DIR")]
     entities: PathBuf,
 
-    /// Where the result goes; `-` is standard output.
+    /// The file of the result; `-` means standard output.
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
 
-    /// What is written. Where it is not given, a name that ends in .json gets `xds` and any other name `snapshot`.
+    /// The format of the result. By default `xds` if its name ends in .json, otherwise `snapshot`.
     #[arg(long, value_enum, value_name = "FORMAT")]
     format: Option<Format>,
 
-    /// A text, such as an Istio WasmPlugin, that is written with the filter's snapshot in place of the word SNAPSHOT.
+    /// A template, such as an Istio WasmPlugin; the word SNAPSHOT in it is replaced by the filter's snapshot.
     #[arg(long, value_name = "FILE", conflicts_with = "format")]
     template: Option<PathBuf>,
 
-    /// The filter whose snapshot is written; not needed where the gateway has only one. Without it `xds` has all of them.
+    /// The filter whose snapshot is written; not needed if the gateway has only one. Without it `xds` contains all of them.
     #[arg(long, value_name = "NAME")]
     filter: Option<String>,
 
-    /// The group of gateways that it is for, of `groups` in global-config.
+    /// The group of gateways, one of `groups` in global-config.
     #[arg(long, value_name = "NAME", default_value = DEFAULT_GROUP)]
     group: String,
 
@@ -54,7 +54,7 @@ pub(super) struct CompileCommand {
     #[arg(long, env = "PALISADE_FILTERS_DIR", value_name = "DIR", default_value = "target/filters")]
     filters_dir: PathBuf,
 
-    /// The gateway reaches a control plane through the cluster `palisade-control-plane`: filters send it their events.
+    /// Filters send their events to a control plane through the cluster `palisade-control-plane`.
     #[arg(long)]
     link: bool,
 }
@@ -77,11 +77,11 @@ impl CompileCommand {
         }
         let gateway = compiled.group(&self.group).ok_or_else(|| {
             let names: Vec<&str> = compiled.groups.keys().map(String::as_str).chain([DEFAULT_GROUP]).collect();
-            CliError::Other(format!("global-config has no group `{}`; there is {}", self.group, names.join(", ")))
+            CliError::Other(format!("global-config has no group `{}`; it has {}", self.group, names.join(", ")))
         })?;
         let filters = &gateway.filters;
         if self.is_xds() && self.filter.is_none() && filters.len() > 1 {
-            note(format_args!("warning: Envoy takes one filter from a file: write a file for each, with --filter"))?;
+            note(format_args!("warning: Envoy reads one filter from each file: write a file for each, with --filter"))?;
         }
         let bytes = self.result(gateway)?;
         if self.to_output() {

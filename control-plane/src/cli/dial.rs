@@ -66,7 +66,7 @@ impl Dial {
     }
 }
 
-/// What a failed handshake means for whoever typed the URL.
+/// The error of a failed handshake, with a hint for the user.
 fn explained(error: &io::Error) -> String {
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
     match inner {

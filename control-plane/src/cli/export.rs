@@ -17,11 +17,11 @@ pub(super) struct ExportCommand {
     #[command(flatten)]
     target: TargetArgs,
 
-    /// How the files are written.
+    /// The format of the files.
     #[arg(long, value_enum, default_value = "yaml")]
     format: Format,
 
-    /// Write into a folder that is not empty: files of the same name are replaced, all others stay.
+    /// Write into a folder that is not empty: files of the same name are replaced, others are kept.
     #[arg(long)]
     force: bool,
 }
@@ -70,7 +70,7 @@ impl ExportCommand {
     }
 }
 
-/// The document without the times that the server keeps: they are no part of what somebody wants it to be.
+/// The document without the times that the server keeps: they are not part of the configuration.
 pub(super) fn without_times(mut document: Value) -> Value {
     if let Some(metadata) = document.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.shift_remove("created_at");

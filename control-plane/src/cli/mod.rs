@@ -40,27 +40,26 @@ struct Cli {
 enum Command {
     /// Run the control plane.
     Serve(Box<ServeConfig>),
-    /// Make, list, expire and revoke the keys of the admin API.
+    /// Create, list, expire and revoke the keys of the admin API.
     #[command(subcommand)]
     AdminKey(admin_key::AdminKeyCommand),
     /// Add, list and remove the operators of the console, and set their passwords.
     #[command(subcommand)]
     Operator(operator::OperatorCommand),
-    /// Make the tokens by which gateways are let in, each for a gateway of its own.
+    /// Make and show the tokens that identify gateways.
     #[command(subcommand)]
     NodeToken(node_token::NodeTokenCommand),
-    /// Read and check the entities of a folder; prints each problem and exits with 1 when there is any.
+    /// Check the entities of a folder; prints each problem and exits with 1 if there is any.
     Check(check::CheckCommand),
-    /// Make the entities of a control plane those of a folder, all at once; shows what that changes.
+    /// Replace the entities of a control plane by those of a folder, all at once; shows the differences.
     ///
-    /// Exits with 0 when it is done or there is nothing to do, with 1 when --dry-run finds differences, with 2 after an
-    /// error.
+    /// Exits with 0 on success, with 1 if --dry-run finds differences, with 2 after an error.
     Apply(apply::ApplyCommand),
     /// Write the entities of a control plane to a folder, a file each.
     Export(export::ExportCommand),
     /// Copy the whole store into one file; works beside a running control plane.
     Backup(backup::BackupCommand),
-    /// Put a backup in the place of the store, while no control plane serves from it; the old store is kept beside it.
+    /// Replace the store by a backup while no control plane uses it; the old store is kept beside it.
     Restore(backup::RestoreCommand),
     /// Compile the entities of a folder into the snapshot that a gateway without a control plane runs.
     Compile(compile::CompileCommand),

@@ -21,7 +21,7 @@ pub(super) enum OperatorCommand {
         common: Common,
         /// The name to log in with: 1 to 64 of a-z 0-9 . _ @ -
         name: String,
-        /// Where to reach the operator; shown in what they did.
+        /// The operator's email address; shown in the audit.
         #[arg(long)]
         email: String,
     },
@@ -30,7 +30,7 @@ pub(super) enum OperatorCommand {
         #[command(flatten)]
         common: Common,
     },
-    /// Remove an operator and end their sessions; takes effect with the next request.
+    /// Remove an operator and end their sessions, from the next request on.
     Remove {
         #[command(flatten)]
         common: Common,

@@ -125,19 +125,19 @@ pub(super) async fn run(config: ServeConfig) -> Result<(), CliError> {
     let mut stopping = parts.stopping.clone();
     // An error means that the sender is gone, which is a reason to stop as well.
     let _ = stopping.wait_for(|stop| *stop).await;
-    tracing::info!("stopping: no new connections, requests under way have {} s", DRAIN.as_secs());
+    tracing::info!("stopping: no new connections, requests in progress have {} s", DRAIN.as_secs());
     let drained = tokio::time::timeout(DRAIN, async {
         let _ = admin_side.await;
         let _ = gateways.await;
     });
     if drained.await.is_err() {
-        tracing::warn!("requests were still under way and are cut off");
+        tracing::warn!("requests were still in progress and are aborted");
     }
     if tokio::time::timeout(FLUSH, alerts.flush()).await.is_err() {
-        tracing::warn!("alerts could not be delivered in time; they are sent at the next start");
+        tracing::warn!("alerts could not be delivered in time; they are sent after the next start");
     }
     if let Err(error) = outbox.look().await {
-        tracing::warn!(%error, "the last events in the store are sent at the next start");
+        tracing::warn!(%error, "the last events in the store are sent after the next start");
     }
     // Once nobody is left who could add to them; with time of its own, so that those cut off are told as well.
     if tokio::time::timeout(FLUSH, events.flush()).await.is_err() {
@@ -151,10 +151,10 @@ pub(super) async fn run(config: ServeConfig) -> Result<(), CliError> {
     }
     // What is written by now is not sent again at the next start.
     if let Err(error) = outbox.look().await {
-        tracing::warn!(%error, "events that were sent could not be removed from the store");
+        tracing::warn!(%error, "removing sent events from the store failed");
     }
     if let Err(error) = events::save_incidents(store.as_ref(), &events).await {
-        tracing::warn!(%error, "the last changes of incidents could not be kept");
+        tracing::warn!(%error, "storing the last changes of incidents failed");
     }
     signals.abort();
     store.close().await?;
@@ -273,23 +273,23 @@ fn follow_files(listening: &Opened) {
 
 fn warn_of_open_ports(listening: &Opened, rest: SocketAddr, xds: SocketAddr) {
     if !rest.ip().is_loopback() && listening.admin.is_none() {
-        tracing::warn!(%rest, "the admin API is reachable from outside and speaks plain HTTP: give it --tls-cert, or put TLS in front of it");
+        tracing::warn!(%rest, "the admin API is reachable from outside and speaks plain HTTP: use --tls-cert, or put TLS in front of it");
     }
     let shared = listening.tokens.as_ref().map_or(0, |tokens| tokens.current().shared());
     if shared > 0 {
         tracing::warn!(
             shared,
-            "node tokens are for no single gateway: who has one may say that it is any gateway that it is for; bind them with `node=ID TOKEN`, or derive one for each (`palisade node-token derive`)"
+            "node tokens are shared: a gateway with one of them may claim the id of another; bind them with `node=ID TOKEN`, or derive one for each (`palisade node-token derive`)"
         );
     }
     if xds.ip().is_loopback() {
         return;
     }
     if listening.tokens.is_none() && !listening.client_certificates {
-        tracing::warn!(%xds, "the xDS port is reachable from outside and takes everybody for a gateway, as --xds-open asks for: who reaches it can read the configuration and send events and bans");
+        tracing::warn!(%xds, "the xDS port is reachable from outside and, with --xds-open, accepts every client as a gateway: clients can read the configuration and send events and bans");
     }
     if listening.xds.is_none() {
-        tracing::warn!(%xds, "the xDS port is reachable from outside and speaks plain HTTP/2, so that snapshots and tokens can be read on the way: give it --xds-tls-cert");
+        tracing::warn!(%xds, "the xDS port is reachable from outside and speaks plain HTTP/2, so snapshots and tokens can be intercepted: use --xds-tls-cert");
     }
 }
 
@@ -376,8 +376,8 @@ async fn sweep_sessions(console: Console) {
         ticks.tick().await;
         match console.sweep().await {
             Ok(0) | Err(StoreError::Closed) => {}
-            Ok(ended) => tracing::debug!(ended, "forgot console sessions that have ended"),
-            Err(error) => tracing::warn!(%error, "console sessions that have ended could not be forgotten"),
+            Ok(ended) => tracing::debug!(ended, "deleted expired console sessions"),
+            Err(error) => tracing::warn!(%error, "deleting expired console sessions failed"),
         }
     }
 }

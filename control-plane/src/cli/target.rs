@@ -23,12 +23,12 @@ pub(super) struct TargetArgs {
     #[arg(long, env = "PALISADE_URL", value_name = "URL", default_value = "http://127.0.0.1:8900")]
     url: String,
 
-    /// A file with the authorities (PEM) that may have signed the certificate of an https --url. Without it, those count
-    /// that this system trusts.
+    /// A file with the certificate authorities (PEM) that are trusted for an https --url. Without it, those of the system
+    /// are trusted.
     #[arg(long, env = "PALISADE_CA", value_name = "FILE")]
     ca: Option<PathBuf>,
 
-    /// The admin key, as ID:SECRET. Command lines are seen by others: the environment or --key-file is better.
+    /// The admin key, as ID:SECRET. Command lines are visible to other users: prefer the environment or --key-file.
     #[arg(long, env = "PALISADE_ADMIN_KEY", value_name = "KEY", hide_env_values = true)]
     key: Option<String>,
 
@@ -36,11 +36,11 @@ pub(super) struct TargetArgs {
     #[arg(long, env = "PALISADE_ADMIN_KEY_FILE", value_name = "FILE", conflicts_with = "key")]
     key_file: Option<PathBuf>,
 
-    /// The segment after `/apis/` under which the entity collections are.
+    /// The segment after `/apis/` in the paths of the entity collections.
     #[arg(long, env = "PALISADE_ENTITY_GROUP", value_name = "NAME", default_value = "palisade.svc")]
     entity_group: String,
 
-    /// Work on the store in this directory instead of --url, while no control plane serves from it.
+    /// Use the store in this directory instead of --url, while no control plane uses it.
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
 }
@@ -68,7 +68,7 @@ pub(super) enum PlannedChange {
     Delete(u64),
 }
 
-/// What became of a change: nothing to say, or what is wrong with it.
+/// The outcome of a change: nothing, or its fault.
 pub(super) type Written = Result<(), Vec<FieldProblem>>;
 
 impl TargetArgs {
@@ -117,7 +117,7 @@ impl Target {
                 let path = format!("/{}", kind.collection);
                 match client.get(&path).await?.0 {
                     Value::Array(list) => Ok(list),
-                    other => Err(CliError::Other(format!("{path} is no list but {other}"))),
+                    other => Err(CliError::Other(format!("{path} is not a list but {other}"))),
                 }
             }
             Target::Stopped(entities, _) => {

@@ -57,7 +57,7 @@ pub fn fill(template: &str, snapshot: &[u8]) -> Result<String, String> {
         })
         .collect();
     let [at] = places.as_slice() else {
-        return Err(format!("the word {PLACEHOLDER} has to be in it once, it is there {} times", places.len()));
+        return Err(format!("it must contain {PLACEHOLDER} once, and has it {} times", places.len()));
     };
     let configuration = snapshot::configuration_json(snapshot);
     let packed = configuration.get("snapshot").and_then(Value::as_str).unwrap_or_default();

@@ -20,7 +20,7 @@ use crate::xds::resources::{
     BackendInput, BackendTls, FilterInput, Gateway, ListenerSettings, RouteInput, SYSTEM_AUTHORITIES,
 };
 
-/// The gateways of all groups. Nothing is left that could be wrong with them. `seals` is false for somebody who only wants
+/// The gateways of all groups. Nothing is left that could be wrong with them. `seals` is false for callers that only want
 /// the warnings: snapshots are empty then.
 pub(super) fn compile(
     set: &EntitySet,
@@ -59,7 +59,7 @@ pub(super) fn compile_each(
         }
         // A defect that one group's settings bring to light is not to stop the others.
         let compiled = catch_unwind(AssertUnwindSafe(|| gateways.group(name, &gateway)));
-        let failed = || vec!["compiling it has failed inside the control plane; its log says more".to_owned()];
+        let failed = || vec!["compiling it failed inside the control plane; see its log".to_owned()];
         (name.to_owned(), compiled.map_err(|_| failed()))
     });
     let compiled = compiled.collect();
@@ -195,7 +195,7 @@ impl<'a> Gateways<'a> {
                 let first = *taken.entry((host.clone(), path)).or_insert(id);
                 if first != id {
                     let warning =
-                        format!("route `{id}` gets no request for `{host}` at `{path}`: route `{first}` has them");
+                        format!("route `{id}` gets no requests for `{host}` at `{path}`: route `{first}` gets them");
                     self.warnings.insert(warning);
                 }
             }
@@ -217,7 +217,7 @@ impl<'a> Gateways<'a> {
                 if !route.groups.is_empty() {
                     let id = &route.head.id;
                     let warning =
-                        format!("the group `{group}` takes no routes: the backend of route `{id}` is not used");
+                        format!("the group `{group}` gets no routes: the backend of route `{id}` is not used");
                     self.warnings.insert(warning);
                 }
                 continue;

@@ -56,7 +56,7 @@ pub struct Compiler {
 /// What was compiled before: a change leaves nearly everything as it was.
 #[derive(Default)]
 struct Memories {
-    /// The chains of routes and of everybody.
+    /// The chains of routes and the global chain.
     steps: Memory<Steps>,
     /// WAF configs and rulesets whose rules are right. The rules of configs are kept: routes ask for them again.
     right: Memory<Option<Arc<CompiledRules>>>,

@@ -55,7 +55,7 @@ impl RuleCompiler {
         }
     }
 
-    /// Forgets what was not asked for since the call before the last, and what nobody holds any more. Two passes may run at
+    /// Forgets what was not asked for since the call before the last, and is not in use. Two passes may run at
     /// a time, and the one must not forget what the other has begun with.
     pub fn forget_unused(&self) {
         let generation = self.generation.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
@@ -289,7 +289,7 @@ impl Composition {
     }
 }
 
-/// Closes what an element has left open, and does nothing else. No rule skips to it: nobody knows its name.
+/// Closes what an element has left open, and does nothing else. No rule skips to it: its name is not public.
 const END_OF_ELEMENT: &str = "SecMarker palisade-end-of-element\n";
 
 fn unknown_preset(name: &str, source: &Source, offset: usize) -> Diagnostic {

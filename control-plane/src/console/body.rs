@@ -30,7 +30,7 @@ pub(super) fn read<T: DeserializeOwned>(headers: &HeaderMap, body: Body) -> Resu
     }
     let body = body.map_err(|rejection| match rejection.status() {
         StatusCode::PAYLOAD_TOO_LARGE => {
-            let description = "the body is larger than this endpoint takes".to_owned();
+            let description = "the body is too large for this endpoint".to_owned();
             problem(StatusCode::PAYLOAD_TOO_LARGE, "payload_too_large", description)
         }
         _ if is_too_slow(&rejection) => {
@@ -45,7 +45,7 @@ pub(super) fn read<T: DeserializeOwned>(headers: &HeaderMap, body: Body) -> Resu
         .map_err(|error| problem(StatusCode::BAD_REQUEST, "invalid_json", format!("not JSON: {error}")))?;
     if !value.is_object() {
         // Types with defaults would take an array for their fields in order.
-        return Err(problem(StatusCode::BAD_REQUEST, "invalid_body", "the body is no JSON object".to_owned()));
+        return Err(problem(StatusCode::BAD_REQUEST, "invalid_body", "the body is not a JSON object".to_owned()));
     }
     typed(value).map_err(|found: FieldProblem| problem(StatusCode::BAD_REQUEST, "invalid_body", found.to_string()))
 }

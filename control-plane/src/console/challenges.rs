@@ -17,12 +17,12 @@ use crate::openapi::{Group, JSON, Operation, Routes, reference};
 /// The bytes of a body, at most.
 const MAX_BODY: usize = 16 * 1024;
 
-/// A widget that is known, as far as its settings are the same for everybody.
+/// A widget that is known, with the settings that are the same for all users.
 struct Preset {
     id: &'static str,
     name: &'static str,
     widget_script_url: &'static str,
-    /// The widget's place in a page. `{site_key}`, `{lang}` and `{nonce}` are put in by the page.
+    /// The widget's HTML in a page. `{site_key}`, `{lang}` and `{nonce}` are replaced.
     widget_html: &'static str,
     response_field: &'static str,
     verify_url: &'static str,
@@ -81,7 +81,7 @@ const PRESETS: [Preset; 4] = [
         verify_url: "https://api.hcaptcha.com/siteverify",
         verify_format: "form",
         homepage: "https://www.hcaptcha.com",
-        notes: "Give it the site key and the secret of your account. Its verification takes forms only.",
+        notes: "Set the site key and the secret of your account. Its verification accepts only forms.",
     },
 ];
 
@@ -178,7 +178,7 @@ fn describe_presets() -> Operation {
             "id": text(), "name": text(), "kind": { "const": "vendor" }, "widget_script_url": text(),
             "widget_html": {
                 "type": "string",
-                "description": "`{site_key}` stands for the public key, `{lang}` for the language of the page, `{nonce}` for the nonce of its policy.",
+                "description": "`{site_key}` is replaced by the public key, `{lang}` by the language of the page, `{nonce}` by the nonce of its policy.",
             },
             "response_field": text(), "verify_url": text(), "verify_format": { "enum": ["form", "json"] },
             "homepage": text(), "notes": text(),

@@ -10,14 +10,14 @@ use crate::openapi::{Group, JSON, Operation, Security, reference};
 
 /// The endpoints of sessions.
 fn sessions() -> Group {
-    let about = "Operators log in to the console. The session is in a cookie; what changes anything carries its token against \
-                 forged requests in `x-csrf-token` as well.";
+    let about = "Operators log in to the console. The session is in a cookie; requests that change something also carry its \
+                 CSRF token in `x-csrf-token`.";
     Group { name: "console: sessions".to_owned(), about: about.to_owned() }
 }
 
 /// The endpoints that rules are tried with.
 fn rules() -> Group {
-    let about = "Rules are checked and tried on the engine that gateways run, before they are written anywhere.";
+    let about = "Checks and tests of rules on the engine that gateways run, without storing them.";
     Group { name: "console: rules".to_owned(), about: about.to_owned() }
 }
 
@@ -42,7 +42,7 @@ pub(super) fn login() -> Operation {
 }
 
 pub(super) fn me() -> Operation {
-    operation(Method::GET, "/session/_me", "me", sessions(), "Whose session it is").answers(
+    operation(Method::GET, "/session/_me", "me", sessions(), "Show the session").answers(
         StatusCode::OK,
         "The session.",
         session(false),
@@ -52,7 +52,7 @@ pub(super) fn me() -> Operation {
 pub(super) fn logout() -> Operation {
     let done = json!({ "type": "object", "required": ["done"], "properties": { "done": { "const": true } } });
     operation(Method::POST, "/session/_logout", "logout", sessions(), "Log out")
-        .answers(StatusCode::OK, "The session has ended.", done)
+        .answers(StatusCode::OK, "The session was ended.", done)
         .with_header(StatusCode::OK, &header::SET_COOKIE, true)
 }
 
@@ -63,10 +63,10 @@ pub(super) fn compile() -> Operation {
         "properties": composed(),
     });
     operation(Method::POST, "/utils/_compile", "compile", rules(), "Check whether rules work together")
-        .describe("What is checked is what a WAF config with these fields would run. Rules that do not compile are answered with 200 too, `done` being false.")
+        .describe("Checks what a WAF config with these fields would run. Rules that do not compile are answered with 200 and `done: false`.")
         .takes("The rules, at most 1 MiB.", [(JSON, reference("CompileBody"))])
         .example(json!({ "rules": ["@import_preset crs", "SecRule ARGS:coupon \"!@rx ^[A-Z]{8}$\" \"id:10001,phase:2,deny,status:403\""] }))
-        .answers(StatusCode::OK, "They do, or why not.", json!({ "anyOf": [done, reference("RulesRefused")] }))
+        .answers(StatusCode::OK, "The rules compile, or the reason why not.", json!({ "anyOf": [done, reference("RulesRefused")] }))
         .tries_rules()
 }
 
@@ -79,13 +79,13 @@ pub(super) fn test() -> Operation {
         "properties": properties,
     });
     operation(Method::POST, "/utils/_test", "test", rules(), "Try rules on a request")
-        .describe("The exchange takes the way of a real one through the WAF filter. Rules that do not compile are answered as by `_compile`.")
+        .describe("The exchange is processed as by the WAF filter. Rules that do not compile are answered as by `_compile`.")
         .takes("The rules and the exchange, at most 5 MiB.", [(JSON, reference("TestBody"))])
         .example(json!({
             "rules": ["@import_preset crs"],
             "request": { "method": "GET", "uri": "/search", "query": { "q": "1' UNION SELECT password FROM users-- -" } },
         }))
-        .answers(StatusCode::OK, "What came of it, or why the rules do not compile.", json!({ "anyOf": [done, reference("RulesRefused")] }))
+        .answers(StatusCode::OK, "The outcome, or why the rules do not compile.", json!({ "anyOf": [done, reference("RulesRefused")] }))
         .tries_rules()
 }
 
@@ -118,28 +118,28 @@ trait Common {
 
 impl Common for Operation {
     fn reads_a_body(self) -> Operation {
-        self.fails(StatusCode::BAD_REQUEST, "invalid_json", "the body is no JSON.")
-            .fails(StatusCode::BAD_REQUEST, "invalid_body", "the body is not what the endpoint takes.")
-            .fails(StatusCode::REQUEST_TIMEOUT, "too_slow", "the body did not come in time.")
+        self.fails(StatusCode::BAD_REQUEST, "invalid_json", "the body is not JSON.")
+            .fails(StatusCode::BAD_REQUEST, "invalid_body", "the body does not fit the endpoint.")
+            .fails(StatusCode::REQUEST_TIMEOUT, "too_slow", "the body was not received in time.")
             .fails(StatusCode::PAYLOAD_TOO_LARGE, "payload_too_large", "the body is too large.")
             .fails(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", "the body is not declared as JSON.")
     }
 
     fn tries_rules(self) -> Operation {
         let refused = || reference("RulesRefused");
-        self.answers(StatusCode::BAD_REQUEST, "The body is not what the endpoint takes.", refused())
-            .answers(StatusCode::REQUEST_TIMEOUT, "The body did not come in time.", refused())
+        self.answers(StatusCode::BAD_REQUEST, "The body does not fit the endpoint.", refused())
+            .answers(StatusCode::REQUEST_TIMEOUT, "The body was not received in time.", refused())
             .answers(StatusCode::PAYLOAD_TOO_LARGE, "The body is too large.", refused())
             .answers(StatusCode::UNSUPPORTED_MEDIA_TYPE, "The body is not declared as JSON.", refused())
             .fails(StatusCode::SERVICE_UNAVAILABLE, "busy", "other rules are being compiled.")
             .fails(StatusCode::SERVICE_UNAVAILABLE, "too_slow", "there was no answer within 30 seconds.")
-            .fails(StatusCode::SERVICE_UNAVAILABLE, "failed", "the work broke off.")
+            .fails(StatusCode::SERVICE_UNAVAILABLE, "failed", "the work was aborted.")
             .with_header(StatusCode::SERVICE_UNAVAILABLE, &header::RETRY_AFTER, false)
     }
 
     fn may_fail(self) -> Operation {
         self.fails(StatusCode::INTERNAL_SERVER_ERROR, "store_failed", "the store failed.")
-            .fails(StatusCode::SERVICE_UNAVAILABLE, "shutting_down", "the control plane is going down.")
+            .fails(StatusCode::SERVICE_UNAVAILABLE, "shutting_down", "the control plane is stopping.")
             .fails(StatusCode::INSUFFICIENT_STORAGE, "insufficient_storage", "the volume or `--max-store-mib` is full.")
     }
 
@@ -162,8 +162,8 @@ fn session(login: bool) -> Value {
             },
             "csrf_token": { "type": "string", "description": "For the header `x-csrf-token`." },
             "created_at": { "type": "string", "format": "date-time" },
-            "expires_at": { "type": "string", "format": "date-time", "description": "When it ends in any case." },
-            "idle_seconds": { "type": "integer", "description": "It ends after so long without a request." },
+            "expires_at": { "type": "string", "format": "date-time", "description": "The time at which it ends in any case." },
+            "idle_seconds": { "type": "integer", "description": "Seconds without a request after which it ends." },
         },
     });
     if login {
@@ -177,9 +177,9 @@ fn session(login: bool) -> Value {
 fn composed() -> Value {
     json!({
         "done": { "const": true },
-        "missing_rulesets": { "type": "array", "items": { "type": "string" }, "description": "Ids that no ruleset has." },
-        "crs_ignored": { "type": "boolean", "description": "Options of the core rule set were given, and nothing imports it." },
-        "warning": { "type": ["string", "null"], "description": "What is allowed and probably not meant." },
+        "missing_rulesets": { "type": "array", "items": { "type": "string" }, "description": "Ids without a ruleset." },
+        "crs_ignored": { "type": "boolean", "description": "Options of the core rule set were given, but nothing imports it." },
+        "warning": { "type": ["string", "null"], "description": "A setting that is valid but probably a mistake." },
     })
 }
 
@@ -207,21 +207,21 @@ impl JsonSchema for RulesetRefSchema {
 pub(super) fn refused() -> Value {
     json!({
         "type": "object",
-        "description": "Why not.",
+        "description": "The rules do not compile.",
         "required": ["done", "error", "errors"],
         "properties": {
             "done": { "const": false },
-            "error": { "type": "string", "description": "The first of the errors in one line." },
-            "error_description": { "type": "string", "description": "The same, where the body is at fault." },
+            "error": { "type": "string", "description": "The first error in one line." },
+            "error_description": { "type": "string", "description": "The same, if the body is invalid." },
             "errors": {
                 "type": "array",
                 "items": {
                     "type": "object",
                     "required": ["index", "origin", "message"],
                     "properties": {
-                        "index": { "type": "integer", "minimum": 0, "description": "Which element of the composition: the rules of the rulesets, the options of the core rule set where they are in force, the rules." },
-                        "origin": { "type": "string", "description": "The same for people." },
-                        "message": { "type": "string", "description": "With the line, a caret, and what to do." },
+                        "index": { "type": "integer", "minimum": 0, "description": "Which element of the composition: the rules of the rulesets, the options of the core rule set if they apply, the rules." },
+                        "origin": { "type": "string", "description": "The same as a description." },
+                        "message": { "type": "string", "description": "The message with the line, a caret and a hint." },
                     },
                 },
             },
@@ -279,6 +279,6 @@ pub(super) fn result() -> Value {
         })),
         "engine_mode": { "enum": ["on", "detection_only", "off"] },
     }));
-    schema["description"] = json!("What came of the exchange. Texts of a match are cut at 256 bytes.");
+    schema["description"] = json!("The outcome of the exchange. Strings of a match are cut at 256 bytes.");
     schema
 }

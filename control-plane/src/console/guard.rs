@@ -67,7 +67,7 @@ impl Console {
         if now >= session.seen_at_millis.saturating_add(self.inner.limits.touch_millis) {
             // A session that could not be touched still holds; it only ends earlier.
             if let Err(error) = self.inner.store.session_touch(session.token_sha256, now).await {
-                tracing::warn!(%error, "the use of a console session was not noted");
+                tracing::warn!(%error, "recording the use of a console session failed");
             }
         }
         Ok((Current { session, token }, operator))

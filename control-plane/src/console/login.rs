@@ -29,7 +29,7 @@ const MAX_BODY: usize = 16 * 1024;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Login {
-    /// The operator's name; in any case of its letters.
+    /// The operator's name, case ignored.
     name: String,
     /// The operator's password.
     password: String,

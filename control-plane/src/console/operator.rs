@@ -22,7 +22,7 @@ pub struct Operator {
     pub changed_at_millis: u64,
 }
 
-/// Why somebody cannot be an operator.
+/// Why a name or email address is refused for an operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InvalidOperator {
     /// The name.

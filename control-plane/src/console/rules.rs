@@ -25,34 +25,34 @@ const MAX_COMPILE: usize = 1024 * 1024;
 /// what the engine inspects by default.
 const MAX_TEST: usize = MAX_COMPILE + 2 * 2 * 1024 * 1024;
 
-/// What is composed: the fields of a WAF config that say what rules there are.
+/// The fields of a WAF config that select rules.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 struct CompileBody {
     /// Rules in SecLang; `@import_preset crs` imports the core rule set.
     rules: Option<Vec<String>>,
-    /// Rulesets, which come before the rules.
+    /// Rulesets, which precede the rules.
     #[schemars(with = "Option<Vec<describe::RulesetRefSchema>>")]
     rulesets: Option<Vec<RulesetRef>>,
     /// Options of the core rule set.
     crs: Option<Crs>,
 }
 
-/// A composition, and what is sent through it.
+/// Rules, and an exchange to test them with.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 struct TestBody {
     /// Rules in SecLang; `@import_preset crs` imports the core rule set.
     rules: Option<Vec<String>>,
-    /// Rulesets, which come before the rules.
+    /// Rulesets, which precede the rules.
     #[schemars(with = "Option<Vec<describe::RulesetRefSchema>>")]
     rulesets: Option<Vec<RulesetRef>>,
     /// Options of the core rule set.
     crs: Option<Crs>,
-    /// The request to try.
+    /// The request.
     #[schemars(default)]
     request: TrialRequest,
-    /// The backend's response; without it the phases of responses are not run.
+    /// The backend's response; without it the response phases are skipped.
     response: Option<TrialResponse>,
 }
 
@@ -191,7 +191,7 @@ impl Draft {
         element.map_or(problem.diagnostic.origin.as_str(), |element| &element.origin)
     }
 
-    /// What is allowed and probably not meant.
+    /// A setting that is valid but probably a mistake.
     fn warning(&self, warnings: &[seclang::program::Warning]) -> Option<String> {
         let mut all = Vec::new();
         if self.crs_ignored {

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 use crate::entities::{FieldProblem, WafConfig};
 
-/// A request to try. What is left out is what a gateway would have put there.
+/// The request of a test. Fields that are left out have the values that a gateway would set.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct TrialRequest {
@@ -20,23 +20,23 @@ pub(super) struct TrialRequest {
     method: String,
     /// The path with its query, or an absolute URL. Default `/`.
     uri: String,
-    /// The query: a text as it goes into the URI, or an object of names to values. Added to what `uri` has.
+    /// The query: a string as in the URI, or an object of names and values. It is added to the query of `uri`.
     query: Option<Value>,
     /// Default `HTTP/1.1`.
     protocol: Option<String>,
-    /// Names to values; a value is a text or a list of texts.
+    /// Names and values; a value is a string or a list of strings.
     headers: Option<Map<String, Value>>,
-    /// Names to values; added to the `cookie` header.
+    /// Names and values; added to the `cookie` header.
     cookies: Option<Map<String, Value>>,
     /// The body as text.
     body: Option<String>,
-    /// The body in base64, where it is no text.
+    /// The body in base64, if it is not text.
     body_base64: Option<String>,
     /// The caller's address. Default `192.0.2.1`.
     remote_addr: Option<String>,
 }
 
-/// The backend's response to it.
+/// The backend's response.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct TrialResponse {
@@ -44,11 +44,11 @@ pub(super) struct TrialResponse {
     status: u16,
     /// Default that of the request.
     protocol: Option<String>,
-    /// Names to values; a value is a text or a list of texts.
+    /// Names and values; a value is a string or a list of strings.
     headers: Option<Map<String, Value>>,
     /// The body as text.
     body: Option<String>,
-    /// The body in base64, where it is no text.
+    /// The body in base64, if it is not text.
     body_base64: Option<String>,
 }
 
@@ -231,7 +231,7 @@ impl TrialRequest {
                 pairs.join("&")
             }
             Some(_) => {
-                let problem = FieldProblem::new("/request/query", "this is no query");
+                let problem = FieldProblem::new("/request/query", "this is not a query");
                 return Err(problem.expected("a string, or an object of names to values"));
             }
         };
@@ -258,7 +258,7 @@ fn pairs_as_given(fields: Option<&Map<String, Value>>, pointer: &str) -> Result<
             one => text(one).map(|text| vec![text]),
         };
         let Some(texts) = texts else {
-            let problem = FieldProblem::new(format!("{pointer}/{name}"), "this is no value");
+            let problem = FieldProblem::new(format!("{pointer}/{name}"), "this is not a value");
             return Err(problem.expected("a string, or an array of strings"));
         };
         pairs.extend(texts.into_iter().map(|text| (name.as_bytes().to_vec(), text.into_bytes())));

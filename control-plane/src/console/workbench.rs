@@ -19,7 +19,7 @@ const CONCURRENT: usize = 2;
 const WAIT: Duration = Duration::from_secs(10);
 /// How long a call waits for its answer. The work itself cannot be cut off; it keeps its turn until it is done.
 const WORK: Duration = Duration::from_secs(30);
-/// Built engines that are kept: whoever works on rules tries the same ones again and again.
+/// Built engines that are kept: work on rules tests the same ones repeatedly.
 const KEPT: usize = 4;
 
 /// Compiles compositions, and remembers the last few.

@@ -30,7 +30,7 @@ pub type Refusal = (Option<usize>, FieldProblem);
 /// Judges the entities as they would be after a write, before it is committed. Runs on a thread that may block, one
 /// write at a time.
 pub trait Admission: Send + Sync {
-    /// Admits the candidate, with warnings for whoever writes, or refuses it.
+    /// Admits the candidate, with warnings for the caller, or refuses it.
     ///
     /// # Errors
     /// Why the candidate cannot be served; pointers are relative to the changed entity's document. The write is then

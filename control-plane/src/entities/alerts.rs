@@ -1,4 +1,4 @@
-//! `alert-rules`: who is told of what, and how.
+//! `alert-rules`: which events cause a message, and the channel of the message.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,41 +8,41 @@ use super::limits::{Headers, count, headers, secret_url, within};
 use super::secret::Secret;
 use super::{Entity, FieldProblem, Head, References, Route, number};
 
-/// When somebody is told.
+/// A rule that sends messages about events.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct AlertRule {
-    /// Whether it is used at all. Default true.
+    /// False: it is not used. Default true.
     pub enabled: bool,
-    /// What it waits for. Default incident.
+    /// What triggers it. Default incident.
     pub trigger: AlertTrigger,
     /// The score from which an event counts, 0 to 100. Default 70.
     #[serde(with = "number")]
     #[schemars(with = "f64")]
     pub min_score: f64,
-    /// The events of an incident from which on it is told, 1 to 1000000. Default 1.
+    /// The number of events of an incident from which it alerts, 1 to 1000000. Default 1.
     pub min_count: u64,
-    /// Whether only what was enforced counts. Default true.
+    /// Whether only enforced actions count. Default true.
     pub enforced_only: bool,
-    /// The categories of events that count; empty for all.
+    /// The categories of events that count; empty means all.
     pub categories: Vec<EventCategory>,
-    /// The ids of the routes whose events count, at most 1000; empty for all.
+    /// The ids of the routes whose events count, at most 1000; empty means all.
     pub routes: Vec<String>,
-    /// `burst`: the events within the window from which on it is told, 1 to 1000000. Default 100.
+    /// `burst`: the number of events within the window from which it alerts, 1 to 1000000. Default 100.
     pub burst_threshold: u64,
     /// `burst`: the window in seconds, 1 to 86400. Default 60.
     pub burst_window_seconds: u64,
-    /// Seconds between two messages about the same, 10 to 604800. Default 900.
+    /// The minimum time in seconds between two messages on the same subject, 10 to 604800. Default 900.
     pub cooldown_seconds: u64,
-    /// Where messages go.
+    /// The destination of messages.
     pub channel: AlertChannel,
 }
 
-/// What an alert rule waits for.
+/// The trigger of an alert rule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum AlertTrigger {
-    /// An incident that is worth it.
+    /// An incident that reaches the score and the count.
     #[default]
     Incident,
     /// A ban.
@@ -51,7 +51,7 @@ pub enum AlertTrigger {
     Burst,
 }
 
-/// What events are about.
+/// The category of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs, reason = "the words say all there is")]
@@ -71,20 +71,20 @@ pub enum EventCategory {
     Dependency,
 }
 
-/// Where messages go.
+/// The destination of messages.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct AlertChannel {
-    /// What kind of channel it is. Default event.
+    /// The kind of channel. Default event.
     pub kind: ChannelKind,
-    /// `slack`, `teams`, `webhook`: where the message is posted. A secret, for there is a token in it. `pagerduty`: instead
-    /// of the service's own address.
+    /// `slack`, `teams`, `webhook`: the address that the message is posted to. A secret, because it contains a token.
+    /// `pagerduty`: replaces the address of the service.
     pub url: Secret,
     /// `pagerduty`: the key of the integration, a secret.
     pub routing_key: Secret,
     /// Headers of the call; their values are secrets.
     pub headers: Headers,
-    /// Milliseconds that the call may take, 1 to 600000. Default 10000.
+    /// The timeout of the call in milliseconds, 1 to 600000. Default 10000.
     pub timeout_millis: u64,
 }
 
@@ -98,9 +98,9 @@ pub enum ChannelKind {
     Teams,
     /// The events API of PagerDuty.
     Pagerduty,
-    /// Any URL that takes JSON.
+    /// Any URL that accepts JSON.
     Webhook,
-    /// The exporters of events, as one event more.
+    /// The exporters of events: the message is an event.
     #[default]
     Event,
 }

@@ -1,4 +1,4 @@
-//! The api keys of callers, as their digests.
+//! The API keys of callers, as their digests.
 
 use std::collections::BTreeSet;
 
@@ -8,33 +8,33 @@ use sha2::{Digest as _, Sha256};
 
 use super::FieldProblem;
 
-/// The api keys that there can be.
+/// The maximum number of API keys.
 pub(super) const MAX_API_KEYS: usize = 10_000;
 /// The bytes of a key: one that is shorter could be guessed from its digest.
 const KEY_BYTES: std::ops::RangeInclusive<usize> = 16..=4096;
 /// The bytes of an id, at most.
 const MAX_ID: usize = 64;
 
-/// An api key. The key itself is nowhere: only its SHA-256, which is enough for random keys.
+/// An API key. Only its SHA-256 is stored, which is enough for random keys.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "ApiKeyDocument")]
 pub struct ApiKey {
-    /// Its id, by which bans and events name it.
+    /// Its id in bans and events.
     pub id: String,
     /// The SHA-256 of the key, 64 hexadecimal digits.
     pub sha256: String,
 }
 
-/// An api key as it is given: the key, which is not kept, or its SHA-256.
+/// An API key in a document: the key, which is not stored, or its SHA-256.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ApiKeyDocument {
-    /// Its id, by which bans and events name it: 1 to 64 of `A-Z a-z 0-9 . _ -`.
+    /// Its id in bans and events: 1 to 64 of `A-Z a-z 0-9 . _ -`.
     id: String,
-    /// The SHA-256 of the key, 64 hexadecimal digits; not needed where the key itself is given.
+    /// The SHA-256 of the key, 64 hexadecimal digits; not needed if the key itself is given.
     #[serde(default)]
     sha256: Option<String>,
-    /// The key, 16 to 4096 bytes: its SHA-256 is taken and the key forgotten.
+    /// The key, 16 to 4096 bytes; only its SHA-256 is stored.
     #[serde(default)]
     #[schemars(extend("writeOnly" = true))]
     secret: Option<String>,
@@ -76,7 +76,8 @@ impl ApiKey {
         for (index, key) in keys.iter().enumerate() {
             let sane = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
             if !(1..=MAX_ID).contains(&key.id.len()) || !key.id.bytes().all(sane) {
-                let message = format!("`{}` is no id", key.id.chars().take(MAX_ID).collect::<String>().escape_debug());
+                let message =
+                    format!("`{}` is not an id", key.id.chars().take(MAX_ID).collect::<String>().escape_debug());
                 let problem = FieldProblem::new(format!("/{index}/id"), message);
                 problems.push(problem.expected("1 to 64 of A-Z a-z 0-9 . _ -"));
             } else if !ids.insert(&key.id) {
@@ -84,7 +85,7 @@ impl ApiKey {
                 problems.push(FieldProblem::new(format!("/{index}/id"), message));
             }
             if key.digest().is_none() {
-                let problem = FieldProblem::new(format!("/{index}/sha256"), "this is no SHA-256");
+                let problem = FieldProblem::new(format!("/{index}/sha256"), "this is not a SHA-256");
                 problems.push(problem.expected("64 hexadecimal digits"));
             } else if !digests.insert(&key.sha256) {
                 problems.push(FieldProblem::new(format!("/{index}"), "another entry is the same key already"));

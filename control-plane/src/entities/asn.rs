@@ -10,29 +10,29 @@ use super::{Entity, FieldProblem, Head, References, number};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct AsnDatabase {
-    /// Whether it is fetched and consulted. Default true.
+    /// False: it is neither fetched nor consulted. Default true.
     pub enabled: bool,
-    /// Where the table is. Default `https://iptoasn.com/data/ip2asn-v4.tsv.gz`.
+    /// The address of the table. Default `https://iptoasn.com/data/ip2asn-v4.tsv.gz`.
     pub url: String,
     /// Whether it is compressed with gzip. Default true.
     pub gzip: bool,
-    /// How it is written.
+    /// The format of the table.
     pub format: AsnFormat,
-    /// Seconds from one fetch to the next, 1 to 31536000. Default 86400.
+    /// The interval of fetches in seconds, 1 to 31536000. Default 86400.
     pub refresh_interval_seconds: u64,
-    /// Milliseconds that a fetch may take, 1 to 3600000. Default 120000.
+    /// The timeout of a fetch in milliseconds, 1 to 3600000. Default 120000.
     pub timeout_millis: u64,
-    /// Ranges that are kept, 1 to 10000000. Default 1500000.
+    /// The maximum number of ranges, 1 to 10000000. Default 1500000.
     pub max_entries: u64,
-    /// The classes of networks, at most 64; the first that matches wins. Default cdn, vpn, hosting.
+    /// The classes of networks, at most 64; the first that matches applies. Default cdn, vpn, hosting.
     pub categories: Vec<AsnCategory>,
 }
 
-/// How a table of networks is written.
+/// The format of a table of networks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AsnFormat {
-    /// Lines of start, end, number, country and name with tabs between them.
+    /// Lines of start, end, number, country and name separated by tabs.
     #[default]
     IptoasnTsv,
 }
@@ -41,19 +41,19 @@ pub enum AsnFormat {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AsnCategory {
-    /// What the class is called: a-z 0-9 _ -, at most 64.
+    /// The name of the class: a-z 0-9 _ -, at most 64.
     pub name: String,
     /// What a match adds to the score, 0 to 100. Default 0.
     #[serde(default, with = "number")]
     #[schemars(with = "f64")]
     pub weight: f64,
-    /// Always `monitor`: a network's class never denies by itself.
+    /// Always `monitor`: a class of networks only adds its weight.
     #[serde(default)]
     pub action: AsnAction,
     /// The tag of its signals; empty means `asn:<name>`.
     #[serde(default)]
     pub tag: String,
-    /// Texts of which one is in the name of the network's owner, in any case; at most 1000.
+    /// Substrings of the name of the network's owner, in any case of letters, at most 1000; one must match.
     #[serde(default)]
     pub org_contains: Vec<String>,
     /// Numbers of networks, at most 10000.
@@ -61,7 +61,7 @@ pub struct AsnCategory {
     pub asns: Vec<u32>,
 }
 
-/// What a network's class does.
+/// The action of a class of networks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum AsnAction {
@@ -169,7 +169,7 @@ impl Entity for AsnDatabase {
             problems.extend(category.check().into_iter().map(|problem| problem.under(&place)));
             if self.categories.iter().take(index).any(|earlier| earlier.name == category.name) {
                 let message = format!("the class `{}` is there twice", category.name.escape_debug());
-                problems.push(FieldProblem::new(format!("{place}/name"), message).expected("a name of its own"));
+                problems.push(FieldProblem::new(format!("{place}/name"), message).expected("a unique name"));
             }
         }
         problems

@@ -48,12 +48,12 @@ pub struct BatchOptions {
     pub dry_run: bool,
 }
 
-/// What became of a batch.
+/// The outcome of a batch.
 #[derive(Debug)]
 pub struct BatchOutcome {
     /// For each entry, in their order: the entity as it is now, or was before its deletion; or why it was refused.
     pub results: Vec<Result<Slot, WriteError>>,
-    /// What whoever wrote should know.
+    /// Warnings for the caller.
     pub warnings: Vec<String>,
 }
 
@@ -77,7 +77,7 @@ impl EntityService {
 }
 
 impl BatchEntry {
-    /// The entity that it is about; `None` for a new one whose id nobody has said.
+    /// The entity that it is about; `None` for a new one without an id.
     pub(super) fn place(&self) -> Option<(&'static str, String)> {
         let id = match &self.write {
             BatchWrite::Create(document) => document.get("id")?.as_str()?.to_owned(),

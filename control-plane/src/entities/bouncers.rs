@@ -12,51 +12,51 @@ use super::{Entity, FieldProblem, Head, References, number};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SvcBouncer {
-    /// Whether its decisions are fetched and matched. Default true.
+    /// False: its decisions are neither fetched nor matched. Default true.
     pub enabled: bool,
-    /// Where the service's local API is. Default `http://127.0.0.1:8080`.
+    /// The address of the service's local API. Default `http://127.0.0.1:8080`.
     pub lapi_url: String,
     /// The bouncer's key, a secret.
     pub api_key: Secret,
-    /// Seconds from one poll to the next, 1 to 86400. Default 10.
+    /// The interval of polls in seconds, 1 to 86400. Default 10.
     pub poll_interval_seconds: u64,
-    /// Milliseconds that a call may take, 1 to 600000. Default 10000.
+    /// The timeout of a call in milliseconds, 1 to 600000. Default 10000.
     pub timeout_millis: u64,
-    /// What decisions may be about. Default ip and range.
+    /// The scopes of the decisions that are used. Default ip and range.
     pub scopes: Vec<DecisionScope>,
-    /// Origins whose decisions are taken, at most 100; empty takes all.
+    /// Origins whose decisions are used, at most 100; empty means all.
     pub origins_filter: Vec<String>,
     /// What a match adds to the score, 0 to 100. Default 90.
     #[serde(with = "number")]
     #[schemars(with = "f64")]
     pub weight: f64,
-    /// Whether a match denies by itself. Default block.
+    /// Whether a match denies regardless of the score. Default block.
     pub action: SourceAction,
     /// The tag of its signals. Default `crowd`.
     pub tag: String,
     /// Whether alerts are sent to the service. Default false.
     pub push_enabled: bool,
-    /// The machine that alerts are sent as.
+    /// The machine id of the sender of alerts.
     pub push_machine_id: String,
     /// The machine's password, a secret.
     pub push_password: Secret,
-    /// The scenario that alerts name. Default `svc/threat-protection`.
+    /// The scenario of the alerts. Default `svc/threat-protection`.
     pub push_scenario: String,
-    /// Seconds from one sending to the next, 1 to 86400. Default 10.
+    /// The interval of pushes in seconds, 1 to 86400. Default 10.
     pub push_interval_seconds: u64,
-    /// Alerts in one sending, 1 to 1000. Default 50.
+    /// The maximum number of alerts in a push, 1 to 1000. Default 50.
     pub push_max_batch: u64,
     /// Whether alerts ask for a decision. Default false.
     pub push_with_decision: bool,
-    /// How long that decision lasts, such as `4h` or `1h30m`. Default `4h`.
+    /// The duration of that decision, such as `4h` or `1h30m`. Default `4h`.
     pub push_decision_duration: String,
-    /// Whether what the rule engine blocks is sent as well. Default false.
+    /// Whether blocks of the WAF are sent as well. Default false.
     pub push_waf_detections: bool,
-    /// Whether what the rule engine only reports is sent as well. Default false.
+    /// Whether matches of a monitoring WAF are sent as well. Default false.
     pub push_waf_monitored: bool,
 }
 
-/// What a decision is about.
+/// The scope of a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum DecisionScope {
@@ -124,7 +124,7 @@ impl Entity for SvcBouncer {
         for (index, origin) in self.origins_filter.iter().enumerate() {
             let place = format!("/origins_filter/{index}");
             if origin.is_empty() || origin.contains(',') {
-                let message = format!("`{}` is no origin", origin.escape_debug());
+                let message = format!("`{}` is not an origin", origin.escape_debug());
                 problems.push(FieldProblem::new(&place, message).expected("the name of an origin, such as `crowdsec`"));
             }
             problems.extend(text(&place, origin, 128));
@@ -156,7 +156,7 @@ impl SvcBouncer {
         problems.extend(within("/push_interval_seconds", self.push_interval_seconds, 1..=86_400));
         problems.extend(within("/push_max_batch", self.push_max_batch, 1..=1000));
         if !is_duration(&self.push_decision_duration) {
-            let message = format!("`{}` is no duration", self.push_decision_duration.escape_debug());
+            let message = format!("`{}` is not a duration", self.push_decision_duration.escape_debug());
             problems.push(FieldProblem::new("/push_decision_duration", message).expected("such as `4h` or `1h30m`"));
         }
         problems

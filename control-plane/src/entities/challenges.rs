@@ -11,55 +11,54 @@ use super::{Entity, FieldProblem, Head, References};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ChallengeProvider {
-    /// Whether it is used at all. Default true.
+    /// False: it is not used. Default true.
     pub enabled: bool,
-    /// What kind of challenge it is. Default pow.
+    /// The kind of challenge. Default pow.
     pub kind: ChallengeKind,
     /// The bits of work at score 0, 1 to 32. Default 18.
     pub difficulty_floor: u32,
     /// The bits of work at score 100, `difficulty_floor` to 32. Default 24.
     pub difficulty_ceiling: u32,
-    /// Seconds in which a challenge must be solved, 1 to 86400. Default 300.
+    /// The time to solve a challenge in seconds, 1 to 86400. Default 300.
     pub challenge_ttl_seconds: u64,
-    /// Seconds that a solved challenge counts, 1 to 2592000. Default 1800.
+    /// The lifetime of a clearance in seconds, 1 to 2592000. Default 1800.
     pub clearance_ttl_seconds: u64,
-    /// The cookie that says so. Default `svc-clearance`.
+    /// The cookie of the clearance. Default `svc-clearance`.
     pub cookie_name: String,
-    /// What the cookie is signed with, a secret; empty means that the control plane makes one.
+    /// The key that signs clearances, a secret; if empty, the control plane makes one.
     pub secret: Secret,
-    /// The secret before that one: still good for checking what it has signed. Empty for none.
+    /// The secret before that one, still accepted for clearances that it signed. Empty for none.
     pub previous_secret: Secret,
-    /// Which of the secrets that the control plane makes is used, 0 to 1000000; the one before it is still good for
-    /// checking. Default 0.
+    /// The generation of the key that the control plane makes, 0 to 1000000; the one before it is still accepted. Default 0.
     pub secret_generation: u32,
-    /// Whether the cookie holds for one network: /24 of IPv4, /64 of IPv6. Default true.
+    /// Whether a clearance is valid for one network only: the /24 of IPv4, the /64 of IPv6. Default true.
     pub bind_ip: bool,
-    /// Whether the cookie holds for one user agent. Default true.
+    /// Whether a clearance is valid for one user agent only. Default true.
     pub bind_ua: bool,
-    /// `pow`: whether a browser without JavaScript can wait in the place of the work. Default true.
+    /// `pow`: whether a browser without JavaScript can wait instead. Default true.
     pub without_javascript: bool,
-    /// How long it waits at score 0, in seconds, 2 to 600. Default 5.
+    /// The wait at score 0 in seconds, 2 to 600. Default 5.
     pub wait_floor_seconds: u32,
-    /// How long it waits at score 100, `wait_floor_seconds` to 600; one network earns at most one clearance in that time by
-    /// waiting. Default 30.
+    /// The wait at score 100 in seconds, `wait_floor_seconds` to 600; a network gets at most one clearance by waiting in that
+    /// time. Default 30.
     pub wait_ceiling_seconds: u32,
-    /// The preset that it was made from; null for none. It says what the page may load, and how tokens are verified.
+    /// The preset that it was created from; null for none. It determines what the page may load and how tokens are verified.
     pub preset_ref: Option<String>,
     /// `vendor`: the script of the widget.
     pub widget_script_url: String,
-    /// `vendor`: the widget's place in the page, HTML; at most 65536 bytes. `{site_key}`, `{lang}` and `{nonce}` are put in.
+    /// `vendor`: the widget's HTML in the page, at most 65536 bytes. `{site_key}`, `{lang}` and `{nonce}` are replaced.
     pub widget_html: String,
     /// `vendor`: the form field that carries the widget's token.
     pub response_field: String,
-    /// `vendor`: where tokens are verified.
+    /// `vendor`: the address that verifies tokens.
     pub verify_url: String,
-    /// `vendor`: the public key; without it nothing is presented.
+    /// `vendor`: the public key; without it no challenge is presented.
     pub site_key: String,
     /// `vendor`: the key of the verification, a secret.
     pub secret_key: Secret,
     /// The title of the page, at most 1024 bytes; empty for the built-in one.
     pub title: String,
-    /// What the page says, at most 65536 bytes; empty for the built-in text.
+    /// The text of the page, at most 65536 bytes; empty for the built-in text.
     pub message: String,
 }
 
@@ -70,7 +69,7 @@ pub enum ChallengeKind {
     /// The embedded proof of work.
     #[default]
     Pow,
-    /// A widget of somebody else.
+    /// A widget of a vendor.
     Vendor,
 }
 

@@ -6,15 +6,15 @@ use serde::{Deserialize, Serialize};
 use super::limits::{required, text};
 use super::{Entity, FieldProblem, Head, References};
 
-/// An OpenAPI document. Whether it compiles is not asked here: one that does not is stored and checks nothing.
+/// An OpenAPI document. One that does not compile is stored and checks nothing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ApiContract {
-    /// Whether it is used at all. Default true.
+    /// False: it is not used. Default true.
     pub enabled: bool,
     /// The document, OpenAPI 3.0 or 3.1 as JSON or YAML; at most 67108864 bytes.
     pub spec: String,
-    /// What the document's paths stand behind on the route; empty means the path of its first server.
+    /// The prefix of the document's paths on the route; empty means the path of its first server.
     pub base_path: String,
 }
 
@@ -42,7 +42,7 @@ impl Entity for ApiContract {
         problems.extend(text("/spec", &self.spec, ApiContract::MAX_BYTES));
         let wrong = |byte: u8| byte.is_ascii_control() || b"?# ".contains(&byte);
         if !self.base_path.is_empty() && (!self.base_path.starts_with('/') || self.base_path.bytes().any(wrong)) {
-            let message = format!("`{}` is no path", self.base_path.escape_debug());
+            let message = format!("`{}` is not a path", self.base_path.escape_debug());
             let problem = FieldProblem::new("/base_path", message);
             problems.push(problem.expected("a path that begins with /, without query and spaces, or nothing"));
         }

@@ -45,13 +45,13 @@ pub struct Head {
     /// Unique within the collection; 1 to 128 of `A-Z a-z 0-9 . _ -`, not beginning with `_`.
     #[schemars(regex(pattern = r"^[A-Za-z0-9.-][A-Za-z0-9._-]{0,127}$"))]
     pub id: String,
-    /// What people call it.
+    /// Its display name.
     pub name: String,
-    /// What it is for.
+    /// Its purpose, for people.
     pub description: String,
-    /// Words to find it by.
+    /// Words to search by.
     pub tags: Vec<String>,
-    /// Anything its owner wants to note; the server keeps `created_at` and `updated_at` (RFC 3339) in it.
+    /// Free notes of its owner; the server keeps `created_at` and `updated_at` (RFC 3339) in it.
     pub metadata: BTreeMap<String, Value>,
 }
 

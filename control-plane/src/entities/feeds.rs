@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 use super::limits::{Headers, headers, required, tag, url, weight, within, word};
 use super::{Entity, FieldProblem, Head, References, number};
 
-/// A list of addresses and ranges that is fetched again and again.
+/// A list of addresses and ranges that is fetched periodically.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ThreatFeed {
-    /// Whether it is fetched and matched. Default true.
+    /// False: it is neither fetched nor matched. Default true.
     pub enabled: bool,
-    /// Where the list is. Shown in full: credentials belong into `headers`.
+    /// The address of the list. It is shown in full: put credentials into `headers`.
     pub url: String,
     /// The method of the fetch. Default GET.
     pub method: FetchMethod,
@@ -20,36 +20,36 @@ pub struct ThreatFeed {
     pub headers: Headers,
     /// Whether redirects are followed. Default true.
     pub follow_redirects: bool,
-    /// How the list is written. Default `cidr_lines`.
+    /// The format of the list. Default `cidr_lines`.
     pub format: FeedFormat,
-    /// Where in the list the addresses are, as the format wants it said.
+    /// The position of the addresses in the list, as the format needs it.
     pub options: FeedOptions,
-    /// Seconds from one fetch to the next, 1 to 31536000. Default 3600.
+    /// The interval of fetches in seconds, 1 to 31536000. Default 3600.
     pub refresh_interval_seconds: u64,
-    /// Milliseconds that a fetch may take, 1 to 600000. Default 30000.
+    /// The timeout of a fetch in milliseconds, 1 to 600000. Default 30000.
     pub timeout_millis: u64,
-    /// Entries that are kept, 1 to 10000000. Default 2000000.
+    /// The maximum number of entries, 1 to 10000000. Default 2000000.
     pub max_entries: u64,
     /// What a match adds to the score, 0 to 100. Default 50.
     #[serde(with = "number")]
     #[schemars(with = "f64")]
     pub weight: f64,
-    /// Whether a match denies by itself. Default monitor.
+    /// Whether a match denies regardless of the score. Default monitor.
     pub action: SourceAction,
     /// The tag of its signals; empty means `feed:<id>`.
     pub tag: String,
-    /// The entry of the catalog that it was made from; null for none.
+    /// The entry of the catalog that it was created from; null for none.
     pub catalog_ref: Option<String>,
 }
 
-/// What a match of a source does.
+/// The action of a match.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum SourceAction {
-    /// It adds to the score and denies nothing by itself.
+    /// It adds to the score.
     #[default]
     Monitor,
-    /// It denies by itself.
+    /// It denies regardless of the score.
     Block,
 }
 
@@ -64,7 +64,7 @@ pub enum FetchMethod {
     Post,
 }
 
-/// How a list is written.
+/// The format of a list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FeedFormat {
@@ -73,7 +73,7 @@ pub enum FeedFormat {
     CidrLines,
     /// A column of a table.
     Csv,
-    /// A JSON array of texts, or of objects with a field.
+    /// A JSON array of strings, or of objects with a field.
     JsonArray,
     /// The values at a path through a JSON document.
     JsonPath,
@@ -81,20 +81,20 @@ pub enum FeedFormat {
     Misp,
 }
 
-/// Where in a list the addresses are. Only what the format knows may be set.
+/// The position of the addresses in a list. Only the fields of the format may be set.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct FeedOptions {
-    /// `csv`: the column, from 0 on, at most 1023. 0 where it is not set.
+    /// `csv`: the column, from 0, at most 1023. Default 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub column: Option<u32>,
-    /// `csv`: the character between columns. A comma where it is not set.
+    /// `csv`: the separator of columns, one character. Default a comma.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub separator: Option<char>,
-    /// `csv`: whether the first line is left out. False where it is not set.
+    /// `csv`: whether the first line is skipped. Default false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub skip_header: Option<bool>,
-    /// `json_array`: the field of each object; not set means that the entries are texts.
+    /// `json_array`: the field of each object; if not set, the entries are strings.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub field: Option<String>,
     /// `json_path`: names with dots between them; `[]` behind a name means every entry of a list.
@@ -212,11 +212,11 @@ impl FeedOptions {
         }
         match &self.path {
             Some(path) if !is_path(path) => {
-                let message = format!("`{}` is no path", path.escape_debug());
+                let message = format!("`{}` is not a path", path.escape_debug());
                 problems.push(FieldProblem::new("/path", message).expected("such as `data[].ipAddress`"));
             }
             None if format == FeedFormat::JsonPath => {
-                let message = "the format `json_path` has to be told where the addresses are";
+                let message = "the format `json_path` needs the path of the addresses";
                 problems.push(FieldProblem::new("/path", message).expected("such as `data[].ipAddress`"));
             }
             _ => {}

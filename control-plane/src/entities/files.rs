@@ -169,13 +169,14 @@ fn kind_of(document: &Value, file: &Path, root: &Path) -> Result<&'static Kind, 
         let known = || registry::KINDS.iter().map(|kind| kind.kind).collect::<Vec<_>>().join("`, `");
         let found = name.as_str().and_then(registry::by_kind);
         return found.ok_or_else(|| {
-            FieldProblem::new("/kind", format!("{name} is no kind of entity")).expected(format!("one of `{}`", known()))
+            FieldProblem::new("/kind", format!("{name} is not a kind of entity"))
+                .expected(format!("one of `{}`", known()))
         });
     }
     let folders = file.ancestors().skip(1).take_while(|folder| *folder != root).chain([root]);
     let mut names = folders.filter_map(|folder| folder.file_name()).filter_map(|name| name.to_str());
     names.find_map(registry::by_collection).ok_or_else(|| {
-        let message = "which kind of entity this is cannot be told";
+        let message = "the kind of this entity is unknown";
         FieldProblem::new("/kind", message)
             .expected("a field `kind`, or a folder named after the collection, such as `waf-configs`")
     })

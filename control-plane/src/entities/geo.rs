@@ -11,9 +11,9 @@ use super::{Entity, FieldProblem, Head, References};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct GeoDatabase {
-    /// Whether it is fetched and consulted. Default true.
+    /// False: it is neither fetched nor consulted. Default true.
     pub enabled: bool,
-    /// Where it is; `{yyyy}` and `{MM}` are the year and the month of the fetch. Default
+    /// Its address; `{yyyy}` and `{MM}` are the year and the month of the fetch. Default
     /// `https://download.db-ip.com/free/dbip-country-lite-{yyyy}-{MM}.mmdb.gz`. Shown in full.
     pub url: String,
     /// The user of the fetch (HTTP basic); empty for none.
@@ -22,15 +22,15 @@ pub struct GeoDatabase {
     pub password: Secret,
     /// Headers of the fetch; their values are secrets.
     pub headers: Headers,
-    /// Seconds from one fetch to the next, 1 to 31536000. Default 86400.
+    /// The interval of fetches in seconds, 1 to 31536000. Default 86400.
     pub refresh_interval_seconds: u64,
-    /// Milliseconds that a fetch may take, 1 to 3600000. Default 300000.
+    /// The timeout of a fetch in milliseconds, 1 to 3600000. Default 300000.
     pub timeout_millis: u64,
     /// The size of the unpacked database in MiB, 1 to 4096. Default 512.
     pub max_size_mb: u64,
-    /// What its licence wants to be shown with what is found in it; at most 1024 bytes. Default `IP Geolocation by DB-IP`.
+    /// The attribution that its licence requires, at most 1024 bytes. Default `IP Geolocation by DB-IP`.
     pub attribution: String,
-    /// Where the attribution leads; empty for nowhere. Default `https://db-ip.com`.
+    /// The link of the attribution; empty for none. Default `https://db-ip.com`.
     pub attribution_url: String,
 }
 

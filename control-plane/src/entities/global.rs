@@ -1,4 +1,4 @@
-//! `global-config`: what holds for the whole gateway, before and beside the routes.
+//! `global-config`: settings of all gateways.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -15,58 +15,58 @@ use super::{Entity, FieldProblem, Head, Identity, ListenerConfig, References, di
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct GlobalConfig {
-    /// Plugins that look at every request before it is routed, in this order.
+    /// Plugins that run on every request before it is routed, in this order.
     pub incoming_request_validators: Vec<Validator>,
-    /// How a request's identity is found.
+    /// How callers are identified.
     pub identity: Identity,
     /// The listener that xDS serves.
     pub gateway: Gateway,
-    /// Groups of gateways by name, at most 100: those whose bootstrap has the name as its `node.cluster`. All others are the
-    /// default group, which is as `gateway` says. A name has 1 to 128 of `A-Z a-z 0-9 . _ -` and is not `default`.
+    /// Groups of gateways by name, at most 100: gateways whose bootstrap has the name as its `node.cluster`. All others are the
+    /// default group, with the settings of `gateway`. A name has 1 to 128 of `A-Z a-z 0-9 . _ -` and is not `default`.
     pub groups: BTreeMap<String, Group>,
-    /// What holds for the rule engine on every route.
+    /// Settings of the rule engine on every route.
     pub waf: WafSettings,
-    /// What the decision fabric remembers.
+    /// Settings of the decision fabric.
     pub security: SecuritySettings,
 }
 
-/// What the decision fabric remembers.
+/// Settings of the decision fabric.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SecuritySettings {
-    /// The memory across requests that bans whoever is refused again and again.
+    /// The ledger, which bans callers that are refused repeatedly.
     pub ledger: LedgerSettings,
-    /// What `tarpit` may cost a gateway.
+    /// Limits of `tarpit`.
     pub tarpit: TarpitSettings,
-    /// How what gateways tell is judged.
+    /// How reports of gateways are evaluated.
     pub incidents: IncidentSettings,
 }
 
-/// How what gateways tell is judged.
+/// How reports of gateways are evaluated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct IncidentSettings {
-    /// After how many seconds without a stream or a link the news from a gateway is stale, 10 to 604800. Default 300.
+    /// Seconds without a stream or a link after which the status of a gateway is stale, 10 to 604800. Default 300.
     #[schemars(range(min = 10, max = 604_800))]
     pub stale_after_seconds: u64,
 }
 
-/// What `tarpit` may cost a gateway.
+/// Limits of `tarpit`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TarpitSettings {
-    /// The most requests that one gateway holds at once, 1 to 100000. Whatever comes beyond is not held: it is let go or
-    /// refused at once, as it would have been afterwards. Default 1000.
+    /// The most requests that a gateway delays at once, 1 to 100000. Further ones are forwarded or refused without a delay.
+    /// Default 1000.
     #[schemars(range(min = 1, max = 100_000))]
     pub max_held: u32,
 }
 
-/// The memory across requests. Each enforced denial charges the most specific identity of its caller with the score; who
-/// reaches the threshold within the window is banned, and begins anew.
+/// The ledger: each enforced denial charges its score to the most specific identity of the caller. An identity that reaches
+/// the threshold within the window is banned, and its total starts at 0 again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct LedgerSettings {
-    /// Whether it bans at all. Default true.
+    /// False: the ledger bans no caller. Default true.
     pub enabled: bool,
     /// How long a charge counts, in seconds, 1 to 604800. Default 3600.
     #[schemars(range(min = 1, max = 604_800))]
@@ -75,26 +75,25 @@ pub struct LedgerSettings {
     #[serde(with = "number")]
     #[schemars(with = "f64", range(min = 1, max = 1_000_000))]
     pub ban_threshold: f64,
-    /// How long such a ban lasts, in seconds, 1 to 315360000. Default 3600.
+    /// The duration of these bans in seconds, 1 to 315360000. Default 3600.
     #[schemars(range(min = 1, max = 315_360_000))]
     pub ban_duration_seconds: u64,
-    /// Whether requests that the WAF refuses are charged as well, with `waf_weight`. Default false.
+    /// Whether requests that the WAF refuses are charged `waf_weight`. Default false.
     pub feed_waf_blocks: bool,
-    /// Whether requests in which a WAF that does not block finds something are charged, with `waf_weight`. Default false.
+    /// Whether matches of a monitoring WAF are charged `waf_weight`. Default false.
     pub feed_waf_monitored: bool,
-    /// What the WAF's findings are charged with, 0 to 100. Default 25.
+    /// The points charged for a finding of the WAF, 0 to 100. Default 25.
     #[serde(with = "number")]
     #[schemars(with = "f64", range(min = 0, max = 100))]
     pub waf_weight: f64,
 }
 
-/// What holds for the rule engine on every route.
+/// Settings of the rule engine on every route.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct WafSettings {
-    /// Whether requests pass that the engine could not judge, because a pattern gave up at its limit. Default false: where
-    /// the configuration blocks, they are answered with 503. Rules that do not compile are refused before they get that
-    /// far. Also understood as `fail-open`.
+    /// Whether requests pass that the engine could not evaluate, because a pattern reached its limit. Default false: if the
+    /// configuration blocks, they are answered with 503. `fail-open` is accepted as well.
     #[serde(alias = "fail-open")]
     pub fail_open: bool,
 }
@@ -111,10 +110,10 @@ pub struct Validator {
     /// The plugin's own configuration.
     #[serde(default)]
     pub config: Map<String, Value>,
-    /// Regular expressions on the path; with any, only paths that match one are handled.
+    /// Regular expressions on the path; if not empty, only paths that match one are handled.
     #[serde(default)]
     pub include: Vec<String>,
-    /// Regular expressions on the path; a path that matches one is not handled.
+    /// Regular expressions on the path; paths that match one are not handled.
     #[serde(default)]
     pub exclude: Vec<String>,
 }
@@ -135,12 +134,12 @@ pub struct Gateway {
     pub filters: Vec<String>,
     /// The file of the access log; empty for none. Default `/dev/stdout`.
     pub access_log: String,
-    /// The bytes of a body that may be buffered. Default 2097152.
+    /// The maximum size of a buffered body in bytes. Default 2097152.
     pub max_body_bytes: u32,
-    /// What gateways take from the control plane: `full` (the default) for everything, `ecds` for the filters'
-    /// configurations alone, where listeners, routes and clusters are somebody else's.
+    /// What gateways get from the control plane: `full` (the default) for everything, `ecds` for the configurations of
+    /// filters only, if another control plane owns listeners, routes and clusters.
     pub delivery: Delivery,
-    /// What the listener takes from callers, and for how long.
+    /// Limits and timeouts for requests.
     pub listener: ListenerConfig,
 }
 
@@ -269,13 +268,11 @@ impl Gateway {
     pub(super) fn check(&self) -> Vec<FieldProblem> {
         let mut problems = Vec::new();
         if self.address.parse::<IpAddr>().is_err() {
-            let message = format!("`{}` is no address", self.address.escape_debug());
+            let message = format!("`{}` is not an address", self.address.escape_debug());
             problems.push(FieldProblem::new("/address", message).expected("an address such as `0.0.0.0` or `::`"));
         }
         if self.port == 0 {
-            problems.push(
-                FieldProblem::new("/port", "Envoy would listen on a port that nobody knows").expected("1 to 65535"),
-            );
+            problems.push(FieldProblem::new("/port", "Envoy would listen on a random port").expected("1 to 65535"));
         }
         problems.extend(self.listener.check().into_iter().map(|problem| problem.under("/listener")));
         if self.filters.is_empty() {
@@ -290,10 +287,8 @@ impl Gateway {
                 problems
                     .push(FieldProblem::new(format!("/filters/{index}"), message).expected(format!("one of {all}")));
             } else if self.filters.iter().take(index).any(|earlier| earlier == filter) {
-                problems.push(FieldProblem::new(
-                    format!("/filters/{index}"),
-                    format!("`{filter}` stands in the chain twice"),
-                ));
+                problems
+                    .push(FieldProblem::new(format!("/filters/{index}"), format!("`{filter}` is in the chain twice")));
             }
         }
         problems

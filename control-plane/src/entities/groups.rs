@@ -8,24 +8,24 @@ use serde::{Deserialize, Serialize};
 use super::problem::token;
 use super::{FieldProblem, Gateway, ListenerConfig, References, did_you_mean};
 
-/// The name of the group of every gateway that belongs to no other. What it is, the field `gateway` says.
+/// The group of every gateway that belongs to no other; its settings are the field `gateway`.
 pub const DEFAULT_GROUP: &str = "default";
 
 /// Groups, at most.
 const MAX_GROUPS: usize = 100;
 
-/// What a gateway takes from the control plane.
+/// What a gateway gets from the control plane.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Delivery {
     /// Everything: listener, routes, clusters and filters.
     #[default]
     Full,
-    /// The filters' configurations alone (ECDS): listeners, routes and clusters are somebody else's.
+    /// Only the configurations of filters (ECDS): another control plane owns listeners, routes and clusters.
     Ecds,
 }
 
-/// A group of gateways. What it does not say holds as `gateway` says.
+/// A group of gateways. Fields that are null have the value of `gateway`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Group {
@@ -39,9 +39,9 @@ pub struct Group {
     pub access_log: Option<String>,
     /// The bytes of a body that may be buffered; null for those of `gateway`.
     pub max_body_bytes: Option<u32>,
-    /// What they take from the control plane; null for what `gateway` says.
+    /// What they get from the control plane; null for that of `gateway`.
     pub delivery: Option<Delivery>,
-    /// What their listener takes from callers; null for what `gateway` says.
+    /// Limits and timeouts of their listener; null for those of `gateway`.
     pub listener: Option<ListenerConfig>,
 }
 
@@ -89,7 +89,7 @@ pub(super) fn check_named(groups: &[String], refs: &dyn References) -> Vec<Field
     for (index, name) in groups.iter().enumerate() {
         let place = format!("/groups/{index}");
         if groups.iter().take(index).any(|earlier| earlier == name) {
-            problems.push(FieldProblem::new(place, format!("`{}` stands in the list twice", name.escape_debug())));
+            problems.push(FieldProblem::new(place, format!("`{}` is in the list twice", name.escape_debug())));
         } else if let Some(problem) = name_problem(&place, name) {
             problems.push(problem);
         } else if let Some(known) = refs.groups() {

@@ -1,4 +1,4 @@
-//! `honeypot-policies`: paths and values that nobody of good intent asks for.
+//! `honeypot-policies`: paths and values that no legitimate client uses.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,43 +6,43 @@ use serde::{Deserialize, Serialize};
 use super::limits::{count, status, text, weight, within};
 use super::{Entity, FieldProblem, Head, References, number};
 
-/// What is a trap, and what happens to who steps on it.
+/// Decoy paths and values, and the action for clients that use them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct HoneypotPolicy {
-    /// Whether it is used at all. Default true.
+    /// False: it is not used. Default true.
     pub enabled: bool,
-    /// Decoy paths, at most 1000, in any case; a `*` at the end stands for anything. Default: 16 that scanners ask for.
+    /// Decoy paths, at most 1000, in any case of letters; a `*` at the end matches anything. Default: 16 that scanners request.
     pub paths: Vec<String>,
     /// What a match adds to the score, 0 to 100. Default 100.
     #[serde(with = "number")]
     #[schemars(with = "f64")]
     pub weight: f64,
-    /// What happens. Default deny.
+    /// The action. Default deny.
     pub action: HoneypotAction,
-    /// Seconds that `ban` lasts, 1 to 31536000. Default 86400.
+    /// The duration of `ban` in seconds, 1 to 31536000. Default 86400.
     pub ban_for_seconds: u64,
     /// The status of the refusal, 200 to 599. Default 404.
     pub status: u16,
-    /// Values that were laid out to be found, at most 1000.
+    /// Values laid out as bait, at most 1000.
     pub canaries: Vec<Canary>,
 }
 
-/// A value that nobody can know who has not looked where they should not.
+/// A value laid out as bait: no legitimate client knows it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Canary {
     /// The value, 4 to 1024 bytes.
     pub value: String,
-    /// Where it was laid out, for people; at most 1024 bytes.
+    /// Where it was laid out, for operators; at most 1024 bytes.
     #[serde(default)]
     pub description: String,
-    /// Where in a request it is looked for. Default any.
+    /// The part of a request that is searched. Default any.
     #[serde(default, rename = "where")]
     pub place: CanaryPlace,
 }
 
-/// Where in a request a value is looked for.
+/// The part of a request that is searched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum CanaryPlace {
@@ -57,7 +57,7 @@ pub enum CanaryPlace {
     Query,
 }
 
-/// What happens to who steps on a trap.
+/// The action for a client that uses a decoy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum HoneypotAction {
@@ -116,10 +116,10 @@ impl Entity for HoneypotPolicy {
         for (index, path) in self.paths.iter().enumerate() {
             let place = format!("/paths/{index}");
             if path == "/*" || path == "/" {
-                let problem = FieldProblem::new(&place, format!("`{path}` is where everybody goes"));
-                problems.push(problem.expected("a path that nobody of good intent asks for"));
+                let problem = FieldProblem::new(&place, format!("`{path}` is requested by every client"));
+                problems.push(problem.expected("a path that no legitimate client requests"));
             } else if !is_decoy(path) {
-                let problem = FieldProblem::new(&place, format!("`{}` is no decoy path", path.escape_debug()));
+                let problem = FieldProblem::new(&place, format!("`{}` is not a decoy path", path.escape_debug()));
                 problems.push(problem.expected("a path that begins with /, without query; a `*` at its end alone"));
             }
             problems.extend(text(&place, path, 1024));

@@ -28,7 +28,7 @@ pub(crate) fn problem(host: &str) -> Option<&'static str> {
         let Some((address, text)) =
             inner.strip_suffix(']').and_then(|text| Some((text.parse::<Ipv6Addr>().ok()?, text)))
         else {
-            return Some("what is in brackets is no IPv6 address, or a port follows it");
+            return Some("what is in brackets is not an IPv6 address, or a port follows it");
         };
         // Envoy compares text, and clients send this form (RFC 5952).
         return (address.to_string() != text.to_ascii_lowercase())
@@ -98,7 +98,7 @@ mod tests {
             ("shop.example:8443", "port"),
             ("*.example:80", "port"),
             ("[::1]:80", "port"),
-            ("[::1", "no IPv6"),
+            ("[::1", "not an IPv6"),
             ("[2001:db8:0:0::1]", "shortest"),
             ("[2001:0db8::1]", "shortest"),
             ("[2001:db8:0:0:0:0:0:1]", "shortest"),

@@ -1,4 +1,4 @@
-//! How a request's identity is found, and who has verified it.
+//! How callers are identified, and what verifies them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,72 +13,72 @@ const MAX_VERIFIERS: usize = 8;
 const MAX_PATH: usize = 8;
 const MAX_WORD: usize = 256;
 
-/// How a request's identity is found: the most specific one that is verified, an api key, else a user, else the address that
-/// Envoy saw. An api key or a user that nothing has verified is shown in events as a label, and is no identity: bans,
-/// quotas, the ledger and incidents go by the address then.
+/// How callers are identified: by the most specific verified identity, an API key, else a user, else the address that Envoy
+/// sees. An unverified API key or user is shown in events as a label and is no identity: bans, quotas, the ledger and
+/// incidents then use the address.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Identity {
-    /// The header that carries an api key. It is verified where the key is one of `api_keys`.
+    /// The header with an API key. It is verified if the key is one of `api_keys`.
     pub api_key_header: Option<String>,
-    /// The query parameter that carries an api key. It is verified where the key is one of `api_keys`.
+    /// The query parameter with an API key. It is verified if the key is one of `api_keys`.
     pub api_key_query: Option<String>,
-    /// What is found there may be shown in events where it is none of `api_keys`. Default false: they show a fingerprint.
+    /// Whether events show a key in plain text that is none of `api_keys`. Default false: they show a fingerprint.
     pub api_key_is_id: bool,
-    /// The api keys that there are, at most 10000. A caller that brings one is `apikey:<id>`.
+    /// The known API keys, at most 10000. A caller with one of them is `apikey:<id>`.
     #[schemars(with = "Vec<ApiKeyDocument>")]
     pub api_keys: Vec<ApiKey>,
-    /// The header that names a user, for events: any client can write it, so it is no identity.
+    /// The header that names a user, for events: any client can write it, so it is not an identity.
     pub user_header: Option<String>,
-    /// What in front of the filters has verified who calls, at most 8; the first that has found a user, or an api key, counts. The
-    /// listener that xDS serves (`delivery: full`) has no other filters and no TLS: of these kinds only a `trusted_header` that a
-    /// proxy sets is ever found there.
+    /// Sources of verified identities in front of the filters, at most 8; the first that has a user, or an API key, counts. The
+    /// listener that xDS serves (`delivery: full`) has no other filters and no TLS: there only a `trusted_header` that a proxy
+    /// sets works.
     pub verified_by: Vec<Verifier>,
-    /// How many proxies in front are trusted to have written `x-forwarded-for`. Default 0: the header is not believed. It is
-    /// a setting of the listener that xDS serves; other listeners have their own.
+    /// Number of proxies in front whose `x-forwarded-for` is trusted. Default 0: the header is not trusted. It applies to the
+    /// listener that xDS serves; other listeners have their own setting.
     pub trusted_hops: u32,
-    /// The width of the IPv6 network that a caller is judged, charged and banned by, in bits: 48, 56, 64 (the default) or 128,
-    /// which is each address by itself.
+    /// The width of the network that identifies an IPv6 caller, in bits: 48, 56, 64 (the default) or 128, which means each
+    /// address by itself.
     pub ipv6_prefix: u8,
-    /// Whether a run of banned neighbours of IPv6 is banned as the network around them: 8 within a /56, 32 within a /48.
-    /// Default true.
+    /// Whether many banned IPv6 networks within one wider network lead to a ban on that network: 8 within a /56, 32 within a
+    /// /48. Default true.
     pub ipv6_widen: bool,
 }
 
-/// Something in front of the filters that has verified who calls.
+/// A source of verified identities in front of the filters.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Verifier {
-    /// What it is.
+    /// The kind of source.
     pub kind: VerifierKind,
-    /// What it finds. Default user.
+    /// The kind of identity that it gives. Default user.
     #[serde(default)]
     pub gives: Gives,
     /// `metadata`: the namespace of the dynamic metadata, such as `envoy.filters.http.ext_authz`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
-    /// `jwt` and `metadata`: where it is, word by word. Of `jwt` the first word is the provider's `payload_in_metadata`, the
+    /// `jwt` and `metadata`: the path of the value, word by word. Of `jwt` the first word is the provider's `payload_in_metadata`, the
     /// others lead to the claim: `[payload, sub]`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub path: Vec<String>,
-    /// `mtls`: which name of the client's certificate counts. Default uri_san.
+    /// `mtls`: the name of the client's certificate. Default uri_san.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<CertificateName>,
     /// `basic_auth` and `trusted_header`: the header, which only the verifier may be able to set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub header: Option<String>,
-    /// `trusted_header`: who sets the header. Default filter.
+    /// `trusted_header`: what sets the header. Default filter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub set_by: Option<SetBy>,
 }
 
-/// A kind of verifier.
+/// A kind of source of verified identities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum VerifierKind {
     /// Envoy's filter `jwt_authn`, by the payload that it leaves in dynamic metadata (`payload_in_metadata`).
     Jwt,
-    /// Any filter that leaves what it found in dynamic metadata, such as `ext_authz`.
+    /// Any filter that writes dynamic metadata, such as `ext_authz`.
     Metadata,
     /// The listener's TLS, by the client's certificate. Its validation context must name an authority.
     Mtls,
@@ -102,14 +102,14 @@ impl VerifierKind {
     }
 }
 
-/// What a verifier finds.
+/// The kind of identity that a verifier gives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Gives {
     /// A user.
     #[default]
     User,
-    /// The id of an api key.
+    /// The id of an API key.
     Apikey,
 }
 
@@ -126,15 +126,15 @@ pub enum CertificateName {
     Subject,
 }
 
-/// Who sets a trusted header.
+/// What sets a trusted header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum SetBy {
-    /// A filter of the gateway. The listener that xDS serves takes the header from clients; a listener of yours must.
+    /// A filter of the gateway. The listener that xDS serves removes the header of clients; your own listener must do so.
     #[default]
     Filter,
-    /// A proxy in front of the gateway, one of `trusted_hops`, which must overwrite what clients send. A client that reaches the
-    /// gateway without that proxy is whom they say they are.
+    /// A proxy in front of the gateway, one of `trusted_hops`, which must overwrite the header of clients. A client that bypasses
+    /// that proxy can claim any identity.
     Proxy,
 }
 
@@ -169,7 +169,7 @@ impl Identity {
             );
         }
         if self.ipv6_prefix != 128 && !OWN_KEYS.contains(&self.ipv6_prefix) {
-            let message = format!("callers are not judged by networks of {} bits", self.ipv6_prefix);
+            let message = format!("{} bits is not a width that identifies callers", self.ipv6_prefix);
             problems.push(FieldProblem::new("/ipv6_prefix", message).expected("48, 56, 64 or 128"));
         }
         if self.api_keys.len() > MAX_API_KEYS {
@@ -283,11 +283,11 @@ impl Verifier {
         for (field, words) in [("/namespace", self.namespace.as_slice()), ("/path", self.path.as_slice())] {
             if words.len() > MAX_PATH || !words.iter().all(|text| word(text)) {
                 let expected = format!("at most {MAX_PATH} words of 1 to {MAX_WORD} bytes without control characters");
-                problems.push(FieldProblem::new(field, "this is no place in metadata").expected(expected));
+                problems.push(FieldProblem::new(field, "this is not a place in metadata").expected(expected));
             }
         }
         if self.kind == Jwt && self.path.len() == 1 {
-            let problem = FieldProblem::new("/path", "the payload as a whole is no name: add the claim's name");
+            let problem = FieldProblem::new("/path", "the whole payload is not a name: add the name of the claim");
             problems.push(problem.expected("the provider's `payload_in_metadata`, then the claim: `[payload, sub]`"));
         }
         problems.extend(self.header.as_ref().and_then(|name| no_header("/header", name)));
@@ -311,7 +311,7 @@ impl CertificateName {
 
 fn no_header(field: &str, name: &str) -> Option<FieldProblem> {
     axum::http::HeaderName::from_bytes(name.as_bytes()).is_err().then(|| {
-        let message = format!("`{}` is no header name", name.escape_debug());
+        let message = format!("`{}` is not a header name", name.escape_debug());
         FieldProblem::new(field, message).expected("a header name, or null for none")
     })
 }

@@ -35,8 +35,9 @@ pub(super) fn weight(pointer: &str, value: f64) -> Option<FieldProblem> {
 
 /// The status of a refusal.
 pub(super) fn status(pointer: &str, value: u16) -> Option<FieldProblem> {
-    (!(200..=599).contains(&value))
-        .then(|| FieldProblem::new(pointer, format!("{value} is no status of a final answer")).expected("200 to 599"))
+    (!(200..=599).contains(&value)).then(|| {
+        FieldProblem::new(pointer, format!("{value} is not a status of a final answer")).expected("200 to 599")
+    })
 }
 
 /// A text that is too long.
@@ -54,7 +55,7 @@ pub(super) fn count(pointer: &str, entries: usize, max: usize) -> Option<FieldPr
     })
 }
 
-/// What is wrong with a URL that is fetched or called. The URL is shown to everybody who may read the entity, so that
+/// What is wrong with a URL that is fetched or called. The URL is shown to every reader of the entity, so that
 /// it must not have credentials in front of its host.
 pub(super) fn url(pointer: &str, text: &str) -> Option<FieldProblem> {
     url_fault(text).map(|fault| {
@@ -77,7 +78,8 @@ pub(super) fn headers(pointer: &str, headers: &Headers) -> Vec<FieldProblem> {
     let wrong = headers.keys().filter(|name| HeaderName::from_bytes(name.as_bytes()).is_err());
     let wrong = wrong.map(|name| {
         let place = format!("{pointer}/{}", super::problem::token(name));
-        FieldProblem::new(place, format!("`{}` is no header name", name.escape_debug())).expected("such as `X-Api-Key`")
+        FieldProblem::new(place, format!("`{}` is not a header name", name.escape_debug()))
+            .expected("such as `X-Api-Key`")
     });
     wrong.chain(count(pointer, headers.len(), MAX_HEADERS)).collect()
 }
@@ -86,7 +88,7 @@ pub(super) fn headers(pointer: &str, headers: &Headers) -> Vec<FieldProblem> {
 pub(super) fn tag(pointer: &str, tag: &str) -> Option<FieldProblem> {
     let sane = tag.len() <= 128 && tag.bytes().all(|byte| byte.is_ascii_alphanumeric() || b":._-".contains(&byte));
     (!sane).then(|| {
-        FieldProblem::new(pointer, format!("`{}` is no tag", tag.escape_debug()))
+        FieldProblem::new(pointer, format!("`{}` is not a tag", tag.escape_debug()))
             .expected("at most 128 characters of A-Z a-z 0-9 : . _ -")
     })
 }
@@ -95,12 +97,12 @@ pub(super) fn tag(pointer: &str, tag: &str) -> Option<FieldProblem> {
 pub(super) fn host(pointer: &str, host: &str) -> Option<FieldProblem> {
     let sane = |byte: u8| byte.is_ascii_alphanumeric() || b".-_:".contains(&byte);
     (host.is_empty() || host.len() > 253 || !host.bytes().all(sane)).then(|| {
-        FieldProblem::new(pointer, format!("`{}` is no host", host.escape_debug()))
+        FieldProblem::new(pointer, format!("`{}` is not a host", host.escape_debug()))
             .expected("a host name or an address, without port and scheme")
     })
 }
 
-/// A word that is none of those there are.
+/// The problem of an unknown word.
 pub(super) fn word(pointer: &str, word: &str, known: &[&str]) -> Option<FieldProblem> {
     (!known.contains(&word)).then(|| {
         let hint = did_you_mean(word, known.iter().copied()).map(|near| format!(", did you mean `{near}`?"));
@@ -118,18 +120,18 @@ fn url_fault(text: &str) -> Option<&'static str> {
     if text.len() > MAX_URL {
         return Some("is longer than 2048 bytes");
     }
-    let Ok(uri) = text.parse::<Uri>() else { return Some("is no URL") };
+    let Ok(uri) = text.parse::<Uri>() else { return Some("is not a URL") };
     if !matches!(uri.scheme_str(), Some("http" | "https")) {
         return Some("does not begin with http:// or https://");
     }
     match uri.authority() {
-        Some(authority) if authority.as_str().contains('@') => Some("has credentials in it: they belong into a header"),
+        Some(authority) if authority.as_str().contains('@') => Some("has credentials: put them into a header"),
         Some(authority) if !authority.host().is_empty() => None,
         _ => Some("names no host"),
     }
 }
 
-/// A URL without what stands in front of its host, cut where it is long.
+/// A URL without credentials, cut if it is long.
 fn shown(text: &str) -> String {
     let text = match (text.find("://"), text.rfind('@')) {
         (Some(scheme), Some(at)) if scheme < at => {
@@ -150,11 +152,11 @@ mod tests {
             assert_eq!(url("/url", fine), None, "{fine}");
         }
         for (wrong, says) in [
-            ("", "is no URL"),
-            ("a b", "is no URL"),
+            ("", "is not a URL"),
+            ("a b", "is not a URL"),
             ("/path", "does not begin with http"),
             ("ftp://a/", "does not begin with http"),
-            ("http://u:hunter2@a/", "`http://***@a/` has credentials in it"),
+            ("http://u:hunter2@a/", "`http://***@a/` has credentials"),
             (&format!("http://a/{}", "x".repeat(2040)), "is longer than 2048 bytes"),
         ] {
             let problem = url("/url", wrong).unwrap().to_string();

@@ -8,72 +8,72 @@ use super::FieldProblem;
 /// The longest of the times, in seconds: a day.
 const MAX_SECONDS: u32 = 86_400;
 
-/// What the listener takes from callers, and for how long. A listener of somebody else's has settings of its own.
+/// Limits and timeouts of the listener that xDS serves. Other listeners have their own settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ListenerConfig {
-    /// What happens to a path with an escaped slash or backslash (`%2f`, `%5c`). Default reject.
+    /// The action for a path with an escaped slash or backslash (`%2f`, `%5c`). Default reject.
     pub escaped_slashes: EscapedSlashes,
-    /// What happens to a request with an underscore in the name of a header. Default reject.
+    /// The action for a header name with an underscore. Default reject.
     pub underscore_headers: UnderscoreHeaders,
-    /// What happens to the trailers of requests. Default drop.
+    /// The action for trailers of requests. Default drop.
     pub request_trailers: RequestTrailers,
-    /// How long a request may take to come with its whole body, in seconds, 0 to 86400; 0 for ever. It ends with the
-    /// beginning of the response. Default 120.
+    /// The timeout for receiving a request with its body in seconds, 0 to 86400; 0 means none. It ends when the response
+    /// starts. Default 120.
     #[schemars(range(max = 86_400))]
     pub request_timeout_seconds: u32,
-    /// How long the headers of a request may take to come, in seconds, 1 to 86400. Default 10.
+    /// The timeout for receiving the headers of a request in seconds, 1 to 86400. Default 10.
     #[schemars(range(min = 1, max = 86_400))]
     pub request_headers_timeout_seconds: u32,
-    /// How long a request, a response or an upgraded connection may be silent, in seconds, 0 to 86400; 0 for ever. Default
+    /// The idle timeout of a request, a response or an upgraded connection in seconds, 0 to 86400; 0 means none. Default
     /// 300.
     #[schemars(range(max = 86_400))]
     pub stream_idle_timeout_seconds: u32,
-    /// How long a connection may be without a request, in seconds, 1 to 86400. Default 600.
+    /// The idle timeout of a connection without requests in seconds, 1 to 86400. Default 600.
     #[schemars(range(min = 1, max = 86_400))]
     pub connection_idle_timeout_seconds: u32,
-    /// The most requests at once on a connection of HTTP/2, 1 to 2147483647. Default 100.
+    /// The maximum of concurrent requests on an HTTP/2 connection, 1 to 2147483647. Default 100.
     #[schemars(range(min = 1, max = 2_147_483_647))]
     pub max_concurrent_streams: u32,
 }
 
-/// What happens to a path with an escaped slash or backslash.
+/// The action for a path with an escaped slash or backslash.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum EscapedSlashes {
     /// The request is answered with 400.
     #[default]
     Reject,
-    /// They become slashes before the request is routed and inspected.
+    /// They are replaced by slashes before the request is routed and inspected.
     Unescape,
-    /// The caller is redirected to the path with slashes in their place.
+    /// The client is redirected to the path with slashes.
     Redirect,
-    /// The path stays as it is. No `exclude` holds for it, and every `include` does.
+    /// The path is left as it is. No `exclude` applies to it, and every `include` does.
     Keep,
 }
 
-/// What happens to a request with an underscore in the name of a header.
+/// The action for a header name with an underscore.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum UnderscoreHeaders {
     /// The request is refused: 400, or a reset stream over HTTP/2.
     #[default]
     Reject,
-    /// The header is taken away.
+    /// The header is removed.
     Drop,
-    /// The header goes on.
+    /// The header is kept.
     Allow,
 }
 
-/// What happens to the trailers of requests.
+/// The action for trailers of requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum RequestTrailers {
-    /// They are taken away.
+    /// They are removed.
     #[default]
     Drop,
-    /// The WAF judges them like headers, and they go on where it finds nothing. Without a WAF on the route they are taken
-    /// away.
+    /// The WAF inspects them like headers and forwards them if it finds nothing. Without a WAF on the route they are
+    /// removed.
     Inspect,
 }
 

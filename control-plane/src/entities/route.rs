@@ -15,27 +15,27 @@ const MAX_TIMEOUT_MILLIS: u64 = 31_536_000_000;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Route {
-    /// Whether it is served. Default true.
+    /// False: it is not served. Default true.
     pub enabled: bool,
-    /// The groups of gateways that have it (`groups` of `global-config`, `default` for the rest); default `[]`, which is
-    /// every gateway.
+    /// The groups of gateways that have it (`groups` of `global-config`, `default` for the others); default `[]`, which means
+    /// all gateways.
     pub groups: Vec<String>,
-    /// The host names it answers to, without port and case: names, names with one `*` at their beginning (`*.example`,
+    /// Its host names, without ports, case ignored: names, names with one `*` at their beginning (`*.example`,
     /// `*-shop.example`) or end (`shop.*`) for at least one character, IPv6 addresses in brackets, `*` for every host. The
-    /// most specific wins: the name itself, the longest with `*` at its beginning, the longest with `*` at its end, `*`.
+    /// most specific applies: the name itself, the longest with `*` at its beginning, the longest with `*` at its end, `*`.
     /// Default `["*"]`.
     pub hosts: Vec<String>,
-    /// The path prefixes it answers to; default `["/"]`.
+    /// Its path prefixes; default `["/"]`.
     pub paths: Vec<String>,
     /// The name of the Envoy route; empty means the entity's id.
     pub envoy_route: String,
-    /// Where requests go; null when the Envoy routes belong to someone else.
+    /// The destination of requests; null if another control plane owns the Envoy routes.
     pub backend: Option<Backend>,
-    /// What protects it.
+    /// The plugins of its chain.
     pub plugins: Vec<RoutePlugin>,
 }
 
-/// Where the requests of a route go.
+/// The destination of a route's requests.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Backend {
@@ -43,13 +43,13 @@ pub struct Backend {
     pub address: String,
     /// The TCP port.
     pub port: u16,
-    /// Whether the gateway speaks TLS to it. Default false.
+    /// Whether the gateway connects with TLS. Default false.
     #[serde(default)]
     pub tls: bool,
     /// The protocol it speaks. Default http1.
     #[serde(default)]
     pub protocol: Protocol,
-    /// How long a whole answer may take, in milliseconds, at most 31536000000; 0 for ever. Default 15000.
+    /// The timeout of a whole response in milliseconds, at most 31536000000; 0 means none. Default 15000.
     #[serde(default = "default_timeout_millis")]
     #[schemars(range(max = 31_536_000_000_u64))]
     pub timeout_millis: u64,
@@ -75,13 +75,13 @@ pub struct RoutePlugin {
     /// Whether it runs. Default true.
     #[serde(default = "yes")]
     pub enabled: bool,
-    /// Regular expressions on the path; with any, only paths that match one are handled.
+    /// Regular expressions on the path; if not empty, only paths that match one are handled.
     #[serde(default)]
     pub include: Vec<String>,
-    /// Regular expressions on the path; a path that matches one is not handled.
+    /// Regular expressions on the path; paths that match one are not handled.
     #[serde(default)]
     pub exclude: Vec<String>,
-    /// Its place in the chain; plugins with one run before those without.
+    /// Its position in the chain; plugins with one run before those without.
     #[serde(default, with = "number::option")]
     #[schemars(with = "Option<f64>")]
     pub plugin_index: Option<f64>,
@@ -127,14 +127,14 @@ impl Entity for Route {
         let mut problems = groups::check_named(&self.groups, refs);
         for (index, host) in self.hosts.iter().enumerate() {
             if let Some(reason) = host_pattern::problem(host) {
-                let message = format!("`{}` is no host: {reason}", host.escape_debug());
+                let message = format!("`{}` is not a host: {reason}", host.escape_debug());
                 let problem = FieldProblem::new(format!("/hosts/{index}"), message);
                 problems.push(problem.expected(host_pattern::EXPECTED));
             }
         }
         for (index, path) in self.paths.iter().enumerate() {
             if !path.starts_with('/') || path.bytes().any(|byte| byte.is_ascii_control() || b"?# ".contains(&byte)) {
-                let message = format!("`{}` is no path prefix", path.escape_debug());
+                let message = format!("`{}` is not a path prefix", path.escape_debug());
                 let problem = FieldProblem::new(format!("/paths/{index}"), message);
                 problems.push(problem.expected("a path that begins with /, without query and spaces"));
             }
@@ -176,7 +176,7 @@ impl Backend {
         let mut problems = Vec::new();
         let sane = |byte: u8| byte.is_ascii_alphanumeric() || b".-_:".contains(&byte);
         if self.address.is_empty() || self.address.len() > 253 || !self.address.bytes().all(sane) {
-            let message = format!("`{}` is no address", self.address.escape_debug());
+            let message = format!("`{}` is not an address", self.address.escape_debug());
             problems.push(
                 FieldProblem::new("/address", message).expected("a host name or an address, without port and scheme"),
             );
@@ -208,7 +208,7 @@ pub(super) fn plugin_problem(plugin: &str) -> Option<FieldProblem> {
     let sane = (1..=128).contains(&plugin.len())
         && plugin.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
     (!sane).then(|| {
-        let message = format!("`{}` is no plugin", plugin.escape_debug());
+        let message = format!("`{}` is not a plugin", plugin.escape_debug());
         FieldProblem::new("/plugin", message).expected("the class of a plugin, such as `SvcWaf`")
     })
 }

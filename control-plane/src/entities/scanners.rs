@@ -10,21 +10,21 @@ use super::{Entity, FieldProblem, Head, References};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(from = "Document")]
 pub struct MalwareScanner {
-    /// Whether it is used at all. Default true.
+    /// False: it is not used. Default true.
     pub enabled: bool,
-    /// The protocol it speaks. Default clamd.
+    /// Its protocol. Default clamd.
     pub kind: ScannerKind,
-    /// Where it is: a host name or an address. Default `127.0.0.1`.
+    /// Its address: a host name or an IP address. Default `127.0.0.1`.
     pub host: String,
     /// The TCP port. Default 3310 for clamd, 1344 for icap.
     pub port: u16,
     /// `icap`: the name of the service. Default `avscan`.
     pub service: String,
-    /// `icap`: what is sent. Default respmod.
+    /// `icap`: the method that sends a file. Default respmod.
     pub icap_mode: IcapMode,
-    /// Milliseconds that a scan may take, 1 to 600000. Default 30000.
+    /// The timeout of a scan in milliseconds, 1 to 600000. Default 30000.
     pub timeout_millis: u64,
-    /// The bytes of a file that is sent, 1 to 1073741824. Default 26214400.
+    /// The maximum size of a file in bytes, 1 to 1073741824. Default 26214400.
     pub max_file_size: u64,
 }
 
@@ -39,7 +39,7 @@ pub enum ScannerKind {
     Icap,
 }
 
-/// What an ICAP server is sent.
+/// The method of ICAP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum IcapMode {
@@ -50,25 +50,25 @@ pub enum IcapMode {
     Reqmod,
 }
 
-/// The scanner as a document has it: the port that is left out depends on the protocol.
+/// The scanner in a document: the default of the port depends on the protocol.
 #[derive(Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 struct Document {
-    /// Whether it is used at all.
+    /// False: it is not used.
     enabled: bool,
-    /// The protocol it speaks.
+    /// Its protocol.
     kind: ScannerKind,
-    /// Where it is: a host name or an address.
+    /// Its address: a host name or an IP address.
     host: String,
-    /// The TCP port; 3310 for clamd, 1344 for icap where it is left out.
+    /// The TCP port; 3310 for clamd, 1344 for icap if it is left out.
     port: Option<u16>,
     /// `icap`: the name of the service.
     service: String,
-    /// `icap`: what is sent.
+    /// `icap`: the method that sends a file.
     icap_mode: IcapMode,
-    /// Milliseconds that a scan may take, 1 to 600000.
+    /// The timeout of a scan in milliseconds, 1 to 600000.
     timeout_millis: u64,
-    /// The bytes of a file that is sent, 1 to 1073741824.
+    /// The maximum size of a file in bytes, 1 to 1073741824.
     max_file_size: u64,
 }
 
@@ -93,7 +93,7 @@ impl Entity for MalwareScanner {
         }
         let sane = |byte: u8| byte.is_ascii_alphanumeric() || b"._-/".contains(&byte);
         if !(1..=128).contains(&self.service.len()) || !self.service.bytes().all(sane) {
-            let message = format!("`{}` is no service", self.service.escape_debug());
+            let message = format!("`{}` is not a service", self.service.escape_debug());
             problems.push(FieldProblem::new("/service", message).expected("the name of a service, such as `avscan`"));
         }
         problems.extend(within("/timeout_millis", self.timeout_millis, 1..=600_000));

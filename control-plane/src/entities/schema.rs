@@ -18,7 +18,7 @@ pub(super) fn of<T: Entity>() -> Value {
     let mut properties = Map::new();
     // Where the collection has a field of this name for itself, that is the one.
     if T::OWN_KINDS.is_empty() {
-        let kind = json!({ "const": T::KIND, "description": "Which kind of entity this is; may be left out." });
+        let kind = json!({ "const": T::KIND, "description": "The kind of the entity; may be left out." });
         properties.insert("kind".to_owned(), kind);
     }
     properties.extend(shared);

@@ -87,7 +87,7 @@ impl<'de> Deserialize<'de> for Secret {
         match Value::deserialize(deserializer)? {
             Value::Null => Ok(Secret::default()),
             Value::String(text) if text == MASK && !MASKS.get() => Err(D::Error::custom(format!(
-                "`{MASK}` stands for the secret that is stored, and none is stored here, expected the secret itself"
+                "`{MASK}` means the stored secret, and none is stored, expected the secret itself"
             ))),
             Value::String(text) if text.len() > MAX_BYTES || text.chars().any(char::is_control) => {
                 Err(D::Error::custom(format!(
@@ -183,7 +183,7 @@ mod tests {
             (json!(["hunter2"]), "a string"),
             (json!("hunter2\r\nX: y"), "control characters"),
             (json!(long), "at most 8192 bytes"),
-            (json!(MASK), "none is stored here"),
+            (json!(MASK), "none is stored"),
         ] {
             let error = serde_json::from_value::<Secret>(wrong).unwrap_err().to_string();
             assert!(error.contains(says) && error.len() < 200, "{error}");

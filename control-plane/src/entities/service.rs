@@ -68,7 +68,7 @@ impl StandingFaults {
 pub struct Written {
     /// The entity as it is now, or as it was before its deletion.
     pub slot: Slot,
-    /// What whoever wrote it should know.
+    /// Warnings for the caller.
     pub warnings: Vec<String>,
 }
 
@@ -126,7 +126,7 @@ impl EntityService {
     pub async fn open(store: Arc<dyn Store>) -> Result<EntityService, StoreError> {
         let set = EntitySet::load(store.as_ref()).await?;
         for (place, problem) in set.unreadable() {
-            tracing::error!(entity = %place, %problem, "a stored entity cannot be read by this release and is left out");
+            tracing::error!(entity = %place, %problem, "a stored entity is unreadable for this release and ignored");
         }
         let shared = Shared {
             store,
@@ -169,7 +169,7 @@ impl EntityService {
                 if error == StoreError::Closed {
                     return;
                 }
-                tracing::error!(%error, "entities cannot be read again; the last view stays");
+                tracing::error!(%error, "reading the entities failed; the last version stays in use");
                 tokio::time::sleep(AGAIN).await;
             }
         }
@@ -290,7 +290,7 @@ impl Shared {
         });
         judging.await.map_err(|error| {
             tracing::error!(%error, "an entity could not be compiled");
-            FieldProblem::new("", "compiling the entity failed inside the control plane; its log says more")
+            FieldProblem::new("", "compiling the entity failed inside the control plane; see its log")
         })
     }
 
@@ -301,7 +301,7 @@ impl Shared {
             self.current.send_replace(Arc::new(candidate));
         } else if let Err(error) = self.reload().await {
             // Somebody else has written in between; what they wrote is in the store and not in the candidate.
-            tracing::error!(%error, "entities cannot be read again; the last view stays");
+            tracing::error!(%error, "reading the entities failed; the last version stays in use");
         }
     }
 

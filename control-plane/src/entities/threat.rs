@@ -13,15 +13,15 @@ use super::{ChallengeProvider, Entity, FieldProblem, Head, Item, References, num
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ThreatPolicy {
-    /// Whether it is used at all. Default true.
+    /// False: it is not used. Default true.
     pub enabled: bool,
     /// The decision is recorded and the request passes. A new policy starts true.
     pub dry_run: bool,
-    /// The rungs. The highest matching one wins; their order is irrelevant.
+    /// The tiers. The highest matching one applies; their order is irrelevant.
     pub tiers: Vec<Tier>,
-    /// Addresses and CIDRs that skip the fabric entirely.
+    /// Addresses and CIDRs of clients that the decision fabric ignores.
     pub exemptions: Vec<String>,
-    /// Which identity a ban is put on.
+    /// The identity that is banned.
     pub ban_identity: BanIdentity,
     /// The score of a WAF block. Default 50.
     #[serde(with = "number")]
@@ -31,7 +31,7 @@ pub struct ThreatPolicy {
     pub challenge_provider: Option<String>,
 }
 
-/// A rung of a threat policy.
+/// A tier of a threat policy.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Tier {
@@ -39,7 +39,7 @@ pub struct Tier {
     #[serde(with = "number")]
     #[schemars(with = "f64")]
     pub min_score: f64,
-    /// What is done. Default log, which is also what an unknown action reads as.
+    /// The action. Default log; an unknown action is read as log.
     #[serde(default)]
     pub action: TierAction,
     /// The HTTP status of a refusal. Default 403.
@@ -51,7 +51,7 @@ pub struct Tier {
     /// How long `ban` lasts, in seconds. Default 3600.
     #[serde(default = "default_ban_for_seconds")]
     pub ban_for_seconds: u64,
-    /// How many requests `throttle` lets through within its window. Default 20.
+    /// How many requests `throttle` admits within its window. Default 20.
     #[serde(default = "default_throttle_quota")]
     pub throttle_quota: u64,
     /// The window of `throttle`, in seconds. Default 10.
@@ -59,35 +59,35 @@ pub struct Tier {
     pub throttle_window_seconds: u64,
 }
 
-/// What a tier does.
+/// The action of a tier.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase", from = "String")]
 pub enum TierAction {
-    /// Record and let pass.
+    /// Record the request and forward it.
     #[default]
     Log,
-    /// Ask for a proof that a browser is there.
+    /// Ask the client to solve a challenge.
     Challenge,
-    /// Let pass at a quota, answer 429 beyond it.
+    /// Forward requests up to a quota, answer 429 beyond it.
     Throttle,
-    /// Hold the request, then let it pass.
+    /// Delay the request, then forward it.
     Tarpit,
     /// Refuse.
     Deny,
-    /// Refuse, and refuse what comes from the identity until the ban ends.
+    /// Refuse the request, and all requests of the identity until the ban ends.
     Ban,
 }
 
-/// Which identity a ban is put on.
+/// The identity that is banned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum BanIdentity {
-    /// The most specific one that is known: api key, then user, then address.
+    /// The most specific verified one: API key, then user, then address.
     #[default]
     Auto,
     /// The address.
     Ip,
-    /// The api key.
+    /// The API key.
     Apikey,
 }
 
@@ -165,7 +165,7 @@ impl Tier {
             problems.push(FieldProblem::new("/min_score", "no score ever reaches it").expected("0 to 100"));
         }
         if !(200..=599).contains(&self.status) {
-            let message = format!("{} is no status of a final answer", self.status);
+            let message = format!("{} is not a status of a final answer", self.status);
             problems.push(FieldProblem::new("/status", message).expected("200 to 599"));
         }
         for (field, value) in

@@ -12,7 +12,7 @@ use super::{Entity, FieldProblem, Head, References};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct WafConfig {
-    /// Whether it is used at all. Default true.
+    /// False: it is not used. Default true.
     pub enabled: bool,
     /// False: rules are evaluated and matches reported, nothing is denied. Default true.
     pub block: bool,
@@ -22,36 +22,35 @@ pub struct WafConfig {
     pub rules: Vec<String>,
     /// Whether request bodies are read. Default true.
     pub inspect_input_body: bool,
-    /// The bytes of a request body without the content of files in it; `null` means [`WafConfig::DEFAULT_INPUT_LIMIT`].
+    /// The bytes of a request body without the content of files in it; `null` means 1048576.
     pub input_body_limit: Option<u64>,
     /// The bytes of a multipart request body with its files, at least `input_body_limit`; `null` means
-    /// [`WafConfig::DEFAULT_FILES_LIMIT`], or `input_body_limit` where that is more.
+    /// 13107200, or `input_body_limit` if that is more.
     pub input_files_limit: Option<u64>,
     /// Whether response bodies are read. Default true.
     pub inspect_output_body: bool,
-    /// The bytes of a response body that are inspected; `null` means [`WafConfig::DEFAULT_BODY_LIMIT`].
+    /// The bytes of a response body that are inspected; `null` means 2097152.
     pub output_body_limit: Option<u64>,
     /// The media types of responses whose bodies are read, without parameters; `text/*` is understood. Empty means the
-    /// engine's own list.
+    /// engine's list.
     pub output_body_mimetypes: Vec<String>,
-    /// What happens with a body past its limit.
+    /// The action for a body beyond its limit. Default reject.
     pub oversize_body_action: OversizeBody,
-    /// The bytes that a compressed body may unpack to; `null` means [`WafConfig::DEFAULT_DECOMPRESSED_LIMIT`].
+    /// The bytes that a compressed body may unpack to; `null` means 67108864.
     pub decompressed_input_body_limit: Option<u64>,
-    /// How many times its size a compressed body may unpack to; `null` means
-    /// [`WafConfig::DEFAULT_COMPRESSION_RATIO`].
+    /// The maximum ratio of the unpacked to the compressed size of a body; `null` means 100.
     pub max_input_compression_ratio: Option<u64>,
-    /// What happens with a body whose encoding cannot be undone.
+    /// The action for a body that cannot be decompressed. Default reject.
     pub undecodable_body_action: UndecodableBody,
-    /// What the rules may cost in one exchange.
+    /// Limits of the rules' cost in one exchange.
     pub budget: WafBudget,
-    /// What happens with an XML body whose document type declares something or refers to another file.
+    /// The action for an XML body whose document type has declarations or refers to another file. Default reject.
     pub xml_doctype: XmlDoctype,
     /// The core rule set's settings.
     pub crs: Crs,
 }
 
-/// What happens with a body past its limit.
+/// The action for a body beyond its limit. Default reject.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OversizeBody {
@@ -62,29 +61,29 @@ pub enum OversizeBody {
     Reject,
 }
 
-/// What happens with a body whose content encoding cannot be undone.
+/// The action for a body that cannot be decompressed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum UndecodableBody {
     /// The request is refused.
     #[default]
     Reject,
-    /// The bytes are inspected as they came.
+    /// The bytes are inspected as they were sent.
     InspectRaw,
 }
 
-/// What the rules may cost in one exchange: its request, and as much again its response. `null` means the engine's default.
-/// At a ceiling the rules stop; the request is answered with 503 where the WAF blocks and does not fail open.
+/// Limits of the rules' cost for a request, and again for its response. `null` means the engine's default. At a limit the rules
+/// stop; the request is answered with 503 if the WAF blocks and does not fail open.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct WafBudget {
-    /// Units of work that every request may take. A unit is about one instruction of a processor.
+    /// Units of work for every request. A unit is about one instruction of a processor.
     pub work: Option<u64>,
-    /// How many more for each byte of the target, the headers and the body, decompressed.
+    /// Further units for each byte of the target, the headers and the decompressed body.
     pub work_per_byte: Option<u64>,
-    /// Bytes of memory that every request may take.
+    /// Bytes of memory for every request.
     pub memory: Option<u64>,
-    /// How many more for each of these bytes.
+    /// Further bytes for each of these bytes.
     pub memory_per_byte: Option<u64>,
 }
 
@@ -101,7 +100,7 @@ impl WafBudget {
     }
 }
 
-/// What happens with an XML body whose document type declares something or refers to another file.
+/// The action for an XML body whose document type has declarations or refers to another file. Default reject.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum XmlDoctype {
@@ -227,7 +226,7 @@ impl Entity for WafConfig {
         }
         for (index, mimetype) in self.output_body_mimetypes.iter().enumerate() {
             if !is_media_type(mimetype) {
-                let message = format!("`{}` is no media type", mimetype.escape_debug());
+                let message = format!("`{}` is not a media type", mimetype.escape_debug());
                 let problem = FieldProblem::new(format!("/output_body_mimetypes/{index}"), message);
                 problems.push(problem.expected("a media type alone, such as `text/html` or `text/*`"));
             }

@@ -71,7 +71,7 @@ pub enum AuditAction {
 }
 
 /// One event before it has an id and a time. Made with [`Audit::new`] and the methods that add to it; what is not added
-/// is null. Nothing in it may be a secret: what somebody typed where a name belongs is one until a store knows the name.
+/// is null. Nothing in it may be a secret: what was typed in place of a name may be one unless the store knows the name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Audit {
     action: AuditAction,
@@ -129,7 +129,7 @@ impl AuditAction {
 }
 
 impl Audit {
-    /// That this was done, by nobody yet, in the request that the task works for.
+    /// An action without an actor yet, in the request that the task works for.
     #[must_use]
     pub fn new(action: AuditAction) -> Audit {
         let (source, request_id) = (Source::default(), request_id());

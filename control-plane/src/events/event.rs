@@ -194,7 +194,7 @@ impl fmt::Display for EventError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TooLong(length) => write!(f, "an event of {length} bytes is over the limit of {MAX_EVENT_BYTES}"),
-            Self::NotJson(why) => write!(f, "an event is no JSON: {why}"),
+            Self::NotJson(why) => write!(f, "an event is not JSON: {why}"),
             Self::UnknownType(found) => {
                 write!(f, "an event has @type {found:?}; nodes send SvcSecurityEvent and SvcWafTrailEvent")
             }

@@ -252,7 +252,7 @@ impl EventHub {
     fn tell_trouble(&self, part: Part, message: &str, now: u64) {
         let event = dependency(now, part.word(), None, message);
         if let Err(error) = self.publish(event.to_string().as_bytes()) {
-            tracing::error!(reason = %error, "the report on a trouble is no event");
+            tracing::error!(reason = %error, "the report on a problem is not a valid event");
         }
     }
 
@@ -334,7 +334,7 @@ impl EventHub {
     }
 
     /// Waits until every event that was taken is written or lost: before the process ends. An exporter that waits after a
-    /// failure tries again at once. Takes as long as it takes: an exporter that goes on failing keeps its events.
+    /// failure tries again at once. Takes as long as it takes: an exporter that keeps failing keeps its events.
     pub async fn flush(&self) {
         for (queue, _) in &self.inner.exporters {
             queue.drained().await;

@@ -54,7 +54,7 @@ pub struct Incident {
     pub tags: Vec<String>,
     /// Actions seen.
     pub actions: Vec<String>,
-    /// Names of the routes seen, ids where they have none.
+    /// Names of the routes seen, or ids of routes without a name.
     pub routes: Vec<String>,
     /// Message of the last event.
     pub last_message: String,
@@ -64,23 +64,23 @@ pub struct Incident {
     pub timeline: VecDeque<TimelineEntry>,
     /// Nodes seen.
     pub nodes: Vec<String>,
-    /// What operators made of it.
+    /// Its state, set by operators.
     pub state: IncidentState,
     /// The signals of the last event that had any: evidence for a ban.
     #[serde(skip)]
     pub(crate) signals: Vec<Value>,
 }
 
-/// What operators made of an incident.
+/// The state of an incident, set by operators.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum IncidentState {
-    /// Nothing yet.
+    /// No operator has handled it.
     #[default]
     Open,
-    /// Somebody is at it.
+    /// Someone is working on it.
     Acknowledged,
-    /// It is over.
+    /// It is closed.
     Resolved,
 }
 
@@ -101,7 +101,7 @@ impl IncidentState {
 pub struct IdentityRef {
     /// `apikey`, `user` or `ip`.
     pub kind: String,
-    /// Which one.
+    /// Its value.
     pub value: String,
 }
 
@@ -116,7 +116,7 @@ pub struct TimelineEntry {
     pub action: String,
     /// Its score.
     pub score: f64,
-    /// Its decision was enforced.
+    /// Whether its decision was enforced.
     pub enforced: bool,
     /// Id of the route.
     pub route_id: String,

@@ -21,7 +21,7 @@ pub async fn restore_incidents(store: &dyn Store, events: &EventHub) -> Result<(
     let read = rows.into_iter().filter_map(|row| match serde_json::from_str(&row.json) {
         Ok(incident) => Some(incident),
         Err(error) => {
-            tracing::warn!(key = row.key, %error, "an incident of another release cannot be read and is left out");
+            tracing::warn!(key = row.key, %error, "an incident of another release is unreadable and ignored");
             None
         }
     });
@@ -37,7 +37,7 @@ pub async fn keep_incidents(store: Arc<dyn Store>, events: EventHub) {
         match save_incidents(store.as_ref(), &events).await {
             Ok(()) => {}
             Err(StoreError::Closed) => return,
-            Err(error) => tracing::warn!(%error, "incidents could not be kept; it is tried again"),
+            Err(error) => tracing::warn!(%error, "storing incidents failed; retrying"),
         }
     }
 }

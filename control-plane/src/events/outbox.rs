@@ -52,7 +52,7 @@ impl Outbox {
             match self.look().await {
                 Ok(()) => {}
                 Err(StoreError::Closed) => return,
-                Err(error) => tracing::warn!(%error, "events in the store cannot be sent; it is tried again"),
+                Err(error) => tracing::warn!(%error, "sending events from the store failed; retrying"),
             }
         }
     }

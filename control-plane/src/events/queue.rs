@@ -51,7 +51,7 @@ pub(super) struct Figures {
     pub(super) error: Option<String>,
 }
 
-/// What became of the lines that were taken.
+/// The outcome of the lines that were taken.
 #[derive(Debug, Default)]
 pub(super) struct Settled {
     pub(super) written: usize,
@@ -118,7 +118,7 @@ impl Queue {
         }
     }
 
-    /// Says what became of what was taken.
+    /// Reports the outcome of the lines that were taken.
     pub(super) fn settle(&self, settled: Settled) {
         let Settled { written, refused, back, error } = settled;
         let mut state = self.lock();
@@ -177,7 +177,7 @@ impl Queue {
         state.pushed.saturating_sub(number(state.waiting()))
     }
 
-    /// Ends when somebody begins to wait in [`Queue::drained`] from now on.
+    /// Ends when a task begins to wait in [`Queue::drained`] from now on.
     pub(super) fn hurried(&self) -> Notified<'_> {
         self.hurried.notified()
     }

@@ -34,7 +34,7 @@ impl Identity {
         let wrong = |what: &str| {
             format!("`{}` {what}; expected `ip:<address>`, `ip:<CIDR>`, `apikey:<id>` or `user:<name>`", shown())
         };
-        let (kind, value) = text.split_once(':').ok_or_else(|| wrong("is no identity"))?;
+        let (kind, value) = text.split_once(':').ok_or_else(|| wrong("is not an identity"))?;
         let kind = ["ip", "apikey", "user"].into_iter().find(|known| *known == kind);
         let kind = kind.ok_or_else(|| wrong("is of no known kind"))?;
         if value.is_empty() || value.len() > MAX_VALUE || value.chars().any(char::is_control) {

@@ -67,7 +67,7 @@ impl Ledger {
             }
             Err(reason) => {
                 metrics::counter!("palisade_ledger_refused_total").increment(1);
-                tracing::warn!(node, key, reason, "a node reports an identity that the ledger does not charge");
+                tracing::warn!(node, key, reason, "a node reported an identity that the ledger does not charge");
                 None
             }
         }
@@ -88,7 +88,7 @@ impl Fabric {
                     Err(StoreError::Closed) => return,
                     Err(error) => {
                         metrics::counter!("palisade_ledger_lost_total").increment(1);
-                        tracing::warn!(%error, "the ledger could not be charged");
+                        tracing::warn!(%error, "charging the ledger failed");
                     }
                 }
             }
@@ -135,7 +135,7 @@ fn outcome(promotion: &Promotion) -> (AuditAction, String) {
     let refused = match issued {
         Issued::Live(_) => return (AuditAction::Ban, format!("by the ledger, at {total} points")),
         Issued::Allowlisted(entry) => format!("{} is on the allowlist: {}", entry.key, entry.reason),
-        Issued::Lifted(_) | Issued::Full => "there is no room for it".to_owned(),
+        Issued::Lifted(_) | Issued::Full => "the list is full".to_owned(),
     };
     (AuditAction::BanRefused, format!("asked for by the ledger, at {total} points: {refused}"))
 }
@@ -176,6 +176,6 @@ fn tell(events: &EventHub, promotion: &Promotion, now: u64) {
         },
     });
     if let Err(error) = events.publish(event.to_string().as_bytes()) {
-        tracing::error!(reason = %error, "the report on a ban by the ledger is no event");
+        tracing::error!(reason = %error, "the report on a ban by the ledger is not a valid event");
     }
 }

@@ -337,7 +337,7 @@ impl Fabric {
         let key = identity.key();
         let (now, audit) = (self.now(), by(actor, AuditAction::LedgerForget).of(key.clone()));
         let note = Note::new(move |known: &bool| {
-            event(audit.detail(if *known { "the ledger has forgotten it" } else { "the ledger did not know it" }), now)
+            event(audit.detail(if *known { "the ledger entry was removed" } else { "there was no ledger entry" }), now)
         });
         let known = self.inner.store.ledger_forget(&key, note).await?;
         self.inner.events.outbox_filled();
@@ -358,7 +358,7 @@ impl Fabric {
             match swept.await {
                 Ok(()) => self.inner.link.loaded(),
                 Err(StoreError::Closed) => return,
-                Err(error) => tracing::warn!(%error, "bans and charges that have ended could not be forgotten"),
+                Err(error) => tracing::warn!(%error, "deleting expired bans and charges failed"),
             }
         }
     }
@@ -380,7 +380,7 @@ impl Fabric {
     }
 }
 
-/// What gateways are told of a ban that was to be.
+/// The message to gateways on the outcome of a request for a ban.
 fn told(issued: &Issued) -> Down {
     let bans = match issued {
         Issued::Live(ban) => vec![change_of(ban)],

@@ -32,7 +32,7 @@ impl BanRules {
         // Of an earlier configuration it may be narrower.
         let own = || identity.network_v6().is_some_and(|network| network.prefix_len() >= self.ipv6_prefix);
         if identity.is_range() && !(identity.has_own_key() && own()) {
-            return Err("a node bans no range".to_owned());
+            return Err("nodes may not ban ranges".to_owned());
         }
         Ok(identity)
     }

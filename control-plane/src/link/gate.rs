@@ -50,8 +50,10 @@ impl Admission {
             return Ok(claimed.to_owned());
         }
         metrics::counter!("palisade_node_auth_failures_total", "reason" => "node").increment(1);
-        tracing::warn!(node = claimed, "a gateway speaks as a node that its token or certificate is not for");
-        Err(Status::permission_denied("the token or certificate of this stream is not that of the node that it names"))
+        tracing::warn!(node = claimed, "a gateway claims a node id that its token or certificate does not cover");
+        Err(Status::permission_denied(
+            "the token or certificate of this stream does not cover the node id that it claims",
+        ))
     }
 
     /// Whether a token or certificate names this node whole: what is for several (`edge-*`) lets each speak as any of them.
@@ -66,7 +68,7 @@ impl Admission {
 }
 
 impl Gate {
-    /// Lets in who has one of `tokens`; where there are none, everybody.
+    /// Admits clients with one of `tokens`; if there are none, all clients.
     pub(super) fn new(tokens: Option<Arc<Kept<NodeTokens>>>) -> Gate {
         Gate { tokens, failures: Arc::default(), complaints: Arc::new(Throttle::after(0)) }
     }
@@ -82,7 +84,7 @@ impl Gate {
         }
         let (reason, why) = match presented {
             None => ("missing", "this control plane wants a node token: send `authorization: Bearer TOKEN`"),
-            Some(_) => ("wrong", "the node token is none that this control plane takes"),
+            Some(_) => ("wrong", "the node token is not accepted by this control plane"),
         };
         metrics::counter!("palisade_node_auth_failures_total", "reason" => reason).increment(1);
         let now = clock::now_millis();
@@ -91,7 +93,7 @@ impl Gate {
             tracing::warn!(
                 ?peer,
                 reason,
-                "refused a gateway without the right token; more of this address are counted only"
+                "refused a gateway without a valid token; further ones of this address are only counted"
             );
         }
         match peer.and_then(|peer| self.failures.failed(peer.ip(), now)) {

@@ -73,13 +73,13 @@ impl LinkHub {
         }
     }
 
-    /// Answers the questions of workers from this store; until then they are told that nobody knows. Only the first call
+    /// Answers the questions of workers from this store; until then the answer is unknown. Only the first call
     /// counts.
     pub fn answer_from(&self, store: Arc<dyn Store>) {
         let _first_wins = self.inner.answers.set(store);
     }
 
-    /// Verifies tokens of widgets with this; until then workers are told that nobody knows. Only the first call counts.
+    /// Verifies tokens of widgets with this; until then the answer is unknown. Only the first call counts.
     pub fn verify_with(&self, verifier: Arc<Verifier>) {
         let _first_wins = self.inner.verifier.set(verifier);
     }
@@ -186,7 +186,7 @@ impl LinkHub {
     pub(crate) async fn take(&self, link: u64, node: &str, up: Up) {
         for event in &up.events {
             if let Err(error) = self.inner.events.publish_of(node, event) {
-                tracing::warn!(node, reason = %error, "a node sent what is no event");
+                tracing::warn!(node, reason = %error, "a node sent an invalid event");
             }
         }
         if up.dropped > 0 {
@@ -203,7 +203,7 @@ impl LinkHub {
                     node,
                     ?keys,
                     reason,
-                    "bans could not be recorded; they are in force until the control plane ends"
+                    "bans could not be stored; they stay in force until the control plane stops"
                 );
             }
         }
@@ -217,7 +217,7 @@ impl LinkHub {
             Err(reason) => {
                 metrics::counter!("palisade_link_bans_total", "outcome" => "rejected").increment(1);
                 let key: String = ban.key.chars().take(128).collect();
-                tracing::warn!(node, ?key, reason, "a node asks for a ban that no node may ask for");
+                tracing::warn!(node, ?key, reason, "a node asked for a ban that nodes may not ask for");
                 None
             }
         };
@@ -264,7 +264,7 @@ impl LinkHub {
             });
             let wider = bans.widen(&live.collect::<Vec<_>>()).unwrap_or_else(|reason| {
                 // The next ban around there tries again.
-                tracing::warn!(reason, "a run of neighbours could not be banned as one");
+                tracing::warn!(reason, "banning a wider network failed");
                 Vec::new()
             });
             Ok((verdicts, wider))
@@ -303,7 +303,7 @@ impl LinkHub {
         let message = format!("node {node} dropped {dropped} events while its link was down or too slow");
         let event = dependency((self.inner.clock)(), "node-link", Some(node), &message);
         if let Err(error) = self.inner.events.publish(event.to_string().as_bytes()) {
-            tracing::error!(reason = %error, "the report on dropped events is no event");
+            tracing::error!(reason = %error, "the report on dropped events is not a valid event");
         }
     }
 }

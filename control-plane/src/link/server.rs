@@ -29,7 +29,7 @@ const MAX_HEADER_BYTES: u32 = 32 * 1024;
 pub struct NodePort {
     /// TLS, with certificates of clients where its files have authorities for them; `None` is plain HTTP/2.
     pub tls: Option<Arc<Kept<TlsConfig>>>,
-    /// Streams need one of these tokens; `None` lets everybody in.
+    /// Streams need one of these tokens; `None` admits every client.
     pub tokens: Option<Arc<Kept<NodeTokens>>>,
     /// Many gateways share a certificate: who has it is whom it says it is. Otherwise it is the node that the certificate
     /// names.
@@ -38,7 +38,7 @@ pub struct NodePort {
     pub limits: Limits,
 }
 
-/// Serves xDS and the node link on `listener`, to everybody and without TLS, until `shutdown` completes. Open streams are
+/// Serves xDS and the node link on `listener`, to every client and without TLS, until `shutdown` completes. Open streams are
 /// ended then.
 ///
 /// # Errors

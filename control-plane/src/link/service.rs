@@ -150,7 +150,7 @@ async fn run(
     }
 }
 
-/// The first message of a stream. It shows the worker that somebody is there, where no ban does.
+/// The first message of a stream. It shows the worker that the control plane answers, even if there are no bans.
 fn greeting() -> Result<Down, Status> {
     let mut seed = vec![0; SEED];
     getrandom::fill(&mut seed).map_err(|error| Status::unavailable(error.to_string()))?;
@@ -185,7 +185,7 @@ impl Link<'_> {
             return Ok(());
         }
         if !self.node.is_empty() {
-            return Err(Status::permission_denied("this stream is another node's than the one that it names now"));
+            return Err(Status::permission_denied("this stream belongs to another node than the one that it names"));
         }
         self.node = admission.node(claimed)?;
         if !self.node.is_empty() {

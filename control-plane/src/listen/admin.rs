@@ -49,7 +49,7 @@ pub async fn serve(door: Door, router: Router, limits: Limits, stopping: watch::
             if room.available_permits() == 0 {
                 metrics::counter!("palisade_http_connections_full_total").increment(1);
                 if full.count((), clock::now_millis()).is_some_and(|wait| wait.first) {
-                    tracing::warn!(limit = limits.connections, "the admin API has as many connections as it takes");
+                    tracing::warn!(limit = limits.connections, "the admin API has reached its limit of connections");
                 }
             }
             let permit = Arc::clone(&room).acquire_owned().await;

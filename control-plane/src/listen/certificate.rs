@@ -83,10 +83,11 @@ fn certificates(file: &Path, bytes: &[u8]) -> Result<Vec<CertificateDer<'static>
     let mut found = Vec::new();
     for certificate in CertificateDer::pem_slice_iter(bytes) {
         let number = found.len() + 1;
-        found.push(certificate.map_err(|error| problem(&format!("certificate {number} is no PEM: {}", said(&error))))?);
+        found
+            .push(certificate.map_err(|error| problem(&format!("certificate {number} is not PEM: {}", said(&error))))?);
     }
     match found.is_empty() {
-        true => Err(problem("there is no certificate in PEM (`-----BEGIN CERTIFICATE-----`) in it")),
+        true => Err(problem("it contains no certificate in PEM (`-----BEGIN CERTIFICATE-----`)")),
         false => Ok(found),
     }
 }
@@ -97,7 +98,7 @@ fn key(file: &Path, bytes: &[u8]) -> Result<PrivateKeyDer<'static>, String> {
         pem::Error::NoItemsFound => problem(
             "there is no private key in PEM in it (PKCS#8, PKCS#1 or SEC1; one that is encrypted cannot be used)",
         ),
-        error => problem(&format!("the private key is no PEM: {}", said(&error))),
+        error => problem(&format!("the private key is not PEM: {}", said(&error))),
     })
 }
 

@@ -90,7 +90,7 @@ impl Welcome {
             .increment(1);
         // The first of an address within a minute: scanners and health checks would else fill the log.
         if self.complaints.failed(peer.ip(), clock::now_millis()).is_some_and(|wait| wait.first) {
-            tracing::warn!(port = self.port, %peer, why, "a TLS handshake has failed; more of this address are counted only");
+            tracing::warn!(port = self.port, %peer, why, "a TLS handshake failed; further ones of this address are only counted");
         }
         None
     }

@@ -52,7 +52,7 @@ struct Stamp {
     changed: (i64, i64),
 }
 
-/// What became of a look at the files.
+/// The outcome of a check of the files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Look {
     /// Nothing is new, or not yet settled.
@@ -77,7 +77,7 @@ pub async fn follow(kept: Vec<Arc<dyn Followed>>) {
     let mut hangups = match signal(SignalKind::hangup()) {
         Ok(hangups) => Some(hangups),
         Err(error) => {
-            tracing::warn!(%error, "SIGHUP is not listened for; files are looked at every {} s", EVERY.as_secs());
+            tracing::warn!(%error, "SIGHUP cannot be handled; files are checked every {} s", EVERY.as_secs());
             None
         }
     };
@@ -99,7 +99,7 @@ pub async fn follow(kept: Vec<Arc<dyn Followed>>) {
             });
         });
         if looked.await.is_err() {
-            tracing::error!("looking at the files has failed; it is tried again");
+            tracing::error!("checking the files failed; retrying");
         }
     }
 }
@@ -160,7 +160,7 @@ impl<T: Send + Sync + 'static> Followed for Kept<T> {
                 failing(self.name, false);
                 let Some((value, digest)) = made else {
                     if recovered {
-                        tracing::info!("{}: the files are again those that are in use", self.name);
+                        tracing::info!("{}: the files are the ones in use again", self.name);
                     }
                     return Look::Same;
                 };
@@ -175,7 +175,10 @@ impl<T: Send + Sync + 'static> Followed for Kept<T> {
                 if now || state.problem.as_ref() != Some(&problem) {
                     metrics::counter!("palisade_reloads_total", "what" => self.name, "outcome" => "failed")
                         .increment(1);
-                    tracing::warn!("{}: the changed files cannot be used, the old ones stay: {problem}", self.name);
+                    tracing::warn!(
+                        "{}: the changed files cannot be used, the old ones remain in use: {problem}",
+                        self.name
+                    );
                 }
                 state.problem = Some(problem.clone());
                 Look::Failed(problem)

@@ -32,7 +32,7 @@ pub(crate) struct NodeConnections {
     pause: Option<Pin<Box<Sleep>>>,
 }
 
-/// A connection that ends by itself where no stream is let in within a time.
+/// A connection that is closed if no stream is admitted within a time.
 pub(crate) struct NodeConnection {
     connection: Connection,
     peer: Peer,
@@ -113,7 +113,7 @@ impl AsyncRead for NodeConnection {
             if this.peer.admitted.load(Ordering::Relaxed) {
                 this.opening = None;
             } else if opening.as_mut().poll(cx).is_ready() {
-                return Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "no stream was let in in time")));
+                return Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "no stream was admitted in time")));
             }
         }
         Pin::new(&mut this.connection).poll_read(cx, buffer)

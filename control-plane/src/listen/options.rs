@@ -12,7 +12,7 @@ use crate::access::{NodeNames, NodeTokens};
 /// SIGHUP.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct ListenOptions {
-    /// The certificate of the admin API, with those between it and its authority, in PEM. Without it: plain HTTP.
+    /// The certificate chain of the admin API, in PEM. Without it: plain HTTP.
     #[arg(long, env = "PALISADE_TLS_CERT", value_name = "FILE", requires = "tls_key")]
     pub tls_cert: Option<PathBuf>,
 
@@ -20,7 +20,7 @@ pub struct ListenOptions {
     #[arg(long, env = "PALISADE_TLS_KEY", value_name = "FILE", requires = "tls_cert")]
     pub tls_key: Option<PathBuf>,
 
-    /// The certificate of the xDS and node port, with those between it and its authority, in PEM. Without it: no TLS.
+    /// The certificate chain of the xDS and node port, in PEM. Without it: no TLS.
     #[arg(long, env = "PALISADE_XDS_TLS_CERT", value_name = "FILE", requires = "xds_tls_key")]
     pub xds_tls_cert: Option<PathBuf>,
 
@@ -50,7 +50,7 @@ pub struct ListenOptions {
           value_parser = node_name)]
     pub node_token_create: Option<String>,
 
-    /// DANGEROUS: lets the xDS and node port listen beyond loopback without tokens or client certificates. Any client that
+    /// DANGEROUS: allows the xDS and node port to listen beyond loopback without tokens or client certificates. Any client that
     /// reaches it can read the configuration and its secrets, and send events and bans.
     #[arg(long, env = "PALISADE_XDS_OPEN")]
     pub xds_open: bool,

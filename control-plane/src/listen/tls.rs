@@ -18,7 +18,7 @@ pub struct TlsFiles {
     pub certificate: PathBuf,
     /// The private key of the certificate.
     pub key: PathBuf,
-    /// Whoever connects needs a certificate signed by one of these authorities; `None` asks nobody for one.
+    /// Clients need a certificate signed by one of these authorities; `None` for no client certificates.
     pub client_authorities: Option<PathBuf>,
 }
 
@@ -94,10 +94,10 @@ impl TlsConfig {
                 if left <= 0 {
                     tracing::warn!("{name}: the certificate in {file} has expired, at {at}");
                 } else {
-                    tracing::info!("{name}: the certificate in {file} holds until {at}");
+                    tracing::info!("{name}: the certificate in {file} is valid until {at}");
                 }
             }
-            _ => tracing::info!("{name}: until when the certificate in {file} holds cannot be told"),
+            _ => tracing::info!("{name}: the expiry of the certificate in {file} is unknown"),
         }
     }
 }

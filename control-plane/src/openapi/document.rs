@@ -147,11 +147,11 @@ fn error() -> Value {
         "description": "What went wrong.",
         "required": ["error", "error_description"],
         "properties": {
-            "error": { "type": "string", "description": "A word for programs.", "pattern": "^[a-z_]+$" },
-            "error_description": { "type": "string", "description": "A sentence for people." },
+            "error": { "type": "string", "description": "A code for programs.", "pattern": "^[a-z_]+$" },
+            "error_description": { "type": "string", "description": "A description for people." },
             "errors": {
                 "type": "array",
-                "description": "What is wrong, field by field, where fields are.",
+                "description": "The faulty fields, if the fault is in fields.",
                 "items": reference("FieldProblem"),
             },
         },
@@ -182,12 +182,12 @@ fn headers() -> Value {
         (
             "x-palisade-warnings",
             json!({ "type": "string" }),
-            "What whoever wrote it should know: a JSON array of strings, in ASCII.",
+            "Warnings on the write: a JSON array of strings, in ASCII.",
         ),
-        ("retry-after", json!({ "type": "integer", "minimum": 1 }), "In how many seconds to try again."),
-        ("www-authenticate", json!({ "type": "string" }), "What is wanted."),
-        ("set-cookie", json!({ "type": "string" }), "The session's cookie, or what takes it away."),
-        ("cache-control", json!({ "const": "no-store" }), "The answer is for the one who asked."),
+        ("retry-after", json!({ "type": "integer", "minimum": 1 }), "Seconds to wait before a retry."),
+        ("www-authenticate", json!({ "type": "string" }), "The expected authentication."),
+        ("set-cookie", json!({ "type": "string" }), "The session's cookie, or its removal."),
+        ("cache-control", json!({ "const": "no-store" }), "The answer must not be stored."),
         ("content-security-policy", json!({ "type": "string" }), "The page runs no script and loads nothing."),
     ];
     let mut headers = Map::new();

@@ -199,7 +199,7 @@ impl Operation {
         self
     }
 
-    /// What a caller has to show, where nobody has said so yet: called by those who check it.
+    /// Sets the credentials that a caller needs, unless they are set already: called by the layers that check them.
     #[must_use]
     pub fn demands(mut self, security: Security) -> Operation {
         if self.security == Security::Open {

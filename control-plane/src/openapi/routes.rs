@@ -71,7 +71,7 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
         self
     }
 
-    /// Adds a schema under a name of its own. Its `$defs` become components too.
+    /// Adds a schema under a unique name. Its `$defs` become components too.
     #[must_use]
     pub fn schema_as(mut self, name: &str, schema: Value) -> Routes<S> {
         components::add(&mut self.schemas, name, schema);
@@ -99,7 +99,7 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
         Routes { router: router.with_state(state), operations, schemas }
     }
 
-    /// Puts layers around the routes so far. `wrap` adds no routes of its own: nobody would describe them.
+    /// Puts layers around the routes so far. `wrap` adds no routes of its own: they would have no description.
     #[must_use]
     pub fn layered(mut self, wrap: impl FnOnce(Router<S>) -> Router<S>) -> Routes<S> {
         self.router = wrap(self.router);

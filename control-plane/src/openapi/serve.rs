@@ -2,7 +2,7 @@
 //!
 //! Neither wants a key. The document is the same in every installation of a release but for the name of the entity
 //! group, and holds nothing that is not in the published sources; what reads it (generators of clients, linters, a browser)
-//! often cannot send a key, and whoever writes the first script against the API has none yet.
+//! often cannot send a key, and the author of a first script against the API has none yet.
 
 use axum::body::Bytes;
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};

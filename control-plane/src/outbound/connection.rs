@@ -24,7 +24,7 @@ use super::target::Target;
 /// What every request says of itself, unless the call says something else.
 const USER_AGENT: &str = concat!("palisade/", env!("CARGO_PKG_VERSION"));
 
-/// Set by the connection itself: with somebody else's word for it, a request could become two.
+/// Set by the connection itself: a caller's value could turn one request into two.
 const OF_THE_CONNECTION: [HeaderName; 9] = [
     header::CONNECTION,
     header::CONTENT_LENGTH,
@@ -70,7 +70,7 @@ pub(super) async fn exchange(
     let Some(config) = tls else { return send(target, stream, step).await };
     let fail = |what: String| OutboundError::new(OutboundFault::Tls, target.origin(), what);
     let name = ServerName::try_from(target.host().to_owned());
-    let name = name.map_err(|_| fail("the host is no name that a certificate could be for".to_owned()))?;
+    let name = name.map_err(|_| fail("the host is not a name that a certificate can have".to_owned()))?;
     match TlsConnector::from(config).connect(name, stream).await {
         Ok(stream) => send(target, stream, step).await,
         // The peer's certificate or its TLS is not what we take; all else is a connection that broke.

@@ -19,11 +19,11 @@ pub struct OutboundError {
 pub enum OutboundFault {
     /// The URL cannot be used.
     Url,
-    /// The name has no address, or nobody could be asked for it.
+    /// The name has no address, or no resolver could be asked.
     Name,
     /// An address that is not for outside, and was not allowed.
     Refused,
-    /// Nobody takes the connection, or it ends before there is an answer.
+    /// The connection is refused, or ends before there is an answer.
     Connection,
     /// The server's certificate is not trusted, or there is nothing to trust it by.
     Tls,

@@ -88,7 +88,7 @@ impl Outbound {
     ///
     /// # Errors
     ///
-    /// The URL cannot be used, it leads to an address that is not for outside, nobody answers in time, or the answer is too
+    /// The URL cannot be used, it leads to an address that is not for outside, there is no answer in time, or the answer is too
     /// long. They name scheme, host and port and nothing else of the URL.
     pub async fn call(&self, call: Call) -> Result<Answer, OutboundError> {
         let mut target = Target::parse(&call.url)?;
@@ -107,7 +107,7 @@ impl Outbound {
         match tokio::time::timeout_at(deadline, all).await {
             Ok(outcome) => outcome,
             Err(_) => {
-                let what = format!("there is no whole answer within {} s", timeout.as_secs_f64());
+                let what = format!("no complete answer within {} s", timeout.as_secs_f64());
                 Err(OutboundError::new(OutboundFault::Timeout, first, what))
             }
         }

@@ -1,4 +1,4 @@
-//! What is sent, and what becomes of it when an answer points elsewhere.
+//! Requests, and how they change with a redirect.
 
 use axum::body::Bytes;
 use axum::http::{HeaderMap, HeaderName, Method, StatusCode, Uri, header};
@@ -68,7 +68,7 @@ fn is_redirect(status: StatusCode) -> bool {
     matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308)
 }
 
-/// A URL, or what stands in its place, as seen from `base`.
+/// A URL or a relative reference, resolved against `base`.
 fn follow(base: &Target, location: &str) -> Result<Target, OutboundError> {
     let location = location.split('#').next().unwrap_or_default();
     let has_scheme = location.split_once(':').is_some_and(|(scheme, _)| {
@@ -93,7 +93,7 @@ fn follow(base: &Target, location: &str) -> Result<Target, OutboundError> {
         }
     };
     let fail = |what: &str| OutboundError::new(OutboundFault::Redirect, base.origin(), what);
-    let uri: Uri = whole.parse().map_err(|_| fail("the redirect leads to something that is no URL"))?;
+    let uri: Uri = whole.parse().map_err(|_| fail("the redirect leads to something that is not a URL"))?;
     Target::of(&uri).map_err(|error| fail(&format!("the redirect cannot be followed: {error}")))
 }
 

@@ -22,7 +22,7 @@ impl Target {
     pub(super) fn parse(url: &str) -> Result<Target, OutboundError> {
         let url = url.split('#').next().unwrap_or_default();
         // The parser's own words are not repeated: they could hold parts of the URL one day.
-        let uri: Uri = url.parse().map_err(|_| wrong("this is no URL; https://HOST[:PORT]/PATH is expected"))?;
+        let uri: Uri = url.parse().map_err(|_| wrong("this is not a URL; https://HOST[:PORT]/PATH is expected"))?;
         Target::of(&uri)
     }
 
@@ -86,7 +86,7 @@ fn port_of(authority: &Authority, tls: bool) -> Result<u16, OutboundError> {
     let after = authority.as_str().rsplit_once(':').filter(|(_, after)| !after.contains(']'));
     match after {
         None | Some((_, "")) => Ok(if tls { 443 } else { 80 }),
-        Some((_, port)) => port.parse().map_err(|_| wrong("the URL's port is no number up to 65535")),
+        Some((_, port)) => port.parse().map_err(|_| wrong("the URL's port is not a number up to 65535")),
     }
 }
 
@@ -94,7 +94,7 @@ fn path_of(uri: &Uri) -> Result<PathAndQuery, OutboundError> {
     let found = uri.path_and_query().map_or("/", PathAndQuery::as_str);
     // `http://host?query` has a path all the same: a request cannot begin with the query.
     let whole = if found.starts_with('/') { found.to_owned() } else { format!("/{found}") };
-    whole.parse().map_err(|_| wrong("this is no URL; its path cannot be sent"))
+    whole.parse().map_err(|_| wrong("this is not a URL; its path cannot be sent"))
 }
 
 fn wrong(what: &str) -> OutboundError {
@@ -123,18 +123,18 @@ mod tests {
     #[test]
     fn a_url_that_cannot_be_used_is_told_without_what_is_in_it() {
         for (url, what) in [
-            ("", "no URL"),
+            ("", "not a URL"),
             ("s3cret", "neither https://"),
             ("/s3cret", "neither https://"),
-            ("file:///s3cret", "no URL"),
+            ("file:///s3cret", "not a URL"),
             ("gopher://h/s3cret", "neither https://"),
             ("ftp://h/s3cret", "neither https://"),
-            ("http:///s3cret", "no URL"),
+            ("http:///s3cret", "not a URL"),
             ("https://s3cret@h/", "a user or a password"),
             ("https://a:s3cret@h/", "a user or a password"),
             ("https://h:99999/s3cret", "port"),
-            ("https://h/s3cret\r\nx: y", "no URL"),
-            ("https://h /s3cret", "no URL"),
+            ("https://h/s3cret\r\nx: y", "not a URL"),
+            ("https://h /s3cret", "not a URL"),
         ] {
             let error = Target::parse(url).err().unwrap_or_else(|| panic!("{url} is taken"));
             assert!(error.to_string().contains(what), "{url}: {error}");

@@ -237,7 +237,7 @@ async fn time_is_up_for_all_of_it_together() {
     let call = Call { timeout: Duration::from_millis(50), ..post(format!("http://{address}/never")) };
     let error = fails(&outbound, call).await;
     assert!(error.fault() == OutboundFault::Timeout && error.is_passing(), "{error}");
-    assert_eq!(error.to_string(), format!("http://{address}: there is no whole answer within 0.05 s"));
+    assert_eq!(error.to_string(), format!("http://{address}: no complete answer within 0.05 s"));
 
     struct Slow;
     impl Resolver for Slow {

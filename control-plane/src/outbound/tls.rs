@@ -51,7 +51,7 @@ pub(crate) fn client_config(ca_file: Option<&Path>) -> Result<ClientConfig, Stri
     let builder = builder()?;
     let Some(file) = ca_file else {
         let with_roots = builder.with_native_roots().map_err(|error| {
-            format!("the system has no certificates to trust ({error}); install them, or name a file of them")
+            format!("the system has no trusted certificates ({error}); install them, or name a file of them")
         })?;
         return Ok(with_roots.with_no_client_auth());
     };
@@ -62,12 +62,12 @@ pub(crate) fn client_config(ca_file: Option<&Path>) -> Result<ClientConfig, Stri
         roots.add(certificate).map_err(|error| wrong(error.to_string()))?;
     }
     if roots.is_empty() {
-        return Err(wrong("there is no PEM certificate in it".to_owned()));
+        return Err(wrong("it contains no PEM certificate".to_owned()));
     }
     Ok(builder.with_root_certificates(roots).with_no_client_auth())
 }
 
-/// TLS that trusts nobody, for calls without it.
+/// TLS that trusts no server, for calls without TLS.
 pub(crate) fn client_config_without_trust() -> Result<ClientConfig, String> {
     Ok(builder()?.with_root_certificates(rustls::RootCertStore::empty()).with_no_client_auth())
 }

@@ -157,14 +157,14 @@ fn operation(line: Value) -> Result<BatchEntry, ApiError> {
     };
     let expected = match (op, if_match) {
         (_, None) => None,
-        (Op::Create, Some(_)) => return Err(one("/if_match", "what is created has no revision yet")),
+        (Op::Create, Some(_)) => return Err(one("/if_match", "a new entity has no revision yet")),
         (_, Some(tag)) => Some(etag::revision(&tag).ok_or_else(|| {
-            let problem = FieldProblem::new("/if_match", "this is no entity tag of an entity");
+            let problem = FieldProblem::new("/if_match", "not an entity tag of an entity");
             ApiError::invalid(vec![problem.expected("the ETag as it was answered, such as `\"7\"` with its quotes")])
         })?),
     };
     if matches!(op, Op::Create) && id.is_some() {
-        return Err(one("/id", "the id of a new entity stands in its document"));
+        return Err(one("/id", "the id of a new entity belongs into its document"));
     }
     entry(kind, op, id, document, expected)
 }

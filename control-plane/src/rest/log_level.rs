@@ -28,13 +28,13 @@ pub struct Logging {
     pub events: EventHub,
 }
 
-/// A change of what is logged.
+/// A change of the log level.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct LogLevelChange {
-    /// Levels with commas, as of `RUST_LOG`: `info`, `info,palisade::xds=debug`.
+    /// Levels separated by commas, as in `RUST_LOG`: `info`, `info,palisade::xds=debug`.
     level: String,
-    /// The level before comes back after so many seconds, 1 to 86400. Null: it stays.
+    /// Seconds after which the previous level is restored, 1 to 86400. Null: it is not restored.
     #[serde(default)]
     #[schemars(range(min = 1, max = 86400))]
     for_seconds: Option<u64>,

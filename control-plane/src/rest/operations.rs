@@ -28,7 +28,7 @@ async fn health() -> Response {
 async fn ready(State(state): State<AppState>) -> Response {
     let mut missing = state.readiness.missing();
     if let Err(error) = state.store.ping().await {
-        tracing::warn!(%error, "not ready: the store cannot be read");
+        tracing::warn!(%error, "not ready: reading the store failed");
         missing.push("store".to_owned());
     }
     let problems = state.events.troubles();

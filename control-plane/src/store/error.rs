@@ -96,7 +96,7 @@ impl fmt::Display for StoreError {
                 path.display()
             ),
             StoreError::NoBackup { path, detail } => {
-                write!(f, "{} is no backup of a store ({detail}); nothing was changed", path.display())
+                write!(f, "{} is not a backup of a store ({detail}); nothing was changed", path.display())
             }
             StoreError::Closed => write!(f, "the store is closed: the control plane is shutting down"),
             StoreError::Failed { path, detail } => write!(f, "the store {} failed: {detail}", path.display()),

@@ -59,7 +59,7 @@ pub trait FabricStore: Send + Sync + 'static {
         Box::pin(async move { issued.await?.pop().ok_or(StoreError::Closed) })
     }
 
-    /// [`ban_issue`](Self::ban_issue) for many, each in its turn, in one transaction: what became of each.
+    /// [`ban_issue`](Self::ban_issue) for many, each in its turn, in one transaction: the outcome of each.
     fn bans_issue(&self, bans: Vec<Ban>, now: u64, note: Note<Vec<Issued>>) -> Pending<'_, Vec<Issued>>;
 
     /// Bans the IPv6 networks of 56 and 48 bits around each of these identities in which [`NEIGHBOURS_56`] and
@@ -118,7 +118,7 @@ pub trait FabricStore: Send + Sync + 'static {
     fn allowlist(&self, now: u64) -> Pending<'_, Vec<Allowance>>;
 
     /// Charges identities, in this order, and bans each whose total within the window reaches the threshold. Its total is
-    /// consumed then, also where the allowlist refuses the ban. Answers what became of those that reached it.
+    /// consumed then, also where the allowlist refuses the ban. Answers the outcome for those that reached it.
     fn ledger_charge(
         &self,
         charges: Vec<Charge>,
@@ -133,7 +133,7 @@ pub trait FabricStore: Send + Sync + 'static {
     /// The highest totals since a moment, highest first, at most `limit`.
     fn ledger_top(&self, since: u64, limit: u32) -> Pending<'_, Vec<(String, f64)>>;
 
-    /// Forgets an identity; false where the ledger did not know it.
+    /// Forgets an identity; false where there was no ledger entry.
     fn ledger_forget(&self, key: &str, note: Note<bool>) -> Pending<'_, bool>;
 
     /// Forgets charges at or before a moment.
@@ -280,7 +280,7 @@ pub struct Step {
     pub detail: String,
 }
 
-/// What became of a ban that was to be.
+/// The outcome of a request for a ban.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Issued {
     /// It is in force; this is how it stands.
@@ -343,7 +343,7 @@ pub struct Promotion {
     pub address: String,
     /// Its total, which is consumed.
     pub total: f64,
-    /// What became of its ban.
+    /// The outcome of its ban.
     pub issued: Issued,
 }
 

@@ -20,7 +20,7 @@ pub(super) fn directory(directory: &Path) -> std::io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(directory)
 }
 
-/// Takes the lock that makes this process the only one to serve from `directory`. The operating system lets go of it
+/// Takes the lock that makes this process the only one to serve from `directory`. The operating system releases it
 /// when the process ends, however it ends.
 pub(super) fn lock(directory: &Path) -> Result<File, StoreError> {
     let path = directory.join("palisade.lock");

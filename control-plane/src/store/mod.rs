@@ -79,7 +79,7 @@ pub trait Store: AlertStore + FabricStore + Send + Sync + 'static {
     /// Marks a key as revoked at `now_millis`; false when there is no such key.
     fn admin_key_revoke(&self, id: &str, now_millis: u64) -> Pending<'_, bool>;
 
-    /// Makes a change of who has access, and keeps `event` (JSON) until somebody tells it; both, or neither. False when
+    /// Makes a change of who has access, and keeps `event` (JSON) until it is sent; both, or neither. False when
     /// there is nothing to change.
     fn access_change(&self, change: AccessChange, event: String) -> Pending<'_, bool>;
 

@@ -11,7 +11,7 @@ pub struct Described {
     pub kind: MetricKind,
     /// Its labels, in alphabetical order.
     pub labels: &'static [&'static str],
-    /// What it says.
+    /// Its meaning, for people.
     pub help: &'static str,
 }
 
@@ -43,72 +43,80 @@ pub const CATALOGUE: &[Described] = &[
     counter(
         "palisade_access_refusals_total",
         &["reason"],
-        "Requests without a suitable admin key: none, wrong, throttled, scope",
+        "Requests refused for their admin key, by reason: none, wrong, throttled, scope",
     ),
     counter(
         "palisade_alerts_dropped_total",
         &["reason"],
-        "Alerts that were not sent: full (too many wait), gone (the rule was deleted or disabled), old (a day old at a start)",
+        "Alerts that were not sent, by reason: full (the queue), gone (the rule was deleted or disabled), old (queued for over a day when the process started)",
     ),
-    counter("palisade_alerts_messages_total", &["channel", "outcome"], "Alerts: delivered, failed (given up)"),
+    counter(
+        "palisade_alerts_messages_total",
+        &["channel", "outcome"],
+        "Alerts, by outcome: delivered, failed (after all attempts)",
+    ),
     counter(
         "palisade_alerts_missed_events_total",
         &[],
-        "Events and bans that no alert rule has looked at, because too many came at once",
+        "Events and bans that were not evaluated by alert rules, because too many came at once",
     ),
-    counter(
-        "palisade_alerts_retries_total",
-        &["channel"],
-        "Attempts to deliver an alert that failed and were made again",
-    ),
-    gauge("palisade_alerts_waiting_messages", &[], "Alerts that are not delivered yet"),
-    gauge("palisade_build_info", &["version"], "1, with the release as a label"),
+    counter("palisade_alerts_retries_total", &["channel"], "Failed attempts to deliver an alert that were repeated"),
+    gauge("palisade_alerts_waiting_messages", &[], "Alerts that wait for delivery"),
+    gauge("palisade_build_info", &["version"], "Always 1; the label is the release"),
     counter(
         "palisade_challenge_tokens_total",
         &["outcome", "provider"],
-        "Tokens of widgets that nodes asked about: passed, refused, elsewhere (another host), used (before), failed (to be verified), busy (too many at once)",
+        "Widget tokens that nodes asked to verify, by outcome: passed, refused, elsewhere (for another host), used (a second time), failed (no answer from the vendor), busy (too many at once)",
     ),
-    gauge("palisade_challenge_verification_failing", &["provider"], "1 while tokens of the widget cannot be verified"),
+    gauge("palisade_challenge_verification_failing", &["provider"], "1 while the vendor cannot verify tokens"),
     histogram(
         "palisade_challenge_verification_seconds",
         &["provider"],
-        "Calls of a widget's vendor, a second try included",
+        "Duration of a verification by the vendor, including a retry",
     ),
-    gauge(
-        "palisade_compile_problems",
-        &[],
-        "Faults in the entities as they are now; 0 where they are published to every group",
+    gauge("palisade_compile_problems", &[], "Faults in the current entities; 0 if they are published to every group"),
+    histogram(
+        "palisade_compile_seconds",
+        &["purpose"],
+        "Duration of compiling all entities, by purpose: check (of a write), publish",
     ),
-    histogram("palisade_compile_seconds", &["purpose"], "Compilations of all entities: check (of a write), publish"),
-    gauge("palisade_compile_snapshot_bytes", &["filter", "group"], "The size of the snapshot that was published last"),
-    counter("palisade_console_logins_total", &["outcome"], "Logins of operators: taken, refused, throttled"),
+    gauge("palisade_compile_snapshot_bytes", &["filter", "group"], "Size of the last published snapshot"),
+    counter(
+        "palisade_console_logins_total",
+        &["outcome"],
+        "Logins of operators, by outcome: taken, refused, throttled",
+    ),
     counter(
         "palisade_console_refusals_total",
         &["reason"],
-        "Requests that the console refused: csrf, no_session, throttled",
+        "Requests that the console refused, by reason: csrf, no_session, throttled",
     ),
     counter(
         "palisade_events_dropped_total",
         &["exporter", "reason"],
-        "Events that an exporter lost: full (its queue), refused (by its server)",
+        "Events that an exporter lost, by reason: full (its queue), refused (by its server)",
     ),
     counter(
         "palisade_events_total",
         &["outcome"],
-        "Events: audited (made here), taken (from nodes), refused (no events)",
+        "Events, by outcome: audited (made by the control plane), taken (from nodes), refused (not valid)",
     ),
-    gauge("palisade_exporter_failing", &["exporter"], "1 while the last attempt has failed"),
-    counter("palisade_exporter_retries_total", &["exporter"], "Attempts that failed and were or will be made again"),
-    gauge("palisade_exporter_waiting_events", &["exporter"], "Events that are not written yet"),
-    histogram("palisade_exporter_write_seconds", &["exporter"], "Attempts to write a batch"),
-    counter("palisade_exporter_written_events_total", &["exporter"], "Events that were written"),
+    gauge("palisade_exporter_failing", &["exporter"], "1 if the last attempt failed"),
+    counter("palisade_exporter_retries_total", &["exporter"], "Failed attempts that are repeated"),
+    gauge("palisade_exporter_waiting_events", &["exporter"], "Events that wait to be written"),
+    histogram("palisade_exporter_write_seconds", &["exporter"], "Duration of an attempt to write a batch"),
+    counter("palisade_exporter_written_events_total", &["exporter"], "Events written"),
     gauge(
         "palisade_health_troubles",
         &["part"],
-        "What does not work as it should now: entities (as read from the store), nodes (gateways that refuse what they are served), publication (groups), store",
+        "Current problems, by part: entities (as read from the store), nodes (gateways that refuse what they are served), publication (groups), store",
     ),
     gauge("palisade_http_connections", &[], "Open connections to the admin API"),
-    counter("palisade_http_connections_full_total", &[], "Connections to the admin API that had to wait for room"),
+    counter(
+        "palisade_http_connections_full_total",
+        &[],
+        "Connections to the admin API that waited because the limit was reached",
+    ),
     histogram(
         "palisade_http_request_seconds",
         &["method", "route", "status"],
@@ -117,90 +125,102 @@ pub const CATALOGUE: &[Described] = &[
     counter(
         "palisade_http_requests_total",
         &["method", "route", "status"],
-        "Requests of the admin API and the console, by the pattern of their path",
+        "Requests of the admin API and the console, by path pattern",
     ),
     counter(
         "palisade_ledger_lost_total",
         &[],
-        "Denials that the ledger missed, because too many came at once or the store failed",
+        "Denials that were not charged, because too many came at once or the store failed",
     ),
     counter(
         "palisade_ledger_refused_total",
         &[],
-        "Denials that the ledger does not charge, because no gateway may have their identity banned (a range, for example)",
+        "Denials that are not charged, because gateways may not ban their identity (a range, for example)",
     ),
-    counter("palisade_link_bans_total", &["outcome"], "Bans that were asked for: live, refused, rejected, unrecorded"),
+    counter(
+        "palisade_link_bans_total",
+        &["outcome"],
+        "Bans that gateways asked for, by outcome: live, refused (allowlist or lifted), rejected (not allowed for gateways), unrecorded (the store failed)",
+    ),
     counter("palisade_link_dropped_total", &[], "Events that gateways lost because their link was down or too slow"),
     counter(
         "palisade_link_puzzles_total",
         &["outcome"],
-        "Solved puzzles, and waits that are over, that nodes asked about: first, spent, failed",
+        "Solved puzzles and completed waits that nodes asked to spend, by outcome: first, spent (before), failed",
     ),
-    counter("palisade_link_snapshots_total", &["outcome"], "Snapshots that filters report on: taken, refused"),
-    gauge("palisade_link_streams", &[], "Workers of gateways that are linked"),
-    counter("palisade_login_failures_total", &[], "Wrong admin keys and wrong logins of operators together"),
+    counter(
+        "palisade_link_snapshots_total",
+        &["outcome"],
+        "Snapshots that filters reported, by outcome: taken, refused",
+    ),
+    gauge("palisade_link_streams", &[], "Open node links, one per worker of a gateway"),
+    counter("palisade_login_failures_total", &[], "Failed logins: wrong admin keys and wrong passwords of operators"),
     counter(
         "palisade_node_auth_failures_total",
         &["reason"],
-        "Streams of gateways without a right token: missing, wrong; as another node: node",
+        "Refused streams of gateways, by reason: missing (no token), wrong (token), node (the token is for another node)",
     ),
-    counter("palisade_node_auth_throttled_total", &[], "Streams of gateways that were told to wait after wrong tokens"),
-    gauge("palisade_process_max_fds", &[], "File descriptors that the process may have open"),
-    gauge("palisade_process_open_fds", &[], "File descriptors that are open"),
-    gauge("palisade_process_resident_memory_bytes", &[], "Memory that is in use"),
-    gauge("palisade_process_start_time_seconds", &[], "When the process began, since 1970"),
+    counter(
+        "palisade_node_auth_throttled_total",
+        &[],
+        "Streams of gateways that were refused for too many wrong tokens before",
+    ),
+    gauge("palisade_process_max_fds", &[], "Limit of open file descriptors"),
+    gauge("palisade_process_open_fds", &[], "Open file descriptors"),
+    gauge("palisade_process_resident_memory_bytes", &[], "Resident memory"),
+    gauge("palisade_process_start_time_seconds", &[], "Start time of the process, since 1970"),
     gauge("palisade_process_threads", &[], "Threads"),
     counter(
         "palisade_publish_attempts_total",
         &["outcome"],
-        "Publications: published (to every group), partial (some groups could not be), refused (none could)",
+        "Publications, by outcome: published (to every group), partial (not to every group), refused (to no group)",
     ),
     gauge(
         "palisade_publish_failing",
         &["group"],
-        "1 while the entities as they are now cannot be published to the group, which keeps what it had",
+        "1 while the current entities cannot be published to the group, which keeps its last version",
     ),
-    gauge("palisade_publish_last_success_timestamp_seconds", &[], "When every group was last published, since 1970"),
-    gauge("palisade_publish_revision", &[], "The revision of the entities that were last published to every group"),
+    gauge(
+        "palisade_publish_last_success_timestamp_seconds",
+        &[],
+        "Time of the last publication to every group, since 1970",
+    ),
+    gauge("palisade_publish_revision", &[], "Revision of the entities that were last published to every group"),
     gauge(
         "palisade_reload_failing",
         &["what"],
-        "1 while changed files cannot be used: admin TLS, xDS TLS, node tokens",
+        "1 while changed files cannot be used, by kind: admin TLS, xDS TLS, node tokens",
     ),
-    counter("palisade_reloads_total", &["outcome", "what"], "Changed files: taken over (done) or not (failed)"),
-    gauge(
-        "palisade_snapshot_compiles",
-        &[],
-        "1 where the entities as they are now are published to every group, 0 where to some they cannot be",
-    ),
-    histogram("palisade_store_commit_seconds", &[], "Commits, each of one or several writes"),
-    counter("palisade_store_failures_total", &[], "Commits that failed"),
-    gauge("palisade_store_queued_writes", &[], "Writes that wait for their commit"),
-    gauge("palisade_store_size_bytes", &[], "The size of the store's main file"),
-    counter("palisade_store_writes_total", &[], "Writes that were committed"),
+    counter("palisade_reloads_total", &["outcome", "what"], "Reloads of changed files, by outcome: done, failed"),
+    gauge("palisade_snapshot_compiles", &[], "1 if the current entities are published to every group, else 0"),
+    histogram("palisade_store_commit_seconds", &[], "Duration of a commit of one or more writes"),
+    counter("palisade_store_failures_total", &[], "Failed commits"),
+    gauge("palisade_store_queued_writes", &[], "Writes that wait for a commit"),
+    gauge("palisade_store_size_bytes", &[], "Size of the store's main file"),
+    counter("palisade_store_writes_total", &[], "Committed writes"),
     gauge(
         "palisade_tls_certificate_expires_in_seconds",
         &["port"],
-        "Until the certificate in use ends, negative afterwards: admin, xds",
+        "Time until the certificate in use expires, negative afterwards, by port: admin, xds",
     ),
-    counter(
-        "palisade_tls_handshake_failures_total",
-        &["port", "reason"],
-        "TLS handshakes that failed or took too long",
-    ),
+    counter("palisade_tls_handshake_failures_total", &["port", "reason"], "TLS handshakes that failed or timed out"),
     histogram(
         "palisade_xds_acknowledge_seconds",
         &["type"],
-        "From the change that a gateway was sent to its acknowledgement, compilation included",
+        "Time from a change to its acknowledgement by a gateway, including compilation",
     ),
-    counter("palisade_xds_answers_total", &["outcome", "type"], "Answers of gateways: taken, refused"),
-    gauge("palisade_xds_nodes", &[], "Gateways that are connected"),
-    gauge("palisade_xds_nodes_refusing", &[], "Connected gateways that refuse a type of what they are served"),
-    counter("palisade_xds_responses_total", &["type"], "Responses to gateways"),
-    gauge("palisade_xds_streams", &[], "Streams of gateways"),
+    counter(
+        "palisade_xds_answers_total",
+        &["outcome", "type"],
+        "Acknowledgements of gateways, by outcome: taken, refused",
+    ),
+    gauge("palisade_xds_nodes", &[], "Connected gateways"),
+    gauge("palisade_xds_nodes_refusing", &[], "Connected gateways that refuse resources of some type"),
+    counter("palisade_xds_responses_total", &["type"], "xDS responses to gateways"),
+    gauge("palisade_xds_streams", &[], "xDS streams of gateways"),
 ];
 
-/// Tells the recorder what each metric is, and shows those without labels from the beginning.
+/// Describes each metric to the recorder, and sets those without labels so that they exist from the start.
 pub(super) fn describe() {
     for Described { name, kind, labels, help } in CATALOGUE.iter().copied() {
         let unit = unit(name);
@@ -228,7 +248,7 @@ fn unit(name: &str) -> Unit {
 /// The table of `docs/metrics.md`.
 #[must_use]
 pub fn markdown() -> String {
-    let mut text = "| metric | kind | labels | what it says |\n|---|---|---|---|\n".to_owned();
+    let mut text = "| metric | kind | labels | meaning |\n|---|---|---|---|\n".to_owned();
     for Described { name, kind, labels, help } in CATALOGUE {
         let kind = match kind {
             MetricKind::Counter => "counter",

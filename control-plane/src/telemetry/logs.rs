@@ -52,14 +52,14 @@ struct State {
     changes: u64,
 }
 
-/// What is logged.
+/// The log level.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct LogLevel {
-    /// What is logged now, such as `info,palisade::xds=debug`.
+    /// The current level, such as `info,palisade::xds=debug`.
     pub level: String,
-    /// When that ends, as RFC 3339; null where it does not end by itself.
+    /// When it ends, as RFC 3339; null if it is permanent.
     pub until: Option<String>,
-    /// What is logged then; the same as `level` where that does not end.
+    /// The level after that; the same as `level` if that is permanent.
     pub standing: String,
 }
 
@@ -223,7 +223,7 @@ impl fmt::Debug for LogControl {
 impl fmt::Display for LogLevelError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Filter(what) => write!(f, "this is no log level: {what}"),
+            Self::Filter(what) => write!(f, "this is not a log level: {what}"),
             Self::Unavailable(why) => write!(f, "the log level cannot be changed in this process: {why}"),
         }
     }

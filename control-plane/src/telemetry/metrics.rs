@@ -7,7 +7,7 @@ use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use super::{catalogue, process};
 use crate::clock;
 
-/// The bounds of every `…_seconds` histogram: from a write on a fast disk to a request that nobody waits for.
+/// The bounds of every `…_seconds` histogram: from a write on a fast disk to a request that its client has given up.
 const SECONDS: [f64; 12] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 2.5, 10.0];
 
 /// The metrics of this process.

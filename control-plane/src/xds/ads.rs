@@ -298,7 +298,7 @@ impl<'a> Connected<'a> {
                 tracing::warn!(
                     node = self.node,
                     r#type = kind.word(),
-                    "a gateway asks for what its group does not take from here (`delivery: ecds`); it is not answered"
+                    "a gateway asks for resources that its group does not get from the control plane (`delivery: ecds`); the request is ignored"
                 );
             }
             self.hub.not_served(&self.node, self.stream, &not_served);

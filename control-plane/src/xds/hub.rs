@@ -195,7 +195,7 @@ impl Hub {
                 filter = report.filter,
                 version = report.version,
                 reason = report.error,
-                "a filter refused its snapshot; it keeps the one before"
+                "a filter refused its snapshot and keeps the previous one"
             );
         }
         let outcome = if report.error.is_empty() { "taken" } else { "refused" };
@@ -261,7 +261,7 @@ impl Hub {
                 version,
                 ?resources,
                 reason,
-                "a gateway refused what it was sent; it keeps what it had"
+                "a gateway refused resources and keeps the previous ones"
             );
         } else {
             let published = self.inner.published.borrow().clone();

@@ -11,7 +11,7 @@ use super::ResourceSet;
 const MAX_REASONS: usize = 16;
 const MAX_REASON: usize = 1000;
 
-/// What was published of the entities.
+/// The state of the publication.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PublicationStatus {
     /// The revision of the entities that were compiled last.
@@ -20,24 +20,24 @@ pub struct PublicationStatus {
     pub groups: Vec<GroupPublication>,
 }
 
-/// What one group of gateways is served.
+/// The publication to one group of gateways.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct GroupPublication {
     /// The group's name; `default` for gateways that belong to no other.
     pub group: String,
-    /// The revision of the entities that it is served; null where nothing was published to it since the control plane
-    /// started, so that its gateways keep what they have.
+    /// The published revision of the entities; null if nothing was published to the group since the control plane
+    /// started, so that its gateways keep the last version.
     pub revision: Option<u64>,
     /// When that was published, in milliseconds since the Unix epoch.
     pub published_at: Option<u64>,
-    /// Why the entities as they are now are not published to it; null where they are.
+    /// Why the current entities are not published to it; null if they are.
     pub failure: Option<PublicationFailure>,
 }
 
 /// Why something is not published.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PublicationFailure {
-    /// Since when no change has reached the group, in milliseconds since the Unix epoch.
+    /// Since when no change was published to the group, in milliseconds since the Unix epoch.
     pub since: u64,
     /// What is wrong, at most 16 reasons.
     pub reasons: Vec<String>,

@@ -115,7 +115,7 @@ impl ResourceSet {
     }
 
     /// Whether resources of this kind are ours to serve. Where they are not, a request for them is not answered: even an
-    /// answer without resources would take away what somebody else has put there.
+    /// answer without resources would take away the resources of another control plane.
     #[must_use]
     pub fn serves(&self, kind: Kind) -> bool {
         self.delivery == Delivery::Full || kind == Kind::Extension

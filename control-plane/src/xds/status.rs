@@ -6,43 +6,43 @@ use serde::Serialize;
 use super::publication::PublicationFailure;
 use crate::entities::Delivery;
 
-/// One Envoy, as its streams and its filters describe it.
+/// One Envoy, as reported by its streams and its filters.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct NodeStatus {
     /// The node's id in its bootstrap.
     pub id: String,
-    /// Envoy's own version, such as `1.40.0`; empty where it did not say.
+    /// Envoy's own version, such as `1.40.0`; empty if unknown.
     pub version: String,
-    /// The cluster in its bootstrap (`node.cluster`), by which its group is found.
+    /// The cluster in its bootstrap (`node.cluster`), which names its group.
     pub cluster: String,
-    /// The group whose configuration it is given.
+    /// The group whose configuration it gets.
     pub group: String,
-    /// False where its cluster names no group, so that it is given the default one.
+    /// False if its cluster names no group, so that it belongs to the default group.
     pub known_group: bool,
-    /// What its group takes from here.
+    /// What its group gets from the control plane.
     pub delivery: Delivery,
-    /// Its token or its certificate names this id whole; otherwise it is what the node says, as everybody could who has a token
-    /// or certificate that is for several (`edge-*`, `*.example`), or may connect without any.
+    /// Whether its token or its certificate names exactly this id. Otherwise the id is a claim: any node with a token or
+    /// certificate for several ids (`edge-*`, `*.example`), or that may connect without one, could make it.
     pub bound: bool,
-    /// It has an open stream.
+    /// Whether it has an open stream.
     pub connected: bool,
-    /// Since when it is connected, or not any more: milliseconds since the Unix epoch.
+    /// When it connected or disconnected, in milliseconds since the Unix epoch.
     pub since: u64,
-    /// It has not taken all that its group is served now: something is under way, was refused, or waits for its return.
+    /// Whether it has not acknowledged all current resources of its group: they are in transit, were refused, or it is away.
     pub behind: bool,
-    /// Since when it is behind: milliseconds since the Unix epoch.
+    /// Since when it is behind, in milliseconds since the Unix epoch.
     pub behind_since: Option<u64>,
-    /// Why its group is not served the entities as they are now; null where it is.
+    /// Why the current entities are not published to its group; null if they are.
     pub not_published: Option<PublicationFailure>,
-    /// When it was last heard of, by a stream or a link, in milliseconds since the Unix epoch.
+    /// When its last message came, by a stream or a link, in milliseconds since the Unix epoch.
     pub last_seen: u64,
-    /// It has neither a stream nor a link, and was not heard of for longer than `security.incidents.stale_after_seconds`.
+    /// Whether it has neither a stream nor a link, and sent nothing for `security.incidents.stale_after_seconds`.
     pub stale: bool,
-    /// Type URLs that it asks for and that its group does not take from here; it is not answered.
+    /// Type URLs that it requests and that its group does not get from the control plane; these requests are ignored.
     pub not_served: Vec<String>,
-    /// Per type URL, what was sent and what was taken; once for each stream that it has for the type.
+    /// Per type URL the versions sent and acknowledged, once for each of its streams for the type.
     pub types: Vec<TypeStatus>,
-    /// Per filter, the snapshot that it last reported on.
+    /// Per filter the snapshot that it reported last.
     pub filters: Vec<FilterStatus>,
 }
 
@@ -53,9 +53,9 @@ pub struct TypeStatus {
     pub type_url: String,
     /// Version of the last response.
     pub sent_version: String,
-    /// Version of the last response that was taken; empty for none.
+    /// Version of the last acknowledged response; empty for none.
     pub acked_version: String,
-    /// The refusal of the last response, until a later one is taken.
+    /// The refusal of the last response, until a later one is acknowledged.
     pub nack: Option<Nack>,
 }
 
@@ -64,32 +64,32 @@ pub struct TypeStatus {
 pub struct Nack {
     /// Version of the refused response.
     pub version: String,
-    /// Envoy's words, and after them those of the filters that refused their snapshots.
+    /// Envoy's message, followed by those of the filters that refused their snapshots.
     pub reason: String,
-    /// The resources of the response that Envoy's words name; all of them where it names none.
+    /// The resources that Envoy's message names; all of the response if it names none.
     pub resources: Vec<String>,
     /// When, in milliseconds since the Unix epoch.
     pub at: u64,
 }
 
-/// What a filter made of its snapshot.
+/// The report of a filter on its snapshot.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct FilterStatus {
     /// The filter's name.
     pub filter: String,
-    /// The version of the snapshot that it spoke of last.
+    /// The version of the last reported snapshot.
     pub version: String,
-    /// Why it was refused; empty where it was taken.
+    /// Why it was refused; empty if it was accepted.
     pub error: String,
-    /// When it said so last, in milliseconds since the Unix epoch.
+    /// When the last report came, in milliseconds since the Unix epoch.
     pub at: u64,
-    /// How many large parts of it the VM that spoke last has decoded for it.
+    /// How many of its large parts the reporting VM decoded.
     pub parts_decoded: u32,
-    /// How many it had decoded already, for a snapshot before.
+    /// How many of its large parts that VM reused from an earlier snapshot.
     pub parts_reused: u32,
     /// The version of the snapshot that is served now; empty for a filter that is not served.
     pub current_version: String,
-    /// What the VMs of the node run that have a link: each worker has one, and the main thread.
+    /// The snapshots of the node's VMs with a link: one per worker, and one of the main thread.
     pub vms: Vec<VmVersion>,
 }
 

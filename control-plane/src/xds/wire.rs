@@ -1,5 +1,5 @@
 //! Responses as bytes. A resource may be large, and a thousand gateways may be sent it at once: its bytes are shared by all of
-//! them, from here to the socket, and only what stands around them is made for each.
+//! them, from here to the socket, and only the message around them is made for each.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;

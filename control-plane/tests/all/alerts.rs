@@ -396,7 +396,7 @@ async fn a_channel_can_be_tried() {
     let unused = json!({ "rule": { "enabled": false, "channel": { "kind": "slack" } } });
     assert_eq!(error(unused), "the channel has no `url`");
     let masked = json!({ "rule": { "channel": { "kind": "slack", "url": "********" } } });
-    assert!(error(masked).contains("none is stored here"), "a stored secret is not sent elsewhere");
+    assert!(error(masked).contains("none is stored"), "a stored secret is not sent elsewhere");
 
     let audited = |event: &Value| event["action"] == "alert-test";
     let last = |event: &Value| audited(event) && event["detail"] == "slack: the channel has no `url`";

@@ -230,7 +230,7 @@ async fn a_slow_vendor_is_not_waited_for_and_no_more_than_so_many_are_asked_at_o
     assert_eq!((count(AnswerWord::Yes), count(AnswerWord::Unknown)), (63, 1), "the slow one");
     assert_eq!(more.await.unwrap(), AnswerWord::Unknown, "nor has it an answer");
     let [why] = &told(&api).await[..] else { panic!("{:?}", told(&api).await) };
-    assert!(why.contains("there is no whole answer within"), "{why}");
+    assert!(why.contains("no complete answer within"), "{why}");
     // Whoever was waited for has given way.
     vendor.permits.add_permits(1);
     assert_eq!(verifier.verify(&token("after")).await, AnswerWord::Yes);

@@ -115,9 +115,9 @@ fn what_is_no_backup_is_refused_and_the_store_stays() {
     db.close().unwrap();
     let cases = [
         (damaged("empty", &|bytes| bytes.clear()), "the file is empty"),
-        (damaged("text", &|bytes| *bytes = b"no database".repeat(1000)), "is no backup"),
-        (damaged("cut", &|bytes| bytes.truncate(5000)), "is no backup"),
-        (damaged("pages", &|bytes| bytes[4096..].fill(0xaa)), "is no backup"),
+        (damaged("text", &|bytes| *bytes = b"no database".repeat(1000)), "is not a backup"),
+        (damaged("cut", &|bytes| bytes.truncate(5000)), "is not a backup"),
+        (damaged("pages", &|bytes| bytes[4096..].fill(0xaa)), "is not a backup"),
         (damaged("another", &|bytes| bytes[68..72].copy_from_slice(b"GPKG")), "not one of Palisade"),
         (newer, "schema version 99"),
         (folder.path().join("missing"), "No such file"),

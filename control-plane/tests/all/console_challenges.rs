@@ -34,7 +34,7 @@ async fn what_cannot_be_done_is_said_with_200() {
     let login = console.login("alice").await;
     for (body, error) in [
         (json!({ "preset": "recaptcha" }), "unknown preset"),
-        (json!([]), "the body is no JSON object"),
+        (json!([]), "the body is not a JSON object"),
         (json!({ "preset": 1 }), "preset"),
     ] {
         let answer = console.post(&login, "/security/_challenge_from_preset", &body).await;

@@ -159,7 +159,7 @@ async fn crs_options_without_the_core_rule_set_are_ignored_with_a_warning() {
 async fn bodies_that_are_none_are_400_with_done_false() {
     let bench = Bench::new().await;
     for (body, what) in [
-        (json!([]), "no JSON object"),
+        (json!([]), "not a JSON object"),
         (json!({"rules": "x"}), "/rules"),
         (json!({"rule": []}), "did you mean `rules`"),
         (json!({"rulesets": [1]}), "/rulesets/0"),

@@ -329,7 +329,7 @@ fn files_that_cannot_be_used_are_told_by_name() {
     std::fs::write(folder.path().join("s.key"), &other.key).unwrap();
     assert!(open().contains("/s.key is not that of"), "{}", open());
     std::fs::write(folder.path().join("s.pem"), "hello").unwrap();
-    assert!(open().contains("/s.pem: there is no certificate"), "{}", open());
+    assert!(open().contains("/s.pem: it contains no certificate"), "{}", open());
     one.write(folder.path(), "s");
     let files = TlsFiles {
         certificate: folder.path().join("s.pem"),
@@ -337,5 +337,5 @@ fn files_that_cannot_be_used_are_told_by_name() {
         client_authorities: Some(folder.path().join("s.key")),
     };
     let error = TlsConfig::open("xDS TLS", files, Alpn::Grpc).unwrap_err();
-    assert!(error.contains("/s.key: there is no certificate"), "{error}");
+    assert!(error.contains("/s.key: it contains no certificate"), "{error}");
 }

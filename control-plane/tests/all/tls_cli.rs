@@ -65,7 +65,7 @@ fn options_that_do_not_fit_are_refused_at_the_start() {
         (vec!["--xds-tls-key", key], "--xds-tls-cert"),
         (vec!["--xds-client-ca", certificate], "--xds-tls-cert"),
         (vec!["--tls-cert", certificate, "--tls-key", other_key], "/other.key is not that of"),
-        (vec!["--xds-tls-cert", key, "--xds-tls-key", key], "/s.key: there is no certificate"),
+        (vec!["--xds-tls-cert", key, "--xds-tls-key", key], "/s.key: it contains no certificate"),
         (vec!["--node-token-file", "/nowhere/tokens"], "/nowhere/tokens: No such file"),
     ] {
         let complaint = refused(folder.path(), &options);
@@ -141,6 +141,6 @@ async fn entities_are_applied_over_https_and_certificates_change_on_a_signal() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     let log = fs::read_to_string(&server.log).unwrap();
-    assert!(log.contains("holds until 4096-01-01"), "{log}");
+    assert!(log.contains("is valid until 4096-01-01"), "{log}");
     assert!(!log.contains("PRIVATE KEY"), "{log}");
 }

@@ -1,4 +1,4 @@
-//! One `SvcSecurityEvent` more, for whoever reads the exporters.
+//! A further `SvcSecurityEvent` for the exporters.
 
 use serde_json::{Value, json};
 

@@ -57,7 +57,8 @@ fn headers(channel: &AlertChannel) -> Result<HeaderMap, String> {
     let mut headers = HeaderMap::new();
     for (name, value) in &channel.headers {
         let shown = name.escape_debug();
-        let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| format!("`{shown}` is no name of a header"))?;
+        let name =
+            HeaderName::from_bytes(name.as_bytes()).map_err(|_| format!("`{shown}` is not a name of a header"))?;
         let value = HeaderValue::from_str(value.reveal());
         let mut value = value.map_err(|_| format!("the value of the header `{shown}` cannot be sent"))?;
         value.set_sensitive(true);

@@ -61,12 +61,12 @@ pub(super) fn body(message: &Message, routing_key: &str) -> Value {
     })
 }
 
-/// The subject; where it is too long, what stands for it.
+/// The subject, or a digest of it if it is too long.
 fn dedup_key(subject: &str) -> String {
     if subject.chars().count() <= MAX_KEY {
         return subject.to_owned();
     }
-    Sha256::digest(subject.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+    snapshot::hex(&Sha256::digest(subject.as_bytes()))
 }
 
 fn severity(severity: u8) -> &'static str {

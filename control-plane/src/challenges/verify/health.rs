@@ -29,7 +29,7 @@ impl Health {
                 provider,
                 1.0,
                 &format!(
-                    "tokens of the challenge provider `{provider}` cannot be verified, so nobody gets clearance by it: {why}"
+                    "tokens of the challenge provider `{provider}` cannot be verified, so clients get no clearance by it: {why}"
                 ),
                 now,
             );
@@ -54,7 +54,7 @@ impl Health {
         metrics::gauge!("palisade_challenge_verification_failing", "provider" => provider.to_owned()).set(failing);
         let event = dependency(now, "challenge", None, message);
         if let Err(error) = self.events.publish(event.to_string().as_bytes()) {
-            tracing::error!(reason = %error, "the report on a vendor is no event");
+            tracing::error!(reason = %error, "the report on a vendor is not a valid event");
         }
     }
 

@@ -85,7 +85,7 @@ impl Verifier {
         let usable = provider.filter(|provider| provider.enabled && provider.kind == ChallengeKind::Vendor);
         let Some(provider) = usable else {
             // A node may still run what was compiled before.
-            tracing::warn!(provider = asked.provider, "a token is for no widget that is enabled");
+            tracing::warn!(provider = asked.provider, "a token is for a widget that is missing or disabled");
             return AnswerWord::Unknown;
         };
         let outcome = self.outcome(provider, asked).await;
@@ -166,7 +166,7 @@ impl Verifier {
             Ok(true) => Outcome::Passed,
             Ok(false) => Outcome::Used,
             Err(error) => {
-                tracing::error!(%error, "a token could not be used up");
+                tracing::error!(%error, "spending a token failed");
                 Outcome::Failed
             }
         }

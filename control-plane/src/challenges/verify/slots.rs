@@ -1,5 +1,5 @@
-//! Slots for verifications, shared fairly among the networks that tokens come from: whoever sends garbage fills the share of
-//! a network, and not that of the others. A home connection of IPv6 may have 256 or 65,536 networks, so that the block around
+//! Slots for verifications, shared fairly among the networks that tokens come from: a client that sends garbage fills the share of
+//! its network, and not that of others. A home connection of IPv6 may have 256 or 65,536 networks, so that the block around
 //! them has a share as well.
 
 use std::collections::{HashMap, VecDeque};
@@ -28,7 +28,7 @@ pub(super) struct Limits {
     pub(super) patience: Duration,
 }
 
-/// Where a token comes from: the /24 of an IPv4 address, the /64 of an IPv6 address, or nobody knows where.
+/// Where a token comes from: the /24 of an IPv4 address, the /64 of an IPv6 address, or unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Network {
     V4(Ipv4Addr),
@@ -114,7 +114,7 @@ impl Slots {
     }
 }
 
-/// What becomes of one that comes.
+/// The outcome of an arrival.
 enum Entered {
     Slot(Slot),
     Line(oneshot::Receiver<Slot>),

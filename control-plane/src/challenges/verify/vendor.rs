@@ -89,7 +89,7 @@ pub(super) fn read(status: StatusCode, body: &[u8]) -> Said {
         return Said::Nothing(format!("it answers with status {}", status.as_u16()));
     }
     let Ok(answer) = serde_json::from_slice::<Answer>(body) else {
-        return Said::Nothing(format!("its answer with status {} is no JSON with `success`", status.as_u16()));
+        return Said::Nothing(format!("its answer with status {} is not JSON with `success`", status.as_u16()));
     };
     if answer.success {
         return match status.is_success() {

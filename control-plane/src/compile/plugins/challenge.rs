@@ -19,7 +19,7 @@ impl ChallengeRoot {
         Self(Some(bytes))
     }
 
-    /// A root for somebody who compiles to see whether it can be done, and keeps nothing of the result.
+    /// A root for a compilation whose result is only checked.
     #[must_use]
     pub(crate) fn for_checks() -> Self {
         Self(Some([0; 32]))

@@ -67,7 +67,7 @@ pub(super) fn by_name(name: &str) -> Option<&'static PluginKind> {
     PLUGINS.iter().find(|kind| kind.name == name || kind.classes.contains(&name))
 }
 
-/// The names to show to somebody who has named none of them.
+/// The names to show in the error on an unknown one.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
     PLUGINS.iter().filter_map(|kind| kind.classes.first().copied()).chain(super::expand::CLASSES.into_iter().take(1))
 }

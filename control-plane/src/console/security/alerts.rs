@@ -17,7 +17,7 @@ use crate::openapi::Routes;
 struct AlertTestBody {
     /// The id of an alert rule.
     id: Option<String>,
-    /// An alert rule that need not be stored, with its secrets.
+    /// An alert rule with its secrets; it need not be stored.
     rule: Option<Value>,
 }
 

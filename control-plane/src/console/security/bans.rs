@@ -17,58 +17,58 @@ use crate::openapi::Routes;
 use crate::rest::Parameters;
 use crate::store::fabric::{Ban, BanQuery, Issued, MAX_BANS, MAX_RANGES};
 
-/// Who is banned, for how long and why.
+/// The identity to ban, the duration and the reason.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 struct BanBody {
-    /// The identity: `ip:<address>`, `ip:<CIDR>`, `apikey:<id>` or `user:<name>`. An address of IPv6 stands for the network that
-    /// callers are judged by (`global-config.identity.ipv6_prefix`); with `/128` it is the address alone.
+    /// The identity: `ip:<address>`, `ip:<CIDR>`, `apikey:<id>` or `user:<name>`. An IPv6 address means the network that
+    /// identifies its callers (`global-config.identity.ipv6_prefix`); with `/128` it is the address alone.
     #[serde(rename = "ref")]
     reference: Option<String>,
-    /// How long, in seconds, 1 to 315360000. Default 3600.
+    /// The duration in seconds, 1 to 315360000. Default 3600.
     duration_seconds: Option<u64>,
-    /// Why, for people; at most 2000 characters.
+    /// The reason, at most 2000 characters.
     reason: Option<String>,
 }
 
-/// Whose ban ends later, and by how much.
+/// The ban to extend, and by how much.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 struct ExtendBody {
     /// The identity.
     #[serde(rename = "ref")]
     reference: Option<String>,
-    /// What is added to the end of the ban, in seconds, 1 to 315360000. Default 3600.
+    /// The extension in seconds, 1 to 315360000. Default 3600.
     duration_seconds: Option<u64>,
 }
 
-/// Whose ban is lifted.
+/// The ban to lift.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 struct UnbanBody {
     /// The identity.
     #[serde(rename = "ref")]
     reference: Option<String>,
-    /// Every ban is lifted.
+    /// Whether every ban is lifted.
     all: bool,
 }
 
-/// Who is never banned.
+/// The identity to put on the allowlist.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 struct AllowBody {
     /// The identity: `ip:<address>`, `ip:<CIDR>`, `apikey:<id>` or `user:<name>`.
     #[serde(rename = "ref")]
     reference: Option<String>,
-    /// Why, for people; at most 2000 characters.
+    /// The reason, at most 2000 characters.
     reason: Option<String>,
-    /// Whether a ban that stands is lifted. Default true.
+    /// Whether an existing ban is lifted. Default true.
     unban: Option<bool>,
-    /// For how long, in seconds, 1 to 315360000; null for good.
+    /// The duration in seconds, 1 to 315360000; null means without end.
     duration_seconds: Option<u64>,
 }
 
-/// Who is taken off the allowlist.
+/// The entry of the allowlist to remove.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 struct DisallowBody {

@@ -10,15 +10,15 @@ use crate::fabric::Fabric;
 use crate::openapi::{Group, JSON, Operation, Routes, reference};
 
 fn group() -> Group {
-    let about = "What the decision fabric remembers: bans, the allowlist, the ledger, incidents. A call that asks for what \
-                 cannot be is answered with 200 and `done: false`. Every change is told as a `SvcWafSecurityAudit`.";
+    let about = "The state of the decision fabric: bans, the allowlist, the ledger, incidents. A call that cannot be carried out \
+                 is answered with 200 and `done: false`. Every change is reported as a `SvcWafSecurityAudit`.";
     Group { name: "console: security".to_owned(), about: about.to_owned() }
 }
 
 pub(super) fn status() -> Operation {
-    get("_status", "security_status", "How the fabric is doing").answers(
+    get("_status", "security_status", "The status of the decision fabric").answers(
         StatusCode::OK,
-        "Counts, settings, what was published, and what does not work.",
+        "Counts, settings, the state of the publication, and current problems.",
         reference("FabricStatus"),
     )
 }
@@ -26,7 +26,7 @@ pub(super) fn status() -> Operation {
 pub(super) fn bans() -> Operation {
     let filters = [
         ("ref", "Only the ban on this identity."),
-        ("reason", "Only those for exactly this reason."),
+        ("reason", "Only those with exactly this reason."),
         ("issued_by", "Only those of this operator or node, or of `ledger`."),
     ];
     let bans = get("_bans", "bans", "The live bans with their evidence");
@@ -36,10 +36,10 @@ pub(super) fn bans() -> Operation {
 pub(super) fn allowlist() -> Operation {
     let filters = [
         ("ref", "Only the entry of this identity."),
-        ("reason", "Only those for exactly this reason."),
+        ("reason", "Only those with exactly this reason."),
         ("added_by", "Only those of this operator."),
     ];
-    let allowlist = get("_allowlist", "allowlist", "Who is never banned");
+    let allowlist = get("_allowlist", "allowlist", "The allowlist");
     paging::describe(allowlist, &filters).answers(StatusCode::OK, "By key.", list("entries", "AllowlistEntry"))
 }
 
@@ -64,16 +64,16 @@ pub(super) fn ban() -> Operation {
     let live = live();
     post("_ban", "ban", "Ban by hand", "BanBody")
         .describe(
-            "Where a ban stands already, the later end holds. It is enforced under a policy in dry run as well. `ban.key` is \
-             whom it is on.",
+            "If the identity is banned already, the later end applies. The ban is enforced under a policy in dry run as well. \
+             `ban.key` is the banned identity.",
         )
         .example(json!({ "ref": "ip:192.0.2.1", "duration_seconds": 3600, "reason": "scans" }))
-        .answers(StatusCode::OK, "It is in force, or why not.", or_not(vec![live, refused]))
+        .answers(StatusCode::OK, "The ban is in force, or the reason why not.", or_not(vec![live, refused]))
 }
 
 /// A ban by hand that is in force.
 fn live() -> Value {
-    let reason = json!({ "type": "string", "description": "Why nothing enforces it; only where `enforced` is false." });
+    let reason = json!({ "type": "string", "description": "Why no gateway enforces it; only if `enforced` is false." });
     json!({
         "type": "object", "required": ["done", "ban", "enforced"],
         "properties": {
@@ -86,7 +86,7 @@ pub(super) fn extend() -> Operation {
     post("_extend", "extend", "Move the end of a ban", "ExtendBody")
         .example(json!({ "ref": "ip:192.0.2.1", "duration_seconds": 3600 }))
         .describe("The ban is by hand from then on: it is enforced under a policy in dry run as well.")
-        .answers(StatusCode::OK, "The ban, or that there is none.", or_not(vec![live()]))
+        .answers(StatusCode::OK, "The ban, or `done: false` if there is none.", or_not(vec![live()]))
 }
 
 pub(super) fn unban() -> Operation {
@@ -96,11 +96,9 @@ pub(super) fn unban() -> Operation {
         "still_banned_by": { "type": "array", "items": { "type": "string" } },
     }));
     post("_unban", "unban", "Lift a ban, or all", "UnbanBody")
-        .describe(
-            "It is done where there was no ban as well. `still_banned_by` has the wider bans that cover the address.",
-        )
+        .describe("It is also done if there was no ban. `still_banned_by` has the wider bans that cover the address.")
         .example(json!({ "ref": "ip:192.0.2.1" }))
-        .answers(StatusCode::OK, "Whose, or how many.", or_not(vec![one, removed]))
+        .answers(StatusCode::OK, "The identity, or the number of lifted bans.", or_not(vec![one, removed]))
 }
 
 pub(super) fn allow() -> Operation {
@@ -109,7 +107,9 @@ pub(super) fn allow() -> Operation {
         "lifted": { "type": "array", "items": { "type": "string" } },
     }));
     post("_allow", "allow", "Put an identity on the allowlist", "AllowBody")
-        .describe("It is never banned from then on; its requests are inspected as before. The ledger forgets it.")
+        .describe(
+            "It is never banned while the entry exists; its requests are still inspected. Its ledger entry is removed.",
+        )
         .example(json!({ "ref": "ip:192.0.2.0/24", "reason": "the office", "unban": true, "duration_seconds": null }))
         .answers(StatusCode::OK, "The entry, and whether a ban was lifted.", or_not(vec![allowed]))
 }
@@ -117,12 +117,12 @@ pub(super) fn allow() -> Operation {
 pub(super) fn disallow() -> Operation {
     post("_disallow", "disallow", "Take an identity off the allowlist", "DisallowBody")
         .example(json!({ "ref": "ip:192.0.2.0/24" }))
-        .answers(StatusCode::OK, "Whose entry.", or_not(vec![with("ref", reference("IdentityRef"))]))
+        .answers(StatusCode::OK, "The identity of the entry.", or_not(vec![with("ref", reference("IdentityRef"))]))
 }
 
 pub(super) fn incident_state() -> Operation {
-    post("_incident_state", "incident_state", "Move an incident", "IncidentStateBody")
-        .describe("A resolved incident leaves the list, and is open again once the caller comes back.")
+    post("_incident_state", "incident_state", "Change the state of an incident", "IncidentStateBody")
+        .describe("A resolved incident leaves the list, and is reopened when its identity causes new events.")
         .example(json!({ "key": "ip:192.0.2.1", "state": "acknowledged", "note": "looking" }))
         .answers(StatusCode::OK, "The state.", or_not(vec![with("workflow", reference("IncidentWorkflow"))]))
 }
@@ -133,9 +133,9 @@ pub(super) fn ledger() -> Operation {
     let one = object(json!({
         "done": { "const": true }, "ref": reference("IdentityRef"), "score": { "type": "number", "minimum": 0 },
     }));
-    post("_ledger", "ledger", "Read or clear the memory across requests", "LedgerBody").example(json!({})).answers(
+    post("_ledger", "ledger", "Read or clear the ledger", "LedgerBody").example(json!({})).answers(
         StatusCode::OK,
-        "The highest totals, the total of one identity, or that it was forgotten.",
+        "The highest totals, the total of one identity, or the confirmation that it was removed.",
         or_not(vec![top, one, object(json!({ "done": { "const": true } }))]),
     )
 }
@@ -149,7 +149,7 @@ pub(super) fn simulate() -> Operation {
         "score": { "type": "number" },
         "tier": { "type": ["integer", "null"], "description": "The tier's place in the policy, from 0." },
         "action": { "enum": ["allow", "log", "challenge", "throttle", "tarpit", "deny", "ban"] },
-        "enforced": { "type": "boolean", "description": "The action denies, and the policy is in no dry run." },
+        "enforced": { "type": "boolean", "description": "The action denies, and the policy is not in dry run." },
     }));
     post("_simulate", "simulate", "What a policy would do at a score", "SimulateBody")
         .example(json!({ "score": 75, "policy": "builtin" }))
@@ -161,25 +161,25 @@ pub(super) fn alert_test_body() -> Value {
     let id = json!({ "type": ["string", "null"], "description": "The id of an alert rule." });
     let rule = json!({
         "anyOf": [reference("AlertRule"), { "type": "null" }],
-        "description": "An alert rule that need not be stored, with its secrets.",
+        "description": "An alert rule with its secrets; it need not be stored.",
     });
     json!({ "type": "object", "properties": { "id": id, "rule": rule }, "additionalProperties": false })
 }
 
 pub(super) fn alert_test() -> Operation {
     let delivery = object(json!({
-        "status": { "type": ["integer", "null"], "description": "Null where there was no call." },
-        "ok": { "type": "boolean", "description": "The channel has taken it." },
-        "body": { "type": "string", "description": "What it answers, at most 2 KiB." },
+        "status": { "type": ["integer", "null"], "description": "Null if there was no call." },
+        "ok": { "type": "boolean", "description": "The channel accepted it." },
+        "body": { "type": "string", "description": "Its answer, at most 2 KiB." },
     }));
     let sent = object(json!({
         "done": { "const": true }, "channel": { "enum": ["slack", "teams", "pagerduty", "webhook", "event"] },
         "delivery": delivery,
     }));
     post("_alert_test", "alert_test", "Send a test message to the channel of an alert rule", "AlertTestBody")
-        .describe("One attempt, of at most 30 seconds, be the rule enabled or not.")
+        .describe("One attempt of at most 30 seconds, even if the rule is disabled.")
         .example(json!({ "id": "on-call" }))
-        .answers(StatusCode::OK, "What the channel answers, or why there was no call.", or_not(vec![sent]))
+        .answers(StatusCode::OK, "The answer of the channel, or why there was no call.", or_not(vec![sent]))
 }
 
 /// Adds the schemas that the answers name.

@@ -23,7 +23,7 @@ struct IncidentStateBody {
     key: Option<String>,
     /// `open`, `acknowledged` or `resolved`.
     state: Option<String>,
-    /// What there is to say, for people; at most 2000 characters.
+    /// A note, at most 2000 characters.
     note: Option<String>,
 }
 
@@ -95,7 +95,7 @@ async fn incident_state(State(fabric): State<Fabric>, actor: Actor, body: Body) 
         if !["open", "acknowledged", "resolved"].contains(&state.as_str()) {
             let shown: String = state.chars().take(64).collect();
             let error =
-                format!("`{}` is no state; expected `open`, `acknowledged` or `resolved`", shown.escape_debug());
+                format!("`{}` is not a state; expected `open`, `acknowledged` or `resolved`", shown.escape_debug());
             return Err(error);
         }
         Ok((charged(&fabric, body.key.as_deref())?, state, text(body.note)?))

@@ -14,24 +14,24 @@ use crate::openapi::Routes;
 /// How many identities the ledger shows.
 const TOP: u32 = 50;
 
-/// What is asked of the ledger.
+/// A query or change of the ledger.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 struct LedgerBody {
-    /// The identity; without it the highest totals are answered.
+    /// The identity; without it the answer has the highest totals.
     #[serde(rename = "ref")]
     reference: Option<String>,
-    /// Whether it is forgotten.
+    /// Whether its entry is removed.
     forget: bool,
 }
 
-/// A score, and the policy that is asked about it.
+/// A score and a policy.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 struct SimulateBody {
     /// The score, 0 to 100.
     score: Option<f64>,
-    /// The id of a threat policy; null for the first enabled one, or the built-in one where there is none.
+    /// The id of a threat policy; null for the first enabled one, or the built-in one if there is none.
     policy: Option<String>,
 }
 

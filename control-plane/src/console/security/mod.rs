@@ -67,7 +67,7 @@ fn read<T: DeserializeOwned>(body: Body) -> Result<T, String> {
     }
     let value: Value = serde_json::from_slice(&body).map_err(|_| "invalid json body".to_owned())?;
     if !value.is_object() {
-        return Err("invalid json body: it is no object".to_owned());
+        return Err("invalid json body: it is not an object".to_owned());
     }
     typed(value).map_err(|problem| format!("invalid json body: {problem}"))
 }

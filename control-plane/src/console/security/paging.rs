@@ -93,11 +93,11 @@ impl Paging {
 pub(super) fn describe(operation: Operation, filters: &[(&str, &str)]) -> Operation {
     let number = |most: usize| json!({ "type": "integer", "minimum": 1, "maximum": most });
     let operation = operation
-        .in_query("page", number(u32::MAX as usize), "Which page, from 1.")
+        .in_query("page", number(u32::MAX as usize), "The page, from 1.")
         .in_query("pageSize", number(MAX_SIZE), &format!("Entries of a page. Default {DEFAULT_SIZE}."))
         .with_header(StatusCode::OK, &PAGES, true)
         .with_header(StatusCode::OK, &TOTAL, true)
-        .fails(StatusCode::BAD_REQUEST, "invalid_query", "a parameter of the query cannot be read.");
+        .fails(StatusCode::BAD_REQUEST, "invalid_query", "a query parameter is invalid.");
     let text = || json!({ "type": "string" });
     filters
         .iter()

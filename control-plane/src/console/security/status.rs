@@ -1,4 +1,4 @@
-//! How the fabric is doing.
+//! The status of the decision fabric.
 
 use axum::Json;
 use axum::extract::State;
@@ -65,13 +65,10 @@ async fn status(State(fabric): State<Fabric>) -> Json<Value> {
 /// What there is to know of where the state is; null where every gateway of every control plane shares it.
 fn warning(dedicated: bool, links: usize) -> Option<&'static str> {
     match (dedicated, links) {
-        (_, 0) => {
-            Some("No gateway is linked to this control plane: what is banned here is in force on none until one is.")
-        }
+        (_, 0) => Some("No gateway is linked to this control plane: bans take effect once one is."),
         (true, _) => None,
         (false, _) => Some(
-            "The state is in the file of this control plane: all gateways that are linked to it share it, another control \
-             plane does not.",
+            "The state is in the file of this control plane: its gateways share it, those of another control plane do not.",
         ),
     }
 }

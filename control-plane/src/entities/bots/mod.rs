@@ -8,34 +8,34 @@ use serde::{Deserialize, Serialize};
 use super::limits::{count, status, text, url, weight, word};
 use super::{Entity, FieldProblem, Head, References, did_you_mean, number};
 
-/// What is done with bots.
+/// A policy on bots.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct BotPolicy {
-    /// Whether it is used at all. Default true.
+    /// False: it is not used. Default true.
     pub enabled: bool,
-    /// The bots that are known, at most 1000. Default: the 27 of [`BotPolicy::known_signatures`].
+    /// The known bots, at most 1000. Default: 27 of them.
     pub signatures: Vec<BotSignature>,
-    /// What is done with which, at most 1000. A name goes before a category, a category before `*`. Default: search and
+    /// The actions by bot, at most 1000. A name takes precedence over a category, a category over `*`. Default: search and
     /// monitoring are allowed, ai weighs 0, seo 10, and nothing is denied.
     pub rules: Vec<BotRule>,
-    /// Whether a bot that publishes a method is verified by reverse DNS. Default true.
+    /// Whether bots are verified by forward-confirmed reverse DNS, if their signature allows it. Default true.
     pub verify_known_bots: bool,
-    /// Whether a verified bot passes. Default true.
+    /// Whether verified bots pass. Default true.
     pub verified_bypass: bool,
     /// What a failed verification adds to the score, 0 to 100. Default 60.
     #[serde(with = "number")]
     #[schemars(with = "f64")]
     pub impersonator_weight: f64,
-    /// What is done with a failed verification. Default deny.
+    /// The action after a failed verification. Default deny.
     pub impersonator_action: BotAction,
-    /// What a bot that is not known adds to the score, 0 to 100. Default 0.
+    /// What an unknown bot adds to the score, 0 to 100. Default 0.
     #[serde(with = "number")]
     #[schemars(with = "f64")]
     pub unknown_bot_weight: f64,
     /// The status of a refusal, 200 to 599. Default 403.
     pub deny_status: u16,
-    /// Lines at the end of the generated robots.txt, at most 65536 bytes.
+    /// Lines appended to the generated robots.txt, at most 65536 bytes.
     pub robots_extra: String,
     /// The text of llms.txt, at most 1048576 bytes.
     pub llms_txt: String,
@@ -45,16 +45,16 @@ pub struct BotPolicy {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BotSignature {
-    /// What it is called: 1 to 64 of a-z 0-9 . _ -.
+    /// Its name: 1 to 64 of a-z 0-9 . _ -.
     pub name: String,
-    /// What it is for.
+    /// Its purpose.
     pub category: BotCategory,
-    /// Texts of which one is in its user agent, in any case; 1 to 64 of them.
+    /// Substrings of its user agent, in any case of letters, 1 to 64; one must match.
     pub ua_contains: Vec<String>,
-    /// What the names end with that its addresses resolve to, at most 64, each beginning with a dot.
+    /// Suffixes of the host names of its addresses, at most 64, each with a leading dot.
     #[serde(default)]
     pub rdns_suffixes: Vec<String>,
-    /// Where its owner says what it does; empty for nowhere.
+    /// The owner's page about it; empty for none.
     #[serde(default)]
     pub homepage: String,
     /// Whether it can be verified by reverse DNS. Default false.
@@ -62,27 +62,27 @@ pub struct BotSignature {
     pub verifiable: bool,
 }
 
-/// What bots are for.
+/// The purpose of a bot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum BotCategory {
     /// Search engines.
     Search,
-    /// Models and what they read for.
+    /// Training and answers of AI models.
     Ai,
     /// Search engine optimisation.
     Seo,
-    /// Watching whether sites are up.
+    /// Monitoring of availability.
     Monitoring,
 }
 
-/// What is done with a bot, or a category of them.
+/// The action for a bot, or a category of bots.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BotRule {
     /// `category:<category>`, `name:<name>` or `*`.
     pub target: String,
-    /// What is done. Default monitor.
+    /// The action. Default monitor.
     #[serde(default)]
     pub action: BotAction,
     /// What a match adds to the score, 0 to 100. Default 0.
@@ -91,7 +91,7 @@ pub struct BotRule {
     pub weight: f64,
 }
 
-/// What is done with a bot. There is no challenge: no bot would pass it.
+/// The action for a bot. There is no challenge: no bot would pass it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum BotAction {
@@ -151,7 +151,7 @@ impl Entity for BotPolicy {
             problems.extend(signature.check().into_iter().map(|problem| problem.under(&place)));
             if self.signatures.iter().take(index).any(|earlier| earlier.name == signature.name) {
                 let message = format!("the bot `{}` is there twice", signature.name.escape_debug());
-                problems.push(FieldProblem::new(format!("{place}/name"), message).expected("a name of its own"));
+                problems.push(FieldProblem::new(format!("{place}/name"), message).expected("a unique name"));
             }
         }
         problems.extend(count("/rules", self.rules.len(), 1000));
@@ -187,7 +187,7 @@ impl BotPolicy {
                 Some(FieldProblem::new(pointer, message).expected("the name of one of the policy's `signatures`"))
             }
             _ => {
-                let message = format!("`{}` is no target", target.escape_debug());
+                let message = format!("`{}` is not a target", target.escape_debug());
                 let problem = FieldProblem::new(pointer, message);
                 Some(problem.expected(format!("`*`, `name:<bot>` or `category:` with {}", CATEGORIES.join(", "))))
             }
@@ -223,7 +223,7 @@ impl BotSignature {
             let rest = suffix.strip_prefix('.').unwrap_or_default();
             let label = |byte: u8| byte.is_ascii_alphanumeric() || b".-".contains(&byte);
             if rest.is_empty() || rest.starts_with('.') || suffix.len() > 253 || !rest.bytes().all(label) {
-                let message = format!("`{}` is no suffix of names", suffix.escape_debug());
+                let message = format!("`{}` is not a suffix of names", suffix.escape_debug());
                 let problem = FieldProblem::new(format!("/rdns_suffixes/{index}"), message);
                 problems.push(problem.expected("a domain that begins with a dot, such as `.search.example.com`"));
             }

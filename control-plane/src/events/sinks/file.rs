@@ -141,7 +141,7 @@ impl Log {
         Ok(self.open.insert(open))
     }
 
-    /// Moves the file away and the older ones out of its way. Where that fails, the file goes on growing.
+    /// Moves the file away and the older ones out of its way. If that fails, the file keeps growing.
     fn rotate(&mut self) {
         let Some(rotation) = self.rotation else { return };
         match shift(&self.path, rotation.keep) {
@@ -149,7 +149,7 @@ impl Log {
             Err(error) => {
                 if !std::mem::replace(&mut self.stuck, true) {
                     let file = self.path.display();
-                    tracing::warn!(%file, %error, "the file of events could not be rotated and grows beyond its limit");
+                    tracing::warn!(%file, %error, "rotating the file of events failed; it grows beyond its limit");
                 }
             }
         }

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use crate::events::queue::Line;
 
-/// What became of a batch.
+/// The outcome of a batch.
 #[derive(Debug)]
 pub(super) struct Outcome {
     /// So many lines are written to their ends.

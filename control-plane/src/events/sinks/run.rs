@@ -68,7 +68,11 @@ impl Notices {
         self.show(queue, true);
         match then {
             Then::Retry(_) => {
-                tracing::warn!(exporter, reason, "events cannot be exported; they wait, the oldest are lost first")
+                tracing::warn!(
+                    exporter,
+                    reason,
+                    "events cannot be exported; they are queued, the oldest are lost first"
+                )
             }
             Then::Drop => tracing::warn!(exporter, reason, "events are refused and lost"),
         }

@@ -27,7 +27,7 @@ pub(in crate::rest) fn collection(of: Collection<'_>, method: &Method) -> Operat
 
 /// `_bulk` over all collections.
 pub(in crate::rest) fn everything(group: &str) -> Operation {
-    let about = "Changes of any collections in one request, all of them or each for itself.";
+    let about = "Changes of any collections in one request, atomically or each by itself.";
     let of = Group { name: "many changes".to_owned(), about: about.to_owned() };
     let path = format!("/apis/{group}/v1/_bulk");
     let operation = Operation::new(Method::POST, path, "bulk", of, "Change entities of any collections");
@@ -37,24 +37,24 @@ pub(in crate::rest) fn everything(group: &str) -> Operation {
 fn bulk(operation: Operation, line: Value, answer: Value) -> Operation {
     let lines = json!({ "type": "array", "minItems": 1, "maxItems": MAX_LINES, "items": line });
     let answers = json!({ "type": "array", "items": answer });
-    let whole = "Of a batch that was to be written as a whole: the status of the first line at fault, and the answer of every line.";
+    let whole = "For an atomic batch: the status of the first faulty line, and the answers to all lines.";
     let mut operation = operation
         .describe(
-            "A line of JSON for each change, and a line of the answer for each, in their order; empty lines are left out. Lines \
+            "One line of JSON per change and one line of the answer per change, in the same order; empty lines are ignored. Lines \
              are judged in their order, so that one may name an entity of a line before it. What is refused is left out; with \
              `atomic` one refused line refuses all, the others are 424 `not_applied`. There is one commit, with one new revision.",
         )
         .switch("atomic", "All or nothing.")
-        .switch("dry_run", "Judge everything and write nothing.")
+        .switch("dry_run", "Check all changes and write nothing.")
         .takes("The changes, one line each.", [(NDJSON, lines)])
         .answers_as(StatusCode::OK, "An answer for each line.", NDJSON, answers.clone())
         .with_header(StatusCode::OK, &WARNINGS, false)
-        .fails(StatusCode::BAD_REQUEST, "invalid_query", "a parameter of the query cannot be read.")
-        .fails(StatusCode::BAD_REQUEST, "invalid_body", "the body has no lines, or broke off.")
-        .fails(StatusCode::REQUEST_TIMEOUT, "too_slow", "the body did not come in time.")
+        .fails(StatusCode::BAD_REQUEST, "invalid_query", "a query parameter is invalid.")
+        .fails(StatusCode::BAD_REQUEST, "invalid_body", "the body has no lines, or ended early.")
+        .fails(StatusCode::REQUEST_TIMEOUT, "too_slow", "the body was not received in time.")
         .fails(StatusCode::PAYLOAD_TOO_LARGE, "payload_too_large", "the body exceeds `--max-body-bytes`.")
         .fails(StatusCode::PAYLOAD_TOO_LARGE, "too_many_lines", &format!("there are more than {MAX_LINES} lines."))
-        .fails(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", "the body is declared as something else.");
+        .fails(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", "the body has another media type.");
     for status in [400, 404, 409, 412, 500, 503, 507].map(StatusCode::from_u16).into_iter().flatten() {
         operation = operation.answers_as(status, whole, NDJSON, answers.clone());
     }
@@ -64,8 +64,7 @@ fn bulk(operation: Operation, line: Value, answer: Value) -> Operation {
 /// A line of `_bulk` over all collections.
 pub(in crate::rest) fn change() -> Value {
     let collections: Vec<&str> = KINDS.iter().map(|kind| kind.collection).collect();
-    let id =
-        json!({ "type": "string", "description": "The id of the entity; may stand in `entity` or `patch` instead." });
+    let id = json!({ "type": "string", "description": "The id of the entity; may be in `entity` or `patch` instead." });
     let collection = json!({ "enum": collections });
     let tag = json!({ "type": "string", "pattern": "^\"[0-9]+\"$", "description": "The ETag that the entity must still have." });
     let line = |op: &str, more: &[(&str, Value)], required: &[&str]| {
@@ -95,16 +94,16 @@ pub(in crate::rest) fn change() -> Value {
 pub(in crate::rest) fn answer() -> Value {
     json!({
         "type": "object",
-        "description": "What came of one line.",
+        "description": "The outcome of one line.",
         "required": ["status"],
         "properties": {
-            "status": { "type": "integer", "minimum": 200, "maximum": 599, "description": "As if the line had been a request of its own." },
-            "id": { "type": "string", "description": "Whose change it was, where that is known." },
-            "collection": { "type": "string", "description": "Where lines name their collection." },
-            "etag": { "type": "string", "pattern": "^\"[0-9]+\"$", "description": "Of what was written." },
+            "status": { "type": "integer", "minimum": 200, "maximum": 599, "description": "The status of the line, as for a single request." },
+            "id": { "type": "string", "description": "The id of the entity, if known." },
+            "collection": { "type": "string", "description": "The collection, if lines name theirs." },
+            "etag": { "type": "string", "pattern": "^\"[0-9]+\"$", "description": "The entity tag of the written entity." },
             "error": { "type": "string" },
             "error_description": { "type": "string" },
-            "pointer": { "type": "string", "description": "The first of the wrong fields." },
+            "pointer": { "type": "string", "description": "The first faulty field." },
             "errors": { "type": "array", "items": reference("FieldProblem") },
         },
         "additionalProperties": false,

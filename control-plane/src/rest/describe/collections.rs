@@ -24,30 +24,30 @@ impl Collection<'_> {
         let list = json!({ "type": "array", "items": entity });
         let parts = json!({ "type": "array", "items": reference(FIELDS) });
         self.operation(Method::GET, "", "list", "List the entities")
-            .in_query("page", json!({ "type": "integer", "minimum": 1, "maximum": u32::MAX }), "Which page, from 1.")
+            .in_query("page", json!({ "type": "integer", "minimum": 1, "maximum": u32::MAX }), "The page, from 1.")
             .in_query(
                 "pageSize",
                 json!({ "type": "integer", "minimum": 1, "maximum": u32::MAX }),
-                &format!("Entities of a page. Without it and `page` there is one page with all; with `page` alone {DEFAULT_PAGE_SIZE}."),
+                &format!("Entities per page. Without `page` and `pageSize` there is one page with all; with `page` alone {DEFAULT_PAGE_SIZE}."),
             )
-            .in_query("sorted", json!({ "type": "string", "examples": ["name:desc,id"] }), "Fields to sort by, with commas; `:desc` behind one turns it round.")
-            .in_query("filter.id", json!({ "type": "string" }), "Only the entity of this id.")
-            .in_query("filter.name", json!({ "type": "string" }), "Only those of this name. Any field can stand behind `filter.`, with dots for those further in; of a list, one entry has to be the value.")
-            .in_query("filter.tags", json!({ "type": "string" }), "Only those with this tag.")
+            .in_query("sorted", json!({ "type": "string", "examples": ["name:desc,id"] }), "Fields to sort by, separated by commas; `:desc` after a field reverses its order.")
+            .in_query("filter.id", json!({ "type": "string" }), "Only the entity with this id.")
+            .in_query("filter.name", json!({ "type": "string" }), "Only entities with this name. Any field can follow `filter.`, with dots for nested fields; of a list, one entry must have the value.")
+            .in_query("filter.tags", json!({ "type": "string" }), "Only entities with this tag.")
             .shaped()
             .answers(StatusCode::OK, "The entities.", either(list, parts))
             .with_header(StatusCode::OK, &PAGES, true)
-            .fails(StatusCode::BAD_REQUEST, "invalid_query", "a parameter of the query cannot be read.")
+            .fails(StatusCode::BAD_REQUEST, "invalid_query", "a query parameter is invalid.")
     }
 
     pub(in crate::rest) fn create(self) -> Operation {
         let about = match self.kind.singleton {
             Some(id) => format!(
-                "There is one {} only, which always exists: this is 409 for every document. PUT or PATCH `{id}`.",
+                "There is exactly one {}: every document is answered with 409. PUT or PATCH `{id}`.",
                 self.kind.kind
             ),
             None => format!(
-                "Without an `id` it gets one, `{}_` with a UUID. What the document leaves out has its default.",
+                "Without an `id` it gets `{}_` and a UUID. Fields that the document leaves out have their defaults.",
                 self.kind.id_prefix
             ),
         };
@@ -59,7 +59,7 @@ impl Collection<'_> {
         let operation = match self.kind.singleton {
             Some(_) => operation,
             None => self
-                .written(operation, StatusCode::CREATED, "The entity as it is now.")
+                .written(operation, StatusCode::CREATED, "The entity after the change.")
                 .with_header(StatusCode::CREATED, &header::LOCATION, true)
                 .leads_to(StatusCode::CREATED, &self.id("read"), "id", "/id")
                 .leads_to(StatusCode::CREATED, &self.id("replace"), "id", "/id")
@@ -68,30 +68,28 @@ impl Collection<'_> {
                 .fails(StatusCode::BAD_REQUEST, "invalid_entity", "the document is wrong; `errors` has each field.")
                 .store_may_be_full(),
         };
-        operation.fails(StatusCode::CONFLICT, "conflict", "there is an entity of this id.").reads_a_body()
+        operation.fails(StatusCode::CONFLICT, "conflict", "an entity with this id exists already.").reads_a_body()
     }
 
     pub(in crate::rest) fn read(self) -> Operation {
         let operation = self.operation(Method::GET, "/{id}", "read", "Read an entity").shaped();
         self.one(operation)
-            .in_header("if-none-match", json!({ "type": "string" }), "Entity tags of what the caller has, or `*`.")
+            .in_header("if-none-match", json!({ "type": "string" }), "Entity tags of the caller's copies, or `*`.")
             .answers(
                 StatusCode::OK,
                 "The entity; secrets in it are shown as `********`.",
                 either(self.entity(), reference(FIELDS)),
             )
             .with_header(StatusCode::OK, &header::ETAG, true)
-            .answers_nothing(StatusCode::NOT_MODIFIED, "The caller has it.")
+            .answers_nothing(StatusCode::NOT_MODIFIED, "The caller's copy is current.")
             .with_header(StatusCode::NOT_MODIFIED, &header::ETAG, true)
-            .fails(StatusCode::BAD_REQUEST, "invalid_query", "a parameter of the query cannot be read.")
+            .fails(StatusCode::BAD_REQUEST, "invalid_query", "a query parameter is invalid.")
     }
 
     pub(in crate::rest) fn replace(self) -> Operation {
         let operation = self
             .operation(Method::PUT, "/{id}", "replace", "Replace an entity")
-            .describe(
-                "What the document leaves out goes back to its default; a secret that is sent as `********` stays.",
-            )
+            .describe("Fields that the document leaves out get their defaults; a secret sent as `********` is kept.")
             .takes("The document; its `id` may be left out.", [(JSON, self.entity())])
             .example(self.kind.template());
         self.update(operation)
@@ -102,13 +100,13 @@ impl Collection<'_> {
         let either = json!({ "anyOf": [merge, reference("JsonPatch")] });
         let operation = self
             .operation(Method::PATCH, "/{id}", "patch", "Change an entity")
-            .describe("An object is a JSON merge patch (RFC 7396): null takes a field back to its default. An array is a JSON Patch (RFC 6902).")
+            .describe("An object is a JSON merge patch (RFC 7396): null resets a field to its default. An array is a JSON Patch (RFC 6902).")
             .takes(
-                "What changes.",
+                "The patch.",
                 [("application/merge-patch+json", merge.clone()), ("application/json-patch+json", reference("JsonPatch")), (JSON, either)],
             )
             .example(json!({ "description": "another one" }))
-            .fails(StatusCode::BAD_REQUEST, "invalid_patch", "the body is no patch, or does not fit the entity.")
+            .fails(StatusCode::BAD_REQUEST, "invalid_patch", "the body is not a patch, or cannot be applied to the entity.")
             .fails(StatusCode::CONFLICT, "patch_test_failed", "a `test` of the JSON Patch does not hold.");
         self.update(operation)
     }
@@ -116,20 +114,27 @@ impl Collection<'_> {
     pub(in crate::rest) fn delete(self) -> Operation {
         let about = match self.kind.singleton {
             Some(_) => {
-                format!("The {} always exists: this is 409. PUT `{{}}` takes it back to its defaults.", self.kind.kind)
+                format!(
+                    "The {} always exists: this is answered with 409. PUT `{{}}` resets it to its defaults.",
+                    self.kind.kind
+                )
             }
-            None => "An entity that others name stays, and is 409 with those that do.".to_owned(),
+            None => "An entity that others refer to is not deleted: 409 with these references.".to_owned(),
         };
         let operation = self
             .operation(Method::DELETE, "/{id}", "delete", "Delete an entity")
             .describe(about)
-            .switch("force", "Delete it although others name it.")
-            .fails(StatusCode::BAD_REQUEST, "invalid_query", "a parameter of the query cannot be read.")
-            .fails(StatusCode::CONFLICT, "in_use", "others name it, or it cannot be deleted; `errors` has where.");
+            .switch("force", "Delete it although others refer to it.")
+            .fails(StatusCode::BAD_REQUEST, "invalid_query", "a query parameter is invalid.")
+            .fails(
+                StatusCode::CONFLICT,
+                "in_use",
+                "others refer to it, or it cannot be deleted; `errors` has the references.",
+            );
         let operation = self.one(operation).conditional().store_may_be_full();
         match self.kind.singleton {
             Some(_) => operation,
-            None => self.written(operation, StatusCode::OK, "The entity as it was."),
+            None => self.written(operation, StatusCode::OK, "The entity before it was deleted."),
         }
     }
 
@@ -151,7 +156,7 @@ impl Collection<'_> {
             "properties": { "title": { "const": self.kind.kind }, "properties": { "type": "object" } },
         });
         self.operation(Method::GET, "/_schema", "schema", "The JSON Schema of the documents")
-            .describe("The same as here among the schemas, as one document (2020-12).")
+            .describe("The schema of this document, as a document of its own (2020-12).")
             .answers(StatusCode::OK, "The schema.", schema)
             .pretty()
     }
@@ -175,8 +180,8 @@ impl Collection<'_> {
         };
         operation
             .in_path("id", schema, "The id of the entity.")
-            .fails(StatusCode::BAD_REQUEST, "invalid_path", "the id is no UTF-8.")
-            .fails(StatusCode::NOT_FOUND, "not_found", "there is no entity of this id.")
+            .fails(StatusCode::BAD_REQUEST, "invalid_path", "the id is not UTF-8.")
+            .fails(StatusCode::NOT_FOUND, "not_found", "there is no entity with this id.")
     }
 
     fn update(self, operation: Operation) -> Operation {
@@ -186,7 +191,7 @@ impl Collection<'_> {
             .fails(StatusCode::BAD_REQUEST, "invalid_entity", "the document is wrong; `errors` has each field.")
             .reads_a_body()
             .store_may_be_full();
-        self.written(operation, StatusCode::OK, "The entity as it is now.")
+        self.written(operation, StatusCode::OK, "The entity after the change.")
     }
 
     fn written(self, operation: Operation, status: StatusCode, text: &str) -> Operation {
@@ -238,17 +243,17 @@ impl Common for Operation {
         self.in_query(
             "fields",
             json!({ "type": "string", "examples": ["id,name,metadata.team"] }),
-            "Only these fields, with commas; a dot goes one object deeper.",
+            "Only these fields, separated by commas; dots address nested fields.",
         )
         .switch("envelope", "Answer `{\"data\": …}`.")
-        .switch("pretty", "With line ends and indented.")
+        .switch("pretty", "Indented, with line breaks.")
     }
 
     fn pretty(self) -> Operation {
-        self.switch("pretty", "With line ends and indented.").fails(
+        self.switch("pretty", "Indented, with line breaks.").fails(
             StatusCode::BAD_REQUEST,
             "invalid_query",
-            "a parameter of the query cannot be read.",
+            "a query parameter is invalid.",
         )
     }
 
@@ -256,21 +261,17 @@ impl Common for Operation {
         self.in_header(
             "if-match",
             json!({ "type": "string", "examples": ["\"7\""] }),
-            "Only where the entity still has one of these entity tags; `*` for any.",
+            "Only if the entity still has one of these entity tags; `*` means any.",
         )
         .fails(StatusCode::PRECONDITION_FAILED, "precondition_failed", "the entity has changed since.")
     }
 
     fn reads_a_body(self) -> Operation {
-        self.fails(StatusCode::BAD_REQUEST, "invalid_json", "the body is no JSON.")
-            .fails(StatusCode::BAD_REQUEST, "invalid_body", "the body broke off.")
-            .fails(StatusCode::REQUEST_TIMEOUT, "too_slow", "the body did not come in time.")
+        self.fails(StatusCode::BAD_REQUEST, "invalid_json", "the body is not JSON.")
+            .fails(StatusCode::BAD_REQUEST, "invalid_body", "the body ended early.")
+            .fails(StatusCode::REQUEST_TIMEOUT, "too_slow", "the body was not received in time.")
             .fails(StatusCode::PAYLOAD_TOO_LARGE, "payload_too_large", "the body exceeds `--max-body-bytes`.")
-            .fails(
-                StatusCode::UNSUPPORTED_MEDIA_TYPE,
-                "unsupported_media_type",
-                "the body is declared as something else.",
-            )
+            .fails(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", "the body has another media type.")
     }
 
     fn store_may_be_full(self) -> Operation {

@@ -6,14 +6,14 @@ use serde_json::json;
 use crate::openapi::{Group, Operation, reference};
 
 fn group() -> Group {
-    let about = "What those who run the control plane ask it. No key is needed, and any host will do.";
+    let about = "Health and metrics for operations. They need no key and accept any host name.";
     Group { name: "health".to_owned(), about: about.to_owned() }
 }
 
 pub(in crate::rest) fn health() -> Operation {
     Operation::new(Method::GET, "/healthz", "health", group(), "Whether the process answers").answers(
         StatusCode::OK,
-        "It does.",
+        "The process answers.",
         json!({ "type": "object", "required": ["status"], "properties": { "status": { "const": "ok" } } }),
     )
 }
@@ -21,7 +21,7 @@ pub(in crate::rest) fn health() -> Operation {
 pub(in crate::rest) fn ready() -> Operation {
     let problems = json!({
         "type": "array", "items": reference("Trouble"),
-        "description": "What does not work as it should; empty where everything does.",
+        "description": "The current problems; empty if there are none.",
     });
     let ready = json!({
         "type": "object",
@@ -37,12 +37,12 @@ pub(in crate::rest) fn ready() -> Operation {
         "required": ["status", "missing", "problems"],
         "properties": {
             "status": { "const": "not ready" },
-            "missing": { "type": "array", "items": { "type": "string" }, "description": "What is not up." },
+            "missing": { "type": "array", "items": { "type": "string" }, "description": "The parts that are not ready." },
             "problems": problems,
         },
     });
-    Operation::new(Method::GET, "/readyz", "ready", group(), "Whether the store can be read and everything is up")
-        .answers(StatusCode::OK, "Ready; `degraded` where something works in part only.", ready)
+    Operation::new(Method::GET, "/readyz", "ready", group(), "Whether the control plane is ready to serve")
+        .answers(StatusCode::OK, "Ready; `degraded` if there are problems.", ready)
         .answers(StatusCode::SERVICE_UNAVAILABLE, "Not ready.", waiting)
 }
 

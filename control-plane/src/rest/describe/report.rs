@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::openapi::{Group, Operation, reference};
 
 fn group() -> Group {
-    let about = "What gateways and the control plane report, for pipelines and people with a key of scope `report`.";
+    let about = "Reports of gateways and of the control plane, for keys with the scope `report`.";
     Group { name: "reports".to_owned(), about: about.to_owned() }
 }
 
@@ -16,7 +16,7 @@ pub(in crate::rest) fn incidents() -> Operation {
         "required": ["incidents"],
         "properties": { "incidents": { "type": "array", "items": reference("Incident") } },
     });
-    let summary = "Incidents: the events of one identity, close together in time";
+    let summary = "Incidents: events of one identity within a short time";
     Operation::new(Method::GET, "/api/extensions/svc/waf/api/_incidents", "incidents", group(), summary).answers(
         StatusCode::OK,
         "The incidents, the most recent first.",
@@ -35,16 +35,20 @@ pub(in crate::rest) fn nodes() -> Operation {
             "exporters": { "type": "array", "items": reference("ExporterStatus") },
         },
     });
-    let summary = "Nodes: what each took and refused; what was published and what was not; and how the exporters of events are doing";
+    let summary = "Nodes with what they acknowledged and refused; the state of the publication and of the exporters";
     let boolean = || json!({ "type": "string", "enum": ["true", "false"] });
     let orders = ["id", "group", "since", "behind_since"];
     let orders: Vec<String> =
         orders.iter().flat_map(|field| ["", ":asc", ":desc"].map(|way| format!("{field}{way}"))).collect();
     Operation::new(Method::GET, "/api/extensions/svc/waf/api/_nodes", "nodes", group(), summary)
         .in_query("group", json!({ "type": "string" }), "Only nodes of this group.")
-        .in_query("connected", boolean(), "Only nodes that have a stream, or that have none.")
-        .in_query("behind", boolean(), "Only nodes that have not all that their group is served, or that have.")
-        .in_query("sorted", json!({ "type": "string", "enum": orders, "default": "id" }), "What they are ordered by.")
-        .answers(StatusCode::OK, "The nodes that were seen, every group and every exporter.", schema)
-        .fails(StatusCode::BAD_REQUEST, "invalid_query", "a parameter of the query cannot be read.")
+        .in_query("connected", boolean(), "Only nodes with a stream, or without one.")
+        .in_query(
+            "behind",
+            boolean(),
+            "Only nodes that are behind the configuration of their group, or only the others.",
+        )
+        .in_query("sorted", json!({ "type": "string", "enum": orders, "default": "id" }), "The order of the nodes.")
+        .answers(StatusCode::OK, "All known nodes, groups and exporters.", schema)
+        .fails(StatusCode::BAD_REQUEST, "invalid_query", "a query parameter is invalid.")
 }

@@ -26,7 +26,7 @@ use super::{BackendInput, BackendTls, seconds, socket_address};
 const HTTP_OPTIONS: &str = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions";
 const CONNECT_TIMEOUT_SECONDS: i64 = 5;
 /// What a backend may have at once of connections, and of requests that run or wait for one. A gateway's own limit is 1024,
-/// and it answers 503 to what is beyond: too few where a tarpit lets go of many requests at once. Callers are limited by
+/// and it answers 503 to what is beyond: too few when a tarpit releases many requests at once. Callers are limited by
 /// the gateway's connections (`envoy/xds.yaml`), the backend by itself.
 const MOST_AT_ONCE: UInt32Value = UInt32Value { value: 50_000 };
 

@@ -52,7 +52,7 @@ const CONNECTION_WINDOW: u32 = 1 << 20;
 pub(super) fn check(settings: &ListenerSettings) -> Result<(), String> {
     if settings.address.parse::<IpAddr>().is_err() {
         return Err(format!(
-            "listener {:?}: {:?} is no IP address; write 0.0.0.0 for all",
+            "listener {:?}: {:?} is not an IP address; write 0.0.0.0 for all",
             settings.name, settings.address
         ));
     }

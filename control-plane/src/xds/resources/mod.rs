@@ -35,7 +35,7 @@ pub struct Gateway {
     /// The cluster of the bootstrap by which filters reach the control plane; `None` for a gateway without a node link.
     /// A snapshot whose link names another cluster is refused.
     pub control_plane_cluster: Option<String>,
-    /// Listener, routes and clusters are somebody else's: the filters alone are served.
+    /// Another control plane owns listener, routes and clusters: only filters are served.
     pub ecds_only: bool,
 }
 
@@ -211,7 +211,7 @@ fn check_names(gateway: &Gateway) -> Vec<BuildProblem> {
     for filter in &gateway.filters {
         let name = &filter.name;
         let message = if name.is_empty() || !names.insert(name.as_str()) {
-            format!("filter {name:?}: each filter needs a name of its own")
+            format!("filter {name:?}: each filter needs a unique name")
         } else if filter.module_path.is_empty() {
             format!("filter {name:?}: module_path is empty; name the .wasm file that Envoy is to load")
         } else {

@@ -89,7 +89,7 @@ enum ValueKind {
 pub(super) fn check(route: &RouteInput) -> Vec<String> {
     let hosts = route.hosts.iter().filter_map(|host| {
         let reason = host_pattern::problem(host)?;
-        Some(format!("{host:?} is no host: {reason}; write {}", host_pattern::EXPECTED))
+        Some(format!("{host:?} is not a host: {reason}; write {}", host_pattern::EXPECTED))
     });
     let paths = route.paths.iter().filter(|path| !path.starts_with('/'));
     hosts.chain(paths.map(|path| format!("path {path:?} does not begin with /"))).collect()

@@ -21,12 +21,12 @@ fn errors_name_the_field_and_what_it_should_be() {
         (
             "threat-feeds",
             json!({"url": "http://a", "format": "json_path"}),
-            "/options/path: the format `json_path` has to be told where the addresses are (expected such as `data[].ipAddress`)",
+            "/options/path: the format `json_path` needs the path of the addresses (expected such as `data[].ipAddress`)",
         ),
         (
             "threat-feeds",
             json!({"url": "http://a", "format": "json_path", "options": {"path": "a..b"}}),
-            "/options/path: `a..b` is no path (expected such as `data[].ipAddress`)",
+            "/options/path: `a..b` is not a path (expected such as `data[].ipAddress`)",
         ),
         (
             "threat-feeds",
@@ -47,13 +47,13 @@ fn errors_name_the_field_and_what_it_should_be() {
         (
             "threat-feeds",
             json!({"url": "https://user:hunter2@a/list"}),
-            "/url: `https://***@a/list` has credentials in it: they belong into a header (expected a URL such as \
+            "/url: `https://***@a/list` has credentials: put them into a header (expected a URL such as \
              `https://example.com/list.txt`)",
         ),
         (
             "threat-feeds",
             json!({"url": "http://a", "headers": {"a b": "x"}}),
-            "/headers/a b: `a b` is no header name (expected such as `X-Api-Key`)",
+            "/headers/a b: `a b` is not a header name (expected such as `X-Api-Key`)",
         ),
         (
             "threat-feeds",
@@ -75,7 +75,7 @@ fn errors_name_the_field_and_what_it_should_be() {
         (
             "asn-databases",
             json!({"categories": [{"name": "a"}, {"name": "a"}]}),
-            "/categories/1/name: the class `a` is there twice (expected a name of its own)",
+            "/categories/1/name: the class `a` is there twice (expected a unique name)",
         ),
         (
             "asn-databases",
@@ -97,7 +97,7 @@ fn errors_name_the_field_and_what_it_should_be() {
         (
             "svc-bouncers",
             json!({"api_key": "********"}),
-            "/api_key: `********` stands for the secret that is stored, and none is stored here (expected the secret itself)",
+            "/api_key: `********` means the stored secret, and none is stored (expected the secret itself)",
         ),
         (
             "svc-bouncers",
@@ -116,7 +116,7 @@ fn errors_name_the_field_and_what_it_should_be() {
             "/rules/0/target: unknown value `serch`, did you mean `search`? (expected one of `search`, `ai`, `seo`, `monitoring`) | \
              /rules/1/target: no signature has the name `gtpbot`, did you mean `gptbot`? (expected the name of one of the \
              policy's `signatures`) | \
-             /rules/2/target: `gptbot` is no target (expected `*`, `name:<bot>` or `category:` with search, ai, seo, monitoring)",
+             /rules/2/target: `gptbot` is not a target (expected `*`, `name:<bot>` or `category:` with search, ai, seo, monitoring)",
         ),
         (
             "bot-policies",
@@ -164,8 +164,8 @@ fn errors_name_the_field_and_what_it_should_be() {
         (
             "honeypot-policies",
             json!({"paths": ["/", "/a*b"], "canaries": [{"value": "abc"}]}),
-            "/paths/0: `/` is where everybody goes (expected a path that nobody of good intent asks for) | \
-             /paths/1: `/a*b` is no decoy path (expected a path that begins with /, without query; a `*` at its end alone) | \
+            "/paths/0: `/` is requested by every client (expected a path that no legitimate client requests) | \
+             /paths/1: `/a*b` is not a decoy path (expected a path that begins with /, without query; a `*` at its end alone) | \
              /canaries/0/value: a value of 3 bytes (expected 4 to 1024 bytes: what is shorter is found by chance)",
         ),
         (
@@ -193,7 +193,7 @@ fn errors_name_the_field_and_what_it_should_be() {
         (
             "alert-rules",
             json!({"channel": {"kind": "slack", "url": "hunter2/hook"}}),
-            "/channel/url: this is no URL (expected a URL such as `https://example.com/hook`)",
+            "/channel/url: this is not a URL (expected a URL such as `https://example.com/hook`)",
         ),
         (
             "alert-rules",

@@ -1,4 +1,4 @@
-//! Headers from a file: where a bearer token belongs, which a command line would show to everybody on the machine.
+//! Headers from a file: where a bearer token belongs, which a command line would show to every user of the machine.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -40,7 +40,7 @@ fn parse(text: &str) -> Result<HeaderMap, (usize, &'static str)> {
             continue;
         }
         let (name, value) = line.split_once(':').ok_or((number, "`Name: value` is expected"))?;
-        let name: HeaderName = name.trim().parse().map_err(|_| (number, "this is no name of a header"))?;
+        let name: HeaderName = name.trim().parse().map_err(|_| (number, "this is not a name of a header"))?;
         if OWN.contains(&name) {
             return Err((number, "this header is set by the request itself"));
         }
@@ -71,7 +71,7 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         for (text, what) in [
             ("x: 1\nBearer s3cret", "line 2: `Name: value`"),
-            ("s3cret token: 1", "line 1: this is no name"),
+            ("s3cret token: 1", "line 1: this is not a name"),
             ("\nhost: s3cret", "line 2: this header is set"),
             ("x: s3cret\u{1}", "line 1: the value has characters"),
         ] {

@@ -140,7 +140,7 @@ fn check_url(url: &Uri) -> Result<bool, WebhookError> {
     }
 }
 
-/// For URLs without TLS, nobody.
+/// For URLs without TLS: no server is trusted.
 fn trust(tls: bool, ca_file: Option<&std::path::Path>) -> Result<rustls::ClientConfig, WebhookError> {
     if tls { client_config(ca_file) } else { client_config_without_trust() }.map_err(WebhookError)
 }

@@ -240,7 +240,7 @@ fn settings_that_cannot_work_are_refused_at_once() {
     let url = "https://localhost/";
     let empty = tempfile::NamedTempFile::new().unwrap();
     let error = Webhook::new(WebhookOptions { ca_file: Some(empty.path().into()), ..options(url) }).unwrap_err();
-    assert!(error.to_string().contains("there is no PEM certificate in it"), "{error}");
+    assert!(error.to_string().contains("it contains no PEM certificate"), "{error}");
     let missing = Some("/no/such/file".into());
     let error = Webhook::new(WebhookOptions { headers_file: missing, ..options(url) }).unwrap_err();
     assert!(error.to_string().contains("/no/such/file"), "{error}");

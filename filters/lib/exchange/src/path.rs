@@ -171,26 +171,69 @@ fn is_ambiguous(path: &[u8]) -> bool {
     false
 }
 
-/// A character that a lenient decoder takes for a dot, a slash or a backslash: an overlong form of UTF-8, or a wide
-/// form that is folded to the narrow one.
+/// Whether lenient backends may see dots, slashes or backslashes where none are: bytes that are no UTF-8 (overlong forms
+/// among them), characters that normalization (Unicode NFKC) or a best fit of Windows maps to them, and characters of
+/// which only the lowest byte is kept, where that makes a dot segment.
 fn has_lookalike(path: &[u8]) -> bool {
     if path.is_ascii() {
         return false;
     }
-    path.iter().enumerate().filter(|(_, byte)| !byte.is_ascii()).any(|(at, _)| {
-        let Some(from) = path.get(at..) else { return false };
-        matches!(
-            from,
-            [0xc0 | 0xc1, ..]
-                | [0xe0, 0x80..=0x9f, ..]
-                | [0xf0, 0x80..=0x8f, ..]
-                // U+FF0E, U+FF0F, U+FF3C; U+2044, U+2215, U+2216; U+FE68, U+FE52.
-                | [0xef, 0xbc, 0x8e | 0x8f | 0xbc, ..]
-                | [0xe2, 0x81, 0x84, ..]
-                | [0xe2, 0x88, 0x95 | 0x96, ..]
-                | [0xef, 0xb9, 0xa8 | 0x92, ..]
-        )
-    })
+    let Ok(path) = std::str::from_utf8(path) else { return true };
+    path.chars().any(is_lookalike) || has_narrow_dots(path)
+}
+
+/// Whether normalization or a best fit makes a dot, a slash or a backslash of a character, alone or beside others.
+fn is_lookalike(character: char) -> bool {
+    matches!(
+        character,
+        // Dots: leaders, presentation forms, numbers with a full stop, small and wide forms.
+        '\u{2024}'..='\u{2026}'
+            | '\u{fe19}'
+            | '\u{2488}'..='\u{249b}'
+            | '\u{1f100}'
+            | '\u{fe52}'
+            | '\u{ff0e}'
+            | '\u{ff61}'
+            | '\u{3002}'
+            // Slashes: fractions, divisions, `a/c` and the like, wide forms.
+            | '\u{bc}'..='\u{be}'
+            | '\u{2044}'
+            | '\u{2215}'
+            | '\u{29f8}'
+            | '\u{2571}'
+            | '\u{2100}' | '\u{2101}' | '\u{2105}' | '\u{2106}'
+            | '\u{2150}'..='\u{215f}'
+            | '\u{2189}'
+            | '\u{ff0f}'
+            // Backslashes: set minus, reverse solidi, the yen and won signs of code pages 932 and 949.
+            | '\u{a5}'
+            | '\u{20a9}'
+            | '\u{2216}'
+            | '\u{29f5}'
+            | '\u{29f9}'
+            | '\u{2572}'
+            | '\u{fe68}'
+            | '\u{ff3c}'
+            | '\u{ffe5}' | '\u{ffe6}'
+    )
+}
+
+/// Whether the lowest bytes of characters make a dot segment, as where UTF-16 is cut to bytes.
+fn has_narrow_dots(path: &str) -> bool {
+    let narrow = path.chars().map(|character| {
+        let [lowest, ..] = u32::from(character).to_le_bytes();
+        lowest
+    });
+    let mut dots = Some(0);
+    for byte in narrow.chain([b'/']) {
+        match (byte, dots) {
+            (b'/' | b'\\', Some(1 | 2)) => return true,
+            (b'/' | b'\\', _) => dots = Some(0),
+            (b'.', Some(count)) => dots = Some(count + 1),
+            _ => dots = None,
+        }
+    }
+    false
 }
 
 fn without_parameters(segment: &[u8]) -> &[u8] {
@@ -228,6 +271,7 @@ mod tests {
         assert_eq!(reads("/%61dmin/%40x"), ["/admin/@x"; 4]);
         assert_eq!(reads("/a;v=1/b;c"), ["/a;v=1/b;c", "/a/b", "/a;v=1/b;c", "/a/b"]);
         assert_eq!(reads("/100%25"), ["/100%25", "/100%25", "/100%", "/100%"]);
+        assert_eq!(reads("/\u{42f}/\u{42f}\u{42e}\u{415}/\u{15c}.css"), ["/\u{42f}/\u{42f}\u{42e}\u{415}/\u{15c}.css"]);
         assert_eq!(reads("/caf%C3%A9/x%"), ["/caf%C3%A9/x%", "/caf%C3%A9/x%", "/caf\u{e9}/x%", "/caf\u{e9}/x%"]);
     }
 
@@ -279,6 +323,17 @@ mod tests {
             "/a%ef%bc%8fb",
             "/a%e2%88%95b",
             "/a%ef%bc%8e%ef%bc%8e/b",
+            "/a/%e2%80%a4%e2%80%a4/b",
+            "/a/%e2%80%a5/b",
+            "/a/%c4%ae%c4%ae/b",
+            "/a/..%c4%afb",
+            "/a/..%c5%9cb",
+            "/a/\u{42e}\u{42e}/b",
+            "/a%e2%a7%b5b",
+            "/a%c2%a5b",
+            "/a%f8%80%80%80%aeb",
+            "/a%fc%80%80%80%80%aeb",
+            "/caf\u{e9}%e9",
         ];
         for path in paths {
             assert_eq!(PathReadings::of(path.as_bytes()), PathReadings::Ambiguous, "{path:?}");

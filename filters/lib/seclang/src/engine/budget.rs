@@ -5,7 +5,8 @@
 //! Memory is charged for what a transaction keeps. Both have a ceiling that grows with the bytes that the request (or its
 //! response) brings. At the ceiling the phase ends; see [`super::ExceededLimit`].
 
-/// The ceilings of the budget of a transaction: of its request, and as much again of its response.
+/// The ceilings of the budget of a transaction: of its request, and of its response, which has as much work and a quarter
+/// of the memory besides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BudgetLimits {
     /// The units of work that every transaction may take.
@@ -26,7 +27,7 @@ impl BudgetLimits {
 impl Default for BudgetLimits {
     /// Some ten times what honest requests take: see `RATIONALE.md`.
     fn default() -> Self {
-        Self { work: 150_000_000, work_per_byte: 600, memory: 24 << 20, memory_per_byte: 3 }
+        Self { work: 150_000_000, work_per_byte: 850, memory: 24 << 20, memory_per_byte: 3 }
     }
 }
 
@@ -44,34 +45,37 @@ pub struct Spent {
 }
 
 /// Units for each byte that a transformation reads or writes.
-const TRANSFORMED: u64 = 7;
+const TRANSFORMED: u64 = 4;
 /// Units for each transformation.
-const TRANSFORMATION: u64 = 250;
+const TRANSFORMATION: u64 = 400;
 /// Units for each byte that the scan for gates looks at, and for each scan.
-const SCANNED: u64 = 4;
-const SCAN: u64 = 2_500;
+const SCANNED: u64 = 8;
+const SCAN: u64 = 800;
 /// Units for each place that such a scan looks at, and for each literal.
-const SCAN_STEP: u64 = 8;
+const SCAN_STEP: u64 = 44;
 /// Units for each byte that is copied or compared.
-const COPIED: u64 = 1;
+const COPIED: u64 = 2;
 /// Units for each byte that is searched for others.
 const FOUND: u64 = 3;
 /// Units for each byte of a body that is decoded, before and after.
 const DECODED: u64 = 10;
 /// Units for each byte of a body that a parser takes apart.
-const PARSED: u64 = 12;
-/// Units for each value, and the bytes of memory that it takes besides its own.
+const PARSED: u64 = 16;
+/// Units for each name of an argument.
+const ARGUMENT: u64 = 500;
+/// Units for each value, for each of its bytes, and the bytes of memory that it takes besides its own.
 const VALUE: u64 = 250;
+const KEPT: u64 = 8;
 pub(super) const VALUE_SIZE: usize = 160;
 /// Units for each value of a list that a rule looks through.
-const LISTED: u64 = 30;
+const LISTED: u64 = 50;
 /// Units for each rule that is begun.
 const RULE: u64 = 400;
 /// Units for each test of a value, whether its operator is run or not.
-const TEST: u64 = 200;
+const TEST: u64 = 100;
 /// Units for each value that matches, and for each assignment.
-const MATCH: u64 = 2_500;
-const ASSIGNMENT: u64 = 1_500;
+const MATCH: u64 = 1_500;
+const ASSIGNMENT: u64 = 800;
 
 /// What part of the ceiling the last phase has to itself: it writes the log of a transaction that met it, too.
 const LAST_PHASE: u64 = 16;
@@ -193,6 +197,11 @@ impl Budget {
         self.charge_each(steps, 0, SCAN_STEP);
     }
 
+    /// How many such steps the units that are left suffice for.
+    pub(super) fn scan_steps_left(&self) -> usize {
+        usize::try_from(self.left() / SCAN_STEP).unwrap_or(usize::MAX)
+    }
+
     /// The run of an operator that counted its units.
     pub(super) fn charge_operator(&mut self, bytes: usize, units: u64) {
         self.searched += number(bytes);
@@ -220,7 +229,7 @@ impl Budget {
     /// A name of an argument, and the bytes that its place in a list takes.
     pub(super) fn charge_argument(&mut self, name: usize, place: usize) {
         self.name_bytes += number(name);
-        self.charge_each(name, VALUE, COPIED);
+        self.charge_each(name, ARGUMENT, COPIED);
         self.keep(place);
     }
 
@@ -248,7 +257,7 @@ impl Budget {
     /// A value that is kept.
     pub(super) fn charge_value(&mut self, bytes: usize) {
         self.values += 1;
-        self.charge_each(bytes, VALUE, COPIED);
+        self.charge_each(bytes, VALUE, KEPT);
         self.keep(bytes.saturating_add(VALUE_SIZE));
     }
 

@@ -588,6 +588,7 @@ fn a_limit_met_with_a_full_cache_stays_noted() {
                  SecRule TX:/^MSC_/ \"!@streq 0\" \"id:2,phase:2,pass\"";
     let body = format!("a={}yz", "x".repeat(40));
     let mut transaction = transaction(rules, Some(&body));
+    transaction.set_budget(BudgetLimits::NONE);
     transaction.arena.push(vec![b'.'; limits::CACHED_BYTES + 1]);
     finish(&mut transaction, &body);
     let matched: Vec<u64> = transaction.matched_rules().iter().map(|rule| rule.rule_id).collect();

@@ -11,8 +11,8 @@ use sql::Verdict;
 
 /// Units of work for each value, for each step of reading it as SQL, and for each of its bytes as HTML.
 const RUN: u64 = 1_500;
-const SQL_STEP: u64 = 8;
-const SCRIPT_BYTE: u64 = 60;
+const SQL_STEP: u64 = 10;
+const SCRIPT_BYTE: u64 = 40;
 
 /// SQL injection; captures the fingerprint. Gives up where the value takes more steps than any text does, and where the work
 /// that is left does not suffice.

@@ -232,6 +232,24 @@ fn evil_patterns_take_no_more_steps_than_the_limit() {
 }
 
 #[test]
+fn groups_that_would_cost_too_much_are_left_out() {
+    let operator = operator(OperatorKind::Rx, "a(b+)(?:c|d(e+))+f");
+    let evaluate = |letters: usize, units: u64| {
+        let value = format!("xa{}cf{}", "b".repeat(letters), "-".repeat(2000));
+        let mut captures = Captures::new();
+        captures.wanted(true);
+        captures.allow(units);
+        assert!(operator.evaluate(value.as_bytes(), None, &mut captures));
+        assert!(captures.get(0).is_some_and(|whole| whole.len() == letters + 3), "{captures:?}");
+        (captures.get(1).map(<[u8]>::len), captures.limit_exceeded())
+    };
+    assert_eq!(evaluate(1000, 1_000_000), (Some(1000), false));
+    assert_eq!(evaluate(1000, 200_000), (None, true));
+    // What counts is the match, not what is behind it.
+    assert_eq!(evaluate(10, 200_000), (Some(10), false));
+}
+
+#[test]
 fn all_searches_share_one_budget() {
     let operator = operator(OperatorKind::Rx, "(x+x+)+(?=y)z");
     let value = [&[b'x'; 40][..], b"yz"].concat();

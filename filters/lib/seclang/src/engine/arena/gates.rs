@@ -89,9 +89,13 @@ impl Arena {
                 scanner.triggers(bytes)
             }
             (None, None) => {
-                let (triggers, steps) = scanner.scan(bytes, row);
+                let allowed = self.budget.scan_steps_left();
+                let (triggers, steps) = scanner.scan_within(bytes, row, allowed);
                 self.budget.charge_scan_steps(steps);
-                self.familiar.keep(blob.place, row, triggers);
+                // A scan that ended early has spent the budget, and tells nothing of the value.
+                if steps <= allowed {
+                    self.familiar.keep(blob.place, row, triggers);
+                }
                 triggers
             }
         };

@@ -301,18 +301,23 @@ impl Scanner {
     /// Writes to `open`, of [`Scanner::words`] words, which gates a value passes; the answer has the bits of the
     /// pipelines of transformations that may change the value ([`trigger_bit`]). With it how many places and literals were
     /// looked at besides.
-    #[inline(never)]
     pub(super) fn scan(&self, value: &[u8], open: &mut [u64]) -> (u64, usize) {
+        self.scan_within(value, open, usize::MAX)
+    }
+
+    /// The same; ends early, with too few gates open, once it has looked at more than `allowed` places and literals.
+    #[inline(never)]
+    pub(super) fn scan_within(&self, value: &[u8], open: &mut [u64], allowed: usize) -> (u64, usize) {
         open.copy_from_slice(&self.base);
         let long = value.len() >= LONG;
         let (class, triggers) = self.class(value);
         let (sets, _, _, opened) = class.parts();
         let mut steps = 0;
         if long {
-            self.find_in_long(value, open, &mut steps);
+            self.find_in_long(value, open, allowed, &mut steps);
         } else {
             let mut search = Search::new(value);
-            while let Some(hits) = search.next(&self.filter, &self.marks) {
+            while let Some(hits) = search.next(&self.filter, &self.marks).filter(|_| steps <= allowed) {
                 for hit in hits {
                     steps += 1;
                     if let Some((table, piece)) = self.piece(hit, value) {
@@ -389,12 +394,12 @@ impl Scanner {
 
     /// Opens the gates of literals in a value that repeats itself: what was found once is not looked for again.
     #[inline(never)]
-    fn find_in_long(&self, value: &[u8], open: &mut [u64], steps: &mut usize) {
+    fn find_in_long(&self, value: &[u8], open: &mut [u64], allowed: usize, steps: &mut usize) {
         let mut filter = self.filter.clone();
         let mut search = Search::new(value);
         // Pieces by which nothing is left to be found, in no order.
         let mut done = [u64::MAX; 256];
-        while let Some(hits) = search.next(&filter, &self.marks) {
+        while let Some(hits) = search.next(&filter, &self.marks).filter(|_| *steps <= allowed) {
             for hit in hits {
                 *steps += 1;
                 let Some((table, piece)) = self.piece(hit, value) else { continue };

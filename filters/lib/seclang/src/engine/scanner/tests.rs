@@ -140,3 +140,22 @@ fn compares_a_few_literals_for_each_byte_at_most() {
         assert!((length / 16..=length * usize::from(table::BUCKET)).contains(&compared), "{compared} in {length}");
     }
 }
+
+#[test]
+fn a_scan_ends_where_no_more_may_be_looked_at() {
+    let gate = of(&["abcdefx"]);
+    let (scanner, numbers) = Scanner::new([Some(&gate)].into_iter());
+    for size in [100, 10_000] {
+        let mut value = b"abcdefy0".repeat(size);
+        value.extend_from_slice(b"abcdefx");
+        let scan = |allowed| {
+            let mut row = vec![0; scanner.words()];
+            let (_, steps) = scanner.scan_within(&value, &mut row, allowed);
+            (numbers[0].is_some_and(|gate| is_open(&row, gate)), steps)
+        };
+        let (found, all) = scan(usize::MAX);
+        assert!(found && all > 10, "{all}");
+        let (found, steps) = scan(all / 2);
+        assert!(!found && steps > all / 2 && steps < all / 2 + 100, "{steps} of {all}");
+    }
+}

@@ -20,10 +20,10 @@ use super::{Effort, MAX_CAPTURES, OperatorError, PATTERN_CACHE_LIMIT, PATTERN_SI
 const SIMULATION_LIMIT: usize = 1 << 24;
 
 /// Units of work for each search, for each byte that it looks at, and for each byte of a match whose groups are wanted: at
-/// least [`GROUP_BYTE`], and two for three states of the NFA.
-const SEARCH: u64 = 1_200;
-const BYTE: u64 = 5;
-const GROUP_BYTE: u64 = 100;
+/// least [`GROUP_BYTE`], and two for each state of the NFA.
+const SEARCH: u64 = 600;
+const BYTE: u64 = 10;
+const GROUP_BYTE: u64 = 220;
 
 /// Units for each byte that a probe looks at.
 const PROBED: u64 = 8;
@@ -137,14 +137,40 @@ impl Linear {
                 }
                 Probed::GaveUp => {}
             }
-            let cost = self.groups_cost(input.get_span().len());
-            if input.get_anchored().is_anchored() && self.has_groups() && cost > effort.left() {
-                // There is a match, and where its groups are would take too long to find out.
-                effort.limited = true;
+            if input.get_anchored().is_anchored() && !self.may_group(input.get_span().len(), effort) {
                 return whole(input.start(), input.end());
             }
+        } else if groups && self.has_groups() && self.groups_cost(input.get_span().len()) > effort.left() {
+            // What is left may not suffice for the groups of so long a match: first it is found out how long it is.
+            let span = self.span(&input, effort)?;
+            if !self.may_group(span.len(), effort) {
+                return whole(span.start, span.end);
+            }
+            input = input.span(span).anchored(Anchored::Yes);
         }
         self.general(&input, groups, effort)
+    }
+
+    /// Whether what is left suffices for the groups of a match of so many bytes, if the pattern has any; else notes that
+    /// a limit was met.
+    fn may_group(&self, length: usize, effort: &mut Effort) -> bool {
+        let may = !self.has_groups() || self.groups_cost(length) <= effort.left();
+        effort.limited |= !may;
+        may
+    }
+
+    /// The first match as a whole.
+    fn span(&self, input: &Input<'_>, effort: &mut Effort) -> Option<Span> {
+        // Forward to the end, and back to the start.
+        effort.charge(units(input.get_span().len(), 2 * BYTE));
+        let found = match self.cache.try_lock() {
+            Ok(mut kept) => {
+                let (cache, _) = kept.get_or_insert_with(|| (self.regex.create_cache(), 0));
+                self.regex.search_with(cache, input)
+            }
+            Err(_) => self.regex.search(input),
+        };
+        found.map(|found| found.span())
     }
 
     /// Whether the pattern has groups besides the whole: these take a simulation of the NFA on what matched.
@@ -156,7 +182,7 @@ impl Linear {
     fn groups_cost(&self, length: usize) -> u64 {
         // States are counted by the memory that they take, which is half as much in a VM of 32 bits.
         let states = self.states * size_of::<u64>() / size_of::<usize>();
-        GROUP_BYTE.max(units(states, 2) / 3).saturating_mul(units(length, 1))
+        GROUP_BYTE.max(units(states, 2)).saturating_mul(units(length, 1))
     }
 
     /// Whether what is left suffices for a simulation of the NFA, which is charged then.

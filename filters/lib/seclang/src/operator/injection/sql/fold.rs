@@ -172,29 +172,39 @@ impl<'t, 'v, 'm, F: FnMut(State<'_>) -> bool> Fold<'t, 'v, 'm, F> {
 
     fn pair(&mut self) -> Pair {
         use Kind as K;
-        let (Some(one), Some(other)) = (self.kept.get(self.left).copied(), self.kept.get(self.left + 1).copied())
-        else {
-            return Pair::Stay;
-        };
-        match (one.kind, other.kind) {
+        let (Some(first), Some(other)) = (self.kind(0), self.kept.get(self.left + 1)) else { return Pair::Stay };
+        let (second, unary) = (other.kind, other.is_unary());
+        match (first, second) {
             // Strings in a row are one string; repeated semicolons are one.
-            (K::String, K::String) | (K::Semicolon, K::Semicolon) => self.drop(1),
-            (K::Operator | K::LogicOperator, kind) if other.is_unary() || kind == K::SqlType => {
+            (K::String, K::String) | (K::Semicolon, K::Semicolon) => {
+                self.drop(1);
+                return Pair::Folded;
+            }
+            (K::Operator | K::LogicOperator, kind) if unary || kind == K::SqlType => {
                 self.drop(1);
                 self.left = 0;
+                return Pair::Folded;
             }
-            (K::LeftParenthesis, _) if other.is_unary() => {
+            (K::LeftParenthesis, _) if unary => {
                 self.drop(1);
                 self.back();
+                return Pair::Folded;
             }
-            _ if self.merge(&one, &other) => {
-                self.drop(1);
-                self.back();
-            }
+            _ => {}
+        }
+        if first.is_word() && (second.is_word() || second == K::LogicOperator) && self.merge() {
+            self.drop(1);
+            self.back();
+            return Pair::Folded;
+        }
+        let (Some(one), Some(other)) = (self.kept.get(self.left), self.kept.get(self.left + 1)) else {
+            return Pair::Stay;
+        };
+        match (first, second) {
             // Transact-SQL: `; IF 1=1 ...`
-            (K::Semicolon, K::Function) if starts_with_if(&other) => self.set_kind(1, K::Tsql),
+            (K::Semicolon, K::Function) if starts_with_if(other) => self.set_kind(1, K::Tsql),
             // Names that are functions where they are called.
-            (K::Bareword | K::Variable, K::LeftParenthesis) if is_callable(&one) => self.set_kind(0, K::Function),
+            (K::Bareword | K::Variable, K::LeftParenthesis) if is_callable(one) => self.set_kind(0, K::Function),
             (K::Keyword, kind) if one.is("IN") || one.is("NOT IN") => {
                 self.set_kind(0, if kind == K::LeftParenthesis { K::Operator } else { K::Bareword });
             }
@@ -251,11 +261,9 @@ impl<'t, 'v, 'm, F: FnMut(State<'_>) -> bool> Fold<'t, 'v, 'm, F> {
     }
 
     /// Makes a phrase of two words that SQL knows as one (`UNION` and `ALL`) out of the first of them.
-    fn merge(&mut self, one: &Token, other: &Token) -> bool {
-        use Kind as K;
-        const WORDS: [Kind; 8] =
-            [K::Keyword, K::Bareword, K::Operator, K::Union, K::Function, K::Expression, K::Tsql, K::SqlType];
-        if !one.is_any(&WORDS) || !(other.is_any(&WORDS) || other.kind == K::LogicOperator) {
+    fn merge(&mut self) -> bool {
+        let (Some(one), Some(other)) = (self.kept.get(self.left), self.kept.get(self.left + 1)) else { return false };
+        if !words::may_be_phrase(one.text(), other.text()) {
             return false;
         }
         let phrase = Phrase::of(one.text(), other.text());

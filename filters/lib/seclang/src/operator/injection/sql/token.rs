@@ -46,6 +46,21 @@ impl Kind {
         self as u8
     }
 
+    /// Whether phrases are made of such words.
+    pub(super) fn is_word(self) -> bool {
+        matches!(
+            self,
+            Self::Keyword
+                | Self::Bareword
+                | Self::Operator
+                | Self::Union
+                | Self::Function
+                | Self::Expression
+                | Self::Tsql
+                | Self::SqlType
+        )
+    }
+
     /// The kind of words with this letter on the list.
     pub(super) fn of(letter: u8) -> Option<Self> {
         Some(match letter {

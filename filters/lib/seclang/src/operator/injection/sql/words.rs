@@ -3,6 +3,7 @@
 use std::sync::LazyLock;
 
 use libinjectionrs::sqli::sqli_data::SQL_KEYWORDS;
+use memchr::memchr_iter;
 
 use super::token::Kind;
 
@@ -51,6 +52,58 @@ static FINGERPRINTS: LazyLock<Box<[u32]>> = LazyLock::new(|| {
     slots
 });
 
+/// Short keys of texts: all that a list has, so that most texts that it has not are told by their key.
+struct Sieve([u64; Sieve::BITS / 64]);
+
+impl Sieve {
+    const BITS: usize = 4096;
+
+    fn of<'w>(words: impl Iterator<Item = &'w [u8]>) -> Self {
+        let mut sieve = Self([0; Self::BITS / 64]);
+        for word in words {
+            let key = Self::key(word);
+            if let Some(bits) = sieve.0.get_mut(key / 64) {
+                *bits |= 1 << (key % 64);
+            }
+        }
+        sieve
+    }
+
+    /// The length, the first and the last byte, of letters in any case.
+    #[inline(always)]
+    fn key(word: &[u8]) -> usize {
+        let (Some(first), Some(last)) = (word.first(), word.last()) else { return 0 };
+        let (first, last) = (usize::from(first & 0x1f), usize::from(last & 0x1f));
+        (word.len() << 10 ^ first << 5 ^ last ^ word.len() << 4) % Self::BITS
+    }
+
+    /// `false` if the text is not on the list.
+    #[inline(always)]
+    fn may_have(&self, word: &[u8]) -> bool {
+        let key = Self::key(word);
+        self.0.get(key / 64).is_some_and(|bits| bits >> (key % 64) & 1 == 1)
+    }
+}
+
+/// All words and phrases, and what phrases are made of.
+struct Sieves {
+    all: Sieve,
+    /// What is before a blank of a phrase, and after it.
+    heads: Sieve,
+    tails: Sieve,
+}
+
+static SIEVES: LazyLock<Sieves> = LazyLock::new(|| {
+    let words = || SQL_KEYWORDS.iter().filter(|keyword| keyword.token_type != FINGERPRINT);
+    let texts = || words().map(|keyword| keyword.word.as_bytes());
+    let parts = || texts().flat_map(|text| memchr_iter(b' ', text).map(move |blank| text.split_at(blank)));
+    Sieves {
+        all: Sieve::of(texts()),
+        heads: Sieve::of(parts().map(|(head, _)| head)),
+        tails: Sieve::of(parts().map(|(_, tail)| tail.get(1..).unwrap_or_default())),
+    }
+});
+
 /// FNV-1a, of letters in any case.
 fn hash(word: &[u8]) -> usize {
     let step = |hash: u32, byte: &u8| (hash ^ u32::from(byte.to_ascii_uppercase())).wrapping_mul(0x0100_0193);
@@ -75,6 +128,9 @@ fn slot_of(code: u32) -> usize {
 /// What a word (an operator, or a phrase of words with a blank between them) means to SQL, in any case; `None` if it is
 /// not on the list.
 pub(super) fn meaning(word: &[u8]) -> Option<Kind> {
+    if !SIEVES.all.may_have(word) {
+        return None;
+    }
     let mut at = hash(word);
     loop {
         let number = *WORDS.get(at % WORD_SLOTS)?;
@@ -87,6 +143,12 @@ pub(super) fn meaning(word: &[u8]) -> Option<Kind> {
         }
         at += 1;
     }
+}
+
+/// `false` if no phrase on the list is made of these two with a blank between them.
+#[inline(always)]
+pub(super) fn may_be_phrase(head: &[u8], tail: &[u8]) -> bool {
+    SIEVES.heads.may_have(head) && SIEVES.tails.may_have(tail)
 }
 
 /// Whether a fingerprint is on the list of those of injections.
@@ -132,6 +194,9 @@ mod tests {
                 let kind = meaning(text).map(Kind::letter);
                 assert_eq!(kind, Some(keyword.token_type), "{}", keyword.word);
                 assert_eq!(meaning(&text.to_ascii_lowercase()).map(Kind::letter), kind, "{}", keyword.word);
+                for blank in memchr_iter(b' ', text) {
+                    assert!(may_be_phrase(&text[..blank], &text[blank + 1..].to_ascii_lowercase()), "{}", keyword.word);
+                }
                 words += 1;
             }
         }

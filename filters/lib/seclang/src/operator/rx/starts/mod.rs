@@ -32,7 +32,7 @@ const STEPS: usize = 256;
 /// Units of work for each byte that is looked at for a place, for each place, for each step of the automaton, and for
 /// building an automaton anew that grew beyond its limit.
 const LOOK: u64 = 4;
-const PLACE: u64 = 40;
+const PLACE: u64 = 130;
 const STEP: u64 = 12;
 const REBUILT: u64 = 1_000_000;
 

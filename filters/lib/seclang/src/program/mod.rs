@@ -3,11 +3,13 @@
 //! A [`Program`] holds no regular expression and no automaton, only what they are built from. Its encoding is a protocol
 //! buffer whose fields never change their number; [`FORMAT`] counts the changes an older reader would misunderstand.
 
+mod coverage;
 mod settings;
 pub(crate) mod wire;
 
 use prost::Message;
 
+pub use coverage::Coverage;
 pub use settings::{EngineMode, LimitAction, Settings, XmlArguments};
 
 /// The version of the encoding. A reader refuses a program of another version.

@@ -133,17 +133,19 @@ impl ThreatResponse {
                 throttle::Outcome::Beyond { retry_after } => {
                     let mut reply = refuse(429, exchange);
                     reply.headers.push(("retry-after".to_owned(), retry_after.to_string().into_bytes()));
-                    self.blocked(decision, 0, Some(reply), exchange, host)
+                    self.blocked(decision, reply, exchange, host)
                 }
             },
             Action::Tarpit => {
                 decision.held_millis = tier.tarpit_millis;
-                self.blocked(decision, tier.tarpit_millis, None, exchange, host)
+                // The delay is enforced, and the request goes on after it: nothing is blocked.
+                emit(Outcome::Observed, &decision, exchange, host);
+                Verdict::Enforce { decision, hold_millis: tier.tarpit_millis, reply: None }
             }
-            Action::Deny => self.blocked(decision, 0, Some(refuse(tier.status, exchange)), exchange, host),
+            Action::Deny => self.blocked(decision, refuse(tier.status, exchange), exchange, host),
             Action::Ban => {
                 self.ban(tier, &decision, exchange, host);
-                self.blocked(decision, 0, Some(refuse(tier.status, exchange)), exchange, host)
+                self.blocked(decision, refuse(tier.status, exchange), exchange, host)
             }
         }
     }
@@ -161,7 +163,7 @@ impl ThreatResponse {
         decision.enforced = true;
         let status = u16::try_from(tier.status).unwrap_or(403);
         let reply = challenges.present(exchange, decision.score, status, host);
-        self.blocked(decision, 0, Some(reply), exchange, host)
+        self.blocked(decision, reply, exchange, host)
     }
 
     /// Records a decision that changes nothing for the caller.
@@ -170,16 +172,10 @@ impl ThreatResponse {
         Verdict::Enforce { decision, hold_millis: 0, reply: None }
     }
 
-    fn blocked(
-        &self,
-        decision: Decision,
-        hold_millis: u32,
-        reply: Option<Reply>,
-        exchange: &mut Exchange,
-        host: &dyn Host,
-    ) -> Verdict {
+    /// Records a decision that answers the caller in the backend's place.
+    fn blocked(&self, decision: Decision, reply: Reply, exchange: &mut Exchange, host: &dyn Host) -> Verdict {
         emit(Outcome::Blocked, &decision, exchange, host);
-        Verdict::Enforce { decision, hold_millis, reply }
+        Verdict::Enforce { decision, hold_millis: 0, reply: Some(reply) }
     }
 
     /// Puts a ban in force on this node at once, and asks the control plane to make it hold everywhere. Nobody on the

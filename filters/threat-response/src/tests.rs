@@ -96,6 +96,11 @@ fn tarpit_holds_and_lets_go() {
     let plugin = response(false, vec![tier(0, 10.0, Action::Tarpit)]);
     let verdict = ask(&*plugin, 20.0, &host);
     assert!(matches!(verdict, Verdict::Enforce { hold_millis: 3000, reply: None, .. }), "{verdict:?}");
+    // It reaches the backend: its event does not say that it was blocked, but that it was held.
+    let event = &host.events_json()[0];
+    assert_eq!((&event["event"]["action"], &event["event"]["outcome"]), (&"tarpit".into(), &"observed".into()));
+    assert_eq!((&event["decision"]["enforced"], &event["decision"]["held_ms"]), (&true.into(), &3000.into()));
+    assert_eq!(host.counts.borrow().get(&Metric::Refused), None);
 }
 
 #[test]

@@ -146,6 +146,7 @@ fn tarpit_and_throttle_slow_down(gateway: &mut Gateway) {
         .control
         .event("the tarpit", |event| event["source"]["ip"] == address.as_str() && event["event"]["action"] == "tarpit");
     assert_eq!(event["decision"]["held_ms"], held, "{event}");
+    assert_eq!(event["event"]["outcome"], "observed", "it reached the backend: {event}");
     // A client that does not wait: the worker forgets it and serves the next.
     for _ in 0..20 {
         let mut gone = Connection::open_from(source, to).unwrap();

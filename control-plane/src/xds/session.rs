@@ -5,7 +5,8 @@
 //! always belongs to the last response.
 //!
 //! The order of a change, so that nothing refers to what is not there: clusters first; listeners and routes once the
-//! clusters were taken; what was removed goes last, when everything that could refer to it was replaced. A set whose
+//! clusters were taken; what was removed goes last, when everything that could refer to it was replaced. Filters are not
+//! taken from a delta client at all: it gives them up when the last listener with them is gone. A set whose
 //! clusters are refused changes no listener and no route: the old ones keep serving. (One case is out of reach: a
 //! state-of-the-world client that reconnects to another control plane loses clusters that this one never knew before its
 //! routes change. Delta clients keep them.)
@@ -239,7 +240,7 @@ impl Session {
         match self.protocol {
             Protocol::StateOfTheWorld => subscription.state_due(&target, &version_of(target.iter().copied())),
             Protocol::Delta => {
-                let (changed, removed) = subscription.difference(&target, self.retains(kind));
+                let (changed, removed) = subscription.difference(kind, &target, self.retains(kind));
                 !changed.is_empty() || !removed.is_empty()
             }
         }
@@ -280,7 +281,7 @@ impl Session {
                 (Output::State(response), names, Vec::new())
             }
             Protocol::Delta => {
-                let (changed, removed) = subscription.difference(&target, self.retains(kind));
+                let (changed, removed) = subscription.difference(kind, &target, self.retains(kind));
                 // Who asks for everything and has nothing waits for an answer, although there is nothing: Envoy does not
                 // go on to its listeners before it has one for its clusters.
                 let waits = subscription.wildcard && subscription.sent_version.is_none() && !subscription.holds;
@@ -362,8 +363,13 @@ impl Subscription {
 
     /// What must be sent so that the client has `target`: changed resources, and names of removed ones unless they are
     /// retained.
+    ///
+    /// A filter is never taken from a client that asks for it by name. Envoy takes a listener before it can serve: the old
+    /// one goes on with its filters until the new one has compiled its modules, then for the time of draining, and without
+    /// the configuration of a filter it answers every request with 500. It unsubscribes by itself.
     fn difference<'a>(
         &self,
+        kind: Kind,
         target: &[(&'a String, &'a Arc<Resource>)],
         retain: bool,
     ) -> (Vec<(&'a String, &'a Arc<Resource>)>, Vec<String>) {
@@ -371,7 +377,9 @@ impl Subscription {
             target.iter().map(|(name, resource)| (name.as_str(), resource.version.as_str())).collect();
         let changed =
             target.iter().filter(|(name, resource)| self.sent.get(*name) != Some(&resource.version)).copied().collect();
+        let is_in_use = |name: &String| kind == Kind::Extension && self.names.contains(name);
         let gone = self.sent.iter().filter(|(_, version)| !retain && !version.is_empty()).map(|(name, _)| name);
+        let gone = gone.filter(|name| !is_in_use(name));
         // A name that was asked for and is not there is answered once, so that the client need not wait for it.
         let missing = self.names.iter().filter(|name| !self.sent.contains_key(*name));
         let removed: BTreeSet<&String> =

@@ -294,9 +294,42 @@ fn delta_subscriptions_change() {
     client.publish(&[(Kind::Extension, "f", "f1"), (Kind::Extension, "g", "g2"), (Kind::Extension, "missing", "m1")]);
     client.answer(None);
     assert_eq!(client.logged(), ["filter +missing"]);
-    client.publish(&[(Kind::Extension, "f", "f1")]);
+}
+
+#[test]
+fn filters_stay_with_a_client_until_it_gives_them_up() {
+    let other: Entries<'_> = &[
+        (Kind::Cluster, "a", "a1"),
+        (Kind::Listener, "l", "l2"),
+        (Kind::Route, "r", "r1"),
+        (Kind::Extension, "g", "g1"),
+    ];
+    let mut client = Client::started(Protocol::Delta, OLD);
+    client.logged();
+    client.publish(other);
     client.answer(None);
-    assert_eq!(client.logged(), ["filter -missing"]);
+    // The client has taken the listener, which begins to warm: the old one serves with the filter `f`.
+    client.delta(Kind::Extension, |request| request.resource_names_subscribe = vec!["g".into()]);
+    client.answer(None);
+    assert_eq!(client.logged(), ["listener +l", "filter +g"]);
+    assert!(client.session.is_settled());
+    // A connection that breaks off in between changes nothing.
+    let sent = client.session.subscriptions[&Kind::Extension].sent.clone();
+    let mut again = Client::new(Protocol::Delta, other);
+    again.delta(Kind::Extension, |request| {
+        request.initial_resource_versions = sent.into_iter().collect();
+        request.resource_names_subscribe = vec!["f".into(), "g".into()];
+    });
+    again.answer(None);
+    assert!(again.logged().is_empty());
+    client.delta(Kind::Extension, |request| request.resource_names_unsubscribe = vec!["f".into()]);
+    assert!(client.logged().is_empty());
+    // It comes back with the listener that needs it.
+    client.publish(OLD);
+    client.answer(None);
+    client.delta(Kind::Extension, |request| request.resource_names_subscribe = vec!["f".into()]);
+    client.answer(None);
+    assert_eq!(client.logged(), ["listener +l", "filter +f"]);
 }
 
 #[test]

@@ -41,12 +41,14 @@ pub async fn run(
         hub.change_begins();
         let (compiler, compiled) = (Arc::clone(&compiler), Arc::clone(&set));
         let outcomes = tokio::task::spawn_blocking(move || outcomes(&compiler, &compiled)).await;
-        let (outcomes, asides) = outcomes.unwrap_or_else(|error| (none(&set, &error.to_string()), Vec::new()));
+        let (outcomes, asides, gaps) =
+            outcomes.unwrap_or_else(|error| (none(&set, &error.to_string()), Vec::new(), Vec::new()));
         if publish(&hub, &events, &set, outcomes, &asides, &mut known) {
             first.set(true);
         }
         tell_unreadable(&events, &set);
         tell_unverifiable(&events, &set);
+        tell_unprotected(&events, &gaps);
         // Changes that come while this rests are published together: a stream of them gets half of a processor and no more,
         // and the rest is for those who make them.
         let rest = Duration::from_secs_f64(watch.seconds()).min(MAX_REST);
@@ -155,6 +157,17 @@ fn tell_unverifiable(events: &EventHub, set: &EntitySet) {
     events.trouble(Part::Entities, "verified_by", &reason);
 }
 
+/// Chains that were accepted and leave requests without the protection that they seem to give.
+fn tell_unprotected(events: &EventHub, gaps: &[String]) {
+    if gaps.is_empty() {
+        events.recovered(Part::Entities, "protection");
+        return;
+    }
+    let named: Vec<&str> = gaps.iter().take(MAX_NAMED).map(String::as_str).collect();
+    let reason = format!("protection is off ({} reasons): {}", gaps.len(), named.join("; "));
+    events.trouble(Part::Entities, "protection", &reason);
+}
+
 /// Every group without resources, for this reason.
 fn none(set: &EntitySet, reason: &str) -> Outcomes {
     set.global()
@@ -163,8 +176,8 @@ fn none(set: &EntitySet, reason: &str) -> Outcomes {
         .collect()
 }
 
-/// The resources of every group, and the faults that no group has.
-fn outcomes(compiler: &Compiler, set: &EntitySet) -> (Outcomes, Vec<String>) {
+/// The resources of every group, the faults that no group has, and the protection that is off.
+fn outcomes(compiler: &Compiler, set: &EntitySet) -> (Outcomes, Vec<String>, Vec<String>) {
     let watch = Stopwatch::start();
     let compiled = compiler.compile_groups(set);
     metrics::histogram!("palisade_compile_seconds", "purpose" => "publish").record(watch.seconds());
@@ -188,5 +201,5 @@ fn outcomes(compiler: &Compiler, set: &EntitySet) -> (Outcomes, Vec<String>) {
         (group, built)
     });
     let outcomes = outcomes.collect();
-    (outcomes, compiled.asides.iter().map(ToString::to_string).collect())
+    (outcomes, compiled.asides.iter().map(ToString::to_string).collect(), compiled.gaps)
 }

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use snapshot::Step;
 
 use super::plugins::{self, Context, PluginUse};
+use super::protection::Guard;
 use super::rules::RuleCompiler;
 use super::view::{Memory, View};
 use super::{CompileProblem, Settings, expand};
@@ -50,6 +51,16 @@ pub(super) struct Steps {
     pub(super) largest_request: u64,
     /// Things that are allowed and probably not meant.
     pub(super) warnings: Vec<String>,
+    /// What each plugin will do, disabled ones included, in their order.
+    pub(super) guards: Vec<Guard>,
+}
+
+/// The plugins of a chain in their order.
+#[derive(Default)]
+struct Listed {
+    placed: Vec<Placed>,
+    /// What presets say of the WAF that they do not lay down.
+    guards: Vec<Guard>,
 }
 
 /// A plugin with the place in the document that names it.
@@ -121,23 +132,23 @@ fn meet(one: &Route, other: &Route) -> bool {
 }
 
 fn steps(
-    listed: Result<Vec<Placed>, Vec<FieldProblem>>,
+    listed: Result<Listed, Vec<FieldProblem>>,
     view: &View<'_>,
     rules: &RuleCompiler,
     settings: &Settings,
 ) -> Result<Steps, Vec<FieldProblem>> {
-    let listed = listed?;
+    let Listed { placed: listed, guards } = listed?;
     let waf_block_weight = waf_block_weight(&listed, view);
-    let mut steps = Steps::default();
+    let mut steps = Steps { guards, ..Steps::default() };
     let mut problems = Vec::new();
     for Placed { used, pointer } in listed {
         let Some(kind) = plugins::by_name(&used.plugin) else {
             problems.push(unknown_plugin(&used.plugin, &pointer));
             continue;
         };
-        let Steps { parts, largest_body, largest_request, warnings, .. } = &mut steps;
+        let Steps { parts, largest_body, largest_request, warnings, guards, .. } = &mut steps;
         let mut context =
-            Context { view, rules, settings, waf_block_weight, parts, largest_body, largest_request, warnings };
+            Context { view, rules, settings, waf_block_weight, parts, largest_body, largest_request, warnings, guards };
         match (kind.compile)(&used.config, &mut context) {
             Ok(Some(config)) => steps.list.push(Step {
                 plugin: kind.name.to_owned(),
@@ -154,7 +165,7 @@ fn steps(
 }
 
 /// The plugins of a route in the order in which they run: by index, those without one last.
-fn route_plugins(route: &Item<Route>) -> Result<Vec<Placed>, Vec<FieldProblem>> {
+fn route_plugins(route: &Item<Route>) -> Result<Listed, Vec<FieldProblem>> {
     let used = route.plugins.iter().enumerate().filter(|(_, plugin)| plugin.enabled).map(|(number, plugin)| Placed {
         used: PluginUse {
             plugin: plugin.plugin.clone(),
@@ -166,7 +177,7 @@ fn route_plugins(route: &Item<Route>) -> Result<Vec<Placed>, Vec<FieldProblem>> 
         pointer: format!("/plugins/{number}"),
     });
     let mut listed = expanded(used)?;
-    listed.sort_by(|a, b| match (a.used.index, b.used.index) {
+    listed.placed.sort_by(|a, b| match (a.used.index, b.used.index) {
         (Some(a), Some(b)) => a.total_cmp(&b),
         (a, b) => a.is_none().cmp(&b.is_none()),
     });
@@ -174,7 +185,7 @@ fn route_plugins(route: &Item<Route>) -> Result<Vec<Placed>, Vec<FieldProblem>> 
 }
 
 /// The validators of the global chain in their listed order.
-fn validators(global: &Item<GlobalConfig>) -> Result<Vec<Placed>, Vec<FieldProblem>> {
+fn validators(global: &Item<GlobalConfig>) -> Result<Listed, Vec<FieldProblem>> {
     let listed = global.incoming_request_validators.iter().enumerate().filter(|(_, validator)| validator.enabled);
     expanded(listed.map(|(number, validator)| Placed {
         used: PluginUse {
@@ -189,18 +200,19 @@ fn validators(global: &Item<GlobalConfig>) -> Result<Vec<Placed>, Vec<FieldProbl
 }
 
 /// Presets give way to what they lay down.
-fn expanded(listed: impl Iterator<Item = Placed>) -> Result<Vec<Placed>, Vec<FieldProblem>> {
-    let mut all = Vec::new();
+fn expanded(listed: impl Iterator<Item = Placed>) -> Result<Listed, Vec<FieldProblem>> {
+    let mut all = Listed::default();
     let mut problems = Vec::new();
     for placed in listed {
         if !expand::CLASSES.contains(&placed.used.plugin.as_str()) {
-            all.push(placed);
+            all.placed.push(placed);
             continue;
         }
         match expand::expand(&placed.used.config) {
             Ok(mut uses) => {
                 problems.extend(scope(&mut uses, &placed));
-                all.extend(uses.into_iter().map(|used| Placed { used, pointer: placed.pointer.clone() }));
+                all.guards.extend(expand::without_waf(&placed.used.config));
+                all.placed.extend(uses.into_iter().map(|used| Placed { used, pointer: placed.pointer.clone() }));
             }
             Err(problem) => problems.push(problem.under(&format!("{}/config", placed.pointer))),
         }

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::plugins::PluginUse;
+use super::protection::Guard;
 use crate::entities::{FieldProblem, typed};
 
 /// The names by which the preset goes, in routes and in the global chain.
@@ -75,6 +76,16 @@ impl Default for Preset {
             include: Vec::new(),
             exclude: Vec::new(),
         }
+    }
+}
+
+/// What a preset's configuration says of the WAF if it lays down none.
+pub(super) fn without_waf(config: &Map<String, Value>) -> Option<Guard> {
+    let field = |name: &str| config.get(name).filter(|value| !value.is_null());
+    match (field("waf").and_then(Value::as_bool), field("waf_config")) {
+        (Some(false), _) => Some(Guard::PresetDeclinesWaf),
+        (_, None) => Some(Guard::PresetWithoutWaf),
+        (_, Some(_)) => None,
     }
 }
 

@@ -10,10 +10,11 @@ use snapshot::{
 };
 
 use super::chains::{Chain, Chains, Steps};
+use super::protection;
 use super::{BUFFER_SLACK, CompileProblem, Compiled, FLUSH_MILLIS, MAX_QUEUED, Settings};
 use crate::entities::{
-    self, ApiKey, DEFAULT_GROUP, Delivery, Entity as _, EntitySet, Gives, GlobalConfig, Item, Protocol,
-    RequestTrailers, Route,
+    self, ApiKey, DEFAULT_GROUP, Delivery, Entity as _, EntitySet, EscapedSlashes, Gives, GlobalConfig, Item, Protocol,
+    RequestTrailers, Route, UnderscoreHeaders, path_prefix,
 };
 use crate::xds::bootstrap::CONTROL_PLANE_CLUSTER;
 use crate::xds::resources::{
@@ -36,11 +37,19 @@ pub(super) fn compile(
         (name.clone(), gateway)
     });
     let groups = groups.collect();
-    Compiled { gateway, groups, warnings: gateways.warnings.into_iter().collect() }
+    Compiled { gateway, groups, warnings: gateways.into_warnings().all }
 }
 
 /// By the name of a group its gateway, or why there is none.
 pub(super) type GroupGateways = BTreeMap<String, Result<Gateway, Vec<String>>>;
+
+/// Things that are allowed and probably not meant.
+pub(super) struct Warnings {
+    /// All of them.
+    pub(super) all: Vec<String>,
+    /// Those of protection that is off, see [`protection::gaps`].
+    pub(super) gaps: Vec<String>,
+}
 
 /// The gateway of every group, or why there is none, and the warnings. What is broken for one group is left to it.
 pub(super) fn compile_each(
@@ -49,7 +58,7 @@ pub(super) fn compile_each(
     chains: &Chains,
     broken: &[CompileProblem],
     settings: &Settings,
-) -> (GroupGateways, Vec<String>) {
+) -> (GroupGateways, Warnings) {
     let mut gateways = Gateways::new(set, global, chains, settings, true);
     let compiled = global.gateways().map(|(name, gateway)| {
         let problems: Vec<String> =
@@ -63,7 +72,7 @@ pub(super) fn compile_each(
         (name.to_owned(), compiled.map_err(|_| failed()))
     });
     let compiled = compiled.collect();
-    (compiled, gateways.warnings.into_iter().collect())
+    (compiled, gateways.into_warnings())
 }
 
 /// Whether a group has what is broken: a route of its own, or what all groups have.
@@ -82,6 +91,8 @@ struct Gateways<'a> {
     /// What was sealed for a group before: by the filter, which of the chains it has, and what it does to trailers.
     snapshots: BTreeMap<(String, Vec<usize>, i32), Vec<u8>>,
     warnings: BTreeSet<String>,
+    /// Warnings of protection that is off.
+    gaps: BTreeSet<String>,
 }
 
 impl<'a> Gateways<'a> {
@@ -95,7 +106,13 @@ impl<'a> Gateways<'a> {
         let all = chains.routes.iter().map(|chain| &chain.steps).chain([&chains.global]);
         let warnings = all.flat_map(|steps| steps.warnings.iter().cloned()).collect();
         let identity = seals.then(|| identity(global));
-        Self { set, global, chains, settings, identity, snapshots: BTreeMap::new(), warnings }
+        let gaps = protection::gaps(chains).into_iter().collect();
+        Self { set, global, chains, settings, identity, snapshots: BTreeMap::new(), warnings, gaps }
+    }
+
+    fn into_warnings(self) -> Warnings {
+        let gaps: Vec<String> = self.gaps.into_iter().collect();
+        Warnings { all: gaps.iter().cloned().chain(self.warnings).collect(), gaps }
     }
 
     fn group(&mut self, group: &str, gateway: &entities::Gateway) -> Gateway {
@@ -104,8 +121,8 @@ impl<'a> Gateways<'a> {
         self.warn_of_plugins(group, &gateway.filters, &chains);
         let filters = gateway.filters.iter().map(|filter| self.filter(filter, gateway, &chains)).collect();
         let ecds_only = gateway.delivery == Delivery::Ecds;
-        self.warn_of_identity(group, gateway.delivery);
-        let routes = self.served_routes(group, ecds_only);
+        self.warn_of_identity(group, gateway);
+        let routes = self.served_routes(group, gateway);
         let steps = || chains.iter().map(|(_, chain)| &chain.steps).chain([&self.chains.global]);
         let largest = steps().map(|steps| steps.largest_body).max().unwrap_or_default();
         let largest_request = steps().map(|steps| steps.largest_request).max().unwrap_or_default();
@@ -126,8 +143,17 @@ impl<'a> Gateways<'a> {
     }
 
     /// What callers say of themselves, and what is believed only of a listener that is as it must be.
-    fn warn_of_identity(&mut self, group: &str, delivery: Delivery) {
-        let identity = &self.global.identity;
+    fn warn_of_identity(&mut self, group: &str, gateway: &entities::Gateway) {
+        let (identity, delivery) = (&self.global.identity, gateway.delivery);
+        if delivery == Delivery::Full && gateway.listener.underscore_headers != UnderscoreHeaders::Allow {
+            let names = identity.headers().into_iter().filter(|name| name.contains('_'));
+            self.warnings.extend(names.map(|name| {
+                format!(
+                    "the listener of the group `{group}` takes no header with an underscore (`underscore_headers`): no caller is \
+                     identified by `{name}`"
+                )
+            }));
+        }
         let labels = identity.labels().into_iter();
         self.warnings.extend(labels.map(|what| {
             format!("unverified names of callers are shown in events only and identify no caller: there is {what}")
@@ -159,6 +185,11 @@ impl<'a> Gateways<'a> {
         }
         let of = if group == DEFAULT_GROUP { String::new() } else { format!(" of the group `{group}`") };
         let steps = chains.iter().flat_map(|(_, chain)| &chain.steps.list);
+        let place = |name: &str| filters.iter().position(|filter| filter == name);
+        if place("threat-response").zip(place("waf")).is_some_and(|(response, waf)| response < waf) {
+            let warning = "the filter `threat-response` runs before `waf`: it acts on nothing that the WAF finds";
+            self.gaps.insert(format!("`gateway.filters`{of}: {warning}"));
+        }
         for step in self.chains.global.list.iter().chain(steps) {
             if !filters.contains(&step.plugin) {
                 let warning = format!("no filter of this gateway{of} runs the plugin `{}`", step.plugin);
@@ -202,8 +233,19 @@ impl<'a> Gateways<'a> {
         }
     }
 
+    /// Prefixes that are not what they look like, and those that no request has with these settings of the listener.
+    fn warn_of_paths(&mut self, route: &Item<Route>, gateway: &entities::Gateway) {
+        let keeps_slashes = gateway.listener.escaped_slashes == EscapedSlashes::Keep;
+        for path in &route.paths {
+            if let Some(why) = path_prefix::doubt(path, keeps_slashes) {
+                self.warnings.insert(format!("route `{}`, path `{path}`: {why}", route.head.id));
+            }
+        }
+    }
+
     /// The routes that the gateway itself serves: those with a backend.
-    fn served_routes(&mut self, group: &str, ecds_only: bool) -> Vec<RouteInput> {
+    fn served_routes(&mut self, group: &str, gateway: &entities::Gateway) -> Vec<RouteInput> {
+        let ecds_only = gateway.delivery == Delivery::Ecds;
         let mut routes = Vec::new();
         for route in self.set.all::<Route>().filter(|route| route.enabled && route.is_in(group)) {
             let Some(backend) = &route.backend else { continue };
@@ -222,6 +264,7 @@ impl<'a> Gateways<'a> {
                 }
                 continue;
             }
+            self.warn_of_paths(route, gateway);
             routes.push(route_input(route, backend));
         }
         self.warn_of_shadows(&routes);
@@ -248,7 +291,7 @@ fn route_input(route: &Item<Route>, backend: &entities::Backend) -> RouteInput {
         id: route.head.id.clone(),
         envoy_route: route.envoy_route_name(&route.head).to_owned(),
         hosts: route.hosts.clone(),
-        paths: route.paths.clone(),
+        paths: route.paths.iter().flat_map(|path| path_prefix::spellings(path)).collect(),
         backend: Some(BackendInput {
             address: backend.address.clone(),
             port: backend.port,

@@ -10,6 +10,7 @@ mod file;
 mod gateway;
 mod plugins;
 pub mod presets;
+mod protection;
 mod reach;
 mod rules;
 mod view;
@@ -21,6 +22,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub use file::{discovery_response, fill};
 pub use plugins::ChallengeRoot;
 pub(crate) use plugins::lower;
+pub(crate) use protection::{NO_BODIES, coverage, idle_rules};
 pub(crate) use reach::enforces;
 pub use rules::{CompiledRules, Element, RuleCompiler, compose, elements, own_elements};
 pub(crate) use rules::{Composition, ElementProblem};
@@ -101,6 +103,8 @@ pub struct Groups {
     pub asides: Vec<CompileProblem>,
     /// Things that are allowed and probably not meant.
     pub warnings: Vec<String>,
+    /// Those of them that leave requests without the protection that was configured.
+    pub gaps: Vec<String>,
 }
 
 /// What was found in all entities together.
@@ -152,7 +156,7 @@ impl Compiler {
     pub fn compile_groups(&self, set: &EntitySet) -> Groups {
         let Examined { chains, broken, asides } = self.examine(set);
         let (groups, warnings) = gateway::compile_each(set, set.global(), &chains, &broken, &self.settings);
-        Groups { groups, asides, warnings }
+        Groups { groups, asides, warnings: warnings.all, gaps: warnings.gaps }
     }
 
     /// Whether everything compiles and can be served, and what is probably not meant: all but the snapshots, which take

@@ -10,6 +10,9 @@ static PACK: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/crs.pack"));
 
 static CRS: LazyLock<Preset> = LazyLock::new(Preset::unpack);
 
+/// The source of a preset that sets the engine up and guards it: what it refuses is what cannot be read.
+pub(crate) const ENGINE_SOURCE: &str = "engine.conf";
+
 /// The presets that exist, by name.
 pub const NAMES: [&str; 1] = ["crs"];
 
@@ -47,7 +50,7 @@ impl Preset {
             let file = name.strip_prefix("rules/").filter(|file| file.ends_with(".conf"))?;
             Some(source(file, text))
         });
-        std::iter::once(source("engine.conf", ENGINE_CONF.as_bytes())).chain(setup).chain(rules).collect()
+        std::iter::once(source(ENGINE_SOURCE, ENGINE_CONF.as_bytes())).chain(setup).chain(rules).collect()
     }
 
     fn unpack() -> Self {

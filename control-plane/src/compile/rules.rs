@@ -4,11 +4,11 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use prost::bytes::Bytes;
-use seclang::{Diagnostic, Program, Source};
+use seclang::{Coverage, Diagnostic, Program, Source};
 use snapshot::{PartHash, content_hash};
 
-use super::presets;
 use super::view::View;
+use super::{presets, protection};
 use crate::entities::{Crs, FieldProblem, Item, WafConfig, WafRuleset, did_you_mean};
 
 /// A rule program, ready for a snapshot.
@@ -20,12 +20,16 @@ pub struct CompiledRules {
     pub hash: PartHash,
     /// How many rules it has.
     pub rules: usize,
+    /// What they do for an ordinary request.
+    pub(crate) coverage: Coverage,
+    /// Options of the core rule set are set, and nothing imports it.
+    pub(crate) crs_ignored: bool,
 }
 
 /// Compiles rules, and remembers what it compiled: most changes leave most rules as they were.
 #[derive(Default)]
 pub struct RuleCompiler {
-    memory: Mutex<HashMap<PartHash, (u64, Outcome)>>,
+    memory: Mutex<HashMap<(PartHash, bool), (u64, Outcome)>>,
     generation: std::sync::atomic::AtomicU64,
 }
 
@@ -49,7 +53,7 @@ impl RuleCompiler {
     ///
     /// Everything that is wrong with it, each with its place.
     pub fn compile(&self, elements: &[Element], crs: &Crs) -> Result<Arc<CompiledRules>, Vec<FieldProblem>> {
-        match self.remembered(&Composition::new(elements, crs)) {
+        match self.remembered(&Composition::new(elements, crs), crs) {
             Ok(rules) => Ok(rules),
             Err(problems) => Err(problems.iter().map(|problem| field_problem(problem, elements)).collect()),
         }
@@ -64,18 +68,20 @@ impl RuleCompiler {
         memory.retain(|_, (used, outcome)| *used + 1 >= generation || held(outcome));
     }
 
-    fn remembered(&self, composition: &Composition) -> Outcome {
+    fn remembered(&self, composition: &Composition, crs: &Crs) -> Outcome {
         let generation = self.generation.load(std::sync::atomic::Ordering::Relaxed);
-        let key = composition.fingerprint();
+        let crs_ignored = *crs != Crs::default() && !composition.imports_crs;
+        // Options that are ignored are in no source.
+        let key = (composition.fingerprint(), crs_ignored);
         if let Some((used, outcome)) = self.memory.lock().unwrap_or_else(PoisonError::into_inner).get_mut(&key) {
             *used = generation;
             return outcome.clone();
         }
         let outcome = match composition.compile() {
             Ok(program) => {
-                let rules = program.rule_count();
+                let (rules, coverage) = (program.rule_count(), protection::coverage(&program));
                 let program = Bytes::from(program.encode());
-                Ok(Arc::new(CompiledRules { hash: content_hash(&program), program, rules }))
+                Ok(Arc::new(CompiledRules { hash: content_hash(&program), program, rules, coverage, crs_ignored }))
             }
             Err(problems) => Err(Arc::new(problems)),
         };

@@ -257,7 +257,8 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             let tiers = json!([{ "min_score": 40, "action": "challenge" }]);
             let policy = json!({ "kind": "threat-policy", "id": "p", "tiers": tiers, "challenge_provider": "w" });
-            let plugins = json!([{ "plugin": "SvcThreatResponse", "config": { "policy": "p" } }]);
+            let config = json!({ "threat_policy": "p", "waf": false });
+            let plugins = json!([{ "plugin": "SecuritySuitePreset", "config": config }]);
             let backend = json!({ "address": "127.0.0.1", "port": 1 });
             let route = json!({ "kind": "route", "id": "r", "name": "r", "backend": backend, "plugins": plugins });
             for (name, document) in [("w", &provider), ("p", &policy), ("r", &route)] {

@@ -14,7 +14,7 @@ use super::trial::{TrialRequest, TrialResponse};
 use super::workbench::BuildError;
 use super::{Console, describe, report, trial};
 use crate::clock;
-use crate::compile::{Composition, Element, ElementProblem, View, compose};
+use crate::compile::{Composition, Element, ElementProblem, NO_BODIES, View, compose, idle_rules};
 use crate::entities::{Crs, EntitySet, FieldProblem, WafConfig, WafRuleset};
 use crate::openapi::Routes;
 use crate::rest::ApiError;
@@ -64,6 +64,8 @@ struct RulesetRef(String);
 struct Draft {
     elements: Vec<Element>,
     composition: Composition,
+    /// There are rules or rulesets.
+    is_given: bool,
     missing: Vec<String>,
     /// Options of the core rule set were given, and none of its rules.
     crs_ignored: bool,
@@ -95,7 +97,7 @@ async fn compile(State(console): State<Console>, headers: HeaderMap, body: Body)
                 "done": true,
                 "missing_rulesets": draft.missing,
                 "crs_ignored": draft.crs_ignored,
-                "warning": draft.warning(&built.warnings),
+                "warning": draft.warning(&built),
             }),
             Err(refusal) => refusal,
         }
@@ -122,7 +124,7 @@ async fn test(State(console): State<Console>, headers: HeaderMap, body: Body) ->
                     "result": report::result(&outcome),
                     "missing_rulesets": draft.missing,
                     "crs_ignored": draft.crs_ignored,
-                    "warning": draft.warning(&built.warnings),
+                    "warning": draft.warning(&built),
                 });
                 (StatusCode::OK, answer)
             }
@@ -149,6 +151,7 @@ impl Draft {
         let elements = compose(&ids, &config, &View::new(entities));
         let composition = Composition::new(&elements, &crs);
         Draft {
+            is_given: !ids.is_empty() || !config.rules.is_empty(),
             missing,
             crs_ignored: crs != Crs::default() && !composition.imports_crs,
             crs_problems: crs.check(),
@@ -192,7 +195,7 @@ impl Draft {
     }
 
     /// A setting that is valid but probably a mistake.
-    fn warning(&self, warnings: &[seclang::program::Warning]) -> Option<String> {
+    fn warning(&self, built: &super::workbench::Built) -> Option<String> {
         let mut all = Vec::new();
         if self.crs_ignored {
             all.push(
@@ -205,8 +208,15 @@ impl Draft {
         }
         // What a preset leaves without effect is not for its user to mend.
         let own = |origin: &str| self.elements.iter().any(|element| element.origin == origin);
-        for warning in warnings.iter().filter(|warning| own(&warning.origin)) {
+        for warning in built.warnings.iter().filter(|warning| own(&warning.origin)) {
             all.push(format!("{}, line {}: {}", warning.origin, warning.line, warning.message));
+        }
+        // Without any rule there is nothing to be idle.
+        if self.is_given {
+            all.extend(idle_rules(&built.coverage));
+            if !built.coverage.request_bodies {
+                all.push(NO_BODIES.to_owned());
+            }
         }
         (!all.is_empty()).then(|| all.join("; "))
     }

@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::http::{StatusCode, header};
-use seclang::Engine;
 use seclang::program::Warning;
+use seclang::{Coverage, Engine};
 use snapshot::PartHash;
 use tokio::sync::Semaphore;
 
-use crate::compile::{Composition, ElementProblem};
+use crate::compile::{Composition, ElementProblem, coverage};
 use crate::rest::ApiError;
 
 /// Compositions that are compiled or tried at the same time: each may take a processor.
@@ -37,6 +37,8 @@ pub(super) struct Built {
     pub(super) engine: Arc<Engine>,
     /// What has no effect in it.
     pub(super) warnings: Arc<Vec<Warning>>,
+    /// What its rules do for an ordinary request.
+    pub(super) coverage: Coverage,
 }
 
 /// Why a composition cannot run.
@@ -86,9 +88,9 @@ impl Workbench {
             return Ok(built);
         }
         let program = composition.compile().map_err(BuildError::Elements)?;
-        let warnings = Arc::new(program.warnings().collect());
+        let (warnings, coverage) = (Arc::new(program.warnings().collect()), coverage(&program));
         let engine = Arc::new(Engine::new(program).map_err(BuildError::Engine)?);
-        let built = Built { engine, warnings };
+        let built = Built { engine, warnings, coverage };
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.push_front((key, built.clone()));
         kept.truncate(KEPT);

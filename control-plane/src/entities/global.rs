@@ -274,6 +274,14 @@ impl Gateway {
         if self.port == 0 {
             problems.push(FieldProblem::new("/port", "Envoy would listen on a random port").expected("1 to 65535"));
         }
+        let log = &self.access_log;
+        if !log.is_empty() && (!log.starts_with('/') || log.contains(char::is_control)) {
+            let message = format!("no gateway can open `{}` as its access log", log.escape_debug());
+            problems.push(
+                FieldProblem::new("/access_log", message)
+                    .expected("the whole path of a file, such as `/dev/stdout`, or empty for none"),
+            );
+        }
         problems.extend(self.listener.check().into_iter().map(|problem| problem.under("/listener")));
         if self.filters.is_empty() {
             let message = "without a filter nothing is protected, and no ban holds";
@@ -321,6 +329,12 @@ mod tests {
             assert_eq!(problems(&[wrong]).len(), 1, "{wrong}");
         }
         assert_eq!(problems(&["waf", "waf"])[0].0, "/filters/1", "twice");
+        for (access_log, is_path) in
+            [("", true), ("/dev/stdout", true), ("log.txt", false), ("/a\0", false), ("/a\nb", false)]
+        {
+            let found = Gateway { access_log: access_log.to_owned(), ..Gateway::default() }.check();
+            assert_eq!(found.is_empty(), is_path, "{access_log:?}: {found:?}");
+        }
     }
 
     #[test]

@@ -9,6 +9,17 @@ const MAX_LENGTH: usize = 253;
 pub(crate) const EXPECTED: &str = "a host name (`shop.example`), all names with an end (`*.example`, `*-shop.example`) or a \
      beginning (`shop.*`), an IPv6 address in brackets, or `*` for every host";
 
+/// The form in which a host is kept, which is the one that requests have behind the listener: without the dot at the end
+/// of an absolute name, an IPv6 address as RFC 5952 writes it.
+pub(crate) fn normal(host: &str) -> String {
+    let address = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    if let Some(address) = address.and_then(|text| text.parse::<Ipv6Addr>().ok()) {
+        return format!("[{address}]");
+    }
+    // What is nothing but the dot is left for `problem` to find.
+    host.strip_suffix('.').filter(|name| !name.is_empty() && !name.ends_with(['.', '*'])).unwrap_or(host).to_owned()
+}
+
 /// Why a text is no host pattern; `None` where it is one. What this accepts, Envoy accepts as the domain of a virtual host,
 /// and requests can match.
 pub(crate) fn problem(host: &str) -> Option<&'static str> {
@@ -85,6 +96,28 @@ mod tests {
             "*.a",
         ] {
             assert_eq!(problem(host), None, "{host}");
+        }
+    }
+
+    #[test]
+    fn hosts_are_kept_in_one_form() {
+        for (written, kept) in [
+            ("*", "*"),
+            ("shop.example", "shop.example"),
+            ("shop.example.", "shop.example"),
+            ("*.example.", "*.example"),
+            ("shop.*", "shop.*"),
+            ("[0:0:0:0:0:0:0:1]", "[::1]"),
+            ("[2001:0DB8::A]", "[2001:db8::a]"),
+            ("[::FFFF:1.2.3.4]", "[::ffff:1.2.3.4]"),
+            ("[::ffff:102:304]", "[::ffff:1.2.3.4]"),
+            // For `problem` to find.
+            (".", "."),
+            ("*.", "*."),
+            ("a..", "a.."),
+            ("[::1", "[::1"),
+        ] {
+            assert_eq!(normal(written), kept, "{written}");
         }
     }
 

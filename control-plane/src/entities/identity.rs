@@ -162,6 +162,12 @@ impl Identity {
         for (field, header) in [("/api_key_header", &self.api_key_header), ("/user_header", &self.user_header)] {
             problems.extend(header.as_ref().and_then(|name| no_header(field, name)));
         }
+        let is_secret =
+            |name: &&String| ["cookie", "authorization"].iter().any(|secret| name.eq_ignore_ascii_case(secret));
+        if let Some(name) = self.user_header.as_ref().filter(is_secret) {
+            let message = format!("the values of `{name}` are secrets, and names of users are shown in events");
+            problems.push(FieldProblem::new("/user_header", message).expected("a header that names the user alone"));
+        }
         if self.api_key_query.as_deref() == Some("") {
             problems.push(
                 FieldProblem::new("/api_key_query", "a query parameter has a name")
@@ -186,6 +192,15 @@ impl Identity {
             problems.extend(verifier.check(self.trusted_hops).into_iter().map(|problem| problem.under(&place)));
         }
         problems
+    }
+
+    /// The headers that callers are identified by, as the configuration writes them.
+    pub(crate) fn headers(&self) -> Vec<String> {
+        let own = [&self.api_key_header, &self.user_header].into_iter().flatten().cloned();
+        let mut names: Vec<String> = own.chain(self.verified_by.iter().filter_map(Verifier::header_name)).collect();
+        names.sort();
+        names.dedup();
+        names
     }
 
     /// The headers that the gateway's listener takes from clients, because only a filter of its own may set them.

@@ -2,11 +2,14 @@
 
 use exchange::Scope;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use super::entity::reference;
-use super::{ApiContract, Entity, FieldProblem, Head, References, groups, host_pattern, number, plugin_refs};
+use super::{
+    ApiContract, Entity, FieldProblem, Head, References, backend_address, groups, host_pattern, number, path_prefix,
+    plugin_refs,
+};
 
 /// The longest time for an answer, in milliseconds: a year. Envoy refuses what is beyond the years of its clock.
 const MAX_TIMEOUT_MILLIS: u64 = 31_536_000_000;
@@ -23,9 +26,12 @@ pub struct Route {
     /// Its host names, without ports, case ignored: names, names with one `*` at their beginning (`*.example`,
     /// `*-shop.example`) or end (`shop.*`) for at least one character, IPv6 addresses in brackets, `*` for every host. The
     /// most specific applies: the name itself, the longest with `*` at its beginning, the longest with `*` at its end, `*`.
-    /// Default `["*"]`.
+    /// A trailing dot is removed, and an IPv6 address is kept in its shortest form. Default `["*"]`.
+    #[serde(deserialize_with = "hosts")]
     pub hosts: Vec<String>,
-    /// Its path prefixes; default `["/"]`.
+    /// Its path prefixes, in the form that requests have behind the listener: characters beyond ASCII are
+    /// kept as escapes, escapes of unreserved characters as the characters. Default `["/"]`.
+    #[serde(deserialize_with = "paths")]
     pub paths: Vec<String>,
     /// The name of the Envoy route; empty means the entity's id.
     pub envoy_route: String,
@@ -39,7 +45,7 @@ pub struct Route {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Backend {
-    /// A host name or an address.
+    /// A host name (RFC 1123, underscores are taken as well) or an IP address, without port.
     pub address: String,
     /// The TCP port.
     pub port: u16,
@@ -133,10 +139,10 @@ impl Entity for Route {
             }
         }
         for (index, path) in self.paths.iter().enumerate() {
-            if !path.starts_with('/') || path.bytes().any(|byte| byte.is_ascii_control() || b"?# ".contains(&byte)) {
-                let message = format!("`{}` is not a path prefix", path.escape_debug());
+            if let Some(reason) = path_prefix::problem(path) {
+                let message = format!("`{}` is not a path prefix: {reason}", path.escape_debug());
                 let problem = FieldProblem::new(format!("/paths/{index}"), message);
-                problems.push(problem.expected("a path that begins with /, without query and spaces"));
+                problems.push(problem.expected(path_prefix::EXPECTED));
             }
         }
         for (field, list) in [("/hosts", &self.hosts), ("/paths", &self.paths)] {
@@ -174,12 +180,9 @@ impl Entity for Route {
 impl Backend {
     fn check(&self) -> Vec<FieldProblem> {
         let mut problems = Vec::new();
-        let sane = |byte: u8| byte.is_ascii_alphanumeric() || b".-_:".contains(&byte);
-        if self.address.is_empty() || self.address.len() > 253 || !self.address.bytes().all(sane) {
-            let message = format!("`{}` is not an address", self.address.escape_debug());
-            problems.push(
-                FieldProblem::new("/address", message).expected("a host name or an address, without port and scheme"),
-            );
+        if let Some(reason) = backend_address::problem(&self.address) {
+            let message = format!("`{}` is not an address: {reason}", self.address.escape_debug());
+            problems.push(FieldProblem::new("/address", message).expected(backend_address::EXPECTED));
         }
         if self.timeout_millis > MAX_TIMEOUT_MILLIS {
             let problem = FieldProblem::new("/timeout_millis", "out of range");
@@ -230,6 +233,14 @@ pub(super) fn path_patterns(field: &str, patterns: &[String]) -> Vec<FieldProble
         Err(error) if problems.is_empty() => vec![problem(field.to_owned(), error)],
         _ => problems,
     }
+}
+
+fn hosts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    Ok(Vec::<String>::deserialize(deserializer)?.iter().map(|host| host_pattern::normal(host)).collect())
+}
+
+fn paths<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    Ok(Vec::<String>::deserialize(deserializer)?.iter().map(|path| path_prefix::normal(path)).collect())
 }
 
 fn default_timeout_millis() -> u64 {

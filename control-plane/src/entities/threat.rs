@@ -9,6 +9,11 @@ use serde::{Deserialize, Serialize};
 use super::entity::reference;
 use super::{ChallengeProvider, Entity, FieldProblem, Head, Item, References, number};
 
+/// The highest score there is.
+pub(crate) const MAX_SCORE: f64 = 100.0;
+/// The longest time that a tier holds a request, in milliseconds: the listener ends streams that are silent for 5 minutes.
+const MAX_TARPIT_MILLIS: u64 = 300_000;
+
 /// A threat policy.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -23,9 +28,9 @@ pub struct ThreatPolicy {
     pub exemptions: Vec<String>,
     /// The identity that is banned.
     pub ban_identity: BanIdentity,
-    /// The score of a WAF block. Default 50.
+    /// The score of a WAF block, 0 to 100. Default 50.
     #[serde(with = "number")]
-    #[schemars(with = "f64")]
+    #[schemars(with = "f64", range(min = 0, max = 100))]
     pub waf_block_weight: f64,
     /// The id of a challenge provider; needed only when a tier challenges.
     pub challenge_provider: Option<String>,
@@ -39,14 +44,15 @@ pub struct Tier {
     #[serde(with = "number")]
     #[schemars(with = "f64")]
     pub min_score: f64,
-    /// The action. Default log; an unknown action is read as log.
+    /// The action. Default log.
     #[serde(default)]
     pub action: TierAction,
     /// The HTTP status of a refusal. Default 403.
     #[serde(default = "default_status")]
     pub status: u16,
-    /// How long `tarpit` holds a request, in milliseconds. Default 3000.
+    /// How long `tarpit` holds a request, in milliseconds, at most 300000 (5 minutes). Default 3000.
     #[serde(default = "default_tarpit_millis")]
+    #[schemars(range(max = 300_000))]
     pub tarpit_millis: u64,
     /// How long `ban` lasts, in seconds. Default 3600.
     #[serde(default = "default_ban_for_seconds")]
@@ -61,7 +67,7 @@ pub struct Tier {
 
 /// The action of a tier.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase", from = "String")]
+#[serde(rename_all = "lowercase")]
 pub enum TierAction {
     /// Record the request and forward it.
     #[default]
@@ -133,8 +139,8 @@ impl Entity for ThreatPolicy {
                 problems.push(problem.expected("such as `192.0.2.7` or `2001:db8::/32`"));
             }
         }
-        if !self.waf_block_weight.is_finite() || self.waf_block_weight < 0.0 {
-            problems.push(FieldProblem::new("/waf_block_weight", "a weight cannot be negative").expected("0 or more"));
+        if !(0.0..=MAX_SCORE).contains(&self.waf_block_weight) {
+            problems.push(FieldProblem::new("/waf_block_weight", "scores end at 100").expected("0 to 100"));
         }
         if let Some(id) = &self.challenge_provider {
             problems.extend(reference(refs, ChallengeProvider::COLLECTION, id, "/challenge_provider".to_owned()));
@@ -161,12 +167,19 @@ impl Tier {
 
     fn check(&self) -> Vec<FieldProblem> {
         let mut problems = Vec::new();
-        if !(0.0..=100.0).contains(&self.min_score) {
+        if !(0.0..=MAX_SCORE).contains(&self.min_score) {
             problems.push(FieldProblem::new("/min_score", "no score ever reaches it").expected("0 to 100"));
         }
         if !(200..=599).contains(&self.status) {
             let message = format!("{} is not a status of a final answer", self.status);
             problems.push(FieldProblem::new("/status", message).expected("200 to 599"));
+        }
+        if self.tarpit_millis > MAX_TARPIT_MILLIS {
+            let message = "a request that is held so long only costs the gateway";
+            problems.push(
+                FieldProblem::new("/tarpit_millis", message)
+                    .expected(format!("0 to {MAX_TARPIT_MILLIS}, which is 5 minutes")),
+            );
         }
         for (field, value) in
             [("/ban_for_seconds", self.ban_for_seconds), ("/throttle_window_seconds", self.throttle_window_seconds)]
@@ -176,19 +189,6 @@ impl Tier {
             }
         }
         problems
-    }
-}
-
-impl From<String> for TierAction {
-    fn from(word: String) -> TierAction {
-        match word.as_str() {
-            "challenge" => TierAction::Challenge,
-            "throttle" => TierAction::Throttle,
-            "tarpit" => TierAction::Tarpit,
-            "deny" => TierAction::Deny,
-            "ban" => TierAction::Ban,
-            _ => TierAction::Log,
-        }
     }
 }
 
@@ -225,12 +225,46 @@ mod tests {
             "waf_block_weight": 50, "challenge_provider": null
         });
         assert_eq!(serde_json::to_value(ThreatPolicy::default()).unwrap(), expected);
-        let tier: Tier = serde_json::from_value(json!({"min_score": 12.5, "action": "explode"})).unwrap();
+        let tier: Tier = serde_json::from_value(json!({"min_score": 12.5})).unwrap();
         let expected = json!({
             "min_score": 12.5, "action": "log", "status": 403, "tarpit_millis": 3000, "ban_for_seconds": 3600,
             "throttle_quota": 20, "throttle_window_seconds": 10
         });
         assert_eq!(serde_json::to_value(tier).unwrap(), expected);
+    }
+
+    #[test]
+    fn an_unknown_action_is_no_log() {
+        let read = |action: &str| crate::entities::typed::<Tier>(json!({"min_score": 1, "action": action}));
+        for word in ["log", "challenge", "throttle", "tarpit", "deny", "ban"] {
+            assert_eq!(serde_json::to_value(read(word).unwrap().action).unwrap(), word);
+        }
+        let refused = read("denny").unwrap_err();
+        assert_eq!((refused.pointer.as_str(), refused.message.contains("did you mean `deny`")), ("/action", true));
+        let expected = refused.expected.unwrap();
+        assert!(["log", "challenge", "throttle", "tarpit", "deny", "ban"].iter().all(|word| expected.contains(word)));
+        assert!(read("Deny").is_err());
+    }
+
+    #[test]
+    fn weights_and_delays_end() {
+        struct Nothing;
+        impl References for Nothing {
+            fn exists(&self, _collection: &str, _id: &str) -> Option<bool> {
+                None
+            }
+        }
+        let problems = |waf_block_weight: f64, tarpit_millis: u64| {
+            let tiers = vec![Tier { tarpit_millis, ..Tier::at(1.0) }];
+            let policy = ThreatPolicy { waf_block_weight, tiers, ..ThreatPolicy::default() };
+            let found = policy.check(&Head::default(), &Nothing);
+            found.into_iter().map(|problem| problem.pointer).collect::<Vec<_>>()
+        };
+        assert!(problems(0.0, 0).is_empty() && problems(100.0, 300_000).is_empty());
+        for weight in [-1.0, 100.5, 1e308, f64::NAN, f64::INFINITY] {
+            assert_eq!(problems(weight, 0), ["/waf_block_weight"], "{weight}");
+        }
+        assert_eq!(problems(1.0, 300_001), ["/tiers/0/tarpit_millis"]);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, StatusCode};
 use serde_json::Value;
 
-use super::ApiError;
+use super::{ApiError, depth};
 use crate::entities::Replacement;
 use crate::listen::is_too_slow;
 
@@ -80,6 +80,9 @@ pub(super) fn whole(body: Body) -> Result<Bytes, ApiError> {
 
 fn json(body: &[u8]) -> Result<Value, ApiError> {
     serde_json::from_slice(body).map_err(|error| {
+        if let Some(problem) = depth::problem(body) {
+            return ApiError::invalid(vec![problem]);
+        }
         let what =
             if body.trim_ascii().is_empty() { "the body is empty".to_owned() } else { format!("not JSON: {error}") };
         ApiError::new(StatusCode::BAD_REQUEST, "invalid_json", what)

@@ -12,7 +12,7 @@ use super::body::{self, Body};
 use super::collections::{self, Parameters, WARNINGS};
 use super::describe::collections::Collection;
 use super::path::Segments;
-use super::{ApiError, AppState, describe, etag, list};
+use super::{ApiError, AppState, depth, describe, etag, list};
 use crate::access::Caller;
 use crate::entities::{
     BatchEntry, BatchOptions, BatchOutcome, BatchWrite, FieldProblem, Kind, Replacement, Slot, WriteError, exactly,
@@ -131,6 +131,9 @@ fn lines(headers: &HeaderMap, body: Body) -> Result<Vec<Result<Value, ApiError>>
 
 fn json(number: usize, line: &[u8]) -> Result<Value, ApiError> {
     serde_json::from_slice(line).map_err(|error| {
+        if let Some(problem) = depth::problem(line) {
+            return ApiError::invalid(vec![problem]);
+        }
         let text = error.to_string();
         let what = text.split(" at line ").next().unwrap_or_default();
         let message = format!("line {number} column {}: not JSON: {what}", error.column());

@@ -3,6 +3,7 @@
 mod body;
 mod bulk;
 mod collections;
+mod depth;
 mod describe;
 mod error;
 mod etag;

@@ -156,6 +156,27 @@ async fn crs_options_without_the_core_rule_set_are_ignored_with_a_warning() {
 }
 
 #[tokio::test]
+async fn rules_that_inspect_nothing_are_told() {
+    let bench = Bench::new().await;
+    bench.ruleset("off", "off", false, &[RULE]).await;
+    for (body, why) in [
+        (json!({"rulesets": ["off"]}), "no rule that runs looks at requests"),
+        (json!({"rules": [RULE, "SecRuleEngine Off"]}), "`SecRuleEngine Off`"),
+        (json!({"rules": [RULE, "SecRequestBodyAccess Off"]}), "request bodies are not inspected"),
+        (json!({"rules": [RULE, "SecRuleRemoveById 1-999999"]}), "no rule that runs looks at requests"),
+        (
+            json!({"rules": ["SecAction \"id:9,phase:1,pass,nolog,ctl:ruleEngine=Off\"", "@import_preset crs"]}),
+            "the rule 9 switches the rule engine off",
+        ),
+    ] {
+        let answer = bench.compile(body.clone()).await;
+        assert!(answer["warning"].as_str().is_some_and(|warning| warning.contains(why)), "{body}: {answer}");
+    }
+    let honest = json!({"rules": [RULE, "SecRuleEngine DetectionOnly"]});
+    assert_eq!(bench.compile(honest).await["warning"], Value::Null);
+}
+
+#[tokio::test]
 async fn bodies_that_are_none_are_400_with_done_false() {
     let bench = Bench::new().await;
     for (body, what) in [

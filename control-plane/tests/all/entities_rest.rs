@@ -235,12 +235,63 @@ async fn several_wrong_fields_are_named_together() {
 }
 
 #[tokio::test]
-async fn an_unknown_tier_action_reads_as_log() {
+async fn an_unknown_tier_action_is_refused_with_the_known_ones() {
     let api = Api::new().await;
     let answer =
-        api.call("POST", "/threat-policies", Some(json!({"tiers": [{"min_score": 40, "action": "explode"}]}))).await;
-    assert_eq!(answer.body["tiers"][0]["action"], "log", "{}", answer.text);
-    assert_eq!(answer.body["dry_run"], true);
+        api.call("POST", "/threat-policies", Some(json!({"tiers": [{"min_score": 40, "action": "denny"}]}))).await;
+    assert_eq!(answer.status, 400, "{}", answer.text);
+    let error = &answer.body["errors"][0];
+    assert_eq!(error["pointer"], "/tiers/0/action", "{error}");
+    for known in ["log", "challenge", "throttle", "tarpit", "deny", "ban"] {
+        assert!(error["expected"].as_str().unwrap().contains(known), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn json_that_is_nested_too_deep_names_the_field() {
+    let api = Api::new().await;
+    let text = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+    let body = format!("{{\"id\": \"r\", \"metadata\": {{\"a\": 1, \"deep\": {}}}}}", text(126));
+    let refused = api.raw("POST", "/waf-rulesets", "application/json", &body).await;
+    assert_eq!(
+        (refused.status.as_u16(), &refused.body["errors"][0]["pointer"]),
+        (400, &json!("/metadata/deep")),
+        "{}",
+        refused.text
+    );
+    let made = api.raw("POST", "/waf-rulesets", "application/json", &body.replace(&text(126), &text(125))).await;
+    assert_eq!(made.status, 201, "{}", made.text);
+    let patch = format!("[{{\"op\": \"add\", \"path\": \"/metadata/x\", \"value\": {}}}]", text(126));
+    let refused = api.raw("PATCH", "/waf-rulesets/r", "application/json-patch+json", &patch).await;
+    assert_eq!(refused.body["errors"][0]["pointer"], "/0/value", "{}", refused.text);
+}
+
+#[tokio::test]
+async fn hosts_and_paths_are_kept_in_the_form_of_the_listener() {
+    let api = Api::new().await;
+    let route = json!({
+        "id": "r", "hosts": ["shop.example.", "*.shop.example.", "[0:0:0:0:0:0:0:1]"], "paths": ["/\u{fc}", "/%61/%c3%bc"],
+    });
+    let made = api.call("POST", "/routes", Some(route)).await;
+    assert_eq!(made.status, 201, "{}", made.text);
+    assert_eq!(made.body["hosts"], json!(["shop.example", "*.shop.example", "[::1]"]));
+    assert_eq!(made.body["paths"], json!(["/%C3%BC", "/a/%C3%BC"]));
+    let address = |address: &str| json!({"address": address, "port": 80});
+    for (document, pointer) in [
+        (json!({"paths": ["/a", "/a//b"]}), "/paths/1"),
+        (json!({"paths": ["/a/../b"]}), "/paths/0"),
+        (json!({"paths": ["/%2e/b"]}), "/paths/0"),
+        (json!({"paths": ["/\\"]}), "/paths/0"),
+        (json!({"paths": ["/%zz"]}), "/paths/0"),
+        (json!({"hosts": ["shop.example.."]}), "/hosts/0"),
+        (json!({"backend": address("256.1.1.1")}), "/backend/address"),
+        (json!({"backend": address("127.0.0.1:80")}), "/backend/address"),
+        (json!({"backend": address("-x")}), "/backend/address"),
+    ] {
+        let refused = api.call("POST", "/routes", Some(document.clone())).await;
+        assert_eq!(refused.status, 400, "{document}: {}", refused.text);
+        assert_eq!(refused.body["errors"][0]["pointer"], pointer, "{document}: {}", refused.text);
+    }
 }
 
 #[tokio::test]

@@ -241,6 +241,25 @@ async fn a_verifier_that_no_gateway_can_have_is_told() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn protection_that_is_off_is_told() {
+    let world = World::start().await;
+    let state = &world.console.api.state;
+    state.entities.add_admission(Arc::new(Compiler::new(Settings::default())));
+    let preset = json!({ "plugin": "SecuritySuitePreset", "config": {} });
+    let mut document = route("us", json!({ "plugins": [preset] }));
+    document["id"] = "bare".into();
+    let made = world.console.api.call("POST", "/routes", Some(document)).await;
+    assert_eq!(made.status.as_u16(), 201, "{}", made.text);
+    assert!(made.header("x-palisade-warnings").contains("no WAF inspects requests"), "{:?}", made.headers);
+    let problem = until("it is told", async || world.ready().await.1["problems"].get(0).cloned()).await;
+    assert_eq!((&problem["part"], &problem["subject"]), (&json!("entities"), &json!("protection")), "{problem}");
+    assert!(problem["reason"].as_str().unwrap().contains("route `bare`: no WAF inspects requests"), "{problem}");
+    let gone = world.console.api.call("DELETE", "/routes/bare", None).await;
+    assert!(gone.status.is_success(), "{}", gone.text);
+    until("it is over", async || (world.ready().await.1["problems"] == json!([])).then_some(())).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_fault_that_is_in_the_store_already_keeps_no_write_from_being_made() {
     let world = World::start().await;
     let state = &world.console.api.state;

@@ -149,6 +149,16 @@ async fn whatever_route_the_api_accepts_can_be_published_and_envoy_takes_it() {
     for (pattern, path) in accepted {
         let answer = get(listener, &host_of(&pattern), &path).await;
         assert_eq!(answer, Some((200, "here".into())), "{pattern:?} {path}");
+        // The same host as an absolute name, and one that a backend could read as it.
+        if pattern == "UPPER.test" {
+            assert_eq!(get(listener, "upper.test.", &path).await, Some((200, "here".into())));
+            assert_eq!(get(listener, "upper.test.:81", &path).await, Some((200, "here".into())));
+            let two_dots = get(listener, "upper.test..", &path).await;
+            assert_eq!(two_dots.map(|(status, _)| status), Some(400));
+        }
+        if pattern == "[::1]" {
+            assert_eq!(get(listener, "[0:0:0:0:0:0:0:1]", &path).await, Some((200, "here".into())));
+        }
     }
 }
 

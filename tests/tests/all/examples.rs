@@ -91,6 +91,7 @@ fn envoy_accepts_the_access_log() {
 fn every_bootstrap_is_an_edge() {
     let expected = json!({
         "use_remote_address": true, "normalize_path": true, "merge_slashes": true,
+        "strip_trailing_host_dot": true,
         "path_with_escaped_slashes_action": "REJECT_REQUEST", "request_timeout": "120s",
         "request_headers_timeout": "10s", "stream_idle_timeout": "300s", "max_request_headers_kb": 96,
         "common_http_protocol_options":
@@ -322,6 +323,7 @@ fn envoy_accepts_what_istio_makes_of_the_patches() {
     assert_eq!(applied, ["BOOTSTRAP", "HTTP_FILTER", "LISTENER", "NETWORK_FILTER", "BOOTSTRAP"]);
     let manager = manager(&mut bootstrap["static_resources"]["listeners"][0]["filter_chains"][0]);
     assert_eq!(manager["path_with_escaped_slashes_action"], "REJECT_REQUEST");
+    assert_eq!(manager["strip_trailing_host_dot"], true);
     assert_eq!(asks_static_clusters("envoy/istio", &bootstrap), 1);
     envoy_accepts_with_token("envoy/istio", &bootstrap);
 }

@@ -15,6 +15,7 @@ use serde_json::{Map, Value};
 use snapshot::{Policy, Tier, TierAction};
 
 use super::Settings;
+use super::protection::{Guard, PolicyGuard};
 use super::rules::{self, RuleCompiler};
 use super::view::View;
 use crate::entities::{self, BanIdentity, FieldProblem, Item, ThreatPolicy, typed};
@@ -60,6 +61,8 @@ pub(super) struct Context<'a> {
     pub(super) largest_request: &'a mut u64,
     /// Things that are allowed and probably not meant.
     pub(super) warnings: &'a mut Vec<String>,
+    /// What each plugin will do.
+    pub(super) guards: &'a mut Vec<Guard>,
 }
 
 /// The plugin of that name or class.
@@ -81,12 +84,19 @@ struct PolicyConfig {
     policy: Option<String>,
 }
 
-/// The policy of such a plugin, as filters run it.
-pub(super) fn policy_of(config: &Map<String, Value>, context: &mut Context<'_>) -> Result<Policy, Vec<FieldProblem>> {
+/// The policy of such a plugin, as filters run it; `guard` makes a note of the plugin.
+pub(super) fn policy_of(
+    config: &Map<String, Value>,
+    context: &mut Context<'_>,
+    guard: fn(PolicyGuard) -> Guard,
+) -> Result<Policy, Vec<FieldProblem>> {
     let config: PolicyConfig = typed(Value::Object(config.clone())).map_err(|problem| vec![problem])?;
-    let policy = policy(config.policy.as_deref(), context.view).map_err(|problem| vec![problem])?;
+    let named = config.policy.as_deref();
+    let policy = policy(named, context.view).map_err(|problem| vec![problem])?;
     let challenge = challenge::of(&policy, context);
-    Ok(Policy { challenge, ..lower(&policy) })
+    let policy = Policy { challenge, ..lower(&policy) };
+    context.guards.push(guard(PolicyGuard::new(named, &policy)));
+    Ok(policy)
 }
 
 /// The policy that a plugin's `policy` names. None named is the first enabled one; where there is none, or the named one

@@ -6,8 +6,9 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use snapshot::{WafBudget, WafStep};
 
-use super::{Context, PluginKind, rules, saturate};
-use crate::entities::{FieldProblem, UndecodableBody, WafConfig, XmlDoctype, typed};
+use super::super::protection::WafGuard;
+use super::{Context, Guard, PluginKind, rules, saturate};
+use crate::entities::{FieldProblem, MAX_SCORE, UndecodableBody, WafConfig, XmlDoctype, typed};
 
 pub(super) const KIND: PluginKind =
     PluginKind { name: "waf", classes: &["Waf", "SvcWaf", "IncomingRequestValidatorSvcWaf"], compile };
@@ -36,7 +37,16 @@ fn compile(config: &Map<String, Value>, context: &mut Context<'_>) -> Result<Opt
         let message = format!("there is no WAF config `{}`", config.reference);
         return Err(vec![FieldProblem::new("/ref", message).expected("the id of a WAF config")]);
     };
+    let mut guard = WafGuard {
+        config: waf.head.id.clone(),
+        coverage: None,
+        block: waf.block,
+        inspects_bodies: waf.inspect_input_body,
+        contributes: config.contribute,
+        crs_ignored: false,
+    };
     if !waf.enabled {
+        context.guards.push(Guard::Waf(guard));
         return Ok(None);
     }
     let compiled = context.rules.compile(&rules::elements(waf, context.view), &waf.crs).map_err(|problems| {
@@ -48,6 +58,9 @@ fn compile(config: &Map<String, Value>, context: &mut Context<'_>) -> Result<Opt
         };
         problems.into_iter().map(of_config).collect::<Vec<_>>()
     })?;
+    guard.coverage = Some(compiled.coverage);
+    guard.crs_ignored = compiled.crs_ignored;
+    context.guards.push(Guard::Waf(guard));
     context.parts.insert(compiled.hash.to_vec(), compiled.program.clone());
     let limits = waf.body_limits();
     let input_body_limit = limits.without_files;
@@ -67,8 +80,8 @@ fn compile(config: &Map<String, Value>, context: &mut Context<'_>) -> Result<Opt
         program: compiled.hash.to_vec(),
         block: waf.block,
         contribute: config.contribute,
-        block_weight: config.block_weight.unwrap_or(context.waf_block_weight),
-        match_weight: config.match_weight,
+        block_weight: weight(config.block_weight.unwrap_or(context.waf_block_weight)),
+        match_weight: weight(config.match_weight),
         inspect_input_body: waf.inspect_input_body,
         input_body_limit,
         inspect_output_body: waf.inspect_output_body,
@@ -88,6 +101,11 @@ fn compile(config: &Map<String, Value>, context: &mut Context<'_>) -> Result<Opt
 fn budget(limits: BudgetLimits) -> WafBudget {
     let BudgetLimits { work, work_per_byte, memory, memory_per_byte } = limits;
     WafBudget { work, work_per_byte, memory, memory_per_byte }
+}
+
+/// What a signal may weigh: scores end at 100.
+fn weight(configured: f64) -> f64 {
+    configured.clamp(0.0, MAX_SCORE)
 }
 
 fn yes() -> bool {

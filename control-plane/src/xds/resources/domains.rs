@@ -6,6 +6,7 @@
 //! wider domain in that order: a route for any host keeps working on a host that some other route names.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv6Addr;
 
 use super::RouteInput;
 
@@ -104,12 +105,31 @@ fn unshadowed<'a>(chain: impl Iterator<Item = Entry<'a>>) -> Vec<Entry<'a>> {
     kept
 }
 
-/// The hosts of a route as domains: in lower case, each once.
+/// The hosts of a route as domains: in lower case, each once. Envoy compares text: an IPv6 address is there in full as well.
 pub(super) fn hosts(route: &RouteInput) -> BTreeSet<String> {
     match route.hosts.is_empty() {
         true => BTreeSet::from(["*".to_owned()]),
-        false => route.hosts.iter().map(|host| host.to_ascii_lowercase()).collect(),
+        false => route.hosts.iter().flat_map(|host| spellings(host.to_ascii_lowercase())).collect(),
     }
+}
+
+/// A host, and where it is an IPv6 address how else clients write it: without `::`, also with all zeros, and IPv4 in it
+/// in hexadecimal digits.
+fn spellings(host: String) -> Vec<String> {
+    let address = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    let Some(address) = address.and_then(|text| text.parse::<Ipv6Addr>().ok()) else { return vec![host] };
+    let groups = address.segments();
+    let joined = |write: fn(&u16) -> String| format!("[{}]", groups.iter().map(write).collect::<Vec<_>>().join(":"));
+    let mut all = vec![joined(|group| format!("{group:x}")), joined(|group| format!("{group:04x}"))];
+    if address.to_ipv4_mapped().is_some()
+        && let [.., high, low] = groups
+    {
+        all.push(format!("[::ffff:{high:x}:{low:x}]"));
+    }
+    if !all.contains(&host) {
+        all.push(host);
+    }
+    all
 }
 
 /// The prefixes of a route.

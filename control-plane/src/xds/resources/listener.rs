@@ -122,6 +122,7 @@ fn connection_manager(settings: &ListenerSettings, filters: &[FilterInput]) -> H
         xff_num_trusted_hops: settings.xff_num_trusted_hops,
         normalize_path: Some(BoolValue { value: true }),
         merge_slashes: true,
+        strip_trailing_host_dot: true,
         path_with_escaped_slashes_action: match http.escaped_slashes {
             EscapedSlashes::Reject => PathWithEscapedSlashesAction::RejectRequest,
             EscapedSlashes::Unescape => PathWithEscapedSlashesAction::UnescapeAndForward,

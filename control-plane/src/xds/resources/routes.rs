@@ -85,6 +85,9 @@ enum ValueKind {
     Text(String),
 }
 
+/// The domain of hosts that end with a dot.
+pub(super) const DOTTED: &str = "*.";
+
 /// What is wrong with the hosts and paths of a route.
 pub(super) fn check(route: &RouteInput) -> Vec<String> {
     let hosts = route.hosts.iter().filter_map(|host| {
@@ -108,9 +111,28 @@ pub(super) fn route_configuration(routes: &[RouteInput], request_buffer_bytes: u
             request_body_buffer_limit: Some(request_limit),
         })
         .collect();
+    if !virtual_hosts.is_empty() {
+        virtual_hosts.push(dotted());
+    }
     virtual_hosts.sort_by(|a, b| a.name.cmp(&b.name));
     let configuration = RouteConfiguration { name: NAME.into(), virtual_hosts, ignore_port_in_host_matching: true };
     Any { type_url: Kind::Route.type_url().into(), value: configuration.encode_to_vec() }
+}
+
+/// Answers hosts with a dot at their end with 400. The listener has taken away the one of an absolute name: what is left
+/// was one of two, and a backend that takes away another would serve the site of a route that was not asked.
+fn dotted() -> VirtualHost {
+    let matches = Some(RouteMatch {
+        path_specifier: Some(route_match::PathSpecifier::Prefix("/".to_owned())),
+        ..RouteMatch::default()
+    });
+    let action = Action::DirectResponse(DirectResponseAction { status: 400, ..DirectResponseAction::default() });
+    VirtualHost {
+        name: DOTTED.to_owned(),
+        domains: vec![DOTTED.to_owned()],
+        routes: vec![Route { matches, action: Some(action), ..Route::default() }],
+        request_body_buffer_limit: None,
+    }
 }
 
 fn envoy_route(route: &RouteInput, entry: &Entry<'_>) -> Route {

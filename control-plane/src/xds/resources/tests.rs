@@ -22,6 +22,7 @@ fn table(routes: Vec<RouteInput>) -> Vec<(Vec<String>, Vec<String>)> {
     decoded
         .virtual_hosts
         .into_iter()
+        .filter(|host| host.name != routes::DOTTED)
         .map(|host| {
             let routes = host.routes.into_iter().map(|route| {
                 let Some(route_match::PathSpecifier::Prefix(prefix)) = route.r#match.unwrap().path_specifier else {
@@ -32,6 +33,32 @@ fn table(routes: Vec<RouteInput>) -> Vec<(Vec<String>, Vec<String>)> {
             (host.domains, routes.collect())
         })
         .collect()
+}
+
+#[test]
+fn a_host_that_ends_with_a_dot_is_nobodys() {
+    let set = build(&Gateway { routes: vec![route("any", &[], &["/"])], ..Gateway::default() }).unwrap();
+    let body = &set.get(Kind::Route, NAME).unwrap().body;
+    let decoded = RouteConfiguration::decode(body.value.as_slice()).unwrap();
+    let dotted: Vec<_> = decoded.virtual_hosts.iter().filter(|host| host.domains == ["*."]).collect();
+    let [only] = &dotted[..] else { panic!("{dotted:?}") };
+    let Some(route::Action::DirectResponse(answer)) = &only.routes[0].action else { panic!("{only:?}") };
+    assert_eq!(answer.status, 400);
+}
+
+#[test]
+fn an_address_of_ipv6_is_found_in_full_as_well() {
+    let hosts = table(vec![route("six", &["[::1]", "[::ffff:192.0.2.1]"], &["/"])]);
+    let expected = [
+        "[0000:0000:0000:0000:0000:0000:0000:0001]",
+        "[0000:0000:0000:0000:0000:ffff:c000:0201]",
+        "[0:0:0:0:0:0:0:1]",
+        "[0:0:0:0:0:ffff:c000:201]",
+        "[::1]",
+        "[::ffff:192.0.2.1]",
+        "[::ffff:c000:201]",
+    ];
+    assert_eq!(hosts, [(expected.map(str::to_owned).to_vec(), vec!["six /".to_owned()])]);
 }
 
 #[test]
@@ -132,7 +159,7 @@ fn equal_input_gives_equal_bytes() {
     }
     let body = &first.get(Kind::Route, NAME).unwrap().body;
     let decoded = RouteConfiguration::decode(body.value.as_slice()).unwrap();
-    let metadata = decoded.virtual_hosts[0].routes[0].metadata.clone().unwrap();
+    let metadata = decoded.virtual_hosts[1].routes[0].metadata.clone().unwrap();
     assert_eq!(metadata.filter_metadata[NAME].fields.len(), 40);
 }
 
@@ -144,7 +171,7 @@ fn a_backend_is_one_cluster_however_many_routes_share_it() {
     assert_eq!(set.iter(Kind::Cluster).map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["backend:127.0.0.1:80"]);
     let body = &set.get(Kind::Route, NAME).unwrap().body;
     let decoded = RouteConfiguration::decode(body.value.as_slice()).unwrap();
-    let Some(route::Action::Route(action)) = decoded.virtual_hosts[1].routes[0].action.clone() else { panic!() };
+    let Some(route::Action::Route(action)) = decoded.virtual_hosts[2].routes[0].action.clone() else { panic!() };
     assert_eq!(action.timeout.unwrap(), Duration { seconds: 1, nanos: 500_000_000 });
     assert_eq!(action.cluster_specifier, Some(route_action::ClusterSpecifier::Cluster("backend:127.0.0.1:80".into())));
 }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use exchange::{Body, BodyNeed, Exchange, Headers, Host, Request, Verdict};
-use seclang::body::decode::{DecodeError, decode};
+use seclang::body::decode::{DecodeError, MAX_MEMBERS, decode};
 use seclang::body::decode_prefix;
 
 use crate::refusal::{BAD_REQUEST, PAYLOAD_TOO_LARGE, UNSUPPORTED_MEDIA_TYPE};
@@ -22,6 +22,7 @@ impl Waf {
         let length = length.and_then(|length| length.trim().parse::<u64>().ok());
         if limits.reject && length.is_some_and(|length| length > most) && self.denies(state) {
             let reason = format!("the request body is over {most} bytes");
+            state.transaction.request_body_too_long();
             return self.unreadable(PAYLOAD_TOO_LARGE, reason, &[], state, exchange, host);
         }
         let encoded = has_encoding(&encoding_of(&exchange.request.headers));
@@ -86,6 +87,17 @@ impl Waf {
                     DecodeError::Truncated | DecodeError::Corrupt | DecodeError::Ambiguous => BAD_REQUEST,
                 };
                 let reason = format!("the request body cannot be inspected: {error}");
+                let (limit, most) = match error {
+                    DecodeError::TooLarge => {
+                        let limit = if multipart { limits.total } else { limits.without_files };
+                        let inspected = if limits.reject { limit } else { u64::MAX };
+                        ("bytes of the decoded body", self.step.decompressed_input_body_limit.min(inspected))
+                    }
+                    DecodeError::Ratio => ("compression ratio", u64::from(self.step.max_input_compression_ratio)),
+                    DecodeError::Members => ("gzip members", u64::try_from(MAX_MEMBERS).unwrap_or(u64::MAX)),
+                    _ => ("bytes that can be decoded", 0),
+                };
+                state.transaction.request_body_undecoded(limit, most);
                 self.unreadable(status, reason, body.bytes, state, exchange, host)
             }
         }

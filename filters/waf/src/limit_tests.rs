@@ -198,6 +198,36 @@ fn a_length_over_the_limit_is_refused_before_the_body_comes() {
     let headers = [("content-type", "application/x-www-form-urlencoded"), ("content-length", "1001")];
     let mut exchange = exchange("/", Headers::from(headers));
     assert_eq!(status(&plugin.request(&mut exchange, true, &mut slot, &host)), Some(413));
+    plugin.finish(&mut exchange, &mut slot, &host);
+    assert_eq!(host.events_json()[0]["uninspected"], left_out("REQUEST_BODY", "bytes", 1000));
+}
+
+#[test]
+fn what_cannot_be_decoded_names_its_limit_refused_or_not() {
+    let limits = || WafStep { decompressed_input_body_limit: 50, max_input_compression_ratio: 10, ..step() };
+    let empty = gzip(b"", b"");
+    let members = empty.repeat(1001);
+    let long = gzip(b"", &[b'x'; 100]);
+    let cases: [(&[u8], &str, u64, u16); 4] = [
+        (&long, "bytes of the decoded body", 50, 413),
+        (&members, "gzip members", 1000, 413),
+        (b"no gzip", "bytes that can be decoded", 0, 400),
+        (&long[..30], "bytes that can be decoded", 0, 400),
+    ];
+    for (body, limit, most, expected) in cases {
+        let asked = |step: WafStep| {
+            let headers = [("content-type", "application/x-www-form-urlencoded"), ("content-encoding", "gzip")];
+            ask(RULES, WafStep { input_body_limit: 100_000, ..step }, "/", Headers::from(headers), body)
+        };
+        let (refused, trail) = asked(limits());
+        assert_eq!(
+            (refused, &trail["uninspected"]),
+            (Some(expected), &left_out("REQUEST_BODY", limit, most)),
+            "{trail}"
+        );
+        let (refused, trail) = asked(WafStep { block: false, ..limits() });
+        assert_eq!((refused, &trail["uninspected"]), (None, &left_out("REQUEST_BODY", limit, most)), "{trail}");
+    }
 }
 
 #[test]

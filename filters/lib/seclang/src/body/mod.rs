@@ -3,6 +3,7 @@
 //! Every parser works on bytes, in one pass, under limits that are part of its input; none of them fails by panicking
 //! and none of them reads anything but the bytes it is given.
 
+mod charset;
 pub mod cookies;
 pub mod decode;
 pub mod json;
@@ -12,6 +13,7 @@ mod prefix;
 pub mod urlencoded;
 pub mod xml;
 
+pub use charset::Charset;
 pub use names::Argument;
 pub(crate) use names::WHOLE;
 pub use prefix::decode_prefix;

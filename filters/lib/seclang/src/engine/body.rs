@@ -3,9 +3,9 @@
 use super::arguments::is_cut;
 use super::declared::Message;
 use super::oversize::{OVERLAP, Oversize};
-use super::request::TOO_MANY_ARGUMENTS;
+use super::request::{TOO_MANY_ARGUMENTS, names_foreign_charset};
 use super::transaction::{ArgumentSource, Intervention, InterventionKind, Transaction};
-use crate::body::multipart;
+use crate::body::{Charset, multipart};
 use crate::program::LimitAction;
 use crate::vocabulary::Variable;
 
@@ -157,6 +157,11 @@ impl Transaction {
             self.arena.budget.charge_parsing(parsed);
             empty = incoming.length == 0;
             self.parse_body(incoming, complete);
+            // Whatever is in the body, and in the query, which some applications read in the same character set.
+            if self.charset == Charset::Foreign {
+                self.body_error("Body", "rules cannot read the character set that the request names");
+                empty = false;
+            }
         }
         // Without a body there is nothing new since phase 1, and what was found out then still holds.
         self.unchanged = empty && self.knows;
@@ -237,6 +242,9 @@ impl Transaction {
             let of_parts = limit.what == "parts";
             self.left_out(if of_parts { "MULTIPART_NAME" } else { "MULTIPART_PART_HEADERS" }, limit.what, limit.most);
         }
+        if found.foreign_charset {
+            self.charset = Charset::Foreign;
+        }
         let keeps_content = self.engine.uses(Variable::FilesTmpContent);
         let (mut total, mut messages) = (0usize, Vec::new());
         for part in found.parts {
@@ -296,6 +304,9 @@ impl Transaction {
             self.too_many_arguments("ARGS_POST");
             self.body_error("Multipart", TOO_MANY_ARGUMENTS);
             return;
+        }
+        if names_foreign_charset(name, value) {
+            self.charset = Charset::Foreign;
         }
         let value = self.arena.push(value);
         let unseen = is_cut(name).then_some(name);

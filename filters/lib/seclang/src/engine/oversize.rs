@@ -120,8 +120,26 @@ impl Oversize {
 }
 
 impl Transaction {
+    /// The body is longer than its limits allow, as its announced length says already.
+    pub fn request_body_too_long(&mut self) {
+        let limits = self.request_body_limits();
+        self.note_oversize(&limits);
+    }
+
+    /// The body cannot be decoded beyond a limit: what the limit is of, and the limit; 0 if nothing of it can be.
+    pub fn request_body_undecoded(&mut self, limit: &'static str, most: u64) {
+        let found = Uninspected { collection: "REQUEST_BODY", limit, most, tolerated: false };
+        if !self.uninspected.contains(&found) {
+            self.uninspected.push(found);
+        }
+    }
+
     /// Notes that the body is over a limit. What is inspected of it then is what the limits ask for.
     pub(super) fn note_oversize(&mut self, limits: &BodyLimits) {
+        // Of a body that ends at another limit already, no more is left out at this one.
+        if self.uninspected.iter().any(|found| found.collection == "REQUEST_BODY" && !found.tolerated) {
+            return;
+        }
         let (limit, most) = match limits.without_files < limits.total {
             true => ("bytes without files", limits.without_files),
             false => ("bytes", limits.total),

@@ -8,7 +8,7 @@ use super::familiar::{HeaderKind, is_same};
 use super::limits::{COOKIES, HEADERS};
 use super::store::Entry;
 use super::transaction::{ArgumentSource, Intervention, Transaction};
-use crate::body::{cookies, json, urlencoded, xml};
+use crate::body::{Charset, cookies, json, urlencoded, xml};
 use crate::program::{EngineMode, XmlArguments};
 use crate::transform::Transform;
 use crate::vocabulary::Variable;
@@ -104,6 +104,7 @@ impl Transaction {
             }
             HeaderKind::ContentType => {
                 self.content_type = header;
+                self.charset = self.charset.and(Charset::of_media_type(value));
                 if has_prefix(value, b"multipart/form-data") {
                     self.set_scalar_bytes(Variable::ReqbodyProcessor, *b"MULTIPART");
                 } else if has_prefix(value, b"application/x-www-form-urlencoded") {
@@ -148,9 +149,14 @@ impl Transaction {
     pub(super) fn form_arguments(&mut self, text: &[u8], source: ArgumentSource) {
         let limits = urlencoded::Limits { arguments: self.room() };
         let separator = self.engine.settings.argument_separator;
-        let mut arguments = self.arguments_to_add();
-        let outcome =
-            urlencoded::parse(text, separator, &limits, |name, value| arguments.add_named(source, &name, &value));
+        let (mut arguments, mut foreign) = (self.arguments_to_add(), false);
+        let outcome = urlencoded::parse(text, separator, &limits, |name, value| {
+            foreign |= names_foreign_charset(&name, &value);
+            arguments.add_named(source, &name, &value);
+        });
+        if foreign {
+            self.charset = Charset::Foreign;
+        }
         if outcome.limit_exceeded {
             let of_query = source == ArgumentSource::Query;
             self.too_many_arguments(if of_query { "ARGS_GET" } else { "ARGS_POST" });
@@ -280,6 +286,11 @@ impl Transaction {
 
 /// What is not inspected must not get through unnoticed.
 pub(super) const TOO_MANY_ARGUMENTS: &str = "there are more arguments than SecArgumentsLimit allows";
+
+/// Whether an argument is the one in which a form names its character set (HTML, section 4.10.22.5), and it is a foreign one.
+pub(super) fn names_foreign_charset(name: &[u8], value: &[u8]) -> bool {
+    name.eq_ignore_ascii_case(b"_charset_") && Charset::named(value) == Charset::Foreign
+}
 
 /// Whether the value begins with the text, in any case.
 fn has_prefix(value: &[u8], text: &[u8]) -> bool {

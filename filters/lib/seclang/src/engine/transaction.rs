@@ -13,6 +13,7 @@ use super::persist::Persistence;
 use super::sanitise::Sanitised;
 use super::store::{Collection, Entry, Matches, Memory, TxStore};
 use super::uninspected::Uninspected;
+use crate::body::Charset;
 use crate::operator::{BACKTRACK_BUDGET, Captures};
 use crate::program::{EngineMode, XmlArguments};
 use crate::vocabulary::{Severity, Variable};
@@ -169,6 +170,8 @@ pub struct Transaction {
     pub(super) full_request: Option<Value>,
     pub(super) body_seen: bool,
     pub(super) content_type: Value,
+    /// The character set that the request names.
+    pub(super) charset: Charset,
     pub(super) request_body_access: bool,
     pub(super) response_body_access: bool,
     /// In bytes.
@@ -328,6 +331,7 @@ impl Transaction {
             full_request: None,
             body_seen: false,
             content_type: EMPTY,
+            charset: Charset::Unnamed,
             highest_severity: 255,
             removed: Vec::new(),
             removed_targets: Vec::new(),

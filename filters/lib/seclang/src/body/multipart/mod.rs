@@ -117,6 +117,8 @@ pub struct Multipart {
     pub malformed: bool,
     /// The limit that parsing stopped at: what follows was not read.
     pub limit: Option<Limit>,
+    /// Whether a part that applications read as text or as a message names a character set that rules cannot read.
+    pub foreign_charset: bool,
     /// Whether a foreign boundary was seen after the last proper one.
     open_foreign_boundary: bool,
 }

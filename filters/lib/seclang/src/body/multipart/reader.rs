@@ -2,6 +2,8 @@
 
 use memchr::memchr;
 
+use crate::body::Charset;
+
 use super::declared::Declared;
 use super::disposition::Disposition;
 use super::nested::Search;
@@ -390,6 +392,10 @@ impl Reader {
     fn end_of_headers(&mut self) -> Result<(), Failure> {
         let Some(open) = self.part.as_mut() else { return Ok(()) };
         open.end_of_headers(&mut self.multipart.flags)?;
+        if !open.is_file || open.part.declared.is_some() {
+            let charset = open.content_type.as_deref().map(Charset::of_media_type);
+            self.multipart.foreign_charset |= charset == Some(Charset::Foreign);
+        }
         if open.is_file {
             self.files += 1;
             self.multipart.flags.file_limit_exceeded |= self.files > self.limits.files;

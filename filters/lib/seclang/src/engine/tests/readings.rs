@@ -197,3 +197,40 @@ fn pairs_of_a_form_are_found_in_compressed_data() {
     assert_eq!(seen(&around(b"\0&q='or 1=1#&"), b"&q='or 1=1#&"), [1], "what is in both is in front of the rules once");
     assert_eq!(seen(&around(b"\0a"), b"a=fine"), [2]);
 }
+
+#[test]
+fn what_names_a_foreign_character_set_is_a_body_error() {
+    let form = "application/x-www-form-urlencoded";
+    let refused = |content_type: &str, body: &str| seen(content_type, body).1;
+    for parameter in ["charset=ibm037", "Charset=ibm037", "CHARSET=\"utf-16\"", "a=\"charset=utf-8\"; charset = utf-7"]
+    {
+        for kind in [form, "application/json", "text/xml", "text/plain", "multipart/form-data; boundary=b"] {
+            let body = match kind {
+                "application/json" => "{}".to_owned(),
+                "text/xml" => "<a/>".to_owned(),
+                "multipart/form-data; boundary=b" => part("", "text/plain", "v"),
+                _ => "a=1".to_owned(),
+            };
+            assert!(refused(&format!("{kind}; {parameter}"), &body), "{kind}; {parameter}");
+            assert!(refused(&format!("{kind}; {parameter}"), ""), "{kind}; {parameter} without a body");
+            assert!(!refused(&format!("{kind}; Charset=\"UTF-8\""), &body), "{kind}");
+        }
+        assert!(refused(MULTIPART, &part("", &format!("text/plain; {parameter}"), "v")), "part {parameter}");
+        assert!(
+            refused(MULTIPART, &part("; filename=\"a\"", &format!("application/json; {parameter}"), "{}")),
+            "{parameter}"
+        );
+        assert!(
+            !refused(MULTIPART, &part("; filename=\"a\"", &format!("text/csv; {parameter}"), "v")),
+            "a file is no text"
+        );
+    }
+    for body in ["_charset_=ibm037&q=1", "q=1&_CHARSET_=utf-16", "%5fcharset_=utf-7"] {
+        assert!(refused(form, body), "{body}");
+    }
+    assert!(refused(MULTIPART, &part("", "text/plain", "utf-7").replace("\"p\"", "\"_charset_\"")));
+    assert!(!refused(form, "_charset_=windows-1252&_charset_=&charset=ibm037"));
+    let mut transaction = transaction(crate::ENGINE_CONF, None);
+    transaction.request_line(b"GET", b"/?_charset_=ibm037&q=1", b"HTTP/1.1");
+    assert_eq!(finish(&mut transaction, "").map(|refused| refused.status), Some(400), "a query is a form as well");
+}

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use seclang::body::decode::decode;
-use seclang::{ENGINE_CONF, Engine, Intervention, MatchedRule, Source, Transaction, TransactionStart};
+use seclang::{BudgetLimits, ENGINE_CONF, Engine, Intervention, MatchedRule, Source, Transaction, TransactionStart};
 
 use super::{Files, split_byte};
 
@@ -97,6 +97,10 @@ pub type Outcome = (Vec<MatchedRule>, Vec<Option<Intervention>>, Option<Interven
 pub fn exchange(engine: &Arc<Engine>, exchanged: &[u8], choice: u8) -> Outcome {
     let start = TransactionStart { client_addr: b"192.0.2.7".to_vec(), now_millis: 1, ..TransactionStart::default() };
     let mut transaction = Transaction::new(Arc::clone(engine), start);
+    if choice & 2 != 0 {
+        // What both come to does not depend on what it costs, which is much more without gates.
+        transaction.set_budget(BudgetLimits::NONE);
+    }
     let (request, response) = super::split_at(exchanged, 0x1e);
     let message = Message::of(request);
     let mut words = message.first.splitn(3, |&byte| byte == b' ');

@@ -15,6 +15,7 @@ const FILES: &[(&str, &str)] = &[
     ("separators.yaml", include_str!("../cases/separators.yaml")),
     ("limits.yaml", include_str!("../cases/limits.yaml")),
     ("content-types.yaml", include_str!("../cases/content-types.yaml")),
+    ("lenient.yaml", include_str!("../cases/lenient.yaml")),
     ("multipart.yaml", include_str!("../cases/multipart.yaml")),
     ("json.yaml", include_str!("../cases/json.yaml")),
     ("xml.yaml", include_str!("../cases/xml.yaml")),
@@ -97,6 +98,10 @@ pub enum Needs {
     Scoped,
     /// The host `compressed.adversary.test`, whose policy allows a Content-Encoding of requests.
     Compressed,
+    /// The host `prefix.adversary.test`, where 64 KiB of a body are parsed and the rest is scanned.
+    Prefix,
+    /// The host `untyped.adversary.test`, whose policy allows types of bodies that no parser reads.
+    Untyped,
     /// A backend that shows in its answer to `/echo` what has reached it.
     Echo,
 }

@@ -13,6 +13,15 @@ const ALLOW_ENCODINGS: &str = "SecAction \"id:10001,phase:1,nolog,pass,\
     setvar:'tx.restricted_headers_basic=/proxy/ /lock-token/ /content-range/ /if/ /x-http-method-override/ /x-http-method/ \
     /x-method-override/ /x-middleware-subrequest/'\"";
 
+/// The host where 64 KiB of a body are parsed, 128 KiB are held, and the rest is scanned.
+pub const PREFIX_HOST: &str = "prefix.adversary.test";
+
+/// The host whose policy allows types of bodies that no parser reads.
+pub const UNTYPED_HOST: &str = "untyped.adversary.test";
+const ALLOW_TYPES: &str = "SecAction \"id:10002,phase:1,nolog,pass,\
+    setvar:'tx.allowed_request_content_type=|application/x-www-form-urlencoded| |multipart/form-data| |text/xml| \
+    |application/xml| |application/json| |text/plain| |application/octet-stream| |multipart/related|'\"";
+
 /// Starts backend, control plane and an Envoy with two workers: the Core Rule Set at paranoia level 1, deny at 40.
 ///
 /// # Panics
@@ -44,6 +53,17 @@ pub fn start_workers(workers: usize) -> Gateway {
         let mut compressed = route("compressed", backend, preset("demo", "compressed"));
         compressed["hosts"] = json!([COMPRESSED_HOST]);
         control.create("routes", &compressed);
+        let limits = json!({
+            "oversize_body_action": "inspect_prefix", "input_body_limit": 64 << 10, "input_files_limit": 128 << 10
+        });
+        control.create("waf-configs", &waf_config("prefix", limits));
+        let mut prefix = route("prefix", backend, preset("demo", "prefix"));
+        prefix["hosts"] = json!([PREFIX_HOST]);
+        control.create("routes", &prefix);
+        control.create("waf-configs", &waf_config("untyped", json!({"rules": [ALLOW_TYPES, "@import_preset crs"]})));
+        let mut untyped = route("untyped", backend, preset("demo", "untyped"));
+        untyped["hosts"] = json!([UNTYPED_HOST]);
+        control.create("routes", &untyped);
         control.create("routes", &route("demo", backend, preset("demo", "demo")));
     });
     gateway.until(&palisade_tests::http::Request::get("/"), 200, std::time::Duration::from_secs(30));

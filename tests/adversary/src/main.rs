@@ -71,6 +71,8 @@ enum Has {
     Echo,
     Scoped,
     Compressed,
+    Prefix,
+    Untyped,
 }
 
 fn main() -> ExitCode {
@@ -109,6 +111,8 @@ fn attack(options: &Options) -> Result<bool, String> {
                 Needs::Echo => &Has::Echo,
                 Needs::Scoped => &Has::Scoped,
                 Needs::Compressed => &Has::Compressed,
+                Needs::Prefix => &Has::Prefix,
+                Needs::Untyped => &Has::Untyped,
             })
     };
     let (cases, without): (Vec<&Case>, Vec<&Case>) = cases.into_iter().partition(|case| case.needs.is_none_or(&has));

@@ -127,3 +127,104 @@ fn a_long_body_is_a_signal_and_what_is_in_its_rest_is_told_once() {
     let tags = told(watching, &form_with(60_000, &attacks, 10));
     assert_eq!(tags.iter().filter(|tag| *tag == "waf:match").count(), 1, "{tags:?}");
 }
+
+/// Rules that read JSON and XML, and white space as databases do.
+const READERS: &str = "SecRuleEngine On\nSecRequestBodyAccess On\n\
+    SecRule REQUEST_HEADERS:Content-Type \"@contains json\" \"id:1,phase:1,pass,nolog,ctl:requestBodyProcessor=JSON\"\n\
+    SecRule REQUEST_HEADERS:Content-Type \"@contains xml\" \"id:2,phase:1,pass,nolog,ctl:requestBodyProcessor=XML\"\n\
+    SecRule ARGS|XML:/* \"@rx union(?:[\\s\\x00-\\x20\\xa0]|/\\*[^*]*\\*/)+select\" \"id:9,phase:2,deny,status:403,log,msg:'SQL'\"\n";
+
+fn read(kind: &str, body: &[u8], piece: usize) -> Option<u16> {
+    let (host, plugin, mut slot) = (FakeHost::at(0), plugin_of(READERS, prefix()), Slot::default());
+    let mut exchange = exchange("/", Headers::from([("content-type", kind)]));
+    send_all(&*plugin, &mut exchange, body, piece, &mut slot, &host).map(|(status, _)| status)
+}
+
+/// Documents of each kind with this text behind so much of another one.
+fn documents(before: usize, json: &str, xml: &str, part: &str) -> [(&'static str, Vec<u8>); 3] {
+    let pad = "lorem ipsum ".repeat(before / 12);
+    let head = "content-disposition: form-data; name=";
+    [
+        ("application/json", format!("{{\"pad\": \"{pad}\", \"q\": \"{json}\"}}")),
+        ("text/xml", format!("<a><pad>{pad}</pad><q>{xml}</q></a>")),
+        (
+            "multipart/form-data; boundary=b",
+            format!("--b\r\n{head}\"pad\"\r\n\r\n{pad}\r\n--b\r\n{head}\"q\"{part}\r\n--b--\r\n"),
+        ),
+    ]
+    .map(|(kind, body)| (kind, body.into_bytes()))
+}
+
+#[test]
+fn escapes_of_the_format_hide_nothing_in_the_rest() {
+    let json = r"1' \u0075nion \u0073elect";
+    let base64 = "\r\ncontent-transfer-encoding: base64\r\n\r\nMScgdW5pb24g\r\nc2VsZWN0";
+    let quoted = "\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n1' =75nion=20sel=\r\nect";
+    let escaped = format!("\r\ncontent-type: application/json\r\n\r\n{{\"q\": \"{json}\"}}");
+    for before in [0, 960, 2000, 9000, 60_000] {
+        for part in [base64, quoted, &escaped] {
+            for (kind, body) in documents(before, json, "1' &#x75;nion<![CDATA[ ]]>&#115;elect", part) {
+                for piece in [13, 4096] {
+                    assert_eq!(read(kind, &body, piece), Some(403), "{kind} behind {before}: {part}");
+                }
+            }
+        }
+    }
+    for (kind, body) in documents(60_000, r"f\u00fcr \n \u0041lle", "f&#xfc;r &lt; alle", "\r\n\r\nf\u{fc}r alle") {
+        assert_eq!(read(kind, &body, 4096), None, "{kind}");
+    }
+}
+
+#[test]
+fn noise_and_long_white_space_part_nothing_in_the_rest() {
+    let part = |text: &[u8], before: usize| {
+        let [_, _, (kind, body)] = documents(before, "", "", "\r\n\r\n%");
+        let at = body.iter().rposition(|byte| *byte == b'%').unwrap();
+        (kind, [&body[..at], text, &body[at + 1..]].concat())
+    };
+    let gaps: [&[u8]; 6] = [b"\xa0", b"\x0b", b"\x1f", b"\0", b" ", b"\t\n"];
+    for gap in gaps {
+        for repeat in [1, 3, 5000] {
+            if repeat > 3 && !gap[0].is_ascii_whitespace() && gap[0] != 0x0b {
+                continue;
+            }
+            let text = [b"1'".as_slice(), gap, b"union", &gap.repeat(repeat), b"select"].concat();
+            let (kind, body) = part(&text, 60_000);
+            assert_eq!(read(kind, &body, 4096), Some(403), "{} {repeat}", gap.escape_ascii());
+        }
+    }
+    let comment = format!("1' union/*{}*/select", "a".repeat(5000));
+    let blank = format!("1' union{}select", " ".repeat(5000));
+    for text in [comment, blank] {
+        for (kind, body) in documents(60_000, &text, &text, &format!("\r\n\r\n{text}")) {
+            assert_eq!(read(kind, &body, 4096), Some(403), "{kind}");
+        }
+        let form = form_with(60_000, &text.replace(' ', "+"), 10);
+        assert_eq!(read("application/x-www-form-urlencoded", &form, 4096), Some(403));
+    }
+}
+
+#[test]
+fn what_a_parser_left_unread_in_front_of_the_limit_is_scanned() {
+    let long = "x".repeat(90_000);
+    let part = "--b\r\ncontent-disposition: form-data; name=";
+    for (kind, body) in [
+        // The value that is cut.
+        ("application/json", format!("{{\"q\": \"1' union select {long}\"}}")),
+        ("text/xml", format!("<a q=\"1' union select {long}\"/>")),
+        ("text/xml", format!("<a><!-- 1' union select {long} --></a>")),
+        ("multipart/form-data; boundary=b", format!("{part}\"q\"\r\n\r\n1' union select\r\n{long}\r\n--b--\r\n")),
+        // What is behind an error.
+        ("application/json", format!("{{\"a\": 1,, \"q\": \"1' union select\", \"b\": \"{long}\"}}")),
+        ("text/xml", format!("<a><b></c><q>1' union select</q><b>{long}</b></a>")),
+        (
+            "multipart/form-data; boundary=b",
+            format!(
+                "{part}\"a\"; x\r\n\r\n1\r\n{part}\"q\"\r\n\r\n1' union select\r\n{part}\"c\"\r\n\r\n{long}\r\n--b--\r\n"
+            ),
+        ),
+    ] {
+        assert_eq!(read(kind, body.as_bytes(), 4096), Some(403), "{body:.60}");
+        assert_eq!(read(kind, body.replace("union", "fine").as_bytes(), 4096), None, "{body:.60}");
+    }
+}

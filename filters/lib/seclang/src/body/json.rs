@@ -10,6 +10,8 @@ use super::names::Path;
 pub const TOO_DEEP: &str = "objects and arrays are nested too deep";
 /// The message of an error at [`Limits::name_length`].
 pub const PATH_TOO_LONG: &str = "the path to a value is too long";
+/// The message of an error at what follows the text: another one, or anything else.
+pub(crate) const TEXT_BEHIND: &str = "text after the value";
 
 /// Limits of [`parse`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,6 +46,8 @@ pub struct JsonError {
     pub message: &'static str,
     /// The byte of the body the parser stopped at.
     pub offset: usize,
+    /// How many bytes of the body were read when the last value was reported.
+    pub reported: usize,
 }
 
 impl fmt::Display for JsonError {
@@ -64,6 +68,7 @@ pub fn parse(body: &[u8], limits: &Limits, sink: impl FnMut(Argument<'_>)) -> Re
     let parser = Parser {
         body,
         at: 0,
+        reported: 0,
         limits,
         path: Path::new(b"json"),
         open: Vec::new(),
@@ -86,6 +91,8 @@ struct Container {
 struct Parser<'a, S> {
     body: &'a [u8],
     at: usize,
+    /// How far the body was read when the last value was reported.
+    reported: usize,
     limits: &'a Limits,
     /// The name of the current value.
     path: Path,
@@ -103,13 +110,13 @@ impl<S: FnMut(Argument<'_>)> Parser<'_, S> {
     fn run(mut self) -> Result<Outcome, JsonError> {
         loop {
             if self.value()? && !self.next_in_container()? {
-                return if self.peek().is_none() { Ok(self.outcome) } else { self.fail("text after the value") };
+                return if self.peek().is_none() { Ok(self.outcome) } else { self.fail(TEXT_BEHIND) };
             }
         }
     }
 
     fn fail<T>(&self, message: &'static str) -> Result<T, JsonError> {
-        Err(JsonError { message, offset: self.at.min(self.body.len()) })
+        Err(JsonError { message, offset: self.at.min(self.body.len()), reported: self.reported })
     }
 
     /// The next byte that is not white space.
@@ -229,6 +236,7 @@ impl<S: FnMut(Argument<'_>)> Parser<'_, S> {
             self.outcome.limit_exceeded = true;
             return;
         }
+        self.reported = self.at;
         self.outcome.arguments += 1;
         (self.sink)(self.path.argument(value.unwrap_or(&self.text)));
     }

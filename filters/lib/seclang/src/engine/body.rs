@@ -2,8 +2,9 @@
 
 use super::arguments::is_cut;
 use super::declared::Message;
-use super::oversize::{OVERLAP, Oversize};
+use super::oversize::{OVERLAP, Oversize, RestOf};
 use super::request::{TOO_MANY_ARGUMENTS, names_foreign_charset};
+use super::rest::PartsStart;
 use super::transaction::{ArgumentSource, Intervention, InterventionKind, Transaction};
 use crate::body::{Charset, multipart};
 use crate::program::LimitAction;
@@ -36,13 +37,13 @@ pub(super) struct Incoming {
     length: u64,
     /// A body that is parsed when it has ended.
     plain: Vec<u8>,
-    multipart: Option<Box<multipart::Reader>>,
+    pub(super) multipart: Option<Box<multipart::Reader>>,
     /// What is over a limit, from there on.
     pub(super) oversize: Option<Box<Oversize>>,
     /// How many bytes of it the budget knows of already.
     over: usize,
     /// The last bytes before the limit.
-    tail: Vec<u8>,
+    pub(super) tail: Vec<u8>,
 }
 
 /// After how many bytes the limits are looked at again.
@@ -116,7 +117,9 @@ impl Transaction {
             {
                 return Some(refused);
             }
-            self.incoming.oversize = Some(Box::new(Oversize::behind(self.rest_of(), &self.incoming.tail)));
+            let incoming = std::mem::take(&mut self.incoming);
+            let oversize = Oversize::behind(self.rest_of(&incoming), &incoming.tail);
+            self.incoming = Incoming { oversize: Some(Box::new(oversize)), ..incoming };
             self.incoming.over += rest.len();
             self.scan_rest(rest);
         }
@@ -185,10 +188,22 @@ impl Transaction {
         }
         let (goes_on, complete) = (!complete, complete && incoming.oversize.is_none());
         self.set_scalar_bytes(Variable::RequestBodyLength, incoming.length.to_string().into_bytes());
+        let of = (!complete).then(|| self.rest_of(&incoming));
         let without_files;
         if let Some(mut reader) = incoming.multipart.take() {
             without_files = reader.length_without_files();
-            let raw = self.arena.push(reader.take_skeleton());
+            // What is not read of what came: all behind what is malformed, or the beginning of a part that was cut.
+            let open = reader.open_part().filter(|_| of.is_some());
+            let unread = open.map(|open| (open.encoding.to_vec(), open.content.concat()));
+            let failed = reader.has_failed() && of.is_some();
+            let skeleton = reader.take_skeleton();
+            if failed {
+                self.scan_unread(RestOf::Multipart(PartsStart::default()), &skeleton);
+            } else if let Some((encoding, content)) = unread {
+                let start = PartsStart { encoding, ..PartsStart::default() };
+                self.scan_unread(RestOf::Multipart(start), &content);
+            }
+            let raw = self.arena.push(skeleton);
             self.raw_body = Some(raw);
             self.set_scalar(Variable::RequestBody, raw);
             self.parts(reader.finish(), complete);
@@ -207,8 +222,7 @@ impl Transaction {
             rest.take(0).iter().for_each(|window| self.add_window(window));
         }
         if goes_on {
-            let of = self.rest_of();
-            let behind = || Box::new(Oversize::behind(of, &incoming.tail));
+            let behind = || Box::new(Oversize::behind(of.unwrap_or(RestOf::Other), &incoming.tail));
             self.incoming.oversize = Some(rest.unwrap_or_else(behind));
         }
     }

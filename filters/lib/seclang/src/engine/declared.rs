@@ -130,11 +130,11 @@ impl Transaction {
 }
 
 /// Whether a text is a word or a number, which no rule looks for.
-fn is_plain(text: &[u8]) -> bool {
+pub(super) fn is_plain(text: &[u8]) -> bool {
     text.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'+' | b'.' | b':'))
 }
 
-fn push_lines(text: &mut Vec<u8>, lines: [&[u8]; 2]) {
+pub(super) fn push_lines(text: &mut Vec<u8>, lines: [&[u8]; 2]) {
     for line in lines.into_iter().filter(|line| !is_plain(line)) {
         text.extend_from_slice(line);
         text.push(b'\n');

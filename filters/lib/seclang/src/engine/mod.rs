@@ -23,6 +23,7 @@ mod persist;
 mod plan;
 mod request;
 mod response;
+mod rest;
 mod sanitise;
 mod scanner;
 mod store;

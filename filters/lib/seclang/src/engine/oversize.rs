@@ -1,109 +1,142 @@
 //! What of a body is over its limit, where that is no reason to refuse it.
 //!
-//! No parser reads it. It is cut into windows that overlap, and each one is scanned by the prefilter that tells which rules
-//! may match a value. Where any rule may match that would not match letters and digits, the window is for the rules: among
-//! the arguments of its transaction, or where many gather, in a transaction of their own ([`Transaction::take_suspicious`]).
+//! No parser reads it. It is cut into windows that overlap, in each reading that applications have of it, and each one is
+//! scanned by the prefilter that tells which rules may match a value. Where any rule may match that would not match letters
+//! and digits, the window is for the rules: among the arguments of its transaction, or where many gather, in a transaction of
+//! their own ([`Transaction::take_suspicious`]).
 
-use std::borrow::Cow;
-
-use super::body::BodyLimits;
+use super::body::{BodyLimits, Incoming};
 use super::build::Engine;
+use super::rest::{Escapes, Parts, PartsStart, Stream, WINDOW, base64_digit};
 use super::transaction::{ArgumentSource, Intervention, Transaction};
+use super::undeclared::boundary;
 use super::uninspected::Uninspected;
-use crate::transform::decode_argument;
 use crate::vocabulary::Variable;
 
-/// How long a window is, and how much of the one before is in it, in bytes.
-const WINDOW: usize = 4096;
-pub(super) const OVERLAP: usize = 512;
+pub(super) use super::rest::OVERLAP;
 
 /// How many bytes of windows gather before rules see them.
 const BATCH: usize = 64 * 1024;
-
-/// The shortest text in a multipart body that is looked at: every field has a longer header in front.
-const SHORTEST_TEXT: usize = 16;
 
 /// What windows of the rest of a body are called among the arguments.
 pub const REST_OF_BODY: &[u8] = b"rest_of_body";
 
 /// What a body is that goes on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(super) enum RestOf {
-    /// A form: windows are decoded.
+    /// A form: what is in it is decoded.
     Form,
-    /// Parts, with the content of files between them: windows are the texts in it.
-    Multipart,
+    Json,
+    Xml,
+    /// Parts, with the content of files between them.
+    Multipart(PartsStart),
     Other,
 }
 
-/// The rest of a body. Holds a window, and the windows for the rules until they are taken.
+enum Texts {
+    Plain(Stream),
+    Parts(Box<Parts>),
+}
+
+/// The rest of a body. Holds a window of each reading, and the windows for the rules until they are taken.
 pub(super) struct Oversize {
-    of: RestOf,
-    pending: Vec<u8>,
-    /// What of the pending bytes was in a window already, or in what a parser has read.
-    seen: usize,
+    texts: Texts,
+    found: Found,
+}
+
+/// The windows for the rules.
+#[derive(Default)]
+struct Found {
+    /// Every window is for the rules.
+    all: bool,
     /// The gates that a harmless value passes; empty until it is known.
     harmless: Vec<u64>,
     kept: Vec<Vec<u8>>,
     kept_bytes: usize,
+    /// How many windows were scanned.
+    scanned: usize,
 }
 
 impl Oversize {
+    pub(super) fn new(of: RestOf) -> Self {
+        let texts = match of {
+            RestOf::Form => Texts::Plain(Stream::new(Some(Escapes::Percent), &[])),
+            RestOf::Json => Texts::Plain(Stream::new(None, &[Escapes::Json])),
+            RestOf::Xml => Texts::Plain(Stream::new(None, &[Escapes::References])),
+            RestOf::Other => Texts::Plain(Stream::new(None, &[Escapes::Json, Escapes::References])),
+            RestOf::Multipart(start) => Texts::Parts(Box::new(Parts::new(start))),
+        };
+        Self { texts, found: Found::default() }
+    }
+
     /// What follows these bytes, of which the last are looked at once more: for what begins there.
     pub(super) fn behind(of: RestOf, seen: &[u8]) -> Self {
-        let tail = seen.get(seen.len().saturating_sub(OVERLAP)..).unwrap_or_default().to_vec();
-        Self { of, seen: tail.len(), pending: tail, harmless: Vec::new(), kept: Vec::new(), kept_bytes: 0 }
+        let mut rest = Self::new(of);
+        let tail = seen.get(seen.len().saturating_sub(OVERLAP)..).unwrap_or_default();
+        // It is shorter than a window.
+        match &mut rest.texts {
+            Texts::Plain(stream) => {
+                stream.feed(tail, &mut |_| ());
+                stream.is_seen();
+            }
+            Texts::Parts(parts) => {
+                parts.feed(tail, &mut |_| ());
+                parts.is_seen();
+            }
+        }
+        rest
     }
 
     /// Takes the next bytes; returns how many windows it has scanned for them.
     pub(super) fn scan(&mut self, engine: &Engine, bytes: &[u8]) -> usize {
-        self.pending.extend_from_slice(bytes);
-        let (mut start, mut windows) = (0, 0);
-        while let Some(window) = self.pending.get(start..start + WINDOW).map(<[u8]>::to_vec) {
-            self.window(engine, &window);
-            start += WINDOW - OVERLAP;
-            self.seen = OVERLAP;
-            windows += 1;
+        let found = &mut self.found;
+        let mut sink = |window: &[u8]| found.keep(engine, window);
+        match &mut self.texts {
+            Texts::Plain(stream) => stream.feed(bytes, &mut sink),
+            Texts::Parts(parts) => parts.feed(bytes, &mut sink),
         }
-        self.pending.drain(..start.min(self.pending.len()));
-        windows
+        std::mem::take(&mut self.found.scanned)
     }
 
     /// Scans what is left, as nothing follows for now. It stays in front of what may follow later.
     pub(super) fn end(&mut self, engine: &Engine) {
-        if self.pending.len() > self.seen {
-            let window = std::mem::take(&mut self.pending);
-            self.window(engine, &window);
-            self.pending = window.get(window.len().saturating_sub(OVERLAP)..).unwrap_or_default().to_vec();
-            self.seen = self.pending.len();
+        let found = &mut self.found;
+        let mut sink = |window: &[u8]| found.keep(engine, window);
+        match &mut self.texts {
+            Texts::Plain(stream) => stream.end(&mut sink),
+            Texts::Parts(parts) => parts.end(&mut sink),
+        }
+    }
+
+    /// How many times each byte is read.
+    fn readings(&self) -> usize {
+        match &self.texts {
+            Texts::Plain(stream) => stream.readings(),
+            // The parts are told apart as well.
+            Texts::Parts(parts) => parts.readings() + 1,
         }
     }
 
     /// The windows for the rules, once there are at least so many bytes of them.
     pub(super) fn take(&mut self, least: usize) -> Vec<Vec<u8>> {
-        if self.kept_bytes < least {
+        if self.found.kept_bytes < least {
             return Vec::new();
         }
-        self.kept_bytes = 0;
-        std::mem::take(&mut self.kept)
+        self.found.kept_bytes = 0;
+        std::mem::take(&mut self.found.kept)
     }
+}
 
-    fn window(&mut self, engine: &Engine, window: &[u8]) {
-        match self.of {
-            RestOf::Form => self.keep(engine, decode_argument(window).0),
-            RestOf::Other => self.keep(engine, Cow::Borrowed(window)),
-            RestOf::Multipart => {
-                let is_noise = |letter: char| letter.is_control() && !matches!(letter, '\t' | '\r' | '\n');
-                let texts = window.utf8_chunks().flat_map(|chunk| chunk.valid().split(is_noise));
-                for text in texts.filter(|text| text.len() >= SHORTEST_TEXT) {
-                    // Lines are one text, as the header of a part is none of a message.
-                    self.keep(engine, Cow::Owned(text.replace(['\r', '\n'], " ").into_bytes()));
-                }
-            }
+impl Found {
+    fn keep(&mut self, engine: &Engine, text: &[u8]) {
+        if self.all || self.is_suspicious(engine, text) {
+            self.kept_bytes += text.len();
+            self.kept.push(text.to_vec());
         }
     }
 
-    fn keep(&mut self, engine: &Engine, text: Cow<'_, [u8]>) {
+    /// Whether a rule may match that would not match letters and digits.
+    fn is_suspicious(&mut self, engine: &Engine, text: &[u8]) -> bool {
         let words = engine.scanner.words();
         if self.harmless.len() < words {
             self.harmless = vec![0; words];
@@ -111,11 +144,9 @@ impl Oversize {
             engine.scanner.scan(&letters, &mut self.harmless);
         }
         let mut open = vec![0; words];
-        engine.scanner.scan(&text, &mut open);
-        if words == 0 || open.iter().zip(&self.harmless).any(|(open, harmless)| open & !harmless != 0) {
-            self.kept_bytes += text.len();
-            self.kept.push(text.into_owned());
-        }
+        engine.scanner.scan(text, &mut open);
+        self.scanned += 1;
+        words == 0 || open.iter().zip(&self.harmless).any(|(open, harmless)| open & !harmless != 0)
     }
 }
 
@@ -150,19 +181,50 @@ impl Transaction {
         }
     }
 
-    pub(super) fn rest_of(&mut self) -> RestOf {
+    /// What the body is that goes on behind what came of it.
+    pub(super) fn rest_of(&mut self, incoming: &Incoming) -> RestOf {
+        if let Some(reader) = &incoming.multipart {
+            let mut start = PartsStart { boundary: reader.boundary().to_vec(), ..PartsStart::default() };
+            if let Some(open) = reader.open_part() {
+                let digits = |bytes: &[u8]| bytes.iter().filter(|byte| base64_digit(**byte).is_some()).count();
+                start.file = open.file;
+                start.encoding = open.encoding.to_vec();
+                // The last bytes come again. Where they are more than the content, the head of the part is among them.
+                let content: usize = open.content.into_iter().map(digits).sum();
+                start.digits = content.wrapping_sub(digits(&incoming.tail)) % 4;
+                self.arena.budget.charge_search(open.content.into_iter().map(<[u8]>::len).sum());
+            }
+            return RestOf::Multipart(start);
+        }
+        if let Some(boundary) = boundary(self.arena.get(self.content_type)) {
+            return RestOf::Multipart(PartsStart { boundary, any: true, ..PartsStart::default() });
+        }
         let processor = self.scalar(Variable::ReqbodyProcessor);
         match self.arena.get(processor) {
             b"URLENCODED" => RestOf::Form,
-            b"MULTIPART" => RestOf::Multipart,
+            b"JSON" => RestOf::Json,
+            b"XML" => RestOf::Xml,
             _ => RestOf::Other,
         }
+    }
+
+    /// Puts text in front of the rules that a parser has left unread, where it stopped or where the body was cut: in windows, in
+    /// each reading.
+    pub(super) fn scan_unread(&mut self, of: RestOf, bytes: &[u8]) {
+        let mut rest = Oversize::new(of);
+        rest.found.all = true;
+        self.arena.budget.charge_decoding(bytes.len().saturating_mul(rest.readings()), 0);
+        let engine = std::sync::Arc::clone(&self.engine);
+        rest.scan(&engine, bytes);
+        rest.end(&engine);
+        rest.take(0).iter().for_each(|window| self.add_window(window));
     }
 
     /// Scans bytes of the rest of the body, for which the budget grows and is charged.
     pub(super) fn scan_rest(&mut self, bytes: &[u8]) {
         let Some(rest) = &mut self.incoming.oversize else { return };
         self.arena.budget.bring(bytes.len());
+        self.arena.budget.charge_decoding(bytes.len().saturating_mul(rest.readings()), 0);
         for _ in 0..rest.scan(&self.engine, bytes) {
             self.arena.budget.charge_scan(WINDOW);
         }

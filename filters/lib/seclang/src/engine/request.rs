@@ -6,6 +6,7 @@ use super::arena::Value;
 use super::build::Engine;
 use super::familiar::{HeaderKind, is_same};
 use super::limits::{COOKIES, HEADERS};
+use super::oversize::RestOf;
 use super::store::Entry;
 use super::transaction::{ArgumentSource, Intervention, Transaction};
 use crate::body::{Charset, cookies, json, urlencoded, xml};
@@ -192,6 +193,8 @@ impl Transaction {
                 }
                 if complete {
                     self.body_error("JSON", &error.to_string());
+                } else {
+                    self.scan_unread(RestOf::Json, body.get(error.reported..).unwrap_or_default());
                 }
             }
             Ok(_) => {}
@@ -240,6 +243,11 @@ impl Transaction {
         self.set_scalar(Variable::RequestBody, raw);
         if complete {
             self.body_error("XML", &error.to_string());
+        } else {
+            // From the beginning of the tag or text that could not be read.
+            let read = body.get(..error.offset).unwrap_or(body);
+            let start = memchr::memrchr(b'<', read).unwrap_or(0);
+            self.scan_unread(RestOf::Xml, body.get(start..).unwrap_or_default());
         }
     }
 

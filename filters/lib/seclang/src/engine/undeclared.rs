@@ -1,35 +1,114 @@
 //! Bodies of a type that no processor reads: plain text, a vendor's type, none at all.
 //!
-//! Applications that do not look at `Content-Type` read a form or a document there all the same. What is one as a whole is
-//! inspected as one, beside REQUEST_BODY. Nothing of it is an error: the body is what it says, and says nothing.
+//! Applications that do not look at `Content-Type` read a form or a document there all the same, and their parsers are
+//! lenient. What is a document is inspected as one, beside REQUEST_BODY, each pair of a form by itself, whatever is around it,
+//! and what resembles a document as the rest of a long body is: in each reading of its text. Nothing of it is an error: the
+//! body is what it says, and says nothing.
 
+use memchr::{memchr, memchr2_iter, memmem};
+
+use super::declared::{is_plain, push_lines};
+use super::oversize::RestOf;
+use super::rest::{Escapes, PartsStart, is_text, texts, undone, without_noise};
 use super::transaction::{ArgumentSource, Transaction};
 use crate::body::{json, multipart, xml};
+use crate::transform::decode_argument;
 
-/// How long the first name of a form may be, in bytes.
+/// How long the name of a pair may be, in bytes.
 const LONGEST_NAME: usize = 128;
 
 /// How long the first line of a multipart body may be, in bytes: its boundary, and the hyphens in front.
 const LONGEST_BOUNDARY: usize = 72;
 
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
 impl Transaction {
     /// Inspects the body as what it looks like.
     pub(super) fn parse_undeclared(&mut self, body: &[u8]) {
-        let Ok(text) = std::str::from_utf8(body) else { return };
-        if text.chars().any(|letter| letter.is_control() && !letter.is_ascii_whitespace()) {
+        let kind = self.arena.get(self.content_type).to_vec();
+        let trimmed = body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(body).trim_ascii();
+        if let Some(boundary) = boundary(&kind).or_else(|| first_boundary(body)) {
+            self.multipart_undeclared(&boundary, body);
+        }
+        let is_document = match trimmed {
+            [b'{' | b'[' | b'"', ..] => self.json_undeclared(trimmed) || self.json_documents(trimmed),
+            [b'<', ..] => self.xml_undeclared(trimmed),
+            _ => false,
+        };
+        if is_document {
             return;
         }
-        let trimmed = text.trim_ascii();
-        match trimmed.as_bytes() {
-            [b'{' | b'[', ..] => self.json_undeclared(trimmed.as_bytes()),
-            [b'<', ..] => self.xml_undeclared(trimmed.as_bytes()),
-            [b'-', b'-', ..] => self.multipart_undeclared(body),
-            _ if is_form(trimmed) => self.form_arguments(trimmed.as_bytes(), ArgumentSource::Form),
-            _ => {}
+        self.pairs_undeclared(body);
+        self.arena.budget.charge_search(body.len().saturating_mul(4));
+        if is_like_json(body) || undone(body, Escapes::Json).is_some() {
+            self.text_undeclared(RestOf::Json, body);
+        }
+        if is_like_xml(body) || undone(body, Escapes::References).is_some() {
+            self.text_undeclared(RestOf::Xml, body);
         }
     }
 
-    fn json_undeclared(&mut self, body: &[u8]) {
+    /// A text that is like a document, or the texts in it where it is noise.
+    fn text_undeclared(&mut self, of: RestOf, body: &[u8]) {
+        self.arena.budget.charge_parsing(body.len());
+        if is_text(body) {
+            self.scan_unread(of, &without_noise(body));
+            return;
+        }
+        let mut found = Vec::new();
+        texts(body, |text| {
+            found.extend_from_slice(text);
+            found.push(b'\n');
+        });
+        self.scan_unread(of, &found);
+    }
+
+    /// The pairs of a form. Some parsers pass over what they cannot read, so each one counts whatever is in front of it.
+    fn pairs_undeclared(&mut self, body: &[u8]) {
+        self.arena.budget.charge_parsing(body.len());
+        let separator = self.engine.settings.argument_separator;
+        // Honest texts have pairs as well: addresses in a log. Rules refuse a request that has as many as there may be.
+        let (mut room, mut rest) = (self.room() / 2, Vec::new());
+        for piece in body.split(|byte| *byte == separator) {
+            let Some(equals) = memchr(b'=', piece) else { continue };
+            let name = piece.get(..equals).unwrap_or_default();
+            let name = name.strip_prefix(BYTE_ORDER_MARK).unwrap_or(name).trim_ascii_start();
+            if name.iter().any(|byte| byte.is_ascii_whitespace() || b"\"'<>{}()".contains(byte)) {
+                continue;
+            }
+            let value = piece.get(equals + 1..).unwrap_or_default();
+            if room == 0 || name.len() > LONGEST_NAME {
+                if !is_plain(name) || !is_plain(value) {
+                    rest.extend_from_slice(piece);
+                    rest.push(separator);
+                }
+            } else if is_text(piece) {
+                room -= 1;
+                self.pair_undeclared(name, value);
+            } else {
+                texts(value, |text| {
+                    if room > 0 {
+                        room -= 1;
+                        self.pair_undeclared(name, text);
+                    } else {
+                        rest.extend_from_slice(text);
+                        rest.push(separator);
+                    }
+                });
+            }
+        }
+        if !rest.is_empty() {
+            self.text_undeclared(RestOf::Form, &rest);
+        }
+    }
+
+    fn pair_undeclared(&mut self, name: &[u8], value: &[u8]) {
+        let (name, value) = (decode_argument(name).0, decode_argument(value).0);
+        self.arguments_to_add().add_named(ArgumentSource::Form, &name, &value);
+    }
+
+    /// Whether all of it is JSON.
+    fn json_undeclared(&mut self, body: &[u8]) -> bool {
         let limits = json::Limits {
             depth: self.engine.settings.json_depth_limit as usize,
             arguments: self.room(),
@@ -45,9 +124,49 @@ impl Transaction {
                 self.too_many_arguments("ARGS");
             }
         }
+        is_json
     }
 
-    fn xml_undeclared(&mut self, body: &[u8]) {
+    /// Whether all of it is JSON documents, one behind the other, as logs and bulk requests are. Their values are those of one
+    /// file: plain words and numbers are passed over, and what is beyond half of what there is room for is one text.
+    fn json_documents(&mut self, body: &[u8]) -> bool {
+        let depth = self.engine.settings.json_depth_limit as usize;
+        let limits = json::Limits { depth, arguments: usize::MAX, ..json::Limits::default() };
+        let mut rest = body;
+        self.arena.budget.charge_parsing(body.len());
+        while !rest.is_empty() {
+            match json::parse(rest, &limits, |_| ()) {
+                Ok(_) => break,
+                Err(error) if error.message == json::TEXT_BEHIND => rest = rest.get(error.offset..).unwrap_or_default(),
+                Err(_) => return false,
+            }
+        }
+        self.arena.budget.charge_parsing(body.len());
+        let (mut rest, mut room, mut lines) = (body, self.room() / 2, Vec::new());
+        while !rest.is_empty() && !self.arena.budget.is_spent() {
+            let mut arguments = self.arguments_to_add();
+            let parsed = json::parse(rest, &limits, |argument| {
+                let names = argument.new.unwrap_or_default();
+                if is_plain(names) && is_plain(argument.value) {
+                    return;
+                }
+                if room > 0 {
+                    room -= 1;
+                    arguments.add(ArgumentSource::Json, argument);
+                } else {
+                    push_lines(&mut lines, [names, argument.value]);
+                }
+            });
+            rest = parsed.err().and_then(|error| rest.get(error.offset..)).unwrap_or_default();
+        }
+        if !lines.is_empty() {
+            self.scan_unread(RestOf::Json, &lines);
+        }
+        true
+    }
+
+    /// Whether all of it is XML.
+    fn xml_undeclared(&mut self, body: &[u8]) -> bool {
         let (found, error) = xml::parse(body, &xml::Limits { doctype: true, ..xml::Limits::default() });
         self.arena.budget.charge_parsing(body.len());
         if error.is_none() {
@@ -56,28 +175,74 @@ impl Transaction {
                 self.xml_literals.push(value);
             }
         }
+        error.is_none()
     }
 
-    fn multipart_undeclared(&mut self, body: &[u8]) {
-        let line = body.get(..LONGEST_BOUNDARY.min(body.len())).unwrap_or_default();
-        let line = line.split(|byte| matches!(byte, b'\r' | b'\n')).next().unwrap_or_default();
-        let Some(boundary) = line.strip_prefix(b"--") else { return };
-        let kind = [b"multipart/form-data; boundary=", boundary].concat();
+    /// Parts as those of a form, and in every other reading where not all of them are plain fields.
+    fn multipart_undeclared(&mut self, boundary: &[u8], body: &[u8]) {
+        let kind = [b"multipart/form-data; boundary=\"", boundary, b"\""].concat();
         let found = multipart::parse(&kind, body, &multipart::Limits::default());
         self.arena.budget.charge_parsing(body.len());
+        let is_form = found.error.is_none() && found.parts.iter().all(|part| part.declared.is_none());
         for part in found.parts.into_iter().filter(|part| !part.is_file()) {
             if self.room() == 0 {
                 self.too_many_arguments("ARGS_POST");
                 return;
             }
-            self.arguments_to_add().add_named(ArgumentSource::Form, &part.name, &part.value);
+            let (name, value) = (&part.name, &part.value);
+            self.arguments_to_add().add_named(ArgumentSource::Form, name, value);
+            if let Some(decoded) = &part.decoded {
+                self.arguments_to_add().add_named(ArgumentSource::Form, name, decoded);
+            }
+        }
+        // Without a line of the boundary there are no parts.
+        if !is_form && memmem::find(body, &[b"--", boundary].concat()).is_some() {
+            let start = PartsStart { boundary: boundary.to_vec(), any: true, ..PartsStart::default() };
+            self.scan_unread(RestOf::Multipart(start), body);
         }
     }
 }
 
-/// Whether a text begins as a form does: with a name of letters, digits and what encodes others, and a `=`.
-fn is_form(text: &str) -> bool {
-    let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-.[]%+$".contains(byte);
-    let name = text.as_bytes().iter().take(LONGEST_NAME + 1).take_while(|byte| is_name(byte)).count();
-    (1..=LONGEST_NAME).contains(&name) && text.as_bytes().get(name) == Some(&b'=')
+/// The boundary that a multipart type names.
+pub(super) fn boundary(media_type: &[u8]) -> Option<Vec<u8>> {
+    const PARAMETER: &[u8] = b"boundary=";
+    let lower = media_type.trim_ascii().to_ascii_lowercase();
+    let at = lower.starts_with(b"multipart/").then(|| memmem::find(&lower, PARAMETER)).flatten()?;
+    let value = media_type.trim_ascii().get(at + PARAMETER.len()..)?;
+    let (quoted, value) = value.strip_prefix(b"\"").map_or((false, value), |value| (true, value));
+    let end = value.iter().position(|byte| *byte == b'"' || !quoted && matches!(byte, b';' | b',' | b' '));
+    value.get(..end.unwrap_or(value.len())).filter(|value| !value.is_empty()).map(<[u8]>::to_vec)
+}
+
+/// The boundary of what looks like parts: a line that begins with two hyphens, in front of a head.
+fn first_boundary(body: &[u8]) -> Option<Vec<u8>> {
+    const HEAD: &[u8] = b"content-";
+    let mut line = 0;
+    for end in memchr2_iter(b'\r', b'\n', body) {
+        let boundary = body.get(line..end).and_then(|line| line.strip_prefix(b"--"));
+        line = end + 1;
+        let next = body.get(line..).unwrap_or_default();
+        let next = next.strip_prefix(b"\n").unwrap_or(next);
+        let is_head = next.get(..HEAD.len()).is_some_and(|start| start.eq_ignore_ascii_case(HEAD));
+        if let Some(boundary) = boundary.filter(|it| is_head && !it.is_empty() && it.len() < LONGEST_BOUNDARY) {
+            return Some(boundary.trim_ascii_end().to_vec());
+        }
+    }
+    None
+}
+
+/// Whether there are strings in an object or an array, or an object in an array.
+fn is_like_json(text: &[u8]) -> bool {
+    memchr2_iter(b'{', b'[', text).any(|at| {
+        let inside = text.get(at + 1..).unwrap_or_default();
+        let blank = inside.iter().take(64).take_while(|byte| byte.is_ascii_whitespace()).count();
+        matches!(inside.get(blank), Some(b'"' | b'\''))
+    })
+}
+
+/// Whether there are the ends of elements, or of an empty one.
+fn is_like_xml(text: &[u8]) -> bool {
+    memmem::find(text, b"</").is_some()
+        || memmem::find(text, b"/>").is_some()
+        || memmem::find(text, b"<![CDATA[").is_some()
 }

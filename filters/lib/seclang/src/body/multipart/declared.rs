@@ -13,7 +13,7 @@ pub enum Declared {
 
 impl Declared {
     /// What the value of a part's `Content-Type` declares.
-    pub(super) fn of(content_type: &[u8]) -> Option<Self> {
+    pub(crate) fn of(content_type: &[u8]) -> Option<Self> {
         let end = content_type.iter().position(|byte| matches!(byte, b';' | b','));
         let kind = content_type.get(..end.unwrap_or(content_type.len())).unwrap_or_default();
         let kind = kind.trim_ascii().to_ascii_lowercase();

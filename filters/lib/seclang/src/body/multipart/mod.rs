@@ -18,7 +18,7 @@ mod transfer;
 
 pub use declared::Declared;
 pub use nested::{Nested, nested};
-pub use reader::Reader;
+pub use reader::{OpenPart, Reader};
 
 /// Limits of [`parse`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,6 +102,12 @@ impl Part {
     pub fn is_file(&self) -> bool {
         self.filename.as_ref().is_some_and(|filename| !filename.is_empty() || self.extended_filename.is_some())
     }
+}
+
+/// Whether the value of a `Content-Disposition` is that of a file, for all parsers.
+pub(crate) fn is_file(disposition: &[u8]) -> bool {
+    let parsed = disposition::Disposition::parse(disposition, &mut false);
+    parsed.is_ok_and(|parsed| parsed.filename.is_some_and(|filename| !filename.is_empty()))
 }
 
 /// A parsed body. Complete parts before an error are kept.

@@ -67,6 +67,17 @@ struct Open {
     last: (u8, u8),
 }
 
+/// The part that is being read.
+#[derive(Debug, Clone, Copy)]
+pub struct OpenPart<'a> {
+    /// It is a file, and what follows is content of it that is not kept.
+    pub file: bool,
+    /// The value of its `Content-Transfer-Encoding`; empty if it has none.
+    pub encoding: &'a [u8],
+    /// Its content as far as it came, in two pieces; empty for a file that is not kept.
+    pub content: [&'a [u8]; 2],
+}
+
 /// What a line that starts with `--` is.
 enum Delimiter {
     Next,
@@ -141,6 +152,28 @@ impl Reader {
     #[must_use]
     pub fn length(&self) -> usize {
         self.length
+    }
+
+    /// The boundary; empty if there is none.
+    #[must_use]
+    pub fn boundary(&self) -> &[u8] {
+        &self.boundary
+    }
+
+    /// The part whose content is being read.
+    #[must_use]
+    pub fn open_part(&self) -> Option<OpenPart<'_>> {
+        let open = self.part.as_ref().filter(|open| open.in_data && self.state == State::Reading)?;
+        let file = open.counts_as_file();
+        let encoding = open.transfer_encoding.as_deref().unwrap_or_default();
+        let content: [&[u8]; 2] = if file { [b"", b""] } else { [&open.part.value, &self.line] };
+        Some(OpenPart { file, encoding, content })
+    }
+
+    /// Whether reading has stopped at what is malformed.
+    #[must_use]
+    pub fn has_failed(&self) -> bool {
+        self.state == State::Failed
     }
 
     /// Takes the body without the content of files: what is left for rules that look at a body as a whole.

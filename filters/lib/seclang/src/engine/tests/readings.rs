@@ -234,3 +234,104 @@ fn what_names_a_foreign_character_set_is_a_body_error() {
     transaction.request_line(b"GET", b"/?_charset_=ibm037&q=1", b"HTTP/1.1");
     assert_eq!(finish(&mut transaction, "").map(|refused| refused.status), Some(400), "a query is a form as well");
 }
+
+/// Whether the rules see the text in a body of a type that no processor reads.
+fn seen_undeclared(content_type: &str, body: &[u8]) -> bool {
+    let rules = "SecRule ARGS|ARGS_NAMES|XML:/* \"@contains UNION SELECT\" \"id:1,phase:2,pass\"\n\
+        SecRule ARGS \"@contains \\x00\" \"id:3,phase:2,pass\"";
+    let mut transaction = transaction(&format!("{}\nSecRuleEngine DetectionOnly\n{rules}", crate::ENGINE_CONF), None);
+    transaction.request_header(b"Content-Type", content_type.as_bytes());
+    transaction.request_headers();
+    transaction.request_body(body, true);
+    assert_eq!((transaction.would_block(), transaction.uninspected()), (None, &[][..]), "{}", body.escape_ascii());
+    transaction.matched_ids().any(|id| id == 1)
+}
+
+#[test]
+fn each_pair_of_a_form_counts_whatever_is_around_it() {
+    let long = format!("{}=1&", "n".repeat(200));
+    let many = "a=1&".repeat(5000);
+    for before in [
+        "",
+        "a&",
+        "&",
+        "?",
+        "a:b=1&",
+        "\u{e9}=1&",
+        "~a=1&",
+        "@a=1&",
+        "a b=1&",
+        "\u{feff}",
+        "a=\u{1}&",
+        "{\"a\":1}&",
+        &long,
+        &many,
+    ] {
+        for kind in ["text/plain", "application/octet-stream", "application/vnd.x"] {
+            let body = format!("{before}q=1'+UNION+%53ELECT&r=1");
+            assert!(seen_undeclared(kind, body.as_bytes()), "{kind} {before:.20}");
+        }
+    }
+    assert!(seen_undeclared("text/plain", b"a=\xff&q=1' UNION SELECT"));
+    assert!(seen_undeclared("text/plain", b"q=1'\xff UNION SELECT\x01"));
+    let noise: Vec<u8> = (0..20_000u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    assert!(seen_undeclared("application/octet-stream", &[&noise, b"&q=1' UNION SELECT&".as_slice(), &noise].concat()));
+    assert!(!seen_undeclared("application/octet-stream", &noise));
+    assert!(!seen_undeclared("text/plain", b"if (a == b && c = d) UNION SELECT, dear all"), "prose has no pairs");
+}
+
+#[test]
+fn documents_behind_each_other_are_read_as_such() {
+    let line = "{\"id\": 1, \"text\": \"it's \\\"fine\\\"; really\"}\n";
+    for count in [2, 3000] {
+        let honest = line.repeat(count);
+        assert!(!seen_undeclared("text/plain", honest.as_bytes()));
+        assert!(
+            !body_ids("SecRule ARGS \"@contains {\" \"id:1,phase:2,pass\"", "text/plain", &honest).contains(&1),
+            "{count}"
+        );
+        let attack = format!("{honest}{{\"q\": \"1' \\u0055NION SELECT\"}}");
+        assert!(seen_undeclared("text/plain", attack.as_bytes()), "{count}");
+    }
+}
+
+#[test]
+fn what_resembles_a_document_is_read_as_lenient_parsers_do() {
+    let escaped = r#""q": "1' \u0055NION \x53ELECT""#;
+    let deep = format!("{}{{{escaped}}}{}", "[".repeat(600), "]".repeat(600));
+    for body in [
+        &format!("{{{escaped},}}"),
+        &format!("{{\"a\": 1}}\n{{{escaped}}}\n"),
+        &format!("\u{feff}{{{escaped}}}"),
+        &format!(")]}}',\n{{{escaped}}}"),
+        &format!("// a comment\n{{{escaped}}}"),
+        &format!("{{\"a\": NaN, {escaped}}}"),
+        &format!("{{\"a\": 01, {escaped}}}"),
+        &format!("{{\"a\": \"\u{1}\", {escaped}}}"),
+        &format!("{{{escaped}}}\0"),
+        &format!("{{{}}}", escaped.replace("1'", "1").replace('"', "'")),
+        r#""1' \u0055NION SELECT""#,
+        "{\"a\": \"1' UNION SELECT\",}",
+        &deep,
+        "<a><q>1' &#x55;NION SELECT</a>",
+        "<q>1' &#85;NION SELECT</q><q/>",
+        "1' &#85;NION<![CDATA[ ]]>SELECT</q>",
+        "<a>1' UNION SELECT</b>",
+    ] {
+        assert!(seen_undeclared("text/plain", body.as_bytes()), "{body:.60}");
+    }
+    assert!(seen_undeclared("text/plain", &[b"{\"a\": \"\xff\", ", escaped.as_bytes(), b"}"].concat()));
+    let head = "content-type: application/json\r\n";
+    for (head, content) in [
+        (head, format!("{{{escaped}}}")),
+        ("content-type: text/plain\r\ncontent-transfer-encoding: base64\r\n", "MScgVU5JT04gU0VMRUNU".to_owned()),
+        ("content-transfer-encoding: quoted-printable\r\n", "1' =55NION=20SELECT".to_owned()),
+    ] {
+        for preamble in ["", "a preamble\r\n", "\u{1}\r\n"] {
+            let body = format!("{preamble}--b\r\n{head}\r\n{content}\r\n--b--\r\n");
+            for kind in ["multipart/related; boundary=b", "multipart/mixed; boundary=\"b\"", "text/plain"] {
+                assert!(seen_undeclared(kind, body.as_bytes()), "{kind} {head} {preamble:?}");
+            }
+        }
+    }
+}

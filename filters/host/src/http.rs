@@ -305,9 +305,6 @@ impl Stream {
             // What could not be read is as if it were beyond the limit.
             flow = run.request_end(ended && read >= size, &ProxyHost::default());
         }
-        if let (Flow::Continue, Some(body)) = (&flow, run.take_replaced_body()) {
-            return Some(self.replace(Half::Request, &body).unwrap_or_else(|| self.act(flow, Half::Request, this)));
-        }
         let action = self.act(flow, Half::Request, this);
         match self.request.state {
             Buffering::Until(_) | Buffering::Read { .. } => None,
@@ -332,11 +329,6 @@ impl Stream {
                 Half::Request => run.request_body(body, &ProxyHost::default()),
                 Half::Response => run.response_body(body, &ProxyHost::default()),
             };
-            if let (Flow::Continue, Some(body)) = (&flow, run.take_replaced_body())
-                && let Some(refused) = self.replace(half, &body)
-            {
-                return Some(refused);
-            }
             let action = self.act(flow, half, this);
             if !matches!(self.half(half).state, Buffering::Until(_) | Buffering::Read { .. }) {
                 return Some(action);
@@ -429,6 +421,12 @@ impl Stream {
         }
         match flow {
             Flow::Continue => {
+                // Only now: while a message waits, steps behind may still read the body that came, or hold it.
+                if let Some(body) = self.run.as_mut().and_then(Run::take_replaced_body)
+                    && let Some(refused) = self.replace(half, &body)
+                {
+                    return refused;
+                }
                 let rest = self.run.as_ref().filter(|_| half == Half::Request).and_then(Run::rest_from);
                 self.set_buffering(half, if rest.is_some() { Buffering::Passing } else { Buffering::Off });
                 rest.map_or(Action::Continue, |from| self.read_passing(from, this))

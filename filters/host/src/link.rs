@@ -49,6 +49,7 @@ struct Link {
     asks: VecDeque<Ask>,
     /// The number of the last question.
     asked: u64,
+    /// Events and bans dropped that the control plane does not know of yet.
     dropped: u64,
     /// Since when this worker has no link, in milliseconds since the Unix epoch; `None` while it has one.
     lost_since: Option<u64>,
@@ -78,11 +79,14 @@ pub(crate) fn queue_event(event: &[u8]) {
 
 pub(crate) fn queue_ban(ban: BanOrder, now: u64) {
     LINK.with_borrow_mut(|link| {
+        let key = ban.identity.key();
+        link.bans.retain(|waiting| waiting.key != key);
         if link.bans.len() >= MAX_BANS {
             link.bans.pop_front();
+            link.dropped += 1;
         }
         link.bans.push_back(BanRequest {
-            key: ban.identity.key(),
+            key,
             until_millis: ban.until,
             reason: ban.reason,
             score: ban.score,

@@ -11,7 +11,7 @@ pub struct Up {
     /// Events, each one a line of JSON (`SvcSecurityEvent`, `SvcWafTrailEvent`).
     #[prost(bytes = "vec", repeated, tag = "2")]
     pub events: Vec<Vec<u8>>,
-    /// How many events this worker dropped since the last batch, because the link was down and the queue full.
+    /// How many events and bans this worker dropped since the last batch, because the link was down and the queue full.
     #[prost(uint64, tag = "3")]
     pub dropped: u64,
     /// Bans that this worker has already put in force on its node.

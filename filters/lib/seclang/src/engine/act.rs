@@ -197,7 +197,9 @@ impl Transaction {
             None => {
                 let mut expanded = std::mem::take(&mut self.text);
                 expanded.clear();
-                self.expand(engine, text, &mut expanded);
+                if !self.expand(engine, text, &mut expanded) {
+                    self.left_out("TX", "bytes of an assignment", EXPANSION_LENGTH);
+                }
                 let value = self.arena.push(&expanded);
                 self.text = expanded;
                 value
@@ -228,11 +230,13 @@ impl Transaction {
                 }
             }
             (None, Some(value)) => {
-                if self.tx.dynamic.len() < DYNAMIC_NAMES {
-                    let name = self.arena.push(key);
-                    self.tx.dynamic.push(Entry { name, value });
-                    self.tx.digests.push(whole_digest(key));
+                if self.tx.dynamic.len() >= DYNAMIC_NAMES {
+                    self.left_out("TX", "names", DYNAMIC_NAMES);
+                    return;
                 }
+                let name = self.arena.push(key);
+                self.tx.dynamic.push(Entry { name, value });
+                self.tx.digests.push(whole_digest(key));
             }
             (None, None) => {}
         }

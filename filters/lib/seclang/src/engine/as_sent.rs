@@ -110,13 +110,16 @@ impl Transaction {
             let text = piece.get(..text).unwrap_or(piece);
             let name = text.iter().take_while(|byte| **byte != b'=').collect::<Vec<_>>();
             let named = !name.is_empty() && name.len() < text.len() && name.iter().all(|byte| byte.is_ascii_graphic());
-            if !named || text.len() < if whole { SHORTEST_PAIR } else { shortest } || searched >= SEARCHED {
+            if !named || text.len() < if whole { SHORTEST_PAIR } else { shortest } {
                 continue;
             }
-            searched += decoded.len();
-            self.arena.budget.charge_search(decoded.len());
-            if memmem::find(decoded, text).is_some() {
-                continue;
+            // Beyond so much a pair is taken for one that the decoded body has not: it is inspected.
+            if searched < SEARCHED {
+                searched += decoded.len();
+                self.arena.budget.charge_search(decoded.len());
+                if memmem::find(decoded, text).is_some() {
+                    continue;
+                }
             }
             pairs += 1;
             if pairs > PAIRS {

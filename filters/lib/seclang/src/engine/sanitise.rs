@@ -18,6 +18,8 @@ pub(super) struct Sanitised {
     names: Vec<(Variable, Vec<u8>)>,
     /// Full names of matches, as `ARGS:id`.
     matches: Vec<Vec<u8>>,
+    /// There were more than are kept: everything is masked.
+    overflown: bool,
 }
 
 impl Transaction {
@@ -30,19 +32,28 @@ impl Transaction {
                 self.matched.sanitised += 1;
                 self.arena.budget.charge_list(self.sanitised.matches.len());
                 let name = self.arena.get(entry.name);
-                if self.sanitised.matches.len() < SANITISED && !self.sanitised.matches.iter().any(|known| known == name)
-                {
-                    self.sanitised.matches.push(name.to_vec());
+                if self.sanitised.matches.iter().any(|known| known == name) {
+                    continue;
                 }
+                if self.sanitised.matches.len() >= SANITISED {
+                    self.sanitised.overflown = true;
+                    return;
+                }
+                self.sanitised.matches.push(name.to_vec());
             }
             return;
         }
         let name = name.to_ascii_lowercase();
         self.arena.budget.charge_list(self.sanitised.names.len());
         let known = self.sanitised.names.iter().any(|(kind, other)| *kind == variable && *other == name);
-        if !known && self.sanitised.names.len() < SANITISED {
-            self.sanitised.names.push((variable, name));
+        if known {
+            return;
         }
+        if self.sanitised.names.len() >= SANITISED {
+            self.sanitised.overflown = true;
+            return;
+        }
+        self.sanitised.names.push((variable, name));
     }
 
     /// Masks what is reported.
@@ -54,11 +65,12 @@ impl Transaction {
         let values = self.arguments.len() + self.request_headers.entries.len() + self.response_headers.entries.len();
         self.arena.budget.charge_list(values.saturating_mul(self.sanitised.names.len()));
         let secrets = if self.arena.budget.is_spent() { Vec::new() } else { self.secrets() };
+        self.sanitised.overflown |= secrets.len() > SANITISED;
         let texts = |report: &MatchedRule| report.value.len() + report.logdata.len() + report.msg.len();
         let length: usize = reports.iter().map(texts).sum();
         self.arena.budget.charge_search(length.saturating_mul(secrets.len()));
-        if self.arena.budget.is_spent() {
-            // To look for what is to be masked would take too long: everything is.
+        if self.sanitised.overflown || self.arena.budget.is_spent() {
+            // There is too much to mask, or to look for it would take too long: everything is masked.
             for report in &mut reports {
                 [&mut report.value, &mut report.logdata, &mut report.msg].into_iter().for_each(|text| text.fill(b'*'));
             }
@@ -114,7 +126,6 @@ impl Transaction {
         found.retain(|secret| secret.len() >= SHORTEST);
         found.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
         found.dedup();
-        found.truncate(SANITISED);
         found
     }
 }

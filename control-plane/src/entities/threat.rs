@@ -44,7 +44,7 @@ pub struct Tier {
     #[serde(with = "number")]
     #[schemars(with = "f64")]
     pub min_score: f64,
-    /// The action. Default log.
+    /// The action. Default log; an unknown action is read as log.
     #[serde(default)]
     pub action: TierAction,
     /// The HTTP status of a refusal. Default 403.
@@ -67,7 +67,7 @@ pub struct Tier {
 
 /// The action of a tier.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "lowercase", from = "String")]
 pub enum TierAction {
     /// Record the request and forward it.
     #[default]
@@ -192,6 +192,19 @@ impl Tier {
     }
 }
 
+impl From<String> for TierAction {
+    fn from(word: String) -> TierAction {
+        match word.as_str() {
+            "challenge" => TierAction::Challenge,
+            "throttle" => TierAction::Throttle,
+            "tarpit" => TierAction::Tarpit,
+            "deny" => TierAction::Deny,
+            "ban" => TierAction::Ban,
+            _ => TierAction::Log,
+        }
+    }
+}
+
 fn default_status() -> u16 {
     403
 }
@@ -225,25 +238,12 @@ mod tests {
             "waf_block_weight": 50, "challenge_provider": null
         });
         assert_eq!(serde_json::to_value(ThreatPolicy::default()).unwrap(), expected);
-        let tier: Tier = serde_json::from_value(json!({"min_score": 12.5})).unwrap();
+        let tier: Tier = serde_json::from_value(json!({"min_score": 12.5, "action": "explode"})).unwrap();
         let expected = json!({
             "min_score": 12.5, "action": "log", "status": 403, "tarpit_millis": 3000, "ban_for_seconds": 3600,
             "throttle_quota": 20, "throttle_window_seconds": 10
         });
         assert_eq!(serde_json::to_value(tier).unwrap(), expected);
-    }
-
-    #[test]
-    fn an_unknown_action_is_no_log() {
-        let read = |action: &str| crate::entities::typed::<Tier>(json!({"min_score": 1, "action": action}));
-        for word in ["log", "challenge", "throttle", "tarpit", "deny", "ban"] {
-            assert_eq!(serde_json::to_value(read(word).unwrap().action).unwrap(), word);
-        }
-        let refused = read("denny").unwrap_err();
-        assert_eq!((refused.pointer.as_str(), refused.message.contains("did you mean `deny`")), ("/action", true));
-        let expected = refused.expected.unwrap();
-        assert!(["log", "challenge", "throttle", "tarpit", "deny", "ban"].iter().all(|word| expected.contains(word)));
-        assert!(read("Deny").is_err());
     }
 
     #[test]

@@ -14,8 +14,6 @@ use crate::{held, link};
 
 /// The bytes in front of every gRPC message: whether it is compressed, and its length.
 const GRPC_PREFIX: usize = 5;
-/// What a caller gets whose trailers are more than the gateway hands to filters (RFC 6585).
-const TRAILERS_TOO_LARGE: u16 = 431;
 /// How much of a body is read at once where it is read as it comes, in bytes.
 const PIECE: usize = 64 * 1024;
 /// What a caller gets whose body was to be replaced when its length was on its way already.
@@ -201,6 +199,7 @@ impl Stream {
         }
         // Headers that cannot be read come from the backend or the gateway itself: the response goes on unchecked.
         let Some(headers) = calls::headers(Map::ResponseHeaders) else {
+            calls::log(LogLevel::Warn, "palisade: a response with more headers than can be read was not checked");
             return Action::Continue;
         };
         let response = Response::read(headers, self.opening);
@@ -261,7 +260,9 @@ impl Stream {
             return action;
         }
         let Some(trailers) = calls::headers(Map::RequestTrailers) else {
-            return self.answer(Half::Request, &Reply::refusal(TRAILERS_TOO_LARGE, b""));
+            calls::log(LogLevel::Warn, "palisade: a request with more trailers than can be read was refused");
+            let flow = self.run.as_mut().map(|run| run.unreadable_trailers(&ProxyHost::default()));
+            return self.act(flow.unwrap_or(Flow::Continue), Half::Request, this);
         };
         let flow = self.run.as_mut().map(|run| run.request_trailers(&trailers, &ProxyHost::default()));
         self.act(flow.unwrap_or(Flow::Continue), Half::Request, this)

@@ -30,6 +30,7 @@ mod scope;
 mod signal;
 mod trailers;
 mod transfer;
+mod unreadable;
 
 #[cfg(any(test, feature = "fake"))]
 pub mod fake;

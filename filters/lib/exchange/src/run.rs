@@ -5,14 +5,9 @@ use std::rc::Rc;
 use crate::chain::{Step, Steps};
 use crate::decision::{Action, Decision, Refusal, Reply};
 use crate::{
-    Answer, Ask, Body, Caller, Category, Chain, Exchange, Host, Level, Metric, Outcome, PathReadings, Request,
-    Response, Route, SecurityEvent, Signal, Slot, Verdict, transfer,
+    Answer, Ask, Body, Caller, Chain, Exchange, Host, Level, Metric, Outcome, PathReadings, Request, Response, Route,
+    SecurityEvent, Slot, Verdict, transfer,
 };
-
-/// The status of a request whose headers cannot be read (RFC 6585).
-const HEADERS_TOO_LARGE: u16 = 431;
-/// What such a request weighs: as much as a match of the WAF.
-const UNREADABLE_WEIGHT: f64 = 20.0;
 
 /// What the gateway is to do now.
 #[derive(Debug, Clone, PartialEq)]
@@ -166,25 +161,6 @@ impl Run {
         }
         self.has_body = has_body;
         self.access(0, host)
-    }
-
-    /// The request's headers are more than the gateway hands to filters: nothing of the request can be checked.
-    pub fn unreadable_headers(&mut self, host: &dyn Host) -> Flow {
-        if self.stage != Stage::Ready {
-            return Flow::Continue;
-        }
-        let reason = "the request has more headers than the gateway hands to filters".to_owned();
-        self.exchange.score.add(Signal {
-            source: "http".into(),
-            kind: "http".into(),
-            weight: UNREADABLE_WEIGHT,
-            confidence: 1.0,
-            tag: "http:too_many_headers".into(),
-            detail: reason.clone(),
-            at: host.now(),
-        });
-        let (status, category) = (HEADERS_TOO_LARGE, Category::Threat);
-        self.refuse(&Refusal { status, category, reason, scored: true, headers: Vec::new() }, "gateway", host)
     }
 
     /// What came of a [`Flow::Ask`].

@@ -369,6 +369,14 @@ fn headers_that_cannot_be_read_are_refused_with_a_signal_and_an_event() {
     assert_eq!((&event["event"]["outcome"], &event["event"]["module"]), (&"blocked".into(), &"gateway".into()));
     assert_eq!((&event["threat"]["score"], &event["source"]["ip"]), (&20.into(), &"192.0.2.1".into()));
     assert_eq!(refused.request_headers(false, &host), Flow::Continue, "it is answered already");
+    // So are trailers, once all in front of them has gone on.
+    let mut behind = run(&[step("a:note r:note")], &host);
+    assert_eq!(behind.unreadable_trailers(&host), Flow::Continue);
+    let _headers = behind.request_headers(false, &host);
+    let Flow::Answer(reply) = behind.unreadable_trailers(&host) else { panic!("it went on") };
+    assert_eq!(reply.status, 431);
+    assert!(kinds(&behind).contains(&"http:too_many_trailers".to_owned()), "{:?}", kinds(&behind));
+    assert_eq!(host.events_json().last().unwrap()["event"]["outcome"], "blocked");
     // The threat response may answer more sternly.
     let mut fabric = run(&[step("fabric")], &host);
     assert!(matches!(fabric.unreadable_headers(&host), Flow::Answer(reply) if reply.status == 418));

@@ -238,7 +238,10 @@ impl Transaction {
             self.set_scalar(Variable::RequestBody, raw);
         }
         match self.arena.get(processor) {
-            b"URLENCODED" => self.form_arguments(body, ArgumentSource::Form),
+            b"URLENCODED" => {
+                self.form_arguments(body, ArgumentSource::Form);
+                self.parse_document_in_form(body);
+            }
             b"JSON" => self.parse_json(body, complete),
             b"XML" => self.parse_xml(body, raw, complete),
             b"" => self.parse_undeclared(body),

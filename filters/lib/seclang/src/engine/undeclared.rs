@@ -48,6 +48,23 @@ impl Transaction {
         }
     }
 
+    /// Inspects a body that is declared a form as the document that it begins like: programs send JSON with the type that
+    /// their library has by default, and applications read it.
+    pub(super) fn parse_document_in_form(&mut self, body: &[u8]) {
+        let trimmed = body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(body).trim_ascii();
+        let (is_document, of, escapes) = match trimmed {
+            [b'{' | b'[', ..] => {
+                (self.json_undeclared(trimmed) || self.json_documents(trimmed), RestOf::Json, Escapes::Json)
+            }
+            [b'<', ..] => (self.xml_undeclared(trimmed), RestOf::Xml, Escapes::References),
+            _ => return,
+        };
+        self.arena.budget.charge_search(body.len());
+        if !is_document && undone(body, escapes).is_some() {
+            self.text_undeclared(of, body);
+        }
+    }
+
     /// A text that is like a document, or the texts in it where it is noise.
     fn text_undeclared(&mut self, of: RestOf, body: &[u8]) {
         self.arena.budget.charge_parsing(body.len());

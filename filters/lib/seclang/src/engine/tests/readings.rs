@@ -335,3 +335,21 @@ fn what_resembles_a_document_is_read_as_lenient_parsers_do() {
         }
     }
 }
+
+#[test]
+fn a_form_that_begins_like_a_document_is_read_as_one_too() {
+    const FORM: &str = "application/x-www-form-urlencoded";
+    for attack in [
+        r#"{"q":"1' \u0055NION SELECT"}"#,
+        r#"{"a":"x\/y","q":"\u0055NION \u0053ELECT"}"#,
+        r#" [{"q":"\u0055NION SELECT"},]"#,
+        "<a>&#x55;NION SELECT</a>",
+        "<a b='&#85;NION SELECT'/>",
+        "<p>&#85;NION SELECT<br>",
+    ] {
+        assert_eq!(seen(FORM, attack), (true, false), "{attack}");
+    }
+    for harmless in ["a={\"b\":1}", "{}", "[1]", "<a/>", "a=b&c=<d", "{not json", "<not xml"] {
+        assert_eq!(seen(FORM, harmless), (false, false), "{harmless}");
+    }
+}

@@ -219,7 +219,7 @@ fn nobody_is_let_in_on_the_word_of_a_vendor_that_is_down() {
         })
     };
     let _of_the_node = of("threat-gate", "`widget` could not be verified");
-    let _of_the_control_plane = of("challenge", "`widget` cannot be verified, so nobody gets clearance by it");
+    let _of_the_control_plane = of("challenge", "`widget` cannot be verified, so clients get no clearance by it");
     let _refused = gateway.control.event("refused", |event| tagged(event, "blocked", "challenge:failed"));
 
     // Nor without a control plane; and once both are back, whoever has a token passes.

@@ -32,6 +32,8 @@ pub struct Case {
     pub response_headers: Headers,
     /// The body of the response: any bytes.
     pub response_body: Vec<u8>,
+    /// Whether our engine reads the body as nothing but what its type says.
+    pub declared_only: bool,
 }
 
 impl Default for Case {
@@ -47,6 +49,7 @@ impl Default for Case {
             status: 200,
             response_headers: Headers::new(),
             response_body: Vec::new(),
+            declared_only: false,
         }
     }
 }

@@ -58,6 +58,7 @@ impl Ours {
         let mut transaction = Transaction::new(Arc::clone(&self.0), start);
         // libmodsecurity reads documents with a document type.
         transaction.allow_xml_doctype(true);
+        transaction.read_declared_bodies_only(case.declared_only);
         transaction.request_line(&case.method, &case.uri, case.protocol.as_bytes());
         for (name, value) in &case.headers {
             transaction.request_header(name, value);

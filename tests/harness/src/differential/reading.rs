@@ -23,7 +23,7 @@ pub enum Reading {
     InOtherOrder,
     /// The media type of the response is none that is inspected.
     WithoutResponseBody,
-    /// A body of a type that no processor reads is no form and no document, whatever it looks like.
+    /// A body of a type that no processor reads is no form and no document, whatever it looks like, and a form is no document.
     WithoutUndeclaredBody,
     /// No query goes on with another one: `UNION` is a word without a meaning, in the target and in the body.
     WithoutUnion,
@@ -63,11 +63,10 @@ impl Reading {
                 }
                 one(changed)
             }
-            Self::WithoutUndeclaredBody => match is_declared(case.header("content-type")) || case.body.is_empty() {
-                true => Vec::new(),
-                // No name begins with a colon, and no document.
-                false => one(Case { body: [b":", case.body.as_slice()].concat(), ..case.clone() }),
-            },
+            Self::WithoutUndeclaredBody => {
+                let is_read = !case.body.is_empty() && !is_declared(case.header("content-type"), &case.body);
+                one(Case { declared_only: is_read, ..case.clone() })
+            }
             Self::WithoutUnion => {
                 let (uri, body) = (without_union(&case.uri), without_union(&case.body));
                 one(Case { uri, body, ..case.clone() })
@@ -76,20 +75,24 @@ impl Reading {
     }
 }
 
-/// Whether a processor reads bodies of a type: those of forms, and those that the engine's own configuration names.
-fn is_declared(kind: &[u8]) -> bool {
+/// Whether one processor reads all of a body: those of forms, unless they begin like documents, and those of types that the
+/// engine's own configuration names.
+fn is_declared(kind: &[u8], body: &[u8]) -> bool {
+    const FORM: &[u8] = b"application/x-www-form-urlencoded";
     let kind = kind.to_ascii_lowercase();
+    let text = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body).trim_ascii_start();
     let media = kind.split(|byte| byte.is_ascii_whitespace() || *byte == b';').next().unwrap_or_default();
-    let (application, text) = (media.strip_prefix(b"application/"), media.strip_prefix(b"text/"));
+    let (application, of_text) = (media.strip_prefix(b"application/"), media.strip_prefix(b"text/"));
     let is = |subtype: Option<&[u8]>, name: &[u8]| {
         subtype
             .and_then(|subtype| subtype.strip_suffix(name))
             .is_some_and(|rest| rest.is_empty() || rest.ends_with(b"+"))
     };
-    [&b"application/x-www-form-urlencoded"[..], b"multipart/form-data"].iter().any(|form| kind.starts_with(form))
+    kind.starts_with(FORM) && !matches!(text.first(), Some(b'{' | b'[' | b'<'))
+        || kind.starts_with(b"multipart/form-data")
         || is(application, b"json")
         || is(application, b"xml")
-        || is(text, b"xml")
+        || is(of_text, b"xml")
 }
 
 /// A text with another word of the same length in place of `UNION`.
@@ -173,7 +176,9 @@ mod tests {
         assert_eq!(Reading::WithoutResponseBody.of(&case)[0].response_headers[0].1, b"application/octet-stream");
         assert_eq!(Reading::WithRequestBody.of(&case)[0].client, FORCED_BODY_CLIENT);
         let case = request(b"/", b"text/plain", b"a=b");
-        assert_eq!(Reading::WithoutUndeclaredBody.of(&case)[0].body, b":a=b");
+        assert!(Reading::WithoutUndeclaredBody.of(&case)[0].declared_only);
+        let case = request(b"/", b"application/x-www-form-urlencoded", b" {\"a\":1}");
+        assert!(Reading::WithoutUndeclaredBody.of(&case)[0].declared_only);
         for kind in ["application/x-www-form-urlencoded; charset=utf-8", "application/vnd.x+json", "Text/XML;x=y"] {
             assert!(Reading::WithoutUndeclaredBody.of(&request(b"/", kind.as_bytes(), b"a=b")).is_empty(), "{kind}");
         }

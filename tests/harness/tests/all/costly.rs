@@ -129,8 +129,13 @@ fn honest_bodies_of_every_size_leave_much_of_the_budget() {
                 let work = of(limits.work, limits.work_per_byte, spent.work);
                 let memory = of(limits.memory, limits.memory_per_byte, spent.memory);
                 println!("paranoia {paranoia}, {name}, {size} bytes: {work} % of the work, {memory} % of the memory");
-                let most = if is_odd { 80 } else { 60 };
-                assert!(work < most && memory < 80, "paranoia {paranoia}, {name}, {size} bytes: {spent:?}");
+                // A body of a type that no processor reads is read as pairs and as text.
+                let (most, most_memory) = match (is_odd, name.starts_with("text-")) {
+                    (true, true) => (95, 90),
+                    (true, false) => (80, 80),
+                    (false, _) => (60, 80),
+                };
+                assert!(work < most && memory < most_memory, "paranoia {paranoia}, {name}, {size} bytes: {spent:?}");
             }
         }
     }

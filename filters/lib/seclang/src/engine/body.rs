@@ -240,11 +240,13 @@ impl Transaction {
         match self.arena.get(processor) {
             b"URLENCODED" => {
                 self.form_arguments(body, ArgumentSource::Form);
-                self.parse_document_in_form(body);
+                if !self.declared_bodies_only {
+                    self.parse_document_in_form(body);
+                }
             }
             b"JSON" => self.parse_json(body, complete),
             b"XML" => self.parse_xml(body, raw, complete),
-            b"" => self.parse_undeclared(body),
+            b"" if !self.declared_bodies_only => self.parse_undeclared(body),
             _ => {}
         }
     }

@@ -167,6 +167,7 @@ pub struct Transaction {
     pub(super) xml_literals: Vec<Value>,
     /// XML bodies may have a document type that declares something.
     pub(super) xml_doctype: bool,
+    pub(super) declared_bodies_only: bool,
     pub(super) full_request: Option<Value>,
     pub(super) body_seen: bool,
     pub(super) content_type: Value,
@@ -328,6 +329,7 @@ impl Transaction {
             xml_attributes: Vec::new(),
             xml_literals: Vec::new(),
             xml_doctype: false,
+            declared_bodies_only: false,
             full_request: None,
             body_seen: false,
             content_type: EMPTY,
@@ -417,6 +419,11 @@ impl Transaction {
     /// such a body is an error of the body. Either way its literals are among `XML:/*`.
     pub fn allow_xml_doctype(&mut self, allow: bool) {
         self.xml_doctype = allow;
+    }
+
+    /// Whether a body is read as nothing but what its type says: for comparisons with other engines.
+    pub fn read_declared_bodies_only(&mut self, only: bool) {
+        self.declared_bodies_only = only;
     }
 
     pub(super) fn set_scalar(&mut self, variable: Variable, value: Value) {

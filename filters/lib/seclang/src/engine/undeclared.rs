@@ -40,10 +40,12 @@ impl Transaction {
         }
         self.pairs_undeclared(body);
         self.arena.budget.charge_search(body.len().saturating_mul(4));
-        if is_like_json(body) || undone(body, Escapes::Json).is_some() {
+        let json = is_like_json(body) || undone(body, Escapes::Json).is_some();
+        if json {
             self.text_undeclared(RestOf::Json, body);
         }
-        if is_like_xml(body) || undone(body, Escapes::References).is_some() {
+        // The text as it is was read with the former already.
+        if undone(body, Escapes::References).is_some() || !json && is_like_xml(body) {
             self.text_undeclared(RestOf::Xml, body);
         }
     }

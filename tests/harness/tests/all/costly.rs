@@ -88,6 +88,28 @@ fn the_costliest_large_requests_stay_below_the_ceiling_at_paranoia_level_4() {
     stay_below(4, LARGE);
 }
 
+/// Requests that searches have found beyond the ceiling, with the paranoia level in their names. They may not get costlier;
+/// one that is below the ceiling by now belongs among the others.
+#[test]
+fn requests_known_to_be_over_the_ceiling_get_no_costlier() {
+    let (size, most) = SMALL;
+    let module = Module::metered(&kit::filter("waf")).unwrap();
+    for paranoia in [1, 4] {
+        let out = tempfile::tempdir().unwrap();
+        let snapshot = rules::compile(&crs(), paranoia, out.path()).unwrap().snapshot;
+        let mut meter = Meter::new(&module, &snapshot, 8 * most).unwrap();
+        let mut recipes = kept("costly-known-misses");
+        recipes.retain(|(name, _)| name.contains(&format!("-pl{paranoia}-")));
+        for (name, recipe) in recipes {
+            let exchange = recipe.exchange(size);
+            let _first = meter.run(&exchange);
+            let cost = meter.run(&exchange);
+            assert!(!cost.died && cost.instructions < most / 4 * 5, "{name}: {} instructions", cost.instructions);
+            assert!(cost.instructions > most, "{name}: {} instructions: move it to `costly`", cost.instructions);
+        }
+    }
+}
+
 /// The engine of the core rule set at a paranoia level.
 fn native(paranoia: u8) -> Native<'static> {
     let out = tempfile::tempdir().unwrap();

@@ -7,8 +7,8 @@ SHELL := /bin/bash
 # The shipped filters, as NAME of target/filters/NAME.wasm. A module's crate is NAME-module; noop is its own.
 FILTERS := waf threat-gate threat-response preset
 MODULES := $(addsuffix -module,$(FILTERS))
-# Filters that are not shipped: the benchmarks' yardstick, and one that rewrites bodies for tests.
-TEST_FILTERS := noop rewrite
+# Filters that are not shipped: the benchmarks' yardstick, one that rewrites bodies and one of small plugins for tests.
+TEST_FILTERS := noop rewrite probe
 # What only exists inside a gateway's VM: checked for its own target, left out of native builds.
 WASM_ONLY := $(MODULES) $(TEST_FILTERS)
 WASM_TARGET := wasm32-wasip1
@@ -90,6 +90,18 @@ check: targets crs ## Formatting, clippy and documentation, warnings denied
 	$(CARGO) clippy $(NATIVE) --all-targets -- -D warnings
 	$(CARGO) clippy --target $(WASM_TARGET) $(addprefix -p ,$(WASM_ONLY)) -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --no-deps $(NATIVE)
+
+# While one works: the unit tests of the crates whose files differ from BASE, and of those that use them. Everything is built
+# as `make test` does it, so that neither compiles for the other anew.
+.PHONY: quick
+quick: crs ## Formatting, clippy, and the unit tests that a change since BASE=HEAD can break; no gateway, no .wasm
+	$(CARGO) fmt --all -- --check
+	$(CARGO) clippy $(NATIVE) --all-targets -- -D warnings
+	@tests=$$(BASE=$(or $(BASE),HEAD) tests/scripts/changed_crates.sh); echo "unit tests of: $$tests"; \
+	if [[ -z "$$tests" ]]; then exit 0; fi; \
+	if $(CARGO) nextest --version >/dev/null 2>&1; \
+	then $(CARGO) nextest run --config-file tests/nextest.toml $(NATIVE) --lib --no-tests pass -E "$$tests" $(ARGS); \
+	else $(CARGO) test $(NATIVE) --lib $(ARGS); fi
 
 .PHONY: ftw
 ftw: filters crs ## The core rule set's regression suite on both engines (CRS_TESTS=folder of its YAML files)

@@ -8,9 +8,9 @@ use std::time::Duration;
 use axum::http::Uri;
 use ipnet::IpNet;
 
-use crate::events::{Exporter, Rotation, Webhook, WebhookError, WebhookOptions};
-use crate::listen::ListenOptions;
-use crate::telemetry::LogFormat;
+use events::{Exporter, Rotation, Webhook, WebhookError, WebhookOptions};
+use listen::ListenOptions;
+use telemetry::LogFormat;
 
 /// How long requests that are under way may take once the control plane was told to stop.
 pub const DRAIN: Duration = Duration::from_secs(10);

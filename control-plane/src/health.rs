@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::entities::EntityService;
-use crate::events::{EventHub, Part};
-use crate::store::{Store, StoreError};
-use crate::xds::Hub;
+use entities::EntityService;
+use events::{EventHub, Part};
+use store::{Store, StoreError};
+use xds::Hub;
 
 /// How often it looks.
 const EVERY: Duration = Duration::from_secs(1);

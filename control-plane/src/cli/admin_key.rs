@@ -6,10 +6,10 @@ use serde_json::json;
 
 use super::told::note;
 use super::{CliError, say};
-use crate::access::{AdminKey, Scope};
-use crate::clock;
-use crate::events::AuditAction;
-use crate::store::{AccessChange, SqliteOptions, SqliteStore, Store};
+use accounts::{AdminKey, Scope};
+use base::clock;
+use events::AuditAction;
+use store::{AccessChange, SqliteOptions, SqliteStore, Store};
 
 /// `palisade admin-key`.
 #[derive(Debug, clap::Subcommand)]

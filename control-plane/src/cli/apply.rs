@@ -12,8 +12,8 @@ use super::diff::{Difference, differences};
 use super::export::without_times;
 use super::target::{Planned, PlannedChange, Target, TargetArgs};
 use super::{CliError, say};
-use crate::entities::registry::KINDS;
-use crate::entities::{FileEntity, Kind};
+use entities::registry::KINDS;
+use entities::{FileEntity, Kind};
 
 /// `palisade apply`.
 #[derive(Debug, clap::Args)]

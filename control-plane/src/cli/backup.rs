@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use super::{CliError, say};
-use crate::clock;
-use crate::store::{self, SqliteStore};
+use base::clock;
+use store::{self, SqliteStore};
 
 /// `palisade backup`.
 #[derive(Debug, clap::Args)]

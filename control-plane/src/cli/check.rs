@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use super::{CliError, say};
-use crate::compile::{ChallengeRoot, Compiler, Settings};
-use crate::entities::EntitySet;
-use crate::entities::registry::KINDS;
+use compiler::{ChallengeRoot, Compiler, Settings};
+use entities::EntitySet;
+use entities::registry::KINDS;
 
 /// `palisade check`.
 #[derive(Debug, clap::Args)]

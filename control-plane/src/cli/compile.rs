@@ -4,10 +4,10 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use super::{CliError, say};
-use crate::atomic_file::{self, Readers};
-use crate::compile::{Compiler, Settings, discovery_response, fill};
-use crate::entities::{DEFAULT_GROUP, EntitySet};
-use crate::xds::resources::{FilterInput, Gateway};
+use base::atomic_file::{self, Readers};
+use compiler::{Compiler, Settings, discovery_response, fill};
+use entities::{DEFAULT_GROUP, EntitySet};
+use xds::resources::{FilterInput, Gateway};
 
 /// Tells those who called something.
 type Note = fn(std::fmt::Arguments<'_>) -> Result<(), CliError>;

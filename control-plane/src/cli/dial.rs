@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 use super::CliError;
-use crate::listen;
+use listen;
 
 /// How one control plane is reached.
 pub(super) struct Dial {
@@ -38,7 +38,7 @@ impl Dial {
             Some(file) => {
                 let bytes =
                     std::fs::read(file).map_err(|error| CliError::Io(format!("read {}", file.display()), error))?;
-                listen::authorities(file, &bytes).map_err(CliError::Other)?
+                listen::authorities(file, &bytes).map_err(|error| CliError::Other(error.to_string()))?
             }
             None => system_roots()?,
         };

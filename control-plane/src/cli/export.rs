@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::target::TargetArgs;
 use super::{CliError, say};
-use crate::entities::registry::KINDS;
+use entities::registry::KINDS;
 
 /// `palisade export`.
 #[derive(Debug, clap::Args)]

@@ -24,7 +24,7 @@ use std::time::Duration;
 use clap::{Parser, Subcommand};
 
 use crate::config::ServeConfig;
-use crate::store::StoreError;
+use store::StoreError;
 
 pub use serve::Parts;
 

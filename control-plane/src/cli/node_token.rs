@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use super::{CliError, say};
-use crate::access::{DERIVE, NodeNames, NodeTokens};
-use crate::atomic_file::{self, Readers};
-use crate::xds::bootstrap::NODE_TOKEN_SECRET;
+use base::atomic_file::{self, Readers};
+use listen::{DERIVE, NodeNames, NodeTokens};
+use xds::bootstrap::NODE_TOKEN_SECRET;
 
 /// `palisade node-token`.
 #[derive(Debug, clap::Subcommand)]
@@ -46,7 +46,7 @@ impl NodeTokenCommand {
 
 impl At {
     fn create(&self) -> Result<(), CliError> {
-        NodeNames::parse(&self.node).map_err(CliError::Other)?;
+        NodeNames::parse(&self.node).map_err(|error| CliError::Other(error.to_string()))?;
         let failed = |error| CliError::Io(format!("add a token to {}", self.file.display()), error);
         if !NodeTokens::create_file(&self.file, &self.node).map_err(failed)? {
             let token = NodeTokens::fresh().map_err(failed)?;
@@ -56,7 +56,7 @@ impl At {
     }
 
     fn derive(&self) -> Result<(), CliError> {
-        NodeNames::parse(&self.node).map_err(CliError::Other)?;
+        NodeNames::parse(&self.node).map_err(|error| CliError::Other(error.to_string()))?;
         let add = || self.add(&format!("{DERIVE}{}", NodeTokens::fresh()?));
         add().map_err(|error| CliError::Io(format!("add a secret to {}", self.file.display()), error))
     }
@@ -92,7 +92,7 @@ impl At {
 /// The newest token of a file that is for these nodes; for one node also the one that is derived for it.
 fn last_of(file: &Path, node: &str) -> Result<String, CliError> {
     let bytes = std::fs::read(file).map_err(|error| CliError::Io(format!("read {}", file.display()), error))?;
-    let found = NodeTokens::newest(file, &bytes, node).map_err(CliError::Other)?;
+    let found = NodeTokens::newest(file, &bytes, node).map_err(|error| CliError::Other(error.to_string()))?;
     found.ok_or_else(|| CliError::Other(format!("{}: there is no token for the gateway `{node}`", file.display())))
 }
 

@@ -6,10 +6,10 @@ use super::admin_key::{Common, open, open_existing};
 use super::secret::read_password;
 use super::told::note;
 use super::{CliError, say};
-use crate::clock;
-use crate::console::{Operator, hash_password, normal_name, password_problem};
-use crate::events::AuditAction;
-use crate::store::{AccessChange, Store as _};
+use accounts::{Operator, hash_password, normal_name, password_problem};
+use base::clock;
+use events::AuditAction;
+use store::{AccessChange, Store as _};
 
 /// `palisade operator`. Passwords are asked for on the terminal, or read as the first line of standard input; never
 /// from the command line, where other users of the machine would see them.

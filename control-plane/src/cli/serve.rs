@@ -12,29 +12,29 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
 use super::CliError;
-use crate::access::{Access, AdminKey, Scope, guard};
-use crate::alerts::Alerts;
-use crate::atomic_file::{self, Readers};
-use crate::bans::StoredBans;
-use crate::challenges::{self, Verifier};
-use crate::clock;
-use crate::compile::{ChallengeRoot, Compiler, Settings};
 use crate::config::{DRAIN, ServeConfig};
-use crate::console::{self, Console};
-use crate::entities::{Admission, EntityService};
-use crate::events::{self, EventHub, Outbox, Part};
-use crate::fabric::{BanRules, Fabric};
 use crate::health;
-use crate::link::{self, LinkHub, NodePort};
-use crate::listen::{self, Door, Limits, Opened};
-use crate::outbound::Outbound;
-use crate::publish;
-use crate::rest::log_level::Logging;
-use crate::rest::report::Reports;
-use crate::rest::{self, AppState, RestConfig};
-use crate::store::{SqliteOptions, SqliteStore, Store, StoreError};
-use crate::telemetry::{LogControl, Metrics, Readiness, init_logs};
-use crate::xds::Hub;
+use accounts::{AdminKey, Scope};
+use alerts::Alerts;
+use api::access::{Access, guard};
+use api::console::{self, Console};
+use api::rest::log_level::Logging;
+use api::rest::report::Reports;
+use api::rest::{self, AppState, RestConfig};
+use base::atomic_file::{self, Readers};
+use base::clock;
+use compiler::publish;
+use compiler::{ChallengeRoot, Compiler, Settings};
+use entities::{Admission, EntityService};
+use events::{self, EventHub, Outbox, Part};
+use fabric::challenges::{self, Verifier};
+use fabric::{BanRules, Bans, Fabric};
+use link::{self, LinkHub, NodePort};
+use listen::{self, Door, Limits, Opened};
+use outbound::Outbound;
+use store::{SqliteOptions, SqliteStore, Store, StoreError};
+use telemetry::{LogControl, Metrics, Readiness, init_logs};
+use xds::Hub;
 
 /// The first key of a new store, in its directory.
 const FIRST_KEY_FILE: &str = "admin-key.json";
@@ -66,8 +66,8 @@ pub(super) async fn run(config: ServeConfig) -> Result<(), CliError> {
     let signals = listen_for_signals(stop)?;
 
     // Before anything is made or listened on: a file that is wrong is the operator's to mend first.
-    config.tls.may_listen(config.xds_listen).map_err(CliError::Other)?;
-    let listening = config.tls.open().map_err(CliError::Other)?;
+    config.tls.may_listen(config.xds_listen).map_err(|error| CliError::Other(error.to_string()))?;
+    let listening = config.tls.open().map_err(|error| CliError::Other(error.to_string()))?;
     let exporters = config.events.exporters().map_err(|error| CliError::Other(error.to_string()))?;
 
     let store = open_store(&config).await?;
@@ -88,8 +88,8 @@ pub(super) async fn run(config: ServeConfig) -> Result<(), CliError> {
     let clock = Arc::new(clock::now_millis);
     let plain = listening.admin.is_none().then_some(rest_address);
     let console = Console::new(Arc::clone(&parts.store), parts.entities.clone(), events.clone(), plain, clock.clone());
-    let link = gateway_side.link.clone();
-    let fabric = Fabric::new(Arc::clone(&store), parts.entities.clone(), events.clone(), link, clock);
+    let announcer = gateway_side.link.announcer().clone();
+    let fabric = Fabric::new(Arc::clone(&store), parts.entities.clone(), events.clone(), announcer, clock);
     fabric.load().await?;
     tokio::spawn(fabric.clone().keep_ledger());
     tokio::spawn(fabric.clone().sweep());
@@ -176,9 +176,9 @@ fn start_gateway_side(
     events: EventHub,
 ) -> GatewaySide {
     let hub = Hub::with_clock(clock::now_millis);
-    let bans = StoredBans::new(Arc::clone(&parts.store), events.clone(), clock::now_millis);
+    let bans = Bans::new(Arc::clone(&parts.store), events.clone(), clock::now_millis);
     let rules = parts.entities.clone();
-    let bans = Arc::new(bans.with_rules(move || BanRules::of(&rules.current())));
+    let bans = bans.with_rules(move || BanRules::of(&rules.current()));
     let link = LinkHub::new(events.clone(), bans, hub.clone(), clock::now_millis);
     link.answer_from(Arc::clone(&parts.store));
     let Parts { store, entities, outbound, .. } = parts.clone();
@@ -241,6 +241,7 @@ fn rest_router(
     console: &Console,
     (fabric, alerts): (Fabric, Alerts),
 ) -> axum::Router {
+    let hub = reports.nodes.clone();
     let state = AppState {
         store: Arc::clone(&parts.store),
         entities: parts.entities.clone(),
@@ -259,7 +260,10 @@ fn rest_router(
     let reports = guard(rest::report::router(reports), state.access.clone(), Some(Scope::Report));
     rest::router_with(
         state,
-        reports.merge(logging).merge(console::router(console)).merge(console::security_router(console, fabric, alerts)),
+        reports
+            .merge(logging)
+            .merge(console::router(console))
+            .merge(console::security_router(console, fabric, hub, alerts)),
     )
 }
 

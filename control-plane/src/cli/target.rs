@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 use super::CliError;
 use super::admin_key::open_existing_with;
 use super::client::Client;
-use crate::compile::{ChallengeRoot, Compiler, Settings};
-use crate::entities::{
+use api::error::ApiError;
+use compiler::{ChallengeRoot, Compiler, Settings};
+use entities::{
     BatchEntry, BatchOptions, BatchWrite, EntityService, FieldProblem, Kind, Replacement, WriteError, exactly,
 };
-use crate::rest::ApiError;
-use crate::store::{SqliteOptions, Store};
+use store::{SqliteOptions, Store};
 
 /// Which control plane is meant.
 #[derive(Debug, clap::Args)]

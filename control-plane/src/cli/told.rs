@@ -1,7 +1,7 @@
 //! What commands leave behind for the events of the control plane.
 
-use crate::clock;
-use crate::events::{Audit, AuditAction};
+use base::clock;
+use events::{Audit, AuditAction};
 
 /// The event of a change that this command makes to `reference`, by the user of the operating system.
 pub(super) fn note(action: AuditAction, reference: String, detail: &str) -> String {

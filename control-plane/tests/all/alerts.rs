@@ -153,7 +153,7 @@ impl World {
 
     async fn event(&self, ip: &str, score: f64) {
         let event = json!({
-            "@type": "SvcSecurityEvent", "@timestamp": palisade::clock::rfc3339(palisade::clock::now_millis()),
+            "@type": "SvcSecurityEvent", "@timestamp": base::clock::rfc3339(base::clock::now_millis()),
             "event": { "category": "threat", "action": "deny", "outcome": "blocked" },
             "source": { "ip": ip }, "threat": { "score": score, "tags": ["waf:blocked"] },
             "incident": { "id": format!("inc-{ip}"), "count": 1 }, "decision": { "enforced": true },
@@ -282,14 +282,14 @@ async fn bans_by_hand_by_a_tier_and_by_the_ledger_are_told() {
     );
     assert_eq!((&body["detail"], &body["score"]), (&"scans".into(), &Value::Null));
 
-    let until_millis = palisade::clock::now_millis() + 600_000;
+    let until_millis = base::clock::now_millis() + 600_000;
     let tier = |key: &str, score| BanRequest {
         key: key.into(),
         until_millis,
         reason: "tier 3".into(),
         score,
         tags: vec!["waf:blocked".into()],
-        issued_at_millis: palisade::clock::now_millis(),
+        issued_at_millis: base::clock::now_millis(),
         ..BanRequest::default()
     };
     let bans = vec![tier("ip:192.0.2.20", 69.0), tier("ip:192.0.2.21", 91.0), tier("ip:192.0.2.21", 95.0)];

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use crate::console_support::{ConsoleApi, PASSWORD};
 use crate::entities_support::{Api, BASE, basic, key};
+use accounts::Scope;
 use axum::body::Body;
 use axum::extract::ConnectInfo;
 use axum::http::Request;
-use palisade::access::Scope;
-use palisade::entities::{Admission, EntityRef, EntitySet, FieldProblem};
+use entities::{Admission, EntityRef, EntitySet, FieldProblem};
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
 

@@ -1,7 +1,7 @@
 //! The bootstraps in `envoy/` beside the one that the library makes.
 
-use palisade::xds::bootstrap::{BootstrapInput, bootstrap};
 use serde_json::Value;
+use xds::bootstrap::{BootstrapInput, bootstrap};
 
 use crate::xds_support::repository;
 

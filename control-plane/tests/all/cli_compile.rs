@@ -9,8 +9,8 @@ use envoy_types::pb::envoy::extensions::filters::http::wasm::v3::Wasm;
 use envoy_types::pb::envoy::service::discovery::v3::DiscoveryRequest;
 use envoy_types::pb::envoy::service::discovery::v3::aggregated_discovery_service_client::AggregatedDiscoveryServiceClient;
 use envoy_types::pb::google::protobuf::BytesValue;
-use palisade::xds::Kind;
 use prost::Message as _;
+use xds::Kind;
 
 const GLOBAL: &str = "gateway: {filters: [threat-gate, waf, threat-response]}\ngroups: {eu: {filters: [preset]}}\n";
 

@@ -263,6 +263,41 @@ async fn a_trial_takes_bodies_cookies_protocol_and_a_response() {
 }
 
 #[tokio::test]
+async fn a_trial_meets_the_limits_that_gateways_have() {
+    let bench = Bench::new().await;
+    let post = |kind: &str, body: String| json!({"method": "POST", "headers": {"content-type": kind}, "body": body});
+    let disposition = async |rules: Value, request: Value| {
+        let result = bench.test(json!({"rules": rules, "request": request})).await;
+        let found = &result["disposition"];
+        (found["status"].clone(), found["rule_id"].clone(), found["phase"].clone(), result)
+    };
+    // The gateway undoes the chunks; rules see that the body came in some.
+    let chunked = json!(["SecRule REQUEST_HEADERS:Transfer-Encoding \"@streq chunked\" \"id:5,phase:1,deny\""]);
+    let (_, rule, ..) = disposition(chunked.clone(), post("text/plain", "a".into())).await;
+    assert_eq!(rule, 5);
+    let framed = json!({"method": "POST", "headers": {"content-length": "1"}, "body": "a"});
+    let (_, rule, ..) = disposition(chunked, framed).await;
+    assert_eq!(rule, Value::Null);
+    // Over the limit of a new WAF config, as a form and by the announced length alone.
+    for request in [
+        post("application/x-www-form-urlencoded", format!("a={}", "b".repeat(1 << 20))),
+        json!({"method": "POST", "headers": {"content-type": "text/plain", "content-length": "9000000"}, "body": "a"}),
+    ] {
+        let (status, rule, phase, result) = disposition(json!([RULE]), request).await;
+        assert_eq!((status, rule, phase), (json!(413), json!(0), json!(2)), "{result}");
+        assert_eq!(result["phases"][2]["evaluated"], false);
+    }
+    // The budget of the rules ends: what they look for may be in the rest.
+    let counting = |id: usize| {
+        format!("SecRule ARGS_POST \"@unconditionalMatch\" \"id:{id},phase:2,pass,nolog,setvar:tx.seen=+1\"")
+    };
+    let many: Vec<String> = (1000..1400).map(counting).collect();
+    let form: String = (0..900).map(|number| format!("a{number}=1&")).collect();
+    let (status, rule, phase, result) = disposition(json!(many), post("application/x-www-form-urlencoded", form)).await;
+    assert_eq!((status, rule, phase), (json!(503), json!(0), json!(2)), "{}", result["disposition"]);
+}
+
+#[tokio::test]
 async fn the_core_rule_set_is_tried_with_its_scores() {
     let bench = Bench::new().await;
     let attack = json!({"method": "GET", "uri": "/search?q=1'+UNION+SELECT+password+FROM+users--+-",

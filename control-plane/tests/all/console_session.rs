@@ -2,10 +2,10 @@
 
 use crate::console_support::{BEGINNING, ConsoleApi, PASSWORD};
 use crate::entities_support::BASE;
+use accounts::{SessionLimits, hash_password};
 use axum::body::Body;
 use axum::http::Request;
-use palisade::clock;
-use palisade::console::{SessionLimits, hash_password};
+use base::clock;
 use serde_json::json;
 
 const MINUTE: u64 = 60_000;

@@ -1,14 +1,16 @@
 //! Admin keys in front of the entity API, and what needs none.
 
 use crate::entities_support::{Answer, Api, BASE, basic, key};
+use accounts::Scope;
+use api::access::guard;
+use api::openapi::{Group, Operation, Routes};
+use api::rest;
+use api::rest::RestConfig;
 use axum::body::Body;
 use axum::http::{Method, Request, StatusCode};
-use palisade::access::{Scope, guard};
-use palisade::openapi::{Group, Operation, Routes};
-use palisade::rest::RestConfig;
-use palisade::store::SqliteOptions;
-use palisade::{clock, rest};
+use base::clock;
 use serde_json::json;
+use store::SqliteOptions;
 
 async fn call(api: &Api, method: &str, authorization: Option<&str>) -> Answer {
     let mut request = Request::builder().method(method).uri(format!("{BASE}/waf-rulesets"));

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::entities_support::{Answer, Api};
-use palisade::compile::{Compiler, Settings};
-use palisade::entities::{Admission, EntityRef, EntitySet, FieldProblem};
-use palisade::rest::RestConfig;
-use palisade::store::SqliteOptions;
+use api::rest::RestConfig;
+use compiler::{Compiler, Settings};
+use entities::{Admission, EntityRef, EntitySet, FieldProblem};
 use serde_json::{Value, json};
+use store::SqliteOptions;
 
 async fn bulk(api: &Api, method: &str, path: &str, lines: &[Value]) -> (Answer, Vec<Value>) {
     let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
@@ -165,11 +165,10 @@ impl Admission for Judge {
         Ok(Vec::new())
     }
 
-    fn admit_all(&self, set: &EntitySet, _: &[EntityRef]) -> Result<Vec<String>, Vec<palisade::entities::Refusal>> {
+    fn admit_all(&self, set: &EntitySet, _: &[EntityRef]) -> Result<Vec<String>, Vec<entities::Refusal>> {
         self.asked.fetch_add(1, Ordering::SeqCst);
         // A judge that never knows which line is at fault.
-        let bad =
-            set.all::<palisade::entities::WafRuleset>().any(|ruleset| ruleset.head.tags.contains(&"bad".to_owned()));
+        let bad = set.all::<entities::WafRuleset>().any(|ruleset| ruleset.head.tags.contains(&"bad".to_owned()));
         if bad { Err(vec![(None, FieldProblem::new("", "something is bad"))]) } else { Ok(vec!["beware".to_owned()]) }
     }
 }
@@ -247,7 +246,7 @@ impl Admission for Silent {
         Err(Vec::new())
     }
 
-    fn admit_all(&self, _: &EntitySet, _: &[EntityRef]) -> Result<Vec<String>, Vec<palisade::entities::Refusal>> {
+    fn admit_all(&self, _: &EntitySet, _: &[EntityRef]) -> Result<Vec<String>, Vec<entities::Refusal>> {
         Err(Vec::new())
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::entities_support::Api;
 use axum::http::StatusCode;
-use palisade::entities::EntitySet;
+use entities::EntitySet;
 use serde_json::json;
 use tokio::task::JoinSet;
 

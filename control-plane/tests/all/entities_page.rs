@@ -4,8 +4,8 @@ use crate::entities_samples;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use palisade::entities::MASK;
-use palisade::entities::registry::{self, KINDS};
+use entities::MASK;
+use entities::registry::{self, KINDS};
 use serde_json::Value;
 
 /// Fields that every entity has, which the page lists once.

@@ -3,7 +3,7 @@
 use crate::entities_samples;
 
 use crate::entities_support::Api;
-use palisade::compile::Compiler;
+use compiler::Compiler;
 use serde_json::{Value, json};
 
 /// What is named, by whom, and where.
@@ -102,7 +102,7 @@ async fn every_reference_is_checked_named_and_kept() {
         assert_eq!(error["message"], format!("there is no entity `target` in {named}"));
 
         // One that is near is suggested.
-        let mut near = entities_samples::minimal(palisade::entities::registry::by_collection(named).unwrap());
+        let mut near = entities_samples::minimal(entities::registry::by_collection(named).unwrap());
         near["id"] = json!("targt");
         assert_eq!(api.call("POST", &format!("/{named}"), Some(near.clone())).await.status, 201);
         let message = write().await.body["errors"][0]["message"].clone();

@@ -5,11 +5,11 @@ use crate::entities_samples;
 use std::sync::Arc;
 
 use crate::entities_support::{Api, BASE};
-use palisade::entities::registry::KINDS;
-use palisade::entities::{Admission, Change, EntityRef, EntitySet, FieldProblem, WafConfig};
-use palisade::rest::RestConfig;
-use palisade::store::SqliteOptions;
+use api::rest::RestConfig;
+use entities::registry::KINDS;
+use entities::{Admission, Change, EntityRef, EntitySet, FieldProblem, WafConfig};
 use serde_json::{Value, json};
+use store::SqliteOptions;
 
 #[tokio::test]
 async fn every_collection_is_created_read_changed_and_deleted() {

@@ -5,8 +5,8 @@ use crate::entities_samples;
 use std::path::{Path, PathBuf};
 
 use crate::entities_support::Api;
+use entities::registry::{self, KINDS, Kind};
 use jsonschema::Validator;
-use palisade::entities::registry::{self, KINDS, Kind};
 use serde_json::{Value, json};
 
 fn validator(kind: &Kind) -> Validator {

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::mpsc;
 
 use crate::cli_support::{Server, exchange, run_with};
-use palisade::store::{FabricStore as _, SqliteOptions, SqliteStore, Store as _};
 use serde_json::{Value, json};
+use store::{FabricStore as _, SqliteOptions, SqliteStore, Store as _};
 
 const ROUNDS: usize = 6;
 const NS: &str = "/extensions/svc/extensions/waf";

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::fabric_conformance as suite;
-use palisade::store::{SqliteOptions, SqliteStore, Store};
+use store::{SqliteOptions, SqliteStore, Store};
 
 fn open(folder: &Path) -> Arc<dyn Store> {
     Arc::new(SqliteStore::open(folder, SqliteOptions::default()).unwrap())

@@ -10,7 +10,7 @@ use snapshot::{
 };
 
 fn described(name: &str, bytes: &[u8]) -> serde_json::Value {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/link");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("link/src");
     let files = protox::compile(["node_link.proto"], [folder]).unwrap();
     let pool = DescriptorPool::from_file_descriptor_set(files).unwrap();
     let descriptor = pool.get_message_by_name(name).unwrap();

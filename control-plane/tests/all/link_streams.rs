@@ -2,8 +2,9 @@
 
 use crate::link_support::{Worker, plain};
 use crate::xds_support::{ControlPlane, until};
-use palisade::events::Exporter;
+use events::Exporter;
 use snapshot::{AnswerWord, Answered, Ask, BanChange, BanRequest, Down, LoadReport, SpendPuzzle, Up};
+use store::fabric::{FabricStore as _, Note};
 use tonic::Request;
 
 async fn worker_of(control_plane: &ControlPlane) -> Worker {
@@ -11,12 +12,12 @@ async fn worker_of(control_plane: &ControlPlane) -> Worker {
 }
 
 fn now() -> u64 {
-    palisade::clock::now_millis()
+    base::clock::now_millis()
 }
 
 fn event(message: &str) -> Vec<u8> {
     serde_json::json!({
-        "@type": "SvcSecurityEvent", "@timestamp": palisade::clock::rfc3339(now()),
+        "@type": "SvcSecurityEvent", "@timestamp": base::clock::rfc3339(now()),
         "event": { "category": "threat", "action": "deny", "outcome": "blocked" },
         "source": { "ip": "192.0.2.9" }, "threat": { "score": 95, "tags": ["waf:blocked"] },
         "incident": { "id": "inc-1", "count": 1 }, "message": message,
@@ -31,36 +32,46 @@ async fn a_ban_reaches_every_worker_and_whoever_comes_later() {
     let until_millis = now() + 600_000;
     let standing =
         BanChange { key: "ip:192.0.2.1".into(), until_millis, reason: "standing".into(), ..BanChange::default() };
-    control_plane.link.ban(standing.clone()).await.unwrap();
+    let ban = |key: &str, reason: &str| BanRequest {
+        key: key.into(),
+        until_millis,
+        reason: reason.into(),
+        issued_at_millis: now(),
+        ..BanRequest::default()
+    };
+    control_plane.bans.record("n0", &[ban("ip:192.0.2.1", "standing")]).await.unwrap();
     let (mut one, mut two) = (worker_of(&control_plane).await, worker_of(&control_plane).await);
     assert_ne!(one.seed, two.seed, "each stream has a seed of its own");
     assert_eq!(one.bans().await, std::slice::from_ref(&standing), "then come the live bans");
     assert_eq!(two.bans().await, std::slice::from_ref(&standing));
 
-    let ban = BanRequest { key: "ip:192.0.2.2".into(), until_millis, reason: "tier".into(), ..BanRequest::default() };
-    one.up.send(Up { node: "n1".into(), bans: vec![ban], ..Up::default() }).await.unwrap();
+    one.up.send(Up { node: "n1".into(), bans: vec![ban("ip:192.0.2.2", "tier")], ..Up::default() }).await.unwrap();
     let change = BanChange { key: "ip:192.0.2.2".into(), until_millis, reason: "tier".into(), ..BanChange::default() };
     assert_eq!(one.bans().await, std::slice::from_ref(&change));
     assert_eq!(two.bans().await, std::slice::from_ref(&change));
 
-    control_plane.link.unban("ip:192.0.2.1").await.unwrap();
     let lifted = BanChange { key: "ip:192.0.2.1".into(), ..BanChange::default() };
+    let lift = async {
+        assert!(control_plane.store.ban_lift(&lifted.key, now(), Note::none()).await.unwrap());
+        ((), Down { bans: vec![lifted.clone()], ..Down::default() })
+    };
+    control_plane.link.announcer().change(lift).await;
     assert_eq!(one.bans().await, std::slice::from_ref(&lifted));
-    assert_eq!(two.bans().await, [lifted]);
-    assert_eq!(worker_of(&control_plane).await.bans().await, [change]);
+    assert_eq!(two.bans().await, std::slice::from_ref(&lifted));
+    let told = worker_of(&control_plane).await.bans().await;
+    assert_eq!(told, [lifted, change], "a worker that was away may hold what was lifted");
 }
 
 #[tokio::test]
 async fn many_bans_come_in_messages_of_a_bounded_size() {
     let control_plane = ControlPlane::start(Vec::new()).await;
-    for number in 0..1200 {
-        let key = format!("ip:198.51.{}.{}", number / 256, number % 256);
-        control_plane
-            .link
-            .ban(BanChange { key, until_millis: now() + 600_000, reason: String::new(), ..BanChange::default() })
-            .await
-            .unwrap();
-    }
+    let ban = |number: u32| BanRequest {
+        key: format!("ip:198.51.{}.{}", number / 256, number % 256),
+        until_millis: now() + 600_000,
+        ..BanRequest::default()
+    };
+    let bans: Vec<BanRequest> = (0..1200).map(ban).collect();
+    control_plane.bans.record("n0", &bans).await.unwrap();
     let mut worker = worker_of(&control_plane).await;
     let mut sizes = Vec::new();
     while sizes.iter().sum::<usize>() < 1200 {
@@ -93,8 +104,8 @@ async fn a_worker_gets_time_for_a_long_list() {
     let mut worker = worker_of(&control_plane).await;
     // More messages than its queue and its connection hold.
     let lift = |number: u32| BanChange { key: format!("user:{number:0100}"), ..BanChange::default() };
-    control_plane.link.announce((0..100_000).map(lift).collect());
-    control_plane.link.announce(vec![lift(100_000)]);
+    control_plane.link.announcer().announce((0..100_000).map(lift).collect());
+    control_plane.link.announcer().announce(vec![lift(100_000)]);
     let mut last = Vec::new();
     for _ in 0..201 {
         last = worker.bans().await;
@@ -158,7 +169,7 @@ async fn a_worker_that_does_not_read_is_cut_off_and_holds_up_nobody() {
         BanChange { key: "ip:192.0.2.1".into(), until_millis: 1, reason: "r".repeat(40_000), ..BanChange::default() };
     let total = 2000;
     for _ in 0..total {
-        control_plane.link.announce(vec![change.clone()]);
+        control_plane.link.announcer().announce(vec![change.clone()]);
         assert_eq!(awake.bans().await.len(), 1);
     }
     let mut received = 0;
@@ -182,7 +193,7 @@ async fn a_question_is_answered_on_its_own_stream() {
     one.up.send(spend(1, "p")).await.unwrap();
     assert_eq!(answered(&mut one).await, answer(1, AnswerWord::Unknown), "there is no store yet");
     let folder = tempfile::tempdir().unwrap();
-    let store = palisade::store::SqliteStore::open(folder.path(), palisade::store::SqliteOptions::default()).unwrap();
+    let store = store::SqliteStore::open(folder.path(), store::SqliteOptions::default()).unwrap();
     control_plane.link.answer_from(std::sync::Arc::new(store));
     one.up.send(spend(2, "p")).await.unwrap();
     assert_eq!(answered(&mut one).await, answer(2, AnswerWord::Yes));

@@ -9,19 +9,18 @@ use std::sync::Arc;
 use crate::link_support::{Worker, plain, secure};
 use crate::tls_support::{Issued as Certificate, Pki, connector};
 use crate::xds_support::{ControlPlane, until};
+use entities::EntityService;
 use envoy_types::pb::envoy::config::core::v3::Node;
 use envoy_types::pb::envoy::service::discovery::v3::DeltaDiscoveryRequest;
 use envoy_types::pb::envoy::service::discovery::v3::aggregated_discovery_service_client::AggregatedDiscoveryServiceClient;
-use palisade::access::NodeTokens;
-use palisade::bans::StoredBans;
-use palisade::entities::EntityService;
-use palisade::events::Exporter;
-use palisade::fabric::{BanRules, Fabric};
-use palisade::link::{Asker, BanSink, NodePort, Verdict};
-use palisade::store::fabric::{Ban, FabricStore as _, Issued, Note};
-use palisade::store::{SqliteOptions, SqliteStore, Store};
+use events::Exporter;
+use fabric::Fabric;
+use link::NodePort;
+use listen::NodeTokens;
 use serde_json::{Value, json};
 use snapshot::{BanChange, BanRequest, LoadReport, Up};
+use store::fabric::{Ban, FabricStore as _, Issued, Note};
+use store::{SqliteOptions, SqliteStore, Store};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Code, Request};
@@ -29,7 +28,7 @@ use tonic::{Code, Request};
 const HOUR: u64 = 3_600_000;
 
 fn now() -> u64 {
-    palisade::clock::now_millis()
+    base::clock::now_millis()
 }
 
 fn load(node: &str) -> Up {
@@ -39,7 +38,7 @@ fn load(node: &str) -> Up {
 
 fn event(node: &str) -> Vec<u8> {
     let event = json!({
-        "@type": "SvcSecurityEvent", "@timestamp": palisade::clock::rfc3339(now()),
+        "@type": "SvcSecurityEvent", "@timestamp": base::clock::rfc3339(now()),
         "event": { "category": "threat", "action": "deny", "outcome": "blocked" },
         "source": { "ip": "192.0.2.9" }, "threat": { "score": 95 }, "route": { "id": "r", "node": node },
     });
@@ -83,7 +82,7 @@ async fn a_token_speaks_for_its_own_nodes_alone() {
         worker.say(load(claimed)).await;
         open.push(worker);
     }
-    let derived = palisade::access::NodeTokens::derived(b"one-secret-0123456789", "pod-7");
+    let derived = listen::NodeTokens::derived(b"one-secret-0123456789", "pod-7");
     let worker = Worker::admitted(channel.clone(), Some(&derived)).await;
     worker.say(load("pod-8")).await;
     assert_eq!(worker.end().await, Code::PermissionDenied);
@@ -105,13 +104,13 @@ async fn xds_is_served_to_the_node_of_the_token() {
     let folder = tempfile::tempdir().unwrap();
     let control_plane = ControlPlane::start_with(port(folder.path(), TOKENS), Vec::new()).await;
     let backend = xds_support::backend("one").await;
-    control_plane.hub.publish(palisade::xds::resources::build(&xds_support::gateway(backend, Vec::new())).unwrap());
+    control_plane.hub.publish(xds::resources::build(&xds_support::gateway(backend, Vec::new())).unwrap());
     let mut client = AggregatedDiscoveryServiceClient::new(plain(control_plane.address).await);
     let request = |id: &str| {
         let (sender, receiver) = mpsc::channel(1);
         let first = DeltaDiscoveryRequest {
             node: Some(Node { id: id.into(), ..Node::default() }),
-            type_url: palisade::xds::Kind::Cluster.type_url().into(),
+            type_url: xds::Kind::Cluster.type_url().into(),
             ..DeltaDiscoveryRequest::default()
         };
         sender.try_send(first).unwrap();
@@ -181,13 +180,8 @@ async fn events_are_those_of_the_node_that_sends_them() {
 /// A control plane over a store, whose longest ban is an hour.
 async fn stored(folder: &Path) -> (ControlPlane, Arc<SqliteStore>) {
     let store = Arc::new(SqliteStore::open(folder, SqliteOptions::default()).unwrap());
-    let kept = Arc::clone(&store);
     let any = SocketAddr::from(([127, 0, 0, 1], 0));
-    let control_plane = ControlPlane::start_over(NodePort::default(), any, Vec::new(), |events| {
-        let bans = StoredBans::new(kept, events.clone(), palisade::clock::now_millis);
-        Arc::new(bans.with_rules(|| BanRules { longest_millis: HOUR, ..BanRules::default() }))
-    })
-    .await;
+    let control_plane = ControlPlane::start_over(NodePort::default(), any, Vec::new(), Arc::clone(&store)).await;
     (control_plane, store)
 }
 
@@ -252,29 +246,11 @@ async fn ids_of_nodes_and_what_they_report_have_bounds() {
     assert_eq!((node.id, filter.filter.len(), filter.version.len(), filter.error.len()), (id, 256, 256, 4096));
 }
 
-/// A keeper of bans whose store fails.
-#[derive(Debug)]
-struct FullDisk;
-
-impl BanSink for FullDisk {
-    fn put(&self, _by: Asker<'_>, _bans: &[BanRequest]) -> Result<Vec<Verdict>, String> {
-        Err("the disk is full".to_owned())
-    }
-
-    fn lift(&self, _key: &str) -> Result<(), String> {
-        Err("the disk is full".to_owned())
-    }
-
-    fn list(&self, _now: u64) -> Result<Vec<BanChange>, String> {
-        Ok(Vec::new())
-    }
-}
-
 #[tokio::test]
 async fn a_ban_that_could_not_be_recorded_says_so() {
-    let any = SocketAddr::from(([127, 0, 0, 1], 0));
-    let control_plane = ControlPlane::start_over(NodePort::default(), any, Vec::new(), |_| Arc::new(FullDisk)).await;
+    let control_plane = ControlPlane::start(Vec::new()).await;
     let mut worker = Worker::admitted(plain(control_plane.address).await, None).await;
+    control_plane.store.close().await.unwrap();
     let asked = ask("ip:192.0.2.1", now() + HOUR);
     worker.say(Up { node: "n1".into(), bans: vec![asked.clone()], ..Up::default() }).await;
     let told = worker.bans().await;
@@ -292,7 +268,7 @@ async fn a_ban_that_could_not_be_recorded_says_so() {
 /// A denial, as a gateway reports it, of a caller of these parts.
 fn denial(source: &Value, score: f64) -> Vec<u8> {
     let event = json!({
-        "@type": "SvcSecurityEvent", "@timestamp": palisade::clock::rfc3339(now()), "source": source,
+        "@type": "SvcSecurityEvent", "@timestamp": base::clock::rfc3339(now()), "source": source,
         "event": { "category": "threat", "action": "deny", "outcome": "blocked", "module": "x" },
         "threat": { "score": score }, "decision": { "enforced": true },
     });
@@ -304,9 +280,9 @@ async fn a_node_bans_no_range_through_the_ledger() {
     let folder = tempfile::tempdir().unwrap();
     let (control_plane, store) = stored(folder.path()).await;
     let entities = EntityService::open(Arc::clone(&store) as Arc<dyn Store>).await.unwrap();
-    let (events, link) = (control_plane.events.clone(), control_plane.link.clone());
+    let (events, link) = (control_plane.events.clone(), control_plane.link.announcer().clone());
     let kept = Arc::clone(&store) as Arc<dyn Store>;
-    let fabric = Fabric::new(kept, entities, events, link, Arc::new(palisade::clock::now_millis));
+    let fabric = Fabric::new(kept, entities, events, link, Arc::new(base::clock::now_millis));
     tokio::spawn(fabric.keep_ledger());
     let mut worker = Worker::admitted(plain(control_plane.address).await, None).await;
     let refused = [
@@ -345,8 +321,7 @@ async fn what_a_node_asks_in_vain_ends_no_ban_that_stands() {
         ..Ban::default()
     };
     store.ban_issue(hand("ip:2001:db8:1:2::/64"), now()).await.unwrap();
-    let ours =
-        palisade::store::fabric::Allowance { key: "ip:2001:db8:1:2::9".into(), added_at: now(), ..Default::default() };
+    let ours = store::fabric::Allowance { key: "ip:2001:db8:1:2::9".into(), added_at: now(), ..Default::default() };
     store.allow(ours, "", false, Note::none()).await.unwrap();
     let mut worker = Worker::admitted(plain(control_plane.address).await, None).await;
     // Who is allowed comes first.
@@ -384,7 +359,7 @@ async fn what_gateways_refuse_is_a_problem_until_they_take_it() {
     let control_plane = ControlPlane::start_with(NodePort::default(), Vec::new()).await;
     let backend = xds_support::backend("one").await;
     let publish = |filters| {
-        let resources = palisade::xds::resources::build(&xds_support::gateway(backend, filters)).unwrap();
+        let resources = xds::resources::build(&xds_support::gateway(backend, filters)).unwrap();
         control_plane.hub.publish(resources);
     };
     publish(Vec::new());
@@ -392,7 +367,7 @@ async fn what_gateways_refuse_is_a_problem_until_they_take_it() {
     let (sender, receiver) = mpsc::channel(4);
     let listeners = || DeltaDiscoveryRequest {
         node: Some(Node { id: "edge-1".into(), ..Node::default() }),
-        type_url: palisade::xds::Kind::Listener.type_url().into(),
+        type_url: xds::Kind::Listener.type_url().into(),
         ..DeltaDiscoveryRequest::default()
     };
     sender.send(listeners()).await.unwrap();

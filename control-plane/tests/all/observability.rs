@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use crate::cli_support::{Server, exchange, request};
-use palisade::telemetry::{CATALOGUE, MetricKind, markdown};
 use serde_json::{Value, json};
+use telemetry::{CATALOGUE, MetricKind, markdown};
 
 const LOG_LEVEL: &str = "/api/extensions/svc/waf/api/_log-level";
 const RULESETS: &str = "/apis/palisade.svc/v1/waf-rulesets";
@@ -44,7 +44,12 @@ fn names_follow_the_convention_and_are_sorted() {
 #[test]
 fn the_catalogue_has_what_the_sources_emit_and_nothing_else() {
     let mut texts = Vec::new();
-    sources(&repository("control-plane/src"), &mut texts);
+    let crates = std::fs::read_dir(repository("control-plane")).unwrap().map(|entry| entry.unwrap().path());
+    for folder in
+        crates.map(|path| path.join("src")).chain([repository("control-plane/src")]).filter(|path| path.is_dir())
+    {
+        sources(&folder, &mut texts);
+    }
     let mut emitted = BTreeSet::new();
     for text in &texts {
         for macro_name in ["counter!(", "gauge!(", "histogram!("] {
@@ -172,7 +177,7 @@ fn the_log_level_changes_while_it_runs() {
     let before = answered();
     get();
     assert_eq!(answered(), before, "and not at `warn`");
-    let (status, answer) = put(r#"{"level": "info,palisade::rest=debug", "for_seconds": 600}"#);
+    let (status, answer) = put(r#"{"level": "info,api::rest=debug", "for_seconds": 600}"#);
     assert_eq!((status, &answer["standing"]), (200, &json!("warn")));
     assert!(answer["until"].as_str().unwrap().ends_with('Z'), "{answer}");
     let before = answered();
@@ -194,11 +199,11 @@ fn the_log_level_changes_while_it_runs() {
             assert_eq!(error["pointer"], pointer, "{answer}");
         }
     }
-    assert_eq!(serde_json::from_str::<Value>(&get().1).unwrap()["level"], "info,palisade::rest=debug");
+    assert_eq!(serde_json::from_str::<Value>(&get().1).unwrap()["level"], "info,api::rest=debug");
     assert_eq!(request(&server.rest, "", "GET", LOG_LEVEL, "").unwrap().0, 401);
     let events: Vec<Value> = wait_for_events(&server, "log-level", 2);
     assert_eq!(events[0]["detail"], "warn");
-    assert!(events[1]["detail"].as_str().unwrap().starts_with("info,palisade::rest=debug until 20"), "{}", events[1]);
+    assert!(events[1]["detail"].as_str().unwrap().starts_with("info,api::rest=debug until 20"), "{}", events[1]);
 }
 
 /// The audit events of this action, once there are so many.

@@ -6,20 +6,22 @@ use std::collections::BTreeSet;
 
 use crate::console_support::ConsoleApi;
 use crate::entities_support::{Answer, Api};
+use accounts::Scope;
+use alerts::Alerts;
+use api::access::guard;
+use api::console::{self, Console};
+use api::names::NAMESPACE;
+use api::openapi::component_name;
+use api::rest;
+use api::rest::report::{self, Reports};
 use axum::body::Body;
 use axum::http::Request;
-use palisade::access::{Scope, guard};
-use palisade::alerts::Alerts;
-use palisade::console::{self, Console};
-use palisade::entities::registry::KINDS;
-use palisade::fabric::Fabric;
-use palisade::link::{LinkHub, MemoryBans};
-use palisade::openapi::component_name;
-use palisade::outbound::Outbound;
-use palisade::rest::report::{self, Reports};
-use palisade::xds::Hub;
-use palisade::{clock, rest};
+use base::clock;
+use entities::registry::KINDS;
+use fabric::{Announcer, Fabric};
+use outbound::Outbound;
 use serde_json::{Value, json};
+use xds::Hub;
 
 /// All that `palisade serve` serves.
 async fn whole() -> Api {
@@ -29,13 +31,12 @@ async fn whole() -> Api {
     let (store, entities, events) = (api.state.store.clone(), api.state.entities.clone(), api.state.events.clone());
     let told = std::sync::Arc::new(clock::now_millis);
     let console = Console::new(store.clone(), entities.clone(), events.clone(), listen, told.clone());
-    let bans = std::sync::Arc::new(MemoryBans::default());
-    let link = LinkHub::new(events.clone(), bans, Hub::with_clock(clock::now_millis), clock::now_millis);
     let outbound = Outbound::new(Vec::new());
     let alerts = Alerts::new(store.clone(), entities.clone(), events.clone(), outbound, told.clone());
-    let fabric = Fabric::new(store, entities, events, link, told);
+    let fabric = Fabric::new(store, entities, events, Announcer::new(clock::now_millis), told);
     let reports = guard(report::router(reports), api.state.access.clone(), Some(Scope::Report));
-    let further = reports.merge(console::router(&console)).merge(console::security_router(&console, fabric, alerts));
+    let further =
+        reports.merge(console::router(&console)).merge(console::security_router(&console, fabric, Hub::new(), alerts));
     api.router = rest::router_with(api.state.clone(), further);
     api
 }
@@ -66,7 +67,7 @@ async fn every_path_has_the_methods_that_the_document_names_and_no_others() {
         let answer = send(&api, "PROPFIND", &filled(path)).await;
         // A guard may ask for a key first, and a console's for a session.
         let allow = answer.header("allow");
-        if path.starts_with(console::NAMESPACE) && answer.status == 401 {
+        if path.starts_with(NAMESPACE) && answer.status == 401 {
             continue;
         }
         assert_eq!(answer.status, 405, "{path}: {}", answer.text);
@@ -115,7 +116,7 @@ async fn every_operation_says_what_it_is_for_and_what_it_answers() {
             assert!(answers.keys().any(|status| status.starts_with('2') || status == "409"), "{place}");
             let secured = !operation["security"].as_array().unwrap().is_empty();
             let open = ["/healthz", "/readyz", "/metrics", "/openapi", "/openapi.json"];
-            let login = format!("{}/session/_login", console::NAMESPACE);
+            let login = format!("{}/session/_login", NAMESPACE);
             assert_eq!(!secured, open.contains(&path.as_str()) || *path == login, "{place}");
             if secured {
                 assert!(answers.contains_key("401"), "{place}");
@@ -190,8 +191,8 @@ async fn a_slip_in_a_switch_deletes_nothing() {
 async fn the_console_is_described_where_it_is_served() {
     let console = ConsoleApi::new().await;
     let answer = send(&console.api, "GET", "/openapi.json").await;
-    assert!(answer.body["paths"][format!("{}/utils/_test", console::NAMESPACE)]["post"].is_object());
+    assert!(answer.body["paths"][format!("{}/utils/_test", NAMESPACE)]["post"].is_object());
     let bare = Api::new().await;
     let answer = send(&bare, "GET", "/openapi.json").await;
-    assert!(!answer.text.contains(console::NAMESPACE) || answer.body["paths"][console::NAMESPACE].is_null());
+    assert!(!answer.text.contains(NAMESPACE) || answer.body["paths"][NAMESPACE].is_null());
 }

@@ -6,8 +6,9 @@ use crate::console_support::{ConsoleApi, Login};
 use crate::xds_support::until;
 use axum::body::Body;
 use axum::http::Request;
-use palisade::compile::{Compiler, Settings};
-use palisade::{health, publish};
+use compiler::publish;
+use compiler::{Compiler, Settings};
+use palisade::health;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
@@ -115,7 +116,7 @@ async fn what_one_group_cannot_have_the_others_get_and_everybody_is_told() {
         (json!({ "plugins": [{ "plugin": "Nonsense" }] }), "no plugin `Nonsense`"),
     ] {
         let before = world.console.api.state.entities.current().revision();
-        let since = palisade::clock::now_millis();
+        let since = base::clock::now_millis();
         world.put("routes", "eu", route("eu", broken)).await;
         let after = world.put("routes", "us", route("us", json!({ "paths": ["/shop"] }))).await;
         let groups = world.groups();
@@ -181,12 +182,12 @@ async fn where_no_group_can_be_published_nothing_is_ready_and_a_group_that_goes_
     assert_eq!(ready["problems"], json!([]), "{ready}");
 
     // A process that starts with such a store has nothing to serve.
-    let fresh = palisade::telemetry::Readiness::default();
+    let fresh = telemetry::Readiness::default();
     let first = fresh.register("first snapshot");
     world
         .put("global-config", "global-config", json!({ "incoming_request_validators": [{ "plugin": "Nonsense" }] }))
         .await;
-    let (hub, compiler) = (palisade::xds::Hub::new(), Arc::new(Compiler::new(Settings::default())));
+    let (hub, compiler) = (xds::Hub::new(), Arc::new(Compiler::new(Settings::default())));
     let (_stop, stopping) = watch::channel(false);
     let publishing = publish::run(state.entities.clone(), compiler, hub.clone(), state.events.clone(), first, stopping);
     tokio::spawn(publishing);

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use crate::entities_support::Api;
 use crate::xds_support::{ControlPlane, Envoy, backend, get, noop_filter, until};
 use axum::http::StatusCode;
-use palisade::compile::{Compiler, Settings};
-use palisade::xds::Kind;
-use palisade::xds::resources::{Gateway, ListenerSettings, build};
+use compiler::{Compiler, Settings};
 use serde_json::{Value, json};
+use xds::Kind;
+use xds::resources::{Gateway, ListenerSettings, build};
 
 /// How many routes are tried.
 const ROUTES: usize = 400;

@@ -4,8 +4,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use palisade::access::{AdminKey, Scope};
-use palisade::store::{EntityChange, FabricStore as _, SqliteOptions, SqliteStore, Store, StoreError};
+use accounts::{AdminKey, Scope};
+use store::{EntityChange, FabricStore as _, SqliteOptions, SqliteStore, Store, StoreError};
 
 fn open(folder: &Path) -> Result<SqliteStore, StoreError> {
     SqliteStore::open(folder, SqliteOptions::default())

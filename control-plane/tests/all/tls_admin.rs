@@ -14,7 +14,7 @@ use axum::routing::get;
 use http_body_util::{BodyExt as _, Empty};
 use hyper::body::Bytes;
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use palisade::listen::{Alpn, Door, Followed as _, Kept, Limits, Look, TlsConfig, TlsFiles, admin};
+use listen::{Alpn, Door, Followed as _, Kept, Limits, Look, TlsConfig, TlsFiles, admin};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, watch};
@@ -51,7 +51,7 @@ fn router() -> Router {
 
 fn tls(folder: &Path) -> Result<Kept<TlsConfig>, String> {
     let files = TlsFiles { certificate: folder.join("s.pem"), key: folder.join("s.key"), client_authorities: None };
-    TlsConfig::open("admin TLS", files, Alpn::Http)
+    TlsConfig::open("admin TLS", files, Alpn::Http).map_err(|error| error.to_string())
 }
 
 /// One request over HTTP/1.1 on a connection that stays open; the whole answer.
@@ -336,6 +336,6 @@ fn files_that_cannot_be_used_are_told_by_name() {
         key: folder.path().join("s.key"),
         client_authorities: Some(folder.path().join("s.key")),
     };
-    let error = TlsConfig::open("xDS TLS", files, Alpn::Grpc).unwrap_err();
+    let error = TlsConfig::open("xDS TLS", files, Alpn::Grpc).unwrap_err().to_string();
     assert!(error.contains("/s.key: it contains no certificate"), "{error}");
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::cli_support::{Server, palisade, run_with, text};
 use crate::tls_support::{Authority, connect, connector, shown};
-use palisade::console::NAMESPACE;
+use api::names::NAMESPACE;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 fn path(folder: &Path, name: &str) -> String {

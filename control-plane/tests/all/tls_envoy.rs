@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use crate::tls_support::Authority;
 use crate::xds_support::{ControlPlane, Envoy, backend, gateway, get, preset, until};
-use palisade::access::NodeTokens;
-use palisade::link::NodePort;
-use palisade::listen::{Alpn, Followed as _, Look, TlsConfig, TlsFiles};
-use palisade::xds::bootstrap::{BootstrapInput, CONTROL_PLANE_CLUSTER, ControlPlaneTls, NODE_TOKEN_SECRET, bootstrap};
-use palisade::xds::resources::{FilterInput, build};
+use link::NodePort;
+use listen::NodeTokens;
+use listen::{Alpn, Followed as _, Look, TlsConfig, TlsFiles};
 use serde_json::Value;
 use snapshot::Step;
+use xds::bootstrap::{BootstrapInput, CONTROL_PLANE_CLUSTER, ControlPlaneTls, NODE_TOKEN_SECRET, bootstrap};
+use xds::resources::{FilterInput, build};
 
 /// Puts `envoy/node-token.yaml` with this token in the place of the one before.
 fn put_token(file: &Path, token: &str) {

@@ -13,11 +13,11 @@ use crate::xds_support::ControlPlane;
 use envoy_types::pb::envoy::config::core::v3::Node;
 use envoy_types::pb::envoy::service::discovery::v3::DeltaDiscoveryRequest;
 use envoy_types::pb::envoy::service::discovery::v3::aggregated_discovery_service_client::AggregatedDiscoveryServiceClient;
-use palisade::access::{MAX_FAILURES, NodeTokens};
-use palisade::link::NodePort;
-use palisade::listen::{Followed as _, Kept, Limits, Look};
-use palisade::telemetry::Metrics;
+use link::NodePort;
+use listen::{Followed as _, Kept, Limits, Look};
+use listen::{MAX_FAILURES, NodeTokens};
 use snapshot::BanChange;
+use telemetry::Metrics;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
@@ -79,13 +79,13 @@ async fn xds_needs_a_token_as_well() {
     let control_plane = with_tokens(&kept).await;
     let backend = xds_support::backend("one").await;
     let gateway = xds_support::gateway(backend, Vec::new());
-    control_plane.hub.publish(palisade::xds::resources::build(&gateway).unwrap());
+    control_plane.hub.publish(xds::resources::build(&gateway).unwrap());
     let mut client = AggregatedDiscoveryServiceClient::new(plain(control_plane.address).await);
     let requests = || {
         let (sender, receiver) = mpsc::channel(1);
         let first = DeltaDiscoveryRequest {
             node: Some(Node { id: "n".into(), ..Node::default() }),
-            type_url: palisade::xds::Kind::Cluster.type_url().into(),
+            type_url: xds::Kind::Cluster.type_url().into(),
             ..DeltaDiscoveryRequest::default()
         };
         sender.try_send(first).unwrap();
@@ -115,7 +115,7 @@ async fn tokens_are_rotated_and_a_stream_ends_with_its_token() {
     let mut new = Worker::open(channel.clone(), second).await.unwrap();
     let change =
         BanChange { key: "ip:192.0.2.1".into(), until_millis: 1, reason: String::new(), ..BanChange::default() };
-    control_plane.link.announce(vec![change]);
+    control_plane.link.announcer().announce(vec![change]);
     assert_eq!(old.down.message().await.unwrap().unwrap().bans.len(), 1, "the old stream goes on");
 
     // A file that would let nobody in is not taken over.
@@ -130,7 +130,7 @@ async fn tokens_are_rotated_and_a_stream_ends_with_its_token() {
     assert_eq!(code(channel.clone(), first).await, Code::Unauthenticated);
     let change =
         BanChange { key: "ip:192.0.2.2".into(), until_millis: 1, reason: String::new(), ..BanChange::default() };
-    control_plane.link.announce(vec![change]);
+    control_plane.link.announcer().announce(vec![change]);
     // The first one was announced while both were open.
     for _ in 0..2 {
         assert_eq!(new.down.message().await.unwrap().unwrap().bans.len(), 1, "the new stream goes on");

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::xds_support::{ControlPlane, Envoy, backend, gateway, get, noop_filter, until};
-use palisade::xds::resources::{BackendInput, BackendTls, RouteInput, build};
-use palisade::xds::{Hub, Kind, NodeStatus, TypeStatus};
 use snapshot::LoadReport;
+use xds::resources::{BackendInput, BackendTls, RouteInput, build};
+use xds::{Hub, Kind, NodeStatus, TypeStatus};
 
 fn node(hub: &Hub) -> NodeStatus {
     hub.nodes().into_iter().next().unwrap_or_default()
@@ -204,7 +204,7 @@ async fn a_listener_goes_and_comes_back(delta: bool) {
     envoy.listener().await;
     settled(hub).await;
     let mut without = described.clone();
-    assert!(without.remove(Kind::Listener, palisade::xds::resources::NAME));
+    assert!(without.remove(Kind::Listener, xds::resources::NAME));
     hub.publish(without);
     let listeners = async || get(envoy.admin, "localhost", "/listeners").await.map(|(_, text)| text.trim().to_owned());
     until("the listener is gone", async || listeners().await.filter(String::is_empty)).await;

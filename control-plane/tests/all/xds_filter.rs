@@ -1,10 +1,10 @@
 //! What a shipped filter says of a snapshot that it cannot run reaches the control plane.
 
 use crate::xds_support::{ControlPlane, Envoy, backend, gateway, get, noop_filter, preset, until};
-use palisade::xds::bootstrap::CONTROL_PLANE_CLUSTER;
-use palisade::xds::resources::{FilterInput, Gateway, build};
-use palisade::xds::{Kind, TypeStatus};
 use snapshot::Step;
+use xds::bootstrap::CONTROL_PLANE_CLUSTER;
+use xds::resources::{FilterInput, Gateway, build};
+use xds::{Kind, TypeStatus};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_filter_says_why_it_refuses_a_snapshot_and_the_old_one_keeps_serving() {

@@ -8,10 +8,10 @@ use std::process::Command;
 
 use crate::xds_support::{ControlPlane, Envoy, noop_module, repository, sealed, until};
 use envoy_types::pb::google::protobuf::Any;
-use palisade::xds::resources::{BackendInput, BackendTls, FilterInput, Gateway, ListenerSettings, RouteInput, build};
-use palisade::xds::{Kind, ResourceSet};
 use prost_reflect::{DescriptorPool, DeserializeOptions, DynamicMessage, SerializeOptions};
 use serde_json::{Value, json};
+use xds::resources::{BackendInput, BackendTls, FilterInput, Gateway, ListenerSettings, RouteInput, build};
+use xds::{Kind, ResourceSet};
 
 /// Where a gateway of the fixtures has its modules.
 const MODULES: &str = "/usr/lib/palisade";

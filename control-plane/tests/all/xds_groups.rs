@@ -4,20 +4,20 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use crate::xds_support::{ControlPlane, Envoy, backend, gateway, get, noop_filter, until};
+use entities::Delivery;
 use envoy_types::pb::envoy::config::core::v3::Node;
 use envoy_types::pb::envoy::service::discovery::v3::aggregated_discovery_service_client::AggregatedDiscoveryServiceClient;
 use envoy_types::pb::envoy::service::discovery::v3::{
     DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryRequest, DiscoveryResponse,
 };
 use envoy_types::pb::envoy::service::extension::v3::extension_config_discovery_service_client::ExtensionConfigDiscoveryServiceClient;
-use palisade::entities::Delivery;
-use palisade::xds::bootstrap::{BootstrapInput, bootstrap};
-use palisade::xds::resources::build;
-use palisade::xds::{Hub, Kind, NodeStatus, ResourceSet};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Streaming;
+use xds::bootstrap::{BootstrapInput, bootstrap};
+use xds::resources::build;
+use xds::{Hub, Kind, NodeStatus, ResourceSet};
 
 const FILTER: &str = "palisade.preset";
 

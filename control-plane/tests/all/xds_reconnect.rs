@@ -4,11 +4,11 @@ use crate::xds_support::{ControlPlane, gateway, noop_filter, until};
 use envoy_types::pb::envoy::config::core::v3::Node;
 use envoy_types::pb::envoy::service::discovery::v3::aggregated_discovery_service_client::AggregatedDiscoveryServiceClient;
 use envoy_types::pb::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryRequest};
-use palisade::xds::resources::build;
-use palisade::xds::{Kind, ResourceSet};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Streaming;
+use xds::resources::build;
+use xds::{Kind, ResourceSet};
 
 struct Client {
     requests: mpsc::Sender<DeltaDiscoveryRequest>,

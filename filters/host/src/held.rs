@@ -12,7 +12,7 @@ use crate::tarpit;
 
 /// The most requests of one worker that wait for an answer; more of them go on without one.
 const MAX_ASKING: usize = 1000;
-/// The most requests that are let go in one tick. The gateway carries an answer out when the call is over, from within
+/// The most requests that are released in one tick. The gateway carries an answer out when the call is over, from within
 /// the callbacks of the answer before it: the stack grows with every one, and some hundreds of them end the VM.
 const MAX_RELEASED: usize = 16;
 
@@ -25,7 +25,7 @@ struct Held {
     until: u64,
     /// The question that it waits for the answer of.
     question: Option<u64>,
-    /// That answer; until it is there, that there is none.
+    /// The answer; [`Answer::Unavailable`] until it arrives.
     answer: Answer,
     stream: Rc<RefCell<Stream>>,
 }
@@ -41,16 +41,28 @@ pub(crate) fn hold(context: u32, millis: u32, question: Option<u64>, stream: &Rc
             return false;
         }
         let until = calls::now().saturating_add(u64::from(millis));
-        held.push(Held { context, until, question, answer: Answer::Missing, stream: Rc::clone(stream) });
+        held.push(Held { context, until, question, answer: Answer::Unavailable, stream: Rc::clone(stream) });
         true
     })
 }
 
-/// The control plane has answered a question: who waits for that is let go with the next ones.
+/// The control plane has answered a question: the request that waits for it is released in the next round.
 pub(crate) fn answered(question: u64, answer: Answer) {
     HELD.with_borrow_mut(|held| {
         if let Some(entry) = held.iter_mut().find(|entry| entry.question == Some(question)) {
             (entry.answer, entry.until) = (answer, 0);
+        }
+    });
+}
+
+/// No stream will bring the answers of questions any more, but of those that are still to be sent: who waits for the others is
+/// released with the next ones, without an answer.
+pub(crate) fn give_up(to_be_sent: impl Fn(u64) -> bool) {
+    HELD.with_borrow_mut(|held| {
+        for entry in held.iter_mut().filter(|entry| entry.until > 0) {
+            if entry.question.is_some_and(|question| !to_be_sent(question)) {
+                entry.until = 0;
+            }
         }
     });
 }
@@ -65,12 +77,12 @@ pub(crate) fn forget(context: u32) {
     });
 }
 
-/// Lets go of requests whose time is over; true where there are more of them than one tick may let go. Leaves another
+/// Releases requests that are due; true where there are more of them than one tick may release. Leaves another
 /// context in effect.
 pub(crate) fn release() -> bool {
     let more = release_some();
     let tarpitted = HELD.with_borrow(|held| held.iter().filter(|entry| entry.question.is_none()).count());
-    tarpit::keep(&NodeSharedData, tarpitted, calls::now());
+    tarpit::publish(&NodeSharedData, tarpitted, calls::now());
     more
 }
 

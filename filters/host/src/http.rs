@@ -1,23 +1,26 @@
 //! One request: the gateway's callbacks on one side, a [`Run`] on the other.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use exchange::{Answer, Body, Chain, Flow, Opening, Reply, Request, Response, Run, Start};
+use exchange::{Answer, Body, Chain, Flow, Metric, Opening, Reply, Request, Response, Run, Start};
 use proxy_wasm::traits::{Context, HttpContext};
 use proxy_wasm::types::Action;
 use snapshot::Trailers;
 
 use crate::calls::{self, Buffer, Half, LogLevel, Map};
 use crate::proxy_host::ProxyHost;
-use crate::{held, link};
+use crate::{held, link, proxy_host};
 
 /// The bytes in front of every gRPC message: whether it is compressed, and its length.
 const GRPC_PREFIX: usize = 5;
 /// How much of a body is read at once where it is read as it comes, in bytes.
 const PIECE: usize = 64 * 1024;
-/// What a caller gets whose body was to be replaced when its length was on its way already.
-const NOT_REPLACED: u16 = 500;
+
+thread_local! {
+    /// This VM has logged that it could not read the headers of a response.
+    static UNREADABLE_LOGGED: Cell<bool> = const { Cell::new(false) };
+}
 
 /// One HTTP stream in one filter.
 pub(crate) struct HttpFilter {
@@ -33,18 +36,18 @@ pub(crate) struct Stream {
     /// over), and they go ahead: only the body waits.
     hold_headers: bool,
     run: Option<Run>,
-    /// What is behind the request's headers.
+    /// What follows the request's headers.
     opening: Opening,
-    /// A stream whose first bytes nobody has looked at yet.
-    unseen: bool,
+    /// A stream whose first bytes have not been inspected.
+    awaits_first_bytes: bool,
     request: Buffered,
     response: Buffered,
     held: bool,
-    /// Trailers of the request are there that nothing has judged yet.
+    /// Trailers of the request are there that no step has inspected.
     trailers: bool,
 }
 
-/// What has come of one half of the stream, and what is held back of it.
+/// What has arrived of one half of the stream, and what is held back of it.
 #[derive(Debug, Clone, Copy)]
 struct Buffered {
     state: Buffering,
@@ -80,7 +83,7 @@ impl HttpFilter {
             hold_headers,
             run: None,
             opening: Opening::default(),
-            unseen: false,
+            awaits_first_bytes: false,
             request,
             response,
             held: false,
@@ -159,7 +162,7 @@ impl Stream {
         let protocol = calls::property(&["request", "protocol"]).unwrap_or_default();
         let (request, opening) = Request::read(headers, protocol, chain.may_be_grpc(&route));
         self.opening = opening;
-        self.unseen = opening.grpc && !end_of_stream;
+        self.awaits_first_bytes = opening.grpc && !end_of_stream;
         let peer = calls::property(&["source", "address"]).unwrap_or_default();
         let start = Start { request, route: &route, peer: &peer, node: &self.node };
         let host = ProxyHost::default();
@@ -170,7 +173,7 @@ impl Stream {
         self.at_headers(Half::Request, action)
     }
 
-    /// What the gateway tells of a request one by one is all there is for the event.
+    /// The event has only what single properties give.
     fn unreadable_headers(&mut self, chain: &Chain, this: &Rc<RefCell<Self>>) -> Action {
         let property = |name| calls::property(&["request", name]).unwrap_or_default();
         let request = Request {
@@ -199,7 +202,10 @@ impl Stream {
         }
         // Headers that cannot be read come from the backend or the gateway itself: the response goes on unchecked.
         let Some(headers) = calls::headers(Map::ResponseHeaders) else {
-            calls::log(LogLevel::Warn, "palisade: a response with more headers than can be read was not checked");
+            proxy_host::count(Metric::PluginFailures, 1);
+            if !UNREADABLE_LOGGED.replace(true) {
+                calls::log(LogLevel::Warn, "palisade: a response with more headers than can be read was not checked");
+            }
             return Action::Continue;
         };
         let response = Response::read(headers, self.opening);
@@ -208,7 +214,7 @@ impl Stream {
         self.at_headers(Half::Response, action)
     }
 
-    /// What becomes of headers that are to wait for a body.
+    /// Whether headers wait for the body.
     fn at_headers(&mut self, half: Half, action: Action) -> Action {
         if !self.hold_headers && matches!(self.half(half).state, Buffering::Until(_) | Buffering::Read { .. }) {
             return Action::Continue;
@@ -226,7 +232,7 @@ impl Stream {
             Buffering::Until(_) | Buffering::Read { .. } => self.hand_over(half, this),
             Buffering::Passing => self.read_passing(0, this),
             Buffering::Off if self.held && half == Half::Request => Action::Pause,
-            Buffering::Off if self.unseen && half == Half::Request => self.open_stream(this),
+            Buffering::Off if self.awaits_first_bytes && half == Half::Request => self.open_stream(this),
             Buffering::Off => Action::Continue,
             Buffering::Answered => Action::Pause,
         }
@@ -251,11 +257,11 @@ impl Stream {
             self.trailers = chain.trailers == Trailers::Inspect;
         }
         let action = self.body_ends(Half::Request, this);
-        self.judge_trailers(action, this)
+        self.inspect_trailers(action, this)
     }
 
-    /// Judges trailers that wait, where everything in front of them goes on.
-    fn judge_trailers(&mut self, action: Action, this: &Rc<RefCell<Self>>) -> Action {
+    /// Inspects trailers that wait, where everything in front of them goes on.
+    fn inspect_trailers(&mut self, action: Action, this: &Rc<RefCell<Self>>) -> Action {
         if action == Action::Pause || !std::mem::take(&mut self.trailers) {
             return action;
         }
@@ -343,7 +349,9 @@ impl Stream {
         if !self.hold_headers {
             let message = "palisade: a body cannot be replaced where headers are not held; it was refused";
             calls::log(LogLevel::Error, message);
-            return Some(self.answer(half, &Reply::refusal(NOT_REPLACED, b"")));
+            let refused = self.run.as_mut().map(|run| run.body_not_replaced(&ProxyHost::default()));
+            let Some(Flow::Answer(reply)) = refused else { return Some(Action::Pause) };
+            return Some(self.answer(half, &reply));
         }
         let buffer = if half == Half::Request { Buffer::RequestBody } else { Buffer::ResponseBody };
         replace_body(half, buffer, body);
@@ -378,34 +386,34 @@ impl Stream {
         if self.request.size < GRPC_PREFIX && !self.request.ended {
             return Action::Pause;
         }
-        self.unseen = false;
+        self.awaits_first_bytes = false;
         let bytes = calls::buffer(Buffer::RequestBody, GRPC_PREFIX).unwrap_or_default();
         let flow = self.run.as_mut().map_or(Flow::Continue, |run| run.stream_start(&bytes, &ProxyHost::default()));
         self.act(flow, Half::Request, this)
     }
 
-    /// The time of a held request is over, or its question has come to this. The gateway's calls act on its stream
+    /// The time of a held request is over, or its question has this answer. The gateway's calls act on its stream
     /// already.
     pub(crate) fn resume(&mut self, answer: Option<Answer>, this: &Rc<RefCell<Self>>) {
         self.held = false;
-        let action = self.go_on(answer, this);
-        // Held at its headers, and nothing of its body has come: it comes once they are let go.
+        let action = self.continue_request(answer, this);
+        // Held at its headers, and nothing of its body has come: it comes once they are released.
         let at_headers = self.request.size == 0 && !self.request.ended;
         let action = if at_headers { self.at_headers(Half::Request, action) } else { action };
-        let action = self.judge_trailers(action, this);
+        let action = self.inspect_trailers(action, this);
         if action == Action::Continue {
             calls::continue_stream(Half::Request);
         }
     }
 
     /// Goes on behind a hold, with what has come of the body in the meantime.
-    fn go_on(&mut self, answer: Option<Answer>, this: &Rc<RefCell<Self>>) -> Action {
+    fn continue_request(&mut self, answer: Option<Answer>, this: &Rc<RefCell<Self>>) -> Action {
         let flow = self.run.as_mut().map_or(Flow::Continue, |run| match answer {
             Some(answer) => run.answered(answer, &ProxyHost::default()),
             None => run.resume(&ProxyHost::default()),
         });
         match self.act(flow, Half::Request, this) {
-            Action::Continue if self.unseen && self.request.size > 0 => self.open_stream(this),
+            Action::Continue if self.awaits_first_bytes && self.request.size > 0 => self.open_stream(this),
             Action::Pause if self.request.size > 0 || self.request.ended => match self.request.state {
                 Buffering::Until(_) | Buffering::Read { .. } => self.hand_over(Half::Request, this),
                 _ => Action::Pause,
@@ -446,7 +454,7 @@ impl Stream {
                     self.held = true;
                     return Action::Pause;
                 }
-                self.go_on(None, this)
+                self.continue_request(None, this)
             }
             Flow::Ask(ask) => {
                 self.set_buffering(half, Buffering::Off);
@@ -455,10 +463,10 @@ impl Stream {
                         self.held = true;
                         return Action::Pause;
                     }
-                    Ok(_) => Answer::Missing,
+                    Ok(_) => Answer::Unavailable,
                     Err(answer) => answer,
                 };
-                self.go_on(Some(answer), this)
+                self.continue_request(Some(answer), this)
             }
             Flow::Answer(reply) => self.answer(half, &reply),
         }

@@ -7,7 +7,7 @@
 use std::cell::RefCell;
 use std::collections::VecDeque;
 
-use exchange::{Answer, BanOrder, Metric, Question, alone, outage};
+use exchange::{Answer, BanOrder, Metric, Question, offline, outage};
 use node_state::allowlist;
 use node_state::bans::{self, BanOf};
 use snapshot::{
@@ -29,8 +29,8 @@ const MAX_BATCH: usize = 1 << 20;
 const BACKOFF: (u64, u64) = (500, 30_000);
 /// The status of a stream that the control plane has ended, because the worker did not read it.
 const RESOURCE_EXHAUSTED: u32 = 8;
-/// For how long after the next try the node takes itself to be without a control plane, in milliseconds.
-const ALONE_MILLIS: u64 = 5_000;
+/// For how long after the next try the node is offline, in milliseconds.
+const OFFLINE_MILLIS: u64 = 5_000;
 
 thread_local! {
     static LINK: RefCell<Link> = RefCell::new(Link::default());
@@ -54,18 +54,18 @@ struct Link {
     /// Since when this worker has no link, in milliseconds since the Unix epoch; `None` while it has one.
     lost_since: Option<u64>,
     /// Events dropped meanwhile that the node does not know of yet.
-    dropped_alone: u64,
-    /// What became of the snapshots of this VM; said again on every new stream.
+    dropped_offline: u64,
+    /// Load reports of this VM, sent again on each new stream.
     loads: Vec<LoadReport>,
-    unsaid_loads: Vec<LoadReport>,
+    unsent_loads: Vec<LoadReport>,
 }
 
 struct Stream {
     token: u32,
     /// The root context that opened it and gets its messages.
     owner: u32,
-    /// The control plane has said something on it.
-    heard: bool,
+    /// The control plane has sent its greeting on it.
+    greeted: bool,
 }
 
 /// Takes over the settings of a new snapshot.
@@ -97,18 +97,18 @@ pub(crate) fn queue_ban(ban: BanOrder, now: u64) {
     });
 }
 
-/// Asks the control plane for a request, whose `context` is in effect and stays so. The number of the question, which
-/// [`held::answered`] is told of; or what is to be said of the answer already.
+/// Asks the control plane for a request with this `context`. Returns the question's id, which [`held::answered`] gets, or the
+/// answer if it is known already; `context` is in effect again afterwards.
 pub(crate) fn ask(question: Question, context: u32) -> Result<u64, Answer> {
     LINK.with_borrow_mut(|link| link.ask(question, context))
 }
 
-/// Notes what became of a snapshot, for the control plane to know.
+/// Queues a load report.
 pub(crate) fn report_load(report: LoadReport) {
     LINK.with_borrow_mut(|link| {
         link.loads.retain(|known| known.filter != report.filter);
-        if !link.unsaid_loads.contains(&report) {
-            link.unsaid_loads.push(report.clone());
+        if !link.unsent_loads.contains(&report) {
+            link.unsent_loads.push(report.clone());
         }
         link.loads.push(report);
     });
@@ -132,24 +132,21 @@ pub(crate) fn owner_gone(owner: u32) {
 
 /// The stream has ended; the next try waits longer, the more failed before it.
 pub(crate) fn closed(token: u32, status: u32) {
-    let unasked = LINK.with_borrow_mut(|link| {
+    LINK.with_borrow_mut(|link| {
         let ended = link.stream.take_if(|stream| stream.token == token).is_some();
         if ended {
             // Something to say, so that the next stream does not wait for an event: bans of other nodes come on it.
-            link.unsaid_loads.clone_from(&link.loads);
+            link.unsent_loads.clone_from(&link.loads);
             // One that reads too slowly is cut off by itself: the control plane is there.
             let slow = status == RESOURCE_EXHAUSTED && link.failures == 0;
             link.back_off(&format!("the stream ended with gRPC status {status}"), !slow);
         }
-        if ended { std::mem::take(&mut link.asks) } else { VecDeque::new() }
     });
-    // Their requests do not wait for the next stream.
-    unasked.iter().for_each(|ask| held::answered(ask.id, Answer::Missing));
 }
 
 /// A message from the control plane.
 pub(crate) fn received(bytes: &[u8]) {
-    LINK.with_borrow_mut(Link::heard);
+    LINK.with_borrow_mut(Link::greeted);
     match Down::decode(bytes) {
         Ok(down) => {
             if !down.seed.is_empty() {
@@ -162,7 +159,7 @@ pub(crate) fn received(bytes: &[u8]) {
                 let answer = match AnswerWord::try_from(answered.answer) {
                     Ok(AnswerWord::Yes) => Answer::Yes,
                     Ok(AnswerWord::No) => Answer::No,
-                    Ok(AnswerWord::Unknown) | Err(_) => Answer::Missing,
+                    Ok(AnswerWord::Unknown) | Err(_) => Answer::Unavailable,
                 };
                 held::answered(answered.id, answer);
             }
@@ -203,17 +200,17 @@ impl Link {
         while self.events.len() >= limit {
             self.events.pop_front();
             self.dropped += 1;
-            self.dropped_alone += u64::from(self.lost_since.is_some());
+            self.dropped_offline += u64::from(self.lost_since.is_some());
             proxy_host::count(Metric::EventsDropped, 1);
         }
         self.events.push_back(event);
     }
 
     /// The control plane has said something. An outage of the node ends with the first message of the first new stream.
-    fn heard(&mut self) {
+    fn greeted(&mut self) {
         self.failures = 0;
-        let Some(stream) = self.stream.as_mut().filter(|stream| !stream.heard) else { return };
-        stream.heard = true;
+        let Some(stream) = self.stream.as_mut().filter(|stream| !stream.greeted) else { return };
+        stream.greeted = true;
         self.share_dropped();
         self.lost_since = None;
         let Some(outage) = outage::end(&NodeSharedData, calls::now()) else { return };
@@ -224,16 +221,16 @@ impl Link {
         self.queue_event(outage.event(&self.node, &proxy_host::ProxyHost::default()));
     }
 
-    /// Tells the node what this worker has dropped while the control plane was lost.
+    /// Adds what this worker has dropped while the control plane was lost to the outage of the node.
     fn share_dropped(&mut self) {
-        if self.dropped_alone > 0 && outage::dropped(&NodeSharedData, self.dropped_alone, calls::now()) {
-            self.dropped_alone = 0;
+        if self.dropped_offline > 0 && outage::dropped(&NodeSharedData, self.dropped_offline, calls::now()) {
+            self.dropped_offline = 0;
         }
     }
 
     fn flush(&mut self, owner: u32) {
         let Some(settings) = self.settings.clone() else { return };
-        self.leave_to(owner);
+        self.move_to(owner);
         self.share_dropped();
         let now = calls::now();
         if self.stream.is_none() && (!self.waits() || now < self.retry_at) {
@@ -243,7 +240,7 @@ impl Link {
             return self.back_off(&format!("the cluster `{}` takes no stream", settings.cluster), true);
         }
         // What is sent before the greeting is lost if the gateway cannot connect.
-        let Some(token) = self.stream.as_ref().filter(|stream| stream.heard).map(|stream| stream.token) else {
+        let Some(token) = self.stream.as_ref().filter(|stream| stream.greeted).map(|stream| stream.token) else {
             return;
         };
         while self.waits() || self.dropped > 0 {
@@ -258,42 +255,44 @@ impl Link {
 
     /// Whether anything waits that is worth a stream.
     fn waits(&self) -> bool {
-        !(self.events.is_empty() && self.bans.is_empty() && self.unsaid_loads.is_empty() && self.asks.is_empty())
+        !(self.events.is_empty() && self.bans.is_empty() && self.unsent_loads.is_empty() && self.asks.is_empty())
     }
 
-    /// Somebody waits for the answer: the question does not wait for the next tick where there is a stream.
+    /// A request waits for the answer: the question does not wait for the next tick where there is a stream.
     fn ask(&mut self, question: Question, context: u32) -> Result<u64, Answer> {
         if self.settings.is_none() {
-            return Err(Answer::Nobody);
+            return Err(Answer::NoControlPlane);
         }
         let lost = self.stream.is_none() && calls::now() < self.retry_at;
         if lost || self.asks.len() >= MAX_ASKS {
-            return Err(Answer::Missing);
+            return Err(Answer::Unavailable);
         }
         let Some(question) = message(question) else {
-            return Err(Answer::Missing);
+            return Err(Answer::Unavailable);
         };
         self.asked = self.asked.wrapping_add(1);
         let ask = Ask { id: self.asked, ..question };
-        let Some(&Stream { token, owner, .. }) = self.stream.as_ref().filter(|stream| stream.heard) else {
+        let Some(&Stream { token, owner, .. }) = self.stream.as_ref().filter(|stream| stream.greeted) else {
             self.asks.push_back(ask);
             return Ok(self.asked);
         };
         let up = Up { node: self.node.clone(), asks: vec![ask], ..Up::default() };
         let sent = calls::set_effective_context(owner) && calls::send_stream_message(token, &up.encode_to_vec());
         calls::set_effective_context(context);
-        if sent { Ok(self.asked) } else { Err(Answer::Missing) }
+        if sent { Ok(self.asked) } else { Err(Answer::Unavailable) }
     }
 
     /// A stream belongs to the root context that opened it, and no other can send on it: the newest one opens its own.
-    fn leave_to(&mut self, owner: u32) {
+    fn move_to(&mut self, owner: u32) {
         let Some(stream) = self.stream.take_if(|stream| stream.owner != owner) else { return };
         if calls::set_effective_context(stream.owner) {
             calls::close_stream(stream.token);
         }
         calls::set_effective_context(owner);
+        // Answers of what was asked on the old stream come no more.
+        held::give_up(|question| self.asks.iter().any(|ask| ask.id == question));
         // The new stream is told what this VM runs.
-        self.unsaid_loads = self.loads.clone();
+        self.unsent_loads = self.loads.clone();
     }
 
     /// Opens a stream and introduces the node: its id, and the snapshots that this VM runs.
@@ -308,8 +307,8 @@ impl Link {
         if !calls::send_stream_message(token, &introduction.encode_to_vec()) {
             return false;
         }
-        self.stream = Some(Stream { token, owner, heard: false });
-        self.unsaid_loads.clear();
+        self.stream = Some(Stream { token, owner, greeted: false });
+        self.unsent_loads.clear();
         true
     }
 
@@ -325,7 +324,7 @@ impl Link {
             events: self.events.drain(..count).collect(),
             dropped: std::mem::take(&mut self.dropped),
             bans: self.bans.drain(..).collect(),
-            loads: std::mem::take(&mut self.unsaid_loads),
+            loads: std::mem::take(&mut self.unsent_loads),
             asks: self.asks.drain(..).collect(),
         }
     }
@@ -335,17 +334,17 @@ impl Link {
         batch.bans.into_iter().rev().for_each(|ban| self.bans.push_front(ban));
         self.dropped += batch.dropped;
         batch.asks.into_iter().rev().for_each(|ask| self.asks.push_front(ask));
-        self.unsaid_loads = batch.loads;
+        self.unsent_loads = batch.loads;
     }
 
-    /// The link is lost, and with it the control plane, unless `lost` is false: then that is seen with the next try.
+    /// The link is lost, and with it the control plane; `lost` is false if only this stream was cut off.
     fn back_off(&mut self, why: &str, lost: bool) {
         let pause = (BACKOFF.0 << self.failures.min(6)).min(BACKOFF.1);
         // Workers that lost the control plane together must not come back together.
         let jitter = exchange::Host::random(&proxy_host::ProxyHost::default()) % (pause / 2 + 1);
         let now = calls::now();
         self.retry_at = now.saturating_add(pause / 2 + jitter);
-        alone::note(&NodeSharedData, self.retry_at.saturating_add(ALONE_MILLIS), now);
+        offline::mark(&NodeSharedData, self.retry_at.saturating_add(OFFLINE_MILLIS), now);
         let since = *self.lost_since.get_or_insert(now);
         if lost && outage::begin(&NodeSharedData, since, now) {
             proxy_host::count(Metric::ControlPlaneLosses, 1);
@@ -358,6 +357,9 @@ impl Link {
             );
         }
         self.failures = self.failures.saturating_add(1);
+        // Requests do not wait for the next stream.
+        self.asks.clear();
+        held::give_up(|_| false);
     }
 }
 

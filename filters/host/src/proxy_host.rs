@@ -30,7 +30,7 @@ thread_local! {
 const CONTROL_PLANE_LOST: &str = "palisade.control_plane_lost";
 
 /// A key from the gateway's random source. Until the control plane's seed is mixed in, nothing else makes the numbers; a gateway
-/// without such a source is told apart from others by its clock at least.
+/// without such a source differs from others by its clock.
 fn seed() -> [u8; 32] {
     let mut key = [0; 32];
     if !calls::random(&mut key) {

@@ -17,6 +17,9 @@ use crate::{held, link, tarpit};
 const TICK: u32 = 200;
 /// How soon the next tick comes while held requests are overdue, in milliseconds.
 const OVERDUE_TICK: u32 = 5;
+/// How soon the next tick comes while plugins have something to prepare, in milliseconds: a few in a hundred of a worker's
+/// time, for some seconds.
+const PREPARING_TICK: u32 = 20;
 /// The bounds of what a snapshot may say: events soon enough to be useful, ticks rare enough to cost nothing.
 const TICK_RANGE: std::ops::RangeInclusive<u32> = 50..=1000;
 
@@ -30,11 +33,11 @@ thread_local! {
 
 /// Starts a filter: what a module's entry calls.
 pub fn start(filter: &'static str, registry: &'static [PluginDefinition]) {
-    proxy_wasm::set_root_context(move_into(filter, registry));
+    proxy_wasm::set_root_context(store_definition(filter, registry));
 }
 
 /// The SDK takes a plain function; what it needs to know is the same for the whole module, so it waits in a cell.
-fn move_into(filter: &'static str, registry: &'static [PluginDefinition]) -> fn(u32) -> Box<dyn RootContext> {
+fn store_definition(filter: &'static str, registry: &'static [PluginDefinition]) -> fn(u32) -> Box<dyn RootContext> {
     DEFINITION.set(Some((filter, registry)));
     |context| {
         let (filter, registry) = DEFINITION.get().unwrap_or(("", &[]));
@@ -46,7 +49,8 @@ fn move_into(filter: &'static str, registry: &'static [PluginDefinition]) -> fn(
             node: Rc::from(""),
             hold_headers: true,
             tick: TICK,
-            overdue: false,
+            period: TICK,
+            preparing: false,
         })
     }
 }
@@ -65,8 +69,10 @@ struct Root {
     hold_headers: bool,
     /// In milliseconds.
     tick: u32,
-    /// The next tick comes sooner than that.
-    overdue: bool,
+    /// After how many milliseconds ticks come now: sooner than that where there is something to do.
+    period: u32,
+    /// The plugins of its chain may have something to prepare.
+    preparing: bool,
 }
 
 impl Context for Root {
@@ -117,6 +123,7 @@ impl RootContext for Root {
     }
 
     fn on_tick(&mut self) {
+        self.preparing &= NEWEST.get() == self.context && self.chain.as_ref().is_some_and(|chain| chain.prepare());
         self.release();
         if NEWEST.get() == self.context {
             if let Some(refused) = refusals::news(self.filter) {
@@ -136,12 +143,17 @@ impl RootContext for Root {
 }
 
 impl Root {
-    /// Lets go of held requests that are due, and comes back soon where there are more.
+    /// Releases held requests that are due, and comes back soon where there are more.
     fn release(&mut self) {
         let overdue = held::release();
         calls::set_effective_context(self.context);
-        if overdue != std::mem::replace(&mut self.overdue, overdue) {
-            calls::set_tick_period(if overdue { OVERDUE_TICK } else { self.tick });
+        let period = match () {
+            () if overdue => OVERDUE_TICK,
+            () if self.preparing => PREPARING_TICK,
+            () => self.tick,
+        };
+        if period != std::mem::replace(&mut self.period, period) {
+            calls::set_tick_period(period);
         }
     }
 
@@ -163,7 +175,8 @@ impl Root {
         self.node = Rc::from(link::node_id());
         let tick = snapshot.link.as_ref().map(|link| link.flush_millis).filter(|millis| TICK_RANGE.contains(millis));
         self.tick = tick.unwrap_or(TICK);
-        calls::set_tick_period(self.tick);
+        (self.period, self.preparing) = (PREPARING_TICK, true);
+        calls::set_tick_period(self.period);
         link::configure(snapshot.link);
         tarpit::configure(snapshot.max_held);
         Ok((version, loaded))
@@ -210,7 +223,7 @@ mod refusals {
         }
     }
 
-    /// What was refused before this VM took a configuration is no news to anybody.
+    /// What was refused before this VM took a configuration was reported already.
     pub(super) fn skip(filter: &str) {
         SEEN.set(calls::shared_data(&key(filter)).map_or(Vec::new(), |(bytes, _)| bytes));
     }

@@ -2,15 +2,16 @@
 
 use std::rc::Rc;
 
-use exchange::{Conflict, RangeCache, SharedData};
+use exchange::{Conflict, Host as _, SharedData, WorkerMemory};
 
 use crate::calls;
+use crate::proxy_host::ProxyHost;
 
 /// What all VMs of this node share: the gateway keys it by the VM id, which is one for all filters of the suite.
 pub(crate) struct NodeSharedData;
 
 thread_local! {
-    static RANGES: Rc<RangeCache> = Rc::default();
+    static MEMORY: Rc<WorkerMemory> = Rc::default();
 }
 
 impl SharedData for NodeSharedData {
@@ -22,7 +23,11 @@ impl SharedData for NodeSharedData {
         calls::set_shared_data(key, value, token.unwrap_or(0)).map_err(|_| Conflict)
     }
 
-    fn ranges(&self) -> Rc<RangeCache> {
-        RANGES.with(Rc::clone)
+    fn memory(&self) -> Rc<WorkerMemory> {
+        MEMORY.with(Rc::clone)
+    }
+
+    fn random(&self) -> u64 {
+        ProxyHost::default().random()
     }
 }

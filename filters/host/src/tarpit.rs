@@ -10,13 +10,13 @@ use crate::proxy_host::ProxyHost;
 const HELD: Shares = Shares { name: "svc.tarpit", lease: 10_000 };
 /// The most requests where the snapshot does not say.
 const MAX_HELD: u32 = 1000;
-/// How often a worker tells its number again, in milliseconds.
+/// How often a worker publishes its count again, in milliseconds.
 const REPEAT: u64 = 2_000;
 
 thread_local! {
     static MAX: Cell<u32> = const { Cell::new(MAX_HELD) };
-    /// What this worker has told last, and when, in milliseconds since the Unix epoch.
-    static TOLD: Cell<(u32, u64)> = const { Cell::new((0, 0)) };
+    /// What this worker has reported last, and when, in milliseconds since the Unix epoch.
+    static REPORTED: Cell<(u32, u64)> = const { Cell::new((0, 0)) };
     static WORKER: u64 = ProxyHost::default().random();
 }
 
@@ -27,19 +27,19 @@ pub(crate) fn configure(max_held: u32) {
 
 /// Counts one more request of this worker; false where the node holds its most already.
 pub(crate) fn take(shared: &dyn SharedData, now: u64) -> bool {
-    let told =
+    let reported =
         HELD.change(shared, WORKER.with(|id| *id), now, |own, all| (all < MAX.get()).then_some(own.saturating_add(1)));
-    told.inspect(|count| TOLD.set((*count, now))).is_some()
+    reported.inspect(|count| REPORTED.set((*count, now))).is_some()
 }
 
-/// Says how many requests this worker holds, where the others do not know it yet or are about to forget.
-pub(crate) fn keep(shared: &dyn SharedData, count: usize, now: u64) {
+/// Publishes how many requests this worker holds, if that has changed or is about to expire.
+pub(crate) fn publish(shared: &dyn SharedData, count: usize, now: u64) {
     let count = u32::try_from(count).unwrap_or(u32::MAX);
-    let (told, at) = TOLD.get();
-    if told == count && (count == 0 || now < at.saturating_add(REPEAT)) {
+    let (reported, at) = REPORTED.get();
+    if reported == count && (count == 0 || now < at.saturating_add(REPEAT)) {
         return;
     }
     if HELD.change(shared, WORKER.with(|id| *id), now, |_, _| Some(count)).is_some() {
-        TOLD.set((count, now));
+        REPORTED.set((count, now));
     }
 }

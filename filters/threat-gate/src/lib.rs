@@ -1,20 +1,19 @@
-//! The threat gate: callers under a standing ban are refused before anything of their request is parsed. Whoever is let
-//! in and submits the solution of a challenge is answered here, before the rule engine sees it.
+//! The threat gate: callers under a standing ban are refused before anything of their request is parsed. A caller that is not
+//! banned and submits the solution of a challenge is answered here, before the rule engine sees it.
 
 use challenge::Challenges;
+use exchange::bans;
 use exchange::{
     Action, Answer, Build, Category, Decision, Exchange, Exemptions, Host, Outcome, Plugin, PluginDefinition, Refusal,
-    SecurityEvent, SharedData, Slot, Verdict,
+    Role, SecurityEvent, Slot, Verdict,
 };
-use node_state::allowlist;
-use node_state::bans::{self, Ban};
 use snapshot::{Message, Policy, ThreatGateStep};
 
 /// The status of a refusal where no tier of the policy bans.
 const STATUS: u16 = 403;
 
 /// The plugin.
-pub const PLUGIN: PluginDefinition = PluginDefinition { name: "threat-gate", build };
+pub const PLUGIN: PluginDefinition = PluginDefinition::new("threat-gate", build).role(Role::Enforcement);
 
 struct ThreatGate {
     exemptions: Exemptions,
@@ -42,25 +41,23 @@ fn status(policy: &Policy) -> u16 {
 }
 
 impl Plugin for ThreatGate {
-    fn access(&self, exchange: &mut Exchange, host: &dyn Host) -> Verdict {
-        let now = host.now();
-        let Some((key, ban)) = standing(exchange, host, now, bans::standing) else {
+    fn access(&self, exchange: &mut Exchange, _slot: &mut Slot, host: &dyn Host) -> Verdict {
+        let Some(mut ban) = bans::standing(exchange, host) else {
             return self.submission(exchange, host);
         };
         if self.exemptions.cover(&exchange.caller.ip) {
             return Verdict::Pass;
         }
-        let mut reason = reason(&key, &ban, now);
         if self.dry_run {
             // What an operator has banned is no trial of a policy.
-            let Some((key, ban)) = standing(exchange, host, now, bans::standing_by_hand) else {
-                observe(exchange, reason, host);
+            let Some(by_hand) = bans::standing_by_hand(exchange, host) else {
+                observe(exchange, ban.describe(host.now()), host);
                 return self.submission(exchange, host);
             };
-            reason = self::reason(&key, &Ban { until: ban.hand_until.min(ban.until), ..ban }, now);
+            ban = by_hand;
         }
-        let (status, category) = (self.status, Category::Ban);
-        Verdict::Refuse(Refusal { status, category, reason, scored: false, headers: Vec::new() })
+        let reason = ban.describe(host.now());
+        Verdict::Refuse(Refusal::new(self.status, Category::Ban, reason))
     }
 
     fn answered(&self, exchange: &mut Exchange, answer: Answer, _slot: &mut Slot, host: &dyn Host) -> Verdict {
@@ -83,33 +80,8 @@ impl ThreatGate {
     }
 }
 
-/// The first ban that this caller is under. A ban on a caller that was put on the allowlist later holds no longer.
-fn standing(
-    exchange: &Exchange,
-    host: &dyn Host,
-    now: u64,
-    of: fn(&dyn SharedData, &str, u64) -> Option<Ban>,
-) -> Option<(String, Ban)> {
-    exchange.caller.keys().find_map(|key| {
-        let ban = of(host.shared(), &key, now)?;
-        (!allowlist::covers(host.shared(), &key, now)).then_some((key, ban))
-    })
-}
-
-fn reason(key: &str, ban: &Ban, now: u64) -> String {
-    format!("{key} is banned for another {} s: {}", ban.until.saturating_sub(now).div_ceil(1000), ban.reason)
-}
-
 fn observe(exchange: &mut Exchange, reason: String, host: &dyn Host) {
-    let decision = Decision {
-        action: Action::Deny,
-        score: exchange.score.total(),
-        tier: None,
-        dry_run: true,
-        enforced: false,
-        reason,
-        held_millis: 0,
-    };
+    let decision = Decision::new(Action::Deny, exchange.score.total(), reason).dry_run();
     let event = SecurityEvent {
         category: Category::Ban,
         outcome: Outcome::Observed,
@@ -124,11 +96,16 @@ fn observe(exchange: &mut Exchange, reason: String, host: &dyn Host) {
 mod tests {
     use super::*;
     use exchange::fake::FakeHost;
+    use node_state::{allowlist, bans};
     use snapshot::{Tier, TierAction};
 
     fn gate(policy: Policy) -> Box<dyn Plugin> {
         let step = ThreatGateStep { policy: Some(policy) };
         build(&step.encode_to_vec(), &mut Build::new(std::iter::empty())).unwrap()
+    }
+
+    fn access(gate: &dyn Plugin, exchange: &mut Exchange, host: &FakeHost) -> Verdict {
+        gate.access(exchange, &mut Slot::default(), host)
     }
 
     fn exchange() -> Exchange {
@@ -143,11 +120,11 @@ mod tests {
         let host = FakeHost::at(1_000);
         bans::apply(&host.shared_data, "user:ada", 11_000, "score 95", 1_000).unwrap();
         let gate = gate(Policy::default());
-        let Verdict::Refuse(refusal) = gate.access(&mut exchange(), &host) else { panic!("it passed") };
+        let Verdict::Refuse(refusal) = access(&*gate, &mut exchange(), &host) else { panic!("it passed") };
         assert_eq!((refusal.status, refusal.scored), (403, false));
         assert_eq!(refusal.reason, "user:ada is banned for another 10 s: score 95");
         host.advance(10_000);
-        assert_eq!(gate.access(&mut exchange(), &host), Verdict::Pass);
+        assert_eq!(access(&*gate, &mut exchange(), &host), Verdict::Pass);
     }
 
     #[test]
@@ -162,7 +139,7 @@ mod tests {
         };
         let answered = |tiers: &[Tier]| {
             let policy = Policy { tiers: tiers.to_vec(), ..Policy::default() };
-            match gate(policy).access(&mut exchange(), &host) {
+            match access(&*gate(policy), &mut exchange(), &host) {
                 Verdict::Refuse(refusal) => refusal.status,
                 other => panic!("{other:?}"),
             }
@@ -180,15 +157,15 @@ mod tests {
         let host = FakeHost::at(1_000);
         let gate = gate(Policy::default());
         bans::apply(&host.shared_data, "ip:192.0.0.0/16", 11_000, "range", 1_000).unwrap();
-        assert!(matches!(gate.access(&mut exchange(), &host), Verdict::Refuse(_)));
+        assert!(matches!(access(&*gate, &mut exchange(), &host), Verdict::Refuse(_)));
         allowlist::apply(&host.shared_data, "ip:192.0.2.1", 9_000, 1_000).unwrap();
-        assert_eq!(gate.access(&mut exchange(), &host), Verdict::Pass);
+        assert_eq!(access(&*gate, &mut exchange(), &host), Verdict::Pass);
         // Another identity of the same caller is another matter.
         bans::apply(&host.shared_data, "user:ada", 11_000, "by hand", 1_000).unwrap();
-        assert!(matches!(gate.access(&mut exchange(), &host), Verdict::Refuse(_)));
+        assert!(matches!(access(&*gate, &mut exchange(), &host), Verdict::Refuse(_)));
         bans::apply(&host.shared_data, "user:ada", 0, "", 1_000).unwrap();
         host.advance(8_000);
-        assert!(matches!(gate.access(&mut exchange(), &host), Verdict::Refuse(_)), "the entry has ended");
+        assert!(matches!(access(&*gate, &mut exchange(), &host), Verdict::Refuse(_)), "the entry has ended");
     }
 
     #[test]
@@ -202,16 +179,16 @@ mod tests {
         bans::apply(&host.shared_data, "ip:192.0.2.1", 90_000, "score 95", 1_000).unwrap();
         by_hand("ip:192.0.2.0/24", 11_000, 11_000);
         let dry = gate(Policy { dry_run: true, ..Policy::default() });
-        let Verdict::Refuse(refusal) = dry.access(&mut exchange(), &host) else { panic!("it passed") };
+        let Verdict::Refuse(refusal) = access(&*dry, &mut exchange(), &host) else { panic!("it passed") };
         assert_eq!(refusal.reason, "ip:192.0.2.1 is banned for another 10 s: by hand");
         allowlist::apply(&host.shared_data, "ip:192.0.2.1", 5_000, 1_000).unwrap();
-        assert_eq!(dry.access(&mut exchange(), &host), Verdict::Pass);
+        assert_eq!(access(&*dry, &mut exchange(), &host), Verdict::Pass);
         by_hand("user:ada", 90_000, 11_000);
-        assert!(matches!(dry.access(&mut exchange(), &host), Verdict::Refuse(_)));
+        assert!(matches!(access(&*dry, &mut exchange(), &host), Verdict::Refuse(_)));
         let exempt = Policy { dry_run: true, exemptions: vec!["192.0.2.1".into()], ..Policy::default() };
-        assert_eq!(gate(exempt).access(&mut exchange(), &host), Verdict::Pass);
+        assert_eq!(access(&*gate(exempt), &mut exchange(), &host), Verdict::Pass);
         host.advance(10_000);
-        assert_eq!(dry.access(&mut exchange(), &host), Verdict::Pass, "what is left of it is a tier's");
+        assert_eq!(access(&*dry, &mut exchange(), &host), Verdict::Pass, "what is left of it is a tier's");
         assert_eq!(host.events_json().pop().unwrap()["event"]["outcome"], "observed");
     }
 
@@ -221,13 +198,13 @@ mod tests {
         bans::apply(&host.shared_data, "ip:2001:db8:1:2::/64", 11_000, "score 95", 1_000).unwrap();
         let (gate, mut exchange) = (gate(Policy::default()), Exchange::default());
         exchange.caller.ip = "2001:db8:1:2:ffff::9".into();
-        assert!(matches!(gate.access(&mut exchange, &host), Verdict::Refuse(_)));
+        assert!(matches!(access(&*gate, &mut exchange, &host), Verdict::Refuse(_)));
         allowlist::apply(&host.shared_data, "ip:2001:db8:1:2:ffff::9", 9_000, 1_000).unwrap();
-        assert_eq!(gate.access(&mut exchange, &host), Verdict::Pass);
+        assert_eq!(access(&*gate, &mut exchange, &host), Verdict::Pass);
         exchange.caller.ip = "2001:db8:1:2:ffff::10".into();
-        assert!(matches!(gate.access(&mut exchange, &host), Verdict::Refuse(_)));
+        assert!(matches!(access(&*gate, &mut exchange, &host), Verdict::Refuse(_)));
         exchange.caller.ip = "2001:db8:1:3::9".into();
-        assert_eq!(gate.access(&mut exchange, &host), Verdict::Pass);
+        assert_eq!(access(&*gate, &mut exchange, &host), Verdict::Pass);
     }
 
     #[test]
@@ -235,10 +212,10 @@ mod tests {
         let host = FakeHost::at(1_000);
         bans::apply(&host.shared_data, "ip:192.0.2.1", 11_000, "by hand", 1_000).unwrap();
         let dry = gate(Policy { dry_run: true, ..Policy::default() });
-        assert_eq!(dry.access(&mut exchange(), &host), Verdict::Pass);
+        assert_eq!(access(&*dry, &mut exchange(), &host), Verdict::Pass);
         assert_eq!(host.events_json()[0]["event"]["outcome"], "observed");
         let exempt = gate(Policy { exemptions: vec!["192.0.2.0/24".into()], ..Policy::default() });
-        assert_eq!(exempt.access(&mut exchange(), &host), Verdict::Pass);
+        assert_eq!(access(&*exempt, &mut exchange(), &host), Verdict::Pass);
         assert_eq!(host.events_json().len(), 1);
     }
 }

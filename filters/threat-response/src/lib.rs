@@ -1,21 +1,21 @@
 //! The threat response: the one component that reads the score and acts on it.
 //!
 //! On a request that nobody refused it acts by the highest tier that the score reaches. On one that a detector refused it
-//! is asked as well, because a refused request may still be worth a ban: a sterner action takes the place of the
+//! is asked as well, because a refused request may still be worth a ban: a stricter action takes the place of the
 //! refusal, a milder one leaves it as it is. Either way there is one decision and one event.
 
 mod throttle;
 
 use challenge::Challenges;
+use exchange::bans::{self, BanScope, NewBan};
 use exchange::{
-    Action, Answer, BanOrder, Build, Category, Decision, Exchange, Exemptions, Host, IdentityKind, IdentityRef, Metric,
-    Outcome, Plugin, PluginDefinition, Refusal, Reply, SecurityEvent, Slot, Verdict,
+    Action, Answer, Build, Category, Decision, Exchange, Exemptions, Half, Host, Outcome, Plugin, PluginDefinition,
+    Refusal, Reply, Role, SecurityEvent, Slot, Verdict,
 };
-use node_state::{allowlist, bans};
 use snapshot::{Message, Policy, ThreatResponseStep, Tier};
 
 /// The plugin.
-pub const PLUGIN: PluginDefinition = PluginDefinition { name: "threat-response", build };
+pub const PLUGIN: PluginDefinition = PluginDefinition::new("threat-response", build).role(Role::Response);
 
 struct ThreatResponse {
     policy: Policy,
@@ -34,7 +34,7 @@ fn build(config: &[u8], _build: &mut Build<'_>) -> Result<Box<dyn Plugin>, Strin
 impl Plugin for ThreatResponse {
     /// A submitted solution is judged before the rule engine sees it. It is so in dry run too: otherwise the solution of a
     /// page that is open already would reach the backend.
-    fn access(&self, exchange: &mut Exchange, host: &dyn Host) -> Verdict {
+    fn access(&self, exchange: &mut Exchange, _slot: &mut Slot, host: &dyn Host) -> Verdict {
         match &self.challenges {
             Some(challenges) if !self.exemptions.cover(&exchange.caller.ip) => {
                 challenges.access(PLUGIN.name, true, exchange, host)
@@ -66,25 +66,28 @@ impl Plugin for ThreatResponse {
         self.enforce(tier, decision, exchange, host)
     }
 
-    fn on_refusal(&self, exchange: &mut Exchange, refusal: &Refusal, by: &str, host: &dyn Host) -> Option<Verdict> {
+    fn on_refusal(
+        &self,
+        exchange: &mut Exchange,
+        refusal: &Refusal,
+        by: &str,
+        _half: Half,
+        host: &dyn Host,
+    ) -> Option<Verdict> {
         if self.exemptions.cover(&exchange.caller.ip) {
             return None;
         }
         let score = exchange.score.total();
         let tier = self.policy.tier_at(score);
-        let stern = tier.filter(|tier| !self.policy.dry_run && tier.action() >= Action::Tarpit);
+        let stricter = tier.filter(|tier| !self.policy.dry_run && tier.action() >= Action::Tarpit);
         let mut decision = Decision {
-            action: stern.map_or(Action::Deny, Tier::action),
-            score,
             tier: tier.map(|tier| tier.index),
             dry_run: self.policy.dry_run,
-            enforced: true,
-            reason: refusal.reason.clone(),
-            held_millis: 0,
+            ..Decision::new(stricter.map_or(Action::Deny, Tier::action), score, refusal.reason.clone()).enforced()
         };
         let mut hold_millis = 0;
         let mut reply = None;
-        if let Some((tier, action)) = stern.map(|tier| (tier, tier.action())) {
+        if let Some((tier, action)) = stricter.map(|tier| (tier, tier.action())) {
             match action {
                 Action::Tarpit => {
                     hold_millis = tier.tarpit_millis;
@@ -110,15 +113,8 @@ impl Plugin for ThreatResponse {
 impl ThreatResponse {
     fn decision(&self, tier: &Tier, score: f64, reason: String) -> Decision {
         let dry_run = self.policy.dry_run;
-        Decision {
-            action: tier.action(),
-            score,
-            tier: Some(tier.index),
-            dry_run,
-            enforced: !dry_run && tier.action() >= Action::Throttle,
-            reason,
-            held_millis: 0,
-        }
+        let enforced = !dry_run && tier.action() >= Action::Throttle;
+        Decision { tier: Some(tier.index), dry_run, enforced, ..Decision::new(tier.action(), score, reason) }
     }
 
     fn enforce(&self, tier: &Tier, mut decision: Decision, exchange: &mut Exchange, host: &dyn Host) -> Verdict {
@@ -178,44 +174,15 @@ impl ThreatResponse {
         Verdict::Enforce { decision, hold_millis: 0, reply: Some(reply) }
     }
 
-    /// Puts a ban in force on this node at once, and asks the control plane to make it hold everywhere. Nobody on the
-    /// allowlist is banned here.
     fn ban(&self, tier: &Tier, decision: &Decision, exchange: &Exchange, host: &dyn Host) {
-        let Some(identity) = self.identity(exchange) else {
-            return;
+        let scope = match &self.policy {
+            policy if policy.ban_address => BanScope::Ip,
+            policy if policy.ban_api_key_only => BanScope::ApiKey,
+            _ => BanScope::Auto,
         };
-        let now = host.now();
-        let until = now.saturating_add(tier.ban_for_seconds.saturating_mul(1000));
-        // The control plane is asked even about somebody who is on the allowlist: its refusal is what operators see.
-        // The address itself may be on it, where the ban is on its network or on whom it belongs to.
-        let mut keys = exchange.caller.keys();
-        if !allowlist::covers(host.shared(), &identity.key(), now)
-            && !keys.any(|key| key.starts_with("ip:") && allowlist::covers(host.shared(), &key, now))
-        {
-            if bans::apply(host.shared(), &identity.key(), until, &decision.reason, now).is_err() {
-                host.log(
-                    exchange::Level::Warn,
-                    "palisade: a ban could not be noted on this node; the control plane is asked",
-                );
-            }
-            host.count(Metric::Bans);
-        }
-        host.send_ban(BanOrder {
-            identity,
-            until,
-            reason: decision.reason.clone(),
-            score: decision.score,
-            tags: exchange.score.tags().into_iter().map(str::to_owned).collect(),
-            address: exchange.caller.ip.clone(),
-        });
-    }
-
-    fn identity(&self, exchange: &Exchange) -> Option<IdentityRef> {
-        exchange.caller.identities().find(|identity| match identity.kind {
-            IdentityKind::Ip => !self.policy.ban_api_key_only,
-            IdentityKind::ApiKey => !self.policy.ban_address,
-            IdentityKind::User => !self.policy.ban_address && !self.policy.ban_api_key_only,
-        })
+        let millis = tier.ban_for_seconds.saturating_mul(1000);
+        // A caller that is not banned, being on the allowlist, is refused all the same.
+        bans::ban(exchange, &NewBan { scope, millis, reason: &decision.reason, score: decision.score }, host);
     }
 }
 

@@ -1,6 +1,7 @@
 use super::*;
-use exchange::Signal;
 use exchange::fake::FakeHost;
+use exchange::{Metric, Signal};
+use node_state::{allowlist, bans};
 
 fn tier(index: u32, min_score: f64, action: Action) -> Tier {
     Tier {
@@ -104,17 +105,11 @@ fn tarpit_holds_and_lets_go() {
 }
 
 #[test]
-fn a_refusal_is_answered_more_sternly_never_more_mildly() {
-    let refusal = Refusal {
-        status: 406,
-        category: Category::Threat,
-        reason: "rule 949110".into(),
-        scored: true,
-        headers: Vec::new(),
-    };
+fn a_refusal_is_answered_more_strictly_never_more_mildly() {
+    let refusal = Refusal::new(406, Category::Threat, "rule 949110").scored();
     let answer = |tiers, dry_run| {
         let host = FakeHost::at(0);
-        let verdict = response(dry_run, tiers).on_refusal(&mut exchange(95.0), &refusal, "waf", &host);
+        let verdict = response(dry_run, tiers).on_refusal(&mut exchange(95.0), &refusal, "waf", Half::Request, &host);
         let actions: Vec<_> = host.events_json().iter().map(|event| event["event"]["action"].clone()).collect();
         assert_eq!(actions.len(), 1, "one outcome, one event");
         (verdict.unwrap(), actions[0].clone(), host.bans.borrow().len())
@@ -229,7 +224,7 @@ fn a_challenged_caller_works_and_goes_on() {
     let mut submitting = exchange(95.0);
     submitting.request.method = b"POST".to_vec();
     submitting.request.headers = exchange::Headers::from([(challenge::HEADER, submission)]);
-    assert!(matches!(plugin.access(&mut submitting, &host), Verdict::Ask(_)));
+    assert!(matches!(plugin.access(&mut submitting, &mut Slot::default(), &host), Verdict::Ask(_)));
     let answered = plugin.answered(&mut submitting, Answer::Yes, &mut Slot::default(), &host);
     let Verdict::Enforce { reply: Some(earned), .. } = answered else { panic!("{answered:?}") };
     assert_eq!(earned.status, 204);

@@ -42,6 +42,7 @@ impl Waf {
         exchange: &mut Exchange,
         host: &dyn Host,
     ) -> Verdict {
+        state.phase = 2;
         let intervention = state.transaction.request_body_piece(bytes);
         if let Some(refusal) = self.refusal(intervention, state, exchange, Half::Request, host) {
             return Verdict::Refuse(refusal);
@@ -61,22 +62,18 @@ impl Waf {
         let encoding = encoding_of(&exchange.request.headers);
         let limits = state.transaction.request_body_limits();
         let multipart = state.transaction.request_body_is_multipart();
-        // More than is inspected need not be unpacked, but for one byte that shows that there is more.
+        // More than is inspected need not be unpacked, but for one byte that shows that there is more. All of it is inspected
+        // at once, so that no more of it is than of a body that is not compressed is held.
         let most = match (limits.reject, multipart) {
-            (false, _) => u64::MAX,
+            (false, _) => limits.total,
             (true, true) => limits.total.saturating_add(1),
             (true, false) => limits.without_files.saturating_add(1),
         };
         match self.decoded(&encoding, body, most) {
             Ok(None) => self.phase_2(body.bytes, body.complete, state, exchange, host),
-            Ok(Some(decoded)) => {
-                state.transaction.request_body_as_sent(body.bytes, &decoded);
-                for piece in decoded.chunks(PIECE) {
-                    if let refused @ Verdict::Refuse(_) = self.take_piece(piece, state, exchange, host) {
-                        return refused;
-                    }
-                }
-                self.phase_2(&[], body.complete, state, exchange, host)
+            Ok(Some(decoded)) => self.inspect_decoded(body, &decoded, state, exchange, host),
+            Err(DecodeError::TooLarge) if !limits.reject && self.step.inspect_undecodable => {
+                self.inspect_decoded_prefix(&encoding, body, most, state, exchange, host)
             }
             Err(_) if self.step.inspect_undecodable => self.phase_2(body.bytes, body.complete, state, exchange, host),
             Err(error) => {
@@ -87,20 +84,62 @@ impl Waf {
                     DecodeError::Truncated | DecodeError::Corrupt | DecodeError::Ambiguous => BAD_REQUEST,
                 };
                 let reason = format!("the request body cannot be inspected: {error}");
-                let (limit, most) = match error {
+                let (limit, bound) = match error {
                     DecodeError::TooLarge => {
                         let limit = if multipart { limits.total } else { limits.without_files };
-                        let inspected = if limits.reject { limit } else { u64::MAX };
+                        let inspected = if limits.reject { limit } else { most };
                         ("bytes of the decoded body", self.step.decompressed_input_body_limit.min(inspected))
                     }
                     DecodeError::Ratio => ("compression ratio", u64::from(self.step.max_input_compression_ratio)),
                     DecodeError::Members => ("gzip members", u64::try_from(MAX_MEMBERS).unwrap_or(u64::MAX)),
                     _ => ("bytes that can be decoded", 0),
                 };
-                state.transaction.request_body_undecoded(limit, most);
+                state.transaction.request_body_left_out(limit, bound);
+                if error == DecodeError::TooLarge && !limits.reject && !self.denies(state) {
+                    self.pass_unreadable(status, &reason, state, exchange, host);
+                    return self.inspect_decoded_prefix(&encoding, body, most, state, exchange, host);
+                }
                 self.unreadable(status, reason, body.bytes, state, exchange, host)
             }
         }
+    }
+
+    /// The decoded body in front of the rules, with what there is to read in the bytes that it came in.
+    fn inspect_decoded(
+        &self,
+        body: Body<'_>,
+        decoded: &[u8],
+        state: &mut State,
+        exchange: &mut Exchange,
+        host: &dyn Host,
+    ) -> Verdict {
+        state.transaction.request_body_as_sent(body.bytes, decoded);
+        state.transaction.rest_of_body().compressed = true;
+        for piece in decoded.chunks(PIECE) {
+            if let refused @ Verdict::Refuse(_) = self.take_piece(piece, state, exchange, host) {
+                return refused;
+            }
+            // What follows is not judged any more, which is told.
+            if state.transaction.rest_of_body().over {
+                break;
+            }
+        }
+        self.phase_2(&[], body.complete, state, exchange, host)
+    }
+
+    /// The same with as much of the body as is decoded, where what is beyond that refuses nothing.
+    fn inspect_decoded_prefix(
+        &self,
+        encoding: &[u8],
+        body: Body<'_>,
+        most: u64,
+        state: &mut State,
+        exchange: &mut Exchange,
+        host: &dyn Host,
+    ) -> Verdict {
+        let most = bytes(self.step.decompressed_input_body_limit.min(most));
+        let prefix = decode_prefix(encoding, body.bytes, most).unwrap_or_default();
+        self.inspect_decoded(Body { complete: false, ..body }, &prefix, state, exchange, host)
     }
 
     /// The body of a response with its content encoding undone as far as it can be, and whether that is all of it. A backend's

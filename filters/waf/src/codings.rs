@@ -1,6 +1,6 @@
 //! The codings in which a response may come.
 
-/// `Accept-Encoding` with the codings alone that can be undone: a client must not choose that an answer goes by uninspected.
+/// `Accept-Encoding` with the codings alone that can be undone: a client must not be able to choose an encoding that is not inspected.
 /// `None` where there is nothing to take away. Several headers are one list.
 pub(crate) fn readable<'a>(accepted: impl Iterator<Item = &'a [u8]>) -> Option<Vec<u8>> {
     let list = accepted.collect::<Vec<_>>().join(b",".as_slice());

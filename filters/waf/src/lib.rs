@@ -12,21 +12,25 @@ mod rest;
 mod signals;
 mod trail;
 mod trailers;
+mod watch;
 
 use std::sync::Arc;
 
 use body::{added_by_gateway, bytes, upgrades_with_body, was_chunked};
 use collections::NodeCollections;
 use exchange::{
-    Body, BodyNeed, Build, Exchange, Headers, Host, Metric, Plugin, PluginDefinition, Slot, Verdict, split_address,
+    Body, BodyNeed, Build, Exchange, Half, Headers, Host, Metric, Plugin, PluginDefinition, Role, Slot, Verdict,
+    split_address,
 };
 use refusal::BAD_REQUEST;
 use seclang::vocabulary::Variable;
 use seclang::{BodyLimits, BudgetLimits, Engine, Intervention, Program, Transaction, TransactionStart};
 use snapshot::{Message, WafBudget, WafStep};
+use watch::Seen;
+pub use watch::{Watched, watched};
 
 /// The plugin.
-pub const PLUGIN: PluginDefinition = PluginDefinition { name: "waf", build };
+pub const PLUGIN: PluginDefinition = PluginDefinition::new("waf", build).role(Role::Detector);
 
 struct Waf {
     step: WafStep,
@@ -35,11 +39,15 @@ struct Waf {
     persistent: bool,
     /// Its rules look at the gateway's own address or port. Asking for them costs as much as a dozen rules.
     local: bool,
+    /// Where the outcome of an exchange goes, if somebody watches.
+    seen: Option<Seen>,
 }
 
 /// One exchange in the engine.
 struct State {
     transaction: Transaction,
+    /// The last of the phases 1 to 4 that has begun.
+    phase: u8,
     /// Phase 5 has run.
     logged: bool,
     /// The trail is told.
@@ -60,17 +68,11 @@ struct State {
     left_out: usize,
 }
 
-/// A half of the exchange. The threat response acts on the first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Half {
-    Request,
-    Response,
-}
-
 impl State {
     fn new(transaction: Transaction) -> Self {
         Self {
             transaction,
+            phase: 1,
             logged: false,
             concluded: false,
             blocked: None,
@@ -87,12 +89,14 @@ impl State {
 fn build(config: &[u8], build: &mut Build<'_>) -> Result<Box<dyn Plugin>, String> {
     let step = WafStep::decode(config).map_err(|error| error.to_string())?;
     let engine = build.shared(&step.program, |bytes| Engine::new(Program::decode(bytes)?).map(Arc::new))?;
-    let persistent = engine.uses_collections();
-    let local = engine.uses(Variable::ServerAddr) || engine.uses(Variable::ServerPort);
-    Ok(Box::new(Waf { step, engine, persistent, local }))
+    Ok(Box::new(Waf::new(step, engine, None)))
 }
 
 impl Plugin for Waf {
+    fn prepare(&self) -> bool {
+        self.engine.prepare()
+    }
+
     fn request(&self, exchange: &mut Exchange, has_body: bool, slot: &mut Slot, host: &dyn Host) -> Verdict {
         let mut transaction = self.begin(exchange, has_body, host);
         let intervention = transaction.request_headers();
@@ -195,6 +199,7 @@ impl Plugin for Waf {
             return Verdict::Pass;
         };
         let streaming = response.streaming;
+        state.phase = 3;
         state.transaction.set_now(host.now());
         state.transaction.response_line(response.status, &exchange.request.protocol);
         for (name, value) in response.headers.regular() {
@@ -229,10 +234,19 @@ impl Plugin for Waf {
         if let Some(state) = slot.get::<State>() {
             self.conclude(state, exchange, host);
         }
+        if let Some(seen) = &self.seen {
+            watch::hand_over(seen, slot);
+        }
     }
 }
 
 impl Waf {
+    fn new(step: WafStep, engine: Arc<Engine>, seen: Option<Seen>) -> Self {
+        let persistent = engine.uses_collections();
+        let local = engine.uses(Variable::ServerAddr) || engine.uses(Variable::ServerPort);
+        Self { step, engine, persistent, local, seen }
+    }
+
     /// A transaction that knows the connection, the request line and the headers.
     fn begin(&self, exchange: &Exchange, has_body: bool, host: &dyn Host) -> Transaction {
         let mut transaction = self.begin_uncounted(exchange, has_body, host);
@@ -298,6 +312,7 @@ impl Waf {
         exchange: &mut Exchange,
         host: &dyn Host,
     ) -> Verdict {
+        state.phase = 2;
         state.transaction.set_now(host.now());
         let intervention = state.transaction.request_body(body, complete);
         if let Some(refusal) = self.refusal(intervention, state, exchange, Half::Request, host) {
@@ -321,6 +336,7 @@ impl Waf {
         exchange: &mut Exchange,
         host: &dyn Host,
     ) -> Verdict {
+        state.phase = 4;
         state.transaction.set_now(host.now());
         let intervention = state.transaction.response_body(body, complete);
         if let Some(refusal) = self.refusal(intervention, state, exchange, Half::Response, host) {

@@ -59,7 +59,7 @@ impl Waf {
         state.blocked = Some(intervention);
         self.signal("waf:blocked", self.step.block_weight, reason.clone(), exchange, host);
         self.conclude(state, exchange, host);
-        Some(Refusal { status, category: Category::Threat, reason, scored: half == Half::Request, headers })
+        Some(Refusal { headers, ..refused(status, Category::Threat, reason, half) })
     }
 
     /// An engine that met a limit of its own (a pattern that gave up, the end of the budget) has not judged the exchange,
@@ -145,10 +145,11 @@ impl Waf {
         exchange: &mut Exchange,
         host: &dyn Host,
     ) -> Verdict {
-        let tag = if status == PAYLOAD_TOO_LARGE { LIMIT } else { BODY_ERROR };
+        let tag = tag_of(status);
+        // The rules that would look at the body are those of phase 2.
+        state.phase = state.phase.max(2);
         if !self.denies(state) {
-            self.signal(tag, self.step.match_weight, reason.clone(), exchange, host);
-            state.unenforced = Some(demand(status, &reason));
+            self.pass_unreadable(status, &reason, state, exchange, host);
             // The first bytes of a stream come when the rules have run already.
             if state.contributed {
                 return Verdict::Pass;
@@ -157,6 +158,19 @@ impl Waf {
         }
         let refusal = refused(status, Category::Threat, reason, Half::Request);
         Verdict::Refuse(self.limit(tag, refusal, state, exchange, host))
+    }
+
+    /// A request that the rules cannot look at, or not at all of it, where nothing is denied.
+    pub(crate) fn pass_unreadable(
+        &self,
+        status: u16,
+        reason: &str,
+        state: &mut State,
+        exchange: &mut Exchange,
+        host: &dyn Host,
+    ) {
+        self.signal(tag_of(status), self.step.match_weight, reason.to_owned(), exchange, host);
+        state.unenforced = Some(demand(status, reason));
     }
 
     /// A refusal that no rule demanded: a signal of its own, beside that of the rules that matched until then.
@@ -176,8 +190,13 @@ impl Waf {
     }
 }
 
+fn tag_of(status: u16) -> &'static str {
+    if status == PAYLOAD_TOO_LARGE { LIMIT } else { BODY_ERROR }
+}
+
 fn refused(status: u16, category: Category, reason: String, half: Half) -> Refusal {
-    Refusal { status, category, reason, scored: half == Half::Request, headers: Vec::new() }
+    let refusal = Refusal::new(status, category, reason);
+    if half == Half::Request { refusal.scored() } else { refusal }
 }
 
 /// Why, for the operator.

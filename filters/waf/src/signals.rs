@@ -73,15 +73,7 @@ impl Waf {
             let weight = self.step.match_weight.max(self.step.block_weight);
             self.signal(MATCH, weight, reason.clone(), exchange, host);
         }
-        let decision = Decision {
-            action: Action::Deny,
-            score: exchange.score.total(),
-            tier: None,
-            dry_run: true,
-            enforced: false,
-            reason,
-            held_millis: 0,
-        };
+        let decision = Decision::new(Action::Deny, exchange.score.total(), reason).dry_run();
         let event = SecurityEvent {
             category: Category::Threat,
             outcome: Outcome::Observed,

@@ -1,7 +1,7 @@
 //! `SvcWafTrailEvent`: what the rules saw in one exchange.
 //!
 //! `matches` lists the first matches in detail, `rule_ids` the id of every logged match in its order (a rule that matched
-//! twice is there twice), and `matched` counts them; both lists have an end, the count has none. `limits` lists the rules
+//! twice is there twice), and `matched` counts them, up to the 2,048 matches that the engine keeps. `limits` lists the rules
 //! that gave up at a limit, with the first value each gave up on: what they would have found is not known. One with `cost`
 //! is where the budget ended, and the phase with it. `uninspected` lists the collections that a limit cut short: what they
 //! lack no rule has seen.

@@ -7,6 +7,7 @@ pub mod operators;
 pub mod parser;
 pub mod regex;
 pub mod snapshot;
+pub mod tables;
 pub mod transaction;
 pub mod transformations;
 pub mod urlencoded;
@@ -24,6 +25,7 @@ pub const TARGETS: &[Target] = &[
     ("parser", parser::run),
     ("regex", regex::run),
     ("snapshot", snapshot::run),
+    ("tables", tables::run),
     ("transaction", transaction::run),
     ("transformations", transformations::run),
     ("urlencoded", urlencoded::run),

@@ -69,7 +69,7 @@ pub fn run(data: &[u8]) {
 fn engines(sources: &[Source], files: &dyn seclang::DataFiles) -> Engines {
     let program = seclang::compile(sources, files).unwrap_or_else(|errors| panic!("{}", errors[0]));
     let gated = Arc::new(Engine::new(program.clone()).expect("built"));
-    let plain = Arc::new(Engine::without_gates(program).expect("built"));
+    let plain = Arc::new(Engine::without_prefilter(program).expect("built"));
     Engines { gated, plain }
 }
 

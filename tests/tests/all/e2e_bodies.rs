@@ -1,7 +1,10 @@
 //! Long bodies: the limits without files and with files, uploads that are read as they come, and what hides behind padding.
 
+use std::io::Write;
 use std::time::Duration;
 
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use palisade_tests::gateway::{Gateway, route, waf_config};
 use palisade_tests::http::Request;
 use serde_json::{Value, json};
@@ -73,6 +76,25 @@ fn long_bodies_are_inspected_or_refused_and_uploads_pass() {
         ] {
             assert_eq!(ask(path, kind, &body, chunked), status, "{what}, chunked {chunked}");
         }
+    }
+    // Longer than what is inspected and held, and what unpacks to as much.
+    let gzip = |text: &str| {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+        encoder.write_all(text.as_bytes()).unwrap();
+        encoder.finish().unwrap()
+    };
+    let long = |value: &str| form(13 * MIB, value);
+    let word = |at: u32| u64::from(at).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20;
+    let spaced = |blocks: u32| (0..blocks).map(|at| format!("union {:x} selected ", word(at))).collect::<String>();
+    for (what, body, encoding, status) in [
+        ("a long body", long("1").into_bytes(), "identity", 200),
+        ("an attack at its end", long(SQL).into_bytes(), "identity", 403),
+        ("what unpacks to more than is held", gzip(&spaced(560_000)), "gzip", 413),
+        ("what unpacks to as much as is held", gzip(&spaced(400_000)), "gzip", 200),
+        ("an attack at its end", gzip(&format!("a={}&q={SQL}", spaced(400_000))), "gzip", 403),
+    ] {
+        let request = Request::post("/prefix/echo", FORM, &body).header("content-encoding", encoding);
+        assert_eq!(gateway.status(&request), status, "{what}, {encoding}");
     }
     // All of an upload reaches the backend.
     let body = upload(12 * MIB, "1");

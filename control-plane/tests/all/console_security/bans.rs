@@ -2,8 +2,8 @@
 
 use super::Desk;
 use crate::xds_support::until;
-use palisade::store::fabric::{Charge, LedgerRules, Note};
 use serde_json::{Value, json};
+use store::fabric::{Charge, LedgerRules, Note};
 
 #[tokio::test]
 async fn a_ban_by_hand_is_shown_extended_and_lifted() {

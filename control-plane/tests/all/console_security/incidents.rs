@@ -1,7 +1,7 @@
 //! Incidents from the console.
 
 use super::Desk;
-use palisade::clock;
+use base::clock;
 use serde_json::{Value, json};
 use std::sync::atomic::Ordering;
 
@@ -66,11 +66,11 @@ async fn states_and_incidents_outlive_the_process() {
     desk.event("192.0.2.7", 55.0, "waf");
     desk.post("_incident_state", json!({"key": "ip:192.0.2.7", "state": "acknowledged", "note": "mine"})).await;
     let store = &desk.console.api.state.store;
-    palisade::events::save_incidents(store.as_ref(), &desk.console.api.state.events).await.unwrap();
-    let after = palisade::events::EventHub::new(Vec::new(), clock::now_millis);
-    palisade::events::restore_incidents(store.as_ref(), &after).await.unwrap();
+    events::save_incidents(store.as_ref(), &desk.console.api.state.events).await.unwrap();
+    let after = events::EventHub::new(Vec::new(), clock::now_millis);
+    events::restore_incidents(store.as_ref(), &after).await.unwrap();
     let incidents = after.incidents();
     assert_eq!((incidents[0].id.as_str(), incidents[0].count), ("node-made", 2));
-    assert_eq!(incidents[0].state, palisade::events::IncidentState::Acknowledged);
+    assert_eq!(incidents[0].state, events::IncidentState::Acknowledged);
     assert_eq!(after.workflow("ip:192.0.2.7").unwrap().note, "mine");
 }

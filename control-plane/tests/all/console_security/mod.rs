@@ -6,7 +6,7 @@ mod ledger;
 mod status;
 
 use crate::console_support::{ConsoleApi, Login};
-use palisade::clock;
+use base::clock;
 use serde_json::{Value, json};
 use std::sync::atomic::Ordering;
 

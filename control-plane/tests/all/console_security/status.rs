@@ -1,7 +1,7 @@
 //! The status of the decision fabric.
 
 use super::Desk;
-use palisade::clock;
+use base::clock;
 use serde_json::{Value, json};
 
 #[tokio::test]

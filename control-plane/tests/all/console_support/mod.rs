@@ -4,19 +4,23 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use accounts::Scope;
+use accounts::{Operator, hash_password};
+use alerts::Alerts;
+use api::access::guard;
+use api::console::{self, Console};
+use api::names::NAMESPACE;
+use api::rest;
+use api::rest::report::{self, Reports};
 use axum::body::Body;
 use axum::extract::ConnectInfo;
 use axum::http::Request;
-use palisade::alerts::Alerts;
-use palisade::console::{self, Console, NAMESPACE, Operator, hash_password};
-use palisade::events::Outbox;
-use palisade::fabric::Fabric;
-use palisade::link::{LinkHub, MemoryBans, NodePort};
-use palisade::outbound::Outbound;
-use palisade::rest::report::{self, Reports};
-use palisade::xds::Hub;
-use palisade::{access::Scope, access::guard, rest};
+use events::Outbox;
+use fabric::{Bans, Fabric};
+use link::{LinkHub, NodePort};
+use outbound::Outbound;
 use serde_json::{Value, json};
+use xds::Hub;
 
 use crate::entities_support::{Answer, Api};
 use crate::link_support::{Worker, plain};
@@ -32,7 +36,7 @@ pub(crate) struct ConsoleApi {
     pub(crate) clock: Arc<AtomicU64>,
     pub(crate) fabric: Fabric,
     pub(crate) link: LinkHub,
-    /// What gateways are served; nobody publishes.
+    /// What gateways are served; nothing is published.
     pub(crate) hub: Hub,
     outbox: Outbox,
 }
@@ -56,17 +60,17 @@ impl ConsoleApi {
         let store = Arc::clone(&api.state.store);
         let console = Console::new(Arc::clone(&store), entities.clone(), events.clone(), Some(listen), told.clone());
         // A link of its own: no gateway is connected.
-        let bans = Arc::new(MemoryBans::default());
+        let bans = Bans::new(Arc::clone(&store), events.clone(), base::clock::now_millis);
         let hub = Hub::new();
-        let link = LinkHub::new(events.clone(), bans, hub.clone(), palisade::clock::now_millis);
+        let link = LinkHub::new(events.clone(), bans, hub.clone(), base::clock::now_millis);
         // Nobody runs them: rules are tried here, and do not act.
         let outbound = Outbound::new(Vec::new());
         let alerts = Alerts::new(Arc::clone(&store), entities.clone(), events.clone(), outbound, told.clone());
-        let fabric = Fabric::new(store, entities, events, link.clone(), told);
+        let fabric = Fabric::new(store, entities, events, link.announcer().clone(), told);
         fabric.load().await.unwrap();
         let reports = Reports { events: api.state.events.clone(), nodes: hub.clone() };
         let reports = guard(report::router(reports), api.state.access.clone(), Some(Scope::Report));
-        let security = console::security_router(&console, fabric.clone(), alerts);
+        let security = console::security_router(&console, fabric.clone(), hub.clone(), alerts);
         let routes = console::router(&console).merge(security).merge(reports);
         api.router = rest::router_with(api.state.clone(), routes);
         let hash = hash_password(PASSWORD).unwrap();
@@ -83,7 +87,7 @@ impl ConsoleApi {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (hub, link, port) = (self.hub.clone(), self.link.clone(), NodePort::default());
-        tokio::spawn(palisade::link::serve_with(port, listener, hub, link, std::future::pending()));
+        tokio::spawn(link::serve_with(port, listener, hub, link, std::future::pending()));
         Worker::admitted(plain(address).await, None).await
     }
 

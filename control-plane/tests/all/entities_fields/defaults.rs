@@ -1,6 +1,6 @@
 //! What a field has that a document leaves out.
 
-use palisade::entities::{BotPolicy, DECOYS};
+use entities::{BotPolicy, DECOYS};
 use serde_json::json;
 
 use super::kind;

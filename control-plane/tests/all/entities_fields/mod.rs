@@ -7,8 +7,8 @@ mod errors;
 mod limits;
 
 use crate::entities_samples::{minimal, problems, sample};
-use palisade::entities::registry::{self, KINDS};
-use palisade::entities::{Item, Kind, ThreatFeed};
+use entities::registry::{self, KINDS};
+use entities::{Item, Kind, ThreatFeed};
 use serde_json::json;
 
 fn kind(collection: &str) -> &'static Kind {

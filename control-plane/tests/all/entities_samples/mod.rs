@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use palisade::entities::registry;
-use palisade::entities::{EntitySet, Kind};
+use entities::registry;
+use entities::{EntitySet, Kind};
 use serde_json::{Value, json};
 
 /// What every secret in the samples begins with, or has in it.

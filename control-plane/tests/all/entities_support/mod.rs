@@ -3,20 +3,21 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use accounts::{AdminKey, Scope};
+use api::access::Access;
+use api::rest::{self, AppState, RestConfig};
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::ConnectInfo;
 use axum::http::{HeaderMap, Request, StatusCode};
+use base::clock;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use palisade::access::{Access, AdminKey, Scope};
-use palisade::clock;
-use palisade::entities::EntityService;
-use palisade::events::{EventHub, Exporter};
-use palisade::rest::{self, AppState, RestConfig};
-use palisade::store::{SqliteOptions, SqliteStore, Store};
-use palisade::telemetry::{Metrics, Readiness};
+use entities::EntityService;
+use events::{EventHub, Exporter};
 use serde_json::Value;
+use store::{SqliteOptions, SqliteStore, Store};
+use telemetry::{Metrics, Readiness};
 use tower::ServiceExt as _;
 
 /// Where the entities are.

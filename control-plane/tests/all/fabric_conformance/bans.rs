@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use palisade::store::Store;
-use palisade::store::fabric::{
+use store::Store;
+use store::fabric::{
     Ban, BanPage, BanQuery, Issued, LAST_MOMENT, LIFT_KEPT_MILLIS, MAX_STEPS, NEIGHBOURS_48, NEIGHBOURS_56, Note, Step,
 };
 

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use palisade::store::Store;
-use palisade::store::fabric::{
+use store::Store;
+use store::fabric::{
     Ban, Issued, MAX_ALLOWED_RANGES, MAX_BANS, MAX_BANS_PER_ADDRESS, MAX_BANS_PER_NETWORK, MAX_BANS_UNPLACED,
     MAX_RANGES, Note,
 };

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use palisade::store::Store;
-use palisade::store::fabric::{Charge, Issued, MAX_BANS_PER_ADDRESS, Note};
+use store::Store;
+use store::fabric::{Charge, Issued, MAX_BANS_PER_ADDRESS, Note};
 
 use super::{NOW, RULES, charge, entry, keys, live};
 

@@ -6,8 +6,8 @@ mod bounds;
 mod ledger;
 mod records;
 
-use palisade::store::Store;
-use palisade::store::fabric::{Allowance, Ban, Charge, Issued, LedgerRules, Step};
+use store::Store;
+use store::fabric::{Allowance, Ban, Charge, Issued, LedgerRules, Step};
 
 pub(crate) use bans::*;
 pub(crate) use bounds::*;

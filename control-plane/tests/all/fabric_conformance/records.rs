@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use palisade::store::Store;
-use palisade::store::alerts::{AlertNotes, MAX_TOLD, MAX_WAITING, Told, WaitingAlert};
-use palisade::store::fabric::{Ban, IncidentRow, Issued, Note, Step, Workflow};
+use store::Store;
+use store::alerts::{AlertNotes, MAX_TOLD, MAX_WAITING, Told, WaitingAlert};
+use store::fabric::{Ban, IncidentRow, Issued, Note, Step, Workflow};
 
 use super::{NOW, RULES, ban, charge, entry};
 
@@ -63,7 +63,7 @@ pub(crate) async fn what_is_to_be_sent_of_a_change_is_kept_with_it(
     let workflow = Workflow { key: key.into(), state: "resolved".into(), at: NOW, ..Workflow::default() };
     store.workflow_put(workflow, note("state")).await.unwrap();
     store.workflows_clear(vec![(key.into(), NOW)], note("clear")).await.unwrap();
-    store.ban_lift("user:nobody", NOW, Note::new(|_| Vec::new())).await.unwrap();
+    store.ban_lift("user:absent", NOW, Note::new(|_| Vec::new())).await.unwrap();
 
     let store = reopened(store).await;
     let kept = store.kept_events(0).await.unwrap();

@@ -5,20 +5,23 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use palisade::events::EventHub;
-use palisade::link::{LinkHub, MemoryBans, NodePort};
-use palisade::xds::Hub;
-use palisade::xds::bootstrap::{BootstrapInput, CONTROL_PLANE_CLUSTER, bootstrap};
-use palisade::xds::resources::{BackendInput, FilterInput, Gateway, ListenerSettings, RouteInput};
+use events::EventHub;
+use fabric::{BanRules, Bans};
+use link::{LinkHub, NodePort};
 use prost::Message;
 use serde_json::Value;
 use snapshot::{LinkSettings, Snapshot, Step};
+use store::{SqliteOptions, SqliteStore, Store};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use xds::Hub;
+use xds::bootstrap::{BootstrapInput, CONTROL_PLANE_CLUSTER, bootstrap};
+use xds::resources::{BackendInput, FilterInput, Gateway, ListenerSettings, RouteInput};
 
 /// No condition of a test takes this long on any machine; it bounds a test that fails.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -114,56 +117,65 @@ pub(crate) async fn until<T>(what: &str, mut check: impl AsyncFnMut() -> Option<
 pub(crate) struct ControlPlane {
     pub(crate) hub: Hub,
     pub(crate) link: LinkHub,
+    pub(crate) bans: Bans,
+    pub(crate) store: Arc<SqliteStore>,
     pub(crate) events: EventHub,
     pub(crate) address: SocketAddr,
     stop: tokio::sync::oneshot::Sender<()>,
     server: tokio::task::JoinHandle<Result<(), tonic::transport::Error>>,
+    /// Of a store of its own.
+    folder: Option<tempfile::TempDir>,
 }
 
 impl ControlPlane {
-    pub(crate) async fn start(exporters: Vec<palisade::events::Exporter>) -> ControlPlane {
+    pub(crate) async fn start(exporters: Vec<events::Exporter>) -> ControlPlane {
         Self::start_at(SocketAddr::from(([127, 0, 0, 1], 0)), exporters).await
     }
 
     /// Starts one at an address that another one has given up.
-    pub(crate) async fn start_at(address: SocketAddr, exporters: Vec<palisade::events::Exporter>) -> ControlPlane {
+    pub(crate) async fn start_at(address: SocketAddr, exporters: Vec<events::Exporter>) -> ControlPlane {
         Self::start_as(NodePort::default(), address, exporters).await
     }
 
     /// Starts one that lets in whom `port` says.
-    pub(crate) async fn start_with(port: NodePort, exporters: Vec<palisade::events::Exporter>) -> ControlPlane {
+    pub(crate) async fn start_with(port: NodePort, exporters: Vec<events::Exporter>) -> ControlPlane {
         Self::start_as(port, SocketAddr::from(([127, 0, 0, 1], 0)), exporters).await
     }
 
-    async fn start_as(port: NodePort, address: SocketAddr, exporters: Vec<palisade::events::Exporter>) -> ControlPlane {
-        Self::start_over(port, address, exporters, |_| std::sync::Arc::new(MemoryBans::default())).await
+    async fn start_as(port: NodePort, address: SocketAddr, exporters: Vec<events::Exporter>) -> ControlPlane {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Arc::new(SqliteStore::open(folder.path(), SqliteOptions::default()).unwrap());
+        ControlPlane { folder: Some(folder), ..Self::start_over(port, address, exporters, store).await }
     }
 
-    /// Starts one that keeps bans where `bans` says.
+    /// Starts one that keeps bans in `store`; the longest is an hour.
     pub(crate) async fn start_over(
         port: NodePort,
         address: SocketAddr,
-        exporters: Vec<palisade::events::Exporter>,
-        bans: impl FnOnce(&EventHub) -> std::sync::Arc<dyn palisade::link::BanSink>,
+        exporters: Vec<events::Exporter>,
+        store: Arc<SqliteStore>,
     ) -> ControlPlane {
         let hub = Hub::new();
-        let events = EventHub::new(exporters, palisade::clock::now_millis);
-        let bans = bans(&events);
-        let link = LinkHub::new(events.clone(), bans, hub.clone(), palisade::clock::now_millis);
+        let events = EventHub::new(exporters, base::clock::now_millis);
+        let kept = Arc::clone(&store) as Arc<dyn Store>;
+        let rules = || BanRules { longest_millis: 3_600_000, ..BanRules::default() };
+        let bans = Bans::new(kept, events.clone(), base::clock::now_millis).with_rules(rules);
+        let link = LinkHub::new(events.clone(), bans.clone(), hub.clone(), base::clock::now_millis);
         let listener = TcpListener::bind(address).await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = tokio::sync::oneshot::channel();
         let shutdown = async {
             let _asked_or_dropped = stopped.await;
         };
-        let server = tokio::spawn(palisade::link::serve_with(port, listener, hub.clone(), link.clone(), shutdown));
-        ControlPlane { hub, link, events, address, stop, server }
+        let server = tokio::spawn(link::serve_with(port, listener, hub.clone(), link.clone(), shutdown));
+        ControlPlane { hub, link, bans, store, events, address, stop, server, folder: None }
     }
 
     /// Ends it, and waits until its port is free.
     pub(crate) async fn stop(self) {
         let _already_ended = self.stop.send(());
         self.server.await.unwrap().unwrap();
+        drop(self.folder);
     }
 }
 

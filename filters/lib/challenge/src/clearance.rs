@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::Challenges;
 use crate::binding::Binding;
 use crate::keys::Purpose;
-use crate::puzzle::{Earned, whole};
+use crate::puzzle::{ClearanceClaim, whole};
 
 /// How far a score may rise above the one that a clearance was earned at. Beyond it the caller has done worse since than
 /// what it worked for, and works again.
@@ -46,7 +46,7 @@ impl Challenges {
     }
 
     /// The `set-cookie` header of a clearance for what was done.
-    pub(crate) fn cookie(&self, earned: Earned, exchange: &Exchange, now: u64) -> Vec<u8> {
+    pub(crate) fn cookie(&self, earned: ClearanceClaim, exchange: &Exchange, now: u64) -> Vec<u8> {
         let seconds = self.settings.clearance_ttl_seconds;
         let clearance = Clearance {
             exp: now.saturating_add(seconds.saturating_mul(1000)),

@@ -1,11 +1,11 @@
-//! What becomes of a submission: checked, spent on this node, spent everywhere, and only then worth a clearance.
+//! How a submission is checked: its form, then spent on this node, then spent everywhere, and only then worth a clearance.
 
 use exchange::{
     Action, Answer, Ask, Category, Decision, Exchange, Host, Outcome, Question, Reply, SecurityEvent, Signal, Verdict,
-    alone,
+    offline,
 };
 
-use crate::puzzle::{Earned, Failure, Puzzle};
+use crate::puzzle::{ClearanceClaim, Failure, Puzzle};
 use crate::{Challenges, spent};
 
 /// How long a submission waits for the control plane, in milliseconds.
@@ -15,7 +15,7 @@ const FAILED: u16 = 403;
 
 impl Challenges {
     /// The verdict on a request that may be a submission, or come after a wait. A submission whose puzzle is another
-    /// provider's is left to whoever comes behind, unless `last`.
+    /// provider's is left to later steps, unless `last`.
     pub fn access(&self, module: &str, last: bool, exchange: &mut Exchange, host: &dyn Host) -> Verdict {
         if self.widget.is_some() {
             return self.access_token(module, last, exchange, host);
@@ -47,16 +47,16 @@ impl Challenges {
         };
         match answer {
             Answer::No => return refuse(Failure::Spent, module, exchange, host),
-            Answer::Missing => {
+            Answer::Unavailable => {
                 unanswered("puzzle", module, exchange, host);
-                spent::note_alone(host);
+                spent::mark_offline(host);
                 // Another node may take it, or have taken it: only what this one gave for itself counts.
                 if puzzle.node.is_empty() {
                     return refuse(Failure::Unconfirmed, module, exchange, host);
                 }
             }
-            Answer::Yes => alone::over(host.shared(), host.now()),
-            Answer::Nobody => {}
+            Answer::Yes => offline::clear(host.shared(), host.now()),
+            Answer::NoControlPlane => {}
         }
         self.clear(puzzle, module, exchange, host)
     }
@@ -65,21 +65,21 @@ impl Challenges {
         let what = format!("a puzzle of {} bits", puzzle.bits);
         let reason = format!("{what} was solved; the caller has clearance");
         let decision = passed(what, reason, module, exchange, host);
-        let earned = Earned { score: puzzle.score, ip: puzzle.ip, ua: puzzle.ua };
+        let earned = ClearanceClaim { score: puzzle.score, ip: puzzle.ip, ua: puzzle.ua };
         self.hand_over(earned, decision, exchange, host)
     }
 
     /// Hands a caller the clearance that it submitted something for.
     pub(crate) fn hand_over(
         &self,
-        earned: Earned,
+        earned: ClearanceClaim,
         decision: Decision,
         exchange: &Exchange,
         host: &dyn Host,
     ) -> Verdict {
         let cookie = self.cookie(earned, exchange, host.now());
         let mut headers = vec![("set-cookie".to_owned(), cookie), ("cache-control".to_owned(), b"no-store".to_vec())];
-        headers.extend(self.takes_ticket_back(exchange));
+        headers.extend(self.delete_ticket_cookie(exchange));
         let reply = Some(Reply { status: 204, headers, body: Vec::new() });
         Verdict::Enforce { decision, hold_millis: 0, reply }
     }
@@ -119,30 +119,22 @@ pub(crate) fn refuse(failure: Failure, module: &str, exchange: &mut Exchange, ho
     Verdict::Enforce { decision, hold_millis: 0, reply: Some(Reply { status: FAILED, headers, body }) }
 }
 
-/// Tells that the control plane was silent.
+/// Emits the event that the control plane did not answer.
 pub(crate) fn unanswered(what: &str, module: &str, exchange: &mut Exchange, host: &dyn Host) {
     let reason = format!(
         "the control plane did not say whether a {what} was spent elsewhere; what this node knows counts for now"
     );
-    tell_of_dependency(reason, module, exchange, host);
+    emit_dependency_event(reason, module, exchange, host);
 }
 
-/// Tells of an answer that nobody gave.
-pub(crate) fn tell_of_dependency(reason: String, module: &str, exchange: &mut Exchange, host: &dyn Host) {
+/// Emits the event of a missing answer.
+pub(crate) fn emit_dependency_event(reason: String, module: &str, exchange: &mut Exchange, host: &dyn Host) {
     let decision = decision(exchange, reason, false);
     emit(Category::Dependency, Outcome::Observed, module, &decision, exchange, host);
 }
 
 fn decision(exchange: &Exchange, reason: String, enforced: bool) -> Decision {
-    Decision {
-        action: Action::Challenge,
-        score: exchange.score.total(),
-        tier: None,
-        dry_run: false,
-        enforced,
-        reason,
-        held_millis: 0,
-    }
+    Decision { enforced, ..Decision::new(Action::Challenge, exchange.score.total(), reason) }
 }
 
 fn emit(

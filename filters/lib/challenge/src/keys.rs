@@ -61,7 +61,7 @@ impl Keys {
     }
 }
 
-/// The payload of a token that nobody may have signed.
+/// The payload of a token whose signature is not checked.
 pub(crate) fn claim<T: DeserializeOwned>(token: &[u8]) -> Option<T> {
     let (payload, _) = split(token)?;
     serde_json::from_slice(&URL_SAFE_NO_PAD.decode(payload).ok()?).ok()

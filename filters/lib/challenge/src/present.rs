@@ -19,12 +19,12 @@ impl Challenges {
                 let wait = self.wait(exchange, score, host);
                 let languages = exchange.request.headers.get("accept-language").unwrap_or_default();
                 let page = self.page.render(&signed, puzzle.bits, repeats, languages, reference, wait.as_ref());
-                let mut reply = shown(status, self.page.policy(wait.as_ref()), b"same-origin", page);
+                let mut reply = page_reply(status, self.page.policy(wait.as_ref()), b"same-origin", page);
                 let cookie = wait.and_then(|wait| wait.cookie);
                 reply.headers.extend(cookie.map(|cookie| ("set-cookie".to_owned(), cookie)));
                 reply
             }
-            None => told(
+            None => json_reply(
                 status,
                 &json!({
                     "error": "challenge_required",
@@ -46,7 +46,7 @@ impl Challenges {
 }
 
 /// A page under a content security policy, and what a browser may tell others of where it was.
-pub(crate) fn shown(status: u16, policy: Vec<u8>, referrer: &[u8], page: Vec<u8>) -> Reply {
+pub(crate) fn page_reply(status: u16, policy: Vec<u8>, referrer: &[u8], page: Vec<u8>) -> Reply {
     let mut reply = answer(status, b"text/html; charset=utf-8", page);
     reply.headers.push(("content-security-policy".to_owned(), policy));
     reply.headers.push(("referrer-policy".to_owned(), referrer.to_vec()));
@@ -55,7 +55,7 @@ pub(crate) fn shown(status: u16, policy: Vec<u8>, referrer: &[u8], page: Vec<u8>
 }
 
 /// What a program is told.
-pub(crate) fn told(status: u16, what: &Value) -> Reply {
+pub(crate) fn json_reply(status: u16, what: &Value) -> Reply {
     answer(status, b"application/json", what.to_string().into_bytes())
 }
 
@@ -65,8 +65,8 @@ fn answer(status: u16, content_type: &[u8], body: Vec<u8>) -> Reply {
     Reply { status, headers: headers.map(|(name, value)| (name.to_owned(), value.to_vec())).into(), body }
 }
 
-/// Whether somebody looks at what is answered: a browser that shows it as a page. Then, whether the browser can simply ask
-/// again afterwards.
+/// Whether the client is a browser that navigates, and so shows the answer as a page; if so, whether it can repeat the
+/// request.
 pub(crate) fn navigation(exchange: &Exchange) -> Option<bool> {
     let request = &exchange.request;
     let accepts = request.headers.all("accept").any(|line| contains(line, b"text/html"));
@@ -84,11 +84,7 @@ fn contains(text: &[u8], word: &[u8]) -> bool {
     text.windows(word.len()).any(|window| window.eq_ignore_ascii_case(word))
 }
 
-/// The request's id, where it cannot mean anything to whatever shows it.
+/// The request's id if an answer may show it; else empty.
 pub(crate) fn reference(id: &[u8]) -> &str {
-    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'-';
-    if id.len() > 64 || !id.iter().all(plain) {
-        return "";
-    }
-    std::str::from_utf8(id).unwrap_or_default()
+    exchange::printable_id(id).unwrap_or_default()
 }

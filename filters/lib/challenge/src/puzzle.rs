@@ -31,13 +31,13 @@ pub(crate) struct Puzzle {
     pub(crate) ua: String,
     /// The provider's id.
     pub(crate) by: String,
-    /// The life of the node that gave it while it was alone: no other takes it. Empty where the control plane is asked.
+    /// The incarnation of the node that gave it while offline: no other takes it. Empty where the control plane is asked.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) node: String,
 }
 
 /// What a clearance is made of: whom it is for, and the score that it was earned at.
-pub(crate) struct Earned {
+pub(crate) struct ClearanceClaim {
     pub(crate) score: u32,
     pub(crate) ip: String,
     pub(crate) ua: String,
@@ -54,13 +54,13 @@ pub(crate) enum Failure {
     Expired,
     Unsolved,
     Spent,
-    /// Nobody vouches for the token of a widget.
+    /// The vendor of a widget rejects the token.
     Unvouched,
-    /// Nobody could be asked about it.
+    /// The vendor cannot be reached.
     Unverified,
-    /// It was given by a node that was alone, and by another life of it or another node.
+    /// It was given by a node that was offline: another node, or another incarnation of this one.
     Elsewhere,
-    /// Nobody could say whether it was spent on another node.
+    /// The control plane did not confirm that it is unspent.
     Unconfirmed,
 }
 
@@ -78,7 +78,7 @@ impl fmt::Display for Failure {
             Self::Unverified => "the token could not be verified",
             Self::Elsewhere => "a node without its control plane gave the puzzle, and it alone takes it",
             Self::Unconfirmed => {
-                "the control plane did not say whether the puzzle was spent elsewhere; the next one needs nobody"
+                "the control plane did not say whether the puzzle was spent elsewhere; the next puzzle does not need the control plane"
             }
         })
     }
@@ -96,7 +96,7 @@ impl Challenges {
             ip: binding.ip,
             ua: binding.ua,
             by: self.settings.provider.clone(),
-            node: spent::own_life(host),
+            node: spent::own_incarnation(host),
         };
         let signed = self.keys.sign(Purpose::Puzzle, &puzzle);
         (puzzle, signed)

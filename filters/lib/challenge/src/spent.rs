@@ -1,6 +1,6 @@
 //! Which puzzles, and which slots of waiting, were spent on this node.
 
-use exchange::{Host, Table, Update, alone};
+use exchange::{Host, Table, Update, offline};
 
 use crate::puzzle::Puzzle;
 
@@ -8,8 +8,8 @@ use crate::puzzle::Puzzle;
 const SPENT: Table = Table { name: "svc.puzzles", shards: 256, entries_per_shard: 256 };
 /// Up to 65,536 slots. Apart from the puzzles: somebody with many networks waits in all of them at once.
 const SLOTS: Table = Table { name: "svc.waits", shards: 256, entries_per_shard: 256 };
-/// For how long a node takes itself to be alone after a question that was not answered, in milliseconds.
-const ALONE_MILLIS: u64 = 30_000;
+/// For how long a node is offline after a question that was not answered, in milliseconds.
+const OFFLINE_MILLIS: u64 = 30_000;
 
 /// Spends a puzzle; false where it was spent before, or that cannot be kept.
 pub(crate) fn spend(puzzle: &Puzzle, host: &dyn Host) -> bool {
@@ -26,19 +26,19 @@ pub(crate) fn is_slot_spent(slot: &str, host: &dyn Host) -> bool {
     SLOTS.get(host.shared(), slot.as_bytes(), host.now()).is_some()
 }
 
-/// What a new puzzle says of who takes it: this life of this node while it is alone, and else empty.
-pub(crate) fn own_life(host: &dyn Host) -> String {
-    if alone::is(host.shared(), host.now()) { alone::life(host).unwrap_or_default() } else { String::new() }
+/// The incarnation of this node, which alone takes a new puzzle, while the node is offline; empty while it is not.
+pub(crate) fn own_incarnation(host: &dyn Host) -> String {
+    if offline::is(host.shared(), host.now()) { offline::incarnation(host).unwrap_or_default() } else { String::new() }
 }
 
 /// Whether another life or another node has given a puzzle for itself.
 pub(crate) fn is_elsewhere(puzzle: &Puzzle, host: &dyn Host) -> bool {
-    !puzzle.node.is_empty() && alone::life(host).as_ref() != Some(&puzzle.node)
+    !puzzle.node.is_empty() && offline::incarnation(host).as_ref() != Some(&puzzle.node)
 }
 
 /// Notes that the control plane did not answer: the next puzzles are this node's own.
-pub(crate) fn note_alone(host: &dyn Host) {
-    alone::note(host.shared(), host.now().saturating_add(ALONE_MILLIS), host.now());
+pub(crate) fn mark_offline(host: &dyn Host) {
+    offline::mark(host.shared(), host.now().saturating_add(OFFLINE_MILLIS), host.now());
 }
 
 fn spend_in(table: &Table, id: &str, until: u64, host: &dyn Host) -> bool {

@@ -3,7 +3,7 @@ mod waiting;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use exchange::fake::FakeHost;
-use exchange::{Answer, Ask, Exchange, Headers, Host as _, Question, Reply, Verdict, alone};
+use exchange::{Answer, Ask, Exchange, Headers, Host as _, Question, Reply, Verdict, offline};
 use serde_json::{Value, json};
 
 use super::*;
@@ -237,10 +237,10 @@ fn what_the_control_plane_says_counts_and_its_silence_is_told_of() {
     for (answer, status, categories) in [
         (Answer::Yes, 204, vec!["challenge"]),
         (Answer::No, 403, vec!["challenge"]),
-        (Answer::Nobody, 204, vec!["challenge"]),
+        (Answer::NoControlPlane, 204, vec!["challenge"]),
         // Another node may take it. From here on puzzles are this node's own, and nobody need answer.
-        (Answer::Missing, 403, vec!["dependency", "challenge"]),
-        (Answer::Missing, 204, vec!["dependency", "challenge"]),
+        (Answer::Unavailable, 403, vec!["dependency", "challenge"]),
+        (Answer::Unavailable, 204, vec!["dependency", "challenge"]),
         (Answer::No, 403, vec!["challenge"]),
     ] {
         host.events.borrow_mut().clear();
@@ -257,17 +257,17 @@ fn what_the_control_plane_says_counts_and_its_silence_is_told_of() {
 }
 
 #[test]
-fn what_a_node_gives_while_it_is_alone_counts_there_and_in_that_life_alone() {
+fn what_a_node_gives_while_it_is_offline_counts_there_and_in_that_incarnation_alone() {
     let (challenges, host) = (challenges(), FakeHost::at(NOW));
     let shared = solve(&puzzle(&challenges, "192.0.2.1", 40.0, &host));
-    alone::note(host.shared(), NOW + 1000, NOW);
+    offline::mark(host.shared(), NOW + 1000, NOW);
     let own = solve(&puzzle(&challenges, "192.0.2.1", 40.0, &host));
     // Another node, or this one after a restart; it has drawn other numbers.
     let other = FakeHost::at(NOW);
     for _ in 0..100 {
         other.random();
     }
-    alone::note(other.shared(), NOW + 1000, NOW);
+    offline::mark(other.shared(), NOW + 1000, NOW);
     assert!(failure(&challenges, &own, "192.0.2.1", &other).contains("it alone takes it"));
     puzzle(&challenges, "192.0.2.1", 40.0, &other);
     assert!(failure(&challenges, &own, "192.0.2.1", &other).contains("it alone takes it"));
@@ -275,11 +275,11 @@ fn what_a_node_gives_while_it_is_alone_counts_there_and_in_that_life_alone() {
     assert_eq!(reply(submit(&challenges, &shared, "192.0.2.1", &other)).status, 204);
     let mut submission = exchange("POST", "192.0.2.1", &[(HEADER, &own)]);
     assert!(matches!(challenges.access("test", true, &mut submission, &host), Verdict::Ask(_)));
-    assert_eq!(reply(challenges.answered("test", Answer::Missing, &mut submission, &host)).status, 204);
+    assert_eq!(reply(challenges.answered("test", Answer::Unavailable, &mut submission, &host)).status, 204);
     assert!(failure(&challenges, &own, "192.0.2.1", &host).contains("spent already"));
     // The control plane answers again.
     earn(&challenges, "192.0.2.1", 40.0, &host);
-    assert!(!alone::is(host.shared(), NOW));
+    assert!(!offline::is(host.shared(), NOW));
 }
 
 #[test]

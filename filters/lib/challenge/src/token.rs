@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use crate::binding::Binding;
 use crate::page::WidgetPage;
-use crate::present::{navigation, reference, shown, told};
-use crate::puzzle::{self, Earned, Failure, whole};
+use crate::present::{json_reply, navigation, page_reply, reference};
+use crate::puzzle::{self, ClearanceClaim, Failure, whole};
 use crate::{Challenges, HEADER, flow};
 
 /// How long a submission waits for the control plane, in milliseconds: a second more than the control plane waits for the
@@ -29,11 +29,11 @@ impl Challenges {
                 let languages = exchange.request.headers.get("accept-language").unwrap_or_default();
                 let shows = page.render(&nonce, repeats, languages, reference);
                 // Vendors look at the origin of who asks.
-                shown(status, page.policy(&nonce), b"strict-origin-when-cross-origin", shows)
+                page_reply(status, page.policy(&nonce), b"strict-origin-when-cross-origin", shows)
             }
             None => {
                 let widget = self.settings.widget.clone().unwrap_or_default();
-                told(
+                json_reply(
                     status,
                     &json!({
                         "error": "challenge_required",
@@ -84,16 +84,16 @@ impl Challenges {
                 let decision = flow::passed("a token of the widget".to_owned(), reason, module, exchange, host);
                 let Binding { ip, ua } = Binding::of(&self.settings, exchange);
                 // A widget asks the same of everybody, whatever the score.
-                let earned = Earned { score: whole(MAX_SCORE), ip, ua };
+                let earned = ClearanceClaim { score: whole(MAX_SCORE), ip, ua };
                 self.hand_over(earned, decision, exchange, host)
             }
             Answer::No => flow::refuse(Failure::Unvouched, module, exchange, host),
-            Answer::Missing | Answer::Nobody => {
+            Answer::Unavailable | Answer::NoControlPlane => {
                 let provider = &self.settings.provider;
                 let reason = format!(
                     "a token of the challenge provider `{provider}` could not be verified: the control plane or the vendor cannot be reached"
                 );
-                flow::tell_of_dependency(reason, module, exchange, host);
+                flow::emit_dependency_event(reason, module, exchange, host);
                 flow::refuse(Failure::Unverified, module, exchange, host)
             }
         }

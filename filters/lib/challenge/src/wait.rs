@@ -12,7 +12,7 @@ use snapshot::hex;
 use crate::binding::{Binding, network};
 use crate::clearance::{cookies, is_https};
 use crate::keys::Purpose;
-use crate::puzzle::{Earned, whole};
+use crate::puzzle::{ClearanceClaim, whole};
 use crate::{Challenges, flow, location, present, spent};
 
 /// What the name of the ticket's cookie ends with; it begins with that of the clearance.
@@ -87,16 +87,16 @@ impl Challenges {
                 flow::note(exchange, "challenge:failed", detail, host);
                 return Verdict::Pass;
             }
-            Answer::Missing => flow::unanswered("wait", module, exchange, host),
-            Answer::Yes | Answer::Nobody => {}
+            Answer::Unavailable => flow::unanswered("wait", module, exchange, host),
+            Answer::Yes | Answer::NoControlPlane => {}
         }
-        let earned = Earned { score: ticket.score, ip: ticket.ip, ua: ticket.ua };
+        let earned = ClearanceClaim { score: ticket.score, ip: ticket.ip, ua: ticket.ua };
         let mut headers = vec![
             ("location".to_owned(), location),
             ("set-cookie".to_owned(), self.cookie(earned, exchange, host.now())),
             ("cache-control".to_owned(), b"no-store".to_vec()),
         ];
-        headers.extend(self.takes_ticket_back(exchange));
+        headers.extend(self.delete_ticket_cookie(exchange));
         let reason = "a wait is over; the caller has clearance".to_owned();
         let decision = flow::passed("a wait".to_owned(), reason, module, exchange, host);
         Verdict::Enforce { decision, hold_millis: 0, reply: Some(Reply { status: ON, headers, body: Vec::new() }) }
@@ -122,7 +122,7 @@ impl Challenges {
     }
 
     /// The header that takes a caller's ticket away, where it has one.
-    pub(crate) fn takes_ticket_back(&self, exchange: &Exchange) -> Option<(String, Vec<u8>)> {
+    pub(crate) fn delete_ticket_cookie(&self, exchange: &Exchange) -> Option<(String, Vec<u8>)> {
         let name = self.ticket_name();
         cookies(exchange, &name).next()?;
         Some(("set-cookie".to_owned(), set_cookie(&name, "", 0, exchange)))

@@ -34,7 +34,7 @@ pub enum Question {
     },
 }
 
-/// What came of a question.
+/// The answer to a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
     /// Yes.
@@ -42,7 +42,7 @@ pub enum Answer {
     /// No.
     No,
     /// This gateway has no control plane.
-    Nobody,
+    NoControlPlane,
     /// The control plane did not answer in time, could not find out, or cannot be reached.
-    Missing,
+    Unavailable,
 }

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use snapshot::{IdentitySource, Snapshot, Trailers};
 
 use crate::parts::Parts;
-use crate::{Build, Loaded, Plugin, PluginDefinition, Scope};
+use crate::{Build, Loaded, Plugin, PluginDefinition, Role, Scope, SkipRight};
 
 /// The plugins that a filter knows, by name.
 pub type Registry = [PluginDefinition];
@@ -41,6 +41,8 @@ pub(crate) struct Step {
     pub(crate) plugin: Box<dyn Plugin>,
     pub(crate) scope: Scope,
     pub(crate) on_refusal_only: bool,
+    pub(crate) role: Role,
+    pub(crate) may_skip: SkipRight,
 }
 
 /// Why a snapshot cannot be run.
@@ -95,7 +97,7 @@ impl Chain {
         }
         Ok(Self {
             identity: snapshot.identity.clone().unwrap_or_default(),
-            shared_exchange: snapshot.filter != "preset",
+            shared_exchange: !snapshot.composite && snapshot.filter != "preset",
             trailers: snapshot.trailers(),
             routes,
             without_route: Rc::new(Steps {
@@ -109,13 +111,43 @@ impl Chain {
         })
     }
 
+    /// A chain of one plugin, on every path of every route: for a run outside of a gateway.
+    #[must_use]
+    pub fn single(name: &'static str, plugin: Box<dyn Plugin>) -> Self {
+        let (role, may_skip) = (Role::Other, SkipRight::None);
+        let step = Step { name, plugin, scope: Scope::default(), on_refusal_only: false, role, may_skip };
+        let without_route = Steps {
+            name: Rc::default(),
+            id: Rc::default(),
+            label: Rc::default(),
+            no_grpc: false,
+            list: vec![Rc::new(step)],
+        };
+        Self {
+            identity: IdentitySource::default(),
+            shared_exchange: false,
+            trailers: Trailers::default(),
+            routes: HashMap::new(),
+            without_route: Rc::new(without_route),
+            parts: Parts::default(),
+        }
+    }
+
     /// Where its parts came from.
     #[must_use]
     pub fn loaded(&self) -> Loaded {
         self.parts.loaded
     }
 
-    /// Whether a request on this route can be gRPC. A route of somebody else's can: nothing is known about its backend.
+    /// Lets one plugin do a piece of [`Plugin::prepare`]; `false` once none has anything left to do.
+    #[must_use]
+    pub fn prepare(&self) -> bool {
+        let all = self.routes.values().chain([&self.without_route]);
+        all.flat_map(|steps| &steps.list).any(|step| step.plugin.prepare())
+    }
+
+    /// Whether a request on this route can be gRPC. A route that Palisade does not manage can: nothing is known about its
+    /// backend.
     #[must_use]
     pub fn may_be_grpc(&self, route: &[u8]) -> bool {
         !self.steps(route).no_grpc
@@ -141,7 +173,8 @@ fn steps(
         })?;
         let plugin = (definition.build)(&step.config, build).map_err(fail)?;
         let scope = Scope::new(&step.include, &step.exclude).map_err(fail)?;
-        Ok(Rc::new(Step { name: definition.name, plugin, scope, on_refusal_only: step.on_refusal_only }))
+        let PluginDefinition { name, role, may_skip, .. } = *definition;
+        Ok(Rc::new(Step { name, plugin, scope, on_refusal_only: step.on_refusal_only, role, may_skip }))
     };
     list.iter().enumerate().map(make).collect()
 }

@@ -2,8 +2,6 @@
 
 use snapshot::TierAction;
 
-use crate::Category;
-
 /// An action, as tiers and events name it.
 pub type Action = TierAction;
 
@@ -30,11 +28,9 @@ impl Reply {
             503 => b"The service is not available.".to_vec(),
             _ => b"Request refused.".to_vec(),
         };
-        // Only characters that cannot mean anything to whatever shows the page.
-        let plain = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'-';
-        if !request_id.is_empty() && request_id.len() <= 64 && request_id.iter().all(plain) {
+        if let Some(id) = printable_id(request_id) {
             body.extend_from_slice(b" Reference: ");
-            body.extend_from_slice(request_id);
+            body.extend_from_slice(id.as_bytes());
         }
         body.push(b'\n');
         let headers = vec![
@@ -45,19 +41,12 @@ impl Reply {
     }
 }
 
-/// A plugin's refusal of a request or a response.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Refusal {
-    /// HTTP status of the answer.
-    pub status: u16,
-    /// The category of its event.
-    pub category: Category,
-    /// Why, for the operator.
-    pub reason: String,
-    /// The caller's score counts: the threat response of the route may answer more sternly.
-    pub scored: bool,
-    /// Headers of the answer beyond the usual ones.
-    pub headers: Vec<(String, Vec<u8>)>,
+/// A request's id that answers may show: not empty, at most 64 bytes, and only characters that mean nothing in HTML or JSON.
+#[must_use]
+pub fn printable_id(id: &[u8]) -> Option<&str> {
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'-';
+    let shown = (1..=64).contains(&id.len()) && id.iter().all(plain);
+    std::str::from_utf8(id).ok().filter(|_| shown)
 }
 
 /// What was decided about an exchange, and by whom.
@@ -77,4 +66,33 @@ pub struct Decision {
     pub reason: String,
     /// How long the request was held, in milliseconds.
     pub held_millis: u32,
+}
+
+impl Decision {
+    /// A decision that no tier asked for and that was not carried out, on a score from 0 to 100.
+    #[must_use]
+    pub fn new(action: Action, score: f64, reason: impl Into<String>) -> Self {
+        Self { action, score, tier: None, dry_run: false, enforced: false, reason: reason.into(), held_millis: 0 }
+    }
+
+    /// The same, carried out.
+    #[must_use]
+    pub fn enforced(mut self) -> Self {
+        self.enforced = true;
+        self
+    }
+
+    /// The same, of a policy in dry run or a plugin that only monitors.
+    #[must_use]
+    pub fn dry_run(mut self) -> Self {
+        self.dry_run = true;
+        self
+    }
+
+    /// The same, with the delay of the request in milliseconds.
+    #[must_use]
+    pub fn held(mut self, millis: u32) -> Self {
+        self.held_millis = millis;
+        self
+    }
 }

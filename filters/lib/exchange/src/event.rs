@@ -3,7 +3,7 @@
 use node_state::{Table, Update};
 use serde_json::{Value, json};
 
-use crate::{Decision, Exchange, Host, IdentityRef, Metric, Signal};
+use crate::{Decision, Exchange, Host, IdentityRef, Metric, Signal, SkipNote};
 
 /// The filter state that holds the events of a request for the access log: a line of JSON each, joined by line feeds.
 pub const EVENT_TOKEN: &str = "svc.event";
@@ -23,10 +23,26 @@ const INCIDENTS: Table = Table { name: "svc.incidents", shards: 64, entries_per_
 pub enum Category {
     /// The threat fabric and the WAF.
     Threat,
+    /// A decoy was touched.
+    Honeypot,
+    /// A caller failed too often.
+    Fail2ban,
     /// A refusal of a banned caller, and bans themselves.
     Ban,
+    /// More traffic than usual.
+    Traffic,
     /// The API contract.
     Api,
+    /// An uploaded file.
+    Upload,
+    /// Login attempts.
+    Login,
+    /// Enumeration of objects.
+    Objects,
+    /// A response that shows internals, such as stack traces.
+    Leakage,
+    /// Personal or secret data in a message.
+    SensitiveData,
     /// A challenge that was presented or answered.
     Challenge,
     /// Something outside the gateway did not answer; the request went on without it.
@@ -39,6 +55,14 @@ impl Category {
     pub fn word(self) -> &'static str {
         match self {
             Self::Threat => "threat",
+            Self::Honeypot => "honeypot",
+            Self::Fail2ban => "fail2ban",
+            Self::Traffic => "traffic",
+            Self::Upload => "upload",
+            Self::Login => "login",
+            Self::Objects => "objects",
+            Self::Leakage => "leakage",
+            Self::SensitiveData => "sensitive_data",
             Self::Ban => "ban",
             Self::Api => "api",
             Self::Challenge => "challenge",
@@ -120,6 +144,9 @@ impl Exchange {
         if let (Some(labels), Some(fields)) = (self.caller.labels.event(), line.as_object_mut()) {
             fields.insert("labels".to_owned(), labels);
         }
+        if let (false, Some(fields)) = (self.skips.is_empty(), line.as_object_mut()) {
+            fields.insert("skipped".to_owned(), self.skips.iter().map(skip).collect());
+        }
         host.count(match event.outcome {
             Outcome::Blocked => Metric::Refused,
             Outcome::Observed => Metric::Observed,
@@ -178,6 +205,10 @@ fn signal(signal: &Signal) -> Value {
         "detail": signal.detail,
         "at": signal.at,
     })
+}
+
+fn skip(note: &SkipNote) -> Value {
+    json!({ "by": note.by, "steps": note.steps.word(), "plugins": note.steps.plugins(), "reason": note.reason })
 }
 
 /// A whole number without a fraction, so that `50` is not written `50.0`.

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use crate::{Caller, Decision, Headers, Score};
+use crate::{Caller, Decision, Headers, Score, SkipNote};
 
 /// One request, its response, and what was found out about both.
 #[derive(Debug, Default)]
@@ -17,6 +17,8 @@ pub struct Exchange {
     pub route: Route,
     /// The signals so far.
     pub score: Score,
+    /// Steps that are skipped, with the reasons; at most [`MAX_SKIPS`](crate::MAX_SKIPS).
+    pub skips: Vec<SkipNote>,
     /// What was decided, once anything was.
     pub decision: Option<Decision>,
     /// Another filter of this gateway has decided, see [`Exchange::is_decided`].

@@ -14,7 +14,7 @@ pub trait Host {
     /// Milliseconds since the Unix epoch.
     fn now(&self) -> u64;
 
-    /// A random number that the numbers before it do not tell.
+    /// An unpredictable random number.
     fn random(&self) -> u64;
 
     /// A value that stays with the request through all filters, readable by all of them and by the access log.
@@ -55,11 +55,11 @@ pub trait Host {
 pub enum Metric {
     /// Requests that entered a chain.
     Requests,
-    /// Requests refused, whatever by.
+    /// Events with the outcome `blocked`: requests and responses refused, whatever by.
     Refused,
-    /// Requests that would have been refused, but for a dry run.
+    /// Events with the outcome `observed`: what would have been refused but for a dry run, and what is only noted.
     Observed,
-    /// Bans that a tier has set.
+    /// Bans that tiers and plugins have set.
     Bans,
     /// Requests held by tarpit.
     Held,
@@ -67,7 +67,7 @@ pub enum Metric {
     Events,
     /// Events dropped because the link was down and the queue full.
     EventsDropped,
-    /// Requests that a plugin could not judge, because it met a limit of its own.
+    /// Messages that a plugin could not judge, because it met a limit of its own or of the gateway's.
     PluginFailures,
     /// Writes to the rules' persistent collections that were given up.
     CollectionWritesLost,
@@ -115,7 +115,7 @@ impl Metric {
 /// How important a line in the log is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
-    /// For whoever looks for a fault.
+    /// Diagnostics.
     Debug,
     /// Worth knowing.
     Info,
@@ -125,7 +125,7 @@ pub enum Level {
     Error,
 }
 
-/// A ban that a tier asks for.
+/// A ban that the control plane is asked for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BanOrder {
     /// Who is banned.

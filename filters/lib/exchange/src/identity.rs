@@ -106,7 +106,7 @@ impl Caller {
     /// Reads who is calling from a request.
     ///
     /// `peer` is the client's address as the gateway tells it, with or without a port: behind proxies that the gateway
-    /// trusts it is what they say. Nobody but the gateway knows whether it has appended to `x-forwarded-for` itself, so
+    /// trusts it is what they say. Only the gateway knows whether it has appended to `x-forwarded-for` itself, so
     /// that header is not read here. Headers count only where `source` names them. `property` knows what others in the
     /// gateway have verified, as [`Host::property`](crate::Host::property) does.
     #[must_use]

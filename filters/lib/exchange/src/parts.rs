@@ -106,16 +106,13 @@ mod tests {
 
     impl Plugin for Sized {}
 
-    const REGISTRY: &[PluginDefinition] = &[PluginDefinition {
-        name: "sized",
-        build: |config, build| {
-            let made = build.shared(config, |bytes| {
-                MADE.set(MADE.get() + 1);
-                Ok(Rc::new(bytes.len()))
-            })?;
-            Ok(Box::new(Sized(made)))
-        },
-    }];
+    const REGISTRY: &[PluginDefinition] = &[PluginDefinition::new("sized", |config, build| {
+        let made = build.shared(config, |bytes| {
+            MADE.set(MADE.get() + 1);
+            Ok(Rc::new(bytes.len()))
+        })?;
+        Ok(Box::new(Sized(made)))
+    })];
 
     fn snapshot(texts: &[&str]) -> Snapshot {
         let part = |text: &&str| Part { hash: content_hash(text.as_bytes()).to_vec(), data: text.as_bytes().to_vec() };

@@ -2,7 +2,7 @@
 
 use std::any::Any;
 
-use crate::{Answer, Ask, Body, Build, Decision, Exchange, Headers, Host, Refusal, Reply};
+use crate::{Answer, Ask, Body, Build, Decision, Exchange, Half, Headers, Host, Refusal, Reply, Role, Skip, SkipRight};
 
 /// A configured plugin: one step of one chain, immutable, shared by all requests of a worker.
 ///
@@ -10,7 +10,7 @@ use crate::{Answer, Ask, Body, Build, Decision, Exchange, Headers, Host, Refusal
 /// order of the methods. A plugin keeps what one exchange needs to remember in its [`Slot`].
 pub trait Plugin {
     /// ValidateAccess: who is calling, before anything is parsed.
-    fn access(&self, _exchange: &mut Exchange, _host: &dyn Host) -> Verdict {
+    fn access(&self, _exchange: &mut Exchange, _slot: &mut Slot, _host: &dyn Host) -> Verdict {
         Verdict::Pass
     }
 
@@ -71,7 +71,7 @@ pub trait Plugin {
         Verdict::Pass
     }
 
-    /// What came of [`Verdict::Ask`], in place of the phase that it was said in.
+    /// The answer to [`Verdict::Ask`], in place of the phase that returned it.
     fn answered(&self, _exchange: &mut Exchange, _answer: Answer, _slot: &mut Slot, _host: &dyn Host) -> Verdict {
         Verdict::Pass
     }
@@ -89,14 +89,27 @@ pub trait Plugin {
     /// The exchange is over, however it ended.
     fn finish(&self, _exchange: &mut Exchange, _slot: &mut Slot, _host: &dyn Host) {}
 
-    /// The say of a threat response on another plugin's refusal: what is to be done in its place. `None`, from every
-    /// other plugin, leaves the refusal as it is.
-    fn on_refusal(&self, _exchange: &mut Exchange, _refusal: &Refusal, _by: &str, _host: &dyn Host) -> Option<Verdict> {
+    /// Does a piece of what requests would otherwise wait for, such as building a pattern, while the worker has nothing else to
+    /// do; 20 ms at most. `false` once there is nothing left to do.
+    fn prepare(&self) -> bool {
+        false
+    }
+
+    /// Lets a threat response override the refusal of the plugin `by`, of a request or of a response: the verdict to carry out
+    /// instead. `None`, from every other plugin, leaves the refusal as it is.
+    fn on_refusal(
+        &self,
+        _exchange: &mut Exchange,
+        _refusal: &Refusal,
+        _by: &str,
+        _half: Half,
+        _host: &dyn Host,
+    ) -> Option<Verdict> {
         None
     }
 }
 
-/// What a plugin answers.
+/// What a plugin decides in one phase.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Verdict {
@@ -110,10 +123,14 @@ pub enum Verdict {
     /// Refuse. The chain asks the threat response first where the refusal is scored, and emits the event.
     Refuse(Refusal),
     /// Hold everything until the control plane has answered, then call [`Plugin::answered`]. Only in `access` and
-    /// `request`; elsewhere, and in an answer to an answer, it is as good as [`Verdict::Pass`].
+    /// `request`; elsewhere, and in an answer to an answer, it equals [`Verdict::Pass`].
     Ask(Ask),
     /// Put another body in place of the one that was just handed over.
     ReplaceBody(Vec<u8>),
+    /// Go on, and skip steps behind this one for the rest of the exchange. Only before the request goes to the backend, and in
+    /// place of a wait for its body; otherwise it equals [`Verdict::Pass`]. Ignored and logged without the right to it, see
+    /// [`PluginDefinition::may_skip`].
+    Skip(Skip),
     /// The decision was made and its event emitted: carry it out.
     Enforce {
         /// What was decided.
@@ -146,6 +163,17 @@ impl Slot {
     pub fn get<T: Any>(&mut self) -> Option<&mut T> {
         self.0.as_mut()?.downcast_mut()
     }
+
+    /// Takes the value out, where one of that type is there.
+    pub fn take<T: Any>(&mut self) -> Option<T> {
+        match self.0.take()?.downcast() {
+            Ok(value) => Some(*value),
+            Err(other) => {
+                self.0 = Some(other);
+                None
+            }
+        }
+    }
 }
 
 /// How a plugin is made of its compiled configuration.
@@ -155,6 +183,32 @@ pub struct PluginDefinition {
     pub name: &'static str,
     /// Makes a plugin of a step's `config`.
     pub build: BuildPlugin,
+    /// What it does in a chain, and with it what may skip it.
+    pub role: Role,
+    /// The most that it may skip by [`Verdict::Skip`].
+    pub may_skip: SkipRight,
+}
+
+impl PluginDefinition {
+    /// A plugin of this name, without a role and without the right to skip others.
+    #[must_use]
+    pub const fn new(name: &'static str, build: BuildPlugin) -> Self {
+        Self { name, build, role: Role::Other, may_skip: SkipRight::None }
+    }
+
+    /// The same with a role.
+    #[must_use]
+    pub const fn role(mut self, role: Role) -> Self {
+        self.role = role;
+        self
+    }
+
+    /// The same with the right to skip others.
+    #[must_use]
+    pub const fn may_skip(mut self, right: SkipRight) -> Self {
+        self.may_skip = right;
+        self
+    }
 }
 
 /// Makes a plugin of its compiled configuration, or says why that cannot be.

@@ -2,13 +2,17 @@
 
 use crate::Reply;
 
+/// Headers that say where a message ends, or are for one connection: the gateway's own.
+const FRAMING: [&str; 8] =
+    ["connection", "content-length", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade"];
+
 impl Reply {
     /// Makes every header one that ends where it should: a value with a line end in it would begin a header, or a
     /// response, of the caller's choosing. Returns the names of headers that were left out.
     ///
     /// A `location` is percent-encoded where it has bytes that no URI has (RFC 3986), and so still leads somewhere. Another
     /// header whose name is no token or whose value has a control byte (RFC 9110, section 5.5) is left out: half of a
-    /// cookie is worth nothing.
+    /// cookie is worth nothing. So is one that says where the message ends: the gateway writes those.
     #[must_use]
     pub fn make_safe(&mut self) -> Vec<String> {
         let mut refused = Vec::new();
@@ -16,7 +20,8 @@ impl Reply {
             if name.eq_ignore_ascii_case("location") {
                 encode(value);
             }
-            let safe = is_token(name.as_bytes()) && value.iter().all(|byte| is_field_byte(*byte));
+            let framing = FRAMING.iter().any(|known| name.eq_ignore_ascii_case(known));
+            let safe = !framing && is_token(name.as_bytes()) && value.iter().all(|byte| is_field_byte(*byte));
             if !safe {
                 refused.push(name.escape_default().to_string());
             }
@@ -82,6 +87,9 @@ mod tests {
         assert_eq!(safe("set-cookie", b"a=b\tc; Path=/ \xff").unwrap(), b"a=b\tc; Path=/ \xff");
         for byte in (0..0x20_u8).chain([0x7f]).filter(|byte| *byte != b'\t') {
             assert_eq!(safe("set-cookie", &[b'a', byte, b'b']), None, "{byte}");
+        }
+        for name in ["Content-Length", "transfer-encoding", "connection", "upgrade"] {
+            assert_eq!(safe(name, b"7"), None, "{name}");
         }
         for name in ["", "a b", "a:b", "a\r\nb", "\u{e9}"] {
             assert_eq!(safe(name, b"x"), None, "{name:?}");

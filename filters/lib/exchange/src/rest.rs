@@ -1,4 +1,4 @@
-//! The rest of a request's body, behind what a step has read, on its way to the backend.
+//! The rest of a request's body, behind what a step has read, while it passes to the backend.
 
 use crate::run::Stage;
 use crate::{Flow, Host, Run, Verdict};
@@ -25,7 +25,7 @@ impl Run {
         }
     }
 
-    /// Forgets that a body goes on, unless the step that has read it wants to see that.
+    /// Clears `rest` unless the step inspects the rest of the body.
     pub(crate) fn keep_rest_of(&mut self, at: usize) {
         let wanted = match (self.step(at), self.slots.get_mut(at)) {
             (Some(step), Some(slot)) => step.plugin.reads_rest(slot),

@@ -8,7 +8,7 @@ pub const MAX_SCORE: f64 = 100.0;
 /// The most signals that one exchange keeps; later ones still count towards the score of those kept.
 const MAX_SIGNALS: usize = 64;
 
-/// The longest tag or detail that is kept, in bytes.
+/// The longest detail that is kept, in bytes.
 const MAX_TEXT: usize = 512;
 
 /// What a detector noticed.
@@ -50,11 +50,21 @@ impl Score {
     /// Adds a signal.
     pub fn add(&mut self, mut signal: Signal) {
         if self.signals.len() >= MAX_SIGNALS {
-            self.overflow += signal.effective_weight();
+            self.add_overflow(signal.effective_weight());
             return;
         }
         truncate(&mut signal.detail);
         self.signals.push(signal);
+    }
+
+    /// What signals add that were too many to be kept.
+    pub(crate) fn overflow(&self) -> f64 {
+        self.overflow
+    }
+
+    /// Adds to that; what is no positive number adds nothing.
+    pub(crate) fn add_overflow(&mut self, weight: f64) {
+        self.overflow = (self.overflow + weight.max(0.0)).min(MAX_SCORE);
     }
 
     /// The signals in the order in which they came.

@@ -1,4 +1,4 @@
-//! Trailers of a request on their way through a chain.
+//! Trailers of a request in a chain.
 
 use snapshot::Trailers;
 

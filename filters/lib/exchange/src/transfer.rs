@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use prost::Message;
 
-use crate::{Exchange, Host, Score, Signal};
+use crate::{Exchange, Host, Score, Signal, SkipNote, Skipped};
 
 /// The filter state that carries the exchange.
 pub const EXCHANGE_TOKEN: &str = "svc.exchange";
@@ -19,6 +19,45 @@ struct Carried {
     /// A filter has decided what is done about the request, and has emitted the event of that.
     #[prost(bool, tag = "2")]
     decided: bool,
+    /// What the signals add to the score that were too many to be kept.
+    #[prost(double, tag = "3")]
+    overflow: f64,
+    /// Steps that filters behind are to skip as well.
+    #[prost(message, repeated, tag = "4")]
+    skips: Vec<CarriedSkip>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct CarriedSkip {
+    #[prost(string, tag = "1")]
+    by: String,
+    /// [`Skipped::word`].
+    #[prost(string, tag = "2")]
+    steps: String,
+    #[prost(string, repeated, tag = "3")]
+    plugins: Vec<String>,
+    #[prost(string, tag = "4")]
+    reason: String,
+}
+
+impl CarriedSkip {
+    fn of(note: &SkipNote) -> Self {
+        let plugins = note.steps.plugins().iter().map(|name| name.clone().into_owned()).collect();
+        let (by, reason) = (note.by.clone().into_owned(), note.reason.clone());
+        Self { by, steps: note.steps.word().to_owned(), plugins, reason }
+    }
+
+    /// `None` for a word of a later release: what is not known is not skipped.
+    fn note(self) -> Option<SkipNote> {
+        let steps = match self.steps.as_str() {
+            "access" => Skipped::Access,
+            "plugins" => Skipped::Plugins(self.plugins.into_iter().map(Into::into).collect()),
+            "detectors" => Skipped::Detectors,
+            "all" => Skipped::All,
+            _ => return None,
+        };
+        Some(SkipNote { by: self.by.into(), steps, reason: self.reason })
+    }
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -39,7 +78,7 @@ struct CarriedSignal {
     at: u64,
 }
 
-/// Takes over the signals that other filters have left. Unreadable bytes count as none.
+/// Takes over the signals and the skips that other filters have left. Unreadable bytes count as none.
 pub(crate) fn receive(exchange: &mut Exchange, host: &dyn Host) {
     let Some(carried) = carried(host) else {
         return;
@@ -57,6 +96,8 @@ pub(crate) fn receive(exchange: &mut Exchange, host: &dyn Host) {
             at: signal.at,
         });
     }
+    exchange.score.add_overflow(carried.overflow);
+    exchange.skips = carried.skips.into_iter().filter_map(CarriedSkip::note).collect();
 }
 
 /// Takes over whether another filter has decided on the request, and leaves the signals as they are.
@@ -69,10 +110,10 @@ fn carried(host: &dyn Host) -> Option<Carried> {
     Carried::decode(bytes.as_slice()).ok()
 }
 
-/// Leaves the signals for other filters, and whether anything was decided.
+/// Leaves the signals and the skips for other filters, and whether anything was decided.
 pub(crate) fn send(exchange: &Exchange, host: &dyn Host) {
     let decided = exchange.is_decided();
-    if exchange.score.signals().is_empty() && !decided {
+    if exchange.score.signals().is_empty() && exchange.skips.is_empty() && !decided {
         return;
     }
     let signals = exchange.score.signals().iter().map(|signal| CarriedSignal {
@@ -84,6 +125,48 @@ pub(crate) fn send(exchange: &Exchange, host: &dyn Host) {
         detail: signal.detail.clone(),
         at: signal.at,
     });
-    let carried = Carried { signals: signals.collect(), decided };
+    let skips = exchange.skips.iter().map(CarriedSkip::of).collect();
+    let carried = Carried { signals: signals.collect(), decided, overflow: exchange.score.overflow(), skips };
     host.set_filter_state(EXCHANGE_TOKEN, STANDARD_NO_PAD.encode(carried.encode_to_vec()).as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fake::FakeHost;
+
+    #[test]
+    fn signals_that_are_not_kept_count_behind_the_next_filter_as_well() {
+        let (host, mut first, mut second) = (FakeHost::at(0), Exchange::default(), Exchange::default());
+        let signal = Signal {
+            source: "waf".into(),
+            kind: "waf".into(),
+            weight: 1.0,
+            confidence: 1.0,
+            tag: "waf:match".into(),
+            detail: String::new(),
+            at: 0,
+        };
+        (0..70).for_each(|_| first.score.add(signal.clone()));
+        send(&first, &host);
+        receive(&mut second, &host);
+        assert_eq!((first.score.total(), second.score.total()), (70.0, 70.0));
+        // And behind the one after it.
+        send(&second, &host);
+        receive(&mut first, &host);
+        assert_eq!(first.score.total(), 70.0);
+    }
+
+    #[test]
+    fn skips_travel_with_their_reasons() {
+        let (host, mut first, mut second) = (FakeHost::at(0), Exchange::default(), Exchange::default());
+        let kinds = [Skipped::Access, Skipped::Plugins(vec!["waf".into()]), Skipped::Detectors, Skipped::All];
+        let note = |steps| SkipNote { by: "crawlers".into(), steps, reason: "verified".to_owned() };
+        first.skips = kinds.map(note).into();
+        send(&first, &host);
+        receive(&mut second, &host);
+        assert_eq!(second.skips, first.skips);
+        let unknown = CarriedSkip { steps: "everything".into(), ..CarriedSkip::of(&first.skips[0]) };
+        assert_eq!(unknown.note(), None, "of a later release");
+    }
 }

@@ -1,8 +1,11 @@
-//! Headers and trailers that the gateway does not hand to filters, as there are too many of them.
+//! Messages that the gateway does not hand to filters, or does not take from them: too many headers or trailers, bodies that cannot
+//! be replaced.
 
-use crate::decision::Refusal;
 use crate::run::Stage;
-use crate::{Category, Flow, Host, Run, Signal};
+use crate::{Category, Flow, Host, Refusal, Run, Signal};
+
+/// The status of an exchange whose body was to be replaced when its length was on its way already.
+const NOT_REPLACED: u16 = 500;
 
 /// The status of a request whose headers or trailers cannot be read (RFC 6585).
 const HEADERS_TOO_LARGE: u16 = 431;
@@ -26,6 +29,12 @@ impl Run {
         self.unreadable("trailers", host)
     }
 
+    /// The body that a step has put in place of another cannot be: its length is on its way already.
+    pub fn body_not_replaced(&mut self, host: &dyn Host) -> Flow {
+        let reason = "a body cannot be replaced where headers are not held";
+        self.refuse(&Refusal::new(NOT_REPLACED, Category::Dependency, reason), "gateway", host)
+    }
+
     fn unreadable(&mut self, what: &str, host: &dyn Host) -> Flow {
         let reason = format!("the request has more {what} than the gateway hands to filters");
         self.exchange.score.add(Signal {
@@ -37,7 +46,6 @@ impl Run {
             detail: reason.clone(),
             at: host.now(),
         });
-        let (status, category) = (HEADERS_TOO_LARGE, Category::Threat);
-        self.refuse(&Refusal { status, category, reason, scored: true, headers: Vec::new() }, "gateway", host)
+        self.refuse(&Refusal::new(HEADERS_TOO_LARGE, Category::Threat, reason).scored(), "gateway", host)
     }
 }

@@ -152,6 +152,25 @@ mod tests {
     }
 
     #[test]
+    fn the_ranges_of_an_operator_are_not_the_ones_that_give_way() {
+        let (data, most) = (MemorySharedData::default(), u32::try_from(crate::MAX_RANGES).unwrap());
+        let keys: Vec<String> = (0..=most).map(|at| format!("ip:10.{}.{}.0/25", at >> 8, at & 255)).collect();
+        // The first is an operator's, and ends before all others.
+        let ban = |(at, key): (u64, &'static str)| BanOf {
+            key,
+            until: 1000 + at,
+            hand_until: u64::from(at == 0) * 1000,
+            reason: "",
+        };
+        let leaked: Vec<&'static str> = keys.into_iter().map(|key| &*key.leak()).collect();
+        let failed = apply_all(&data, (0..).zip(leaked.iter().copied()).map(ban), 0);
+        assert!(failed.is_empty());
+        assert!(standing(&data, "ip:10.0.0.1", 10).is_some(), "an operator's");
+        assert!(standing(&data, "ip:10.0.1.1", 10).is_none(), "the next one to end");
+        assert!(standing(&data, "ip:10.0.2.1", 10).is_some());
+    }
+
+    #[test]
     fn as_many_bans_as_the_control_plane_keeps_all_stand_in_small_shards() {
         let data = MemorySharedData::default();
         let keys: Vec<String> = (0..100_000_u32)

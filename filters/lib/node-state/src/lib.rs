@@ -1,4 +1,17 @@
-//! Small tables that every worker of a node shares: bans, windows and counters with an expiry.
+//! State that all workers of a node share: bans, and what plugins count, collect, rank and elect together.
+//!
+//! | Type | Answers | Memory |
+//! |---|---|---|
+//! | [`Windows`] | how often a key came up in the last minutes | 30 to 94 bytes for each key |
+//! | [`Sets`] | which different members came up with a key, up to a cap | 34 bytes, and 8 for each member |
+//! | [`Sketch`] | at most how often any of an unlimited number of keys came up | fixed: 32 bytes for each place of its width |
+//! | [`Top`] | which keys came up most | fixed |
+//! | [`Shares`] | a number that workers make up together | 20 bytes for each worker |
+//! | [`Lease`] | which worker does a task for all of them | 24 bytes |
+//! | [`Table`] | a value under a key until its end | key, value, and 12 bytes |
+//!
+//! Every one of them is bounded, ends by itself, takes the time from its caller, and counts what it had to drop
+//! ([`WorkerMemory::take_losses`]).
 //!
 //! The gateway's shared data is a plain map: it has no expiry, no listing and no delete, and one global lock. So a table
 //! lives in a fixed number of shards, each one value of that map holding a bounded list of entries; expired entries
@@ -6,38 +19,60 @@
 //! A request reads one shard, so a table that every request asks has many small ones.
 //!
 //! Ranges of addresses cannot be found by a key. Their list is one value, which each worker keeps in its own memory
-//! ([`SharedData::ranges`]) and reads again when somebody has changed it.
+//! ([`RangeCache`]) and reads again when somebody has changed it.
 
 use std::rc::Rc;
 
 pub mod allowlist;
 pub mod bans;
+mod cas;
 mod codec;
 mod index;
+mod keyed;
+mod lease;
+mod memory;
 mod ranged;
+mod secret;
+mod sets;
 mod shares;
+mod sketch;
 mod table;
+#[cfg(test)]
+mod testing;
+mod top;
+mod windows;
 
 pub use codec::MAX_FIELD;
 pub use index::RangeCache;
+pub use keyed::MAX_KEYS;
+pub use lease::{Holder, Lease};
+pub use memory::{Losses, WorkerMemory};
 pub use ranged::MAX_RANGES;
+pub use sets::{Inserted, MAX_MEMBERS, Membership, Sets};
 pub use shares::Shares;
+pub use sketch::{MAX_WIDTH, Sketch};
 pub use table::{Entry, Table, Update};
+pub use top::{MAX_RANKS, MAX_TOP_KEY, Ranked, Top};
+pub use windows::{Counted, MAX_SLICES, Windows};
 
 /// The part of a gateway that this crate stands on: shared data with compare-and-set.
 pub trait SharedData {
     /// The value under `key` and the token to hand to [`SharedData::set`]; `None` where nothing was ever stored.
     fn get(&self, key: &str) -> Option<(Vec<u8>, u32)>;
 
-    /// Stores `value` under `key`. With a token the write happens only where nobody wrote in between.
+    /// Stores `value` under `key`. With a token the write happens only if the value under the key has this token, or the key
+    /// has no value yet.
     ///
     /// # Errors
     ///
     /// [`Conflict`] where another worker wrote first: read again and retry.
     fn set(&self, key: &str, value: &[u8], token: Option<u32>) -> Result<(), Conflict>;
 
-    /// What this worker knows of the ranges in this shared data: the same cache on every call.
-    fn ranges(&self) -> Rc<RangeCache>;
+    /// What this worker keeps in its own memory for this shared data: the same on every call.
+    fn memory(&self) -> Rc<WorkerMemory>;
+
+    /// A random number that no client can predict. A node's first worker makes the key of its hashes of two of them.
+    fn random(&self) -> u64;
 }
 
 impl<T: SharedData + ?Sized> SharedData for Rc<T> {
@@ -49,8 +84,12 @@ impl<T: SharedData + ?Sized> SharedData for Rc<T> {
         (**self).set(key, value, token)
     }
 
-    fn ranges(&self) -> Rc<RangeCache> {
-        (**self).ranges()
+    fn memory(&self) -> Rc<WorkerMemory> {
+        (**self).memory()
+    }
+
+    fn random(&self) -> u64 {
+        (**self).random()
     }
 }
 
@@ -58,11 +97,12 @@ impl<T: SharedData + ?Sized> SharedData for Rc<T> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Conflict;
 
-/// Shared data in memory, for tests and for the replay of recorded traffic.
+/// Shared data in memory, for tests and for the replay of recorded traffic. Its random numbers are the same in every run, so
+/// that a replay has one outcome.
 #[derive(Debug, Default)]
 pub struct MemorySharedData {
     values: std::cell::RefCell<std::collections::HashMap<String, (Vec<u8>, u32)>>,
-    ranges: Rc<RangeCache>,
+    memory: Rc<WorkerMemory>,
 }
 
 impl SharedData for MemorySharedData {
@@ -81,7 +121,11 @@ impl SharedData for MemorySharedData {
         Ok(())
     }
 
-    fn ranges(&self) -> Rc<RangeCache> {
-        Rc::clone(&self.ranges)
+    fn memory(&self) -> Rc<WorkerMemory> {
+        Rc::clone(&self.memory)
+    }
+
+    fn random(&self) -> u64 {
+        0x5eed
     }
 }

@@ -10,8 +10,8 @@ use std::net::IpAddr;
 
 use ipnet::{IpNet, Ipv6Net};
 
+use crate::cas::{self, ATTEMPTS};
 use crate::index::{Range, decode, encode};
-use crate::table::ATTEMPTS;
 use crate::{Conflict, Entry, SharedData, Table, Update};
 
 /// Identities and ranges by their keys, and beside them a list of which ranges there are.
@@ -41,12 +41,13 @@ pub(crate) struct Change<'a> {
 }
 
 impl Ranged {
-    /// The live entry on an identity, or on the narrowest range that its address is in.
+    /// The live entry on an identity, or on a range that its address is in; see [`Ranged::find`].
     pub(crate) fn get(&self, data: &dyn SharedData, key: &str, now: u64) -> Option<Entry> {
         self.find(data, key, now, |_| true)
     }
 
-    /// The first such entry that is `wanted`, the narrowest first.
+    /// The first such entry that is `wanted`: that of the identity, then those of its IPv6 networks with keys of their own,
+    /// then those of the listed ranges, each of these the narrowest first.
     pub(crate) fn find(
         &self,
         data: &dyn SharedData,
@@ -65,7 +66,7 @@ impl Ranged {
                 return Some(entry);
             }
         }
-        let around = data.ranges().around(data, self.list, self.version, address, now);
+        let around = data.memory().ranges.around(data, self.list, self.version, address, now);
         around.into_iter().find_map(|net| known(&key_of(net)))
     }
 
@@ -112,7 +113,7 @@ impl Ranged {
     /// Brings the list of ranges up to date, and tells every worker where that changed anything.
     fn list(&self, data: &dyn SharedData, changes: &[Range], now: u64) -> Result<(), Conflict> {
         for _ in 0..ATTEMPTS {
-            let (bytes, token) = data.get(self.list).map_or((Vec::new(), None), |(bytes, token)| (bytes, Some(token)));
+            let (bytes, token) = cas::read(data, self.list);
             let before: Vec<Range> = decode(&bytes).collect();
             let mut live: BTreeMap<IpNet, u64> = BTreeMap::new();
             for range in before.iter().chain(changes) {
@@ -125,14 +126,18 @@ impl Ranged {
             // In the order of the map: workers that are told the same make the same bytes of it.
             let mut after: Vec<Range> = live.into_iter().map(|(net, expires_at)| Range { net, expires_at }).collect();
             if after.len() > MAX_RANGES {
-                after.sort_by_key(|range| Reverse(range.expires_at));
+                // The first to end give way, as in the table, and those that may not after all others.
+                after.sort_by_cached_key(|range| {
+                    let entry = self.table.get(data, key_of(range.net).as_bytes(), now);
+                    Reverse((entry.is_some_and(|entry| (self.keeps)(&entry.value)), range.expires_at))
+                });
                 after.truncate(MAX_RANGES);
                 after.sort_unstable_by_key(|range| range.net);
             }
             if after == before {
                 return Ok(());
             }
-            if data.set(self.list, &encode(&after), token).is_ok() {
+            if data.set(self.list, &encode(&after), Some(token)).is_ok() {
                 // Whatever is written there, its token is another one.
                 return data.set(self.version, &[1], None);
             }

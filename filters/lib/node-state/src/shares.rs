@@ -1,7 +1,7 @@
 //! A number that all workers of a node make up together, each its share of it.
 
 use crate::SharedData;
-use crate::table::ATTEMPTS;
+use crate::cas::{self, ATTEMPTS};
 
 /// Such a number: one value of shared data, with the share of each worker. A worker that is gone tells nothing any more, so
 /// a share counts for a time and is to be told again before.
@@ -30,7 +30,7 @@ impl Shares {
         wanted: impl Fn(u32, u32) -> Option<u32>,
     ) -> Option<u32> {
         for _ in 0..ATTEMPTS {
-            let (bytes, token) = data.get(self.name).map_or((Vec::new(), None), |(bytes, token)| (bytes, Some(token)));
+            let (bytes, token) = cas::read(data, self.name);
             let mut shares = read(&bytes);
             shares.retain(|share| share.until > now && share.count > 0);
             let all = shares.iter().fold(0_u32, |all, share| all.saturating_add(share.count));
@@ -38,7 +38,7 @@ impl Shares {
             let count = wanted(own, all)?;
             shares.retain(|share| share.worker != worker);
             shares.push(Share { worker, count, until: now.saturating_add(self.lease) });
-            if data.set(self.name, &write(&shares), token).is_ok() {
+            if data.set(self.name, &write(&shares), Some(token)).is_ok() {
                 return Some(count);
             }
         }
@@ -74,7 +74,7 @@ mod tests {
     use std::rc::Rc;
 
     use super::*;
-    use crate::{Conflict, MemorySharedData, RangeCache};
+    use crate::{Conflict, MemorySharedData, WorkerMemory};
 
     const SHARES: Shares = Shares { name: "held", lease: 10 };
 
@@ -119,8 +119,12 @@ mod tests {
             }
         }
 
-        fn ranges(&self) -> Rc<RangeCache> {
-            self.0.ranges()
+        fn memory(&self) -> Rc<WorkerMemory> {
+            self.0.memory()
+        }
+
+        fn random(&self) -> u64 {
+            self.0.random()
         }
     }
 

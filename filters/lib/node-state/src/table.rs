@@ -1,10 +1,8 @@
 //! A table: keys with a value and an expiry, spread over a fixed number of shards.
 
+use crate::cas::{self, ATTEMPTS};
 use crate::codec::{MAX_FIELD, Stored, encode, entries};
 use crate::{Conflict, SharedData};
-
-/// How often a write is tried against other workers before it is given up.
-pub(crate) const ATTEMPTS: usize = 16;
 
 /// A table's name and its limits. What does not fit pushes out the entry of the shard that expires first.
 #[derive(Debug, Clone, Copy)]
@@ -81,7 +79,7 @@ impl Table {
         }
         let shard = self.shard_of(key);
         for _ in 0..ATTEMPTS {
-            let (bytes, token) = data.get(&shard).map_or((Vec::new(), None), |(bytes, token)| (bytes, Some(token)));
+            let (bytes, token) = cas::read(data, &shard);
             let mut kept: Vec<Stored<'_>> = entries(&bytes).filter(|entry| entry.expires_at > now).collect();
             let place = kept.iter().position(|entry| entry.key == key);
             let known = place.and_then(|place| kept.get(place)).map(|entry| entry.to_entry());
@@ -101,7 +99,7 @@ impl Table {
                 }
                 kept.push(Stored { expires_at: *expires_at, key, value });
             }
-            if data.set(&shard, &encode(kept.iter().copied()), token).is_ok() {
+            if data.set(&shard, &encode(kept.iter().copied()), Some(token)).is_ok() {
                 return Ok(());
             }
         }
@@ -161,6 +159,20 @@ mod tests {
         assert_eq!(TABLE.get(&data, b"a", 0), None);
         assert!(TABLE.get(&data, b"b", 0).is_some());
         assert!(TABLE.get(&data, b"c", 0).is_some());
+    }
+
+    #[test]
+    fn workers_that_write_first_at_one_moment_lose_nothing() {
+        for seed in 0..100 {
+            let counts = crate::testing::run(seed, 4, |data, worker| {
+                let key = [worker as u8 % 2];
+                let count = |entry: Option<&Entry>| entry.map_or(0, |entry| entry.value[0]);
+                TABLE.update(data, &key, 0, |entry| Update::Put(vec![count(entry) + 1], 10)).unwrap();
+                // The last worker sees what all have written.
+                [0, 1].map(|key| count(TABLE.get(data, &[key], 0).as_ref()))
+            });
+            assert_eq!(counts.into_iter().max(), Some([2, 2]), "seed {seed}");
+        }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What requests are charged, beside the time that they take: how well the charges tell what a request costs, and how far
+//! The charges of requests, beside the time that they take: how well they predict the cost of a request, and how far
 //! honest requests stay below the ceilings.
 //!
 //! ```text

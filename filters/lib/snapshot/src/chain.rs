@@ -26,6 +26,10 @@ pub struct Snapshot {
     /// The most requests that the workers of a node hold at once for a tarpit, all together; 0 for 1000.
     #[prost(uint32, tag = "7")]
     pub max_held: u32,
+    /// The filter runs all plugins of the gateway, under whatever name: nothing travels to other filters. The preset does so
+    /// without this.
+    #[prost(bool, tag = "10")]
+    pub composite: bool,
     /// What becomes of the trailers of requests.
     #[prost(enumeration = "Trailers", tag = "20")]
     pub trailers: i32,

@@ -66,7 +66,7 @@ pub struct WafStep {
     pub budget: Option<WafBudget>,
 }
 
-/// What the rules may cost in one exchange: the request, and as much again its response.
+/// What the rules may cost in one exchange: the request, and its response as much work again and a quarter of the memory.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct WafBudget {
     /// Units of work that every request may take; a unit is about one instruction.

@@ -81,6 +81,16 @@ fn where_nothing_is_denied_the_request_passes_with_the_event() {
 }
 
 #[test]
+fn the_end_of_a_budget_is_told_once() {
+    // Spent with the headers, and not given more by the body.
+    let budget = WafBudget { work: 1000, work_per_byte: 0, memory: 1 << 20, memory_per_byte: 1 };
+    let step = WafStep { block: false, budget: Some(budget), ..scarce() };
+    let events = ask(&*plugin_of(RULES, step), 20, &FakeHost::at(0)).1;
+    let ends = events[0]["limits"].as_array().unwrap().iter().filter(|limit| limit["cost"].is_object()).count();
+    assert_eq!(ends, 2, "once for the request and once for the response: {events:?}");
+}
+
+#[test]
 fn a_body_that_takes_more_memory_than_there_is_is_not_kept() {
     let budget = WafBudget { work: u64::MAX, work_per_byte: 0, memory: 50_000, memory_per_byte: 0 };
     let (host, plugin) = (FakeHost::at(0), plugin_of(RULES, WafStep { budget: Some(budget), ..scarce() }));

@@ -1,5 +1,10 @@
 //! Bodies that are longer than what is inspected, where that is no reason to refuse them.
 
+use std::io::Write;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
 use super::*;
 
 const RULES: &str = "SecRuleEngine On\nSecRequestBodyAccess On\n\
@@ -227,4 +232,111 @@ fn what_a_parser_left_unread_in_front_of_the_limit_is_scanned() {
         assert_eq!(read(kind, body.as_bytes(), 4096), Some(403), "{body:.60}");
         assert_eq!(read(kind, body.replace("union", "fine").as_bytes(), 4096), None, "{body:.60}");
     }
+}
+
+/// Rules that find nothing, and work for what is suspicious.
+const COSTLY: &str = "SecRuleEngine On\nSecRequestBodyAccess On\n\
+    SecRule ARGS \"@rx union\\s+select\" \"id:9,phase:2,deny,chain\"\n\
+    SecRule ARGS \"@rx (?:nothing|like)\\s+it$\"\n";
+
+/// Text of so many bytes in which rules look for something everywhere.
+fn costly(length: usize) -> Vec<u8> {
+    "union select ".repeat(length / 13).into_bytes()
+}
+
+/// The same in a gzip file: as long as it is, or as short as it can be.
+fn gzip(text: &[u8], level: Compression) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), level);
+    encoder.write_all(text).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn stored(text: &[u8]) -> Vec<u8> {
+    gzip(text, Compression::none())
+}
+
+struct Asked {
+    status: Option<u16>,
+    /// The units that judging the rest has taken.
+    work: u64,
+    /// The limits that each trail event names.
+    trails: Vec<(Vec<String>, usize)>,
+    score: f64,
+    failures: u64,
+}
+
+fn ask_costly(step: WafStep, encoding: &str, body: &[u8]) -> Asked {
+    let headers = Headers::from([("content-type", "text/plain"), ("content-encoding", encoding)]);
+    let step = WafStep { input_files_limit: 500_000, decompressed_input_body_limit: 1 << 24, ..step };
+    let step = WafStep { max_input_compression_ratio: 10_000, ..step };
+    let (host, plugin, mut slot) = (FakeHost::at(0), plugin_of(COSTLY, step), Slot::default());
+    let mut exchange = exchange("/", headers);
+    let verdict = send(&*plugin, &mut exchange, Body { bytes: body, complete: true }, &mut slot, &host);
+    plugin.finish(&mut exchange, &mut slot, &host);
+    let names = |event: &serde_json::Value| {
+        let limits = event["uninspected"].as_array().unwrap().iter();
+        let limits = limits.map(|limit| limit["limit"].as_str().unwrap().to_owned()).collect();
+        (limits, event["limits"].as_array().unwrap().len())
+    };
+    Asked {
+        status: status(&verdict),
+        work: slot.get::<State>().unwrap().transaction.rest_of_body().work,
+        trails: host.events_json().iter().filter(|event| event["@type"] == "SvcWafTrailEvent").map(names).collect(),
+        score: exchange.score.total(),
+        failures: host.counts.borrow().get(&Metric::PluginFailures).copied().unwrap_or_default(),
+    }
+}
+
+fn with_budget(work: u64, work_per_byte: u64) -> WafStep {
+    let budget = snapshot::WafBudget { work, work_per_byte, memory: 1 << 24, memory_per_byte: 3 };
+    WafStep { budget: Some(budget), ..prefix() }
+}
+
+const WORK: &str = "units of work for the rest of a body";
+
+#[test]
+fn the_rest_of_a_compressed_body_has_the_work_of_one_that_is_inspected() {
+    let (text, step) = (costly(450_000), || with_budget(2_000_000, 40));
+    let plain = ask_costly(step(), "identity", &text);
+    assert_eq!((plain.status, plain.failures), (None, 0));
+    assert!(plain.work > 4_000_000, "{}", plain.work);
+    // All of it is judged in one call: no more of it counts than of a body that is inspected.
+    let ceiling = 2_000_000 + 1000 * 40;
+    let refused = ask_costly(step(), "gzip", &stored(&text));
+    assert_eq!((refused.status, refused.failures), (Some(503), 1));
+    assert!(refused.work > ceiling && refused.work < ceiling + ceiling / 4, "{}", refused.work);
+    assert_eq!(refused.trails[0], (vec![WORK.to_owned()], 1));
+    // Where nothing is denied it passes, and that is told once.
+    for watching in [WafStep { block: false, ..step() }, WafStep { fail_open: true, ..step() }] {
+        let passed = ask_costly(watching, "gzip", &stored(&text));
+        assert_eq!((passed.status, passed.failures), (None, 1));
+        assert!(passed.work < ceiling + ceiling / 4, "nothing is judged behind it: {}", passed.work);
+        let told = passed.trails.iter().filter(|(limits, _)| limits.iter().any(|limit| limit == WORK)).count();
+        assert_eq!((told, passed.score), (1, 2.0 * 20.0), "{:?}", passed.trails);
+    }
+}
+
+#[test]
+fn a_limit_that_each_part_of_the_rest_meets_is_told_once() {
+    // Each batch goes beyond what it may take for itself.
+    let watching = WafStep { block: false, ..with_budget(400_000, 1) };
+    let passed = ask_costly(watching, "identity", &costly(450_000));
+    // The part that is judged with the beginning of the body tells of its own.
+    assert_eq!((passed.status, passed.failures, passed.score), (None, 2, 3.0 * 20.0));
+    assert_eq!(passed.trails.iter().filter(|(_, limits)| *limits > 0).count(), 2, "{:?}", passed.trails);
+}
+
+#[test]
+fn a_body_that_unpacks_to_more_than_is_inspected_is_refused_or_told() {
+    let text = costly(600_000);
+    let step = || with_budget(1 << 40, 0);
+    let refused = ask_costly(step(), "gzip", &gzip(&text, Compression::best()));
+    let limit = "bytes of the decoded body".to_owned();
+    assert_eq!((refused.status, &refused.trails[0].0), (Some(413), &vec![limit.clone()]));
+    // What is in front of it is inspected where nothing is denied.
+    let passed = ask_costly(WafStep { block: false, ..step() }, "gzip", &gzip(&text, Compression::best()));
+    assert_eq!(passed.status, None);
+    assert!(passed.work > 4_000_000 && passed.trails.iter().any(|(limits, _)| limits.contains(&limit)));
+    let passed = ask_costly(WafStep { inspect_undecodable: true, ..step() }, "gzip", &gzip(&text, Compression::best()));
+    assert!(passed.status.is_none() && passed.work > 4_000_000);
 }

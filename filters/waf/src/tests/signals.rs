@@ -162,15 +162,7 @@ fn what_the_threat_response_decided_on_has_its_event_already() {
     let (host, mut slot, plugin) = (FakeHost::at(0), Slot::default(), plugin(monitoring()));
     let mut exchange = exchange("/attack", Headers::default());
     assert_eq!(plugin.request(&mut exchange, false, &mut slot, &host), Verdict::Pass);
-    exchange.decision = Some(Decision {
-        action: Action::Log,
-        score: 50.0,
-        tier: Some(0),
-        dry_run: true,
-        enforced: false,
-        reason: String::new(),
-        held_millis: 0,
-    });
+    exchange.decision = Some(Decision { tier: Some(0), ..Decision::new(Action::Log, 50.0, "").dry_run() });
     plugin.finish(&mut exchange, &mut slot, &host);
     assert!(Found::of("SvcSecurityEvent", &host.events_json()).is_empty());
 }

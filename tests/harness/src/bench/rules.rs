@@ -37,10 +37,7 @@ pub struct RuleSet {
 /// A file that cannot be read or written, or every diagnostic of the compiler.
 pub fn compile(crs: &Path, paranoia: u8, out: &Path) -> Result<RuleSet, String> {
     let found = CrsFiles::find(crs)?;
-    let level = format!(
-        "SecAction \"id:900000,phase:1,nolog,pass,t:none,setvar:tx.blocking_paranoia_level={paranoia},\
-         setvar:tx.paranoia_level={paranoia}\"\n"
-    );
+    let level = level(paranoia);
     let mut sources = found.sources(Source::new("paranoia.conf", level.as_str()))?;
     sources.push(Source::new("last.conf", LAST));
     let program = program(sources, crs.join("rules"))?;
@@ -59,6 +56,23 @@ pub fn compile(crs: &Path, paranoia: u8, out: &Path) -> Result<RuleSet, String> 
     Ok(RuleSet { snapshot: snapshot(&encoded), files, rules: program.rule_count(), program: encoded })
 }
 
+/// A snapshot of the same rules with others behind them, and with another step.
+///
+/// # Errors
+///
+/// A file that cannot be read, or every diagnostic of the compiler.
+pub fn snapshot_with(
+    crs: &Path,
+    paranoia: u8,
+    more: &str,
+    change: impl FnOnce(WafStep) -> WafStep,
+) -> Result<Vec<u8>, String> {
+    let mut sources = CrsFiles::find(crs)?.sources(Source::new("paranoia.conf", level(paranoia)))?;
+    sources.push(Source::new("last.conf", format!("{LAST}{more}")));
+    let program = program(sources, crs.join("rules"))?.encode();
+    Ok(waf_snapshot(&program, change(blocking_step())))
+}
+
 /// A snapshot without any rule: what is left is what everything around the engine costs.
 ///
 /// # Errors
@@ -69,9 +83,18 @@ pub fn without_rules() -> Result<Vec<u8>, String> {
     Ok(snapshot(&program(vec![Source::new("none.conf", rules)], PathBuf::new())?.encode()))
 }
 
+fn level(paranoia: u8) -> String {
+    format!(
+        "SecAction \"id:900000,phase:1,nolog,pass,t:none,setvar:tx.blocking_paranoia_level={paranoia},\
+         setvar:tx.paranoia_level={paranoia}\"\n"
+    )
+}
+
 /// The step as a blocking WAF config of the control plane is compiled.
+fn blocking_step() -> WafStep {
+    WafStep { block: true, contribute: true, block_weight: 50.0, match_weight: 20.0, ..inspecting_step("bench") }
+}
+
 fn snapshot(program: &[u8]) -> Vec<u8> {
-    let step =
-        WafStep { block: true, contribute: true, block_weight: 50.0, match_weight: 20.0, ..inspecting_step("bench") };
-    waf_snapshot(program, step)
+    waf_snapshot(program, blocking_step())
 }

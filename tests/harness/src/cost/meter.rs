@@ -8,6 +8,8 @@ use crate::traffic::Exchange;
 
 const NOW_MILLIS: u64 = 1_750_000_000_000;
 const SEED: u64 = 7;
+/// How long a VM runs before its first request: it prepares itself in that time.
+const PREPARING_MILLIS: u64 = 30_000;
 
 /// What a request has cost.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -72,5 +74,9 @@ impl Meter {
 }
 
 fn start(module: &Module, snapshot: &[u8]) -> Result<Vm, String> {
-    Vm::load(module, snapshot, &Node::new("cost", NOW_MILLIS, SEED)).map_err(|error| error.to_string())
+    let vm = Vm::load(module, snapshot, &Node::new("cost", NOW_MILLIS, SEED));
+    let mut vm = vm.map_err(|error| error.to_string())?;
+    vm.set_fuel(u64::MAX);
+    vm.advance(PREPARING_MILLIS).map_err(|fault| format!("{}: {}", fault.callback, fault.message))?;
+    Ok(vm)
 }

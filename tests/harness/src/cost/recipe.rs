@@ -111,7 +111,7 @@ pub struct Recipe {
 }
 
 impl Recipe {
-    /// The text, with at most `size` bytes unless what does not grow has more.
+    /// The text, cut at `size` bytes where what does not grow has more.
     #[must_use]
     pub fn text(&self, size: usize) -> Vec<u8> {
         let size = size.min(self.place.limit());
@@ -141,7 +141,8 @@ impl Recipe {
                     true => out.extend(bytes(&piece.text.replace(NUMBER, &number.to_string()))),
                     false => out.extend(bytes(&piece.text)),
                 }
-                if out.len() > size << 1 {
+                if out.len() >= size {
+                    out.truncate(size);
                     return out;
                 }
             }

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use exchange::{
-    Answer, BanOrder, Body, Chain, Flow, Headers, Host, Level, MemorySharedData, Metric, Opening, Reply, Request,
-    Response, Run, SharedData, Start,
+    Answer, BanOrder, Body, Chain, Flow, Headers, Host, Level, MemorySharedData, Metric, Opening, PluginDefinition,
+    Reply, Request, Response, Run, SharedData, Start,
 };
 
 use super::Engine;
@@ -44,8 +44,6 @@ pub(crate) struct Journey {
     run: Run,
     opening: Opening,
     half: Half,
-    /// Another body for the half that is under way.
-    replaced: Option<Vec<u8>>,
     outcome: Outcome,
     /// Its filter state and its log lines, while it is held and others run.
     kept: (BTreeMap<String, Vec<u8>>, Vec<LogLine>),
@@ -74,8 +72,23 @@ impl Native {
     ///
     /// What is wrong with the snapshot.
     pub fn load(configuration: &[u8], node: &str, now_millis: u64, seed: u64) -> Result<Self, String> {
+        Self::load_of(preset::REGISTRY, configuration, node, now_millis, seed)
+    }
+
+    /// [`Native::load`] with other plugins than the preset's.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the snapshot.
+    pub fn load_of(
+        plugins: &[PluginDefinition],
+        configuration: &[u8],
+        node: &str,
+        now_millis: u64,
+        seed: u64,
+    ) -> Result<Self, String> {
         let (_, snapshot) = snapshot::open(configuration).map_err(|error| error.to_string())?;
-        let chain = Chain::load(&snapshot, preset::REGISTRY).map_err(|error| error.to_string())?;
+        let chain = Chain::load(&snapshot, plugins).map_err(|error| error.to_string())?;
         let host = MemoryHost { now: Cell::new(now_millis), random: Cell::new(seed), ..MemoryHost::default() };
         Ok(Self { chain, host, node: node.into() })
     }
@@ -122,7 +135,7 @@ impl Native {
             flow = run.stream_start(script.body.get(..GRPC_PREFIX).unwrap_or(&script.body), &self.host);
         }
         let (outcome, kept) = (Outcome::default(), (BTreeMap::new(), Vec::new()));
-        let journey = Journey { run, opening, half: Half::Request, replaced: None, outcome, kept };
+        let journey = Journey { run, opening, half: Half::Request, outcome, kept };
         self.follow(journey, flow, exchange)
     }
 
@@ -155,22 +168,21 @@ impl Native {
                     return Stage::Held(Box::new(journey), millis);
                 }
                 // What was spent on this node is known already, and there is no other node.
-                (Flow::Ask(_), _) => journey.run.answered(Answer::Nobody, &self.host),
+                (Flow::Ask(_), _) => journey.run.answered(Answer::NoControlPlane, &self.host),
                 (Flow::Answer(reply), _) => {
                     answer(reply, &mut journey.outcome);
+                    if exchange.request.header(":method") == Some(b"HEAD") {
+                        journey.outcome.body.clear();
+                    }
                     return Stage::Over(Box::new(self.end(journey)));
                 }
                 (Flow::Buffer { limit }, half) => {
                     let body = if half == Half::Request { &exchange.request.body } else { &exchange.response.body };
                     let body = Body { bytes: body.get(..limit).unwrap_or(body), complete: body.len() <= limit };
-                    let flow = match half {
+                    match half {
                         Half::Request => journey.run.request_body(body, &self.host),
                         Half::Response => journey.run.response_body(body, &self.host),
-                    };
-                    if flow == Flow::Continue {
-                        journey.replaced = journey.run.take_replaced_body();
                     }
-                    flow
                 }
                 (Flow::Read { limit }, _) => {
                     let body = &exchange.request.body;
@@ -181,9 +193,6 @@ impl Native {
                     }
                     if matches!(flow, Flow::Read { .. }) {
                         flow = journey.run.request_end(body.len() <= limit, &self.host);
-                    }
-                    if flow == Flow::Continue {
-                        journey.replaced = journey.run.take_replaced_body();
                     }
                     flow
                 }
@@ -197,7 +206,7 @@ impl Native {
                     outcome.reached_backend = true;
                     let script = &exchange.request;
                     (outcome.request_headers, outcome.request_body) =
-                        carry(&script.headers, &script.body, journey.replaced.take());
+                        carry(&script.headers, &script.body, journey.run.take_replaced_body());
                     journey.half = Half::Response;
                     let script = &exchange.response;
                     let response = Response::read(Headers::new(&response_headers(script)), journey.opening);
@@ -208,7 +217,7 @@ impl Native {
                     let (outcome, script) = (&mut journey.outcome, &exchange.response);
                     outcome.status = script.status;
                     (outcome.response_headers, outcome.body) =
-                        carry(&response_headers(script), &script.body, journey.replaced.take());
+                        carry(&response_headers(script), &script.body, journey.run.take_replaced_body());
                     return Stage::Over(Box::new(self.end(journey)));
                 }
             };

@@ -191,6 +191,10 @@ impl Vm {
                     Passage::Ended => {}
                 }
                 let status = super::headers::get(&outcome.response_headers, b":status");
+                // As the gateway does for its own answers; a backend sends none.
+                if outcome.local_reply.is_some() && way.line.starts_with("HEAD ") {
+                    outcome.body.clear();
+                }
                 outcome.status = status
                     .and_then(|status| std::str::from_utf8(status).ok()?.parse().ok())
                     .unwrap_or(if outcome.stalled { TIMED_OUT } else { 0 });

@@ -297,8 +297,8 @@ fn the_control_plane_has_the_last_word_and_its_silence_is_told_of() {
     for (answer, on, categories) in [
         (Answer::Yes, true, vec!["challenge"]),
         (Answer::No, false, vec![]),
-        (Answer::Nobody, true, vec!["challenge"]),
-        (Answer::Missing, true, vec!["dependency", "challenge"]),
+        (Answer::NoControlPlane, true, vec!["challenge"]),
+        (Answer::Unavailable, true, vec!["dependency", "challenge"]),
     ] {
         let (challenges, host) = (Challenges::new(waiting()).unwrap(), host());
         let mut browser = Browser::at("192.0.2.1");

@@ -93,8 +93,8 @@ fn only_a_yes_earns_a_clearance() {
     let dependency = r#""dependency" "observed" []"#;
     for (answer, events) in [
         (Answer::No, vec![failed]),
-        (Answer::Missing, vec![dependency, failed]),
-        (Answer::Nobody, vec![dependency, failed]),
+        (Answer::Unavailable, vec![dependency, failed]),
+        (Answer::NoControlPlane, vec![dependency, failed]),
     ] {
         let (reply, told) = answered(answer, &host);
         assert_eq!((reply.status, header(&reply, "set-cookie")), (403, ""), "{answer:?}");

@@ -1,6 +1,8 @@
 use super::*;
 use crate::fake::FakeHost;
-use crate::{BodyNeed, Build, Category, Headers, Plugin, PluginDefinition, Signal};
+use crate::{
+    Action, Answer, Ask, BodyNeed, Build, Category, Decision, Headers, Plugin, PluginDefinition, Refusal, Signal,
+};
 use snapshot::{RouteChain, Snapshot};
 #[cfg(target_os = "unknown")]
 use wasm_bindgen_test::wasm_bindgen_test as test;
@@ -16,7 +18,7 @@ fn build(config: &[u8], _build: &mut Build<'_>) -> Result<Box<dyn Plugin>, Strin
     }
 }
 
-const REGISTRY: &[PluginDefinition] = &[PluginDefinition { name: "scripted", build }];
+const REGISTRY: &[PluginDefinition] = &[PluginDefinition::new("scripted", build)];
 
 impl Scripted {
     fn verdict(&self, phase: &str, exchange: &mut Exchange, seen: &[u8]) -> Verdict {
@@ -35,16 +37,9 @@ impl Scripted {
         match word {
             "note" => note(exchange, 10.0),
             "refuse" => {
-                return Verdict::Refuse(Refusal {
-                    status: 403,
-                    category: Category::Threat,
-                    reason: "scripted".into(),
-                    scored: true,
-                    headers: vec![
-                        ("location".to_owned(), b"/a\r\nx: y".to_vec()),
-                        ("set-cookie".to_owned(), b"a\r\nx: y".to_vec()),
-                    ],
-                });
+                let refusal = Refusal::new(403, Category::Threat, "scripted").scored();
+                let refusal = refusal.header("location", "/a\r\nx: y").header("set-cookie", "a\r\nx: y");
+                return Verdict::Refuse(refusal);
             }
             "replace" => return Verdict::ReplaceBody(b"[masked]".to_vec()),
             "ask" => {
@@ -62,19 +57,11 @@ impl Scripted {
 }
 
 fn decision() -> Decision {
-    Decision {
-        action: Action::Tarpit,
-        score: 70.0,
-        tier: Some(0),
-        dry_run: false,
-        enforced: true,
-        reason: String::new(),
-        held_millis: 500,
-    }
+    Decision { tier: Some(0), ..Decision::new(Action::Tarpit, 70.0, "").enforced().held(500) }
 }
 
 impl Plugin for Scripted {
-    fn access(&self, exchange: &mut Exchange, _host: &dyn Host) -> Verdict {
+    fn access(&self, exchange: &mut Exchange, _slot: &mut Slot, _host: &dyn Host) -> Verdict {
         self.verdict("a:", exchange, b"")
     }
     fn request(&self, exchange: &mut Exchange, _has_body: bool, _slot: &mut Slot, _host: &dyn Host) -> Verdict {
@@ -113,7 +100,7 @@ impl Plugin for Scripted {
             _ => self.verdict("yes:", exchange, b""),
         }
     }
-    fn on_refusal(&self, _x: &mut Exchange, _refusal: &Refusal, _by: &str, _host: &dyn Host) -> Option<Verdict> {
+    fn on_refusal(&self, _: &mut Exchange, _: &Refusal, _by: &str, _half: Half, _host: &dyn Host) -> Option<Verdict> {
         let reply = Some(Reply { status: 418, ..Reply::default() });
         self.0.contains("fabric").then(|| Verdict::Enforce { decision: decision(), hold_millis: 0, reply })
     }
@@ -407,7 +394,7 @@ fn a_question_holds_the_request_and_the_chain_goes_on_behind_its_answer() {
         ["yes:", "a:", "r:"],
         "access of all comes first, then the transformers up to the next question"
     );
-    assert_eq!(on.answered(Answer::Missing, &host), Flow::Continue);
+    assert_eq!(on.answered(Answer::Unavailable, &host), Flow::Continue);
     assert_eq!(kinds(&on), ["yes:", "a:", "r:", "yes:", "r:"]);
     assert_eq!(on.answered(Answer::No, &host), Flow::Continue, "nobody asked any more");
 

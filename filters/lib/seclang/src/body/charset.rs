@@ -41,7 +41,7 @@ impl Charset {
         }
     }
 
-    /// What two places of a message name together. Which one of two names an application takes is not known.
+    /// The character set that two places of a message name together. Applications differ in which one they use.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         match (self, other) {

@@ -222,7 +222,7 @@ impl<S: FnMut(Argument<'_>)> Parser<'_, S> {
         Ok(())
     }
 
-    /// Whether there is room in the path for a name of this length.
+    /// Whether the path has space for a name of this length.
     fn room(&self, length: usize) -> Result<(), JsonError> {
         if self.path.len() + 1 + length > self.limits.name_length {
             return self.fail(PATH_TOO_LONG);

@@ -121,7 +121,7 @@ impl Compiler<'_> {
             for rule in self.rules.iter_mut().filter(|rule| selection.matches(rule)) {
                 used = true;
                 for (at, link) in rule.links.iter_mut().enumerate() {
-                    // What is taken away is taken away from the whole chain; what is added, the first test looks at.
+                    // Exclusions apply to the whole chain; additional targets to the first test.
                     let wanted = targets.iter().filter(|(_, exclude)| *exclude || at == 0);
                     link.targets.extend(wanted.cloned());
                 }

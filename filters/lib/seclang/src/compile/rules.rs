@@ -3,7 +3,7 @@
 use super::actions::{ActionSet, Verdict};
 use super::{Compiler, Place};
 use crate::expansion::Template;
-use crate::operator::{self, Gate, Operator, OperatorKind};
+use crate::operator::{self, Operator, OperatorKind, Prefilter};
 use crate::program::wire;
 use crate::syntax::{self, Argument, Directive};
 use crate::vocabulary::nearest;
@@ -200,9 +200,9 @@ impl Compiler<'_> {
                 return None;
             }
         }
-        let gate = Gate::of_pattern(kind, &checked).map(wire::Gate::of);
+        let prefilter = Prefilter::of_pattern(kind, &checked).map(wire::Prefilter::of);
         let index = self.intern_operator(wire::Operator {
-            gate,
+            prefilter,
             kind: u32::from(kind.code()),
             text: checked.text,
             phrases: checked.phrases,
@@ -224,7 +224,7 @@ fn part_of_link(actions: &mut ActionSet) -> ActionSet {
     }
 }
 
-/// Whether a rule that cannot be read announces a chain, as far as one can tell.
+/// Whether a rule that cannot be read announces a chain, as far as that can be read.
 fn ends_in_chain(directive: &Directive) -> bool {
     let last = directive.arguments.last();
     last.is_some_and(|argument| {

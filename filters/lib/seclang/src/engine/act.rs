@@ -1,18 +1,20 @@
-//! What happens when a rule matched: assignments, `ctl`, the record, and what becomes of the transaction.
+//! Acts on a match: assignments, `ctl`, the report, and the intervention.
 
 use super::arena::Value;
-use super::build::{Control, Engine, Macro, MacroPiece, Rule, RuleFilter, SetOperation, SetVariable};
-use super::evaluate::Flow;
+use super::build::Engine;
 use super::limits::{DYNAMIC_NAMES, EXPANSION_LENGTH, MATCHED_IDS, MATCHED_RULES, REMOVED_TARGETS, REPORTED_LENGTH};
 use super::persist::CollectionKind;
-use super::store::{Entry, push_capped, whole_digest};
-use super::transaction::{Allowed, Intervention, InterventionKind, MatchedRule, RemovedTarget, Transaction};
+use super::phase::Flow;
+use super::report::{Intervention, InterventionKind, MatchedRule};
+use super::rules::{Control, Macro, MacroPiece, Rule, RuleFilter, SetOperation, SetVariable};
+use super::store::{Entry, whole_digest};
+use super::transaction::{Allowed, RemovedTarget, Transaction};
 use crate::program::EngineMode;
 use crate::program::wire::Disruption;
 use crate::vocabulary::Variable;
 
 impl Transaction {
-    /// Everything after the last test of a chain.
+    /// Acts on the match of a whole chain.
     pub(super) fn act_on_match(&mut self, engine: &Engine, rule: &Rule, at: u32) -> Flow {
         for (link, number) in rule.links.iter().zip(0..) {
             for (control, position) in link.controls.iter().zip(0..) {
@@ -44,7 +46,7 @@ impl Transaction {
     fn disrupt(&mut self, engine: &Engine, rule: &Rule) -> Option<Flow> {
         match rule.disruption {
             Disruption::Pass => return None,
-            // A dry run must take the way the real run would.
+            // Detection-only mode follows the same path.
             Disruption::Allow => self.allowed = Allowed::Everything,
             Disruption::AllowRequest => self.allowed = Allowed::Request,
             Disruption::AllowPhase => {}
@@ -73,7 +75,7 @@ impl Transaction {
         Some(Flow::Stop)
     }
 
-    /// Takes note of what blocks; true if it does block.
+    /// Records an intervention; `true` if it takes effect.
     pub(super) fn intervene(&mut self, intervention: Intervention) -> bool {
         if self.would_block.is_none() {
             self.would_block = Some(intervention.clone());
@@ -183,7 +185,7 @@ impl Transaction {
         }
     }
 
-    /// The value an assignment gives. A value that is taken over whole is not copied.
+    /// The value of an assignment. A value that is assigned whole is not copied.
     fn operand(&mut self, engine: &Engine, text: &Macro) -> Value {
         let same = match text.0.as_slice() {
             [MacroPiece::Slot(slot)] => self.tx.get(*slot),
@@ -191,8 +193,8 @@ impl Transaction {
             _ => None,
         };
         match same.filter(|value| self.arena.get(*value).len() <= EXPANSION_LENGTH) {
-            // The next match writes over captures.
-            Some(value) if self.kept_captures.holds(value) => self.arena.copy(value),
+            // The next match overwrites captures.
+            Some(value) if self.captured_values.holds(value) => self.arena.copy(value),
             Some(value) => value,
             None => {
                 let mut expanded = std::mem::take(&mut self.text);
@@ -216,7 +218,7 @@ impl Transaction {
         self.set_dynamic(key, value);
     }
 
-    /// Sets or removes a name of TX that no rule mentions.
+    /// Sets or removes a name of TX without a slot.
     fn set_dynamic(&mut self, key: &[u8], value: Option<Value>) {
         let known = self.dynamic_at(key);
         match (known, value) {
@@ -256,8 +258,12 @@ impl Transaction {
         let arena = &self.arena;
         collection.entries.retain(|entry| !arena.get(entry.name).eq_ignore_ascii_case(key));
         if let Some(value) = value {
+            if collection.entries.len() >= DYNAMIC_NAMES {
+                self.left_out(variable.name(), "names", DYNAMIC_NAMES);
+                return;
+            }
             let name = self.arena.push(key);
-            push_capped(&mut collection.entries, Entry { name, value });
+            collection.entries.push(Entry { name, value });
         }
     }
 
@@ -278,8 +284,8 @@ impl Transaction {
             Control::RemoveTarget(filter, target) => {
                 self.arena.budget.charge_list(self.removed_targets.len());
                 self.names_removed |= target.variable == Variable::Tx;
-                self.as_foreseen &=
-                    target.variable != Variable::Tx || !engine.foresight.relies_on(&engine.rules, filter);
+                self.follows_prediction &=
+                    target.variable != Variable::Tx || !engine.const_prop.relies_on(&engine.rules, filter);
                 let known = self.removed_targets.contains(&place);
                 if !known && self.removed_targets.len() < REMOVED_TARGETS {
                     self.removed_targets.push(place);
@@ -289,7 +295,7 @@ impl Transaction {
     }
 
     fn remove_rules(&mut self, engine: &Engine, filter: &RuleFilter) {
-        self.as_foreseen &= !engine.foresight.relies_on(&engine.rules, filter);
+        self.follows_prediction &= !engine.const_prop.relies_on(&engine.rules, filter);
         self.arena.budget.charge_list(engine.rules.len());
         self.removed.resize(engine.rules.len(), false);
         for (rule, removed) in engine.rules.iter().zip(&mut self.removed) {

@@ -1,23 +1,23 @@
-//! Arguments, and names of theirs that are too long.
+//! Arguments, and their names that are too long.
 //!
-//! A name is kept with each of its values, and rules ask for both again and again. So at most [`NAME_LENGTH`] bytes of it
-//! are: a longer name becomes its beginning and [`CUT`], the same for all names that begin alike. All of the name is
-//! among the values of ARGS_NAMES instead, once, so that nothing of it goes uninspected. What a name that was cut is in
-//! full is not known any more: exclusions by name never cover it.
+//! A name is stored with each of its values, and rules often read both. At most [`NAME_LENGTH`] bytes of it are stored:
+//! a longer name is replaced by its beginning and [`CUT`], which is the same for all names with this beginning. The
+//! whole name is a value of ARGS_NAMES, once, so that all of it is inspected. Exclusions by name never cover a cut
+//! name, as the full name is lost.
 
 use super::arena::{Arena, Value};
 use super::collect::Item;
-use super::familiar::hash;
+use super::hot_cache::hash;
 use super::limits::NAME_LENGTH;
 use super::store::Entry;
 use super::transaction::{ArgumentSource, Transaction};
 use crate::body;
 
-/// What stands at the end of a name that was cut. No name that is kept whole is that long.
+/// The end of a cut name. No uncut name is that long.
 const CUT: &[u8] = b"~";
 
-/// How much memory an argument takes besides its name and its value, in bytes: its place here, and in the two lists of what
-/// rules look at. Lists that grow take twice as much as they hold.
+/// The memory of an argument besides its name and its value, in bytes: its entry here, and in the two lists of items
+/// that rules read. Growing lists take twice their content.
 const PLACE: usize = 2 * (size_of::<(ArgumentSource, Entry)>() + 2 * size_of::<Item>());
 
 /// Whether a name of an argument is the beginning of a longer one.
@@ -44,7 +44,7 @@ impl Arguments<'_> {
         self.add(source, body::Argument { name, unseen: is_cut(name).then_some(name), new: Some(name), value });
     }
 
-    /// Adds an argument. Once the budget has come to its end, nothing is.
+    /// Adds an argument, unless the budget is spent.
     pub(super) fn add(&mut self, source: ArgumentSource, argument: body::Argument<'_>) {
         if self.arena.budget.is_spent() {
             return;
@@ -53,7 +53,7 @@ impl Arguments<'_> {
         self.add_value(source, argument.name, argument.unseen, value);
     }
 
-    /// Adds an argument with a value that is there already.
+    /// Adds an argument with an existing value.
     pub(super) fn add_value(&mut self, source: ArgumentSource, name: &[u8], unseen: Option<&[u8]>, value: Value) {
         let head = name.get(..NAME_LENGTH).filter(|_| is_cut(name));
         let kept = match head {
@@ -67,11 +67,11 @@ impl Arguments<'_> {
         }
     }
 
-    /// Adds what a name holds beyond what is kept of it.
+    /// Adds the whole of a cut name to the names.
     fn add_long_name(&mut self, source: ArgumentSource, head: &[u8], name: &[u8]) {
         let value = self.arena.push_shared(name);
         self.arena.budget.charge_copy(self.long_names.len());
-        // The names that begin alike are told apart where rules count them.
+        // Rules that count names distinguish names with the same beginning.
         let shown = [head, CUT, format!("{:08x}", hash(name) as u32).as_bytes()].concat();
         if self.long_names.iter().any(|(from, known)| {
             known.value == value && *from == source && self.arena.get(known.name) == shown.as_slice()

@@ -1,9 +1,9 @@
-//! The other reading of a compressed body: its bytes as they were sent, for applications that do not heed
+//! The other reading of a compressed body: its bytes as they were sent, for applications that ignore
 //! `Content-Encoding`.
 //!
-//! Compressed data is noise to every parser. What can be read in it all the same was put there: in the comment of a gzip
-//! member, in stored blocks, in a code that spells something. Whole documents are parsed, and runs of text that are not
-//! in the decoded body as well become arguments.
+//! Compressed data is noise to every parser. Readable text in it was put there on purpose: in the comment of a gzip
+//! member, in stored blocks, in a code that spells something. Whole documents are parsed, and runs of text that the
+//! decoded body does not contain become arguments.
 
 use memchr::memmem;
 
@@ -11,27 +11,30 @@ use super::transaction::{ArgumentSource, Transaction};
 use crate::body::{json, multipart, xml};
 use crate::vocabulary::Variable;
 
-/// How many runs of text are inspected; noise of a MiB has one or two.
+/// The most runs of text that are inspected; a MiB of noise has one or two.
 const RUNS: usize = 64;
-/// How far behind one run the next one is looked for first, in bytes.
+/// How far behind one run the next one is searched first, in bytes.
 const NEAR: usize = 16;
-/// How many bytes are searched for pairs, and for runs out of order, that are in the decoded body as well.
+/// How many bytes of the decoded body are searched for pairs, and for runs out of order.
 const SEARCHED: usize = 16 * 1024 * 1024;
 const RUNS_SEARCHED: usize = 4 * 1024 * 1024;
-/// How many pairs of a form are inspected; noise of a MiB has a few.
+/// The most pairs of a form that are inspected; a MiB of noise has a few.
 const PAIRS: usize = 64;
-/// How long a pair is that stands between two separators, in bytes.
+/// The shortest pair between two separators, in bytes.
 const SHORTEST_PAIR: usize = 6;
-/// What a run is called among the arguments, where it has no names of its own.
+/// The name of runs among the arguments, if they have no names of their own.
 const NAME: &[u8] = b"body_as_sent";
 
 impl Transaction {
-    /// Inspects the bytes of a body that was decoded, ahead of [`Transaction::request_body`] with what they were decoded to.
+    /// Inspects the undecoded bytes of a body, before [`Transaction::request_body`] gets the decoded ones.
     pub fn request_body_as_sent(&mut self, sent: &[u8], decoded: &[u8]) {
         if !self.runs() || !self.request_body_access || sent == decoded {
             return;
         }
-        self.arena.budget.charge_decoding(sent.len(), decoded.len());
+        self.arena.budget.add_paid(|budget| {
+            budget.charge_decoding(sent.len(), decoded.len());
+            budget.charge_parsing(sent.len());
+        });
         let processor = self.scalar(Variable::ReqbodyProcessor);
         let processor = self.arena.get(processor).to_vec();
         match processor.as_slice() {
@@ -40,17 +43,16 @@ impl Transaction {
             b"MULTIPART" => self.multipart_as_sent(sent),
             _ => {}
         }
-        self.arena.budget.charge_parsing(sent.len());
         let form = processor == b"URLENCODED";
         if form {
             self.pairs_as_sent(sent, decoded);
         }
         let (mut runs, mut searched) = (0, 0);
-        // Stored blocks come in their order: a run begins where the one before ended, or somewhat later.
+        // Stored blocks are in order: a run begins where the one before ended, or somewhat later.
         let mut rest = decoded;
         for run in texts(sent) {
             let near = rest.get(..run.len().saturating_add(NEAR)).unwrap_or(rest);
-            self.arena.budget.charge_search(near.len());
+            self.arena.budget.add_paid(|budget| budget.charge_search(near.len()));
             if let Some(at) = memmem::find(near, run) {
                 rest = rest.get(at + run.len()..).unwrap_or_default();
                 continue;
@@ -88,7 +90,7 @@ impl Transaction {
         let parsed = json::parse(sent, &limits, |found_one| {
             found.push((found_one.name.to_vec(), found_one.value.to_vec()));
         });
-        // What follows a document ends it for some parsers, and is an error for others.
+        // Text behind a document ends it for some parsers, and is an error for others.
         for (name, value) in found {
             self.argument_as_sent(&name, &value);
         }
@@ -113,7 +115,7 @@ impl Transaction {
             if !named || text.len() < if whole { SHORTEST_PAIR } else { shortest } {
                 continue;
             }
-            // Beyond so much a pair is taken for one that the decoded body has not: it is inspected.
+            // Beyond this limit a pair counts as absent from the decoded body: it is inspected.
             if searched < SEARCHED {
                 searched += decoded.len();
                 self.arena.budget.charge_search(decoded.len());
@@ -133,10 +135,7 @@ impl Transaction {
     fn xml_as_sent(&mut self, sent: &[u8]) {
         let (found, error) = xml::parse(sent, &xml::Limits { doctype: true, ..xml::Limits::default() });
         if error.is_none() {
-            for text in [found.text].into_iter().chain(found.attributes).chain(found.literals) {
-                let value = self.arena.push(text);
-                self.xml_literals.push(value);
-            }
+            self.xml_texts(found);
         }
     }
 
@@ -159,13 +158,13 @@ impl Transaction {
     }
 }
 
-/// The runs of text in noise that are too long to be there by chance. The longer the noise, the longer they are.
+/// The runs of text in noise that are too long for chance: the longer the noise, the longer they have to be.
 fn texts(noise: &[u8]) -> impl Iterator<Item = &[u8]> {
     let shortest = shortest(noise.len());
     noise.split(move |byte| !is_text(*byte)).filter(move |run| run.len() >= shortest)
 }
 
-/// How long a run of text is in noise of this length that is not there by chance.
+/// The length from which a run of text in noise of this length is no chance.
 fn shortest(noise: usize) -> usize {
     match noise {
         ..256 => 8,

@@ -3,22 +3,23 @@
 use super::arguments::is_cut;
 use super::declared::Message;
 use super::oversize::{OVERLAP, Oversize, RestOf};
+use super::report::{Intervention, InterventionKind};
 use super::request::{TOO_MANY_ARGUMENTS, names_foreign_charset};
 use super::rest::PartsStart;
-use super::transaction::{ArgumentSource, Intervention, InterventionKind, Transaction};
+use super::transaction::{ArgumentSource, Transaction};
 use crate::body::{Charset, multipart};
 use crate::program::LimitAction;
 use crate::vocabulary::Variable;
 
-/// How much of a request's body is inspected.
+/// The limits on the body of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BodyLimits {
     /// The most bytes of a body, the content of files included.
     pub total: u64,
     /// The most bytes of a body without the content of files in it.
     pub without_files: u64,
-    /// A longer body is refused with 413; otherwise its beginning is inspected, and of the rest what the prefilter of the
-    /// rules finds suspicious.
+    /// A longer body is refused with 413. Otherwise its beginning is inspected, and those windows of the rest that the
+    /// prefilter finds suspicious.
     pub reject: bool,
 }
 
@@ -29,34 +30,33 @@ impl Default for BodyLimits {
     }
 }
 
-/// What came of a body so far.
+/// The part of a body that has arrived.
 #[derive(Default)]
 pub(super) struct Incoming {
     begun: bool,
-    /// How many bytes came.
+    /// Its length in bytes.
     length: u64,
-    /// A body that is parsed when it has ended.
+    /// A body that is parsed at its end.
     plain: Vec<u8>,
     pub(super) multipart: Option<Box<multipart::Reader>>,
-    /// What is over a limit, from there on.
+    /// The part beyond a limit.
     pub(super) oversize: Option<Box<Oversize>>,
-    /// How many bytes of it the budget knows of already.
+    /// How many bytes of it were added to the budget.
     over: usize,
     /// The last bytes before the limit.
     pub(super) tail: Vec<u8>,
 }
 
-/// After how many bytes the limits are looked at again.
+/// How many bytes arrive between two checks of the limits.
 const PIECE: usize = 16 * 1024;
 
 impl Transaction {
-    /// Limits of the caller's own; of two limits the smaller one holds, and one that rejects is enough.
+    /// Sets limits of the caller. Of two limits the smaller one holds; one that rejects is enough.
     pub fn limit_request_body(&mut self, limits: BodyLimits) {
         self.body_ceiling = limits;
     }
 
-    /// A message that is over a limit of bodies is inspected as far as it goes and not refused for it, whatever the
-    /// directives say.
+    /// A message beyond a limit of bodies is inspected up to the limit and not refused, whatever the directives say.
     pub fn fail_open(&mut self) {
         self.fails_open = true;
     }
@@ -82,8 +82,8 @@ impl Transaction {
         self.scalar_is(Variable::ReqbodyProcessor, b"MULTIPART")
     }
 
-    /// Takes a piece of the body ahead of [`Transaction::request_body`], which ends it. Gives what is to be done with a body
-    /// that is over a limit; the pieces behind it need not be handed over.
+    /// Takes a piece of the body before [`Transaction::request_body`], which ends it. Returns the intervention for a
+    /// body beyond a limit; further pieces need not be passed.
     pub fn request_body_piece(&mut self, bytes: &[u8]) -> Option<Intervention> {
         if !self.runs() || !self.request_body_access || self.intervention.is_some() {
             return None;
@@ -126,18 +126,18 @@ impl Transaction {
         None
     }
 
-    /// Takes the body, or what is left of it after [`Transaction::request_body_piece`], and runs phase 2. Called once, with
-    /// an empty body if there is none.
+    /// Takes the body, or the part behind [`Transaction::request_body_piece`], and runs phase 2. Called once, with an
+    /// empty body if the request has none.
     ///
-    /// `complete` is false if the body goes on after what is given: errors of parsers that come from the cut are none of the
-    /// request's, and what follows is for [`Transaction::request_body_rest`], or is not inspected.
+    /// `complete` is false if the body continues: parse errors at the cut are not errors of the request, and the rest
+    /// is for [`Transaction::request_body_rest`], or is not inspected.
     pub fn request_body(&mut self, body: &[u8], complete: bool) -> Option<Intervention> {
         if !self.runs() {
             return None;
         }
         let mut empty = true;
         if self.request_body_access {
-            self.meet_familiar();
+            self.borrow_hot_cache();
             if !body.is_empty()
                 && let Some(refused) = self.request_body_piece(body)
             {
@@ -160,14 +160,14 @@ impl Transaction {
             self.arena.budget.charge_parsing(parsed);
             empty = incoming.length == 0;
             self.parse_body(incoming, complete);
-            // Whatever is in the body, and in the query, which some applications read in the same character set.
+            // Applies to the body and to the query, which some applications decode with the same character set.
             if self.charset == Charset::Foreign {
                 self.body_error("Body", "rules cannot read the character set that the request names");
                 empty = false;
             }
         }
-        // Without a body there is nothing new since phase 1, and what was found out then still holds.
-        self.unchanged = empty && self.knows;
+        // Without a body the phase summary of phase 1 is still valid.
+        self.summary_is_current = empty && self.has_summary;
         self.body_seen = true;
         self.run_phase(2)
     }
@@ -192,7 +192,7 @@ impl Transaction {
         let without_files;
         if let Some(mut reader) = incoming.multipart.take() {
             without_files = reader.length_without_files();
-            // What is not read of what came: all behind what is malformed, or the beginning of a part that was cut.
+            // The unread part: the bytes behind malformed input, or the beginning of a part that was cut.
             let open = reader.open_part().filter(|_| of.is_some());
             let unread = open.map(|open| (open.encoding.to_vec(), open.content.concat()));
             let failed = reader.has_failed() && of.is_some();
@@ -211,7 +211,7 @@ impl Transaction {
             without_files = incoming.plain.len() + usize::from(incoming.oversize.is_some());
             self.parse_plain(&incoming.plain, complete);
         }
-        // `SecRequestBodyNoFilesLimit`: how much of a body, files aside, a request may bring.
+        // `SecRequestBodyNoFilesLimit`: the most bytes of a body without files.
         let limit = self.engine.settings.request_body_no_files_limit;
         if limit > 0 && u64::try_from(without_files).unwrap_or(u64::MAX) > limit {
             self.body_error("Body", "there is more than SecRequestBodyNoFilesLimit allows, files aside");
@@ -219,7 +219,9 @@ impl Transaction {
         let mut rest = incoming.oversize.take();
         if let Some(rest) = &mut rest {
             rest.end(&self.engine);
-            rest.take(0).iter().for_each(|window| self.add_window(window));
+            let windows = rest.take(0);
+            self.arena.budget.bring(windows.iter().map(Vec::len).sum());
+            windows.iter().for_each(|window| self.add_window(window));
         }
         if goes_on {
             let behind = || Box::new(Oversize::behind(of.unwrap_or(RestOf::Other), &incoming.tail));
@@ -231,8 +233,8 @@ impl Transaction {
         let raw = self.arena.push(body);
         self.raw_body = Some(raw);
         let processor = self.scalar(Variable::ReqbodyProcessor);
-        // Of XML, the rules see the text and the attribute values. The names of its elements are no payload, and the rule
-        // sets count on not meeting them; what is no XML after all is there for the rules as it is.
+        // Rules see the text and the attribute values of XML. Names of elements are no payload, and rule sets rely on
+        // their absence. A body that is no XML after all is inspected as it is.
         let xml = self.arena.get(processor) == b"XML";
         if !xml || self.force_request_body {
             self.set_scalar(Variable::RequestBody, raw);
@@ -253,7 +255,7 @@ impl Transaction {
 
     /// The parts of a multipart body.
     fn parts(&mut self, found: multipart::Multipart, complete: bool) {
-        // The strict checks look at the end of the body: of a cut body they would say what is not so.
+        // The strict checks need the end of the body: on a cut body they would report errors that are not there.
         if complete {
             self.multipart_flags(&found);
         }
@@ -277,7 +279,7 @@ impl Transaction {
                 self.part_headers.push(name, header);
             }
             self.part_names.push(name, name);
-            // An empty filename makes no file: applications that see a field there must not be alone with it.
+            // A part with an empty filename is a field for some applications: rules see it as a field.
             if !is_file {
                 self.field(&part.name, &part.value);
                 if let Some(decoded) = &part.decoded {
@@ -295,7 +297,7 @@ impl Transaction {
             let filename = self.arena.push(filename);
             self.files.push(name, filename);
             self.part_filenames.push(filename, filename);
-            // Rules see both names: which one the application takes is not known.
+            // Rules see both names: applications differ in which one they use.
             if let Some(extended) = part.extended_filename {
                 let extended = self.arena.push(extended);
                 self.files.push(name, extended);
@@ -369,7 +371,7 @@ impl Incoming {
         self.tail.extend_from_slice(bytes);
     }
 
-    /// Takes a piece; once a limit is exceeded, gives what is over it, and why such a body is refused.
+    /// Takes a piece; beyond a limit, returns the excess and the reason for a refusal.
     fn take<'p>(&mut self, piece: &'p [u8], limits: &BodyLimits) -> Option<(&'p [u8], &'static [u8])> {
         let room = |limit: u64, length: u64| usize::try_from(limit.saturating_sub(length)).unwrap_or(usize::MAX);
         let length = self.length;

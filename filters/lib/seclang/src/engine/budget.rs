@@ -1,9 +1,9 @@
-//! What a transaction may cost.
+//! The budget of a transaction.
 //!
-//! Work is counted in units of about one instruction of a wasm VM. It is charged where it is done, before it is done where
-//! its amount is known by then: once for each transformation, scan, run of an operator, list of values, not for each byte.
-//! Memory is charged for what a transaction keeps. Both have a ceiling that grows with the bytes that the request (or its
-//! response) brings. At the ceiling the phase ends; see [`super::ExceededLimit`].
+//! Work is counted in units of two to five instructions of a wasm VM, about one of a processor. Each transformation,
+//! scan, run of an operator and list of values is charged once, before it is done if its amount is known by then.
+//! Memory is charged for what a transaction keeps. Both have a ceiling that grows with the bytes of the request (or of
+//! its response). At the ceiling the phase ends; see [`super::ExceededLimit`].
 
 /// The ceilings of the budget of a transaction: of its request, and of its response, which has as much work and a quarter
 /// of the memory besides.
@@ -25,13 +25,13 @@ impl BudgetLimits {
 }
 
 impl Default for BudgetLimits {
-    /// Some ten times what honest requests take: see `RATIONALE.md`.
+    /// Several times what honest requests take: see `RATIONALE.md`.
     fn default() -> Self {
         Self { work: 150_000_000, work_per_byte: 850, memory: 24 << 20, memory_per_byte: 3 }
     }
 }
 
-/// What was spent when a transaction met its ceiling, and the ceilings.
+/// The work and memory of a transaction when it reached a ceiling, and the ceilings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Spent {
     /// Units of work.
@@ -48,10 +48,10 @@ pub struct Spent {
 const TRANSFORMED: u64 = 4;
 /// Units for each transformation.
 const TRANSFORMATION: u64 = 400;
-/// Units for each byte that the scan for gates looks at, and for each scan.
+/// Units for each byte that the prefilter scans, and for each scan.
 const SCANNED: u64 = 8;
 const SCAN: u64 = 800;
-/// Units for each place that such a scan looks at, and for each literal.
+/// Units for each position and literal that a scan looks at.
 const SCAN_STEP: u64 = 44;
 /// Units for each byte that is copied or compared.
 const COPIED: u64 = 2;
@@ -77,10 +77,11 @@ const TEST: u64 = 100;
 const MATCH: u64 = 1_500;
 const ASSIGNMENT: u64 = 800;
 
-/// What part of the ceiling the last phase has to itself: it writes the log of a transaction that met it, too.
+/// The share of the ceiling that the last phase has of its own: it writes the log of a transaction that reached the
+/// ceiling, too.
 const LAST_PHASE: u64 = 16;
 
-/// What a transaction has cost, and its ceilings.
+/// The cost of a transaction, and its ceilings.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Budget {
     limits: BudgetLimits,
@@ -105,7 +106,7 @@ impl Default for Budget {
 }
 
 impl Budget {
-    /// A budget of which nothing is spent.
+    /// An unspent budget.
     pub(super) fn new(limits: BudgetLimits) -> Self {
         Self {
             limits,
@@ -134,6 +135,14 @@ impl Budget {
         self.memory_ceiling = self.memory_ceiling.saturating_add(bytes.saturating_mul(memory_per_byte));
     }
 
+    /// Work in proportion to what comes, which leaves as much of the budget as there was: the ceiling grows by what it is
+    /// charged with.
+    pub(super) fn add_paid(&mut self, charge: impl FnOnce(&mut Self)) {
+        let before = self.work;
+        charge(self);
+        self.work_ceiling = self.work_ceiling.saturating_add(self.work.saturating_sub(before));
+    }
+
     /// What another transaction of the same request has spent, and may, counts here as well.
     pub(super) fn go_on_from(&mut self, other: &Self) {
         self.work = self.work.saturating_add(other.work);
@@ -157,7 +166,7 @@ impl Budget {
         self.memory_ceiling = self.memory_ceiling.max(self.memory.saturating_add(memory));
     }
 
-    /// Whether a ceiling was met.
+    /// Whether a ceiling was exceeded.
     pub(super) fn is_spent(&self) -> bool {
         self.work > self.work_ceiling || self.memory > self.memory_ceiling
     }
@@ -181,7 +190,7 @@ impl Budget {
         self.charge(number(count).saturating_mul(each).saturating_add(units));
     }
 
-    /// A transformation of so many bytes, before and after.
+    /// A transformation of an input of `bytes` bytes.
     pub(super) fn charge_transformation(&mut self, bytes: usize) {
         self.transformed += number(bytes);
         self.charge_each(bytes, TRANSFORMATION, TRANSFORMED);
@@ -192,12 +201,12 @@ impl Budget {
         self.charge_each(bytes, SCAN, SCANNED);
     }
 
-    /// The places and the literals that such a scan looked at, besides all bytes.
+    /// The positions and literals that a scan looked at, besides all bytes.
     pub(super) fn charge_scan_steps(&mut self, steps: usize) {
         self.charge_each(steps, 0, SCAN_STEP);
     }
 
-    /// How many such steps the units that are left suffice for.
+    /// How many scan steps the remaining units suffice for.
     pub(super) fn scan_steps_left(&self) -> usize {
         usize::try_from(self.left() / SCAN_STEP).unwrap_or(usize::MAX)
     }
@@ -217,7 +226,7 @@ impl Budget {
         self.charge_each(bytes, 0, FOUND);
     }
 
-    /// A body of so many bytes that was decoded to so many.
+    /// A body of `sent` bytes that was decoded to `decoded` bytes.
     pub(super) fn charge_decoding(&mut self, sent: usize, decoded: usize) {
         self.charge_each(sent.saturating_add(decoded), 0, DECODED);
     }
@@ -233,7 +242,7 @@ impl Budget {
         self.keep(place);
     }
 
-    /// A list of values that a rule is about to look through.
+    /// A list of values that a rule is about to read.
     pub(super) fn charge_list(&mut self, length: usize) {
         self.charge_each(length, 0, LISTED);
     }
@@ -266,7 +275,7 @@ impl Budget {
         self.memory = self.memory.saturating_add(number(bytes));
     }
 
-    /// Bytes of memory that are given back.
+    /// Bytes of memory that are released.
     pub(super) fn release(&mut self, bytes: usize) {
         self.memory = self.memory.saturating_sub(number(bytes));
     }
@@ -316,6 +325,14 @@ mod tests {
         let mut budget = Budget::new(LIMITS);
         budget.renew_for_last_phase();
         assert_eq!(budget.left(), 1000);
+    }
+
+    #[test]
+    fn what_pays_for_itself_leaves_what_there_was() {
+        let mut budget = Budget::new(LIMITS);
+        budget.charge(400);
+        budget.add_paid(|budget| budget.charge_decoding(1_000_000, 0));
+        assert_eq!((budget.is_spent(), budget.left()), (false, 600));
     }
 
     #[test]

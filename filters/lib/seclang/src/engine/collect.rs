@@ -1,10 +1,10 @@
-//! From a target to the values it stands for, and from a macro to its text.
+//! Collects the values of a target.
 
 use super::arena::{EMPTY, Value};
 use super::arguments::is_cut;
-use super::build::{Engine, KeyPattern, KeySelector, Macro, MacroPiece, Target};
+use super::build::Engine;
 use super::clock::Civil;
-use super::limits::EXPANSION_LENGTH;
+use super::rules::{KeyPattern, KeySelector, Target};
 use super::store::{Entry, digest, whole_digest};
 use super::transaction::{ArgumentSource, Transaction, UNSET};
 use crate::operator::{Captures, MAX_CAPTURE_LENGTH};
@@ -16,7 +16,7 @@ pub(super) enum Name {
     /// A single value has none.
     None,
     InArena(Value),
-    /// A name of TX that rules mention.
+    /// A name of TX with a slot.
     Slot(u32),
 }
 
@@ -29,7 +29,7 @@ pub(super) struct Item {
 }
 
 impl Transaction {
-    /// Appends what the target stands for.
+    /// Appends the values of a target.
     pub(super) fn collect(&mut self, engine: &Engine, target: &Target, items: &mut Vec<Item>) {
         if !target.count {
             self.collect_values(engine, target.variable, &target.key, items);
@@ -101,7 +101,7 @@ impl Transaction {
                 value: if names { entry.name } else { entry.value },
             });
         }
-        // Names that were cut are among the names as they came.
+        // Cut names are among the long names.
         for (from, entry) in long_names {
             if source.is_none_or(|source| source == *from)
                 && (all || selects(key, self.arena.get(entry.name), &mut self.scratch))
@@ -112,7 +112,7 @@ impl Transaction {
         self.charge_names();
     }
 
-    /// Charges what patterns of names have cost.
+    /// Charges the cost of patterns of names.
     fn charge_names(&mut self) {
         let cost = self.scratch.take_cost();
         self.arena.budget.charge(cost);
@@ -170,7 +170,7 @@ impl Transaction {
         self.charge_names();
     }
 
-    /// The headers of a name: what rules ask for most often.
+    /// The headers of a name: the most frequent target.
     fn collect_headers(&self, variable: Variable, wanted: &[u8], items: &mut Vec<Item>) {
         let headers = match variable {
             Variable::RequestHeaders => &self.request_headers,
@@ -188,14 +188,16 @@ impl Transaction {
         if let KeySelector::Slot(slot) = key {
             if let Some(value) = self.tx.get(*slot) {
                 items.push(Item { variable: Variable::Tx, name: Name::Slot(*slot), value });
-                if self.kept_captures.is_cut(*slot) {
+                if self.captured_values.is_cut(*slot) {
                     self.left_out("TX", "bytes of a capture", MAX_CAPTURE_LENGTH);
                 }
             }
             return;
         }
+        let mut cut = false;
         let mut push = |slot: u32| {
             if let Some(value) = self.tx.get(slot) {
+                cut |= self.captured_values.is_cut(slot);
                 items.push(Item { variable: Variable::Tx, name: Name::Slot(slot), value });
             }
         };
@@ -208,6 +210,9 @@ impl Transaction {
                 }
             }
             KeySelector::Slot(_) => {}
+        }
+        if cut {
+            self.left_out("TX", "bytes of a capture", MAX_CAPTURE_LENGTH);
         }
         let item = |entry: &Entry| Item { variable: Variable::Tx, name: Name::InArena(entry.name), value: entry.value };
         if let KeySelector::Name(name) = key {
@@ -224,7 +229,7 @@ impl Transaction {
         self.charge_names();
     }
 
-    /// The place of a name of TX that no rule mentions.
+    /// The index of a name of TX without a slot.
     pub(super) fn dynamic_at(&mut self, name: &[u8]) -> Option<usize> {
         let digest = whole_digest(name);
         self.arena.budget.charge_copy(name.len().saturating_mul(4) + self.tx.digests.len().saturating_mul(3));
@@ -292,7 +297,7 @@ impl Transaction {
         }
     }
 
-    /// The value of a variable that has one; [`UNSET`] if there is nothing to look at.
+    /// The value of a scalar variable; [`UNSET`] if it is absent.
     pub(super) fn scalar(&mut self, variable: Variable) -> Value {
         let civil = || Civil::from_millis(self.start.now_millis);
         let text = match variable {
@@ -368,7 +373,7 @@ impl Transaction {
         }
         match (&target.key, item.name) {
             (KeySelector::All, _) => true,
-            // Of a name that was cut it is not known whether it is the one that is meant.
+            // A cut name may be any name with its beginning: no exclusion covers it.
             (_, Name::InArena(name)) if is_argument(item.variable) && is_cut(self.arena.get(name)) => false,
             (KeySelector::Slot(slot), Name::Slot(name)) => *slot == name,
             (KeySelector::Name(wanted), name) => wanted.eq_ignore_ascii_case(self.name_bytes(engine, name)),
@@ -381,60 +386,6 @@ impl Transaction {
             }
         }
     }
-
-    /// The text of a macro.
-    pub(super) fn expanded(&mut self, engine: &Engine, text: &Macro) -> Vec<u8> {
-        let mut out = Vec::new();
-        self.expand(engine, text, &mut out);
-        out
-    }
-
-    /// Appends the text of a macro to a buffer that is empty. False if it is cut at [`EXPANSION_LENGTH`].
-    pub(super) fn expand(&mut self, engine: &Engine, text: &Macro, out: &mut Vec<u8>) -> bool {
-        let mut whole = true;
-        for piece in &text.0 {
-            let value = match piece {
-                MacroPiece::Text(text) => {
-                    out.extend_from_slice(text);
-                    continue;
-                }
-                MacroPiece::Slot(slot) => self.tx.get(*slot),
-                MacroPiece::Value(variable, key) => self.first_value(engine, *variable, key.as_deref()),
-                MacroPiece::Selected(variable, key) => self.first_selected(engine, *variable, key),
-            };
-            let bytes = value.map(|value| self.arena.get(value)).unwrap_or_default();
-            let room = EXPANSION_LENGTH.saturating_sub(out.len());
-            whole &= bytes.len() <= room;
-            out.extend_from_slice(bytes.get(..room).unwrap_or(bytes));
-        }
-        self.arena.budget.charge_copy(out.len());
-        whole
-    }
-
-    /// The first value of a variable, or of a name of it.
-    pub(super) fn first_value(&mut self, engine: &Engine, variable: Variable, key: Option<&[u8]>) -> Option<Value> {
-        let key = match (variable, key) {
-            (_, None) => KeySelector::All,
-            (Variable::Tx, Some(name)) => match engine.names.slot(name) {
-                Some(slot) => KeySelector::Slot(slot),
-                None => KeySelector::Name(name.into()),
-            },
-            (_, Some(name)) => KeySelector::Name(name.into()),
-        };
-        self.first_selected(engine, variable, &key)
-    }
-
-    fn first_selected(&mut self, engine: &Engine, variable: Variable, key: &KeySelector) -> Option<Value> {
-        // `%{RULE.logdata}` within logdata would never end.
-        if variable == Variable::Rule && self.in_rule_fields {
-            return None;
-        }
-        self.in_rule_fields = variable == Variable::Rule;
-        let mut items = Vec::new();
-        self.collect_values(engine, variable, key, &mut items);
-        self.in_rule_fields = false;
-        items.first().map(|item| item.value).filter(|value| *value != UNSET)
-    }
 }
 
 /// Whether a variable holds arguments, or their names.
@@ -443,7 +394,7 @@ fn is_argument(variable: Variable) -> bool {
     matches!(variable, V::Args | V::ArgsNames | V::ArgsGet | V::ArgsGetNames | V::ArgsPost | V::ArgsPostNames)
 }
 
-/// Whether a variable has one value, and one that is stored.
+/// Whether a variable is a scalar whose value is stored, not computed.
 pub(super) fn is_stored(variable: Variable) -> bool {
     use Variable as V;
     let made = matches!(

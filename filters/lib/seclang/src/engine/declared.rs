@@ -1,19 +1,19 @@
 //! Parts of a multipart body that are messages of their own, and fields in the content of files.
 //!
-//! Browsers send `new Blob([json], {type: "application/json"})` as a file, and frameworks read a part by its type. So such
-//! a part is parsed, field or file. But files are honest as well: one that does not parse is inspected as it is and refused
-//! for nothing, plain words and numbers in it are passed over, and what is beyond the limit on arguments is inspected as one
-//! text.
+//! Browsers send `new Blob([json], {type: "application/json"})` as a file, and frameworks read a part by its type. So a
+//! part with the type of a message is parsed, field or file. But honest files have such types as well: one that does
+//! not parse is inspected as it is and not refused, plain words and numbers in it are skipped, and values beyond the
+//! limit on arguments are inspected as one text.
 
 use super::transaction::{ArgumentSource, Transaction};
 use crate::body::multipart::{self, Declared};
 use crate::body::{json, urlencoded, xml};
 use crate::transform::Transform;
 
-/// What the texts of a file are called among the arguments, where they have no names of their own.
+/// The name of the texts of a file among the arguments, if they have no names of their own.
 const NAME: &[u8] = b"file_content";
 
-/// A part to be read by its type, when all fields are there.
+/// A part to be parsed by its type after all fields were added.
 pub(super) struct Message {
     pub(super) kind: Declared,
     pub(super) content: Vec<u8>,
@@ -38,30 +38,46 @@ impl Transaction {
     }
 
     fn json_file(&mut self, content: &[u8]) {
-        let depth = self.engine.settings.json_depth_limit as usize;
-        let limits = json::Limits { depth, arguments: usize::MAX, ..json::Limits::default() };
         let (mut room, mut rest) = (self.room_of_file(), Vec::new());
-        let mut arguments = self.arguments_to_add();
-        let parsed = json::parse(content, &limits, |argument| {
-            let names = argument.new.unwrap_or_default();
-            if is_plain(names) && is_plain(argument.value) {
-                return;
-            }
-            if room > 0 {
-                room -= 1;
-                arguments.add(ArgumentSource::Json, argument);
-            } else {
-                push_lines(&mut rest, [names, argument.value]);
-            }
-        });
+        let parsed = self.odd_values(content, &mut room, &mut rest);
         self.file_text(&rest);
         if parsed.is_err() {
-            // A lenient parser undoes the escapes as well.
+            // A lenient parser undoes escapes as well.
             self.file_text(content);
             if memchr::memchr(b'\\', content).is_some() {
                 self.file_text(&Transform::JsDecode.apply(content));
             }
         }
+    }
+
+    /// How much JSON may nest, whatever number of values it has.
+    pub(super) fn json_limits_of_file(&self) -> json::Limits {
+        let depth = self.engine.settings.json_depth_limit as usize;
+        json::Limits { depth, arguments: usize::MAX, ..json::Limits::default() }
+    }
+
+    /// Adds the values of a JSON document to the arguments up to the limit, and to the lines of `rest` beyond. Skips
+    /// plain words and numbers.
+    pub(super) fn odd_values(
+        &mut self,
+        document: &[u8],
+        room: &mut usize,
+        rest: &mut Vec<u8>,
+    ) -> Result<json::Outcome, json::JsonError> {
+        let limits = self.json_limits_of_file();
+        let mut arguments = self.arguments_to_add();
+        json::parse(document, &limits, |argument| {
+            let names = argument.new.unwrap_or_default();
+            if is_plain(names) && is_plain(argument.value) {
+                return;
+            }
+            if *room > 0 {
+                *room -= 1;
+                arguments.add(ArgumentSource::Json, argument);
+            } else {
+                push_lines(rest, [names, argument.value]);
+            }
+        })
     }
 
     fn form_file(&mut self, content: &[u8]) {
@@ -84,30 +100,35 @@ impl Transaction {
 
     fn xml_part(&mut self, content: &[u8], file: bool) {
         let (found, error) = xml::parse(content, &xml::Limits { doctype: true, ..xml::Limits::default() });
-        for text in [found.text].into_iter().chain(found.attributes).chain(found.literals) {
-            let value = self.arena.push_once(&text);
-            self.arena.budget.keep(size_of_val(&value));
-            self.xml_literals.push(value);
-        }
-        // A field is an argument as it is, too.
+        self.xml_texts(found);
+        // The unparsed field is an argument, too.
         if file && error.is_some() {
             self.file_text(content);
         }
     }
 
-    /// How many arguments a file may bring. Rules refuse a request that has as many as there may be.
+    /// Adds the texts of a document to `XML:/*`.
+    pub(super) fn xml_texts(&mut self, found: xml::Xml) {
+        for text in [found.text].into_iter().chain(found.attributes).chain(found.literals) {
+            let value = self.arena.push_once(&text);
+            self.arena.budget.keep(size_of_val(&value));
+            self.xml_literals.push(value);
+        }
+    }
+
+    /// The number of arguments a file may add. Rules refuse a request with as many as the limit.
     fn room_of_file(&self) -> usize {
         self.room() / 2
     }
 
-    /// A text of a file, which is no argument that counts.
+    /// Adds a text of a file, which does not count as an argument.
     fn file_text(&mut self, text: &[u8]) {
         if !text.is_empty() {
             self.arguments_to_add().add_named(ArgumentSource::Form, NAME, text);
         }
     }
 
-    /// The fields that another parser may find in the content of a file, from the first one on.
+    /// Inspects the fields that another parser may find in the content of a file, from the first one on.
     pub(super) fn nested_fields(&mut self, text: &[u8]) {
         self.arena.budget.charge_parsing(text.len());
         let mut left = self.room_of_file();

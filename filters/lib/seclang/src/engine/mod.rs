@@ -1,4 +1,4 @@
-//! The executable form, and one transaction on it.
+//! The engine, and one transaction on it.
 
 mod act;
 mod arena;
@@ -7,30 +7,37 @@ mod as_sent;
 mod body;
 mod budget;
 mod build;
+mod builder;
 mod captured;
 mod clock;
 mod collect;
+mod const_prop;
 mod declared;
 mod evaluate;
-mod familiar;
-mod foresight;
-mod gates;
-mod known;
+mod exceeded;
+mod expand;
+mod hot_cache;
 mod names;
+mod negative_cache;
 mod oversize;
 mod pairs;
 mod persist;
+mod phase;
+mod phase_summary;
 mod plan;
+mod prefilter;
+mod prepare;
+mod report;
 mod request;
 mod response;
 mod rest;
+mod rules;
 mod sanitise;
 mod scanner;
 mod store;
 mod transaction;
 mod undeclared;
 mod uninspected;
-mod vain;
 
 pub use body::BodyLimits;
 pub use budget::{BudgetLimits, Spent};
@@ -38,22 +45,21 @@ pub use build::Engine;
 pub use oversize::REST_OF_BODY;
 pub(crate) use persist::READ_ONLY;
 pub use persist::{CollectionKind, Collections, RecordName, StoredRecord, UpdateLost};
-pub use transaction::{
-    ExceededLimit, Intervention, InterventionKind, MatchedRule, Transaction, TransactionStart, Work,
-};
+pub use report::{ExceededLimit, Intervention, InterventionKind, MatchedRule, Work};
+pub use transaction::{Transaction, TransactionStart};
 pub use uninspected::Uninspected;
 
-/// Limits of one transaction. What is beyond them is left out; nothing fails, but what is left out of a message is told
-/// ([`Transaction::uninspected`]).
+/// Limits of one transaction. Content beyond them is left out without an error; what is left out of a message is
+/// reported ([`Transaction::uninspected`]).
 pub mod limits {
-    /// How many names of TX, IP, GLOBAL, SESSION, USER, RESOURCE and ENV rules may make up at run time, each.
+    /// The most names that rules create at run time in each of TX, IP, GLOBAL, SESSION, USER, RESOURCE and ENV.
     pub const DYNAMIC_NAMES: usize = 4096;
     /// How many bytes an expanded macro may have.
     pub const EXPANSION_LENGTH: usize = 256 * 1024;
     /// How many headers are kept, of the request and of the response each.
     pub const HEADERS: usize = 1000;
-    /// How many bytes of the name of an argument are kept with its values. A longer name ends with a mark that no name has
-    /// that is kept whole; all of it is a value of ARGS_NAMES, once.
+    /// How many bytes of the name of an argument are stored with its values. A longer name ends with a mark that no
+    /// uncut name has; the whole name is a value of ARGS_NAMES, once.
     pub const NAME_LENGTH: usize = crate::body::WHOLE;
     /// How many cookies are kept.
     pub const COOKIES: usize = 1000;
@@ -69,14 +75,14 @@ pub mod limits {
     pub const REPORTED_LENGTH: usize = 1024;
     /// How many targets `ctl:ruleRemoveTarget*` may remove.
     pub const REMOVED_TARGETS: usize = 4096;
-    /// How many bytes all values take before those that transformations make are no longer kept for the next rule: beyond,
-    /// each rule transforms anew.
+    /// The bytes of all values from which the value cache is full: transformed values are then no longer kept, and each
+    /// rule transforms anew.
     pub const CACHED_BYTES: usize = 16 * 1024 * 1024;
     /// How many variables a record of a persistent collection has.
     pub const RECORD_VARIABLES: usize = 32;
     /// How many bytes a record of a persistent collection takes, names and times included.
     pub const RECORD_LENGTH: usize = 1024;
-    /// How many bytes the name of a variable in such a record has.
+    /// How many bytes the name of a variable in a record has.
     pub const RECORD_NAME_LENGTH: usize = 64;
     /// How many values `sanitise*` masks.
     pub const SANITISED: usize = 256;

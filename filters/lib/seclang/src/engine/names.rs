@@ -1,11 +1,11 @@
-//! What rules name: the names of TX, and the values that are the same in every transaction.
+//! The names of TX in rules, and the constants.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
 use super::arena::{EMPTY, Value};
 
-/// The names of TX that rules mention, each with a slot: reading one is an array access. The first ten are the captures.
+/// The names of TX in rules, each with a slot: reading one is an array access. The first ten are the captures.
 #[derive(Default)]
 pub(super) struct Names {
     pub(super) list: Vec<Box<[u8]>>,
@@ -52,7 +52,7 @@ impl Names {
     }
 }
 
-/// The texts that assignments give, each once.
+/// The constants of assignments, each once.
 pub(super) struct ConstantList {
     pub(super) list: Vec<Box<[u8]>>,
     numbers: HashMap<Box<[u8]>, Value>,

@@ -1,30 +1,32 @@
-//! What of a body is over its limit, where that is no reason to refuse it.
+//! The part of a body beyond its limit, if the limit does not refuse the body.
 //!
-//! No parser reads it. It is cut into windows that overlap, in each reading that applications have of it, and each one is
-//! scanned by the prefilter that tells which rules may match a value. Where any rule may match that would not match letters
-//! and digits, the window is for the rules: among the arguments of its transaction, or where many gather, in a transaction of
-//! their own ([`Transaction::take_suspicious`]).
+//! No parser reads it. It is cut into overlapping windows, in each reading that applications have of it, and the
+//! prefilter scans each window. A window is suspicious if a rule may match it that would not match letters and digits.
+//! Suspicious windows become arguments of the transaction, or, if there are many, of a transaction of their own
+//! ([`Transaction::take_suspicious`]).
 
 use super::body::{BodyLimits, Incoming};
 use super::build::Engine;
+use super::report::Intervention;
 use super::rest::{Escapes, Parts, PartsStart, Stream, WINDOW, base64_digit};
-use super::transaction::{ArgumentSource, Intervention, Transaction};
+use super::transaction::{ArgumentSource, Transaction};
 use super::undeclared::boundary;
 use super::uninspected::Uninspected;
+use crate::body::RestOfBody;
 use crate::vocabulary::Variable;
 
 pub(super) use super::rest::OVERLAP;
 
-/// How many bytes of windows gather before rules see them.
+/// How many bytes of suspicious windows are collected before rules run on them.
 const BATCH: usize = 64 * 1024;
 
-/// What windows of the rest of a body are called among the arguments.
+/// The name of windows among the arguments.
 pub const REST_OF_BODY: &[u8] = b"rest_of_body";
 
-/// What a body is that goes on.
+/// The format of a body that continues beyond its limit.
 #[derive(Debug, Clone)]
 pub(super) enum RestOf {
-    /// A form: what is in it is decoded.
+    /// A form, whose content is decoded.
     Form,
     Json,
     Xml,
@@ -38,18 +40,18 @@ enum Texts {
     Parts(Box<Parts>),
 }
 
-/// The rest of a body. Holds a window of each reading, and the windows for the rules until they are taken.
+/// The rest of a body: the current window of each reading, and the suspicious windows until they are taken.
 pub(super) struct Oversize {
     texts: Texts,
     found: Found,
 }
 
-/// The windows for the rules.
+/// The suspicious windows.
 #[derive(Default)]
 struct Found {
-    /// Every window is for the rules.
+    /// Every window counts as suspicious.
     all: bool,
-    /// The gates that a harmless value passes; empty until it is known.
+    /// The row of prefilters that a harmless value passes; empty until it is scanned.
     harmless: Vec<u64>,
     kept: Vec<Vec<u8>>,
     kept_bytes: usize,
@@ -69,11 +71,11 @@ impl Oversize {
         Self { texts, found: Found::default() }
     }
 
-    /// What follows these bytes, of which the last are looked at once more: for what begins there.
+    /// The rest of a body behind these bytes. Scans the last of them again, for what begins there.
     pub(super) fn behind(of: RestOf, seen: &[u8]) -> Self {
         let mut rest = Self::new(of);
         let tail = seen.get(seen.len().saturating_sub(OVERLAP)..).unwrap_or_default();
-        // It is shorter than a window.
+        // The tail is shorter than a window: no window is complete yet.
         match &mut rest.texts {
             Texts::Plain(stream) => {
                 stream.feed(tail, &mut |_| ());
@@ -87,7 +89,7 @@ impl Oversize {
         rest
     }
 
-    /// Takes the next bytes; returns how many windows it has scanned for them.
+    /// Takes the next bytes; returns the number of windows scanned.
     pub(super) fn scan(&mut self, engine: &Engine, bytes: &[u8]) -> usize {
         let found = &mut self.found;
         let mut sink = |window: &[u8]| found.keep(engine, window);
@@ -98,7 +100,7 @@ impl Oversize {
         std::mem::take(&mut self.found.scanned)
     }
 
-    /// Scans what is left, as nothing follows for now. It stays in front of what may follow later.
+    /// Scans the pending bytes, as nothing follows for now. They stay in front of further bytes.
     pub(super) fn end(&mut self, engine: &Engine) {
         let found = &mut self.found;
         let mut sink = |window: &[u8]| found.keep(engine, window);
@@ -112,12 +114,12 @@ impl Oversize {
     fn readings(&self) -> usize {
         match &self.texts {
             Texts::Plain(stream) => stream.readings(),
-            // The parts are told apart as well.
+            // One more pass finds the parts.
             Texts::Parts(parts) => parts.readings() + 1,
         }
     }
 
-    /// The windows for the rules, once there are at least so many bytes of them.
+    /// The suspicious windows, once they have at least `least` bytes.
     pub(super) fn take(&mut self, least: usize) -> Vec<Vec<u8>> {
         if self.found.kept_bytes < least {
             return Vec::new();
@@ -135,7 +137,7 @@ impl Found {
         }
     }
 
-    /// Whether a rule may match that would not match letters and digits.
+    /// Whether a rule may match the window that would not match letters and digits.
     fn is_suspicious(&mut self, engine: &Engine, text: &[u8]) -> bool {
         let words = engine.scanner.words();
         if self.harmless.len() < words {
@@ -151,23 +153,21 @@ impl Found {
 }
 
 impl Transaction {
-    /// The body is longer than its limits allow, as its announced length says already.
+    /// The announced length of the body exceeds its limits.
     pub fn request_body_too_long(&mut self) {
         let limits = self.request_body_limits();
         self.note_oversize(&limits);
     }
 
-    /// The body cannot be decoded beyond a limit: what the limit is of, and the limit; 0 if nothing of it can be.
-    pub fn request_body_undecoded(&mut self, limit: &'static str, most: u64) {
-        let found = Uninspected { collection: "REQUEST_BODY", limit, most, tolerated: false };
-        if !self.uninspected.contains(&found) {
-            self.uninspected.push(found);
-        }
+    /// The body is not inspected beyond a limit that the caller sets: the name of the limit, and the limit; 0 if no
+    /// byte is inspected.
+    pub fn request_body_left_out(&mut self, limit: &'static str, most: u64) {
+        self.left_out_beyond("REQUEST_BODY", limit, most);
     }
 
-    /// Notes that the body is over a limit. What is inspected of it then is what the limits ask for.
+    /// Records that the body exceeds a limit. The limits decide which part of it is inspected.
     pub(super) fn note_oversize(&mut self, limits: &BodyLimits) {
-        // Of a body that ends at another limit already, no more is left out at this one.
+        // A body that is cut at another limit loses no more at this one.
         if self.uninspected.iter().any(|found| found.collection == "REQUEST_BODY" && !found.tolerated) {
             return;
         }
@@ -181,7 +181,7 @@ impl Transaction {
         }
     }
 
-    /// What the body is that goes on behind what came of it.
+    /// The format of the rest of the body.
     pub(super) fn rest_of(&mut self, incoming: &Incoming) -> RestOf {
         if let Some(reader) = &incoming.multipart {
             let mut start = PartsStart { boundary: reader.boundary().to_vec(), ..PartsStart::default() };
@@ -189,7 +189,8 @@ impl Transaction {
                 let digits = |bytes: &[u8]| bytes.iter().filter(|byte| base64_digit(**byte).is_some()).count();
                 start.file = open.file;
                 start.encoding = open.encoding.to_vec();
-                // The last bytes come again. Where they are more than the content, the head of the part is among them.
+                // The last bytes are scanned again. If they are more than the content, they include the head of the
+                // part.
                 let content: usize = open.content.into_iter().map(digits).sum();
                 start.digits = content.wrapping_sub(digits(&incoming.tail)) % 4;
                 self.arena.budget.charge_search(open.content.into_iter().map(<[u8]>::len).sum());
@@ -208,8 +209,8 @@ impl Transaction {
         }
     }
 
-    /// Puts text in front of the rules that a parser has left unread, where it stopped or where the body was cut: in windows, in
-    /// each reading.
+    /// Makes text that a parser left unread, where it stopped or where the body was cut, available to rules: in
+    /// windows, in each reading.
     pub(super) fn scan_unread(&mut self, of: RestOf, bytes: &[u8]) {
         let mut rest = Oversize::new(of);
         rest.found.all = true;
@@ -220,30 +221,37 @@ impl Transaction {
         rest.take(0).iter().for_each(|window| self.add_window(window));
     }
 
-    /// Scans bytes of the rest of the body, for which the budget grows and is charged.
+    /// Scans bytes of the rest of the body. The budget of this transaction is for the bytes before: it grows by the
+    /// cost of the scan.
     pub(super) fn scan_rest(&mut self, bytes: &[u8]) {
         let Some(rest) = &mut self.incoming.oversize else { return };
-        self.arena.budget.bring(bytes.len());
-        self.arena.budget.charge_decoding(bytes.len().saturating_mul(rest.readings()), 0);
-        for _ in 0..rest.scan(&self.engine, bytes) {
-            self.arena.budget.charge_scan(WINDOW);
-        }
+        let (readings, windows) = (rest.readings(), rest.scan(&self.engine, bytes));
+        self.rest.bytes = self.rest.bytes.saturating_add(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
+        self.arena.budget.add_paid(|budget| {
+            budget.charge_decoding(bytes.len().saturating_mul(readings), 0);
+            (0..windows).for_each(|_| budget.charge_scan(WINDOW));
+        });
     }
 
-    /// The windows of the rest of the body that rules may match, once some 64 KiB of them have gathered; else none. They are
-    /// for [`Transaction::judge_suspicious`] of a transaction of their own, so that no more than these are held. Those that
-    /// no rule takes are among the arguments of this transaction.
+    /// The state of the rest of the body, for the accounting of the caller.
+    pub fn rest_of_body(&mut self) -> &mut RestOfBody {
+        &mut self.rest
+    }
+
+    /// The suspicious windows of the rest of the body, once about 64 KiB of them are collected; else none. Run
+    /// [`Transaction::evaluate_suspicious`] of another transaction on them, so that this one does not hold more.
+    /// Windows that are not taken become arguments of this transaction.
     pub fn take_suspicious(&mut self) -> Vec<Vec<u8>> {
         self.incoming.oversize.as_mut().map(|rest| rest.take(BATCH)).unwrap_or_default()
     }
 
-    /// Whether the body went on behind what [`Transaction::request_body`] was given, and the rest is to be scanned.
+    /// Whether the body continued behind the input of [`Transaction::request_body`], and the rest is to be scanned.
     pub fn scans_rest(&self) -> bool {
         self.body_seen && self.incoming.oversize.is_some()
     }
 
-    /// Scans a piece of the body behind what [`Transaction::request_body`] was given, as it passes; `end` if nothing
-    /// follows. Returns windows as [`Transaction::take_suspicious`] does, at the end all that are left.
+    /// Scans a piece of the body behind the input of [`Transaction::request_body`]; `end` if it is the last. Returns
+    /// windows as [`Transaction::take_suspicious`] does, at the end all that are left.
     pub fn request_body_rest(&mut self, bytes: &[u8], end: bool) -> Vec<Vec<u8>> {
         if !self.scans_rest() {
             return Vec::new();
@@ -259,11 +267,11 @@ impl Transaction {
     }
 
     /// Runs phase 2 on windows of another transaction's body, in place of [`Transaction::request_body`].
-    pub fn judge_suspicious(&mut self, windows: &[Vec<u8>]) -> Option<Intervention> {
+    pub fn evaluate_suspicious(&mut self, windows: &[Vec<u8>]) -> Option<Intervention> {
         if !self.runs() {
             return None;
         }
-        self.meet_familiar();
+        self.borrow_hot_cache();
         let length = windows.iter().map(Vec::len).sum();
         self.arena.budget.bring(length);
         self.arena.budget.charge_copy(length);

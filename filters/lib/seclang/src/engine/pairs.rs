@@ -1,9 +1,9 @@
-//! Pairs of bytes: what tells quickly that a text is not part of a list.
+//! A set of byte pairs that quickly shows that a text is not part of a list.
 
-/// How many bits tell which pairs there are.
+/// The number of bits for pairs.
 const BITS: usize = 1024;
 
-/// The pairs of bytes that follow each other in a text; some of them have the same bit.
+/// The pairs of adjacent bytes of a text; pairs may share a bit.
 pub(super) struct Pairs([u64; BITS / 64]);
 
 impl Pairs {

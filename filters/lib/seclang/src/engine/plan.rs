@@ -1,91 +1,92 @@
 //! The rules of a phase in the order in which they run, and which of them a transaction needs to look at.
 
 use super::arena::Value;
-use super::build::{Engine, Rule, SetOperation};
-use super::foresight::{Foresight, Prospect};
-use super::gates::{FirstTest, LinkGate};
+use super::build::Engine;
+use super::const_prop::{ConstProp, Prediction};
+use super::prefilter::{FirstTest, LinkPrefilter};
+use super::rules::{Rule, SetOperation};
 use super::transaction::Transaction;
 
 /// The rules of one phase.
 #[derive(Default)]
 pub(super) struct Plan {
     pub(super) steps: Vec<Step>,
-    /// One bit for each step: those about which no gate decides.
-    ungated: Vec<u64>,
-    /// The gate and the number of each of the others, in order.
-    gated: Vec<(u32, u32)>,
-    /// The same by gate.
-    by_gate: Vec<(u32, u32)>,
-    /// What tells which gates are open.
-    looks: Vec<Look>,
-    books: Vec<Books>,
+    /// A bit for each step without a prefilter.
+    unfiltered: Vec<u64>,
+    /// The prefilter and the number of each other step, by number.
+    filtered: Vec<(u32, u32)>,
+    /// The same, by prefilter.
+    by_prefilter: Vec<(u32, u32)>,
+    /// What to ask the targets to find the prefilters that their values pass.
+    queries: Vec<TargetQuery>,
+    assignment_groups: Vec<AssignmentGroup>,
 }
 
-/// What rules do together that follow each other, match in any case, and only assign.
-pub(super) struct Books {
+/// Consecutive rules that always match and only assign: they run as one step.
+pub(super) struct AssignmentGroup {
     /// The rules, in order.
     pub(super) rules: Vec<u32>,
-    pub(super) entries: Vec<BookEntry>,
+    pub(super) entries: Vec<GroupedAssignment>,
 }
 
-/// One of the things they do.
-pub(super) enum BookEntry {
-    /// A name of TX gets a value.
+/// One assignment, or the assignments of one rule.
+pub(super) enum GroupedAssignment {
+    /// Sets the slot of a name of TX to a constant.
     Constant(u32, Value),
-    /// The assignments of a rule.
+    /// All assignments of a rule.
     Rule(u32),
 }
 
-/// A target, and the gates of the steps that look at it, a bit for each.
-struct Look {
+/// A target, and a bit for each prefilter of the steps that look at it.
+struct TargetQuery {
     target: u32,
-    gates: Vec<u64>,
-    /// The bits of the pipelines among the triggers of values.
+    prefilters: Vec<u64>,
+    /// The bits of the pipelines in the triggers of values.
     bits: u64,
-    pipelines: Vec<LookAfter>,
+    pipelines: Vec<PipelineQuery>,
 }
 
-/// A pipeline of transformations, and the gates of the steps that look at what it makes of a target.
-struct LookAfter {
+/// A pipeline, and a bit for each prefilter of the steps that look at the target after it.
+struct PipelineQuery {
     pipeline: u32,
     bit: u64,
-    gates: Vec<u64>,
+    prefilters: Vec<u64>,
 }
 
-/// One rule, and what tells that it does not match.
+/// One rule, and its first test.
 pub(super) struct Step {
     pub(super) rule: u32,
     pub(super) first: FirstTest,
-    /// Whether a gate decides about it.
-    pub(super) gated: bool,
-    /// What is done at once from here on, as long as everything goes as foreseen.
-    books: Option<u32>,
+    /// Whether the step runs only if a value passes its prefilter.
+    pub(super) filtered: bool,
+    /// The group of assignments that begins here, valid as long as the transaction follows the predictions.
+    assignment_group: Option<u32>,
 }
 
-/// The steps of a plan that are still to be gone.
+/// The steps of a plan that are still to run.
 #[derive(Default)]
 pub(super) struct Steps {
-    /// One bit for each.
-    open: Vec<u64>,
-    /// Whether it is known which of the gated ones are: until then only the first of them is.
-    looked_up: bool,
+    /// A bit for each step.
+    pending: Vec<u64>,
+    /// Whether the steps with a prefilter are resolved: until then only the first of them is pending.
+    resolved: bool,
 }
 
 impl Steps {
-    /// The first one at or after a place.
+    /// The first pending step at or after `from`.
     pub(super) fn next(&self, from: usize) -> Option<usize> {
         let mut at = from / 64;
-        let mut word = self.open.get(at)? & (u64::MAX << (from % 64));
+        let mut word = self.pending.get(at)? & (u64::MAX << (from % 64));
         while word == 0 {
             at += 1;
-            word = *self.open.get(at)?;
+            word = *self.pending.get(at)?;
         }
         Some(at * 64 + word.trailing_zeros() as usize)
     }
 
-    /// Whether a step is still to be gone.
-    pub(super) fn is_open(&self, step: usize) -> bool {
-        self.open.get(step / 64).is_some_and(|word| word >> (step % 64) & 1 == 1)
+    /// Whether a step is still to run.
+    pub(super) fn is_pending(&self, step: usize) -> bool {
+        self.pending.get(step / 64).is_some_and(|word| word >> (step % 64) & 1 == 1)
     }
 }
 
@@ -95,7 +96,7 @@ fn set(bits: &mut [u64], at: u32) {
     }
 }
 
-/// Adds the bits of a row that a mask has; all of them if there is no such row.
+/// Adds the bits of a row that the mask selects; all bits of the mask if there is no row.
 fn unite_masked(bits: &mut [u64], row: Option<&[u64]>, mask: &[u64]) {
     match row {
         Some(row) => bits.iter_mut().zip(row).zip(mask).for_each(|((bits, row), mask)| *bits |= row & mask),
@@ -104,41 +105,41 @@ fn unite_masked(bits: &mut [u64], row: Option<&[u64]>, mask: &[u64]) {
 }
 
 impl Plan {
-    /// All rules of a phase as they are written; `words` hold a bit for each gate.
-    pub(super) fn whole(phase: &[u32], rules: &[Rule], words: usize, first_test: impl Fn(u32) -> FirstTest) -> Self {
+    /// All rules of a phase as they are written; a row of prefilters has `words` words.
+    pub(super) fn full(phase: &[u32], rules: &[Rule], words: usize, first_test: impl Fn(u32) -> FirstTest) -> Self {
         Self::of(phase.iter().map(|&rule| (rule, first_test(rule))), rules, words)
     }
 
-    /// The rules of a phase that may match, as far as that is known in advance.
-    pub(super) fn foreseen(
+    /// The rules of a phase without those that constant propagation removes.
+    pub(super) fn pruned(
         phase: &[u32],
-        foresight: &Foresight,
+        const_prop: &ConstProp,
         rules: &[Rule],
         words: usize,
         first_test: impl Fn(u32) -> FirstTest,
     ) -> Self {
-        let left = phase.iter().filter_map(|&rule| match foresight.of(rule) {
-            Prospect::Never | Prospect::Done => None,
-            Prospect::Matches => Some((rule, FirstTest::None)),
-            Prospect::Open => Some((rule, first_test(rule))),
+        let left = phase.iter().filter_map(|&rule| match const_prop.of(rule) {
+            Prediction::NeverMatches | Prediction::Applied => None,
+            Prediction::AlwaysMatches => Some((rule, FirstTest::None)),
+            Prediction::Unknown => Some((rule, first_test(rule))),
         });
         let mut plan = Self::of(left, rules, words);
-        plan.keep_books_at_once(foresight, rules);
+        plan.group_assignments(const_prop, rules);
         plan
     }
 
-    /// Finds the rules whose assignments can be made at once.
-    fn keep_books_at_once(&mut self, foresight: &Foresight, rules: &[Rule]) {
+    /// Groups consecutive rules that always match and only assign.
+    fn group_assignments(&mut self, const_prop: &ConstProp, rules: &[Rule]) {
         let after = self.steps.iter().skip(1).map(|step| step.rule).chain([u32::MAX]);
         let joins: Vec<bool> = self
             .steps
             .iter()
             .zip(after)
             .map(|(step, after)| {
-                let certain = foresight.of(step.rule) == Prospect::Matches;
-                // What is skipped is no step in any case.
+                let certain = const_prop.of(step.rule) == Prediction::AlwaysMatches;
+                // Every skipped rule is one that the plan does not have.
                 rules.get(step.rule as usize).is_some_and(|rule| {
-                    certain && rule.is_bookkeeping && rule.skip_to.is_none_or(|to| to <= after || after == u32::MAX)
+                    certain && rule.is_assignment_only && rule.skip_to.is_none_or(|to| to <= after || after == u32::MAX)
                 })
             })
             .collect();
@@ -149,154 +150,162 @@ impl Plan {
             if run.first() != Some(&true) {
                 continue;
             }
-            let books = Books::new(steps.iter().map(|step| step.rule), rules);
+            let group = AssignmentGroup::new(steps.iter().map(|step| step.rule), rules);
             if let Some(first) = steps.first_mut() {
-                first.books = u32::try_from(self.books.len()).ok();
-                self.books.push(books);
+                first.assignment_group = u32::try_from(self.assignment_groups.len()).ok();
+                self.assignment_groups.push(group);
             }
         }
     }
 
-    /// What is done at once from a step on.
-    pub(super) fn books(&self, step: &Step) -> Option<&Books> {
-        self.books.get(step.books? as usize)
+    /// The group of assignments that begins at a step.
+    pub(super) fn assignment_group(&self, step: &Step) -> Option<&AssignmentGroup> {
+        self.assignment_groups.get(step.assignment_group? as usize)
     }
 
     fn of(phase: impl Iterator<Item = (u32, FirstTest)>, rules: &[Rule], words: usize) -> Self {
-        let steps =
-            phase.map(|(rule, first)| Step { rule, first, gated: matches!(first, FirstTest::Gate(_)), books: None });
+        let steps = phase.map(|(rule, first)| Step {
+            rule,
+            first,
+            filtered: matches!(first, FirstTest::Prefilter(_)),
+            assignment_group: None,
+        });
         let mut plan = Self { steps: steps.collect(), ..Self::default() };
-        plan.ungated = vec![0; plan.steps.len().div_ceil(64)];
-        let mut looks: Vec<Look> = Vec::new();
+        plan.unfiltered = vec![0; plan.steps.len().div_ceil(64)];
+        let mut queries: Vec<TargetQuery> = Vec::new();
         for (step, number) in plan.steps.iter().zip(0..) {
-            let FirstTest::Gate(gate) = step.first else {
-                set(&mut plan.ungated, number);
+            let FirstTest::Prefilter(prefilter) = step.first else {
+                set(&mut plan.unfiltered, number);
                 continue;
             };
-            plan.gated.push((gate.gate, number));
+            plan.filtered.push((prefilter.prefilter, number));
             let link = rules.get(step.rule as usize).and_then(|rule| rule.links.first());
-            for &target in link.map(|link| &*link.known_targets).unwrap_or_default() {
-                let known = looks.iter().position(|known| known.target == target).unwrap_or_else(|| {
-                    looks.push(Look { target, gates: vec![0; words], bits: 0, pipelines: Vec::new() });
-                    looks.len() - 1
+            for &target in link.map(|link| &*link.target_numbers).unwrap_or_default() {
+                let at = queries.iter().position(|query| query.target == target).unwrap_or_else(|| {
+                    queries.push(TargetQuery { target, prefilters: vec![0; words], bits: 0, pipelines: Vec::new() });
+                    queries.len() - 1
                 });
-                if let Some(look) = looks.get_mut(known) {
-                    look.add(gate, words);
+                if let Some(query) = queries.get_mut(at) {
+                    query.add(prefilter, words);
                 }
             }
         }
-        plan.looks = looks;
-        plan.by_gate.clone_from(&plan.gated);
-        plan.by_gate.sort_unstable();
+        plan.queries = queries;
+        plan.by_prefilter.clone_from(&plan.filtered);
+        plan.by_prefilter.sort_unstable();
         plan
     }
 
-    /// A phase begins.
+    /// Resets the pending steps at the begin of a phase.
     pub(super) fn begin(&self, steps: &mut Steps) {
-        steps.open.clone_from(&self.ungated);
-        steps.looked_up = false;
+        steps.pending.clone_from(&self.unfiltered);
+        steps.resolved = false;
         self.jumped(0, steps);
     }
 
-    /// Rules were skipped: the first gated step may be among them.
+    /// Marks the first step with a prefilter at or after `to` as pending, after rules were skipped.
     pub(super) fn jumped(&self, to: usize, steps: &mut Steps) {
-        if !steps.looked_up {
-            let from = self.gated.partition_point(|(_, step)| (*step as usize) < to);
-            if let Some((_, step)) = self.gated.get(from) {
-                set(&mut steps.open, *step);
+        if !steps.resolved {
+            let from = self.filtered.partition_point(|(_, step)| (*step as usize) < to);
+            if let Some((_, step)) = self.filtered.get(from) {
+                set(&mut steps.pending, *step);
             }
         }
     }
 
-    /// Opens the steps with a gate.
-    fn open(&self, gate: u32, steps: &mut Steps) {
-        let from = self.by_gate.partition_point(|(other, _)| *other < gate);
-        let same = self.by_gate.iter().skip(from).take_while(|(other, _)| *other == gate);
-        same.for_each(|(_, step)| set(&mut steps.open, *step));
+    /// Marks the steps with a prefilter as pending.
+    fn add_steps(&self, prefilter: u32, steps: &mut Steps) {
+        let from = self.by_prefilter.partition_point(|(other, _)| *other < prefilter);
+        let same = self.by_prefilter.iter().skip(from).take_while(|(other, _)| *other == prefilter);
+        same.for_each(|(_, step)| set(&mut steps.pending, *step));
     }
 
-    /// The step at which a phase goes on with the first rule at or after a rule.
+    /// The first step whose rule is at or after a rule.
     pub(super) fn step_of(&self, rule: u32) -> usize {
         self.steps.partition_point(|step| step.rule < rule)
     }
 }
 
-impl Books {
+impl AssignmentGroup {
     fn new(run: impl Iterator<Item = u32>, rules: &[Rule]) -> Self {
-        let mut books = Self { rules: run.collect(), entries: Vec::new() };
-        for &at in &books.rules {
+        let mut group = Self { rules: run.collect(), entries: Vec::new() };
+        for &at in &group.rules {
             let Some(rule) = rules.get(at as usize) else { continue };
             let mut sets = rule.links.iter().flat_map(|link| &link.sets);
             let constants = sets.clone().map_while(|set| match (set.slot, set.constant, set.operation) {
-                (Some(slot), Some(constant), SetOperation::To) => Some(BookEntry::Constant(slot, constant)),
+                (Some(slot), Some(constant), SetOperation::To) => Some(GroupedAssignment::Constant(slot, constant)),
                 _ => None,
             });
-            let constants: Vec<BookEntry> = constants.collect();
+            let constants: Vec<GroupedAssignment> = constants.collect();
             match sets.nth(constants.len()) {
-                None => books.entries.extend(constants),
-                Some(_) => books.entries.push(BookEntry::Rule(at)),
+                None => group.entries.extend(constants),
+                Some(_) => group.entries.push(GroupedAssignment::Rule(at)),
             }
         }
-        books
+        group
     }
 }
 
-impl Look {
-    /// Adds the gate of a step.
-    fn add(&mut self, gate: LinkGate, words: usize) {
-        set(&mut self.gates, gate.gate);
-        self.bits |= gate.bit;
-        let known = self.pipelines.iter().position(|known| known.pipeline == gate.pipeline).unwrap_or_else(|| {
-            self.pipelines.push(LookAfter { pipeline: gate.pipeline, bit: gate.bit, gates: vec![0; words] });
+impl TargetQuery {
+    /// Adds the prefilter of a step to the query.
+    fn add(&mut self, prefilter: LinkPrefilter, words: usize) {
+        set(&mut self.prefilters, prefilter.prefilter);
+        self.bits |= prefilter.bit;
+        let at = self.pipelines.iter().position(|query| query.pipeline == prefilter.pipeline).unwrap_or_else(|| {
+            self.pipelines.push(PipelineQuery {
+                pipeline: prefilter.pipeline,
+                bit: prefilter.bit,
+                prefilters: vec![0; words],
+            });
             self.pipelines.len() - 1
         });
-        if let Some(after) = self.pipelines.get_mut(known) {
-            set(&mut after.gates, gate.gate);
+        if let Some(query) = self.pipelines.get_mut(at) {
+            set(&mut query.prefilters, prefilter.prefilter);
         }
     }
 }
 
 impl Transaction {
-    /// Finds out, when a phase comes to its first gated step, which of them may match by what is known of the values they
-    /// look at.
-    pub(super) fn open_steps(&mut self, engine: &Engine, plan: &Plan, steps: &mut Steps) {
-        if std::mem::replace(&mut steps.looked_up, true) {
+    /// Resolves the steps with a prefilter: marks those as pending whose prefilter a value of their targets passes.
+    /// Called when a phase reaches the first of them.
+    pub(super) fn resolve_steps(&mut self, engine: &Engine, plan: &Plan, steps: &mut Steps) {
+        if std::mem::replace(&mut steps.resolved, true) {
             return;
         }
-        let mut found = std::mem::take(&mut self.known.found);
+        let mut found = std::mem::take(&mut self.summary.found);
         found.clear();
         found.resize(engine.scanner.words(), 0);
-        for look in &plan.looks {
-            self.look(engine, look, &mut found);
+        for query in &plan.queries {
+            self.query_target(engine, query, &mut found);
             if self.arena.budget.is_spent() {
                 break;
             }
         }
-        steps.open.clone_from(&plan.ungated);
+        steps.pending.clone_from(&plan.unfiltered);
         for (word, first) in found.iter().zip((0u32..).step_by(64)) {
             let mut left = *word;
             while left != 0 {
-                plan.open(first + left.trailing_zeros(), steps);
+                plan.add_steps(first + left.trailing_zeros(), steps);
                 left &= left - 1;
             }
         }
-        self.known.found = found;
+        self.summary.found = found;
     }
 
-    /// Adds the gates that the values of a target pass.
-    fn look(&mut self, engine: &Engine, look: &Look, found: &mut [u64]) {
+    /// Adds the prefilters of a query that the values of its target pass.
+    fn query_target(&mut self, engine: &Engine, query: &TargetQuery, found: &mut [u64]) {
         let words = engine.scanner.words();
-        let known = self.known_target(engine, look.target);
-        if known.is_empty() {
+        let summary = self.target_summary(engine, query.target);
+        if summary.is_empty() {
             return;
         }
-        unite_masked(found, self.known.row(known.plain, words), &look.gates);
-        if known.triggers & look.bits == 0 {
+        unite_masked(found, self.summary.row(summary.plain, words), &query.prefilters);
+        if summary.triggers & query.bits == 0 {
             return;
         }
-        for after in look.pipelines.iter().filter(|after| known.triggers & after.bit != 0) {
-            let made = self.made_row(engine, look.target, after.pipeline);
-            unite_masked(found, self.known.row(made, words), &after.gates);
+        for after in query.pipelines.iter().filter(|after| summary.triggers & after.bit != 0) {
+            let row = self.pipeline_row(engine, query.target, after.pipeline);
+            unite_masked(found, self.summary.row(row, words), &after.prefilters);
         }
     }
 }
@@ -309,9 +318,9 @@ mod tests {
 
     #[test]
     fn finds_the_next_step() {
-        let mut steps = Steps { open: vec![0; 3], ..Steps::default() };
-        [3, 64, 130].into_iter().for_each(|step| set(&mut steps.open, step));
-        assert!(steps.is_open(3) && steps.is_open(130) && !steps.is_open(5) && !steps.is_open(1000));
+        let mut steps = Steps { pending: vec![0; 3], ..Steps::default() };
+        [3, 64, 130].into_iter().for_each(|step| set(&mut steps.pending, step));
+        assert!(steps.is_pending(3) && steps.is_pending(130) && !steps.is_pending(5) && !steps.is_pending(1000));
         assert_eq!(steps.next(0), Some(3));
         assert_eq!(steps.next(3), Some(3));
         assert_eq!(steps.next(4), Some(64));

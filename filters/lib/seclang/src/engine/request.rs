@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use super::arena::Value;
 use super::build::Engine;
-use super::familiar::{HeaderKind, is_same};
+use super::hot_cache::{HeaderKind, is_same};
 use super::limits::{COOKIES, HEADERS};
 use super::oversize::RestOf;
+use super::report::Intervention;
 use super::store::Entry;
-use super::transaction::{ArgumentSource, Intervention, Transaction};
+use super::transaction::{ArgumentSource, Transaction};
 use crate::body::{Charset, cookies, json, urlencoded, xml};
 use crate::program::{EngineMode, XmlArguments};
 use crate::transform::Transform;
@@ -17,14 +18,14 @@ use crate::vocabulary::Variable;
 impl Transaction {
     /// Sets the request line: the target is a path with a query, or an absolute URL; the protocol is `HTTP/1.1`.
     pub fn request_line(&mut self, method: &[u8], uri: &[u8], protocol: &[u8]) {
-        self.meet_familiar();
+        self.borrow_hot_cache();
         self.arena.budget.bring(uri.len());
         self.arena.budget.charge_parsing(uri.len());
         let line = [method, uri, protocol].join(&b' ');
         self.set_scalar_bytes(Variable::RequestLine, line);
-        let method = self.arena.push_familiar(method);
+        let method = self.arena.push_cacheable(method);
         self.set_scalar(Variable::RequestMethod, method);
-        let protocol = self.arena.push_familiar(protocol);
+        let protocol = self.arena.push_cacheable(protocol);
         self.set_scalar(Variable::RequestProtocol, protocol);
         let raw = self.arena.push(uri);
         self.set_scalar(Variable::RequestUriRaw, raw);
@@ -45,7 +46,7 @@ impl Transaction {
             request_uri.push(b'?');
             request_uri.extend_from_slice(&percent_decoded(query.get(..end).unwrap_or_default()));
         }
-        // Most often nothing was encoded: then what is found out about one of them holds for the other.
+        // Usually nothing is encoded: both variables then have the same value, and share its results.
         let request_uri = if is_same(&request_uri, uri) { raw } else { self.arena.push(request_uri) };
         self.set_scalar(Variable::RequestUri, request_uri);
         let separator = filename.iter().rposition(|&byte| matches!(byte, b'/' | b'\\'));
@@ -67,17 +68,17 @@ impl Transaction {
             self.left_out("REQUEST_HEADERS", "headers", HEADERS);
             return;
         }
-        self.meet_familiar();
+        self.borrow_hot_cache();
         self.arena.budget.bring(name.len() + value.len());
         self.arena.budget.charge_parsing(name.len() + value.len());
         let (name_value, kind) = self.arena.push_header_name(name);
-        let header = match kind.is_familiar() {
-            true => self.arena.push_familiar(value),
+        let header = match kind.is_cacheable() {
+            true => self.arena.push_cacheable(value),
             false => self.arena.push(value),
         };
         self.request_headers.push_header(name, name_value, header);
         match kind {
-            HeaderKind::Familiar | HeaderKind::Other => {}
+            HeaderKind::Cacheable | HeaderKind::Other => {}
             HeaderKind::Cookie => {
                 let (arena, entries, mut whole) = (&mut self.arena, &mut self.cookies.entries, true);
                 let mut add = |name: &[u8], value: &[u8]| {
@@ -89,7 +90,7 @@ impl Transaction {
                     }
                 };
                 cookies::parse(value, &mut add);
-                // What a value stands for where an application takes its quotes for quotes.
+                // The value without quotes, as applications read it that unquote cookies.
                 cookies::parse_quoted(value, add);
                 if !whole {
                     self.left_out("REQUEST_COOKIES", "cookies", COOKIES);
@@ -142,7 +143,7 @@ impl Transaction {
         self.left_out(collection, "SecArgumentsLimit", self.engine.settings.arguments_limit as usize);
     }
 
-    /// How many arguments there is room for.
+    /// The number of further arguments within the limit.
     pub(super) fn room(&self) -> usize {
         (self.engine.settings.arguments_limit as usize).saturating_sub(self.arguments.len())
     }
@@ -187,7 +188,7 @@ impl Transaction {
                 match error.message {
                     json::TOO_DEEP => self.left_out("ARGS", "SecRequestBodyJsonDepthLimit", limits.depth),
                     json::PATH_TOO_LONG => self.left_out("ARGS", "bytes of a JSON path", limits.name_length),
-                    // How many arguments there were when the error came is not told.
+                    // The number of arguments before the error is unknown.
                     _ if self.room() == 0 => self.too_many_arguments("ARGS"),
                     _ => {}
                 }
@@ -222,13 +223,13 @@ impl Transaction {
             self.arena.budget.keep(size_of::<Value>());
             self.xml_literals.push(value);
         }
-        // Attributes are no arguments: they are there whatever stands for the text.
+        // Attributes are inspected in any case, as they are no arguments.
         for attribute in found.attributes {
             let value = self.arena.push_once(&attribute);
             self.arena.budget.keep(size_of::<Value>());
             self.xml_attributes.push(value);
         }
-        // With SecParseXmlIntoArgs OnlyArgs the arguments stand for the text, as long as it could be read.
+        // With SecParseXmlIntoArgs OnlyArgs, arguments replace the text if it was parsed without error.
         if error.is_none() && self.xml_arguments == XmlArguments::Only {
             if self.scalar_is(Variable::ReqbodyError, b"1") {
                 self.set_scalar(Variable::RequestBody, raw);
@@ -239,19 +240,19 @@ impl Transaction {
             self.xml_text = Some(self.arena.push(found.text));
         }
         let Some(error) = error else { return };
-        // The text up to the error is there as well: a lenient application reads that much.
+        // The text before the error stays: a lenient application reads it.
         self.set_scalar(Variable::RequestBody, raw);
         if complete {
             self.body_error("XML", &error.to_string());
         } else {
-            // From the beginning of the tag or text that could not be read.
+            // Inspects the rest, from the tag or text that could not be read.
             let read = body.get(..error.offset).unwrap_or(body);
             let start = memchr::memrchr(b'<', read).unwrap_or(0);
             self.scan_unread(RestOf::Xml, body.get(start..).unwrap_or_default());
         }
     }
 
-    /// What the paths of the rules lead to, and the arguments.
+    /// Evaluates the XPath expressions of the rules, and adds the arguments.
     fn xml_elements(&mut self, engine: &Engine, found: &xml::Xml, shape: &xml::Shape) {
         if self.xml_arguments != XmlArguments::Off {
             let length = json::Limits::default().name_length;
@@ -266,7 +267,7 @@ impl Transaction {
         if self.xml_arguments == XmlArguments::Only {
             return;
         }
-        // Elements hold those in them: what a path leads to may be many times the document.
+        // Nested elements repeat their text: the results of a path may exceed the document many times.
         let default = xml::PathLimits::default();
         let limits = xml::PathLimits { bytes: default.bytes.min(64 * 1024 + 4 * found.text.len()), ..default };
         for ((_, path), at) in engine.paths.iter().zip(0..) {
@@ -292,7 +293,7 @@ impl Transaction {
     }
 }
 
-/// What is not inspected must not get through unnoticed.
+/// Content that is not inspected has to be reported.
 pub(super) const TOO_MANY_ARGUMENTS: &str = "there are more arguments than SecArgumentsLimit allows";
 
 /// Whether an argument is the one in which a form names its character set (HTML, section 4.10.22.5), and it is a foreign one.

@@ -1,8 +1,9 @@
 //! The response: line, headers, body.
 
-use super::familiar::HeaderKind;
+use super::hot_cache::HeaderKind;
 use super::limits::HEADERS;
-use super::transaction::{Intervention, Transaction};
+use super::report::Intervention;
+use super::transaction::Transaction;
 use super::uninspected::Uninspected;
 use crate::program::LimitAction;
 use crate::vocabulary::Variable;
@@ -17,7 +18,7 @@ impl Transaction {
         self.set_scalar_bytes(Variable::StatusLine, line);
     }
 
-    /// What the response takes has a budget of its own.
+    /// Gives the response a budget of its own.
     pub(super) fn begin_response(&mut self) {
         if !std::mem::replace(&mut self.responding, true) {
             self.arena.budget.renew();
@@ -30,10 +31,10 @@ impl Transaction {
             self.left_out("RESPONSE_HEADERS", "headers", HEADERS);
             return;
         }
-        self.meet_familiar();
+        self.borrow_hot_cache();
         let (name_value, kind) = self.arena.push_header_name(name);
-        let header = match kind.is_familiar() {
-            true => self.arena.push_familiar(value),
+        let header = match kind.is_cacheable() {
+            true => self.arena.push_cacheable(value),
             false => self.arena.push(value),
         };
         self.response_headers.push_header(name, name_value, header);
@@ -65,7 +66,7 @@ impl Transaction {
             && self.engine.settings.inspects_media_type(media_type)
     }
 
-    /// Takes the body and runs phase 4. Called once, with an empty body if there is none or if it is not wanted: the
+    /// Takes the body and runs phase 4. Called once, with an empty body if there is none or if it is not inspected: the
     /// rules that decide about the score of a response run in this phase too.
     pub fn response_body(&mut self, body: &[u8], complete: bool) -> Option<Intervention> {
         if !self.runs() {
@@ -93,7 +94,7 @@ impl Transaction {
         self.run_phase(4)
     }
 
-    /// The bytes that are given to [`Transaction::response_body`] are the body as it was sent, and cannot be decoded.
+    /// The body of [`Transaction::response_body`] is still encoded and cannot be decoded.
     pub fn response_body_undecoded(&mut self) {
         if self.wants_response_body() {
             self.response_left_out("bytes that can be decoded", 0, true);

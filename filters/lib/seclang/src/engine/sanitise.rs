@@ -1,33 +1,34 @@
-//! `sanitiseArg` and its like: what rules want masked in what is reported of a transaction.
+//! Masks values in the reports of a transaction: `sanitiseArg` and the like.
 //!
-//! Reports are masked at the end, since the rules that ask for it usually run in the last phase.
+//! Reports are masked at the end, since the rules with these actions usually run in the last phase.
 
 use memchr::memmem;
 
 use super::limits::SANITISED;
-use super::transaction::{MatchedRule, Transaction};
+use super::report::MatchedRule;
+use super::transaction::Transaction;
 use crate::vocabulary::Variable;
 
 /// Shorter values are masked where they matched, and not looked for elsewhere: they occur everywhere.
 const SHORTEST: usize = 3;
 
-/// What is to be masked.
+/// The values to mask.
 #[derive(Debug, Default)]
 pub(super) struct Sanitised {
     /// A collection and a name in it.
     names: Vec<(Variable, Vec<u8>)>,
     /// Full names of matches, as `ARGS:id`.
     matches: Vec<Vec<u8>>,
-    /// There were more than are kept: everything is masked.
+    /// A limit was exceeded: everything is masked.
     overflown: bool,
 }
 
 impl Transaction {
-    /// Takes note of what is to be masked: a name in a collection, or what matched last.
+    /// Adds a name in a collection, or the last matches.
     pub(super) fn sanitise(&mut self, variable: Variable, name: &[u8]) {
         if variable == Variable::MatchedVar {
             self.name_matches();
-            // Of those before it is known already.
+            // Earlier matches are noted.
             while let Some(entry) = self.matched.named.get(self.matched.sanitised).copied() {
                 self.matched.sanitised += 1;
                 self.arena.budget.charge_list(self.sanitised.matches.len());
@@ -56,7 +57,7 @@ impl Transaction {
         self.sanitised.names.push((variable, name));
     }
 
-    /// Masks what is reported.
+    /// Masks the reports.
     pub(super) fn mask_reports(&mut self) {
         if self.sanitised.names.is_empty() && self.sanitised.matches.is_empty() {
             return;
@@ -70,7 +71,7 @@ impl Transaction {
         let length: usize = reports.iter().map(texts).sum();
         self.arena.budget.charge_search(length.saturating_mul(secrets.len()));
         if self.sanitised.overflown || self.arena.budget.is_spent() {
-            // There is too much to mask, or to look for it would take too long: everything is masked.
+            // Too many values, or too much text to search: everything is masked.
             for report in &mut reports {
                 [&mut report.value, &mut report.logdata, &mut report.msg].into_iter().for_each(|text| text.fill(b'*'));
             }
@@ -100,7 +101,7 @@ impl Transaction {
             names.any(|(kind, wanted)| holds(*kind, variable) && wanted.eq_ignore_ascii_case(name))
         });
         if by_name || self.sanitised.matches.contains(&report.variable) {
-            // What a transformation or a pattern made of the value may show it as well.
+            // The result of a transformation or a pattern may reveal the value.
             for text in [&mut report.value, &mut report.logdata] {
                 text.fill(b'*');
             }

@@ -1,28 +1,27 @@
-//! Collections of one transaction.
+//! The collections of a transaction, and the pool of memory that transactions share.
 
 use std::sync::{Mutex, PoisonError};
 
 use super::arena::{Arena, Value};
 use super::collect::Item;
-use super::familiar::Familiar;
-use super::known::Known;
-use super::limits::{DYNAMIC_NAMES, MATCHED_VARS};
+use super::hot_cache::HotCache;
+use super::limits::MATCHED_VARS;
 use super::names::Names;
+use super::phase_summary::PhaseSummary;
 use super::transaction::ArgumentSource;
 
-/// How many transactions' memory is kept for the next ones: as many as are often under way at once in a worker.
+/// The most transactions whose memory is pooled: as many as are often open at once in a worker.
 const POOLED: usize = 64;
 
-/// Of how many of them it is kept whatever its size, of about 2 MiB each at most; beyond, if it is not larger than this, in
-/// bytes.
+/// The pool keeps up to this many memories of any size, about 2 MiB at most; further ones only up to [`SMALL`] bytes.
 const POOLED_LARGE: usize = 4;
 const SMALL: usize = 128 * 1024;
 
-/// The memory of one transaction that the next one uses again.
+/// The memory of a transaction, reused by the next one.
 #[derive(Default)]
 pub(super) struct Memory {
     pub(super) arena: Arena,
-    pub(super) known: Known,
+    pub(super) summary: PhaseSummary,
     pub(super) items: Vec<Item>,
     pub(super) name: Vec<u8>,
     pub(super) arguments: Vec<(ArgumentSource, Entry)>,
@@ -39,15 +38,15 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    /// How much is kept, in bytes: what grows with what transactions bring.
+    /// The memory that grows with the content of transactions, in bytes.
     fn size(&self) -> usize {
-        self.arena.size() + self.known.size() + self.items.capacity() * size_of::<Item>()
+        self.arena.size() + self.summary.size() + self.items.capacity() * size_of::<Item>()
     }
 
-    /// Forgets what is there, and keeps some of the room.
+    /// Clears everything and releases memory beyond a limit.
     fn clear(&mut self) {
         self.arena.clear();
-        self.known.shrink();
+        self.summary.shrink();
         self.items.clear();
         self.items.shrink_to(4096);
         self.name.shrink_to(4096);
@@ -74,16 +73,16 @@ impl Memory {
     }
 }
 
-/// The memory of transactions that are over, and what is known of values that come again.
+/// The memory of finished transactions, and the hot caches that no transaction borrows.
 #[derive(Default)]
 pub(super) struct Pool {
     memory: Mutex<Vec<Memory>>,
-    /// One where one thread runs transactions: they are many at once, but only one of them in its rules.
-    familiar: Mutex<Vec<Familiar>>,
+    /// One per thread: many transactions are open, but only one runs rules at a time.
+    hot_caches: Mutex<Vec<HotCache>>,
 }
 
 impl Pool {
-    /// Memory with nothing in it but the constants of the engine.
+    /// Memory with the constants of the engine only.
     pub(super) fn take(&self, constants: &[Box<[u8]>]) -> Memory {
         let pooled = self.memory.lock().unwrap_or_else(PoisonError::into_inner).pop();
         pooled.unwrap_or_else(|| Memory { arena: Arena::with_constants(constants), ..Memory::default() })
@@ -97,16 +96,17 @@ impl Pool {
         }
     }
 
-    /// What is known of values that come again, for as long as rules run.
-    pub(super) fn take_familiar(&self) -> Familiar {
-        let pooled = self.familiar.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        pooled.unwrap_or_else(Familiar::with_places)
+    /// Lends a hot cache to a transaction while it runs rules.
+    pub(super) fn lend_hot_cache(&self) -> HotCache {
+        let pooled = self.hot_caches.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        pooled.unwrap_or_else(HotCache::with_slots)
     }
 
-    pub(super) fn give_familiar_back(&self, familiar: Familiar) {
-        let mut pool = self.familiar.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Takes a lent hot cache back.
+    pub(super) fn take_back_hot_cache(&self, hot_cache: HotCache) {
+        let mut pool = self.hot_caches.lock().unwrap_or_else(PoisonError::into_inner);
         if pool.len() < POOLED_LARGE {
-            pool.push(familiar);
+            pool.push(hot_cache);
         }
     }
 }
@@ -122,12 +122,11 @@ pub(super) struct Entry {
 #[derive(Debug, Default)]
 pub(super) struct Collection {
     pub(super) entries: Vec<Entry>,
-    /// For collections in which rules look for names again and again, [`digest`] of each name.
+    /// [`digest`] of each name, for collections in which rules often look up names.
     pub(super) digests: Vec<u32>,
 }
 
-/// What tells most names apart: the length, and the first and the last byte, in which the case of letters makes no
-/// difference.
+/// A digest that distinguishes most names: the length, and the first and the last byte without their case.
 pub(super) fn digest(name: &[u8]) -> u32 {
     let byte = |byte: Option<&u8>| u32::from(byte.copied().unwrap_or(0) | 0x20);
     (name.len() as u32) << 16 | byte(name.first()) << 8 | byte(name.last())
@@ -138,7 +137,7 @@ impl Collection {
         self.entries.push(Entry { name, value });
     }
 
-    /// Adds a header, whose name is given twice: as it is, and as a value.
+    /// Adds a header; `text` is its name, which `name` holds as a value.
     pub(super) fn push_header(&mut self, text: &[u8], name: Value, value: Value) {
         self.digests.push(digest(text));
         self.push(name, value);
@@ -149,21 +148,21 @@ impl Collection {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Match {
     pub(super) item: Item,
-    /// What matched: what transformations made of the item's value.
+    /// The transformed value.
     pub(super) value: Value,
 }
 
-/// What matched in the chain of the current rule.
+/// The matches of the current chain.
 #[derive(Debug, Default)]
 pub(super) struct Matches {
     /// The first [`MATCHED_VARS`].
     pub(super) list: Vec<Match>,
     pub(super) last: Option<Match>,
-    /// The first ones of the list with their full names: few rules ask for them.
+    /// The first matches of the list with their full names, made for rules that read them.
     pub(super) named: Vec<Entry>,
-    /// The limit that the list ends at, or at which its values do: what it is of, and how much there may be.
+    /// The limit that cut the list or a value of it: its name and its size.
     pub(super) limit: Option<(&'static str, usize)>,
-    /// How many of these are noted to be masked.
+    /// How many of the matches are noted to be masked.
     pub(super) sanitised: usize,
 }
 
@@ -186,7 +185,7 @@ impl Matches {
     }
 }
 
-/// TX: slots for the names rules mention, entries for the names they make up.
+/// TX: slots for the names that rules contain, entries for names made at run time.
 #[derive(Debug, Default)]
 pub(super) struct TxStore {
     pub(super) slots: Vec<Option<Value>>,
@@ -195,7 +194,7 @@ pub(super) struct TxStore {
     pub(super) digests: Vec<u32>,
 }
 
-/// A number for a name in any case of letters: FNV-1a.
+/// A digest of a name that ignores case: FNV-1a.
 pub(super) fn whole_digest(name: &[u8]) -> u32 {
     name.iter()
         .fold(0x811c_9dc5, |digest, byte| (digest ^ u32::from(byte.to_ascii_lowercase())).wrapping_mul(0x0100_0193))
@@ -216,12 +215,5 @@ impl TxStore {
         if let Some(cell) = self.slots.get_mut(slot as usize) {
             *cell = value;
         }
-    }
-}
-
-/// Adds an entry unless the collection is at its limit.
-pub(super) fn push_capped(entries: &mut Vec<Entry>, entry: Entry) {
-    if entries.len() < DYNAMIC_NAMES {
-        entries.push(entry);
     }
 }

@@ -1,34 +1,36 @@
-//! One request and its response on their way through the phases.
+//! A transaction: the state of one request and its response.
 
 use std::sync::Arc;
 
 use super::arena::{Arena, EMPTY, Value};
 use super::body::{BodyLimits, Incoming};
-use super::budget::{Budget, BudgetLimits, Spent};
-use super::build::{Engine, RuleFilter, Target};
-use super::captured::KeptCaptures;
+use super::budget::{Budget, BudgetLimits};
+use super::build::Engine;
+use super::captured::CapturedValues;
 use super::collect::Item;
-use super::known::Known;
 use super::persist::Persistence;
+use super::phase_summary::PhaseSummary;
+use super::report::{ExceededLimit, Intervention, MatchedRule, Work};
+use super::rules::{RuleFilter, Target};
 use super::sanitise::Sanitised;
 use super::store::{Collection, Entry, Matches, Memory, TxStore};
 use super::uninspected::Uninspected;
-use crate::body::Charset;
+use crate::body::{Charset, RestOfBody};
 use crate::operator::{BACKTRACK_BUDGET, Captures};
 use crate::program::{EngineMode, XmlArguments};
-use crate::vocabulary::{Severity, Variable};
+use crate::vocabulary::Variable;
 
-/// A variable that is not there, as opposed to one that is empty.
+/// An absent variable, as opposed to an empty one.
 pub(super) const UNSET: Value = u32::MAX;
 
-/// What is known when a transaction begins.
+/// The data of the connection, present when a transaction begins.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TransactionStart {
     /// UNIQUE_ID.
     pub unique_id: Vec<u8>,
     /// Now, milliseconds since 1970, UTC.
     pub now_millis: u64,
-    /// A random number: the id of the transaction where there is no `unique_id`.
+    /// A random number: the id of the transaction if `unique_id` is empty.
     pub random: u64,
     /// REMOTE_ADDR, as text.
     pub client_addr: Vec<u8>,
@@ -38,71 +40,6 @@ pub struct TransactionStart {
     pub server_addr: Vec<u8>,
     /// SERVER_PORT.
     pub server_port: u16,
-}
-
-/// What a rule demands.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Intervention {
-    /// The status to answer with.
-    pub status: u16,
-    /// The rule; 0 if a limit was exceeded.
-    pub rule_id: u64,
-    /// What to do.
-    pub kind: InterventionKind,
-    /// The message of the rule.
-    pub msg: Vec<u8>,
-}
-
-/// How a transaction ends.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum InterventionKind {
-    /// An answer with the status.
-    Deny,
-    /// The connection is closed.
-    Drop,
-    /// An answer that sends the client to this URL.
-    Redirect(Vec<u8>),
-}
-
-/// A rule that matched, with its whole chain.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MatchedRule {
-    /// The id.
-    pub rule_id: u64,
-    /// 1 to 5.
-    pub phase: u8,
-    /// The message, macros expanded, at most [`super::limits::REPORTED_LENGTH`] bytes.
-    pub msg: Vec<u8>,
-    /// The log data, macros expanded, at most [`super::limits::REPORTED_LENGTH`] bytes.
-    pub logdata: Vec<u8>,
-    /// The severity, if the rule has one.
-    pub severity: Option<Severity>,
-    /// The tags.
-    pub tags: Vec<Vec<u8>>,
-    /// The full name of what matched last, as `ARGS:id`.
-    pub variable: Vec<u8>,
-    /// What matched last, transformed, at most [`super::limits::REPORTED_LENGTH`] bytes.
-    pub value: Vec<u8>,
-    /// Whether the rule ends the transaction (or would, if the engine only detects).
-    pub disruptive: bool,
-    /// Whether the rule wants to be logged.
-    pub logged: bool,
-    /// Whether the rule wants to be in the audit log.
-    pub audited: bool,
-}
-
-/// A rule whose operator gave up at a limit: what it would have found is not known, it counts as no match. Or the rule at
-/// which the budget of the transaction ended, and with it the phase.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ExceededLimit {
-    /// The id; 0 if the rule has none, or if the budget ended before a rule was run.
-    pub rule_id: u64,
-    /// The full name of the first value it gave up on, as `ARGS:id`, at most [`super::limits::REPORTED_LENGTH`] bytes.
-    pub variable: Vec<u8>,
-    /// How many values it gave up on.
-    pub searches: u64,
-    /// What the transaction had cost, where its budget ended; `None` where one operator gave up.
-    pub spent: Option<Spent>,
 }
 
 /// Where an argument came from.
@@ -160,10 +97,10 @@ pub struct Transaction {
     pub(super) xml_text: Option<Value>,
     /// `REQUEST_BODY` is set whatever the body is parsed as.
     pub(super) force_request_body: bool,
-    /// The body as it came, for `FULL_REQUEST`.
+    /// The undecoded body, for `FULL_REQUEST`.
     pub(super) raw_body: Option<Value>,
     pub(super) xml_attributes: Vec<Value>,
-    /// What the document type of an XML body says, besides names.
+    /// The literals in the document type of an XML body.
     pub(super) xml_literals: Vec<Value>,
     /// XML bodies may have a document type that declares something.
     pub(super) xml_doctype: bool,
@@ -177,29 +114,31 @@ pub struct Transaction {
     pub(super) response_body_access: bool,
     /// In bytes.
     pub(super) request_body_limit: u64,
-    /// Limits of the caller's own.
+    /// Limits that the caller sets.
     pub(super) body_ceiling: BodyLimits,
-    /// Limits refuse nothing.
+    /// Exceeded limits do not refuse the request.
     pub(super) fails_open: bool,
     pub(super) incoming: Incoming,
+    /// The state of the rest of a long body.
+    pub(super) rest: RestOfBody,
     /// In bytes.
     pub(super) response_body_limit: u64,
     pub(super) xml_arguments: XmlArguments,
-    /// What the paths of the engine lead to, each with the number of its path.
+    /// The values that XPath expressions select, each with the index of its expression.
     pub(super) xml_nodes: Vec<(usize, Value)>,
     pub(super) highest_severity: u8,
     /// For each rule, whether a `ctl` removed it; empty while none did.
     pub(super) removed: Vec<bool>,
     /// The rule and the position of the `ctl` that removes a target.
     pub(super) removed_targets: Vec<RemovedTarget>,
-    /// Whether a name of TX is among them.
+    /// Whether a removed target is a name of TX.
     pub(super) names_removed: bool,
     pub(super) allowed: Allowed,
     pub(super) current_rule: Option<u32>,
     pub(super) in_rule_fields: bool,
     pub(super) captures: Captures,
     pub(super) scratch: Captures,
-    pub(super) kept_captures: KeptCaptures,
+    pub(super) captured_values: CapturedValues,
     pub(super) items: Vec<Item>,
     pub(super) matched_rules: Vec<MatchedRule>,
     /// The indexes of all rules that matched, in order.
@@ -217,12 +156,12 @@ pub struct Transaction {
     pub(super) uninspected: Vec<Uninspected>,
     /// Whether the current test gave up at a limit.
     pub(super) gave_up: bool,
-    pub(super) known: Known,
-    /// Nothing that is known has changed since the last phase.
-    pub(super) unchanged: bool,
-    /// What is known is of this transaction.
-    pub(super) knows: bool,
-    /// Buffers for what macros stand for: in the argument of an operator, in the name that is assigned, in its value.
+    pub(super) summary: PhaseSummary,
+    /// The phase summary of the last phase is still valid.
+    pub(super) summary_is_current: bool,
+    /// The phase summary belongs to this transaction.
+    pub(super) has_summary: bool,
+    /// Buffers for expanded macros: the argument of an operator, the name of an assignment, its value.
     pub(super) argument: Vec<u8>,
     pub(super) key: Vec<u8>,
     pub(super) text: Vec<u8>,
@@ -230,37 +169,12 @@ pub struct Transaction {
     pub(super) name: Vec<u8>,
     /// The phase that ran last; 0 before the first.
     pub(super) phases: u8,
-    /// Whether everything went as the engine foresaw: no rule and no name of TX was taken away, no phase left out.
-    pub(super) as_foreseen: bool,
+    /// Whether the predictions of constant propagation hold: no rule and no name of TX they rely on was removed, no
+    /// phase left out.
+    pub(super) follows_prediction: bool,
 }
 
-/// How much a transaction had evaluated so far: what a slow rule set spends its time on.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Work {
-    /// Rules begun.
-    pub rules: u64,
-    /// Operators run, each on one value.
-    pub operators: u64,
-    /// Regular expressions among them.
-    pub patterns: u64,
-    /// Steps back that the backtracking engine was charged with, for values and for names of collections: at most
-    /// [`crate::operator::BACKTRACK_BUDGET`] each.
-    pub backtracks: u64,
-    /// Bytes that transformations read.
-    pub transformed: u64,
-    /// Bytes that were scanned for what rules look for.
-    pub scanned: u64,
-    /// Bytes that operators were given.
-    pub searched: u64,
-    /// Values that were kept.
-    pub values: u64,
-    /// Bytes of names of arguments.
-    pub name_bytes: u64,
-    /// All of it, in units of about one instruction each, and the memory, as of now.
-    pub spent: Spent,
-}
-
-/// Where in the engine a `ctl:ruleRemoveTarget*` stands that took effect: rule, link, control.
+/// The position of a `ctl:ruleRemoveTarget*` that took effect: rule, link, control.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RemovedTarget {
     pub(super) rule: u32,
@@ -272,20 +186,21 @@ impl RemovedTarget {
     pub(super) fn resolve(self, engine: &Engine) -> Option<(&RuleFilter, &Target)> {
         let link = engine.rules.get(self.rule as usize)?.links.get(self.link as usize)?;
         match link.controls.get(self.control as usize)? {
-            super::build::Control::RemoveTarget(filter, target) => Some((filter, target)),
+            super::rules::Control::RemoveTarget(filter, target) => Some((filter, target)),
             _ => None,
         }
     }
 }
 
 impl Transaction {
-    /// A transaction that has seen nothing yet.
+    /// A transaction before its request.
     pub fn new(engine: Arc<Engine>, start: TransactionStart) -> Self {
         let settings = &engine.settings;
         let mut memory = engine.pool.take(&engine.constants);
         memory.tx.reset(&engine.names);
         memory.arena.budget = Budget::default();
-        let Memory { arena, known, items, name, arguments, long_names, request_headers, response_headers, .. } = memory;
+        let Memory { arena, summary, items, name, arguments, long_names, request_headers, response_headers, .. } =
+            memory;
         let Memory { cookies, matched, tx, order, argument, key, text, .. } = memory;
         let mut transaction = Self {
             mode: settings.mode,
@@ -295,6 +210,7 @@ impl Transaction {
             body_ceiling: BodyLimits::default(),
             fails_open: false,
             incoming: Incoming::default(),
+            rest: RestOfBody::default(),
             response_body_limit: settings.response_body_limit,
             xml_arguments: settings.xml_arguments,
             xml_nodes: Vec::new(),
@@ -343,7 +259,7 @@ impl Transaction {
             in_rule_fields: false,
             captures: Captures::new(),
             scratch: Captures::new(),
-            kept_captures: KeptCaptures::default(),
+            captured_values: CapturedValues::default(),
             items,
             matched_rules: Vec::new(),
             order,
@@ -356,22 +272,22 @@ impl Transaction {
             current_test: 0,
             overdrawn: false,
             responding: false,
-            known,
+            summary,
             argument,
             key,
             text,
-            unchanged: false,
-            knows: false,
+            summary_is_current: false,
+            has_summary: false,
             name,
             phases: 0,
-            as_foreseen: true,
+            follows_prediction: true,
             engine,
         };
         transaction.set_connection();
         transaction
     }
 
-    /// This transaction and the other one are of the same request: they have one budget.
+    /// Continues the budget of another transaction for the same request.
     pub fn share_budget(&mut self, other: &Self) {
         self.arena.budget.go_on_from(&other.arena.budget);
     }
@@ -407,21 +323,21 @@ impl Transaction {
         }
     }
 
-    /// Tells the time, milliseconds since 1970: DURATION and the age of records follow it. Without it, it stands still
-    /// at the start. The clock does not go back.
+    /// Sets the time, milliseconds since 1970, for DURATION and the age of records; until the first call it is the
+    /// start. Never goes back.
     pub fn set_now(&mut self, now_millis: u64) {
         self.now_millis = self.now_millis.max(now_millis);
         let duration = self.now_millis.saturating_sub(self.start.now_millis);
         self.set_scalar_bytes(Variable::Duration, duration.to_string());
     }
 
-    /// Whether an XML body may have a document type that declares entities or refers to another file. Without this call
-    /// such a body is an error of the body. Either way its literals are among `XML:/*`.
+    /// Whether an XML body may have a document type that declares entities or refers to another file. By default such a
+    /// document type is an error of the body. Either way its literals are among `XML:/*`.
     pub fn allow_xml_doctype(&mut self, allow: bool) {
         self.xml_doctype = allow;
     }
 
-    /// Whether a body is read as nothing but what its type says: for comparisons with other engines.
+    /// Whether a body is parsed only as its declared type: for comparisons with other engines.
     pub fn read_declared_bodies_only(&mut self, only: bool) {
         self.declared_bodies_only = only;
     }
@@ -455,13 +371,13 @@ impl Transaction {
         &self.matched_rules
     }
 
-    /// The ids of all rules that matched so far, in order, those that are not logged among them: most of what a rule set
-    /// matches is its own bookkeeping. At most [`super::limits::MATCHED_IDS`].
+    /// The ids of all rules that matched so far, in order, including those that are not logged: most matches only
+    /// assign variables. At most [`super::limits::MATCHED_IDS`].
     pub fn matched_ids(&self) -> impl Iterator<Item = u64> {
         self.order.iter().filter_map(|at| self.engine.rules.get(*at as usize)).map(|rule| rule.id)
     }
 
-    /// What a rule demanded, or would have, were the engine not in detection-only mode. The first of several.
+    /// The first intervention that a rule demanded, or would have demanded outside detection-only mode.
     pub fn would_block(&self) -> Option<&Intervention> {
         self.would_block.as_ref()
     }
@@ -483,7 +399,8 @@ impl Transaction {
         }
     }
 
-    /// The rules that gave up at a limit so far: whether they match is not known. Each once, at most [`super::limits::EXCEEDED_RULES`].
+    /// The rules that gave up at a limit so far, each once, at most [`super::limits::EXCEEDED_RULES`]. It is unknown
+    /// whether they match.
     pub fn exceeded_limits(&self) -> &[ExceededLimit] {
         &self.exceeded
     }
@@ -522,27 +439,27 @@ impl Transaction {
 }
 
 impl Transaction {
-    /// Takes what is known of values that come again, until the end of the next phase.
-    pub(super) fn meet_familiar(&mut self) {
-        if !self.arena.familiar.keeps() {
-            self.arena.familiar = self.engine.pool.take_familiar();
+    /// Borrows a hot cache from the engine, until [`Transaction::return_hot_cache`].
+    pub(super) fn borrow_hot_cache(&mut self) {
+        if !self.arena.hot_cache.is_enabled() {
+            self.arena.hot_cache = self.engine.pool.lend_hot_cache();
         }
     }
 
-    /// Leaves it to other transactions.
-    pub(super) fn leave_familiar(&mut self) {
-        if self.arena.familiar.keeps() {
-            self.engine.pool.give_familiar_back(std::mem::take(&mut self.arena.familiar));
+    /// Returns the hot cache to the engine.
+    pub(super) fn return_hot_cache(&mut self) {
+        if self.arena.hot_cache.is_enabled() {
+            self.engine.pool.take_back_hot_cache(std::mem::take(&mut self.arena.hot_cache));
         }
     }
 }
 
 impl Drop for Transaction {
     fn drop(&mut self) {
-        self.leave_familiar();
+        self.return_hot_cache();
         self.engine.pool.give_back(Memory {
             arena: std::mem::take(&mut self.arena),
-            known: std::mem::take(&mut self.known),
+            summary: std::mem::take(&mut self.summary),
             items: std::mem::take(&mut self.items),
             name: std::mem::take(&mut self.name),
             arguments: std::mem::take(&mut self.arguments),

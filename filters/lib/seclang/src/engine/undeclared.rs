@@ -1,29 +1,29 @@
 //! Bodies of a type that no processor reads: plain text, a vendor's type, none at all.
 //!
-//! Applications that do not look at `Content-Type` read a form or a document there all the same, and their parsers are
-//! lenient. What is a document is inspected as one, beside REQUEST_BODY, each pair of a form by itself, whatever is around it,
-//! and what resembles a document as the rest of a long body is: in each reading of its text. Nothing of it is an error: the
-//! body is what it says, and says nothing.
+//! Applications that ignore `Content-Type` may read a form or a document there, with lenient parsers. A document is
+//! inspected as one, beside REQUEST_BODY; each pair of a form is inspected separately, whatever surrounds it; text that
+//! resembles a document is inspected like the rest of a long body, in each reading. Nothing of it is a body error, as
+//! the body does not claim to be a document.
 
 use memchr::{memchr, memchr2_iter, memmem};
 
-use super::declared::{is_plain, push_lines};
+use super::declared::is_plain;
 use super::oversize::RestOf;
 use super::rest::{Escapes, PartsStart, is_text, texts, undone, without_noise};
 use super::transaction::{ArgumentSource, Transaction};
 use crate::body::{json, multipart, xml};
 use crate::transform::decode_argument;
 
-/// How long the name of a pair may be, in bytes.
+/// The longest name of a pair, in bytes.
 const LONGEST_NAME: usize = 128;
 
-/// How long the first line of a multipart body may be, in bytes: its boundary, and the hyphens in front.
+/// The longest first line of a multipart body, in bytes: its boundary, and the hyphens before it.
 const LONGEST_BOUNDARY: usize = 72;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 impl Transaction {
-    /// Inspects the body as what it looks like.
+    /// Inspects the body as the format that it resembles.
     pub(super) fn parse_undeclared(&mut self, body: &[u8]) {
         let kind = self.arena.get(self.content_type).to_vec();
         let trimmed = body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(body).trim_ascii();
@@ -44,14 +44,14 @@ impl Transaction {
         if json {
             self.text_undeclared(RestOf::Json, body);
         }
-        // The text as it is was read with the former already.
+        // The undecoded text was read before.
         if undone(body, Escapes::References).is_some() || !json && is_like_xml(body) {
             self.text_undeclared(RestOf::Xml, body);
         }
     }
 
-    /// Inspects a body that is declared a form as the document that it begins like: programs send JSON with the type that
-    /// their library has by default, and applications read it.
+    /// Inspects a body with the type of a form as the document that it resembles: programs send JSON with the default
+    /// type of their library, and applications read it.
     pub(super) fn parse_document_in_form(&mut self, body: &[u8]) {
         let trimmed = body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(body).trim_ascii();
         let (is_document, of, escapes) = match trimmed {
@@ -67,7 +67,7 @@ impl Transaction {
         }
     }
 
-    /// A text that is like a document, or the texts in it where it is noise.
+    /// Inspects a text that resembles a document, or the texts in it if it is noise.
     fn text_undeclared(&mut self, of: RestOf, body: &[u8]) {
         self.arena.budget.charge_parsing(body.len());
         if is_text(body) {
@@ -82,11 +82,12 @@ impl Transaction {
         self.scan_unread(of, &found);
     }
 
-    /// The pairs of a form. Some parsers pass over what they cannot read, so each one counts whatever is in front of it.
+    /// Inspects the pairs of a form. Some parsers skip what they cannot read, so each pair counts whatever precedes it.
     fn pairs_undeclared(&mut self, body: &[u8]) {
         self.arena.budget.charge_parsing(body.len());
         let separator = self.engine.settings.argument_separator;
-        // Honest texts have pairs as well: addresses in a log. Rules refuse a request that has as many as there may be.
+        // Honest texts have pairs as well, such as URLs in a log. Rules refuse a request with as many arguments as the
+        // limit.
         let (mut room, mut rest) = (self.room() / 2, Vec::new());
         for piece in body.split(|byte| *byte == separator) {
             let Some(equals) = memchr(b'=', piece) else { continue };
@@ -133,7 +134,7 @@ impl Transaction {
             arguments: self.room(),
             ..json::Limits::default()
         };
-        // Arguments are added once it is known that all of it is JSON.
+        // Arguments are added after all of it was parsed as JSON.
         let is_json = json::parse(body, &limits, |_| ()).is_ok();
         self.arena.budget.charge_parsing(body.len());
         if is_json {
@@ -146,11 +147,10 @@ impl Transaction {
         is_json
     }
 
-    /// Whether all of it is JSON documents, one behind the other, as logs and bulk requests are. Their values are those of one
-    /// file: plain words and numbers are passed over, and what is beyond half of what there is room for is one text.
+    /// Whether all of it is JSON documents in a row, as in logs and bulk requests. Their values are treated as those of
+    /// one file: plain words and numbers are skipped, and values beyond half of the free arguments become one text.
     fn json_documents(&mut self, body: &[u8]) -> bool {
-        let depth = self.engine.settings.json_depth_limit as usize;
-        let limits = json::Limits { depth, arguments: usize::MAX, ..json::Limits::default() };
+        let limits = self.json_limits_of_file();
         let mut rest = body;
         self.arena.budget.charge_parsing(body.len());
         while !rest.is_empty() {
@@ -163,19 +163,7 @@ impl Transaction {
         self.arena.budget.charge_parsing(body.len());
         let (mut rest, mut room, mut lines) = (body, self.room() / 2, Vec::new());
         while !rest.is_empty() && !self.arena.budget.is_spent() {
-            let mut arguments = self.arguments_to_add();
-            let parsed = json::parse(rest, &limits, |argument| {
-                let names = argument.new.unwrap_or_default();
-                if is_plain(names) && is_plain(argument.value) {
-                    return;
-                }
-                if room > 0 {
-                    room -= 1;
-                    arguments.add(ArgumentSource::Json, argument);
-                } else {
-                    push_lines(&mut lines, [names, argument.value]);
-                }
-            });
+            let parsed = self.odd_values(rest, &mut room, &mut lines);
             rest = parsed.err().and_then(|error| rest.get(error.offset..)).unwrap_or_default();
         }
         if !lines.is_empty() {
@@ -188,21 +176,21 @@ impl Transaction {
     fn xml_undeclared(&mut self, body: &[u8]) -> bool {
         let (found, error) = xml::parse(body, &xml::Limits { doctype: true, ..xml::Limits::default() });
         self.arena.budget.charge_parsing(body.len());
-        if error.is_none() {
-            for text in [found.text].into_iter().chain(found.attributes).chain(found.literals) {
-                let value = self.arena.push(text);
-                self.xml_literals.push(value);
-            }
+        if error.is_some() {
+            return false;
         }
-        error.is_none()
+        self.xml_texts(found);
+        true
     }
 
-    /// Parts as those of a form, and in every other reading where not all of them are plain fields.
+    /// Inspects parts as those of a form, and in every other reading unless all of them are plain fields.
     fn multipart_undeclared(&mut self, boundary: &[u8], body: &[u8]) {
         let kind = [b"multipart/form-data; boundary=\"", boundary, b"\""].concat();
         let found = multipart::parse(&kind, body, &multipart::Limits::default());
         self.arena.budget.charge_parsing(body.len());
-        let is_form = found.error.is_none() && found.parts.iter().all(|part| part.declared.is_none());
+        // Parts beyond a limit are inspected as text.
+        let whole = found.error.is_none() && found.limit.is_none();
+        let is_form = whole && found.parts.iter().all(|part| part.declared.is_none());
         for part in found.parts.into_iter().filter(|part| !part.is_file()) {
             if self.room() == 0 {
                 self.too_many_arguments("ARGS_POST");

@@ -1,19 +1,19 @@
-//! What no rule has seen, because a limit of a collection left it out.
+//! Content that no rule inspects, because a limit of a collection left it out.
 
 use std::fmt;
 
 use super::transaction::Transaction;
 
-/// A collection that lacks something of the message, because a limit left it out: no rule has seen it.
+/// A collection from which a limit left out content of the message: no rule has inspected it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Uninspected {
     /// The collection, by its name in rules: `REQUEST_COOKIES`.
     pub collection: &'static str,
-    /// What the limit is of, or the directive that sets it: `cookies`, `SecArgumentsLimit`.
+    /// The limited quantity, or the directive that sets the limit: `cookies`, `SecArgumentsLimit`.
     pub limit: &'static str,
     /// The limit.
     pub most: u64,
-    /// The limits are set so that such a message is not refused for it: `SecRequestBodyLimitAction ProcessPartial`.
+    /// The limits are configured not to refuse the message: `SecRequestBodyLimitAction ProcessPartial`.
     pub tolerated: bool,
 }
 
@@ -24,15 +24,18 @@ impl fmt::Display for Uninspected {
 }
 
 impl Transaction {
-    /// What was left out at a limit so far, each limit of each collection once. A caller that denies anything has to deny
-    /// such a message: what is in the rest is not known.
+    /// The content left out so far, each limit of each collection once. A caller that denies requests has to deny this
+    /// message: the rest is not inspected.
     pub fn uninspected(&self) -> &[Uninspected] {
         &self.uninspected
     }
 
-    /// Notes that a collection ends at a limit.
+    /// Records that a limit cut a collection.
     pub(super) fn left_out(&mut self, collection: &'static str, limit: &'static str, most: usize) {
-        let most = u64::try_from(most).unwrap_or(u64::MAX);
+        self.left_out_beyond(collection, limit, u64::try_from(most).unwrap_or(u64::MAX));
+    }
+
+    pub(super) fn left_out_beyond(&mut self, collection: &'static str, limit: &'static str, most: u64) {
         let found = Uninspected { collection, limit, most, tolerated: false };
         if !self.uninspected.contains(&found) {
             self.uninspected.push(found);

@@ -110,7 +110,7 @@ impl Captures {
         self.allowance.saturating_sub(self.cost)
     }
 
-    /// How many units of work evaluations have cost since this was last asked. A unit is about one instruction.
+    /// How many units of work evaluations have cost since this was last asked. A unit is two to five instructions of a wasm VM.
     pub fn take_cost(&mut self) -> u64 {
         std::mem::take(&mut self.cost)
     }

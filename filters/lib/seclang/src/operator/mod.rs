@@ -8,13 +8,13 @@ mod address;
 mod captures;
 mod check;
 mod encoding;
-mod gate;
 mod identifier;
 pub mod injection;
 mod kind;
 mod macros;
 mod number;
 mod phrases;
+mod prefilter;
 mod rx;
 #[cfg(test)]
 mod tests;
@@ -22,10 +22,10 @@ mod text;
 
 pub use captures::{Captures, MAX_CAPTURE_LENGTH, MAX_CAPTURES};
 pub use check::{check, check_key};
-pub(crate) use gate::{Gate, frequency};
 pub use injection::SQL_STEPS_PER_BYTE;
 pub use kind::OperatorKind;
 pub use phrases::MAX_PHRASES;
+pub(crate) use prefilter::{Prefilter, frequency};
 pub(crate) use rx::ByteSet;
 pub(crate) use rx::shortest_match;
 pub use rx::{
@@ -89,6 +89,9 @@ enum Matcher {
 }
 
 impl Operator {
+    /// In how many pieces an operator is prepared.
+    pub(crate) const PIECES: usize = rx::PIECES;
+
     /// Builds the operator of a checked argument. Cheap: patterns are compiled when first needed.
     ///
     /// The error says which part of a stored argument is not what [`check`] would have written.
@@ -153,6 +156,19 @@ impl Operator {
     /// The argument as the rule writes it.
     pub fn argument(&self) -> &[u8] {
         &self.argument
+    }
+
+    /// Builds a piece of what the first values would have to wait for, of [`Operator::PIECES`]; `false` if there is nothing to
+    /// build.
+    pub(crate) fn prepare(&self, piece: usize) -> bool {
+        match (&self.matcher, self.kind) {
+            (Matcher::Pattern(pattern), _) => return pattern.prepare(piece),
+            _ if piece > 0 => return false,
+            (Matcher::Phrases(phrases), _) => phrases.prepare(),
+            (_, OperatorKind::DetectSqli | OperatorKind::DetectXss) => injection::prepare(),
+            _ => return false,
+        }
+        true
     }
 
     /// Whether the operator runs a pattern on the backtracking engine, which is slower and limited.

@@ -120,9 +120,18 @@ impl Phrases {
         Self { phrases, automaton: OnceLock::new() }
     }
 
+    fn automaton(&self) -> Option<&AhoCorasick> {
+        self.automaton.get_or_init(|| automaton(&self.phrases).ok()).as_ref()
+    }
+
+    /// Builds what the first value that is searched would have to wait for.
+    pub(super) fn prepare(&self) {
+        self.automaton();
+    }
+
     /// Whether any phrase occurs, in any ASCII case; captures what was found.
     pub(super) fn evaluate(&self, value: &[u8], captures: &mut Captures) -> bool {
-        let Some(automaton) = self.automaton.get_or_init(|| automaton(&self.phrases).ok()) else {
+        let Some(automaton) = self.automaton() else {
             captures.set_limit_exceeded();
             return false;
         };

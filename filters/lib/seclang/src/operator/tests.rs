@@ -153,7 +153,7 @@ fn captures_what_matched() {
 }
 
 #[test]
-fn candidates_beyond_the_limit_are_told() {
+fn candidates_beyond_the_limit_are_reported() {
     let operator = operator(OperatorKind::VerifyCc, "\\d{16}");
     let mut captures = Captures::new();
     // Fifteen digits and a letter are no candidate.

@@ -74,12 +74,12 @@ pub(crate) struct Operator {
     pub(crate) phrases: Vec<Vec<u8>>,
     /// Of patterns only; a program without it runs as well, but slower.
     #[prost(message, optional, tag = "4")]
-    pub(crate) gate: Option<Gate>,
+    pub(crate) prefilter: Option<Prefilter>,
 }
 
 /// What a value must hold for a pattern to match it at all.
 #[derive(Clone, PartialEq, Eq, Hash, prost::Message)]
-pub(crate) struct Gate {
+pub(crate) struct Prefilter {
     #[prost(uint32, tag = "1")]
     pub(crate) min_length: u32,
     /// In lower case.
@@ -90,15 +90,19 @@ pub(crate) struct Gate {
     pub(crate) sets: Vec<u64>,
 }
 
-impl Gate {
-    pub(crate) fn of(gate: crate::operator::Gate) -> Self {
-        let sets = gate.sets.iter().flat_map(|set| set.words()).collect();
-        Self { min_length: gate.min_length, literals: gate.literals, sets }
+impl Prefilter {
+    pub(crate) fn of(prefilter: crate::operator::Prefilter) -> Self {
+        let sets = prefilter.sets.iter().flat_map(|set| set.words()).collect();
+        Self { min_length: prefilter.min_length, literals: prefilter.literals, sets }
     }
 
-    pub(crate) fn read(&self) -> crate::operator::Gate {
+    pub(crate) fn read(&self) -> crate::operator::Prefilter {
         let sets = self.sets.as_chunks::<4>().0.iter().map(|words| crate::operator::ByteSet::from_words(*words));
-        crate::operator::Gate { min_length: self.min_length, literals: self.literals.clone(), sets: sets.collect() }
+        crate::operator::Prefilter {
+            min_length: self.min_length,
+            literals: self.literals.clone(),
+            sets: sets.collect(),
+        }
     }
 }
 

@@ -179,7 +179,7 @@ impl Transform {
         NAMES.iter().find(|(_, transform)| transform.code() == code).map(|&(_, transform)| transform)
     }
 
-    /// The bytes without any of which an input stays as it is; `None` where that cannot be told from the bytes.
+    /// The bytes without which an input does not change; `None` if every input may change.
     pub(crate) fn triggers(self) -> Option<ByteSet> {
         let of = ByteSet::of_bytes;
         let mut upper = ByteSet::default();
@@ -224,7 +224,7 @@ impl Transform {
 
     /// The bytes without which a value keeps, but for the case of its letters, every byte, as [`Transform::triggers`]
     /// has those without which it keeps them all.
-    pub(crate) fn gate_triggers(self) -> Option<ByteSet> {
+    pub(crate) fn prefilter_triggers(self) -> Option<ByteSet> {
         match self {
             Self::Lowercase | Self::Uppercase => Some(ByteSet::default()),
             Self::CmdLine => Some(ByteSet::of_bytes(shell::CMD_LINE_TRIGGERS).without(b' ')),
@@ -234,7 +234,7 @@ impl Transform {
     }
 
     /// Whether a single space triggers the transformation only next to white space, a separator, `/` or `(`: see
-    /// [`Transform::gate_triggers`].
+    /// [`Transform::prefilter_triggers`].
     pub(crate) fn minds_spacing(self) -> bool {
         matches!(self, Self::CmdLine | Self::CompressWhitespace)
     }

@@ -54,7 +54,7 @@ pub(super) fn cmd_line(input: &[u8]) -> Option<Vec<u8>> {
 /// What is dropped.
 const QUOTES: [u8; 4] = *b"\"'\\^";
 
-/// What becomes a space; a space is the first.
+/// The bytes that become a space; a space is the first.
 const SPACES: [u8; 6] = *b" ,;\t\r\n";
 
 fn is_quote(byte: u8) -> bool {

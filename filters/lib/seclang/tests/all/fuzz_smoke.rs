@@ -153,4 +153,4 @@ macro_rules! targets {
     };
 }
 
-targets! { decode json multipart operators parser regex snapshot transaction transformations urlencoded xml }
+targets! { decode json multipart operators parser regex snapshot tables transaction transformations urlencoded xml }

@@ -11,9 +11,9 @@
 
 mod bodies;
 mod budget;
+mod const_prop;
 mod core_rules;
-mod foresight;
 mod fuzz_smoke;
-mod gates;
 mod modsecurity_cases;
+mod prefilter;
 mod reference;

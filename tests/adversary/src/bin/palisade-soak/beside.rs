@@ -11,6 +11,7 @@ use harness::cost::{Recipe, seeds};
 use palisade_tests::figures::quantile;
 use palisade_tests::parts;
 
+use crate::Stop;
 use crate::clean::Clients;
 
 const PATIENCE: Patience = Patience { first: Duration::from_secs(60), more: Duration::ZERO };
@@ -67,6 +68,7 @@ pub(crate) fn run(options: &Options) -> Result<bool, String> {
     let clients = Clients::start(address, options.per_second);
     let (stop, sent) = (AtomicBool::new(false), AtomicU64::new(0));
     thread::scope(|scope| {
+        let _stop = Stop(&stop);
         for attacker in 0..options.at_once {
             let (costly, stop, sent) = (&costly, &stop, &sent);
             scope.spawn(move || {
@@ -74,13 +76,12 @@ pub(crate) fn run(options: &Options) -> Result<bool, String> {
                     if stop.load(Ordering::Relaxed) {
                         break;
                     }
-                    let _ = http1::exchange(address, bytes, None, PATIENCE);
-                    sent.fetch_add(1, Ordering::Relaxed);
+                    let answered = !http1::exchange(address, bytes, None, PATIENCE).statuses.is_empty();
+                    sent.fetch_add(u64::from(answered), Ordering::Relaxed);
                 }
             });
         }
         thread::sleep(Duration::from_secs_f64(options.minutes * 60.0));
-        stop.store(true, Ordering::Relaxed);
     });
     let mut seen = clients.stop();
     let mut before = alone.millis;

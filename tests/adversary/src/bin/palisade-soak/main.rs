@@ -5,6 +5,7 @@ mod clean;
 mod mixed;
 
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Parser;
 
@@ -15,6 +16,15 @@ enum Command {
     Mixed(mixed::Options),
     /// The costliest requests of 64 KiB, four at a time, beside 100 clean requests a second on one worker.
     Beside(beside::Options),
+}
+
+/// Tells the attackers of a scope to stop when it goes: a panic of the thread that attends to them must not leave it waiting.
+struct Stop<'s>(&'s AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 fn main() -> ExitCode {

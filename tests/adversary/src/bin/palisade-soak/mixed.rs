@@ -9,6 +9,7 @@ use adversary::demo;
 use adversary::wire::{Patience, exchange};
 use palisade_tests::figures::quantile;
 
+use crate::Stop;
 use crate::clean::Clients;
 
 /// Hostile connections at a time.
@@ -47,6 +48,7 @@ pub(crate) fn run(options: &Options) -> Result<bool, String> {
     let (stop, sent, next) = (AtomicBool::new(false), AtomicU64::new(0), AtomicUsize::new(0));
     let mut memory = Vec::new();
     thread::scope(|scope| {
+        let _stop = Stop(&stop);
         for _ in 0..ATTACKERS {
             scope.spawn(|| {
                 while !stop.load(Ordering::Relaxed) {
@@ -82,7 +84,6 @@ pub(crate) fn run(options: &Options) -> Result<bool, String> {
                 println!("the control plane is back");
             }
         }
-        stop.store(true, Ordering::Relaxed);
     });
     let mut seen = clients.stop();
     let failures: Vec<String> = gateway.envoy.vm_failures().into_iter().filter(|failure| is_a_vms(failure)).collect();

@@ -23,14 +23,14 @@ pub(super) struct Replay {
     pub(super) node: String,
 }
 
-/// The bootstrap, in JSON. `ACCESS_LOG` in it stands for the log's path.
+/// The bootstrap, in JSON, with one filter of the module for each configuration. `ACCESS_LOG` in it stands for the log's path.
 ///
 /// # Errors
 ///
 /// A configuration that is not of the shape that is known here.
 pub(super) fn render(
     filter: &Path,
-    configuration: &[u8],
+    configurations: &[&[u8]],
     backend: SocketAddr,
     replay: Option<&Replay>,
 ) -> Result<String, String> {
@@ -42,7 +42,21 @@ pub(super) fn render(
     let name = filter.file_stem().unwrap_or_default().to_string_lossy();
     set(&mut bootstrap, "/admin/address", address(any))?;
     set(&mut bootstrap, &format!("{listener}/address"), address(any))?;
-    set(&mut bootstrap, &format!("{manager}/http_filters/0"), wasm_filter(&name, filter, configuration))?;
+    let filters = format!("{manager}/http_filters");
+    let filters = bootstrap.pointer_mut(&filters).and_then(Value::as_array_mut);
+    let filters = filters.ok_or("envoy/standalone.yaml has no list of filters")?;
+    let wasm = configurations.iter().enumerate().map(|(number, configuration)| {
+        let mut wasm = wasm_filter(&name, filter, configuration);
+        if number > 0 {
+            // Filters of one module share a VM, unless their VMs are configured differently.
+            wasm["name"] = format!("{name}-{number}").into();
+            wasm["typed_config"]["config"]["vm_config"]["configuration"] = json!({
+                "@type": "type.googleapis.com/google.protobuf.StringValue", "value": number.to_string(),
+            });
+        }
+        wasm
+    });
+    filters.splice(..1, wasm);
     let log = format!("{manager}/access_log/0/typed_config");
     set(&mut bootstrap, &format!("{log}/path"), "ACCESS_LOG".into())?;
     set(&mut bootstrap, &format!("{log}/log_format/text_format_source"), json!({ "inline_string": FORMAT }))?;
@@ -85,7 +99,7 @@ mod tests {
     #[test]
     fn nothing_fixed_is_left_of_the_shipped_configuration() {
         let backend = SocketAddr::from(([127, 0, 0, 1], 4711));
-        let text = render(Path::new("/filters/waf.wasm"), b"snapshot", backend, None).unwrap();
+        let text = render(Path::new("/filters/waf.wasm"), &[b"snapshot"], backend, None).unwrap();
         for fixed in ["18081", "10000", "9901", "/dev/stdout", "target/preset.json"] {
             assert!(!text.contains(fixed), "{fixed}");
         }

@@ -58,7 +58,7 @@ impl Envoy {
     ///
     /// A file that is missing, or a gateway that does not come up; with its log.
     pub fn start(program: &Path, filter: &Path, configuration: &[u8]) -> Result<Self, String> {
-        Self::launch(program, filter, configuration, None)
+        Self::launch(program, filter, &[configuration], None)
     }
 
     /// [`Envoy::start`] for recorded traffic: connections come from the recorded peers (by the PROXY protocol), the backend
@@ -76,17 +76,32 @@ impl Envoy {
         node: &str,
     ) -> Result<Self, String> {
         let replay = Replay { route: route.to_owned(), node: node.to_owned() };
-        Self::launch(program, filter, configuration, Some(&replay))
+        Self::launch(program, filter, &[configuration], Some(&replay))
     }
 
-    fn launch(program: &Path, filter: &Path, configuration: &[u8], replay: Option<&Replay>) -> Result<Self, String> {
+    /// [`Envoy::for_replay`] with the route that `envoy/standalone.yaml` has, and with one filter for each configuration, in this
+    /// order, each in a VM of its own.
+    ///
+    /// # Errors
+    ///
+    /// As [`Envoy::start`].
+    pub fn of_filters(program: &Path, filter: &Path, configurations: &[&[u8]]) -> Result<Self, String> {
+        Self::launch(program, filter, configurations, Some(&Replay::default()))
+    }
+
+    fn launch(
+        program: &Path,
+        filter: &Path,
+        configurations: &[&[u8]],
+        replay: Option<&Replay>,
+    ) -> Result<Self, String> {
         if !program.is_file() {
             let how = "`make envoy` fetches it, --envoy or PALISADE_ENVOY names another one";
             return Err(format!("{}: there is no Envoy; {how}", program.display()));
         }
         let filter: PathBuf = filter.canonicalize().map_err(|error| format!("{}: {error}", filter.display()))?;
         let backend = Backend::start().map_err(|error| format!("the backend: {error}"))?;
-        let bootstrap = bootstrap::render(&filter, configuration, backend.address(), replay)?;
+        let bootstrap = bootstrap::render(&filter, configurations, backend.address(), replay)?;
         let launch = Launch { program: program.to_owned(), workers: 1, cpu: None, log_flush_millis: FLUSH_MILLIS };
         let process = Process::launch(&bootstrap, &launch)?;
         let address = process.listener(bootstrap::LISTENER);

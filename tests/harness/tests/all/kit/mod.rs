@@ -28,3 +28,9 @@ pub(crate) fn filter(name: &str) -> Vec<u8> {
     let path = folder.join(format!("{name}.wasm"));
     std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}: run `make filters` first", path.display()))
 }
+
+/// The Core Rule Set that `make crs` has fetched.
+#[allow(dead_code, reason = "some tests need none")]
+pub(crate) fn crs() -> PathBuf {
+    std::env::var_os("PALISADE_CRS_DIR").map_or_else(|| own("../../.cache/crs"), PathBuf::from)
+}

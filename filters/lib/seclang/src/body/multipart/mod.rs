@@ -11,6 +11,7 @@ mod boundary;
 mod declared;
 mod disposition;
 mod nested;
+mod part_reader;
 mod reader;
 #[cfg(test)]
 mod tests;
@@ -67,7 +68,7 @@ pub struct Flags {
     /// `MULTIPART_FILE_LIMIT_EXCEEDED`: there are more files than the limit.
     pub file_limit_exceeded: bool,
     /// Some line looks like a boundary but is not the boundary. For
-    /// `MULTIPART_UNMATCHED_BOUNDARY` use [`Multipart::unmatched_boundary`], which tells a nested boundary from a
+    /// `MULTIPART_UNMATCHED_BOUNDARY` use [`Multipart::unmatched_boundary`], which distinguishes a nested boundary from a
     /// forged one.
     pub unmatched_boundary: bool,
 }

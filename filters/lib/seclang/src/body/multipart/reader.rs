@@ -4,10 +4,8 @@ use memchr::memchr;
 
 use crate::body::Charset;
 
-use super::declared::Declared;
-use super::disposition::Disposition;
-use super::nested::Search;
-use super::{Failure, Flags, Limit, Limits, Multipart, Part, boundary, transfer, trim_start};
+use super::part_reader::PartReader;
+use super::{Failure, Limit, Limits, Multipart, boundary, transfer, trim_start};
 
 /// Reads a multipart body as it comes.
 #[derive(Debug)]
@@ -19,7 +17,7 @@ pub struct Reader {
     /// The content of files is kept as well.
     keeps_files: bool,
     multipart: Multipart,
-    part: Option<Open>,
+    part: Option<PartReader>,
     /// The beginning of a line whose end has not come yet.
     line: Vec<u8>,
     /// The beginning of the current line was read already: what follows is more of it.
@@ -46,27 +44,6 @@ enum State {
     Failed,
 }
 
-/// The part being read.
-#[derive(Debug, Default)]
-struct Open {
-    part: Part,
-    /// The name of each header, to find duplicates.
-    names: Vec<Vec<u8>>,
-    /// The value of `Content-Disposition`.
-    disposition: Option<Vec<u8>>,
-    /// The value of `Content-Transfer-Encoding`.
-    transfer_encoding: Option<Vec<u8>>,
-    /// The value of `Content-Type`.
-    content_type: Option<Vec<u8>>,
-    /// Looks for the heads of fields in a file.
-    search: Search,
-    /// The headers have ended.
-    in_data: bool,
-    is_file: bool,
-    /// The last two bytes of the data so far.
-    last: (u8, u8),
-}
-
 /// The part that is being read.
 #[derive(Debug, Clone, Copy)]
 pub struct OpenPart<'a> {
@@ -74,7 +51,7 @@ pub struct OpenPart<'a> {
     pub file: bool,
     /// The value of its `Content-Transfer-Encoding`; empty if it has none.
     pub encoding: &'a [u8],
-    /// Its content as far as it came, in two pieces; empty for a file that is not kept.
+    /// Its content so far, in two pieces; empty for a file that is not kept.
     pub content: [&'a [u8]; 2],
 }
 
@@ -154,7 +131,7 @@ impl Reader {
         self.length
     }
 
-    /// The boundary; empty if there is none.
+    /// The boundary; empty if the type names none.
     #[must_use]
     pub fn boundary(&self) -> &[u8] {
         &self.boundary
@@ -210,7 +187,7 @@ impl Reader {
             self.within_line = !ends;
             return Ok(());
         }
-        // Of a line that goes on for longer than any header, it is known what it is.
+        // A line longer than any header is neither a boundary nor a header.
         let long = self.limits.header_length;
         if self.line.is_empty() && (ends || piece.len() > long) {
             self.start_of_line(piece, ends)?;
@@ -237,7 +214,7 @@ impl Reader {
         self.skeleton.extend_from_slice(line);
         match delimiter {
             Delimiter::Last => self.state = State::Ended,
-            Delimiter::Next => self.part = Some(Open::default()),
+            Delimiter::Next => self.part = Some(PartReader::default()),
         }
         Ok(())
     }
@@ -312,8 +289,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Keeps as much of the end of the line so far as a boundary may begin in. What is there already ends with the piece, if
-    /// the piece is shorter.
+    /// Keeps the end of the line so far in which a boundary may begin. A piece shorter than that is already appended.
     fn keep_overlap(&mut self, piece: &[u8]) {
         let reach = self.boundary.len() + 1;
         if piece.len() >= reach {
@@ -448,7 +424,7 @@ impl Reader {
             let limit = Limit { what: "parts", most: self.limits.parts };
             return Err(Failure::Beyond("Multipart: Too many parts.", limit));
         }
-        // The line end before a boundary is a part of the boundary. Where there is none, others read on.
+        // The line end before a boundary belongs to the boundary. Without it, other parsers read on.
         if open.part.size == 0 {
             self.multipart.flags.invalid_part = true;
             return malformed("Multipart: Invalid part (no line end before the boundary).");
@@ -463,69 +439,6 @@ impl Reader {
             part.decoded = transfer::decoded(&encoding, &part.value);
         }
         self.multipart.parts.push(part);
-        Ok(())
-    }
-}
-
-impl Open {
-    /// Whether more data is content of a file that no rule reads.
-    fn counts_as_file(&self) -> bool {
-        self.is_file && self.part.declared.is_none() && self.part.nested.is_empty()
-    }
-
-    /// Takes a header line that is not folded, without its end.
-    fn header(&mut self, text: &[u8], limits: &Limits) -> Result<(), Failure> {
-        let malformed = |message| Err(Failure::Malformed(message));
-        let Some(colon) = memchr(b':', text) else {
-            return malformed("Multipart: Invalid part header (colon missing).");
-        };
-        let name = text.get(..colon).unwrap_or_default();
-        if name.is_empty() {
-            return malformed("Multipart: Invalid part header (header name missing).");
-        }
-        if !name.iter().all(|byte| matches!(byte, 0x21..=0x7e)) {
-            return malformed("Multipart: Invalid part header (contains invalid character).");
-        }
-        let name = name.to_ascii_lowercase();
-        if self.names.contains(&name) {
-            return malformed("Multipart: Duplicate part header.");
-        }
-        if self.names.len() == limits.headers {
-            let limit = Limit { what: "headers of a part", most: limits.headers };
-            return Err(Failure::Beyond("Multipart: Too many part headers.", limit));
-        }
-        let value = || {
-            let value = text.get(colon + 1..).unwrap_or_default();
-            let blank = value.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
-            Some(value.get(blank..).unwrap_or_default().to_vec())
-        };
-        match name.as_slice() {
-            b"content-disposition" => self.disposition = value(),
-            b"content-transfer-encoding" => self.transfer_encoding = value(),
-            b"content-type" => self.content_type = value(),
-            _ => {}
-        }
-        self.names.push(name);
-        self.part.headers.push(text.to_vec());
-        Ok(())
-    }
-
-    fn end_of_headers(&mut self, flags: &mut Flags) -> Result<(), Failure> {
-        let malformed = |message| Err(Failure::Malformed(message));
-        let Some(value) = &self.disposition else {
-            return malformed("Multipart: Part missing Content-Disposition header.");
-        };
-        let disposition = Disposition::parse(value, &mut flags.invalid_quoting);
-        let Disposition { name, filename, extended_filename } = disposition.map_err(Failure::Malformed)?;
-        let Some(name) = name.filter(|name| !name.is_empty()) else {
-            return malformed("Multipart: Content-Disposition header missing name field.");
-        };
-        self.part.name = name;
-        self.part.filename = filename;
-        self.part.extended_filename = extended_filename;
-        self.part.declared = self.content_type.as_deref().and_then(Declared::of);
-        self.in_data = true;
-        self.is_file = self.part.is_file();
         Ok(())
     }
 }

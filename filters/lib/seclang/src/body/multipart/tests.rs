@@ -93,7 +93,7 @@ fn reads_extended_filenames() {
 }
 
 #[test]
-fn tells_foreign_boundaries_apart() {
+fn distinguishes_foreign_boundaries() {
     assert_eq!(changed("v1", "--foo\r\nv1").unmatched_boundary(), 2);
     assert_eq!(changed("--0000--", "--0001--").unmatched_boundary(), 1);
     assert_eq!(with(TYPE, "--1111\r\n").unmatched_boundary(), 1);

@@ -1,14 +1,15 @@
-//! The document type: what it declares is a way to read files, to call servers and to hide text, so it is refused
-//! unless [`super::Limits::doctype`] allows it. Either way its literals are there for rules.
+//! The document type: its declarations can read files, call servers and hide text, so it is refused unless
+//! [`super::Limits::doctype`] allows it. Either way rules see its literals.
 
 use std::collections::HashMap;
 use std::rc::Rc;
 
 use memchr::{memchr, memmem};
 
-use super::{Limit, Parser, XmlError, is_name, is_space, referenced};
+use super::text::referenced;
+use super::{Limit, Parser, XmlError, is_name, is_space};
 
-/// How many bytes all references to declared entities may stand for.
+/// The most bytes that all references to declared entities expand to.
 const EXPANSION: usize = 256 * 1024;
 /// How deep entities may refer to one another.
 const DEPTH: usize = 8;
@@ -16,13 +17,13 @@ const DEPTH: usize = 8;
 /// What the document type declares.
 #[derive(Debug, Default)]
 pub(super) struct DocumentType<'a> {
-    /// There was one.
+    /// The document has one.
     pub(super) seen: bool,
-    /// Why the document is refused for it, although it is read to its end.
+    /// The reason for a refusal, although the document is read to its end.
     pub(super) refused: Option<XmlError>,
     /// The internal entities by their names; numeric references in their values are resolved.
     entities: HashMap<&'a [u8], Rc<[u8]>>,
-    /// How many bytes references stood for so far.
+    /// The bytes that references have expanded to.
     expanded: usize,
 }
 

@@ -2,6 +2,7 @@
 
 mod doctype;
 mod path;
+mod text;
 mod tree;
 
 use std::fmt;
@@ -34,7 +35,7 @@ impl Default for Limits {
     }
 }
 
-/// What rules see of a document.
+/// The content of a document, as rules see it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Xml {
     /// The concatenated character data of the root element: `XML:/*`.
@@ -49,9 +50,9 @@ pub struct Xml {
 /// A limit that a document exceeds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limit {
-    /// What it is a limit of.
+    /// The limited quantity.
     pub what: &'static str,
-    /// How many of it there may be.
+    /// The limit.
     pub most: usize,
 }
 
@@ -85,7 +86,7 @@ pub fn parse(body: &[u8], limits: &Limits) -> (Xml, Option<XmlError>) {
     (xml, error)
 }
 
-/// [`parse`], and the shape of the document, for [`Path`]s. After an error the shape lacks what was not closed.
+/// [`parse`], and the shape of the document, for [`Path`]s. After an error the shape lacks unclosed elements.
 pub fn parse_tree(body: &[u8], limits: &Limits) -> (Xml, Shape, Option<XmlError>) {
     let (xml, shape, error) = run(body, limits, Some(Shape::default()));
     (xml, shape.unwrap_or_default(), error)
@@ -112,12 +113,12 @@ fn run(body: &[u8], limits: &Limits, shape: Option<Shape>) -> (Xml, Option<Shape
     let error = parser.document().err();
     let invalid = invalid.map(|offset| XmlError { message: "the document is not UTF-8", offset, limit: None });
     let refused = parser.doctype.refused.take();
-    // A limit is told before anything else: what it leaves out is in front of no rule.
+    // An exceeded limit is reported before any other error: no rule inspects what it leaves out.
     let limited = error.clone().filter(|error| error.limit.is_some());
     (parser.xml, parser.shape, limited.or(refused).or(invalid).or(error))
 }
 
-/// Whether the document declares a Latin-1 encoding; an error if it declares one that is not known here.
+/// Whether the document declares a Latin-1 encoding; an error for an unsupported one.
 fn is_latin1(body: &[u8]) -> Result<bool, XmlError> {
     const MESSAGE: &str = "the encoding of the document is not supported";
     if doctype::is_wide(body) {
@@ -152,7 +153,7 @@ struct Parser<'a> {
     open: Vec<&'a [u8]>,
     elements: usize,
     doctype: DocumentType<'a>,
-    /// Noted only if someone asks for it.
+    /// `None` if the caller does not need the shape.
     shape: Option<Shape>,
 }
 
@@ -186,7 +187,7 @@ impl<'a> Parser<'a> {
         length > 0
     }
 
-    /// What is before `end`, which is skipped too.
+    /// The text before `end`, which is skipped too.
     fn until(&mut self, end: &[u8], message: &'static str) -> Result<&'a [u8], XmlError> {
         let rest = self.rest();
         let Some(length) = memmem::find(rest, end) else {
@@ -223,7 +224,7 @@ impl<'a> Parser<'a> {
         if self.at < self.body.len() { self.fail("text after the root element") } else { Ok(()) }
     }
 
-    /// What the XML declaration says, each at most once and in this order; the version is not optional.
+    /// Reads the XML declaration: each item at most once and in this order; the version is not optional.
     fn declaration(&mut self) -> Result<(), XmlError> {
         const MESSAGE: &str = "the XML declaration is not one";
         for word in [&b"version"[..], b"encoding", b"standalone"] {
@@ -362,146 +363,11 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// One piece of what an element contains.
-    fn content(&mut self) -> Result<(), XmlError> {
-        let start = self.at;
-        let rest = self.rest();
-        let length = memchr(b'<', rest);
-        let raw = length.and_then(|length| rest.get(..length)).unwrap_or(rest);
-        if let Some(at) = memmem::find(raw, b"]]>") {
-            self.at += at;
-            return self.fail("]]> must be escaped in text");
-        }
-        let mut text = std::mem::take(&mut self.xml.text);
-        let before = text.len();
-        let result = self.text(raw, start, false, &mut text);
-        self.xml.text = text;
-        result?;
-        self.piece_since(before);
-        self.at += raw.len();
-        if length.is_none() {
-            return self.fail("an element is not closed");
-        }
-        self.at += 1;
-        if self.accept(b"/") {
-            let name = self.name()?;
-            if self.open.pop() != Some(name) {
-                return self.fail("this end tag is not that of the open element");
-            }
-            self.space();
-            self.element_ends();
-            return self.expect(b">", "the end of the tag was expected");
-        }
-        if self.accept(b"!--") {
-            return self.comment();
-        }
-        if self.accept(b"![CDATA[") {
-            let start = self.at;
-            let raw = self.until(b"]]>", "a CDATA section is not closed")?;
-            self.characters(start, start + raw.len())?;
-            let before = self.xml.text.len();
-            self.latin1_or_utf8(raw, false);
-            self.piece_since(before);
-            return Ok(());
-        }
-        if self.accept(b"?") {
-            return self.instruction();
-        }
-        self.start_tag()
-    }
-
     fn element_ends(&mut self) {
         if let Some(shape) = &mut self.shape {
             shape.end(self.xml.text.len());
         }
     }
-
-    /// The text that came last is one piece.
-    fn piece_since(&mut self, before: usize) {
-        if let Some(shape) = &mut self.shape {
-            shape.piece(before..self.xml.text.len());
-        }
-    }
-
-    fn latin1_or_utf8(&mut self, raw: &[u8], attribute: bool) {
-        let mut text = std::mem::take(&mut self.xml.text);
-        self.plain(raw, attribute, &mut text);
-        self.xml.text = text;
-    }
-
-    /// Refuses control characters.
-    fn characters(&mut self, start: usize, end: usize) -> Result<(), XmlError> {
-        let raw = self.body.get(start..end).unwrap_or_default();
-        if let Some(at) = raw.iter().position(|byte| matches!(byte, 0..=8 | 0x0b | 0x0c | 0x0e..=0x1f)) {
-            self.at = start + at;
-            return self.fail("control characters are not allowed");
-        }
-        Ok(())
-    }
-
-    fn plain(&self, raw: &[u8], attribute: bool, output: &mut Vec<u8>) {
-        for &byte in raw {
-            match byte {
-                b'\t' | b'\n' | b'\r' if attribute => output.push(b' '),
-                0x80.. if self.latin1 => output.extend_from_slice(char::from(byte).encode_utf8(&mut [0; 2]).as_bytes()),
-                _ => output.push(byte),
-            }
-        }
-    }
-
-    /// Appends text with its references undone; `start` is where it is in the body.
-    fn text(&mut self, raw: &[u8], start: usize, attribute: bool, output: &mut Vec<u8>) -> Result<(), XmlError> {
-        self.characters(start, start + raw.len())?;
-        let mut rest = raw;
-        while let Some(ampersand) = memchr(b'&', rest) {
-            self.plain(rest.get(..ampersand).unwrap_or_default(), attribute, output);
-            let reference = rest.get(ampersand + 1..).unwrap_or_default();
-            let offset = start + raw.len() - reference.len() - 1;
-            let Some(length) = memchr(b';', reference) else {
-                return Err(XmlError { message: "a reference is not closed", offset, limit: None });
-            };
-            let name = reference.get(..length).unwrap_or_default();
-            match referenced(name) {
-                Some(character) => output.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes()),
-                // What the document type declares elsewhere is not looked up.
-                None if self.doctype.seen && !name.starts_with(b"#") && name.iter().all(|&byte| is_name(byte)) => {
-                    if !self.declared(name, 0, output)? {
-                        output.push(b'&');
-                        output.extend_from_slice(name);
-                        output.push(b';');
-                    }
-                }
-                None => {
-                    let message = "there is no such entity or character";
-                    return Err(XmlError { message, offset, limit: None });
-                }
-            }
-            rest = reference.get(length + 1..).unwrap_or_default();
-        }
-        self.plain(rest, attribute, output);
-        Ok(())
-    }
-}
-
-/// The character of a reference, without `&` and `;`.
-fn referenced(name: &[u8]) -> Option<char> {
-    let number = match name {
-        b"lt" => return Some('<'),
-        b"gt" => return Some('>'),
-        b"amp" => return Some('&'),
-        b"quot" => return Some('"'),
-        b"apos" => return Some('\''),
-        _ => std::str::from_utf8(name.strip_prefix(b"#")?).ok()?,
-    };
-    let (digits, radix) = match number.strip_prefix('x') {
-        Some(digits) => (digits, 16),
-        None => (number, 10),
-    };
-    if !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        return None;
-    }
-    let code = u32::from_str_radix(digits, radix).ok()?;
-    char::from_u32(code).filter(|character| matches!(character, '\t' | '\n' | '\r' | ' '..='\u{fffd}' | '\u{10000}'..))
 }
 
 fn is_space(byte: u8) -> bool {

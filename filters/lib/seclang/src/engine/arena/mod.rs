@@ -1,60 +1,60 @@
-//! Values of one transaction, and what transformations made of them.
+//! The values of one transaction, and the value cache: the results of transformations and scans.
 //!
-//! A value has a number; so has each transformed value. For each value and transformation the result is remembered:
-//! two pipelines that begin alike share their work, and so do two rules, two variables with the same value, and a
-//! pipeline whose steps change nothing.
+//! Each value has a number, and so has each transformed value. The result of a transformation is cached for each value:
+//! pipelines with the same first steps share them, and so do rules, variables with the same value, and pipelines whose
+//! steps change nothing.
 
 mod chunks;
-mod gates;
+mod prefilter;
 
 use std::borrow::Cow;
 
 use chunks::Chunks;
 
 use super::budget::{Budget, VALUE_SIZE};
-use super::familiar::{Familiar, FamiliarValue, HeaderKind, Place, hash, is_familiar_name, is_same};
+use super::hot_cache::{CacheSlot, CachedValue, HeaderKind, HotCache, hash, is_cacheable_name, is_same};
 use super::limits::CACHED_BYTES;
 use crate::operator::ByteSet;
 use crate::transform::Transform;
 
-/// The number of a value.
+/// The index of a value in its [`Arena`].
 pub(super) type Value = u32;
 
 /// The empty value, in every arena.
 pub(super) const EMPTY: Value = 0;
 
-/// How many transformations are remembered: codes below this.
+/// The number of transformations whose results are cached: those with a code below this.
 const ROW: usize = 48;
 
-/// How many values, roughly, keep their memory from one transaction to the next: about 1 MiB in all.
+/// Roughly the number of values whose memory the next transaction reuses: about 1 MiB in all.
 const KEPT: usize = 4096;
 
-/// How long a value may be to be kept with the others in one buffer.
+/// The longest value in the shared buffer, in bytes.
 const SHORT: usize = 4096;
 
-/// How many bytes of short values are kept in one buffer, which is copied as it grows.
+/// The size of the shared buffer, in bytes; it is copied as it grows.
 const BUFFER: usize = 2 * 1024 * 1024;
 
-/// How long a value may be to be looked for among the recent ones, and how many of these there are.
+/// The longest value that is looked for among recent ones, in bytes, and the number of recent ones.
 const REPEATED: usize = 64;
 const RECENT: usize = 256;
 
-/// How long a value may be to be looked through anew whenever something is asked about its bytes.
+/// The length below which the bytes of a value are searched anew for every question about them.
 const SCANNED: usize = 64;
 
 struct Blob {
     bytes: Bytes,
-    /// The number of the results of transformations in [`Arena::rows`], plus 1; 0 while there are none.
+    /// The row of transformation results in [`Arena::rows`], plus 1; 0 if there are none.
     row: u32,
-    /// The number of the gates it passes in [`Arena::gates`], plus 1; 0 if it was not scanned.
-    gates: u32,
+    /// The row of prefilters it passes in [`Arena::prefilters`], plus 1; 0 if it was not scanned.
+    prefilters: u32,
     /// The pipelines of transformations that may change the value, once it was scanned.
     triggers: u64,
-    /// The bytes of the value, once someone asked.
+    /// The set of bytes that occur in the value, made at the first use.
     present: Option<ByteSet>,
-    /// Where it may be known from other transactions.
-    place: Place,
-    /// The number of the test that did not match it last.
+    /// Its slot in the hot cache, if any.
+    cache_slot: CacheSlot,
+    /// The number of the last test that did not match it.
     failed: u32,
 }
 
@@ -62,7 +62,7 @@ struct Blob {
 enum Bytes {
     /// In the buffer of all short values.
     Shared(usize, usize),
-    /// On their own: these can be given back one by one.
+    /// In memory of their own, which can be released separately.
     Own(Box<[u8]>),
 }
 
@@ -77,40 +77,41 @@ impl Bytes {
 
 impl Blob {
     fn new(bytes: Bytes) -> Self {
-        Self { bytes, row: 0, gates: 0, triggers: 0, present: None, place: Place::default(), failed: 0 }
+        Self { bytes, row: 0, prefilters: 0, triggers: 0, present: None, cache_slot: CacheSlot::default(), failed: 0 }
     }
 }
 
-/// All values.
+/// The values of one transaction.
 #[derive(Default)]
 pub(super) struct Arena {
     blobs: Vec<Blob>,
     buffer: Vec<u8>,
     bytes: usize,
-    /// The values of small numbers: counts, scores.
+    /// The values of small numbers, such as counts and scores; 0 if not made yet.
     numbers: [u32; 32],
-    /// For each value and transformation the result plus 1; 0 if it is not known.
+    /// For each value and transformation the result plus 1; 0 if it is not cached.
     rows: Chunks<u32>,
-    /// For each value that was scanned, which gates it passes.
-    gates: Chunks<u64>,
-    /// What is there in every transaction.
+    /// For each scanned value the row of prefilters it passes.
+    prefilters: Chunks<u64>,
+    /// The values that every transaction has.
     constants: Constants,
-    /// Whether something was remembered of a constant.
+    /// Whether a result was cached for a constant.
     touched: bool,
-    /// What is known from other transactions, while rules run.
-    pub(super) familiar: Familiar,
-    /// What the transaction has cost.
+    /// The cross-request cache, borrowed while rules run.
+    pub(super) hot_cache: HotCache,
+    /// The budget of the transaction.
     pub(super) budget: Budget,
     /// Long values that were scanned.
     scanned: Vec<Value>,
-    /// Counts the tests that note which values failed them, in all transactions.
+    /// The number of tests so far, in all transactions that used this memory.
     tests: u32,
-    /// Short values that were pushed, by a hash: arguments repeat themselves. What is left of other transactions does no
-    /// harm, as the bytes are compared.
+    /// Short values by a hash, because arguments repeat. Stale entries of other transactions are harmless, as the bytes
+    /// are compared.
     recent: Vec<Value>,
 }
 
-/// Values that stay when the others are forgotten: how many, their bytes, and those that are small numbers.
+/// The constants, which stay when the arena is cleared: their number, the length of their bytes, and those that are
+/// small numbers.
 #[derive(Default)]
 struct Constants {
     blobs: usize,
@@ -126,15 +127,15 @@ impl Arena {
         arena
     }
 
-    /// Forgets all values, and keeps the memory for the next ones as far as it is not much.
+    /// Drops all values but the constants; keeps a limited amount of memory for the next transaction.
     pub(super) fn clear(&mut self) {
         self.blobs.truncate(self.constants.blobs);
         self.buffer.truncate(self.constants.buffer);
         if std::mem::take(&mut self.touched) {
-            self.blobs.iter_mut().for_each(|blob| (blob.row, blob.gates) = (0, 0));
+            self.blobs.iter_mut().for_each(|blob| (blob.row, blob.prefilters) = (0, 0));
         }
         self.rows.clear();
-        self.gates.clear();
+        self.prefilters.clear();
         self.scanned.clear();
         self.blobs.shrink_to(KEPT);
         self.buffer.shrink_to(KEPT * 64);
@@ -146,9 +147,9 @@ impl Arena {
         }
     }
 
-    /// How much memory is kept, in bytes.
+    /// The memory in use, in bytes.
     pub(super) fn size(&self) -> usize {
-        self.blobs.capacity() * size_of::<Blob>() + self.buffer.capacity() + self.rows.size() + self.gates.size()
+        self.blobs.capacity() * size_of::<Blob>() + self.buffer.capacity() + self.rows.size() + self.prefilters.size()
     }
 
     /// An arena in which constant number `n` of the list is value `n + 1`; the list begins with the numbers from 0.
@@ -175,7 +176,7 @@ impl Arena {
         if bytes.is_empty() {
             return EMPTY;
         }
-        // In a full arena values come and go.
+        // In a full arena values are released one by one.
         let bytes = match bytes.len() <= SHORT && self.buffer.len() < BUFFER && !self.is_full() {
             true => {
                 let start = self.buffer.len();
@@ -187,74 +188,74 @@ impl Arena {
         self.add(bytes)
     }
 
-    /// A value that nearly every request brings again: see [`super::familiar`].
-    pub(super) fn push_familiar(&mut self, bytes: &[u8]) -> Value {
+    /// Adds a value that may be in the hot cache: see [`super::hot_cache`].
+    pub(super) fn push_cacheable(&mut self, bytes: &[u8]) -> Value {
         let value = self.push(bytes);
         if let Some(blob) = self.blobs.get_mut(value as usize).filter(|_| value != EMPTY) {
-            blob.place = self.familiar.place(bytes);
+            blob.cache_slot = self.hot_cache.slot(bytes);
         }
         value
     }
 
-    /// The name of a header, and what such a header is.
+    /// Adds the name of a header; returns its value and its kind.
     pub(super) fn push_header_name(&mut self, name: &[u8]) -> (Value, HeaderKind) {
-        let value = self.push_familiar(name);
-        let place = self.blobs.get(value as usize).map(|blob| blob.place).unwrap_or_default();
-        let kind = self.familiar.get(place).map_or_else(|| HeaderKind::of(name), FamiliarValue::header);
+        let value = self.push_cacheable(name);
+        let slot = self.blobs.get(value as usize).map(|blob| blob.cache_slot).unwrap_or_default();
+        let kind = self.hot_cache.get(slot).map_or_else(|| HeaderKind::of(name), CachedValue::header);
         (value, kind)
     }
 
-    /// The name of an argument or a cookie, which may be there already: then its number.
+    /// Adds the name of an argument or a cookie; a name that is already present keeps its number.
     pub(super) fn push_name(&mut self, name: &[u8]) -> Value {
         let value = self.push_shared(name);
-        if is_familiar_name(name)
+        if is_cacheable_name(name)
             && let Some(blob) = self.blobs.get_mut(value as usize).filter(|_| value != EMPTY)
         {
-            blob.place = self.familiar.place(name);
+            blob.cache_slot = self.hot_cache.slot(name);
         }
         value
     }
 
-    /// What the value passes after a pipeline, by number, if that is known from other transactions.
-    pub(super) fn familiar_made(&self, value: Value, pipeline: u32) -> Option<&[u64]> {
-        self.familiar.get(self.blobs.get(value as usize)?.place)?.made(pipeline)
+    /// The cached row of prefilters that a value passes after a pipeline.
+    pub(super) fn cached_pipeline_row(&self, value: Value, pipeline: u32) -> Option<&[u64]> {
+        self.hot_cache.get(self.blobs.get(value as usize)?.cache_slot)?.pipeline_row(pipeline)
     }
 
-    /// Keeps what the value passes after a pipeline for other transactions, if it is of those that come again.
-    pub(super) fn keep_made(&mut self, value: Value, pipeline: u32, row: &[u64]) {
+    /// Caches the row of prefilters that a value passes after a pipeline, if the value is in the hot cache.
+    pub(super) fn cache_pipeline_row(&mut self, value: Value, pipeline: u32, row: &[u64]) {
         if let Some(blob) = self.blobs.get(value as usize) {
-            self.familiar.keep_made(blob.place, pipeline, row);
+            self.hot_cache.cache_pipeline_row(blob.cache_slot, pipeline, row);
         }
     }
 
-    /// Whether a test is known not to match the value, whatever transformations make of it.
+    /// Whether the hot cache says that a test, with its transformations, does not match a value.
     pub(super) fn fails(&self, value: Value, test: u32) -> bool {
-        let place = self.blobs.get(value as usize).map(|blob| blob.place);
-        place.and_then(|place| self.familiar.get(place)).is_some_and(|known| known.fails(test))
+        let slot = self.blobs.get(value as usize).map(|blob| blob.cache_slot);
+        slot.and_then(|slot| self.hot_cache.get(slot)).is_some_and(|cached| cached.fails(test))
     }
 
-    /// Keeps for other transactions that a test does not match the value, if it is one of those that come again.
-    pub(super) fn keep_failed(&mut self, value: Value, test: u32) {
+    /// Caches that a test does not match a value, if the value is in the hot cache.
+    pub(super) fn cache_failed_test(&mut self, value: Value, test: u32) {
         if let Some(blob) = self.blobs.get(value as usize) {
-            self.familiar.keep_failed(blob.place, test);
+            self.hot_cache.cache_failed_test(blob.cache_slot, test);
         }
     }
 
-    /// Whether a value is one of those that come again.
-    pub(super) fn is_familiar(&self, value: Value) -> bool {
-        self.blobs.get(value as usize).is_some_and(|blob| !blob.place.is_none())
+    /// Whether a value has a slot in the hot cache.
+    pub(super) fn is_in_hot_cache(&self, value: Value) -> bool {
+        self.blobs.get(value as usize).is_some_and(|blob| !blob.cache_slot.is_none())
     }
 
-    /// A value that may be there already: then its number.
+    /// Adds a value, or returns the number of an equal recent one if it is short.
     pub(super) fn push_once(&mut self, bytes: &[u8]) -> Value {
-        // Nothing is found in the place of an empty value but numbers that are no more.
+        // The recent entry of an empty value would be a stale number.
         if bytes.is_empty() || bytes.len() > REPEATED {
             return self.push(bytes);
         }
         self.push_shared(bytes)
     }
 
-    /// The same for a value of any length.
+    /// Adds a value of any length, or returns the number of an equal recent one.
     pub(super) fn push_shared(&mut self, bytes: &[u8]) -> Value {
         if bytes.is_empty() {
             return EMPTY;
@@ -279,12 +280,12 @@ impl Arena {
         }
     }
 
-    /// A value of its own, which can be replaced.
+    /// Adds a value in memory of its own, which can be replaced.
     pub(super) fn push_own(&mut self, bytes: &[u8]) -> Value {
         self.add(Bytes::Own(bytes.into()))
     }
 
-    /// Replaces a value of its own, to whose number nothing else refers.
+    /// Replaces a value of [`Arena::push_own`]; no cached result may refer to it.
     pub(super) fn replace(&mut self, value: Value, bytes: &[u8]) {
         self.hollow(value);
         self.budget.charge_value(bytes.len());
@@ -314,17 +315,18 @@ impl Arena {
         value
     }
 
-    /// How many values there are: what [`Arena::forget_since`] goes back to.
+    /// The number of values: the mark for [`Arena::forget_since`].
     pub(super) fn mark(&self) -> usize {
         self.blobs.len()
     }
 
-    /// Whether the cache is full: results are no longer remembered.
+    /// Whether the value cache is full: results are no longer cached.
     pub(super) fn is_full(&self) -> bool {
         self.bytes > CACHED_BYTES
     }
 
-    /// Drops the values made since `mark`. Only sound if the arena was full at the mark, as nothing refers to them then.
+    /// Drops the values made since `mark`. The arena must have been full at the mark: then no cached result refers to
+    /// them.
     pub(super) fn forget_since(&mut self, mark: usize) {
         let mut bytes = 0;
         for blob in self.blobs.drain(mark.max(1).min(self.blobs.len())..) {
@@ -337,7 +339,7 @@ impl Arena {
         }
     }
 
-    /// Empties a value nothing needs any more.
+    /// Releases the bytes of a value that is no longer needed.
     pub(super) fn hollow(&mut self, value: Value) {
         if let Some(blob) = self.blobs.get_mut(value as usize) {
             let bytes = blob.bytes.get(&self.buffer).len() + VALUE_SIZE;
@@ -347,10 +349,10 @@ impl Arena {
         }
     }
 
-    /// A number for a test: no value has failed it yet.
+    /// A new number for a test, which no value has failed.
     pub(super) fn new_test(&mut self) -> u32 {
         self.tests = self.tests.checked_add(1).unwrap_or_else(|| {
-            // The numbers begin again: values that stay must not be taken for ones that failed.
+            // After a wrap-around: constants must not count as failed.
             self.blobs.iter_mut().for_each(|blob| blob.failed = 0);
             1
         });
@@ -362,7 +364,7 @@ impl Arena {
         self.blobs.get(value as usize).is_some_and(|blob| blob.failed == test)
     }
 
-    /// Notes that a value failed a test; the test before is forgotten.
+    /// Records that a value failed a test; replaces the test before.
     pub(super) fn note_failed(&mut self, value: Value, test: u32) {
         if let Some(blob) = self.blobs.get_mut(value as usize) {
             blob.failed = test;
@@ -381,13 +383,13 @@ impl Arena {
         self.push(bytes)
     }
 
-    /// How many bytes all values have.
+    /// The bytes of all values.
     #[cfg(test)]
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// A short value with small letters: what transformations most often make, and without another copy.
+    /// A short value in lower case, in the buffer and without another copy: the most frequent transformation.
     fn lowered(&mut self, value: Value, range: std::ops::Range<usize>) -> Value {
         if !self.buffer.get(range.clone()).is_some_and(|bytes| bytes.iter().any(u8::is_ascii_uppercase)) {
             return value;

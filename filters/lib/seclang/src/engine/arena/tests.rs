@@ -1,6 +1,6 @@
 use super::super::scanner::Scanner;
 use super::*;
-use crate::operator::{ByteSet, Gate};
+use crate::operator::{ByteSet, Prefilter};
 #[cfg(target_os = "unknown")]
 use wasm_bindgen_test::wasm_bindgen_test as test;
 
@@ -17,28 +17,28 @@ fn shares_results() {
 }
 
 #[test]
-fn a_long_value_has_the_gates_of_one_with_other_capitals() {
-    let gate = |literal: &str| Gate { literals: vec![literal.as_bytes().to_vec()], ..Gate::default() };
-    let gates = [gate("needle"), gate("missing")];
-    let (mut scanner, numbers) = Scanner::new(gates.iter().map(Some));
+fn a_long_value_passes_the_prefilters_of_one_with_other_capitals() {
+    let prefilter = |literal: &str| Prefilter { literals: vec![literal.as_bytes().to_vec()], ..Prefilter::default() };
+    let prefilters = [prefilter("needle"), prefilter("missing")];
+    let (mut scanner, numbers) = Scanner::new(prefilters.iter().map(Some));
     let upper = Some(ByteSet::of_bytes(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ"));
     scanner.set_triggers([(&upper, false)].into_iter());
     let [needle, missing] = [numbers[0].unwrap(), numbers[1].unwrap()];
     let text = |needle: &str| [b"hay ".repeat(SHORT), needle.as_bytes().to_vec()].concat();
     let mut arena = Arena::new();
     let (capitals, small, other) = (arena.push(text("NEEDLE")), arena.push(text("needle")), arena.push(text("nadele")));
-    arena.open_gates(&scanner, capitals);
-    assert!(arena.scanned_alike(small).is_some() && arena.scanned_alike(other).is_none());
-    arena.open_gates(&scanner, small);
-    assert!(!arena.is_closed(small, needle) && arena.is_closed(small, missing));
+    arena.passed_prefilters(&scanner, capitals);
+    assert!(arena.scanned_ignoring_case(small).is_some() && arena.scanned_ignoring_case(other).is_none());
+    arena.passed_prefilters(&scanner, small);
+    assert!(!arena.is_rejected(small, needle) && arena.is_rejected(small, missing));
     // What changes a value depends on its capitals.
     assert_eq!((arena.triggers(capitals), arena.triggers(small)), (1, 0));
-    // A gate that was closed for one value alone is open for the next.
-    arena.close(capitals, needle);
-    arena.close(small, needle);
+    // A prefilter that is cleared for one value still passes for the next.
+    arena.reject(capitals, needle);
+    arena.reject(small, needle);
     let again = arena.push(text("nEEdle"));
-    arena.open_gates(&scanner, again);
-    assert!(!arena.is_closed(again, needle));
+    arena.passed_prefilters(&scanner, again);
+    assert!(!arena.is_rejected(again, needle));
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! Persistent collections: GLOBAL, IP, SESSION, USER and RESOURCE.
 //!
-//! `initcol`, `setsid`, `setuid` and `setrsc` only note which record a collection stands for. It is read when a rule
-//! first looks at the collection, and what rules write is gathered and carried out in one atomic update when a rule looks
-//! again or the phase ends: counters of many workers add up, and a rule that adds one for each of a thousand arguments
-//! costs one update.
+//! `initcol`, `setsid`, `setuid` and `setrsc` only attach a record to a collection. The record is read when a rule
+//! first reads the collection. Writes are collected and applied in one atomic update, when a rule reads again or the
+//! phase ends: counters of many workers add up, and a rule that adds one for each of a thousand arguments costs one
+//! update.
 
 mod record;
 #[cfg(test)]
@@ -12,24 +12,25 @@ mod tests;
 use record::{Operation, Record};
 
 use super::arena::Value;
-use super::build::{Engine, SetOperation, SetVariable};
+use super::build::Engine;
+use super::rules::{SetOperation, SetVariable};
 use super::store::{Collection, Entry};
 use super::transaction::Transaction;
 use crate::operator::integer;
 use crate::vocabulary::Variable;
 
-/// How many operations are gathered before they are carried out.
+/// The most operations that are collected before an update.
 const GATHERED: usize = 64;
 
 /// Names that every record has and no rule may write to.
 pub(crate) const READ_ONLY: [&str; 6] =
     ["CREATE_TIME", "IS_NEW", "KEY", "LAST_UPDATE_TIME", "UPDATE_COUNTER", "UPDATE_RATE"];
 
-/// Where the records of persistent collections live: what all workers of a node share.
+/// The store of the records of persistent collections, shared by all workers of a node.
 ///
-/// Keys come from requests and may be long: who stores them hashes them.
+/// Keys come from requests and may be long: the store has to hash them.
 pub trait Collections {
-    /// The record of that name as it was stored last; `None` if there is none, or if its time is over.
+    /// The record of that name as it was stored last; `None` if it is absent or expired.
     fn load(&self, name: &RecordName<'_>, now_millis: u64) -> Option<Vec<u8>>;
 
     /// Replaces a record by what `change` makes of it, atomically: `change` is called again with the newer record if
@@ -45,14 +46,14 @@ pub trait Collections {
     ) -> Result<(), UpdateLost>;
 }
 
-/// What identifies a record.
+/// The identity of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct RecordName<'a> {
     /// Which collection.
     pub kind: CollectionKind,
     /// `SecWebAppId`: applications do not share records.
     pub application: &'a [u8],
-    /// The key that `initcol` and its like gave; any bytes, up to [`super::limits::EXPANSION_LENGTH`].
+    /// The key of `initcol` and the like; any bytes, up to [`super::limits::EXPANSION_LENGTH`].
     pub key: &'a [u8],
 }
 
@@ -71,7 +72,7 @@ pub enum CollectionKind {
     Resource,
 }
 
-/// A record as it is to be stored.
+/// An encoded record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredRecord {
     /// At most [`super::limits::RECORD_LENGTH`] bytes.
@@ -80,7 +81,7 @@ pub struct StoredRecord {
     pub expires_at: u64,
 }
 
-/// An update was given up: what it would have written is lost.
+/// The store gave up an update: its writes are lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UpdateLost;
 
@@ -101,7 +102,7 @@ impl CollectionKind {
     }
 }
 
-/// What a transaction knows of persistent collections.
+/// The persistent collections of a transaction.
 #[derive(Default)]
 pub(super) struct Persistence {
     store: Option<Box<dyn Collections>>,
@@ -110,12 +111,12 @@ pub(super) struct Persistence {
     lost: u32,
 }
 
-/// The record that a collection stands for.
+/// The record attached to a collection.
 struct Attachment {
     key: Vec<u8>,
-    /// As of the last look.
+    /// The record at the last read.
     record: Option<Record>,
-    /// There was none when this transaction first looked.
+    /// The record was absent when this transaction first read it.
     is_new: Option<bool>,
     /// The collection shows the record.
     shown: bool,
@@ -125,7 +126,7 @@ struct Attachment {
 }
 
 impl Engine {
-    /// Whether any rule attaches a collection to a record: [`Transaction::set_collections`] is of use then only.
+    /// Whether a rule attaches a record to a collection: only then [`Transaction::set_collections`] has an effect.
     pub fn uses_collections(&self) -> bool {
         let mut links = self.rules.iter().flat_map(|rule| &rule.links);
         links.any(|link| link.sets.iter().any(|set| set.operation == SetOperation::Attach))
@@ -133,14 +134,13 @@ impl Engine {
 }
 
 impl Transaction {
-    /// Gives the transaction the records of persistent collections. Without them, collections last as long as the
-    /// transaction does.
+    /// Sets the store of persistent collections. Without it, collections last for the transaction.
     pub fn set_collections(&mut self, collections: Box<dyn Collections>) {
         self.persistence.store = Some(collections);
     }
 
-    /// How many writes to persistent collections were given up: because other workers won every try, or because the
-    /// record would have grown over its limits.
+    /// How many writes to persistent collections were lost: because other workers won every try, or because the record
+    /// would have exceeded its limits.
     pub fn lost_writes(&self) -> u32 {
         self.persistence.lost
     }
@@ -150,7 +150,8 @@ impl Transaction {
         self.persistence.attached.get_mut(kind as usize)?.as_deref_mut()
     }
 
-    /// Lets a collection stand for the record of a key. An empty key is none: all who have no session would share one.
+    /// Attaches the record of a key to a collection. An empty key attaches none: all clients without a session would
+    /// share it.
     pub(super) fn attach_collection(&mut self, variable: Variable, key: Vec<u8>) {
         let Some(kind) = CollectionKind::of(variable) else { return };
         if key.is_empty() || self.attachment(variable).is_some_and(|known| known.key == key) {
@@ -164,7 +165,7 @@ impl Transaction {
         }
     }
 
-    /// Carries out what an assignment does to a record; false if that is not what it does.
+    /// Applies an assignment to a record; `false` if it is not one for a record.
     pub(super) fn assign_persistent(&mut self, set: &SetVariable, key: &[u8], operand: Value) -> bool {
         if set.operation == SetOperation::Attach {
             let record_key = self.arena.get(operand).to_vec();
@@ -173,7 +174,7 @@ impl Transaction {
         }
         let value = self.arena.get(operand).to_vec();
         let Some(attachment) = self.attachment(set.variable) else {
-            // Nothing ends within a transaction.
+            // Nothing expires within a transaction.
             return matches!(set.operation, SetOperation::Expire | SetOperation::Deprecate);
         };
         if READ_ONLY.iter().any(|name| name.as_bytes().eq_ignore_ascii_case(key)) {
@@ -201,7 +202,7 @@ impl Transaction {
         true
     }
 
-    /// Lets a collection show its record: before a rule looks at it.
+    /// Loads the record of a collection before a rule reads it.
     pub(super) fn show_collection(&mut self, variable: Variable) {
         let Some(attachment) = self.attachment(variable) else { return };
         if !attachment.operations.is_empty() {
@@ -262,7 +263,7 @@ impl Transaction {
         attachment.shown = false;
     }
 
-    /// Carries out what was gathered for a collection.
+    /// Applies the collected writes of a collection.
     fn flush_collection(&mut self, variable: Variable) {
         let engine = std::sync::Arc::clone(&self.engine);
         let (now, timeout) = (self.now_millis, engine.settings.collection_timeout);
@@ -274,7 +275,7 @@ impl Transaction {
         }
         let operations = std::mem::take(&mut attachment.operations);
         let counted = attachment.counted;
-        // How the record looks afterwards, whether there was one, and how many operations had no room.
+        // The record after the update, whether it existed, and how many operations exceeded its limits.
         let changed = |record: Option<Record>| {
             let is_new = record.is_none();
             let mut record = record.unwrap_or_else(|| Record::new(now, timeout));
@@ -313,7 +314,7 @@ impl Transaction {
         attachment.shown = false;
     }
 
-    /// Carries out what was gathered: at the end of a phase.
+    /// Applies the collected writes at the end of a phase.
     pub(super) fn flush_collections(&mut self) {
         for variable in [Variable::Global, Variable::Ip, Variable::Session, Variable::User, Variable::Resource] {
             self.flush_collection(variable);
@@ -322,7 +323,7 @@ impl Transaction {
 }
 
 impl Attachment {
-    /// Adds an operation to what is gathered. What comes for each of many values takes one place.
+    /// Collects an operation. Repetitions for several values are merged.
     fn gather(&mut self, operation: Operation) {
         let is_repeated = match &operation {
             Operation::Add(name, by) => {

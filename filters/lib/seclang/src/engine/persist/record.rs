@@ -5,9 +5,9 @@ use crate::operator::integer;
 
 /// The version of the encoding; a record of another version counts as absent.
 const VERSION: u8 = 1;
-/// What the head of a record takes: version, two times, counter, timeout.
+/// The length of the head of a record: version, two times, counter, timeout.
 const HEAD: usize = 1 + 8 + 8 + 4 + 4;
-/// What a variable takes beside its name and its value: two lengths, two times.
+/// The length of a variable besides its name and its value: two lengths, two times.
 const OVERHEAD: usize = 1 + 2 + 8 + 8;
 
 /// A record.
@@ -21,12 +21,12 @@ pub(super) struct Record {
     pub(super) counter: u32,
     /// How many seconds it lives after the last write.
     pub(super) timeout: u32,
-    pub(super) variables: Vec<Kept>,
+    pub(super) variables: Vec<StoredVariable>,
 }
 
 /// A variable of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Kept {
+pub(super) struct StoredVariable {
     pub(super) name: Vec<u8>,
     pub(super) value: Vec<u8>,
     /// When it ends, milliseconds since 1970; 0 if it lives as long as the record.
@@ -35,15 +35,15 @@ pub(super) struct Kept {
     settled: u64,
 }
 
-/// What a rule does to a variable of a record.
+/// A write of a rule to a variable of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Operation {
     Set(Vec<u8>, Vec<u8>),
     Add(Vec<u8>, i64),
     Remove(Vec<u8>),
-    /// So many seconds from now.
+    /// Expires it after a number of seconds.
     Expire(Vec<u8>, u64),
-    /// Less by the amount for every so many seconds.
+    /// Decreases it by an amount in every period, in seconds.
     Deprecate(Vec<u8>, i64, u64),
 }
 
@@ -71,7 +71,7 @@ impl Record {
         (u64::from(self.counter) * 60).checked_div(now.saturating_sub(self.created) / 1000).unwrap_or(0)
     }
 
-    /// Carries an operation out; false if that would take the record over its limits.
+    /// Applies an operation; `false` if the record would exceed its limits.
     pub(super) fn apply(&mut self, operation: &Operation, now: u64) -> bool {
         match operation {
             Operation::Set(name, value) if name.eq_ignore_ascii_case(b"timeout") => {
@@ -100,7 +100,7 @@ impl Record {
                 if let Some(kept) = self.variable_mut(name)
                     && let Some(periods @ 1..) = now.saturating_sub(kept.settled).checked_div(period)
                 {
-                    // What is left of a period counts for the next time.
+                    // The rest of a period counts for the next time.
                     kept.settled = kept.settled.saturating_add(periods.saturating_mul(period));
                     let by = amount.saturating_mul(i64::try_from(periods).unwrap_or(i64::MAX));
                     let value = integer(&kept.value);
@@ -115,13 +115,13 @@ impl Record {
         self.variables.iter().position(|kept| kept.name.eq_ignore_ascii_case(name))
     }
 
-    fn variable_mut(&mut self, name: &[u8]) -> Option<&mut Kept> {
+    fn variable_mut(&mut self, name: &[u8]) -> Option<&mut StoredVariable> {
         self.variables.iter_mut().find(|kept| kept.name.eq_ignore_ascii_case(name))
     }
 
     fn set(&mut self, name: &[u8], value: Vec<u8>, now: u64) -> bool {
         let known = self.place(name);
-        let before = known.and_then(|at| self.variables.get(at)).map_or(0, Kept::length);
+        let before = known.and_then(|at| self.variables.get(at)).map_or(0, StoredVariable::length);
         let after = OVERHEAD + name.len() + value.len();
         let fits = name.len() <= RECORD_NAME_LENGTH
             && self.length() - before + after <= RECORD_LENGTH
@@ -132,14 +132,14 @@ impl Record {
         match known.and_then(|at| self.variables.get_mut(at)) {
             // A new value does not change when the variable ends, as in ModSecurity.
             Some(kept) => kept.value = value,
-            None => self.variables.push(Kept { name: name.to_vec(), value, expires: 0, settled: now }),
+            None => self.variables.push(StoredVariable { name: name.to_vec(), value, expires: 0, settled: now }),
         }
         true
     }
 
-    /// How many bytes [`Record::encode`] gives.
+    /// The length of the result of [`Record::encode`].
     fn length(&self) -> usize {
-        HEAD + self.variables.iter().map(Kept::length).sum::<usize>()
+        HEAD + self.variables.iter().map(StoredVariable::length).sum::<usize>()
     }
 
     pub(super) fn encode(&self) -> Vec<u8> {
@@ -177,7 +177,7 @@ impl Record {
             timeout: u32::from_le_bytes(*timeout),
             variables: Vec::new(),
         };
-        while let Some((kept, after)) = Kept::decode(rest) {
+        while let Some((kept, after)) = StoredVariable::decode(rest) {
             if kept.lives(now) {
                 record.variables.push(kept);
             }
@@ -187,7 +187,7 @@ impl Record {
     }
 }
 
-impl Kept {
+impl StoredVariable {
     fn lives(&self, now: u64) -> bool {
         self.expires == 0 || self.expires > now
     }

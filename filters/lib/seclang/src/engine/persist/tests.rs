@@ -14,7 +14,7 @@ type Key = (CollectionKind, Vec<u8>, Vec<u8>);
 #[derive(Clone, Default)]
 struct Shared {
     records: Rc<RefCell<HashMap<Key, StoredRecord>>>,
-    /// So many times another worker gets in between.
+    /// How many times another worker writes first.
     races: Rc<Cell<u32>>,
     broken: Rc<Cell<bool>>,
     calls: Rc<Cell<u32>>,

@@ -1,19 +1,19 @@
-//! Long comments (`/* ... */`), which part what belongs together.
+//! Long comments (`/* ... */`), which separate the parts of an attack.
 
-/// How much of a comment is left, in bytes.
+/// How many bytes of a comment remain.
 const LONGEST: usize = 64;
-/// How much in front of a comment within a comment is left, in bytes.
+/// How many bytes remain before a comment within a comment.
 const CONTEXT: usize = 128;
 
-/// Cuts comments short, in a text that goes on.
+/// Shortens comments in a text that arrives in pieces.
 pub(super) struct Comments {
     /// What begins a comment within one is in front of a comment: what was said to begin the first one was none.
     inner: bool,
     inside: bool,
-    /// How long the comment is so far.
+    /// The length of the comment so far.
     length: usize,
     last: u8,
-    /// What was left out last.
+    /// The bytes that were left out last.
     left: Vec<u8>,
     cut: bool,
 }
@@ -28,7 +28,7 @@ impl Comments {
         !self.inside && self.last != b'/' && text.last() != Some(&b'/') && memchr::memmem::find(text, b"/*").is_none()
     }
 
-    /// Whether a comment ended that was cut.
+    /// Whether a shortened comment ended.
     pub(super) fn apply(&mut self, text: &mut Vec<u8>) -> bool {
         if self.is_idle(text) {
             self.last = text.last().copied().unwrap_or(self.last);

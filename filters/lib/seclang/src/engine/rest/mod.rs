@@ -1,4 +1,4 @@
-//! What of a body no parser reads, as texts in front of rules: in pieces, in windows that overlap, in each reading that an
+//! Makes text that no parser reads available to rules: in pieces, in overlapping windows, in each reading that an
 //! application may have of it.
 
 mod comments;
@@ -17,7 +17,7 @@ use comments::Comments;
 use squeeze::Squeeze;
 use windows::Windows;
 
-/// How many bytes are read at once: what is undone among them is told for all of them.
+/// How many bytes are read at once: changes among them count for all of them.
 const STEP: usize = 1024;
 
 /// Takes the windows of a text.
@@ -44,7 +44,7 @@ impl Reading {
         }
     }
 
-    /// Whether the reading is not there for rules, and these bytes are no reason for it.
+    /// Whether the reading is not needed, and these bytes do not make it needed.
     fn changes_nothing(&self, bytes: &[u8]) -> bool {
         self.windows.is_unchanged()
             && self.undo.as_ref().is_none_or(|undo| undo.is_idle(bytes))
@@ -77,8 +77,8 @@ impl Reading {
     }
 }
 
-/// A text that goes on, and its readings: as it is (or decoded, where that is what it is for everyone), and where these
-/// differ, with escapes undone and without what is in long comments. Long white space is short in all of them.
+/// A text in pieces, and its readings: as it is (or decoded, if every application decodes it), and where these differ,
+/// with escapes undone and without the content of long comments. Long white space is shortened in all of them.
 pub(in crate::engine) struct Stream {
     readings: Vec<Reading>,
 }
@@ -103,7 +103,7 @@ impl Stream {
         }
     }
 
-    /// What was fed so far was in front of the rules in another way: what begins there goes on.
+    /// Rules have seen the input so far in another form: continue after it.
     pub(in crate::engine) fn is_seen(&mut self) {
         self.readings.iter_mut().for_each(|reading| reading.windows.is_seen());
     }

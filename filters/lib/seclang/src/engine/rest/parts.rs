@@ -1,17 +1,18 @@
 //! The rest of a multipart body.
 //!
-//! The boundary is not what parts are told apart by, as parsers differ there. Whatever it is, a field begins with a head:
-//! what follows the head of a file is content of a file, in which only texts count, and all else is text.
+//! Parts are not separated by the boundary, as parsers differ there. Whatever the boundary is, a field begins with a
+//! head. The text behind the head of a file is content of the file, in which only texts are inspected; all other text
+//! is inspected.
 
 use super::{Escapes, Sink, Stream, Undo, texts, windows::Windows};
 use crate::body::multipart::{Declared, is_file};
 
-/// How long the line of a head may be, in bytes. What follows is no head.
+/// The longest line of a head, in bytes. A longer line is not part of a head.
 const LONGEST: usize = 8192;
-/// What the lines of heads that count begin with.
+/// The beginning of the header lines that are evaluated.
 const HEAD: &[u8] = b"content-";
 
-/// How the rest begins.
+/// The state of the parser at the begin of the rest.
 #[derive(Debug, Clone, Default)]
 pub(in crate::engine) struct PartsStart {
     /// The boundary.
@@ -22,18 +23,18 @@ pub(in crate::engine) struct PartsStart {
     pub(in crate::engine) encoding: Vec<u8>,
     /// Parts of any type, whose heads need not name a field: those that are neither text nor a message are files.
     pub(in crate::engine) any: bool,
-    /// How many digits of base64 are in front.
+    /// The number of base64 digits before it, modulo 4.
     pub(in crate::engine) digits: usize,
 }
 
-/// What undoes a transfer encoding.
+/// Undoes a transfer encoding.
 enum Decoder {
     /// The bits of an incomplete group, and how many digits there are of it.
     Base64(u32, usize),
     Quoted(Undo),
 }
 
-/// What the head of a part says so far.
+/// The content of the head of a part so far.
 #[derive(Default)]
 struct Head {
     disposition: Option<bool>,
@@ -57,7 +58,7 @@ pub(in crate::engine) struct Parts {
     file: bool,
     decoder: Option<Decoder>,
     head: Option<Head>,
-    /// A line that may be of a head, as far as it came.
+    /// The beginning of a line that may belong to a head.
     line: Vec<u8>,
     /// The line cannot be of a head.
     other: bool,
@@ -82,7 +83,7 @@ impl Parts {
             decoder: decoder(&start.encoding, start.digits).filter(|_| !start.file),
             head: None,
             line: Vec::new(),
-            // A body is cut anywhere in a line.
+            // The cut may be anywhere in a line.
             other: true,
             ended: false,
             after_return: false,
@@ -192,7 +193,7 @@ impl Parts {
         }
     }
 
-    /// Hands on what is known of.
+    /// Passes the pending text on.
     fn flush(&mut self, sink: Sink<'_>) {
         let mut plain = std::mem::take(&mut self.plain);
         if self.file && self.head.is_none() {

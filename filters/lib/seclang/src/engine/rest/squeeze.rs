@@ -1,12 +1,12 @@
-//! Long white space, which parts what belongs together.
+//! Long white space, which separates the parts of an attack.
 
-/// How much of a run of white space is left, in bytes.
+/// How many bytes of a run of white space remain.
 const LONGEST: usize = 8;
 
-/// Cuts runs of white space short, in a text that goes on.
+/// Shortens runs of white space in a text that arrives in pieces.
 #[derive(Default)]
 pub(super) struct Squeeze {
-    /// How long the run is at the end of the text so far.
+    /// The length of the run at the end of the text so far.
     run: usize,
 }
 

@@ -1,10 +1,10 @@
 //! Texts between noise.
 
-/// The shortest text in noise that is looked at, in bytes: shorter ones are there by chance.
+/// The shortest text in noise that is inspected, in bytes: shorter ones occur by chance.
 const SHORTEST: usize = 16;
-/// How long noise is that does not end a text, in bytes.
+/// The longest noise that does not end a text, in bytes.
 const GAP: usize = 8;
-/// The shortest one that has gaps, and how many bytes of it there are for each gap, at least.
+/// The shortest text with gaps, in bytes, and the least number of its bytes for each gap.
 const SHORTEST_JOINED: usize = 24;
 const DENSITY: usize = 4;
 
@@ -19,7 +19,7 @@ pub(in crate::engine) fn is_text(bytes: &[u8]) -> bool {
     (controls + invalid).saturating_mul(4) <= bytes.len()
 }
 
-/// A text in which a space stands for each run of noise.
+/// A text in which a space replaces each run of noise.
 pub(in crate::engine) fn without_noise(bytes: &[u8]) -> Vec<u8> {
     let (mut text, mut noise) = (Vec::with_capacity(bytes.len()), false);
     for chunk in bytes.utf8_chunks() {
@@ -55,14 +55,14 @@ pub(in crate::engine) fn texts(bytes: &[u8], mut sink: impl FnMut(&[u8])) {
     joined.end(&mut sink);
 }
 
-/// A text as far as it is known.
+/// The text so far.
 #[derive(Default)]
 struct Joined {
     text: Vec<u8>,
-    /// Where its runs of at least [`SHORTEST`] bytes are.
+    /// The positions of its runs of at least [`SHORTEST`] bytes.
     long: Vec<std::ops::Range<usize>>,
     gaps: usize,
-    /// How much noise came behind it.
+    /// The length of the noise behind it.
     noise: usize,
 }
 

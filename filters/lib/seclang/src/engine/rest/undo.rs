@@ -1,8 +1,8 @@
-//! Escapes of a text that goes on, undone.
+//! Undoes the escapes of a text that arrives in pieces.
 
 use memchr::{memchr, memchr2, memchr3};
 
-/// What writes a character in another way.
+/// The syntax of escapes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::engine) enum Escapes {
     /// `%HH` and `+`, of forms.
@@ -15,7 +15,7 @@ pub(in crate::engine) enum Escapes {
     Quoted,
 }
 
-/// How many bytes of an escape are held until its end comes.
+/// The most bytes of an escape that are held until its end arrives.
 const LONGEST: usize = 256;
 
 const NAMED: &[(&[u8], u8)] =
@@ -23,21 +23,21 @@ const NAMED: &[(&[u8], u8)] =
 const CDATA: &[u8] = b"<![CDATA[";
 const CDATA_END: &[u8] = b"]]>";
 
-/// What stands where an escape may begin.
+/// The result of looking for an escape at a position.
 enum Found {
-    /// An escape of so many bytes for a character, or for nothing.
+    /// An escape of this length for a character, or for nothing.
     Character(Option<char>, usize),
     /// An escape for a byte.
     Byte(u8, usize),
     None,
-    /// More bytes tell.
+    /// Undecided: more bytes are needed.
     Open,
 }
 
 /// Undoes the escapes of a text.
 pub(in crate::engine) struct Undo {
     escapes: Escapes,
-    /// The beginning of an escape whose end has not come yet.
+    /// The beginning of an incomplete escape.
     held: Vec<u8>,
 }
 
@@ -46,13 +46,13 @@ impl Undo {
         Self { escapes, held: Vec::new() }
     }
 
-    /// Whether the next bytes are as they are.
+    /// Whether the next bytes have no escape.
     pub(in crate::engine) fn is_idle(&self, bytes: &[u8]) -> bool {
         self.held.is_empty() && self.next(bytes).is_none()
     }
 
-    /// Appends the next bytes to `output`, their escapes undone; whether any stood for ASCII that is not written so for a
-    /// reason, as a quote within quotes is.
+    /// Appends the next bytes to `output` with their escapes undone. Returns whether an escape was used for ASCII
+    /// without need (a quote within quotes needs one).
     pub(in crate::engine) fn feed(&mut self, bytes: &[u8], output: &mut Vec<u8>) -> bool {
         let joined;
         let mut rest = match self.held.is_empty() {
@@ -137,7 +137,7 @@ pub(in crate::engine) fn undone(text: &[u8], escapes: Escapes) -> Option<Vec<u8>
     changed.then_some(output)
 }
 
-/// A number of so many hexadecimal digits.
+/// A number of `digits` hexadecimal digits.
 enum Number {
     Of(u32),
     None,
@@ -218,7 +218,7 @@ fn reference(text: &[u8]) -> Found {
     }
 }
 
-/// A mark that stands for nothing.
+/// A mark without content.
 fn mark(text: &[u8], mark: &[u8]) -> Found {
     let length = text.len().min(mark.len());
     match text.get(..length) == mark.get(..length) {

@@ -1,19 +1,19 @@
-//! Windows of a text that goes on.
+//! Windows of a text that arrives in pieces.
 
 use super::Sink;
 
-/// How long a window is, and how much of the one before is in it, in bytes.
+/// The length of a window and its overlap with the one before, in bytes.
 pub(in crate::engine) const WINDOW: usize = 4096;
 pub(in crate::engine) const OVERLAP: usize = 512;
 
 /// Cuts a text into windows.
 pub(super) struct Windows {
-    /// All windows count; otherwise those alone in which something was changed.
+    /// Whether all windows are returned, or only those with a change.
     always: bool,
     pending: Vec<u8>,
-    /// What of the pending bytes was in a window already, or in what a parser has read.
+    /// How many of the pending bytes were in a window already, or read by a parser.
     seen: usize,
-    /// Where the last change among the pending bytes ends; 0 if there is none.
+    /// The end of the last change among the pending bytes; 0 if nothing changed.
     changed: usize,
 }
 
@@ -38,12 +38,12 @@ impl Windows {
         self.drop(start);
     }
 
-    /// Whether no window is to be given unless something is changed.
+    /// Whether windows are returned only after a change, and nothing has changed.
     pub(super) fn is_unchanged(&self) -> bool {
         !self.always && self.changed == 0
     }
 
-    /// Takes text that is in no window but for what may be in front of a change.
+    /// Takes text without a change: it is only in a window if a change follows.
     pub(super) fn skip(&mut self, text: &[u8]) {
         self.pending.extend_from_slice(text.get(text.len().saturating_sub(OVERLAP)..).unwrap_or_default());
         self.drop(self.pending.len().saturating_sub(OVERLAP));
@@ -54,7 +54,7 @@ impl Windows {
         self.seen = self.pending.len();
     }
 
-    /// Gives what is left. It stays in front of what may follow later.
+    /// Returns the pending bytes as a window. They stay in front of further bytes.
     pub(super) fn end(&mut self, sink: Sink<'_>) {
         if self.pending.len() > self.seen && (self.always || self.changed > 0) {
             sink(&self.pending);

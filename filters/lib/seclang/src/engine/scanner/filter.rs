@@ -1,13 +1,13 @@
-//! Where in a value a literal may be: a few loads for each byte, and no branch.
+//! Finds the positions of a value at which a literal may occur, with a few loads for each byte and no branch.
 //!
-//! Of literals of two to six bytes a piece of up to five is looked for, as pairs of bytes that overlap. Pieces are put
-//! into [`BINS`] bins by their length. A table tells for each pair for which bins it is *not* the last pair of a piece,
-//! nor the one before, and so on; what a bin is not told by the pairs that end at a place, a piece may be there.
+//! Of literals of two to six bytes, a piece of up to five bytes is searched for, as overlapping pairs of bytes. Pieces
+//! are put into [`BINS`] bins by their length. A table says for each pair for which bins it is *not* the last pair of a
+//! piece, the one before, and so on; a position that no pair excludes for a bin may have a piece of it.
 //!
-//! Longer literals are looked for at every second place only, by a bit for the hash of six bytes: of each literal two
-//! pieces are marked, one of which is at such a place.
+//! Longer literals are searched for at every second position only, by a bit for the hash of six bytes: each literal has
+//! two marked pieces, one of which is at an even position.
 //!
-//! Bytes are folded by dropping two of their bits, which lower and upper case letters differ in, among others.
+//! Bytes are folded: two of their bits are dropped, in which lower and upper case letters differ, among others.
 
 use std::collections::HashSet;
 
@@ -25,10 +25,10 @@ const PAIRS: usize = PAIR as usize + 1;
 /// Bins of pieces; for each the length of its pieces. A byte has a bit for each.
 const BINS: [usize; 8] = [2, 3, 3, 4, 4, 5, 5, 5];
 
-/// How many places are looked at together; as many bytes after them are needed.
+/// The positions of a block, which are tested together; as many bytes after them are needed.
 const BLOCK: usize = 8;
 
-/// What may be found where.
+/// The pieces of two to five bytes, by their pairs.
 #[derive(Clone)]
 pub(super) struct Filter {
     /// For each pair, from the lowest byte on, the bins whose pieces it does not end; those whose pieces have another
@@ -114,7 +114,7 @@ impl Filter {
         }
     }
 
-    /// Forgets a piece of two bytes.
+    /// Removes a piece of two bytes.
     pub(super) fn clear(&mut self, piece: u64) {
         self.change(piece as u16, |entry| *entry |= 1);
     }
@@ -168,7 +168,7 @@ fn pairs_of(piece: u64, length: usize) -> impl Iterator<Item = u16> {
     (0..length.saturating_sub(1)).rev().map(move |at| (piece >> (8 * at)) as u16 & PAIR)
 }
 
-/// Goes through a value.
+/// Iterates over the positions of a value.
 pub(super) struct Search<'v> {
     rest: &'v [u8],
     at: usize,
@@ -186,7 +186,7 @@ impl<'v> Search<'v> {
     #[inline(always)]
     pub(super) fn next(&mut self, filter: &Filter, marks: &Marks) -> Option<Hits> {
         while self.rest.len() > 1 {
-            // What is behind the end is found too, and compared in vain.
+            // Positions behind the end are found too; the comparison rejects them.
             let (bytes, after) = match self.rest.first_chunk::<{ 2 * BLOCK }>() {
                 Some(both) => (number(both), number(both.get(BLOCK..).unwrap_or_default())),
                 None => (number(self.rest), number(self.rest.get(BLOCK..).unwrap_or_default())),

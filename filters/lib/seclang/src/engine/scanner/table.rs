@@ -1,35 +1,35 @@
-//! Pieces of literals, and what they lead to.
+//! Tables of literals by one of their pieces.
 
 use super::filter::{number, within};
 use crate::operator::frequency;
 
-/// How many literals may be compared at one place.
+/// The most literals that are compared at one position.
 pub(super) const BUCKET: u8 = 12;
 
-/// The places that literals crowd at while they are collected, in bits.
+/// The number of counters for literals that share a piece, in bits of the hash.
 const CROWD_BITS: u32 = 17;
 
-/// The hashes of pieces that are told apart by one bit each, in bits.
+/// The number of marks, one bit for the hash of a piece, in bits of the hash.
 pub(super) const MARK_BITS: u32 = 19;
 
-/// The bits of bytes that are looked at: all but those in which lower and upper case letters, or characters of ASCII and
+/// The bits of bytes that are compared: without those in which lower and upper case letters, or characters of ASCII and
 /// others, differ.
 pub(super) const FOLD: u64 = 0x5f5f_5f5f_5f5f_5f5f;
 
 /// Pieces of one length.
 pub(super) struct Table {
-    /// How far hashes are shifted to number the buckets.
+    /// The shift that turns a hash into the number of a bucket.
     shift: u32,
-    /// For each bucket where its entries begin, and the end.
+    /// For each bucket the start of its entries, and the end of the last one.
     starts: Box<[u32]>,
     entries: Box<[Entry]>,
-    /// What follows the first eight bytes of literals.
+    /// The bytes of literals after the first eight.
     tails: Box<[u8]>,
-    /// Numbers of words with bits of gates in them.
-    gates: Box<[(u32, u64)]>,
+    /// Words of rows: the number of the word, and its bits.
+    prefilters: Box<[(u32, u64)]>,
 }
 
-/// A literal and the gates it opens, as ranges of [`Table::tails`] and [`Table::gates`].
+/// A literal, and the prefilters for which it is a candidate, as ranges of [`Table::tails`] and [`Table::prefilters`].
 struct Entry {
     piece: u64,
     /// How many bytes of the literal precede the piece.
@@ -39,7 +39,7 @@ struct Entry {
     /// The first eight bytes of the literal, or fewer.
     head: u64,
     tail: (u32, u32),
-    gates: (u32, u32),
+    prefilters: (u32, u32),
 }
 
 /// A literal by one of its pieces.
@@ -51,8 +51,8 @@ struct Placed<'g> {
     before: usize,
     /// Empty if the piece alone decides.
     literal: &'g [u8],
-    /// A range of the gates of all literals.
-    gates: (u32, u32),
+    /// A range of the prefilters of all literals.
+    prefilters: (u32, u32),
 }
 
 /// The pieces of one length, while they are collected.
@@ -61,7 +61,7 @@ pub(super) struct Pieces<'g> {
     /// How many pieces of a literal that follow each other are collected.
     run: usize,
     list: Vec<Placed<'g>>,
-    gates: Vec<u32>,
+    prefilters: Vec<u32>,
     /// How rare each byte is, see [`frequency`].
     rarities: Vec<f64>,
     /// How many literals share a hash.
@@ -80,7 +80,7 @@ pub(super) fn hashed(piece: u64) -> u64 {
     piece.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-/// The number of the bit that stands for a piece.
+/// The number of the mark of a piece.
 pub(super) fn mark_of(piece: u64) -> u64 {
     hashed(piece) >> (64 - MARK_BITS)
 }
@@ -90,9 +90,9 @@ fn crowd_of(piece: u64) -> usize {
 }
 
 impl Table {
-    /// Opens the gates of the literals with this piece at a place; whether nothing is left to be found by pieces that
-    /// share its mark. How many entries are looked at is added to `steps`.
-    pub(super) fn find(&self, piece: u64, value: &[u8], at: usize, open: &mut [u64], steps: &mut usize) -> bool {
+    /// Sets the prefilters of the literals that have this piece at a position. Returns whether all literals with its
+    /// mark are found. Adds the number of entries looked at to `steps`.
+    pub(super) fn find(&self, piece: u64, value: &[u8], at: usize, row: &mut [u64], steps: &mut usize) -> bool {
         let bucket = (hashed(piece) >> self.shift) as usize;
         let (Some(&start), Some(&end)) = (self.starts.get(bucket), self.starts.get(bucket + 1)) else { return true };
         let mut all = true;
@@ -102,17 +102,17 @@ impl Table {
                 all &= mark_of(entry.piece) != mark_of(piece);
                 continue;
             }
-            let gates = slice(&self.gates, entry.gates);
-            let is_open = |(word, bits): &(u32, u64)| open.get(*word as usize).is_none_or(|word| word & bits == *bits);
-            if gates.iter().all(is_open) {
+            let prefilters = slice(&self.prefilters, entry.prefilters);
+            let is_passed = |(word, bits): &(u32, u64)| row.get(*word as usize).is_none_or(|word| word & bits == *bits);
+            if prefilters.iter().all(is_passed) {
                 continue;
             }
             #[cfg(test)]
             super::tests::COMPARED.with(|compared| compared.set(compared.get() + 1));
             match self.is_at(entry, value, at) {
                 false => all = false,
-                true => gates.iter().for_each(|(word, bits)| {
-                    if let Some(word) = open.get_mut(*word as usize) {
+                true => prefilters.iter().for_each(|(word, bits)| {
+                    if let Some(word) = row.get_mut(*word as usize) {
                         *word |= bits;
                     }
                 }),
@@ -149,7 +149,7 @@ pub(super) fn slice<T>(list: &[T], (start, end): (u32, u32)) -> &[T] {
     list.get(start as usize..end as usize).unwrap_or_default()
 }
 
-/// Adds to a list; the range of what was added.
+/// Appends to a list; returns the range of the items.
 fn append<T: Copy>(list: &mut Vec<T>, more: &[T]) -> (u32, u32) {
     let start = list.len();
     list.extend_from_slice(more);
@@ -157,7 +157,7 @@ fn append<T: Copy>(list: &mut Vec<T>, more: &[T]) -> (u32, u32) {
 }
 
 impl<'g> Pieces<'g> {
-    /// Pieces of a length, of which each literal gives so many, one after the other.
+    /// Pieces of a length; each literal adds `run` consecutive ones.
     pub(super) fn new(length: usize, run: usize) -> Self {
         let mut usual = vec![false; 1 << CROWD_BITS];
         for bytes in USUAL.iter().flat_map(|text| text.windows(length)) {
@@ -166,14 +166,22 @@ impl<'g> Pieces<'g> {
             }
         }
         let rarities = (0..=255).map(frequency).collect();
-        Self { length, run, list: Vec::new(), gates: Vec::new(), rarities, crowds: vec![0; 1 << CROWD_BITS], usual }
+        Self {
+            length,
+            run,
+            list: Vec::new(),
+            prefilters: Vec::new(),
+            rarities,
+            crowds: vec![0; 1 << CROWD_BITS],
+            usual,
+        }
     }
 
-    /// Adds a literal by the pieces of it that are rarest, and in the fewest literals so far.
-    pub(super) fn add(&mut self, literal: &'g [u8], gates: impl Iterator<Item = u32>) {
-        let start = self.gates.len();
-        self.gates.extend(gates);
-        let gates = (u32::try_from(start).unwrap_or(0), u32::try_from(self.gates.len()).unwrap_or(0));
+    /// Adds a literal by its rarest pieces that the fewest literals have so far.
+    pub(super) fn add(&mut self, literal: &'g [u8], prefilters: impl Iterator<Item = u32>) {
+        let start = self.prefilters.len();
+        self.prefilters.extend(prefilters);
+        let prefilters = (u32::try_from(start).unwrap_or(0), u32::try_from(self.prefilters.len()).unwrap_or(0));
         let cost = |bytes: &[u8]| {
             let place = crowd_of(piece_of(bytes));
             let crowd = self.crowds.get(place).copied().unwrap_or(0);
@@ -194,17 +202,17 @@ impl<'g> Pieces<'g> {
         for (before, bytes) in literal.windows(self.length).enumerate().skip(best).take(self.run) {
             let piece = piece_of(bytes);
             let Some(crowd) = self.crowds.get_mut(crowd_of(piece)) else { continue };
-            // Where a place is crowded the piece alone opens the gates of all literals that follow.
+            // If too many literals share a piece, the piece alone sets the prefilters of all further ones.
             let compared = *crowd < BUCKET;
             *crowd += u8::from(compared);
             let (before, literal): (usize, &[u8]) = if compared { (before, literal) } else { (0, &[]) };
-            self.list.push(Placed { hash: hashed(piece), piece, before, literal, gates });
+            self.list.push(Placed { hash: hashed(piece), piece, before, literal, prefilters });
         }
     }
 
     /// The table, and its pieces, each once.
     pub(super) fn finish(mut self) -> (Table, Vec<u64>) {
-        // Marks are told apart by at least as many bits as buckets.
+        // A mark has at least as many bits as a bucket.
         let bits = self.list.len().next_power_of_two().trailing_zeros().clamp(1, MARK_BITS);
         let shift = 64 - bits;
         self.list.sort_unstable_by(|one, other| {
@@ -216,17 +224,17 @@ impl<'g> Pieces<'g> {
         let same = |one: &Placed, other: &Placed| {
             (one.hash, one.before, one.literal) == (other.hash, other.before, other.literal)
         };
-        let mut gates: Vec<u32> = Vec::new();
+        let mut prefilters: Vec<u32> = Vec::new();
         for same in self.list.chunk_by(same) {
             let Some(Placed { hash, piece, before, literal, .. }) = same.first() else { continue };
-            gates.clear();
-            same.iter().for_each(|placed| gates.extend_from_slice(slice(&self.gates, placed.gates)));
-            gates.sort_unstable();
-            gates.dedup();
+            prefilters.clear();
+            same.iter().for_each(|placed| prefilters.extend_from_slice(slice(&self.prefilters, placed.prefilters)));
+            prefilters.sort_unstable();
+            prefilters.dedup();
             let start = all.len();
-            all.extend(gates.chunk_by(|one, other| one / 64 == other / 64).map(|gates| {
-                let word = gates.first().map_or(0, |gate| gate / 64);
-                (word, gates.iter().fold(0, |bits, gate| bits | 1u64 << (gate % 64)))
+            all.extend(prefilters.chunk_by(|one, other| one / 64 == other / 64).map(|prefilters| {
+                let word = prefilters.first().map_or(0, |prefilter| prefilter / 64);
+                (word, prefilters.iter().fold(0, |bits, prefilter| bits | 1u64 << (prefilter % 64)))
             }));
             if let Some(count) = starts.get_mut((hash >> shift) as usize + 1) {
                 *count += 1;
@@ -237,7 +245,7 @@ impl<'g> Pieces<'g> {
                 length: u32::try_from(literal.len()).unwrap_or(u32::MAX),
                 head: lowered(number(literal)),
                 tail: append(&mut tails, literal.get(8..).unwrap_or_default()),
-                gates: (u32::try_from(start).unwrap_or(0), u32::try_from(all.len()).unwrap_or(0)),
+                prefilters: (u32::try_from(start).unwrap_or(0), u32::try_from(all.len()).unwrap_or(0)),
             });
         }
         let mut sum = 0;
@@ -247,13 +255,18 @@ impl<'g> Pieces<'g> {
         }
         let mut pieces: Vec<u64> = entries.iter().map(|entry| entry.piece).collect();
         pieces.dedup();
-        let table =
-            Table { shift, starts: starts.into(), entries: entries.into(), tails: tails.into(), gates: all.into() };
+        let table = Table {
+            shift,
+            starts: starts.into(),
+            entries: entries.into(),
+            tails: tails.into(),
+            prefilters: all.into(),
+        };
         (table, pieces)
     }
 }
 
-/// What nearly every request holds: pieces of it would be found, and compared, all the time.
+/// Text of nearly every request: pieces of it would be found, and compared, all the time.
 const USUAL: [&[u8]; 8] = [
     b"mozilla/5.0 (windows nt 10.0; win64; x64) applewebkit/537.36 (khtml, like gecko) chrome/120.0.0.0 safari/537.36",
     b"mozilla/5.0 (macintosh; intel mac os x 10_15_7) (x11; linux x86_64; rv:120.0) gecko/20100101 firefox/120.0 mobile",

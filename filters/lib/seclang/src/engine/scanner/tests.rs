@@ -1,6 +1,7 @@
-//! Gates of every form, against what their definition says.
+//! Compares the scanner with the definition of prefilters of every form.
 
 use super::*;
+use crate::operator::Prefilter;
 #[cfg(target_os = "unknown")]
 use wasm_bindgen_test::wasm_bindgen_test as test;
 
@@ -9,33 +10,33 @@ std::thread_local! {
     pub(super) static COMPARED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
-fn open(gates: &[Gate], value: &[u8]) -> Vec<bool> {
-    let (scanner, numbers) = Scanner::new(gates.iter().map(Some));
+fn open(prefilters: &[Prefilter], value: &[u8]) -> Vec<bool> {
+    let (scanner, numbers) = Scanner::new(prefilters.iter().map(Some));
     let mut row = vec![0; scanner.words()];
     scanner.scan(value, &mut row);
-    numbers.into_iter().map(|number| is_open(&row, number.unwrap())).collect()
+    numbers.into_iter().map(|number| is_passed(&row, number.unwrap())).collect()
 }
 
-fn of(literals: &[&str]) -> Gate {
-    Gate { literals: literals.iter().map(|literal| literal.as_bytes().to_vec()).collect(), ..Gate::default() }
+fn of(literals: &[&str]) -> Prefilter {
+    Prefilter { literals: literals.iter().map(|literal| literal.as_bytes().to_vec()).collect(), ..Prefilter::default() }
 }
 
 #[test]
 fn finds_literals_of_every_length() {
-    let gates = [of(&["select", "union"]), of(&["or"]), of(&["eval", "exe"]), of(&["<", "q"]), of(&["\0\0\0x"])];
-    assert_eq!(open(&gates, b"x UNION y"), [true, false, false, false, false]);
-    assert_eq!(open(&gates, b"for"), [false, true, false, false, false]);
-    assert_eq!(open(&gates, b"Exe"), [false, false, true, false, false]);
-    assert_eq!(open(&gates, b"Q"), [false, false, false, true, false]);
-    assert_eq!(open(&gates, b"x"), [false; 5]);
-    assert_eq!(open(&gates, b"\0\0\0X"), [false, false, false, false, true]);
-    assert_eq!(open(&gates, b""), [false; 5]);
+    let prefilters = [of(&["select", "union"]), of(&["or"]), of(&["eval", "exe"]), of(&["<", "q"]), of(&["\0\0\0x"])];
+    assert_eq!(open(&prefilters, b"x UNION y"), [true, false, false, false, false]);
+    assert_eq!(open(&prefilters, b"for"), [false, true, false, false, false]);
+    assert_eq!(open(&prefilters, b"Exe"), [false, false, true, false, false]);
+    assert_eq!(open(&prefilters, b"Q"), [false, false, false, true, false]);
+    assert_eq!(open(&prefilters, b"x"), [false; 5]);
+    assert_eq!(open(&prefilters, b"\0\0\0X"), [false, false, false, false, true]);
+    assert_eq!(open(&prefilters, b""), [false; 5]);
 }
 
 #[test]
 fn tests_what_remains() {
-    let rest = Gate { min_length: 5, sets: vec![ByteSet::of_bytes(b"({")], literals: vec![b"ab".to_vec()] };
-    let long = Gate { min_length: 3, ..Gate::default() };
+    let rest = Prefilter { min_length: 5, sets: vec![ByteSet::of_bytes(b"({")], literals: vec![b"ab".to_vec()] };
+    let long = Prefilter { min_length: 3, ..Prefilter::default() };
     assert_eq!(open(&[rest.clone(), long.clone()], b"ab"), [false, false]);
     assert_eq!(open(&[rest.clone(), long.clone()], b"abcde"), [false, true]);
     assert_eq!(open(&[rest, long], b"abcd{"), [true, true]);
@@ -43,21 +44,21 @@ fn tests_what_remains() {
 
 #[test]
 fn a_full_bucket_passes() {
-    let gates: Vec<Gate> = (0..40).map(|at| of(&[&format!("z{at:02}qqqq")])).collect();
-    for (at, _) in gates.iter().enumerate() {
-        assert!(open(&gates, format!("--Z{at:02}QQQQ").as_bytes())[at], "{at}");
+    let prefilters: Vec<Prefilter> = (0..40).map(|at| of(&[&format!("z{at:02}qqqq")])).collect();
+    for (at, _) in prefilters.iter().enumerate() {
+        assert!(open(&prefilters, format!("--Z{at:02}QQQQ").as_bytes())[at], "{at}");
     }
-    let many: Vec<Gate> = (0..200).map(|at| of(&[&format!("\u{1}\u{1}{}", char::from(at as u8 / 2))])).collect();
+    let many: Vec<Prefilter> = (0..200).map(|at| of(&[&format!("\u{1}\u{1}{}", char::from(at as u8 / 2))])).collect();
     assert!(open(&many, &[1, 1, 50])[100]);
 }
 
-/// Whether a value passes a gate, as its definition says.
-fn passes(gate: &Gate, value: &[u8]) -> bool {
+/// Whether a value passes a prefilter, as its definition says.
+fn passes(prefilter: &Prefilter, value: &[u8]) -> bool {
     let lower = value.to_ascii_lowercase();
     let has = |literal: &Vec<u8>| lower.windows(literal.len()).any(|window| window == literal);
-    value.len() >= gate.min_length as usize
-        && (gate.literals.is_empty() || gate.literals.iter().any(has))
-        && gate.sets.iter().all(|set| value.iter().any(|byte| set.folded().contains(*byte)))
+    value.len() >= prefilter.min_length as usize
+        && (prefilter.literals.is_empty() || prefilter.literals.iter().any(has))
+        && prefilter.sets.iter().all(|set| value.iter().any(|byte| set.folded().contains(*byte)))
 }
 
 fn next(seed: &mut u64) -> usize {
@@ -81,7 +82,7 @@ fn never_closes_what_passes_and_seldom_opens_what_does_not() {
     let mut seed = 11;
     let (mut open, mut closed, mut needless) = (0, 0, 0);
     for round in 0..60 {
-        let gate = |seed: &mut u64| {
+        let prefilter = |seed: &mut u64| {
             let literals = if next(seed).is_multiple_of(4) { 0 } else { next(seed) % 5 };
             let literal = |seed: &mut u64| {
                 let length = 1 + next(seed) % 12;
@@ -90,10 +91,11 @@ fn never_closes_what_passes_and_seldom_opens_what_does_not() {
             let literals = (0..literals).map(|_| literal(seed)).collect();
             let sets = (0..next(seed) % 3).map(|_| ByteSet::of_bytes(&random(seed, 3))).collect();
             let min_length = if next(seed).is_multiple_of(3) { next(seed) % 90 } else { 0 };
-            Gate { min_length: min_length as u32, literals, sets }
+            Prefilter { min_length: min_length as u32, literals, sets }
         };
-        let gates: Vec<Gate> = (0..if round % 2 == 0 { 30 } else { 400 }).map(|_| gate(&mut seed)).collect();
-        let (scanner, numbers) = Scanner::new(gates.iter().map(Some));
+        let prefilters: Vec<Prefilter> =
+            (0..if round % 2 == 0 { 30 } else { 400 }).map(|_| prefilter(&mut seed)).collect();
+        let (scanner, numbers) = Scanner::new(prefilters.iter().map(Some));
         let mut row = vec![0; scanner.words()];
         for turn in 0..40 {
             let length = match turn {
@@ -103,12 +105,12 @@ fn never_closes_what_passes_and_seldom_opens_what_does_not() {
             };
             let mut value = random(&mut seed, length);
             // Something that is found, at the very end too.
-            let literals = gates.iter().flat_map(|gate| &gate.literals);
-            value.extend(literals.skip(next(&mut seed) % gates.len()).take(turn % 3).flatten());
+            let literals = prefilters.iter().flat_map(|prefilter| &prefilter.literals);
+            value.extend(literals.skip(next(&mut seed) % prefilters.len()).take(turn % 3).flatten());
             scanner.scan(&value, &mut row);
-            for (gate, number) in gates.iter().zip(&numbers) {
-                match (is_open(&row, number.unwrap()), passes(gate, &value)) {
-                    (false, true) => panic!("{gate:?} is closed to {}", value.escape_ascii()),
+            for (prefilter, number) in prefilters.iter().zip(&numbers) {
+                match (is_passed(&row, number.unwrap()), passes(prefilter, &value)) {
+                    (false, true) => panic!("{prefilter:?} is closed to {}", value.escape_ascii()),
                     (true, true) => open += 1,
                     (false, false) => closed += 1,
                     (true, false) => needless += 1,
@@ -127,9 +129,12 @@ fn compares_a_few_literals_for_each_byte_at_most() {
     let wrong: Vec<u8> = literals.iter().flat_map(|literal| [b"_", &literal[1..]].concat()).collect();
     // And many literals with the same pieces, in a value of nothing else.
     let same = (0..200).map(|at| format!("{at:03}zqzqzqz").into_bytes());
-    let gates: Vec<Gate> =
-        literals.into_iter().chain(same).map(|literal| Gate { literals: vec![literal], ..Gate::default() }).collect();
-    let (scanner, _) = Scanner::new(gates.iter().map(Some));
+    let prefilters: Vec<Prefilter> = literals
+        .into_iter()
+        .chain(same)
+        .map(|literal| Prefilter { literals: vec![literal], ..Prefilter::default() })
+        .collect();
+    let (scanner, _) = Scanner::new(prefilters.iter().map(Some));
     let mut row = vec![0; scanner.words()];
     for (length, wrong) in [100, 10_000, 100_000].into_iter().flat_map(|length| [(length, &wrong[..]), (length, b"zq")])
     {
@@ -143,15 +148,15 @@ fn compares_a_few_literals_for_each_byte_at_most() {
 
 #[test]
 fn a_scan_ends_where_no_more_may_be_looked_at() {
-    let gate = of(&["abcdefx"]);
-    let (scanner, numbers) = Scanner::new([Some(&gate)].into_iter());
+    let prefilter = of(&["abcdefx"]);
+    let (scanner, numbers) = Scanner::new([Some(&prefilter)].into_iter());
     for size in [100, 10_000] {
         let mut value = b"abcdefy0".repeat(size);
         value.extend_from_slice(b"abcdefx");
         let scan = |allowed| {
             let mut row = vec![0; scanner.words()];
             let (_, steps) = scanner.scan_within(&value, &mut row, allowed);
-            (numbers[0].is_some_and(|gate| is_open(&row, gate)), steps)
+            (numbers[0].is_some_and(|prefilter| is_passed(&row, prefilter)), steps)
         };
         let (found, all) = scan(usize::MAX);
         assert!(found && all > 10, "{all}");

@@ -3,6 +3,7 @@
 #[cfg(target_os = "unknown")]
 use wasm_bindgen_test::wasm_bindgen_test as test;
 
+use super::bodies::body_ids;
 use super::*;
 
 const MULTIPART: &str = "multipart/form-data; boundary=b";
@@ -136,7 +137,7 @@ fn left_out(rules: &str, query: &str, body: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_chain_tells_what_it_has_not_seen_of_its_matches() {
+fn a_chain_reports_matches_it_does_not_see() {
     let rule = "SecArgumentsLimit 5000\nSecRule ARGS \"@contains a\" \"id:1,phase:2,pass,chain\"\n";
     let first = format!("{rule}SecRule REQUEST_METHOD \"@streq GET\"");
     let list = format!("{rule}SecRule MATCHED_VARS \"@contains evil\"");
@@ -148,6 +149,11 @@ fn a_chain_tells_what_it_has_not_seen_of_its_matches() {
     let text = |length: usize| format!("y={}", "b".repeat(length));
     assert_eq!(left_out(capture, "/", &text(70_000)), ["TX is not inspected beyond bytes of a capture 65536"]);
     assert_eq!(left_out(capture, "/", &text(60_000)), [""; 0]);
+    for captures in ["TX", "TX:/^[0-9]$/", "TX:/^0/"] {
+        let capture = capture.replace("TX:0", captures);
+        assert_eq!(left_out(&capture, "/", &text(70_000)), ["TX is not inspected beyond bytes of a capture 65536"]);
+        assert_eq!(left_out(&capture, "/", &text(60_000)), [""; 0]);
+    }
     assert_eq!(left_out("SecRule ARGS:y \"@rx ^b+\" \"id:1,phase:2,pass,capture\"", "/", &text(70_000)), [""; 0]);
     let argument = "SecRule ARGS:x \"@within %{REQUEST_BODY}\" \"id:1,phase:2,pass\"";
     let long = format!("y={}&x=a", "b".repeat(limits::EXPANSION_LENGTH));
@@ -156,7 +162,7 @@ fn a_chain_tells_what_it_has_not_seen_of_its_matches() {
 }
 
 #[test]
-fn a_long_answer_is_told_and_refused_as_the_backends() {
+fn a_long_response_is_reported_and_refused_as_the_backends() {
     let answer = |rules: &str, open: bool| {
         let mut transaction = transaction(&format!("SecResponseBodyLimit 10\n{rules}"), None);
         if open {

@@ -1,4 +1,4 @@
-//! What reports show and what they hide, and what a transaction tells of what it left out.
+//! Reports: masked values, and the limits that left content out.
 
 #[cfg(target_os = "unknown")]
 use wasm_bindgen_test::wasm_bindgen_test as test;
@@ -48,9 +48,9 @@ fn what_is_sanitised_is_masked_however_much_it_is() {
     }
 }
 
-/// What an assignment cuts, and names of TX that there is no room for, later rules do not see: that is told.
+/// Later rules do not see what an assignment cuts, or names of TX beyond the limit: both are reported.
 #[test]
-fn what_assignments_leave_out_is_told() {
+fn assignments_report_what_they_leave_out() {
     let left_out = |rule: &str, body: &str| {
         let mut transaction = transaction(rule, Some(""));
         transaction.set_budget(BudgetLimits::NONE);
@@ -63,4 +63,10 @@ fn what_assignments_leave_out_is_told() {
     let names = "SecRule ARGS \"@unconditionalMatch\" \"id:1,phase:2,pass,nolog,setvar:'tx.of_%{MATCHED_VAR}=1'\"";
     let body = |count: usize| (0..count).map(|at| format!("a={at}")).collect::<Vec<_>>().join("&");
     assert_eq!(left_out(names, &body(900)), Vec::<&str>::new());
+    let environment = names.replace("setvar:'tx.of_", "setenv:'of_");
+    for names in [names, &environment] {
+        let names = format!("SecArgumentsLimit 5000\n{names}");
+        assert_eq!(left_out(&names, &body(4000)), Vec::<&str>::new(), "{names}");
+        assert_eq!(left_out(&names, &body(limits::DYNAMIC_NAMES + 1)), ["names"], "{names}");
+    }
 }

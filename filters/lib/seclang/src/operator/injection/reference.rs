@@ -27,13 +27,13 @@ pub fn is_sql_to_libinjection(value: &[u8]) -> bool {
 
 /// What `@detectSQLi` answers; `None` if it gives up. With the steps that it took.
 pub fn is_sql(value: &[u8]) -> (Option<bool>, usize) {
-    let (verdict, steps) = sql::detect(value, usize::MAX);
+    let (verdict, cost) = sql::detect(value, u64::MAX);
     let answer = match verdict {
         Verdict::Harmless => Some(false),
         Verdict::Injection(_) => Some(true),
         Verdict::GaveUp => None,
     };
-    (answer, steps)
+    (answer, cost.steps)
 }
 
 /// How many contexts a value is read in as HTML: a page, a tag, and an attribute in each of three quotes.

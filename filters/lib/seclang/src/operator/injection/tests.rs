@@ -223,7 +223,7 @@ fn every_byte_of_any_value_costs_no_more_than_a_fixed_number_of_steps() {
 }
 
 #[test]
-fn what_stays_unseen_is_told() {
+fn unread_input_is_reported() {
     let mut captures = Captures::new();
     let value = "' or --x".repeat(8 * 1024) + "' OR 1=1-- -";
     assert!(!is_sql(value.as_bytes(), &mut captures) && captures.limit_exceeded());
@@ -279,7 +279,7 @@ fn numbers_without_an_exponent_hide_nothing() {
 }
 
 #[test]
-fn what_the_gates_hold_back_is_harmless() {
+fn what_the_prefilter_rejects_is_harmless() {
     let words = "1 0 12 0x 0x1f 0b1 1e 1e5 1d 2f union select or and not null is like mod div xor between exists if \
                  case end from into having group order by limit waitfor delay sleep benchmark char user version \
                  current_user abc x n q e b u N_ _ _utf8 collate binary in any all some true unknown print shutdown \

@@ -12,7 +12,7 @@ use super::{OperatorError, PATTERN_CACHE_LIMIT, PATTERN_SIZE_LIMIT, Spans};
 pub const BACKTRACK_LIMIT: usize = 100_000;
 
 /// How many bytes of a value a pattern that needs backtracking looks at: 64 KiB. Without a match in them the search
-/// counts as given up, unless it can be told from the rest of the pattern that there is none.
+/// counts as given up, unless the rest of the pattern shows that there is none.
 pub const BACKTRACK_INPUT_LIMIT: usize = 64 * 1024;
 
 /// The same for a pattern that repeats something without end: 8 KiB. At every byte of the value it may look at all that
@@ -130,7 +130,7 @@ impl Backtracking {
         if self.scans { length.min(steps) * length / BYTES_PER_STEP } else { 0 }
     }
 
-    /// Whether it can be told in linear time that there is no match.
+    /// Whether a search in linear time shows that there is no match.
     fn cannot_match(&self, value: &[u8], at: usize, effort: &mut Effort) -> bool {
         let outline = self.outline.get_or_init(|| Linear::new(&outline(&self.pattern)?).ok());
         let mut own = Effort { left: 0, spent: 0, limited: false, ..*effort };

@@ -4,14 +4,13 @@
 //! whose time per byte grows with the pattern. Where that could take long, another automaton looks first: it stops
 //! instead of falling back.
 
-use std::sync::{Mutex, OnceLock, PoisonError, TryLockError};
+use std::sync::{Mutex, OnceLock, TryLockError};
 
-use regex_automata::hybrid::{dfa, regex};
-use regex_automata::nfa::thompson;
 use regex_automata::util::primitives::NonMaxUsize;
 use regex_automata::util::syntax;
 use regex_automata::{Anchored, HalfMatch, Input, Span, meta};
 
+use super::probe::{CLEARED, GaveUp, Probe};
 use super::starts::{Found, Starts};
 use super::{Effort, MAX_CAPTURES, OperatorError, PATTERN_CACHE_LIMIT, PATTERN_SIZE_LIMIT, Spans};
 
@@ -41,9 +40,6 @@ const SIMULATED: u64 = 4;
 /// How many steps it may take whatever may be spent.
 const SIMULATION_CEILING: usize = 1 << 29;
 
-/// How often an automaton is thrown away in one search before it is given up.
-const CLEARED: usize = 3;
-
 /// How many bytes a state of an NFA takes, at least: for an estimate of their number.
 const STATE_SIZE: usize = 32;
 
@@ -52,6 +48,12 @@ const BRIEF: usize = 128;
 
 /// Bytes that most values do not have, and that patterns have in parts that cost much.
 const ABSENT: [&[u8]; 3] = [b"\\$", b"\\", b""];
+
+/// The pieces of [`Linear::prepare`].
+pub(super) const PIECES: usize = ABSENT.len() + 1;
+
+/// For how long values a probe is built in advance, in bytes.
+const PREPARED_LENGTH: usize = 64 << 10;
 
 /// A compiled pattern.
 #[derive(Debug)]
@@ -66,13 +68,6 @@ pub(super) struct Linear {
     starts: [OnceLock<Option<Starts>>; ABSENT.len()],
     /// Built when a value is first that long.
     probe: OnceLock<Option<Probe>>,
-}
-
-/// The automaton that stops instead of falling back.
-#[derive(Debug)]
-struct Probe {
-    regex: regex::Regex,
-    cache: Mutex<regex::Cache>,
 }
 
 /// What a probe found.
@@ -114,6 +109,16 @@ impl Linear {
         Ok(Self { regex, cache, states, pattern: pattern.into(), starts, probe: OnceLock::new() })
     }
 
+    /// Builds a piece of what searches of long values would have to wait for; `false` if there is nothing to build.
+    pub(super) fn prepare(&self, piece: usize) -> bool {
+        match self.starts.iter().zip(ABSENT).nth(piece) {
+            Some(_) if self.regex.is_accelerated() => false,
+            Some((starts, absent)) => starts.get_or_init(|| Starts::new(&self.pattern, absent)).is_some(),
+            None if self.is_costly(PREPARED_LENGTH) => self.probe.get_or_init(|| Probe::new(&self.pattern)).is_some(),
+            None => false,
+        }
+    }
+
     /// The spans of the first match from `at` on: all groups or, faster, only that there is one. What it costs is added
     /// to the effort.
     pub(super) fn search(&self, value: &[u8], at: usize, groups: bool, effort: &mut Effort) -> Option<Spans> {
@@ -151,8 +156,8 @@ impl Linear {
         self.general(&input, groups, effort)
     }
 
-    /// Whether what is left suffices for the groups of a match of so many bytes, if the pattern has any; else notes that
-    /// a limit was met.
+    /// Whether the remaining effort suffices for the groups of a match of this length, if the pattern has any; else
+    /// records that a limit was exceeded.
     fn may_group(&self, length: usize, effort: &mut Effort) -> bool {
         let may = !self.has_groups() || self.groups_cost(length) <= effort.left();
         effort.limited |= !may;
@@ -178,7 +183,7 @@ impl Linear {
         self.regex.group_info().slot_len() > 2
     }
 
-    /// Units of work to find the groups of a match of so many bytes.
+    /// Units of work to find the groups of a match of this length.
     fn groups_cost(&self, length: usize) -> u64 {
         // States are counted by the memory that they take, which is half as much in a VM of 32 bits.
         let states = self.states * size_of::<u64>() / size_of::<usize>();
@@ -238,7 +243,7 @@ impl Linear {
         found
     }
 
-    /// What the places where a match can begin tell of a long value; `None` if the general engine is the faster one.
+    /// The result for a long value from the positions where a match can begin; `None` if the general engine is the faster one.
     fn first(&self, value: &[u8], at: usize, cost: &mut u64) -> Option<Found> {
         let rest = value.get(at..).filter(|rest| rest.len() >= BRIEF && !self.regex.is_accelerated())?;
         let has = |byte: &u8| memchr::memchr(*byte, rest).is_some();
@@ -246,48 +251,22 @@ impl Linear {
         Some(starts.get_or_init(|| Starts::new(&self.pattern, absent)).as_ref()?.search(value, at, cost))
     }
 
-    /// Whether simulating the NFA on so many bytes would take too long.
+    /// Whether simulating the NFA on this many bytes would take too long.
     fn is_costly(&self, length: usize) -> bool {
         self.states.saturating_mul(length) > SIMULATION_LIMIT
     }
 
     fn probe(&self, input: &Input<'_>, groups: bool, effort: &mut Effort) -> Probed {
         let Some(probe) = self.probe.get_or_init(|| Probe::new(&self.pattern)) else { return Probed::GaveUp };
-        let mut cache = probe.cache.lock().unwrap_or_else(PoisonError::into_inner);
         effort.charge(units(input.get_span().len(), PROBED));
-        let found = if groups {
-            probe.regex.try_search(&mut cache, input).map(|found| found.map(|found| found.span()))
-        } else {
-            let forward = probe.regex.forward().try_search_fwd(cache.as_parts_mut().0, &input.clone().earliest(true));
-            forward.map(|found| found.map(|found| Span { start: input.start(), end: found.offset() }))
-        };
-        match found {
+        match probe.search(&self.pattern, input, groups) {
             Ok(None) => Probed::Nothing,
             Ok(Some(span)) => Probed::Found(span),
-            Err(_) => {
-                // What this value was like says nothing about the next.
-                cache.reset(&probe.regex);
+            Err(GaveUp) => {
                 effort.charge(units(PATTERN_CACHE_LIMIT * CLEARED, GROWTH));
                 Probed::GaveUp
             }
         }
-    }
-}
-
-impl Probe {
-    fn new(pattern: &str) -> Option<Self> {
-        let nfa = thompson::Config::new()
-            .utf8(false)
-            .nfa_size_limit(Some(PATTERN_SIZE_LIMIT))
-            .which_captures(thompson::WhichCaptures::None);
-        let lazy = dfa::Config::new()
-            .cache_capacity(PATTERN_CACHE_LIMIT)
-            .skip_cache_capacity_check(true)
-            .minimum_cache_clear_count(Some(CLEARED))
-            .minimum_bytes_per_state(Some(10));
-        let regex = regex::Builder::new().syntax(syntax()).thompson(nfa).dfa(lazy).build(pattern).ok()?;
-        let cache = Mutex::new(regex.create_cache());
-        Some(Self { regex, cache })
     }
 }
 

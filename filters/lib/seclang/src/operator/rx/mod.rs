@@ -11,6 +11,7 @@ mod class;
 mod escape;
 mod linear;
 mod outline;
+mod probe;
 mod shape;
 mod starts;
 mod translate;
@@ -25,6 +26,10 @@ pub(crate) use class::ByteSet;
 
 use backtracking::Backtracking;
 use linear::Linear;
+
+/// The pieces of [`Pattern::prepare`].
+pub(super) const PIECES: usize = 1 + linear::PIECES;
+
 pub(super) use linear::syntax;
 
 use super::captures::{Captures, MAX_CAPTURES};
@@ -183,6 +188,26 @@ impl Pattern {
         self.shape.get_or_init(|| if self.backtracking { Shape::Pattern } else { Shape::of(&self.pattern) })
     }
 
+    fn compiled(&self) -> Option<&Compiled> {
+        self.compiled.get_or_init(|| Compiled::new(&self.pattern, self.backtracking).ok()).as_ref()
+    }
+
+    /// Builds a piece of what the first values that are searched would have to wait for, of [`PIECES`]; `false` if there is
+    /// nothing to build. A pattern with macros is known with its first request.
+    pub(super) fn prepare(&self, piece: usize) -> bool {
+        if self.pattern.is_empty() {
+            return false;
+        }
+        let Some(piece) = piece.checked_sub(1) else {
+            self.shape();
+            return self.compiled().is_some();
+        };
+        match self.compiled() {
+            Some(Compiled { engine: Engine::Linear(linear), .. }) => linear.prepare(piece),
+            _ => false,
+        }
+    }
+
     /// Whether the pattern needs the backtracking engine.
     pub(super) fn is_backtracking(&self) -> bool {
         self.backtracking
@@ -211,7 +236,7 @@ impl Pattern {
                 compiled = self.expanded(expanded, captures);
                 compiled.as_ref().as_ref()
             }
-            None => self.compiled.get_or_init(|| Compiled::new(&self.pattern, self.backtracking).ok()).as_ref(),
+            None => self.compiled(),
         };
         let Some(pattern) = pattern else {
             captures.set_limit_exceeded();
@@ -249,8 +274,7 @@ impl Pattern {
 
     /// Whether any match is confirmed by `verify`; captures the first that is.
     pub(super) fn confirm(&self, value: &[u8], verify: impl Fn(&[u8]) -> bool, captures: &mut Captures) -> bool {
-        let Some(pattern) = self.compiled.get_or_init(|| Compiled::new(&self.pattern, self.backtracking).ok()).as_ref()
-        else {
+        let Some(pattern) = self.compiled() else {
             captures.set_limit_exceeded();
             return false;
         };

@@ -35,7 +35,7 @@ impl Shape {
         hir.and_then(|hir| shape(&hir)).unwrap_or(Self::Pattern)
     }
 
-    /// Where the match ends that begins with the value: `None` if only the pattern can tell, `Some(None)` if there is
+    /// Where the match ends that begins with the value: `None` if only the pattern can decide, `Some(None)` if there is
     /// no match.
     pub(super) fn search(&self, value: &[u8]) -> Option<Option<usize>> {
         match self {

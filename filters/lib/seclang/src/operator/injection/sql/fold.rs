@@ -1,17 +1,17 @@
-//! Folds the tokens of a value to the five that are its fingerprint, as libinjection does.
+//! Folds the tokens of a value to the five of its fingerprint, as libinjection does.
 //!
-//! What an attacker may add without a change of meaning goes: white space, comments, parentheses that double, signs,
-//! `1+1` for `1`, `a, b` for `a`, `x.y` for `x`. The order of the rules and the tokens at which folding goes on are those
-//! of libinjection, and so is its end: once the value is read, no more is folded.
+//! Folding removes what an attacker may add without changing the meaning: white space, comments, double parentheses,
+//! signs, `1+1` for `1`, `a, b` for `a`, `x.y` for `x`. The order of the rules, the tokens at which folding resumes,
+//! and its end are those of libinjection: at the end of the value nothing more is folded.
 
-use super::token::{Kept, Kind, TEXT_LENGTH, Token};
+use super::token::{FoldedTokens, Kind, TEXT_LENGTH, Token};
 use super::tokens::Tokens;
 use super::words;
 
 /// How many tokens a fingerprint has at most.
 pub(super) const MAX_TOKENS: usize = 5;
 
-/// What two tokens make of each other.
+/// The result of folding two tokens.
 enum Pair {
     /// They were folded: look again.
     Folded,
@@ -23,11 +23,11 @@ enum Pair {
 
 /// All that the rest of a reading depends on, besides its dialect.
 pub(super) struct State<'s> {
-    /// What is kept of the tokens so far.
-    pub(super) kept: &'s [Token],
+    /// The folded tokens so far.
+    pub(super) folded: &'s [Token],
     /// How many of them are done with.
     pub(super) left: usize,
-    /// Where the next token begins, and how many there were.
+    /// The position of the next token, and the number of tokens so far.
     pub(super) at: usize,
     pub(super) read: usize,
     /// Whether a comment was read last.
@@ -37,49 +37,60 @@ pub(super) struct State<'s> {
 /// Folds tokens.
 pub(super) struct Fold<'t, 'v, 'm, F> {
     tokens: &'t mut Tokens<'v, 'm>,
-    /// What was not folded.
-    kept: Kept,
+    /// The tokens so far.
+    folded: FoldedTokens,
     /// How many of them are done with.
     left: usize,
+    /// At how many places from the first on neither two nor three tokens fold, as they are now.
+    settled: usize,
     last_comment: Option<Token>,
     more: bool,
-    /// Asked whether another reading was in the same state.
+    /// Returns whether another reading was in the same state.
     was_here: F,
 }
 
 impl<'t, 'v, 'm, F: FnMut(State<'_>) -> bool> Fold<'t, 'v, 'm, F> {
-    /// The tokens of the fingerprint, at most [`MAX_TOKENS`]. `first` stands for all that is before what is read.
-    pub(super) fn run(tokens: &'t mut Tokens<'v, 'm>, first: Option<Token>, was_here: F) -> Kept {
-        let kept = first.map_or_else(Kept::new, Kept::of);
-        let mut fold = Self { tokens, kept, left: 0, last_comment: None, more: true, was_here };
+    /// The tokens of the fingerprint, at most [`MAX_TOKENS`]. `first` replaces everything before the first byte.
+    pub(super) fn run(tokens: &'t mut Tokens<'v, 'm>, first: Option<Token>, was_here: F) -> FoldedTokens {
+        let folded = first.map_or_else(FoldedTokens::new, FoldedTokens::of);
+        let mut fold = Self { tokens, folded, left: 0, settled: 0, last_comment: None, more: true, was_here };
         fold.all();
-        let Self { mut kept, last_comment, .. } = fold;
-        if kept.len() < MAX_TOKENS {
-            last_comment.into_iter().for_each(|comment| kept.push(comment));
+        let Self { mut folded, last_comment, .. } = fold;
+        if folded.len() < MAX_TOKENS {
+            last_comment.into_iter().for_each(|comment| folded.push(comment));
         }
-        kept.truncate(MAX_TOKENS);
-        kept
+        folded.truncate(MAX_TOKENS);
+        folded
     }
 
     fn all(&mut self) {
         // Comments, parentheses, casts and signs at the beginning mean nothing.
-        while self.kept.len() == 0 {
+        while self.folded.len() == 0 {
             let Some(token) = self.tokens.next() else { return };
             if !token.is_any(&[Kind::Comment, Kind::LeftParenthesis, Kind::SqlType]) && !token.is_unary() {
-                self.kept.push(token);
+                self.folded.push(token);
             }
         }
+        let mut asked_at = 0;
         loop {
-            let state = State {
-                kept: self.kept.as_slice(),
-                left: self.left,
-                at: self.tokens.at(),
-                read: self.tokens.met().tokens,
-                after_comment: self.last_comment.is_some(),
-            };
-            if (self.was_here)(state) {
-                self.kept.truncate(0);
-                self.last_comment = None;
+            // Until the next token is read, all that follows from a state is the same.
+            let read = self.tokens.hints().tokens;
+            if read != asked_at {
+                asked_at = read;
+                let state = State {
+                    folded: self.folded.as_slice(),
+                    left: self.left,
+                    at: self.tokens.at(),
+                    read,
+                    after_comment: self.last_comment.is_some(),
+                };
+                if (self.was_here)(state) {
+                    self.folded.truncate(0);
+                    self.last_comment = None;
+                    return;
+                }
+            }
+            if !self.tokens.charge_fold() {
                 return;
             }
             self.reduce_operand();
@@ -87,22 +98,23 @@ impl<'t, 'v, 'm, F: FnMut(State<'_>) -> bool> Fold<'t, 'v, 'm, F> {
                 return;
             }
             if !self.fill(2) {
-                self.left = self.kept.len();
+                self.left = self.folded.len();
                 continue;
             }
             match self.pair() {
                 Pair::Folded => continue,
                 Pair::Evil => {
-                    self.kept = Kept::of(Token::new(Kind::Evil, b"X"));
+                    self.folded = FoldedTokens::of(Token::new(Kind::Evil, b"X"));
                     return;
                 }
                 Pair::Stay => {}
             }
             if !self.fill(3) {
-                self.left = self.kept.len();
+                self.left = self.folded.len();
                 continue;
             }
             if !self.triple() {
+                self.settled += usize::from(self.settled == self.left);
                 self.left += 1;
             }
         }
@@ -110,56 +122,69 @@ impl<'t, 'v, 'm, F: FnMut(State<'_>) -> bool> Fold<'t, 'v, 'm, F> {
 
     /// Reads on until there are `count` tokens that are not done with; `false` if there are not that many.
     fn fill(&mut self, count: usize) -> bool {
-        while self.more && self.kept.len() <= MAX_TOKENS && self.kept.len() < self.left + count {
+        while self.more && self.folded.len() <= MAX_TOKENS && self.folded.len() < self.left + count {
             match self.tokens.next() {
                 Some(token) if token.kind == Kind::Comment => self.last_comment = Some(token),
                 Some(token) => {
                     self.last_comment = None;
-                    self.kept.push(token);
+                    self.folded.push(token);
                 }
                 None => self.more = false,
             }
         }
-        self.kept.len() >= self.left + count
+        self.folded.len() >= self.left + count
     }
 
     /// An operand in parentheses after an operator (`1 + (1)`, `x = (y)`) makes five tokens one, so that there is room.
     fn reduce_operand(&mut self) {
         use Kind::{Bareword as N, Comma, LeftParenthesis as L, Number as D, Operator as O, RightParenthesis as R};
         let mut kinds = [Kind::Unknown; MAX_TOKENS];
-        if self.kept.len() < MAX_TOKENS {
+        if self.folded.len() < MAX_TOKENS {
             return;
         }
-        for (kind, token) in kinds.iter_mut().zip(self.kept.as_slice()) {
+        for (kind, token) in kinds.iter_mut().zip(self.folded.as_slice()) {
             *kind = token.kind;
         }
         if matches!(kinds, [D, O | Comma, L, D, R] | [N, O, L, N | D, R] | [D, R, Comma, L, D] | [N, R, O, L, N]) {
-            let sixth = self.kept.get(MAX_TOKENS).copied();
-            self.kept.truncate(1);
-            sixth.into_iter().for_each(|token| self.kept.push(token));
-            self.left = 0;
+            let sixth = self.folded.get(MAX_TOKENS).copied();
+            self.folded.truncate(1);
+            sixth.into_iter().for_each(|token| self.folded.push(token));
+            (self.left, self.settled) = (0, 0);
         }
     }
 
     fn kind(&self, offset: usize) -> Option<Kind> {
-        self.kept.get(self.left + offset).map(|token| token.kind)
+        self.folded.get(self.left + offset).map(|token| token.kind)
+    }
+
+    /// The token at a place, and those behind it, are not what they were: up to three are looked at together.
+    fn unsettle(&mut self, at: usize) {
+        self.settled = self.settled.min(at.saturating_sub(2));
+    }
+
+    /// Begins anew, at the first place where something may fold.
+    fn again(&mut self) {
+        self.left = self.settled;
     }
 
     fn set_kind(&mut self, offset: usize, kind: Kind) {
-        if let Some(token) = self.kept.get_mut(self.left + offset) {
+        self.unsettle(self.left + offset);
+        if let Some(token) = self.folded.get_mut(self.left + offset) {
             token.kind = kind;
         }
     }
 
     /// Takes the last tokens away.
     fn drop(&mut self, count: usize) {
-        self.kept.truncate(self.kept.len().saturating_sub(count));
+        self.folded.truncate(self.folded.len().saturating_sub(count));
+        self.unsettle(self.folded.len());
     }
 
     /// Puts the token at `offset + 1` in the place of the one at `offset`, and takes the last token away.
     fn replace(&mut self, offset: usize) {
-        if let Some(next) = self.kept.get(self.left + offset + 1).copied()
-            && let Some(token) = self.kept.get_mut(self.left + offset)
+        self.unsettle(self.left + offset);
+        if let Some(next) = self.folded.get(self.left + offset + 1).copied()
+            && let Some(token) = self.folded.get_mut(self.left + offset)
         {
             *token = next;
         }
@@ -172,7 +197,7 @@ impl<'t, 'v, 'm, F: FnMut(State<'_>) -> bool> Fold<'t, 'v, 'm, F> {
 
     fn pair(&mut self) -> Pair {
         use Kind as K;
-        let (Some(first), Some(other)) = (self.kind(0), self.kept.get(self.left + 1)) else { return Pair::Stay };
+        let (Some(first), Some(other)) = (self.kind(0), self.folded.get(self.left + 1)) else { return Pair::Stay };
         let (second, unary) = (other.kind, other.is_unary());
         match (first, second) {
             // Strings in a row are one string; repeated semicolons are one.
@@ -182,7 +207,7 @@ impl<'t, 'v, 'm, F: FnMut(State<'_>) -> bool> Fold<'t, 'v, 'm, F> {
             }
             (K::Operator | K::LogicOperator, kind) if unary || kind == K::SqlType => {
                 self.drop(1);
-                self.left = 0;
+                self.again();
                 return Pair::Folded;
             }
             (K::LeftParenthesis, _) if unary => {
@@ -197,7 +222,7 @@ impl<'t, 'v, 'm, F: FnMut(State<'_>) -> bool> Fold<'t, 'v, 'm, F> {
             self.back();
             return Pair::Folded;
         }
-        let (Some(one), Some(other)) = (self.kept.get(self.left), self.kept.get(self.left + 1)) else {
+        let (Some(one), Some(other)) = (self.folded.get(self.left), self.folded.get(self.left + 1)) else {
             return Pair::Stay;
         };
         match (first, second) {
@@ -219,7 +244,7 @@ impl<'t, 'v, 'm, F: FnMut(State<'_>) -> bool> Fold<'t, 'v, 'm, F> {
                 K::Bareword | K::Number | K::SqlType | K::LeftParenthesis | K::Function | K::Variable | K::String,
             ) => {
                 self.replace(0);
-                self.left = 0;
+                self.again();
             }
             (K::Collate, K::Bareword) => {
                 // There are too many names of collations to list: they have an underscore.
@@ -237,11 +262,11 @@ impl<'t, 'v, 'm, F: FnMut(State<'_>) -> bool> Fold<'t, 'v, 'm, F> {
                 } else {
                     self.replace(0)
                 }
-                self.left = 0;
+                self.again();
             }
             (K::LeftParenthesis, K::LeftParenthesis) | (K::RightParenthesis, K::RightParenthesis) => {
                 self.drop(1);
-                self.left = 0;
+                self.again();
             }
             (K::LeftBrace, K::Bareword) => {
                 // MySQL: `` {`` `` is a name that no two databases read alike; `{name value}` is the value.
@@ -249,11 +274,11 @@ impl<'t, 'v, 'm, F: FnMut(State<'_>) -> bool> Fold<'t, 'v, 'm, F> {
                     return Pair::Evil;
                 }
                 self.drop(2);
-                self.left = 0;
+                self.again();
             }
             (_, K::RightBrace) => {
                 self.drop(1);
-                self.left = 0;
+                self.again();
             }
             _ => return Pair::Stay,
         }
@@ -262,14 +287,17 @@ impl<'t, 'v, 'm, F: FnMut(State<'_>) -> bool> Fold<'t, 'v, 'm, F> {
 
     /// Makes a phrase of two words that SQL knows as one (`UNION` and `ALL`) out of the first of them.
     fn merge(&mut self) -> bool {
-        let (Some(one), Some(other)) = (self.kept.get(self.left), self.kept.get(self.left + 1)) else { return false };
+        let (Some(one), Some(other)) = (self.folded.get(self.left), self.folded.get(self.left + 1)) else {
+            return false;
+        };
         if !words::may_be_phrase(one.text(), other.text()) {
             return false;
         }
         let phrase = Phrase::of(one.text(), other.text());
         let Some(phrase) = phrase.as_ref().map(Phrase::text) else { return false };
-        let (Some(kind), Some(token)) = (words::meaning(phrase), self.kept.get_mut(self.left)) else { return false };
+        let (Some(kind), Some(token)) = (words::meaning(phrase), self.folded.get_mut(self.left)) else { return false };
         *token = token.into_phrase(kind, phrase);
+        self.unsettle(self.left);
         true
     }
 
@@ -277,8 +305,8 @@ impl<'t, 'v, 'm, F: FnMut(State<'_>) -> bool> Fold<'t, 'v, 'm, F> {
     fn triple(&mut self) -> bool {
         use Kind as K;
         let (Some(first), Some(middle), Some(last)) = (self.kind(0), self.kind(1), self.kind(2)) else { return false };
-        let unary = self.kept.get(self.left + 1).is_some_and(Token::is_unary);
-        let cast = self.kept.get(self.left + 1).is_some_and(|token| token.text() == b"::");
+        let unary = self.folded.get(self.left + 1).is_some_and(Token::is_unary);
+        let cast = self.folded.get(self.left + 1).is_some_and(|token| token.text() == b"::");
         match (first, middle, last) {
             // Operations and lists are their first operand.
             (K::Number, K::Operator, K::Number)
@@ -306,14 +334,14 @@ impl<'t, 'v, 'm, F: FnMut(State<'_>) -> bool> Fold<'t, 'v, 'm, F> {
             (K::Expression, K::Dot, K::Bareword) => self.replace(1),
             (K::Function, K::LeftParenthesis, last) if last != K::RightParenthesis => {
                 // `USER()` is a function, `USER(name)` is not.
-                if self.kept.get(self.left).is_some_and(|token| token.is("USER")) {
+                if self.folded.get(self.left).is_some_and(|token| token.is("USER")) {
                     self.set_kind(0, K::Bareword);
                 }
                 return false;
             }
             _ => return false,
         }
-        self.left = 0;
+        self.again();
         true
     }
 }

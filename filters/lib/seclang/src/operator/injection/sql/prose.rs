@@ -1,4 +1,4 @@
-//! Values that are no injection at a glance: most are.
+//! A fast check for values that are no injection, as most are.
 
 use std::sync::LazyLock;
 

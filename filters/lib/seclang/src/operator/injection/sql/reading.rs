@@ -5,8 +5,8 @@ use memchr::memmem;
 use super::fold::{Fold, MAX_TOKENS, State};
 use super::marks::Marks;
 use super::meter::Meter;
-use super::token::{Kept, Kind, Token};
-use super::tokens::{Dialect, Met, Tokens};
+use super::token::{FoldedTokens, Kind, Token};
+use super::tokens::{Dialect, DialectHints, Tokens};
 use super::words;
 
 /// The letters of a fingerprint.
@@ -32,7 +32,7 @@ impl Fingerprint {
     }
 }
 
-/// From where on a value is read, and as what.
+/// Where a reading begins, and as what.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Start {
     /// The first byte that is read.
@@ -44,14 +44,14 @@ pub(super) struct Start {
     pub(super) dialect: Dialect,
 }
 
-/// What a reading found.
+/// The result of a reading.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reading {
     pub(super) fingerprint: Fingerprint,
     /// The tokens of the fingerprint.
-    pub(super) tokens: Kept,
+    pub(super) tokens: FoldedTokens,
     pub(super) is_injection: bool,
-    pub(super) met: Met,
+    pub(super) hints: DialectHints,
     /// Whether it came to the end of the value, and not by a string that nothing closes, unless that is short.
     pub(super) ends: bool,
 }
@@ -59,7 +59,7 @@ pub(super) struct Reading {
 /// How long a string may be at the end of an injection that nothing closes.
 const LONGEST_END: usize = 1024;
 
-/// What it costs for each byte to find out where long tokens end.
+/// Units of work for each byte to find the ends of long tokens.
 const MARKS_COST: usize = 4;
 
 /// Reads one value, as often as is needed.
@@ -90,7 +90,7 @@ impl<'v> Reader<'v> {
         self.marks.as_ref()?.line_end(from)
     }
 
-    /// Finds out where long tokens end: for values that are read from many places on.
+    /// Finds the ends of long tokens, for values that are read from many positions.
     pub(super) fn mark(&mut self) {
         if self.marks.is_none() {
             self.meter.charge(self.value.len().saturating_mul(MARKS_COST));
@@ -101,44 +101,45 @@ impl<'v> Reader<'v> {
     /// Reads the value once. `was_here` is asked at each step whether an earlier reading was in the same state; this one
     /// then ends, as an injection to neither of them.
     pub(super) fn read(&mut self, start: Start, was_here: impl FnMut(State<'_>) -> bool) -> Reading {
+        self.meter.charge_reading();
         let marks = self.marks.as_ref();
         let mut tokens = Tokens::new(self.value, start.at, start.inside, start.dialect, &mut self.meter, marks);
         let operand = start.after_operand.then(|| Token::new(Kind::Number, b"1"));
-        let mut kept = Fold::run(&mut tokens, operand, was_here);
-        let (met, at) = (tokens.met(), tokens.last_at());
+        let mut folded = Fold::run(&mut tokens, operand, was_here);
+        let (hints, at) = (tokens.hints(), tokens.last_at());
         let ended = tokens.at() >= self.value.len();
-        let unclosed = kept.as_slice().last().is_some_and(|token| token.kind == Kind::String && token.close == 0);
+        let unclosed = folded.as_slice().last().is_some_and(|token| token.kind == Kind::String && token.close == 0);
         let ends = ended && (!unclosed || self.value.len() - at <= LONGEST_END);
         // PHP: a backtick at the end hides what the query goes on with.
-        if let [_, _, .., last] = kept.as_mut_slice()
+        if let [_, _, .., last] = folded.as_mut_slice()
             && (last.kind, last.open, last.close, last.text().is_empty()) == (Kind::Bareword, b'`', 0, true)
         {
             last.kind = Kind::Comment;
         }
-        if kept.as_slice().iter().any(|token| token.kind == Kind::Evil) {
-            kept = Kept::of(Token::new(Kind::Evil, b"X"));
+        if folded.as_slice().iter().any(|token| token.kind == Kind::Evil) {
+            folded = FoldedTokens::of(Token::new(Kind::Evil, b"X"));
         }
-        let fingerprint = Fingerprint::of(kept.as_slice());
+        let fingerprint = Fingerprint::of(folded.as_slice());
         let is_injection =
-            words::is_listed(fingerprint.letters()) && !self.is_harmless(&fingerprint, kept.as_slice(), met);
-        Reading { fingerprint, tokens: kept, is_injection, met, ends }
+            words::is_listed(fingerprint.letters()) && !self.is_harmless(&fingerprint, folded.as_slice(), hints);
+        Reading { fingerprint, tokens: folded, is_injection, hints, ends }
     }
 
-    /// Whether what has the fingerprint of an injection is usual text. Short fingerprints are told by their tokens.
-    fn is_harmless(&mut self, fingerprint: &Fingerprint, tokens: &[Token], met: Met) -> bool {
+    /// Whether a value with the fingerprint of an injection is usual text. The tokens of short fingerprints decide.
+    fn is_harmless(&mut self, fingerprint: &Fingerprint, tokens: &[Token], hints: DialectHints) -> bool {
         if let [_, .., b'c'] = fingerprint.letters()
             && *self.hides_from_audit.get_or_insert_with(|| memmem::find(self.value, b"sp_password").is_some())
         {
             return false;
         }
         match (fingerprint.letters(), tokens) {
-            ([_, b'U'], _) => met.tokens == 2,
+            ([_, b'U'], _) => hints.tokens == 2,
             ([first, second], [one, other]) => {
                 let comment = other.first();
                 match (*first, *second) {
                     _ if comment == b'#' => true,
                     (b'n', b'c') if comment != b'/' => true,
-                    (b'1', b'c') if comment == b'/' || met.tokens > 2 => false,
+                    (b'1', b'c') if comment == b'/' || hints.tokens > 2 => false,
                     (b'1', b'c') => !ends_before_comment(self.value, one.text().len()),
                     _ => other.text().len() > 2 && comment == b'-',
                 }
@@ -146,7 +147,7 @@ impl<'v> Reader<'v> {
             // `...a' + 'b...` is an injection, `'a' + 'b'` is not.
             (b"sos" | b"s&s", [one, _, other]) => one.open != 0 || other.close != 0 || one.close != other.open,
             // `sexy and 17`
-            (b"s&n" | b"n&1" | b"1&1" | b"1&v" | b"1&s", _) => met.tokens == 3,
+            (b"s&n" | b"n&1" | b"1&1" | b"1&v" | b"1&s", _) => hints.tokens == 3,
             ([_, b'k', _], [_, word, _]) => {
                 let starts = word.text().get(..4).is_some_and(|start| start.eq_ignore_ascii_case(b"INTO"));
                 !starts || word.text().len() < 5

@@ -1,6 +1,6 @@
 //! What the text of a value is cut into.
 
-/// How many bytes of a token's text are kept. No word that means something is longer.
+/// How many bytes of the text of a token are kept. No word of SQL is longer.
 pub(super) const TEXT_LENGTH: usize = 31;
 
 /// What a token is. Its letter stands for it in fingerprints.
@@ -100,10 +100,11 @@ impl Token {
     /// A token with the first [`TEXT_LENGTH`] bytes of its text.
     pub(super) fn new(kind: Kind, text: &[u8]) -> Self {
         let mut token = Self { kind, open: 0, close: 0, at: 0, length: 0, text: [0; TEXT_LENGTH] };
-        for (slot, byte) in token.text.iter_mut().zip(text) {
-            *slot = *byte;
-            token.length += 1;
+        let text = text.get(..TEXT_LENGTH).unwrap_or(text);
+        if let Some(slots) = token.text.get_mut(..text.len()) {
+            slots.copy_from_slice(text);
         }
+        token.length = u8::try_from(text.len()).unwrap_or_default();
         token
     }
 
@@ -154,27 +155,27 @@ impl Token {
 }
 
 /// How many tokens are looked at together at most: those of a fingerprint, and one more that may decide what the last is.
-const ROOM: usize = 6;
+const CAPACITY: usize = 6;
 
-/// The tokens that are left, without an allocation.
+/// The tokens that remain after folding, without an allocation.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Kept {
-    tokens: [Token; ROOM],
+pub(super) struct FoldedTokens {
+    tokens: [Token; CAPACITY],
     length: usize,
 }
 
-impl Kept {
+impl FoldedTokens {
     /// No tokens.
     pub(super) fn new() -> Self {
         let none = Token { kind: Kind::Unknown, open: 0, close: 0, at: 0, length: 0, text: [0; TEXT_LENGTH] };
-        Self { tokens: [none; ROOM], length: 0 }
+        Self { tokens: [none; CAPACITY], length: 0 }
     }
 
     /// A single token.
     pub(super) fn of(token: Token) -> Self {
-        let mut kept = Self::new();
-        kept.push(token);
-        kept
+        let mut folded = Self::new();
+        folded.push(token);
+        folded
     }
 
     pub(super) fn as_slice(&self) -> &[Token] {

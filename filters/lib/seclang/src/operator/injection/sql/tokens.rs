@@ -3,7 +3,7 @@
 //! Where that tokenizer has oddities (NUL bytes belong to every run of digits), they are kept: the lists of fingerprints were
 //! made with them.
 
-use memchr::{memchr, memmem};
+use memchr::{memchr, memchr2_iter, memmem};
 
 use super::marks::Marks;
 use super::meter::Meter;
@@ -19,14 +19,14 @@ pub(in super::super) struct Dialect {
     pub(in super::super) version_3: bool,
 }
 
-/// What was met on the way: reasons to read the value in another dialect, too.
+/// Findings that are reasons to read the value in another dialect, too.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Met {
+pub(super) struct DialectHints {
     /// How many tokens there were, comments among them.
     pub(super) tokens: usize,
     /// `--` before something other than white space, or `#`.
     pub(super) mysql_comment: bool,
-    /// Something that versions 3 and 4 of libinjection do not read alike.
+    /// Text that versions 3 and 4 of libinjection tokenize differently.
     pub(super) version_matters: bool,
 }
 
@@ -38,7 +38,7 @@ pub(super) struct Tokens<'v, 'm> {
     dialect: Dialect,
     /// The delimiter of the string that the value begins in.
     inside: Option<u8>,
-    met: Met,
+    hints: DialectHints,
     meter: &'m mut Meter,
     /// Where long tokens end, if that is known.
     marks: Option<&'m Marks>,
@@ -57,12 +57,12 @@ impl<'v, 'm> Tokens<'v, 'm> {
         meter: &'m mut Meter,
         marks: Option<&'m Marks>,
     ) -> Self {
-        Self { value, at, last_at: at, dialect, inside, met: Met::default(), meter, marks }
+        Self { value, at, last_at: at, dialect, inside, hints: DialectHints::default(), meter, marks }
     }
 
-    /// What was met so far.
-    pub(super) fn met(&self) -> Met {
-        self.met
+    /// The findings so far.
+    pub(super) fn hints(&self) -> DialectHints {
+        self.hints
     }
 
     /// Where the next token is looked for.
@@ -81,7 +81,7 @@ impl<'v, 'm> Tokens<'v, 'm> {
             let before = self.at;
             let mut token = self.rest_of_string(self.at, 0, delimiter);
             token.at = before;
-            self.met.tokens += 1;
+            self.hints.tokens += 1;
             return self.charge(&token, before).then_some(token);
         }
         loop {
@@ -89,7 +89,7 @@ impl<'v, 'm> Tokens<'v, 'm> {
             let before = self.at;
             match self.token(byte) {
                 Some(mut token) => {
-                    self.met.tokens += 1;
+                    self.hints.tokens += 1;
                     self.last_at = before;
                     token.at = before;
                     return self.charge(&token, before).then_some(token);
@@ -107,6 +107,11 @@ impl<'v, 'm> Tokens<'v, 'm> {
             self.marks.is_some() && (token.is_any(&[Kind::String, Kind::Comment, Kind::Evil]) || token.first() == b'[');
         let length = if known { length.min(KNOWN_LENGTH) } else { length };
         self.meter.charge(length) && self.meter.charge_token()
+    }
+
+    /// Charges for folding once; `false` if the limit is reached.
+    pub(super) fn charge_fold(&mut self) -> bool {
+        self.meter.charge_fold()
     }
 
     fn byte(&self, at: usize) -> Option<u8> {
@@ -186,7 +191,7 @@ impl<'v, 'm> Tokens<'v, 'm> {
     }
 
     fn hash(&mut self) -> Token {
-        self.met.mysql_comment = true;
+        self.hints.mysql_comment = true;
         if self.dialect.mysql { self.line_comment() } else { self.single(Kind::Operator) }
     }
 
@@ -195,7 +200,7 @@ impl<'v, 'm> Tokens<'v, 'm> {
             (Some(b'-'), None) => self.line_comment(),
             (Some(b'-'), Some(after)) if is_white(after) => self.line_comment(),
             (Some(b'-'), Some(_)) if !self.dialect.mysql => {
-                self.met.mysql_comment = true;
+                self.hints.mysql_comment = true;
                 self.line_comment()
             }
             _ => self.single(Kind::Operator),
@@ -404,7 +409,7 @@ impl<'v, 'm> Tokens<'v, 'm> {
         {
             end += 1;
         }
-        self.met.version_matters |= bare_exponent;
+        self.hints.version_matters |= bare_exponent;
         let token = self.take(if bare_exponent { Kind::Bareword } else { Kind::Number }, end);
         (!bare_exponent || self.dialect.version_3).then_some(token)
     }
@@ -415,7 +420,7 @@ impl<'v, 'm> Tokens<'v, 'm> {
         let kept = start.iter().position(|byte| ends_word(*byte)).unwrap_or(start.len()).min(TEXT_LENGTH);
         let kept_text = rest.get(..kept).unwrap_or_default();
         // `SELECT.1`, SELECT`column`
-        for (at, _) in kept_text.iter().enumerate().filter(|(_, byte)| matches!(byte, b'.' | b'`')) {
+        for at in memchr2_iter(b'.', b'`', kept_text) {
             let meaning = kept_text.get(..at).and_then(words::meaning);
             if let Some(kind) = meaning.filter(|kind| *kind != Kind::Bareword) {
                 return self.take(kind, at);
@@ -434,13 +439,27 @@ fn run(bytes: &[u8], is_digit: impl Fn(u8) -> bool) -> usize {
 }
 
 /// White space to databases: with the NUL of Oracle and the no-break space of Latin-1.
-fn is_white(byte: u8) -> bool {
+const fn is_white(byte: u8) -> bool {
     matches!(byte, b'\t'..=b'\r' | b' ' | 0 | 0xa0)
 }
 
 /// Whether a word ends before this byte.
+#[inline(always)]
 fn ends_word(byte: u8) -> bool {
-    is_white(byte) || matches!(byte, b'!'..=b'#' | b'%'..=b'-' | b'/' | b':'..=b'@' | b'['..=b'^' | b'{'..=b'~')
+    /// A bit for each of 64 bytes.
+    const fn ends(first: u8) -> u64 {
+        let (mut bits, mut at) = (0, 0);
+        while at < 64 {
+            let byte = first + at;
+            let ends = is_white(byte)
+                || matches!(byte, b'!'..=b'#' | b'%'..=b'-' | b'/' | b':'..=b'@' | b'['..=b'^' | b'{'..=b'~');
+            bits |= (ends as u64) << at;
+            at += 1;
+        }
+        bits
+    }
+    const ENDS: [u64; 4] = [ends(0), ends(64), ends(128), ends(192)];
+    ENDS.get(usize::from(byte >> 6)).is_some_and(|bits| bits >> (byte & 63) & 1 == 1)
 }
 
 /// Whether the name of a variable ends before this byte.

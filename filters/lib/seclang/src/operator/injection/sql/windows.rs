@@ -9,11 +9,11 @@ use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
 
 use memchr::memchr2_iter;
 
+use super::covered::CoveredTokens;
 use super::fold::State;
 use super::in_dialects_with;
 use super::marks::is_escaped;
 use super::reading::{Fingerprint, Reader, Reading, Start};
-use super::seen::Seen;
 use super::token::{Kind, Token};
 use super::tokens::Dialect;
 
@@ -60,10 +60,11 @@ const CHANGES: [&[u8]; 15] = [
 ];
 
 /// Looks for an injection from each quote on, and from each `UNION SELECT`.
-pub(super) fn find(reader: &mut Reader<'_>, seen: &Seen) -> Option<Fingerprint> {
+pub(super) fn find(reader: &mut Reader<'_>, covered: &CoveredTokens) -> Option<Fingerprint> {
     let value = reader.value;
     let mut states = States::new();
     for at in memchr2_iter(b'\'', b'"', value) {
+        reader.meter.charge_quote();
         if reader.meter.is_empty() {
             return None;
         }
@@ -71,14 +72,14 @@ pub(super) fn find(reader: &mut Reader<'_>, seen: &Seen) -> Option<Fingerprint> 
             continue;
         }
         let start = Start { at, inside: value.get(at).copied(), ..Start::default() };
-        if let Some(found) = window(reader, &mut states, seen, start) {
+        if let Some(found) = window(reader, &mut states, covered, start) {
             return Some(found);
         }
     }
     for at in memchr2_iter(b'u', b'U', value) {
         if is_union(value, at) && skip_comments(reader, at + UNION.len(), b"(").is_some_and(selects) {
             let start = Start { at, after_operand: true, ..Start::default() };
-            if let Some(found) = window(reader, &mut states, seen, start) {
+            if let Some(found) = window(reader, &mut states, covered, start) {
                 return Some(found);
             }
         }
@@ -86,11 +87,11 @@ pub(super) fn find(reader: &mut Reader<'_>, seen: &Seen) -> Option<Fingerprint> 
     None
 }
 
-fn window(reader: &mut Reader<'_>, states: &mut States, seen: &Seen, start: Start) -> Option<Fingerprint> {
+fn window(reader: &mut Reader<'_>, states: &mut States, covered: &CoveredTokens, start: Start) -> Option<Fingerprint> {
     reader.mark();
     let found = in_dialects_with(start, |start| {
         let mut reading = reader.read(start, |state| states.was_here(start.dialect, &state));
-        reading.is_injection = reading.is_injection && is_certain(&reading) && !seen.covers(&reading);
+        reading.is_injection = reading.is_injection && is_certain(&reading) && !covered.contains(&reading);
         reading
     });
     found.map(|reading| reading.fingerprint)
@@ -169,12 +170,13 @@ impl States {
         let flags = u64::from(state.after_comment) << 2 | u64::from(dialect.mysql) << 1 | u64::from(dialect.version_3);
         let mut hash = mix(self.seed, state.at as u64);
         hash = mix(hash, (state.left as u64) << 3 | flags);
-        for token in state.kept {
+        for token in state.folded {
+            let text = if token.kind == Kind::String { &[] } else { token.text() };
             let [kind, open, close] = [token.kind.letter(), token.open, token.close].map(u64::from);
-            hash = mix(hash, kind << 16 | open << 8 | close);
-            if token.kind != Kind::String {
-                hash = token.text().iter().fold(hash, |hash, byte| mix(hash, u64::from(*byte)));
-            }
+            hash = mix(hash, (text.len() as u64) << 24 | kind << 16 | open << 8 | close);
+            let (words, rest) = text.as_chunks::<8>();
+            hash = words.iter().fold(hash, |hash, word| mix(hash, u64::from_le_bytes(*word)));
+            hash = mix(hash, rest.iter().fold(0, |word, byte| word << 8 | u64::from(*byte)));
         }
         !self.seen.insert(hash)
     }

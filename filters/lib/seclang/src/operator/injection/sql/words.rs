@@ -14,7 +14,7 @@ const FINGERPRINT: u8 = b'F';
 const WORD_SLOTS: usize = 1 << 12;
 const FINGERPRINT_SLOTS: usize = 1 << 15;
 
-/// What an unused slot holds. No list is that long, and no fingerprint has this code.
+/// The content of an unused slot. No list is that long, and no fingerprint has this code.
 const NO_WORD: u16 = u16::MAX;
 const NO_FINGERPRINT: u32 = 0;
 
@@ -52,7 +52,7 @@ static FINGERPRINTS: LazyLock<Box<[u32]>> = LazyLock::new(|| {
     slots
 });
 
-/// Short keys of texts: all that a list has, so that most texts that it has not are told by their key.
+/// Short keys of the texts of a list: most texts that are not on the list have no such key.
 struct Sieve([u64; Sieve::BITS / 64]);
 
 impl Sieve {
@@ -111,7 +111,7 @@ fn hash(word: &[u8]) -> usize {
     (hash ^ (hash >> 15)) as usize
 }
 
-/// Six bits for each character, of letters in any case: the six that tell the characters of fingerprints apart.
+/// Six bits for each character, of letters in any case: the six in which the characters of fingerprints differ.
 fn code(fingerprint: &[u8]) -> u32 {
     let six = |byte: u8| match byte {
         b'{' => 0x3e,
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn codes_tell_all_kinds_apart() {
+    fn codes_distinguish_all_kinds() {
         let letters = b"kUBEtfn1vso&cA(){}.,:;?X\\F";
         for one in letters {
             for other in letters {

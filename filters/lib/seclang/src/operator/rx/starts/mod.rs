@@ -19,7 +19,7 @@ use regex_automata::util::syntax;
 use regex_automata::{Anchored, Input};
 use regex_syntax::hir::{Class, ClassBytes, ClassBytesRange, Hir, HirKind, Repetition};
 
-use super::super::gate::frequency;
+use super::super::prefilter::frequency;
 use super::{ByteSet, PATTERN_SIZE_LIMIT};
 
 /// How much the automaton of one pattern may cache, in bytes. It is meant for the few states that places without a
@@ -73,7 +73,7 @@ pub(super) enum Found {
     Nothing,
     /// The first match begins here; it has been seen at the second place.
     Match(usize, usize),
-    /// No match begins before this place; whether one does from there on would take too long to tell.
+    /// No match begins before this place; whether one begins from there on would take too long to find.
     Open(usize),
 }
 
@@ -152,7 +152,7 @@ impl Starts {
         }
     }
 
-    /// Where a match that begins at `place` can be told, if there is one.
+    /// The match that begins at `place`, if there is one.
     fn match_at(
         &self,
         cache: &mut Cache,

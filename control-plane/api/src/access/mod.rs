@@ -1,0 +1,8 @@
+//! Who may call the admin API: the check of admin keys in front of its routes, and the hosts that it answers for.
+
+mod basic;
+mod guard;
+mod host;
+
+pub use guard::{Access, Caller, guard};
+pub use host::only_hosts;

@@ -1,0 +1,92 @@
+//! The status of the decision fabric.
+
+use axum::Json;
+use axum::extract::State;
+use serde_json::{Value, json};
+
+use super::{describe, shapes};
+use crate::openapi::Routes;
+use compiler::acts;
+use entities::{AlertRule, ThreatPolicy};
+use events::WINDOW_MILLIS;
+use fabric::{Fabric, Ledger};
+use xds::{Hub, NodeStatus};
+
+pub(super) fn routes() -> Routes<(Fabric, Hub)> {
+    Routes::new().on(describe::status(), status)
+}
+
+/// It answers whatever fails: that is what it is asked for then.
+async fn status(State((fabric, hub)): State<(Fabric, Hub)>) -> Json<Value> {
+    let entities = fabric.entities().current();
+    let policies: Vec<Value> = entities
+        .all::<ThreatPolicy>()
+        .map(|policy| json!({ "id": policy.head.id, "name": policy.head.name, "dry_run": policy.dry_run }))
+        .collect();
+    let rules = entities.all::<AlertRule>().filter(|rule| rule.enabled).count();
+    let ledger = Ledger::of(fabric.entities());
+    let settings = ledger.settings();
+    let node = node();
+    let counts = fabric.counts().await;
+    let faults = fabric.store().faults();
+    let last_error = counts.error.or_else(|| Some(faults.writes.or(faults.reads)?.to_string()));
+    let (refreshed, links) = (fabric.announcer().refreshed(), fabric.announcer().links());
+    let security = &entities.global().security;
+    Json(json!({
+        "node": node,
+        "enabled": acts(&entities),
+        "bans": { "bans": counts.bans, "last_refresh": refreshed.bans, "last_error": last_error, "node": node },
+        "allowlist": { "entries": counts.allowed, "last_refresh": refreshed.allowed, "last_error": last_error },
+        "shared_state": {
+            "dedicated_store": fabric.store().is_dedicated(),
+            "distributed": links > 0,
+            "warning": warning(fabric.store().is_dedicated(), links),
+        },
+        "incidents": {
+            "held": fabric.events().incidents().len(),
+            "window_seconds": WINDOW_MILLIS / 1000,
+            "stale_after_sec": security.incidents.stale_after_seconds,
+        },
+        "ledger": {
+            "enabled": settings.enabled,
+            "window_seconds": settings.window_seconds,
+            "ban_threshold": shapes::number(settings.ban_threshold),
+            "ban_duration_seconds": settings.ban_duration_seconds,
+        },
+        "policies": policies,
+        "tarpit": { "max_held": security.tarpit.max_held },
+        "alerts": { "enabled": rules > 0, "rules": rules },
+        "nodes": nodes(&hub.nodes(), links),
+        "publication": hub.publication_status(),
+        "problems": fabric.events().troubles(),
+    }))
+}
+
+/// What there is to know of where the state is; null where every gateway of every control plane shares it.
+fn warning(dedicated: bool, links: usize) -> Option<&'static str> {
+    match (dedicated, links) {
+        (_, 0) => Some("No gateway is linked to this control plane: bans take effect once one is."),
+        (true, _) => None,
+        (false, _) => Some(
+            "The state is in the file of this control plane: its gateways share it, those of another control plane do not.",
+        ),
+    }
+}
+
+fn nodes(nodes: &[NodeStatus], links: usize) -> Value {
+    let count = |holds: fn(&NodeStatus) -> bool| nodes.iter().filter(|node| holds(node)).count();
+    json!({
+        "known": nodes.len(),
+        "connected": count(|node| node.connected),
+        "behind": count(|node| node.behind),
+        "stale": count(|node| node.stale),
+        "links": links,
+    })
+}
+
+/// The name of the host that this control plane runs on.
+fn node() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let name = name.trim();
+    if name.is_empty() { "control plane".to_owned() } else { name.to_owned() }
+}

@@ -1,0 +1,10 @@
+//! Names of the admin API that its description, its guards and its handlers share.
+
+use axum::http::HeaderName;
+
+/// The prefix of every endpoint of the console.
+pub const NAMESPACE: &str = "/extensions/svc/extensions/waf";
+/// The name of the session cookie.
+pub const COOKIE: &str = "palisade_session";
+/// The header that a mutating request carries the token against forged requests in.
+pub const CSRF_HEADER: HeaderName = HeaderName::from_static("x-csrf-token");

@@ -1,0 +1,317 @@
+//! The compiler: from entities to what gateways run.
+//!
+//! [`Compiler::compile`] makes of all entities at once one snapshot per filter and the description of the gateway that
+//! [`xds`] serves. It also is the admission of every write: a document that does not compile is refused with the
+//! rule, the line and a caret, and never reaches the store, let alone a gateway.
+
+mod chains;
+mod expand;
+mod file;
+mod gateway;
+mod guards;
+mod plugins;
+pub mod presets;
+mod protection;
+pub mod publish;
+mod reach;
+mod rules;
+mod steps;
+mod view;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+pub use file::{TemplateError, discovery_response, fill};
+pub use plugins::lower;
+pub use plugins::{ChallengeRoot, waf_step};
+pub use protection::{NO_BODIES, coverage, idle_rules};
+pub use reach::{Unenforced, enforces};
+pub use rules::{CompiledRules, Element, RuleCompiler, compose, elements, own_elements};
+pub use rules::{Composition, ElementProblem};
+pub use view::View;
+
+use serde_json::{Map, Value};
+
+use base::clock::Stopwatch;
+use entities::{
+    Admission, Change, DEFAULT_GROUP, Entity, EntityRef, EntitySet, FieldProblem, GlobalConfig, Refusal, Route,
+    WafConfig, WafRuleset, missing_group,
+};
+use steps::{Chains, Steps};
+use view::Memory;
+use xds::resources::{self, Gateway};
+
+/// How often a worker sends what it has queued, in milliseconds.
+const FLUSH_MILLIS: u32 = 200;
+/// The most events that a worker keeps for a lost link.
+const MAX_QUEUED: u32 = 1000;
+/// What the gateway may hold beyond the largest inspected body: bodies arrive in pieces, and the piece that reaches the
+/// limit must not exceed the gateway's own.
+const BUFFER_SLACK: u64 = 1 << 20;
+
+/// Compiles entities.
+#[derive(Default)]
+pub struct Compiler {
+    rules: RuleCompiler,
+    settings: Settings,
+    memories: Mutex<Memories>,
+}
+
+/// What was compiled before: a change leaves nearly everything as it was.
+#[derive(Default)]
+struct Memories {
+    /// The chains of routes and the global chain.
+    steps: Memory<Steps>,
+    /// WAF configs and rulesets whose rules are right. The rules of configs are kept: routes ask for them again.
+    right: Memory<Option<Arc<CompiledRules>>>,
+}
+
+/// What the compiler must know of the gateways beyond the entities.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// The folder of the `.wasm` modules, as the gateways see it.
+    pub filters_dir: PathBuf,
+    /// Gateways have a control plane: filters link to it.
+    pub link: bool,
+    /// What the keys of challenge providers without a secret are made of.
+    pub challenge_root: ChallengeRoot,
+}
+
+/// What a set of entities compiles to.
+#[derive(Debug)]
+pub struct Compiled {
+    /// The gateway of the default group, the filters' snapshots included.
+    pub gateway: Gateway,
+    /// Those of the other groups, by name.
+    pub groups: BTreeMap<String, Gateway>,
+    /// Things that are allowed and probably not meant.
+    pub warnings: Vec<String>,
+}
+
+impl Compiled {
+    /// The gateway of a group; `None` where there is no such group.
+    #[must_use]
+    pub fn group(&self, name: &str) -> Option<&Gateway> {
+        if name == DEFAULT_GROUP { Some(&self.gateway) } else { self.groups.get(name) }
+    }
+}
+
+/// What a set of entities compiles to, each group of gateways by itself.
+#[derive(Debug)]
+pub struct Groups {
+    /// The gateway of every group, the default one included, or why there is none.
+    pub groups: BTreeMap<String, Result<Gateway, Vec<String>>>,
+    /// Faults that keep no group from its gateway.
+    pub asides: Vec<CompileProblem>,
+    /// Things that are allowed and probably not meant.
+    pub warnings: Vec<String>,
+    /// Those of them that leave requests without the protection that was configured.
+    pub gaps: Vec<String>,
+}
+
+/// What was found in all entities together.
+struct Examined {
+    chains: Chains,
+    /// Faults in chains: a group that has the chain has no gateway.
+    broken: Vec<CompileProblem>,
+    /// Faults elsewhere.
+    asides: Vec<CompileProblem>,
+}
+
+/// A fault, and the entity that it lies in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CompileProblem {
+    /// The entity's collection.
+    pub collection: &'static str,
+    /// The entity's id.
+    pub id: String,
+    /// What is wrong, and where in the entity.
+    pub problem: FieldProblem,
+}
+
+impl std::fmt::Display for CompileProblem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}: {}", self.collection, self.id, self.problem)
+    }
+}
+
+impl Compiler {
+    /// A compiler for gateways of that kind.
+    #[must_use]
+    pub fn new(settings: Settings) -> Self {
+        Self { settings, ..Self::default() }
+    }
+
+    /// Compiles everything.
+    ///
+    /// # Errors
+    ///
+    /// Every fault that was found.
+    pub fn compile(&self, set: &EntitySet) -> Result<Compiled, Vec<CompileProblem>> {
+        let chains = self.check(set)?;
+        Ok(gateway::compile(set, set.global(), &chains, &self.settings, true))
+    }
+
+    /// Compiles each group of gateways by itself: a fault in what one group has leaves the others as they are. For the
+    /// publication; [`Compiler::compile`] and the admission of writes take no fault at all.
+    #[must_use]
+    pub fn compile_groups(&self, set: &EntitySet) -> Groups {
+        let Examined { chains, broken, asides } = self.examine(set);
+        let (groups, warnings) = gateway::compile_each(set, set.global(), &chains, &broken, &self.settings);
+        Groups { groups, asides, warnings: warnings.all, gaps: warnings.gaps }
+    }
+
+    /// Whether everything compiles and can be served, and what is probably not meant: all but the snapshots, which take
+    /// much longer.
+    fn admit_set(&self, set: &EntitySet) -> Result<Vec<String>, Vec<CompileProblem>> {
+        let watch = Stopwatch::start();
+        let Examined { chains, broken, asides: mut problems } = self.examine(set);
+        problems.extend(broken);
+        let compiled = gateway::compile(set, set.global(), &chains, &self.settings, false);
+        // Of the rest as well: a fault that stands already is not to hide another one.
+        let known = |found: &CompileProblem, problems: &[CompileProblem]| {
+            problems.iter().any(|known| (known.collection, &known.id) == (found.collection, &found.id))
+        };
+        let further: Vec<_> = unservable(&compiled).into_iter().filter(|found| !known(found, &problems)).collect();
+        problems.extend(further);
+        let admitted = if problems.is_empty() { Ok(compiled.warnings) } else { Err(problems) };
+        metrics::histogram!("palisade_compile_seconds", "purpose" => "check").record(watch.seconds());
+        admitted
+    }
+
+    fn check(&self, set: &EntitySet) -> Result<Chains, Vec<CompileProblem>> {
+        let Examined { chains, broken, asides: mut problems } = self.examine(set);
+        problems.extend(broken);
+        if problems.is_empty() { Ok(chains) } else { Err(problems) }
+    }
+
+    fn examine(&self, set: &EntitySet) -> Examined {
+        let mut memories = self.memories.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut asides = self.check_rules(set, &mut memories.right);
+        let global = set.global();
+        check_groups(set, global, &mut asides);
+        let mut broken = Vec::new();
+        let chains = Chains::compile(set, &self.rules, &self.settings, &mut memories.steps, &mut broken);
+        memories.right.end_pass();
+        memories.steps.end_pass();
+        self.rules.forget_unused();
+        Examined { chains, broken, asides }
+    }
+
+    /// Every enabled WAF config and ruleset has to compile, whether a route uses it or not: its author is here now.
+    fn check_rules(&self, set: &EntitySet, right: &mut Memory<Option<Arc<CompiledRules>>>) -> Vec<CompileProblem> {
+        let mut problems = Vec::new();
+        let mut note = |collection, id: &str, found: Result<_, Vec<FieldProblem>>| {
+            let all = found.err().into_iter().flatten();
+            problems.extend(all.map(|problem| CompileProblem { collection, id: id.to_owned(), problem }));
+        };
+        for config in set.all::<WafConfig>().filter(|config| config.enabled) {
+            let id = &config.head.id;
+            let found = right.get(WafConfig::COLLECTION, id, set, |view| {
+                let Some(config) = view.get::<WafConfig>(id) else { return Ok(None) };
+                self.rules.compile(&rules::elements(config, view), &config.crs).map(Some)
+            });
+            note(WafConfig::COLLECTION, id, found);
+        }
+        for ruleset in set.all::<WafRuleset>().filter(|ruleset| ruleset.enabled) {
+            let id = &ruleset.head.id;
+            let found = right.get(WafRuleset::COLLECTION, id, set, |view| {
+                let Some(ruleset) = view.get::<WafRuleset>(id) else { return Ok(None) };
+                let elements: Vec<_> = own_elements(&ruleset.rules).collect();
+                self.rules.compile(&elements, &entities::Crs::default()).map(|_| None)
+            });
+            note(WafRuleset::COLLECTION, id, found);
+        }
+        problems
+    }
+}
+
+impl Admission for Compiler {
+    fn admit(&self, candidate: &EntitySet, changed: &EntityRef) -> Result<Vec<String>, Vec<FieldProblem>> {
+        let refused = |refusals: Vec<Refusal>| refusals.into_iter().map(|(_, problem)| problem).collect();
+        self.admit_all(candidate, std::slice::from_ref(changed)).map_err(refused)
+    }
+
+    fn admit_all(&self, candidate: &EntitySet, changed: &[EntityRef]) -> Result<Vec<String>, Vec<Refusal>> {
+        let problems = match self.admit_set(candidate) {
+            Ok(warnings) => return Ok(warnings),
+            Err(problems) => problems,
+        };
+        let own = changed.iter().enumerate().flat_map(|(index, changed)| {
+            problems
+                .iter()
+                .filter(|found| is_own(found, changed))
+                .map(move |found| (Some(index), found.problem.clone()))
+        });
+        let own: Vec<Refusal> = own.collect();
+        if !own.is_empty() {
+            return Err(own);
+        }
+        Err(problems.into_iter().map(|found| (None, elsewhere(found))).collect())
+    }
+}
+
+/// What would keep the gateway of some group from being published.
+fn unservable(compiled: &Compiled) -> Vec<CompileProblem> {
+    let groups = compiled.groups.iter().map(|(name, gateway)| (name.as_str(), gateway));
+    let mut problems = Vec::new();
+    for (group, gateway) in groups.chain([(DEFAULT_GROUP, &compiled.gateway)]) {
+        for found in resources::check(gateway) {
+            let (collection, id) = match found.route {
+                Some(id) => (Route::COLLECTION, id),
+                None => (GlobalConfig::COLLECTION, GlobalConfig::ID.to_owned()),
+            };
+            let problem = FieldProblem::new("", format!("the group `{group}` could not be served: {}", found.message));
+            // One route is in several groups: its fault is told once.
+            if !problems.iter().any(|known: &CompileProblem| (known.collection, &known.id) == (collection, &id)) {
+                problems.push(CompileProblem { collection, id, problem });
+            }
+        }
+    }
+    problems
+}
+
+/// Whether any enabled chain has a plugin of the decision fabric: the threat gate or the threat response.
+pub fn acts(set: &EntitySet) -> bool {
+    let acts = |class: &str, config: &Map<String, Value>| {
+        let is = |name: &str| {
+            plugins::by_name(name).is_some_and(|kind| matches!(kind.name, "threat-gate" | "threat-response"))
+        };
+        match expand::CLASSES.contains(&class) {
+            true => expand::expand(config).is_ok_and(|uses| uses.iter().any(|used| is(&used.plugin))),
+            false => is(class),
+        }
+    };
+    let global = set.global();
+    let validators = global.incoming_request_validators.iter().filter(|validator| validator.enabled);
+    validators.into_iter().any(|validator| acts(&validator.plugin, &validator.config))
+        || set
+            .all::<Route>()
+            .filter(|route| route.enabled)
+            .flat_map(|route| route.plugins.iter().filter(|plugin| plugin.enabled))
+            .any(|plugin| acts(&plugin.plugin, &plugin.config))
+}
+
+fn is_own(found: &CompileProblem, changed: &EntityRef) -> bool {
+    found.collection == changed.collection && found.id == changed.id && changed.change != Change::Deleted
+}
+
+fn elsewhere(found: CompileProblem) -> FieldProblem {
+    FieldProblem::new("", format!("{}/{} would not work any more: {}", found.collection, found.id, found.problem))
+}
+
+/// Routes of groups that are gone. A route that is written is found at fault before it gets here; this is for the global
+/// configuration that takes a group away.
+fn check_groups(set: &EntitySet, global: &GlobalConfig, problems: &mut Vec<CompileProblem>) {
+    for route in set.all::<Route>() {
+        for (index, name) in route.groups.iter().enumerate() {
+            let problem = missing_group(index, name, global.groups.keys().map(String::as_str));
+            let (collection, id) = (Route::COLLECTION, route.head.id.clone());
+            problems.extend(problem.map(|problem| CompileProblem { collection, id, problem }));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,375 @@
+//! Many changes as one: checked and admitted together, committed at once, then visible in one step.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::admission::{Change, EntityRef, Refusal};
+use super::change::{BatchEntry, BatchOptions, BatchOutcome, BatchWrite, WriteError, apply, demand, keep_id, stamp};
+use super::entity::References;
+use super::service::Shared;
+use super::{EntityService, EntitySet, FieldProblem, Slot};
+use store::{EntityChange, StoreError};
+
+impl EntityService {
+    /// Makes all changes with one commit and one notice. Either everything that was not refused is durable and visible,
+    /// or nothing is.
+    pub async fn write_all(&self, mut entries: Vec<BatchEntry>, options: BatchOptions) -> BatchOutcome {
+        for entry in &mut entries {
+            if let BatchWrite::Create(document) = &mut entry.write {
+                entry.kind.give_id(document);
+            }
+        }
+        let count = entries.len();
+        let written = self.detached(move |shared| async move {
+            let _writing = shared.writing.lock().await;
+            let set = shared.current.borrow().clone();
+            Ok(Batch::new(&shared, set, entries, options).run().await)
+        });
+        written.await.unwrap_or_else(|error| BatchOutcome { results: vec![Err(error); count], warnings: Vec::new() })
+    }
+}
+
+/// A batch at work.
+pub(super) struct Batch<'a> {
+    shared: &'a Shared,
+    set: Arc<EntitySet>,
+    entries: Vec<BatchEntry>,
+    options: BatchOptions,
+    results: Vec<Result<Slot, WriteError>>,
+    warnings: Vec<String>,
+}
+
+// === impl Batch ===
+
+impl<'a> Batch<'a> {
+    pub(super) fn new(
+        shared: &'a Shared,
+        set: Arc<EntitySet>,
+        entries: Vec<BatchEntry>,
+        options: BatchOptions,
+    ) -> Batch<'a> {
+        let results = vec![Err(WriteError::NotApplied); entries.len()];
+        Batch { shared, set, entries, options, results, warnings: Vec::new() }
+    }
+
+    pub(super) async fn run(mut self) -> BatchOutcome {
+        let candidate = if self.options.atomic { self.together().await } else { Some(self.each().await) };
+        if let Some(candidate) = candidate
+            && !self.options.dry_run
+        {
+            self.commit(candidate).await;
+        }
+        BatchOutcome { results: self.results, warnings: self.warnings }
+    }
+
+    /// All entries or none: nothing to commit comes back where one is refused.
+    async fn together(&mut self) -> Option<EntitySet> {
+        let before = Arc::clone(&self.set);
+        let mut candidate = EntitySet::clone(&before);
+        let all: Vec<usize> = (0..self.entries.len()).collect();
+        let taken = self.take(&all, &mut candidate, false);
+        // Only now, so that an entry may name one that comes after it.
+        let mut problems: BTreeMap<usize, Vec<FieldProblem>> = BTreeMap::new();
+        for &index in &taken {
+            let found = self.reference(index).and_then(|changed| candidate.slot(changed.collection, &changed.id));
+            let found = found.map(|slot| slot.entity.check(&candidate)).unwrap_or_default();
+            if !found.is_empty() {
+                problems.insert(index, found);
+            }
+        }
+        let refused = taken.len() < all.len() || !problems.is_empty();
+        if refused {
+            self.refuse(problems.into_iter().flat_map(|(index, found)| found.into_iter().map(move |one| (index, one))));
+            self.withdraw();
+            return None;
+        }
+        match self.judge(&before, candidate, &taken).await {
+            Ok(candidate) => Some(candidate),
+            Err(refusals) => {
+                let everywhere = |problem: FieldProblem| taken.iter().map(move |index| (*index, problem.clone()));
+                let named: Vec<_> = refusals
+                    .into_iter()
+                    .flat_map(|(index, problem)| match index {
+                        Some(index) => vec![(index, problem)],
+                        None => everywhere(problem).collect(),
+                    })
+                    .collect();
+                self.refuse(named.into_iter());
+                self.withdraw();
+                None
+            }
+        }
+    }
+
+    /// Each entry by itself, in their order. They are judged together as long as that goes well, because judging means to
+    /// compile everything: refused entries are left out and the others judged again; where it cannot be said which one
+    /// is at fault, the half of them.
+    async fn each(&mut self) -> EntitySet {
+        let mut accepted = EntitySet::clone(&self.set);
+        let mut parts: Vec<Vec<usize>> = vec![(0..self.entries.len()).collect()];
+        while let Some(part) = parts.pop() {
+            let mut candidate = accepted.clone();
+            let mut taken = self.take(&part, &mut candidate, true);
+            if taken.is_empty() {
+                continue;
+            }
+            let refusals = match self.judge(&accepted, candidate, &taken).await {
+                Ok(candidate) => {
+                    accepted = candidate;
+                    continue;
+                }
+                Err(refusals) => refusals,
+            };
+            let only = if let [only] = taken.as_slice() { Some(*only) } else { None };
+            let named: Vec<(usize, FieldProblem)> =
+                refusals.into_iter().filter_map(|(index, problem)| Some((index.or(only)?, problem))).collect();
+            if named.is_empty() {
+                let rest = taken.split_off(taken.len().div_ceil(2));
+                parts.extend([rest, taken]);
+            } else {
+                let out: BTreeSet<usize> = named.iter().map(|(index, _)| *index).collect();
+                self.refuse(named.into_iter());
+                taken.retain(|index| !out.contains(index));
+                parts.push(taken);
+            }
+        }
+        accepted
+    }
+
+    /// Makes these changes in the candidate, notes how each went, and returns those that went well.
+    fn take(&mut self, indexes: &[usize], candidate: &mut EntitySet, check: bool) -> Vec<usize> {
+        let next = self.set.revision() + 1;
+        let mut taken = Vec::new();
+        for &index in indexes {
+            let Some(entry) = self.entries.get(index) else { continue };
+            let outcome = change(entry, candidate, next, check);
+            if outcome.is_ok() {
+                taken.push(index);
+            }
+            self.note(index, outcome);
+        }
+        taken
+    }
+
+    /// What the candidate leaves dangling, then what the judges say. Refusals name the entry they are about, where that
+    /// can be said.
+    async fn judge(
+        &mut self,
+        before: &EntitySet,
+        candidate: EntitySet,
+        taken: &[usize],
+    ) -> Result<EntitySet, Vec<Refusal>> {
+        let changed: Vec<EntityRef> = taken.iter().filter_map(|index| self.reference(*index)).collect();
+        let anyway = |index: usize| {
+            let entry = taken.get(index).and_then(|index| self.entries.get(*index));
+            entry.is_some_and(|entry| matches!(entry.write, BatchWrite::DeleteAnyway(_)))
+        };
+        let (told, dangling): (Vec<_>, Vec<_>) =
+            dangling(before, &candidate, &changed).into_iter().partition(|(index, _)| anyway(*index));
+        let (candidate, mut warnings) = if dangling.is_empty() {
+            self.shared.admit_all(candidate, changed).await
+        } else {
+            Err(dangling.into_iter().map(|(index, problem)| (Some(index), problem)).collect())
+        }
+        .map_err(|refusals| {
+            let entry = |index: Option<usize>| index.and_then(|index| taken.get(index).copied());
+            let mut refusals: Vec<Refusal> =
+                refusals.into_iter().map(|(index, problem)| (entry(index), problem)).collect();
+            if refusals.is_empty() {
+                refusals.push((None, FieldProblem::new("", "this was refused, and no reason was given")));
+            }
+            refusals
+        })?;
+        warnings.extend(told.iter().map(|(_, problem)| problem.to_string()));
+        self.warnings = warnings;
+        Ok(candidate)
+    }
+
+    /// Commits what is other than before, and makes it visible.
+    async fn commit(&mut self, candidate: EntitySet) {
+        let keys: BTreeSet<(&'static str, String)> = (0..self.entries.len())
+            .filter(|index| matches!(self.results.get(*index), Some(Ok(_))))
+            .filter_map(|index| self.reference(index))
+            .map(|changed| (changed.collection, changed.id))
+            .collect();
+        let changes: Vec<EntityChange> = keys
+            .into_iter()
+            .filter_map(|(collection, id)| {
+                let expected = self.set.slot(collection, &id).map(|slot| slot.revision);
+                let body = candidate.slot(collection, &id).map(|slot| slot.entity.stored().to_string());
+                // Created and deleted again: the store never hears of it.
+                (expected.is_some() || body.is_some()).then(|| EntityChange {
+                    collection: collection.to_owned(),
+                    id,
+                    expected: expected.unwrap_or(0),
+                    body,
+                })
+            })
+            .collect();
+        if changes.is_empty() {
+            return;
+        }
+        match self.shared.store.entities_write(changes.clone()).await {
+            Ok(revision) => {
+                let next = self.set.revision() + 1;
+                for slot in self.results.iter_mut().filter_map(|result| result.as_mut().ok()) {
+                    if slot.revision == next {
+                        slot.revision = revision;
+                    }
+                }
+                self.shared.publish(candidate, revision).await;
+            }
+            Err(StoreError::BatchConflict { index, current }) => {
+                let at_fault: Vec<usize> = (0..self.entries.len())
+                    .filter(|entry| {
+                        self.reference(*entry).is_some_and(|changed| {
+                            changes.get(index).is_some_and(|change| {
+                                (changed.collection, &changed.id) == (change.collection.as_str(), &change.id)
+                            })
+                        })
+                    })
+                    .collect();
+                self.withdraw();
+                for entry in at_fault {
+                    let creates = self.reference(entry).is_some_and(|changed| changed.change == Change::Created);
+                    self.note(entry, Err(if creates { WriteError::Exists } else { WriteError::Stale { current } }));
+                }
+            }
+            Err(error) => {
+                for result in self.results.iter_mut().filter(|result| result.is_ok()) {
+                    *result = Err(WriteError::Store(error.clone()));
+                }
+            }
+        }
+    }
+
+    /// The entity that an entry is about.
+    fn reference(&self, index: usize) -> Option<EntityRef> {
+        let entry = self.entries.get(index)?;
+        let change = match &entry.write {
+            BatchWrite::Create(_) => Change::Created,
+            BatchWrite::Update(..) => Change::Updated,
+            BatchWrite::Delete(_) | BatchWrite::DeleteAnyway(_) => Change::Deleted,
+        };
+        let (collection, id) = entry.place()?;
+        Some(EntityRef { collection, id, change })
+    }
+
+    /// Refuses entries, each with all of its problems.
+    fn refuse(&mut self, problems: impl Iterator<Item = (usize, FieldProblem)>) {
+        let mut of: BTreeMap<usize, Vec<FieldProblem>> = BTreeMap::new();
+        for (index, problem) in problems {
+            of.entry(index).or_default().push(problem);
+        }
+        for (index, problems) in of {
+            let deletes = self.reference(index).is_some_and(|changed| changed.change == Change::Deleted);
+            let error = if deletes { WriteError::InUse(problems) } else { WriteError::Invalid(problems) };
+            self.note(index, Err(error));
+        }
+    }
+
+    /// Takes back what went well, because something else did not.
+    fn withdraw(&mut self) {
+        for result in self.results.iter_mut().filter(|result| result.is_ok()) {
+            *result = Err(WriteError::NotApplied);
+        }
+    }
+
+    fn note(&mut self, index: usize, result: Result<Slot, WriteError>) {
+        if let Some(place) = self.results.get_mut(index) {
+            *place = result;
+        }
+    }
+}
+
+/// Makes one change in the candidate, or leaves it as it is. `check` looks at the entity by itself and at what it names.
+fn change(entry: &BatchEntry, candidate: &mut EntitySet, next: u64, check: bool) -> Result<Slot, WriteError> {
+    let kind = entry.kind;
+    let current = |candidate: &EntitySet, id: &str| -> Result<Slot, WriteError> {
+        let slot = candidate.slot(kind.collection, id).ok_or(WriteError::NotFound)?;
+        demand(entry.precondition.as_ref(), slot.revision)?;
+        Ok(slot.clone())
+    };
+    let (mut document, before) = match &entry.write {
+        BatchWrite::Create(document) => {
+            let id = document.get("id").and_then(Value::as_str).unwrap_or_default();
+            if kind.singleton.is_some() || candidate.slot(kind.collection, id).is_some() {
+                return Err(WriteError::Exists);
+            }
+            (document.clone(), None)
+        }
+        BatchWrite::Update(id, replacement) => {
+            let before = current(candidate, id)?;
+            let mut document = apply(&before, replacement.clone())?;
+            keep_id(&mut document, id)?;
+            (document, Some(before))
+        }
+        BatchWrite::Delete(id) | BatchWrite::DeleteAnyway(id) => {
+            let slot = current(candidate, id)?;
+            if let Some(problem) = kind.undeletable() {
+                return Err(WriteError::InUse(vec![problem]));
+            }
+            candidate.remove(kind.collection, id);
+            return Ok(slot);
+        }
+    };
+    stamp(&mut document, before.as_ref());
+    let entity = kind.read(document).map_err(WriteError::Invalid)?;
+    candidate.insert(kind, Arc::clone(&entity), next);
+    let problems = if check { entity.check(candidate) } else { Vec::new() };
+    if problems.is_empty() {
+        return Ok(Slot { revision: next, entity });
+    }
+    match before {
+        Some(before) => candidate.insert(kind, before.entity, before.revision),
+        None => candidate.remove(kind.collection, &entity.head().id),
+    }
+    Err(WriteError::Invalid(problems))
+}
+
+/// What still names an entity that the change at an index has deleted.
+fn dangling(before: &EntitySet, after: &EntitySet, changed: &[EntityRef]) -> Vec<(usize, FieldProblem)> {
+    let gone: BTreeMap<(&str, &str), usize> = changed
+        .iter()
+        .enumerate()
+        .filter(|(_, changed)| {
+            changed.change == Change::Deleted && after.slot(changed.collection, &changed.id).is_none()
+        })
+        .map(|(index, changed)| ((changed.collection, changed.id.as_str()), index))
+        .collect();
+    if gone.is_empty() {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    for (collection, id, slot) in after.iter() {
+        let missing = Missing { set: after, names: RefCell::default() };
+        let problems = slot.entity.check(&missing);
+        for (named, name) in missing.names.into_inner() {
+            let Some(index) = gone.get(&(named.as_str(), name.as_str())) else { continue };
+            let known = before.slot(collection, id).map(|slot| slot.entity.check(before)).unwrap_or_default();
+            let new = problems.iter().filter(|problem| !known.contains(problem));
+            let places: Vec<&str> = new.map(|problem| problem.pointer.as_str()).collect();
+            found.push((*index, FieldProblem::new("", format!("{collection}/{id} names it at {}", places.join(", ")))));
+        }
+    }
+    found
+}
+
+/// Notes what is asked for and does not exist.
+struct Missing<'a> {
+    set: &'a EntitySet,
+    names: RefCell<BTreeSet<(String, String)>>,
+}
+
+impl References for Missing<'_> {
+    fn exists(&self, collection: &str, id: &str) -> Option<bool> {
+        let exists = self.set.exists(collection, id);
+        if exists == Some(false) {
+            self.names.borrow_mut().insert((collection.to_owned(), id.to_owned()));
+        }
+        exists
+    }
+}

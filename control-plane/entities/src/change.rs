@@ -1,0 +1,168 @@
+//! Changes of entities as they are asked for, what becomes of them, and how a document changes.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::registry::Kind;
+use super::{FieldProblem, Slot, patch, secret};
+use base::clock;
+use store::StoreError;
+
+/// One change of a batch.
+#[derive(Clone)]
+pub struct BatchEntry {
+    /// The collection.
+    pub kind: &'static Kind,
+    /// What is done.
+    pub write: BatchWrite,
+    /// Which revisions of the entity are accepted; any where there is none.
+    pub precondition: Option<Precondition>,
+}
+
+/// What an entry of a batch does.
+#[derive(Clone)]
+pub enum BatchWrite {
+    /// Adds an entity; gives it an id where the document has none.
+    Create(Value),
+    /// Changes an entity that exists.
+    Update(String, Replacement),
+    /// Removes an entity that nothing names any more.
+    Delete(String),
+    /// Removes an entity although others name it: their references then lead nowhere until they are changed. What
+    /// gateways cannot do without is not removed even so.
+    DeleteAnyway(String),
+}
+
+/// How a batch is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BatchOptions {
+    /// One entry that is refused refuses all, and entries may name each other in any order. Otherwise each entry is
+    /// judged by itself, beside those before it, and what is refused is left out.
+    pub atomic: bool,
+    /// Everything is judged and nothing written.
+    pub dry_run: bool,
+}
+
+/// The outcome of a batch.
+#[derive(Debug)]
+pub struct BatchOutcome {
+    /// For each entry, in their order: the entity as it is now, or was before its deletion; or why it was refused.
+    pub results: Vec<Result<Slot, WriteError>>,
+    /// Warnings for the caller.
+    pub warnings: Vec<String>,
+}
+
+impl BatchEntry {
+    /// The entity that it is about; `None` for a new one without an id.
+    pub(super) fn place(&self) -> Option<(&'static str, String)> {
+        let id = match &self.write {
+            BatchWrite::Create(document) => document.get("id")?.as_str()?.to_owned(),
+            BatchWrite::Update(id, _) | BatchWrite::Delete(id) | BatchWrite::DeleteAnyway(id) => id.clone(),
+        };
+        Some((self.kind.collection, id))
+    }
+}
+
+/// A write that was committed.
+#[derive(Clone)]
+pub struct Written {
+    /// The entity as it is now, or as it was before its deletion.
+    pub slot: Slot,
+    /// Warnings for the caller.
+    pub warnings: Vec<String>,
+}
+
+/// Why a write was not made. Nothing has changed then.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WriteError {
+    /// There is no such entity.
+    NotFound,
+    /// The id is taken.
+    Exists,
+    /// The entity is not at the revision that the caller demands.
+    Stale {
+        /// The revision it is at.
+        current: u64,
+    },
+    /// The document is wrong.
+    Invalid(Vec<FieldProblem>),
+    /// The patch does not fit the entity.
+    Patch(String),
+    /// A `test` of a JSON patch did not hold.
+    PatchTest(String),
+    /// Others need the entity, or it cannot be deleted at all.
+    InUse(Vec<FieldProblem>),
+    /// It was one of several changes that were to be made as one, and another was refused.
+    NotApplied,
+    /// The store failed.
+    Store(StoreError),
+}
+
+/// How a document replaces the current one.
+#[derive(Clone, Debug)]
+pub enum Replacement {
+    /// It takes its place.
+    Whole(Value),
+    /// A JSON merge patch (RFC 7396).
+    Merge(Value),
+    /// A JSON patch (RFC 6902).
+    Patch(json_patch::Patch),
+}
+
+/// Which revisions of the entity a caller accepts; any where there is none.
+pub type Precondition = Arc<dyn Fn(u64) -> bool + Send + Sync>;
+
+/// The condition that an entity is at this revision.
+pub fn exactly(expected: u64) -> Precondition {
+    Arc::new(move |revision| revision == expected)
+}
+
+/// Gives the document the id of its path, and refuses another one.
+pub(super) fn keep_id(document: &mut Value, id: &str) -> Result<(), WriteError> {
+    let Some(fields) = document.as_object_mut() else {
+        return Ok(());
+    };
+    match fields.get("id").filter(|found| !found.is_null()) {
+        Some(found) if found.as_str() != Some(id) => {
+            let message = format!("the path names `{id}`, the document {found}: an id cannot change");
+            Err(WriteError::Invalid(vec![FieldProblem::new("/id", message).expected(format!("`{id}`"))]))
+        }
+        _ => {
+            fields.insert("id".to_owned(), Value::from(id));
+            Ok(())
+        }
+    }
+}
+
+pub(super) fn demand(precondition: Option<&Precondition>, current: u64) -> Result<(), WriteError> {
+    let accepted = precondition.is_none_or(|accepts| accepts(current));
+    if accepted { Ok(()) } else { Err(WriteError::Stale { current }) }
+}
+
+/// The document that is to be read in the place of the current one. The change is made on what is shown, so that no
+/// patch finds a secret out, and what brings the mask back keeps the secret.
+pub(super) fn apply(slot: &Slot, replacement: Replacement) -> Result<Value, WriteError> {
+    let shown = slot.entity.shown();
+    let mut document = shown.clone();
+    match replacement {
+        Replacement::Whole(whole) => document = whole,
+        Replacement::Merge(patch) => json_patch::merge(&mut document, &patch),
+        Replacement::Patch(patch) => patch::apply(&mut document, patch)?,
+    }
+    secret::restore(&mut document, &shown, &slot.entity.stored());
+    Ok(document)
+}
+
+/// Keeps the times that the server notes in the metadata, whatever the document says about them.
+pub(super) fn stamp(document: &mut Value, before: Option<&Slot>) {
+    let now = Value::from(clock::rfc3339(clock::now_millis()));
+    let created = before.and_then(|slot| slot.entity.head().metadata.get("created_at").cloned());
+    let Some(fields) = document.as_object_mut() else { return };
+    let metadata = fields.entry("metadata").or_insert_with(|| Value::Object(serde_json::Map::new()));
+    // Metadata of another type is left for the reader to find fault with.
+    if let Some(metadata) = metadata.as_object_mut() {
+        metadata.insert("created_at".to_owned(), created.unwrap_or_else(|| now.clone()));
+        metadata.insert("updated_at".to_owned(), now);
+    }
+}

@@ -1,0 +1,371 @@
+//! `global-config`: settings of all gateways.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::groups::{self, DEFAULT_GROUP, Delivery, Group};
+use super::route::{path_patterns, plugin_problem};
+use super::{
+    Entity, FieldProblem, Head, IdentitySettings, ListenerConfig, References, did_you_mean, number, plugin_refs,
+};
+
+/// The one global configuration. It exists with these defaults before it is first written.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct GlobalConfig {
+    /// Plugins that run on every request before it is routed, in this order.
+    pub incoming_request_validators: Vec<Validator>,
+    /// How callers are identified.
+    pub identity: IdentitySettings,
+    /// The listener that xDS serves.
+    pub gateway: Gateway,
+    /// Groups of gateways by name, at most 100: gateways whose bootstrap has the name as its `node.cluster`. All others are the
+    /// default group, with the settings of `gateway`. A name has 1 to 128 of `A-Z a-z 0-9 . _ -` and is not `default`.
+    pub groups: BTreeMap<String, Group>,
+    /// Settings of the rule engine on every route.
+    pub waf: WafSettings,
+    /// Settings of the decision fabric.
+    pub security: SecuritySettings,
+}
+
+/// Settings of the decision fabric.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct SecuritySettings {
+    /// The ledger, which bans callers that are refused repeatedly.
+    pub ledger: LedgerSettings,
+    /// Limits of `tarpit`.
+    pub tarpit: TarpitSettings,
+    /// How reports of gateways are evaluated.
+    pub incidents: IncidentSettings,
+}
+
+/// How reports of gateways are evaluated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct IncidentSettings {
+    /// Seconds without a stream or a link after which the status of a gateway is stale, 10 to 604800. Default 300.
+    #[schemars(range(min = 10, max = 604_800))]
+    pub stale_after_seconds: u64,
+}
+
+/// Limits of `tarpit`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct TarpitSettings {
+    /// The most requests that a gateway delays at once, 1 to 100000. Further ones are forwarded or refused without a delay.
+    /// Default 1000.
+    #[schemars(range(min = 1, max = 100_000))]
+    pub max_held: u32,
+}
+
+/// The ledger: each enforced denial charges its score to the most specific identity of the caller. An identity that reaches
+/// the threshold within the window is banned, and its total starts at 0 again.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct LedgerSettings {
+    /// False: the ledger bans no caller. Default true.
+    pub enabled: bool,
+    /// How long a charge counts, in seconds, 1 to 604800. Default 3600.
+    #[schemars(range(min = 1, max = 604_800))]
+    pub window_seconds: u64,
+    /// The total from which an identity is banned, 1 to 1000000. Default 100.
+    #[serde(with = "number")]
+    #[schemars(with = "f64", range(min = 1, max = 1_000_000))]
+    pub ban_threshold: f64,
+    /// The duration of these bans in seconds, 1 to 315360000. Default 3600.
+    #[schemars(range(min = 1, max = 315_360_000))]
+    pub ban_duration_seconds: u64,
+    /// Whether requests that the WAF refuses are charged `waf_weight`. Default false.
+    pub feed_waf_blocks: bool,
+    /// Whether matches of a monitoring WAF are charged `waf_weight`. Default false.
+    pub feed_waf_monitored: bool,
+    /// The points charged for a finding of the WAF, 0 to 100. Default 25.
+    #[serde(with = "number")]
+    #[schemars(with = "f64", range(min = 0, max = 100))]
+    pub waf_weight: f64,
+}
+
+/// Settings of the rule engine on every route.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct WafSettings {
+    /// Whether requests pass that the engine could not evaluate, because a pattern reached its limit. Default false: if the
+    /// configuration blocks, they are answered with 503. `fail-open` is accepted as well.
+    #[serde(alias = "fail-open")]
+    pub fail_open: bool,
+}
+
+/// A global plugin.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Validator {
+    /// The plugin's class, such as `IncomingRequestValidatorSvcHoneypot`.
+    pub plugin: String,
+    /// Whether it runs. Default true.
+    #[serde(default = "yes")]
+    pub enabled: bool,
+    /// The plugin's own configuration.
+    #[serde(default)]
+    pub config: Map<String, Value>,
+    /// Regular expressions on the path; if not empty, only paths that match one are handled.
+    #[serde(default)]
+    pub include: Vec<String>,
+    /// Regular expressions on the path; paths that match one are not handled.
+    #[serde(default)]
+    pub exclude: Vec<String>,
+}
+
+/// The filters of this release, by the names of their modules. A gateway refuses a listener whose module it does not have.
+pub(crate) const FILTERS: [&str; 4] = ["preset", "threat-gate", "threat-response", "waf"];
+
+/// The listener that xDS serves.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Gateway {
+    /// The address it listens on. Default `0.0.0.0`.
+    pub address: String,
+    /// The port it listens on. Default 10000.
+    pub port: u16,
+    /// The filters in its chain: `["preset"]` (the default, all plugins in one VM), or single ones such as
+    /// `["threat-gate", "waf", "threat-response"]`. At least one.
+    pub filters: Vec<String>,
+    /// The file of the access log; empty for none. Default `/dev/stdout`.
+    pub access_log: String,
+    /// The maximum size of a buffered body in bytes. Default 2097152.
+    pub max_body_bytes: u32,
+    /// What gateways get from the control plane: `full` (the default) for everything, `ecds` for the configurations of
+    /// filters only, if another control plane owns listeners, routes and clusters.
+    pub delivery: Delivery,
+    /// Limits and timeouts for requests.
+    pub listener: ListenerConfig,
+}
+
+// === impl GlobalConfig ===
+
+impl GlobalConfig {
+    /// The id of the one global configuration.
+    pub const ID: &'static str = "global-config";
+
+    /// The names of all groups, the default group last.
+    pub fn group_names(&self) -> impl Iterator<Item = &str> {
+        self.groups.keys().map(String::as_str).chain([DEFAULT_GROUP])
+    }
+
+    /// Every group with the settings of its gateways, the default group last.
+    pub fn gateways(&self) -> impl Iterator<Item = (&str, Gateway)> {
+        let named = self.groups.iter().map(|(name, group)| (name.as_str(), group.over(&self.gateway)));
+        named.chain([(DEFAULT_GROUP, self.gateway.clone())])
+    }
+}
+
+impl Entity for GlobalConfig {
+    const COLLECTION: &'static str = "global-config";
+    const KIND: &'static str = "global-config";
+    const SINGLETON: Option<&'static str> = Some(GlobalConfig::ID);
+
+    fn check(&self, _head: &Head, refs: &dyn References) -> Vec<FieldProblem> {
+        let mut problems = Vec::new();
+        for (index, validator) in self.incoming_request_validators.iter().enumerate() {
+            let place = format!("/incoming_request_validators/{index}");
+            let missing = plugin_refs::missing(&validator.plugin, &validator.config, refs);
+            problems.extend(validator.check().into_iter().chain(missing).map(|problem| problem.under(&place)));
+        }
+        problems.extend(self.identity.check().into_iter().map(|problem| problem.under("/identity")));
+        problems.extend(self.gateway.check().into_iter().map(|problem| problem.under("/gateway")));
+        problems.extend(groups::check(&self.groups));
+        problems.extend(self.security.ledger.check().into_iter().map(|problem| problem.under("/security/ledger")));
+        if !(1..=100_000).contains(&self.security.tarpit.max_held) {
+            let problem = FieldProblem::new("/security/tarpit/max_held", "out of range");
+            problems.push(problem.expected("1 to 100000"));
+        }
+        if !(10..=604_800).contains(&self.security.incidents.stale_after_seconds) {
+            let problem = FieldProblem::new("/security/incidents/stale_after_seconds", "out of range");
+            problems.push(problem.expected("10 to 604800"));
+        }
+        problems
+    }
+}
+
+// === impl TarpitSettings ===
+
+impl Default for TarpitSettings {
+    fn default() -> TarpitSettings {
+        TarpitSettings { max_held: 1000 }
+    }
+}
+
+// === impl IncidentSettings ===
+
+impl Default for IncidentSettings {
+    fn default() -> IncidentSettings {
+        IncidentSettings { stale_after_seconds: 300 }
+    }
+}
+
+// === impl LedgerSettings ===
+
+impl Default for LedgerSettings {
+    fn default() -> LedgerSettings {
+        LedgerSettings {
+            enabled: true,
+            window_seconds: 3600,
+            ban_threshold: 100.0,
+            ban_duration_seconds: 3600,
+            feed_waf_blocks: false,
+            feed_waf_monitored: false,
+            waf_weight: 25.0,
+        }
+    }
+}
+
+impl LedgerSettings {
+    fn check(&self) -> Vec<FieldProblem> {
+        let mut problems = Vec::new();
+        let mut within = |field: &str, holds: bool, expected: &str| {
+            if !holds {
+                problems.push(FieldProblem::new(field, "out of range").expected(expected));
+            }
+        };
+        within("/window_seconds", (1..=604_800).contains(&self.window_seconds), "1 to 604800");
+        within("/ban_threshold", (1.0..=1_000_000.0).contains(&self.ban_threshold), "1 to 1000000");
+        within("/ban_duration_seconds", (1..=315_360_000).contains(&self.ban_duration_seconds), "1 to 315360000");
+        within("/waf_weight", (0.0..=100.0).contains(&self.waf_weight), "0 to 100");
+        problems
+    }
+}
+
+// === impl Validator ===
+
+impl Validator {
+    fn check(&self) -> Vec<FieldProblem> {
+        let mut problems: Vec<FieldProblem> = plugin_problem(&self.plugin).into_iter().collect();
+        problems.extend(path_patterns("/include", &self.include));
+        problems.extend(path_patterns("/exclude", &self.exclude));
+        problems
+    }
+}
+
+// === impl Gateway ===
+
+impl Default for Gateway {
+    fn default() -> Gateway {
+        Gateway {
+            address: "0.0.0.0".to_owned(),
+            port: 10_000,
+            filters: vec!["preset".to_owned()],
+            access_log: "/dev/stdout".to_owned(),
+            max_body_bytes: 2_097_152,
+            delivery: Delivery::Full,
+            listener: ListenerConfig::default(),
+        }
+    }
+}
+
+impl Gateway {
+    pub(super) fn check(&self) -> Vec<FieldProblem> {
+        let mut problems = Vec::new();
+        if self.address.parse::<IpAddr>().is_err() {
+            let message = format!("`{}` is not an address", self.address.escape_debug());
+            problems.push(FieldProblem::new("/address", message).expected("an address such as `0.0.0.0` or `::`"));
+        }
+        if self.port == 0 {
+            problems.push(FieldProblem::new("/port", "Envoy would listen on a random port").expected("1 to 65535"));
+        }
+        let log = &self.access_log;
+        if !log.is_empty() && (!log.starts_with('/') || log.contains(char::is_control)) {
+            let message = format!("no gateway can open `{}` as its access log", log.escape_debug());
+            problems.push(
+                FieldProblem::new("/access_log", message)
+                    .expected("the whole path of a file, such as `/dev/stdout`, or empty for none"),
+            );
+        }
+        problems.extend(self.listener.check().into_iter().map(|problem| problem.under("/listener")));
+        if self.filters.is_empty() {
+            let message = "without a filter nothing is protected, and no ban holds";
+            problems.push(FieldProblem::new("/filters", message).expected("at least one filter, such as `preset`"));
+        }
+        for (index, filter) in self.filters.iter().enumerate() {
+            if !FILTERS.contains(&filter.as_str()) {
+                let near = did_you_mean(filter, FILTERS).map(|near| format!(", did you mean `{near}`?"));
+                let message = format!("there is no filter `{}`{}", filter.escape_debug(), near.unwrap_or_default());
+                let all = FILTERS.map(|name| format!("`{name}`")).join(", ");
+                problems
+                    .push(FieldProblem::new(format!("/filters/{index}"), message).expected(format!("one of {all}")));
+            } else if self.filters.iter().take(index).any(|earlier| earlier == filter) {
+                problems
+                    .push(FieldProblem::new(format!("/filters/{index}"), format!("`{filter}` is in the chain twice")));
+            }
+        }
+        problems
+    }
+}
+
+fn yes() -> bool {
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_gateway_has_filters_of_this_release() {
+        let problems = |filters: &[&str]| -> Vec<(String, String)> {
+            let filters = filters.iter().map(|&name| name.to_owned()).collect();
+            let problems = Gateway { filters, ..Gateway::default() }.check();
+            problems.into_iter().map(|problem| (problem.pointer, problem.message)).collect()
+        };
+        assert_eq!(problems(&["preset"]), []);
+        assert_eq!(problems(&["threat-gate", "waf", "threat-response"]), []);
+        assert_eq!(problems(&[])[0].0, "/filters");
+        let expected = ("/filters/1".to_owned(), "there is no filter `presett`, did you mean `preset`?".to_owned());
+        assert_eq!(problems(&["waf", "presett"]), [expected]);
+        for wrong in ["Preset", "preset ", "../preset", "noop", ""] {
+            assert_eq!(problems(&[wrong]).len(), 1, "{wrong}");
+        }
+        assert_eq!(problems(&["waf", "waf"])[0].0, "/filters/1", "twice");
+        for (access_log, is_path) in
+            [("", true), ("/dev/stdout", true), ("log.txt", false), ("/a\0", false), ("/a\nb", false)]
+        {
+            let found = Gateway { access_log: access_log.to_owned(), ..Gateway::default() }.check();
+            assert_eq!(found.is_empty(), is_path, "{access_log:?}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn the_defaults_are_documented_ones() {
+        let expected = json!({
+            "incoming_request_validators": [],
+            "identity": {
+                "api_key_header": null, "api_key_query": null, "api_key_is_id": false, "api_keys": [], "user_header": null,
+                "verified_by": [], "trusted_hops": 0, "ipv6_prefix": 64, "ipv6_widen": true
+            },
+            "gateway": {
+                "address": "0.0.0.0", "port": 10000, "filters": ["preset"], "access_log": "/dev/stdout",
+                "max_body_bytes": 2097152, "delivery": "full",
+                "listener": {
+                    "escaped_slashes": "reject", "underscore_headers": "reject", "request_trailers": "drop",
+                    "request_timeout_seconds": 120, "request_headers_timeout_seconds": 10,
+                    "stream_idle_timeout_seconds": 300, "connection_idle_timeout_seconds": 600,
+                    "max_concurrent_streams": 100
+                }
+            },
+            "groups": {},
+            "waf": {"fail_open": false},
+            "security": {"ledger": {
+                "enabled": true, "window_seconds": 3600, "ban_threshold": 100, "ban_duration_seconds": 3600,
+                "feed_waf_blocks": false, "feed_waf_monitored": false, "waf_weight": 25
+            }, "tarpit": {"max_held": 1000}, "incidents": {"stale_after_seconds": 300}}
+        });
+        assert_eq!(serde_json::to_value(GlobalConfig::default()).unwrap(), expected);
+        let open: GlobalConfig = serde_json::from_value(json!({"waf": {"fail-open": true}})).unwrap();
+        assert!(open.waf.fail_open, "the name of the setting is understood as well");
+    }
+}

@@ -1,0 +1,412 @@
+//! The way of an event through the control plane.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use serde_json::{Value, json};
+use tokio::sync::{Notify, mpsc};
+
+use super::audit::Audit;
+use super::dependency::dependency;
+use super::event::{self, Checked, EventError, Kind};
+use super::exporter::Exporter;
+use super::incidents::{Incident, Incidents, Place, Unsaved};
+use super::offence::{self, Offence};
+use super::queue::{Bounds, Figures, Queue};
+use super::seen::{self, BanWay, Seen, Sighting};
+use super::sinks::Notices;
+use super::trouble::{Part, Trouble, Troubles};
+use base::identity::IPV6_PREFIX;
+use store::fabric::{Ban, Workflow};
+
+/// What waits for one exporter, at most.
+const QUEUE: Bounds = Bounds { lines: 10_000, bytes: 64 << 20 };
+
+/// Takes events, exports them, and keeps the incidents. Clones share one state.
+#[derive(Clone, Debug)]
+pub struct EventHub {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    exporters: Vec<(Arc<Queue>, tokio::task::JoinHandle<()>)>,
+    incidents: Mutex<Incidents>,
+    /// Where denials are told, for the ledger.
+    offences: Mutex<Option<mpsc::Sender<Offence>>>,
+    /// Where alerts are told what happens.
+    watcher: Mutex<Option<mpsc::Sender<Seen>>>,
+    /// The store has events to be sent.
+    outbox: Notify,
+    troubles: Mutex<Troubles>,
+    ipv6_prefix: OnceLock<Ipv6Prefix>,
+    clock: fn() -> u64,
+}
+
+/// Says the width of the networks that callers of IPv6 are judged by, in bits.
+struct Ipv6Prefix(Box<dyn Fn() -> u8 + Send + Sync>);
+
+impl fmt::Debug for Ipv6Prefix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Ipv6Prefix").field(&(self.0)()).finish()
+    }
+}
+
+/// What every exporter was given up to a moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Mark(Vec<u64>);
+
+/// How an exporter is doing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct ExporterStatus {
+    /// Its name.
+    pub name: String,
+    /// Events that wait, those that are being written included.
+    pub waiting: usize,
+    /// Events that were written.
+    pub written: u64,
+    /// Events that were lost: the queue was full, or they were refused.
+    pub dropped: u64,
+    /// Attempts that failed and were or will be made again.
+    pub retries: u64,
+    /// Why the last attempt failed; none where it did not.
+    pub error: Option<String>,
+}
+
+impl EventHub {
+    /// A hub that exports to `exporters` and takes the time, in milliseconds since the Unix epoch, from `clock`. Must be
+    /// called within a tokio runtime: each exporter gets a task.
+    #[must_use]
+    pub fn new(exporters: Vec<Exporter>, clock: fn() -> u64) -> EventHub {
+        let queues: Vec<_> = names(&exporters).into_iter().map(|name| Arc::new(Queue::new(name, QUEUE))).collect();
+        let start = |(exporter, queue): (Exporter, &Arc<Queue>)| {
+            let others = queues.iter().filter(|other| !Arc::ptr_eq(queue, other)).cloned().collect();
+            let notices = Notices { others, clock };
+            (Arc::clone(queue), tokio::spawn(exporter.run(Arc::clone(queue), notices)))
+        };
+        let exporters = exporters.into_iter().zip(&queues).map(start).collect();
+        for part in Part::ALL {
+            metrics::gauge!("palisade_health_troubles", "part" => part.word()).set(0.0);
+        }
+        EventHub {
+            inner: Arc::new(Inner {
+                exporters,
+                incidents: Mutex::default(),
+                offences: Mutex::default(),
+                watcher: Mutex::default(),
+                outbox: Notify::new(),
+                troubles: Mutex::default(),
+                ipv6_prefix: OnceLock::new(),
+                clock,
+            }),
+        }
+    }
+
+    /// Takes one event, as JSON. Never waits: an exporter that is too slow loses its oldest events.
+    ///
+    /// # Errors
+    ///
+    /// [`EventError`] where the bytes are no event; nothing is exported then.
+    pub fn publish(&self, bytes: &[u8]) -> Result<(), EventError> {
+        self.publish_of("", bytes)
+    }
+
+    /// [`EventHub::publish`] for an event that a node has sent: it is that node's, whatever it says. `node` is empty where it
+    /// is not known who has sent it.
+    ///
+    /// # Errors
+    ///
+    /// As of [`EventHub::publish`].
+    pub fn publish_of(&self, node: &str, bytes: &[u8]) -> Result<(), EventError> {
+        let checked = event::check(bytes).inspect_err(|_| {
+            metrics::counter!("palisade_events_total", "outcome" => "refused").increment(1);
+        })?;
+        metrics::counter!("palisade_events_total", "outcome" => "taken").increment(1);
+        let Checked { line, mut value, kind } = checked;
+        let now = (self.inner.clock)();
+        let ipv6_prefix = self.ipv6_prefix();
+        self.tell_offence(offence::of(&kind, node, ipv6_prefix, now));
+        let mut changed = !node.is_empty() && give_node(&mut value, node);
+        if let Kind::Security(mut security) = kind {
+            if !node.is_empty() {
+                security.route.node = Some(node.to_owned());
+            }
+            let made = event::severity(security.threat.score().unwrap_or(0.0));
+            let severity = security.event.severity.is_none().then_some(made);
+            let sighting = self.watcher().map(|watcher| (watcher, seen::sighting(&security, ipv6_prefix, made)));
+            let place = self.lock().record(*security, ipv6_prefix, now);
+            if let Some((watcher, sighting)) = sighting {
+                let sighting = Sighting { place: place.clone(), ..sighting };
+                show(&watcher, Seen::Event(Box::new(sighting)));
+            }
+            changed |= complete(&mut value, place, severity);
+        }
+        self.export(if changed { value.to_string().into_bytes() } else { line });
+        Ok(())
+    }
+
+    /// Judges callers of IPv6 by networks of as many bits as `ipv6_prefix` says at that time, where they were those of the
+    /// default configuration. Only the first call counts.
+    pub fn judge_ipv6_by(&self, ipv6_prefix: impl Fn() -> u8 + Send + Sync + 'static) {
+        let _first_wins = self.inner.ipv6_prefix.set(Ipv6Prefix(Box::new(ipv6_prefix)));
+    }
+
+    fn ipv6_prefix(&self) -> u8 {
+        self.inner.ipv6_prefix.get().map_or(IPV6_PREFIX, |prefix| (prefix.0)())
+    }
+
+    /// Tells `offences` what the ledger may charge, from here on. What it has no room for is lost, and counted.
+    pub fn feed(&self, offences: mpsc::Sender<Offence>) {
+        *self.inner.offences.lock().unwrap_or_else(PoisonError::into_inner) = Some(offences);
+    }
+
+    /// Tells `watcher` of events and bans, from here on. What it has no room for is lost, and counted.
+    pub fn watch(&self, watcher: mpsc::Sender<Seen>) {
+        *self.inner.watcher.lock().unwrap_or_else(PoisonError::into_inner) = Some(watcher);
+    }
+
+    /// Tells the watcher of a ban that was asked for at `now` and holds.
+    pub fn banned(&self, ban: &Ban, way: BanWay, now: u64) {
+        let Some(watcher) = self.watcher() else { return };
+        let made = seen::made(ban, way, now, self.lock().timeline(&ban.key));
+        if let Some(made) = made {
+            show(&watcher, Seen::Ban(Box::new(made)));
+        }
+    }
+
+    fn watcher(&self) -> Option<mpsc::Sender<Seen>> {
+        self.inner.watcher.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn tell_offence(&self, offence: Option<Offence>) {
+        let Some(offence) = offence else { return };
+        if let Some(sender) = self.inner.offences.lock().unwrap_or_else(PoisonError::into_inner).as_ref()
+            && sender.try_send(offence).is_err()
+        {
+            metrics::counter!("palisade_ledger_lost_total").increment(1);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Incidents> {
+        self.inner.incidents.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Exports what was done to the control plane, with an id and the time. Never waits, as [`EventHub::publish`], which
+    /// takes no such event: a node that is in other hands must not say what operators have done.
+    pub fn audit(&self, audit: Audit) {
+        let (id, _) = uuid::Uuid::new_v4().as_u64_pair();
+        let event = audit.event(id, (self.inner.clock)());
+        metrics::counter!("palisade_events_total", "outcome" => "audited").increment(1);
+        self.export(event.to_string().into_bytes());
+    }
+
+    /// Exports an event that the control plane has made: it belongs to no incident, and no alert looks at it.
+    pub fn tell(&self, event: &str) {
+        metrics::counter!("palisade_events_total", "outcome" => "audited").increment(1);
+        self.export(event.as_bytes().to_vec());
+    }
+
+    fn export(&self, line: Vec<u8>) {
+        let line: Arc<[u8]> = line.into();
+        for (queue, _) in &self.inner.exporters {
+            queue.push(line.clone());
+        }
+    }
+
+    /// Notes that something does not work as it should, and why. When it begins it is an event of category `dependency`.
+    pub fn trouble(&self, part: Part, subject: &str, reason: &str) {
+        let now = (self.inner.clock)();
+        let mut troubles = self.troubles_lock();
+        let begins = troubles.begin(part, subject, reason, now);
+        self.show_troubles(part, &troubles);
+        drop(troubles);
+        if begins {
+            tracing::error!(part = part.word(), subject, reason, "the control plane is degraded");
+            self.tell_trouble(part, &format!("{} fails: {reason}", named(part, subject)), now);
+        }
+    }
+
+    /// Notes that it works again, where it did not; that is an event as well.
+    pub fn recovered(&self, part: Part, subject: &str) {
+        let now = (self.inner.clock)();
+        let mut troubles = self.troubles_lock();
+        let since = troubles.end(part, subject);
+        self.show_troubles(part, &troubles);
+        drop(troubles);
+        if let Some(since) = since {
+            tracing::info!(part = part.word(), subject, since, "it works again");
+            let seconds = now.saturating_sub(since) / 1000;
+            self.tell_trouble(part, &format!("{} works again, after {seconds} s", named(part, subject)), now);
+        }
+    }
+
+    /// What does not work as it should now, by part and subject.
+    #[must_use]
+    pub fn troubles(&self) -> Vec<Trouble> {
+        self.troubles_lock().all()
+    }
+
+    fn tell_trouble(&self, part: Part, message: &str, now: u64) {
+        let event = dependency(now, part.word(), None, message);
+        if let Err(error) = self.publish(event.to_string().as_bytes()) {
+            tracing::error!(reason = %error, "the report on a problem is not a valid event");
+        }
+    }
+
+    fn show_troubles(&self, part: Part, troubles: &Troubles) {
+        metrics::gauge!("palisade_health_troubles", "part" => part.word()).set(troubles.count(part));
+    }
+
+    fn troubles_lock(&self) -> MutexGuard<'_, Troubles> {
+        self.inner.troubles.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Says that a committed change has left events in the store's outbox: they are sent at once.
+    pub fn outbox_filled(&self) {
+        self.inner.outbox.notify_one();
+    }
+
+    /// Waits for [`EventHub::outbox_filled`].
+    pub(super) async fn outbox_notified(&self) {
+        self.inner.outbox.notified().await;
+    }
+
+    /// What the exporters were given so far.
+    pub(super) fn mark(&self) -> Mark {
+        Mark(self.inner.exporters.iter().map(|(queue, _)| queue.pushed()).collect())
+    }
+
+    /// Whether every exporter has written or lost what it was given up to a mark.
+    pub(super) fn has_passed(&self, mark: &Mark) -> bool {
+        self.inner.exporters.iter().zip(&mark.0).all(|((queue, _), given)| queue.finished() >= *given)
+    }
+
+    /// The incidents, the most recent first.
+    #[must_use]
+    pub fn incidents(&self) -> Vec<Incident> {
+        let now = (self.inner.clock)();
+        self.lock().list(now)
+    }
+
+    /// What operators made of the incident of an identity; `None` while it is open.
+    #[must_use]
+    pub fn workflow(&self, key: &str) -> Option<Workflow> {
+        let now = (self.inner.clock)();
+        self.lock().workflow(key, now).cloned()
+    }
+
+    /// Takes over what the store has acknowledged; `None` where the state was cleared.
+    pub fn set_workflow(&self, key: &str, workflow: Option<Workflow>) {
+        self.lock().set_workflow(key, workflow);
+    }
+
+    /// The signals of the last event of an identity.
+    pub fn signals(&self, key: &str) -> Vec<Value> {
+        self.lock().signals(key)
+    }
+
+    pub(super) fn restore(&self, incidents: Vec<Incident>, workflows: Vec<Workflow>) {
+        self.lock().restore(incidents, workflows);
+    }
+
+    pub(super) fn unsaved(&self) -> Unsaved {
+        let now = (self.inner.clock)();
+        self.lock().unsaved(now)
+    }
+
+    pub(super) fn put_back(&self, unsaved: Unsaved) {
+        self.lock().put_back(unsaved);
+    }
+
+    /// How each exporter is doing.
+    #[must_use]
+    pub fn exporters(&self) -> Vec<ExporterStatus> {
+        let exporters = self.inner.exporters.iter();
+        exporters
+            .map(|(queue, _)| {
+                let Figures { waiting, written, dropped, retries, error } = queue.figures();
+                ExporterStatus { name: queue.name().to_owned(), waiting, written, dropped, retries, error }
+            })
+            .collect()
+    }
+
+    /// Waits until every event that was taken is written or lost: before the process ends. An exporter that waits after a
+    /// failure tries again at once. Takes as long as it takes: an exporter that keeps failing keeps its events.
+    pub async fn flush(&self) {
+        for (queue, _) in &self.inner.exporters {
+            queue.drained().await;
+        }
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        for (_, task) in &self.exporters {
+            task.abort();
+        }
+    }
+}
+
+/// A part and its subject, for people.
+fn named(part: Part, subject: &str) -> String {
+    match (part, subject) {
+        (Part::Publication, "all") => "the publication to all groups".to_owned(),
+        (Part::Publication, group) => format!("the publication to the group `{group}`"),
+        (Part::Entities, "verified_by") => "the verification of callers".to_owned(),
+        (Part::Entities, _) => "the reading of entities".to_owned(),
+        (Part::Nodes, _) => "the delivery to gateways".to_owned(),
+        (Part::Store, what) => format!("the store ({what})"),
+    }
+}
+
+fn show(watcher: &mpsc::Sender<Seen>, seen: Seen) {
+    if watcher.try_send(seen).is_err() {
+        metrics::counter!("palisade_alerts_missed_events_total").increment(1);
+    }
+}
+
+/// Gives an event the node that has sent it; false where it names it already.
+fn give_node(event: &mut Value, node: &str) -> bool {
+    let Some(fields) = event.as_object_mut() else { return false };
+    let route = fields.entry("route").or_insert_with(|| json!({}));
+    if !route.is_object() {
+        *route = json!({});
+    }
+    let known = route.get("node").and_then(Value::as_str) == Some(node);
+    if let Some(route) = route.as_object_mut().filter(|_| !known) {
+        route.insert("node".to_owned(), node.into());
+    }
+    !known
+}
+
+/// Gives an event its place in its incident, over all nodes, and a severity where it has none; false where it is
+/// complete as it is.
+fn complete(event: &mut Value, place: Option<Place>, severity: Option<u8>) -> bool {
+    let Some(fields) = event.as_object_mut() else { return false };
+    let mut changed = false;
+    if let Some(Place { id, count, .. }) = place {
+        fields.insert("incident".to_owned(), json!({ "id": id, "count": count }));
+        changed = true;
+    }
+    if let Some(severity) = severity
+        && let Some(event) = fields.entry("event").or_insert_with(|| json!({})).as_object_mut()
+    {
+        event.insert("severity".to_owned(), severity.into());
+        changed = true;
+    }
+    changed
+}
+
+/// A name for each; those of the same kind and place are numbered.
+fn names(exporters: &[Exporter]) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for exporter in exporters {
+        let name = exporter.name();
+        let same = names.iter().filter(|other| other.split('#').next() == Some(name.as_str())).count();
+        names.push(if same == 0 { name } else { format!("{name}#{}", same + 1) });
+    }
+    names
+}

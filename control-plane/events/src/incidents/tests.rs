@@ -1,0 +1,177 @@
+use serde_json::json;
+
+use super::*;
+
+const NOW: u64 = 1_800_000_000_000;
+/// The width of the networks that callers of IPv6 are judged by.
+const WIDTH: u8 = 56;
+
+fn event(ip: &str, id: &str, at: u64, score: f64) -> SecurityEvent {
+    serde_json::from_value(json!({
+        "@timestamp": base::clock::rfc3339(at),
+        "event": { "category": "threat", "action": "deny", "outcome": "blocked" },
+        "source": { "ip": ip, "apikey": null, "user": null },
+        "threat": { "score": score, "tags": ["waf:match"], "signals": [] },
+        "incident": { "id": id, "count": 1 },
+        "route": { "id": "r1", "name": "shop", "node": "n1" },
+        "message": format!("score {score}"),
+    }))
+    .unwrap()
+}
+
+#[test]
+fn a_scan_is_one_incident_with_a_count() {
+    let mut incidents = Incidents::default();
+    for number in 0..30_u32 {
+        let at = NOW + u64::from(number);
+        incidents.record(event("192.0.2.1", &format!("i{number}"), at, f64::from(number)), WIDTH, NOW + 99);
+    }
+    incidents.record(event("192.0.2.2", "other", NOW, 1.0), WIDTH, NOW + 99);
+    let list = incidents.list(NOW + 99);
+    assert_eq!(list.len(), 2);
+    let first = &list[0];
+    assert_eq!(
+        (first.id.as_str(), first.key.as_str(), first.count, first.enforced_count),
+        ("i0", "ip:192.0.2.1", 30, 30)
+    );
+    assert_eq!((first.first_seen, first.last_seen, first.max_score), (NOW, NOW + 29, 29.0));
+    assert_eq!((first.timeline.len(), first.timeline[0].at), (TIMELINE, NOW + 10));
+    assert_eq!((first.last_message.as_str(), first.nodes.len(), first.routes.len()), ("score 29", 1, 1));
+    let row = serde_json::to_value(first).unwrap();
+    assert_eq!(row["ref"], json!({ "kind": "ip", "value": "192.0.2.1" }));
+    assert_eq!(row["state"], "open");
+}
+
+#[test]
+fn addresses_of_one_network_of_ipv6_are_one_caller() {
+    let mut incidents = Incidents::default();
+    let mut record = |ip: &str, network: Option<&str>| {
+        let mut event = event(ip, "i", NOW, 1.0);
+        event.source.network = network.map(str::to_owned);
+        incidents.record(event, WIDTH, NOW);
+    };
+    for ip in ["2001:db8:1:2::1", "2001:db8:1:ff:ffff::7", "::ffff:192.0.2.1", "192.0.2.1"] {
+        record(ip, None);
+    }
+    record("2001:db8:1:2::1", Some("2001:db8:1::/56"));
+    // A gateway that still has an earlier configuration judges by narrower networks.
+    record("2001:db8:1:2::1", Some("2001:db8:1:2::/64"));
+    record("2001:db8:1:2::1", Some("2001:db8:1:2::1"));
+    for foreign in ["2001:db8:1::/48", "2001:db8:2::/56", "::/1", "0.0.0.0/1", "192.0.2.0/24", "nonsense"] {
+        record("2001:db8:9:12::1", Some(foreign));
+        record("192.0.2.9", Some(foreign));
+    }
+    let mut keys: Vec<_> = incidents.list(NOW).into_iter().map(|one| (one.key, one.count)).collect();
+    keys.sort();
+    let expected = [
+        ("ip:192.0.2.1", 2),
+        ("ip:192.0.2.9", 6),
+        ("ip:2001:db8:1:2::/64", 1),
+        ("ip:2001:db8:1:2::1", 1),
+        ("ip:2001:db8:1::/56", 3),
+        ("ip:2001:db8:9::/56", 6),
+    ];
+    assert_eq!(keys, expected.map(|(key, count)| (key.to_owned(), count)));
+}
+
+#[test]
+fn what_is_no_single_address_is_no_identity_and_scores_end_at_100() {
+    let mut incidents = Incidents::default();
+    for ip in ["0.0.0.0/1", "192.0.2.0/24", "2001:db8::/48", "garbage", "192.0.2.1:80", " 192.0.2.1", ""] {
+        assert_eq!(incidents.record(event(ip, "i", NOW, 1.0), WIDTH, NOW), None, "{ip}");
+    }
+    let mut named = event("192.0.2.1", "i", NOW, 1e300);
+    named.source.user = Some("x".repeat(129));
+    incidents.record(named, WIDTH, NOW);
+    let list = incidents.list(NOW);
+    assert_eq!((list.len(), list[0].key.as_str(), list[0].max_score), (1, "ip:192.0.2.1", 100.0));
+}
+
+#[test]
+fn after_the_window_a_new_one_begins() {
+    let mut incidents = Incidents::default();
+    incidents.record(event("192.0.2.1", "a", NOW, 1.0), WIDTH, NOW);
+    let within = NOW + WINDOW_MILLIS;
+    incidents.record(event("192.0.2.1", "b", within, 1.0), WIDTH, within);
+    assert_eq!(incidents.list(within)[0].id, "a");
+    let after = within + WINDOW_MILLIS + 1;
+    incidents.record(event("192.0.2.1", "c", after, 1.0), WIDTH, after);
+    let list = incidents.list(after);
+    assert_eq!((list.len(), list[0].id.as_str(), list[0].count), (1, "c", 1));
+    assert!(incidents.list(after + KEPT_MILLIS + 1).is_empty());
+}
+
+#[test]
+fn the_most_specific_identity_counts_and_the_table_is_bounded() {
+    let mut incidents = Incidents::default();
+    let address = |number: u64| format!("10.0.{}.{}", number / 256, number % 256);
+    let mut keyed = event("192.0.2.1", "a", NOW, 1.0);
+    keyed.source.user = Some("ann".into());
+    incidents.record(keyed, WIDTH, NOW);
+    assert_eq!(incidents.list(NOW)[0].key, "user:ann");
+    incidents.record(SecurityEvent::default(), WIDTH, NOW);
+    for number in 0..=MAX_INCIDENTS as u64 {
+        incidents.record(event(&address(number), "i", NOW + 1 + number, 1.0), WIDTH, NOW + 1 + number);
+    }
+    let list = incidents.list(NOW + 1);
+    assert_eq!(list.len(), MAX_INCIDENTS);
+    assert!(!list.iter().any(|incident| incident.key == "user:ann" || incident.key == "ip:10.0.0.0"));
+}
+
+#[test]
+fn a_wrong_clock_does_not_move_an_event() {
+    let mut incidents = Incidents::default();
+    incidents.record(event("192.0.2.1", "a", NOW + 1, 1.0), WIDTH, NOW);
+    incidents.record(event("192.0.2.2", "b", 5, 1.0), WIDTH, NOW);
+    assert!(incidents.list(NOW).iter().all(|incident| incident.last_seen == NOW));
+}
+
+fn place(id: &str, count: u64, reopened: bool) -> Option<Place> {
+    Some(Place { id: id.to_owned(), count, reopened })
+}
+
+fn workflow(state: &str, at: u64) -> Option<Workflow> {
+    Some(Workflow { key: "ip:192.0.2.1".into(), state: state.into(), by: "alice".into(), at, note: String::new() })
+}
+
+#[test]
+fn a_resolved_incident_opens_again_after_the_grace_and_an_acknowledged_one_stays() {
+    let mut incidents = Incidents::default();
+    let state = |incidents: &mut Incidents, now| incidents.list(now)[0].state;
+    incidents.record(event("192.0.2.1", "a", NOW, 1.0), WIDTH, NOW);
+    incidents.set_workflow("ip:192.0.2.1", workflow("acknowledged", NOW));
+    incidents.record(event("192.0.2.1", "b", NOW, 1.0), WIDTH, NOW + 60_000);
+    assert_eq!(state(&mut incidents, NOW + 60_000), IncidentState::Acknowledged);
+    incidents.set_workflow("ip:192.0.2.1", workflow("resolved", NOW + 60_000));
+    let late = NOW + 60_000 + REOPEN_GRACE_MILLIS;
+    incidents.record(event("192.0.2.1", "c", late, 1.0), WIDTH, late);
+    assert_eq!(state(&mut incidents, late), IncidentState::Resolved, "it was under way");
+    assert_eq!(incidents.record(event("192.0.2.1", "d", late + 1, 1.0), WIDTH, late + 1), place("a", 4, true));
+    assert_eq!(state(&mut incidents, late + 1), IncidentState::Open);
+    let unsaved = incidents.unsaved(late + 1);
+    assert_eq!(unsaved.cleared, [("ip:192.0.2.1".to_owned(), NOW + 60_000)]);
+    incidents.set_workflow("ip:192.0.2.1", workflow("acknowledged", late));
+    assert!(incidents.workflow("ip:192.0.2.1", late + KEPT_MILLIS - 1).is_some());
+    assert!(incidents.workflow("ip:192.0.2.1", late + KEPT_MILLIS).is_none(), "a state is kept for seven days");
+}
+
+#[test]
+fn what_is_saved_is_restored_and_what_was_not_taken_is_offered_again() {
+    let mut incidents = Incidents::default();
+    incidents.record(event("192.0.2.1", "a", NOW, 7.0), WIDTH, NOW);
+    incidents.record(event("192.0.2.2", "b", NOW, 7.0), WIDTH, NOW);
+    let unsaved = incidents.unsaved(NOW);
+    assert_eq!(unsaved.written.len(), 2);
+    assert!(incidents.unsaved(NOW).written.is_empty());
+    incidents.put_back(unsaved);
+    let rows = incidents.unsaved(NOW).written;
+    let read = rows.iter().map(|row| serde_json::from_str(&row.json).unwrap()).collect();
+    let mut after = Incidents::default();
+    after.restore(read, Vec::new());
+    assert_eq!(after.list(NOW).len(), 2);
+    assert_eq!(after.record(event("192.0.2.1", "z", NOW + 1, 1.0), WIDTH, NOW + 1), place("a", 2, false));
+    after.list(NOW + KEPT_MILLIS + 1_000);
+    let mut removed = after.unsaved(NOW).removed;
+    removed.sort();
+    assert_eq!(removed, ["ip:192.0.2.1", "ip:192.0.2.2"]);
+}

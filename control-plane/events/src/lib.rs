@@ -1,0 +1,37 @@
+//! Events: taken from the nodes, checked, given to exporters, and correlated into incidents; and what is done to the
+//! control plane itself, which takes the same way out.
+
+mod audit;
+mod dependency;
+mod event;
+mod exporter;
+mod hub;
+mod incidents;
+mod keep;
+mod offence;
+mod outbox;
+mod queue;
+mod seen;
+mod sinks;
+mod trouble;
+
+pub use audit::{Audit, AuditAction};
+pub use dependency::dependency;
+pub use event::MAX_SCORE;
+pub use event::{EventError, MAX_EVENT_BYTES, severity};
+pub use exporter::Exporter;
+pub use hub::{EventHub, ExporterStatus};
+pub use incidents::Place;
+pub use incidents::{
+    IdentityRef, Incident, IncidentState, KEPT_MILLIS, MAX_INCIDENTS, REOPEN_GRACE_MILLIS, TIMELINE, TimelineEntry,
+    WINDOW_MILLIS,
+};
+pub use keep::{keep_incidents, restore_incidents, save_incidents};
+pub use offence::{Deed, Offence};
+pub use outbox::Outbox;
+pub use seen::{BanMade, BanWay, Seen, Sighting};
+pub use sinks::Backoff;
+pub use sinks::file::Rotation;
+pub use sinks::webhook::retry_after;
+pub use sinks::webhook::{Webhook, WebhookError, WebhookOptions};
+pub use trouble::{Part, Trouble};

@@ -1,0 +1,46 @@
+//! The ends of the way: what takes batches of lines, and the loop that gives them.
+//!
+//! [`run`] moves batches from a queue to a [`Sink`] and tries again what failed; [`file`], [`stdout`] and [`webhook`] are
+//! the sinks; [`lines`] writes lines so that none is torn.
+
+mod backoff;
+pub(super) mod file;
+mod lines;
+mod run;
+pub(super) mod stdout;
+pub(super) mod webhook;
+
+use std::time::Duration;
+
+use super::queue::{Bounds, Line};
+
+pub use backoff::Backoff;
+pub(super) use run::{Notices, run};
+
+/// Takes batches of lines.
+pub(super) trait Sink: Send + 'static {
+    /// The largest batch.
+    const BATCH: Bounds;
+
+    /// Writes a batch, in its order.
+    fn write(&mut self, batch: &[Line]) -> impl Future<Output = Result<(), Failure>> + Send;
+}
+
+/// A batch was not written, or not all of it.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Failure {
+    /// So many of the first lines are written nonetheless.
+    pub(super) written: usize,
+    /// Why, for people.
+    pub(super) reason: String,
+    pub(super) then: Then,
+}
+
+/// What to do with the lines that are not written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Then {
+    /// Try again, after this time where the other side has named one.
+    Retry(Option<Duration>),
+    /// Give them up: they would fail again.
+    Drop,
+}

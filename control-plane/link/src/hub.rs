@@ -1,0 +1,135 @@
+//! What links have in common: what comes up is spread to events, bans and status; what changes goes down to all.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use snapshot::{AnswerWord, Answered, Ask, Down, Up};
+use tokio::sync::broadcast;
+
+use events::{EventHub, dependency};
+use fabric::challenges::{self, Verifier};
+use fabric::{Announcer, Bans};
+use store::{Store, StoreError};
+use xds::Hub;
+
+/// The meeting point of all node links. Clones share one state.
+#[derive(Clone)]
+pub struct LinkHub {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    events: EventHub,
+    bans: Bans,
+    hub: Hub,
+    links: AtomicU64,
+    clock: fn() -> u64,
+    /// Where questions are answered from.
+    answers: OnceLock<Arc<dyn Store>>,
+    /// Who verifies tokens of widgets.
+    verifier: OnceLock<Arc<Verifier>>,
+}
+
+impl LinkHub {
+    /// A hub that gives events to `events`, bans to `bans` and load reports to `hub`, with the time, in milliseconds since
+    /// the Unix epoch, from `clock`.
+    #[must_use]
+    pub fn new(events: EventHub, bans: Bans, hub: Hub, clock: fn() -> u64) -> LinkHub {
+        LinkHub {
+            inner: Arc::new(Inner {
+                events,
+                bans,
+                hub,
+                links: AtomicU64::default(),
+                clock,
+                answers: OnceLock::new(),
+                verifier: OnceLock::new(),
+            }),
+        }
+    }
+
+    /// Answers the questions of workers from this store; until then the answer is unknown. Only the first call
+    /// counts.
+    pub fn answer_from(&self, store: Arc<dyn Store>) {
+        let _first_wins = self.inner.answers.set(store);
+    }
+
+    /// Verifies tokens of widgets with this; until then the answer is unknown. Only the first call counts.
+    pub fn verify_with(&self, verifier: Arc<Verifier>) {
+        let _first_wins = self.inner.verifier.set(verifier);
+    }
+
+    /// The answer to a question of a worker.
+    pub(crate) async fn answer(&self, ask: Ask) -> Answered {
+        let Inner { answers, verifier, clock, .. } = self.inner.as_ref();
+        let answer = match (ask.spend_puzzle, ask.verify_token) {
+            (Some(puzzle), _) => match answers.get() {
+                Some(store) => challenges::spend(store.as_ref(), &puzzle, clock()).await,
+                None => AnswerWord::Unknown,
+            },
+            (None, Some(token)) => match verifier.get() {
+                Some(verifier) => verifier.verify(&token).await,
+                None => AnswerWord::Unknown,
+            },
+            (None, None) => AnswerWord::Unknown,
+        };
+        Answered { id: ask.id, answer: answer.into() }
+    }
+
+    /// What sends changes to the nodes.
+    pub fn announcer(&self) -> &Announcer {
+        self.inner.bans.announcer()
+    }
+
+    /// Takes one batch from a worker of `node`, on its link of that number.
+    pub(crate) async fn take(&self, link: u64, node: &str, up: Up) {
+        for event in &up.events {
+            if let Err(error) = self.inner.events.publish_of(node, event) {
+                tracing::warn!(node, reason = %error, "a node sent an invalid event");
+            }
+        }
+        if up.dropped > 0 {
+            self.report_dropped(node, up.dropped);
+        }
+        for load in up.loads {
+            self.inner.hub.report_load_on(node, link, load);
+        }
+        self.inner.bans.take(node, &up.bans).await;
+    }
+
+    /// The number of a new link.
+    pub(crate) fn number(&self) -> u64 {
+        self.inner.links.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Whether the id of a node is that of its token or certificate.
+    pub(crate) fn bound(&self, node: &str, bound: bool) {
+        self.inner.hub.bound(node, bound);
+    }
+
+    /// A link of `node` has ended.
+    pub(crate) fn ended(&self, link: u64, node: &str) {
+        self.inner.hub.link_ended(node, link);
+    }
+
+    /// For a link that begins; see [`Bans::subscribe`].
+    pub(crate) async fn subscribe(&self) -> Result<(broadcast::Receiver<Arc<Down>>, Down), StoreError> {
+        self.inner.bans.subscribe().await
+    }
+
+    fn report_dropped(&self, node: &str, dropped: u64) {
+        metrics::counter!("palisade_link_dropped_total").increment(dropped);
+        let message = format!("node {node} dropped {dropped} events while its link was down or too slow");
+        let event = dependency((self.inner.clock)(), "node-link", Some(node), &message);
+        if let Err(error) = self.inner.events.publish(event.to_string().as_bytes()) {
+            tracing::error!(reason = %error, "the report on dropped events is not a valid event");
+        }
+    }
+}
+
+impl fmt::Debug for LinkHub {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LinkHub").field("links", &self.announcer().links()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,12 @@
+//! The node link: `/palisade.v1.NodeLink/Stream`, by which workers report and are told of bans.
+//!
+//! `node_link.proto` beside this file describes the messages for people and other languages; the Rust ones are in the
+//! crate `snapshot`, because filters use them too.
+
+mod hub;
+mod server;
+mod service;
+
+pub use hub::LinkHub;
+pub use server::{NodePort, serve, serve_with};
+pub use service::{NodeLinkServer, service};

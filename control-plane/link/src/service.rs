@@ -1,0 +1,236 @@
+//! The gRPC service, by hand: the messages come from the crate `snapshot`, so there is nothing to generate.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use snapshot::{Ask, Down, Up};
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::{Semaphore, mpsc};
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::body::Body;
+use tonic::codegen::{BoxFuture, Service, StdError, http};
+use tonic::server::{Grpc, NamedService, StreamingService};
+use tonic::{Request, Response, Status, Streaming};
+use tonic_prost::ProstCodec;
+
+use super::hub::LinkHub;
+use listen::{Admission, Closing, admission, withdrawn};
+
+/// Messages that wait for a worker that does not read; one more ends its stream.
+const QUEUE: usize = 64;
+/// Bans or entries of the allowlist in one message: a worker takes a message whole.
+const ENTRIES_PER_MESSAGE: usize = 500;
+/// Questions of one worker that are being answered; more of them wait, and what comes behind them.
+const QUESTIONS: usize = 256;
+/// How long a worker may take to read a message of a long list: the bans that are live, the end of all of them.
+const CATCH_UP: Duration = Duration::from_secs(30);
+
+/// Between two messages of a long list. A worker serves requests on the thread that takes them, and would take all that have
+/// come at once.
+const BREATH: Duration = Duration::from_millis(2);
+
+/// Random bytes that a worker gets, as many as a key of its generator has.
+const SEED: usize = 32;
+
+/// The service over a hub.
+#[derive(Clone, Debug)]
+pub struct NodeLinkServer {
+    hub: LinkHub,
+    closing: Closing,
+}
+
+/// The gRPC service of the node link.
+#[must_use]
+pub fn service(hub: LinkHub) -> NodeLinkServer {
+    service_until(hub, Closing::never())
+}
+
+/// The same, whose streams end with `closing`.
+pub(crate) fn service_until(hub: LinkHub, closing: Closing) -> NodeLinkServer {
+    NodeLinkServer { hub, closing }
+}
+
+impl NamedService for NodeLinkServer {
+    const NAME: &'static str = "palisade.v1.NodeLink";
+}
+
+impl<B> Service<http::Request<B>> for NodeLinkServer
+where
+    B: tonic::codegen::Body + Send + 'static,
+    B::Error: Into<StdError> + Send + 'static,
+{
+    type Response = http::Response<Body>;
+    type Error = Infallible;
+    type Future = BoxFuture<Self::Response, Self::Error>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: http::Request<B>) -> Self::Future {
+        let server = self.clone();
+        Box::pin(async move {
+            if request.uri().path() != "/palisade.v1.NodeLink/Stream" {
+                return Ok(Status::unimplemented("the node link has one method, Stream").into_http());
+            }
+            let mut grpc = Grpc::new(ProstCodec::<Down, Up>::default());
+            Ok(grpc.streaming(Method { server }, request).await)
+        })
+    }
+}
+
+struct Method {
+    server: NodeLinkServer,
+}
+
+impl StreamingService<Up> for Method {
+    type Response = Down;
+    type ResponseStream = ReceiverStream<Result<Down, Status>>;
+    type Future = BoxFuture<Response<Self::ResponseStream>, Status>;
+
+    fn call(&mut self, request: Request<Streaming<Up>>) -> Self::Future {
+        let (down, receiver) = mpsc::channel(QUEUE);
+        let NodeLinkServer { hub, closing } = self.server.clone();
+        let admission = admission(request.extensions());
+        tokio::spawn(async move {
+            metrics::gauge!("palisade_link_streams").increment(1.0);
+            let result = tokio::select! {
+                result = run(&hub, request.into_inner(), &down, &admission) => result,
+                () = closing.closed() => Err(Status::unavailable("this control plane is shutting down")),
+                status = withdrawn(admission.clone()) => Err(status),
+            };
+            metrics::gauge!("palisade_link_streams").decrement(1.0);
+            if let Err(status) = result {
+                // Nothing to worry about: a worker that takes a new configuration ends its link and opens another.
+                tracing::debug!(reason = status.message(), "a node link has ended");
+                // A worker whose queue is full learns it from the end of the stream.
+                let _full = down.try_send(Err(status));
+            }
+        });
+        Box::pin(async move { Ok(Response::new(ReceiverStream::new(receiver))) })
+    }
+}
+
+/// Serves one link to its end.
+async fn run(
+    hub: &LinkHub,
+    mut ups: Streaming<Up>,
+    down: &mpsc::Sender<Result<Down, Status>>,
+    admission: &Admission,
+) -> Result<(), Status> {
+    let (mut changes, live) = hub.subscribe().await.map_err(|error| Status::unavailable(error.to_string()))?;
+    // Not before: a worker that was greeted takes the control plane to be back.
+    down.send(Ok(greeting()?)).await.map_err(|_| too_slow())?;
+    send_all(down, &live).await?;
+    let mut link = Link { hub, number: hub.number(), node: String::new() };
+    let questions = Arc::new(Semaphore::new(QUESTIONS));
+    loop {
+        tokio::select! {
+            up = ups.message() => match up? {
+                Some(mut up) => {
+                    link.speaks(&up.node, admission)?;
+                    // First of all: a request waits for the answer.
+                    for ask in std::mem::take(&mut up.asks) {
+                        answer(hub, ask, down, &questions).await;
+                    }
+                    hub.take(link.number, &link.node, up).await;
+                }
+                None => return Ok(()),
+            },
+            change = changes.recv() => match change {
+                Ok(change) => push(down, &change).await?,
+                Err(RecvError::Lagged(_)) => return Err(too_slow()),
+                Err(RecvError::Closed) => return Ok(()),
+            },
+            () = down.closed() => return Ok(()),
+        }
+    }
+}
+
+/// The first message of a stream. It shows the worker that the control plane answers, even if there are no bans.
+fn greeting() -> Result<Down, Status> {
+    let mut seed = vec![0; SEED];
+    getrandom::fill(&mut seed).map_err(|error| Status::unavailable(error.to_string()))?;
+    Ok(Down { seed, ..Down::default() })
+}
+
+/// Answers a question beside everything else, so that those that come together share a commit of the store.
+async fn answer(hub: &LinkHub, ask: Ask, down: &mpsc::Sender<Result<Down, Status>>, questions: &Arc<Semaphore>) {
+    // Never closed.
+    let Ok(permit) = Arc::clone(questions).acquire_owned().await else { return };
+    let (hub, down) = (hub.clone(), down.clone());
+    tokio::spawn(async move {
+        let answers = vec![hub.answer(ask).await];
+        // A worker that is gone does not wait any more.
+        let _gone = down.send(Ok(Down { answers, ..Down::default() })).await;
+        drop(permit);
+    });
+}
+
+/// A link as its end is told, however it comes.
+struct Link<'a> {
+    hub: &'a LinkHub,
+    number: u64,
+    /// Only the first message of a worker need carry the node's id.
+    node: String,
+}
+
+impl Link<'_> {
+    /// A message names its node, or does not. A stream has one node, which is the one that it was let in as.
+    fn speaks(&mut self, claimed: &str, admission: &Admission) -> Result<(), Status> {
+        if !self.node.is_empty() && (claimed.is_empty() || claimed == self.node) {
+            return Ok(());
+        }
+        if !self.node.is_empty() {
+            return Err(Status::permission_denied("this stream belongs to another node than the one that it names"));
+        }
+        self.node = admission.node(claimed)?;
+        if !self.node.is_empty() {
+            self.hub.bound(&self.node, admission.binds(&self.node));
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Link<'_> {
+    fn drop(&mut self) {
+        self.hub.ended(self.number, &self.node);
+    }
+}
+
+/// A worker that does not keep up with single changes is cut off at once; for a long list it gets time.
+async fn push(down: &mpsc::Sender<Result<Down, Status>>, change: &Down) -> Result<(), Status> {
+    if change.bans.len().max(change.allowed.len()) > ENTRIES_PER_MESSAGE {
+        return send_all(down, change).await;
+    }
+    messages(change).try_for_each(|message| down.try_send(Ok(message)).map_err(|_| too_slow()))
+}
+
+/// Sends a list of any length.
+async fn send_all(down: &mpsc::Sender<Result<Down, Status>>, list: &Down) -> Result<(), Status> {
+    for (place, message) in messages(list).enumerate() {
+        if place > 0 {
+            tokio::time::sleep(BREATH).await;
+        }
+        tokio::time::timeout(CATCH_UP, down.send(Ok(message)))
+            .await
+            .map_err(|_| too_slow())?
+            .map_err(|_| too_slow())?;
+    }
+    Ok(())
+}
+
+/// What is to be told, in messages of a bounded size: who is allowed first, so that no ban holds that ought not to.
+fn messages(change: &Down) -> impl Iterator<Item = Down> {
+    let allowed = change.allowed.chunks(ENTRIES_PER_MESSAGE);
+    let bans = change.bans.chunks(ENTRIES_PER_MESSAGE);
+    allowed
+        .map(|allowed| Down { allowed: allowed.to_vec(), ..Down::default() })
+        .chain(bans.map(|bans| Down { bans: bans.to_vec(), ..Down::default() }))
+}
+
+fn too_slow() -> Status {
+    Status::resource_exhausted("this worker does not read fast enough; open a new stream, it begins with all live bans")
+}

@@ -1,7 +1,0 @@
-//! What the routes of this module are for, for the document of the API. See [`crate::openapi`] for how to add one.
-
-pub(super) mod bulk;
-pub(super) mod collections;
-pub(super) mod log_level;
-pub(super) mod operations;
-pub(super) mod report;

@@ -1,0 +1,57 @@
+//! Parts of the bans: there may be a hundred thousand, of which a caller wants a few.
+
+use rusqlite::types::Value;
+use rusqlite::{Connection, params_from_iter};
+
+use super::ban_rows::{BANS, ban};
+use super::fabric::{Ban, BanPage, BanQuery};
+use base::identity::{Identity, OWN_KEYS};
+
+pub(super) fn count(db: &Connection, now: u64) -> rusqlite::Result<u64> {
+    db.prepare_cached("SELECT count(*) FROM ban WHERE until_millis > ?1")?.query_row([now], |row| row.get(0))
+}
+
+pub(super) fn page(db: &Connection, now: u64, query: BanQuery) -> rusqlite::Result<BanPage> {
+    let BanQuery { key, reason, issued_by, skip, take } = query;
+    let mut conditions = "until_millis > ?".to_owned();
+    let mut values = vec![Value::Integer(signed(now))];
+    let wanted = [("ref_key", key), ("json ->> 'reason'", reason), ("json ->> 'issued_by'", issued_by)];
+    for (column, value) in wanted {
+        if let Some(value) = value {
+            conditions.push_str(&format!(" AND {column} = ?"));
+            values.push(Value::Text(value));
+        }
+    }
+    let count = format!("SELECT count(*) FROM ban WHERE {conditions}");
+    let total = db.prepare_cached(&count)?.query_row(params_from_iter(&values), |row| row.get(0))?;
+    values.extend([Value::Integer(signed(take)), Value::Integer(signed(skip))]);
+    let select = format!("{BANS} WHERE {conditions} ORDER BY ref_key LIMIT ? OFFSET ?");
+    let bans =
+        db.prepare_cached(&select)?.query_map(params_from_iter(values), ban)?.collect::<rusqlite::Result<_>>()?;
+    Ok(BanPage { total, bans })
+}
+
+pub(super) fn on(db: &Connection, now: u64, keys: &[String]) -> rusqlite::Result<Vec<Ban>> {
+    let select = format!("{BANS} WHERE until_millis > ?1 AND is_range = 1");
+    let mut found: Vec<Ban> = db.prepare_cached(&select)?.query_map([now], ban)?.collect::<rusqlite::Result<_>>()?;
+    let select = format!("{BANS} WHERE until_millis > ?1 AND ref_key = ?2 AND is_range = 0");
+    let mut one = db.prepare_cached(&select)?;
+    // Networks of IPv6 that have keys of their own are in no list of ranges.
+    let wider = |key: &String| {
+        let network = Identity::parse(key).ok().and_then(|identity| identity.network_v6());
+        let around = OWN_KEYS.into_iter().filter_map(move |width| Identity::of_network_v6(network?, width));
+        around.map(|wide| wide.key()).collect::<Vec<_>>()
+    };
+    for key in keys.iter().flat_map(|key| wider(key).into_iter().chain([key.clone()])) {
+        for ban in one.query_map(rusqlite::params![now, key], ban)? {
+            found.push(ban?);
+        }
+    }
+    found.sort_by(|one, other| one.key.cmp(&other.key));
+    found.dedup_by(|one, other| one.key == other.key);
+    Ok(found)
+}
+
+fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,257 @@
+//! The store: what the control plane must not forget.
+//!
+//! [`Store`] says it in the domain's words, so that an embedded file ([`SqliteStore`]) and a shared server can stand
+//! behind it. A write that was answered with `Ok` is durable: it survives `kill -9` and a loss of power.
+
+mod access;
+pub mod alerts;
+mod backup;
+mod ban_pages;
+mod ban_rows;
+mod bans;
+mod entities;
+mod error;
+pub mod fabric;
+mod file;
+mod incidents;
+mod ledger;
+mod operators;
+mod places;
+mod room;
+mod schema;
+mod sqlite;
+mod sqlite_alerts;
+mod sqlite_fabric;
+mod writer;
+
+use std::future::Future;
+use std::pin::Pin;
+
+use tokio::sync::watch;
+
+use accounts::{AdminKey, Scope};
+use accounts::{Operator, Session};
+
+pub use alerts::AlertStore;
+pub use backup::{Restored, backup, restore};
+pub use error::StoreError;
+pub use fabric::FabricStore;
+pub use sqlite::{SqliteOptions, SqliteStore};
+
+/// The answer of a store operation, to be awaited.
+pub type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
+
+/// Durable memory of the control plane. Every method may wait for the medium; none blocks the async runtime.
+/// What the decision fabric keeps is in [`FabricStore`], what alert rules keep in [`AlertStore`].
+pub trait Store: AlertStore + FabricStore + Send + Sync + 'static {
+    /// All entities of all collections with the revision they were read at, in one consistent view.
+    fn entities(&self) -> Pending<'_, EntityRows>;
+
+    /// Writes one entity and returns the new global revision.
+    ///
+    /// `expected` is the revision the caller has seen: 0 demands that the entity does not exist yet, a number that it
+    /// is unchanged since; otherwise [`StoreError::Conflict`].
+    fn entity_put(&self, collection: &str, id: &str, body: String, expected: u64) -> Pending<'_, u64>;
+
+    /// Removes one entity that is still at revision `expected`, and returns the new global revision.
+    fn entity_remove(&self, collection: &str, id: &str, expected: u64) -> Pending<'_, u64>;
+
+    /// Makes several changes as one: all of them become durable together, under one new global revision, which is
+    /// returned, or none does. One change notice goes out. An empty list changes nothing and answers the revision as it
+    /// is.
+    ///
+    /// Each change has an `expected` revision as in [`Store::entity_put`]. The first that does not hold, or that names an
+    /// entity for the second time, refuses all with [`StoreError::BatchConflict`].
+    fn entities_write(&self, changes: Vec<EntityChange>) -> Pending<'_, u64>;
+
+    /// Announces the global revision after each committed change of an entity. Bans, keys and documents do not count:
+    /// they are no part of a snapshot.
+    fn changes(&self) -> watch::Receiver<u64>;
+
+    /// Adds an admin key, or replaces the one with the same id.
+    fn admin_key_put(&self, key: AdminKey) -> Pending<'_, ()>;
+
+    /// The admin key with this id.
+    fn admin_key(&self, id: &str) -> Pending<'_, Option<AdminKey>>;
+
+    /// All admin keys, the revoked ones included, oldest first.
+    fn admin_keys(&self) -> Pending<'_, Vec<AdminKey>>;
+
+    /// Marks a key as revoked at `now_millis`; false when there is no such key.
+    fn admin_key_revoke(&self, id: &str, now_millis: u64) -> Pending<'_, bool>;
+
+    /// Makes a change of who has access, and keeps `event` (JSON) until it is sent; both, or neither. False when
+    /// there is nothing to change.
+    fn access_change(&self, change: AccessChange, event: String) -> Pending<'_, bool>;
+
+    /// The events in the outbox whose number is above `after`, oldest first, at most 1000: those of
+    /// [`Store::access_change`] and of the [`Note`](fabric::Note)s of changes.
+    fn kept_events(&self, after: u64) -> Pending<'_, Vec<Kept>>;
+
+    /// Removes the events up to this number from the outbox.
+    fn kept_events_told(&self, number: u64) -> Pending<'_, ()>;
+
+    /// Adds an operator of the console; false when the name is taken.
+    fn operator_add(&self, operator: Operator) -> Pending<'_, bool>;
+
+    /// The operator of this name.
+    fn operator(&self, name: &str) -> Pending<'_, Option<Operator>>;
+
+    /// All operators, by name.
+    fn operators(&self) -> Pending<'_, Vec<Operator>>;
+
+    /// Removes an operator and ends their sessions; false when there is none of this name.
+    fn operator_remove(&self, name: &str) -> Pending<'_, bool>;
+
+    /// Gives an operator another password hash at `now_millis` and ends their sessions; false when there is none of
+    /// this name.
+    fn operator_set_password(&self, name: &str, hash: &str, now_millis: u64) -> Pending<'_, bool>;
+
+    /// Begins a session; false when the operator is gone, or has another password than `password_hash` by now. Of an
+    /// operator's sessions the `limit` last used ones are kept.
+    fn session_begin(&self, session: Session, password_hash: &str, limit: u32) -> Pending<'_, bool>;
+
+    /// The session with the token of this SHA-256, and whose it is.
+    fn session(&self, token_sha256: [u8; 32]) -> Pending<'_, Option<(Session, Operator)>>;
+
+    /// Notes that a session was used at `now_millis`.
+    fn session_touch(&self, token_sha256: [u8; 32], now_millis: u64) -> Pending<'_, ()>;
+
+    /// Ends a session; false when there is none.
+    fn session_end(&self, token_sha256: [u8; 32]) -> Pending<'_, bool>;
+
+    /// Forgets the sessions last used at or before `seen_until`, or begun at or before `created_until` (milliseconds
+    /// since 1970), and returns how many.
+    fn sessions_sweep(&self, seen_until: u64, created_until: u64) -> Pending<'_, u64>;
+
+    /// Writes the named document.
+    fn document_put(&self, name: &str, body: Vec<u8>) -> Pending<'_, ()>;
+
+    /// The named document, when there is one.
+    fn document(&self, name: &str) -> Pending<'_, Option<Vec<u8>>>;
+
+    /// Removes the named document; false when there was none.
+    fn document_remove(&self, name: &str) -> Pending<'_, bool>;
+
+    /// The names that begin with `prefix`, sorted.
+    fn document_names(&self, prefix: &str) -> Pending<'_, Vec<String>>;
+
+    /// Spends a puzzle: true the first time, false ever after, until [`Store::puzzles_sweep`] forgets it. Of two calls at
+    /// once, one alone is the first.
+    fn puzzle_spend(&self, id: &str, until_millis: u64) -> Pending<'_, bool>;
+
+    /// Forgets the puzzles that expired at or before `until_millis`, and returns how many.
+    fn puzzles_sweep(&self, until_millis: u64) -> Pending<'_, u64>;
+
+    /// Why the last read failed, and the last write; none where it worked. Does not wait.
+    fn faults(&self) -> StoreFaults;
+
+    /// Whether the store is a server of its own that several control planes share.
+    fn is_dedicated(&self) -> bool;
+
+    /// Proves that the store can be read.
+    fn ping(&self) -> Pending<'_, ()>;
+
+    /// Finishes what was begun and closes the store. Later calls answer [`StoreError::Closed`].
+    fn close(&self) -> Pending<'_, ()>;
+}
+
+/// What does not work of a store.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StoreFaults {
+    /// Why the last read failed.
+    pub reads: Option<StoreError>,
+    /// Why the last write failed. A write that changes nothing proves nothing.
+    pub writes: Option<StoreError>,
+}
+
+/// Every entity at one revision.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EntityRows {
+    /// The global revision: the number of changes ever committed; several that were made as one count once.
+    pub revision: u64,
+    /// The entities, by collection and id.
+    pub rows: Vec<EntityRow>,
+}
+
+/// One change of an entity, as a part of [`Store::entities_write`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EntityChange {
+    /// The collection, such as `waf-configs`.
+    pub collection: String,
+    /// The id within the collection.
+    pub id: String,
+    /// The revision the caller has seen; 0 where the entity does not exist yet.
+    pub expected: u64,
+    /// The new document, JSON; `None` removes the entity.
+    pub body: Option<String>,
+}
+
+/// One stored entity.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EntityRow {
+    /// The collection, such as `waf-configs`.
+    pub collection: String,
+    /// The id within the collection.
+    pub id: String,
+    /// The global revision of the change that wrote it.
+    pub revision: u64,
+    /// The document, JSON.
+    pub body: String,
+}
+
+/// A change of who has access, as a command makes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AccessChange {
+    /// As [`Store::admin_key_put`].
+    KeyPut(AdminKey),
+    /// As [`Store::admin_key_revoke`].
+    KeyRevoke {
+        /// The id of the key.
+        id: String,
+        /// Since when, in milliseconds since 1970.
+        at_millis: u64,
+    },
+    /// Sets the end of a key.
+    KeyExpire {
+        /// The id of the key.
+        id: String,
+        /// From when on it is refused, in milliseconds since 1970; `None` for never.
+        at_millis: Option<u64>,
+    },
+    /// As [`Store::operator_add`].
+    OperatorAdd(Operator),
+    /// As [`Store::operator_remove`].
+    OperatorRemove {
+        /// The operator's name.
+        name: String,
+    },
+    /// As [`Store::operator_set_password`].
+    OperatorPassword {
+        /// The operator's name.
+        name: String,
+        /// The new password, hashed.
+        hash: String,
+        /// When, in milliseconds since 1970.
+        at_millis: u64,
+    },
+}
+
+/// An event that waits to be told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// Grows with each.
+    pub number: u64,
+    /// The event, JSON.
+    pub event: String,
+}
+
+/// Scopes as one text, the way they are kept: `read,write`.
+fn scopes_to_text(scopes: &[Scope]) -> String {
+    scopes.iter().map(|scope| scope.as_str()).collect::<Vec<_>>().join(",")
+}
+
+/// Reads [`scopes_to_text`]; words of a newer release are left out, which only takes rights away.
+fn scopes_from_text(text: &str) -> Vec<Scope> {
+    text.split(',').filter_map(|word| word.parse().ok()).collect()
+}

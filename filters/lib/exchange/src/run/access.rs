@@ -1,0 +1,34 @@
+//! Access validation: who is calling, before anything of the request is parsed.
+
+use super::{Half, Run, Stage};
+use crate::{Flow, Host, Verdict};
+
+impl Run {
+    /// The request's headers are there: access validation, then the request transformers.
+    pub fn request_headers(&mut self, has_body: bool, host: &dyn Host) -> Flow {
+        if self.stage != Stage::Ready {
+            return Flow::Continue;
+        }
+        self.has_body = has_body;
+        self.access(0, host)
+    }
+
+    /// Access validation from a step on, then the request transformers.
+    pub(super) fn access(&mut self, from: usize, host: &dyn Host) -> Flow {
+        for at in from..self.steps.list.len() {
+            let Some(step) = self.step(at) else { continue };
+            if self.skips.cover(at, step.name, step.role, true) {
+                continue;
+            }
+            let Some(slot) = self.slots.get_mut(at) else { continue };
+            let flow = match step.plugin.access(&mut self.exchange, slot, host) {
+                Verdict::Ask(ask) => Some(self.ask(ask, at, true, host)),
+                verdict => self.act(verdict, at, &step, Half::Request, host),
+            };
+            if let Some(flow) = flow {
+                return flow;
+            }
+        }
+        self.advance(Half::Request, 0, self.has_body, None, host)
+    }
+}

@@ -1,0 +1,109 @@
+//! What a verdict leads to: the next step, a hold, or the one place where the gateway answers for the backend.
+
+use std::rc::Rc;
+
+use super::{Half, Run, Stage};
+use crate::chain::Step;
+use crate::{Action, Decision, Flow, Host, Level, Metric, Outcome, Refusal, Reply, SecurityEvent, Verdict, transfer};
+
+impl Run {
+    /// Carries a verdict out; `None` means that the next step is to be asked.
+    pub(crate) fn act(
+        &mut self,
+        verdict: Verdict,
+        at: usize,
+        step: &Step,
+        half: Half,
+        host: &dyn Host,
+    ) -> Option<Flow> {
+        match verdict {
+            Verdict::Pass | Verdict::NeedBody(_) | Verdict::ReadBody(_) | Verdict::Ask(_) => None,
+            Verdict::ReplaceBody(body) => {
+                self.replaced_body = Some(body);
+                None
+            }
+            Verdict::Skip(skip) => {
+                // Behind that, other filters are done with the request already.
+                if half == Half::Request && self.stage != Stage::Sent {
+                    self.skips.add(skip, at, (step.name, step.may_skip), &mut self.exchange, host);
+                }
+                None
+            }
+            Verdict::Refuse(refusal) => Some(self.refuse(&refusal, step.name, host)),
+            Verdict::Enforce { decision, hold_millis, reply } => {
+                self.enforce(decision, hold_millis, reply, at, half, host)
+            }
+        }
+    }
+
+    /// A refusal: the threat response may answer in its own way, otherwise it stands as it is.
+    pub(crate) fn refuse(&mut self, refusal: &Refusal, by: &str, host: &dyn Host) -> Flow {
+        let half = if self.exchange.response.is_none() { Half::Request } else { Half::Response };
+        let steps = Rc::clone(&self.steps);
+        let covered =
+            steps.list.iter().zip(&self.covered).enumerate().filter(|(_, (_, covered))| refusal.scored && **covered);
+        let asked = covered.filter(|(at, (step, _))| !self.skips.cover(*at, step.name, step.role, false));
+        let verdict = asked
+            .filter_map(|(_, (step, _))| step.plugin.on_refusal(&mut self.exchange, refusal, by, half, host))
+            .next();
+        if let Some(Verdict::Enforce { decision, hold_millis, reply }) = verdict {
+            let reply = reply.unwrap_or_else(|| refusal.reply(&self.exchange.request, host));
+            return self
+                .enforce(decision, hold_millis, Some(reply), steps.list.len(), Half::Request, host)
+                .unwrap_or(Flow::Continue);
+        }
+        let decision = Decision::new(Action::Deny, self.exchange.score.total(), refusal.reason.clone()).enforced();
+        let event = SecurityEvent {
+            category: refusal.category,
+            outcome: Outcome::Blocked,
+            module: by,
+            message: &refusal.reason,
+            decision: &decision,
+        };
+        self.exchange.emit(&event, host);
+        self.exchange.decision = Some(decision);
+        let reply = refusal.reply(&self.exchange.request, host);
+        self.answer(reply, host)
+    }
+
+    fn enforce(
+        &mut self,
+        decision: Decision,
+        hold_millis: u32,
+        reply: Option<Reply>,
+        at: usize,
+        half: Half,
+        host: &dyn Host,
+    ) -> Option<Flow> {
+        self.exchange.decision = Some(decision);
+        // A response that is there already is not made better by waiting.
+        if hold_millis > 0 && half == Half::Request && self.exchange.response.is_none() {
+            host.count(Metric::Held);
+            self.stage = Stage::Held(reply, at + 1);
+            self.hand_on(host);
+            return Some(Flow::Hold { millis: hold_millis });
+        }
+        reply.map(|reply| self.answer(reply, host))
+    }
+
+    pub(super) fn answer(&mut self, mut reply: Reply, host: &dyn Host) -> Flow {
+        for name in reply.make_safe() {
+            host.log(
+                Level::Error,
+                &format!("palisade: the header {name} of an answer is not valid or not allowed; it was left out"),
+            );
+        }
+        self.stage = Stage::Done;
+        // What the steps still have to say belongs in the access log, which the gateway writes right after the answer.
+        self.finish(host);
+        self.hand_on(host);
+        Flow::Answer(reply)
+    }
+
+    /// Leaves signals and events to the filters behind this one.
+    pub(crate) fn hand_on(&self, host: &dyn Host) {
+        if self.shared_exchange {
+            transfer::send(&self.exchange, host);
+        }
+    }
+}

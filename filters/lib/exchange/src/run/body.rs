@@ -1,0 +1,115 @@
+//! Bodies: handed over whole, piece by piece, or the first bytes of a stream; and a body that takes the place of another.
+
+use super::{Half, Run, Stage};
+use crate::{Body, Flow, Host, Verdict};
+
+impl Run {
+    /// The request's body, as far as [`Flow::Buffer`] asked for it.
+    pub fn request_body(&mut self, body: Body<'_>, host: &dyn Host) -> Flow {
+        match self.stage {
+            Stage::RequestBody(at) => self.with_body(Half::Request, at, body, host),
+            _ => Flow::Continue,
+        }
+    }
+
+    /// A piece of the request's body, as [`Flow::Read`] asked for it.
+    pub fn request_piece(&mut self, bytes: &[u8], host: &dyn Host) -> Flow {
+        let Stage::RequestPieces(at, limit) = self.stage else {
+            return Flow::Continue;
+        };
+        // The body that takes the place of this one is handed over at its end.
+        if self.replaced_body.is_some() {
+            return Flow::Read { limit };
+        }
+        self.piece(at, bytes, host).unwrap_or(Flow::Read { limit })
+    }
+
+    /// All pieces were handed over that [`Flow::Read`] asked for; `complete` if they are the whole body.
+    pub fn request_end(&mut self, complete: bool, host: &dyn Host) -> Flow {
+        let Stage::RequestPieces(at, limit) = self.stage else {
+            return Flow::Continue;
+        };
+        self.rest = (!complete && self.replaced_body.is_none()).then_some((at, limit));
+        if let Some(replaced) = self.replaced_body.take() {
+            let flow = self.piece(at, replaced.get(..limit).unwrap_or(&replaced), host);
+            let complete = replaced.len() <= limit;
+            self.replaced_body = Some(replaced);
+            return flow.unwrap_or_else(|| self.end_of_pieces(at, complete, host));
+        }
+        self.end_of_pieces(at, complete, host)
+    }
+
+    /// The first bytes of a request's stream that is not held: at least five, or all there are.
+    pub fn stream_start(&mut self, bytes: &[u8], host: &dyn Host) -> Flow {
+        if self.stage != Stage::Sent {
+            return Flow::Continue;
+        }
+        for at in 0..self.steps.list.len() {
+            let Some(step) = self.step(at) else { continue };
+            let Some(slot) = self.slots.get_mut(at) else { continue };
+            let verdict = step.plugin.stream_start(&mut self.exchange, bytes, slot, host);
+            if let Verdict::Refuse(refusal) = verdict {
+                return self.refuse(&refusal, step.name, host);
+            }
+        }
+        Flow::Continue
+    }
+
+    /// The response's body, as far as [`Flow::Buffer`] asked for it.
+    pub fn response_body(&mut self, body: Body<'_>, host: &dyn Host) -> Flow {
+        match self.stage {
+            Stage::ResponseBody(at) => self.with_body(Half::Response, at, body, host),
+            _ => Flow::Continue,
+        }
+    }
+
+    /// The step that waited for the body gets it, then the steps behind it are asked.
+    pub(super) fn with_body(&mut self, half: Half, at: usize, body: Body<'_>, host: &dyn Host) -> Flow {
+        if let Some(flow) = self.hand_over(half, at, body, host) {
+            return flow;
+        }
+        self.advance(half, at + 1, true, Some(body), host)
+    }
+
+    /// Gives a piece to the step that reads the body; `None` if it reads on.
+    pub(super) fn piece(&mut self, at: usize, bytes: &[u8], host: &dyn Host) -> Option<Flow> {
+        let (step, slot) = (self.step(at)?, self.slots.get_mut(at)?);
+        match step.plugin.request_piece(&mut self.exchange, bytes, slot, host) {
+            verdict @ Verdict::Refuse(_) => self.act(verdict, at, &step, Half::Request, host),
+            _ => None,
+        }
+    }
+
+    /// The step has read the body: what it says of it, and the steps behind it.
+    fn end_of_pieces(&mut self, at: usize, complete: bool, host: &dyn Host) -> Flow {
+        let verdict = match (self.step(at), self.slots.get_mut(at)) {
+            (Some(step), Some(slot)) => {
+                let end = Body { bytes: &[], complete };
+                let verdict = step.plugin.request_body(&mut self.exchange, end, slot, host);
+                self.act(verdict, at, &step, Half::Request, host)
+            }
+            _ => None,
+        };
+        self.keep_rest_of(at);
+        verdict.unwrap_or_else(|| self.advance(Half::Request, at + 1, true, None, host))
+    }
+
+    /// Gives the body to one step, in its replaced form where an earlier step has replaced it.
+    pub(super) fn hand_over(&mut self, half: Half, at: usize, body: Body<'_>, host: &dyn Host) -> Option<Flow> {
+        let step = self.step(at)?;
+        let replaced = self.replaced_body.take();
+        let body = Body { bytes: replaced.as_deref().unwrap_or(body.bytes), complete: body.complete };
+        let slot = self.slots.get_mut(at)?;
+        let verdict = match half {
+            Half::Request => step.plugin.request_body(&mut self.exchange, body, slot, host),
+            Half::Response => step.plugin.response_body(&mut self.exchange, body, slot, host),
+        };
+        self.replaced_body = replaced;
+        self.act(verdict, at, &step, half, host)
+    }
+
+    /// The body that takes the place of the one that was handed over, once.
+    pub fn take_replaced_body(&mut self) -> Option<Vec<u8>> {
+        self.replaced_body.take()
+    }
+}

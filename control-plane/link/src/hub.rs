@@ -1,10 +1,12 @@
 //! What links have in common: what comes up is spread to events, bans and status; what changes goes down to all.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use snapshot::{AnswerWord, Answered, Ask, Down, Up};
+use material::Material;
+use snapshot::{AnswerWord, Answered, Ask, Down, KeptTables, Up};
 use tokio::sync::broadcast;
 
 use events::{EventHub, dependency};
@@ -29,6 +31,10 @@ struct Inner {
     answers: OnceLock<Arc<dyn Store>>,
     /// Who verifies tokens of widgets.
     verifier: OnceLock<Arc<Verifier>>,
+    /// The tables that workers keep.
+    material: Material,
+    /// What the worker of each link has said of its tables last.
+    kept: Mutex<HashMap<u64, KeptTables>>,
 }
 
 impl LinkHub {
@@ -45,6 +51,8 @@ impl LinkHub {
                 clock,
                 answers: OnceLock::new(),
                 verifier: OnceLock::new(),
+                material: Material::default(),
+                kept: Mutex::default(),
             }),
         }
     }
@@ -58,6 +66,27 @@ impl LinkHub {
     /// Verifies tokens of widgets with this; until then the answer is unknown. Only the first call counts.
     pub fn verify_with(&self, verifier: Arc<Verifier>) {
         let _first_wins = self.inner.verifier.set(verifier);
+    }
+
+    /// The tables that workers keep: what gatherers publish to.
+    #[must_use]
+    pub fn material(&self) -> Material {
+        self.inner.material.clone()
+    }
+
+    /// The workers that keep a table: how many have it as it is now, and how many do not yet.
+    #[must_use]
+    pub fn in_force(&self, table: &str) -> (usize, usize) {
+        let state = self.inner.material.get(table).map(|published| published.state().0);
+        let kept = self.inner.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let states = kept.values().flat_map(|kept| &kept.tables).filter(|kept| kept.name == table);
+        let (now, before): (Vec<_>, Vec<_>) = states.partition(|kept| state.is_some_and(|state| kept.state == state));
+        (now.len(), before.len())
+    }
+
+    /// A worker has said what it has of its tables.
+    pub(crate) fn tables_kept(&self, link: u64, kept: &KeptTables) {
+        self.inner.kept.lock().unwrap_or_else(PoisonError::into_inner).insert(link, kept.clone());
     }
 
     /// The answer to a question of a worker.
@@ -110,6 +139,7 @@ impl LinkHub {
 
     /// A link of `node` has ended.
     pub(crate) fn ended(&self, link: u64, node: &str) {
+        self.inner.kept.lock().unwrap_or_else(PoisonError::into_inner).remove(&link);
         self.inner.hub.link_ended(node, link);
     }
 

@@ -6,6 +6,7 @@
 mod hub;
 mod server;
 mod service;
+mod tables;
 
 pub use hub::LinkHub;
 pub use server::{NodePort, serve, serve_with};

@@ -19,17 +19,17 @@ use super::hub::LinkHub;
 use listen::{Admission, Closing, admission, withdrawn};
 
 /// Messages that wait for a worker that does not read; one more ends its stream.
-const QUEUE: usize = 64;
+pub(crate) const QUEUE: usize = 64;
 /// Bans or entries of the allowlist in one message: a worker takes a message whole.
 const ENTRIES_PER_MESSAGE: usize = 500;
 /// Questions of one worker that are being answered; more of them wait, and what comes behind them.
 const QUESTIONS: usize = 256;
 /// How long a worker may take to read a message of a long list: the bans that are live, the end of all of them.
-const CATCH_UP: Duration = Duration::from_secs(30);
+pub(crate) const CATCH_UP: Duration = Duration::from_secs(30);
 
 /// Between two messages of a long list. A worker serves requests on the thread that takes them, and would take all that have
 /// come at once.
-const BREATH: Duration = Duration::from_millis(2);
+pub(crate) const BREATH: Duration = Duration::from_millis(2);
 
 /// Random bytes that a worker gets, as many as a key of its generator has.
 const SEED: usize = 32;
@@ -126,14 +126,21 @@ async fn run(
     send_all(down, &live).await?;
     let mut link = Link { hub, number: hub.number(), node: String::new() };
     let questions = Arc::new(Semaphore::new(QUESTIONS));
+    let (tables, kept) = super::tables::keep(hub.material(), down.clone());
+    let mut kept = std::pin::pin!(kept);
     loop {
         tokio::select! {
+            ended = &mut kept => return ended,
             up = ups.message() => match up? {
                 Some(mut up) => {
                     link.speaks(&up.node, admission)?;
                     // First of all: a request waits for the answer.
                     for ask in std::mem::take(&mut up.asks) {
                         answer(hub, ask, down, &questions).await;
+                    }
+                    if let Some(kept) = up.tables.take() {
+                        hub.tables_kept(link.number, &kept);
+                        tables.said(kept)?;
                     }
                     hub.take(link.number, &link.node, up).await;
                 }
@@ -231,6 +238,6 @@ fn messages(change: &Down) -> impl Iterator<Item = Down> {
         .chain(bans.map(|bans| Down { bans: bans.to_vec(), ..Down::default() }))
 }
 
-fn too_slow() -> Status {
+pub(crate) fn too_slow() -> Status {
     Status::resource_exhausted("this worker does not read fast enough; open a new stream, it begins with all live bans")
 }

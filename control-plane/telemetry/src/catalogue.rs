@@ -144,6 +144,11 @@ pub const CATALOGUE: &[Described] = &[
     ),
     counter("palisade_link_dropped_total", &[], "Events that gateways lost because their link was down or too slow"),
     counter(
+        "palisade_table_refusals_total",
+        &[],
+        "Changes of tables that workers did not take, so that they were sent the whole table again",
+    ),
+    counter(
         "palisade_link_puzzles_total",
         &["outcome"],
         "Solved puzzles and completed waits that nodes asked to spend, by outcome: first, spent (before), failed",

@@ -6,7 +6,8 @@ use prost::Message;
 use prost_reflect::{DescriptorPool, DynamicMessage};
 use serde_json::json;
 use snapshot::{
-    AllowChange, AnswerWord, Answered, Ask, BanChange, BanRequest, Down, LoadReport, SpendPuzzle, Up, VerifyToken,
+    AllowChange, AnswerWord, Answered, Ask, BanChange, BanRequest, Down, KeptTable, KeptTables, LoadReport,
+    SpendPuzzle, TableChange, TableKind, Up, VerifyToken,
 };
 
 fn described(name: &str, bytes: &[u8]) -> serde_json::Value {
@@ -52,6 +53,14 @@ fn the_description_reads_what_the_code_writes() {
                 host: "h".into(),
             }),
         }],
+        tables: Some(KeptTables {
+            tables: vec![KeptTable {
+                name: "t".into(),
+                kind: TableKind::Keys.into(),
+                state: b"s".to_vec(),
+                refused: "r".into(),
+            }],
+        }),
     };
     assert_eq!(
         described("palisade.v1.Up", &up.encode_to_vec()),
@@ -64,6 +73,7 @@ fn the_description_reads_what_the_code_writes() {
                 "id": 9, "spend_puzzle": { "id": "p", "until_millis": 10 },
                 "verify_token": { "provider": "w", "token": "t", "ip": "192.0.2.1", "host": "h" },
             }],
+            "tables": { "tables": [{ "name": "t", "kind": "KEYS", "state": "cw==", "refused": "r" }] },
         })
     );
     let down = Down {
@@ -77,6 +87,14 @@ fn the_description_reads_what_the_code_writes() {
         answers: vec![Answered { id: 9, answer: AnswerWord::No.into() }],
         allowed: vec![AllowChange { key: "a".into(), until_millis: 7 }],
         seed: b"seed".to_vec(),
+        tables: vec![TableChange {
+            name: "t".into(),
+            from: b"f".to_vec(),
+            state: b"s".to_vec(),
+            data: b"d".to_vec(),
+            offset: 11,
+            size: 12,
+        }],
     };
     assert_eq!(
         described("palisade.v1.Down", &down.encode_to_vec()),
@@ -85,6 +103,7 @@ fn the_description_reads_what_the_code_writes() {
             "answers": [{ "id": 9, "answer": "NO" }],
             "allowed": [{ "key": "a", "until_millis": 7 }],
             "seed": "c2VlZA==",
+            "tables": [{ "name": "t", "from": "Zg==", "state": "cw==", "data": "ZA==", "offset": 11, "size": 12 }],
         })
     );
 }

@@ -54,6 +54,7 @@ mod routes_envoy;
 mod store;
 mod store_full;
 mod store_kill;
+mod tables_envoy;
 mod tls_admin;
 mod tls_cli;
 mod tls_envoy;

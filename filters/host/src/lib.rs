@@ -17,6 +17,7 @@ mod link;
 mod proxy_host;
 mod root;
 mod shared;
+mod tables;
 mod tarpit;
 
 pub use proxy_wasm;

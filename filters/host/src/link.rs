@@ -17,7 +17,7 @@ use snapshot::{
 
 use crate::calls::{self, LogLevel};
 use crate::shared::NodeSharedData;
-use crate::{held, proxy_host};
+use crate::{held, proxy_host, tables};
 
 /// The most bans that wait for the link.
 const MAX_BANS: usize = 1000;
@@ -155,6 +155,7 @@ pub(crate) fn received(bytes: &[u8]) {
             // First who is allowed: a ban that comes with it must not hold for a moment.
             apply_allowed(&down.allowed);
             apply_bans(&down.bans);
+            tables::take(&down.tables);
             for answered in &down.answers {
                 let answer = match AnswerWord::try_from(answered.answer) {
                     Ok(AnswerWord::Yes) => Answer::Yes,
@@ -256,6 +257,7 @@ impl Link {
     /// Whether anything waits that is worth a stream.
     fn waits(&self) -> bool {
         !(self.events.is_empty() && self.bans.is_empty() && self.unsent_loads.is_empty() && self.asks.is_empty())
+            || tables::has_news()
     }
 
     /// A request waits for the answer: the question does not wait for the next tick where there is a stream.
@@ -303,7 +305,8 @@ impl Link {
         if self.node.is_empty() {
             self.node = node_id();
         }
-        let introduction = Up { node: self.node.clone(), loads: self.loads.clone(), ..Up::default() };
+        let introduction =
+            Up { node: self.node.clone(), loads: self.loads.clone(), tables: tables::introduction(), ..Up::default() };
         if !calls::send_stream_message(token, &introduction.encode_to_vec()) {
             return false;
         }
@@ -326,6 +329,7 @@ impl Link {
             bans: self.bans.drain(..).collect(),
             loads: std::mem::take(&mut self.unsent_loads),
             asks: self.asks.drain(..).collect(),
+            tables: tables::news(),
         }
     }
 

@@ -11,13 +11,13 @@ use snapshot::{Configuration, LoadReport, read_configuration};
 use crate::calls::{self, Buffer, LogLevel};
 use crate::http::HttpFilter;
 use crate::proxy_host::define_metrics;
-use crate::{held, link, tarpit};
+use crate::{held, link, tables, tarpit};
 
 /// How often queued events leave and held requests are looked at where the snapshot does not say, in milliseconds.
 const TICK: u32 = 200;
 /// How soon the next tick comes while held requests are overdue, in milliseconds.
 const OVERDUE_TICK: u32 = 5;
-/// How soon the next tick comes while plugins have something to prepare, in milliseconds: a few in a hundred of a worker's
+/// How soon the next tick comes while plugins have something to prepare, or tables something to merge, in milliseconds: a few in a hundred of a worker's
 /// time, for some seconds.
 const PREPARING_TICK: u32 = 20;
 /// The bounds of what a snapshot may say: events soon enough to be useful, ticks rare enough to cost nothing.
@@ -51,6 +51,7 @@ fn store_definition(filter: &'static str, registry: &'static [PluginDefinition])
             tick: TICK,
             period: TICK,
             preparing: false,
+            merging: false,
         })
     }
 }
@@ -73,6 +74,8 @@ struct Root {
     period: u32,
     /// The plugins of its chain may have something to prepare.
     preparing: bool,
+    /// The worker's tables have changes to merge.
+    merging: bool,
 }
 
 impl Context for Root {
@@ -124,6 +127,7 @@ impl RootContext for Root {
 
     fn on_tick(&mut self) {
         self.preparing &= NEWEST.get() == self.context && self.chain.as_ref().is_some_and(|chain| chain.prepare());
+        self.merging = NEWEST.get() == self.context && tables::merge();
         self.release();
         if NEWEST.get() == self.context {
             if let Some(refused) = refusals::news(self.filter) {
@@ -149,7 +153,7 @@ impl Root {
         calls::set_effective_context(self.context);
         let period = match () {
             () if overdue => OVERDUE_TICK,
-            () if self.preparing => PREPARING_TICK,
+            () if self.preparing || self.merging => PREPARING_TICK,
             () => self.tick,
         };
         if period != std::mem::replace(&mut self.period, period) {
@@ -166,7 +170,7 @@ impl Root {
             return Err((version, error));
         }
         let earlier = living_chains();
-        let chain = Chain::load_after(&snapshot, self.registry, &earlier);
+        let chain = Chain::load_after(&snapshot, self.registry, &earlier, &tables::of_worker());
         let chain = Rc::new(chain.map_err(|error| (version.clone(), error.to_string()))?);
         let loaded = chain.loaded();
         CHAINS.with_borrow_mut(|chains| chains.push(Rc::downgrade(&chain)));
@@ -177,6 +181,7 @@ impl Root {
         self.tick = tick.unwrap_or(TICK);
         (self.period, self.preparing) = (PREPARING_TICK, true);
         calls::set_tick_period(self.period);
+        tables::kept_others();
         link::configure(snapshot.link);
         tarpit::configure(snapshot.max_held);
         Ok((version, loaded))

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use snapshot::{IdentitySource, Snapshot, Trailers};
 
 use crate::parts::Parts;
-use crate::{Build, Loaded, Plugin, PluginDefinition, Role, Scope, SkipRight};
+use crate::{Build, Loaded, Plugin, PluginDefinition, Role, Scope, SkipRight, Tables};
 
 /// The plugins that a filter knows, by name.
 pub type Registry = [PluginDefinition];
@@ -69,17 +69,23 @@ impl Chain {
     ///
     /// The first step that cannot be made, by its place.
     pub fn load(snapshot: &Snapshot, registry: &Registry) -> Result<Self, LoadError> {
-        Self::load_after(snapshot, registry, &[])
+        Self::load_after(snapshot, registry, &[], &Rc::default())
     }
 
-    /// [`Chain::load`], where what `earlier` chains have made of a part that did not change is used again.
+    /// [`Chain::load`], where what `earlier` chains have made of a part that did not change is used again, and plugins keep
+    /// `tables` of the worker.
     ///
     /// # Errors
     ///
     /// As of [`Chain::load`].
-    pub fn load_after(snapshot: &Snapshot, registry: &Registry, earlier: &[Rc<Chain>]) -> Result<Self, LoadError> {
+    pub fn load_after(
+        snapshot: &Snapshot,
+        registry: &Registry,
+        earlier: &[Rc<Chain>],
+        tables: &Rc<Tables>,
+    ) -> Result<Self, LoadError> {
         let parts = snapshot.parts.iter().map(|part| (part.hash.as_slice(), part.data.as_slice()));
-        let mut build = Build::after(parts, earlier);
+        let mut build = Build::after(parts, earlier, Rc::clone(tables));
         let global = steps(&snapshot.global, registry, &mut build, "the global chain")?;
         let mut routes = HashMap::with_capacity(snapshot.routes.len());
         for route in &snapshot.routes {

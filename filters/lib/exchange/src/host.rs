@@ -75,11 +75,13 @@ pub enum Metric {
     RuleLimits,
     /// Times that the node lost its control plane.
     ControlPlaneLosses,
+    /// Changes of tables that a worker did not take, because one before was missing or they were damaged.
+    TableRefusals,
 }
 
 impl Metric {
     /// Every metric, in the order of its declaration.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Requests,
         Self::Refused,
         Self::Observed,
@@ -91,6 +93,7 @@ impl Metric {
         Self::CollectionWritesLost,
         Self::RuleLimits,
         Self::ControlPlaneLosses,
+        Self::TableRefusals,
     ];
 
     /// The name in the gateway's statistics.
@@ -108,6 +111,7 @@ impl Metric {
             Self::CollectionWritesLost => "palisade.collection_writes_lost",
             Self::RuleLimits => "palisade.rule_limits",
             Self::ControlPlaneLosses => "palisade.control_plane_losses",
+            Self::TableRefusals => "palisade.table_refusals",
         }
     }
 }

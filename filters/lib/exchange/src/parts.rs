@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use snapshot::{PartHash, content_hash};
 
-use crate::Chain;
+use crate::{Chain, KeysTable, RangesTable, Tables};
 
 /// What was made of the parts of one snapshot, by hash. It lives as long as its chain.
 #[derive(Default)]
@@ -29,19 +29,42 @@ pub struct Loaded {
 pub struct Build<'a> {
     parts: HashMap<&'a [u8], &'a [u8]>,
     earlier: &'a [Rc<Chain>],
+    tables: Rc<Tables>,
     made: Parts,
 }
 
 impl<'a> Build<'a> {
-    /// From the parts of a snapshot.
+    /// From the parts of a snapshot, for a worker without tables.
     #[must_use]
     pub fn new(parts: impl Iterator<Item = (&'a [u8], &'a [u8])>) -> Self {
-        Self::after(parts, &[])
+        Self::after(parts, &[], Rc::default())
     }
 
-    /// From the parts of a snapshot, and the chains whose parts may be used again.
-    pub(crate) fn after(parts: impl Iterator<Item = (&'a [u8], &'a [u8])>, earlier: &'a [Rc<Chain>]) -> Self {
-        Self { parts: parts.collect(), earlier, made: Parts::default() }
+    /// From the parts of a snapshot, the chains whose parts may be used again, and the worker's tables.
+    pub(crate) fn after(
+        parts: impl Iterator<Item = (&'a [u8], &'a [u8])>,
+        earlier: &'a [Rc<Chain>],
+        tables: Rc<Tables>,
+    ) -> Self {
+        Self { parts: parts.collect(), earlier, tables, made: Parts::default() }
+    }
+
+    /// The table of address ranges with this name, which the control plane keeps up to date from now on.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Tables::ranges`].
+    pub fn ranges(&self, name: &str) -> Result<RangesTable, String> {
+        self.tables.ranges(name)
+    }
+
+    /// The table of keys with this name, which the control plane keeps up to date from now on.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Tables::ranges`].
+    pub fn keys(&self, name: &str) -> Result<KeysTable, String> {
+        self.tables.keys(name)
     }
 
     /// What `make` makes of the part with that hash: made once, however many steps share it and however many snapshots
@@ -124,7 +147,7 @@ mod tests {
     }
 
     fn load(texts: &[&str], earlier: &[Rc<Chain>]) -> Rc<Chain> {
-        Rc::new(Chain::load_after(&snapshot(texts), REGISTRY, earlier).unwrap())
+        Rc::new(Chain::load_after(&snapshot(texts), REGISTRY, earlier, &Rc::default()).unwrap())
     }
 
     #[test]

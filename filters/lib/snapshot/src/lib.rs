@@ -16,7 +16,8 @@ pub use configuration::{Configuration, configuration_json, read_configuration};
 pub use envelope::{Envelope, FORMAT, OpenError, open, seal};
 pub use hash::{PartHash, content_hash, hex, unhex};
 pub use link::{
-    AllowChange, AnswerWord, Answered, Ask, BanChange, BanRequest, Down, LoadReport, SpendPuzzle, Up, VerifyToken,
+    AllowChange, AnswerWord, Answered, Ask, BanChange, BanRequest, Down, KeptTable, KeptTables, LoadReport,
+    SpendPuzzle, TableChange, TableKind, Up, VerifyToken,
 };
 pub use plugins::{
     Challenge, Policy, ThreatGateStep, ThreatResponseStep, Tier, TierAction, WafBudget, WafStep, Widget,

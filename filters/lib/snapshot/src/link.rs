@@ -23,6 +23,67 @@ pub struct Up {
     /// Questions that requests wait for the answer of.
     #[prost(message, repeated, tag = "6")]
     pub asks: Vec<Ask>,
+    /// The tables that this worker keeps, all of them; absent where nothing about them has changed.
+    #[prost(message, optional, tag = "7")]
+    pub tables: Option<KeptTables>,
+}
+
+/// The tables that a worker keeps.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub struct KeptTables {
+    /// Each of them, by its name.
+    #[prost(message, repeated, tag = "1")]
+    pub tables: Vec<KeptTable>,
+}
+
+/// A table as a worker has it.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub struct KeptTable {
+    /// Its name.
+    #[prost(string, tag = "1")]
+    pub name: String,
+    /// The kind of its index ([`TableKind`]).
+    #[prost(enumeration = "TableKind", tag = "2")]
+    pub kind: i32,
+    /// Its state, 32 bytes; empty where the worker has nothing of it yet.
+    #[prost(bytes = "vec", tag = "3")]
+    pub state: Vec<u8>,
+    /// Why the worker took no change since it last sent its tables; empty where it took all. It needs the base then.
+    #[prost(string, tag = "4")]
+    pub refused: String,
+}
+
+/// What a table maps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, prost::Enumeration)]
+#[repr(i32)]
+pub enum TableKind {
+    /// Ranges of addresses to labels.
+    Ranges = 0,
+    /// Keys to values.
+    Keys = 1,
+}
+
+/// A change of a table: a chunk of its base, a delta, or another state for the same content.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub struct TableChange {
+    /// The table's name.
+    #[prost(string, tag = "1")]
+    pub name: String,
+    /// The state that a delta changes, or the first bytes of it, at least eight; empty for a chunk of a base.
+    #[prost(bytes = "vec", tag = "2")]
+    pub from: Vec<u8>,
+    /// The state that it leads to, 32 bytes; of a chunk, that of the whole base.
+    #[prost(bytes = "vec", tag = "3")]
+    pub state: Vec<u8>,
+    /// The operations of a delta; none where the content has that state already. A chunk of a base.
+    #[prost(bytes = "vec", tag = "4")]
+    pub data: Vec<u8>,
+    /// Where the chunk begins in the base, in bytes.
+    #[prost(uint32, tag = "5")]
+    pub offset: u32,
+    /// The length of the base, in bytes; 0 in a delta.
+    #[prost(uint32, tag = "6")]
+    pub size: u32,
 }
 
 /// A question of a worker. It is answered on the same stream, or not at all.
@@ -122,6 +183,9 @@ pub struct Down {
     /// Answers to questions of this worker.
     #[prost(message, repeated, tag = "2")]
     pub answers: Vec<Answered>,
+    /// Changes of tables that the worker keeps, in their order.
+    #[prost(message, repeated, tag = "12")]
+    pub tables: Vec<TableChange>,
     /// Identities to put on or to take off this node's allowlist.
     #[prost(message, repeated, tag = "10")]
     pub allowed: Vec<AllowChange>,

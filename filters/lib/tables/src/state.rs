@@ -173,6 +173,20 @@ impl<I: TableIndex> Table<I> {
         Ok(self)
     }
 
+    /// Takes the state of a base with the same content, so that a table with many deltas behind it goes on as one that began
+    /// with that base. `from` is as in [`Table::delta`]. That the contents are the same is for the control plane to know.
+    ///
+    /// # Errors
+    ///
+    /// [`TableError::Gap`] if the table has another state than `from`.
+    pub fn rebase(&mut self, from: &[u8], to: State) -> Result<(), TableError> {
+        if !self.state.begins_with(from) {
+            return Err(TableError::Gap);
+        }
+        self.state = to;
+        Ok(())
+    }
+
     /// Merges deltas into a new base, as [`TableIndex::compact`] does. The state stays.
     pub fn compact(&mut self, budget: usize) -> Progress {
         self.index.compact(budget)
@@ -216,6 +230,21 @@ mod tests {
         assert_eq!((table.state(), table.index().find(b"key")), (third, Some(&b"3"[..])));
         table.compact(100);
         assert_eq!((table.state(), table.index().overlay()), (third, 0), "compaction keeps the state");
+    }
+
+    #[test]
+    fn a_table_with_deltas_goes_on_as_one_that_began_with_a_base_of_the_same_content() {
+        let mut table: Table<Keys> = Table::new(base()).unwrap();
+        let (first, one, two) = (table.state(), ops(b"2"), ops(b"3"));
+        table.delta(&first.0, &first.after(&one), &one).unwrap();
+        let mut anew: Table<Keys> = Table::new(table.index().save()).unwrap();
+        assert_eq!(table.rebase(&first.0[..8], anew.state()), Err(TableError::Gap), "that is not its state any more");
+        assert_eq!(table.rebase(&first.after(&one).0[..8], anew.state()), Ok(()));
+        for table in [&mut table, &mut anew] {
+            let from = table.state();
+            table.delta(&from.0, &from.after(&two), &two).unwrap();
+        }
+        assert_eq!((table.state(), table.index().save()), (anew.state(), anew.index().save()));
     }
 
     #[test]

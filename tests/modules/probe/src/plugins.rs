@@ -7,6 +7,9 @@ use exchange::{
 };
 use serde::Deserialize;
 
+#[path = "table.rs"]
+mod table;
+
 /// All plugins. Those of different roles do the same.
 pub(crate) const PLUGINS: &[PluginDefinition] = &[
     PluginDefinition::new("probe-refuse", |config, build| make("probe-refuse", config, build)),
@@ -18,6 +21,7 @@ pub(crate) const PLUGINS: &[PluginDefinition] = &[
         .may_skip(SkipRight::Access),
     PluginDefinition::new("probe-observe", |config, build| make("probe-observe", config, build)),
     PluginDefinition::new("probe-ban", |config, build| make("probe-ban", config, build)),
+    table::PLUGIN,
     threat_gate::PLUGIN,
     threat_response::PLUGIN,
 ];

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Makes a virtual environment with the pinned schemathesis: what tests the admin API against its OpenAPI document.
+"""Makes a virtual environment of pinned packages for a tool of the developers.
 
-Which versions of everything it needs are installed says requirements-schemathesis.txt beside this file.
+The packages of the tool NAME are those of requirements-NAME.txt beside this file. Nothing that is shipped needs them.
 """
 
 import argparse
@@ -13,18 +13,19 @@ import tempfile
 import venv
 from pathlib import Path
 
-REQUIREMENTS = Path(__file__).with_name("requirements-schemathesis.txt")
-
 
 def fail(message):
-    sys.exit(f"fetch_schemathesis: {message}")
+    sys.exit(f"fetch_python_tool: {message}")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", type=Path, default=Path(".cache/schemathesis"))
-    out = parser.parse_args().out
-    wanted = REQUIREMENTS.read_text()
+    parser.add_argument("name", metavar="NAME")
+    parser.add_argument("--out", type=Path, help="default: .cache/NAME")
+    arguments = parser.parse_args()
+    out = arguments.out or Path(".cache") / arguments.name
+    requirements = Path(__file__).with_name(f"requirements-{arguments.name}.txt")
+    wanted = requirements.read_text()
     stamp = out / "REQUIREMENTS"
     if stamp.is_file() and stamp.read_text() == wanted:
         return
@@ -37,15 +38,15 @@ def main():
              "Install its module (Debian, Ubuntu: apt-get install python3-venv) and try again.")
     result = subprocess.run(
         [out / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input",
-         "--no-deps", "--only-binary=:all:", "--requirement", REQUIREMENTS],
+         "--no-deps", "--only-binary=:all:", "--requirement", requirements],
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     if result.returncode != 0:
-        fail(f"pip could not install {REQUIREMENTS}:\n{result.stdout}\n"
+        fail(f"pip could not install {requirements}:\n{result.stdout}\n"
              "Check that this machine reaches its Python package index, and that there are wheels for its platform.")
     with tempfile.NamedTemporaryFile("w", dir=out, delete=False) as file:
         file.write(wanted)
     os.replace(file.name, stamp)
-    print(f"schemathesis is at {out}")
+    print(f"{arguments.name} is at {out}")
 
 
 if __name__ == "__main__":

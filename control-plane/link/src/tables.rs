@@ -1,0 +1,144 @@
+//! Keeps the tables of one worker up to date.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use ::tables::State;
+use material::{Material, Next};
+use snapshot::{Down, KeptTables, TableChange, TableKind};
+
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use tonic::Status;
+
+use super::service::{BREATH, CATCH_UP, QUEUE, too_slow};
+
+/// What waits of a worker's words on its tables; a worker that sends more is cut off.
+const WORDS: usize = 16;
+/// A worker that refuses a change gets the base, but no sooner than this after the one before.
+const BASE_PAUSE: Duration = Duration::from_secs(10);
+/// The most tables of a worker that are looked after: more than filters keep.
+const MAX_TABLES: usize = 1024;
+
+/// The tables of a worker.
+pub(crate) struct WorkerTables {
+    words: mpsc::Sender<KeptTables>,
+}
+
+/// A table as the worker will have it once it has taken what was sent.
+struct Sent {
+    kind: TableKind,
+    state: Option<State>,
+    base_at: Option<Instant>,
+}
+
+/// Ends with the channel `down`, or once [`WorkerTables`] is gone; otherwise with the reason to cut the worker off.
+pub(crate) fn keep(
+    material: Material,
+    down: mpsc::Sender<Result<Down, Status>>,
+) -> (WorkerTables, impl Future<Output = Result<(), Status>>) {
+    let (words, mut said) = mpsc::channel(WORDS);
+    let kept = async move {
+        let mut changes = material.changes();
+        let mut tables = BTreeMap::new();
+        loop {
+            changes.mark_unchanged();
+            let due = send_all(&material, &mut tables, &down).await?;
+            tokio::select! {
+                word = said.recv() => match word {
+                    Some(word) => take(&mut tables, word),
+                    None => return Ok(()),
+                },
+                changed = changes.changed() => if changed.is_err() { return Ok(()) },
+                () = sleep_until(due) => {},
+                () = down.closed() => return Ok(()),
+            }
+        }
+    };
+    (WorkerTables { words }, kept)
+}
+
+impl WorkerTables {
+    /// The worker says what it has.
+    pub(crate) fn said(&self, kept: KeptTables) -> Result<(), Status> {
+        self.words.try_send(kept).map_err(|_| Status::resource_exhausted("this worker says too much of its tables"))
+    }
+}
+
+/// A worker's word is old where changes are on their way to it: only what is new in it counts.
+fn take(tables: &mut BTreeMap<String, Sent>, word: KeptTables) {
+    tables.retain(|name, _| word.tables.iter().any(|kept| kept.name == *name));
+    for kept in word.tables {
+        let Ok(kind) = TableKind::try_from(kept.kind) else { continue };
+        let count = tables.len();
+        match tables.get_mut(&kept.name).filter(|known| known.kind == kind) {
+            Some(_) if kept.refused.is_empty() => {}
+            Some(known) => {
+                metrics::counter!("palisade_table_refusals_total").increment(1);
+                tracing::warn!(table = kept.name, reason = kept.refused, "a worker did not take a change of a table");
+                known.state = None;
+            }
+            None if count >= MAX_TABLES => {}
+            None => {
+                let state = <[u8; 32]>::try_from(kept.state.as_slice()).ok().map(State);
+                tables.insert(kept.name, Sent { kind, state, base_at: None });
+            }
+        }
+    }
+}
+
+/// Sends what is missing. When a base that has to wait is due.
+async fn send_all(
+    material: &Material,
+    tables: &mut BTreeMap<String, Sent>,
+    down: &mpsc::Sender<Result<Down, Status>>,
+) -> Result<Option<Instant>, Status> {
+    let mut due: Option<Instant> = None;
+    for (name, table) in tables {
+        while let Some(next) = material.next(name, table.kind, table.state) {
+            match next {
+                Next::Change(change, state) => {
+                    send(change, down).await?;
+                    table.state = Some(state);
+                }
+                Next::Base(published) => {
+                    let at = table.base_at.map(|at| at + BASE_PAUSE);
+                    if let Some(at) = at.filter(|at| *at > Instant::now()) {
+                        due = due.into_iter().chain([at]).min();
+                        break;
+                    }
+                    for chunk in published.chunks(name) {
+                        send(chunk, down).await?;
+                        // The worker serves requests on the thread that takes it.
+                        tokio::time::sleep(BREATH).await;
+                    }
+                    table.base_at = Some(Instant::now());
+                    table.state = Some(published.base_state());
+                }
+            }
+        }
+    }
+    Ok(due)
+}
+
+/// Half of the queue is left to bans and answers, which cut a worker off that has no room for them.
+async fn send(change: TableChange, down: &mpsc::Sender<Result<Down, Status>>) -> Result<(), Status> {
+    let message = Down { tables: vec![change], ..Down::default() };
+    let room = async {
+        while down.capacity() < QUEUE / 2 && !down.is_closed() {
+            tokio::time::sleep(BREATH).await;
+        }
+        down.send(Ok(message)).await.map_err(|_| too_slow())
+    };
+    tokio::time::timeout(CATCH_UP, room).await.map_err(|_| too_slow())?
+}
+
+async fn sleep_until(due: Option<Instant>) {
+    match due {
+        Some(due) => tokio::time::sleep_until(due).await,
+        None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -15,6 +15,8 @@ use fabric::{Announcer, Bans};
 use store::{Store, StoreError};
 use xds::Hub;
 
+use super::reports::ReportKinds;
+
 /// The meeting point of all node links. Clones share one state.
 #[derive(Clone)]
 pub struct LinkHub {
@@ -35,6 +37,7 @@ struct Inner {
     material: Material,
     /// What the worker of each link has said of its tables last.
     kept: Mutex<HashMap<u64, KeptTables>>,
+    reports: ReportKinds,
 }
 
 impl LinkHub {
@@ -53,6 +56,7 @@ impl LinkHub {
                 verifier: OnceLock::new(),
                 material: Material::default(),
                 kept: Mutex::default(),
+                reports: ReportKinds::default(),
             }),
         }
     }
@@ -72,6 +76,12 @@ impl LinkHub {
     #[must_use]
     pub fn material(&self) -> Material {
         self.inner.material.clone()
+    }
+
+    /// The receivers of what plugins report.
+    #[must_use]
+    pub fn reports(&self) -> ReportKinds {
+        self.inner.reports.clone()
     }
 
     /// The workers that keep a table: how many have it as it is now, and how many do not yet.
@@ -124,6 +134,7 @@ impl LinkHub {
         for load in up.loads {
             self.inner.hub.report_load_on(node, link, load);
         }
+        self.inner.reports.take(node, up.reports);
         self.inner.bans.take(node, &up.bans).await;
     }
 

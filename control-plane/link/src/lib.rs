@@ -4,10 +4,12 @@
 //! crate `snapshot`, because filters use them too.
 
 mod hub;
+mod reports;
 mod server;
 mod service;
 mod tables;
 
 pub use hub::LinkHub;
+pub use reports::{ReportKinds, ReportReceiver, Reports};
 pub use server::{NodePort, serve, serve_with};
 pub use service::{NodeLinkServer, service};

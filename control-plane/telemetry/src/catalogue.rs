@@ -143,6 +143,12 @@ pub const CATALOGUE: &[Described] = &[
         "Bans that gateways asked for, by outcome: live, refused (allowlist or lifted), rejected (not allowed for gateways), unrecorded (the store failed)",
     ),
     counter("palisade_link_dropped_total", &[], "Events that gateways lost because their link was down or too slow"),
+    counter("palisade_reports_total", &["kind"], "Reports of plugins that gateways sent"),
+    counter(
+        "palisade_reports_dropped_total",
+        &["kind"],
+        "Reports of plugins that were dropped: by gateways over the quota of the kind, or because their receiver is too slow",
+    ),
     counter(
         "palisade_table_refusals_total",
         &[],

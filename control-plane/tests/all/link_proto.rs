@@ -7,7 +7,7 @@ use prost_reflect::{DescriptorPool, DynamicMessage};
 use serde_json::json;
 use snapshot::{
     AllowChange, AnswerWord, Answered, Ask, BanChange, BanRequest, Down, KeptTable, KeptTables, LoadReport,
-    SpendPuzzle, TableChange, TableKind, Up, VerifyToken,
+    ReportBatch, SpendPuzzle, TableChange, TableKind, Up, VerifyToken,
 };
 
 fn described(name: &str, bytes: &[u8]) -> serde_json::Value {
@@ -61,6 +61,7 @@ fn the_description_reads_what_the_code_writes() {
                 refused: "r".into(),
             }],
         }),
+        reports: vec![ReportBatch { kind: "k".into(), reports: vec![b"r".to_vec()], dropped: 13 }],
     };
     assert_eq!(
         described("palisade.v1.Up", &up.encode_to_vec()),
@@ -74,6 +75,7 @@ fn the_description_reads_what_the_code_writes() {
                 "verify_token": { "provider": "w", "token": "t", "ip": "192.0.2.1", "host": "h" },
             }],
             "tables": { "tables": [{ "name": "t", "kind": "KEYS", "state": "cw==", "refused": "r" }] },
+            "reports": [{ "kind": "k", "reports": ["cg=="], "dropped": 13 }],
         })
     );
     let down = Down {

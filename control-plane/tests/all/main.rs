@@ -50,6 +50,7 @@ mod observability;
 mod openapi;
 mod openapi_requests;
 mod publication;
+mod reports_envoy;
 mod routes_envoy;
 mod store;
 mod store_full;

@@ -4,19 +4,18 @@
 //! (`make bench-tables`).
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use snapshot::{LinkSettings, Message, Snapshot, Step, TableKind};
+use snapshot::{Step, TableKind};
 use tables::{LabelWidth, RangeOps, RangesBuilder};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use xds::bootstrap::CONTROL_PLANE_CLUSTER;
 use xds::resources::{FilterInput, build};
 
-use crate::xds_support::{ControlPlane, Envoy, backend, gateway, get, repository, until};
+use crate::xds_support::{self, ControlPlane, Envoy, backend, gateway, get, until};
 
 const TABLE: &str = "feed";
 const ROWS: u32 = 500_000;
@@ -24,20 +23,7 @@ const ROWS: u32 = 500_000;
 const CHANGED: u32 = 10;
 
 fn probe() -> FilterInput {
-    let folder = std::env::var_os("PALISADE_FILTERS").map(PathBuf::from);
-    let module = folder.unwrap_or_else(|| repository().join("target/filters")).join("probe.wasm");
-    assert!(module.exists(), "{} is missing: run `make filters`", module.display());
-    let link = LinkSettings { cluster: CONTROL_PLANE_CLUSTER.into(), flush_millis: 200, max_queued: 100 };
-    let step = Step { plugin: "probe-table".into(), config: TABLE.into(), ..Step::default() };
-    let snapshot = Snapshot {
-        filter: "probe".into(),
-        composite: true,
-        global: vec![step],
-        link: Some(link),
-        ..Snapshot::default()
-    };
-    let snapshot = snapshot::seal(&snapshot).encode_to_vec();
-    FilterInput { name: "probe".into(), module_path: module.display().to_string(), snapshot }
+    xds_support::probe(vec![Step { plugin: "probe-table".into(), config: TABLE.into(), ..Step::default() }])
 }
 
 /// The address of a row: each is a range of 16 addresses, with a gap behind it.

@@ -15,6 +15,7 @@ mod held;
 mod http;
 mod link;
 mod proxy_host;
+mod reports;
 mod root;
 mod shared;
 mod tables;

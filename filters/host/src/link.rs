@@ -17,7 +17,7 @@ use snapshot::{
 
 use crate::calls::{self, LogLevel};
 use crate::shared::NodeSharedData;
-use crate::{held, proxy_host, tables};
+use crate::{held, proxy_host, reports, tables};
 
 /// The most bans that wait for the link.
 const MAX_BANS: usize = 1000;
@@ -258,6 +258,7 @@ impl Link {
     fn waits(&self) -> bool {
         !(self.events.is_empty() && self.bans.is_empty() && self.unsent_loads.is_empty() && self.asks.is_empty())
             || tables::has_news()
+            || reports::wait()
     }
 
     /// A request waits for the answer: the question does not wait for the next tick where there is a stream.
@@ -330,6 +331,7 @@ impl Link {
             loads: std::mem::take(&mut self.unsent_loads),
             asks: self.asks.drain(..).collect(),
             tables: tables::news(),
+            reports: reports::take(),
         }
     }
 
@@ -339,6 +341,7 @@ impl Link {
         self.dropped += batch.dropped;
         batch.asks.into_iter().rev().for_each(|ask| self.asks.push_front(ask));
         self.unsent_loads = batch.loads;
+        reports::put_back(batch.reports);
     }
 
     /// The link is lost, and with it the control plane; `lost` is false if only this stream was cut off.

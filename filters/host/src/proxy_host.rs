@@ -10,8 +10,8 @@ use exchange::{BanOrder, Host, Level, Metric, SharedData};
 use snapshot::content_hash;
 
 use crate::calls::{self, LogLevel};
-use crate::link;
 use crate::shared::NodeSharedData;
+use crate::{link, reports};
 
 /// [`Host`] over the gateway's calls, for one of its callbacks: a callback is one moment, and its time is asked for once.
 /// All else belongs to the VM.
@@ -134,5 +134,9 @@ impl Host for ProxyHost {
 
     fn send_ban(&self, ban: BanOrder) {
         link::queue_ban(ban, calls::now());
+    }
+
+    fn send_report(&self, kind: &'static str, data: Vec<u8>) {
+        reports::queue(kind, data);
     }
 }

@@ -10,7 +10,9 @@ use snapshot::{Configuration, LoadReport, read_configuration};
 
 use crate::calls::{self, Buffer, LogLevel};
 use crate::http::HttpFilter;
+use crate::proxy_host::ProxyHost;
 use crate::proxy_host::define_metrics;
+use crate::shared::worker_id;
 use crate::{held, link, tables, tarpit};
 
 /// How often queued events leave and held requests are looked at where the snapshot does not say, in milliseconds.
@@ -130,6 +132,9 @@ impl RootContext for Root {
         self.merging = NEWEST.get() == self.context && tables::merge();
         self.release();
         if NEWEST.get() == self.context {
+            if let Some(chain) = &self.chain {
+                chain.run_timers(worker_id(), &ProxyHost::default());
+            }
             if let Some(refused) = refusals::news(self.filter) {
                 link::report_load(refused);
             }

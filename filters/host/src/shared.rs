@@ -12,6 +12,12 @@ pub(crate) struct NodeSharedData;
 
 thread_local! {
     static MEMORY: Rc<WorkerMemory> = Rc::default();
+    static WORKER: u64 = ProxyHost::default().random();
+}
+
+/// A number that no other worker of the node has.
+pub(crate) fn worker_id() -> u64 {
+    WORKER.with(|id| *id)
 }
 
 impl SharedData for NodeSharedData {

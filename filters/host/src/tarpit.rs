@@ -2,10 +2,10 @@
 
 use std::cell::Cell;
 
-use exchange::{Host as _, SharedData};
+use exchange::SharedData;
 use node_state::Shares;
 
-use crate::proxy_host::ProxyHost;
+use crate::shared::worker_id;
 
 const HELD: Shares = Shares { name: "svc.tarpit", lease: 10_000 };
 /// The most requests where the snapshot does not say.
@@ -17,7 +17,6 @@ thread_local! {
     static MAX: Cell<u32> = const { Cell::new(MAX_HELD) };
     /// What this worker has reported last, and when, in milliseconds since the Unix epoch.
     static REPORTED: Cell<(u32, u64)> = const { Cell::new((0, 0)) };
-    static WORKER: u64 = ProxyHost::default().random();
 }
 
 /// Takes over the limit of a new snapshot; 0 for the default.
@@ -27,8 +26,7 @@ pub(crate) fn configure(max_held: u32) {
 
 /// Counts one more request of this worker; false where the node holds its most already.
 pub(crate) fn take(shared: &dyn SharedData, now: u64) -> bool {
-    let reported =
-        HELD.change(shared, WORKER.with(|id| *id), now, |own, all| (all < MAX.get()).then_some(own.saturating_add(1)));
+    let reported = HELD.change(shared, worker_id(), now, |own, all| (all < MAX.get()).then_some(own.saturating_add(1)));
     reported.inspect(|count| REPORTED.set((*count, now))).is_some()
 }
 
@@ -39,7 +37,7 @@ pub(crate) fn publish(shared: &dyn SharedData, count: usize, now: u64) {
     if reported == count && (count == 0 || now < at.saturating_add(REPEAT)) {
         return;
     }
-    if HELD.change(shared, WORKER.with(|id| *id), now, |_, _| Some(count)).is_some() {
+    if HELD.change(shared, worker_id(), now, |_, _| Some(count)).is_some() {
         REPORTED.set((count, now));
     }
 }

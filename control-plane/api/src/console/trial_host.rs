@@ -58,4 +58,6 @@ impl Host for TrialHost {
     fn send_event(&self, _event: &[u8]) {}
 
     fn send_ban(&self, _ban: BanOrder) {}
+
+    fn send_report(&self, _kind: &'static str, _data: Vec<u8>) {}
 }

@@ -57,13 +57,22 @@ pub(crate) fn noop_module() -> String {
 
 /// The preset as it is shipped, with these global steps and a link that is flushed every 100 ms; `make filters` builds it.
 pub(crate) fn preset(steps: Vec<Step>) -> FilterInput {
+    linked("preset", steps)
+}
+
+/// The filter of small plugins for tests, with all steps in it.
+pub(crate) fn probe(steps: Vec<Step>) -> FilterInput {
+    linked("probe", steps)
+}
+
+fn linked(filter: &str, global: Vec<Step>) -> FilterInput {
     let folder = std::env::var_os("PALISADE_FILTERS").map(PathBuf::from);
-    let module = folder.unwrap_or_else(|| repository().join("target/filters")).join("preset.wasm");
+    let module = folder.unwrap_or_else(|| repository().join("target/filters")).join(format!("{filter}.wasm"));
     assert!(module.exists(), "{} is missing: run `make filters`", module.display());
-    let link = LinkSettings { cluster: CONTROL_PLANE_CLUSTER.into(), flush_millis: 100, max_queued: 100 };
-    let snapshot = Snapshot { filter: "preset".into(), global: steps, link: Some(link), ..Snapshot::default() };
+    let link = Some(LinkSettings { cluster: CONTROL_PLANE_CLUSTER.into(), flush_millis: 100, max_queued: 100 });
+    let snapshot = Snapshot { filter: filter.into(), composite: true, global, link, ..Snapshot::default() };
     let snapshot = snapshot::seal(&snapshot).encode_to_vec();
-    FilterInput { name: "preset".into(), module_path: module.display().to_string(), snapshot }
+    FilterInput { name: filter.into(), module_path: module.display().to_string(), snapshot }
 }
 
 /// A snapshot that the no-op filter takes, with `text` in it.

@@ -7,7 +7,8 @@ use std::rc::Rc;
 use snapshot::{IdentitySource, Snapshot, Trailers};
 
 use crate::parts::Parts;
-use crate::{Build, Loaded, Plugin, PluginDefinition, Role, Scope, SkipRight, Tables};
+use crate::timer::Timers;
+use crate::{Build, Host, Loaded, Plugin, PluginDefinition, Role, Scope, SkipRight, Tables};
 
 /// The plugins that a filter knows, by name.
 pub type Registry = [PluginDefinition];
@@ -23,6 +24,7 @@ pub struct Chain {
     routes: HashMap<Vec<u8>, Rc<Steps>>,
     without_route: Rc<Steps>,
     pub(crate) parts: Parts,
+    timers: Timers,
 }
 
 /// The steps of one route, those of the global chain first.
@@ -101,6 +103,7 @@ impl Chain {
             };
             routes.insert(route.name.clone().into_bytes(), Rc::new(steps));
         }
+        let timers = Timers::new(routes.values().flat_map(|steps: &Rc<Steps>| &steps.list).chain(&global));
         Ok(Self {
             identity: snapshot.identity.clone().unwrap_or_default(),
             shared_exchange: !snapshot.composite && snapshot.filter != "preset",
@@ -114,6 +117,7 @@ impl Chain {
                 list: global,
             }),
             parts: build.finish(),
+            timers,
         })
     }
 
@@ -136,6 +140,7 @@ impl Chain {
             routes: HashMap::new(),
             without_route: Rc::new(without_route),
             parts: Parts::default(),
+            timers: Timers::default(),
         }
     }
 
@@ -150,6 +155,11 @@ impl Chain {
     pub fn prepare(&self) -> bool {
         let all = self.routes.values().chain([&self.without_route]);
         all.flat_map(|steps| &steps.list).any(|step| step.plugin.prepare())
+    }
+
+    /// Runs the tasks of plugins that are due ([`Plugin::on_timer`]). `worker` is a number that no other worker of the node has.
+    pub fn run_timers(&self, worker: u64, host: &dyn Host) {
+        self.timers.run(worker, host);
     }
 
     /// Whether a request on this route can be gRPC. A route that Palisade does not manage can: nothing is known about its

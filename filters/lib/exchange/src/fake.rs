@@ -31,6 +31,8 @@ pub struct FakeHost {
     pub events: RefCell<Vec<Vec<u8>>>,
     /// The bans that were ordered.
     pub bans: RefCell<Vec<BanOrder>>,
+    /// The reports that were sent, with their kinds.
+    pub reports: RefCell<Vec<(&'static str, Vec<u8>)>>,
 }
 
 impl FakeHost {
@@ -101,5 +103,9 @@ impl Host for FakeHost {
 
     fn send_ban(&self, ban: BanOrder) {
         self.bans.borrow_mut().push(ban);
+    }
+
+    fn send_report(&self, kind: &'static str, data: Vec<u8>) {
+        self.reports.borrow_mut().push((kind, data));
     }
 }

@@ -48,6 +48,11 @@ pub trait Host {
 
     /// Asks the control plane to make a ban hold everywhere. It is in force on this node already.
     fn send_ban(&self, ban: BanOrder);
+
+    /// Sends a report of a kind (`inventory`, `matches`) to the control plane, in batches: bytes of a message that both sides of
+    /// the plugin define, at most [`MAX_REPORT`](crate::MAX_REPORT). Each kind has a quota of its own, beyond which its oldest
+    /// reports are dropped and counted.
+    fn send_report(&self, kind: &'static str, data: Vec<u8>);
 }
 
 /// What is counted.
@@ -77,11 +82,13 @@ pub enum Metric {
     ControlPlaneLosses,
     /// Changes of tables that a worker did not take, because one before was missing or they were damaged.
     TableRefusals,
+    /// Reports of plugins that were dropped, because their kind was over its quota.
+    ReportsDropped,
 }
 
 impl Metric {
     /// Every metric, in the order of its declaration.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Requests,
         Self::Refused,
         Self::Observed,
@@ -94,6 +101,7 @@ impl Metric {
         Self::RuleLimits,
         Self::ControlPlaneLosses,
         Self::TableRefusals,
+        Self::ReportsDropped,
     ];
 
     /// The name in the gateway's statistics.
@@ -112,6 +120,7 @@ impl Metric {
             Self::RuleLimits => "palisade.rule_limits",
             Self::ControlPlaneLosses => "palisade.control_plane_losses",
             Self::TableRefusals => "palisade.table_refusals",
+            Self::ReportsDropped => "palisade.reports_dropped",
         }
     }
 }

@@ -2,7 +2,9 @@
 
 use std::any::Any;
 
-use crate::{Answer, Ask, Body, Build, Decision, Exchange, Half, Headers, Host, Refusal, Reply, Role, Skip, SkipRight};
+use crate::{
+    Answer, Ask, Body, Build, Decision, Exchange, Half, Headers, Host, Refusal, Reply, Role, Skip, SkipRight, Timer,
+};
 
 /// A configured plugin: one step of one chain, immutable, shared by all requests of a worker.
 ///
@@ -94,6 +96,15 @@ pub trait Plugin {
     fn prepare(&self) -> bool {
         false
     }
+
+    /// When [`Plugin::on_timer`] runs; `None` where it never does. Asked once, when the chain is made.
+    fn timer(&self) -> Option<Timer> {
+        None
+    }
+
+    /// The task that runs on the timer, outside of any exchange: of the host, what belongs to a request is absent. It takes 20 ms
+    /// at most.
+    fn on_timer(&self, _host: &dyn Host) {}
 
     /// Lets a threat response override the refusal of the plugin `by`, of a request or of a response: the verdict to carry out
     /// instead. `None`, from every other plugin, leaves the refusal as it is.

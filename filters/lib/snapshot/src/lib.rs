@@ -17,7 +17,7 @@ pub use envelope::{Envelope, FORMAT, OpenError, open, seal};
 pub use hash::{PartHash, content_hash, hex, unhex};
 pub use link::{
     AllowChange, AnswerWord, Answered, Ask, BanChange, BanRequest, Down, KeptTable, KeptTables, LoadReport,
-    SpendPuzzle, TableChange, TableKind, Up, VerifyToken,
+    ReportBatch, SpendPuzzle, TableChange, TableKind, Up, VerifyToken,
 };
 pub use plugins::{
     Challenge, Policy, ThreatGateStep, ThreatResponseStep, Tier, TierAction, WafBudget, WafStep, Widget,

@@ -26,6 +26,23 @@ pub struct Up {
     /// The tables that this worker keeps, all of them; absent where nothing about them has changed.
     #[prost(message, optional, tag = "7")]
     pub tables: Option<KeptTables>,
+    /// Reports of plugins, a batch of each kind.
+    #[prost(message, repeated, tag = "8")]
+    pub reports: Vec<ReportBatch>,
+}
+
+/// Reports of one kind.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub struct ReportBatch {
+    /// The kind (`inventory`, `matches`); empty where a worker has more kinds than it keeps apart.
+    #[prost(string, tag = "1")]
+    pub kind: String,
+    /// The reports: messages that both sides of the plugin define, at most 64 KiB each.
+    #[prost(bytes = "vec", repeated, tag = "2")]
+    pub reports: Vec<Vec<u8>>,
+    /// How many reports of this kind the worker dropped since the last batch.
+    #[prost(uint64, tag = "3")]
+    pub dropped: u64,
 }
 
 /// The tables that a worker keeps.

@@ -37,6 +37,7 @@ struct MemoryHost {
     metrics: RefCell<BTreeMap<&'static str, i64>>,
     events: Cell<u64>,
     bans: Cell<u64>,
+    reports: Cell<u64>,
 }
 
 /// An exchange on its way through the plugins.
@@ -350,5 +351,9 @@ impl Host for MemoryHost {
     // A ban is in force on this node before it is ordered for all; there are no others here.
     fn send_ban(&self, _ban: BanOrder) {
         self.bans.set(self.bans.get() + 1);
+    }
+
+    fn send_report(&self, _kind: &'static str, _data: Vec<u8>) {
+        self.reports.set(self.reports.get() + 1);
     }
 }

@@ -7,6 +7,8 @@ use exchange::{
 };
 use serde::Deserialize;
 
+#[path = "report.rs"]
+mod report;
 #[path = "table.rs"]
 mod table;
 
@@ -21,6 +23,7 @@ pub(crate) const PLUGINS: &[PluginDefinition] = &[
         .may_skip(SkipRight::Access),
     PluginDefinition::new("probe-observe", |config, build| make("probe-observe", config, build)),
     PluginDefinition::new("probe-ban", |config, build| make("probe-ban", config, build)),
+    report::PLUGIN,
     table::PLUGIN,
     threat_gate::PLUGIN,
     threat_response::PLUGIN,

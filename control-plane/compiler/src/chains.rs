@@ -11,6 +11,7 @@ use super::rules::RuleCompiler;
 use super::steps::{Chain, Chains, PluginUse, Steps};
 use super::view::{Memory, View};
 use super::{CompileProblem, Settings, expand};
+use entities::plugins::{PRESET_CLASSES, by_name};
 use entities::{Entity, EntitySet, FieldProblem, GlobalConfig, Item, Protocol, Route, ThreatPolicy, did_you_mean};
 
 /// The plugins of a chain in their order.
@@ -155,7 +156,7 @@ fn expanded(listed: impl Iterator<Item = Placed>) -> Result<Listed, Vec<FieldPro
     let mut all = Listed::default();
     let mut problems = Vec::new();
     for placed in listed {
-        if !expand::CLASSES.contains(&placed.used.plugin.as_str()) {
+        if !PRESET_CLASSES.contains(&placed.used.plugin.as_str()) {
             all.placed.push(placed);
             continue;
         }
@@ -202,8 +203,9 @@ fn policy_of(config: &Map<String, Value>) -> Option<&str> {
 }
 
 fn unknown_plugin(name: &str, pointer: &str) -> FieldProblem {
-    let suggestion =
-        did_you_mean(name, plugins::names()).map_or(String::new(), |known| format!("; did you mean `{known}`?"));
+    // The name is right where a later release has the plugin.
+    let slip = did_you_mean(name, plugins::names()).filter(|_| by_name(name).is_none());
+    let suggestion = slip.map_or(String::new(), |known| format!("; did you mean `{known}`?"));
     let known: Vec<&str> = plugins::names().collect();
     FieldProblem::new(format!("{pointer}/plugin"), format!("this release has no plugin `{name}`{suggestion}"))
         .expected(format!("one of {}", known.join(", ")))

@@ -8,49 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::guards::Guard;
 use super::steps::PluginUse;
-use entities::{FieldProblem, typed};
-
-/// The names by which the preset goes, in routes and in the global chain.
-pub(super) const CLASSES: [&str; 5] = [
-    "SecuritySuitePreset",
-    "SvcSecuritySuitePreset",
-    "preset",
-    "SecuritySuiteGlobalPreset",
-    "SvcSecuritySuiteGlobalPreset",
-];
-
-/// Fields of sections whose plugins are not part of this release. They are taken, so that a configuration need not
-/// change when those plugins come, and lay down nothing.
-const LATER: [&str; 28] = [
-    "bot_policy",
-    "bots",
-    "reputation",
-    "reputation_mode",
-    "fail2ban",
-    "fail2ban_dry_run",
-    "api_contract",
-    "api_contract_id",
-    "api_contract_mode",
-    "objects",
-    "objects_mode",
-    "objects_paths",
-    "objects_budget",
-    "error_leakage",
-    "error_leakage_mode",
-    "sensitive_data",
-    "sensitive_data_mode",
-    "sensitive_data_detectors",
-    "uploads",
-    "uploads_mode",
-    "uploads_allowed_extensions",
-    "uploads_scanner",
-    "uploads_scan_failure_action",
-    "login",
-    "login_paths",
-    "traffic",
-    "traffic_sensitivity",
-    "honeypot_policy",
-];
+use entities::{FieldProblem, plugins, typed};
 
 /// The preset's configuration (specification, "Preset route plugin configuration").
 #[derive(Debug, Deserialize)]
@@ -91,8 +49,11 @@ pub(super) fn without_waf(config: &Map<String, Value>) -> Option<Guard> {
 
 /// The plugins that a preset's configuration lays down, in the fixed order of the specification.
 pub(super) fn expand(config: &Map<String, Value>) -> Result<Vec<PluginUse>, FieldProblem> {
+    // Fields of plugins that are not part of this release are taken, so that a configuration need not change when they
+    // come, and lay down nothing; the entity that has them is answered with a warning.
+    let later = |field: &str| plugins::ALL.iter().any(|plugin| !plugin.is_active() && plugin.preset.has(field));
     let mut config = config.clone();
-    config.retain(|field, _| !LATER.contains(&field.as_str()));
+    config.retain(|field, _| !later(field));
     let preset: Preset = typed(Value::Object(config))?;
     let mut plugins = Vec::new();
     let mut lay_down = |plugin: &'static str, index: f64, config: Value| {

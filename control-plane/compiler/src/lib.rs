@@ -34,9 +34,10 @@ pub use view::View;
 use serde_json::{Map, Value};
 
 use base::clock::Stopwatch;
+use entities::plugins::PRESET_CLASSES;
 use entities::{
     Admission, Change, DEFAULT_GROUP, Entity, EntityRef, EntitySet, FieldProblem, GlobalConfig, Refusal, Route,
-    WafConfig, WafRuleset, missing_group,
+    WafConfig, WafRuleset, Warning, missing_group,
 };
 use steps::{Chains, Steps};
 use view::Memory;
@@ -143,14 +144,18 @@ impl Compiler {
         Self { settings, ..Self::default() }
     }
 
-    /// Compiles everything.
+    /// Compiles everything. The warnings include those of entities that this release does not use.
     ///
     /// # Errors
     ///
     /// Every fault that was found.
     pub fn compile(&self, set: &EntitySet) -> Result<Compiled, Vec<CompileProblem>> {
         let chains = self.check(set)?;
-        Ok(gateway::compile(set, set.global(), &chains, &self.settings, true))
+        let mut compiled = gateway::compile(set, set.global(), &chains, &self.settings, true);
+        let unused = set.unused().into_iter();
+        let unused = unused.map(|(collection, id, problem)| CompileProblem { collection, id, problem }.to_string());
+        compiled.warnings.splice(0..0, unused);
+        Ok(compiled)
     }
 
     /// Compiles each group of gateways by itself: a fault in what one group has leaves the others as they are. For the
@@ -229,13 +234,15 @@ impl Compiler {
 
 impl Admission for Compiler {
     fn admit(&self, candidate: &EntitySet, changed: &EntityRef) -> Result<Vec<String>, Vec<FieldProblem>> {
-        let refused = |refusals: Vec<Refusal>| refusals.into_iter().map(|(_, problem)| problem).collect();
-        self.admit_all(candidate, std::slice::from_ref(changed)).map_err(refused)
+        match self.admit_all(candidate, std::slice::from_ref(changed)) {
+            Ok(warnings) => Ok(warnings.into_iter().map(|(_, warning)| warning).collect()),
+            Err(refusals) => Err(refusals.into_iter().map(|(_, problem)| problem).collect()),
+        }
     }
 
-    fn admit_all(&self, candidate: &EntitySet, changed: &[EntityRef]) -> Result<Vec<String>, Vec<Refusal>> {
+    fn admit_all(&self, candidate: &EntitySet, changed: &[EntityRef]) -> Result<Vec<Warning>, Vec<Refusal>> {
         let problems = match self.admit_set(candidate) {
-            Ok(warnings) => return Ok(warnings),
+            Ok(warnings) => return Ok(warnings.into_iter().map(|warning| (None, warning)).collect()),
             Err(problems) => problems,
         };
         let own = changed.iter().enumerate().flat_map(|(index, changed)| {
@@ -278,7 +285,7 @@ pub fn acts(set: &EntitySet) -> bool {
         let is = |name: &str| {
             plugins::by_name(name).is_some_and(|kind| matches!(kind.name, "threat-gate" | "threat-response"))
         };
-        match expand::CLASSES.contains(&class) {
+        match PRESET_CLASSES.contains(&class) {
             true => expand::expand(config).is_ok_and(|uses| uses.iter().any(|used| is(&used.plugin))),
             false => is(class),
         }

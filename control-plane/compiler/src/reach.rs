@@ -9,6 +9,7 @@ use super::plugins;
 use super::steps::PluginUse;
 use super::view::View;
 use base::identity::Identity;
+use entities::plugins::PRESET_CLASSES;
 use entities::{EntitySet, Gateway, Item, Route, ThreatPolicy};
 
 /// The plugin that enforces bans.
@@ -132,7 +133,7 @@ fn policies(
         let named = config.get("policy").and_then(serde_json::Value::as_str);
         plugins::policy(named, view).unwrap_or_else(|_| ThreatPolicy::builtin())
     };
-    if !expand::CLASSES.contains(&plugin) {
+    if !PRESET_CLASSES.contains(&plugin) {
         return if is_gate(plugin) { vec![policy(config)] } else { Vec::new() };
     }
     let expanded: Vec<PluginUse> = expand::expand(config).unwrap_or_default();

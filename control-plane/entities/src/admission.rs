@@ -27,6 +27,10 @@ pub struct EntityRef {
 /// Why a candidate is refused, and which of the changes (by its index) is at fault, where that can be said.
 pub type Refusal = (Option<usize>, FieldProblem);
 
+/// Something that is allowed and probably not meant, and which of the changes (by its index) it is about, where it is about
+/// one alone.
+pub type Warning = (Option<usize>, String);
+
 /// Judges the entities as they would be after a write, before it is committed. Runs on a thread that may block, one
 /// write at a time.
 pub trait Admission: Send + Sync {
@@ -42,14 +46,14 @@ pub trait Admission: Send + Sync {
     ///
     /// # Errors
     /// As of [`Admission::admit`].
-    fn admit_all(&self, candidate: &EntitySet, changed: &[EntityRef]) -> Result<Vec<String>, Vec<Refusal>> {
-        let (mut warnings, mut refusals) = (Vec::new(), Vec::new());
+    fn admit_all(&self, candidate: &EntitySet, changed: &[EntityRef]) -> Result<Vec<Warning>, Vec<Refusal>> {
+        let (mut warnings, mut refusals): (Vec<Warning>, Vec<_>) = (Vec::new(), Vec::new());
         for (index, one) in changed.iter().enumerate() {
             match self.admit(candidate, one) {
                 Ok(new) => {
                     for warning in new {
-                        if !warnings.contains(&warning) {
-                            warnings.push(warning);
+                        if !warnings.iter().any(|(_, known)| *known == warning) {
+                            warnings.push((None, warning));
                         }
                     }
                 }

@@ -196,6 +196,17 @@ impl Entity for AlertRule {
         problems.extend(channel.into_iter().map(|problem| problem.under("/channel")));
         problems
     }
+
+    fn is_enabled(&self) -> bool {
+        self.enabled
+    }
+
+    fn unused(&self, _head: &Head) -> Vec<FieldProblem> {
+        let categories = self.categories.iter().enumerate();
+        categories
+            .filter_map(|(index, category)| unused::of_category(category.word(), format!("/categories/{index}")))
+            .collect()
+    }
 }
 
 // === impl AlertChannel ===

@@ -174,6 +174,10 @@ impl Entity for AsnDatabase {
         }
         problems
     }
+
+    fn is_enabled(&self) -> bool {
+        self.enabled
+    }
 }
 
 // === impl AsnCategory ===

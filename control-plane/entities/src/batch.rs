@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::admission::{Change, EntityRef, Refusal};
+use super::admission::{Change, EntityRef, Refusal, Warning};
 use super::change::{BatchEntry, BatchOptions, BatchOutcome, BatchWrite, WriteError, apply, demand, keep_id, stamp};
 use super::entity::References;
 use super::service::Shared;
@@ -39,7 +39,7 @@ pub(super) struct Batch<'a> {
     entries: Vec<BatchEntry>,
     options: BatchOptions,
     results: Vec<Result<Slot, WriteError>>,
-    warnings: Vec<String>,
+    warnings: Vec<Warning>,
 }
 
 // === impl Batch ===
@@ -62,6 +62,7 @@ impl<'a> Batch<'a> {
         {
             self.commit(candidate).await;
         }
+        self.warnings.sort_by_key(|(about, _)| about.is_none());
         BatchOutcome { results: self.results, warnings: self.warnings }
     }
 
@@ -169,8 +170,8 @@ impl<'a> Batch<'a> {
         };
         let (told, dangling): (Vec<_>, Vec<_>) =
             dangling(before, &candidate, &changed).into_iter().partition(|(index, _)| anyway(*index));
-        let (candidate, mut warnings) = if dangling.is_empty() {
-            self.shared.admit_all(candidate, changed).await
+        let (candidate, warnings) = if dangling.is_empty() {
+            self.shared.admit_all(candidate, changed.clone()).await
         } else {
             Err(dangling.into_iter().map(|(index, problem)| (Some(index), problem)).collect())
         }
@@ -183,8 +184,17 @@ impl<'a> Batch<'a> {
             }
             refusals
         })?;
-        warnings.extend(told.iter().map(|(_, problem)| problem.to_string()));
-        self.warnings = warnings;
+        // What was said of earlier entries holds; what was said of all entities is said again.
+        self.warnings.retain(|(about, _)| about.is_some());
+        let told = told.into_iter().map(|(index, problem)| (Some(index), problem.to_string()));
+        let unused = changed.iter().enumerate().flat_map(|(index, changed)| {
+            let slot = candidate.slot(changed.collection, &changed.id);
+            let unused = slot.map(|slot| slot.entity.unused()).unwrap_or_default();
+            let place = format!("{}/{}", changed.collection, changed.id);
+            unused.into_iter().map(move |problem| (Some(index), format!("{place}: {problem}")))
+        });
+        let entry = |about: Option<usize>| about.and_then(|index| taken.get(index).copied());
+        self.warnings.extend(unused.chain(told).chain(warnings).map(|(about, text)| (entry(about), text)));
         Ok(candidate)
     }
 

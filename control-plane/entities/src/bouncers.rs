@@ -134,6 +134,10 @@ impl Entity for SvcBouncer {
         problems.extend(self.check_push());
         problems
     }
+
+    fn is_enabled(&self) -> bool {
+        self.enabled
+    }
 }
 
 impl SvcBouncer {

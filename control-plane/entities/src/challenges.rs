@@ -161,6 +161,10 @@ impl Entity for ChallengeProvider {
         problems.extend(text("/message", &self.message, 65_536));
         problems
     }
+
+    fn is_enabled(&self) -> bool {
+        self.enabled
+    }
 }
 
 /// Whether a text is a token of HTTP (RFC 9110, 5.6.2), as names of cookies are.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::admission::Warning;
 use super::registry::Kind;
 use super::{FieldProblem, Slot, patch, secret};
 use base::clock;
@@ -49,8 +50,8 @@ pub struct BatchOptions {
 pub struct BatchOutcome {
     /// For each entry, in their order: the entity as it is now, or was before its deletion; or why it was refused.
     pub results: Vec<Result<Slot, WriteError>>,
-    /// Warnings for the caller.
-    pub warnings: Vec<String>,
+    /// Warnings for the caller; those about one entry come first, with its index.
+    pub warnings: Vec<Warning>,
 }
 
 impl BatchEntry {

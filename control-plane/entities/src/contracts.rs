@@ -49,4 +49,8 @@ impl Entity for ApiContract {
         problems.extend(text("/base_path", &self.base_path, 1024));
         problems
     }
+
+    fn is_enabled(&self) -> bool {
+        self.enabled
+    }
 }

@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{FieldProblem, secret};
+use super::{FieldProblem, secret, unused};
 
 /// The fields of one collection. Its serde form must be an object that refuses unknown fields and has a default for
 /// every field that a document may leave out; the fields of [`Head`] are taken off before it is read. Its JSON Schema is
@@ -29,6 +29,16 @@ pub trait Entity: Serialize + DeserializeOwned + JsonSchema + Send + Sync + 'sta
 
     /// What is wrong with the fields that their types do not say. Empty when nothing is.
     fn check(&self, head: &Head, refs: &dyn References) -> Vec<FieldProblem>;
+
+    /// False where its owner has switched it off.
+    fn is_enabled(&self) -> bool {
+        true
+    }
+
+    /// What is set in it that this release does not use, beside what is said of its collection as a whole.
+    fn unused(&self, _head: &Head) -> Vec<FieldProblem> {
+        Vec::new()
+    }
 
     /// The document to start a new entity from; without an id.
     fn template() -> Value {
@@ -92,6 +102,8 @@ pub trait AnyEntity: Any + Send + Sync {
     fn stored(&self) -> Value;
     /// See [`Entity::check`]; checks the head as well.
     fn check(&self, refs: &dyn References) -> Vec<FieldProblem>;
+    /// What this release does not use of it, for a warning; nothing where it is switched off.
+    fn unused(&self) -> Vec<FieldProblem>;
     /// For the way back to the typed [`Item`].
     fn as_any(&self) -> &dyn Any;
 }
@@ -133,6 +145,13 @@ impl<T: Entity> AnyEntity for Item<T> {
         let mut problems: Vec<FieldProblem> = id_problem(&self.head.id).into_iter().collect();
         problems.extend(self.body.check(&self.head, refs));
         problems
+    }
+
+    fn unused(&self) -> Vec<FieldProblem> {
+        if !self.body.is_enabled() {
+            return Vec::new();
+        }
+        unused::of_collection(T::COLLECTION).into_iter().chain(self.body.unused(&self.head)).collect()
     }
 
     fn as_any(&self) -> &dyn Any {

@@ -173,6 +173,10 @@ impl Entity for ThreatFeed {
         }
         problems
     }
+
+    fn is_enabled(&self) -> bool {
+        self.enabled
+    }
 }
 
 // === impl FeedOptions ===

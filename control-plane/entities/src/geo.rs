@@ -87,4 +87,8 @@ impl Entity for GeoDatabase {
         }
         problems
     }
+
+    fn is_enabled(&self) -> bool {
+        self.enabled
+    }
 }

@@ -11,6 +11,7 @@ use super::groups::{self, DEFAULT_GROUP, Delivery, Group};
 use super::route::{path_patterns, plugin_problem};
 use super::{
     Entity, FieldProblem, Head, IdentitySettings, ListenerConfig, References, did_you_mean, number, plugin_refs,
+    plugins, unused,
 };
 
 /// The one global configuration. It exists with these defaults before it is first written.
@@ -120,9 +121,6 @@ pub struct Validator {
     pub exclude: Vec<String>,
 }
 
-/// The filters of this release, by the names of their modules. A gateway refuses a listener whose module it does not have.
-pub(crate) const FILTERS: [&str; 4] = ["preset", "threat-gate", "threat-response", "waf"];
-
 /// The listener that xDS serves.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -188,6 +186,15 @@ impl Entity for GlobalConfig {
             problems.push(problem.expected("10 to 604800"));
         }
         problems
+    }
+
+    fn unused(&self, _head: &Head) -> Vec<FieldProblem> {
+        let validators = self.incoming_request_validators.iter().enumerate().filter(|(_, validator)| validator.enabled);
+        let found = validators.flat_map(|(index, validator)| {
+            let found = unused::in_plugin(&validator.plugin, &validator.config).into_iter();
+            found.map(move |problem| problem.under(&format!("/incoming_request_validators/{index}")))
+        });
+        found.collect()
     }
 }
 
@@ -290,12 +297,15 @@ impl Gateway {
             problems.push(FieldProblem::new("/filters", message).expected("at least one filter, such as `preset`"));
         }
         for (index, filter) in self.filters.iter().enumerate() {
-            if !FILTERS.contains(&filter.as_str()) {
-                let near = did_you_mean(filter, FILTERS).map(|near| format!(", did you mean `{near}`?"));
+            // A gateway refuses a listener whose module it does not have.
+            if !plugins::filters().any(|known| known == filter) {
+                let near = did_you_mean(filter, plugins::filters()).map(|near| format!(", did you mean `{near}`?"));
                 let message = format!("there is no filter `{}`{}", filter.escape_debug(), near.unwrap_or_default());
-                let all = FILTERS.map(|name| format!("`{name}`")).join(", ");
-                problems
-                    .push(FieldProblem::new(format!("/filters/{index}"), message).expected(format!("one of {all}")));
+                let all: Vec<String> = plugins::filters().map(|name| format!("`{name}`")).collect();
+                problems.push(
+                    FieldProblem::new(format!("/filters/{index}"), message)
+                        .expected(format!("one of {}", all.join(", "))),
+                );
             } else if self.filters.iter().take(index).any(|earlier| earlier == filter) {
                 problems
                     .push(FieldProblem::new(format!("/filters/{index}"), format!("`{filter}` is in the chain twice")));

@@ -139,6 +139,10 @@ impl Entity for HoneypotPolicy {
         }
         problems
     }
+
+    fn is_enabled(&self) -> bool {
+        self.enabled
+    }
 }
 
 fn is_decoy(path: &str) -> bool {

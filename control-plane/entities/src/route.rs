@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::entity::reference;
 use super::{
     ApiContract, Entity, FieldProblem, Head, References, backend_address, groups, host_pattern, number, path_prefix,
-    plugin_refs,
+    plugin_refs, unused,
 };
 
 /// The longest time for an answer, in milliseconds: a year. Envoy refuses what is beyond the years of its clock.
@@ -172,6 +172,21 @@ impl Entity for Route {
             problems.extend(reference(refs, ApiContract::COLLECTION, id, pointer));
         }
         problems
+    }
+
+    fn is_enabled(&self) -> bool {
+        self.enabled
+    }
+
+    fn unused(&self, head: &Head) -> Vec<FieldProblem> {
+        let plugins = self.plugins.iter().enumerate().filter(|(_, plugin)| plugin.enabled);
+        let found = plugins.flat_map(|(index, plugin)| {
+            let found = unused::in_plugin(&plugin.plugin, &plugin.config).into_iter();
+            found.map(move |problem| problem.under(&format!("/plugins/{index}")))
+        });
+        let contract = head.metadata.get(plugin_refs::CONTRACT_KEY).filter(|id| id.is_string());
+        let contract = contract.and_then(|_| unused::of_contract(format!("/metadata/{}", plugin_refs::CONTRACT_KEY)));
+        found.chain(contract).collect()
     }
 }
 

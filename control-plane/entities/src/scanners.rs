@@ -100,6 +100,10 @@ impl Entity for MalwareScanner {
         problems.extend(within("/max_file_size", self.max_file_size, 1..=1_073_741_824));
         problems
     }
+
+    fn is_enabled(&self) -> bool {
+        self.enabled
+    }
 }
 
 impl From<Document> for MalwareScanner {

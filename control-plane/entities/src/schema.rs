@@ -4,6 +4,7 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
 use super::entity::{Entity, Head};
+use super::unused;
 
 /// The schema of the documents of `T`: the fields of its type with those that all entities share.
 pub(super) fn of<T: Entity>() -> Value {
@@ -26,11 +27,20 @@ pub(super) fn of<T: Entity>() -> Value {
         properties.extend(own);
     }
     schema.insert("title".to_owned(), Value::from(T::KIND));
+    if let Some(note) = unused::collection_note(T::COLLECTION) {
+        let text = schema.get("description").and_then(Value::as_str).unwrap_or_default();
+        schema.insert("description".to_owned(), Value::from(format!("{text} **{}.**", capital(&note)).trim()));
+    }
     schema.insert("properties".to_owned(), Value::Object(properties));
     if let Some(definitions) = definitions {
         schema.insert("$defs".to_owned(), definitions);
     }
     Value::Object(schema)
+}
+
+/// A sentence that begins with a capital.
+fn capital(text: &str) -> String {
+    text.split_at_checked(1).map_or(String::new(), |(first, rest)| first.to_ascii_uppercase() + rest)
 }
 
 fn root<T: schemars::JsonSchema>() -> Map<String, Value> {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::{Mutex, watch};
 
-use super::admission::{Admission, EntityRef, Refusal};
+use super::admission::{Admission, EntityRef, Refusal, Warning};
 use super::change::WriteError;
 use super::write_queue::WriteQueue;
 use super::{AnyEntity, EntitySet, FieldProblem, Slot};
@@ -144,7 +144,7 @@ impl Shared {
         &self,
         candidate: EntitySet,
         changed: Vec<EntityRef>,
-    ) -> Result<(EntitySet, Vec<String>), Vec<Refusal>> {
+    ) -> Result<(EntitySet, Vec<Warning>), Vec<Refusal>> {
         let (current, faults) = (self.current.borrow().clone(), Arc::clone(&self.faults));
         let judged = self.ask(candidate, move |judge, candidate| {
             let refusals = match judge.admit_all(candidate, &changed) {
@@ -158,7 +158,9 @@ impl Shared {
             let before = faults.of(judge, &current);
             let (old, new): (Vec<_>, Vec<_>) = refusals.into_iter().partition(|found| before.contains(found));
             match new.is_empty() {
-                true => Ok(old.into_iter().map(|(_, problem)| format!("an older fault stays: {problem}")).collect()),
+                true => {
+                    Ok(old.into_iter().map(|(_, found)| (None, format!("an older fault stays: {found}"))).collect())
+                }
                 false => Err(new),
             }
         });
@@ -170,8 +172,8 @@ impl Shared {
     async fn ask<E: Send + 'static>(
         &self,
         candidate: EntitySet,
-        ask: impl Fn(&dyn Admission, &EntitySet) -> Result<Vec<String>, E> + Send + 'static,
-    ) -> Result<Result<(EntitySet, Vec<String>), E>, FieldProblem> {
+        ask: impl Fn(&dyn Admission, &EntitySet) -> Result<Vec<Warning>, E> + Send + 'static,
+    ) -> Result<Result<(EntitySet, Vec<Warning>), E>, FieldProblem> {
         let judges = self.admissions.read().unwrap_or_else(PoisonError::into_inner).clone();
         let judging = tokio::task::spawn_blocking(move || {
             let mut warnings = Vec::new();

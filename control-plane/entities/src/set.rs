@@ -54,6 +54,14 @@ impl EntitySet {
         Ok(set)
     }
 
+    /// What this release does not use of all entities, each with its collection and id.
+    pub fn unused(&self) -> Vec<(&'static str, String, FieldProblem)> {
+        let all = self.iter().flat_map(|(collection, id, slot)| {
+            slot.entity.unused().into_iter().map(move |problem| (collection, id.to_owned(), problem))
+        });
+        all.collect()
+    }
+
     /// No entities but the singletons with their defaults.
     pub fn empty() -> EntitySet {
         let mut set = EntitySet::default();

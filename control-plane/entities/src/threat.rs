@@ -147,6 +147,10 @@ impl Entity for ThreatPolicy {
         }
         problems
     }
+
+    fn is_enabled(&self) -> bool {
+        self.enabled
+    }
 }
 
 // === impl Tier ===

@@ -263,6 +263,10 @@ impl Entity for WafConfig {
         }
         problems
     }
+
+    fn is_enabled(&self) -> bool {
+        self.enabled
+    }
 }
 
 // === impl Crs ===
@@ -304,6 +308,10 @@ impl Entity for WafRuleset {
 
     fn check(&self, _head: &Head, _refs: &dyn References) -> Vec<FieldProblem> {
         Vec::new()
+    }
+
+    fn is_enabled(&self) -> bool {
+        self.enabled
     }
 
     fn template() -> Value {

@@ -9,6 +9,7 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 
 use super::EntityService;
+use super::admission::Warning;
 use super::batch::Batch;
 use super::change::{
     BatchEntry, BatchOptions, BatchOutcome, BatchWrite, Precondition, Replacement, WriteError, Written,
@@ -97,15 +98,19 @@ impl Shared {
             taken.into_iter().map(|waiting| (waiting.entry, waiting.tell)).unzip();
         let again = if alone { Vec::new() } else { entries.clone() };
         let BatchOutcome { results, warnings } = self.write_entries(entries).await;
+        let of = |index: usize, warnings: &[Warning]| -> Vec<String> {
+            let own = warnings.iter().filter(|(about, _)| about.is_none_or(|about| about == index));
+            own.map(|(_, text)| text.clone()).collect()
+        };
         for (index, (result, tell)) in results.into_iter().zip(tells).enumerate() {
             // Another one's conflict with the store is no answer to this.
             let outcome = match (result, again.get(index)) {
                 (Err(WriteError::NotApplied), Some(entry)) => {
                     let BatchOutcome { mut results, warnings } = self.write_entries(vec![entry.clone()]).await;
                     let result = results.pop().unwrap_or(Err(WriteError::NotApplied));
-                    result.map(|slot| Written { slot, warnings })
+                    result.map(|slot| Written { slot, warnings: of(0, &warnings) })
                 }
-                (result, _) => result.map(|slot| Written { slot, warnings: warnings.clone() }),
+                (result, _) => result.map(|slot| Written { slot, warnings: of(index, &warnings) }),
             };
             // Who asked may have gone; what is written stands all the same.
             let _gone = tell.send(outcome);

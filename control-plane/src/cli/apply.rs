@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::IsTerminal as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use super::diff::{Difference, differences};
 use super::export::without_times;
-use super::target::{Planned, PlannedChange, Target, TargetArgs};
-use super::{CliError, say};
+use super::target::{Outcome, Planned, PlannedChange, Target, TargetArgs};
+use super::{CliError, say, warn};
 use entities::registry::KINDS;
 use entities::{FileEntity, Kind};
 
@@ -55,6 +55,13 @@ struct Step {
     differences: Vec<Difference>,
 }
 
+impl Step {
+    /// The collection and the id.
+    fn name(&self) -> String {
+        format!("{}/{}", self.planned.kind.collection, self.planned.id)
+    }
+}
+
 impl ApplyCommand {
     pub(super) async fn run(self) -> Result<ExitCode, CliError> {
         let files = match FileEntity::read_dir(&self.folder) {
@@ -90,14 +97,14 @@ async fn carry_out(target: &Target, steps: &[Step], dry_run: bool, colored: bool
         show(step, colored)?;
     }
     let planned: Vec<&Planned> = steps.iter().map(|step| &step.planned).collect();
-    let results = target.write(&planned, dry_run).await?;
+    let Outcome { results, warnings } = target.write(&planned, dry_run).await?;
     let mut refused = 0;
     for (step, result) in steps.iter().zip(&results) {
         let Err(problems) = result else { continue };
         refused += problems.len();
         let place = match &step.file {
             Some(file) => file.display().to_string(),
-            None => format!("{}/{}", step.planned.kind.collection, step.planned.id),
+            None => step.name(),
         };
         for problem in problems {
             say(format_args!("{place}: {problem}"))?;
@@ -107,6 +114,9 @@ async fn carry_out(target: &Target, steps: &[Step], dry_run: bool, colored: bool
         let plural = if refused == 1 { "" } else { "s" };
         return Err(CliError::Other(format!("{refused} problem{plural}; nothing was changed")));
     }
+    let files: BTreeMap<String, &Path> =
+        steps.iter().filter_map(|step| Some((step.name(), step.file.as_deref()?))).collect();
+    warn(&warnings, |name| files.get(name).copied())?;
     let count = |wanted: fn(&PlannedChange) -> bool| steps.iter().filter(|step| wanted(&step.planned.change)).count();
     let created = count(|change| matches!(change, PlannedChange::Create(_)));
     let changed = count(|change| matches!(change, PlannedChange::Patch(..)));
@@ -193,7 +203,7 @@ fn show(step: &Step, colored: bool) -> Result<(), CliError> {
         }
         false => text.to_owned(),
     };
-    let name = format!("{}/{}", step.planned.kind.collection, step.planned.id);
+    let name = step.name();
     match &step.planned.change {
         PlannedChange::Create(_) => say(format_args!("{}", paint(AnsiColor::Green, &format!("+ {name}")))),
         PlannedChange::Delete(_) => say(format_args!("{}", paint(AnsiColor::Red, &format!("- {name}")))),

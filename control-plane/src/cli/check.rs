@@ -1,11 +1,12 @@
 //! `palisade check`: are the entities of a folder in order?
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use super::{CliError, say};
+use super::{CliError, say, warn};
 use compiler::{ChallengeRoot, Compiler, Settings};
-use entities::EntitySet;
 use entities::registry::KINDS;
+use entities::{EntitySet, FileEntity};
 
 /// `palisade check`.
 #[derive(Debug, clap::Args)]
@@ -22,9 +23,11 @@ impl CheckCommand {
                     Compiler::new(Settings { challenge_root: ChallengeRoot::for_checks(), ..Settings::default() });
                 match compiler.compile(&set) {
                     Ok(compiled) => {
-                        for warning in &compiled.warnings {
-                            say(format_args!("warning: {warning}"))?;
-                        }
+                        let files = FileEntity::read_dir(&self.folder).unwrap_or_default();
+                        let name = |file: &FileEntity| format!("{}/{}", file.kind.collection, file.entity.head().id);
+                        let files: BTreeMap<String, PathBuf> =
+                            files.into_iter().map(|file| (name(&file), file.file)).collect();
+                        warn(&compiled.warnings, |name| files.get(name).map(PathBuf::as_path))?;
                     }
                     Err(problems) => return refuse(&problems),
                 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use axum::http::{Method, header};
+use axum::http::{HeaderValue, Method, header};
 use serde_json::{Value, json};
 
 use super::CliError;
@@ -70,6 +70,14 @@ pub(super) enum PlannedChange {
 
 /// The outcome of a change: nothing, or its fault.
 pub(super) type Written = Result<(), Vec<FieldProblem>>;
+
+/// The outcome of several changes.
+pub(super) struct Outcome {
+    /// That of each, in their order.
+    pub(super) results: Vec<Written>,
+    /// What is allowed and probably not meant.
+    pub(super) warnings: Vec<String>,
+}
 
 impl TargetArgs {
     pub(super) async fn open(self) -> Result<Target, CliError> {
@@ -145,7 +153,7 @@ impl Target {
     }
 
     /// Makes all changes, or none; with `dry_run` none in any case. The results are in the order of the changes.
-    pub(super) async fn write(&self, changes: &[&Planned], dry_run: bool) -> Result<Vec<Written>, CliError> {
+    pub(super) async fn write(&self, changes: &[&Planned], dry_run: bool) -> Result<Outcome, CliError> {
         match self {
             Target::Running(client) => {
                 let path = if dry_run { "/_bulk?atomic=true&dry_run=true" } else { "/_bulk?atomic=true" };
@@ -158,7 +166,9 @@ impl Target {
                 if !whole {
                     return Err(client.refused(path, answer.status, results.first().unwrap_or(&Value::Null)));
                 }
-                Ok(results.iter().map(result).collect())
+                let warnings = answer.headers.get("x-palisade-warnings").map(HeaderValue::as_bytes).unwrap_or_default();
+                let warnings = serde_json::from_slice(warnings).unwrap_or_default();
+                Ok(Outcome { results: results.iter().map(result).collect(), warnings })
             }
             Target::Stopped(entities, _) => {
                 let entries = changes.iter().map(|change| change.entry()).collect();
@@ -168,7 +178,8 @@ impl Target {
                     Err(WriteError::NotApplied) => Err(Vec::new()),
                     Err(error) => result_of(&Value::Object(ApiError::from(error).line())),
                 });
-                Ok(results.collect())
+                let warnings = outcome.warnings.into_iter().map(|(_, warning)| warning).collect();
+                Ok(Outcome { results: results.collect(), warnings })
             }
         }
     }

@@ -4,14 +4,20 @@ use crate::entities_samples;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use entities::MASK;
 use entities::registry::{self, KINDS};
+use entities::{MASK, plugins, unused};
 use serde_json::Value;
 
 /// Fields that every entity has, which the page lists once.
 const HEAD: [&str; 5] = ["id", "name", "description", "tags", "metadata"];
 /// Objects whose fields are named by whoever writes them.
 const FREE: [&str; 2] = ["headers", "config"];
+
+const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/entities.md");
+/// What the table of plugins stands between.
+const TABLE: [&str; 2] = ["<!-- plugins -->\n", "<!-- end of plugins -->\n"];
+/// What marks a collection that nothing uses; see [`unused::collection_note`].
+const MARK: &str = "**Not active yet: ";
 
 /// A row of the page.
 #[derive(Debug)]
@@ -22,10 +28,9 @@ struct Row {
 
 /// The rows of each collection, by field.
 fn page() -> BTreeMap<String, BTreeMap<String, Row>> {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/entities.md");
     let mut page: BTreeMap<String, BTreeMap<String, Row>> = BTreeMap::new();
     let mut section = String::new();
-    for line in std::fs::read_to_string(path).unwrap().lines() {
+    for line in std::fs::read_to_string(PAGE).unwrap().lines() {
         if let Some(title) = line.strip_prefix("## ") {
             section = title.trim_matches('`').to_owned();
         } else if let Some(row) = line.strip_prefix("| `")
@@ -125,4 +130,50 @@ fn the_secrets_on_the_page_are_those_that_are_hidden() {
         listed.extend(secret.map(|(field, _)| (collection.clone(), field)));
     }
     assert_eq!(listed, hidden);
+}
+
+/// The table of plugins, and which of them this release does not have.
+fn table() -> String {
+    let words = |words: &mut dyn Iterator<Item = &'static str>| {
+        words.map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
+    };
+    let row = |plugin: &plugins::Plugin| {
+        let note = if plugin.is_active() { "" } else { "not active yet" };
+        let (classes, fields) = (words(&mut plugin.classes.iter().copied()), words(&mut plugin.preset.all()));
+        format!("| {} | {classes} | {fields} | {note} |\n", plugin.title)
+    };
+    let rows: String = plugins::ALL.iter().map(row).collect();
+    format!("| Plugin | Classes | Fields of a preset | |\n|---|---|---|---|\n{rows}")
+}
+
+/// The page as the table of plugins would have it.
+fn marked(page: &str) -> String {
+    let (before, rest) = page.split_once(TABLE[0]).unwrap();
+    let (_, after) = rest.split_once(TABLE[1]).unwrap();
+    let mut marked = String::new();
+    let text = format!("{before}{}{}{}{after}", TABLE[0], table(), TABLE[1]);
+    let mut lines = text.lines().peekable();
+    while let Some(line) = lines.next() {
+        marked.push_str(line);
+        marked.push('\n');
+        let Some(collection) = line.strip_prefix("## `").and_then(|rest| rest.strip_suffix('`')) else { continue };
+        if lines.peek() == Some(&"") && lines.clone().nth(1).is_some_and(|line| line.starts_with(MARK)) {
+            lines.nth(1);
+        }
+        if let Some(note) = unused::collection_note(collection) {
+            let note = note.replacen("not active yet: ", MARK, 1);
+            marked.push_str(&format!("\n{note}.**\n"));
+        }
+    }
+    marked
+}
+
+#[test]
+fn the_page_says_what_is_not_active_yet() {
+    let page = std::fs::read_to_string(PAGE).unwrap();
+    if std::env::var_os("UPDATE_FIXTURES").is_some() {
+        std::fs::write(PAGE, marked(&page)).unwrap();
+    } else {
+        assert!(marked(&page) == page, "docs/entities.md is behind the plugins: UPDATE_FIXTURES=1 mends it");
+    }
 }

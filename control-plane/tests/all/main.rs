@@ -38,6 +38,7 @@ mod entities_samples;
 mod entities_schema;
 mod entities_secrets;
 mod entities_support;
+mod entities_unused;
 mod events_exporters;
 mod fabric_conformance;
 mod fabric_kill;

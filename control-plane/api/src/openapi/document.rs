@@ -182,7 +182,7 @@ fn headers() -> Value {
         (
             "x-palisade-warnings",
             json!({ "type": "string" }),
-            "Warnings on the write: a JSON array of strings, in ASCII.",
+            "Warnings on the write, those about the written entity first: a JSON array of strings, in ASCII. At most 20 and 3072 bytes; the last entry then says how many more there are. Those about one entity begin with its collection, its id and a JSON pointer.",
         ),
         ("retry-after", json!({ "type": "integer", "minimum": 1 }), "Seconds to wait before a retry."),
         ("www-authenticate", json!({ "type": "string" }), "The expected authentication."),

@@ -3,18 +3,17 @@
 use axum::Extension;
 use axum::extract::{DefaultBodyLimit, Query, State};
 use axum::http::header::CONTENT_TYPE;
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
+use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::body::{self, Body};
 use super::collections;
-use super::describe::WARNINGS;
 use super::describe::bulk::MAX_LINES;
 use super::describe::collections::Collection;
 use super::path::Segments;
-use super::{AppState, depth, describe, etag, list};
+use super::{AppState, depth, describe, etag, list, warnings};
 use crate::access::Caller;
 use crate::error::ApiError;
 use crate::openapi::Routes;
@@ -241,11 +240,7 @@ async fn answer(
     }
     let status = worst.filter(|_| options.atomic).unwrap_or(StatusCode::OK);
     let mut response = (status, [(CONTENT_TYPE, NDJSON)], text).into_response();
-    if !outcome.warnings.is_empty()
-        && let Ok(value) = HeaderValue::from_str(&collections::ascii_json(&outcome.warnings))
-    {
-        response.headers_mut().insert(WARNINGS, value);
-    }
+    warnings::add(&mut response, outcome.warnings.iter().map(|(_, warning)| warning.as_str()));
     Ok(response)
 }
 

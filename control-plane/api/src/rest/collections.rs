@@ -7,11 +7,10 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
 use super::body::{self, Body};
-use super::describe::WARNINGS;
 use super::describe::collections::Collection;
 use super::list::{self, ListQuery};
 use super::path::Segments;
-use super::{AppState, etag};
+use super::{AppState, etag, warnings};
 use crate::access::Caller;
 use crate::error::ApiError;
 use crate::openapi::{FIELDS, Operation, Routes, component_name, entity_schema, part_schema};
@@ -236,14 +235,10 @@ pub(super) fn own_group(state: &AppState, group: &str) -> Result<(), ApiError> {
 }
 
 fn answer(status: StatusCode, written: Written) -> Response {
-    let Written { slot: Slot { revision, entity }, warnings } = written;
+    let Written { slot: Slot { revision, entity }, warnings: found } = written;
     let mut response = write(status, entity.shown(), false);
     set_tag(&mut response, revision);
-    if !warnings.is_empty()
-        && let Ok(value) = HeaderValue::from_str(&ascii_json(&warnings))
-    {
-        response.headers_mut().insert(WARNINGS, value);
-    }
+    warnings::add(&mut response, found.iter().map(String::as_str));
     response
 }
 
@@ -256,29 +251,4 @@ fn set_tag(response: &mut Response, revision: u64) {
 fn write(status: StatusCode, value: Value, pretty: bool) -> Response {
     let text = if pretty { format!("{value:#}\n") } else { value.to_string() };
     (status, [(header::CONTENT_TYPE, "application/json")], text).into_response()
-}
-
-/// A JSON array of strings in a header: everything outside of ASCII escaped.
-pub(super) fn ascii_json(texts: &[String]) -> String {
-    let mut ascii = String::new();
-    for unit in json!(texts).to_string().encode_utf16() {
-        match u8::try_from(unit) {
-            Ok(byte) if byte.is_ascii() => ascii.push(char::from(byte)),
-            _ => ascii.push_str(&format!("\\u{unit:04x}")),
-        }
-    }
-    ascii
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn warnings_survive_the_way_through_a_header() {
-        let texts = vec!["line 1: \"ä\"\n\t^".to_owned(), "😀".to_owned()];
-        let header = ascii_json(&texts);
-        assert!(HeaderValue::from_str(&header).is_ok());
-        assert_eq!(serde_json::from_str::<Vec<String>>(&header).unwrap(), texts);
-    }
 }

@@ -14,6 +14,7 @@ mod operations;
 mod path;
 pub mod report;
 mod state;
+mod warnings;
 
 use axum::Router;
 

@@ -19,6 +19,7 @@ use super::Settings;
 use super::guards::{Guard, PolicyGuard};
 use super::rules::{self, RuleCompiler};
 use super::view::View;
+use entities::plugins::PRESET_CLASSES;
 use entities::{self, BanIdentity, FieldProblem, Item, ThreatPolicy, typed};
 
 /// Every plugin of this release.
@@ -26,10 +27,8 @@ pub(super) const PLUGINS: &[PluginKind] = &[threat_gate::KIND, threat_response::
 
 /// One plugin.
 pub(super) struct PluginKind {
-    /// The name that filters know it by.
+    /// The name that filters know it by; its classes are those of [`entities::plugins`].
     pub(super) name: &'static str,
-    /// The other names by which routes and the global chain may call it.
-    pub(super) classes: &'static [&'static str],
     /// Compiles its configuration; `None` where it has nothing to do.
     pub(super) compile: CompileConfig,
 }
@@ -58,12 +57,14 @@ pub(super) struct Context<'a> {
 
 /// The plugin of that name or class.
 pub(super) fn by_name(name: &str) -> Option<&'static PluginKind> {
-    PLUGINS.iter().find(|kind| kind.name == name || kind.classes.contains(&name))
+    let plugin = entities::plugins::by_name(name)?;
+    PLUGINS.iter().find(|kind| kind.name == plugin.name)
 }
 
 /// The names to show in the error on an unknown one.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
-    PLUGINS.iter().filter_map(|kind| kind.classes.first().copied()).chain(super::expand::CLASSES.into_iter().take(1))
+    let known = PLUGINS.iter().filter_map(|kind| Some(entities::plugins::by_name(kind.name)?.class()));
+    known.chain(PRESET_CLASSES.into_iter().take(1))
 }
 
 /// The configuration of a plugin that acts by a threat policy and needs nothing else.
@@ -142,4 +143,38 @@ fn action(action: entities::TierAction) -> TierAction {
 
 fn saturate(number: u64) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::expand::expand;
+
+    /// How often a preset with these fields lays a plugin down.
+    fn laid_down(plugin: &str, fields: Value) -> usize {
+        let Value::Object(fields) = fields else { panic!("no object") };
+        let uses = expand(&fields).unwrap_or_else(|problem| panic!("{plugin}: {problem}"));
+        uses.iter().filter(|used| used.plugin == plugin).count()
+    }
+
+    #[test]
+    fn a_plugin_of_this_release_is_compiled_and_laid_down_and_no_other_is() {
+        let compiled: Vec<&str> = PLUGINS.iter().map(|kind| kind.name).collect();
+        let registered: Vec<&str> = preset::REGISTRY.iter().map(|definition| definition.name).collect();
+        assert!(registered.iter().all(|name| compiled.contains(name)), "{registered:?} {compiled:?}");
+        assert!(compiled.iter().all(|name| registered.contains(name)), "{registered:?} {compiled:?}");
+        for plugin in entities::plugins::ALL {
+            assert_eq!(plugin.is_active(), by_name(plugin.class()).is_some(), "{}", plugin.name);
+            let Some(switch) = plugin.preset.switch else { continue };
+            let mut on = json!({ switch: true });
+            for (field, _) in plugin.preset.references {
+                on[field] = json!("x");
+            }
+            assert_eq!(laid_down(plugin.name, on.clone()), usize::from(plugin.is_active()), "{}", plugin.name);
+            on[switch] = json!(false);
+            assert_eq!(laid_down(plugin.name, on), 0, "{}", plugin.name);
+        }
+    }
 }

@@ -7,7 +7,6 @@ use super::{Guard, PluginKind, policy_of};
 
 pub(super) const KIND: PluginKind = PluginKind {
     name: "threat-gate",
-    classes: &["SvcThreatGate", "IncomingRequestValidatorSvcThreatGate"],
     compile: |config, context| {
         let policy = Some(policy_of(config, context, Guard::Gate)?);
         Ok(Some(ThreatGateStep { policy }.encode_to_vec()))

@@ -7,7 +7,6 @@ use super::{Guard, PluginKind, policy_of};
 
 pub(super) const KIND: PluginKind = PluginKind {
     name: "threat-response",
-    classes: &["SvcThreatResponse", "IncomingRequestValidatorSvcThreatResponse"],
     compile: |config, context| {
         let policy = Some(policy_of(config, context, Guard::Response)?);
         Ok(Some(ThreatResponseStep { policy }.encode_to_vec()))

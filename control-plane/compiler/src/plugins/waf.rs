@@ -10,8 +10,7 @@ use super::super::guards::WafGuard;
 use super::{Context, Guard, PluginKind, rules, saturate};
 use entities::{FieldProblem, Item, MAX_SCORE, UndecodableBody, WafConfig, XmlDoctype, typed};
 
-pub(super) const KIND: PluginKind =
-    PluginKind { name: "waf", classes: &["Waf", "SvcWaf", "IncomingRequestValidatorSvcWaf"], compile };
+pub(super) const KIND: PluginKind = PluginKind { name: "waf", compile };
 
 /// The plugin's configuration.
 #[derive(Deserialize)]

@@ -167,6 +167,10 @@ impl Entity for BotPolicy {
         problems.extend(text("/llms_txt", &self.llms_txt, 1_048_576));
         problems
     }
+
+    fn is_enabled(&self) -> bool {
+        self.enabled
+    }
 }
 
 impl BotPolicy {

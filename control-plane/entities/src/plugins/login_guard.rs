@@ -1,0 +1,12 @@
+//! `SvcLoginGuard`: stuffing, spraying and takeover of accounts.
+
+use super::plugin::{Plugin, Section};
+
+pub(super) const PLUGIN: Plugin = Plugin {
+    name: "login-guard",
+    title: "login guard",
+    classes: &["SvcLoginGuard"],
+    preset: Section { switch: Some("login"), fields: &["login_paths"], ..Section::NONE },
+    categories: &["login"],
+    ..Plugin::NONE
+};

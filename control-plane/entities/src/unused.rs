@@ -1,0 +1,136 @@
+//! What of an entity only plugins of later releases would use, and what is said of it.
+
+use serde_json::{Map, Value};
+
+use super::FieldProblem;
+use super::plugins::{self, ALL, PARTS, PRESET_CLASSES, Plugin};
+use super::problem::token;
+
+/// What all of these messages begin with.
+const NOT_ACTIVE: &str = "not active yet";
+
+/// What is said of a collection that nothing in this release uses; `None` if something does. For its description and its
+/// entities alike.
+#[must_use]
+pub fn collection_note(collection: &str) -> Option<String> {
+    let plugin = ALL.iter().find(|plugin| !plugin.is_active() && plugin.collections.contains(&collection));
+    let part = || PARTS.iter().find(|(used, _)| *used == collection).map(|(_, part)| format!("no {part}"));
+    let lacking = plugin.map(lacking).or_else(part)?;
+    Some(format!("{NOT_ACTIVE}: this release has {lacking}, and nothing else uses these entities"))
+}
+
+/// What is said of an entity of such a collection.
+pub(super) fn of_collection(collection: &str) -> Option<FieldProblem> {
+    let note = collection_note(collection)?;
+    let message = format!("{note}; do not rely on it; `enabled: false` ends this warning");
+    Some(FieldProblem::new("/enabled", message))
+}
+
+/// What is said of the configuration of a plugin of a route or of the global chain. Pointers are relative to the plugin.
+pub(super) fn in_plugin(class: &str, config: &Map<String, Value>) -> Vec<FieldProblem> {
+    // A plugin that this release does not have is refused by the compiler.
+    if !PRESET_CLASSES.contains(&class) {
+        return Vec::new();
+    }
+    in_preset(config).into_iter().map(|problem| problem.under("/config")).collect()
+}
+
+/// What is said of the configuration of a preset, once for each plugin: fields that are set, in a section that is not
+/// switched off.
+#[must_use]
+pub fn in_preset(config: &Map<String, Value>) -> Vec<FieldProblem> {
+    let is_set =
+        |field: &str| config.get(field).is_some_and(|value| !matches!(value, Value::Null | Value::Bool(false)));
+    let mut found = Vec::new();
+    for plugin in ALL.iter().filter(|plugin| !plugin.is_active()) {
+        let section = &plugin.preset;
+        if section.switch.is_some_and(|switch| config.get(switch) == Some(&Value::Bool(false))) {
+            continue;
+        }
+        let set: Vec<&str> = section.all().filter(|field| is_set(field)).collect();
+        let Some(first) = set.first() else { continue };
+        let names = set.iter().map(|field| format!("`{field}`")).collect::<Vec<_>>().join(", ");
+        let mend = match section.switch {
+            Some(switch) => format!("without it, or with `{switch}: false`, there is no warning"),
+            None => "without it there is no warning".to_owned(),
+        };
+        let message = format!(
+            "{NOT_ACTIVE}: this release has {}, and {names} has no effect; do not rely on it; {mend}",
+            lacking(plugin)
+        );
+        found.push(FieldProblem::new(format!("/{}", token(first)), message));
+    }
+    found
+}
+
+/// What is said of a route that names an API contract in its metadata.
+pub(super) fn of_contract(pointer: String) -> Option<FieldProblem> {
+    let plugin = plugins::by_name("api-contract").filter(|plugin| !plugin.is_active())?;
+    let message = format!(
+        "{NOT_ACTIVE}: this release has {}; do not rely on it; without it there is no warning",
+        lacking(plugin)
+    );
+    Some(FieldProblem::new(pointer, message))
+}
+
+/// What is said of a category that no event of this release has.
+pub(super) fn of_category(category: &str, pointer: String) -> Option<FieldProblem> {
+    let plugin = ALL.iter().find(|plugin| !plugin.is_active() && plugin.categories.contains(&category))?;
+    let message = format!(
+        "{NOT_ACTIVE}: this release has {}, and no event has the category `{category}`; do not rely on it; without it \
+         there is no warning",
+        lacking(plugin)
+    );
+    Some(FieldProblem::new(pointer, message))
+}
+
+fn lacking(plugin: &Plugin) -> String {
+    format!("no {} (`{}`)", plugin.title, plugin.class())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn found(config: Value) -> Vec<(String, String)> {
+        let Value::Object(config) = config else { panic!("no object") };
+        in_preset(&config).into_iter().map(|problem| (problem.pointer, problem.message)).collect()
+    }
+
+    #[test]
+    fn a_section_without_its_plugin_is_told_once() {
+        let inactive = ALL.iter().find(|plugin| !plugin.is_active() && plugin.preset.fields.len() > 1).unwrap();
+        let (switch, fields) = (inactive.preset.switch.unwrap(), inactive.preset.fields);
+        let told = found(json!({ switch: true, fields[0]: "x", fields[1]: null }));
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert_eq!(told[0].0, format!("/{switch}"));
+        for part in ["not active yet", inactive.class(), &format!("`{switch}`, `{}`", fields[0]), "do not rely"] {
+            assert!(told[0].1.contains(part), "{}", told[0].1);
+        }
+        assert!(!told[0].1.contains(fields[1]), "a field that is null is not set");
+        assert_eq!(found(json!({ fields[0]: "x" }))[0].0, format!("/{}", fields[0]), "on its own as well");
+        assert_eq!(found(json!({ switch: false, fields[0]: "x" })), [], "it is switched off");
+        assert_eq!(found(json!({})), []);
+    }
+
+    #[test]
+    fn sections_of_active_plugins_are_silent_and_the_others_are_not() {
+        for plugin in ALL {
+            for field in plugin.preset.all() {
+                assert_eq!(found(json!({ field: true })).is_empty(), plugin.is_active(), "{field}");
+            }
+            for collection in plugin.collections {
+                assert_eq!(collection_note(collection).is_none(), plugin.is_active(), "{collection}");
+            }
+            for category in plugin.categories {
+                assert_eq!(of_category(category, String::new()).is_none(), plugin.is_active(), "{category}");
+            }
+        }
+        for active in ["waf-configs", "waf-rulesets", "threat-policies", "challenge-providers", "alert-rules", "routes"]
+        {
+            assert_eq!(collection_note(active), None);
+        }
+    }
+}

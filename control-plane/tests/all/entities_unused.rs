@@ -1,0 +1,137 @@
+//! What only plugins of later releases would use is told to those who write it.
+
+use std::sync::Arc;
+
+use crate::cli_support::{Server, palisade, run, text};
+use crate::entities_samples;
+use crate::entities_support::{Answer, Api};
+use compiler::{ChallengeRoot, Compiler, Settings};
+use entities::registry::KINDS;
+use entities::{plugins, unused};
+use serde_json::{Value, json};
+
+/// An API whose writes are compiled.
+async fn api() -> Api {
+    let api = Api::new().await;
+    let settings = Settings { challenge_root: ChallengeRoot::for_checks(), ..Settings::default() };
+    api.state.entities.add_admission(Arc::new(Compiler::new(settings)));
+    api
+}
+
+/// The warnings of a write on what is not active.
+fn told(answer: &Answer) -> Vec<String> {
+    assert!(answer.status.is_success(), "{}", answer.text);
+    let header = answer.header("x-palisade-warnings");
+    let all: Vec<String> = if header.is_empty() { Vec::new() } else { serde_json::from_str(header).unwrap() };
+    all.into_iter().filter(|warning| warning.contains("not active yet")).collect()
+}
+
+#[tokio::test]
+async fn an_entity_of_an_inert_collection_warns_and_one_of_an_active_collection_does_not() {
+    let api = api().await;
+    let mut inert = 0;
+    for kind in KINDS {
+        let mut document = entities_samples::minimal(kind);
+        document["id"] = json!(kind.singleton.unwrap_or("mine"));
+        let place = format!("/{}/{}", kind.collection, document["id"].as_str().unwrap());
+        let note = unused::collection_note(kind.collection);
+        let expect = |answer: Answer| match &note {
+            None => assert_eq!(told(&answer), [] as [String; 0], "{}", kind.collection),
+            Some(note) => {
+                let [warning] = &told(&answer)[..] else { panic!("{}: {:?}", kind.collection, answer.headers) };
+                assert!(warning.starts_with(&format!("{}: /enabled: {note}", &place[1..])), "{warning}");
+                assert!(warning.ends_with("do not rely on it; `enabled: false` ends this warning"), "{warning}");
+            }
+        };
+        if kind.singleton.is_none() {
+            expect(api.call("POST", &format!("/{}", kind.collection), Some(document.clone())).await);
+        }
+        expect(api.call("PUT", &place, Some(document.clone())).await);
+        expect(api.call("PATCH", &place, Some(json!({ "description": "other" }))).await);
+        let about = kind.schema()["description"].as_str().unwrap().to_owned();
+        assert_eq!(about.contains("Not active yet"), note.is_some(), "{about}");
+        inert += usize::from(note.is_some());
+        if note.is_some() {
+            let off = api.call("PATCH", &place, Some(json!({ "enabled": false }))).await;
+            assert_eq!(told(&off), [] as [String; 0], "it is switched off");
+        }
+        let gone = api.call("DELETE", &place, None).await;
+        assert!(kind.singleton.is_some() || told(&gone).is_empty(), "{:?}", gone.headers);
+    }
+    let lists = plugins::ALL.iter().filter(|plugin| !plugin.is_active()).flat_map(|plugin| plugin.collections);
+    assert_eq!(inert, lists.count() + 1, "and the geolocation");
+}
+
+#[tokio::test]
+async fn a_write_is_warned_of_its_own_entity_alone() {
+    let api = api().await;
+    let feed = json!({ "id": "a", "url": "https://feeds.test/a" });
+    assert_eq!(told(&api.call("POST", "/threat-feeds", Some(feed)).await).len(), 1);
+    assert_eq!(told(&api.call("POST", "/waf-rulesets", Some(json!({ "id": "b" }))).await), [] as [String; 0]);
+    let lines = "{\"id\":\"b\",\"url\":\"https://feeds.test/b\"}\n{\"id\":\"c\"}\n{\"id\":\"d\",\"url\":\"https://feeds.test/d\"}";
+    let many = api.raw("POST", "/threat-feeds/_bulk", "application/x-ndjson", lines).await;
+    let named: Vec<String> = told(&many).iter().map(|warning| warning.split(':').next().unwrap().to_owned()).collect();
+    assert_eq!(named, ["threat-feeds/b", "threat-feeds/d"], "the refused one is not written: {}", many.text);
+}
+
+#[tokio::test]
+async fn fields_of_presets_and_rules_warn_with_their_pointer() {
+    let api = api().await;
+    api.call("POST", "/bot-policies", Some(json!({ "id": "bots" }))).await;
+    let preset = |config: Value| json!({ "id": "r", "plugins": [{ "plugin": "SecuritySuitePreset", "config": config }] });
+    let route = preset(json!({ "bots": true, "bot_policy": "bots", "objects_budget": 5, "login": false, "gate": true }));
+    let [bots, objects] = &told(&api.call("POST", "/routes", Some(route)).await)[..] else { panic!() };
+    assert!(bots.starts_with("routes/r: /plugins/0/config/bots: not active yet: this release has no bot guard"), "{bots}");
+    assert!(bots.contains("`bots`, `bot_policy` has no effect") && bots.contains("`bots: false`"), "{bots}");
+    assert!(objects.starts_with("routes/r: /plugins/0/config/objects_budget: not active yet"), "{objects}");
+    let quiet = preset(json!({ "bots": false, "bot_policy": "bots", "reputation": false }));
+    assert_eq!(told(&api.call("PUT", "/routes/r", Some(quiet)).await), [] as [String; 0]);
+    let off = json!({ "plugins": [{ "plugin": "preset", "enabled": false, "config": { "bots": true } }] });
+    assert_eq!(told(&api.call("PATCH", "/routes/r", Some(off)).await), [] as [String; 0]);
+
+    api.call("POST", "/api-contracts", Some(json!({ "id": "shop", "spec": "openapi: 3.0.0" }))).await;
+    let named = json!({ "metadata": { "svc-api-contract": "shop" } });
+    let [contract] = &told(&api.call("PATCH", "/routes/r", Some(named)).await)[..] else { panic!() };
+    assert!(contract.starts_with("routes/r: /metadata/svc-api-contract: not active yet"), "{contract}");
+
+    let validators =
+        json!({ "incoming_request_validators": [{ "plugin": "SecuritySuiteGlobalPreset", "config": { "reputation_mode": "block" } }] });
+    let [global] = &told(&api.call("PATCH", "/global-config/global-config", Some(validators)).await)[..] else { panic!() };
+    let place = "global-config/global-config: /incoming_request_validators/0/config/reputation_mode: not active yet";
+    assert!(global.starts_with(place), "{global}");
+
+    let rule = json!({ "id": "a", "categories": ["threat", "fail2ban"] });
+    let [rule] = &told(&api.call("POST", "/alert-rules", Some(rule)).await)[..] else { panic!() };
+    assert!(rule.starts_with("alert-rules/a: /categories/1: not active yet"), "{rule}");
+}
+
+#[test]
+fn check_compile_and_apply_say_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let (entities, data) = (folder.path().join("entities"), folder.path().join("data"));
+    std::fs::create_dir_all(entities.join("threat-feeds")).unwrap();
+    let file = entities.join("threat-feeds/tor.yaml");
+    std::fs::write(&file, "url: https://feeds.test/tor\n").unwrap();
+    let note = unused::collection_note("threat-feeds").unwrap();
+    let expected = format!("warning: {}: /enabled: {note}", file.display());
+    let entities = entities.to_str().unwrap();
+    let checked = run(&["check", entities]);
+    let out = text(&checked.stdout);
+    assert!(checked.status.success() && out.contains(&expected), "{out}");
+    let compiled = run(&["compile", "--entities", entities, "--out", folder.path().join("out.pb").to_str().unwrap()]);
+    assert!(text(&compiled.stdout).contains(&format!("threat-feeds/tor: /enabled: {note}")), "{compiled:?}");
+
+    let mut server = Server::start(&data);
+    let key = data.join("admin-key.json");
+    let url = format!("http://{}", server.rest);
+    let arguments = ["apply", entities, "--url", &url, "--key-file", key.to_str().unwrap()];
+    for more in [&["--dry-run"][..], &[]] {
+        let applied = palisade(&[&arguments[..], more].concat()).output().unwrap();
+        assert!(text(&applied.stdout).contains(&expected), "{applied:?}");
+    }
+    server.signal("TERM");
+    server.child.wait().unwrap();
+    std::fs::write(&file, "url: https://feeds.test/other\n").unwrap();
+    let applied = run(&["apply", entities, "--data", data.to_str().unwrap()]);
+    assert!(applied.status.success() && text(&applied.stdout).contains(&expected), "{applied:?}");
+}

@@ -5,6 +5,7 @@
 //! rule, the line and a caret, and never reaches the store, let alone a gateway.
 
 mod chains;
+mod composition;
 mod expand;
 mod file;
 mod gateway;
@@ -14,6 +15,7 @@ pub mod presets;
 mod protection;
 pub mod publish;
 mod reach;
+mod right;
 mod rules;
 mod steps;
 mod view;
@@ -22,13 +24,15 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
+pub use composition::{
+    CheckedRules, Composition, Element, ElementProblem, RuleWarning, compose, elements, own_elements,
+};
 pub use file::{TemplateError, discovery_response, fill};
 pub use plugins::lower;
 pub use plugins::{ChallengeRoot, waf_step};
-pub use protection::{NO_BODIES, coverage, idle_rules};
+pub use protection::{CRS_IGNORED, NO_BODIES, idle_rules};
 pub use reach::{Unenforced, enforces};
-pub use rules::{CompiledRules, Element, RuleCompiler, compose, elements, own_elements};
-pub use rules::{Composition, ElementProblem};
+pub use rules::{CompiledRules, RuleCompiler};
 pub use view::View;
 
 use serde_json::{Map, Value};
@@ -39,6 +43,7 @@ use entities::{
     Admission, Change, DEFAULT_GROUP, Entity, EntityRef, EntitySet, FieldProblem, GlobalConfig, Refusal, Route,
     WafConfig, WafRuleset, Warning, missing_group,
 };
+use right::{IN_RULESETS, Right, unchained};
 use steps::{Chains, Steps};
 use view::Memory;
 use xds::resources::{self, Gateway};
@@ -64,8 +69,8 @@ pub struct Compiler {
 struct Memories {
     /// The chains of routes and the global chain.
     steps: Memory<Steps>,
-    /// WAF configs and rulesets whose rules are right. The rules of configs are kept: routes ask for them again.
-    right: Memory<Option<Arc<CompiledRules>>>,
+    /// WAF configs and rulesets whose rules are right.
+    right: Memory<Right>,
 }
 
 /// What the compiler must know of the gateways beyond the entities.
@@ -118,9 +123,19 @@ struct Examined {
     broken: Vec<CompileProblem>,
     /// Faults elsewhere.
     asides: Vec<CompileProblem>,
+    /// What has no effect in the rules of WAF configs and rulesets.
+    idle: Vec<CompileProblem>,
 }
 
-/// A fault, and the entity that it lies in.
+/// What is said of a candidate that can be served.
+struct Admitted {
+    /// What has no effect in rules.
+    idle: Vec<CompileProblem>,
+    /// What is said of all entities together.
+    warnings: Vec<String>,
+}
+
+/// A fault, or something without effect, and the entity that it lies in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CompileProblem {
     /// The entity's collection.
@@ -144,17 +159,18 @@ impl Compiler {
         Self { settings, ..Self::default() }
     }
 
-    /// Compiles everything. The warnings include those of entities that this release does not use.
+    /// Compiles everything. The warnings include those of entities that this release does not use, and of rules without
+    /// effect.
     ///
     /// # Errors
     ///
     /// Every fault that was found.
     pub fn compile(&self, set: &EntitySet) -> Result<Compiled, Vec<CompileProblem>> {
-        let chains = self.check(set)?;
+        let (chains, idle) = self.check(set)?;
         let mut compiled = gateway::compile(set, set.global(), &chains, &self.settings, true);
         let unused = set.unused().into_iter();
-        let unused = unused.map(|(collection, id, problem)| CompileProblem { collection, id, problem }.to_string());
-        compiled.warnings.splice(0..0, unused);
+        let unused = unused.map(|(collection, id, problem)| CompileProblem { collection, id, problem });
+        compiled.warnings.splice(0..0, unused.chain(idle).map(|found| found.to_string()));
         Ok(compiled)
     }
 
@@ -162,16 +178,16 @@ impl Compiler {
     /// publication; [`Compiler::compile`] and the admission of writes take no fault at all.
     #[must_use]
     pub fn compile_groups(&self, set: &EntitySet) -> Groups {
-        let Examined { chains, broken, asides } = self.examine(set);
+        let Examined { chains, broken, asides, .. } = self.examine(set);
         let (groups, warnings) = gateway::compile_each(set, set.global(), &chains, &broken, &self.settings);
         Groups { groups, asides, warnings: warnings.all, gaps: warnings.gaps }
     }
 
     /// Whether everything compiles and can be served, and what is probably not meant: all but the snapshots, which take
     /// much longer.
-    fn admit_set(&self, set: &EntitySet) -> Result<Vec<String>, Vec<CompileProblem>> {
+    fn admit_set(&self, set: &EntitySet) -> Result<Admitted, Vec<CompileProblem>> {
         let watch = Stopwatch::start();
-        let Examined { chains, broken, asides: mut problems } = self.examine(set);
+        let Examined { chains, broken, asides: mut problems, idle } = self.examine(set);
         problems.extend(broken);
         let compiled = gateway::compile(set, set.global(), &chains, &self.settings, false);
         // Of the rest as well: a fault that stands already is not to hide another one.
@@ -180,51 +196,62 @@ impl Compiler {
         };
         let further: Vec<_> = unservable(&compiled).into_iter().filter(|found| !known(found, &problems)).collect();
         problems.extend(further);
-        let admitted = if problems.is_empty() { Ok(compiled.warnings) } else { Err(problems) };
+        let admitted = Admitted { idle, warnings: compiled.warnings };
+        let admitted = if problems.is_empty() { Ok(admitted) } else { Err(problems) };
         metrics::histogram!("palisade_compile_seconds", "purpose" => "check").record(watch.seconds());
         admitted
     }
 
-    fn check(&self, set: &EntitySet) -> Result<Chains, Vec<CompileProblem>> {
-        let Examined { chains, broken, asides: mut problems } = self.examine(set);
+    fn check(&self, set: &EntitySet) -> Result<(Chains, Vec<CompileProblem>), Vec<CompileProblem>> {
+        let Examined { chains, broken, asides: mut problems, idle } = self.examine(set);
         problems.extend(broken);
-        if problems.is_empty() { Ok(chains) } else { Err(problems) }
+        if problems.is_empty() { Ok((chains, idle)) } else { Err(problems) }
     }
 
     fn examine(&self, set: &EntitySet) -> Examined {
         let mut memories = self.memories.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut asides = self.check_rules(set, &mut memories.right);
+        let mut idle = Vec::new();
+        let mut asides = self.check_rules(set, &mut memories.right, &mut idle);
         let global = set.global();
         check_groups(set, global, &mut asides);
         let mut broken = Vec::new();
         let chains = Chains::compile(set, &self.rules, &self.settings, &mut memories.steps, &mut broken);
+        idle.extend(unchained(set, &chains, &memories.right));
         memories.right.end_pass();
         memories.steps.end_pass();
         self.rules.forget_unused();
-        Examined { chains, broken, asides }
+        Examined { chains, broken, asides, idle }
     }
 
     /// Every enabled WAF config and ruleset has to compile, whether a route uses it or not: its author is here now.
-    fn check_rules(&self, set: &EntitySet, right: &mut Memory<Option<Arc<CompiledRules>>>) -> Vec<CompileProblem> {
+    fn check_rules(
+        &self,
+        set: &EntitySet,
+        right: &mut Memory<Right>,
+        idle: &mut Vec<CompileProblem>,
+    ) -> Vec<CompileProblem> {
         let mut problems = Vec::new();
-        let mut note = |collection, id: &str, found: Result<_, Vec<FieldProblem>>| {
-            let all = found.err().into_iter().flatten();
-            problems.extend(all.map(|problem| CompileProblem { collection, id: id.to_owned(), problem }));
+        let mut note = |collection, id: &str, found: Result<Arc<Right>, Vec<FieldProblem>>| {
+            let of =
+                |problem: &FieldProblem| CompileProblem { collection, id: id.to_owned(), problem: problem.clone() };
+            match found {
+                Ok(right) => idle.extend(right.idle.iter().map(of)),
+                Err(found) => problems.extend(found.iter().map(of)),
+            }
         };
         for config in set.all::<WafConfig>().filter(|config| config.enabled) {
             let id = &config.head.id;
             let found = right.get(WafConfig::COLLECTION, id, set, |view| {
-                let Some(config) = view.get::<WafConfig>(id) else { return Ok(None) };
-                self.rules.compile(&rules::elements(config, view), &config.crs).map(Some)
+                let Some(config) = view.get::<WafConfig>(id) else { return Ok(Right::default()) };
+                Right::config(&self.rules, config, view)
             });
             note(WafConfig::COLLECTION, id, found);
         }
         for ruleset in set.all::<WafRuleset>().filter(|ruleset| ruleset.enabled) {
             let id = &ruleset.head.id;
             let found = right.get(WafRuleset::COLLECTION, id, set, |view| {
-                let Some(ruleset) = view.get::<WafRuleset>(id) else { return Ok(None) };
-                let elements: Vec<_> = own_elements(&ruleset.rules).collect();
-                self.rules.compile(&elements, &entities::Crs::default()).map(|_| None)
+                let Some(ruleset) = view.get::<WafRuleset>(id) else { return Ok(Right::default()) };
+                Right::ruleset(&self.rules, ruleset)
             });
             note(WafRuleset::COLLECTION, id, found);
         }
@@ -242,7 +269,7 @@ impl Admission for Compiler {
 
     fn admit_all(&self, candidate: &EntitySet, changed: &[EntityRef]) -> Result<Vec<Warning>, Vec<Refusal>> {
         let problems = match self.admit_set(candidate) {
-            Ok(warnings) => return Ok(warnings.into_iter().map(|warning| (None, warning)).collect()),
+            Ok(admitted) => return Ok(admitted.warnings_of(candidate, changed)),
             Err(problems) => problems,
         };
         let own = changed.iter().enumerate().flat_map(|(index, changed)| {
@@ -256,6 +283,27 @@ impl Admission for Compiler {
             return Err(own);
         }
         Err(problems.into_iter().map(|found| (None, elsewhere(found))).collect())
+    }
+}
+
+impl Admitted {
+    /// What is said of rules goes to the writes of their entities, and what is said of a composition also to those of its
+    /// rulesets; all else goes to every write.
+    fn warnings_of(self, set: &EntitySet, changed: &[EntityRef]) -> Vec<Warning> {
+        let is_about = |found: &CompileProblem, changed: &EntityRef| {
+            let composes = || {
+                let config = set.get::<WafConfig>(&found.id).filter(|_| found.collection == WafConfig::COLLECTION);
+                let named = config.is_some_and(|config| config.rulesets.contains(&changed.id));
+                changed.collection == WafRuleset::COLLECTION && found.problem.pointer == IN_RULESETS && named
+            };
+            (found.collection, &found.id) == (changed.collection, &changed.id) || composes()
+        };
+        let mut warnings = Vec::new();
+        for found in &self.idle {
+            let about = changed.iter().position(|changed| is_about(found, changed));
+            warnings.extend(about.map(|index| (Some(index), found.to_string())));
+        }
+        warnings.into_iter().chain(self.warnings.into_iter().map(|warning| (None, warning))).collect()
     }
 }
 

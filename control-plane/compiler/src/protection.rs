@@ -59,8 +59,12 @@ pub fn idle_rules(coverage: &Coverage) -> Option<String> {
     }
 }
 
+/// What is said of options of the core rule set that nothing reads.
+pub const CRS_IGNORED: &str =
+    "the crs options have no effect: nothing imports the core rule set with `@import_preset crs`";
+
 /// What the rules of a program do for requests.
-pub fn coverage(program: &Program) -> Coverage {
+pub(super) fn coverage(program: &Program) -> Coverage {
     program.coverage(&[ENGINE_SOURCE])
 }
 

@@ -123,7 +123,7 @@ fn the_core_rule_set_compiles_whole_and_its_options_come_first() {
     config["crs"] = json!({ "paranoia_level": 2, "inbound_anomaly_threshold": 10 });
     let set = entities(&[config]);
     let item = set.get::<WafConfig>("waf-config_1").unwrap();
-    let compiled = RuleCompiler::default().compile(&rules::elements(item, &View::new(&set)), &item.crs);
+    let compiled = RuleCompiler::default().compile(&elements(item, &View::new(&set)), &item.crs);
     let compiled = compiled.unwrap_or_else(|problems| panic!("{}", problems[0].message));
     assert!(compiled.rules > 190, "{} rules", compiled.rules);
 }
@@ -167,7 +167,7 @@ fn fields_of_a_config_hold_for_the_engine() {
         fields.as_object().unwrap().iter().for_each(|(name, value)| config[name] = value.clone());
         let set = entities(&[config]);
         let item = set.get::<WafConfig>("waf-config_1").unwrap();
-        let compiled = RuleCompiler::default().compile(&rules::elements(item, &View::new(&set)), &item.crs).unwrap();
+        let compiled = RuleCompiler::default().compile(&elements(item, &View::new(&set)), &item.crs).unwrap();
         seclang::Program::decode(&compiled.program).unwrap().settings()
     };
     let default = settings(json!({}));

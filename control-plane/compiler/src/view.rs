@@ -115,6 +115,12 @@ impl<V> Memory<V> {
         Ok(value)
     }
 
+    /// What was made for an entity in this pass.
+    pub(super) fn known(&self, collection: &'static str, id: &str) -> Option<&V> {
+        let known = self.known.get(&(collection, id.to_owned()))?;
+        (known.pass == self.pass).then_some(&*known.value)
+    }
+
     /// Ends a pass over all entities: what was not asked for in it is forgotten.
     pub(super) fn end_pass(&mut self) {
         let pass = self.pass;

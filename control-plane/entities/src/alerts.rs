@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::entity::reference;
 use super::limits::{Headers, count, headers, secret_url, within};
 use super::secret::Secret;
-use super::{Entity, FieldProblem, Head, References, Route, number};
+use super::{Entity, FieldProblem, Head, References, Route, number, unused};
 
 /// A rule that sends messages about events.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

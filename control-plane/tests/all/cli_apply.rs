@@ -49,8 +49,12 @@ fn a_folder_is_applied_as_a_whole_and_the_second_time_there_is_nothing_to_do() {
     let run = |arguments: &[&str]| beside(&server, &data, arguments);
     let (code, out, err) = run(&["apply", dir, "--dry-run"]);
     assert_eq!(code, 1, "{out}{err}");
-    let expected = "+ waf-configs/shop\n+ waf-rulesets/base\n~ global-config/global-config\n    \
-                    /gateway/port: 10000 -> 8080\nwould create 2, change 1, delete 0\n";
+    let expected = format!(
+        "+ waf-configs/shop\n+ waf-rulesets/base\n~ global-config/global-config\n    /gateway/port: 10000 -> 8080\n\
+         warning: {dir}/waf-configs/shop.yaml: /crs: the crs options have no effect: nothing imports the core rule set with \
+         `@import_preset crs`\nwarning: {dir}/waf-configs/shop.yaml: /rules: no rule that runs looks at requests: there are \
+         none, or others remove or skip them\nwould create 2, change 1, delete 0\n"
+    );
     assert_eq!(out, expected);
     assert_eq!(call(&server, "GET", "/waf-configs/_count", Value::Null).1["count"], 0);
 

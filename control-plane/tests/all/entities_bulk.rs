@@ -165,11 +165,15 @@ impl Admission for Judge {
         Ok(Vec::new())
     }
 
-    fn admit_all(&self, set: &EntitySet, _: &[EntityRef]) -> Result<Vec<String>, Vec<entities::Refusal>> {
+    fn admit_all(&self, set: &EntitySet, _: &[EntityRef]) -> Result<Vec<entities::Warning>, Vec<entities::Refusal>> {
         self.asked.fetch_add(1, Ordering::SeqCst);
         // A judge that never knows which line is at fault.
         let bad = set.all::<entities::WafRuleset>().any(|ruleset| ruleset.head.tags.contains(&"bad".to_owned()));
-        if bad { Err(vec![(None, FieldProblem::new("", "something is bad"))]) } else { Ok(vec!["beware".to_owned()]) }
+        if bad {
+            Err(vec![(None, FieldProblem::new("", "something is bad"))])
+        } else {
+            Ok(vec![(None, "beware".to_owned())])
+        }
     }
 }
 
@@ -246,7 +250,7 @@ impl Admission for Silent {
         Err(Vec::new())
     }
 
-    fn admit_all(&self, _: &EntitySet, _: &[EntityRef]) -> Result<Vec<String>, Vec<entities::Refusal>> {
+    fn admit_all(&self, _: &EntitySet, _: &[EntityRef]) -> Result<Vec<entities::Warning>, Vec<entities::Refusal>> {
         Err(Vec::new())
     }
 }

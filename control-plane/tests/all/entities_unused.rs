@@ -78,10 +78,15 @@ async fn a_write_is_warned_of_its_own_entity_alone() {
 async fn fields_of_presets_and_rules_warn_with_their_pointer() {
     let api = api().await;
     api.call("POST", "/bot-policies", Some(json!({ "id": "bots" }))).await;
-    let preset = |config: Value| json!({ "id": "r", "plugins": [{ "plugin": "SecuritySuitePreset", "config": config }] });
-    let route = preset(json!({ "bots": true, "bot_policy": "bots", "objects_budget": 5, "login": false, "gate": true }));
+    let preset =
+        |config: Value| json!({ "id": "r", "plugins": [{ "plugin": "SecuritySuitePreset", "config": config }] });
+    let route =
+        preset(json!({ "bots": true, "bot_policy": "bots", "objects_budget": 5, "login": false, "gate": true }));
     let [bots, objects] = &told(&api.call("POST", "/routes", Some(route)).await)[..] else { panic!() };
-    assert!(bots.starts_with("routes/r: /plugins/0/config/bots: not active yet: this release has no bot guard"), "{bots}");
+    assert!(
+        bots.starts_with("routes/r: /plugins/0/config/bots: not active yet: this release has no bot guard"),
+        "{bots}"
+    );
     assert!(bots.contains("`bots`, `bot_policy` has no effect") && bots.contains("`bots: false`"), "{bots}");
     assert!(objects.starts_with("routes/r: /plugins/0/config/objects_budget: not active yet"), "{objects}");
     let quiet = preset(json!({ "bots": false, "bot_policy": "bots", "reputation": false }));
@@ -94,9 +99,10 @@ async fn fields_of_presets_and_rules_warn_with_their_pointer() {
     let [contract] = &told(&api.call("PATCH", "/routes/r", Some(named)).await)[..] else { panic!() };
     assert!(contract.starts_with("routes/r: /metadata/svc-api-contract: not active yet"), "{contract}");
 
-    let validators =
-        json!({ "incoming_request_validators": [{ "plugin": "SecuritySuiteGlobalPreset", "config": { "reputation_mode": "block" } }] });
-    let [global] = &told(&api.call("PATCH", "/global-config/global-config", Some(validators)).await)[..] else { panic!() };
+    let validators = json!({ "incoming_request_validators": [{ "plugin": "SecuritySuiteGlobalPreset", "config": { "reputation_mode": "block" } }] });
+    let [global] = &told(&api.call("PATCH", "/global-config/global-config", Some(validators)).await)[..] else {
+        panic!()
+    };
     let place = "global-config/global-config: /incoming_request_validators/0/config/reputation_mode: not active yet";
     assert!(global.starts_with(place), "{global}");
 

@@ -53,6 +53,7 @@ mod openapi_requests;
 mod publication;
 mod reports_envoy;
 mod routes_envoy;
+mod rules_warnings;
 mod store;
 mod store_full;
 mod store_kill;

@@ -16,7 +16,7 @@ use super::{Console, describe, report, trial};
 use crate::error::ApiError;
 use crate::openapi::Routes;
 use base::clock;
-use compiler::{Composition, Element, ElementProblem, NO_BODIES, View, compose, idle_rules};
+use compiler::{CRS_IGNORED, Composition, Element, ElementProblem, NO_BODIES, View, compose, idle_rules};
 use entities::{Crs, EntitySet, FieldProblem, WafConfig, WafRuleset};
 
 /// The bytes of a body of `_compile`, at most.
@@ -67,8 +67,6 @@ struct Draft {
     /// There are rules or rulesets.
     is_given: bool,
     missing: Vec<String>,
-    /// Options of the core rule set were given, and none of its rules.
-    crs_ignored: bool,
     crs_problems: Vec<FieldProblem>,
     /// The elements that come from rulesets.
     of_rulesets: usize,
@@ -96,7 +94,7 @@ async fn compile(State(console): State<Console>, headers: HeaderMap, body: Body)
             Ok(built) => json!({
                 "done": true,
                 "missing_rulesets": draft.missing,
-                "crs_ignored": draft.crs_ignored,
+                "crs_ignored": draft.composition.crs_ignored,
                 "warning": draft.warning(&built),
             }),
             Err(refusal) => refusal,
@@ -123,7 +121,7 @@ async fn test(State(console): State<Console>, headers: HeaderMap, body: Body) ->
                     "done": true,
                     "result": report::result(&outcome),
                     "missing_rulesets": draft.missing,
-                    "crs_ignored": draft.crs_ignored,
+                    "crs_ignored": draft.composition.crs_ignored,
                     "warning": draft.warning(&built),
                 });
                 (StatusCode::OK, answer)
@@ -153,7 +151,6 @@ impl Draft {
         Draft {
             is_given: !ids.is_empty() || !config.rules.is_empty(),
             missing,
-            crs_ignored: crs != Crs::default() && !composition.imports_crs,
             crs_problems: crs.check(),
             // The last element holds what the fields of the configuration say.
             of_rulesets: elements.len().saturating_sub(config.rules.len() + 1),
@@ -197,20 +194,10 @@ impl Draft {
     /// A setting that is valid but probably a mistake.
     fn warning(&self, built: &super::workbench::Built) -> Option<String> {
         let mut all = Vec::new();
-        if self.crs_ignored {
-            all.push(
-                "the crs options have no effect: nothing imports the core rule set with `@import_preset crs`"
-                    .to_owned(),
-            );
+        if self.composition.crs_ignored {
+            all.push(CRS_IGNORED.to_owned());
         }
-        for element in self.composition.repeated_imports.iter().filter_map(|index| self.elements.get(*index)) {
-            all.push(format!("{}: the preset is imported already, once is enough", element.origin));
-        }
-        // What a preset leaves without effect is not for its user to mend.
-        let own = |origin: &str| self.elements.iter().any(|element| element.origin == origin);
-        for warning in built.warnings.iter().filter(|warning| own(&warning.origin)) {
-            all.push(format!("{}, line {}: {}", warning.origin, warning.line, warning.message));
-        }
+        all.extend(built.warnings.iter().map(|warning| warning.placed(&self.elements)));
         // Without any rule there is nothing to be idle.
         if self.is_given {
             all.extend(idle_rules(&built.coverage));

@@ -5,13 +5,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::http::{StatusCode, header};
-use seclang::program::Warning;
 use seclang::{Coverage, Engine};
 use snapshot::PartHash;
 use tokio::sync::Semaphore;
 
 use crate::error::ApiError;
-use compiler::{Composition, ElementProblem, coverage};
+use compiler::{CheckedRules, Composition, ElementProblem, RuleWarning};
 
 /// Compositions that are compiled or tried at the same time: each may take a processor.
 const CONCURRENT: usize = 2;
@@ -36,7 +35,7 @@ pub(super) struct Workbench {
 pub(super) struct Built {
     pub(super) engine: Arc<Engine>,
     /// What has no effect in it.
-    pub(super) warnings: Arc<Vec<Warning>>,
+    pub(super) warnings: Arc<Vec<RuleWarning>>,
     /// What its rules do for an ordinary request.
     pub(super) coverage: Coverage,
 }
@@ -87,10 +86,9 @@ impl Workbench {
         if let Some(built) = self.remembered(&key) {
             return Ok(built);
         }
-        let program = composition.compile().map_err(BuildError::Elements)?;
-        let (warnings, coverage) = (Arc::new(program.warnings().collect()), coverage(&program));
+        let CheckedRules { program, coverage, warnings } = composition.compile().map_err(BuildError::Elements)?;
         let engine = Arc::new(Engine::new(program).map_err(BuildError::Engine)?);
-        let built = Built { engine, warnings, coverage };
+        let built = Built { engine, warnings: Arc::new(warnings), coverage };
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.push_front((key, built.clone()));
         kept.truncate(KEPT);

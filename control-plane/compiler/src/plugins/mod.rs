@@ -17,7 +17,7 @@ pub use waf::step as waf_step;
 
 use super::Settings;
 use super::guards::{Guard, PolicyGuard};
-use super::rules::{self, RuleCompiler};
+use super::rules::RuleCompiler;
 use super::view::View;
 use entities::plugins::PRESET_CLASSES;
 use entities::{self, BanIdentity, FieldProblem, Item, ThreatPolicy, typed};

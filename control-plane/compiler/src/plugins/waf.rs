@@ -6,8 +6,9 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use snapshot::{WafBudget, WafStep};
 
+use super::super::composition::elements;
 use super::super::guards::WafGuard;
-use super::{Context, Guard, PluginKind, rules, saturate};
+use super::{Context, Guard, PluginKind, saturate};
 use entities::{FieldProblem, Item, MAX_SCORE, UndecodableBody, WafConfig, XmlDoctype, typed};
 
 pub(super) const KIND: PluginKind = PluginKind { name: "waf", compile };
@@ -48,7 +49,7 @@ fn compile(config: &Map<String, Value>, context: &mut Context<'_>) -> Result<Opt
         context.guards.push(Guard::Waf(guard));
         return Ok(None);
     }
-    let compiled = context.rules.compile(&rules::elements(waf, context.view), &waf.crs).map_err(|problems| {
+    let compiled = context.rules.compile(&elements(waf, context.view), &waf.crs).map_err(|problems| {
         let of_config = |problem: FieldProblem| {
             FieldProblem::new(
                 "/ref",

@@ -27,7 +27,7 @@ pub use engine::{
     Work,
 };
 pub use operator::DataFiles;
-pub use program::{Coverage, EngineMode, Program, Settings};
+pub use program::{Coverage, EngineMode, NOTHING_SELECTED, Program, Settings};
 pub use source::{Diagnostic, Source};
 
 /// The engine configuration a rule set for ModSecurity expects to find loaded before it: the rule engine on, both

@@ -6,7 +6,7 @@ use super::actions::{ActionSet, Verdict};
 use super::rules::{Draft, DraftLink};
 use super::{Compiler, Selection, TargetUpdate};
 use crate::program::wire::{self, Disruption};
-use crate::program::{FORMAT, Program};
+use crate::program::{FORMAT, NOTHING_SELECTED, Program};
 use crate::source::Diagnostic;
 
 /// The phase of a rule that names none.
@@ -141,7 +141,7 @@ impl Compiler<'_> {
             }
         }
         for place in idle {
-            self.warn(place, "no rule is selected by this update");
+            self.warn(place, NOTHING_SELECTED);
         }
     }
 

@@ -15,6 +15,9 @@ pub use settings::{EngineMode, LimitAction, Settings, XmlArguments};
 /// The version of the encoding. A reader refuses a program of another version.
 pub const FORMAT: u32 = 1;
 
+/// The message of a [`Warning`] on an update that changes no rule. Rules that precede the text may be what it selects.
+pub const NOTHING_SELECTED: &str = "no rule is selected by this update";
+
 /// Rules that were checked and compiled: immutable, and the same for the same text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Program {

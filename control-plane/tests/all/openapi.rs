@@ -188,6 +188,71 @@ async fn a_slip_in_a_switch_deletes_nothing() {
 }
 
 #[tokio::test]
+async fn a_parameter_of_the_query_that_is_not_described_is_refused_everywhere() {
+    let api = whole().await;
+    let document = document(&api).await;
+    let mut refused = 0;
+    for (path, methods) in document["paths"].as_object().unwrap() {
+        for method in methods.as_object().unwrap().keys() {
+            let answer = send(&api, &method.to_uppercase(), &format!("{}?no_such_parameter=1", filled(path))).await;
+            let place = format!("{method} {path}: {} {}", answer.status, answer.text);
+            if ["/healthz", "/readyz", "/metrics"].contains(&path.as_str()) {
+                assert_ne!(answer.status, 400, "{place}");
+                continue;
+            }
+            // Who has no session is not told what there is.
+            if path.starts_with(NAMESPACE) && answer.status == 401 {
+                continue;
+            }
+            assert_eq!((answer.status.as_u16(), &answer.body["error"]), (400, &json!("invalid_query")), "{place}");
+            assert!(answer.text.contains("no_such_parameter"), "{place}");
+            refused += 1;
+        }
+    }
+    assert!(refused > 200, "{refused}");
+    assert_eq!(api.call("GET", "/waf-rulesets/_count", None).await.body["count"], 0, "nothing was written");
+}
+
+#[tokio::test]
+async fn a_slip_in_a_list_shows_nothing_else_than_was_asked_for() {
+    let api = Api::new().await;
+    assert_eq!(
+        api.call("POST", "/waf-rulesets", Some(json!({ "id": "a", "metadata": { "team": "x" } }))).await.status,
+        201
+    );
+    for (query, near) in [
+        ("filter.nmae=x", "`name`"),
+        ("filtr.name=x", "`filter.name`"),
+        ("sort=name", "`sorted`"),
+        ("sorted=nmae", "`name`"),
+        ("sorted=name:down", "`:asc` or `:desc`"),
+        ("fields=id,nmae", "`name`"),
+        ("pagesize=1", "`pageSize`"),
+        ("filter.rules.x=1", "`rules`"),
+    ] {
+        let answer = api.call("GET", &format!("/waf-rulesets?{query}"), None).await;
+        assert_eq!((answer.status.as_u16(), &answer.body["error"]), (400, &json!("invalid_query")), "{query}");
+        assert!(answer.body["error_description"].as_str().unwrap().contains(near), "{query}: {}", answer.text);
+    }
+    for query in [
+        "filter.metadata.team=x",
+        "filter.kind=waf-ruleset",
+        "sorted=metadata.team:desc,id",
+        "fields=metadata.team",
+        "",
+    ] {
+        let answer = api.call("GET", &format!("/waf-rulesets?{query}"), None).await;
+        assert_eq!(
+            (answer.status.as_u16(), answer.body.as_array().map(Vec::len)),
+            (200, Some(1)),
+            "{query}: {}",
+            answer.text
+        );
+    }
+    assert_eq!(api.call("GET", "/waf-rulesets/a?page=1", None).await.status, 400, "one entity has no pages");
+}
+
+#[tokio::test]
 async fn the_console_is_described_where_it_is_served() {
     let console = ConsoleApi::new().await;
     let answer = send(&console.api, "GET", "/openapi.json").await;

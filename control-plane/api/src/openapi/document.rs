@@ -18,7 +18,8 @@ gateways report, and what the console's operators use.
 - A path that does not exist is 404 `not_found`; a method that a path does not have is 405 `method_not_allowed` with `allow`. \
 Every GET can be a HEAD. A request for a host that `--admin-host` does not list is 421 `wrong_host`. What is no HTTP is \
 answered with 400, and headers that are too long with 431, without a body.
-- Parameters of the query that are not described are ignored.
+- A query with a parameter that is not described is answered with 400 `invalid_query`, which names those that are; only \
+`/healthz`, `/readyz` and `/metrics` take any.
 - A body of `application/x-ndjson` is one line of JSON for each entry of the array that its schema describes.
 - Every answer has an `x-request-id`: the request's own where it is 1 to 128 of `A-Z a-z 0-9 . _ -`, else a new one.";
 

@@ -6,7 +6,7 @@
 //! To add a route:
 //!
 //! 1. Describe it beside its handler with an [`Operation`]: method and path, what it is for, its parameters, its body,
-//!    and every status that it answers with. `rest::describe` and `console::describe` have examples.
+//!    and every status that it answers with. A query with a parameter that it does not describe is answered with 400. `rest::describe` and `console::describe` have examples.
 //! 2. Put both into the router: `Routes::new().on(describe::thing(), thing)`. A route that is one for axum and several
 //!    for its callers, as those of the collections are, goes in with [`Routes::on_each`].
 //! 3. Give the types that its bodies have with [`Routes::schema`] (they derive `schemars::JsonSchema`) or
@@ -19,6 +19,7 @@
 
 mod components;
 mod document;
+mod known_query;
 mod operation;
 mod page;
 mod routes;

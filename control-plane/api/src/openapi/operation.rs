@@ -44,6 +44,10 @@ pub struct Operation {
     pub(super) summary: String,
     pub(super) description: String,
     pub(super) parameters: Vec<Value>,
+    /// What further names of query parameters begin with.
+    pub(super) query_prefixes: Vec<&'static str>,
+    /// Parameters of the query that are not described are left to others.
+    pub(super) takes_any_query: bool,
     pub(super) body: Option<Value>,
     pub(super) answers: BTreeMap<u16, Answer>,
     pub(super) security: Security,
@@ -86,6 +90,8 @@ impl Operation {
             summary: summary.to_owned(),
             description: String::new(),
             parameters: Vec::new(),
+            query_prefixes: Vec::new(),
+            takes_any_query: false,
             body: None,
             answers: BTreeMap::new(),
             security: Security::default(),
@@ -109,6 +115,21 @@ impl Operation {
     #[must_use]
     pub fn in_query(self, name: &str, schema: Value, text: &str) -> Operation {
         self.parameter(json!({ "name": name, "in": "query", "description": text, "schema": schema }))
+    }
+
+    /// Further parameters of the query, whose names begin with `prefix`. The handler checks what follows it.
+    #[must_use]
+    pub fn in_query_from(mut self, prefix: &'static str) -> Operation {
+        self.query_prefixes.push(prefix);
+        self
+    }
+
+    /// Parameters of the query that are not described are ignored instead of refused: for callers that add their own, such
+    /// as probes.
+    #[must_use]
+    pub fn takes_any_query(mut self) -> Operation {
+        self.takes_any_query = true;
+        self
     }
 
     /// A switch of the query, off where it is left out.
@@ -206,6 +227,13 @@ impl Operation {
             self.security = security;
         }
         self
+    }
+
+    /// The names of the described parameters of the query.
+    pub(super) fn query_names(&self) -> impl Iterator<Item = &str> {
+        let text = |parameter: &'_ Value, name: &str| parameter.get(name).and_then(Value::as_str).map(str::to_owned);
+        let described = self.parameters.iter().filter(move |own| text(own, "in").as_deref() == Some("query"));
+        described.filter_map(|own| own.get("name")?.as_str())
     }
 
     /// The method.

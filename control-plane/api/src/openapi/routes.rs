@@ -1,13 +1,17 @@
 //! Routes with their descriptions.
 
+use std::sync::Arc;
+
 use axum::Router;
 use axum::handler::Handler;
 use axum::http::Method;
+use axum::middleware;
 use axum::routing::{MethodFilter, on};
 use schemars::JsonSchema;
 use serde_json::{Map, Value};
 
 use super::Operation;
+use super::known_query::{KnownQuery, refuse};
 use super::components::{self, Schemas};
 
 /// An axum router whose every route is described. See the module for how to add one.
@@ -39,7 +43,7 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
         self.on_each(&method, &path, vec![operation], handler)
     }
 
-    /// A route that has several paths to its callers: `path` is the pattern for axum, `operations` are those callers see,
+    /// A route that has several paths to its callers; a query parameter that none of them describes is refused. `path` is the pattern for axum, `operations` are those callers see,
     /// all of the same method.
     ///
     /// # Panics
@@ -51,7 +55,14 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
         T: 'static,
     {
         if let Ok(filter) = MethodFilter::try_from(method.clone()) {
-            self.router = self.router.route(path, on(filter, handler));
+            let mut route = on(filter, handler);
+            let mut operations = operations;
+            if let Some(known) = KnownQuery::of(&operations) {
+                let known = Arc::new(known);
+                route = route.route_layer(middleware::from_fn(move |request, next| refuse(known.clone(), request, next)));
+                operations = operations.into_iter().map(KnownQuery::describe).collect();
+            }
+            self.router = self.router.route(path, route);
             self.operations.extend(operations);
         }
         self

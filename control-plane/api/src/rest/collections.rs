@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::body::{self, Body};
 use super::describe::collections::Collection;
+use super::fields::Fields;
 use super::list::{self, ListQuery};
 use super::path::Segments;
 use super::{AppState, etag, warnings};
@@ -55,7 +56,7 @@ async fn list(
     Query(parameters): Parameters,
 ) -> Result<Response, ApiError> {
     let kind = kind(&state, &group, &collection)?;
-    let query = ListQuery::read(&parameters)?;
+    let query = ListQuery::read(&parameters, &Fields::of_kind(kind))?;
     let set = state.entities.current();
     let page = query.apply(set.slots(kind.collection));
     let list = Value::Array(page.items);
@@ -71,7 +72,7 @@ async fn read(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let kind = kind(&state, &group, &collection)?;
-    let query = ListQuery::read(&parameters)?;
+    let query = ListQuery::read(&parameters, &Fields::of_kind(kind))?;
     let set = state.entities.current();
     let slot = set.slot(kind.collection, &id).ok_or_else(|| {
         ApiError::not_found(format!("there is no entity `{}` in {}", id.escape_debug(), kind.collection))

@@ -5,6 +5,7 @@ use std::cmp::Ordering;
 use axum::http::StatusCode;
 use serde_json::{Map, Value};
 
+use super::fields::Fields;
 use crate::error::ApiError;
 use crate::query::positive;
 use entities::Slot;
@@ -65,22 +66,31 @@ impl Listed for &Slot {
 }
 
 impl ListQuery {
-    /// Reads the query's parameters. Unknown ones are left to others (a proxy may add its own).
-    pub(super) fn read(parameters: &[(String, String)]) -> Result<ListQuery, ApiError> {
+    /// Reads the query's parameters; their names are known. `fields` are those of the documents.
+    pub(super) fn read(parameters: &[(String, String)], fields: &Fields) -> Result<ListQuery, ApiError> {
         let mut query = ListQuery::default();
         for (name, value) in parameters {
             match name.as_str() {
                 "page" => query.page = Some(positive(name, value)?),
                 "pageSize" => query.page_size = Some(positive(name, value)?),
-                "fields" => query.fields.extend(words(value)),
-                "sorted" => query.sorted.extend(words(value).map(|field| match field.rsplit_once(':') {
-                    Some((field, direction)) => (field.to_owned(), direction == "desc"),
-                    None => (field, false),
-                })),
+                "fields" => {
+                    for field in words(value) {
+                        fields.known(name, field)?;
+                        query.fields.push(field.to_owned());
+                    }
+                }
+                "sorted" => {
+                    for word in words(value) {
+                        let (field, descending) = order(word)?;
+                        fields.known(name, field)?;
+                        query.sorted.push((field.to_owned(), descending));
+                    }
+                }
                 "envelope" => query.envelope = switch(name, value)?,
                 "pretty" => query.pretty = switch(name, value)?,
                 _ => {
                     if let Some(field) = name.strip_prefix("filter.") {
+                        fields.known(name, field)?;
                         query.filters.push((field.to_owned(), value.clone()));
                     }
                 }
@@ -183,8 +193,21 @@ fn compare(left: Option<&Value>, right: Option<&Value>) -> Ordering {
     }
 }
 
-fn words(list: &str) -> impl Iterator<Item = String> {
-    list.split(',').map(str::trim).filter(|word| !word.is_empty()).map(ToOwned::to_owned)
+fn words(list: &str) -> impl Iterator<Item = &str> {
+    list.split(',').map(|word| word.trim_matches([' ', '\n'])).filter(|word| !word.is_empty())
+}
+
+/// A field to sort by, and whether it is the other way round.
+fn order(word: &str) -> Result<(&str, bool), ApiError> {
+    match word.rsplit_once(':') {
+        None => Ok((word, false)),
+        Some((field, "asc")) => Ok((field, false)),
+        Some((field, "desc")) => Ok((field, true)),
+        Some((_, direction)) => {
+            let message = format!("`sorted` has `:asc` or `:desc` behind a field, not `:{}`", direction.escape_debug());
+            Err(ApiError::new(StatusCode::BAD_REQUEST, "invalid_query", message))
+        }
+    }
 }
 
 /// Whether the switch of this name is on: the last one counts, and one that is not there is off.
@@ -221,6 +244,17 @@ mod tests {
         }
     }
 
+    fn known() -> Fields {
+        Fields::of(&json!({ "properties": {
+            "id": {}, "n": {}, "tags": { "type": "array" }, "metadata": { "additionalProperties": true }, "on": {},
+        } }))
+    }
+
+    fn refused(name: &str, value: &str) -> String {
+        let error = ListQuery::read(&[(name.to_owned(), value.to_owned())], &known()).unwrap_err();
+        format!("{error:?}")
+    }
+
     fn ids(query: &[(&str, &str)]) -> (Vec<String>, usize) {
         let items = vec![
             json!({"id": "a", "n": 2, "tags": ["x"], "metadata": {"team": "red"}, "on": true}),
@@ -228,7 +262,7 @@ mod tests {
             json!({"id": "c", "n": 1, "tags": [], "metadata": {"team": "blue"}, "on": true}),
         ];
         let parameters: Vec<_> = query.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        let page = ListQuery::read(&parameters).unwrap().apply(items.into_iter());
+        let page = ListQuery::read(&parameters, &known()).unwrap().apply(items.into_iter());
         (page.items.iter().map(|item| item["id"].as_str().unwrap().to_owned()).collect(), page.pages)
     }
 
@@ -241,9 +275,14 @@ mod tests {
         assert_eq!(ids(&[("sorted", "on,n:asc")]).0, ["b", "c", "a"]);
         assert_eq!(ids(&[("filter.tags", "x"), ("filter.on", "true")]).0, ["a"]);
         assert_eq!(ids(&[("filter.metadata.team", "blue")]).0, ["c"]);
-        assert_eq!(ids(&[("filter.nothing", "")]).0, Vec::<String>::new());
+        assert_eq!(ids(&[("filter.metadata.other", "")]).0, Vec::<String>::new());
+        assert_eq!(ids(&[("sorted", " , on:desc ,n"), ("fields", "")]).0, ["c", "a", "b"]);
         for bad in ["0", "-1", "x", "", "4294967296"] {
-            assert!(ListQuery::read(&[("page".to_owned(), bad.to_owned())]).is_err());
+            assert!(refused("page", bad).contains("invalid_query"));
+        }
+        assert!(refused("filter.tgas", "x").contains("did you mean `tags`?"), "{}", refused("filter.tgas", "x"));
+        for (name, value) in [("filter.", ""), ("filter.on.x", ""), ("sorted", "m:desc"), ("sorted", "n:down"), ("fields", "n,no")] {
+            assert!(refused(name, value).contains("invalid_query"), "{name}={value}");
         }
     }
 

@@ -6,6 +6,7 @@ mod collections;
 mod depth;
 mod describe;
 mod etag;
+mod fields;
 mod layers;
 mod list;
 pub mod log_level;

@@ -98,7 +98,7 @@ pub(super) fn describe(operation: Operation, filters: &[(&str, &str)]) -> Operat
         .in_query("pageSize", number(MAX_SIZE), &format!("Entries of a page. Default {DEFAULT_SIZE}."))
         .with_header(StatusCode::OK, &PAGES, true)
         .with_header(StatusCode::OK, &TOTAL, true)
-        .fails(StatusCode::BAD_REQUEST, "invalid_query", "a query parameter is invalid.");
+        .fails(StatusCode::BAD_REQUEST, "invalid_query", "a query parameter is invalid or unknown.");
     let text = || json!({ "type": "string" });
     filters
         .iter()

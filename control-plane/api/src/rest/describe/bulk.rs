@@ -51,7 +51,7 @@ fn bulk(operation: Operation, line: Value, answer: Value) -> Operation {
         .takes("The changes, one line each.", [(NDJSON, lines)])
         .answers_as(StatusCode::OK, "An answer for each line.", NDJSON, answers.clone())
         .with_header(StatusCode::OK, &WARNINGS, false)
-        .fails(StatusCode::BAD_REQUEST, "invalid_query", "a query parameter is invalid.")
+        .fails(StatusCode::BAD_REQUEST, "invalid_query", "a query parameter is invalid or unknown.")
         .fails(StatusCode::BAD_REQUEST, "invalid_body", "the body has no lines, or ended early.")
         .fails(StatusCode::REQUEST_TIMEOUT, "too_slow", "the body was not received in time.")
         .fails(StatusCode::PAYLOAD_TOO_LARGE, "payload_too_large", "the body exceeds `--max-body-bytes`.")

@@ -9,6 +9,7 @@ use crate::query::PAGES;
 use entities::Kind;
 
 /// Entities on a page when only `page` was given.
+use super::super::fields::Fields;
 use super::super::list::DEFAULT_PAGE_SIZE;
 
 /// Describes the operations of one collection.
@@ -24,6 +25,8 @@ impl Collection<'_> {
         let entity = self.entity();
         let list = json!({ "type": "array", "items": entity });
         let parts = json!({ "type": "array", "items": reference(FIELDS) });
+        let field = Fields::of_kind(self.kind).pattern();
+        let sorted = listed(&format!("{field}(:asc|:desc)?"));
         self.operation(Method::GET, "", "list", "List the entities")
             .in_query("page", json!({ "type": "integer", "minimum": 1, "maximum": u32::MAX }), "The page, from 1.")
             .in_query(
@@ -31,14 +34,15 @@ impl Collection<'_> {
                 json!({ "type": "integer", "minimum": 1, "maximum": u32::MAX }),
                 &format!("Entities per page. Without `page` and `pageSize` there is one page with all; with `page` alone {DEFAULT_PAGE_SIZE}."),
             )
-            .in_query("sorted", json!({ "type": "string", "examples": ["name:desc,id"] }), "Fields to sort by, separated by commas; `:desc` after a field reverses its order.")
+            .in_query("sorted", json!({ "type": "string", "pattern": sorted, "examples": ["name:desc,id"] }), "Fields to sort by, separated by commas; `:desc` after a field reverses its order.")
             .in_query("filter.id", json!({ "type": "string" }), "Only the entity with this id.")
             .in_query("filter.name", json!({ "type": "string" }), "Only entities with this name. Any field can follow `filter.`, with dots for nested fields; of a list, one entry must have the value.")
             .in_query("filter.tags", json!({ "type": "string" }), "Only entities with this tag.")
-            .shaped()
+            .in_query_from("filter.")
+            .shaped(self.kind)
             .answers(StatusCode::OK, "The entities.", either(list, parts))
             .with_header(StatusCode::OK, &PAGES, true)
-            .fails(StatusCode::BAD_REQUEST, "invalid_query", "a query parameter is invalid.")
+            .fails(StatusCode::BAD_REQUEST, "invalid_query", "a query parameter is invalid or unknown.")
     }
 
     pub(in crate::rest) fn create(self) -> Operation {
@@ -73,7 +77,7 @@ impl Collection<'_> {
     }
 
     pub(in crate::rest) fn read(self) -> Operation {
-        let operation = self.operation(Method::GET, "/{id}", "read", "Read an entity").shaped();
+        let operation = self.operation(Method::GET, "/{id}", "read", "Read an entity").shaped(self.kind);
         self.one(operation)
             .in_header("if-none-match", json!({ "type": "string" }), "Entity tags of the caller's copies, or `*`.")
             .answers(
@@ -84,7 +88,7 @@ impl Collection<'_> {
             .with_header(StatusCode::OK, &header::ETAG, true)
             .answers_nothing(StatusCode::NOT_MODIFIED, "The caller's copy is current.")
             .with_header(StatusCode::NOT_MODIFIED, &header::ETAG, true)
-            .fails(StatusCode::BAD_REQUEST, "invalid_query", "a query parameter is invalid.")
+            .fails(StatusCode::BAD_REQUEST, "invalid_query", "a query parameter is invalid or unknown.")
     }
 
     pub(in crate::rest) fn replace(self) -> Operation {
@@ -126,7 +130,7 @@ impl Collection<'_> {
             .operation(Method::DELETE, "/{id}", "delete", "Delete an entity")
             .describe(about)
             .switch("force", "Delete it although others refer to it.")
-            .fails(StatusCode::BAD_REQUEST, "invalid_query", "a query parameter is invalid.")
+            .fails(StatusCode::BAD_REQUEST, "invalid_query", "a query parameter is invalid or unknown.")
             .fails(
                 StatusCode::CONFLICT,
                 "in_use",
@@ -228,7 +232,7 @@ impl Collection<'_> {
 /// The parameters and answers that several operations have.
 pub(in crate::rest) trait Common: Sized {
     /// Answers of any shape that a caller may ask for.
-    fn shaped(self) -> Self;
+    fn shaped(self, kind: &Kind) -> Self;
     /// An answer with line ends.
     fn pretty(self) -> Self;
     /// `if-match`.
@@ -240,10 +244,11 @@ pub(in crate::rest) trait Common: Sized {
 }
 
 impl Common for Operation {
-    fn shaped(self) -> Operation {
+    fn shaped(self, kind: &Kind) -> Operation {
+        let pattern = listed(&Fields::of_kind(kind).pattern());
         self.in_query(
             "fields",
-            json!({ "type": "string", "examples": ["id,name,metadata.team"] }),
+            json!({ "type": "string", "pattern": pattern, "examples": ["id,name,metadata.team"] }),
             "Only these fields, separated by commas; dots address nested fields.",
         )
         .switch("envelope", "Answer `{\"data\": …}`.")
@@ -254,7 +259,7 @@ impl Common for Operation {
         self.switch("pretty", "Indented, with line breaks.").fails(
             StatusCode::BAD_REQUEST,
             "invalid_query",
-            "a query parameter is invalid.",
+            "a query parameter is invalid or unknown.",
         )
     }
 
@@ -282,6 +287,11 @@ impl Common for Operation {
             "the volume or `--max-store-mib` is full; nothing was written.",
         )
     }
+}
+
+/// A regular expression of words separated by commas; none at all is taken as well.
+fn listed(word: &str) -> String {
+    format!("^( *{word} *(, *{word} *)*)?$")
 }
 
 /// The whole or a part, or either in an envelope.

@@ -11,11 +11,10 @@ fn group() -> Group {
 }
 
 pub(in crate::rest) fn health() -> Operation {
-    Operation::new(Method::GET, "/healthz", "health", group(), "Whether the process answers").answers(
-        StatusCode::OK,
-        "The process answers.",
-        json!({ "type": "object", "required": ["status"], "properties": { "status": { "const": "ok" } } }),
-    )
+    let schema = json!({ "type": "object", "required": ["status"], "properties": { "status": { "const": "ok" } } });
+    Operation::new(Method::GET, "/healthz", "health", group(), "Whether the process answers")
+        .takes_any_query()
+        .answers(StatusCode::OK, "The process answers.", schema)
 }
 
 pub(in crate::rest) fn ready() -> Operation {
@@ -42,15 +41,13 @@ pub(in crate::rest) fn ready() -> Operation {
         },
     });
     Operation::new(Method::GET, "/readyz", "ready", group(), "Whether the control plane is ready to serve")
+        .takes_any_query()
         .answers(StatusCode::OK, "Ready; `degraded` if there are problems.", ready)
         .answers(StatusCode::SERVICE_UNAVAILABLE, "Not ready.", waiting)
 }
 
 pub(in crate::rest) fn metrics() -> Operation {
-    Operation::new(Method::GET, "/metrics", "metrics", group(), "Metrics in Prometheus' text format").answers_as(
-        StatusCode::OK,
-        "All metrics of the process.",
-        "text/plain",
-        json!({ "type": "string" }),
-    )
+    Operation::new(Method::GET, "/metrics", "metrics", group(), "Metrics in Prometheus' text format")
+        .takes_any_query()
+        .answers_as(StatusCode::OK, "All metrics of the process.", "text/plain", json!({ "type": "string" }))
 }

@@ -50,5 +50,5 @@ pub(in crate::rest) fn nodes() -> Operation {
         )
         .in_query("sorted", json!({ "type": "string", "enum": orders, "default": "id" }), "The order of the nodes.")
         .answers(StatusCode::OK, "All known nodes, groups and exporters.", schema)
-        .fails(StatusCode::BAD_REQUEST, "invalid_query", "a query parameter is invalid.")
+        .fails(StatusCode::BAD_REQUEST, "invalid_query", "a query parameter is invalid or unknown.")
 }

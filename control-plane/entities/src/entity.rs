@@ -40,6 +40,11 @@ pub trait Entity: Serialize + DeserializeOwned + JsonSchema + Send + Sync + 'sta
         Vec::new()
     }
 
+    /// Places in the schema of fields that this release does not use, and what is said of them there.
+    fn unused_fields() -> Vec<(String, String)> {
+        Vec::new()
+    }
+
     /// The document to start a new entity from; without an id.
     fn template() -> Value {
         serde_json::from_value::<Self>(Value::Object(Map::new()))

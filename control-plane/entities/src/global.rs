@@ -9,9 +9,10 @@ use serde_json::{Map, Value};
 
 use super::groups::{self, DEFAULT_GROUP, Delivery, Group};
 use super::route::{path_patterns, plugin_problem};
+use super::security::SecuritySettings;
 use super::{
-    Entity, FieldProblem, Head, IdentitySettings, ListenerConfig, References, did_you_mean, number, plugin_refs,
-    plugins, unused,
+    Entity, FieldProblem, Head, IdentitySettings, ListenerConfig, References, did_you_mean, plugin_refs, plugins,
+    unused,
 };
 
 /// The one global configuration. It exists with these defaults before it is first written.
@@ -31,64 +32,6 @@ pub struct GlobalConfig {
     pub waf: WafSettings,
     /// Settings of the decision fabric.
     pub security: SecuritySettings,
-}
-
-/// Settings of the decision fabric.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct SecuritySettings {
-    /// The ledger, which bans callers that are refused repeatedly.
-    pub ledger: LedgerSettings,
-    /// Limits of `tarpit`.
-    pub tarpit: TarpitSettings,
-    /// How reports of gateways are evaluated.
-    pub incidents: IncidentSettings,
-}
-
-/// How reports of gateways are evaluated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct IncidentSettings {
-    /// Seconds without a stream or a link after which the status of a gateway is stale, 10 to 604800. Default 300.
-    #[schemars(range(min = 10, max = 604_800))]
-    pub stale_after_seconds: u64,
-}
-
-/// Limits of `tarpit`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct TarpitSettings {
-    /// The most requests that a gateway delays at once, 1 to 100000. Further ones are forwarded or refused without a delay.
-    /// Default 1000.
-    #[schemars(range(min = 1, max = 100_000))]
-    pub max_held: u32,
-}
-
-/// The ledger: each enforced denial charges its score to the most specific identity of the caller. An identity that reaches
-/// the threshold within the window is banned, and its total starts at 0 again.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct LedgerSettings {
-    /// False: the ledger bans no caller. Default true.
-    pub enabled: bool,
-    /// How long a charge counts, in seconds, 1 to 604800. Default 3600.
-    #[schemars(range(min = 1, max = 604_800))]
-    pub window_seconds: u64,
-    /// The total from which an identity is banned, 1 to 1000000. Default 100.
-    #[serde(with = "number")]
-    #[schemars(with = "f64", range(min = 1, max = 1_000_000))]
-    pub ban_threshold: f64,
-    /// The duration of these bans in seconds, 1 to 315360000. Default 3600.
-    #[schemars(range(min = 1, max = 315_360_000))]
-    pub ban_duration_seconds: u64,
-    /// Whether requests that the WAF refuses are charged `waf_weight`. Default false.
-    pub feed_waf_blocks: bool,
-    /// Whether matches of a monitoring WAF are charged `waf_weight`. Default false.
-    pub feed_waf_monitored: bool,
-    /// The points charged for a finding of the WAF, 0 to 100. Default 25.
-    #[serde(with = "number")]
-    #[schemars(with = "f64", range(min = 0, max = 100))]
-    pub waf_weight: f64,
 }
 
 /// Settings of the rule engine on every route.
@@ -176,15 +119,7 @@ impl Entity for GlobalConfig {
         problems.extend(self.identity.check().into_iter().map(|problem| problem.under("/identity")));
         problems.extend(self.gateway.check().into_iter().map(|problem| problem.under("/gateway")));
         problems.extend(groups::check(&self.groups));
-        problems.extend(self.security.ledger.check().into_iter().map(|problem| problem.under("/security/ledger")));
-        if !(1..=100_000).contains(&self.security.tarpit.max_held) {
-            let problem = FieldProblem::new("/security/tarpit/max_held", "out of range");
-            problems.push(problem.expected("1 to 100000"));
-        }
-        if !(10..=604_800).contains(&self.security.incidents.stale_after_seconds) {
-            let problem = FieldProblem::new("/security/incidents/stale_after_seconds", "out of range");
-            problems.push(problem.expected("10 to 604800"));
-        }
+        problems.extend(self.security.check().into_iter().map(|problem| problem.under("/security")));
         problems
     }
 
@@ -194,55 +129,12 @@ impl Entity for GlobalConfig {
             let found = unused::in_plugin(&validator.plugin, &validator.config).into_iter();
             found.map(move |problem| problem.under(&format!("/incoming_request_validators/{index}")))
         });
-        found.collect()
+        let settings = self.security.unused().into_iter().map(|problem| problem.under("/security"));
+        found.chain(settings).collect()
     }
-}
 
-// === impl TarpitSettings ===
-
-impl Default for TarpitSettings {
-    fn default() -> TarpitSettings {
-        TarpitSettings { max_held: 1000 }
-    }
-}
-
-// === impl IncidentSettings ===
-
-impl Default for IncidentSettings {
-    fn default() -> IncidentSettings {
-        IncidentSettings { stale_after_seconds: 300 }
-    }
-}
-
-// === impl LedgerSettings ===
-
-impl Default for LedgerSettings {
-    fn default() -> LedgerSettings {
-        LedgerSettings {
-            enabled: true,
-            window_seconds: 3600,
-            ban_threshold: 100.0,
-            ban_duration_seconds: 3600,
-            feed_waf_blocks: false,
-            feed_waf_monitored: false,
-            waf_weight: 25.0,
-        }
-    }
-}
-
-impl LedgerSettings {
-    fn check(&self) -> Vec<FieldProblem> {
-        let mut problems = Vec::new();
-        let mut within = |field: &str, holds: bool, expected: &str| {
-            if !holds {
-                problems.push(FieldProblem::new(field, "out of range").expected(expected));
-            }
-        };
-        within("/window_seconds", (1..=604_800).contains(&self.window_seconds), "1 to 604800");
-        within("/ban_threshold", (1.0..=1_000_000.0).contains(&self.ban_threshold), "1 to 1000000");
-        within("/ban_duration_seconds", (1..=315_360_000).contains(&self.ban_duration_seconds), "1 to 315360000");
-        within("/waf_weight", (0.0..=100.0).contains(&self.waf_weight), "0 to 100");
-        problems
+    fn unused_fields() -> Vec<(String, String)> {
+        SecuritySettings::unused_fields()
     }
 }
 
@@ -369,10 +261,7 @@ mod tests {
             },
             "groups": {},
             "waf": {"fail_open": false},
-            "security": {"ledger": {
-                "enabled": true, "window_seconds": 3600, "ban_threshold": 100, "ban_duration_seconds": 3600,
-                "feed_waf_blocks": false, "feed_waf_monitored": false, "waf_weight": 25
-            }, "tarpit": {"max_held": 1000}, "incidents": {"stale_after_seconds": 300}}
+            "security": SecuritySettings::default()
         });
         assert_eq!(serde_json::to_value(GlobalConfig::default()).unwrap(), expected);
         let open: GlobalConfig = serde_json::from_value(json!({"waf": {"fail-open": true}})).unwrap();

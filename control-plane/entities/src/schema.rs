@@ -35,7 +35,13 @@ pub(super) fn of<T: Entity>() -> Value {
     if let Some(definitions) = definitions {
         schema.insert("$defs".to_owned(), definitions);
     }
-    Value::Object(schema)
+    let mut schema = Value::Object(schema);
+    for (place, note) in T::unused_fields() {
+        if let Some(Value::String(text)) = schema.pointer_mut(&place).and_then(|field| field.get_mut("description")) {
+            text.push_str(&format!(" **{}.**", capital(&note)));
+        }
+    }
+    schema
 }
 
 /// A sentence that begins with a capital.

@@ -19,6 +19,19 @@ pub fn collection_note(collection: &str) -> Option<String> {
     Some(format!("{NOT_ACTIVE}: this release has {lacking}, and nothing else uses these entities"))
 }
 
+/// What is said of the settings of a plugin; `None` if this release has it.
+pub(super) fn plugin_note(plugin: &Plugin) -> Option<String> {
+    (!plugin.is_active()).then(|| format!("{NOT_ACTIVE}: this release has {}", lacking(plugin)))
+}
+
+/// What is said of settings of a plugin that were changed, at `field`.
+pub(super) fn of_settings(plugin: &Plugin, field: &str) -> Option<FieldProblem> {
+    let note = plugin_note(plugin)?;
+    let message =
+        format!("{note}, and nothing reads these settings; do not rely on them; their defaults end this warning");
+    Some(FieldProblem::new(format!("/{field}"), message))
+}
+
 /// What is said of an entity of such a collection.
 pub(super) fn of_collection(collection: &str) -> Option<FieldProblem> {
     let note = collection_note(collection)?;

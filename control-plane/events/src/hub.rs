@@ -13,7 +13,7 @@ use super::audit::Audit;
 use super::dependency::dependency;
 use super::event::{self, Checked, EventError, Kind};
 use super::exporter::Exporter;
-use super::incidents::{Incident, Incidents, Place, Unsaved};
+use super::incidents::{Incident, IncidentLimits, Incidents, Place, Unsaved};
 use super::offence::{self, Offence};
 use super::queue::{Bounds, Figures, Queue};
 use super::seen::{self, BanWay, Seen, Sighting};
@@ -43,11 +43,21 @@ struct Inner {
     outbox: Notify,
     troubles: Mutex<Troubles>,
     ipv6_prefix: OnceLock<Ipv6Prefix>,
+    limits: OnceLock<Limits>,
     clock: fn() -> u64,
 }
 
 /// Says the width of the networks that callers of IPv6 are judged by, in bits.
 struct Ipv6Prefix(Box<dyn Fn() -> u8 + Send + Sync>);
+
+/// Says what is kept of incidents.
+struct Limits(Box<dyn Fn() -> IncidentLimits + Send + Sync>);
+
+impl fmt::Debug for Limits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Limits").field(&(self.0)()).finish()
+    }
+}
 
 impl fmt::Debug for Ipv6Prefix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -100,6 +110,7 @@ impl EventHub {
                 outbox: Notify::new(),
                 troubles: Mutex::default(),
                 ipv6_prefix: OnceLock::new(),
+                limits: OnceLock::new(),
                 clock,
             }),
         }
@@ -154,6 +165,11 @@ impl EventHub {
         let _first_wins = self.inner.ipv6_prefix.set(Ipv6Prefix(Box::new(ipv6_prefix)));
     }
 
+    /// Keeps incidents as `limits` says at that time, where it was by the default limits. Only the first call counts.
+    pub fn limit_incidents_by(&self, limits: impl Fn() -> IncidentLimits + Send + Sync + 'static) {
+        let _first_wins = self.inner.limits.set(Limits(Box::new(limits)));
+    }
+
     fn ipv6_prefix(&self) -> u8 {
         self.inner.ipv6_prefix.get().map_or(IPV6_PREFIX, |prefix| (prefix.0)())
     }
@@ -191,7 +207,10 @@ impl EventHub {
     }
 
     fn lock(&self) -> MutexGuard<'_, Incidents> {
-        self.inner.incidents.lock().unwrap_or_else(PoisonError::into_inner)
+        let limits = self.inner.limits.get().map(|limits| (limits.0)());
+        let mut incidents = self.inner.incidents.lock().unwrap_or_else(PoisonError::into_inner);
+        incidents.limit(limits.unwrap_or_default());
+        incidents
     }
 
     /// Exports what was done to the control plane, with an id and the time. Never waits, as [`EventHub::publish`], which

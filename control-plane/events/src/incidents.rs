@@ -11,22 +11,33 @@ use super::event::{SecurityEvent, Source, timestamp_millis};
 use base::identity::Identity;
 use store::fabric::{IncidentRow, Workflow};
 
-/// An event belongs to its identity's incident when it comes at most this long after the one before.
-pub const WINDOW_MILLIS: u64 = 1_800_000;
-/// The last events that an incident shows.
-pub const TIMELINE: usize = 20;
 /// The most incidents that are held; those longest silent go first.
 pub const MAX_INCIDENTS: usize = 10_000;
-/// A silent incident, and what operators made of one, is forgotten after this long: seven days.
-pub const KEPT_MILLIS: u64 = 7 * 86_400_000;
-/// Events that come this soon after an incident was resolved were under way then, and do not open it again.
-pub const REOPEN_GRACE_MILLIS: u64 = 5_000;
 /// The most signals that are kept of an incident's last event.
 const MAX_SIGNALS: usize = 16;
 /// The most different categories, tags, actions, routes or nodes of one incident.
 const MAX_VALUES: usize = 64;
 /// The longest text that is taken from an event, in characters.
 const MAX_TEXT: usize = 512;
+
+/// How long events belong together, and what is kept of them. All times are in milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IncidentLimits {
+    /// An event belongs to its identity's incident when it comes at most this long after the one before.
+    pub window: u64,
+    /// The last events that an incident shows.
+    pub timeline: usize,
+    /// A silent incident, and what operators made of one, is forgotten after this long.
+    pub kept: u64,
+    /// Events that come this soon after an incident was resolved were under way then, and do not open it again.
+    pub reopen_grace: u64,
+}
+
+impl Default for IncidentLimits {
+    fn default() -> IncidentLimits {
+        IncidentLimits { window: 1_800_000, timeline: 20, kept: 7 * 86_400_000, reopen_grace: 5_000 }
+    }
+}
 
 /// One incident.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -60,7 +71,7 @@ pub struct Incident {
     pub last_message: String,
     /// Node of the last event.
     pub node: String,
-    /// The last 20 events, oldest first.
+    /// The last events, oldest first; `security.incidents.timeline` says how many.
     pub timeline: VecDeque<TimelineEntry>,
     /// Nodes seen.
     pub nodes: Vec<String>,
@@ -129,6 +140,8 @@ pub struct TimelineEntry {
 /// The incident of each identity.
 #[derive(Debug, Default)]
 pub(super) struct Incidents {
+    /// As they are configured now.
+    limits: IncidentLimits,
     by_key: HashMap<String, Incident>,
     /// (last seen, key), to find those longest silent.
     by_age: BTreeSet<(u64, String)>,
@@ -160,24 +173,30 @@ pub(crate) struct Unsaved {
 }
 
 impl Incidents {
+    /// Applies these limits from here on.
+    pub(super) fn limit(&mut self, limits: IncidentLimits) {
+        self.limits = limits;
+    }
+
     /// Counts an event in; answers its place. An event that names no identity belongs to no incident.
     /// `ipv6_prefix` is the width of the networks that callers of IPv6 are judged by.
     pub(super) fn record(&mut self, event: SecurityEvent, ipv6_prefix: u8, now: u64) -> Option<Place> {
         let identity = identity(&event.source, ipv6_prefix)?;
         let key = format!("{}:{}", identity.kind, identity.value);
         // A node's clock may be wrong; its events still belong where they arrive.
-        let at = timestamp_millis(&event.timestamp).filter(|&at| at <= now && now - at <= WINDOW_MILLIS).unwrap_or(now);
+        let window = self.limits.window;
+        let at = timestamp_millis(&event.timestamp).filter(|&at| at <= now && now - at <= window).unwrap_or(now);
         let mut incident = match self.by_key.remove(&key) {
             Some(held) => {
                 self.by_age.remove(&(held.last_seen, key.clone()));
-                if at.saturating_sub(held.last_seen) > WINDOW_MILLIS { fresh(&event, &key, identity, at) } else { held }
+                if at.saturating_sub(held.last_seen) > window { fresh(&event, &key, identity, at) } else { held }
             }
             None => {
                 self.make_room(now);
                 fresh(&event, &key, identity, at)
             }
         };
-        incident.count_in(event, at);
+        incident.count_in(event, at, self.limits.timeline);
         let reopened = self.reopen(&key, now);
         let place = Place { id: incident.id.clone(), count: incident.count, reopened };
         self.removed.remove(&key);
@@ -196,7 +215,7 @@ impl Incidents {
 
     /// What operators made of the incident of an identity; `None` while it is open.
     pub(super) fn workflow(&self, key: &str, now: u64) -> Option<&Workflow> {
-        self.workflows.get(key).filter(|workflow| now.saturating_sub(workflow.at) < KEPT_MILLIS)
+        self.workflows.get(key).filter(|workflow| now.saturating_sub(workflow.at) < self.limits.kept)
     }
 
     /// Takes over what the store has acknowledged; `None` where the state was cleared.
@@ -229,7 +248,8 @@ impl Incidents {
 
     /// What the store does not have yet. From here on it counts as saved; see [`Incidents::put_back`].
     pub(super) fn unsaved(&mut self, now: u64) -> Unsaved {
-        self.workflows.retain(|_, workflow| now.saturating_sub(workflow.at) < KEPT_MILLIS);
+        let kept = self.limits.kept;
+        self.workflows.retain(|_, workflow| now.saturating_sub(workflow.at) < kept);
         let unsaved = std::mem::take(&mut self.unsaved);
         let row = |key: String| {
             let json = serde_json::to_string(self.by_key.get(&key)?).ok()?;
@@ -262,9 +282,8 @@ impl Incidents {
 
     /// A resolved incident is open again, once the caller comes back; whether it was resolved.
     fn reopen(&mut self, key: &str, now: u64) -> bool {
-        let over = |workflow: &&Workflow| {
-            workflow.state == "resolved" && now > workflow.at.saturating_add(REOPEN_GRACE_MILLIS)
-        };
+        let grace = self.limits.reopen_grace;
+        let over = |workflow: &&Workflow| workflow.state == "resolved" && now > workflow.at.saturating_add(grace);
         let Some(at) = self.workflows.get(key).filter(over).map(|workflow| workflow.at) else { return false };
         self.workflows.remove(key);
         self.cleared.insert(key.to_owned(), at);
@@ -280,7 +299,7 @@ impl Incidents {
     }
 
     fn forget_silent(&mut self, now: u64) {
-        let horizon = now.saturating_sub(KEPT_MILLIS);
+        let horizon = now.saturating_sub(self.limits.kept);
         while self.by_age.first().is_some_and(|(seen, _)| *seen < horizon) {
             if let Some((_, key)) = self.by_age.pop_first() {
                 self.forget(&key);
@@ -296,7 +315,7 @@ impl Incidents {
 }
 
 impl Incident {
-    fn count_in(&mut self, event: SecurityEvent, at: u64) {
+    fn count_in(&mut self, event: SecurityEvent, at: u64, timeline: usize) {
         let outcome_blocked = event.event.outcome.as_deref() == Some("blocked");
         let score = event.threat.score().unwrap_or(0.0);
         let entry = TimelineEntry {
@@ -327,7 +346,7 @@ impl Incident {
         entry.message.clone_into(&mut self.last_message);
         self.node = text(event.route.node);
         note(&mut self.nodes, &self.node);
-        if self.timeline.len() >= TIMELINE {
+        while self.timeline.len() >= timeline.max(1) {
             self.timeline.pop_front();
         }
         self.timeline.push_back(entry);

@@ -22,10 +22,7 @@ pub use event::{EventError, MAX_EVENT_BYTES, severity};
 pub use exporter::Exporter;
 pub use hub::{EventHub, ExporterStatus};
 pub use incidents::Place;
-pub use incidents::{
-    IdentityRef, Incident, IncidentState, KEPT_MILLIS, MAX_INCIDENTS, REOPEN_GRACE_MILLIS, TIMELINE, TimelineEntry,
-    WINDOW_MILLIS,
-};
+pub use incidents::{IdentityRef, Incident, IncidentLimits, IncidentState, MAX_INCIDENTS, TimelineEntry};
 pub use keep::{keep_incidents, restore_incidents, save_incidents};
 pub use offence::{Deed, Offence};
 pub use outbox::Outbox;

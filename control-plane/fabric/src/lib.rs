@@ -19,8 +19,8 @@ use snapshot::{AllowChange, Down};
 
 use base::identity::Identity;
 use compiler::enforces;
-use entities::EntityService;
-use events::{Audit, AuditAction, BanWay, EventHub, KEPT_MILLIS};
+use entities::{EntityService, EntitySet};
+use events::{Audit, AuditAction, BanWay, EventHub, IncidentLimits};
 use store::fabric::{Allowance, Ban, Issued, Note, Step, Workflow};
 use store::{Store, StoreError};
 
@@ -84,6 +84,8 @@ impl Fabric {
     ) -> Fabric {
         let settings = entities.clone();
         events.judge_ipv6_by(move || settings.current().global().identity.ipv6_prefix);
+        let settings = entities.clone();
+        events.limit_incidents_by(move || incident_limits(&settings.current()));
         let counts = Mutex::default();
         Fabric { inner: Arc::new(Inner { store, entities, events, announcer, clock, counts }) }
     }
@@ -153,6 +155,12 @@ impl Fabric {
     /// The width of the IPv6 networks that callers are judged by, in bits.
     pub fn ipv6_prefix(&self) -> u8 {
         self.inner.entities.current().global().identity.ipv6_prefix
+    }
+
+    /// How long events belong to one incident, and what is kept of it.
+    #[must_use]
+    pub fn incident_limits(&self) -> IncidentLimits {
+        incident_limits(&self.inner.entities.current())
     }
 
     /// Why a ban on this identity is enforced nowhere; `None` where it is.
@@ -356,7 +364,7 @@ impl Fabric {
             let (store, now) = (&self.inner.store, self.now());
             let window = Ledger::of(&self.inner.entities).window_millis();
             let swept = async {
-                store.fabric_sweep(now, now.saturating_sub(KEPT_MILLIS)).await?;
+                store.fabric_sweep(now, now.saturating_sub(self.incident_limits().kept)).await?;
                 store.ledger_sweep(now.saturating_sub(window)).await
             };
             match swept.await {
@@ -409,5 +417,16 @@ fn lasting(ban: &Ban, now: u64) -> String {
 impl fmt::Debug for Fabric {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Fabric").finish_non_exhaustive()
+    }
+}
+
+/// As `security.incidents` of the global configuration says.
+fn incident_limits(entities: &EntitySet) -> IncidentLimits {
+    let settings = entities.global().security.incidents;
+    IncidentLimits {
+        window: settings.window_seconds.saturating_mul(1000),
+        timeline: usize::try_from(settings.timeline).unwrap_or(usize::MAX),
+        kept: settings.kept_seconds.saturating_mul(1000),
+        reopen_grace: settings.reopen_grace_seconds.saturating_mul(1000),
     }
 }

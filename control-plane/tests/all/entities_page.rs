@@ -146,6 +146,19 @@ fn table() -> String {
     format!("| Plugin | Classes | Fields of a preset | |\n|---|---|---|---|\n{rows}")
 }
 
+/// The row of a plugin's settings as it should be: it says whether anything reads them.
+fn row(line: &str) -> Option<String> {
+    let field = line.strip_prefix("| `security.")?.split('`').next()?;
+    let schema = registry::by_collection("global-config")?.schema();
+    let about = schema.pointer(&format!("/$defs/SecuritySettings/properties/{field}/description"))?.as_str()?;
+    let bare =
+        line.strip_suffix(" |")?.strip_suffix(" (not active yet)").map_or(line.to_owned(), |rest| format!("{rest} |"));
+    match about.contains("Not active yet") {
+        true => Some(format!("{} (not active yet) |", bare.strip_suffix(" |")?)),
+        false => Some(bare),
+    }
+}
+
 /// The page as the table of plugins would have it.
 fn marked(page: &str) -> String {
     let (before, rest) = page.split_once(TABLE[0]).unwrap();
@@ -154,7 +167,7 @@ fn marked(page: &str) -> String {
     let text = format!("{before}{}{}{}{after}", TABLE[0], table(), TABLE[1]);
     let mut lines = text.lines().peekable();
     while let Some(line) = lines.next() {
-        marked.push_str(line);
+        marked.push_str(&row(line).unwrap_or_else(|| line.to_owned()));
         marked.push('\n');
         let Some(collection) = line.strip_prefix("## `").and_then(|rest| rest.strip_suffix('`')) else { continue };
         if lines.peek() == Some(&"") && lines.clone().nth(1).is_some_and(|line| line.starts_with(MARK)) {

@@ -106,6 +106,19 @@ async fn fields_of_presets_and_rules_warn_with_their_pointer() {
     let place = "global-config/global-config: /incoming_request_validators/0/config/reputation_mode: not active yet";
     assert!(global.starts_with(place), "{global}");
 
+    let settings = json!({ "incoming_request_validators": null, "security": { "objects": { "max_keys": 7 }, "ledger": { "window_seconds": 7 } } });
+    let [settings] = &told(&api.call("PATCH", "/global-config/global-config", Some(settings)).await)[..] else {
+        panic!()
+    };
+    let place = "global-config/global-config: /security/objects: not active yet: this release has no object guard";
+    assert!(settings.starts_with(place), "{settings}");
+    let wrong = json!({ "security": { "traffic": { "max_keys": 0 } } });
+    let wrong = api.call("PATCH", "/global-config/global-config", Some(wrong)).await;
+    assert_eq!(
+        (wrong.status.as_u16(), &wrong.body["errors"][0]["pointer"]),
+        (400, &json!("/security/traffic/max_keys"))
+    );
+
     let rule = json!({ "id": "a", "categories": ["threat", "fail2ban"] });
     let [rule] = &told(&api.call("POST", "/alert-rules", Some(rule)).await)[..] else { panic!() };
     assert!(rule.starts_with("alert-rules/a: /categories/1: not active yet"), "{rule}");

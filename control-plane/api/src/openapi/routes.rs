@@ -11,8 +11,8 @@ use schemars::JsonSchema;
 use serde_json::{Map, Value};
 
 use super::Operation;
-use super::known_query::{KnownQuery, refuse};
 use super::components::{self, Schemas};
+use super::known_query::{KnownQuery, refuse};
 
 /// An axum router whose every route is described. See the module for how to add one.
 #[derive(Clone, Debug)]
@@ -59,7 +59,8 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
             let mut operations = operations;
             if let Some(known) = KnownQuery::of(&operations) {
                 let known = Arc::new(known);
-                route = route.route_layer(middleware::from_fn(move |request, next| refuse(known.clone(), request, next)));
+                route =
+                    route.route_layer(middleware::from_fn(move |request, next| refuse(known.clone(), request, next)));
                 operations = operations.into_iter().map(KnownQuery::describe).collect();
             }
             self.router = self.router.route(path, route);

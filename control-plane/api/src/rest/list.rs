@@ -281,7 +281,9 @@ mod tests {
             assert!(refused("page", bad).contains("invalid_query"));
         }
         assert!(refused("filter.tgas", "x").contains("did you mean `tags`?"), "{}", refused("filter.tgas", "x"));
-        for (name, value) in [("filter.", ""), ("filter.on.x", ""), ("sorted", "m:desc"), ("sorted", "n:down"), ("fields", "n,no")] {
+        for (name, value) in
+            [("filter.", ""), ("filter.on.x", ""), ("sorted", "m:desc"), ("sorted", "n:down"), ("fields", "n,no")]
+        {
             assert!(refused(name, value).contains("invalid_query"), "{name}={value}");
         }
     }

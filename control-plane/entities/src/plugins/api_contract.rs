@@ -1,10 +1,16 @@
 //! `SvcApiContract`: requests and responses beside an OpenAPI document.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use super::plugin::{Plugin, Section};
+use super::settings::Settings;
+use crate::FieldProblem;
+use crate::limits::within;
 
 pub(super) const PLUGIN: Plugin = Plugin {
     name: "api-contract",
-    title: "API contract",
+    title: "API contract check",
     classes: &["SvcApiContract"],
     collections: &["api-contracts"],
     references: &[("contract", "api-contracts")],
@@ -17,3 +23,46 @@ pub(super) const PLUGIN: Plugin = Plugin {
     categories: &["api"],
     ..Plugin::NONE
 };
+
+/// Limits of API contracts and of the API report.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ApiSettings {
+    /// The inventory of what APIs are asked for.
+    pub inventory: InventorySettings,
+}
+
+/// The inventory of what APIs are asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct InventorySettings {
+    /// The most records of the inventory on a node; `max-records` is accepted as well, 1 to 1000000. Default 20000.
+    #[serde(alias = "max-records")]
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub max_records: u32,
+}
+
+impl Default for InventorySettings {
+    fn default() -> InventorySettings {
+        InventorySettings { max_records: 20_000 }
+    }
+}
+
+impl Settings for ApiSettings {
+    fn plugin(&self) -> &'static Plugin {
+        &PLUGIN
+    }
+
+    fn field(&self) -> &'static str {
+        "api"
+    }
+
+    fn check(&self) -> Vec<FieldProblem> {
+        let found = [within("/inventory/max_records", self.inventory.max_records, 1..=1_000_000)];
+        found.into_iter().flatten().collect()
+    }
+
+    fn is_default(&self) -> bool {
+        *self == ApiSettings::default()
+    }
+}

@@ -14,13 +14,20 @@ mod login_guard;
 mod object_guard;
 mod plugin;
 mod sensitive_data;
+mod settings;
 mod threat_gate;
 mod threat_response;
 mod traffic_guard;
 mod upload_guard;
 mod waf;
 
+pub use api_contract::{ApiSettings, InventorySettings};
+pub use ip_reputation::DnsblSettings;
+pub use object_guard::ObjectSettings;
 pub use plugin::{Plugin, Section};
+pub use traffic_guard::TrafficSettings;
+
+pub(crate) use settings::Settings;
 
 /// Every plugin of the suite, in the order of a full preset: access, request, response, then those before routing.
 pub const ALL: &[Plugin] = &[

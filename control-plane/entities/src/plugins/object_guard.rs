@@ -1,6 +1,12 @@
 //! `SvcObjectGuard`: consumers that read more objects than they should.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use super::plugin::{Plugin, Section};
+use super::settings::Settings;
+use crate::FieldProblem;
+use crate::limits::within;
 
 pub(super) const PLUGIN: Plugin = Plugin {
     name: "object-guard",
@@ -14,3 +20,38 @@ pub(super) const PLUGIN: Plugin = Plugin {
     categories: &["objects"],
     ..Plugin::NONE
 };
+
+/// Limits of the object guard.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ObjectSettings {
+    /// The most pairs of a consumer and a kind of object that a node watches; `max-keys` is accepted as well, 1 to 1000000. Default 20000.
+    #[serde(alias = "max-keys")]
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub max_keys: u32,
+}
+
+impl Default for ObjectSettings {
+    fn default() -> ObjectSettings {
+        ObjectSettings { max_keys: 20_000 }
+    }
+}
+
+impl Settings for ObjectSettings {
+    fn plugin(&self) -> &'static Plugin {
+        &PLUGIN
+    }
+
+    fn field(&self) -> &'static str {
+        "objects"
+    }
+
+    fn check(&self) -> Vec<FieldProblem> {
+        let found = [within("/max_keys", self.max_keys, 1..=1_000_000)];
+        found.into_iter().flatten().collect()
+    }
+
+    fn is_default(&self) -> bool {
+        *self == ObjectSettings::default()
+    }
+}

@@ -35,7 +35,7 @@ fn a_scan_is_one_incident_with_a_count() {
         ("i0", "ip:192.0.2.1", 30, 30)
     );
     assert_eq!((first.first_seen, first.last_seen, first.max_score), (NOW, NOW + 29, 29.0));
-    assert_eq!((first.timeline.len(), first.timeline[0].at), (TIMELINE, NOW + 10));
+    assert_eq!((first.timeline.len(), first.timeline[0].at), (IncidentLimits::default().timeline, NOW + 10));
     assert_eq!((first.last_message.as_str(), first.nodes.len(), first.routes.len()), ("score 29", 1, 1));
     let row = serde_json::to_value(first).unwrap();
     assert_eq!(row["ref"], json!({ "kind": "ip", "value": "192.0.2.1" }));
@@ -91,14 +91,14 @@ fn what_is_no_single_address_is_no_identity_and_scores_end_at_100() {
 fn after_the_window_a_new_one_begins() {
     let mut incidents = Incidents::default();
     incidents.record(event("192.0.2.1", "a", NOW, 1.0), WIDTH, NOW);
-    let within = NOW + WINDOW_MILLIS;
+    let within = NOW + IncidentLimits::default().window;
     incidents.record(event("192.0.2.1", "b", within, 1.0), WIDTH, within);
     assert_eq!(incidents.list(within)[0].id, "a");
-    let after = within + WINDOW_MILLIS + 1;
+    let after = within + IncidentLimits::default().window + 1;
     incidents.record(event("192.0.2.1", "c", after, 1.0), WIDTH, after);
     let list = incidents.list(after);
     assert_eq!((list.len(), list[0].id.as_str(), list[0].count), (1, "c", 1));
-    assert!(incidents.list(after + KEPT_MILLIS + 1).is_empty());
+    assert!(incidents.list(after + IncidentLimits::default().kept + 1).is_empty());
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn a_resolved_incident_opens_again_after_the_grace_and_an_acknowledged_one_stays
     incidents.record(event("192.0.2.1", "b", NOW, 1.0), WIDTH, NOW + 60_000);
     assert_eq!(state(&mut incidents, NOW + 60_000), IncidentState::Acknowledged);
     incidents.set_workflow("ip:192.0.2.1", workflow("resolved", NOW + 60_000));
-    let late = NOW + 60_000 + REOPEN_GRACE_MILLIS;
+    let late = NOW + 60_000 + IncidentLimits::default().reopen_grace;
     incidents.record(event("192.0.2.1", "c", late, 1.0), WIDTH, late);
     assert_eq!(state(&mut incidents, late), IncidentState::Resolved, "it was under way");
     assert_eq!(incidents.record(event("192.0.2.1", "d", late + 1, 1.0), WIDTH, late + 1), place("a", 4, true));
@@ -151,8 +151,11 @@ fn a_resolved_incident_opens_again_after_the_grace_and_an_acknowledged_one_stays
     let unsaved = incidents.unsaved(late + 1);
     assert_eq!(unsaved.cleared, [("ip:192.0.2.1".to_owned(), NOW + 60_000)]);
     incidents.set_workflow("ip:192.0.2.1", workflow("acknowledged", late));
-    assert!(incidents.workflow("ip:192.0.2.1", late + KEPT_MILLIS - 1).is_some());
-    assert!(incidents.workflow("ip:192.0.2.1", late + KEPT_MILLIS).is_none(), "a state is kept for seven days");
+    assert!(incidents.workflow("ip:192.0.2.1", late + IncidentLimits::default().kept - 1).is_some());
+    assert!(
+        incidents.workflow("ip:192.0.2.1", late + IncidentLimits::default().kept).is_none(),
+        "a state is kept for seven days"
+    );
 }
 
 #[test]
@@ -170,8 +173,27 @@ fn what_is_saved_is_restored_and_what_was_not_taken_is_offered_again() {
     after.restore(read, Vec::new());
     assert_eq!(after.list(NOW).len(), 2);
     assert_eq!(after.record(event("192.0.2.1", "z", NOW + 1, 1.0), WIDTH, NOW + 1), place("a", 2, false));
-    after.list(NOW + KEPT_MILLIS + 1_000);
+    after.list(NOW + IncidentLimits::default().kept + 1_000);
     let mut removed = after.unsaved(NOW).removed;
     removed.sort();
     assert_eq!(removed, ["ip:192.0.2.1", "ip:192.0.2.2"]);
+}
+
+#[test]
+fn limits_apply_as_they_are_configured() {
+    let mut incidents = Incidents::default();
+    incidents.limit(IncidentLimits { window: 1000, timeline: 3, kept: 5000, reopen_grace: 0 });
+    for number in 0..5 {
+        incidents.record(event("192.0.2.1", &format!("i{number}"), NOW + number, 1.0), WIDTH, NOW + number);
+    }
+    let place = incidents.record(event("192.0.2.1", "next", NOW + 1005, 1.0), WIDTH, NOW + 1005).unwrap();
+    assert_eq!((place.id.as_str(), place.count), ("next", 1), "the window has passed");
+    for number in 0..5 {
+        incidents.record(event("192.0.2.2", &format!("i{number}"), NOW + number, 1.0), WIDTH, NOW + 1005);
+    }
+    incidents.limit(IncidentLimits { timeline: 2, kept: 5000, ..IncidentLimits::default() });
+    incidents.record(event("192.0.2.2", "last", NOW + 1005, 1.0), WIDTH, NOW + 1005);
+    let lengths: Vec<usize> = incidents.list(NOW + 1005).iter().map(|incident| incident.timeline.len()).collect();
+    assert_eq!(lengths, [2, 1]);
+    assert_eq!(incidents.list(NOW + 1005 + 5001).len(), 0);
 }

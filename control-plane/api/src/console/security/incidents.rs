@@ -12,7 +12,7 @@ use super::{Answer, Body, Caller, charged, charged_key, describe, done, not_done
 use crate::openapi::Routes;
 use crate::query::Parameters;
 use base::identity::Identity;
-use events::{Incident, IncidentState, WINDOW_MILLIS};
+use events::{Incident, IncidentState};
 use fabric::Fabric;
 use store::fabric::{Allowance, Ban};
 
@@ -37,12 +37,12 @@ pub(super) fn routes() -> Routes<Fabric> {
 
 async fn incidents(State(fabric): State<Fabric>, parameters: Parameters) -> Answer {
     let paging = Paging::read(parameters, &["ref", "state"])?;
-    let now = fabric.now();
+    let (now, window) = (fabric.now(), fabric.incident_limits().window);
     let (wanted, state) = (paging.filter("ref").map(|wanted| charged_key(&fabric, wanted)), paging.filter("state"));
     let mut shown = fabric.events().incidents();
     shown.retain(|incident| {
         incident.state != IncidentState::Resolved
-            && now.saturating_sub(incident.last_seen) <= WINDOW_MILLIS
+            && now.saturating_sub(incident.last_seen) <= window
             && wanted.as_ref().is_none_or(|wanted| incident.key == *wanted)
             && state.is_none_or(|wanted| incident.state.word() == wanted)
     });

@@ -8,7 +8,6 @@ use super::{describe, shapes};
 use crate::openapi::Routes;
 use compiler::acts;
 use entities::{AlertRule, ThreatPolicy};
-use events::WINDOW_MILLIS;
 use fabric::{Fabric, Ledger};
 use xds::{Hub, NodeStatus};
 
@@ -44,7 +43,7 @@ async fn status(State((fabric, hub)): State<(Fabric, Hub)>) -> Json<Value> {
         },
         "incidents": {
             "held": fabric.events().incidents().len(),
-            "window_seconds": WINDOW_MILLIS / 1000,
+            "window_seconds": security.incidents.window_seconds,
             "stale_after_sec": security.incidents.stale_after_seconds,
         },
         "ledger": {

@@ -12,9 +12,11 @@ fn group() -> Group {
 
 pub(in crate::rest) fn health() -> Operation {
     let schema = json!({ "type": "object", "required": ["status"], "properties": { "status": { "const": "ok" } } });
-    Operation::new(Method::GET, "/healthz", "health", group(), "Whether the process answers")
-        .takes_any_query()
-        .answers(StatusCode::OK, "The process answers.", schema)
+    Operation::new(Method::GET, "/healthz", "health", group(), "Whether the process answers").takes_any_query().answers(
+        StatusCode::OK,
+        "The process answers.",
+        schema,
+    )
 }
 
 pub(in crate::rest) fn ready() -> Operation {

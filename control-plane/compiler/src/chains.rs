@@ -5,12 +5,14 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 use snapshot::Step;
 
+use super::compiled::CompileProblem;
+use super::expand;
 use super::guards::Guard;
 use super::plugins::{self, Context};
 use super::rules::RuleCompiler;
+use super::settings::Settings;
 use super::steps::{Chain, Chains, PluginUse, Steps};
 use super::view::{Memory, View};
-use super::{CompileProblem, Settings, expand};
 use entities::plugins::{PRESET_CLASSES, by_name};
 use entities::{Entity, EntitySet, FieldProblem, GlobalConfig, Item, Protocol, Route, ThreatPolicy, did_you_mean};
 

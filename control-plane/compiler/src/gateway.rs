@@ -9,9 +9,10 @@ use snapshot::{
     Verifier, seal,
 };
 
+use super::compiled::{CompileProblem, Compiled};
 use super::protection;
+use super::settings::Settings;
 use super::steps::{Chain, Chains, Steps};
-use super::{BUFFER_SLACK, CompileProblem, Compiled, FLUSH_MILLIS, MAX_QUEUED, Settings};
 use entities::{
     self, ApiKey, DEFAULT_GROUP, Delivery, Entity as _, EntitySet, EscapedSlashes, Gives, GlobalConfig, Item, Protocol,
     RequestTrailers, Route, UnderscoreHeaders, path_prefix,
@@ -20,6 +21,14 @@ use xds::bootstrap::CONTROL_PLANE_CLUSTER;
 use xds::resources::{
     BackendInput, BackendTls, FilterInput, Gateway, ListenerSettings, RouteInput, SYSTEM_AUTHORITIES,
 };
+
+/// How often a worker sends what it has queued, in milliseconds.
+const FLUSH_MILLIS: u32 = 200;
+/// The most events that a worker keeps for a lost link.
+const MAX_QUEUED: u32 = 1000;
+/// What the gateway may hold beyond the largest inspected body: bodies arrive in pieces, and the piece that reaches the
+/// limit must not exceed the gateway's own.
+const BUFFER_SLACK: u64 = 1 << 20;
 
 /// The gateways of all groups. Nothing is left that could be wrong with them. `seals` is false for callers that only want
 /// the warnings: snapshots are empty then.

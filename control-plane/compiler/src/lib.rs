@@ -5,6 +5,8 @@
 //! rule, the line and a caret, and never reaches the store, let alone a gateway.
 
 mod chains;
+mod challenge_root;
+mod compiled;
 mod composition;
 mod expand;
 mod file;
@@ -17,22 +19,23 @@ pub mod publish;
 mod reach;
 mod right;
 mod rules;
+mod settings;
 mod steps;
 mod view;
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
+pub use challenge_root::ChallengeRoot;
+pub use compiled::{CompileProblem, Compiled, Groups};
 pub use composition::{
     CheckedRules, Composition, Element, ElementProblem, RuleWarning, compose, elements, own_elements,
 };
 pub use file::{TemplateError, discovery_response, fill};
-pub use plugins::lower;
-pub use plugins::{ChallengeRoot, waf_step};
+pub use plugins::{lower, waf_step};
 pub use protection::{CRS_IGNORED, NO_BODIES, idle_rules};
 pub use reach::{Unenforced, enforces};
 pub use rules::{CompiledRules, RuleCompiler};
+pub use settings::Settings;
 pub use view::View;
 
 use serde_json::{Map, Value};
@@ -46,15 +49,7 @@ use entities::{
 use right::{IN_RULESETS, Right, unchained};
 use steps::{Chains, Steps};
 use view::Memory;
-use xds::resources::{self, Gateway};
-
-/// How often a worker sends what it has queued, in milliseconds.
-const FLUSH_MILLIS: u32 = 200;
-/// The most events that a worker keeps for a lost link.
-const MAX_QUEUED: u32 = 1000;
-/// What the gateway may hold beyond the largest inspected body: bodies arrive in pieces, and the piece that reaches the
-/// limit must not exceed the gateway's own.
-const BUFFER_SLACK: u64 = 1 << 20;
+use xds::resources;
 
 /// Compiles entities.
 #[derive(Default)]
@@ -71,49 +66,6 @@ struct Memories {
     steps: Memory<Steps>,
     /// WAF configs and rulesets whose rules are right.
     right: Memory<Right>,
-}
-
-/// What the compiler must know of the gateways beyond the entities.
-#[derive(Clone, Debug, Default)]
-pub struct Settings {
-    /// The folder of the `.wasm` modules, as the gateways see it.
-    pub filters_dir: PathBuf,
-    /// Gateways have a control plane: filters link to it.
-    pub link: bool,
-    /// What the keys of challenge providers without a secret are made of.
-    pub challenge_root: ChallengeRoot,
-}
-
-/// What a set of entities compiles to.
-#[derive(Debug)]
-pub struct Compiled {
-    /// The gateway of the default group, the filters' snapshots included.
-    pub gateway: Gateway,
-    /// Those of the other groups, by name.
-    pub groups: BTreeMap<String, Gateway>,
-    /// Things that are allowed and probably not meant.
-    pub warnings: Vec<String>,
-}
-
-impl Compiled {
-    /// The gateway of a group; `None` where there is no such group.
-    #[must_use]
-    pub fn group(&self, name: &str) -> Option<&Gateway> {
-        if name == DEFAULT_GROUP { Some(&self.gateway) } else { self.groups.get(name) }
-    }
-}
-
-/// What a set of entities compiles to, each group of gateways by itself.
-#[derive(Debug)]
-pub struct Groups {
-    /// The gateway of every group, the default one included, or why there is none.
-    pub groups: BTreeMap<String, Result<Gateway, Vec<String>>>,
-    /// Faults that keep no group from its gateway.
-    pub asides: Vec<CompileProblem>,
-    /// Things that are allowed and probably not meant.
-    pub warnings: Vec<String>,
-    /// Those of them that leave requests without the protection that was configured.
-    pub gaps: Vec<String>,
 }
 
 /// What was found in all entities together.
@@ -133,23 +85,6 @@ struct Admitted {
     idle: Vec<CompileProblem>,
     /// What is said of all entities together.
     warnings: Vec<String>,
-}
-
-/// A fault, or something without effect, and the entity that it lies in.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CompileProblem {
-    /// The entity's collection.
-    pub collection: &'static str,
-    /// The entity's id.
-    pub id: String,
-    /// What is wrong, and where in the entity.
-    pub problem: FieldProblem,
-}
-
-impl std::fmt::Display for CompileProblem {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}/{}: {}", self.collection, self.id, self.problem)
-    }
 }
 
 impl Compiler {

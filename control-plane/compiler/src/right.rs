@@ -1,8 +1,9 @@
 //! WAF configs and rulesets whose rules are right, and what has no effect in them.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::CompileProblem;
+use super::compiled::CompileProblem;
 use super::composition::{Element, RuleWarning, elements, own_elements};
 use super::guards::Guard;
 use super::protection::{CRS_IGNORED, NO_BODIES, idle_rules};
@@ -63,10 +64,16 @@ impl Right {
 /// What WAF configs that no chain has would leave unprotected.
 pub(super) fn unchained(set: &EntitySet, chains: &Chains, right: &Memory<Right>) -> Vec<CompileProblem> {
     let steps = chains.routes.iter().map(|chain| &chain.steps).chain([&chains.global]);
-    let guards: Vec<&Guard> = steps.flat_map(|steps| &steps.guards).collect();
-    let has = |id: &str| guards.iter().any(|guard| matches!(guard, Guard::Waf(waf) if waf.config == id));
+    let chained: BTreeSet<&str> = steps
+        .flat_map(|steps| &steps.guards)
+        .filter_map(|guard| match guard {
+            Guard::Waf(waf) => Some(waf.config.as_str()),
+            _ => None,
+        })
+        .collect();
     let mut found = Vec::new();
-    for config in set.all::<WafConfig>().filter(|config| config.enabled && !has(&config.head.id)) {
+    let is_alone = |config: &&Item<WafConfig>| config.enabled && !chained.contains(config.head.id.as_str());
+    for config in set.all::<WafConfig>().filter(is_alone) {
         let id = &config.head.id;
         let Some(right) = right.known(WafConfig::COLLECTION, id) else { continue };
         let of = |problem: &FieldProblem| CompileProblem {

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::admission::{Change, EntityRef, Refusal, Warning};
-use super::change::{BatchEntry, BatchOptions, BatchOutcome, BatchWrite, WriteError, apply, demand, keep_id, stamp};
+use super::change::{BatchEntry, BatchOptions, BatchOutcome, BatchWrite, WriteError};
+use super::document::{apply, demand, keep_id, stamp};
 use super::entity::References;
 use super::service::Shared;
 use super::{EntityService, EntitySet, FieldProblem, Slot};

@@ -6,8 +6,7 @@ use serde_json::Value;
 
 use super::admission::Warning;
 use super::registry::Kind;
-use super::{FieldProblem, Slot, patch, secret};
-use base::clock;
+use super::{FieldProblem, Slot};
 use store::StoreError;
 
 /// One change of a batch.
@@ -117,53 +116,4 @@ pub type Precondition = Arc<dyn Fn(u64) -> bool + Send + Sync>;
 /// The condition that an entity is at this revision.
 pub fn exactly(expected: u64) -> Precondition {
     Arc::new(move |revision| revision == expected)
-}
-
-/// Gives the document the id of its path, and refuses another one.
-pub(super) fn keep_id(document: &mut Value, id: &str) -> Result<(), WriteError> {
-    let Some(fields) = document.as_object_mut() else {
-        return Ok(());
-    };
-    match fields.get("id").filter(|found| !found.is_null()) {
-        Some(found) if found.as_str() != Some(id) => {
-            let message = format!("the path names `{id}`, the document {found}: an id cannot change");
-            Err(WriteError::Invalid(vec![FieldProblem::new("/id", message).expected(format!("`{id}`"))]))
-        }
-        _ => {
-            fields.insert("id".to_owned(), Value::from(id));
-            Ok(())
-        }
-    }
-}
-
-pub(super) fn demand(precondition: Option<&Precondition>, current: u64) -> Result<(), WriteError> {
-    let accepted = precondition.is_none_or(|accepts| accepts(current));
-    if accepted { Ok(()) } else { Err(WriteError::Stale { current }) }
-}
-
-/// The document that is to be read in the place of the current one. The change is made on what is shown, so that no
-/// patch finds a secret out, and what brings the mask back keeps the secret.
-pub(super) fn apply(slot: &Slot, replacement: Replacement) -> Result<Value, WriteError> {
-    let shown = slot.entity.shown();
-    let mut document = shown.clone();
-    match replacement {
-        Replacement::Whole(whole) => document = whole,
-        Replacement::Merge(patch) => json_patch::merge(&mut document, &patch),
-        Replacement::Patch(patch) => patch::apply(&mut document, patch)?,
-    }
-    secret::restore(&mut document, &shown, &slot.entity.stored());
-    Ok(document)
-}
-
-/// Keeps the times that the server notes in the metadata, whatever the document says about them.
-pub(super) fn stamp(document: &mut Value, before: Option<&Slot>) {
-    let now = Value::from(clock::rfc3339(clock::now_millis()));
-    let created = before.and_then(|slot| slot.entity.head().metadata.get("created_at").cloned());
-    let Some(fields) = document.as_object_mut() else { return };
-    let metadata = fields.entry("metadata").or_insert_with(|| Value::Object(serde_json::Map::new()));
-    // Metadata of another type is left for the reader to find fault with.
-    if let Some(metadata) = metadata.as_object_mut() {
-        metadata.insert("created_at".to_owned(), created.unwrap_or_else(|| now.clone()));
-        metadata.insert("updated_at".to_owned(), now);
-    }
 }

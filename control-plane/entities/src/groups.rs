@@ -5,25 +5,15 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::gateway::{Delivery, Gateway};
 use super::problem::token;
-use super::{FieldProblem, Gateway, ListenerConfig, References, did_you_mean};
+use super::{FieldProblem, ListenerConfig, References, did_you_mean};
 
 /// The group of every gateway that belongs to no other; its settings are the field `gateway`.
 pub const DEFAULT_GROUP: &str = "default";
 
 /// Groups, at most.
 const MAX_GROUPS: usize = 100;
-
-/// What a gateway gets from the control plane.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Delivery {
-    /// Everything: listener, routes, clusters and filters.
-    #[default]
-    Full,
-    /// Only the configurations of filters (ECDS): another control plane owns listeners, routes and clusters.
-    Ecds,
-}
 
 /// A group of gateways. Fields that are null have the value of `gateway`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

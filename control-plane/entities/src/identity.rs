@@ -3,8 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::FieldProblem;
 use super::api_key::{ApiKey, ApiKeyDocument, MAX_API_KEYS};
-use super::{Delivery, FieldProblem};
+use super::gateway::Delivery;
 use base::identity::OWN_KEYS;
 
 /// Verifiers, at most: each is asked about every request.

@@ -7,6 +7,7 @@
 mod announcer;
 mod bans;
 pub mod challenges;
+mod charging;
 mod ledger;
 mod rules;
 

@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
+use super::error::CliError;
+use super::output::say;
 use super::told::note;
-use super::{CliError, say};
 use accounts::{AdminKey, Scope};
 use base::clock;
 use events::AuditAction;

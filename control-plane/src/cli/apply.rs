@@ -9,9 +9,10 @@ use anstyle::{AnsiColor, Style};
 use serde_json::Value;
 
 use super::diff::{Difference, differences};
+use super::error::CliError;
 use super::export::without_times;
+use super::output::{say, warn};
 use super::target::{Outcome, Planned, PlannedChange, Target, TargetArgs};
-use super::{CliError, say, warn};
 use entities::registry::KINDS;
 use entities::{FileEntity, Kind};
 

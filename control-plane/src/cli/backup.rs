@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use super::{CliError, say};
+use super::error::CliError;
+use super::output::say;
 use base::clock;
 use store::{self, SqliteStore};
 

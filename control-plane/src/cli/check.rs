@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use super::{CliError, say, warn};
+use super::error::CliError;
+use super::output::{say, warn};
 use compiler::{ChallengeRoot, Compiler, Settings};
 use entities::registry::KINDS;
 use entities::{EntitySet, FileEntity};

@@ -11,8 +11,8 @@ use http_body_util::{BodyExt as _, Full};
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
 
-use super::CliError;
 use super::dial::Dial;
+use super::error::CliError;
 
 /// How long one call may take: a large batch compiles before it is answered.
 const TIMEOUT: Duration = Duration::from_secs(300);

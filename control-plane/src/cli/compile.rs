@@ -3,7 +3,8 @@
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use super::{CliError, say};
+use super::error::CliError;
+use super::output::say;
 use base::atomic_file::{self, Readers};
 use compiler::{Compiler, Settings, discovery_response, fill};
 use entities::{DEFAULT_GROUP, EntitySet};

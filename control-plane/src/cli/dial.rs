@@ -10,7 +10,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use super::CliError;
+use super::error::CliError;
 use listen;
 
 /// How one control plane is reached.

@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use super::error::CliError;
+use super::output::say;
 use super::target::TargetArgs;
-use super::{CliError, say};
 use entities::registry::KINDS;
 
 /// `palisade export`.

@@ -8,25 +8,25 @@ mod client;
 mod compile;
 mod dial;
 mod diff;
+mod error;
 mod export;
 mod node_token;
 mod operator;
+mod output;
 mod secret;
 mod serve;
 mod target;
 mod told;
 
-use std::fmt;
 use std::io::Write as _;
-use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 
 use crate::config::ServeConfig;
-use store::StoreError;
 
+pub use error::CliError;
 pub use serve::Parts;
 
 /// Threat protection for Envoy-family gateways: the control plane.
@@ -64,20 +64,6 @@ enum Command {
     Restore(backup::RestoreCommand),
     /// Compile the entities of a folder into the snapshot that a gateway without a control plane runs.
     Compile(compile::CompileCommand),
-}
-
-/// Why a command failed.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum CliError {
-    /// The store.
-    Store(StoreError),
-    /// A file, a socket, the terminal: what was to be done, and what the operating system said.
-    Io(String, std::io::Error),
-    /// The command has said what is wrong; only the exit code is left.
-    Reported,
-    /// Anything else, in a sentence.
-    Other(String),
 }
 
 /// Runs the command that the process was started with.
@@ -122,41 +108,4 @@ fn report(error: CliError) -> ExitCode {
         let _ = writeln!(std::io::stderr(), "palisade: {error}");
     }
     ExitCode::FAILURE
-}
-
-/// Writes to standard output.
-fn say(text: fmt::Arguments<'_>) -> Result<(), CliError> {
-    let mut out = std::io::stdout().lock();
-    writeln!(out, "{text}").map_err(|error| CliError::Io("write to standard output".to_owned(), error))
-}
-
-/// Says what is allowed and probably not meant. A warning that begins with the name of an entity, `collection/id`, begins
-/// with its file instead, where `file` knows one.
-fn warn<'a>(warnings: &[String], file: impl Fn(&str) -> Option<&'a Path>) -> Result<(), CliError> {
-    for warning in warnings {
-        match warning.split_once(": ").and_then(|(name, rest)| Some((file(name)?, rest))) {
-            Some((file, rest)) => say(format_args!("warning: {}: {rest}", file.display()))?,
-            None => say(format_args!("warning: {warning}"))?,
-        }
-    }
-    Ok(())
-}
-
-impl fmt::Display for CliError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            CliError::Store(error) => error.fmt(f),
-            CliError::Io(what, error) => write!(f, "cannot {what}: {error}"),
-            CliError::Reported => Ok(()),
-            CliError::Other(text) => f.write_str(text),
-        }
-    }
-}
-
-impl std::error::Error for CliError {}
-
-impl From<StoreError> for CliError {
-    fn from(error: StoreError) -> CliError {
-        CliError::Store(error)
-    }
 }

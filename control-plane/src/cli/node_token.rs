@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{CliError, say};
+use super::error::CliError;
+use super::output::say;
 use base::atomic_file::{self, Readers};
 use listen::{DERIVE, NodeNames, NodeTokens};
 use xds::bootstrap::NODE_TOKEN_SECRET;

@@ -3,9 +3,10 @@
 use serde_json::json;
 
 use super::admin_key::{Common, open, open_existing};
+use super::error::CliError;
+use super::output::say;
 use super::secret::read_password;
 use super::told::note;
-use super::{CliError, say};
 use accounts::{Operator, hash_password, normal_name, password_problem};
 use base::clock;
 use events::AuditAction;

@@ -4,7 +4,7 @@ use std::io::{BufRead as _, IsTerminal as _, Read as _, Write as _};
 
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 
-use super::CliError;
+use super::error::CliError;
 use accounts::MAX_PASSWORD_BYTES;
 
 /// Reads a password. On a terminal it asks twice with `prompt`; otherwise it is the first line of standard input.

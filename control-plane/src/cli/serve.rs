@@ -11,7 +11,7 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
-use super::CliError;
+use super::error::CliError;
 use crate::config::{DRAIN, ServeConfig};
 use crate::health;
 use accounts::{AdminKey, Scope};

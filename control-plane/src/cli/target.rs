@@ -6,9 +6,9 @@ use std::sync::Arc;
 use axum::http::{HeaderValue, Method, header};
 use serde_json::{Value, json};
 
-use super::CliError;
 use super::admin_key::open_existing_with;
 use super::client::Client;
+use super::error::CliError;
 use api::error::ApiError;
 use compiler::{ChallengeRoot, Compiler, Settings};
 use entities::{

@@ -16,6 +16,7 @@ mod file;
 mod incidents;
 mod ledger;
 mod operators;
+mod pending;
 mod places;
 mod room;
 mod schema;
@@ -23,9 +24,6 @@ mod sqlite;
 mod sqlite_alerts;
 mod sqlite_fabric;
 mod writer;
-
-use std::future::Future;
-use std::pin::Pin;
 
 use tokio::sync::watch;
 
@@ -36,10 +34,8 @@ pub use alerts::AlertStore;
 pub use backup::{Restored, backup, restore};
 pub use error::StoreError;
 pub use fabric::FabricStore;
+pub use pending::Pending;
 pub use sqlite::{SqliteOptions, SqliteStore};
-
-/// The answer of a store operation, to be awaited.
-pub type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
 
 /// Durable memory of the control plane. Every method may wait for the medium; none blocks the async runtime.
 /// What the decision fabric keeps is in [`FabricStore`], what alert rules keep in [`AlertStore`].

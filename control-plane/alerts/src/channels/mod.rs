@@ -1,6 +1,7 @@
 //! A message in the words of each channel.
 
 mod event;
+mod number;
 mod pagerduty;
 mod slack;
 mod teams;
@@ -66,12 +67,6 @@ fn headers(channel: &AlertChannel) -> Result<HeaderMap, String> {
     }
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     Ok(headers)
-}
-
-/// A whole number without a fraction, so that `50` is not written `50.0`.
-#[allow(clippy::cast_possible_truncation, reason = "whole and small")]
-fn number(value: f64) -> Value {
-    if value.fract() == 0.0 && value.abs() < 1e15 { Value::from(value as i64) } else { Value::from(value) }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::super::message::{Message, key};
 use super::super::text::cut;
-use super::number;
+use super::number::number;
 use base::clock;
 
 /// The longest summary, in characters.

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::super::message::{Message, key};
-use super::number;
+use super::number::number;
 use base::clock;
 
 pub(super) fn body(message: &Message) -> Value {

@@ -9,8 +9,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::Console;
 use super::body::{self, Body};
+use super::state::Console;
 use crate::names::NAMESPACE;
 use crate::openapi::{Group, JSON, Operation, Routes, reference};
 use entities::{ChallengeKind, ChallengeProvider, Entity};

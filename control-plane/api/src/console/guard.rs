@@ -5,8 +5,9 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 
+use super::describe;
 use super::session::Token;
-use super::{Console, describe};
+use super::state::Console;
 use crate::error::ApiError;
 use crate::names::{CSRF_HEADER, NAMESPACE};
 use crate::openapi::Routes;

@@ -12,9 +12,10 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::body::{self, Body, BodyProblem};
+use super::describe;
 use super::guard::{Current, no_store};
 use super::session::{Token, clear_cookie, wants_secure};
-use super::{Console, describe};
+use super::state::Console;
 use crate::error::ApiError;
 use crate::openapi::Routes;
 use accounts::{Checked, MAX_PASSWORD_BYTES, Operator, Session, normal_name};

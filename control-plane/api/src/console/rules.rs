@@ -10,9 +10,10 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
 use super::body::{self, Body, BodyProblem};
+use super::state::Console;
 use super::trial::{TrialRequest, TrialResponse};
 use super::workbench::BuildError;
-use super::{Console, describe, report, trial};
+use super::{describe, report, trial};
 use crate::error::ApiError;
 use crate::openapi::Routes;
 use base::clock;

@@ -94,15 +94,15 @@ mod tests {
             .in_query("filter.id", json!({}), "")
             .in_query_from("filter.");
         for known in ["page", "pageSize", "filter.id", "filter.other"] {
-            assert_eq!(problem(&[list.clone()], known), None, "{known}");
+            assert_eq!(problem(std::slice::from_ref(&list), known), None, "{known}");
         }
-        let slip = problem(&[list.clone()], "pagesize").unwrap();
+        let slip = problem(std::slice::from_ref(&list), "pagesize").unwrap();
         let expected = "there is no query parameter `pagesize`, did you mean `pageSize`? There are: `page`, `pageSize`, `filter.<field>`";
         assert_eq!(slip, expected);
-        let far = problem(&[list.clone()], "\u{0}colour").unwrap();
+        let far = problem(std::slice::from_ref(&list), "\u{0}colour").unwrap();
         assert!(far.starts_with("there is no query parameter `\\0colour`; there are: `page`"), "{far}");
         for unknown in ["Page", "", "if-match", "filter"] {
-            assert!(problem(&[list.clone()], unknown).is_some(), "{unknown}");
+            assert!(problem(std::slice::from_ref(&list), unknown).is_some(), "{unknown}");
         }
         assert!(problem(&[list, operation().in_query("other", json!({}), "")], "other").is_none());
         assert_eq!(problem(&[operation()], "x").unwrap(), "this endpoint has no query parameters, and so no `x`");

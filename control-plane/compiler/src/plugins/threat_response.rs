@@ -3,7 +3,9 @@
 use prost::Message as _;
 use snapshot::ThreatResponseStep;
 
-use super::{Guard, PluginKind, policy_of};
+use super::super::guards::Guard;
+use super::kind::PluginKind;
+use super::policies::policy_of;
 
 pub(super) const KIND: PluginKind = PluginKind {
     name: "threat-response",

@@ -7,8 +7,9 @@ use serde_json::{Map, Value};
 use snapshot::{WafBudget, WafStep};
 
 use super::super::composition::elements;
-use super::super::guards::WafGuard;
-use super::{Context, Guard, PluginKind, saturate};
+use super::super::guards::{Guard, WafGuard};
+use super::kind::{Context, PluginKind};
+use super::policies::saturate;
 use entities::{FieldProblem, Item, MAX_SCORE, UndecodableBody, WafConfig, XmlDoctype, typed};
 
 pub(super) const KIND: PluginKind = PluginKind { name: "waf", compile };

@@ -1,6 +1,6 @@
 //! The bots that a new policy knows.
 
-use super::{BotCategory, BotSignature};
+use super::signature::{BotCategory, BotSignature};
 
 /// Name, category, tokens of the user agent, suffixes of the names that its addresses resolve to, homepage.
 type Known = (&'static str, BotCategory, &'static [&'static str], &'static [&'static str], &'static str);

@@ -18,10 +18,8 @@ pub(super) const PLUGIN: Plugin = Plugin {
         switch: Some("api_contract"),
         fields: &["api_contract_id", "api_contract_mode"],
         references: &[("api_contract_id", "api-contracts")],
-        ..Section::NONE
     },
     categories: &["api"],
-    ..Plugin::NONE
 };
 
 /// Limits of API contracts and of the API report.

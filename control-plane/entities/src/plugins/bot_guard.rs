@@ -8,11 +8,6 @@ pub(super) const PLUGIN: Plugin = Plugin {
     classes: &["SvcBotGuard", "IncomingRequestValidatorSvcBotGuard"],
     collections: &["bot-policies"],
     references: &[("policy", "bot-policies")],
-    preset: Section {
-        switch: Some("bots"),
-        fields: &["bot_policy"],
-        references: &[("bot_policy", "bot-policies")],
-        ..Section::NONE
-    },
+    preset: Section { switch: Some("bots"), fields: &["bot_policy"], references: &[("bot_policy", "bot-policies")] },
     ..Plugin::NONE
 };

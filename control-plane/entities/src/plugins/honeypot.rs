@@ -14,5 +14,4 @@ pub(super) const PLUGIN: Plugin = Plugin {
         ..Section::NONE
     },
     categories: &["honeypot"],
-    ..Plugin::NONE
 };

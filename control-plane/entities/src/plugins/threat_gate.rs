@@ -11,7 +11,6 @@ pub(super) const PLUGIN: Plugin = Plugin {
         switch: Some("gate"),
         fields: &["threat_policy"],
         references: &[("threat_policy", "threat-policies")],
-        ..Section::NONE
     },
     ..Plugin::NONE
 };

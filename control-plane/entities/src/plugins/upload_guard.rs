@@ -12,8 +12,6 @@ pub(super) const PLUGIN: Plugin = Plugin {
         switch: Some("uploads"),
         fields: &["uploads_mode", "uploads_allowed_extensions", "uploads_scanner", "uploads_scan_failure_action"],
         references: &[("uploads_scanner", "malware-scanners")],
-        ..Section::NONE
     },
     categories: &["upload"],
-    ..Plugin::NONE
 };

@@ -7,11 +7,6 @@ pub(super) const PLUGIN: Plugin = Plugin {
     title: "WAF",
     classes: &["SvcWaf", "Waf", "IncomingRequestValidatorSvcWaf"],
     references: &[("ref", "waf-configs")],
-    preset: Section {
-        switch: Some("waf"),
-        fields: &["waf_config"],
-        references: &[("waf_config", "waf-configs")],
-        ..Section::NONE
-    },
+    preset: Section { switch: Some("waf"), fields: &["waf_config"], references: &[("waf_config", "waf-configs")] },
     ..Plugin::NONE
 };

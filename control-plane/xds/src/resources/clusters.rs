@@ -21,7 +21,8 @@ use envoy_types::pb::envoy::r#type::matcher::v3::{StringMatcher, string_matcher:
 use envoy_types::pb::google::protobuf::UInt32Value;
 use envoy_types::util::pack_any;
 
-use super::{BackendInput, BackendTls, seconds, socket_address};
+use super::common::{seconds, socket_address};
+use super::input::{BackendInput, BackendTls};
 
 const HTTP_OPTIONS: &str = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions";
 const CONNECT_TIMEOUT_SECONDS: i64 = 5;

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
 
-use super::RouteInput;
+use super::input::RouteInput;
 
 /// A route at one of its prefixes, in the routes of a virtual host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

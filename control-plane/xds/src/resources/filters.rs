@@ -8,7 +8,7 @@ use envoy_types::pb::envoy::extensions::wasm::v3::{FailurePolicy, PluginConfig, 
 use envoy_types::pb::google::protobuf::{BoolValue, BytesValue};
 use envoy_types::util::pack_any;
 
-use super::FilterInput;
+use super::input::FilterInput;
 
 /// All filters of a gateway share one VM id, because shared data (bans, windows) is keyed by it.
 const VM_ID: &str = "palisade";

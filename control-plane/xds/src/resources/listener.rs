@@ -30,7 +30,9 @@ use prost::Name;
 
 use entities::{EscapedSlashes, RequestTrailers, UnderscoreHeaders};
 
-use super::{FilterInput, ListenerSettings, NAME, filters, from_ads, seconds, socket_address};
+use super::common::{from_ads, seconds, socket_address};
+use super::filters;
+use super::input::{FilterInput, ListenerSettings, NAME};
 
 /// Filters leave their events here; Envoy stores what a Wasm filter sets under the prefix `wasm.`.
 const EVENT_STATE: &str = "wasm.svc.event";

@@ -11,8 +11,9 @@ use envoy_types::pb::envoy::r#type::matcher::v3::{StringMatcher, string_matcher:
 use envoy_types::pb::google::protobuf::{Any, Duration, UInt64Value};
 use prost::{Message, Oneof};
 
+use super::clusters;
 use super::domains::{Domains, Entry};
-use super::{NAME, RouteInput, clusters};
+use super::input::{NAME, RouteInput};
 use crate::set::Kind;
 use entities::host_pattern;
 

@@ -1,6 +1,8 @@
 use envoy_types::pb::envoy::config::route::v3::{RouteConfiguration, route, route_action, route_match};
 use prost::Message;
 
+use std::collections::BTreeMap;
+
 use super::*;
 
 fn route(id: &str, hosts: &[&str], paths: &[&str]) -> RouteInput {
@@ -172,7 +174,7 @@ fn a_backend_is_one_cluster_however_many_routes_share_it() {
     let body = &set.get(Kind::Route, NAME).unwrap().body;
     let decoded = RouteConfiguration::decode(body.value.as_slice()).unwrap();
     let Some(route::Action::Route(action)) = decoded.virtual_hosts[2].routes[0].action.clone() else { panic!() };
-    assert_eq!(action.timeout.unwrap(), Duration { seconds: 1, nanos: 500_000_000 });
+    assert_eq!(action.timeout.unwrap(), envoy_types::pb::google::protobuf::Duration { seconds: 1, nanos: 500_000_000 });
     assert_eq!(action.cluster_specifier, Some(route_action::ClusterSpecifier::Cluster("backend:127.0.0.1:80".into())));
 }
 

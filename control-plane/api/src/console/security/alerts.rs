@@ -4,7 +4,8 @@ use axum::extract::State;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Answer, Body, Caller, describe, done, not_done, read};
+use super::call::{Answer, Body, Caller, done, not_done, read};
+use super::describe;
 use crate::openapi::Routes;
 use alerts::Alerts;
 use entities::{AlertRule, Entity as _, Item, unsaved};

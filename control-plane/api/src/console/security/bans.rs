@@ -7,11 +7,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::paging::Paging;
-use super::{
-    Answer, BAN_SECONDS, Body, Caller, charged, charged_key, describe, done, identity, key_or_text, millis, not_done,
-    read, shapes, text,
+use super::call::{
+    Answer, BAN_SECONDS, Body, Caller, charged, charged_key, done, identity, key_or_text, millis, not_done, read, text,
 };
+use super::paging::Paging;
+use super::{describe, shapes};
 use crate::openapi::Routes;
 use crate::query::Parameters;
 use base::identity::Identity;

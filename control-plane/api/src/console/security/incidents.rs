@@ -7,8 +7,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::call::{Answer, Body, Caller, charged, charged_key, done, not_done, read, text};
 use super::paging::Paging;
-use super::{Answer, Body, Caller, charged, charged_key, describe, done, not_done, read, shapes, text};
+use super::{describe, shapes};
 use crate::openapi::Routes;
 use crate::query::Parameters;
 use base::identity::Identity;

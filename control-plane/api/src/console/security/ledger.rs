@@ -5,7 +5,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{Answer, Body, Caller, charged, describe, done, not_done, read, shapes};
+use super::call::{Answer, Body, Caller, charged, done, not_done, read};
+use super::{describe, shapes};
 use crate::openapi::Routes;
 use base::identity::Identity;
 use compiler::lower;

@@ -1,6 +1,7 @@
 //! The document as a page to read: one file of HTML, without a script and without anything to load.
 
 mod operation;
+mod reading;
 mod schema;
 mod text;
 
@@ -11,6 +12,8 @@ use base64::engine::general_purpose::STANDARD;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
+
+use reading::{Entry, Told, at, list, object, string};
 
 /// The looks of the page; its digest stands in the policy.
 const STYLE: &str = include_str!("style.css");
@@ -26,16 +29,6 @@ pub struct Page {
     /// The value of `content-security-policy`: nothing but its own style.
     pub content_security_policy: String,
 }
-
-/// An operation with where it is.
-struct Entry<'a> {
-    path: &'a str,
-    method: &'a str,
-    operation: &'a Value,
-}
-
-/// The status and the text of an answer.
-type Told<'a> = (&'a str, &'a str);
 
 /// The page of a document.
 #[must_use]
@@ -158,24 +151,6 @@ fn entries(document: &Value) -> Vec<Entry<'_>> {
 
 fn in_group(entry: &Entry<'_>, name: &str) -> bool {
     list(entry.operation, "/tags").iter().any(|tag| tag == name)
-}
-
-/// The value at a pointer; null where there is none.
-fn at<'a>(value: &'a Value, pointer: &str) -> &'a Value {
-    value.pointer(pointer).unwrap_or(&Value::Null)
-}
-
-/// The text in a field; empty where there is none.
-fn string<'a>(value: &'a Value, field: &str) -> &'a str {
-    value.get(field).and_then(Value::as_str).unwrap_or_default()
-}
-
-fn list<'a>(value: &'a Value, pointer: &str) -> &'a [Value] {
-    at(value, pointer).as_array().map_or(&[], Vec::as_slice)
-}
-
-fn object<'a>(value: &'a Value, pointer: &str) -> impl Iterator<Item = (&'a str, &'a Value)> {
-    at(value, pointer).as_object().into_iter().flatten().map(|(name, value)| (name.as_str(), value))
 }
 
 #[cfg(test)]

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use maud::{Markup, html};
 use serde_json::Value;
 
-use super::{Entry, Told, at, list, object, schema, string, text};
+use super::reading::{Entry, Told, at, list, object, string};
+use super::{schema, text};
 
 pub(super) fn shown(document: &Value, entry: &Entry<'_>, common: &BTreeMap<Told<'_>, usize>) -> Markup {
     let Entry { path, method, operation } = entry;

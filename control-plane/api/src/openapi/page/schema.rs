@@ -3,7 +3,8 @@
 use maud::{Markup, html};
 use serde_json::Value;
 
-use super::{at, list, object, string, text};
+use super::reading::{at, list, object, string};
+use super::text;
 
 /// A component.
 pub(super) fn component(name: &str, schema: &Value) -> Markup {

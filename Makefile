@@ -227,6 +227,11 @@ bench-tables: filters envoy ## What a change of a large table costs: bytes to a 
 	PALISADE_TABLES_SECONDS=$(if $(filter command line,$(origin SECONDS)),$(SECONDS),300) \
 	  $(CARGO) test -p palisade --test all -- --nocapture tables_envoy::half_a_million
 
+.PHONY: bench-ask
+bench-ask: filters envoy ## 1,000 requests a second that wait for the control plane with bodies in hand (ARGS=--rate N, --seconds N, ...)
+	$(CARGO) build --release -p harness --bin palisade-bench-ask
+	target/release/palisade-bench-ask --out target/bench/ask.json $(ARGS)
+
 .PHONY: cost-search
 cost-search: filters crs ## Search for the request that costs a worker most (SECONDS=60, ARGS=--size BYTES --paranoia N --keep DIR ...)
 	$(CARGO) build --release -p harness --bin palisade-cost-search

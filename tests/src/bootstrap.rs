@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 pub struct Static {
     backend: SocketAddr,
     filters: Vec<Value>,
+    clusters: Vec<Value>,
     access_log: bool,
     direct: Option<String>,
 }
@@ -25,7 +26,7 @@ impl Static {
     /// A gateway with no filter before its router.
     #[must_use]
     pub fn to(backend: SocketAddr) -> Self {
-        Self { backend, filters: Vec::new(), access_log: false, direct: None }
+        Self { backend, filters: Vec::new(), clusters: Vec::new(), access_log: false, direct: None }
     }
 
     /// A gateway that answers every request itself with 200 and a page: what it costs is the gateway alone.
@@ -47,6 +48,13 @@ impl Static {
     #[must_use]
     pub fn filter(mut self, filter: Value) -> Self {
         self.filters.push(filter);
+        self
+    }
+
+    /// Adds a cluster beside that of the backend.
+    #[must_use]
+    pub fn cluster(mut self, cluster: Value) -> Self {
+        self.clusters.push(cluster);
         self
     }
 
@@ -76,6 +84,16 @@ impl Static {
         } else {
             json!([])
         };
+        let backend = json!({
+            "name": "backend",
+            "type": "STATIC",
+            "connect_timeout": "2s",
+            "load_assignment": {
+                "cluster_name": "backend",
+                "endpoints": [{"lb_endpoints": [{"endpoint": {"address": address(self.backend)}}]}],
+            },
+        });
+        let clusters: Vec<Value> = std::iter::once(backend).chain(self.clusters.iter().cloned()).collect();
         let mut route = json!({"name": Self::ROUTE, "match": {"prefix": "/"}});
         match &self.direct {
             Some(page) => route["direct_response"] = json!({"status": 200, "body": {"inline_string": page}}),
@@ -110,15 +128,7 @@ impl Static {
                         "typed_config": manager,
                     }]}],
                 }],
-                "clusters": [{
-                    "name": "backend",
-                    "type": "STATIC",
-                    "connect_timeout": "2s",
-                    "load_assignment": {
-                        "cluster_name": "backend",
-                        "endpoints": [{"lb_endpoints": [{"endpoint": {"address": address(self.backend)}}]}],
-                    },
-                }],
+                "clusters": clusters,
             },
         })
         .to_string()
@@ -146,6 +156,24 @@ pub fn wasm_filter(name: &str, module: &Path, configuration: &[u8]) -> Value {
                     "@type": "type.googleapis.com/google.protobuf.BytesValue",
                     "value": STANDARD.encode(configuration),
                 },
+            },
+        },
+    })
+}
+
+/// A cluster that speaks HTTP/2, as the control plane's port does.
+#[must_use]
+pub fn http2_cluster(name: &str, at: SocketAddr) -> Value {
+    let endpoint = json!({"endpoint": {"address": address(at)}});
+    json!({
+        "name": name,
+        "type": "STATIC",
+        "connect_timeout": "1s",
+        "load_assignment": {"cluster_name": name, "endpoints": [{"lb_endpoints": [endpoint]}]},
+        "typed_extension_protocol_options": {
+            "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": {
+                "@type": "type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions",
+                "explicit_http_config": {"http2_protocol_options": {}},
             },
         },
     })

@@ -3,19 +3,21 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use material::Material;
-use snapshot::{AnswerWord, Answered, Ask, Down, KeptTables, Up};
+use snapshot::{Answered, Ask, Down, KeptTables, Up};
 use tokio::sync::broadcast;
 
 use events::{EventHub, dependency};
-use fabric::challenges::{self, Verifier};
+use fabric::challenges::Verifier;
 use fabric::{Announcer, Bans};
 use store::{Store, StoreError};
 use xds::Hub;
 
 use super::reports::ReportKinds;
+use crate::Answers;
+use crate::challenges::{Puzzles, Tokens};
 
 /// The meeting point of all node links. Clones share one state.
 #[derive(Clone)]
@@ -29,10 +31,7 @@ struct Inner {
     hub: Hub,
     links: AtomicU64,
     clock: fn() -> u64,
-    /// Where questions are answered from.
-    answers: OnceLock<Arc<dyn Store>>,
-    /// Who verifies tokens of widgets.
-    verifier: OnceLock<Arc<Verifier>>,
+    answers: Answers,
     /// The tables that workers keep.
     material: Material,
     /// What the worker of each link has said of its tables last.
@@ -52,8 +51,7 @@ impl LinkHub {
                 hub,
                 links: AtomicU64::default(),
                 clock,
-                answers: OnceLock::new(),
-                verifier: OnceLock::new(),
+                answers: Answers::default(),
                 material: Material::default(),
                 kept: Mutex::default(),
                 reports: ReportKinds::default(),
@@ -61,15 +59,20 @@ impl LinkHub {
         }
     }
 
-    /// Answers the questions of workers from this store; until then the answer is unknown. Only the first call
-    /// counts.
+    /// Who answers the questions of workers.
+    #[must_use]
+    pub fn answers(&self) -> &Answers {
+        &self.inner.answers
+    }
+
+    /// Spends puzzles and completed waits in this store; until then the answer is unknown. Only the first call counts.
     pub fn answer_from(&self, store: Arc<dyn Store>) {
-        let _first_wins = self.inner.answers.set(store);
+        self.inner.answers.register(Puzzles { store, clock: self.inner.clock });
     }
 
     /// Verifies tokens of widgets with this; until then the answer is unknown. Only the first call counts.
     pub fn verify_with(&self, verifier: Arc<Verifier>) {
-        let _first_wins = self.inner.verifier.set(verifier);
+        self.inner.answers.register(Tokens(verifier));
     }
 
     /// The tables that workers keep: what gatherers publish to.
@@ -100,20 +103,10 @@ impl LinkHub {
     }
 
     /// The answer to a question of a worker.
-    pub(crate) async fn answer(&self, ask: Ask) -> Answered {
-        let Inner { answers, verifier, clock, .. } = self.inner.as_ref();
-        let answer = match (ask.spend_puzzle, ask.verify_token) {
-            (Some(puzzle), _) => match answers.get() {
-                Some(store) => challenges::spend(store.as_ref(), &puzzle, clock()).await,
-                None => AnswerWord::Unknown,
-            },
-            (None, Some(token)) => match verifier.get() {
-                Some(verifier) => verifier.verify(&token).await,
-                None => AnswerWord::Unknown,
-            },
-            (None, None) => AnswerWord::Unknown,
-        };
-        Answered { id: ask.id, answer: answer.into() }
+    pub(crate) async fn answer(&self, node: Arc<str>, ask: Ask) -> Answered {
+        let (topic, data) = ask.question();
+        let data = self.inner.answers.answer(node, &topic, data.into_owned()).await;
+        ask.answered(data)
     }
 
     /// What sends changes to the nodes.

@@ -1,14 +1,17 @@
-//! The node link: `/palisade.v1.NodeLink/Stream`, by which workers report and are told of bans.
+//! The node link: `/palisade.v1.NodeLink/Stream`, by which workers report, ask, and are told of bans.
 //!
 //! `node_link.proto` beside this file describes the messages for people and other languages; the Rust ones are in the
 //! crate `snapshot`, because filters use them too.
 
+mod answers;
+mod challenges;
 mod hub;
 mod reports;
 mod server;
 mod service;
 mod tables;
 
+pub use answers::{AnswerLimits, Answerer, Answers};
 pub use hub::LinkHub;
 pub use reports::{ReportKinds, ReportReceiver, Reports};
 pub use server::{NodePort, serve, serve_with};

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use snapshot::{Ask, Down, Up};
+use snapshot::{Answered, Ask, Down, MAX_WAIT_MILLIS, Up};
 use tokio::sync::broadcast::error::RecvError;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{broadcast, mpsc};
+use tokio::task::JoinSet;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::body::Body;
 use tonic::codegen::{BoxFuture, Service, StdError, http};
@@ -16,14 +17,17 @@ use tonic::{Request, Response, Status, Streaming};
 use tonic_prost::ProstCodec;
 
 use super::hub::LinkHub;
+use super::tables::{self, WorkerTables};
 use listen::{Admission, Closing, admission, withdrawn};
 
 /// Messages that wait for a worker that does not read; one more ends its stream.
 pub(crate) const QUEUE: usize = 64;
 /// Bans or entries of the allowlist in one message: a worker takes a message whole.
 const ENTRIES_PER_MESSAGE: usize = 500;
-/// Questions of one worker that are being answered; more of them wait, and what comes behind them.
-const QUESTIONS: usize = 256;
+/// Questions of one worker that are being answered: as many as a worker has under way. More of them have no answer.
+const QUESTIONS: usize = 1000;
+/// Answers in one message: as many as a worker carries out at once.
+const ANSWERS_PER_MESSAGE: usize = 16;
 /// How long a worker may take to read a message of a long list: the bans that are live, the end of all of them.
 pub(crate) const CATCH_UP: Duration = Duration::from_secs(30);
 
@@ -125,24 +129,39 @@ async fn run(
     down.send(Ok(greeting()?)).await.map_err(|_| too_slow())?;
     send_all(down, &live).await?;
     let mut link = Link { hub, number: hub.number(), node: String::new() };
-    let questions = Arc::new(Semaphore::new(QUESTIONS));
-    let (tables, kept) = super::tables::keep(hub.material(), down.clone());
-    let mut kept = std::pin::pin!(kept);
+    let (tables, kept) = tables::keep(hub.material(), down.clone());
+    let (asks, asked) = mpsc::channel(QUESTIONS);
+    // Both at once: an answer does not wait for the events and bans behind its question to be taken.
+    tokio::select! {
+        result = answer_all(hub, asked, down) => result,
+        result = take_all(&mut link, &mut ups, &mut changes, (&asks, &tables), down, admission) => result,
+        ended = kept => ended,
+    }
+}
+
+/// Takes what a worker sends, and sends it what changes.
+async fn take_all(
+    link: &mut Link<'_>,
+    ups: &mut Streaming<Up>,
+    changes: &mut broadcast::Receiver<Arc<Down>>,
+    (asks, tables): (&mpsc::Sender<(Arc<str>, Ask)>, &WorkerTables),
+    down: &mpsc::Sender<Result<Down, Status>>,
+    admission: &Admission,
+) -> Result<(), Status> {
     loop {
         tokio::select! {
-            ended = &mut kept => return ended,
             up = ups.message() => match up? {
                 Some(mut up) => {
                     link.speaks(&up.node, admission)?;
-                    // First of all: a request waits for the answer.
+                    // First of all: messages wait for the answers.
                     for ask in std::mem::take(&mut up.asks) {
-                        answer(hub, ask, down, &questions).await;
+                        asks.send((link.node.as_str().into(), ask)).await.map_err(|_| too_slow())?;
                     }
                     if let Some(kept) = up.tables.take() {
-                        hub.tables_kept(link.number, &kept);
+                        link.hub.tables_kept(link.number, &kept);
                         tables.said(kept)?;
                     }
-                    hub.take(link.number, &link.node, up).await;
+                    link.hub.take(link.number, &link.node, up).await;
                 }
                 None => return Ok(()),
             },
@@ -156,6 +175,31 @@ async fn run(
     }
 }
 
+/// Answers questions, each beside all others: a slow answer holds up none. With the link end the questions that are open.
+async fn answer_all(
+    hub: &LinkHub,
+    mut asked: mpsc::Receiver<(Arc<str>, Ask)>,
+    down: &mpsc::Sender<Result<Down, Status>>,
+) -> Result<(), Status> {
+    let (mut open, mut answers) = (JoinSet::new(), Vec::new());
+    loop {
+        tokio::select! {
+            Some((node, ask)) = asked.recv() => match open.len() {
+                0..QUESTIONS => drop(open.spawn(answer(hub.clone(), node, ask))),
+                // Only a worker that asks more than it may and does not read its answers comes to this.
+                _ if answers.len() >= QUESTIONS => return Err(too_slow()),
+                _ => answers.push(ask.answered(None)),
+            },
+            Some(answered) = open.join_next() => answers.extend(answered.ok().flatten()),
+            Ok(permit) = down.reserve(), if !answers.is_empty() => {
+                let answers = answers.drain(..answers.len().min(ANSWERS_PER_MESSAGE)).collect();
+                permit.send(Ok(Down { answers, ..Down::default() }));
+            }
+            else => std::future::pending().await,
+        }
+    }
+}
+
 /// The first message of a stream. It shows the worker that the control plane answers, even if there are no bans.
 fn greeting() -> Result<Down, Status> {
     let mut seed = vec![0; SEED];
@@ -163,17 +207,10 @@ fn greeting() -> Result<Down, Status> {
     Ok(Down { seed, ..Down::default() })
 }
 
-/// Answers a question beside everything else, so that those that come together share a commit of the store.
-async fn answer(hub: &LinkHub, ask: Ask, down: &mpsc::Sender<Result<Down, Status>>, questions: &Arc<Semaphore>) {
-    // Never closed.
-    let Ok(permit) = Arc::clone(questions).acquire_owned().await else { return };
-    let (hub, down) = (hub.clone(), down.clone());
-    tokio::spawn(async move {
-        let answers = vec![hub.answer(ask).await];
-        // A worker that is gone does not wait any more.
-        let _gone = down.send(Ok(Down { answers, ..Down::default() })).await;
-        drop(permit);
-    });
+/// The answer to a question; `None` if the worker does not wait for it any more.
+async fn answer(hub: LinkHub, node: Arc<str>, ask: Ask) -> Option<Answered> {
+    let millis = if ask.wait_millis == 0 { MAX_WAIT_MILLIS } else { ask.wait_millis.min(MAX_WAIT_MILLIS) };
+    tokio::time::timeout(Duration::from_millis(millis.into()), hub.answer(node, ask)).await.ok()
 }
 
 /// A link as its end is told, however it comes.

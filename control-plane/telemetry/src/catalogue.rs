@@ -160,6 +160,11 @@ pub const CATALOGUE: &[Described] = &[
         "Solved puzzles and completed waits that nodes asked to spend, by outcome: first, spent (before), failed",
     ),
     counter(
+        "palisade_link_questions_total",
+        &["outcome", "topic"],
+        "Questions that plugins of nodes asked, by outcome: answered, unknown (could not be found out), busy (too many at once), late (not in time, or the link ended), unregistered (the topic of another release)",
+    ),
+    counter(
         "palisade_link_snapshots_total",
         &["outcome"],
         "Snapshots that filters reported, by outcome: taken, refused",

@@ -52,6 +52,9 @@ fn the_description_reads_what_the_code_writes() {
                 ip: "192.0.2.1".into(),
                 host: "h".into(),
             }),
+            topic: "a.b".into(),
+            data: b"q".to_vec(),
+            wait_millis: 11,
         }],
         tables: Some(KeptTables {
             tables: vec![KeptTable {
@@ -73,6 +76,7 @@ fn the_description_reads_what_the_code_writes() {
             "asks": [{
                 "id": 9, "spend_puzzle": { "id": "p", "until_millis": 10 },
                 "verify_token": { "provider": "w", "token": "t", "ip": "192.0.2.1", "host": "h" },
+                "topic": "a.b", "data": "cQ==", "wait_millis": 11,
             }],
             "tables": { "tables": [{ "name": "t", "kind": "KEYS", "state": "cw==", "refused": "r" }] },
             "reports": [{ "kind": "k", "reports": ["cg=="], "dropped": 13 }],
@@ -86,7 +90,7 @@ fn the_description_reads_what_the_code_writes() {
             hand_until_millis: 7,
             unrecorded: true,
         }],
-        answers: vec![Answered { id: 9, answer: AnswerWord::No.into() }],
+        answers: vec![Answered { id: 9, answer: AnswerWord::No.into(), data: Some(b"d".to_vec()) }],
         allowed: vec![AllowChange { key: "a".into(), until_millis: 7 }],
         seed: b"seed".to_vec(),
         tables: vec![TableChange {
@@ -102,7 +106,7 @@ fn the_description_reads_what_the_code_writes() {
         described("palisade.v1.Down", &down.encode_to_vec()),
         json!({
             "bans": [{ "key": "k", "until_millis": 6, "reason": "r", "hand_until_millis": 7, "unrecorded": true }],
-            "answers": [{ "id": 9, "answer": "NO" }],
+            "answers": [{ "id": 9, "answer": "NO", "data": "ZA==" }],
             "allowed": [{ "key": "a", "until_millis": 7 }],
             "seed": "c2VlZA==",
             "tables": [{ "name": "t", "from": "Zg==", "state": "cw==", "data": "ZA==", "offset": 11, "size": 12 }],

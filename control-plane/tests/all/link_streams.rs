@@ -1,9 +1,15 @@
 //! The node link over a real connection.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use crate::link_support::{Worker, plain};
 use crate::xds_support::{ControlPlane, until};
 use events::Exporter;
-use snapshot::{AnswerWord, Answered, Ask, BanChange, BanRequest, Down, LoadReport, SpendPuzzle, Up};
+use link::{AnswerLimits, Answerer};
+use snapshot::{
+    AnswerWord, Answered, Ask, BanChange, BanRequest, Down, LoadReport, Message as _, SpendPuzzle, Topic, Up, YesNo,
+};
 use store::fabric::{FabricStore as _, Note};
 use tonic::Request;
 
@@ -189,19 +195,130 @@ async fn a_question_is_answered_on_its_own_stream() {
     };
     let answered =
         async |worker: &mut Worker| worker.down.message().await.unwrap().expect("the stream has ended").answers;
-    let answer = |id, word: AnswerWord| vec![Answered { id, answer: word.into() }];
+    let answer = |id, word: AnswerWord| vec![Answered { id, answer: word.into(), data: None }];
     one.up.send(spend(1, "p")).await.unwrap();
     assert_eq!(answered(&mut one).await, answer(1, AnswerWord::Unknown), "there is no store yet");
     let folder = tempfile::tempdir().unwrap();
     let store = store::SqliteStore::open(folder.path(), store::SqliteOptions::default()).unwrap();
-    control_plane.link.answer_from(std::sync::Arc::new(store));
+    control_plane.link.answer_from(Arc::new(store));
     one.up.send(spend(2, "p")).await.unwrap();
     assert_eq!(answered(&mut one).await, answer(2, AnswerWord::Yes));
     two.up.send(spend(2, "p")).await.unwrap();
     assert_eq!(answered(&mut two).await, answer(2, AnswerWord::No));
     two.up.send(spend(3, &"x".repeat(65))).await.unwrap();
     assert_eq!(answered(&mut two).await, answer(3, AnswerWord::Unknown));
-    two.up.send(Up { asks: vec![Ask { id: 4, ..Ask::default() }], ..Up::default() }).await.unwrap();
-    assert_eq!(answered(&mut two).await, answer(4, AnswerWord::Unknown), "a question of a later release");
+    // The same in the form of this release, beside a question of a later one.
+    let puzzle = SpendPuzzle { id: "q".into(), until_millis: now() + 1000 };
+    let of_topic = |id, topic: &str| Ask { id, topic: topic.into(), data: puzzle.encode_to_vec(), ..Ask::default() };
+    for (id, yes) in [(4, true), (5, false)] {
+        two.up.send(Up { asks: vec![of_topic(id, SpendPuzzle::TOPIC)], ..Up::default() }).await.unwrap();
+        let data = Some(YesNo { yes }.encode_to_vec());
+        assert_eq!(answered(&mut two).await, vec![Answered { id, answer: 0, data }]);
+    }
+    two.up.send(Up { asks: vec![of_topic(6, "challenge.of-tomorrow")], ..Up::default() }).await.unwrap();
+    assert_eq!(answered(&mut two).await, answer(6, AnswerWord::Unknown));
+    control_plane.stop().await;
+}
+
+/// A question of tests. It is answered with its number; 0 never, and 1 with more than an answer may have.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+struct Number {
+    #[prost(uint32, tag = "1")]
+    number: u32,
+}
+
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+struct Numbered {
+    #[prost(uint32, tag = "1")]
+    number: u32,
+    #[prost(bytes = "vec", tag = "2")]
+    more: Vec<u8>,
+}
+
+impl Topic for Number {
+    const TOPIC: &'static str = "test.number";
+    type Answer = Numbered;
+}
+
+/// Counts the questions that it never answers.
+#[derive(Clone, Default)]
+struct Numbers(Arc<AtomicUsize>);
+
+impl Answerer for Numbers {
+    type Question = Number;
+    const LIMITS: AnswerLimits = AnswerLimits { running: 2, waiting: 0 };
+
+    async fn answer(&self, _node: &str, Number { number }: Number) -> Option<Numbered> {
+        if number == 0 {
+            self.0.fetch_add(1, Ordering::SeqCst);
+            std::future::pending::<()>().await;
+        }
+        let more = if number == 1 { vec![0; snapshot::MAX_ANSWER] } else { Vec::new() };
+        Some(Numbered { number, more })
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slow_answer_holds_up_no_other_and_too_many_questions_have_none() {
+    let control_plane = ControlPlane::start(Vec::new()).await;
+    let numbers = Numbers::default();
+    control_plane.link.answers().register(numbers.clone());
+    let folder = tempfile::tempdir().unwrap();
+    let store = store::SqliteStore::open(folder.path(), store::SqliteOptions::default()).unwrap();
+    control_plane.link.answer_from(Arc::new(store));
+    let (mut one, mut two) = (worker_of(&control_plane).await, worker_of(&control_plane).await);
+    let ask = |id, number, wait_millis| {
+        let data = Number { number }.encode_to_vec();
+        let ask = Ask { id, topic: Number::TOPIC.into(), data, wait_millis, ..Ask::default() };
+        Up { node: "n".into(), asks: vec![ask], ..Up::default() }
+    };
+    let answered = async |worker: &mut Worker| {
+        let mut answers = worker.down.message().await.unwrap().expect("the stream has ended").answers;
+        let Answered { id, data, .. } = answers.pop().expect("no answer");
+        (id, data.map(|data| Numbered::decode(data.as_slice()).unwrap().number))
+    };
+    one.up.send(ask(1, 7, 0)).await.unwrap();
+    assert_eq!(answered(&mut one).await, (1, Some(7)));
+    one.up.send(ask(2, 1, 0)).await.unwrap();
+    assert_eq!(answered(&mut one).await, (2, None), "it is too long");
+    let unreadable = Ask { id: 3, topic: Number::TOPIC.into(), data: vec![0xff], ..Ask::default() };
+    one.up.send(Up { asks: vec![unreadable], ..Up::default() }).await.unwrap();
+    assert_eq!(answered(&mut one).await, (3, None));
+
+    // Two never end, so a third has no answer; other topics and other workers have theirs.
+    for id in 4..=5 {
+        one.up.send(ask(id, 0, 10_000)).await.unwrap();
+    }
+    until("the questions", async || (numbers.0.load(Ordering::SeqCst) == 2).then_some(())).await;
+    one.up.send(ask(7, 8, 0)).await.unwrap();
+    assert_eq!(answered(&mut one).await, (7, None), "too many of this topic");
+    let data = SpendPuzzle { id: "p".into(), until_millis: now() + 1000 }.encode_to_vec();
+    let spend = |id| Ask { id, topic: SpendPuzzle::TOPIC.into(), data: data.clone(), ..Ask::default() };
+    for worker in [&mut one, &mut two] {
+        worker.up.send(Up { node: "n".into(), asks: vec![spend(8)], ..Up::default() }).await.unwrap();
+        assert_eq!(worker.down.message().await.unwrap().unwrap().answers[0].id, 8);
+    }
+    // With the link end its questions, and their places are free.
+    drop(one);
+    let mut place = 9;
+    while {
+        two.up.send(ask(place, 9, 0)).await.unwrap();
+        answered(&mut two).await
+    } != (place, Some(9))
+    {
+        place += 1;
+    }
+    // Nor does a question take a place for longer than its worker waits.
+    for id in 100..102 {
+        two.up.send(ask(id, 0, 1)).await.unwrap();
+    }
+    place = 102;
+    while {
+        two.up.send(ask(place, 9, 0)).await.unwrap();
+        answered(&mut two).await
+    } != (place, Some(9))
+    {
+        place += 1;
+    }
     control_plane.stop().await;
 }

@@ -1,112 +1,159 @@
-//! Requests that are held: for a time (tarpit), or until the control plane has answered.
+//! Messages that are held: for a time (tarpit), or until the control plane has answered a question.
 
 use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::rc::Rc;
 
-use exchange::Answer;
+use exchange::{Answer, Questions};
 
 use crate::calls;
 use crate::http::Stream;
 use crate::shared::NodeSharedData;
 use crate::tarpit;
 
-/// The most requests of one worker that wait for an answer; more of them go on without one.
-const MAX_ASKING: usize = 1000;
-/// The most requests that are released in one tick. The gateway carries an answer out when the call is over, from within
-/// the callbacks of the answer before it: the stack grows with every one, and some hundreds of them end the VM.
+/// The most messages that are released in one call of the gateway. It carries each on when the call is over, from within the
+/// callbacks of the one before it: the stack grows with every one, and some hundreds of them end the VM.
 const MAX_RELEASED: usize = 16;
 
 thread_local! {
-    static HELD: RefCell<Vec<Held>> = const { RefCell::new(Vec::new()) };
+    static HELD: RefCell<Held> = RefCell::new(Held::default());
 }
 
+#[derive(Default)]
 struct Held {
+    /// Tarpitted requests, and when they go on, in milliseconds since the Unix epoch.
+    delayed: Vec<(u64, Waiting)>,
+    questions: Questions<Waiting>,
+    /// What goes on next, with its answer if it has asked.
+    due: VecDeque<(Waiting, Option<Answer>)>,
+}
+
+/// A message that waits.
+struct Waiting {
     context: u32,
-    until: u64,
-    /// The question that it waits for the answer of.
-    question: Option<u64>,
-    /// The answer; [`Answer::Unavailable`] until it arrives.
-    answer: Answer,
     stream: Rc<RefCell<Stream>>,
 }
 
-/// Holds a request; false where too many are held already.
-pub(crate) fn hold(context: u32, millis: u32, question: Option<u64>, stream: &Rc<RefCell<Stream>>) -> bool {
-    HELD.with_borrow_mut(|held| {
-        let room = match question {
-            Some(_) => held.iter().filter(|entry| entry.question.is_some()).count() < MAX_ASKING,
-            None => tarpit::take(&NodeSharedData, calls::now()),
-        };
-        if !room {
-            return false;
-        }
-        let until = calls::now().saturating_add(u64::from(millis));
-        held.push(Held { context, until, question, answer: Answer::Unavailable, stream: Rc::clone(stream) });
-        true
-    })
+impl Waiting {
+    fn new(context: u32, stream: &Rc<RefCell<Stream>>) -> Self {
+        Self { context, stream: Rc::clone(stream) }
+    }
 }
 
-/// The control plane has answered a question: the request that waits for it is released in the next round.
+impl Held {
+    fn unanswered(&mut self, waiting: Vec<Waiting>) {
+        self.due.extend(waiting.into_iter().map(|waiting| (waiting, Some(Answer::Unavailable))));
+    }
+
+    /// What has waited long enough is due.
+    fn find_overdue(&mut self, now: u64) {
+        if self.delayed.iter().any(|(until, _)| *until <= now) {
+            let (due, delayed): (Vec<_>, Vec<_>) =
+                std::mem::take(&mut self.delayed).into_iter().partition(|(until, _)| *until <= now);
+            self.delayed = delayed;
+            self.due.extend(due.into_iter().map(|(_, waiting)| (waiting, None)));
+        }
+        let overdue = self.questions.take_overdue(now);
+        self.unanswered(overdue);
+    }
+}
+
+/// Holds a request for a time; false where too many are held already.
+pub(crate) fn hold(context: u32, millis: u32, stream: &Rc<RefCell<Stream>>) -> bool {
+    let now = calls::now();
+    let room = tarpit::take(&NodeSharedData, now);
+    if room {
+        let until = now.saturating_add(u64::from(millis));
+        HELD.with_borrow_mut(|held| held.delayed.push((until, Waiting::new(context, stream))));
+    }
+    room
+}
+
+/// Holds a message until a question of so many bytes is answered, and numbers the question; `None` where too much is asked
+/// already.
+pub(crate) fn open(context: u32, bytes: usize, millis: u32, stream: &Rc<RefCell<Stream>>) -> Option<u64> {
+    let until = calls::now().saturating_add(u64::from(millis));
+    HELD.with_borrow_mut(|held| held.questions.open(Waiting::new(context, stream), bytes, until).ok())
+}
+
+/// A question was sent on a stream.
+pub(crate) fn sent(question: u64, token: u32) {
+    HELD.with_borrow_mut(|held| held.questions.sent(question, token));
+}
+
+/// Whether the message that has asked still waits.
+pub(crate) fn waits(question: u64) -> bool {
+    HELD.with_borrow(|held| held.questions.waits(question))
+}
+
+/// Whether a message waits for an answer on a stream.
+pub(crate) fn wait_on(token: u32) -> bool {
+    HELD.with_borrow(|held| held.questions.wait_on(token))
+}
+
+/// The control plane has answered a question: the message that waits for it is released in the next round.
 pub(crate) fn answered(question: u64, answer: Answer) {
     HELD.with_borrow_mut(|held| {
-        if let Some(entry) = held.iter_mut().find(|entry| entry.question == Some(question)) {
-            (entry.answer, entry.until) = (answer, 0);
+        if let Some(waiting) = held.questions.take(question) {
+            held.due.push_back((waiting, Some(answer)));
         }
     });
 }
 
-/// No stream will bring the answers of questions any more, but of those that are still to be sent: who waits for the others is
-/// released with the next ones, without an answer.
-pub(crate) fn give_up(to_be_sent: impl Fn(u64) -> bool) {
+/// A question could not be sent: its message does not wait.
+pub(crate) fn withdraw(question: u64) {
+    HELD.with_borrow_mut(|held| drop(held.questions.take(question)));
+}
+
+/// A stream has ended: the messages that wait for answers on it are released in the next round, without an answer.
+pub(crate) fn lose(token: u32) {
+    HELD.with(|held| {
+        // Called while a root context is deleted, which may happen inside a callback.
+        if let Ok(mut held) = held.try_borrow_mut() {
+            let lost = held.questions.take_lost(token);
+            held.unanswered(lost);
+        }
+    });
+}
+
+/// The same for questions that were not sent yet.
+pub(crate) fn lose_unsent() {
     HELD.with_borrow_mut(|held| {
-        for entry in held.iter_mut().filter(|entry| entry.until > 0) {
-            if entry.question.is_some_and(|question| !to_be_sent(question)) {
-                entry.until = 0;
-            }
-        }
+        let lost = held.questions.take_unsent();
+        held.unanswered(lost);
     });
 }
 
-/// Forgets a request whose client has left.
+/// Forgets a message: its client has left, or it waits no more.
 pub(crate) fn forget(context: u32) {
     // Called while a stream is deleted, which may happen inside `release`: then the entry is out already.
     HELD.with(|held| {
         if let Ok(mut held) = held.try_borrow_mut() {
-            held.retain(|entry| entry.context != context);
+            held.delayed.retain(|(_, waiting)| waiting.context != context);
+            held.questions.forget(|waiting| waiting.context == context);
+            held.due.retain(|(waiting, _)| waiting.context != context);
         }
     });
 }
 
-/// Releases requests that are due; true where there are more of them than one tick may release. Leaves another
-/// context in effect.
+/// Releases messages that are due; true where there are more of them than may be released at once. Leaves another context
+/// in effect.
 pub(crate) fn release() -> bool {
-    let more = release_some();
-    let tarpitted = HELD.with_borrow(|held| held.iter().filter(|entry| entry.question.is_none()).count());
-    tarpit::publish(&NodeSharedData, tarpitted, calls::now());
-    more
-}
-
-fn release_some() -> bool {
-    let (due, more) = HELD.with_borrow_mut(|held| {
-        if held.is_empty() {
-            return (Vec::new(), false);
-        }
-        let now = calls::now();
-        let (mut due, waiting): (Vec<Held>, Vec<Held>) =
-            std::mem::take(held).into_iter().partition(|entry| entry.until <= now);
-        let left = due.split_off(due.len().min(MAX_RELEASED));
-        let more = !left.is_empty();
-        held.extend(left);
-        held.extend(waiting);
-        (due, more)
+    let now = calls::now();
+    let due: Vec<_> = HELD.with_borrow_mut(|held| {
+        held.find_overdue(now);
+        let count = held.due.len().min(MAX_RELEASED);
+        held.due.drain(..count).collect()
     });
-    for entry in due {
+    for (Waiting { context, stream }, answer) in due {
         // A client that has left in the meantime has no context any more.
-        if calls::set_effective_context(entry.context)
-            && let Ok(mut stream) = entry.stream.try_borrow_mut()
+        if calls::set_effective_context(context)
+            && let Ok(mut this) = stream.try_borrow_mut()
         {
-            stream.resume(entry.question.map(|_| entry.answer), &entry.stream);
+            this.resume(answer, &stream);
         }
     }
+    let (delayed, more) = HELD.with_borrow(|held| (held.delayed.len(), !held.due.is_empty()));
+    tarpit::publish(&NodeSharedData, delayed, now);
     more
 }

@@ -1,16 +1,19 @@
 //! One request: the gateway's callbacks on one side, a [`Run`] on the other.
 
+mod waiting;
+
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use exchange::{Answer, Body, Chain, Flow, Metric, Opening, Reply, Request, Response, Run, Start};
+use exchange::{Body, Chain, Flow, Metric, Opening, Reply, Request, Response, Run, Start};
 use proxy_wasm::traits::{Context, HttpContext};
 use proxy_wasm::types::Action;
 use snapshot::Trailers;
 
 use crate::calls::{self, Buffer, Half, LogLevel, Map};
 use crate::proxy_host::ProxyHost;
-use crate::{held, link, proxy_host};
+use crate::{held, proxy_host};
+use waiting::Waiting;
 
 /// The bytes in front of every gRPC message: whether it is compressed, and its length.
 const GRPC_PREFIX: usize = 5;
@@ -42,7 +45,8 @@ pub(crate) struct Stream {
     awaits_first_bytes: bool,
     request: Buffered,
     response: Buffered,
-    held: bool,
+    /// What is held until a time or an answer.
+    waiting: Option<Waiting>,
     /// Trailers of the request are there that no step has inspected.
     trailers: bool,
 }
@@ -86,7 +90,7 @@ impl HttpFilter {
             awaits_first_bytes: false,
             request,
             response,
-            held: false,
+            waiting: None,
             trailers: false,
         };
         Self { stream: Rc::new(RefCell::new(stream)) }
@@ -141,7 +145,7 @@ impl HttpContext for HttpFilter {
 impl Drop for HttpFilter {
     fn drop(&mut self) {
         if let Ok(stream) = self.stream.try_borrow()
-            && stream.held
+            && stream.waiting.is_some()
         {
             held::forget(stream.context);
         }
@@ -231,7 +235,7 @@ impl Stream {
         match state {
             Buffering::Until(_) | Buffering::Read { .. } => self.hand_over(half, this),
             Buffering::Passing => self.read_passing(0, this),
-            Buffering::Off if self.held && half == Half::Request => Action::Pause,
+            Buffering::Off if self.waiting.is_some_and(|waiting| waiting.half == half) => self.more_of(half, this),
             Buffering::Off if self.awaits_first_bytes && half == Half::Request => self.open_stream(this),
             Buffering::Off => Action::Continue,
             Buffering::Answered => Action::Pause,
@@ -392,36 +396,6 @@ impl Stream {
         self.act(flow, Half::Request, this)
     }
 
-    /// The time of a held request is over, or its question has this answer. The gateway's calls act on its stream
-    /// already.
-    pub(crate) fn resume(&mut self, answer: Option<Answer>, this: &Rc<RefCell<Self>>) {
-        self.held = false;
-        let action = self.continue_request(answer, this);
-        // Held at its headers, and nothing of its body has come: it comes once they are released.
-        let at_headers = self.request.size == 0 && !self.request.ended;
-        let action = if at_headers { self.at_headers(Half::Request, action) } else { action };
-        let action = self.inspect_trailers(action, this);
-        if action == Action::Continue {
-            calls::continue_stream(Half::Request);
-        }
-    }
-
-    /// Goes on behind a hold, with what has come of the body in the meantime.
-    fn continue_request(&mut self, answer: Option<Answer>, this: &Rc<RefCell<Self>>) -> Action {
-        let flow = self.run.as_mut().map_or(Flow::Continue, |run| match answer {
-            Some(answer) => run.answered(answer, &ProxyHost::default()),
-            None => run.resume(&ProxyHost::default()),
-        });
-        match self.act(flow, Half::Request, this) {
-            Action::Continue if self.awaits_first_bytes && self.request.size > 0 => self.open_stream(this),
-            Action::Pause if self.request.size > 0 || self.request.ended => match self.request.state {
-                Buffering::Until(_) | Buffering::Read { .. } => self.hand_over(Half::Request, this),
-                _ => Action::Pause,
-            },
-            action => action,
-        }
-    }
-
     fn act(&mut self, flow: Flow, half: Half, this: &Rc<RefCell<Self>>) -> Action {
         if half == Half::Request
             && let Some(codings) = self.run.as_mut().and_then(Run::take_accept_encoding)
@@ -448,26 +422,8 @@ impl Stream {
                 self.set_buffering(half, Buffering::Read { limit, read: 0 });
                 Action::Pause
             }
-            Flow::Hold { millis } => {
-                self.set_buffering(half, Buffering::Off);
-                if held::hold(self.context, millis, None, this) {
-                    self.held = true;
-                    return Action::Pause;
-                }
-                self.continue_request(None, this)
-            }
-            Flow::Ask(ask) => {
-                self.set_buffering(half, Buffering::Off);
-                let answer = match link::ask(ask.question, self.context) {
-                    Ok(question) if held::hold(self.context, ask.millis, Some(question), this) => {
-                        self.held = true;
-                        return Action::Pause;
-                    }
-                    Ok(_) => Answer::Unavailable,
-                    Err(answer) => answer,
-                };
-                self.continue_request(Some(answer), this)
-            }
+            Flow::Hold { millis } => self.hold(half, millis, this),
+            Flow::Ask(ask) => self.ask(half, ask, this),
             Flow::Answer(reply) => self.answer(half, &reply),
         }
     }

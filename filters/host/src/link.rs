@@ -6,24 +6,20 @@
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::rc::Rc;
 
-use exchange::{Answer, BanOrder, Metric, Question, offline, outage};
+use exchange::{Answer, Ask, BanOrder, MAX_QUESTIONS, Metric, offline, outage};
 use node_state::allowlist;
 use node_state::bans::{self, BanOf};
-use snapshot::{
-    AllowChange, AnswerWord, Ask, BanChange, BanRequest, Down, LinkSettings, LoadReport, Message, SpendPuzzle, Up,
-    VerifyToken,
-};
+use snapshot::{AllowChange, BanChange, BanRequest, Down, LinkSettings, LoadReport, Message, Up};
 
 use crate::calls::{self, LogLevel};
 use crate::shared::NodeSharedData;
-use crate::{held, proxy_host, reports, tables};
+use crate::{held, http, proxy_host, reports, tables};
 
 /// The most bans that wait for the link.
 const MAX_BANS: usize = 1000;
-/// The most questions that wait for the link.
-const MAX_ASKS: usize = 1000;
-/// The most bytes of events in one batch: well under what a gRPC server takes.
+/// The most bytes of events, and of questions, in one batch: well under what a gRPC server takes.
 const MAX_BATCH: usize = 1 << 20;
 /// The first and the longest pause before a lost link is tried again, in milliseconds.
 const BACKOFF: (u64, u64) = (500, 30_000);
@@ -41,14 +37,15 @@ struct Link {
     settings: Option<LinkSettings>,
     node: String,
     stream: Option<Stream>,
+    /// Streams of earlier root contexts, which stay open until the questions on them are answered.
+    earlier: Vec<Stream>,
     /// Not before this time, in milliseconds since the Unix epoch.
     retry_at: u64,
     failures: u32,
     events: VecDeque<Vec<u8>>,
     bans: VecDeque<BanRequest>,
-    asks: VecDeque<Ask>,
-    /// The number of the last question.
-    asked: u64,
+    /// Questions that wait for the greeting of a stream.
+    asks: VecDeque<snapshot::Ask>,
     /// Events and bans dropped that the control plane does not know of yet.
     dropped: u64,
     /// Since when this worker has no link, in milliseconds since the Unix epoch; `None` while it has one.
@@ -97,10 +94,14 @@ pub(crate) fn queue_ban(ban: BanOrder, now: u64) {
     });
 }
 
-/// Asks the control plane for a request with this `context`. Returns the question's id, which [`held::answered`] gets, or the
-/// answer if it is known already; `context` is in effect again afterwards.
-pub(crate) fn ask(question: Question, context: u32) -> Result<u64, Answer> {
-    LINK.with_borrow_mut(|link| link.ask(question, context))
+/// Asks the control plane for the message of a stream with this `context`, which waits for the answer from now on.
+/// `context` is in effect again afterwards.
+///
+/// # Errors
+///
+/// The answer, if it is known already; then nothing waits.
+pub(crate) fn ask(ask: Ask, context: u32, stream: &Rc<RefCell<http::Stream>>) -> Result<(), Answer> {
+    LINK.with_borrow_mut(|link| link.ask(ask, context, stream))
 }
 
 /// Queues a load report.
@@ -122,17 +123,20 @@ pub(crate) fn flush(owner: u32) {
 /// A root context ends, and with it the streams that it opened.
 pub(crate) fn owner_gone(owner: u32) {
     LINK.with(|link| {
-        if let Ok(mut link) = link.try_borrow_mut()
-            && link.stream.as_ref().is_some_and(|stream| stream.owner == owner)
-        {
-            link.stream = None;
+        if let Ok(mut link) = link.try_borrow_mut() {
+            let link = &mut *link;
+            let ended = link.stream.take_if(|stream| stream.owner == owner);
+            let earlier = link.earlier.extract_if(.., |stream| stream.owner == owner);
+            ended.into_iter().chain(earlier).for_each(|stream| held::lose(stream.token));
         }
     });
 }
 
 /// The stream has ended; the next try waits longer, the more failed before it.
 pub(crate) fn closed(token: u32, status: u32) {
+    held::lose(token);
     LINK.with_borrow_mut(|link| {
+        link.earlier.retain(|stream| stream.token != token);
         let ended = link.stream.take_if(|stream| stream.token == token).is_some();
         if ended {
             // Something to say, so that the next stream does not wait for an event: bans of other nodes come on it.
@@ -144,9 +148,9 @@ pub(crate) fn closed(token: u32, status: u32) {
     });
 }
 
-/// A message from the control plane.
-pub(crate) fn received(bytes: &[u8]) {
-    LINK.with_borrow_mut(Link::greeted);
+/// A message from the control plane on a stream.
+pub(crate) fn received(token: u32, bytes: &[u8]) {
+    LINK.with_borrow_mut(|link| link.greeted(token));
     match Down::decode(bytes) {
         Ok(down) => {
             if !down.seed.is_empty() {
@@ -155,14 +159,12 @@ pub(crate) fn received(bytes: &[u8]) {
             // First who is allowed: a ban that comes with it must not hold for a moment.
             apply_allowed(&down.allowed);
             apply_bans(&down.bans);
-            tables::take(&down.tables);
-            for answered in &down.answers {
-                let answer = match AnswerWord::try_from(answered.answer) {
-                    Ok(AnswerWord::Yes) => Answer::Yes,
-                    Ok(AnswerWord::No) => Answer::No,
-                    Ok(AnswerWord::Unknown) | Err(_) => Answer::Unavailable,
-                };
-                held::answered(answered.id, answer);
+            // Of a link whose snapshot was replaced, they are a state behind those of the next.
+            if LINK.with_borrow(|link| link.stream.as_ref().is_some_and(|stream| stream.token == token)) {
+                tables::take(&down.tables);
+            }
+            for answered in down.answers {
+                held::answered(answered.id, answered.data.map_or(Answer::Unavailable, Answer::Data));
             }
         }
         Err(error) => {
@@ -208,9 +210,10 @@ impl Link {
     }
 
     /// The control plane has said something. An outage of the node ends with the first message of the first new stream.
-    fn greeted(&mut self) {
+    fn greeted(&mut self, token: u32) {
         self.failures = 0;
-        let Some(stream) = self.stream.as_mut().filter(|stream| !stream.greeted) else { return };
+        let fresh = |stream: &&mut Stream| stream.token == token && !stream.greeted;
+        let Some(stream) = self.stream.as_mut().filter(fresh) else { return };
         stream.greeted = true;
         self.share_dropped();
         self.lost_since = None;
@@ -232,6 +235,8 @@ impl Link {
     fn flush(&mut self, owner: u32) {
         let Some(settings) = self.settings.clone() else { return };
         self.move_to(owner);
+        // Some have waited too long for the greeting.
+        self.asks.retain(|ask| held::waits(ask.id));
         self.share_dropped();
         let now = calls::now();
         if self.stream.is_none() && (!self.waits() || now < self.retry_at) {
@@ -249,8 +254,10 @@ impl Link {
             if !calls::send_stream_message(token, &batch.encode_to_vec()) {
                 self.put_back(batch);
                 self.stream = None;
+                held::lose(token);
                 return self.back_off("the stream took no message", true);
             }
+            batch.asks.iter().for_each(|ask| held::sent(ask.id, token));
         }
     }
 
@@ -261,41 +268,55 @@ impl Link {
             || reports::wait()
     }
 
-    /// A request waits for the answer: the question does not wait for the next tick where there is a stream.
-    fn ask(&mut self, question: Question, context: u32) -> Result<u64, Answer> {
+    /// A message waits for the answer: the question does not wait for the next tick where there is a stream.
+    fn ask(&mut self, ask: Ask, context: u32, stream: &Rc<RefCell<http::Stream>>) -> Result<(), Answer> {
         if self.settings.is_none() {
             return Err(Answer::NoControlPlane);
         }
-        let lost = self.stream.is_none() && calls::now() < self.retry_at;
-        if lost || self.asks.len() >= MAX_ASKS {
+        if self.stream.is_none() && calls::now() < self.retry_at {
             return Err(Answer::Unavailable);
         }
-        let Some(question) = message(question) else {
+        let Ask { question, millis } = ask;
+        let Some(id) = held::open(context, question.data.len(), millis, stream) else {
             return Err(Answer::Unavailable);
         };
-        self.asked = self.asked.wrapping_add(1);
-        let ask = Ask { id: self.asked, ..question };
+        let (topic, data) = (question.topic.into_owned(), question.data);
+        let ask = snapshot::Ask { id, topic, data, wait_millis: millis, ..snapshot::Ask::default() };
         let Some(&Stream { token, owner, .. }) = self.stream.as_ref().filter(|stream| stream.greeted) else {
+            if self.asks.len() >= MAX_QUESTIONS {
+                self.asks.retain(|ask| held::waits(ask.id));
+            }
             self.asks.push_back(ask);
-            return Ok(self.asked);
+            return Ok(());
         };
         let up = Up { node: self.node.clone(), asks: vec![ask], ..Up::default() };
         let sent = calls::set_effective_context(owner) && calls::send_stream_message(token, &up.encode_to_vec());
         calls::set_effective_context(context);
-        if sent { Ok(self.asked) } else { Err(Answer::Unavailable) }
+        if sent {
+            held::sent(id, token);
+            Ok(())
+        } else {
+            held::withdraw(id);
+            Err(Answer::Unavailable)
+        }
     }
 
     /// A stream belongs to the root context that opened it, and no other can send on it: the newest one opens its own.
     fn move_to(&mut self, owner: u32) {
-        let Some(stream) = self.stream.take_if(|stream| stream.owner != owner) else { return };
-        if calls::set_effective_context(stream.owner) {
-            calls::close_stream(stream.token);
+        if let Some(stream) = self.stream.take_if(|stream| stream.owner != owner) {
+            self.earlier.push(stream);
+            // The new stream is told what this VM runs.
+            self.unsent_loads = self.loads.clone();
+        }
+        if self.earlier.is_empty() {
+            return;
+        }
+        for stream in self.earlier.extract_if(.., |stream| !held::wait_on(stream.token)) {
+            if calls::set_effective_context(stream.owner) {
+                calls::close_stream(stream.token);
+            }
         }
         calls::set_effective_context(owner);
-        // Answers of what was asked on the old stream come no more.
-        held::give_up(|question| self.asks.iter().any(|ask| ask.id == question));
-        // The new stream is told what this VM runs.
-        self.unsent_loads = self.loads.clone();
     }
 
     /// Opens a stream and introduces the node: its id, and the snapshots that this VM runs.
@@ -317,19 +338,15 @@ impl Link {
     }
 
     fn batch(&mut self) -> Up {
-        let mut size = 0;
-        let fits = |event: &&Vec<u8>| {
-            size += event.len();
-            size <= MAX_BATCH
-        };
-        let count = self.events.iter().take_while(fits).count().max(usize::from(!self.events.is_empty()));
+        let events = fitting(self.events.iter().map(Vec::len));
+        let asks = fitting(self.asks.iter().map(|ask| ask.data.len()));
         Up {
             node: self.node.clone(),
-            events: self.events.drain(..count).collect(),
+            events: self.events.drain(..events).collect(),
             dropped: std::mem::take(&mut self.dropped),
             bans: self.bans.drain(..).collect(),
             loads: std::mem::take(&mut self.unsent_loads),
-            asks: self.asks.drain(..).collect(),
+            asks: self.asks.drain(..asks).collect(),
             tables: tables::news(),
             reports: reports::take(),
         }
@@ -364,23 +381,21 @@ impl Link {
             );
         }
         self.failures = self.failures.saturating_add(1);
-        // Requests do not wait for the next stream.
+        // Messages do not wait for the next stream.
         self.asks.clear();
-        held::give_up(|_| false);
+        held::lose_unsent();
     }
 }
 
-/// A question as it is sent, still without its number; `None` where this release cannot ask it.
-fn message(question: Question) -> Option<Ask> {
-    match question {
-        Question::SpendPuzzle { id, until } => {
-            Some(Ask { spend_puzzle: Some(SpendPuzzle { id, until_millis: until }), ..Ask::default() })
-        }
-        Question::VerifyToken { provider, token, ip, host } => {
-            Some(Ask { verify_token: Some(VerifyToken { provider, token, ip, host }), ..Ask::default() })
-        }
-        _ => None,
-    }
+/// How many items of these sizes fit into a batch: one at least, if there is any.
+fn fitting(sizes: impl Iterator<Item = usize> + Clone) -> usize {
+    let mut total = 0_usize;
+    let fits = |size: &usize| {
+        total = total.saturating_add(*size);
+        total <= MAX_BATCH
+    };
+    let first = sizes.clone().take(1).count();
+    sizes.take_while(fits).count().max(first)
 }
 
 pub(crate) fn node_id() -> String {

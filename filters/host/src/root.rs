@@ -81,9 +81,9 @@ struct Root {
 }
 
 impl Context for Root {
-    fn on_grpc_stream_message(&mut self, _token: u32, size: usize) {
+    fn on_grpc_stream_message(&mut self, token: u32, size: usize) {
         // A message whose fields are all at their defaults has no bytes.
-        link::received(&calls::buffer(Buffer::GrpcMessage, size).unwrap_or_default());
+        link::received(token, &calls::buffer(Buffer::GrpcMessage, size).unwrap_or_default());
         // Requests that waited for an answer in it go on at once.
         self.release();
         if NEWEST.get() == self.context && calls::set_effective_context(self.context) {
@@ -93,6 +93,8 @@ impl Context for Root {
 
     fn on_grpc_stream_close(&mut self, token: u32, status: u32) {
         link::closed(token, status);
+        // Messages that waited for answers on it go on at once.
+        self.release();
     }
 }
 

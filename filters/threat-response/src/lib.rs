@@ -45,7 +45,7 @@ impl Plugin for ThreatResponse {
 
     fn answered(&self, exchange: &mut Exchange, answer: Answer, _slot: &mut Slot, host: &dyn Host) -> Verdict {
         match &self.challenges {
-            Some(challenges) => challenges.answered(PLUGIN.name, answer, exchange, host),
+            Some(challenges) => challenges.answered(PLUGIN.name, &answer, exchange, host),
             None => Verdict::Pass,
         }
     }

@@ -225,7 +225,8 @@ fn a_challenged_caller_works_and_goes_on() {
     submitting.request.method = b"POST".to_vec();
     submitting.request.headers = exchange::Headers::from([(challenge::HEADER, submission)]);
     assert!(matches!(plugin.access(&mut submitting, &mut Slot::default(), &host), Verdict::Ask(_)));
-    let answered = plugin.answered(&mut submitting, Answer::Yes, &mut Slot::default(), &host);
+    let yes = Answer::Data(snapshot::YesNo { yes: true }.encode_to_vec());
+    let answered = plugin.answered(&mut submitting, yes, &mut Slot::default(), &host);
     let Verdict::Enforce { reply: Some(earned), .. } = answered else { panic!("{answered:?}") };
     assert_eq!(earned.status, 204);
     let cookie = String::from_utf8(earned.headers[0].1.clone()).unwrap();

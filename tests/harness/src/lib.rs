@@ -4,12 +4,13 @@
 //! [`engine`] puts that, the same plugins linked in natively, and a real Envoy behind one trait; [`replay`] runs recorded
 //! traffic through them on the recording's clock; [`ftw`] judges an engine by the regression suite of the OWASP Core Rule
 //! Set, [`corpus`] by requests of good intent; [`mod@bench`] measures the rule engine beside libmodsecurity; [`cost`]
-//! searches for the request that costs a worker most; [`record`] makes recordings. The binaries are `palisade-replay`, `palisade-bench-waf` and `palisade-bench-replay`.
+//! searches for the request that costs a worker most; [`double`] is a control plane that answers from a script; [`record`] makes recordings. The binaries are `palisade-replay`, `palisade-bench-waf` and `palisade-bench-replay`.
 
 pub mod bench;
 pub mod corpus;
 pub mod cost;
 pub mod differential;
+pub mod double;
 pub mod engine;
 pub mod ftw;
 pub mod host;

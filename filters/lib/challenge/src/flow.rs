@@ -1,9 +1,9 @@
 //! How a submission is checked: its form, then spent on this node, then spent everywhere, and only then worth a clearance.
 
 use exchange::{
-    Action, Answer, Ask, Category, Decision, Exchange, Host, Outcome, Question, Reply, SecurityEvent, Signal, Verdict,
-    offline,
+    Action, Answer, Ask, Category, Decision, Exchange, Host, Outcome, Reply, SecurityEvent, Signal, Verdict, offline,
 };
+use snapshot::{SpendPuzzle, YesNo};
 
 use crate::puzzle::{ClearanceClaim, Failure, Puzzle};
 use crate::{Challenges, spent};
@@ -12,6 +12,30 @@ use crate::{Challenges, spent};
 pub(crate) const ASK_MILLIS: u32 = 1000;
 /// What a submission is answered with that earns nothing.
 const FAILED: u16 = 403;
+
+/// What the control plane says of a puzzle, a wait or a token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Confirmation {
+    /// It was used for the first time, and the vendor of a widget vouches for it.
+    Yes,
+    /// It was used before, or the vendor does not vouch for it.
+    No,
+    /// This gateway has no control plane.
+    NoControlPlane,
+    /// There is no answer.
+    Unavailable,
+}
+
+impl Confirmation {
+    fn read(answer: &Answer) -> Self {
+        match (answer, answer.read::<SpendPuzzle>()) {
+            (Answer::NoControlPlane, _) => Self::NoControlPlane,
+            (_, Some(YesNo { yes: true })) => Self::Yes,
+            (_, Some(YesNo { yes: false })) => Self::No,
+            (_, None) => Self::Unavailable,
+        }
+    }
+}
 
 impl Challenges {
     /// The verdict on a request that may be a submission, or come after a wait. A submission whose puzzle is another
@@ -28,15 +52,25 @@ impl Challenges {
                 refuse(Failure::Elsewhere, module, exchange, host)
             }
             Some(Ok(puzzle)) if spent::spend(&puzzle, host) => {
-                let question = Question::SpendPuzzle { id: puzzle.id, until: puzzle.exp };
-                Verdict::Ask(Ask { question, millis: ASK_MILLIS })
+                let question = SpendPuzzle { id: puzzle.id, until_millis: puzzle.exp };
+                Verdict::Ask(Ask::new(&question, ASK_MILLIS))
             }
             Some(Ok(_)) => refuse(Failure::Spent, module, exchange, host),
         }
     }
 
     /// The verdict once the control plane has said whether what the request spends was spent for the first time.
-    pub fn answered(&self, module: &str, answer: Answer, exchange: &mut Exchange, host: &dyn Host) -> Verdict {
+    pub fn answered(&self, module: &str, answer: &Answer, exchange: &mut Exchange, host: &dyn Host) -> Verdict {
+        self.confirmed(module, Confirmation::read(answer), exchange, host)
+    }
+
+    pub(crate) fn confirmed(
+        &self,
+        module: &str,
+        answer: Confirmation,
+        exchange: &mut Exchange,
+        host: &dyn Host,
+    ) -> Verdict {
         if self.widget.is_some() {
             return self.token_answered(module, answer, exchange, host);
         }
@@ -46,8 +80,8 @@ impl Challenges {
             Some(Ok(puzzle)) => puzzle,
         };
         match answer {
-            Answer::No => return refuse(Failure::Spent, module, exchange, host),
-            Answer::Unavailable => {
+            Confirmation::No => return refuse(Failure::Spent, module, exchange, host),
+            Confirmation::Unavailable => {
                 unanswered("puzzle", module, exchange, host);
                 spent::mark_offline(host);
                 // Another node may take it, or have taken it: only what this one gave for itself counts.
@@ -55,8 +89,8 @@ impl Challenges {
                     return refuse(Failure::Unconfirmed, module, exchange, host);
                 }
             }
-            Answer::Yes => offline::clear(host.shared(), host.now()),
-            Answer::NoControlPlane => {}
+            Confirmation::Yes => offline::clear(host.shared(), host.now()),
+            Confirmation::NoControlPlane => {}
         }
         self.clear(puzzle, module, exchange, host)
     }

@@ -3,10 +3,12 @@ mod waiting;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use exchange::fake::FakeHost;
-use exchange::{Answer, Ask, Exchange, Headers, Host as _, Question, Reply, Verdict, offline};
+use exchange::{Answer, Ask, Exchange, Headers, Host as _, Reply, Verdict, offline};
 use serde_json::{Value, json};
+use snapshot::{Message as _, SpendPuzzle, YesNo};
 
 use super::*;
+use crate::flow::Confirmation;
 
 const NOW: u64 = 1_900_000_000_000;
 const BROWSER: &str = "Mozilla/5.0";
@@ -64,7 +66,7 @@ fn solve(challenge: &str) -> String {
 fn submit(challenges: &Challenges, submission: &str, ip: &str, host: &FakeHost) -> Verdict {
     let mut exchange = exchange("POST", ip, &[(HEADER, submission), (":scheme", "https")]);
     match challenges.access("test", true, &mut exchange, host) {
-        Verdict::Ask(_) => challenges.answered("test", Answer::Yes, &mut exchange, host),
+        Verdict::Ask(_) => challenges.confirmed("test", Confirmation::Yes, &mut exchange, host),
         verdict => verdict,
     }
 }
@@ -221,33 +223,45 @@ fn a_puzzle_serves_once_and_is_spent_before_anything_is_earned() {
     let mut first = exchange("POST", "192.0.2.1", &[(HEADER, &solution)]);
     let mut second = exchange("POST", "192.0.2.1", &[(HEADER, &solution)]);
     let Verdict::Ask(ask) = challenges.access("test", true, &mut first, &host) else { panic!("nobody is asked") };
-    let Question::SpendPuzzle { id, until } = ask.question else { panic!("another question") };
-    assert_eq!((id.len(), until), (32, NOW + 300_000));
+    let puzzle: SpendPuzzle = ask.question.read().expect("another question");
+    assert_eq!((puzzle.id.len(), puzzle.until_millis), (32, NOW + 300_000));
     // The first one still waits for its answer.
     assert_eq!(reply(challenges.access("test", true, &mut second, &host)).status, 403);
-    let answer = reply(challenges.answered("test", Answer::Yes, &mut first, &host));
+    let answer = reply(challenges.confirmed("test", Confirmation::Yes, &mut first, &host));
     assert_eq!(answer.status, 204);
     assert!(!header(&answer, "set-cookie").contains("Secure"), "plain HTTP");
     assert!(failure(&challenges, &solution, "192.0.2.1", &host).contains("spent already"));
 }
 
 #[test]
+fn an_answer_that_cannot_be_read_is_none() {
+    let (challenges, host) = (challenges(), FakeHost::at(NOW));
+    let data = |yes| Answer::Data(YesNo { yes }.encode_to_vec());
+    for (answer, status) in [(data(true), 204), (data(false), 403), (Answer::Data(b"\xff".to_vec()), 403)] {
+        let solution = solve(&puzzle(&challenges, "192.0.2.1", 40.0, &host));
+        let mut exchange = exchange("POST", "192.0.2.1", &[(HEADER, &solution)]);
+        assert!(matches!(challenges.access("test", true, &mut exchange, &host), Verdict::Ask(_)));
+        assert_eq!(reply(challenges.answered("test", &answer, &mut exchange, &host)).status, status, "{answer:?}");
+    }
+}
+
+#[test]
 fn what_the_control_plane_says_counts_and_its_silence_is_told_of() {
     let (challenges, host) = (challenges(), FakeHost::at(NOW));
     for (answer, status, categories) in [
-        (Answer::Yes, 204, vec!["challenge"]),
-        (Answer::No, 403, vec!["challenge"]),
-        (Answer::NoControlPlane, 204, vec!["challenge"]),
+        (Confirmation::Yes, 204, vec!["challenge"]),
+        (Confirmation::No, 403, vec!["challenge"]),
+        (Confirmation::NoControlPlane, 204, vec!["challenge"]),
         // Another node may take it. From here on puzzles are this node's own, and nobody need answer.
-        (Answer::Unavailable, 403, vec!["dependency", "challenge"]),
-        (Answer::Unavailable, 204, vec!["dependency", "challenge"]),
-        (Answer::No, 403, vec!["challenge"]),
+        (Confirmation::Unavailable, 403, vec!["dependency", "challenge"]),
+        (Confirmation::Unavailable, 204, vec!["dependency", "challenge"]),
+        (Confirmation::No, 403, vec!["challenge"]),
     ] {
         host.events.borrow_mut().clear();
         let solution = solve(&puzzle(&challenges, "192.0.2.1", 40.0, &host));
         let mut exchange = exchange("POST", "192.0.2.1", &[(HEADER, &solution)]);
         assert!(matches!(challenges.access("test", true, &mut exchange, &host), Verdict::Ask(_)));
-        assert_eq!(reply(challenges.answered("test", answer, &mut exchange, &host)).status, status, "{answer:?}");
+        assert_eq!(reply(challenges.confirmed("test", answer, &mut exchange, &host)).status, status, "{answer:?}");
         let told = host.events_json();
         assert_eq!(
             told.iter().map(|event| event["event"]["category"].as_str().unwrap()).collect::<Vec<_>>(),
@@ -275,7 +289,7 @@ fn what_a_node_gives_while_it_is_offline_counts_there_and_in_that_incarnation_al
     assert_eq!(reply(submit(&challenges, &shared, "192.0.2.1", &other)).status, 204);
     let mut submission = exchange("POST", "192.0.2.1", &[(HEADER, &own)]);
     assert!(matches!(challenges.access("test", true, &mut submission, &host), Verdict::Ask(_)));
-    assert_eq!(reply(challenges.answered("test", Answer::Unavailable, &mut submission, &host)).status, 204);
+    assert_eq!(reply(challenges.confirmed("test", Confirmation::Unavailable, &mut submission, &host)).status, 204);
     assert!(failure(&challenges, &own, "192.0.2.1", &host).contains("spent already"));
     // The control plane answers again.
     earn(&challenges, "192.0.2.1", 40.0, &host);

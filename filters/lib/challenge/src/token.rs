@@ -1,9 +1,11 @@
 //! The tokens of a vendor's widget: asked for, submitted, and verified by the control plane, which has the key for it.
 
-use exchange::{Answer, Ask, Exchange, Host, MAX_SCORE, Question, Reply, Verdict};
+use exchange::{Ask, Exchange, Host, MAX_SCORE, Reply, Verdict};
 use serde_json::{Value, json};
+use snapshot::VerifyToken;
 
 use crate::binding::Binding;
+use crate::flow::Confirmation;
 use crate::page::WidgetPage;
 use crate::present::{json_reply, navigation, page_reply, reference};
 use crate::puzzle::{self, ClearanceClaim, Failure, whole};
@@ -58,8 +60,8 @@ impl Challenges {
             Some(Ok(token)) => {
                 let provider = self.settings.provider.clone();
                 let (ip, name) = (exchange.caller.ip.clone(), host_name(exchange));
-                let question = Question::VerifyToken { provider, token, ip, host: name };
-                Verdict::Ask(Ask { question, millis: ASK_MILLIS })
+                let question = VerifyToken { provider, token, ip, host: name };
+                Verdict::Ask(Ask::new(&question, ASK_MILLIS))
             }
         }
     }
@@ -69,7 +71,7 @@ impl Challenges {
     pub(crate) fn token_answered(
         &self,
         module: &str,
-        answer: Answer,
+        answer: Confirmation,
         exchange: &mut Exchange,
         host: &dyn Host,
     ) -> Verdict {
@@ -79,7 +81,7 @@ impl Challenges {
             Some(Ok(_)) => {}
         }
         match answer {
-            Answer::Yes => {
+            Confirmation::Yes => {
                 let reason = "the vendor vouches for the token of the widget; the caller has clearance".to_owned();
                 let decision = flow::passed("a token of the widget".to_owned(), reason, module, exchange, host);
                 let Binding { ip, ua } = Binding::of(&self.settings, exchange);
@@ -87,8 +89,8 @@ impl Challenges {
                 let earned = ClearanceClaim { score: whole(MAX_SCORE), ip, ua };
                 self.hand_over(earned, decision, exchange, host)
             }
-            Answer::No => flow::refuse(Failure::Unvouched, module, exchange, host),
-            Answer::Unavailable | Answer::NoControlPlane => {
+            Confirmation::No => flow::refuse(Failure::Unvouched, module, exchange, host),
+            Confirmation::Unavailable | Confirmation::NoControlPlane => {
                 let provider = &self.settings.provider;
                 let reason = format!(
                     "a token of the challenge provider `{provider}` could not be verified: the control plane or the vendor cannot be reached"

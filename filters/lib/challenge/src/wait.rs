@@ -4,13 +4,14 @@
 //! URL again by then. Of all tickets of one network that end in the same slot of time one alone earns a clearance: what
 //! is spent for it is the slot. So a host that keeps many tickets gets no more clearances than one that keeps a single one.
 
-use exchange::{Answer, Ask, Exchange, Host, Question, Reply, Verdict};
+use exchange::{Ask, Exchange, Host, Reply, Verdict};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
-use snapshot::hex;
+use snapshot::{SpendPuzzle, hex};
 
 use crate::binding::{Binding, network};
 use crate::clearance::{cookies, is_https};
+use crate::flow::Confirmation;
 use crate::keys::Purpose;
 use crate::puzzle::{ClearanceClaim, whole};
 use crate::{Challenges, flow, location, present, spent};
@@ -64,31 +65,28 @@ impl Challenges {
         {
             return Verdict::Pass;
         }
-        Verdict::Ask(Ask {
-            question: Question::SpendPuzzle { id: ticket.slot, until: ticket.exp },
-            millis: flow::ASK_MILLIS,
-        })
+        Verdict::Ask(Ask::new(&SpendPuzzle { id: ticket.slot, until_millis: ticket.exp }, flow::ASK_MILLIS))
     }
 
     /// The verdict once the control plane has said whether the slot was spent for the first time.
     pub(crate) fn waited_and_answered(
         &self,
         module: &str,
-        answer: Answer,
+        answer: Confirmation,
         exchange: &mut Exchange,
         host: &dyn Host,
     ) -> Verdict {
         let Some(ticket) = self.due(exchange, host.now()) else { return Verdict::Pass };
         let Some(location) = location::of_same_url(&exchange.request.path) else { return Verdict::Pass };
         match answer {
-            Answer::No => {
+            Confirmation::No => {
                 // Its tier asks again, if it is still one that asks.
                 let detail = "its wait is over, but somebody else of its network was let in for it".to_owned();
                 flow::note(exchange, "challenge:failed", detail, host);
                 return Verdict::Pass;
             }
-            Answer::Unavailable => flow::unanswered("wait", module, exchange, host),
-            Answer::Yes | Answer::NoControlPlane => {}
+            Confirmation::Unavailable => flow::unanswered("wait", module, exchange, host),
+            Confirmation::Yes | Confirmation::NoControlPlane => {}
         }
         let earned = ClearanceClaim { score: ticket.score, ip: ticket.ip, ua: ticket.ua };
         let mut headers = vec![

@@ -1,48 +1,79 @@
 //! Questions that only the control plane can answer.
 
-/// A question that a request waits for the answer of.
+use std::borrow::Cow;
+
+use snapshot::{MAX_QUESTION, MAX_TOPIC, Message, Topic};
+
+/// How often an answer may lead to a further question, for one step in one phase.
+pub const MAX_FOLLOW_UPS: u8 = 4;
+
+/// A question, and how long the request or the response waits for its answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ask {
     /// What is asked.
     pub question: Question,
-    /// How long the request waits at most, in milliseconds.
+    /// How long the message waits at most, in milliseconds; no longer than [`snapshot::MAX_WAIT_MILLIS`]. The end of it is
+    /// noticed at a tick of the worker, up to a second later.
     pub millis: u32,
 }
 
-/// What can be asked.
+impl Ask {
+    /// A question of a topic that both sides define.
+    #[must_use]
+    pub fn new<Q: Topic>(question: &Q, millis: u32) -> Self {
+        Self { question: Question::new(question), millis }
+    }
+}
+
+/// What is asked, encoded.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Question {
-    /// Whether this is the first time that a puzzle is spent, on whichever node. It is spent from then on.
-    SpendPuzzle {
-        /// Its id, unique among all puzzles; at most 64 bytes.
-        id: String,
-        /// When nobody takes it any more in any case, in milliseconds since the Unix epoch.
-        until: u64,
-    },
-    /// Whether the vendor of a widget vouches for a token, and it is the first time that the token is used, on whichever
-    /// node. It is used from then on.
-    VerifyToken {
-        /// The id of the challenge provider whose widget gave it.
-        provider: String,
-        /// The token as the caller sent it: printable ASCII, at most 4096 bytes.
-        token: String,
-        /// The caller's address, as text.
-        ip: String,
-        /// The host name that the request is for, without its port; empty where it names none.
-        host: String,
-    },
+pub struct Question {
+    /// Names the answerer of the control plane; 1 to [`snapshot::MAX_TOPIC`] bytes. A topic without an answerer is answered with
+    /// [`Answer::Unavailable`].
+    pub topic: Cow<'static, str>,
+    /// At most [`snapshot::MAX_QUESTION`] bytes; a longer one is answered with [`Answer::Unavailable`] and never sent.
+    pub data: Vec<u8>,
+}
+
+impl Question {
+    /// A question of a topic that both sides define.
+    #[must_use]
+    pub fn new<Q: Topic>(question: &Q) -> Self {
+        Self { topic: Cow::Borrowed(Q::TOPIC), data: question.encode_to_vec() }
+    }
+
+    /// The question, if it is of this topic and can be read.
+    #[must_use]
+    pub fn read<Q: Topic>(&self) -> Option<Q> {
+        (self.topic == Q::TOPIC).then(|| Q::decode(self.data.as_slice()).ok()).flatten()
+    }
+
+    /// Whether it is within the limits of what is sent.
+    #[must_use]
+    pub fn fits(&self) -> bool {
+        (1..=MAX_TOPIC).contains(&self.topic.len()) && self.data.len() <= MAX_QUESTION
+    }
 }
 
 /// The answer to a question.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// Yes.
-    Yes,
-    /// No.
-    No,
+    /// The answer, in the message of the question's topic; at most [`snapshot::MAX_ANSWER`] bytes.
+    Data(Vec<u8>),
     /// This gateway has no control plane.
     NoControlPlane,
-    /// The control plane did not answer in time, could not find out, or cannot be reached.
+    /// There is no answer: the control plane did not answer in time, could not find out, does not know the topic, or cannot be
+    /// reached; or too much is asked. A plugin goes on without it unless it must not be bypassed, in which case it refuses.
     Unavailable,
+}
+
+impl Answer {
+    /// The answer to a question of this topic; `None` if there is none or it cannot be read.
+    #[must_use]
+    pub fn read<Q: Topic>(&self) -> Option<Q::Answer> {
+        match self {
+            Self::Data(data) => Q::Answer::decode(data.as_slice()).ok(),
+            Self::NoControlPlane | Self::Unavailable => None,
+        }
+    }
 }

@@ -84,11 +84,14 @@ pub enum Metric {
     TableRefusals,
     /// Reports of plugins that were dropped, because their kind was over its quota.
     ReportsDropped,
+    /// Questions to the control plane without an answer, unless the gateway has no control plane: those that it did not answer in
+    /// time or could not answer, that were lost with the link, and that were too many or too long to be sent.
+    QuestionsUnanswered,
 }
 
 impl Metric {
     /// Every metric, in the order of its declaration.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Requests,
         Self::Refused,
         Self::Observed,
@@ -102,6 +105,7 @@ impl Metric {
         Self::ControlPlaneLosses,
         Self::TableRefusals,
         Self::ReportsDropped,
+        Self::QuestionsUnanswered,
     ];
 
     /// The name in the gateway's statistics.
@@ -121,6 +125,7 @@ impl Metric {
             Self::ControlPlaneLosses => "palisade.control_plane_losses",
             Self::TableRefusals => "palisade.table_refusals",
             Self::ReportsDropped => "palisade.reports_dropped",
+            Self::QuestionsUnanswered => "palisade.questions_unanswered",
         }
     }
 }

@@ -23,6 +23,7 @@ pub mod outage;
 mod parts;
 mod path;
 mod plugin;
+mod questions;
 pub mod random;
 mod read;
 mod refusal;
@@ -42,7 +43,7 @@ mod unreadable;
 #[cfg(any(test, feature = "fake"))]
 pub mod fake;
 
-pub use ask::{Answer, Ask, Question};
+pub use ask::{Answer, Ask, MAX_FOLLOW_UPS, Question};
 pub use body::Body;
 pub use chain::{Chain, LoadError, Registry};
 pub use decision::{Action, Decision, Reply, printable_id};
@@ -57,6 +58,7 @@ pub use node_state::{Conflict, MemorySharedData, SharedData, Table, Update, Work
 pub use parts::{Build, Loaded};
 pub use path::{PathReadings, SeveralReadings};
 pub use plugin::{BodyNeed, BuildPlugin, Plugin, PluginDefinition, Slot, Verdict};
+pub use questions::{MAX_QUESTION_BYTES, MAX_QUESTIONS, Questions};
 pub use read::Opening;
 pub use refusal::{MAX_REPLY_BODY, MAX_REPLY_HEADERS, Refusal, ReplyBody};
 pub use reports::{MAX_REPORT, MAX_REPORT_KINDS, REPORT_QUOTA, ReportQueues};

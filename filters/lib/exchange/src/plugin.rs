@@ -2,6 +2,8 @@
 
 use std::any::Any;
 
+#[cfg(doc)]
+use crate::MAX_FOLLOW_UPS;
 use crate::{
     Answer, Ask, Body, Build, Decision, Exchange, Half, Headers, Host, Refusal, Reply, Role, Skip, SkipRight, Timer,
 };
@@ -73,7 +75,9 @@ pub trait Plugin {
         Verdict::Pass
     }
 
-    /// The answer to [`Verdict::Ask`], in place of the phase that returned it.
+    /// The answer to [`Verdict::Ask`], in place of the phase that returned it: the verdict is carried out as that phase's, so
+    /// after headers it may want the body, and with a body it may replace it. It may ask again, [`MAX_FOLLOW_UPS`] times in one
+    /// phase; after that the answer is [`Answer::Unavailable`]. By default the message goes on, whatever the answer.
     fn answered(&self, _exchange: &mut Exchange, _answer: Answer, _slot: &mut Slot, _host: &dyn Host) -> Verdict {
         Verdict::Pass
     }
@@ -133,8 +137,9 @@ pub enum Verdict {
     ReadBody(BodyNeed),
     /// Refuse. The chain asks the threat response first where the refusal is scored, and emits the event.
     Refuse(Refusal),
-    /// Hold everything until the control plane has answered, then call [`Plugin::answered`]. Only in `access` and
-    /// `request`; elsewhere, and in an answer to an answer, it equals [`Verdict::Pass`].
+    /// Hold everything until the control plane has answered, then call [`Plugin::answered`]. In `access`, `request`,
+    /// `request_body`, `response`, `response_body` and `answered`; elsewhere it equals [`Verdict::Pass`]. The body that was
+    /// handed over stays: steps behind get it after the answer.
     Ask(Ask),
     /// Put another body in place of the one that was just handed over.
     ReplaceBody(Vec<u8>),

@@ -25,12 +25,15 @@ impl Run {
         }
     }
 
-    /// Clears `rest` unless the step inspects the rest of the body.
+    /// Clears `rest` if it is of this step, unless the step inspects the rest of the body or still waits for an answer.
     pub(crate) fn keep_rest_of(&mut self, at: usize) {
+        if matches!(self.stage, Stage::Asked(_)) {
+            return;
+        }
         let wanted = match (self.step(at), self.slots.get_mut(at)) {
             (Some(step), Some(slot)) => step.plugin.reads_rest(slot),
             _ => false,
         };
-        self.rest = self.rest.filter(|_| wanted);
+        self.rest = self.rest.filter(|(of, _)| wanted || *of != at);
     }
 }

@@ -10,6 +10,7 @@ mod envelope;
 mod hash;
 mod link;
 mod plugins;
+mod question;
 
 pub use chain::{ApiKeyDigest, IdentitySource, LinkSettings, Part, RouteChain, Snapshot, Step, Trailers, Verifier};
 pub use configuration::{Configuration, configuration_json, read_configuration};
@@ -23,3 +24,4 @@ pub use plugins::{
     Challenge, Policy, ThreatGateStep, ThreatResponseStep, Tier, TierAction, WafBudget, WafStep, Widget,
 };
 pub use prost::Message;
+pub use question::{MAX_ANSWER, MAX_QUESTION, MAX_TOPIC, MAX_WAIT_MILLIS, Topic, YesNo};

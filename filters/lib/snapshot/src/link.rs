@@ -109,15 +109,25 @@ pub struct Ask {
     /// Tells the questions of one worker apart.
     #[prost(uint64, tag = "1")]
     pub id: u64,
-    /// Whether this is the first time that a puzzle is spent; it is spent from then on.
+    /// The question of this type as earlier releases asked it; see [`Ask::question`].
     #[prost(message, optional, tag = "2")]
     pub spend_puzzle: Option<SpendPuzzle>,
-    /// Whether a vendor vouches for a token that nobody has used yet; it is used from then on.
+    /// The question of this type as earlier releases asked it; see [`Ask::question`].
     #[prost(message, optional, tag = "3")]
     pub verify_token: Option<VerifyToken>,
+    /// Names the answerer, see [`Topic::TOPIC`](crate::Topic::TOPIC).
+    #[prost(string, tag = "4")]
+    pub topic: String,
+    /// The question, in the message of its topic; at most [`MAX_QUESTION`](crate::MAX_QUESTION) bytes.
+    #[prost(bytes = "vec", tag = "5")]
+    pub data: Vec<u8>,
+    /// How long the worker waits for the answer, in milliseconds; 0 for the longest that any question does.
+    #[prost(uint32, tag = "6")]
+    pub wait_millis: u32,
 }
 
-/// A puzzle that somebody has solved.
+/// Whether this is the first time that a puzzle is spent, on whichever node; it is spent from then on. A completed wait is spent
+/// like a puzzle.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct SpendPuzzle {
     /// Its id, unique among all puzzles: at most 64 bytes.
@@ -128,7 +138,7 @@ pub struct SpendPuzzle {
     pub until_millis: u64,
 }
 
-/// A token that a vendor's widget gave to a caller.
+/// Whether the vendor of a widget vouches for a token that was never used, on whichever node; it is used from then on.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct VerifyToken {
     /// The id of the challenge provider whose widget gave it.
@@ -217,12 +227,16 @@ pub struct Answered {
     /// The question's id.
     #[prost(uint64, tag = "1")]
     pub id: u64,
-    /// What the answer is.
+    /// The answer to a question in the form of earlier releases.
     #[prost(enumeration = "AnswerWord", tag = "2")]
     pub answer: i32,
+    /// The answer, in the message of the question's topic, at most [`MAX_ANSWER`](crate::MAX_ANSWER) bytes; absent where the
+    /// control plane could not find out or does not know the topic.
+    #[prost(bytes = "vec", optional, tag = "3")]
+    pub data: Option<Vec<u8>>,
 }
 
-/// What a question can be answered with.
+/// What a question of earlier releases is answered with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, prost::Enumeration)]
 #[repr(i32)]
 pub enum AnswerWord {

@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use exchange::{
-    Answer, BanOrder, Body, Chain, Flow, Headers, Host, Level, MemorySharedData, Metric, Opening, PluginDefinition,
-    Reply, Request, Response, Run, SharedData, Start,
+    Answer, Ask, BanOrder, Body, Chain, Flow, Headers, Host, Level, MemorySharedData, Metric, Opening,
+    PluginDefinition, Reply, Request, Response, Run, SharedData, Start,
 };
 
 use super::Engine;
+use crate::double::{Script, Scripted};
 use crate::traffic::{self, Exchange, LocalReply, LogLine, Outcome, events};
 
 /// The bytes in front of every gRPC message.
@@ -22,6 +23,8 @@ pub struct Native {
     chain: Chain,
     host: MemoryHost,
     node: Rc<str>,
+    /// Who answers questions; `None` for a node without a control plane.
+    script: Option<Script>,
 }
 
 /// The plugins' world in memory.
@@ -91,7 +94,14 @@ impl Native {
         let (_, snapshot) = snapshot::open(configuration).map_err(|error| error.to_string())?;
         let chain = Chain::load(&snapshot, plugins).map_err(|error| error.to_string())?;
         let host = MemoryHost { now: Cell::new(now_millis), random: Cell::new(seed), ..MemoryHost::default() };
-        Ok(Self { chain, host, node: node.into() })
+        Ok(Self { chain, host, node: node.into(), script: None })
+    }
+
+    /// Has questions answered by a script. The clock moves on by what an answer takes.
+    #[must_use]
+    pub fn with_control_plane(mut self, script: Script) -> Self {
+        self.script = Some(script);
+        self
     }
 
     /// Moves the clock on.
@@ -168,8 +178,7 @@ impl Native {
                     journey.kept = (self.host.state.take(), self.host.logs.take());
                     return Stage::Held(Box::new(journey), millis);
                 }
-                // What was spent on this node is known already, and there is no other node.
-                (Flow::Ask(_), _) => journey.run.answered(Answer::NoControlPlane, &self.host),
+                (Flow::Ask(ask), _) => journey.run.answered(self.answer(&ask), &self.host),
                 (Flow::Answer(reply), _) => {
                     answer(reply, &mut journey.outcome);
                     if exchange.request.header(":method") == Some(b"HEAD") {
@@ -223,6 +232,20 @@ impl Native {
                 }
             };
         }
+    }
+
+    /// The answer to a question. Without a control plane, what was spent on this node is known already, and there is no other
+    /// node.
+    fn answer(&self, ask: &Ask) -> Answer {
+        let Some(script) = &self.script else { return Answer::NoControlPlane };
+        let (millis, answer) = match script(&ask.question) {
+            Scripted::Data(data) => (0, Answer::Data(data)),
+            Scripted::After(millis, data) if millis < u64::from(ask.millis) => (millis, Answer::Data(data)),
+            Scripted::After(..) | Scripted::Never | Scripted::Held(_) => (u64::from(ask.millis), Answer::Unavailable),
+            Scripted::Unknown | Scripted::Lose => (0, Answer::Unavailable),
+        };
+        self.set_now_millis(self.now_millis().saturating_add(millis));
+        answer
     }
 
     /// Shows what follows the inspected part of a body, piece by piece; anything but `Continue` refuses the request.

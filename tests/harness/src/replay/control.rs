@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use snapshot::{AnswerWord, Answered, BanChange, Down, Message as _, Up};
+use snapshot::{Answered, BanChange, Down, Message as _, SpendPuzzle, Topic as _, Up, YesNo};
 
 use crate::host::{Answer, Delivery};
 
@@ -97,16 +97,13 @@ impl ControlPlane {
 
     fn answer(&mut self, ask: snapshot::Ask) -> Answered {
         // No vendor is asked in here: what a token is worth stays unknown, as it does without a control plane.
-        let first = ask.spend_puzzle.map(|puzzle| self.spent.insert((puzzle.until_millis, puzzle.id)));
-        let word = match first {
-            None => AnswerWord::Unknown,
-            Some(true) => AnswerWord::Yes,
-            Some(false) => AnswerWord::No,
-        };
+        let (topic, data) = ask.question();
+        let puzzle = (topic == SpendPuzzle::TOPIC).then(|| SpendPuzzle::decode(&*data).ok()).flatten();
+        let yes = puzzle.map(|puzzle| self.spent.insert((puzzle.until_millis, puzzle.id)));
         if self.spent.len() > MAX_SPENT {
             self.spent.pop_first();
         }
-        Answered { id: ask.id, answer: word.into() }
+        ask.answered(yes.map(|yes| YesNo { yes }.encode_to_vec()))
     }
 
     /// A worker's link ends.

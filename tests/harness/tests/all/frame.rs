@@ -7,19 +7,23 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
+use harness::double::{ControlPlane, Script, Scripted, ScriptedClusters};
 use harness::engine::{Engine, Envoy, Native};
-use harness::host::{Module, Node, Vm};
+use harness::host::{Module, Node, Options, Vm};
 use harness::traffic::{Exchange, Headers, Outcome, Request, Response};
 use prost::Message;
 use serde::Deserialize;
 use serde_json::Value;
-use snapshot::{Policy, Snapshot, Step, ThreatGateStep, ThreatResponseStep, Tier, TierAction, seal};
+use snapshot::{LinkSettings, Policy, Snapshot, Step, ThreatGateStep, ThreatResponseStep, Tier, TierAction, seal};
 
 use crate::kit::{NOW_MILLIS, filter, own};
 
 #[path = "../../../modules/probe/src/plugins.rs"]
-mod probe;
+pub(crate) mod probe;
+
+use probe::ask::{ProbeAnswer, ProbeQuestion};
 
 const RESPONSE: &str = "threat-response";
 
@@ -54,6 +58,10 @@ struct RequestCase {
     method: String,
     headers: BTreeMap<String, String>,
     body: String,
+    /// A body of so many bytes `x`, where no other is given.
+    body_length: usize,
+    /// With trailers the body is chunked.
+    trailers: BTreeMap<String, String>,
 }
 
 #[derive(Deserialize, Default)]
@@ -62,6 +70,7 @@ struct ResponseCase {
     status: u16,
     headers: BTreeMap<String, String>,
     body: String,
+    body_length: usize,
 }
 
 #[derive(Deserialize)]
@@ -74,6 +83,10 @@ struct Expect {
     absent: Vec<String>,
     /// `None` where any body will do.
     body: Option<String>,
+    body_length: Option<usize>,
+    /// What the backend gets.
+    request_body: Option<String>,
+    request_length: Option<usize>,
     backend: bool,
     #[serde(default)]
     events: Vec<Value>,
@@ -125,7 +138,31 @@ fn step(number: usize, case: &StepCase) -> Step {
 }
 
 fn configuration(composite: bool, global: Vec<Step>) -> Vec<u8> {
-    seal(&Snapshot { filter: "probe".into(), composite, global, ..Snapshot::default() }).encode_to_vec()
+    let link = LinkSettings { cluster: Envoy::CONTROL.into(), flush_millis: 50, max_queued: 1000 };
+    let snapshot = Snapshot { filter: "probe".into(), composite, global, link: Some(link), ..Snapshot::default() };
+    seal(&snapshot).encode_to_vec()
+}
+
+/// What the double of the control plane does, by the question's text: `say TEXT`, `later TEXT` (in time), `late TEXT` (too late for
+/// those that wait for 100 ms), `length` of the body in the question, `never`, `unknown`, `garbage`, `huge`, `lose` the link, `hold TEXT` until
+/// it is released.
+pub(crate) fn script() -> Script {
+    Arc::new(|question| {
+        let Some(ProbeQuestion { script, body }) = question.read() else { return Scripted::Unknown };
+        let text = |text: &str| ProbeAnswer { text: text.to_owned() }.encode_to_vec();
+        match script.split_once(' ').unwrap_or((&script, "")) {
+            ("say", word) => Scripted::Data(text(word)),
+            ("later", word) => Scripted::After(30, text(word)),
+            ("late", word) => Scripted::After(400, text(word)),
+            ("length", _) => Scripted::Data(text(&body.len().to_string())),
+            ("never", _) => Scripted::Never,
+            ("garbage", _) => Scripted::Data(vec![0xff]),
+            ("huge", _) => Scripted::Data(text(&"x".repeat(snapshot::MAX_ANSWER))),
+            ("lose", _) => Scripted::Lose,
+            ("hold", word) => Scripted::Held(text(word)),
+            _ => Scripted::Unknown,
+        }
+    })
 }
 
 /// All steps of all cases in one filter.
@@ -164,23 +201,45 @@ fn headers(pairs: &BTreeMap<String, String>) -> Headers {
     pairs.iter().map(|(name, value)| (name.clone().into_bytes(), value.clone().into_bytes())).collect()
 }
 
+fn bytes(text: &str, length: usize) -> Vec<u8> {
+    if text.is_empty() { vec![b'x'; length] } else { text.as_bytes().to_vec() }
+}
+
+/// A request as it is written with a body in chunks and trailers behind it.
+fn chunked(request: &Request) -> Vec<u8> {
+    let mut wire = Request { body: Vec::new(), ..request.clone() }.on_wire();
+    wire.extend_from_slice(format!("{:x}\r\n", request.body.len()).as_bytes());
+    wire.extend_from_slice(&request.body);
+    wire.extend_from_slice(b"\r\n0\r\n");
+    for (name, value) in &request.trailers {
+        [name, b": ".as_slice(), value, b"\r\n"].iter().for_each(|part| wire.extend_from_slice(part));
+    }
+    wire.extend_from_slice(b"\r\n");
+    wire
+}
+
 impl ExchangeCase {
     fn exchange(&self, number: usize) -> Exchange {
-        let RequestCase { method, headers: sent, body } = &self.request;
-        let mut request = Request { body: body.clone().into_bytes(), ..Request::get(&path(number)) };
+        let RequestCase { method, headers: sent, body, body_length, trailers } = &self.request;
+        let body = bytes(body, *body_length);
+        let mut request = Request { body, ..Request::get(&path(number)) };
         request.peer = format!("192.0.2.{}:40000", number + 1);
         if !method.is_empty() {
             request.headers[0].1 = method.clone().into_bytes();
         }
         request.headers.extend(headers(sent));
-        if !body.is_empty() {
-            request.headers.push((b"content-length".to_vec(), body.len().to_string().into_bytes()));
+        if !trailers.is_empty() {
+            request.trailers = headers(trailers);
+            request.headers.push((b"transfer-encoding".to_vec(), b"chunked".to_vec()));
+            request.wire = chunked(&request);
+        } else if !request.body.is_empty() {
+            request.headers.push((b"content-length".to_vec(), request.body.len().to_string().into_bytes()));
         }
-        let ResponseCase { status, headers: answered, body } = &self.response;
-        let status = if *status == 0 { 200 } else { *status };
+        let ResponseCase { status, headers: answered, body, body_length } = &self.response;
+        let (status, body) = (if *status == 0 { 200 } else { *status }, bytes(body, *body_length));
         let mut headers = headers(answered);
         headers.push((b"content-length".to_vec(), body.len().to_string().into_bytes()));
-        let response = Response { status, headers, body: body.clone().into_bytes(), ..Response::default() };
+        let response = Response { status, headers, body, ..Response::default() };
         Exchange { request, response }
     }
 }
@@ -204,6 +263,13 @@ impl Expect {
         if let Some(body) = &self.body {
             assert_eq!(String::from_utf8_lossy(&outcome.body), *body, "{what}");
         }
+        let lengths = [(self.body_length, outcome.body.len()), (self.request_length, outcome.request_body.len())];
+        for (expected, found) in lengths {
+            assert_eq!(found, expected.unwrap_or(found), "{what}");
+        }
+        if let Some(body) = &self.request_body {
+            assert_eq!(String::from_utf8_lossy(&outcome.request_body), *body, "{what}: the request's body");
+        }
         assert_eq!(outcome.events.len(), self.events.len(), "{what}: {:?}", outcome.events);
         for (event, expected) in outcome.events.iter().zip(&self.events) {
             assert_has(event, expected, what);
@@ -224,14 +290,17 @@ fn assert_has(value: &Value, expected: &Value, what: &str) {
 #[test]
 fn cases_come_out_natively() {
     let cases = cases();
-    let mut native = Native::load_of(probe::PLUGINS, &composite(&cases), "gateway-1", NOW_MILLIS, 7).unwrap();
+    let native = Native::load_of(probe::PLUGINS, &composite(&cases), "gateway-1", NOW_MILLIS, 7).unwrap();
+    let mut native = native.with_control_plane(script());
     check(&cases, &mut native, "natively");
 }
 
 #[test]
 fn cases_come_out_in_the_harness() {
     let (module, cases) = (Module::compile(&filter("probe")).unwrap(), cases());
-    let mut vm = Vm::load(&module, &composite(&cases), &Node::new("gateway-1", NOW_MILLIS, 7)).unwrap();
+    let (node, clusters) = (Node::new("gateway-1", NOW_MILLIS, 7), Box::new(ScriptedClusters::new(script())));
+    let mut vm = Vm::with_clusters(&module, &composite(&cases), &node, Options::default(), clusters).unwrap();
+    vm.advance(1000).unwrap();
     check(&cases, &mut vm, "in the harness");
 }
 
@@ -243,7 +312,9 @@ fn cases_come_out_in_a_gateway_in_one_filter_and_in_separate_ones() {
     let cases = cases();
     for (configurations, world) in [(vec![composite(&cases)], "one filter"), (separate(&cases), "separate filters")] {
         let filters: Vec<&[u8]> = configurations.iter().map(Vec::as_slice).collect();
-        let mut envoy = Envoy::of_filters(&program, &module, &filters).unwrap_or_else(|why| panic!("{why}"));
+        let control = ControlPlane::start(script()).unwrap();
+        let envoy = Envoy::of_filters(&program, &module, &filters, Some(control.address()));
+        let mut envoy = envoy.unwrap_or_else(|why| panic!("{why}"));
         check(&cases, &mut envoy, &format!("in {world} of a gateway"));
     }
 }

@@ -1,6 +1,7 @@
 //! The tests of the harness from outside: one binary, because each links the VM.
 #![allow(missing_docs, reason = "tests")]
 
+mod asking;
 mod benign;
 mod blocking;
 mod challenge;

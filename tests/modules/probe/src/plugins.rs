@@ -7,6 +7,8 @@ use exchange::{
 };
 use serde::Deserialize;
 
+#[path = "ask.rs"]
+pub(crate) mod ask;
 #[path = "report.rs"]
 mod report;
 #[path = "table.rs"]
@@ -25,12 +27,13 @@ pub(crate) const PLUGINS: &[PluginDefinition] = &[
     PluginDefinition::new("probe-ban", |config, build| make("probe-ban", config, build)),
     report::PLUGIN,
     table::PLUGIN,
+    PluginDefinition::new("probe-ask", ask::make).may_skip(SkipRight::All),
     threat_gate::PLUGIN,
     threat_response::PLUGIN,
 ];
 
 /// How much of a body is asked for, in bytes.
-const LIMIT: usize = 1 << 16;
+pub(crate) const LIMIT: usize = 1 << 16;
 
 /// What a step does, and where.
 #[derive(Deserialize)]
@@ -46,14 +49,17 @@ struct Config {
     ban: Option<u64>,
     /// The category of an event that is emitted first, with the outcome `observed`.
     observe: Option<String>,
+    /// With a body, nothing of this is done if the body is this.
+    unless_body: Option<String>,
 }
 
 #[derive(Deserialize, Clone, Copy, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
-enum Phase {
+pub(crate) enum Phase {
     Access,
     Request,
     RequestBody,
+    RequestPieces,
     Response,
     ResponseBody,
     Finish,
@@ -61,7 +67,7 @@ enum Phase {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Refuse {
+pub(crate) struct Refuse {
     status: u16,
     #[serde(default)]
     category: String,
@@ -78,7 +84,7 @@ struct Refuse {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct SkipConfig {
+pub(crate) struct SkipConfig {
     steps: String,
     #[serde(default)]
     plugins: Vec<String>,
@@ -117,20 +123,27 @@ impl Probe {
             bans::ban(exchange, &NewBan { scope: BanScope::Ip, millis, reason, score: 10.0 }, host);
         }
         if let Some(word) = &config.observe {
-            let decision = Decision::new(Action::Log, exchange.score.total(), "observed by a probe");
-            let (category, outcome, message) = (category(word), Outcome::Observed, decision.reason.as_str());
-            exchange.emit(&SecurityEvent { category, outcome, module: self.name, message, decision: &decision }, host);
+            emit_observed(self.name, category(word), "observed by a probe", exchange, host);
         }
         match (&config.refuse, &config.skip) {
             (Some(refuse), _) => Verdict::Refuse(refuse.refusal()),
-            (None, Some(skip)) => Verdict::Skip(Skip { steps: skip.skipped(), reason: skip.reason.clone() }),
+            (None, Some(skip)) => Verdict::Skip(skip.skip()),
             (None, None) => Verdict::Pass,
         }
     }
 }
 
+impl Probe {
+    fn with_body(&self, phase: Phase, body: Body<'_>, exchange: &mut Exchange, host: &dyn Host) -> Verdict {
+        match &self.config.unless_body {
+            Some(expected) if body.complete && body.bytes == expected.as_bytes() => Verdict::Pass,
+            _ => self.verdict(phase, exchange, host),
+        }
+    }
+}
+
 impl Refuse {
-    fn refusal(&self) -> Refusal {
+    pub(crate) fn refusal(&self) -> Refusal {
         let refusal = Refusal::new(self.status, category(&self.category), "refused by a probe");
         let refusal = if self.scored { refusal.scored() } else { refusal };
         let refusal = self.headers.iter().fold(refusal, |refusal, (name, value)| refusal.header(name, value.as_str()));
@@ -147,6 +160,10 @@ impl Refuse {
 }
 
 impl SkipConfig {
+    pub(crate) fn skip(&self) -> Skip {
+        Skip { steps: self.skipped(), reason: self.reason.clone() }
+    }
+
     fn skipped(&self) -> Skipped {
         match self.steps.as_str() {
             "all" => Skipped::All,
@@ -157,7 +174,13 @@ impl SkipConfig {
     }
 }
 
-fn category(word: &str) -> Category {
+pub(crate) fn emit_observed(module: &str, category: Category, message: &str, exchange: &mut Exchange, host: &dyn Host) {
+    let decision = Decision::new(Action::Log, exchange.score.total(), message);
+    let outcome = Outcome::Observed;
+    exchange.emit(&SecurityEvent { category, outcome, module, message, decision: &decision }, host);
+}
+
+pub(crate) fn category(word: &str) -> Category {
     let all = [
         Category::Honeypot,
         Category::Fail2ban,
@@ -184,8 +207,8 @@ impl Plugin for Probe {
         }
     }
 
-    fn request_body(&self, exchange: &mut Exchange, _body: Body<'_>, _slot: &mut Slot, host: &dyn Host) -> Verdict {
-        self.verdict(Phase::RequestBody, exchange, host)
+    fn request_body(&self, exchange: &mut Exchange, body: Body<'_>, _slot: &mut Slot, host: &dyn Host) -> Verdict {
+        self.with_body(Phase::RequestBody, body, exchange, host)
     }
 
     fn response(&self, exchange: &mut Exchange, has_body: bool, _slot: &mut Slot, host: &dyn Host) -> Verdict {
@@ -195,8 +218,8 @@ impl Plugin for Probe {
         }
     }
 
-    fn response_body(&self, exchange: &mut Exchange, _body: Body<'_>, _slot: &mut Slot, host: &dyn Host) -> Verdict {
-        self.verdict(Phase::ResponseBody, exchange, host)
+    fn response_body(&self, exchange: &mut Exchange, body: Body<'_>, _slot: &mut Slot, host: &dyn Host) -> Verdict {
+        self.with_body(Phase::ResponseBody, body, exchange, host)
     }
 
     fn finish(&self, exchange: &mut Exchange, _slot: &mut Slot, host: &dyn Host) {

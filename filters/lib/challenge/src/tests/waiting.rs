@@ -48,7 +48,7 @@ impl Browser {
     }
 
     /// Asks for a page that a tier challenges at this score, as the steps of a chain do one after the other.
-    fn load(&mut self, challenges: &Challenges, score: f64, answer: Answer, host: &FakeHost) -> Came {
+    fn load(&mut self, challenges: &Challenges, score: f64, answer: Confirmation, host: &FakeHost) -> Came {
         self.send("GET", PLACE, challenges, score, answer, host)
     }
 
@@ -58,15 +58,15 @@ impl Browser {
         path: &str,
         challenges: &Challenges,
         score: f64,
-        answer: Answer,
+        answer: Confirmation,
         host: &FakeHost,
     ) -> Came {
         let mut exchange = self.exchange(method, path);
         let verdict = match challenges.access("test", true, &mut exchange, host) {
             Verdict::Ask(ask) => {
-                let Question::SpendPuzzle { id, until } = ask.question else { panic!("another question") };
-                assert!(id.len() <= 64 && until > host.now(), "{id} {until}");
-                challenges.answered("test", answer, &mut exchange, host)
+                let slot: SpendPuzzle = ask.question.read().expect("another question");
+                assert!(slot.id.len() <= 64 && slot.until_millis > host.now(), "{slot:?}");
+                challenges.confirmed("test", answer, &mut exchange, host)
             }
             verdict => verdict,
         };
@@ -122,18 +122,18 @@ fn host() -> FakeHost {
 fn whoever_waits_is_sent_on_to_the_same_url_with_clearance() {
     let (challenges, host) = (Challenges::new(waiting()).unwrap(), host());
     let mut browser = Browser::at("192.0.2.1");
-    let (seconds, text) = page(browser.load(&challenges, 20.0, Answer::Yes, &host));
+    let (seconds, text) = page(browser.load(&challenges, 20.0, Confirmation::Yes, &host));
     assert_eq!(seconds, Some(14));
     assert!(text.contains("takes 14 seconds") && text.contains("<a href=\"\">"), "{text}");
     let ticket = browser.ticket().unwrap().to_owned();
     // Too early: what is left of the wait, and no other ticket.
     host.advance(9_500);
-    assert_eq!(page(browser.load(&challenges, 20.0, Answer::Yes, &host)).0, Some(5));
+    assert_eq!(page(browser.load(&challenges, 20.0, Confirmation::Yes, &host)).0, Some(5));
     host.advance(4_499);
-    assert_eq!(page(browser.load(&challenges, 20.0, Answer::Yes, &host)).0, Some(2), "a millisecond too early");
+    assert_eq!(page(browser.load(&challenges, 20.0, Confirmation::Yes, &host)).0, Some(2), "a millisecond too early");
     assert_eq!(browser.ticket(), Some(ticket.as_str()));
     host.advance(1);
-    assert_eq!(browser.load(&challenges, 20.0, Answer::Yes, &host), Came::On(PLACE.into()));
+    assert_eq!(browser.load(&challenges, 20.0, Confirmation::Yes, &host), Came::On(PLACE.into()));
     let event = host.events_json().pop().unwrap();
     assert_eq!(
         (&event["event"]["outcome"], &event["threat"]["tags"]),
@@ -141,43 +141,43 @@ fn whoever_waits_is_sent_on_to_the_same_url_with_clearance() {
     );
     assert!(!event.to_string().contains(&ticket), "a cookie is no business of a log's");
     assert_eq!(browser.ticket(), None, "it was taken back");
-    assert_eq!(browser.load(&challenges, 20.0, Answer::Yes, &host), Came::Through);
+    assert_eq!(browser.load(&challenges, 20.0, Confirmation::Yes, &host), Came::Through);
     // It is a clearance like any other.
-    assert_eq!(browser.load(&challenges, 40.0, Answer::Yes, &host), Came::Through);
-    assert!(matches!(browser.load(&challenges, 41.0, Answer::Yes, &host), Came::Page(..)));
+    assert_eq!(browser.load(&challenges, 40.0, Confirmation::Yes, &host), Came::Through);
+    assert!(matches!(browser.load(&challenges, 41.0, Confirmation::Yes, &host), Came::Page(..)));
 }
 
 #[test]
 fn the_wait_grows_with_the_score() {
     let host = host();
     let challenges = Challenges::new(waiting()).unwrap();
-    let at = |score| seconds(Browser::at("192.0.2.1").load(&challenges, score, Answer::Yes, &host));
+    let at = |score| seconds(Browser::at("192.0.2.1").load(&challenges, score, Confirmation::Yes, &host));
     assert_eq!([0.0, 50.0, 99.0, 100.0, -1.0, 500.0, f64::NAN].map(at), [10, 20, 30, 30, 10, 30, 30]);
     let turned = Challenges::new(Challenge { wait_ceiling_seconds: 3, ..waiting() }).unwrap();
-    assert_eq!(seconds(Browser::at("192.0.2.1").load(&turned, 100.0, Answer::Yes, &host)), 10);
+    assert_eq!(seconds(Browser::at("192.0.2.1").load(&turned, 100.0, Confirmation::Yes, &host)), 10);
     let nothing = Challenge { wait_floor_seconds: 0, wait_ceiling_seconds: 0, ..waiting() };
     let mut browser = Browser::at("192.0.2.1");
     let challenges = Challenges::new(nothing).unwrap();
-    assert_eq!(seconds(browser.load(&challenges, 0.0, Answer::Yes, &host)), 2, "no division by nothing");
-    assert_eq!(browser.load(&challenges, 0.0, Answer::Yes, &host), Came::On(PLACE.into()));
+    assert_eq!(seconds(browser.load(&challenges, 0.0, Confirmation::Yes, &host)), 2, "no division by nothing");
+    assert_eq!(browser.load(&challenges, 0.0, Confirmation::Yes, &host), Came::On(PLACE.into()));
     // A ticket of a low score does not open a high one.
     let challenges = Challenges::new(waiting()).unwrap();
     let mut browser = Browser::at("192.0.2.2");
-    assert_eq!(seconds(browser.load(&challenges, 20.0, Answer::Yes, &host)), 14);
-    assert_eq!(seconds(browser.load(&challenges, 40.0, Answer::Yes, &host)), 14);
-    assert_eq!(seconds(browser.load(&challenges, 60.0, Answer::Yes, &host)), 22);
+    assert_eq!(seconds(browser.load(&challenges, 20.0, Confirmation::Yes, &host)), 14);
+    assert_eq!(seconds(browser.load(&challenges, 40.0, Confirmation::Yes, &host)), 14);
+    assert_eq!(seconds(browser.load(&challenges, 60.0, Confirmation::Yes, &host)), 22);
 }
 
 #[test]
 fn a_ticket_is_one_callers_and_ends() {
     let (challenges, host) = (Challenges::new(waiting()).unwrap(), host());
     let mut browser = Browser::at("192.0.2.1");
-    seconds(browser.load(&challenges, 20.0, Answer::Yes, &host));
+    seconds(browser.load(&challenges, 20.0, Confirmation::Yes, &host));
     let ticket = browser.cookies.clone();
     host.advance(14_000);
     let with = |ip, agent, cookies: &[(String, String)]| {
         let mut browser = Browser { ip, agent, cookies: cookies.to_vec() };
-        browser.load(&challenges, 20.0, Answer::Yes, &host)
+        browser.load(&challenges, 20.0, Confirmation::Yes, &host)
     };
     for (ip, agent) in [("192.0.3.1", BROWSER), ("192.0.2.1", "curl"), ("2001:db8::1", BROWSER)] {
         assert_eq!(seconds(with(ip, agent, &ticket)), 14, "{ip} {agent}");
@@ -196,27 +196,27 @@ fn a_ticket_is_one_callers_and_ends() {
     assert!(matches!(with("192.0.2.1", BROWSER, &ticket), Came::Page(Some(14), _)), "it has ended");
     let host = FakeHost::at(host.now() - 1);
     let mut near = Browser { ip: "192.0.2.99", agent: BROWSER, cookies: ticket };
-    assert_eq!(near.load(&challenges, 20.0, Answer::Yes, &host), Came::On(PLACE.into()), "the same network");
+    assert_eq!(near.load(&challenges, 20.0, Confirmation::Yes, &host), Came::On(PLACE.into()), "the same network");
 }
 
 #[test]
 fn no_signed_text_is_taken_for_another() {
     let (challenges, host) = (Challenges::new(waiting()).unwrap(), host());
     let mut browser = Browser::at("192.0.2.1");
-    seconds(browser.load(&challenges, 20.0, Answer::Yes, &host));
+    seconds(browser.load(&challenges, 20.0, Confirmation::Yes, &host));
     let ticket = browser.ticket().unwrap().to_owned();
     host.advance(14_000);
     // A ticket as a puzzle, and as a clearance.
     let submission = json!({ "challenge": ticket, "nonce": 1 }).to_string();
     assert!(failure(&challenges, &submission, "192.0.2.1", &host).contains("no key"));
     browser.cookies = vec![("svc-clearance".into(), ticket.clone())];
-    assert!(matches!(browser.load(&challenges, 20.0, Answer::Yes, &host), Came::Page(..)));
+    assert!(matches!(browser.load(&challenges, 20.0, Confirmation::Yes, &host), Came::Page(..)));
     // A puzzle and a clearance as a ticket.
     let clearance = earn(&challenges, "192.0.2.1", 20.0, &host);
     let clearance = clearance.split_once('=').unwrap().1.to_owned();
     for value in [puzzle(&challenges, "192.0.2.1", 20.0, &host), clearance] {
         browser.cookies = vec![("svc-clearance-wait".into(), value)];
-        assert!(matches!(browser.load(&challenges, 20.0, Answer::Yes, &host), Came::Page(..)));
+        assert!(matches!(browser.load(&challenges, 20.0, Confirmation::Yes, &host), Came::Page(..)));
     }
     // Even with the ticket's own words in it: what tells them apart is the key.
     let words = URL_SAFE_NO_PAD.decode(ticket.split('.').next().unwrap()).unwrap();
@@ -224,49 +224,49 @@ fn no_signed_text_is_taken_for_another() {
     let sign = |purpose, words: &Value| vec![("svc-clearance-wait".to_owned(), challenges.keys.sign(purpose, words))];
     for purpose in [crate::keys::Purpose::Puzzle, crate::keys::Purpose::Clearance] {
         browser.cookies = sign(purpose, &words);
-        assert!(matches!(browser.load(&challenges, 20.0, Answer::Yes, &host), Came::Page(..)), "{purpose:?}");
+        assert!(matches!(browser.load(&challenges, 20.0, Confirmation::Yes, &host), Came::Page(..)), "{purpose:?}");
     }
     // Another provider may have the same secret.
     let mut others = words.clone();
     others["by"] = json!("challenge-provider_2");
     browser.cookies = sign(crate::keys::Purpose::Wait, &others);
-    assert!(matches!(browser.load(&challenges, 20.0, Answer::Yes, &host), Came::Page(..)));
+    assert!(matches!(browser.load(&challenges, 20.0, Confirmation::Yes, &host), Came::Page(..)));
     browser.cookies = sign(crate::keys::Purpose::Wait, &words);
-    assert_eq!(browser.load(&challenges, 20.0, Answer::Yes, &host), Came::On(PLACE.into()), "all that was wrong");
+    assert_eq!(browser.load(&challenges, 20.0, Confirmation::Yes, &host), Came::On(PLACE.into()), "all that was wrong");
 }
 
 #[test]
 fn a_wait_serves_once_and_one_of_a_network_at_a_time() {
     let (challenges, host) = (Challenges::new(waiting()).unwrap(), host());
     let mut first = Browser::at("192.0.2.1");
-    seconds(first.load(&challenges, 20.0, Answer::Yes, &host));
+    seconds(first.load(&challenges, 20.0, Confirmation::Yes, &host));
     let copied = first.cookies.clone();
     // A neighbour, with another browser: both waits end in the same slot.
     host.advance(5_000);
     let mut second = Browser { agent: "Mozilla/4.0", ..Browser::at("192.0.2.7") };
-    let (wait, text) = page(second.load(&challenges, 20.0, Answer::Yes, &host));
+    let (wait, text) = page(second.load(&challenges, 20.0, Confirmation::Yes, &host));
     assert_eq!((wait, text.contains("Somebody else")), (Some(14), false));
     host.advance(9_000);
-    assert_eq!(first.load(&challenges, 20.0, Answer::Yes, &host), Came::On(PLACE.into()));
+    assert_eq!(first.load(&challenges, 20.0, Confirmation::Yes, &host), Came::On(PLACE.into()));
     let mut copy = Browser { cookies: copied, ..Browser::at("192.0.2.1") };
-    assert_eq!(page(copy.load(&challenges, 20.0, Answer::Yes, &host)).0, Some(16), "it was spent: the next slot");
+    assert_eq!(page(copy.load(&challenges, 20.0, Confirmation::Yes, &host)).0, Some(16), "it was spent: the next slot");
     host.advance(5_000);
-    let (wait, text) = page(second.load(&challenges, 20.0, Answer::Yes, &host));
+    let (wait, text) = page(second.load(&challenges, 20.0, Confirmation::Yes, &host));
     assert_eq!((wait, text.contains("Somebody else")), (Some(11), true), "from the start of the next slot");
     host.advance(5_000);
-    let (wait, text) = page(second.load(&challenges, 20.0, Answer::Yes, &host));
+    let (wait, text) = page(second.load(&challenges, 20.0, Confirmation::Yes, &host));
     assert_eq!((wait, text.contains("Somebody else")), (Some(6), true), "it still says so");
     // Somebody who comes now waits past the start of that slot, and loses to nobody by then.
     let mut third = Browser::at("192.0.2.9");
-    assert_eq!(seconds(third.load(&challenges, 20.0, Answer::Yes, &host)), 14);
+    assert_eq!(seconds(third.load(&challenges, 20.0, Confirmation::Yes, &host)), 14);
     host.advance(6_000);
-    assert_eq!(second.load(&challenges, 20.0, Answer::Yes, &host), Came::On(PLACE.into()));
-    assert_eq!(second.load(&challenges, 20.0, Answer::Yes, &host), Came::Through);
+    assert_eq!(second.load(&challenges, 20.0, Confirmation::Yes, &host), Came::On(PLACE.into()));
+    assert_eq!(second.load(&challenges, 20.0, Confirmation::Yes, &host), Came::Through);
     // One more arrives in a slot that is taken: it is told the whole wait at once.
-    let (wait, text) = page(Browser::at("192.0.2.8").load(&challenges, 20.0, Answer::Yes, &host));
+    let (wait, text) = page(Browser::at("192.0.2.8").load(&challenges, 20.0, Confirmation::Yes, &host));
     assert_eq!((wait, text.contains("Somebody else")), (Some(30), true));
     // Another network is another matter.
-    assert_eq!(seconds(Browser::at("198.51.100.1").load(&challenges, 20.0, Answer::Yes, &host)), 14);
+    assert_eq!(seconds(Browser::at("198.51.100.1").load(&challenges, 20.0, Confirmation::Yes, &host)), 14);
 }
 
 #[test]
@@ -275,12 +275,12 @@ fn many_tickets_of_a_host_earn_one_clearance_a_slot_and_everybody_gets_through()
     let mut callers: Vec<_> = (0..20).map(|_| Browser::at("192.0.2.1")).collect();
     for (number, caller) in callers.iter_mut().enumerate() {
         // Waits of several lengths, none of which is longer than what is left of the slot.
-        seconds(caller.load(&challenges, number as f64 * 2.0, Answer::Yes, &host));
+        seconds(caller.load(&challenges, number as f64 * 2.0, Confirmation::Yes, &host));
     }
     let mut through = 0;
     for slot in 0..20 {
         host.advance(29_999);
-        let on = |caller: &mut Browser| matches!(caller.load(&challenges, 40.0, Answer::Yes, &host), Came::On(_));
+        let on = |caller: &mut Browser| matches!(caller.load(&challenges, 40.0, Confirmation::Yes, &host), Came::On(_));
         let let_in: Vec<_> = callers.iter_mut().enumerate().filter_map(|(at, one)| on(one).then_some(at)).collect();
         assert!(let_in.len() <= 1, "slot {slot}: {let_in:?}");
         for at in let_in {
@@ -295,10 +295,10 @@ fn many_tickets_of_a_host_earn_one_clearance_a_slot_and_everybody_gets_through()
 #[test]
 fn the_control_plane_has_the_last_word_and_its_silence_is_told_of() {
     for (answer, on, categories) in [
-        (Answer::Yes, true, vec!["challenge"]),
-        (Answer::No, false, vec![]),
-        (Answer::NoControlPlane, true, vec!["challenge"]),
-        (Answer::Unavailable, true, vec!["dependency", "challenge"]),
+        (Confirmation::Yes, true, vec!["challenge"]),
+        (Confirmation::No, false, vec![]),
+        (Confirmation::NoControlPlane, true, vec!["challenge"]),
+        (Confirmation::Unavailable, true, vec!["dependency", "challenge"]),
     ] {
         let (challenges, host) = (Challenges::new(waiting()).unwrap(), host());
         let mut browser = Browser::at("192.0.2.1");
@@ -311,7 +311,7 @@ fn the_control_plane_has_the_last_word_and_its_silence_is_told_of() {
             // Another node has let somebody in for this slot.
             assert!(page(came).1.contains("Somebody else"));
             host.advance(16_000);
-            assert_eq!(browser.load(&challenges, 20.0, Answer::Yes, &host), Came::On(PLACE.into()));
+            assert_eq!(browser.load(&challenges, 20.0, Confirmation::Yes, &host), Came::On(PLACE.into()));
             host.events.borrow_mut().clear();
         }
         let told = host.events_json();
@@ -326,15 +326,13 @@ fn two_nodes_agree_on_the_slot() {
     let (here, there) = (host(), host());
     let asked = |host: &FakeHost, browser: &Browser| {
         let verdict = challenges.access("test", true, &mut browser.exchange("GET", PLACE), host);
-        let Verdict::Ask(Ask { question: Question::SpendPuzzle { id, until }, .. }) = verdict else {
-            panic!("{verdict:?}")
-        };
-        (id, until)
+        let Verdict::Ask(Ask { question, .. }) = verdict else { panic!("{verdict:?}") };
+        question.read::<SpendPuzzle>().expect("another question")
     };
     let (mut first, mut second) = (Browser::at("192.0.2.1"), Browser::at("192.0.2.2"));
-    seconds(first.load(&challenges, 20.0, Answer::Yes, &here));
+    seconds(first.load(&challenges, 20.0, Confirmation::Yes, &here));
     there.advance(3_000);
-    seconds(second.load(&challenges, 30.0, Answer::Yes, &there));
+    seconds(second.load(&challenges, 30.0, Confirmation::Yes, &there));
     here.advance(20_000);
     there.advance(20_000);
     assert_eq!(asked(&here, &first), asked(&there, &second));
@@ -346,13 +344,13 @@ fn without_it_the_page_says_what_to_do_and_tickets_count_for_nothing() {
     let on = Challenges::new(waiting()).unwrap();
     let off = Challenges::new(Challenge { without_javascript: false, ..waiting() }).unwrap();
     let mut browser = Browser::at("192.0.2.1");
-    seconds(browser.load(&on, 20.0, Answer::Yes, &host));
+    seconds(browser.load(&on, 20.0, Confirmation::Yes, &host));
     host.advance(14_000);
-    let (wait, text) = page(browser.load(&off, 20.0, Answer::Yes, &host));
+    let (wait, text) = page(browser.load(&off, 20.0, Confirmation::Yes, &host));
     assert_eq!(wait, None);
     assert!(text.contains("This check needs JavaScript") && !text.contains("http-equiv"));
     let mut fresh = Browser::at("192.0.2.1");
-    page(fresh.load(&off, 20.0, Answer::Yes, &host));
+    page(fresh.load(&off, 20.0, Confirmation::Yes, &host));
     assert_eq!(fresh.ticket(), None);
 }
 
@@ -370,14 +368,14 @@ fn nobody_is_led_to_another_host() {
     {
         let ip: &'static str = ["192.0.2.1", "192.0.3.1", "192.0.4.1", "192.0.5.1"][at];
         let mut browser = Browser::at(ip);
-        let (_, text) = page(browser.send("GET", path, &challenges, 20.0, Answer::Yes, &host));
+        let (_, text) = page(browser.send("GET", path, &challenges, 20.0, Confirmation::Yes, &host));
         assert!(!text.contains("evil"), "the page names no URL");
         host.advance(30_000);
-        assert_eq!(browser.send("GET", path, &challenges, 20.0, Answer::Yes, &host), Came::On(to.into()));
+        assert_eq!(browser.send("GET", path, &challenges, 20.0, Confirmation::Yes, &host), Came::On(to.into()));
     }
     // What is no path cannot be named by a reference: nobody waits for it.
     for path in ["", "*", "evil.test/", "https://evil.test/"] {
-        let came = Browser::at("192.0.9.1").send("GET", path, &challenges, 20.0, Answer::Yes, &host);
+        let came = Browser::at("192.0.9.1").send("GET", path, &challenges, 20.0, Confirmation::Yes, &host);
         assert_eq!(page(came).0, None, "{path}");
     }
 }
@@ -386,14 +384,14 @@ fn nobody_is_led_to_another_host() {
 fn a_form_is_not_repeated_and_programs_get_no_ticket() {
     let (challenges, host) = (Challenges::new(waiting()).unwrap(), host());
     let mut browser = Browser::at("192.0.2.1");
-    let (wait, text) = page(browser.send("POST", PLACE, &challenges, 20.0, Answer::Yes, &host));
+    let (wait, text) = page(browser.send("POST", PLACE, &challenges, 20.0, Confirmation::Yes, &host));
     assert_eq!((wait, text.contains("Your form was not sent")), (Some(14), true));
     host.advance(14_000);
     // The form again instead of the page: it is asked to wait no longer, but a form earns nothing.
-    assert_eq!(seconds(browser.send("POST", PLACE, &challenges, 20.0, Answer::Yes, &host)), 2);
+    assert_eq!(seconds(browser.send("POST", PLACE, &challenges, 20.0, Confirmation::Yes, &host)), 2);
     // The page loads itself again by GET, whatever that weighs.
-    assert_eq!(browser.load(&challenges, 0.0, Answer::Yes, &host), Came::On(PLACE.into()));
-    assert_eq!(browser.send("POST", PLACE, &challenges, 20.0, Answer::Yes, &host), Came::Through);
+    assert_eq!(browser.load(&challenges, 0.0, Confirmation::Yes, &host), Came::On(PLACE.into()));
+    assert_eq!(browser.send("POST", PLACE, &challenges, 20.0, Confirmation::Yes, &host), Came::Through);
     let program = exchange("GET", "192.0.2.1", &[("accept", "application/json")]);
     let answer = challenges.present(&program, 20.0, 403, &host);
     assert_eq!(header(&answer, "set-cookie"), "");
@@ -401,7 +399,7 @@ fn a_form_is_not_repeated_and_programs_get_no_ticket() {
     assert_eq!(body.as_object().unwrap().len(), 7, "{body}");
     // Nor does a script's request use up a ticket.
     let mut browser = Browser::at("198.51.100.1");
-    seconds(browser.load(&challenges, 20.0, Answer::Yes, &host));
+    seconds(browser.load(&challenges, 20.0, Confirmation::Yes, &host));
     host.advance(30_000);
     let mut script = browser.exchange("GET", PLACE);
     let cookie = format!("svc-clearance-wait={}", browser.ticket().unwrap());
@@ -414,13 +412,13 @@ fn a_form_is_not_repeated_and_programs_get_no_ticket() {
 fn a_solved_puzzle_takes_the_ticket_back() {
     let (challenges, host) = (Challenges::new(waiting()).unwrap(), host());
     let mut browser = Browser::at("192.0.2.1");
-    let (_, text) = page(browser.load(&challenges, 20.0, Answer::Yes, &host));
+    let (_, text) = page(browser.load(&challenges, 20.0, Confirmation::Yes, &host));
     let challenge = text.split("data-c=\"").nth(1).unwrap().split('"').next().unwrap();
     let cookie = format!("svc-clearance-wait={}", browser.ticket().unwrap());
     let solution = solve(challenge);
     let mut submission = exchange("POST", "192.0.2.1", &[(HEADER, &solution), ("cookie", &cookie)]);
     assert!(matches!(challenges.access("test", true, &mut submission, &host), Verdict::Ask(_)));
-    let answer = reply(challenges.answered("test", Answer::Yes, &mut submission, &host));
+    let answer = reply(challenges.confirmed("test", Confirmation::Yes, &mut submission, &host));
     assert!(header(&answer, "set-cookie").starts_with("svc-clearance="), "the clearance comes first");
     browser.keep(&answer);
     assert_eq!(browser.ticket(), None);
@@ -428,7 +426,7 @@ fn a_solved_puzzle_takes_the_ticket_back() {
     let ticket = cookie.split_once('=').unwrap().1.to_owned();
     browser.cookies.push(("svc-clearance-wait".into(), ticket));
     host.advance(14_000);
-    assert_eq!(browser.load(&challenges, 20.0, Answer::Yes, &host), Came::Through);
+    assert_eq!(browser.load(&challenges, 20.0, Confirmation::Yes, &host), Came::Through);
 }
 
 #[test]

@@ -45,11 +45,11 @@ fn submission(token: &str) -> Exchange {
 }
 
 /// What became of a submission with this answer, and the categories and tags of its events.
-fn answered(answer: Answer, host: &FakeHost) -> (Reply, Vec<String>) {
+fn answered(answer: Confirmation, host: &FakeHost) -> (Reply, Vec<String>) {
     host.events.borrow_mut().clear();
     let (challenges, mut exchange) = (challenges(), submission(SUBMISSION));
     assert!(matches!(challenges.access("test", true, &mut exchange, host), Verdict::Ask(_)));
-    let reply = reply(challenges.answered("test", answer, &mut exchange, host));
+    let reply = reply(challenges.confirmed("test", answer, &mut exchange, host));
     let told = host.events_json();
     let of = |event: &Value| {
         format!("{} {} {}", event["event"]["category"], event["event"]["outcome"], event["threat"]["tags"])
@@ -72,19 +72,19 @@ fn the_control_plane_is_asked_about_the_token_of_this_caller() {
     let Verdict::Ask(ask) = challenges.access("test", false, &mut submission(SUBMISSION), &host) else {
         panic!("nobody is asked")
     };
-    let question = Question::VerifyToken {
+    let question = VerifyToken {
         provider: "challenge-provider_w".into(),
         token: "0.abc-DEF".into(),
         ip: "192.0.2.1".into(),
         host: "shop.example".into(),
     };
-    assert_eq!((ask.question, ask.millis), (question, 5000));
+    assert_eq!(ask, Ask::new(&question, 5000));
 }
 
 #[test]
 fn only_a_yes_earns_a_clearance() {
     let host = FakeHost::at(NOW);
-    let (yes, told) = answered(Answer::Yes, &host);
+    let (yes, told) = answered(Confirmation::Yes, &host);
     assert_eq!(yes.status, 204);
     assert_eq!(told, [r#""challenge" "observed" ["challenge:passed"]"#]);
     let cookie = header(&yes, "set-cookie").split(';').next().unwrap().to_owned();
@@ -92,9 +92,9 @@ fn only_a_yes_earns_a_clearance() {
     let failed = r#""challenge" "blocked" ["challenge:failed"]"#;
     let dependency = r#""dependency" "observed" []"#;
     for (answer, events) in [
-        (Answer::No, vec![failed]),
-        (Answer::Unavailable, vec![dependency, failed]),
-        (Answer::NoControlPlane, vec![dependency, failed]),
+        (Confirmation::No, vec![failed]),
+        (Confirmation::Unavailable, vec![dependency, failed]),
+        (Confirmation::NoControlPlane, vec![dependency, failed]),
     ] {
         let (reply, told) = answered(answer, &host);
         assert_eq!((reply.status, header(&reply, "set-cookie")), (403, ""), "{answer:?}");

@@ -1,5 +1,6 @@
 //! Access validation: who is calling, before anything of the request is parsed.
 
+use super::wait::{Asking, Phase};
 use super::{Half, Run, Stage};
 use crate::{Flow, Host, Verdict};
 
@@ -22,7 +23,7 @@ impl Run {
             }
             let Some(slot) = self.slots.get_mut(at) else { continue };
             let flow = match step.plugin.access(&mut self.exchange, slot, host) {
-                Verdict::Ask(ask) => Some(self.ask(ask, at, true, host)),
+                Verdict::Ask(ask) => Some(self.ask(ask, Asking::first(at, Phase::Access), host)),
                 verdict => self.act(verdict, at, &step, Half::Request, host),
             };
             if let Some(flow) = flow {

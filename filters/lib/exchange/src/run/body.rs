@@ -1,6 +1,8 @@
 //! Bodies: handed over whole, piece by piece, or the first bytes of a stream; and a body that takes the place of another.
 
+use super::wait::{Asking, Phase};
 use super::{Half, Run, Stage};
+use crate::chain::Step;
 use crate::{Body, Flow, Host, Verdict};
 
 impl Run {
@@ -82,16 +84,40 @@ impl Run {
 
     /// The step has read the body: what it says of it, and the steps behind it.
     fn end_of_pieces(&mut self, at: usize, complete: bool, host: &dyn Host) -> Flow {
-        let verdict = match (self.step(at), self.slots.get_mut(at)) {
-            (Some(step), Some(slot)) => {
-                let end = Body { bytes: &[], complete };
-                let verdict = step.plugin.request_body(&mut self.exchange, end, slot, host);
-                self.act(verdict, at, &step, Half::Request, host)
-            }
-            _ => None,
-        };
+        let flow = self.step(at).and_then(|step| self.hand_over_end(at, &step, complete, host));
         self.keep_rest_of(at);
-        verdict.unwrap_or_else(|| self.advance(Half::Request, at + 1, true, None, host))
+        flow.unwrap_or_else(|| self.advance(Half::Request, at + 1, true, None, host))
+    }
+
+    /// Tells a step that it has all pieces that it asked for.
+    fn hand_over_end(&mut self, at: usize, step: &Step, complete: bool, host: &dyn Host) -> Option<Flow> {
+        let slot = self.slots.get_mut(at)?;
+        let verdict = step.plugin.request_body(&mut self.exchange, Body { bytes: &[], complete }, slot, host);
+        match verdict {
+            Verdict::Ask(ask) => Some(self.ask(ask, Asking::first(at, Phase::Pieces), host)),
+            verdict => self.act(verdict, at, step, Half::Request, host),
+        }
+    }
+
+    /// Gives a step that reads the body all of it at once, because an earlier step has waited for it.
+    pub(super) fn read_at_once(
+        &mut self,
+        at: usize,
+        step: &Step,
+        body: Body<'_>,
+        limit: usize,
+        host: &dyn Host,
+    ) -> Option<Flow> {
+        let replaced = self.replaced_body.take();
+        let seen = Body { bytes: replaced.as_deref().unwrap_or(body.bytes), complete: body.complete }.prefix(limit);
+        if !seen.complete && replaced.is_none() {
+            self.rest = Some((at, limit));
+        }
+        let (flow, complete) = (self.piece(at, seen.bytes, host), seen.complete);
+        self.replaced_body = replaced;
+        let flow = flow.or_else(|| self.hand_over_end(at, step, complete, host));
+        self.keep_rest_of(at);
+        flow
     }
 
     /// Gives the body to one step, in its replaced form where an earlier step has replaced it.
@@ -105,7 +131,10 @@ impl Run {
             Half::Response => step.plugin.response_body(&mut self.exchange, body, slot, host),
         };
         self.replaced_body = replaced;
-        self.act(verdict, at, &step, half, host)
+        match verdict {
+            Verdict::Ask(ask) => Some(self.ask(ask, Asking::first(at, Phase::Body(half)), host)),
+            verdict => self.act(verdict, at, &step, half, host),
+        }
     }
 
     /// The body that takes the place of the one that was handed over, once.

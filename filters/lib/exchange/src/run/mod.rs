@@ -7,12 +7,14 @@ mod wait;
 
 use std::rc::Rc;
 
+use crate::ask::MAX_FOLLOW_UPS;
 use crate::chain::{Step, Steps};
 use crate::skip::Skips;
 use crate::{
     Body, Caller, Chain, Exchange, Flow, Host, Metric, PathReadings, Reply, Request, Response, Route, Slot, Verdict,
     transfer,
 };
+use wait::{Asking, Phase};
 
 /// What a run begins with.
 #[derive(Debug)]
@@ -46,6 +48,8 @@ pub struct Run {
     pub(crate) rest: Option<(usize, usize)>,
     /// The request does not end with its headers.
     has_body: bool,
+    /// The response does not end with its headers.
+    response_has_body: bool,
     finished: bool,
 }
 
@@ -59,8 +63,8 @@ pub(crate) enum Stage {
     RequestPieces(usize, usize),
     /// The request is held; then it is answered, or goes on with this step.
     Held(Option<Reply>, usize),
-    /// A step waits for an answer of the control plane; `access`: in the access phase.
-    Asked { at: usize, access: bool },
+    /// A step waits for an answer of the control plane.
+    Asked(Asking),
     /// The request went to the backend.
     Sent,
     /// A step waits for the response's body.
@@ -122,6 +126,7 @@ impl Run {
             replaced_body: None,
             rest: None,
             has_body: false,
+            response_has_body: false,
             finished: false,
         }
     }
@@ -143,6 +148,7 @@ impl Run {
         if self.stage != Stage::Sent {
             return Flow::Continue;
         }
+        self.response_has_body = has_body;
         self.exchange.response = Some(response);
         // Filters behind this one in the request's order come before it in the response's.
         if self.shared_exchange {
@@ -187,46 +193,7 @@ impl Run {
                 Half::Request => step.plugin.request(&mut self.exchange, has_body, slot, host),
                 Half::Response => step.plugin.response(&mut self.exchange, has_body, slot, host),
             };
-            let flow = match (verdict, body) {
-                (Verdict::NeedBody(_) | Verdict::ReadBody(_), _) if self.streaming(half) || !has_body => None,
-                (Verdict::ReadBody(_), _) if half == Half::Response => None,
-                (Verdict::ReadBody(need), Some(body)) if body.complete || body.bytes.len() >= need.limit => {
-                    let replaced = self.replaced_body.take();
-                    let seen = Body { bytes: replaced.as_deref().unwrap_or(body.bytes), complete: body.complete };
-                    let seen = seen.prefix(need.limit);
-                    let flow = self.piece(at, seen.bytes, host);
-                    let flow = flow.or_else(|| {
-                        let slot = self.slots.get_mut(at)?;
-                        let end = Body { bytes: &[], complete: seen.complete };
-                        let verdict = step.plugin.request_body(&mut self.exchange, end, slot, host);
-                        self.act(verdict, at, &step, half, host)
-                    });
-                    if !seen.complete && replaced.is_none() {
-                        self.rest = Some((at, need.limit));
-                        self.keep_rest_of(at);
-                    }
-                    self.replaced_body = self.replaced_body.take().or(replaced);
-                    flow
-                }
-                (Verdict::ReadBody(need), _) => {
-                    self.stage = Stage::RequestPieces(at, need.limit);
-                    Some(Flow::Read { limit: need.limit })
-                }
-                (Verdict::NeedBody(need), Some(body)) if body.complete || body.bytes.len() >= need.limit => {
-                    self.hand_over(half, at, body.prefix(need.limit), host)
-                }
-                (Verdict::NeedBody(need), _) => {
-                    self.stage = match half {
-                        Half::Request => Stage::RequestBody(at),
-                        Half::Response => Stage::ResponseBody(at),
-                    };
-                    Some(Flow::Buffer { limit: need.limit })
-                }
-                // What was handed over of a body would not be there any more when the answer comes.
-                (Verdict::Ask(ask), None) if half == Half::Request => Some(self.ask(ask, at, false, host)),
-                (verdict, _) => self.act(verdict, at, &step, half, host),
-            };
-            if let Some(flow) = flow {
+            if let Some(flow) = self.at_headers(verdict, (at, MAX_FOLLOW_UPS), &step, (half, has_body), body, host) {
                 return flow;
             }
         }
@@ -236,6 +203,42 @@ impl Run {
         };
         self.hand_on(host);
         Flow::Continue
+    }
+
+    /// Carries out the verdict of a step at the headers of a message; `body` is what is there of its body already. After a
+    /// question, `further` ones may follow.
+    fn at_headers(
+        &mut self,
+        verdict: Verdict,
+        (at, further): (usize, u8),
+        step: &Step,
+        (half, has_body): (Half, bool),
+        body: Option<Body<'_>>,
+        host: &dyn Host,
+    ) -> Option<Flow> {
+        match (verdict, body) {
+            (Verdict::NeedBody(_) | Verdict::ReadBody(_), _) if self.streaming(half) || !has_body => None,
+            (Verdict::ReadBody(_), _) if half == Half::Response => None,
+            (Verdict::ReadBody(need), Some(body)) if body.complete || body.bytes.len() >= need.limit => {
+                self.read_at_once(at, step, body, need.limit, host)
+            }
+            (Verdict::ReadBody(need), _) => {
+                self.stage = Stage::RequestPieces(at, need.limit);
+                Some(Flow::Read { limit: need.limit })
+            }
+            (Verdict::NeedBody(need), Some(body)) if body.complete || body.bytes.len() >= need.limit => {
+                self.hand_over(half, at, body.prefix(need.limit), host)
+            }
+            (Verdict::NeedBody(need), _) => {
+                self.stage = match half {
+                    Half::Request => Stage::RequestBody(at),
+                    Half::Response => Stage::ResponseBody(at),
+                };
+                Some(Flow::Buffer { limit: need.limit })
+            }
+            (Verdict::Ask(ask), _) => Some(self.ask(ask, Asking { at, phase: Phase::Headers(half), further }, host)),
+            (verdict, _) => self.act(verdict, at, step, half, host),
+        }
     }
 
     fn streaming(&self, half: Half) -> bool {

@@ -1,14 +1,18 @@
 use super::*;
 use crate::fake::FakeHost;
 use crate::{
-    Action, Answer, Ask, BodyNeed, Build, Category, Decision, Headers, Plugin, PluginDefinition, Refusal, Signal,
+    Action, Answer, Ask, BodyNeed, Build, Category, Decision, Headers, Plugin, PluginDefinition, Question, Refusal,
+    Signal,
 };
 use snapshot::{RouteChain, Snapshot};
 #[cfg(target_os = "unknown")]
 use wasm_bindgen_test::wasm_bindgen_test as test;
 
+mod asking;
+
 /// A plugin whose configuration is the script of what it does, a word for each phase: `a:` access, `r:` request,
-/// `b:` request body, `l:` its trailers, `g:` first bytes of a stream, `s:` response, `t:` response body.
+/// `b:` request body, `l:` its trailers, `g:` first bytes of a stream, `s:` response, `t:` response body, `yes:`, `no:`, `none:`
+/// answers.
 struct Scripted(String);
 
 fn build(config: &[u8], _build: &mut Build<'_>) -> Result<Box<dyn Plugin>, String> {
@@ -43,8 +47,16 @@ impl Scripted {
             }
             "replace" => return Verdict::ReplaceBody(b"[masked]".to_vec()),
             "ask" => {
-                let question = crate::Question::SpendPuzzle { id: "p".into(), until: 1 };
+                let question = Question { topic: "t".into(), data: phase.as_bytes().to_vec() };
                 return Verdict::Ask(Ask { question, millis: 100 });
+            }
+            "long" => {
+                let question = Question { topic: "t".into(), data: vec![0; snapshot::MAX_QUESTION + 1] };
+                return Verdict::Ask(Ask { question, millis: 100 });
+            }
+            "forever" => {
+                let question = Question { topic: "t".into(), data: Vec::new() };
+                return Verdict::Ask(Ask { question, millis: u32::MAX });
             }
             "hold" => return Verdict::Enforce { decision: decision(), hold_millis: 500, reply: None },
             read if read.starts_with("read") => {
@@ -96,7 +108,8 @@ impl Plugin for Scripted {
     }
     fn answered(&self, exchange: &mut Exchange, answer: Answer, _slot: &mut Slot, _host: &dyn Host) -> Verdict {
         match answer {
-            Answer::No => self.verdict("no:", exchange, b""),
+            Answer::Data(data) if data == b"no" => self.verdict("no:", exchange, b""),
+            Answer::Unavailable => self.verdict("none:", exchange, b""),
             _ => self.verdict("yes:", exchange, b""),
         }
     }
@@ -128,6 +141,14 @@ fn run(route: &[snapshot::Step], host: &FakeHost) -> Run {
 
 fn kinds(run: &Run) -> Vec<String> {
     run.exchange().score.signals().iter().map(|signal| signal.tag.clone().into_owned()).collect()
+}
+
+fn yes() -> Answer {
+    Answer::Data(b"yes".to_vec())
+}
+
+fn no() -> Answer {
+    Answer::Data(b"no".to_vec())
 }
 
 fn body(bytes: &[u8], complete: bool) -> Body<'_> {
@@ -388,19 +409,19 @@ fn a_question_holds_the_request_and_the_chain_goes_on_behind_its_answer() {
     let mut on = run(&steps, &host);
     assert!(asked(&on.request_headers(true, &host)));
     assert_eq!(on.resume(&host), Flow::Continue, "it was not held for a time");
-    assert!(asked(&on.answered(Answer::Yes, &host)));
+    assert!(asked(&on.answered(yes(), &host)));
     assert_eq!(
         kinds(&on),
         ["yes:", "a:", "r:"],
         "access of all comes first, then the transformers up to the next question"
     );
-    assert_eq!(on.answered(Answer::Unavailable, &host), Flow::Continue);
+    assert_eq!(on.answered(Answer::NoControlPlane, &host), Flow::Continue);
     assert_eq!(kinds(&on), ["yes:", "a:", "r:", "yes:", "r:"]);
-    assert_eq!(on.answered(Answer::No, &host), Flow::Continue, "nobody asked any more");
+    assert_eq!(on.answered(no(), &host), Flow::Continue, "no question is open any more");
 
     let mut refused = run(&steps, &host);
     assert!(asked(&refused.request_headers(false, &host)));
-    let Flow::Answer(reply) = refused.answered(Answer::No, &host) else { panic!("it went on") };
+    let Flow::Answer(reply) = refused.answered(no(), &host) else { panic!("it went on") };
     assert_eq!(reply.status, 403);
     assert_eq!(kinds(&refused), [""; 0]);
 }

@@ -1,23 +1,117 @@
-//! Requests that wait: for an answer of the control plane, or for the end of a delay.
+//! Messages that wait: for an answer of the control plane, or for the end of a delay.
+
+use snapshot::{MAX_ANSWER, MAX_WAIT_MILLIS};
 
 use super::{Half, Run, Stage};
-use crate::{Answer, Ask, Flow, Host};
+use crate::ask::MAX_FOLLOW_UPS;
+use crate::{Answer, Ask, Flow, Host, Level, Metric, Verdict};
+
+/// A step that waits for an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Asking {
+    /// The step's place.
+    pub(super) at: usize,
+    /// The phase in which it asked.
+    pub(super) phase: Phase,
+    /// How many further questions it may ask in this phase.
+    pub(super) further: u8,
+}
+
+/// The phase in which a step asks. The answer is carried out as if that phase had returned it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Phase {
+    Access,
+    /// At the headers; the body may be there already.
+    Headers(Half),
+    /// With the body, after [`Verdict::NeedBody`].
+    Body(Half),
+    /// Behind the pieces of the request's body, after [`Verdict::ReadBody`].
+    Pieces,
+}
+
+impl Asking {
+    /// The first question of a step in a phase.
+    pub(super) fn first(at: usize, phase: Phase) -> Self {
+        Self { at, phase, further: MAX_FOLLOW_UPS }
+    }
+}
+
+impl Phase {
+    fn half(self) -> Half {
+        match self {
+            Self::Access | Self::Pieces => Half::Request,
+            Self::Headers(half) | Self::Body(half) => half,
+        }
+    }
+}
 
 impl Run {
-    /// The answer to a [`Flow::Ask`].
+    /// The answer to a [`Flow::Ask`]. The gateway still has the body that was handed over before: a flow that asks for it is to be
+    /// answered with it at once.
     pub fn answered(&mut self, answer: Answer, host: &dyn Host) -> Flow {
-        let Stage::Asked { at, access } = self.stage else {
+        let Stage::Asked(asking) = self.stage else {
             return Flow::Continue;
         };
+        // Nothing went on meanwhile.
         self.stage = Stage::Done;
-        let (Some(step), Some(slot)) = (self.step(at), self.slots.get_mut(at)) else {
-            return Flow::Continue;
+        let answer = match answer {
+            Answer::Data(data) if data.len() > MAX_ANSWER => Answer::Unavailable,
+            answer => answer,
         };
-        let verdict = step.plugin.answered(&mut self.exchange, answer, slot, host);
-        match self.act(verdict, at, &step, Half::Request, host) {
-            Some(flow) => flow,
-            None if access => self.access(at + 1, host),
-            None => self.advance(Half::Request, at + 1, self.has_body, None, host),
+        let Asking { at, phase, further } = asking;
+        let Some(step) = self.step(at) else {
+            return self.go_on_behind(asking, host);
+        };
+        let verdict = match self.answer_to(asking, answer, host) {
+            // A step that asks without end gets no answer, and then has no more to say.
+            Verdict::Ask(_) if further == 0 => {
+                host.log(Level::Error, &format!("palisade: the step {} asks too often; it gets no answer", step.name));
+                match self.answer_to(asking, Answer::Unavailable, host) {
+                    Verdict::Ask(_) => Verdict::Pass,
+                    verdict => verdict,
+                }
+            }
+            verdict => verdict,
+        };
+        let further = further.saturating_sub(1);
+        let flow = match (phase, verdict) {
+            (Phase::Headers(half), verdict) => {
+                let has_body = self.has_body_of(half);
+                self.at_headers(verdict, (at, further), &step, (half, has_body), None, host)
+            }
+            (_, Verdict::Ask(ask)) => Some(self.ask(ask, Asking { further, ..asking }, host)),
+            (_, verdict) => self.act(verdict, at, &step, phase.half(), host),
+        };
+        flow.unwrap_or_else(|| self.go_on_behind(asking, host))
+    }
+
+    /// Hands an answer to the step that has asked.
+    fn answer_to(&mut self, asking: Asking, answer: Answer, host: &dyn Host) -> Verdict {
+        if answer == Answer::Unavailable {
+            host.count(Metric::QuestionsUnanswered);
+        }
+        match (self.step(asking.at), self.slots.get_mut(asking.at)) {
+            (Some(step), Some(slot)) => step.plugin.answered(&mut self.exchange, answer, slot, host),
+            _ => Verdict::Pass,
+        }
+    }
+
+    /// Goes on with the steps behind one that has asked, in its phase. Those that want the body ask for it again.
+    fn go_on_behind(&mut self, Asking { at, phase, .. }: Asking, host: &dyn Host) -> Flow {
+        match phase {
+            Phase::Access => self.access(at + 1, host),
+            Phase::Headers(half) | Phase::Body(half) => self.advance(half, at + 1, self.has_body_of(half), None, host),
+            Phase::Pieces => {
+                self.keep_rest_of(at);
+                self.advance(Half::Request, at + 1, true, None, host)
+            }
+        }
+    }
+
+    fn has_body_of(&self, half: Half) -> bool {
+        match half {
+            Half::Request => self.has_body,
+            Half::Response => self.response_has_body,
         }
     }
 
@@ -33,10 +127,14 @@ impl Run {
         }
     }
 
-    /// Asks the control plane for a step.
-    pub(super) fn ask(&mut self, ask: Ask, at: usize, access: bool, host: &dyn Host) -> Flow {
-        self.stage = Stage::Asked { at, access };
+    /// Asks the control plane for a step. What is too long to be sent has no answer.
+    pub(super) fn ask(&mut self, ask: Ask, asking: Asking, host: &dyn Host) -> Flow {
+        self.stage = Stage::Asked(asking);
+        if !ask.question.fits() {
+            host.log(Level::Error, &format!("palisade: a question about {} is over the limits", ask.question.topic));
+            return self.answered(Answer::Unavailable, host);
+        }
         self.hand_on(host);
-        Flow::Ask(ask)
+        Flow::Ask(Ask { millis: ask.millis.min(MAX_WAIT_MILLIS), ..ask })
     }
 }

@@ -16,7 +16,11 @@ const MAX_BODY: u64 = 64 << 20;
 pub(super) struct Backend {
     address: SocketAddr,
     prepared: Prepared,
+    last: Last,
 }
+
+/// The body of the last request.
+type Last = Arc<Mutex<Option<Vec<u8>>>>;
 
 /// What it answers next, whatever it is asked; `None` where it answers as the suite's backend does.
 type Prepared = Arc<Mutex<Option<Response>>>;
@@ -38,20 +42,26 @@ impl Backend {
         let listener = TcpListener::bind(("127.0.0.1", 0))?;
         let address = listener.local_addr()?;
         let prepared = Prepared::default();
-        let shared = Arc::clone(&prepared);
+        let last = Last::default();
+        let shared = (Arc::clone(&prepared), Arc::clone(&last));
         thread::Builder::new().name("backend".into()).spawn(move || {
             for stream in listener.incoming().flatten() {
-                let prepared = Arc::clone(&shared);
+                let (prepared, last) = shared.clone();
                 // A connection that breaks shows as the gateway's 503.
-                thread::spawn(move || serve(stream, &prepared));
+                thread::spawn(move || serve(stream, &prepared, &last));
             }
         })?;
-        Ok(Self { address, prepared })
+        Ok(Self { address, prepared, last })
     }
 
     /// Has it give this answer from now on.
     pub(super) fn prepare(&self, response: Response) {
         *self.prepared.lock().unwrap_or_else(PoisonError::into_inner) = Some(response);
+    }
+
+    /// Takes the body of the last request.
+    pub(super) fn take_last(&self) -> Option<Vec<u8>> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// Where it listens.
@@ -60,13 +70,14 @@ impl Backend {
     }
 }
 
-fn serve(stream: TcpStream, prepared: &Prepared) -> io::Result<()> {
+fn serve(stream: TcpStream, prepared: &Prepared, last: &Last) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let mut writer = stream.try_clone()?;
     let mut reader = BufReader::new(stream);
     while let Some(request) = read(&mut reader)? {
         let prepared = prepared.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let response = prepared.or_else(|| reflected(&request.path, &request.body).ok()).unwrap_or_default();
+        *last.lock().unwrap_or_else(PoisonError::into_inner) = Some(request.body);
         writer.write_all(&write(&response, request.bodyless))?;
     }
     Ok(())

@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 use std::path::Path;
 
-use palisade_tests::bootstrap::wasm_filter;
+use palisade_tests::bootstrap::{http2_cluster, wasm_filter};
 use serde_json::{Value, json};
 
 use super::access_log::FORMAT;
@@ -14,6 +14,9 @@ const STANDALONE: &str = include_str!("../../../../../envoy/standalone.yaml");
 /// The name of its listener.
 pub(super) const LISTENER: &str = "palisade";
 
+/// The cluster of the control plane.
+pub(super) const CONTROL: &str = "control";
+
 /// What is different where recorded traffic runs.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Replay {
@@ -21,6 +24,8 @@ pub(super) struct Replay {
     pub(super) route: String,
     /// The node's id.
     pub(super) node: String,
+    /// Where the cluster [`CONTROL`] is, if there is one.
+    pub(super) control: Option<SocketAddr>,
 }
 
 /// The bootstrap, in JSON, with one filter of the module for each configuration. `ACCESS_LOG` in it stands for the log's path.
@@ -62,12 +67,16 @@ pub(super) fn render(
     set(&mut bootstrap, &format!("{log}/log_format/text_format_source"), json!({ "inline_string": FORMAT }))?;
     let endpoint = "/static_resources/clusters/0/load_assignment/endpoints/0/lb_endpoints/0/endpoint/address";
     set(&mut bootstrap, endpoint, address(backend))?;
-    if let Some(Replay { route, node }) = replay {
+    if let Some(Replay { route, node, control }) = replay {
         // The recorded peer is the connection's, for everything that asks.
         let listener = bootstrap.pointer_mut(listener).and_then(Value::as_object_mut);
         let listener = listener.ok_or("envoy/standalone.yaml has no listener")?;
         listener.insert("listener_filters".to_owned(), json!([proxy_protocol()]));
         set(&mut bootstrap, "/node/id", node.as_str().into())?;
+        if let Some(control) = control {
+            let clusters = bootstrap.pointer_mut("/static_resources/clusters").and_then(Value::as_array_mut);
+            clusters.ok_or("envoy/standalone.yaml has no clusters")?.push(http2_cluster(CONTROL, *control));
+        }
         if !route.is_empty() {
             let path = format!("{manager}/route_config/virtual_hosts/0/routes/0/name");
             set(&mut bootstrap, &path, route.as_str().into())?;

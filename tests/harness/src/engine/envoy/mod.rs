@@ -50,6 +50,9 @@ pub struct Envoy {
 const REPLAY_ANSWER: Duration = Duration::from_secs(60);
 
 impl Envoy {
+    /// The cluster of the control plane, for the link settings of a snapshot.
+    pub const CONTROL: &str = bootstrap::CONTROL;
+
     /// Starts the gateway on ports that are free, and waits until it listens.
     ///
     /// `program` is Envoy's binary, `filter` a .wasm file, `configuration` a snapshot in its envelope.
@@ -75,18 +78,36 @@ impl Envoy {
         route: &str,
         node: &str,
     ) -> Result<Self, String> {
-        let replay = Replay { route: route.to_owned(), node: node.to_owned() };
+        let replay = Replay { route: route.to_owned(), node: node.to_owned(), control: None };
         Self::launch(program, filter, &[configuration], Some(&replay))
     }
 
     /// [`Envoy::for_replay`] with the route that `envoy/standalone.yaml` has, and with one filter for each configuration, in this
-    /// order, each in a VM of its own.
+    /// order, each in a VM of its own. `control` is where the cluster [`Envoy::CONTROL`] leads.
     ///
     /// # Errors
     ///
     /// As [`Envoy::start`].
-    pub fn of_filters(program: &Path, filter: &Path, configurations: &[&[u8]]) -> Result<Self, String> {
-        Self::launch(program, filter, configurations, Some(&Replay::default()))
+    pub fn of_filters(
+        program: &Path,
+        filter: &Path,
+        configurations: &[&[u8]],
+        control: Option<SocketAddr>,
+    ) -> Result<Self, String> {
+        Self::launch(program, filter, configurations, Some(&Replay { control, ..Replay::default() }))
+    }
+
+    /// Where clients reach the gateway. A connection begins with a line of the PROXY protocol unless it was made by
+    /// [`Envoy::start`].
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The gateway itself.
+    #[must_use]
+    pub fn process(&self) -> &Process {
+        &self.process
     }
 
     fn launch(
@@ -149,6 +170,7 @@ impl Engine for Envoy {
         let mut outcome = Outcome {
             status: answer.status,
             reached_backend: entry.reached_backend,
+            request_body: self.backend.take_last().filter(|_| entry.reached_backend).unwrap_or_default(),
             events: event_lines(&entry.events),
             response_headers: answer.headers.into_iter().map(|(name, value)| (name.into_bytes(), value)).collect(),
             body: answer.body,

@@ -1,0 +1,137 @@
+//! Who answers the questions of plugins, by topic.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use snapshot::{MAX_ANSWER, MAX_QUESTION, Message as _, Topic};
+use tokio::sync::Semaphore;
+
+/// Answers the questions of one topic.
+pub trait Answerer: Send + Sync + 'static {
+    /// What is asked.
+    type Question: Topic;
+
+    /// How many questions it takes at once.
+    const LIMITS: AnswerLimits = AnswerLimits { running: 64, waiting: 1024 };
+
+    /// The answer to a question of a node; `None` if it could not be found out. It is dropped once the worker that has asked does
+    /// not wait any more, so what must happen in any case has to be spawned.
+    fn answer(
+        &self,
+        node: &str,
+        question: Self::Question,
+    ) -> impl Future<Output = Option<<Self::Question as Topic>::Answer>> + Send;
+}
+
+/// How many questions of a topic are taken at once, of all nodes together. One more is answered at once, as unknown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AnswerLimits {
+    /// Questions that are being answered.
+    pub running: usize,
+    /// Questions that wait for their turn.
+    pub waiting: usize,
+}
+
+type Answering = Pin<Box<dyn Future<Output = Option<Vec<u8>>> + Send>>;
+
+/// The answerers, by topic. Clones share them.
+#[derive(Clone, Default)]
+pub struct Answers {
+    topics: Arc<RwLock<BTreeMap<&'static str, Registered>>>,
+}
+
+#[derive(Clone)]
+struct Registered {
+    /// The node and the encoded question in, the encoded answer out.
+    answer: Arc<dyn Fn(Arc<str>, Vec<u8>) -> Answering + Send + Sync>,
+    running: Arc<Semaphore>,
+    /// Those that run among them.
+    taken: Arc<Semaphore>,
+}
+
+impl Answers {
+    /// Has an answerer answer the questions of its topic. The first of a topic stays.
+    pub fn register<A: Answerer>(&self, answerer: A) {
+        let (topic, answerer) = (A::Question::TOPIC, Arc::new(answerer));
+        let answer = move |node: Arc<str>, data: Vec<u8>| -> Answering {
+            let answerer = Arc::clone(&answerer);
+            Box::pin(async move {
+                let question = A::Question::decode(data.as_slice());
+                let question =
+                    question.inspect_err(|error| tracing::warn!(topic, %error, "an unreadable question")).ok()?;
+                answerer.answer(&node, question).await.map(|answer| answer.encode_to_vec())
+            })
+        };
+        let AnswerLimits { running, waiting } = A::LIMITS;
+        let registered = Registered {
+            answer: Arc::new(answer),
+            running: Arc::new(Semaphore::new(running)),
+            taken: Arc::new(Semaphore::new(running.saturating_add(waiting))),
+        };
+        self.topics.write().unwrap_or_else(PoisonError::into_inner).entry(topic).or_insert(registered);
+    }
+
+    fn find(&self, topic: &str) -> Option<(&'static str, Registered)> {
+        let topics = self.topics.read().unwrap_or_else(PoisonError::into_inner);
+        topics.get_key_value(topic).map(|(topic, registered)| (*topic, registered.clone()))
+    }
+
+    /// The answer to a question of a node; `None` if the topic is unknown, too much is asked, or it could not be found out.
+    pub async fn answer(&self, node: Arc<str>, topic: &str, data: Vec<u8>) -> Option<Vec<u8>> {
+        let Some((topic, registered)) = self.find(topic) else {
+            // The name is the caller's: it must not become a label.
+            count("other", "unregistered");
+            return None;
+        };
+        let counted = Counted { topic, outcome: "late" };
+        let Ok(_taken) = registered.taken.try_acquire() else {
+            return counted.end("busy", None);
+        };
+        // Never closed.
+        let _running = registered.running.acquire().await.ok()?;
+        if data.len() > MAX_QUESTION {
+            return counted.end("unknown", None);
+        }
+        match (registered.answer)(node, data).await {
+            Some(answer) if answer.len() > MAX_ANSWER => {
+                tracing::error!(topic, bytes = answer.len(), "an answer is over the limit");
+                counted.end("unknown", None)
+            }
+            Some(answer) => counted.end("answered", Some(answer)),
+            None => counted.end("unknown", None),
+        }
+    }
+}
+
+impl fmt::Debug for Answers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let topics = self.topics.read().unwrap_or_else(PoisonError::into_inner);
+        f.debug_set().entries(topics.keys()).finish()
+    }
+}
+
+/// Counts a question once, also if its answer is dropped before it is there.
+struct Counted {
+    topic: &'static str,
+    outcome: &'static str,
+}
+
+impl Counted {
+    fn end<T>(mut self, outcome: &'static str, answer: T) -> T {
+        self.outcome = outcome;
+        answer
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        count(self.topic, self.outcome);
+    }
+}
+
+fn count(topic: &'static str, outcome: &'static str) {
+    metrics::counter!("palisade_link_questions_total", "topic" => topic, "outcome" => outcome).increment(1);
+}

@@ -3,7 +3,10 @@
 //! On a request that nobody refused it acts by the highest tier that the score reaches. On one that a detector refused it
 //! is asked as well, because a refused request may still be worth a ban: a stricter action takes the place of the
 //! refusal, a milder one leaves it as it is. Either way there is one decision and one event.
+//!
+//! Signals that come later, from the response or at the end of the exchange, may reach a higher tier: see [`late`].
 
+mod late;
 mod throttle;
 
 use challenge::Challenges;
@@ -50,11 +53,12 @@ impl Plugin for ThreatResponse {
         }
     }
 
-    fn request(&self, exchange: &mut Exchange, _has_body: bool, _slot: &mut Slot, host: &dyn Host) -> Verdict {
+    fn request(&self, exchange: &mut Exchange, _has_body: bool, slot: &mut Slot, host: &dyn Host) -> Verdict {
+        let score = exchange.score.total();
+        slot.put(late::Judged(score));
         if self.exemptions.cover(&exchange.caller.ip) {
             return Verdict::Pass;
         }
-        let score = exchange.score.total();
         let Some(tier) = self.policy.tier_at(score) else {
             return Verdict::Pass;
         };
@@ -64,6 +68,14 @@ impl Plugin for ThreatResponse {
             return self.observed(decision, exchange, host);
         }
         self.enforce(tier, decision, exchange, host)
+    }
+
+    fn response(&self, exchange: &mut Exchange, _has_body: bool, slot: &mut Slot, host: &dyn Host) -> Verdict {
+        self.at_response(exchange, slot, host)
+    }
+
+    fn finish(&self, exchange: &mut Exchange, slot: &mut Slot, host: &dyn Host) {
+        self.at_end(exchange, slot, host);
     }
 
     fn on_refusal(

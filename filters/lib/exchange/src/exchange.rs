@@ -23,6 +23,8 @@ pub struct Exchange {
     pub decision: Option<Decision>,
     /// Another filter of this gateway has decided, see [`Exchange::is_decided`].
     pub decided_elsewhere: bool,
+    /// The score by which that filter has decided.
+    pub elsewhere_score: Option<f64>,
     /// What the request says of `accept-encoding` as it goes on, where that is not what the caller said.
     pub accept_encoding: Option<Vec<u8>>,
     /// Events that this exchange has emitted so far, one line of JSON each.

@@ -100,7 +100,7 @@ impl Skipped {
     }
 
     /// Whether a step is skipped in a phase, `access` or another.
-    fn covers(&self, name: &str, role: Role, access: bool) -> bool {
+    pub(crate) fn covers(&self, name: &str, role: Role, access: bool) -> bool {
         match self {
             Self::Access => access && matches!(role, Role::Other | Role::Detector),
             Self::Plugins(names) => role == Role::Detector && names.iter().any(|known| known == name),

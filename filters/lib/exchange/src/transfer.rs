@@ -25,6 +25,9 @@ struct Carried {
     /// Steps that filters behind are to skip as well.
     #[prost(message, repeated, tag = "4")]
     skips: Vec<CarriedSkip>,
+    /// The score by which was decided.
+    #[prost(double, tag = "5")]
+    decided_score: f64,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -84,9 +87,28 @@ pub(crate) fn receive(exchange: &mut Exchange, host: &dyn Host) {
         return;
     };
     exchange.decided_elsewhere = carried.decided;
-    exchange.score = Score::default();
-    for signal in carried.signals {
-        exchange.score.add(Signal {
+    exchange.elsewhere_score = carried.decided.then_some(carried.decided_score);
+    exchange.score = score(carried.signals, carried.overflow);
+    exchange.skips = carried.skips.into_iter().filter_map(CarriedSkip::note).collect();
+}
+
+/// Takes over what other filters have left at the end of an exchange: whether one has decided, and the signals, where they are
+/// more than this filter knows. In the response the filters come in the other order, so the first ones have seen the most.
+pub(crate) fn receive_last(exchange: &mut Exchange, host: &dyn Host) {
+    let Some(carried) = carried(host) else { return };
+    if carried.decided {
+        exchange.decided_elsewhere = true;
+        exchange.elsewhere_score = Some(carried.decided_score);
+    }
+    if carried.signals.len() > exchange.score.signals().len() {
+        exchange.score = score(carried.signals, carried.overflow);
+    }
+}
+
+fn score(signals: Vec<CarriedSignal>, overflow: f64) -> Score {
+    let mut score = Score::default();
+    for signal in signals {
+        score.add(Signal {
             source: signal.source.into(),
             kind: signal.kind.into(),
             weight: signal.weight,
@@ -96,13 +118,8 @@ pub(crate) fn receive(exchange: &mut Exchange, host: &dyn Host) {
             at: signal.at,
         });
     }
-    exchange.score.add_overflow(carried.overflow);
-    exchange.skips = carried.skips.into_iter().filter_map(CarriedSkip::note).collect();
-}
-
-/// Takes over whether another filter has decided on the request, and leaves the signals as they are.
-pub(crate) fn receive_decision(exchange: &mut Exchange, host: &dyn Host) {
-    exchange.decided_elsewhere |= carried(host).is_some_and(|carried| carried.decided);
+    score.add_overflow(overflow);
+    score
 }
 
 fn carried(host: &dyn Host) -> Option<Carried> {
@@ -126,7 +143,14 @@ pub(crate) fn send(exchange: &Exchange, host: &dyn Host) {
         at: signal.at,
     });
     let skips = exchange.skips.iter().map(CarriedSkip::of).collect();
-    let carried = Carried { signals: signals.collect(), decided, overflow: exchange.score.overflow(), skips };
+    let decided_score = exchange.decision.as_ref().map(|decision| decision.score).or(exchange.elsewhere_score);
+    let carried = Carried {
+        signals: signals.collect(),
+        decided,
+        overflow: exchange.score.overflow(),
+        skips,
+        decided_score: decided_score.unwrap_or_default(),
+    };
     host.set_filter_state(EXCHANGE_TOKEN, STANDARD_NO_PAD.encode(carried.encode_to_vec()).as_bytes());
 }
 

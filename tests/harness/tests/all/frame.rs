@@ -120,13 +120,24 @@ fn step(number: usize, case: &StepCase) -> Step {
     let config = match case.plugin.as_str() {
         RESPONSE => {
             let tiers: Vec<TierCase> = serde_json::from_value(case.config.clone()).unwrap();
-            let tiers = tiers.iter().map(|tier| {
+            let tiers = (0..).zip(&tiers).map(|(index, tier)| {
                 let action = match tier.action.as_str() {
                     "log" => TierAction::Log,
                     "deny" => TierAction::Deny,
+                    "tarpit" => TierAction::Tarpit,
+                    "ban" => TierAction::Ban,
                     other => panic!("the action {other} has no case yet"),
                 };
-                Tier { min_score: tier.min_score, action: action.into(), status: tier.status, ..Tier::default() }
+                let (min_score, status) = (tier.min_score, tier.status);
+                Tier {
+                    index,
+                    min_score,
+                    action: action.into(),
+                    status,
+                    ban_for_seconds: 600,
+                    tarpit_millis: 1,
+                    ..Tier::default()
+                }
             });
             let policy = Policy { name: "probe".into(), tiers: tiers.collect(), ..Policy::default() };
             ThreatResponseStep { policy: Some(policy) }.encode_to_vec()

@@ -163,7 +163,7 @@ impl Run {
             return;
         }
         if self.shared_exchange {
-            transfer::receive_decision(&mut self.exchange, host);
+            transfer::receive_last(&mut self.exchange, host);
         }
         for at in 0..self.steps.list.len() {
             // A step that is skipped may have begun before.
@@ -172,11 +172,25 @@ impl Run {
                 step.plugin.finish(&mut self.exchange, slot, host);
             }
         }
+        // Filters behind this one finish after it.
+        self.hand_on(host);
     }
 
     /// The step at a place, if it acts on this path and is not skipped.
     pub(crate) fn step(&self, at: usize) -> Option<Rc<Step>> {
         self.covered_step(at).filter(|step| !self.skips.cover(at, step.name, step.role, false))
+    }
+
+    /// The same in one half of the exchange. A threat response that only other filters' requests are judged by sees the response
+    /// all the same: its own filter has passed the response on already when detectors of this one see it.
+    fn step_of(&self, half: Half, at: usize) -> Option<Rc<Step>> {
+        let listed =
+            || self.steps.list.get(at).filter(|step| step.on_refusal_only && self.covered.get(at) == Some(&true));
+        // It stands for a step behind all filters: whatever was skipped anywhere holds for it.
+        let skipped =
+            |step: &Step| self.exchange.skips.iter().any(|note| note.steps.covers(step.name, step.role, false));
+        let companion = listed().filter(|step| half == Half::Response && !skipped(step));
+        self.step(at).or_else(|| companion.cloned())
     }
 
     /// The same step, skipped or not.
@@ -187,7 +201,7 @@ impl Run {
 
     fn advance(&mut self, half: Half, from: usize, has_body: bool, body: Option<Body<'_>>, host: &dyn Host) -> Flow {
         for at in from..self.steps.list.len() {
-            let Some(step) = self.step(at) else { continue };
+            let Some(step) = self.step_of(half, at) else { continue };
             let Some(slot) = self.slots.get_mut(at) else { continue };
             let verdict = match half {
                 Half::Request => step.plugin.request(&mut self.exchange, has_body, slot, host),

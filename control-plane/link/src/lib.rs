@@ -6,6 +6,7 @@
 mod answers;
 mod challenges;
 mod hub;
+mod pace;
 mod reports;
 mod server;
 mod service;

@@ -17,24 +17,16 @@ use tonic::{Request, Response, Status, Streaming};
 use tonic_prost::ProstCodec;
 
 use super::hub::LinkHub;
+use super::pace::{BREATH, CATCH_UP, QUEUE, too_slow};
 use super::tables::{self, WorkerTables};
 use listen::{Admission, Closing, admission, withdrawn};
 
-/// Messages that wait for a worker that does not read; one more ends its stream.
-pub(crate) const QUEUE: usize = 64;
 /// Bans or entries of the allowlist in one message: a worker takes a message whole.
 const ENTRIES_PER_MESSAGE: usize = 500;
 /// Questions of one worker that are being answered: as many as a worker has under way. More of them have no answer.
 const QUESTIONS: usize = 1000;
 /// Answers in one message: as many as a worker carries out at once.
 const ANSWERS_PER_MESSAGE: usize = 16;
-/// How long a worker may take to read a message of a long list: the bans that are live, the end of all of them.
-pub(crate) const CATCH_UP: Duration = Duration::from_secs(30);
-
-/// Between two messages of a long list. A worker serves requests on the thread that takes them, and would take all that have
-/// come at once.
-pub(crate) const BREATH: Duration = Duration::from_millis(2);
-
 /// Random bytes that a worker gets, as many as a key of its generator has.
 const SEED: usize = 32;
 
@@ -273,8 +265,4 @@ fn messages(change: &Down) -> impl Iterator<Item = Down> {
     allowed
         .map(|allowed| Down { allowed: allowed.to_vec(), ..Down::default() })
         .chain(bans.map(|bans| Down { bans: bans.to_vec(), ..Down::default() }))
-}
-
-pub(crate) fn too_slow() -> Status {
-    Status::resource_exhausted("this worker does not read fast enough; open a new stream, it begins with all live bans")
 }

@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tonic::Status;
 
-use super::service::{BREATH, CATCH_UP, QUEUE, too_slow};
+use super::pace::{BREATH, CATCH_UP, QUEUE, too_slow};
 
 /// What waits of a worker's words on its tables; a worker that sends more is cut off.
 const WORDS: usize = 16;

@@ -10,11 +10,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
-use snapshot::{TableChange, TableKind};
+use snapshot::TableKind;
 use tables::{BaseError, State, TableError};
 use tokio::sync::watch;
 
-pub use published::{CHUNK, Published};
+pub use published::{CHUNK, Next, Published};
 
 use history::History;
 
@@ -137,15 +137,6 @@ impl Material {
         drop(published);
         self.inner.changed.send_modify(|count| *count += 1);
     }
-}
-
-/// What a worker is sent next.
-#[derive(Debug, Clone)]
-pub enum Next {
-    /// A delta, or another name of its state; the state that the worker has afterwards.
-    Change(TableChange, State),
-    /// The base of this table, from which it goes on.
-    Base(Arc<Published>),
 }
 
 impl fmt::Debug for Material {

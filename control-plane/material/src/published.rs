@@ -7,8 +7,6 @@ use std::sync::Arc;
 use snapshot::{TableChange, TableKind};
 use tables::State;
 
-use crate::Next;
-
 /// The bytes of a base in one message: a worker takes a message whole, between two requests.
 pub const CHUNK: usize = 64 * 1024;
 /// How many bytes of its state a delta names: enough to tell the states of one table apart.
@@ -23,6 +21,15 @@ pub struct Published {
     pub(crate) base_state: State,
     /// What led here, the oldest first; the base is the state of one of them, or the one before.
     pub(crate) steps: VecDeque<Arc<Step>>,
+}
+
+/// What a worker is sent next.
+#[derive(Debug, Clone)]
+pub enum Next {
+    /// A delta, or another name of its state; the state that the worker has afterwards.
+    Change(TableChange, State),
+    /// The base of this table, from which it goes on.
+    Base(Arc<Published>),
 }
 
 /// From one state to the next.

@@ -143,17 +143,6 @@ pub const CATALOGUE: &[Described] = &[
         "Bans that gateways asked for, by outcome: live, refused (allowlist or lifted), rejected (not allowed for gateways), unrecorded (the store failed)",
     ),
     counter("palisade_link_dropped_total", &[], "Events that gateways lost because their link was down or too slow"),
-    counter("palisade_reports_total", &["kind"], "Reports of plugins that gateways sent"),
-    counter(
-        "palisade_reports_dropped_total",
-        &["kind"],
-        "Reports of plugins that were dropped: by gateways over the quota of the kind, or because their receiver is too slow",
-    ),
-    counter(
-        "palisade_table_refusals_total",
-        &[],
-        "Changes of tables that workers did not take, so that they were sent the whole table again",
-    ),
     counter(
         "palisade_link_puzzles_total",
         &["outcome"],
@@ -208,12 +197,23 @@ pub const CATALOGUE: &[Described] = &[
         "1 while changed files cannot be used, by kind: admin TLS, xDS TLS, node tokens",
     ),
     counter("palisade_reloads_total", &["outcome", "what"], "Reloads of changed files, by outcome: done, failed"),
+    counter(
+        "palisade_reports_dropped_total",
+        &["kind"],
+        "Reports of plugins that were dropped: by gateways over the quota of the kind, or because their receiver is too slow",
+    ),
+    counter("palisade_reports_total", &["kind"], "Reports of plugins that gateways sent"),
     gauge("palisade_snapshot_compiles", &[], "1 if the current entities are published to every group, else 0"),
     histogram("palisade_store_commit_seconds", &[], "Duration of a commit of one or more writes"),
     counter("palisade_store_failures_total", &[], "Failed commits"),
     gauge("palisade_store_queued_writes", &[], "Writes that wait for a commit"),
     gauge("palisade_store_size_bytes", &[], "Size of the store's main file"),
     counter("palisade_store_writes_total", &[], "Committed writes"),
+    counter(
+        "palisade_table_refusals_total",
+        &[],
+        "Changes of tables that workers did not take, so that they were sent the whole table again",
+    ),
     gauge(
         "palisade_tls_certificate_expires_in_seconds",
         &["port"],

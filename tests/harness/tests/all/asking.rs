@@ -65,9 +65,9 @@ impl Gateway {
         let mut gateway: Value = serde_json::from_str(&gateway.render()).unwrap();
         gateway["node"] = json!({ "id": "gateway-1", "cluster": "test" });
         gateway["static_resources"]["listeners"][0]["per_connection_buffer_limit_bytes"] = json!(BUFFERS);
-        let backend = &mut gateway["static_resources"]["clusters"][0];
-        backend["per_connection_buffer_limit_bytes"] = json!(BUFFERS);
-        backend["typed_extension_protocol_options"] = json!({
+        let cluster = &mut gateway["static_resources"]["clusters"][0];
+        cluster["per_connection_buffer_limit_bytes"] = json!(BUFFERS);
+        cluster["typed_extension_protocol_options"] = json!({
             "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": {
                 "@type": "type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions",
                 "explicit_http_config": { "http_protocol_options": { "enable_trailers": true } },

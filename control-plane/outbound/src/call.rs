@@ -22,7 +22,7 @@ pub struct Call {
     pub body: Bytes,
     /// How long all of it may take together: resolving the name, connecting, redirects, the whole answer.
     pub timeout: Duration,
-    /// The bytes of the answer's body, at most; a longer one is an error ([`OutboundFault::TooLong`]).
+    /// The bytes of the answer's body, at most; a longer one is an error ([`OutboundFault::TooLong`](crate::OutboundFault::TooLong)).
     pub max_answer_bytes: usize,
     /// How many redirects are followed, one after the other. With 0 a redirect is the answer.
     pub redirects: u8,

@@ -4,7 +4,7 @@
 //! is asked as well, because a refused request may still be worth a ban: a stricter action takes the place of the
 //! refusal, a milder one leaves it as it is. Either way there is one decision and one event.
 //!
-//! Signals that come later, from the response or at the end of the exchange, may reach a higher tier: see [`late`].
+//! Signals that come later, from the response or at the end of the exchange, may reach a higher tier (module `late`).
 
 mod late;
 mod throttle;

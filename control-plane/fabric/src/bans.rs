@@ -27,7 +27,7 @@ const BANS_AT_ONCE: usize = 500;
 const MAX_REASON: usize = 1000;
 const MAX_TAGS: usize = 64;
 
-/// What became of a request for a ban.
+/// The outcome of a request for a ban.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BanOutcome {
     /// The ban is live; this is how nodes hold it now (an earlier, longer one may have won).

@@ -1,5 +1,5 @@
 //! Requests to a server of the operator's own choice, on connections that are kept. No address is guarded: it may be on a
-//! private network, and whoever chooses it runs the control plane.
+//! private network, and the operator of the control plane chooses it.
 
 use std::fmt;
 use std::path::Path;
@@ -25,8 +25,8 @@ pub struct Pool {
 /// The certificates that a [`Pool`] trusts servers by.
 #[derive(Clone, Copy, Debug)]
 pub enum PoolTrust<'a> {
-    /// None: for URLs without TLS.
-    Nobody,
+    /// No certificate: for URLs without TLS.
+    NoTls,
     /// Those of the system.
     System,
     /// Those of a file in PEM, and no others.
@@ -45,7 +45,7 @@ impl Pool {
     /// There are no certificates to trust.
     pub fn new(trust: PoolTrust<'_>, idle: Duration) -> Result<Pool, TrustError> {
         let config = match trust {
-            PoolTrust::Nobody => client_config_without_trust()?,
+            PoolTrust::NoTls => client_config_without_trust()?,
             PoolTrust::System => client_config(None)?,
             PoolTrust::File(file) => client_config(Some(file))?,
         };

@@ -39,7 +39,7 @@ struct Waf {
     persistent: bool,
     /// Its rules look at the gateway's own address or port. Asking for them costs as much as a dozen rules.
     local: bool,
-    /// Where the outcome of an exchange goes, if somebody watches.
+    /// Where the outcome of an exchange goes, for one who watches it, such as a console.
     seen: Option<Seen>,
 }
 

@@ -36,7 +36,7 @@ pub type KeysTable = TableHandle<Keys>;
 /// A table of a worker, as a plugin keeps it. Clones are the same table.
 pub struct TableHandle<I>(Rc<Kept<I>>);
 
-/// What became of a change.
+/// The outcome of a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Taken {
     /// The table has it.

@@ -19,7 +19,7 @@
 //! A request reads one shard, so a table that every request asks has many small ones.
 //!
 //! Ranges of addresses cannot be found by a key. Their list is one value, which each worker keeps in its own memory
-//! ([`RangeCache`]) and reads again when somebody has changed it.
+//! ([`RangeCache`]) and reads again once it has changed.
 
 use std::rc::Rc;
 

@@ -58,7 +58,7 @@ impl Webhook {
         let tls = check_url(&options.url)?;
         headers::read(options.headers_file.as_deref()).map_err(WebhookError)?;
         let trust = match (tls, &options.ca_file) {
-            (false, _) => PoolTrust::Nobody,
+            (false, _) => PoolTrust::NoTls,
             (true, None) => PoolTrust::System,
             (true, Some(file)) => PoolTrust::File(file),
         };

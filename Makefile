@@ -4,10 +4,13 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 
-# The shipped filters, as NAME of target/filters/NAME.wasm. A module's crate is NAME-module; noop is its own.
-FILTERS := waf threat-gate threat-response preset
-MODULES := $(addsuffix -module,$(FILTERS))
-# Filters that are not shipped: the benchmarks' yardstick, one that rewrites bodies and one of small plugins for tests.
+# The shipped filters, as NAME of target/filters/NAME.wasm: every folder with a module, whose crate is NAME-module.
+FILTERS := $(patsubst filters/%/module,%,$(wildcard filters/*/module))
+# The example of docs/writing-a-plugin.md, for tests.
+EXAMPLES := $(patsubst docs/examples/%/module,%,$(wildcard docs/examples/*/module))
+MODULES := $(addsuffix -module,$(FILTERS) $(EXAMPLES))
+# Filters whose crate is their own, and that are not shipped: the benchmarks' yardstick, one that rewrites bodies and one of small
+# plugins for tests.
 TEST_FILTERS := noop rewrite probe
 # What only exists inside a gateway's VM: checked for its own target, left out of native builds.
 WASM_ONLY := $(MODULES) $(TEST_FILTERS)
@@ -17,8 +20,6 @@ CACHE := .cache
 ENVOY := $(CACHE)/envoy/envoy
 FILTERS_DIR := target/filters
 TOOLS := $(CACHE)/tools
-WASM_BINDGEN_VERSION := $(shell sed -n '/^name = "wasm-bindgen"$$/{n;s/^version = "\(.*\)"$$/\1/p}' Cargo.lock)
-WASM_BINDGEN := $(TOOLS)/wasm-bindgen-$(WASM_BINDGEN_VERSION)/bin/wasm-bindgen-test-runner
 PYTHON ?= python3
 CARGO ?= cargo
 
@@ -71,18 +72,12 @@ test: filters envoy crs crs-3 schemas schemathesis ## Every test, those against 
 	else $(CARGO) test $(NATIVE) --lib --bins --tests $(ARGS); fi
 	$(MAKE) test-wasm ARGS=
 
-# The engine runs in a wasm VM, where a usize has 32 bits and there is one thread: its unit tests run there too. The
-# runner has to be of the version that the tests are linked with.
+# Filters run in a wasm VM, where a usize has 32 bits and there is one thread: unit tests of what they are made of run there too.
 .PHONY: test-wasm
-test-wasm: targets $(WASM_BINDGEN) ## The rule engine's unit tests on wasm32-unknown-unknown, in Node.js (ARGS for them)
+test-wasm: targets ## Unit tests of the rule engine and of exchanges on wasm32-wasip1, in Node.js (ARGS for them)
 	@command -v node >/dev/null || { echo "node is missing: install Debian's package nodejs" >&2; exit 1; }
-	CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUNNER=$(CURDIR)/$(WASM_BINDGEN) \
-	  $(CARGO) test --target wasm32-unknown-unknown --lib -p seclang -p exchange $(ARGS)
-
-# A registry may lack what its lock file names (a version taken back, a mirror behind): then whatever fits.
-$(WASM_BINDGEN):
-	install="$(CARGO) install wasm-bindgen-cli --version $(WASM_BINDGEN_VERSION) --root $(TOOLS)/wasm-bindgen-$(WASM_BINDGEN_VERSION)"; \
-	$$install --locked || $$install
+	CARGO_TARGET_WASM32_WASIP1_RUNNER="node --no-warnings $(CURDIR)/tests/scripts/run_wasi.mjs" \
+	  $(CARGO) test --target $(WASM_TARGET) --lib -p seclang -p exchange $(ARGS)
 
 .PHONY: check
 check: targets crs deny ## Formatting, clippy, documentation and dependencies, warnings denied
@@ -273,7 +268,7 @@ filters: targets ## The .wasm filters, in target/filters
 	$(CARGO) build --target $(WASM_TARGET) --profile wasm $(addprefix -p ,$(WASM_ONLY))
 	@mkdir -p $(FILTERS_DIR)
 	@# Renamed into place: a gateway that reads one meanwhile sees the old file or the new one, never a part.
-	@for name in $(FILTERS) $(TEST_FILTERS); do \
+	@for name in $(FILTERS) $(EXAMPLES) $(TEST_FILTERS); do \
 	  module=$${name//-/_}; [[ " $(TEST_FILTERS) " == *" $$name "* ]] || module=$${module}_module; \
 	  built=target/$(WASM_TARGET)/wasm/$$module.wasm; \
 	  cmp -s $$built $(FILTERS_DIR)/$$name.wasm || { cp $$built $(FILTERS_DIR)/.$$name.part; mv $(FILTERS_DIR)/.$$name.part $(FILTERS_DIR)/$$name.wasm; }; \
@@ -282,10 +277,7 @@ filters: targets ## The .wasm filters, in target/filters
 .PHONY: targets
 targets: ## The Rust targets that filters are built for
 	@command -v rustup >/dev/null || { echo "rustup is missing: install it from https://rustup.rs" >&2; exit 1; }
-	@installed=$$(rustup target list --installed); \
-	for target in $(WASM_TARGET) wasm32-unknown-unknown; do \
-	  grep -qx "$$target" <<<"$$installed" || rustup target add $$target; \
-	done
+	@rustup target list --installed | grep -qx $(WASM_TARGET) || rustup target add $(WASM_TARGET)
 
 .PHONY: envoy
 envoy: ## The pinned Envoy, in .cache/envoy

@@ -3,4 +3,5 @@
 
 pub mod cli;
 pub mod config;
+mod gather;
 pub mod health;

@@ -1,27 +1,24 @@
 //! The chains of all routes, before they are divided among filters.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
-use serde_json::{Map, Value};
 use snapshot::Step;
 
 use super::compiled::CompileProblem;
-use super::expand;
-use super::guards::Guard;
-use super::plugins::{self, Context};
-use super::rules::RuleCompiler;
+use super::expand::{self, Expanded};
 use super::settings::Settings;
 use super::steps::{Chain, Chains, PluginUse, Steps};
-use super::view::{Memory, View};
-use entities::plugins::{PRESET_CLASSES, by_name};
-use entities::{Entity, EntitySet, FieldProblem, GlobalConfig, Item, Protocol, Route, ThreatPolicy, did_you_mean};
+use entities::plugins::{self, PRESET_CLASSES, by_name};
+use entities::{Entity, EntitySet, FieldProblem, GlobalConfig, Item, Protocol, Route, did_you_mean};
+use kit::{Chained, Context, Guard, Memory, Tools, View};
 
 /// The plugins of a chain in their order.
 #[derive(Default)]
 struct Listed {
     placed: Vec<Placed>,
-    /// What presets say of the WAF that they do not lay down.
-    guards: Vec<Guard>,
+    /// What plugins note of presets that do not lay them down.
+    guards: Vec<Box<dyn Guard>>,
 }
 
 /// A plugin with the place in the document that names it.
@@ -34,7 +31,7 @@ impl Chains {
     /// Compiles every plugin of every enabled route and of the global chain.
     pub(super) fn compile(
         set: &EntitySet,
-        rules: &RuleCompiler,
+        tools: &Tools,
         settings: &Settings,
         memory: &mut Memory<Steps>,
         problems: &mut Vec<CompileProblem>,
@@ -45,7 +42,7 @@ impl Chains {
             problems.extend(all);
         };
         let found = memory.get(GlobalConfig::COLLECTION, GlobalConfig::ID, set, |view| {
-            steps(validators(view.global()), view, rules, settings)
+            steps(validators(global(view)), view, tools, settings)
         });
         match found {
             Ok(steps) => chains.global = steps,
@@ -66,7 +63,7 @@ impl Chains {
             let no_grpc = route.backend.as_ref().is_some_and(|backend| backend.protocol == Protocol::Http1);
             let found = memory.get(Route::COLLECTION, &route.head.id, set, |view| {
                 let Some(route) = view.get::<Route>(&route.head.id) else { return Ok(Steps::default()) };
-                steps(route_plugins(route), view, rules, settings)
+                steps(route_plugins(route), view, tools, settings)
             });
             match found {
                 Ok(steps) => {
@@ -88,26 +85,41 @@ fn meet(one: &Route, other: &Route) -> bool {
 fn steps(
     listed: Result<Listed, Vec<FieldProblem>>,
     view: &View<'_>,
-    rules: &RuleCompiler,
+    tools: &Tools,
     settings: &Settings,
 ) -> Result<Steps, Vec<FieldProblem>> {
     let Listed { placed: listed, guards } = listed?;
-    let waf_block_weight = waf_block_weight(&listed, view);
+    let global = global(view);
+    let known = listed.iter().filter_map(|placed| Some((active(&placed.used.plugin)?, placed)));
+    let chain: Vec<Chained<'_>> =
+        known.map(|(plugin, placed)| Chained { plugin, config: &placed.used.config }).collect();
     let mut steps = Steps { guards, ..Steps::default() };
     let mut problems = Vec::new();
-    for Placed { used, pointer } in listed {
-        let Some(kind) = plugins::by_name(&used.plugin) else {
-            problems.push(unknown_plugin(&used.plugin, &pointer));
+    for Placed { used, pointer } in &listed {
+        let found = active(&used.plugin).and_then(|plugin| Some((plugin, plugin.compile?)));
+        let Some((plugin, compile)) = found else {
+            problems.push(unknown_plugin(&used.plugin, pointer));
             continue;
         };
         let Steps { parts, largest_body, largest_request, warnings, guards, .. } = &mut steps;
-        let mut context =
-            Context { view, rules, settings, waf_block_weight, parts, largest_body, largest_request, warnings, guards };
-        match (kind.compile)(&used.config, &mut context) {
+        let mut context = Context {
+            view,
+            tools,
+            plugin_settings: &global.security.plugins,
+            keys: &settings.challenge_root,
+            fail_open: global.waf.fail_open,
+            chain: &chain,
+            parts: parts.entry(plugin.name).or_default(),
+            largest_body,
+            largest_request,
+            warnings,
+            guards,
+        };
+        match compile(&used.config, &mut context) {
             Ok(Some(config)) => steps.list.push(Step {
-                plugin: kind.name.to_owned(),
-                include: used.include,
-                exclude: used.exclude,
+                plugin: plugin.name.to_owned(),
+                include: used.include.clone(),
+                exclude: used.exclude.clone(),
                 config,
                 on_refusal_only: false,
             }),
@@ -116,6 +128,17 @@ fn steps(
         }
     }
     if problems.is_empty() { Ok(steps) } else { Err(problems) }
+}
+
+/// The global configuration as a compilation sees it.
+fn global<'a>(view: &View<'a>) -> &'a Item<GlobalConfig> {
+    static DEFAULT: LazyLock<Item<GlobalConfig>> = LazyLock::new(|| EntitySet::empty().global().clone());
+    view.get(GlobalConfig::ID).unwrap_or_else(|| &DEFAULT)
+}
+
+/// The plugin of this release that is called so.
+fn active(name: &str) -> Option<&'static plugins::Plugin> {
+    by_name(name).filter(|plugin| plugin.is_active())
 }
 
 /// The plugins of a route in the order in which they run: by index, those without one last.
@@ -163,9 +186,9 @@ fn expanded(listed: impl Iterator<Item = Placed>) -> Result<Listed, Vec<FieldPro
             continue;
         }
         match expand::expand(&placed.used.config) {
-            Ok(mut uses) => {
+            Ok(Expanded { mut uses, guards }) => {
                 problems.extend(scope(&mut uses, &placed));
-                all.guards.extend(expand::without_waf(&placed.used.config));
+                all.guards.extend(guards);
                 all.placed.extend(uses.into_iter().map(|used| Placed { used, pointer: placed.pointer.clone() }));
             }
             Err(problem) => problems.push(problem.under(&format!("{}/config", placed.pointer))),
@@ -190,25 +213,16 @@ fn scope(uses: &mut [PluginUse], placed: &Placed) -> Option<FieldProblem> {
     None
 }
 
-/// What a WAF block weighs on a chain: what the policy of its threat response says, else the default.
-fn waf_block_weight(listed: &[Placed], view: &View<'_>) -> f64 {
-    let response = listed
-        .iter()
-        .find(|placed| plugins::by_name(&placed.used.plugin).is_some_and(|kind| kind.name == "threat-response"));
-    let id = response.and_then(|placed| policy_of(&placed.used.config));
-    let policy = plugins::policy(id, view).ok();
-    policy.map_or(ThreatPolicy::default().waf_block_weight, |policy| policy.waf_block_weight)
-}
-
-fn policy_of(config: &Map<String, Value>) -> Option<&str> {
-    config.get("policy")?.as_str()
-}
-
 fn unknown_plugin(name: &str, pointer: &str) -> FieldProblem {
     // The name is right where a later release has the plugin.
-    let slip = did_you_mean(name, plugins::names()).filter(|_| by_name(name).is_none());
+    let slip = did_you_mean(name, names()).filter(|_| by_name(name).is_none());
     let suggestion = slip.map_or(String::new(), |known| format!("; did you mean `{known}`?"));
-    let known: Vec<&str> = plugins::names().collect();
+    let known: Vec<&str> = names().collect();
     FieldProblem::new(format!("{pointer}/plugin"), format!("this release has no plugin `{name}`{suggestion}"))
         .expected(format!("one of {}", known.join(", ")))
+}
+
+/// The names to show in the error on an unknown one.
+fn names() -> impl Iterator<Item = &'static str> {
+    plugins::active().map(plugins::Plugin::class).chain(PRESET_CLASSES.into_iter().take(1))
 }

@@ -3,83 +3,69 @@
 //! It is expanded when a snapshot is compiled, not in the filter: what a filter gets is plain steps, and a mistake in the
 //! configuration is found where it is written.
 
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
-use super::guards::Guard;
 use super::steps::PluginUse;
-use entities::{FieldProblem, plugins, typed};
+use entities::{FieldProblem, plugins};
+use kit::{Guard, Section, unknown_field};
 
-/// The preset's configuration (specification, "Preset route plugin configuration").
-#[derive(Debug, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct Preset {
-    threat_policy: Option<String>,
-    waf_config: Option<String>,
-    gate: bool,
-    waf: bool,
-    response: bool,
+/// The fields that belong to no plugin.
+const OWN_FIELDS: [&str; 2] = ["include", "exclude"];
+
+/// The plugins that a preset lays down, and what they note of the chain.
+#[derive(Debug, Default)]
+pub(super) struct Expanded {
+    /// In the order in which requests pass them, but for their index.
+    pub(super) uses: Vec<PluginUse>,
+    /// What plugins note that are not laid down.
+    pub(super) guards: Vec<Box<dyn Guard>>,
+}
+
+/// The paths of a preset's configuration.
+#[derive(serde::Deserialize, Default)]
+#[serde(default)]
+struct Paths {
     include: Vec<String>,
     exclude: Vec<String>,
 }
 
-impl Default for Preset {
-    fn default() -> Self {
-        Self {
-            threat_policy: None,
-            waf_config: None,
-            gate: true,
-            waf: true,
-            response: true,
-            include: Vec::new(),
-            exclude: Vec::new(),
+/// What a preset's configuration lays down (specification, "Preset route plugin configuration"), in the fixed order of plugins.
+/// Fields of plugins that are not part of this release are taken, so that a configuration need not change when they come, and lay
+/// down nothing; the entity that has them is answered with a warning.
+///
+/// # Errors
+/// A field that no plugin has, or one that is wrong.
+pub(super) fn expand(config: &Map<String, Value>) -> Result<Expanded, FieldProblem> {
+    let is_known =
+        |field: &str| OWN_FIELDS.contains(&field) || plugins::ALL.iter().any(|plugin| plugin.preset.has(field));
+    if let Some(unknown) = config.keys().find(|field| !is_known(field)) {
+        let known: Vec<&str> = plugins::active().flat_map(|plugin| plugin.preset.all()).chain(OWN_FIELDS).collect();
+        return Err(unknown_field(format!("/{}", kit::token(unknown)), unknown, &known));
+    }
+    let paths: Paths = Section::read(config, &OWN_FIELDS)?;
+    let mut expanded = Expanded::default();
+    for plugin in plugins::active() {
+        let Some(lay_down) = plugin.preset.lay_down else { continue };
+        let (config, guard) = lay_down(config)?;
+        expanded.guards.extend(guard);
+        if let Some(Value::Object(config)) = config {
+            let (include, exclude) = (paths.include.clone(), paths.exclude.clone());
+            let index = Some(plugin.preset.index);
+            expanded.uses.push(PluginUse { plugin: plugin.name.to_owned(), include, exclude, index, config });
         }
     }
-}
-
-/// What a preset's configuration says of the WAF if it lays down none.
-pub(super) fn without_waf(config: &Map<String, Value>) -> Option<Guard> {
-    let field = |name: &str| config.get(name).filter(|value| !value.is_null());
-    match (field("waf").and_then(Value::as_bool), field("waf_config")) {
-        (Some(false), _) => Some(Guard::PresetDeclinesWaf),
-        (_, None) => Some(Guard::PresetWithoutWaf),
-        (_, Some(_)) => None,
-    }
-}
-
-/// The plugins that a preset's configuration lays down, in the fixed order of the specification.
-pub(super) fn expand(config: &Map<String, Value>) -> Result<Vec<PluginUse>, FieldProblem> {
-    // Fields of plugins that are not part of this release are taken, so that a configuration need not change when they
-    // come, and lay down nothing; the entity that has them is answered with a warning.
-    let later = |field: &str| plugins::ALL.iter().any(|plugin| !plugin.is_active() && plugin.preset.has(field));
-    let mut config = config.clone();
-    config.retain(|field, _| !later(field));
-    let preset: Preset = typed(Value::Object(config))?;
-    let mut plugins = Vec::new();
-    let mut lay_down = |plugin: &'static str, index: f64, config: Value| {
-        let Value::Object(config) = config else { return };
-        let (include, exclude) = (preset.include.clone(), preset.exclude.clone());
-        plugins.push(PluginUse { plugin: plugin.to_owned(), include, exclude, index: Some(index), config });
-    };
-    if preset.gate {
-        lay_down("threat-gate", 1.0, json!({ "policy": preset.threat_policy }));
-    }
-    if let Some(config) = preset.waf_config.as_ref().filter(|_| preset.waf) {
-        lay_down("waf", 1.0, json!({ "ref": config, "contribute": true }));
-    }
-    if preset.response {
-        lay_down("threat-response", 900.0, json!({ "policy": preset.threat_policy }));
-    }
-    Ok(plugins)
+    Ok(expanded)
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn expanded(config: Value) -> Result<Vec<(String, Option<f64>)>, FieldProblem> {
         let Value::Object(config) = config else { panic!("no object") };
-        Ok(expand(&config)?.into_iter().map(|plugin| (plugin.plugin, plugin.index)).collect())
+        Ok(expand(&config)?.uses.into_iter().map(|plugin| (plugin.plugin, plugin.index)).collect())
     }
 
     #[test]
@@ -94,6 +80,30 @@ mod tests {
         assert_eq!(expanded(json!({ "gate": false, "response": false })).unwrap(), []);
         assert_eq!(expanded(json!({ "waf": false, "waf_config": "x", "gate": false })).unwrap().len(), 1);
         assert_eq!(expanded(json!({ "bots": true, "objects_budget": 5 })).unwrap().len(), 2);
+    }
+
+    /// How often a preset with these fields lays a plugin down.
+    fn laid_down(plugin: &str, fields: Value) -> usize {
+        expanded(fields)
+            .unwrap_or_else(|problem| panic!("{plugin}: {problem}"))
+            .iter()
+            .filter(|used| used.0 == plugin)
+            .count()
+    }
+
+    #[test]
+    fn a_plugin_of_this_release_is_laid_down_and_no_other_is() {
+        for plugin in plugins::ALL.iter() {
+            let Some(switch) = plugin.preset.switch else { continue };
+            let mut on = json!({ switch: true });
+            for (field, _) in plugin.preset.references {
+                on[field] = json!("x");
+            }
+            let laid = usize::from(plugin.is_active() && plugin.preset.lay_down.is_some());
+            assert_eq!(laid_down(plugin.name, on.clone()), laid, "{}", plugin.name);
+            on[switch] = json!(false);
+            assert_eq!(laid_down(plugin.name, on), 0, "{}", plugin.name);
+        }
     }
 
     #[test]

@@ -3,25 +3,28 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use prost::Message as _;
 use snapshot::{
-    ApiKeyDigest, IdentitySource, LinkSettings, Part, RouteChain, Snapshot, Step, ThreatResponseStep, Trailers,
-    Verifier, seal,
+    ApiKeyDigest, IdentitySource, LinkSettings, Message as _, Part, RouteChain, Snapshot, Step, Trailers, Verifier,
+    seal,
 };
 
 use super::compiled::{CompileProblem, Compiled};
 use super::protection;
 use super::settings::Settings;
 use super::steps::{Chain, Chains, Steps};
+use entities::plugins;
 use entities::{
     self, ApiKey, DEFAULT_GROUP, Delivery, Entity as _, EntitySet, EscapedSlashes, Gives, GlobalConfig, Item, Protocol,
     RequestTrailers, Route, UnderscoreHeaders, path_prefix,
 };
+use kit::Acts;
 use xds::bootstrap::CONTROL_PLANE_CLUSTER;
 use xds::resources::{
     BackendInput, BackendTls, FilterInput, Gateway, ListenerSettings, RouteInput, SYSTEM_AUTHORITIES,
 };
 
+/// The filter that runs all plugins.
+const PRESET: &str = "preset";
 /// How often a worker sends what it has queued, in milliseconds.
 const FLUSH_MILLIS: u32 = 200;
 /// The most events that a worker keeps for a lost link.
@@ -281,9 +284,11 @@ impl<'a> Gateways<'a> {
     }
 }
 
-/// What a filter does to the trailers of requests: where they are inspected, the one that runs the rule engine does it.
+/// What a filter does to the trailers of requests: where they are inspected, the one with a plugin that looks at them does it.
 fn trailers(filter: &str, gateway: &entities::Gateway) -> Trailers {
-    let inspects = |filter: &str| matches!(filter, "preset" | "waf");
+    let inspects = |filter: &str| {
+        plugins::active().any(|plugin| plugin.inspects_trailers && (filter == PRESET || filter == plugin.name))
+    };
     match gateway.listener.request_trailers {
         RequestTrailers::Inspect if inspects(filter) => Trailers::Inspect,
         RequestTrailers::Inspect if gateway.filters.iter().any(|other| inspects(other)) => Trailers::Pass,
@@ -322,9 +327,10 @@ fn snapshot(
     let mut parts = BTreeMap::new();
     let mut steps_of = |steps: &Steps| {
         let list = for_filter(&steps.list, filter);
-        // Only the rule engine refers to parts.
-        if list.iter().any(|step| step.plugin == "waf") {
-            parts.extend(steps.parts.iter().map(|(hash, data)| (hash.clone(), data.clone())));
+        for (plugin, own) in &steps.parts {
+            if list.iter().any(|step| step.plugin == *plugin) {
+                parts.extend(own.iter().map(|(hash, data)| (hash.clone(), data.clone())));
+            }
         }
         list
     };
@@ -352,31 +358,22 @@ fn snapshot(
     }
 }
 
-/// The steps of a chain that one filter runs. A filter that runs only some of them gets the threat response as well, to
+/// The steps of a chain that one filter runs. A filter that runs only some of them also gets what acts on the score, to
 /// answer what it refuses.
 fn for_filter(steps: &[Step], filter: &str) -> Vec<Step> {
-    if filter == "preset" {
+    if filter == PRESET {
         return steps.to_vec();
     }
     let own = steps.iter().any(|step| step.plugin == filter);
     let steps = steps.iter().filter_map(|step| {
-        let on_refusal_only = step.plugin != filter;
-        let wanted = !on_refusal_only || (own && step.plugin == "threat-response");
-        wanted.then(|| match on_refusal_only {
-            true => Step { on_refusal_only, config: without_keys(&step.config), ..step.clone() },
-            false => step.clone(),
-        })
+        if step.plugin == filter {
+            return Some(step.clone());
+        }
+        let plugin = plugins::by_name(&step.plugin).filter(|plugin| own && plugin.acts == Acts::Score)?;
+        let config = plugin.as_companion.map_or_else(|| step.config.clone(), |narrow| narrow(&step.config));
+        Some(Step { on_refusal_only: true, config, ..step.clone() })
     });
     steps.collect()
-}
-
-/// A threat response that only answers for refusals presents no challenge: its filter is not to have the keys.
-fn without_keys(config: &[u8]) -> Vec<u8> {
-    let Ok(mut step) = ThreatResponseStep::decode(config) else { return config.to_vec() };
-    if let Some(policy) = &mut step.policy {
-        policy.challenge = None;
-    }
-    step.encode_to_vec()
 }
 
 fn identity(global: &GlobalConfig) -> IdentitySource {

@@ -5,56 +5,41 @@
 //! rule, the line and a caret, and never reaches the store, let alone a gateway.
 
 mod chains;
-mod challenge_root;
 mod compiled;
-mod composition;
+mod examine;
 mod expand;
 mod file;
 mod gateway;
-mod guards;
-mod plugins;
-pub mod presets;
 mod protection;
 pub mod publish;
 mod reach;
-mod right;
-mod rules;
 mod settings;
 mod steps;
-mod view;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
-pub use challenge_root::ChallengeRoot;
 pub use compiled::{CompileProblem, Compiled, Groups};
-pub use composition::{
-    CheckedRules, Composition, Element, ElementProblem, RuleWarning, compose, elements, own_elements,
-};
 pub use file::{TemplateError, discovery_response, fill};
-pub use plugins::{lower, waf_step};
-pub use protection::{CRS_IGNORED, NO_BODIES, idle_rules};
 pub use reach::{Unenforced, enforces};
-pub use rules::{CompiledRules, RuleCompiler};
 pub use settings::Settings;
-pub use view::View;
 
 use serde_json::{Map, Value};
 
 use base::clock::Stopwatch;
-use entities::plugins::PRESET_CLASSES;
+use entities::plugins::{PRESET_CLASSES, by_name};
 use entities::{
     Admission, Change, DEFAULT_GROUP, Entity, EntityRef, EntitySet, FieldProblem, GlobalConfig, Refusal, Route,
-    WafConfig, WafRuleset, Warning, missing_group,
+    Warning, missing_group,
 };
-use right::{IN_RULESETS, Right, unchained};
+use examine::{Remarked, check_entities, unchained};
+use kit::{Acts, Checked, Memory, Tools};
 use steps::{Chains, Steps};
-use view::Memory;
 use xds::resources;
 
 /// Compiles entities.
 #[derive(Default)]
 pub struct Compiler {
-    rules: RuleCompiler,
+    tools: Tools,
     settings: Settings,
     memories: Mutex<Memories>,
 }
@@ -64,8 +49,8 @@ pub struct Compiler {
 struct Memories {
     /// The chains of routes and the global chain.
     steps: Memory<Steps>,
-    /// WAF configs and rulesets whose rules are right.
-    right: Memory<Right>,
+    /// Entities that are right by what they lead to.
+    checked: Memory<Checked>,
 }
 
 /// What was found in all entities together.
@@ -75,14 +60,14 @@ struct Examined {
     broken: Vec<CompileProblem>,
     /// Faults elsewhere.
     asides: Vec<CompileProblem>,
-    /// What has no effect in the rules of WAF configs and rulesets.
-    idle: Vec<CompileProblem>,
+    /// What has no effect in entities.
+    remarks: Vec<Remarked>,
 }
 
 /// What is said of a candidate that can be served.
 struct Admitted {
-    /// What has no effect in rules.
-    idle: Vec<CompileProblem>,
+    /// What has no effect in entities.
+    remarks: Vec<Remarked>,
     /// What is said of all entities together.
     warnings: Vec<String>,
 }
@@ -101,11 +86,12 @@ impl Compiler {
     ///
     /// Every fault that was found.
     pub fn compile(&self, set: &EntitySet) -> Result<Compiled, Vec<CompileProblem>> {
-        let (chains, idle) = self.check(set)?;
+        let (chains, remarks) = self.check(set)?;
         let mut compiled = gateway::compile(set, set.global(), &chains, &self.settings, true);
         let unused = set.unused().into_iter();
         let unused = unused.map(|(collection, id, problem)| CompileProblem { collection, id, problem });
-        compiled.warnings.splice(0..0, unused.chain(idle).map(|found| found.to_string()));
+        let remarks = remarks.into_iter().map(|remarked| remarked.found);
+        compiled.warnings.splice(0..0, unused.chain(remarks).map(|found| found.to_string()));
         Ok(compiled)
     }
 
@@ -122,7 +108,7 @@ impl Compiler {
     /// much longer.
     fn admit_set(&self, set: &EntitySet) -> Result<Admitted, Vec<CompileProblem>> {
         let watch = Stopwatch::start();
-        let Examined { chains, broken, asides: mut problems, idle } = self.examine(set);
+        let Examined { chains, broken, asides: mut problems, remarks } = self.examine(set);
         problems.extend(broken);
         let compiled = gateway::compile(set, set.global(), &chains, &self.settings, false);
         // Of the rest as well: a fault that stands already is not to hide another one.
@@ -131,66 +117,32 @@ impl Compiler {
         };
         let further: Vec<_> = unservable(&compiled).into_iter().filter(|found| !known(found, &problems)).collect();
         problems.extend(further);
-        let admitted = Admitted { idle, warnings: compiled.warnings };
+        let admitted = Admitted { remarks, warnings: compiled.warnings };
         let admitted = if problems.is_empty() { Ok(admitted) } else { Err(problems) };
         metrics::histogram!("palisade_compile_seconds", "purpose" => "check").record(watch.seconds());
         admitted
     }
 
-    fn check(&self, set: &EntitySet) -> Result<(Chains, Vec<CompileProblem>), Vec<CompileProblem>> {
-        let Examined { chains, broken, asides: mut problems, idle } = self.examine(set);
+    fn check(&self, set: &EntitySet) -> Result<(Chains, Vec<Remarked>), Vec<CompileProblem>> {
+        let Examined { chains, broken, asides: mut problems, remarks } = self.examine(set);
         problems.extend(broken);
-        if problems.is_empty() { Ok((chains, idle)) } else { Err(problems) }
+        if problems.is_empty() { Ok((chains, remarks)) } else { Err(problems) }
     }
 
     fn examine(&self, set: &EntitySet) -> Examined {
         let mut memories = self.memories.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut idle = Vec::new();
-        let mut asides = self.check_rules(set, &mut memories.right, &mut idle);
+        let Memories { steps, checked } = &mut *memories;
+        let mut remarks = Vec::new();
+        let mut asides = check_entities(set, &self.tools, checked, &mut remarks);
         let global = set.global();
         check_groups(set, global, &mut asides);
         let mut broken = Vec::new();
-        let chains = Chains::compile(set, &self.rules, &self.settings, &mut memories.steps, &mut broken);
-        idle.extend(unchained(set, &chains, &memories.right));
-        memories.right.end_pass();
-        memories.steps.end_pass();
-        self.rules.forget_unused();
-        Examined { chains, broken, asides, idle }
-    }
-
-    /// Every enabled WAF config and ruleset has to compile, whether a route uses it or not: its author is here now.
-    fn check_rules(
-        &self,
-        set: &EntitySet,
-        right: &mut Memory<Right>,
-        idle: &mut Vec<CompileProblem>,
-    ) -> Vec<CompileProblem> {
-        let mut problems = Vec::new();
-        let mut note = |collection, id: &str, found: Result<Arc<Right>, Vec<FieldProblem>>| {
-            let of =
-                |problem: &FieldProblem| CompileProblem { collection, id: id.to_owned(), problem: problem.clone() };
-            match found {
-                Ok(right) => idle.extend(right.idle.iter().map(of)),
-                Err(found) => problems.extend(found.iter().map(of)),
-            }
-        };
-        for config in set.all::<WafConfig>().filter(|config| config.enabled) {
-            let id = &config.head.id;
-            let found = right.get(WafConfig::COLLECTION, id, set, |view| {
-                let Some(config) = view.get::<WafConfig>(id) else { return Ok(Right::default()) };
-                Right::config(&self.rules, config, view)
-            });
-            note(WafConfig::COLLECTION, id, found);
-        }
-        for ruleset in set.all::<WafRuleset>().filter(|ruleset| ruleset.enabled) {
-            let id = &ruleset.head.id;
-            let found = right.get(WafRuleset::COLLECTION, id, set, |view| {
-                let Some(ruleset) = view.get::<WafRuleset>(id) else { return Ok(Right::default()) };
-                Right::ruleset(&self.rules, ruleset)
-            });
-            note(WafRuleset::COLLECTION, id, found);
-        }
-        problems
+        let chains = Chains::compile(set, &self.tools, &self.settings, steps, &mut broken);
+        remarks.extend(unchained(set, &chains, checked));
+        checked.end_pass();
+        steps.end_pass();
+        self.tools.end_pass();
+        Examined { chains, broken, asides, remarks }
     }
 }
 
@@ -204,7 +156,7 @@ impl Admission for Compiler {
 
     fn admit_all(&self, candidate: &EntitySet, changed: &[EntityRef]) -> Result<Vec<Warning>, Vec<Refusal>> {
         let problems = match self.admit_set(candidate) {
-            Ok(admitted) => return Ok(admitted.warnings_of(candidate, changed)),
+            Ok(admitted) => return Ok(admitted.warnings_of(changed)),
             Err(problems) => problems,
         };
         let own = changed.iter().enumerate().flat_map(|(index, changed)| {
@@ -222,21 +174,12 @@ impl Admission for Compiler {
 }
 
 impl Admitted {
-    /// What is said of rules goes to the writes of their entities, and what is said of a composition also to those of its
-    /// rulesets; all else goes to every write.
-    fn warnings_of(self, set: &EntitySet, changed: &[EntityRef]) -> Vec<Warning> {
-        let is_about = |found: &CompileProblem, changed: &EntityRef| {
-            let composes = || {
-                let config = set.get::<WafConfig>(&found.id).filter(|_| found.collection == WafConfig::COLLECTION);
-                let named = config.is_some_and(|config| config.rulesets.contains(&changed.id));
-                changed.collection == WafRuleset::COLLECTION && found.problem.pointer == IN_RULESETS && named
-            };
-            (found.collection, &found.id) == (changed.collection, &changed.id) || composes()
-        };
+    /// What is said of an entity goes to the writes of it, and of those that it is about as well; all else goes to every write.
+    fn warnings_of(self, changed: &[EntityRef]) -> Vec<Warning> {
         let mut warnings = Vec::new();
-        for found in &self.idle {
-            let about = changed.iter().position(|changed| is_about(found, changed));
-            warnings.extend(about.map(|index| (Some(index), found.to_string())));
+        for remarked in &self.remarks {
+            let about = changed.iter().position(|changed| remarked.is_about(changed));
+            warnings.extend(about.map(|index| (Some(index), remarked.found.to_string())));
         }
         warnings.into_iter().chain(self.warnings.into_iter().map(|warning| (None, warning))).collect()
     }
@@ -265,11 +208,9 @@ fn unservable(compiled: &Compiled) -> Vec<CompileProblem> {
 /// Whether any enabled chain has a plugin of the decision fabric: the threat gate or the threat response.
 pub fn acts(set: &EntitySet) -> bool {
     let acts = |class: &str, config: &Map<String, Value>| {
-        let is = |name: &str| {
-            plugins::by_name(name).is_some_and(|kind| matches!(kind.name, "threat-gate" | "threat-response"))
-        };
+        let is = |name: &str| by_name(name).is_some_and(|plugin| plugin.acts != Acts::No);
         match PRESET_CLASSES.contains(&class) {
-            true => expand::expand(config).is_ok_and(|uses| uses.iter().any(|used| is(&used.plugin))),
+            true => expand::expand(config).is_ok_and(|expanded| expanded.uses.iter().any(|used| is(&used.plugin))),
             false => is(class),
         }
     };
@@ -303,5 +244,7 @@ fn check_groups(set: &EntitySet, global: &GlobalConfig, problems: &mut Vec<Compi
     }
 }
 
+#[cfg(test)]
+mod memory_tests;
 #[cfg(test)]
 mod tests;

@@ -5,15 +5,11 @@ use std::fmt;
 use exchange::Exemptions;
 
 use super::expand;
-use super::plugins;
-use super::steps::PluginUse;
-use super::view::View;
 use base::identity::Identity;
-use entities::plugins::PRESET_CLASSES;
-use entities::{EntitySet, Gateway, Item, Route, ThreatPolicy};
-
-/// The plugin that enforces bans.
-const GATE: &str = "threat-gate";
+use entities::plugins::{PRESET_CLASSES, Plugin, active, by_name};
+use entities::{EntitySet, Gateway, Item, Route};
+use kit::{Acts, View};
+use policies::ThreatPolicy;
 
 /// A threat gate in a chain.
 struct GateStep<'a> {
@@ -51,7 +47,9 @@ impl fmt::Display for Unenforced {
                  global chain",
             ),
             Unenforced::NoFilter => {
-                write!(f, "no gateway that has a chain with a threat gate runs the filter `{GATE}` or `preset`")
+                let filters: Vec<String> = gates().map(|plugin| format!("`{}`", plugin.name)).collect();
+                let filters = filters.join(", ");
+                write!(f, "no gateway that has a chain with a threat gate runs the filter {filters} or `preset`")
             }
             Unenforced::Unverified { kind } => write!(
                 f,
@@ -77,14 +75,16 @@ impl std::error::Error for Unenforced {}
 /// None does; with the reason, for people.
 pub fn enforces(set: &EntitySet, identity: &Identity) -> Result<(), Unenforced> {
     let global = set.global();
-    let gates = gates(set);
-    if gates.is_empty() {
+    let steps = gate_steps(set);
+    if steps.is_empty() {
         return Err(Unenforced::NoGate);
     }
     let has = |gate: &GateStep<'_>, group: &str| gate.route.is_none_or(|route| route.is_in(group));
-    let runs = |gateway: &Gateway| gateway.filters.iter().any(|filter| filter == "preset" || filter == GATE);
+    let runs = |gateway: &Gateway| {
+        gateway.filters.iter().any(|filter| filter == "preset" || gates().any(|plugin| plugin.name == filter))
+    };
     let running: Vec<(&str, Gateway)> =
-        global.gateways().filter(|(name, gateway)| runs(gateway) && gates.iter().any(|gate| has(gate, name))).collect();
+        global.gateways().filter(|(name, gateway)| runs(gateway) && steps.iter().any(|gate| has(gate, name))).collect();
     if running.is_empty() {
         return Err(Unenforced::NoFilter);
     }
@@ -97,7 +97,7 @@ pub fn enforces(set: &EntitySet, identity: &Identity) -> Result<(), Unenforced> 
     if knowing.is_empty() {
         return Err(Unenforced::Unverified { kind });
     }
-    let mut reached = gates.iter().filter(|gate| knowing.iter().any(|group| has(gate, group))).peekable();
+    let mut reached = steps.iter().filter(|gate| knowing.iter().any(|group| has(gate, group))).peekable();
     let first = reached.peek().map(|gate| gate.policy.head.id.clone()).unwrap_or_default();
     match reached.all(|gate| exempts(&gate.policy, identity)) {
         true => Err(Unenforced::Exempt { identity: identity.clone(), policy: first }),
@@ -105,8 +105,13 @@ pub fn enforces(set: &EntitySet, identity: &Identity) -> Result<(), Unenforced> 
     }
 }
 
+/// The plugins that enforce bans.
+fn gates() -> impl Iterator<Item = &'static Plugin> {
+    active().filter(|plugin| plugin.acts == Acts::Bans)
+}
+
 /// Every threat gate in an enabled chain.
-fn gates(set: &EntitySet) -> Vec<GateStep<'_>> {
+fn gate_steps(set: &EntitySet) -> Vec<GateStep<'_>> {
     let (global, view) = (set.global(), View::new(set));
     let mut found = Vec::new();
     for validator in global.incoming_request_validators.iter().filter(|validator| validator.enabled) {
@@ -128,16 +133,16 @@ fn policies(
     plugin: &str,
     config: &serde_json::Map<String, serde_json::Value>,
 ) -> Vec<Item<ThreatPolicy>> {
-    let is_gate = |name: &str| plugins::by_name(name).is_some_and(|kind| kind.name == GATE);
+    let is_gate = |name: &str| by_name(name).is_some_and(|plugin| plugin.acts == Acts::Bans);
     let policy = |config: &serde_json::Map<String, serde_json::Value>| {
         let named = config.get("policy").and_then(serde_json::Value::as_str);
-        plugins::policy(named, view).unwrap_or_else(|_| ThreatPolicy::builtin())
+        policies::policy(named, view).unwrap_or_else(|_| ThreatPolicy::builtin())
     };
     if !PRESET_CLASSES.contains(&plugin) {
         return if is_gate(plugin) { vec![policy(config)] } else { Vec::new() };
     }
-    let expanded: Vec<PluginUse> = expand::expand(config).unwrap_or_default();
-    expanded.iter().filter(|used| is_gate(&used.plugin)).map(|used| policy(&used.config)).collect()
+    let expanded = expand::expand(config).unwrap_or_default();
+    expanded.uses.iter().filter(|used| is_gate(&used.plugin)).map(|used| policy(&used.config)).collect()
 }
 
 /// Whether a policy exempts all addresses of an identity: its gate lets them pass, whatever the ban's origin.

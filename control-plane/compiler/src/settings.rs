@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::challenge_root::ChallengeRoot;
+use kit::ChallengeRoot;
 
 /// What the compiler must know of the gateways beyond the entities.
 #[derive(Clone, Debug, Default)]

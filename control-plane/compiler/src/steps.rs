@@ -3,14 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use prost::bytes::Bytes;
 use serde_json::{Map, Value};
 use snapshot::Step;
 
-use super::guards::Guard;
-
-/// Large parts by their hash.
-pub(super) type Parts = BTreeMap<Vec<u8>, Bytes>;
+use kit::{Guard, Parts};
 
 /// Every chain of every gateway. Each is compiled once, however many groups have it.
 #[derive(Debug, Default)]
@@ -36,8 +32,8 @@ pub(super) struct Chain {
 #[derive(Debug, Default)]
 pub(super) struct Steps {
     pub(super) list: Vec<Step>,
-    /// The parts that they refer to.
-    pub(super) parts: Parts,
+    /// The parts that they refer to, by plugin.
+    pub(super) parts: BTreeMap<&'static str, Parts>,
     /// The largest body that any of them holds, in bytes.
     pub(super) largest_body: u64,
     /// The largest request body that any of them holds, files included, in bytes.
@@ -45,7 +41,7 @@ pub(super) struct Steps {
     /// Things that are allowed and probably not meant.
     pub(super) warnings: Vec<String>,
     /// What each plugin will do, disabled ones included, in their order.
-    pub(super) guards: Vec<Guard>,
+    pub(super) guards: Vec<Box<dyn Guard>>,
 }
 
 impl Chain {

@@ -2,9 +2,12 @@ use std::path::Path;
 
 use prost::Message as _;
 use serde_json::{Value, json};
-use snapshot::{Snapshot, Step, WafStep, open};
+use snapshot::{Snapshot, Step, open};
+use waf::WafStep;
 
 use super::*;
+use kit::{ChallengeRoot, View};
+use waf::control::{Crs, RuleCompiler, WafConfig, elements, own_elements};
 
 /// Entities from documents, by way of files as users have them.
 fn entities(documents: &[Value]) -> EntitySet {
@@ -152,7 +155,7 @@ fn a_chain_does_not_reach_into_the_next_element() {
 fn a_preset_that_is_imported_twice_is_there_once() {
     let compiled = |rules: &[String]| {
         let elements: Vec<_> = own_elements(rules).collect();
-        RuleCompiler::default().compile(&elements, &entities::Crs::default()).map(|compiled| compiled.rules)
+        RuleCompiler::default().compile(&elements, &Crs::default()).map(|compiled| compiled.rules)
     };
     let import = "@import_preset crs".to_owned();
     let once = compiled(std::slice::from_ref(&import));
@@ -292,8 +295,8 @@ fn challenges(
     let of_filter = |filter: &xds::resources::FilterInput| {
         let (_, snapshot) = open(&filter.snapshot).unwrap();
         let policies = snapshot.routes[0].steps.iter().filter_map(|step| match step.plugin.as_str() {
-            "threat-gate" => snapshot::ThreatGateStep::decode(step.config.as_slice()).unwrap().policy,
-            "threat-response" => snapshot::ThreatResponseStep::decode(step.config.as_slice()).unwrap().policy,
+            "threat-gate" => threat_gate::ThreatGateStep::decode(step.config.as_slice()).unwrap().policy,
+            "threat-response" => threat_response::ThreatResponseStep::decode(step.config.as_slice()).unwrap().policy,
             _ => None,
         });
         (filter.name.clone(), policies.filter_map(|policy| policy.challenge).collect())

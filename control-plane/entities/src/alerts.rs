@@ -3,10 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::entity::reference;
-use super::limits::{Headers, count, headers, secret_url, within};
-use super::secret::Secret;
 use super::{Entity, FieldProblem, Head, References, Route, number, unused};
+use kit::Secret;
+use kit::checks::{Headers, count, headers, secret_url, within};
+use kit::reference;
 
 /// A rule that sends messages about events.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

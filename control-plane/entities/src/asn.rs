@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::limits::{count, required, tag, text, url, weight, within};
 use super::{Entity, FieldProblem, Head, References, number};
+use kit::checks::{count, required, tag, text, url, weight, within};
 
 /// A table of address ranges and the networks they belong to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -9,9 +9,9 @@ use serde_json::Value;
 use super::admission::{Change, EntityRef, Refusal, Warning};
 use super::change::{BatchEntry, BatchOptions, BatchOutcome, BatchWrite, WriteError};
 use super::document::{apply, demand, keep_id, stamp};
-use super::entity::References;
 use super::service::Shared;
-use super::{EntityService, EntitySet, FieldProblem, Slot};
+use super::{EntityService, EntitySet, FieldProblem, Slot, unused};
+use kit::References;
 use store::{EntityChange, StoreError};
 
 impl EntityService {
@@ -190,7 +190,7 @@ impl<'a> Batch<'a> {
         let told = told.into_iter().map(|(index, problem)| (Some(index), problem.to_string()));
         let unused = changed.iter().enumerate().flat_map(|(index, changed)| {
             let slot = candidate.slot(changed.collection, &changed.id);
-            let unused = slot.map(|slot| slot.entity.unused()).unwrap_or_default();
+            let unused = slot.map(|slot| unused::of_entity(changed.collection, &*slot.entity)).unwrap_or_default();
             let place = format!("{}/{}", changed.collection, changed.id);
             unused.into_iter().map(move |problem| (Some(index), format!("{place}: {problem}")))
         });

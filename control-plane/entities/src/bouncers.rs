@@ -4,9 +4,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::feeds::SourceAction;
-use super::limits::{count, required, tag, text, url, weight, within};
-use super::secret::Secret;
 use super::{Entity, FieldProblem, Head, References, number};
+use kit::Secret;
+use kit::checks::{count, required, tag, text, url, weight, within};
 
 /// A connection to a decision service.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::admission::Warning;
-use super::registry::Kind;
 use super::{FieldProblem, Slot};
+use kit::Kind;
 use store::StoreError;
 
 /// One change of a batch.

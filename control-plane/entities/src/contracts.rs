@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::limits::{required, text};
 use super::{Entity, FieldProblem, Head, References};
+use kit::checks::{required, text};
 
 /// An OpenAPI document. One that does not compile is stored and checks nothing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

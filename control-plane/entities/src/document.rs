@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::change::{Precondition, Replacement, WriteError};
-use super::{FieldProblem, Slot, patch, secret};
+use super::{FieldProblem, Slot, patch};
 use base::clock;
 
 /// Gives the document the id of its path, and refuses another one.
@@ -38,7 +38,7 @@ pub(super) fn apply(slot: &Slot, replacement: Replacement) -> Result<Value, Writ
         Replacement::Merge(patch) => json_patch::merge(&mut document, &patch),
         Replacement::Patch(patch) => patch::apply(&mut document, patch)?,
     }
-    secret::restore(&mut document, &shown, &slot.entity.stored());
+    kit::restore(&mut document, &shown, &slot.entity.stored());
     Ok(document)
 }
 

@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::limits::{Headers, headers, required, tag, url, weight, within, word};
 use super::{Entity, FieldProblem, Head, References, number};
+use kit::checks::{Headers, headers, required, tag, url, weight, within, word};
 
 /// A list of addresses and ranges that is fetched periodically.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -7,8 +7,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::registry::{self, Kind};
-use super::{AnyEntity, EntitySet, FieldProblem, secret};
+use super::{AnyEntity, EntitySet, FieldProblem, Kind, registry};
 
 /// Folders below the given one that are looked into, at most.
 const MAX_DEPTH: usize = 8;
@@ -153,7 +152,7 @@ fn read(file: &Path, root: &Path) -> Result<Read, Vec<FieldProblem>> {
             fields.insert("id".to_owned(), Value::from(kind.singleton.map(ToOwned::to_owned).or(name)));
         }
     }
-    let entity = secret::with_masks(|| kind.read(document))?;
+    let entity = kit::with_masks(|| kind.read(document))?;
     match kind.singleton {
         Some(id) if entity.head().id != id => Err(vec![
             FieldProblem::new("/id", format!("there is one {} only", kind.kind))
@@ -185,7 +184,9 @@ fn kind_of(document: &Value, file: &Path, root: &Path) -> Result<&'static Kind, 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Route, ThreatPolicy, WafConfig};
+    use crate::Route;
+    use policies::ThreatPolicy;
+    use waf::control::WafConfig;
 
     fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();

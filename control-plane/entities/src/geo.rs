@@ -3,9 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::limits::{Headers, headers, required, text, url, within};
-use super::secret::Secret;
 use super::{Entity, FieldProblem, Head, References};
+use kit::Secret;
+use kit::checks::{Headers, headers, required, text, url, within};
 
 /// A database of locations in the MaxMind format.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::gateway::{Delivery, Gateway};
-use super::problem::token;
 use super::{FieldProblem, ListenerConfig, References, did_you_mean};
+use kit::token;
 
 /// The group of every gateway that belongs to no other; its settings are the field `gateway`.
 pub const DEFAULT_GROUP: &str = "default";

@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::limits::{count, status, text, weight, within};
 use super::{Entity, FieldProblem, Head, References, number};
+use kit::checks::{count, status, text, weight, within};
 
 /// Decoy paths and values, and the action for clients that use them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -142,6 +142,10 @@ impl Entity for HoneypotPolicy {
 
     fn is_enabled(&self) -> bool {
         self.enabled
+    }
+
+    fn longest_ban(&self) -> Option<u64> {
+        (self.action == HoneypotAction::Ban).then_some(self.ban_for_seconds)
     }
 }
 

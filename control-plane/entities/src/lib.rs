@@ -1,7 +1,7 @@
 //! Entities: the documents that say what gateways shall do.
 //!
-//! One generic machinery serves every collection. A collection is a type that implements [`Entity`] and one line in
-//! [`registry`]; store, REST and command line handle it through [`Kind`] and never learn its type.
+//! One generic machinery serves every collection. A collection is a type that implements [`Entity`] and belongs to a plugin, or has a
+//! line in [`registry`]; store, REST and command line handle it through [`Kind`] and never learn its type.
 
 mod admission;
 mod alerts;
@@ -11,11 +11,9 @@ mod backend_address;
 mod batch;
 mod bots;
 mod bouncers;
-mod challenges;
 mod change;
 mod contracts;
 mod document;
-mod entity;
 mod feeds;
 mod files;
 mod gateway;
@@ -25,27 +23,21 @@ mod groups;
 mod honeypots;
 pub mod host_pattern;
 mod identity;
-mod limits;
 mod listener;
-mod number;
-mod parse;
+#[cfg(test)]
+mod parse_tests;
 mod patch;
 pub mod path_prefix;
+mod planned;
 mod plugin_refs;
 pub mod plugins;
-mod problem;
 pub mod registry;
 mod route;
 mod scanners;
-mod schema;
-mod secret;
 mod security;
 mod service;
 mod set;
-mod suggest;
-mod threat;
 pub mod unused;
-mod waf;
 mod write_queue;
 mod writes;
 
@@ -55,12 +47,10 @@ pub use api_key::ApiKey;
 pub use asn::{AsnAction, AsnCategory, AsnDatabase, AsnFormat};
 pub use bots::{BotAction, BotCategory, BotPolicy, BotRule, BotSignature};
 pub use bouncers::{DecisionScope, SvcBouncer};
-pub use challenges::{CHALLENGE_PRESETS, ChallengeKind, ChallengeProvider};
 pub use change::{
     BatchEntry, BatchOptions, BatchOutcome, BatchWrite, Precondition, Replacement, WriteError, Written, exactly,
 };
 pub use contracts::ApiContract;
-pub use entity::{AnyEntity, Entity, Head, Item, References};
 pub use feeds::{FEED_CATALOG, FeedFormat, FeedOptions, FetchMethod, SourceAction, ThreatFeed};
 pub use files::{FileEntity, FileProblem};
 pub use gateway::{Delivery, Gateway};
@@ -69,20 +59,17 @@ pub use global::{GlobalConfig, Validator, WafSettings};
 pub use groups::{DEFAULT_GROUP, Group};
 pub use honeypots::{Canary, CanaryPlace, DECOYS, HoneypotAction, HoneypotPolicy};
 pub use identity::{CertificateName, Gives, IdentitySettings, SetBy, Verifier, VerifierKind};
-pub use limits::Headers;
 pub use listener::{EscapedSlashes, ListenerConfig, RequestTrailers, UnderscoreHeaders};
-pub use problem::FieldProblem;
-pub use registry::Kind;
 pub use route::{Backend, Protocol, Route, RoutePlugin};
 pub use scanners::{IcapMode, MalwareScanner, ScannerKind};
-pub use secret::{MASK, Secret};
 pub use security::{IncidentSettings, LedgerSettings, SecuritySettings, TarpitSettings};
 pub use service::EntityService;
-pub use set::{Collection, EntitySet, Slot};
-pub use threat::{BanIdentity, ThreatPolicy, Tier, TierAction};
-pub use waf::{Crs, OversizeBody, UndecodableBody, WafBudget, WafConfig, WafRuleset, XmlDoctype};
+pub use set::EntitySet;
 
 pub use groups::missing as missing_group;
-pub use parse::{typed, unsaved};
-pub use suggest::did_you_mean;
-pub use threat::MAX_SCORE;
+pub use kit::{
+    AnyEntity, Collection, Entity, EntitySource, FieldProblem, Head, Headers, Item, Kind, MASK, References, Secret,
+    Slot, did_you_mean, typed, unsaved,
+};
+
+use kit::number;

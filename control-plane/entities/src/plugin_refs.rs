@@ -5,13 +5,10 @@
 
 use serde_json::{Map, Value};
 
-use super::entity::reference;
 use super::plugins::{self, ALL, PRESET_CLASSES};
-use super::problem::token;
 use super::{FieldProblem, References};
-
-/// The key of a route's metadata that names its API contract.
-pub(super) const CONTRACT_KEY: &str = "svc-api-contract";
+use kit::reference;
+use kit::token;
 
 /// The entities that a plugin names and that do not exist. Pointers are relative to the plugin.
 pub(super) fn missing(plugin: &str, config: &Map<String, Value>, refs: &dyn References) -> Vec<FieldProblem> {
@@ -32,4 +29,9 @@ pub(super) fn missing(plugin: &str, config: &Map<String, Value>, refs: &dyn Refe
         }
     }
     problems
+}
+
+/// The keys of a route's metadata that name an entity for some plugin, with the collection.
+pub(super) fn route_metadata() -> impl Iterator<Item = (&'static str, &'static str)> {
+    ALL.iter().flat_map(|plugin| plugin.route_metadata).copied()
 }

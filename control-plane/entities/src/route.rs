@@ -5,11 +5,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-use super::entity::reference;
 use super::{
-    ApiContract, Entity, FieldProblem, Head, References, backend_address, groups, host_pattern, number, path_prefix,
-    plugin_refs, unused,
+    Entity, FieldProblem, Head, References, backend_address, groups, host_pattern, number, path_prefix, plugin_refs,
+    unused,
 };
+use kit::reference;
 
 /// The longest time for an answer, in milliseconds: a year. Envoy refuses what is beyond the years of its clock.
 const MAX_TIMEOUT_MILLIS: u64 = 31_536_000_000;
@@ -161,15 +161,16 @@ impl Entity for Route {
         for (key, value) in &head.metadata {
             // They become Envoy route metadata, which filters read as strings.
             if !value.is_string() {
-                let pointer = format!("/metadata/{}", super::problem::token(key));
+                let pointer = format!("/metadata/{}", kit::token(key));
                 problems.push(
                     FieldProblem::new(pointer, "the metadata of a route is passed to Envoy").expected("a string"),
                 );
             }
         }
-        if let Some(id) = head.metadata.get(plugin_refs::CONTRACT_KEY).and_then(Value::as_str) {
-            let pointer = format!("/metadata/{}", plugin_refs::CONTRACT_KEY);
-            problems.extend(reference(refs, ApiContract::COLLECTION, id, pointer));
+        for (key, collection) in plugin_refs::route_metadata() {
+            if let Some(id) = head.metadata.get(key).and_then(Value::as_str) {
+                problems.extend(reference(refs, collection, id, format!("/metadata/{}", kit::token(key))));
+            }
         }
         problems
     }
@@ -184,9 +185,10 @@ impl Entity for Route {
             let found = unused::in_plugin(&plugin.plugin, &plugin.config).into_iter();
             found.map(move |problem| problem.under(&format!("/plugins/{index}")))
         });
-        let contract = head.metadata.get(plugin_refs::CONTRACT_KEY).filter(|id| id.is_string());
-        let contract = contract.and_then(|_| unused::of_contract(format!("/metadata/{}", plugin_refs::CONTRACT_KEY)));
-        found.chain(contract).collect()
+        let named = plugin_refs::route_metadata()
+            .filter(|(key, _)| head.metadata.get(*key).is_some_and(Value::is_string))
+            .filter_map(|(key, _)| unused::of_metadata(key, format!("/metadata/{}", kit::token(key))));
+        found.chain(named).collect()
     }
 }
 

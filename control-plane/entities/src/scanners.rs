@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::limits::{host, within};
 use super::{Entity, FieldProblem, Head, References};
+use kit::checks::{host, within};
 
 /// A connection to a scanner.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -1,15 +1,22 @@
 //! `security` of `global-config`: settings of the decision fabric and of plugins.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::LazyLock;
 
-use super::limits::within;
-use super::plugins::{ApiSettings, DnsblSettings, ObjectSettings, Settings, TrafficSettings};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::de::{Error as _, MapAccess, Visitor};
+use serde::ser::SerializeMap as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
+
+use super::plugins::{ALL, Plugin};
 use super::{FieldProblem, number, unused};
+use kit::checks::within;
+use kit::{AnySettings, PluginSettings, SettingsKind};
 
-/// Settings of the decision fabric.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
+/// Settings of the decision fabric, and of plugins.
+#[derive(Clone, Debug, PartialEq)]
 pub struct SecuritySettings {
     /// The ledger, which bans callers that are refused repeatedly.
     pub ledger: LedgerSettings,
@@ -17,14 +24,25 @@ pub struct SecuritySettings {
     pub tarpit: TarpitSettings,
     /// How reports of gateways are evaluated.
     pub incidents: IncidentSettings,
-    /// Limits of API contracts and of the API report.
-    pub api: ApiSettings,
-    /// Limits of the object guard.
-    pub objects: ObjectSettings,
-    /// Limits of the traffic guard.
-    pub traffic: TrafficSettings,
-    /// Lookups in DNS blocklists, for the IP reputation.
-    pub dnsbl: DnsblSettings,
+    /// Those of each plugin, in a field of its own beside these.
+    pub plugins: PluginSettings,
+}
+
+/// The fields that belong to no plugin, for the schema.
+#[derive(JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "SecuritySettings", description = "Settings of the decision fabric.")]
+#[allow(dead_code, reason = "its schema is all that is needed of it")]
+struct Core {
+    /// The ledger, which bans callers that are refused repeatedly.
+    #[serde(default)]
+    ledger: LedgerSettings,
+    /// Limits of `tarpit`.
+    #[serde(default)]
+    tarpit: TarpitSettings,
+    /// How reports of gateways are evaluated.
+    #[serde(default)]
+    incidents: IncidentSettings,
 }
 
 /// How reports of gateways are evaluated.
@@ -89,12 +107,17 @@ pub struct LedgerSettings {
 
 // === impl SecuritySettings ===
 
-impl SecuritySettings {
-    /// The settings of plugins.
-    fn plugins(&self) -> [&dyn Settings; 4] {
-        [&self.api, &self.objects, &self.traffic, &self.dnsbl]
-    }
+/// Every field, the core's first.
+static FIELDS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
+    ["ledger", "tarpit", "incidents"].into_iter().chain(plugin_settings().map(|(_, kind)| kind.field)).collect()
+});
 
+/// The settings of all plugins.
+fn plugin_settings() -> impl Iterator<Item = (&'static Plugin, &'static SettingsKind)> {
+    ALL.iter().flat_map(|plugin| plugin.settings.iter().map(|kind| (*plugin, kind)))
+}
+
+impl SecuritySettings {
     /// What is wrong with them; pointers are relative to `security`.
     pub(super) fn check(&self) -> Vec<FieldProblem> {
         let under = |field: &str, found: Vec<FieldProblem>| {
@@ -103,25 +126,100 @@ impl SecuritySettings {
         let mut problems = under("ledger", self.ledger.check());
         problems.extend(within("/tarpit/max_held", self.tarpit.max_held, 1..=100_000));
         problems.extend(under("incidents", self.incidents.check()));
-        problems.extend(self.plugins().into_iter().flat_map(|settings| under(settings.field(), settings.check())));
+        problems.extend(self.plugins.iter().flat_map(|(field, settings)| under(field, settings.check())));
         problems
     }
 
     /// Those of plugins that this release does not have, where something in them was changed.
     pub(super) fn unused(&self) -> Vec<FieldProblem> {
-        let changed = self.plugins().into_iter().filter(|settings| !settings.is_default());
-        changed.filter_map(|settings| unused::of_settings(settings.plugin(), settings.field())).collect()
+        let is_changed = |settings: &dyn AnySettings| !settings.is_default();
+        let changed = plugin_settings().filter(|(_, kind)| self.plugins.field(kind.field).is_some_and(is_changed));
+        changed.filter_map(|(plugin, kind)| unused::of_settings(plugin, kind.field)).collect()
     }
 
     /// The places in the schema of what [`SecuritySettings::unused`] finds, and what is said of them.
     pub(super) fn unused_fields() -> Vec<(String, String)> {
         let place = |field: &str| format!("/$defs/SecuritySettings/properties/{field}");
-        let all = SecuritySettings::default();
-        let noted = all
-            .plugins()
-            .into_iter()
-            .filter_map(|settings| Some((place(settings.field()), unused::plugin_note(settings.plugin())?)));
-        noted.collect()
+        plugin_settings().filter_map(|(plugin, kind)| Some((place(kind.field), unused::plugin_note(plugin)?))).collect()
+    }
+}
+
+impl Default for SecuritySettings {
+    fn default() -> SecuritySettings {
+        let mut plugins = PluginSettings::default();
+        for (_, kind) in plugin_settings() {
+            plugins.insert(kind.field, kind.defaults());
+        }
+        SecuritySettings {
+            ledger: LedgerSettings::default(),
+            tarpit: TarpitSettings::default(),
+            incidents: IncidentSettings::default(),
+            plugins,
+        }
+    }
+}
+
+impl Serialize for SecuritySettings {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = serializer.serialize_map(None)?;
+        fields.serialize_entry("ledger", &self.ledger)?;
+        fields.serialize_entry("tarpit", &self.tarpit)?;
+        fields.serialize_entry("incidents", &self.incidents)?;
+        for (field, settings) in self.plugins.iter() {
+            fields.serialize_entry(field, &settings.shown())?;
+        }
+        fields.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for SecuritySettings {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<SecuritySettings, D::Error> {
+        struct Fields;
+        impl<'de> Visitor<'de> for Fields {
+            type Value = SecuritySettings;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a map")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<SecuritySettings, A::Error> {
+                let mut settings = SecuritySettings::default();
+                while let Some(field) = map.next_key::<String>()? {
+                    match field.as_str() {
+                        "ledger" => settings.ledger = map.next_value()?,
+                        "tarpit" => settings.tarpit = map.next_value()?,
+                        "incidents" => settings.incidents = map.next_value()?,
+                        other => {
+                            let known = plugin_settings().find(|(_, kind)| kind.field == other);
+                            let Some((_, kind)) = known else { return Err(A::Error::unknown_field(other, &FIELDS)) };
+                            let read = kind.read(map.next_value()?).map_err(A::Error::custom)?;
+                            settings.plugins.insert(kind.field, read);
+                        }
+                    }
+                }
+                Ok(settings)
+            }
+        }
+        deserializer.deserialize_map(Fields)
+    }
+}
+
+impl JsonSchema for SecuritySettings {
+    fn schema_name() -> Cow<'static, str> {
+        "SecuritySettings".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let mut schema = Core::json_schema(generator);
+        for (_, kind) in plugin_settings() {
+            let mut field = kind.schema(generator);
+            field.insert("description".to_owned(), kind.description.into());
+            field.insert("default".to_owned(), kind.defaults().shown());
+            if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
+                properties.insert(kind.field.to_owned(), field.into());
+            }
+        }
+        schema
     }
 }
 
@@ -195,9 +293,10 @@ impl LedgerSettings {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
+    use crate::planned::{ApiSettings, ObjectSettings, TrafficSettings};
 
     fn problems(settings: Value) -> Vec<String> {
         let settings: SecuritySettings = serde_json::from_value(settings).unwrap();
@@ -269,7 +368,11 @@ mod tests {
         // As the specification writes them.
         let named = json!({ "api": { "inventory": { "max-records": 7 } }, "objects": { "max-keys": 8 }, "traffic": { "max-keys": 9 } });
         let settings: SecuritySettings = serde_json::from_value(named).unwrap();
-        let found = (settings.api.inventory.max_records, settings.objects.max_keys, settings.traffic.max_keys);
+        let found = (
+            settings.plugins.get::<ApiSettings>().inventory.max_records,
+            settings.plugins.get::<ObjectSettings>().max_keys,
+            settings.plugins.get::<TrafficSettings>().max_keys,
+        );
         assert_eq!(found, (7, 8, 9));
     }
 
@@ -282,8 +385,8 @@ mod tests {
         });
         let changed: SecuritySettings = serde_json::from_value(changed).unwrap();
         let told: Vec<String> = changed.unused().into_iter().map(|problem| problem.pointer).collect();
-        let inactive = changed.plugins().into_iter().filter(|settings| !settings.plugin().is_active());
-        assert_eq!(told, inactive.map(|settings| format!("/{}", settings.field())).collect::<Vec<_>>());
+        let inactive = plugin_settings().filter(|(plugin, _)| !plugin.is_active());
+        assert_eq!(told, inactive.map(|(_, kind)| format!("/{}", kind.field)).collect::<Vec<_>>());
         assert_eq!(SecuritySettings::unused_fields().len(), told.len());
     }
 }

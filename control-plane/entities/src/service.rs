@@ -9,7 +9,7 @@ use tokio::sync::{Mutex, watch};
 use super::admission::{Admission, EntityRef, Refusal, Warning};
 use super::change::WriteError;
 use super::write_queue::WriteQueue;
-use super::{AnyEntity, EntitySet, FieldProblem, Slot};
+use super::{EntitySet, FieldProblem};
 use store::{Store, StoreError};
 use telemetry::spawn_within;
 
@@ -204,17 +204,5 @@ impl Shared {
         *self.unread.lock().await = loaded.as_ref().err().cloned();
         self.current.send_replace(Arc::new(loaded?));
         Ok(())
-    }
-}
-
-impl std::fmt::Debug for Slot {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Slot").field("revision", &self.revision).field("id", &self.entity.head().id).finish()
-    }
-}
-
-impl std::fmt::Debug for dyn AnyEntity {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Entity").field("id", &self.head().id).finish_non_exhaustive()
     }
 }

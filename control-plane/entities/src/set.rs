@@ -5,13 +5,12 @@ use std::sync::{Arc, LazyLock};
 
 use serde_json::{Map, Value};
 
-use super::entity::{AnyEntity, Entity, Item, References};
-use super::registry::{self, KINDS, Kind};
-use super::{FieldProblem, GlobalConfig, did_you_mean};
+use super::registry::{self, KINDS};
+use super::{
+    AnyEntity, Collection, Entity, EntitySource, FieldProblem, GlobalConfig, Item, Kind, References, Slot,
+    did_you_mean, unused,
+};
 use store::{EntityRow, Store, StoreError};
-
-/// The entities of one collection, by id.
-pub type Collection = BTreeMap<String, Slot>;
 
 /// An immutable view of all entities at one revision. Cloning it is cheap: collections are shared.
 #[derive(Clone, Default)]
@@ -19,15 +18,6 @@ pub struct EntitySet {
     revision: u64,
     collections: BTreeMap<&'static str, Arc<Collection>>,
     unreadable: Arc<Vec<(String, FieldProblem)>>,
-}
-
-/// An entity with the revision of the change that wrote it.
-#[derive(Clone)]
-pub struct Slot {
-    /// The global revision; 0 for a singleton that was never written, and for entities from files.
-    pub revision: u64,
-    /// The entity.
-    pub entity: Arc<dyn AnyEntity>,
 }
 
 impl EntitySet {
@@ -57,15 +47,22 @@ impl EntitySet {
     /// What this release does not use of all entities, each with its collection and id.
     pub fn unused(&self) -> Vec<(&'static str, String, FieldProblem)> {
         let all = self.iter().flat_map(|(collection, id, slot)| {
-            slot.entity.unused().into_iter().map(move |problem| (collection, id.to_owned(), problem))
+            unused::of_entity(collection, &*slot.entity)
+                .into_iter()
+                .map(move |problem| (collection, id.to_owned(), problem))
         });
         all.collect()
+    }
+
+    /// The longest ban that any of its entities leads to, in seconds; see [`Entity::longest_ban`].
+    pub fn longest_ban(&self) -> Option<u64> {
+        self.iter().filter_map(|(_, _, slot)| slot.entity.longest_ban()).max()
     }
 
     /// No entities but the singletons with their defaults.
     pub fn empty() -> EntitySet {
         let mut set = EntitySet::default();
-        for kind in KINDS {
+        for kind in KINDS.iter() {
             if let Some(id) = kind.singleton
                 && let Ok(entity) = kind.read(Value::Object(Map::from_iter([("id".to_owned(), Value::from(id))])))
             {
@@ -153,6 +150,16 @@ impl EntitySet {
 
     pub(super) fn set_revision(&mut self, revision: u64) {
         self.revision = revision;
+    }
+}
+
+impl EntitySource for EntitySet {
+    fn slot(&self, collection: &str, id: &str) -> Option<&Slot> {
+        self.slot(collection, id)
+    }
+
+    fn collection(&self, collection: &str) -> Option<&Arc<Collection>> {
+        self.collection(collection)
     }
 }
 

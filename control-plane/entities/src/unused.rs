@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value};
 
-use super::FieldProblem;
-use super::plugins::{self, ALL, PARTS, PRESET_CLASSES, Plugin};
-use super::problem::token;
+use super::plugins::{ALL, PARTS, PRESET_CLASSES, Plugin};
+use super::{AnyEntity, FieldProblem};
+use kit::token;
 
 /// What all of these messages begin with.
 const NOT_ACTIVE: &str = "not active yet";
@@ -13,9 +13,10 @@ const NOT_ACTIVE: &str = "not active yet";
 /// entities alike.
 #[must_use]
 pub fn collection_note(collection: &str) -> Option<String> {
-    let plugin = ALL.iter().find(|plugin| !plugin.is_active() && plugin.collections.contains(&collection));
+    let plugin =
+        ALL.iter().find(|plugin| !plugin.is_active() && plugin.kinds.iter().any(|kind| kind.collection == collection));
     let part = || PARTS.iter().find(|(used, _)| *used == collection).map(|(_, part)| format!("no {part}"));
-    let lacking = plugin.map(lacking).or_else(part)?;
+    let lacking = plugin.map(|plugin| lacking(plugin)).or_else(part)?;
     Some(format!("{NOT_ACTIVE}: this release has {lacking}, and nothing else uses these entities"))
 }
 
@@ -32,8 +33,17 @@ pub(super) fn of_settings(plugin: &Plugin, field: &str) -> Option<FieldProblem> 
     Some(FieldProblem::new(format!("/{field}"), message))
 }
 
+/// What this release does not use of an entity, for a warning; nothing where it is switched off.
+#[must_use]
+pub fn of_entity(collection: &str, entity: &dyn AnyEntity) -> Vec<FieldProblem> {
+    match entity.is_enabled() {
+        true => of_collection(collection).into_iter().chain(entity.unused()).collect(),
+        false => Vec::new(),
+    }
+}
+
 /// What is said of an entity of such a collection.
-pub(super) fn of_collection(collection: &str) -> Option<FieldProblem> {
+fn of_collection(collection: &str) -> Option<FieldProblem> {
     let note = collection_note(collection)?;
     let message = format!("{note}; do not rely on it; `enabled: false` ends this warning");
     Some(FieldProblem::new("/enabled", message))
@@ -76,9 +86,10 @@ pub fn in_preset(config: &Map<String, Value>) -> Vec<FieldProblem> {
     found
 }
 
-/// What is said of a route that names an API contract in its metadata.
-pub(super) fn of_contract(pointer: String) -> Option<FieldProblem> {
-    let plugin = plugins::by_name("api-contract").filter(|plugin| !plugin.is_active())?;
+/// What is said of a key of a route's metadata that names an entity for a plugin of a later release.
+pub(super) fn of_metadata(key: &str, pointer: String) -> Option<FieldProblem> {
+    let names = |plugin: &&&Plugin| plugin.route_metadata.iter().any(|(own, _)| *own == key);
+    let plugin = ALL.iter().filter(|plugin| !plugin.is_active()).find(names)?;
     let message = format!(
         "{NOT_ACTIVE}: this release has {}; do not rely on it; without it there is no warning",
         lacking(plugin)
@@ -130,12 +141,12 @@ mod tests {
 
     #[test]
     fn sections_of_active_plugins_are_silent_and_the_others_are_not() {
-        for plugin in ALL {
+        for plugin in ALL.iter() {
             for field in plugin.preset.all() {
                 assert_eq!(found(json!({ field: true })).is_empty(), plugin.is_active(), "{field}");
             }
-            for collection in plugin.collections {
-                assert_eq!(collection_note(collection).is_none(), plugin.is_active(), "{collection}");
+            for kind in plugin.kinds {
+                assert_eq!(collection_note(kind.collection).is_none(), plugin.is_active(), "{}", kind.collection);
             }
             for category in plugin.categories {
                 assert_eq!(of_category(category, String::new()).is_none(), plugin.is_active(), "{category}");

@@ -14,9 +14,9 @@ use super::batch::Batch;
 use super::change::{
     BatchEntry, BatchOptions, BatchOutcome, BatchWrite, Precondition, Replacement, WriteError, Written,
 };
-use super::registry::Kind;
 use super::service::Shared;
 use super::write_queue::Waiting;
+use kit::Kind;
 use store::StoreError;
 
 impl EntityService {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use snapshot::{AnswerWord, SpendPuzzle};
 
 use base::clock;
-use compiler::ChallengeRoot;
+use kit::ChallengeRoot;
 use store::{Store, StoreError};
 
 pub use verify::Verifier;

@@ -4,7 +4,8 @@ use std::fmt;
 
 use base::clock::rfc3339;
 use base::identity::{Identity, IdentityError};
-use entities::{EntitySet, HoneypotAction, HoneypotPolicy, ThreatPolicy, TierAction};
+use entities::{Entity as _, EntitySet};
+use policies::ThreatPolicy;
 
 /// What of bans the configuration says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,13 +93,8 @@ impl BanRules {
     /// Those of a configuration. Policies count that are disabled or in dry run: a node may have taken them before.
     #[must_use]
     pub fn of(set: &EntitySet) -> BanRules {
-        let builtin = ThreatPolicy::builtin();
-        let policies = set.all::<ThreatPolicy>().chain([&builtin]);
-        let tiers = policies.flat_map(|policy| &policy.tiers).filter(|tier| tier.action == TierAction::Ban);
-        let tiers = tiers.map(|tier| tier.ban_for_seconds);
-        let traps = set.all::<HoneypotPolicy>().filter(|policy| policy.action == HoneypotAction::Ban);
-        let traps = traps.map(|policy| policy.ban_for_seconds);
-        let longest = tiers.chain(traps).max().unwrap_or(0);
+        let builtin = ThreatPolicy::builtin().longest_ban();
+        let longest = set.longest_ban().max(builtin).unwrap_or(0);
         let identity = &set.global().identity;
         BanRules {
             longest_millis: longest.saturating_mul(1000),

@@ -133,7 +133,7 @@ async fn carry_out(target: &Target, steps: &[Step], dry_run: bool, colored: bool
 /// What must be done, in the order of the collections and ids.
 async fn plan(target: &Target, files: &[FileEntity], prune: bool, all: bool) -> Result<Vec<Step>, CliError> {
     let mut steps = Vec::new();
-    for kind in KINDS {
+    for kind in KINDS.iter() {
         let wanted: BTreeMap<&str, &FileEntity> = files
             .iter()
             .filter(|file| file.kind.collection == kind.collection)

@@ -5,9 +5,10 @@ use std::path::PathBuf;
 
 use super::error::CliError;
 use super::output::{say, warn};
-use compiler::{ChallengeRoot, Compiler, Settings};
+use compiler::{Compiler, Settings};
 use entities::registry::KINDS;
 use entities::{EntitySet, FileEntity};
+use kit::ChallengeRoot;
 
 /// `palisade check`.
 #[derive(Debug, clap::Args)]

@@ -47,7 +47,7 @@ impl ExportCommand {
         }
         let target = self.target.open().await?;
         let mut all = Vec::new();
-        for kind in KINDS {
+        for kind in KINDS.iter() {
             all.extend(target.list(kind).await?.into_iter().map(|document| (kind.collection, without_times(document))));
         }
         target.close().await?;

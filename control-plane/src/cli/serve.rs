@@ -13,7 +13,7 @@ use tokio::sync::watch;
 
 use super::error::CliError;
 use crate::config::{DRAIN, ServeConfig};
-use crate::health;
+use crate::{gather, health};
 use accounts::{AdminKey, Scope};
 use alerts::Alerts;
 use api::access::{Access, guard};
@@ -24,11 +24,12 @@ use api::rest::{self, AppState, RestConfig};
 use base::atomic_file::{self, Readers};
 use base::clock;
 use compiler::publish;
-use compiler::{ChallengeRoot, Compiler, Settings};
+use compiler::{Compiler, Settings};
 use entities::{Admission, EntityService};
 use events::{self, EventHub, Outbox, Part};
 use fabric::challenges::{self, Verifier};
 use fabric::{BanRules, Bans, Fabric};
+use kit::ChallengeRoot;
 use link::{self, LinkHub, NodePort};
 use listen::{self, Door, Limits, Opened};
 use outbound::Outbound;
@@ -196,6 +197,7 @@ fn start_gateway_side(
         }
     });
 
+    gather::start(&parts.entities, &link.material());
     GatewaySide { reports: Reports { events, nodes: hub }, link }
 }
 

@@ -10,10 +10,11 @@ use super::admin_key::open_existing_with;
 use super::client::Client;
 use super::error::CliError;
 use api::error::ApiError;
-use compiler::{ChallengeRoot, Compiler, Settings};
+use compiler::{Compiler, Settings};
 use entities::{
     BatchEntry, BatchOptions, BatchWrite, EntityService, FieldProblem, Kind, Replacement, WriteError, exactly,
 };
+use kit::ChallengeRoot;
 use store::{SqliteOptions, Store};
 
 /// Which control plane is meant.

@@ -168,7 +168,7 @@ impl Admission for Judge {
     fn admit_all(&self, set: &EntitySet, _: &[EntityRef]) -> Result<Vec<entities::Warning>, Vec<entities::Refusal>> {
         self.asked.fetch_add(1, Ordering::SeqCst);
         // A judge that never knows which line is at fault.
-        let bad = set.all::<entities::WafRuleset>().any(|ruleset| ruleset.head.tags.contains(&"bad".to_owned()));
+        let bad = set.all::<waf::control::WafRuleset>().any(|ruleset| ruleset.head.tags.contains(&"bad".to_owned()));
         if bad {
             Err(vec![(None, FieldProblem::new("", "something is bad"))])
         } else {

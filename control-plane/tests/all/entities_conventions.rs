@@ -93,7 +93,7 @@ async fn patch_takes_a_merge_patch_or_a_json_patch() {
 async fn every_collection_counts_describes_and_takes_many() {
     let api = filled().await;
     assert_eq!(api.call("GET", "/waf-rulesets/_count", None).await.body, json!({"count": 5}));
-    for kind in entities::registry::KINDS {
+    for kind in entities::registry::KINDS.iter() {
         let path = |name: &str| format!("/{}/{name}", kind.collection);
         let template = api.call("GET", &path("_template"), None).await.body;
         let word = template["kind"].as_str().unwrap();

@@ -4,7 +4,7 @@ use crate::entities_samples;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use entities::registry::{self, KINDS};
+use entities::registry;
 use entities::{MASK, plugins, unused};
 use serde_json::Value;
 
@@ -70,9 +70,9 @@ fn fields(value: &Value, name: &str, found: &mut BTreeSet<String>) {
 #[test]
 fn every_field_is_on_the_page_and_no_other() {
     let page = page();
-    let known: BTreeSet<&str> = KINDS.iter().map(|kind| kind.collection).chain(["Every entity"]).collect();
+    let known: BTreeSet<&str> = registry::documented().map(|kind| kind.collection).chain(["Every entity"]).collect();
     assert_eq!(page.keys().map(String::as_str).collect::<BTreeSet<_>>(), known);
-    for kind in KINDS {
+    for kind in registry::documented() {
         let mut found = BTreeSet::new();
         fields(&kind.template(), "", &mut found);
         for (_, sample) in entities_samples::all().iter().filter(|(of, _)| of.collection == kind.collection) {
@@ -142,14 +142,14 @@ fn table() -> String {
         let (classes, fields) = (words(&mut plugin.classes.iter().copied()), words(&mut plugin.preset.all()));
         format!("| {} | {classes} | {fields} | {note} |\n", plugin.title)
     };
-    let rows: String = plugins::ALL.iter().map(row).collect();
+    let rows: String = plugins::ALL.iter().copied().filter(|plugin| !plugin.example).map(row).collect();
     format!("| Plugin | Classes | Fields of a preset | |\n|---|---|---|---|\n{rows}")
 }
 
 /// The row of a plugin's settings as it should be: it says whether anything reads them.
 fn row(line: &str) -> Option<String> {
     let field = line.strip_prefix("| `security.")?.split('`').next()?;
-    let schema = registry::by_collection("global-config")?.schema();
+    let schema = registry::schema(registry::by_collection("global-config")?);
     let about = schema.pointer(&format!("/$defs/SecuritySettings/properties/{field}/description"))?.as_str()?;
     let bare =
         line.strip_suffix(" |")?.strip_suffix(" (not active yet)").map_or(line.to_owned(), |rest| format!("{rest} |"));
@@ -189,4 +189,28 @@ fn the_page_says_what_is_not_active_yet() {
     } else {
         assert!(marked(&page) == page, "docs/entities.md is behind the plugins: UPDATE_FIXTURES=1 mends it");
     }
+}
+
+/// docs/plugins.md is made of what plugins say of themselves.
+#[test]
+fn the_page_of_plugins_is_what_they_say() {
+    const PLUGINS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/plugins.md");
+    let mut page =
+        "# Plugins\n\nThe plugins of this release, in the order of a full preset, with their configuration in a route \
+                    or in the global chain.\nTheir fields in a preset are in [entities.md](entities.md#plugins).\n"
+            .to_owned();
+    for plugin in plugins::active().filter(|plugin| !plugin.example) {
+        assert!(!plugin.documentation.is_empty(), "{} has no documentation", plugin.name);
+        page.push_str(&format!(
+            "\n## {}\n\n`{}`\n\n{}",
+            plugin.title,
+            plugin.classes.join("`, `"),
+            plugin.documentation
+        ));
+    }
+    if std::env::var_os("UPDATE_FIXTURES").is_some() {
+        std::fs::write(PLUGINS, &page).unwrap();
+    }
+    let there = std::fs::read_to_string(PLUGINS).unwrap_or_default();
+    assert!(there == page, "docs/plugins.md is behind the plugins: UPDATE_FIXTURES=1 mends it");
 }

@@ -7,9 +7,10 @@ use std::sync::Arc;
 use crate::entities_support::{Api, BASE};
 use api::rest::RestConfig;
 use entities::registry::KINDS;
-use entities::{Admission, Change, EntityRef, EntitySet, FieldProblem, WafConfig};
+use entities::{Admission, Change, EntityRef, EntitySet, FieldProblem};
 use serde_json::{Value, json};
 use store::SqliteOptions;
+use waf::control::WafConfig;
 
 #[tokio::test]
 async fn every_collection_is_created_read_changed_and_deleted() {

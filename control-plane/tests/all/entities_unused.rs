@@ -5,9 +5,10 @@ use std::sync::Arc;
 use crate::cli_support::{Server, palisade, run, text};
 use crate::entities_samples;
 use crate::entities_support::{Answer, Api};
-use compiler::{ChallengeRoot, Compiler, Settings};
+use compiler::{Compiler, Settings};
 use entities::registry::KINDS;
 use entities::{plugins, unused};
+use kit::ChallengeRoot;
 use serde_json::{Value, json};
 
 /// An API whose writes are compiled.
@@ -30,7 +31,7 @@ fn told(answer: &Answer) -> Vec<String> {
 async fn an_entity_of_an_inert_collection_warns_and_one_of_an_active_collection_does_not() {
     let api = api().await;
     let mut inert = 0;
-    for kind in KINDS {
+    for kind in KINDS.iter() {
         let mut document = entities_samples::minimal(kind);
         document["id"] = json!(kind.singleton.unwrap_or("mine"));
         let place = format!("/{}/{}", kind.collection, document["id"].as_str().unwrap());
@@ -48,7 +49,7 @@ async fn an_entity_of_an_inert_collection_warns_and_one_of_an_active_collection_
         }
         expect(api.call("PUT", &place, Some(document.clone())).await);
         expect(api.call("PATCH", &place, Some(json!({ "description": "other" }))).await);
-        let about = kind.schema()["description"].as_str().unwrap().to_owned();
+        let about = entities::registry::schema(kind)["description"].as_str().unwrap().to_owned();
         assert_eq!(about.contains("Not active yet"), note.is_some(), "{about}");
         inert += usize::from(note.is_some());
         if note.is_some() {
@@ -58,7 +59,7 @@ async fn an_entity_of_an_inert_collection_warns_and_one_of_an_active_collection_
         let gone = api.call("DELETE", &place, None).await;
         assert!(kind.singleton.is_some() || told(&gone).is_empty(), "{:?}", gone.headers);
     }
-    let lists = plugins::ALL.iter().filter(|plugin| !plugin.is_active()).flat_map(|plugin| plugin.collections);
+    let lists = plugins::ALL.iter().filter(|plugin| !plugin.is_active()).flat_map(|plugin| plugin.kinds);
     assert_eq!(inert, lists.count() + 1, "and the geolocation");
 }
 

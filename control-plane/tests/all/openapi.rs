@@ -82,7 +82,7 @@ async fn every_path_has_the_methods_that_the_document_names_and_no_others() {
 async fn every_collection_has_all_its_operations() {
     let api = whole().await;
     let document = document(&api).await;
-    for kind in KINDS {
+    for kind in KINDS.iter() {
         let base = format!("/apis/palisade.svc/v1/{}", kind.collection);
         for (below, methods) in [
             ("", vec!["get", "post"]),

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use crate::cli_support::{Server, palisade, run, text};
 use crate::console_support::ConsoleApi;
 use crate::entities_support::Answer;
-use compiler::{ChallengeRoot, Compiler, Settings};
+use compiler::{Compiler, Settings};
+use kit::ChallengeRoot;
 use serde_json::{Value, json};
 
 const RULE: &str = "SecRule ARGS \"@contains attack\" \"id:1,phase:2,deny\"";

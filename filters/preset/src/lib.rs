@@ -1,12 +1,30 @@
 //! The composite: all plugins in one VM, in the order of their `plugin_index`.
 //!
-//! This crate is where a plugin is registered. What the preset's own configuration lays down is expanded by the control
-//! plane when it compiles a snapshot, so a filter only ever sees steps.
+//! This crate is where a plugin is registered, for filters and for the control plane alike. What the preset's own configuration lays
+//! down is expanded by the control plane when it compiles a snapshot, so a filter only ever sees steps.
 
 use exchange::PluginDefinition;
 
-/// Every plugin of the suite. A new one is its folder and its line here.
-pub const REGISTRY: &[PluginDefinition] = &[threat_gate::PLUGIN, threat_response::PLUGIN, waf::PLUGIN];
+/// Names the crates of plugins, one line each; an attribute such as `#[cfg(...)]` may stand in front.
+macro_rules! plugins {
+    ($($(#[$attribute:meta])* $plugin:ident),* $(,)?) => {
+        /// Every plugin of the suite, as filters run it.
+        pub const REGISTRY: &[PluginDefinition] = &[$($(#[$attribute])* $plugin::PLUGIN),*];
+
+        /// The control-plane side of every plugin, in the same order.
+        #[cfg(feature = "control")]
+        pub const CONTROL: &[&kit::Plugin] = &[$($(#[$attribute])* &$plugin::control::PLUGIN),*];
+    };
+}
+
+// A new plugin is its folder, its line here, and its line in this crate's Cargo.toml.
+plugins! {
+    #[cfg(feature = "examples")]
+    geo_block,
+    threat_gate,
+    threat_response,
+    waf,
+}
 
 #[cfg(test)]
 mod tests {

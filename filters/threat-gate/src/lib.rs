@@ -1,13 +1,19 @@
 //! The threat gate: callers under a standing ban are refused before anything of their request is parsed. A caller that is not
 //! banned and submits the solution of a challenge is answered here, before the rule engine sees it.
 
+#[cfg(feature = "control")]
+pub mod control;
+mod messages;
+
+pub use messages::ThreatGateStep;
+
 use challenge::Challenges;
 use exchange::bans;
 use exchange::{
     Action, Answer, Build, Category, Decision, Exchange, Exemptions, Host, Outcome, Plugin, PluginDefinition, Refusal,
     Role, SecurityEvent, Slot, Verdict,
 };
-use snapshot::{Message, Policy, ThreatGateStep};
+use snapshot::{Message, Policy};
 
 /// The status of a refusal where no tier of the policy bans.
 const STATUS: u16 = 403;

@@ -6,8 +6,13 @@
 //!
 //! Signals that come later, from the response or at the end of the exchange, may reach a higher tier (module `late`).
 
+#[cfg(feature = "control")]
+pub mod control;
 mod late;
+mod messages;
 mod throttle;
+
+pub use messages::ThreatResponseStep;
 
 use challenge::Challenges;
 use exchange::bans::{self, BanScope, NewBan};
@@ -15,7 +20,7 @@ use exchange::{
     Action, Answer, Build, Category, Decision, Exchange, Exemptions, Half, Host, Outcome, Plugin, PluginDefinition,
     Refusal, Reply, Role, SecurityEvent, Slot, Verdict,
 };
-use snapshot::{Message, Policy, ThreatResponseStep, Tier};
+use snapshot::{Message, Policy, Tier};
 
 /// The plugin.
 pub const PLUGIN: PluginDefinition = PluginDefinition::new("threat-response", build).role(Role::Response);

@@ -24,8 +24,6 @@ fn is_readable(item: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    #[cfg(target_os = "unknown")]
-    use wasm_bindgen_test::wasm_bindgen_test as test;
 
     #[test]
     fn codings_that_cannot_be_undone_are_taken_away() {

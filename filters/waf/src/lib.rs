@@ -7,6 +7,9 @@
 mod body;
 mod codings;
 mod collections;
+#[cfg(feature = "control")]
+pub mod control;
+mod messages;
 mod refusal;
 mod rest;
 mod signals;
@@ -25,8 +28,10 @@ use exchange::{
 use refusal::BAD_REQUEST;
 use seclang::vocabulary::Variable;
 use seclang::{BodyLimits, BudgetLimits, Engine, Intervention, Program, Transaction, TransactionStart};
-use snapshot::{Message, WafBudget, WafStep};
+use snapshot::Message;
 use watch::Seen;
+
+pub use messages::{WafBudget, WafStep};
 pub use watch::{Watched, watched};
 
 /// The plugin.

@@ -1,9 +1,9 @@
 //! The rest of a body that is longer than what is inspected, where that is no reason to refuse it.
 
+use crate::WafBudget;
 use exchange::{Exchange, Host, Verdict};
 use seclang::body::RestOfBody;
 use seclang::{BudgetLimits, REST_OF_BODY};
-use snapshot::WafBudget;
 
 use crate::{Half, State, Waf};
 

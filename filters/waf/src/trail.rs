@@ -8,11 +8,11 @@
 
 use std::borrow::Cow;
 
+use crate::WafStep;
 use exchange::{Exchange, Host, Metric, Table, Update, event_timestamp};
 use seclang::{EngineMode, ExceededLimit, Intervention, MatchedRule, Uninspected};
 use serde::Serialize;
 use serde_json::Value;
-use snapshot::WafStep;
 
 use crate::State;
 

@@ -4,9 +4,9 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use crate::WafStep;
 use exchange::{Plugin, Slot};
 use seclang::{Engine, Intervention, Transaction};
-use snapshot::WafStep;
 
 use crate::{State, Waf};
 

@@ -9,7 +9,8 @@ use palisade_tests::http::Request;
 use palisade_tests::parts;
 use prost::Message;
 use seclang::{DataFiles, Source};
-use snapshot::{Part, Snapshot, Step, WafStep, content_hash, seal};
+use snapshot::{Part, Snapshot, Step, content_hash, seal};
+use waf::WafStep;
 
 const RULES: &str = r#"SecRuleEngine On
 SecAction "id:1,phase:1,pass,nolog,initcol:ip=%{REMOTE_ADDR}"

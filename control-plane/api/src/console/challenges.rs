@@ -13,7 +13,8 @@ use super::body::{self, Body};
 use super::state::Console;
 use crate::names::NAMESPACE;
 use crate::openapi::{Group, JSON, Operation, Routes, reference};
-use entities::{ChallengeKind, ChallengeProvider, Entity};
+use entities::Entity;
+use policies::{ChallengeKind, ChallengeProvider};
 
 /// The bytes of a body, at most.
 const MAX_BODY: usize = 16 * 1024;
@@ -227,7 +228,8 @@ fn operation(method: Method, below: &str, id: &str, summary: &str) -> Operation 
 mod tests {
     use super::*;
     use compiler::{Compiler, Settings};
-    use entities::{CHALLENGE_PRESETS, EntitySet};
+    use entities::EntitySet;
+    use policies::CHALLENGE_PRESETS;
 
     #[test]
     fn every_preset_that_a_provider_can_name_is_here() {

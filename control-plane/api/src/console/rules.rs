@@ -17,8 +17,10 @@ use super::{describe, report, trial};
 use crate::error::ApiError;
 use crate::openapi::Routes;
 use base::clock;
-use compiler::{CRS_IGNORED, Composition, Element, ElementProblem, NO_BODIES, View, compose, idle_rules};
-use entities::{Crs, EntitySet, FieldProblem, WafConfig, WafRuleset};
+use entities::{EntitySet, FieldProblem};
+use kit::View;
+use waf::control::{CRS_IGNORED, Composition, Element, ElementProblem, NO_BODIES, compose, idle_rules};
+use waf::control::{Crs, WafConfig, WafRuleset};
 
 /// The bytes of a body of `_compile`, at most.
 const MAX_COMPILE: usize = 1024 * 1024;

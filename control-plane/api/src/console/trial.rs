@@ -7,14 +7,15 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use compiler::waf_step;
-use entities::{FieldProblem, Head, Item, WafConfig};
+use entities::{FieldProblem, Head, Item};
 use exchange::{Body, Chain, Flow, Headers, Opening, Request, Response, Run, Start};
 use schemars::JsonSchema;
 use seclang::Engine;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use waf::Watched;
+use waf::control::WafConfig;
+use waf::control::step as waf_step;
 
 use super::trial_host::TrialHost;
 

@@ -10,7 +10,7 @@ use snapshot::PartHash;
 use tokio::sync::Semaphore;
 
 use crate::error::ApiError;
-use compiler::{CheckedRules, Composition, ElementProblem, RuleWarning};
+use waf::control::{CheckedRules, Composition, ElementProblem, RuleWarning};
 
 /// Compositions that are compiled or tried at the same time: each may take a processor.
 const CONCURRENT: usize = 2;
@@ -109,8 +109,8 @@ impl Workbench {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use compiler::own_elements;
-    use entities::Crs;
+    use waf::control::Crs;
+    use waf::control::own_elements;
 
     fn composition(number: usize) -> Composition {
         let rules = [format!("SecAction \"id:{number},phase:1,pass,nolog\"")];

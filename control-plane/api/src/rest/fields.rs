@@ -17,7 +17,7 @@ pub(super) struct Fields {
 impl Fields {
     /// Those of a collection.
     pub(super) fn of_kind(kind: &Kind) -> Fields {
-        Fields::of(&kind.schema())
+        Fields::of(&entities::registry::schema(kind))
     }
 
     /// Those of a schema.

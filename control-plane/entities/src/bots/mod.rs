@@ -8,8 +8,8 @@ pub use signature::{BotCategory, BotSignature};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::limits::{count, status, text, weight, word};
 use super::{Entity, FieldProblem, Head, References, did_you_mean, number};
+use kit::checks::{count, status, text, weight, word};
 
 /// A policy on bots.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::super::FieldProblem;
-use super::super::limits::{count, text, url};
+use kit::FieldProblem;
+use kit::checks::{count, text, url};
 
 /// A bot that is known by its user agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

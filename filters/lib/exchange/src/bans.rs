@@ -140,8 +140,6 @@ fn is_allowlisted(exchange: &Exchange, key: &str, host: &dyn Host, now: u64) -> 
 mod tests {
     use super::*;
     use crate::fake::FakeHost;
-    #[cfg(target_os = "unknown")]
-    use wasm_bindgen_test::wasm_bindgen_test as test;
 
     fn caller() -> Exchange {
         let mut exchange = Exchange::default();

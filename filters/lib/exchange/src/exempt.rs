@@ -46,8 +46,6 @@ fn unmapped(net: IpNet) -> IpNet {
 #[cfg(test)]
 mod tests {
     use super::*;
-    #[cfg(target_os = "unknown")]
-    use wasm_bindgen_test::wasm_bindgen_test as test;
 
     #[test]
     fn addresses_and_networks_are_exempt_and_nothing_else() {

@@ -341,8 +341,6 @@ mod tests {
     use super::*;
     use crate::Host as _;
     use crate::fake::FakeHost;
-    #[cfg(target_os = "unknown")]
-    use wasm_bindgen_test::wasm_bindgen_test as test;
 
     fn source() -> IdentitySource {
         IdentitySource { api_key_header: "x-api-key".into(), user_header: "x-user".into(), ..IdentitySource::default() }

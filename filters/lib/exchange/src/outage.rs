@@ -124,8 +124,6 @@ pub fn end(shared: &dyn SharedData, now: u64) -> Option<Outage> {
 mod tests {
     use super::*;
     use crate::fake::FakeHost;
-    #[cfg(target_os = "unknown")]
-    use wasm_bindgen_test::wasm_bindgen_test as test;
 
     #[test]
     fn workers_that_lose_their_links_together_have_one_outage() {

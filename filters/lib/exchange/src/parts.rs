@@ -40,6 +40,13 @@ impl<'a> Build<'a> {
         Self::after(parts, &[], Rc::default())
     }
 
+    /// The same for a worker that has these tables, as tests of plugins need it.
+    #[must_use]
+    pub fn with_tables(mut self, tables: Rc<Tables>) -> Self {
+        self.tables = tables;
+        self
+    }
+
     /// From the parts of a snapshot, the chains whose parts may be used again, and the worker's tables.
     pub(crate) fn after(
         parts: impl Iterator<Item = (&'a [u8], &'a [u8])>,

@@ -243,8 +243,6 @@ fn without_parameters(segment: &[u8]) -> &[u8] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    #[cfg(target_os = "unknown")]
-    use wasm_bindgen_test::wasm_bindgen_test as test;
 
     fn reads(path: &str) -> Vec<String> {
         match PathReadings::of(path.as_bytes()) {

@@ -119,8 +119,6 @@ impl<T> Questions<T> {
 
 #[cfg(test)]
 mod tests {
-    #[cfg(target_os = "unknown")]
-    use wasm_bindgen_test::wasm_bindgen_test as test;
 
     use super::*;
 

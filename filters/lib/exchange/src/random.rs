@@ -59,8 +59,6 @@ impl std::fmt::Debug for Generator {
 #[cfg(test)]
 mod tests {
     use super::*;
-    #[cfg(target_os = "unknown")]
-    use wasm_bindgen_test::wasm_bindgen_test as test;
 
     fn drawn(generator: &mut Generator, count: usize) -> Vec<u64> {
         (0..count).map(|_| generator.draw()).collect()

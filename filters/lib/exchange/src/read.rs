@@ -68,8 +68,6 @@ fn grpc_subtype(content_type: &[u8]) -> Option<&[u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    #[cfg(target_os = "unknown")]
-    use wasm_bindgen_test::wasm_bindgen_test as test;
 
     fn post(kind: &str, protocol: &str, may_be_grpc: bool) -> (bool, Opening) {
         let headers = Headers::from([(":method", "POST"), ("content-type", kind)]);

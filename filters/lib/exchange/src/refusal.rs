@@ -131,8 +131,6 @@ impl Refusal {
 mod tests {
     use super::*;
     use crate::fake::FakeHost;
-    #[cfg(target_os = "unknown")]
-    use wasm_bindgen_test::wasm_bindgen_test as test;
 
     fn refusal() -> Refusal {
         Refusal::new(405, Category::Api, "no such method")

@@ -63,8 +63,6 @@ fn is_token(name: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    #[cfg(target_os = "unknown")]
-    use wasm_bindgen_test::wasm_bindgen_test as test;
 
     fn safe(name: &str, value: &[u8]) -> Option<Vec<u8>> {
         let mut reply = Reply { status: 302, headers: vec![(name.to_owned(), value.to_vec())], body: Vec::new() };

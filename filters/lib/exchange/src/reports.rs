@@ -111,8 +111,6 @@ impl Queue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    #[cfg(target_os = "unknown")]
-    use wasm_bindgen_test::wasm_bindgen_test as test;
 
     fn sizes(batches: &[ReportBatch]) -> Vec<(&str, usize, u64)> {
         batches.iter().map(|batch| (batch.kind.as_str(), batch.reports.len(), batch.dropped)).collect()

@@ -77,8 +77,6 @@ fn build(patterns: &[&str], size: usize) -> Result<Regex, Box<regex_automata::me
 #[cfg(test)]
 mod tests {
     use super::*;
-    #[cfg(target_os = "unknown")]
-    use wasm_bindgen_test::wasm_bindgen_test as test;
 
     fn scope(include: &[&str], exclude: &[&str]) -> Scope {
         let owned = |patterns: &[&str]| patterns.iter().map(ToString::to_string).collect::<Vec<_>>();

@@ -102,8 +102,6 @@ fn truncate(text: &mut String) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    #[cfg(target_os = "unknown")]
-    use wasm_bindgen_test::wasm_bindgen_test as test;
 
     fn signal(weight: f64, confidence: f64) -> Signal {
         Signal {

@@ -164,8 +164,6 @@ impl Skips {
 mod tests {
     use super::*;
     use crate::fake::FakeHost;
-    #[cfg(target_os = "unknown")]
-    use wasm_bindgen_test::wasm_bindgen_test as test;
 
     const ALL: (&str, SkipRight) = ("crawlers", SkipRight::All);
 

@@ -93,8 +93,6 @@ mod tests {
     use super::*;
     use crate::fake::FakeHost;
     use crate::{Build, Chain, Level, Plugin, PluginDefinition};
-    #[cfg(target_os = "unknown")]
-    use wasm_bindgen_test::wasm_bindgen_test as test;
 
     /// Logs its configuration in each run.
     struct Task(String);

@@ -110,8 +110,6 @@ fn value(name: &[u8], offset: usize) -> Result<Piece, TemplateError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    #[cfg(target_os = "unknown")]
-    use wasm_bindgen_test::wasm_bindgen_test as test;
 
     #[test]
     fn splits_text_and_macros() {

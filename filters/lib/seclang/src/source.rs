@@ -120,8 +120,6 @@ fn printable(byte: u8) -> char {
 #[cfg(test)]
 mod tests {
     use super::*;
-    #[cfg(target_os = "unknown")]
-    use wasm_bindgen_test::wasm_bindgen_test as test;
 
     #[test]
     fn points_at_the_byte_like_a_compiler() {

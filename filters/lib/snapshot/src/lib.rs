@@ -9,7 +9,7 @@ mod configuration;
 mod envelope;
 mod hash;
 mod link;
-mod plugins;
+mod policy;
 mod question;
 
 pub use chain::{ApiKeyDigest, IdentitySource, LinkSettings, Part, RouteChain, Snapshot, Step, Trailers, Verifier};
@@ -20,8 +20,6 @@ pub use link::{
     AllowChange, AnswerWord, Answered, Ask, BanChange, BanRequest, Down, KeptTable, KeptTables, LoadReport,
     ReportBatch, SpendPuzzle, TableChange, TableKind, Up, VerifyToken,
 };
-pub use plugins::{
-    Challenge, Policy, ThreatGateStep, ThreatResponseStep, Tier, TierAction, WafBudget, WafStep, Widget,
-};
+pub use policy::{Challenge, Policy, Tier, TierAction, Widget};
 pub use prost::Message;
 pub use question::{MAX_ANSWER, MAX_QUESTION, MAX_TOPIC, MAX_WAIT_MILLIS, Topic, YesNo};

@@ -1,7 +1,7 @@
 //! What happens where the budget of the rules ends.
 
+use crate::WafBudget;
 use serde_json::Value;
-use snapshot::WafBudget;
 
 use super::*;
 

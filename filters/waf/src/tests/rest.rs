@@ -288,7 +288,7 @@ fn ask_costly(step: WafStep, encoding: &str, body: &[u8]) -> Asked {
 }
 
 fn with_budget(work: u64, work_per_byte: u64) -> WafStep {
-    let budget = snapshot::WafBudget { work, work_per_byte, memory: 1 << 24, memory_per_byte: 3 };
+    let budget = crate::WafBudget { work, work_per_byte, memory: 1 << 24, memory_per_byte: 3 };
     WafStep { budget: Some(budget), ..prefix() }
 }
 

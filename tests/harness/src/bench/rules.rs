@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use seclang::{ENGINE_CONF, Source};
-use snapshot::WafStep;
+use waf::WafStep;
 
 use crate::ftw::rules::{CrsFiles, inspecting_step, program, waf_snapshot};
 

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use seclang::{DataFiles, ENGINE_CONF, Program, Source};
-use snapshot::{Message as _, Part, Snapshot, Step, WafStep, content_hash, seal};
+use snapshot::{Message as _, Part, Snapshot, Step, content_hash, seal};
+use waf::WafStep;
 
 /// The limits that the suite's tests reach; none of them is set by default.
 const SUITE_LIMITS: &str = "setvar:tx.crs_validate_utf8_encoding=1,setvar:tx.arg_name_length=100,\

@@ -6,10 +6,10 @@ use harness::engine::{Engine, Native};
 use harness::ftw::rules::compile_text;
 use harness::host::{Module, Node, Vm};
 use harness::traffic::{Exchange, Outcome, Request, Response};
-use snapshot::{
-    Challenge, Message as _, Policy, RouteChain, Snapshot, Step, ThreatGateStep, ThreatResponseStep, Tier, TierAction,
-    WafStep, Widget, open, seal,
-};
+use snapshot::{Challenge, Message as _, Policy, RouteChain, Snapshot, Step, Tier, TierAction, Widget, open, seal};
+use threat_gate::ThreatGateStep;
+use threat_response::ThreatResponseStep;
+use waf::WafStep;
 
 const BITS: u32 = 6;
 

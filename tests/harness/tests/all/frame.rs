@@ -16,7 +16,9 @@ use harness::traffic::{Exchange, Headers, Outcome, Request, Response};
 use prost::Message;
 use serde::Deserialize;
 use serde_json::Value;
-use snapshot::{LinkSettings, Policy, Snapshot, Step, ThreatGateStep, ThreatResponseStep, Tier, TierAction, seal};
+use snapshot::{LinkSettings, Policy, Snapshot, Step, Tier, TierAction, seal};
+use threat_gate::ThreatGateStep;
+use threat_response::ThreatResponseStep;
 
 use crate::kit::{NOW_MILLIS, filter, own};
 

@@ -9,7 +9,7 @@ use flate2::write::GzEncoder;
 use harness::bench::rules;
 use harness::host::{Module, Node, Options, Vm};
 use harness::traffic::{Exchange, Outcome, Request};
-use snapshot::WafStep;
+use waf::WafStep;
 
 use crate::kit;
 

@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use harness::host::{Module, Node, Vm};
-use snapshot::{LinkSettings, LoadReport, Message, Part, RouteChain, Snapshot, Step, Up, WafStep, content_hash, seal};
+use snapshot::{LinkSettings, LoadReport, Message, Part, RouteChain, Snapshot, Step, Up, content_hash, seal};
+use waf::WafStep;
 
 struct Nothing;
 

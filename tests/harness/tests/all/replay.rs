@@ -10,10 +10,10 @@ use harness::host::{Module, Node, Options};
 use harness::replay::{Gateway, Naming, Native, Real, Script, Summary, Wasm, run};
 use recording::{BadEntry, Entry, Place};
 use report::{Effect, Row};
-use snapshot::{
-    LinkSettings, Message as _, Policy, RouteChain, Snapshot, Step, ThreatGateStep, ThreatResponseStep, Tier,
-    TierAction, WafStep, open, seal,
-};
+use snapshot::{LinkSettings, Message as _, Policy, RouteChain, Snapshot, Step, Tier, TierAction, open, seal};
+use threat_gate::ThreatGateStep;
+use threat_response::ThreatResponseStep;
+use waf::WafStep;
 
 use harness::traffic::{Exchange, Request, Response};
 

@@ -7,7 +7,8 @@ use std::process::{Command, Output};
 
 use harness::ftw::rules::compile_text;
 use serde_json::{Value, json};
-use snapshot::{Message as _, WafStep, open, seal};
+use snapshot::{Message as _, open, seal};
+use waf::WafStep;
 
 /// A folder with a snapshot that denies `?q=evil` with 403, and traffic.
 fn folder() -> tempfile::TempDir {

@@ -9,9 +9,10 @@ use super::call::{Answer, Body, Caller, charged, done, not_done, read};
 use super::{describe, shapes};
 use crate::openapi::Routes;
 use base::identity::Identity;
-use compiler::lower;
-use entities::{Item, ThreatPolicy};
+use entities::Item;
 use fabric::{Fabric, Ledger};
+use policies::ThreatPolicy;
+use policies::lower;
 
 /// How many identities the ledger shows.
 const TOP: u32 = 50;

@@ -7,8 +7,9 @@ use serde_json::{Value, json};
 use super::{describe, shapes};
 use crate::openapi::Routes;
 use compiler::acts;
-use entities::{AlertRule, ThreatPolicy};
+use entities::AlertRule;
 use fabric::{Fabric, Ledger};
+use policies::ThreatPolicy;
 use xds::{Hub, NodeStatus};
 
 pub(super) fn routes() -> Routes<(Fabric, Hub)> {

@@ -217,7 +217,8 @@ impl Collection<'_> {
     /// An operation of this collection; `below` follows the path of the collection.
     pub(in crate::rest) fn operation(self, method: Method, below: &str, action: &str, summary: &str) -> Operation {
         let Collection { kind, group } = self;
-        let about = kind.schema().get("description").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let about =
+            entities::registry::schema(kind).get("description").and_then(Value::as_str).unwrap_or_default().to_owned();
         let group_of = Group { name: kind.collection.to_owned(), about };
         Operation::new(
             method,

@@ -11,10 +11,11 @@ use sha2::{Digest as _, Sha256};
 use snapshot::{AnswerWord, VerifyToken};
 use tokio::time::Instant;
 
-use entities::{ChallengeKind, ChallengeProvider, EntityService, Item};
+use entities::{EntityService, Item};
 use events::EventHub;
 use health::Health;
 use outbound::{Answer, Outbound, OutboundError, OutboundFault};
+use policies::{ChallengeKind, ChallengeProvider};
 use slots::{Busy, Limits, Slots};
 use store::Store;
 use vendor::Said;

@@ -8,8 +8,8 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use serde::Deserialize;
 use snapshot::VerifyToken;
 
-use entities::ChallengeProvider;
 use outbound::Call;
+use policies::ChallengeProvider;
 
 /// The longest answer, in bytes.
 const MAX_ANSWER: usize = 64 * 1024;

@@ -5,8 +5,6 @@ use crate::{
     Signal,
 };
 use snapshot::{RouteChain, Snapshot};
-#[cfg(target_os = "unknown")]
-use wasm_bindgen_test::wasm_bindgen_test as test;
 
 mod asking;
 

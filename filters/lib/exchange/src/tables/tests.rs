@@ -2,8 +2,6 @@ use std::net::IpAddr;
 
 use super::*;
 use ::tables::{KeyOps, KeysBuilder, MAX_OPS};
-#[cfg(target_os = "unknown")]
-use wasm_bindgen_test::wasm_bindgen_test as test;
 
 fn base(rows: u32) -> Vec<u8> {
     let mut builder = KeysBuilder::default();

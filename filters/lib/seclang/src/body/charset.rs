@@ -174,8 +174,6 @@ fn is_ascii(name: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    #[cfg(target_os = "unknown")]
-    use wasm_bindgen_test::wasm_bindgen_test as test;
 
     #[test]
     fn readable_sets_are_known_by_all_their_names() {

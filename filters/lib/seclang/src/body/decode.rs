@@ -257,8 +257,6 @@ mod tests {
     use std::io::Write;
 
     use super::*;
-    #[cfg(target_os = "unknown")]
-    use wasm_bindgen_test::wasm_bindgen_test as test;
 
     const MAX: usize = 1 << 20;
 

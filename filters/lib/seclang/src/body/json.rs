@@ -350,8 +350,6 @@ impl<S: FnMut(Argument<'_>)> Parser<'_, S> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    #[cfg(target_os = "unknown")]
-    use wasm_bindgen_test::wasm_bindgen_test as test;
 
     fn arguments(body: &[u8], limits: &Limits) -> (Vec<(String, String)>, Result<Outcome, JsonError>) {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

@@ -74,8 +74,6 @@ impl Path {
 #[cfg(test)]
 mod tests {
     use super::*;
-    #[cfg(target_os = "unknown")]
-    use wasm_bindgen_test::wasm_bindgen_test as test;
 
     #[test]
     fn what_is_beyond_a_name_is_reported_once() {

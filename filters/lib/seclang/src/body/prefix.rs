@@ -25,8 +25,6 @@ mod tests {
     use std::io::Write;
 
     use super::*;
-    #[cfg(target_os = "unknown")]
-    use wasm_bindgen_test::wasm_bindgen_test as test;
 
     #[test]
     fn what_is_there_is_decoded() {

@@ -62,8 +62,6 @@ pub fn parse(
 #[cfg(test)]
 mod tests {
     use super::*;
-    #[cfg(target_os = "unknown")]
-    use wasm_bindgen_test::wasm_bindgen_test as test;
 
     fn arguments(input: &[u8], separator: u8) -> (Vec<(String, String)>, Outcome) {
         let text = |bytes: &[u8]| bytes.escape_ascii().to_string();

@@ -33,8 +33,6 @@ impl IdRanges {
 #[cfg(test)]
 mod tests {
     use super::*;
-    #[cfg(target_os = "unknown")]
-    use wasm_bindgen_test::wasm_bindgen_test as test;
 
     #[test]
     fn reads_ids_and_ranges() {

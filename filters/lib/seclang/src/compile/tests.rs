@@ -1,7 +1,5 @@
 use super::*;
 use crate::operator::DataFiles;
-#[cfg(target_os = "unknown")]
-use wasm_bindgen_test::wasm_bindgen_test as test;
 
 struct NoFiles;
 

@@ -325,8 +325,6 @@ fn capped(mut bytes: Vec<u8>) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    #[cfg(target_os = "unknown")]
-    use wasm_bindgen_test::wasm_bindgen_test as test;
 
     #[test]
     fn reads_the_number_a_value_begins_with() {

@@ -182,8 +182,6 @@ fn is_text(byte: u8) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    #[cfg(target_os = "unknown")]
-    use wasm_bindgen_test::wasm_bindgen_test as test;
 
     #[test]
     fn noise_has_no_texts() {

@@ -288,8 +288,6 @@ fn number(count: usize) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    #[cfg(target_os = "unknown")]
-    use wasm_bindgen_test::wasm_bindgen_test as test;
 
     const LIMITS: BudgetLimits = BudgetLimits { work: 1000, work_per_byte: 10, memory: 500, memory_per_byte: 2 };
 

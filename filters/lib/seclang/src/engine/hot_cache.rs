@@ -283,8 +283,6 @@ impl CachedValue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    #[cfg(target_os = "unknown")]
-    use wasm_bindgen_test::wasm_bindgen_test as test;
 
     #[test]
     fn returns_what_was_stored_for_the_same_bytes() {

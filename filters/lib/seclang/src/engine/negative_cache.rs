@@ -229,8 +229,6 @@ mod tests {
     use crate::engine::TransactionStart;
     use crate::operator::DataFiles;
     use crate::source::Source;
-    #[cfg(target_os = "unknown")]
-    use wasm_bindgen_test::wasm_bindgen_test as test;
 
     struct NoFiles;
 

@@ -34,8 +34,6 @@ fn places(text: &[u8]) -> impl Iterator<Item = (usize, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    #[cfg(target_os = "unknown")]
-    use wasm_bindgen_test::wasm_bindgen_test as test;
 
     #[test]
     fn holds_every_part() {

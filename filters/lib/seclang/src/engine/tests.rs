@@ -7,8 +7,6 @@ mod reports;
 use super::*;
 use crate::operator::DataFiles;
 use crate::source::Source;
-#[cfg(target_os = "unknown")]
-use wasm_bindgen_test::wasm_bindgen_test as test;
 
 struct NoFiles;
 

@@ -153,8 +153,6 @@ impl Captures {
 #[cfg(test)]
 mod tests {
     use super::*;
-    #[cfg(target_os = "unknown")]
-    use wasm_bindgen_test::wasm_bindgen_test as test;
 
     #[test]
     fn captures_are_kept_only_when_wanted() {

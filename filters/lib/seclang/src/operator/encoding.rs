@@ -53,8 +53,6 @@ pub(super) fn invalid_utf8(value: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    #[cfg(target_os = "unknown")]
-    use wasm_bindgen_test::wasm_bindgen_test as test;
 
     #[test]
     fn reads_byte_ranges() {

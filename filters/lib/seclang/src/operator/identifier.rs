@@ -87,8 +87,6 @@ pub(super) fn is_svnr(candidate: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    #[cfg(target_os = "unknown")]
-    use wasm_bindgen_test::wasm_bindgen_test as test;
 
     #[test]
     fn checksums_confirm_numbers() {

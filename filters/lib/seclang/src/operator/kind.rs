@@ -179,8 +179,6 @@ impl OperatorKind {
 #[cfg(test)]
 mod tests {
     use super::*;
-    #[cfg(target_os = "unknown")]
-    use wasm_bindgen_test::wasm_bindgen_test as test;
 
     #[test]
     fn names_and_codes_are_read_back() {

@@ -22,8 +22,6 @@ pub(crate) fn integer(text: &[u8]) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    #[cfg(target_os = "unknown")]
-    use wasm_bindgen_test::wasm_bindgen_test as test;
 
     #[test]
     fn reads_as_atoi() {

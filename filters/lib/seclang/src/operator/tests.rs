@@ -1,8 +1,6 @@
 //! Operators from their argument to their answer.
 
 use super::*;
-#[cfg(target_os = "unknown")]
-use wasm_bindgen_test::wasm_bindgen_test as test;
 
 struct Files;
 

@@ -28,8 +28,6 @@ pub(super) fn contains_word(value: &[u8], word: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    #[cfg(target_os = "unknown")]
-    use wasm_bindgen_test::wasm_bindgen_test as test;
 
     #[test]
     fn finds_parts_of_short_and_long_texts() {

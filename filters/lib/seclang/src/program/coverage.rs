@@ -167,8 +167,6 @@ fn variable(target: &wire::Target) -> Option<Variable> {
 mod tests {
     use super::*;
     use crate::{Source, compile};
-    #[cfg(target_os = "unknown")]
-    use wasm_bindgen_test::wasm_bindgen_test as test;
 
     struct NoFiles;
 

@@ -119,8 +119,6 @@ fn unclosed(text: &[u8], at: &[u8]) -> SyntaxError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    #[cfg(target_os = "unknown")]
-    use wasm_bindgen_test::wasm_bindgen_test as test;
 
     fn read(text: &str) -> Vec<(String, Option<String>)> {
         let found = actions(text.as_bytes()).unwrap().into_iter();

@@ -199,8 +199,6 @@ fn argument<'a>(line: &'a Line, input: &'a [u8]) -> Result<(&'a [u8], Argument),
 #[cfg(test)]
 mod tests {
     use super::*;
-    #[cfg(target_os = "unknown")]
-    use wasm_bindgen_test::wasm_bindgen_test as test;
 
     fn read(text: &str) -> (Vec<Directive>, Vec<Diagnostic>) {
         let mut diagnostics = Vec::new();

@@ -47,8 +47,6 @@ pub(crate) fn operator(text: &[u8]) -> OperatorText {
 #[cfg(test)]
 mod tests {
     use super::*;
-    #[cfg(target_os = "unknown")]
-    use wasm_bindgen_test::wasm_bindgen_test as test;
 
     #[test]
     fn splits_sign_name_and_argument() {

@@ -136,8 +136,6 @@ fn until(input: &[u8], end: u8) -> Option<(&[u8], Vec<u8>)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    #[cfg(target_os = "unknown")]
-    use wasm_bindgen_test::wasm_bindgen_test as test;
 
     fn read(text: &str) -> Vec<Target> {
         targets(text.as_bytes(), b"|").unwrap()

@@ -45,8 +45,6 @@ pub(super) fn fullwidth(code: u16) -> Option<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    #[cfg(target_os = "unknown")]
-    use wasm_bindgen_test::wasm_bindgen_test as test;
 
     #[test]
     fn runs_are_sorted_and_apart() {

@@ -1,8 +1,6 @@
 //! Inputs and outputs of every transformation.
 
 use super::*;
-#[cfg(target_os = "unknown")]
-use wasm_bindgen_test::wasm_bindgen_test as test;
 
 /// Rows of transformation, input, output.
 const CASES: &[(Transform, &[u8], &[u8])] = &[

@@ -318,8 +318,6 @@ pub(crate) const IMPOSSIBLE: &[(&str, &str)] = &[
 #[cfg(test)]
 mod tests {
     use super::*;
-    #[cfg(target_os = "unknown")]
-    use wasm_bindgen_test::wasm_bindgen_test as test;
 
     #[test]
     fn codes_are_positions() {

@@ -7,7 +7,8 @@ use harness::bench::{cpu_time, median, nanos};
 use harness::host::{Module, Node, Vm};
 use harness::traffic::{Exchange, Request, Response};
 use palisade_tests::figures::{Figures, Target};
-use snapshot::{BanChange, Down, LinkSettings, Message as _, Snapshot, Step, ThreatGateStep, seal};
+use snapshot::{BanChange, Down, LinkSettings, Message as _, Snapshot, Step, seal};
+use threat_gate::ThreatGateStep;
 
 use crate::crowd;
 

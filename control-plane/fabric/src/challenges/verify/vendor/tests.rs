@@ -1,5 +1,6 @@
 use super::*;
-use entities::{ChallengeKind, Secret};
+use entities::Secret;
+use policies::ChallengeKind;
 
 fn asked() -> VerifyToken {
     VerifyToken {

@@ -1,8 +1,5 @@
 //! Questions in every phase.
 
-#[cfg(target_os = "unknown")]
-use wasm_bindgen_test::wasm_bindgen_test as test;
-
 use super::*;
 use crate::MAX_FOLLOW_UPS;
 

@@ -161,8 +161,6 @@ fn without_line_end(text: &[u8]) -> &[u8] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    #[cfg(target_os = "unknown")]
-    use wasm_bindgen_test::wasm_bindgen_test as test;
 
     fn found(content: &str, piece: usize) -> Option<String> {
         let (mut search, mut text) = (Search::default(), None);

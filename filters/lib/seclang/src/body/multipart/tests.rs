@@ -1,8 +1,6 @@
 //! Bodies as clients and attackers send them.
 
 use super::*;
-#[cfg(target_os = "unknown")]
-use wasm_bindgen_test::wasm_bindgen_test as test;
 
 const TYPE: &str = "multipart/form-data; boundary=0000";
 const BODY: &str = "--0000\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\nv1\r\n\

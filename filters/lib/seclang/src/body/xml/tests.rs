@@ -1,6 +1,4 @@
 use super::*;
-#[cfg(target_os = "unknown")]
-use wasm_bindgen_test::wasm_bindgen_test as test;
 
 fn parsed(document: &[u8]) -> Result<(String, Vec<String>), usize> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

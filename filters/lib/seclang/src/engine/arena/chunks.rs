@@ -60,8 +60,6 @@ impl<T: Copy + Default> Chunks<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    #[cfg(target_os = "unknown")]
-    use wasm_bindgen_test::wasm_bindgen_test as test;
 
     #[test]
     fn rows_begin_empty_and_stay_where_they_are() {

@@ -1,8 +1,6 @@
 use super::super::scanner::Scanner;
 use super::*;
 use crate::operator::{ByteSet, Prefilter};
-#[cfg(target_os = "unknown")]
-use wasm_bindgen_test::wasm_bindgen_test as test;
 
 #[test]
 fn shares_results() {

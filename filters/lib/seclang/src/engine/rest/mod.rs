@@ -117,8 +117,6 @@ impl Stream {
 #[cfg(test)]
 mod tests {
     use super::*;
-    #[cfg(target_os = "unknown")]
-    use wasm_bindgen_test::wasm_bindgen_test as test;
 
     /// All windows of a text in pieces of each length.
     fn windows(also: &[Escapes], text: &str, piece: usize) -> Vec<String> {

@@ -267,8 +267,6 @@ pub(in crate::engine) fn base64_digit(byte: u8) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    #[cfg(target_os = "unknown")]
-    use wasm_bindgen_test::wasm_bindgen_test as test;
 
     fn windows(body: &[u8], start: PartsStart, piece: usize) -> String {
         let (mut parts, mut found) = (Parts::new(start), Vec::new());

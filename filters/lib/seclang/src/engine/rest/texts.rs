@@ -103,8 +103,6 @@ impl Joined {
 #[cfg(test)]
 mod tests {
     use super::*;
-    #[cfg(target_os = "unknown")]
-    use wasm_bindgen_test::wasm_bindgen_test as test;
 
     fn found(bytes: &[u8]) -> Vec<String> {
         let mut found = Vec::new();

@@ -231,8 +231,6 @@ fn mark(text: &[u8], mark: &[u8]) -> Found {
 #[cfg(test)]
 mod tests {
     use super::*;
-    #[cfg(target_os = "unknown")]
-    use wasm_bindgen_test::wasm_bindgen_test as test;
 
     #[test]
     fn escapes_are_undone_wherever_pieces_end() {

@@ -275,8 +275,6 @@ impl Bins {
 #[cfg(test)]
 mod tests {
     use super::*;
-    #[cfg(target_os = "unknown")]
-    use wasm_bindgen_test::wasm_bindgen_test as test;
 
     fn filter(pieces: [&[u8]; 5]) -> (Filter, Marks) {
         let [two, three, four, five, six] = pieces.map(|piece| vec![piece_of(piece)]);

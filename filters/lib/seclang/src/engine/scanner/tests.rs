@@ -2,8 +2,6 @@
 
 use super::*;
 use crate::operator::Prefilter;
-#[cfg(target_os = "unknown")]
-use wasm_bindgen_test::wasm_bindgen_test as test;
 
 std::thread_local! {
     /// How many literals were compared.

@@ -1,8 +1,5 @@
 //! Bodies: what of them becomes which variable, and what limits make of them.
 
-#[cfg(target_os = "unknown")]
-use wasm_bindgen_test::wasm_bindgen_test as test;
-
 use super::*;
 
 #[test]

@@ -1,8 +1,5 @@
 //! What an application may read in a body beyond what its type says.
 
-#[cfg(target_os = "unknown")]
-use wasm_bindgen_test::wasm_bindgen_test as test;
-
 use super::bodies::body_ids;
 use super::*;
 

@@ -1,8 +1,5 @@
 //! Reports: masked values, and the limits that left content out.
 
-#[cfg(target_os = "unknown")]
-use wasm_bindgen_test::wasm_bindgen_test as test;
-
 use super::*;
 
 #[test]

@@ -1,8 +1,6 @@
 use super::html::CONTEXTS;
 use super::reference::{self, HTML_CONTEXTS, Handlers};
 use super::*;
-#[cfg(target_os = "unknown")]
-use wasm_bindgen_test::wasm_bindgen_test as test;
 
 const ATTACKS: [&str; 6] = [
     "' OR 1=1-- -",

@@ -218,8 +218,6 @@ fn rarest(mut sets: Vec<ByteSet>) -> Vec<ByteSet> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    #[cfg(target_os = "unknown")]
-    use wasm_bindgen_test::wasm_bindgen_test as test;
 
     fn literals(pattern: &str) -> Vec<String> {
         let prefilter = prefilter(pattern).unwrap();

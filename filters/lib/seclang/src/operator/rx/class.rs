@@ -306,8 +306,6 @@ fn read_item(pattern: &[u8], at: usize, quoted: bool) -> Result<(Item, usize), (
 #[cfg(test)]
 mod tests {
     use super::*;
-    #[cfg(target_os = "unknown")]
-    use wasm_bindgen_test::wasm_bindgen_test as test;
 
     fn rewritten(class: &str) -> Result<String, (&'static str, usize)> {
         let (set, negated, end) = read(class.as_bytes(), 0)?;

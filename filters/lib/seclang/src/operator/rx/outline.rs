@@ -96,8 +96,6 @@ fn group(text: &str) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    #[cfg(target_os = "unknown")]
-    use wasm_bindgen_test::wasm_bindgen_test as test;
 
     #[test]
     fn leaves_what_the_linear_engine_knows() {

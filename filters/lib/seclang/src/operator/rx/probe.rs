@@ -92,8 +92,6 @@ mod tests {
     use regex_automata::meta;
 
     use super::*;
-    #[cfg(target_os = "unknown")]
-    use wasm_bindgen_test::wasm_bindgen_test as test;
 
     #[test]
     fn finds_what_the_general_engine_finds() {

@@ -379,8 +379,6 @@ fn count_groups(pattern: &[u8]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    #[cfg(target_os = "unknown")]
-    use wasm_bindgen_test::wasm_bindgen_test as test;
 
     #[test]
     fn rewrites_what_pcre_reads_leniently() {

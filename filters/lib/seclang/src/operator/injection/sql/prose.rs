@@ -85,8 +85,6 @@ pub(super) fn is_one_word(value: &[u8]) -> bool {
 mod tests {
     use super::*;
     use crate::operator::injection::reference::is_sql_to_libinjection;
-    #[cfg(target_os = "unknown")]
-    use wasm_bindgen_test::wasm_bindgen_test as test;
 
     #[test]
     fn prose_is_never_an_injection() {

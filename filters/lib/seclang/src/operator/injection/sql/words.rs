@@ -179,8 +179,6 @@ pub(super) fn first_words() -> impl Iterator<Item = &'static [u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    #[cfg(target_os = "unknown")]
-    use wasm_bindgen_test::wasm_bindgen_test as test;
 
     #[test]
     fn every_entry_of_the_list_is_found_and_nothing_else() {

@@ -1,0 +1,36 @@
+//! Plugins of later releases: their names, their collections and their fields in a preset.
+//!
+//! What only they would use is stored and checked, and answered with a warning ([`super::unused`]), so that no operator relies on
+//! it. A plugin that comes takes its file from here into its own folder, and its entities with it.
+
+mod api_contract;
+mod bot_guard;
+mod error_leakage;
+mod fail2ban;
+mod honeypot;
+mod ip_reputation;
+mod login_guard;
+mod object_guard;
+mod sensitive_data;
+mod traffic_guard;
+mod upload_guard;
+
+use kit::Plugin;
+
+#[cfg(test)]
+pub(super) use {api_contract::ApiSettings, object_guard::ObjectSettings, traffic_guard::TrafficSettings};
+
+/// Every plugin that is still to come.
+pub(super) const PLANNED: &[&Plugin] = &[
+    &api_contract::PLUGIN,
+    &bot_guard::PLUGIN,
+    &error_leakage::PLUGIN,
+    &fail2ban::PLUGIN,
+    &honeypot::PLUGIN,
+    &ip_reputation::PLUGIN,
+    &login_guard::PLUGIN,
+    &object_guard::PLUGIN,
+    &sensitive_data::PLUGIN,
+    &traffic_guard::PLUGIN,
+    &upload_guard::PLUGIN,
+];

@@ -1,0 +1,82 @@
+//! Every plugin of the suite: those of this release, as the registry of `filters/preset` has them, and those of later ones.
+
+use std::sync::LazyLock;
+
+use super::planned::PLANNED;
+
+pub use kit::{Plugin, Section};
+
+/// Every plugin, in the order of a full preset: access, request, response, then those before routing.
+pub static ALL: LazyLock<Vec<&'static Plugin>> = LazyLock::new(|| {
+    let mut all: Vec<&Plugin> = preset::CONTROL.iter().chain(PLANNED).copied().collect();
+    all.sort_by_key(|plugin| plugin.order);
+    all
+});
+
+/// The names of the preset, which stands for the plugins that its configuration selects.
+pub const PRESET_CLASSES: [&str; 5] = [
+    "SecuritySuitePreset",
+    "SvcSecuritySuitePreset",
+    "preset",
+    "SecuritySuiteGlobalPreset",
+    "SvcSecuritySuiteGlobalPreset",
+];
+
+/// Collections that a part of the control plane uses which this release does not have, and that part. A part that comes
+/// takes its line away.
+pub(super) const PARTS: &[(&str, &str)] = &[("geo-databases", "geolocation")];
+
+/// The plugin of that name or class, whether this release has it or not.
+#[must_use]
+pub fn by_name(name: &str) -> Option<&'static Plugin> {
+    ALL.iter().find(|plugin| plugin.is_called(name)).copied()
+}
+
+/// The plugins of this release, in the order of a full preset.
+pub fn active() -> impl Iterator<Item = &'static Plugin> + Clone {
+    ALL.iter().copied().filter(|plugin| plugin.is_active())
+}
+
+/// The names of the filters of this release: the preset, and one for each plugin.
+pub(super) fn filters() -> impl Iterator<Item = &'static str> + Clone {
+    std::iter::once("preset").chain(active().map(|plugin| plugin.name))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::registry;
+
+    #[test]
+    fn each_word_means_one_plugin_and_each_collection_exists() {
+        let (mut words, mut fields, mut settings, mut collections) =
+            (BTreeSet::new(), BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+        for plugin in ALL.iter() {
+            for word in plugin.classes.iter().chain([&plugin.name]) {
+                assert!(words.insert(*word) && !PRESET_CLASSES.contains(word), "{word}");
+            }
+            assert!(plugin.preset.all().all(|field| fields.insert(field)), "{}", plugin.name);
+            assert!(plugin.settings.iter().all(|kind| settings.insert(kind.field)), "{}", plugin.name);
+            let named = plugin.references.iter().chain(plugin.preset.references).chain(plugin.route_metadata);
+            for (_, collection) in named {
+                assert!(registry::by_collection(collection).is_some(), "{collection}");
+            }
+            for (field, _) in plugin.preset.references {
+                assert!(plugin.preset.fields.contains(field), "{field}");
+            }
+        }
+        assert!(registry::KINDS.iter().all(|kind| collections.insert(kind.collection)), "{collections:?}");
+    }
+
+    #[test]
+    fn the_registry_has_both_sides_of_each_plugin() {
+        let filters: Vec<&str> = preset::REGISTRY.iter().map(|definition| definition.name).collect();
+        let control: Vec<&str> = preset::CONTROL.iter().map(|plugin| plugin.name).collect();
+        assert_eq!(filters, control);
+        for plugin in ALL.iter() {
+            assert_eq!(plugin.is_active(), control.contains(&plugin.name), "{}", plugin.name);
+        }
+    }
+}

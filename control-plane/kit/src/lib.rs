@@ -1,0 +1,39 @@
+//! What collections and the control-plane side of plugins are made of.
+//!
+//! A collection is a type that implements [`Entity`]; a plugin is a [`Plugin`], with its collections, its settings and the function
+//! that compiles its configuration into a step. Both are data: the crates above (entities, compiler, admin API) handle them through
+//! [`Kind`] and [`Plugin`] and know no type.
+
+mod challenge_root;
+pub mod checks;
+mod compile;
+mod entity;
+mod gather;
+mod guard;
+mod kind;
+pub mod number;
+mod parse;
+mod plugin;
+mod problem;
+mod schema;
+mod secret;
+mod settings;
+mod suggest;
+mod view;
+
+pub use challenge_root::ChallengeRoot;
+pub use checks::Headers;
+pub use compile::{Chained, Context, Parts, Tool, Tools};
+pub use entity::{AnyEntity, Collection, Entity, EntitySource, Examine, Head, Item, References, Slot, reference};
+pub use gather::{EntityWatch, Gather, Sources, Trouble};
+pub use guard::Guard;
+pub use kind::Kind;
+pub use parse::{typed, unknown_field, unsaved};
+pub use plugin::{
+    Acts, AsCompanion, CheckChain, Checked, CompileConfig, LaidDown, LayDown, Plugin, Reference, Remark, Section,
+};
+pub use problem::{FieldProblem, token};
+pub use secret::{MASK, Secret, restore, with_masks};
+pub use settings::{AnySettings, PluginSettings, Settings, SettingsKind};
+pub use suggest::did_you_mean;
+pub use view::{Memory, View};

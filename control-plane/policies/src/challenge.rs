@@ -1,0 +1,78 @@
+//! What the tiers of a policy that challenge present.
+
+use snapshot::Challenge;
+
+use crate::widget;
+use crate::{ChallengeKind, ChallengeProvider, ThreatPolicy, TierAction};
+use kit::{ChallengeRoot, Context, Item};
+
+/// What a policy presents: nothing where no tier asks for it, and, with a warning, where nothing can be.
+pub(super) fn of(policy: &Item<ThreatPolicy>, context: &mut Context<'_>) -> Option<Challenge> {
+    if !policy.tiers.iter().any(|tier| tier.action == TierAction::Challenge) {
+        return None;
+    }
+    let lowered = provider(policy, context).and_then(|provider| lower(provider, context.keys));
+    match lowered {
+        Ok(challenge) => Some(challenge),
+        Err(why) => {
+            let id = &policy.head.id;
+            let warning = format!("threat policy `{id}` challenges callers, but nothing is presented to them: {why}");
+            context.warnings.push(warning);
+            None
+        }
+    }
+}
+
+fn provider<'a>(policy: &Item<ThreatPolicy>, context: &Context<'a>) -> Result<&'a Item<ChallengeProvider>, String> {
+    let id = policy.challenge_provider.as_deref().ok_or("it names no challenge provider")?;
+    let provider = context.view.get::<ChallengeProvider>(id);
+    let provider = provider.ok_or_else(|| format!("there is no challenge provider `{id}`"))?;
+    if !provider.enabled {
+        return Err(format!("the challenge provider `{id}` is not enabled"));
+    }
+    Ok(provider)
+}
+
+fn lower(provider: &Item<ChallengeProvider>, root: &ChallengeRoot) -> Result<Challenge, String> {
+    Ok(Challenge {
+        provider: provider.head.id.clone(),
+        difficulty_floor: provider.difficulty_floor,
+        difficulty_ceiling: provider.difficulty_ceiling,
+        challenge_ttl_seconds: provider.challenge_ttl_seconds,
+        clearance_ttl_seconds: provider.clearance_ttl_seconds,
+        cookie_name: provider.cookie_name.clone(),
+        keys: keys(provider, root)?,
+        bind_ip: provider.bind_ip,
+        bind_ua: provider.bind_ua,
+        title: provider.title.clone(),
+        message: provider.message.clone(),
+        widget: match provider.kind {
+            ChallengeKind::Pow => None,
+            ChallengeKind::Vendor => Some(widget::lower(provider)?),
+        },
+        without_javascript: provider.without_javascript,
+        wait_floor_seconds: provider.wait_floor_seconds,
+        wait_ceiling_seconds: provider.wait_ceiling_seconds,
+    })
+}
+
+/// The key that signs, then the one before it.
+fn keys(provider: &Item<ChallengeProvider>, root: &ChallengeRoot) -> Result<Vec<Vec<u8>>, String> {
+    let secrets = [provider.secret.reveal(), provider.previous_secret.reveal()];
+    if !secrets[0].is_empty() {
+        return Ok(secrets
+            .iter()
+            .filter(|secret| !secret.is_empty())
+            .map(|secret| secret.as_bytes().to_vec())
+            .collect());
+    }
+    let generations = [Some(provider.secret_generation), provider.secret_generation.checked_sub(1)];
+    let made: Vec<_> = generations.into_iter().flatten().filter_map(|one| root.key(&provider.head.id, one)).collect();
+    if made.is_empty() {
+        let id = &provider.head.id;
+        return Err(format!("the challenge provider `{id}` has no `secret`, and there is no store to keep one in"));
+    }
+    // A secret of its own that was taken away again is still good for what it has signed.
+    let before = Some(secrets[1]).filter(|secret| !secret.is_empty()).map(|secret| secret.as_bytes().to_vec());
+    Ok(made.into_iter().chain(before).collect())
+}

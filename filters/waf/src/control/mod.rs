@@ -1,0 +1,60 @@
+//! The control-plane side: the collections of the plugin, how its rules are composed and compiled, and how it is configured.
+
+mod composition;
+mod config;
+mod coverage;
+mod examine;
+mod guard;
+mod rules;
+mod step;
+
+pub use composition::{
+    CheckedRules, Composition, Element, ElementProblem, RuleWarning, compose, elements, own_elements,
+};
+pub use config::{Crs, OversizeBody, UndecodableBody, WafBudget, WafConfig, WafRuleset, XmlDoctype};
+pub use coverage::{CRS_IGNORED, NO_BODIES, idle_rules};
+pub use rules::{CompiledRules, RuleCompiler};
+pub use step::step;
+pub use waf_presets as presets;
+
+use guard::WithoutWaf;
+use kit::{Guard, Kind, Plugin, Section};
+use serde::Deserialize;
+use serde_json::json;
+
+/// `SvcWaf`: the rule engine.
+pub const PLUGIN: Plugin = Plugin {
+    name: crate::PLUGIN.name,
+    title: "WAF",
+    documentation: include_str!("../../docs.md"),
+    classes: &["SvcWaf", "Waf", "IncomingRequestValidatorSvcWaf"],
+    order: 220,
+    kinds: &[Kind::of::<WafConfig>(), Kind::of::<WafRuleset>()],
+    references: &[("ref", "waf-configs")],
+    preset: Section {
+        switch: Some("waf"),
+        fields: &["waf_config"],
+        references: &[("waf_config", "waf-configs")],
+        index: 1.0,
+        lay_down: Some(|config| {
+            let fields: Fields = Section::read(config, &["waf", "waf_config"])?;
+            let without = |why: WithoutWaf| Some(Box::new(why) as Box<dyn Guard>);
+            Ok(match fields {
+                Fields { waf: Some(false), .. } => (None, without(WithoutWaf::Declined)),
+                Fields { waf_config: None, .. } => (None, without(WithoutWaf::Unnamed)),
+                Fields { waf_config: Some(config), .. } => (Some(json!({ "ref": config, "contribute": true })), None),
+            })
+        }),
+    },
+    compile: Some(step::compile),
+    inspects_trailers: true,
+    check_chain: Some(guard::lacking),
+    ..Plugin::NONE
+};
+
+/// What it reads of a preset's configuration.
+#[derive(Deserialize)]
+struct Fields {
+    waf: Option<bool>,
+    waf_config: Option<String>,
+}

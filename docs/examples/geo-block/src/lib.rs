@@ -1,7 +1,7 @@
 //! An example of a plugin: requests from the countries that its configuration lists are refused, or add to the score.
 //!
 //! `docs/writing-a-plugin.md` explains it step by step. What runs in a filter is here; what the control plane needs to know is in
-//! [`control`].
+//! `control`.
 
 #[cfg(feature = "control")]
 pub mod control;

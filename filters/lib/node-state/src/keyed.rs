@@ -23,8 +23,10 @@ const SHARD_BYTES: usize = 16 * 1024;
 
 /// Entries under hashed keys, in shards.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Keyed {
-    name: &'static str,
+pub(crate) struct Keyed<'n> {
+    name: &'n str,
+    /// What its losses are counted under.
+    losses: &'static str,
     shards: u32,
     per_shard: usize,
     /// The longest that an entry lives after an update, in milliseconds.
@@ -49,9 +51,22 @@ struct Stored<'a> {
     value: &'a [u8],
 }
 
-impl Keyed {
+impl Keyed<'static> {
     /// A table with room for `max_keys` keys (1 to [`MAX_KEYS`]) with values of up to `max_value` bytes.
     pub(crate) const fn new(name: &'static str, max_keys: u32, max_value: usize, lifetime: u64) -> Self {
+        Self::named(name, name, max_keys, max_value, lifetime)
+    }
+}
+
+impl<'n> Keyed<'n> {
+    /// The same for a name that is not known before the program runs; its losses are counted under `losses`.
+    pub(crate) const fn named(
+        name: &'n str,
+        losses: &'static str,
+        max_keys: u32,
+        max_value: usize,
+        lifetime: u64,
+    ) -> Self {
         let fit = SHARD_BYTES / (max_value + 18);
         let per_shard = if fit < 4 {
             4
@@ -64,7 +79,7 @@ impl Keyed {
         #[allow(clippy::cast_possible_truncation, reason = "at most 32")]
         let planned = per_shard as u32 * PLANNED / ENTRIES as u32;
         let shards = keys.div_ceil(planned);
-        Self { name, shards: if shards == 0 { 1 } else { shards }, per_shard, lifetime }
+        Self { name, losses, shards: if shards == 0 { 1 } else { shards }, per_shard, lifetime }
     }
 
     /// The most entries that the table ever has.
@@ -74,14 +89,18 @@ impl Keyed {
     }
 
     /// The name of the table.
-    pub(crate) const fn name(&self) -> &'static str {
+    pub(crate) const fn name(&self) -> &'n str {
         self.name
     }
 
     /// The value of the live entry under `key`.
     pub(crate) fn get(&self, data: &dyn SharedData, key: &[u8], now: u64) -> Option<Vec<u8>> {
-        let (shard, hash) = self.place(data, key);
-        let (bytes, _) = data.get(&shard)?;
+        self.get_hashed(data, self.hash(data, key), now)
+    }
+
+    /// The same for the hash of a key.
+    pub(crate) fn get_hashed(&self, data: &dyn SharedData, hash: u64, now: u64) -> Option<Vec<u8>> {
+        let (bytes, _) = data.get(&self.shard(self.shard_of(hash)))?;
         entries(&bytes).find(|entry| entry.hash == hash && self.lives(*entry, now)).map(|entry| entry.value.to_vec())
     }
 
@@ -94,9 +113,21 @@ impl Keyed {
         key: &[u8],
         now: u64,
         weight: impl Fn(&[u8]) -> u64,
+        change: impl FnMut(Option<&[u8]>) -> (R, Change),
+    ) -> Edited<R> {
+        self.update_hashed(data, self.hash(data, key), now, weight, change)
+    }
+
+    /// The same for the hash of a key.
+    pub(crate) fn update_hashed<R>(
+        &self,
+        data: &dyn SharedData,
+        hash: u64,
+        now: u64,
+        weight: impl Fn(&[u8]) -> u64,
         mut change: impl FnMut(Option<&[u8]>) -> (R, Change),
     ) -> Edited<R> {
-        let (shard, hash) = self.place(data, key);
+        let shard = self.shard(self.shard_of(hash));
         let Edited { result: (result, evicted), lost } = cas::edit(data, &shard, |bytes| {
             let mut kept: Vec<Stored<'_>> = entries(bytes).filter(|entry| self.lives(*entry, now)).collect();
             let place = kept.iter().position(|entry| entry.hash == hash);
@@ -119,7 +150,7 @@ impl Keyed {
             ((result, evicted), Some(encode(&kept)))
         });
         data.memory()
-            .note(self.name, Losses { lost_updates: u64::from(lost), evicted: if lost { 0 } else { evicted } });
+            .note(self.losses, Losses { lost_updates: u64::from(lost), evicted: if lost { 0 } else { evicted } });
         Edited { result, lost }
     }
 
@@ -129,10 +160,29 @@ impl Keyed {
         entry.until > now && entry.until - now <= self.lifetime.saturating_mul(2)
     }
 
-    /// The key of the shard in shared data, and the hash of the key.
-    fn place(&self, data: &dyn SharedData, key: &[u8]) -> (String, u64) {
-        let hash = data.memory().secret(data).hash(self.name, key);
-        (format!("{}/{}", self.name, hash % u64::from(self.shards.max(1))), hash)
+    /// How many shards the table has.
+    pub(crate) const fn shards(&self) -> u32 {
+        if self.shards == 0 { 1 } else { self.shards }
+    }
+
+    /// The hashes of the live keys in a shard, with their values.
+    pub(crate) fn live_in(&self, data: &dyn SharedData, shard: u32, now: u64) -> Vec<(u64, Vec<u8>)> {
+        let Some((bytes, _)) = data.get(&self.shard(u64::from(shard))) else { return Vec::new() };
+        let live = entries(&bytes).filter(|entry| self.lives(*entry, now));
+        live.map(|entry| (entry.hash, entry.value.to_vec())).collect()
+    }
+
+    fn hash(&self, data: &dyn SharedData, key: &[u8]) -> u64 {
+        data.memory().secret(data).hash(self.name, key)
+    }
+
+    fn shard_of(&self, hash: u64) -> u64 {
+        hash % u64::from(self.shards())
+    }
+
+    /// The key of a shard in shared data.
+    fn shard(&self, number: u64) -> String {
+        format!("{}/{number}", self.name)
     }
 }
 
@@ -178,7 +228,7 @@ mod tests {
     use super::*;
     use crate::MemorySharedData;
 
-    const TABLE: Keyed = Keyed::new("t", 1, 8, 1000);
+    const TABLE: Keyed<'static> = Keyed::new("t", 1, 8, 1000);
 
     fn put(data: &MemorySharedData, key: &[u8], weight: u8, now: u64, until: u64) {
         let edited = TABLE.update(

@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | [`Windows`] | how often a key came up in the last minutes | 30 to 94 bytes for each key |
 //! | [`Sets`] | which different members came up with a key, up to a cap | 34 bytes, and 8 for each member |
+//! | [`ClusterWindows`], [`ClusterSets`] | the same over all nodes, as far as this one has learned of the others | twice that of a window; 9 bytes for each member |
 //! | [`Sketch`] | at most how often any of an unlimited number of keys came up | fixed: 32 bytes for each place of its width |
 //! | [`Top`] | which keys came up most | fixed |
 //! | [`Shares`] | a number that workers make up together | 20 bytes for each worker |
@@ -26,6 +27,7 @@ use std::rc::Rc;
 pub mod allowlist;
 pub mod bans;
 mod cas;
+mod cluster;
 mod codec;
 mod index;
 mod keyed;
@@ -42,6 +44,7 @@ mod testing;
 mod top;
 mod windows;
 
+pub use cluster::{ClusterCount, ClusterKey, ClusterSets, ClusterWindows, Joined, Slices};
 pub use codec::MAX_FIELD;
 pub use index::RangeCache;
 pub use keyed::MAX_KEYS;
@@ -54,6 +57,14 @@ pub use sketch::{MAX_WIDTH, Sketch};
 pub use table::{Entry, Table, Update};
 pub use top::{MAX_RANKS, MAX_TOP_KEY, Ranked, Top};
 pub use windows::{Counted, MAX_SLICES, Windows};
+
+/// Replaces the value under `key` (empty if it is missing) by the one that `change` returns; `None` leaves it as it is. `change`
+/// runs again, on the newer value, each time another worker wrote first. What the last run returned; `None` where other workers
+/// wrote first at each of sixteen tries.
+pub fn edit<R>(data: &dyn SharedData, key: &str, change: impl FnMut(&[u8]) -> (R, Option<Vec<u8>>)) -> Option<R> {
+    let edited = cas::edit(data, key, change);
+    (!edited.lost).then_some(edited.result)
+}
 
 /// The part of a gateway that this crate stands on: shared data with compare-and-set.
 pub trait SharedData {

@@ -1,6 +1,8 @@
 //! What one worker keeps in its own memory beside the shared data of its node.
 
+use std::any::Any;
 use std::cell::{Cell, RefCell};
+use std::rc::Rc;
 
 use crate::secret::HashSecret;
 use crate::{RangeCache, SharedData};
@@ -11,6 +13,8 @@ pub struct WorkerMemory {
     pub(crate) ranges: RangeCache,
     secret: Cell<Option<HashSecret>>,
     losses: RefCell<Vec<(&'static str, Losses)>>,
+    /// What users of shared data keep beside it, one value of a type.
+    beside: RefCell<Vec<Rc<dyn Any>>>,
 }
 
 /// The losses of one table, as one worker counted them.
@@ -28,6 +32,17 @@ impl WorkerMemory {
     #[must_use]
     pub fn take_losses(&self) -> Vec<(&'static str, Losses)> {
         self.losses.take()
+    }
+
+    /// What this worker keeps of a type beside the shared data: the same value on every call.
+    #[must_use]
+    pub fn beside<T: Any + Default>(&self) -> Rc<T> {
+        let known = self.beside.borrow().iter().find_map(|value| Rc::clone(value).downcast().ok());
+        known.unwrap_or_else(|| {
+            let value = Rc::<T>::default();
+            self.beside.borrow_mut().push(Rc::clone(&value) as Rc<dyn Any>);
+            value
+        })
     }
 
     /// The key of this node's keyed hashes.

@@ -16,6 +16,10 @@ const NAME: &str = "svc.hash_secret";
 pub(crate) struct HashSecret([u8; 16]);
 
 impl HashSecret {
+    pub(crate) const fn new(secret: [u8; 16]) -> Self {
+        Self(secret)
+    }
+
     /// The secret of this node. The first worker that asks makes it.
     pub(crate) fn of_node(data: &dyn SharedData) -> Self {
         let fresh = (u128::from(data.random()) << 64 | u128::from(data.random())).to_le_bytes();

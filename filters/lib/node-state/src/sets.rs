@@ -21,7 +21,7 @@ const SLICES: u64 = 16;
 /// [`WorkerMemory::take_losses`]: crate::WorkerMemory::take_losses
 #[derive(Debug, Clone, Copy)]
 pub struct Sets {
-    table: Keyed,
+    table: Keyed<'static>,
     cap: u16,
     /// A part of the lifetime, in milliseconds.
     slice: u64,
@@ -160,7 +160,7 @@ impl Members {
     }
 }
 
-fn last_byte(slice: u64) -> u8 {
+pub(crate) fn last_byte(slice: u64) -> u8 {
     let [last, ..] = slice.to_le_bytes();
     last
 }

@@ -21,7 +21,7 @@ pub const MAX_SLICES: u8 = 16;
 /// [`WorkerMemory::take_losses`]: crate::WorkerMemory::take_losses
 #[derive(Debug, Clone, Copy)]
 pub struct Windows {
-    table: Keyed,
+    table: Keyed<'static>,
     /// The length of a slice in milliseconds.
     slice: u64,
     slices: u8,

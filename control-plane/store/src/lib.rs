@@ -9,6 +9,7 @@ mod backup;
 mod ban_pages;
 mod ban_rows;
 mod bans;
+pub mod counts;
 mod entities;
 mod error;
 pub mod fabric;
@@ -22,6 +23,7 @@ mod room;
 mod schema;
 mod sqlite;
 mod sqlite_alerts;
+mod sqlite_counts;
 mod sqlite_fabric;
 mod writer;
 
@@ -32,14 +34,16 @@ use accounts::{Operator, Session};
 
 pub use alerts::AlertStore;
 pub use backup::{Restored, backup, restore};
+pub use counts::CountStore;
 pub use error::StoreError;
 pub use fabric::FabricStore;
 pub use pending::Pending;
 pub use sqlite::{SqliteOptions, SqliteStore};
 
 /// Durable memory of the control plane. Every method may wait for the medium; none blocks the async runtime.
-/// What the decision fabric keeps is in [`FabricStore`], what alert rules keep in [`AlertStore`].
-pub trait Store: AlertStore + FabricStore + Send + Sync + 'static {
+/// What the decision fabric keeps is in [`FabricStore`], what alert rules keep in [`AlertStore`], what nodes count together in
+/// [`CountStore`].
+pub trait Store: AlertStore + CountStore + FabricStore + Send + Sync + 'static {
     /// All entities of all collections with the revision they were read at, in one consistent view.
     fn entities(&self) -> Pending<'_, EntityRows>;
 

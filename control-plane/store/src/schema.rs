@@ -89,6 +89,21 @@ const MIGRATIONS: &[&str] = &[
     CREATE INDEX ban_place ON ban (place, node, until_millis) WHERE place IS NOT NULL AND hand_until = 0;
     CREATE INDEX ban_node ON ban (node, until_millis) WHERE hand_until = 0;
 ",
+    "
+    CREATE TABLE budget (
+        scope TEXT NOT NULL, ref_key INTEGER NOT NULL, slice INTEGER NOT NULL, used INTEGER NOT NULL,
+        until_millis INTEGER NOT NULL, node TEXT NOT NULL, PRIMARY KEY (scope, ref_key, slice)
+    ) WITHOUT ROWID;
+    CREATE INDEX budget_until ON budget (until_millis, node);
+    CREATE TABLE set_member (
+        scope TEXT NOT NULL, ref_key INTEGER NOT NULL, member INTEGER NOT NULL, slice INTEGER NOT NULL,
+        until_millis INTEGER NOT NULL, node TEXT NOT NULL, PRIMARY KEY (scope, ref_key, member)
+    ) WITHOUT ROWID;
+    CREATE INDEX set_member_until ON set_member (until_millis, node);
+    CREATE TABLE count_rows (
+        kind TEXT NOT NULL, node TEXT NOT NULL, rows INTEGER NOT NULL, PRIMARY KEY (kind, node)
+    ) WITHOUT ROWID;
+",
 ];
 
 /// The newest schema version that this release reads and writes.

@@ -51,4 +51,9 @@ passes! {
     bans_come_in_parts,
     what_is_to_be_sent_of_a_change_is_kept_with_it(again),
     what_alert_rules_have_told_and_what_waits_comes_back(again),
+    a_budget_is_never_overdrawn_however_many_take_at_once,
+    what_was_taken_comes_free_with_its_slice_and_survives(again),
+    a_set_never_exceeds_its_cap_however_many_add_at_once,
+    members_leave_with_their_slice_and_survive(again),
+    shared_counts_have_a_bounded_number_of_rows_and_no_node_has_all_of_them,
 }

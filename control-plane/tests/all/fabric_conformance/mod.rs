@@ -3,6 +3,7 @@
 
 mod bans;
 mod bounds;
+mod counts;
 mod ledger;
 mod records;
 
@@ -11,6 +12,7 @@ use store::fabric::{Allowance, Ban, Charge, Issued, LedgerRules, Step};
 
 pub(crate) use bans::*;
 pub(crate) use bounds::*;
+pub(crate) use counts::*;
 pub(crate) use ledger::*;
 pub(crate) use records::*;
 

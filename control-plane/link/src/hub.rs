@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use ::counts::Counts;
 use material::Material;
 use snapshot::{Answered, Ask, Down, KeptTables, Up};
 use tokio::sync::broadcast;
@@ -18,6 +19,7 @@ use xds::Hub;
 use super::reports::ReportKinds;
 use crate::Answers;
 use crate::challenges::{Puzzles, Tokens};
+use crate::counts::{Budgets, CountsNow, Sets, Shared};
 
 /// The meeting point of all node links. Clones share one state.
 #[derive(Clone)]
@@ -37,6 +39,8 @@ struct Inner {
     /// What the worker of each link has said of its tables last.
     kept: Mutex<HashMap<u64, KeptTables>>,
     reports: ReportKinds,
+    /// What nodes count together.
+    counts: OnceLock<Arc<Counts>>,
 }
 
 impl LinkHub {
@@ -55,6 +59,7 @@ impl LinkHub {
                 material: Material::default(),
                 kept: Mutex::default(),
                 reports: ReportKinds::default(),
+                counts: OnceLock::new(),
             }),
         }
     }
@@ -73,6 +78,27 @@ impl LinkHub {
     /// Verifies tokens of widgets with this; until then the answer is unknown. Only the first call counts.
     pub fn verify_with(&self, verifier: Arc<Verifier>) {
         self.inner.answers.register(Tokens(verifier));
+    }
+
+    /// Has nodes count together; until then each counts alone. What they decide by asking is in this store. Only the first call
+    /// counts.
+    pub fn count_with(&self, counts: Arc<Counts>, store: Arc<dyn Store>) {
+        if self.inner.counts.set(Arc::clone(&counts)).is_ok() {
+            let shared = Shared { counts: Arc::clone(&counts), store, clock: self.inner.clock };
+            self.inner.answers.register(CountsNow(counts));
+            self.inner.answers.register(Budgets(shared.clone()));
+            self.inner.answers.register(Sets(shared));
+        }
+    }
+
+    /// The time, in milliseconds since the Unix epoch.
+    pub(crate) fn clock(&self) -> fn() -> u64 {
+        self.inner.clock
+    }
+
+    /// What nodes count together.
+    pub(crate) fn counts(&self) -> Option<&Arc<Counts>> {
+        self.inner.counts.get()
     }
 
     /// The tables that workers keep: what gatherers publish to.
@@ -128,6 +154,9 @@ impl LinkHub {
             self.inner.hub.report_load_on(node, link, load);
         }
         self.inner.reports.take(node, up.reports);
+        if let (Some(counts), Some(up)) = (self.counts(), &up.counts) {
+            counts.take(node, up);
+        }
         self.inner.bans.take(node, &up.bans).await;
     }
 
@@ -145,6 +174,9 @@ impl LinkHub {
     pub(crate) fn ended(&self, link: u64, node: &str) {
         self.inner.kept.lock().unwrap_or_else(PoisonError::into_inner).remove(&link);
         self.inner.hub.link_ended(node, link);
+        if let Some(counts) = self.counts() {
+            counts.unlinked(node, link);
+        }
     }
 
     /// For a link that begins; see [`Bans::subscribe`].

@@ -5,6 +5,7 @@
 
 mod answers;
 mod challenges;
+mod counts;
 mod hub;
 mod pace;
 mod reports;
@@ -12,6 +13,7 @@ mod server;
 mod service;
 mod tables;
 
+pub use self::counts::{start_counts, sweep_counts};
 pub use answers::{AnswerLimits, Answerer, Answers};
 pub use hub::LinkHub;
 pub use reports::{ReportKinds, ReportReceiver, Reports};

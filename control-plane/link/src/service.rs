@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use snapshot::{Answered, Ask, Down, MAX_WAIT_MILLIS, Up};
 use tokio::sync::broadcast::error::RecvError;
-use tokio::sync::{broadcast, mpsc};
+use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::body::Body;
@@ -16,6 +16,7 @@ use tonic::server::{Grpc, NamedService, StreamingService};
 use tonic::{Request, Response, Status, Streaming};
 use tonic_prost::ProstCodec;
 
+use super::counts;
 use super::hub::LinkHub;
 use super::pace::{BREATH, CATCH_UP, QUEUE, too_slow};
 use super::tables::{self, WorkerTables};
@@ -118,9 +119,18 @@ async fn run(
 ) -> Result<(), Status> {
     let (mut changes, live) = hub.subscribe().await.map_err(|error| Status::unavailable(error.to_string()))?;
     // Not before: a worker that was greeted takes the control plane to be back.
-    down.send(Ok(greeting()?)).await.map_err(|_| too_slow())?;
+    down.send(Ok(greeting(hub)?)).await.map_err(|_| too_slow())?;
     send_all(down, &live).await?;
-    let mut link = Link { hub, number: hub.number(), node: String::new() };
+    let (names, named) = oneshot::channel();
+    let (counted, taken) = watch::channel(0);
+    let mut link = Link { hub, number: hub.number(), node: String::new(), named: Some(names), counted };
+    let number = link.number;
+    let told = async {
+        match named.await {
+            Ok(node) => counts::tell(hub, (node, number), taken, down).await,
+            Err(_) => std::future::pending().await,
+        }
+    };
     let (tables, kept) = tables::keep(hub.material(), down.clone());
     let (asks, asked) = mpsc::channel(QUESTIONS);
     // Both at once: an answer does not wait for the events and bans behind its question to be taken.
@@ -128,6 +138,7 @@ async fn run(
         result = answer_all(hub, asked, down) => result,
         result = take_all(&mut link, &mut ups, &mut changes, (&asks, &tables), down, admission) => result,
         ended = kept => ended,
+        ended = told => ended,
     }
 }
 
@@ -153,7 +164,11 @@ async fn take_all(
                         link.hub.tables_kept(link.number, &kept);
                         tables.said(kept)?;
                     }
+                    let counted = up.counts.as_ref().map(|counts| counts.number);
                     link.hub.take(link.number, &link.node, up).await;
+                    if let Some(number) = counted {
+                        link.counted.send_replace(number);
+                    }
                 }
                 None => return Ok(()),
             },
@@ -193,10 +208,11 @@ async fn answer_all(
 }
 
 /// The first message of a stream. It shows the worker that the control plane answers, even if there are no bans.
-fn greeting() -> Result<Down, Status> {
+fn greeting(hub: &LinkHub) -> Result<Down, Status> {
     let mut seed = vec![0; SEED];
     getrandom::fill(&mut seed).map_err(|error| Status::unavailable(error.to_string()))?;
-    Ok(Down { seed, ..Down::default() })
+    let counts = hub.counts().map(|counts| counts.greeting());
+    Ok(Down { seed, counts, ..Down::default() })
 }
 
 /// The answer to a question; `None` if the worker does not wait for it any more.
@@ -211,6 +227,10 @@ struct Link<'a> {
     number: u64,
     /// Only the first message of a worker need carry the node's id.
     node: String,
+    /// Gets the node's id once it is known.
+    named: Option<oneshot::Sender<String>>,
+    /// Gets the number of the last counts that were taken.
+    counted: watch::Sender<u64>,
 }
 
 impl Link<'_> {
@@ -225,6 +245,9 @@ impl Link<'_> {
         self.node = admission.node(claimed)?;
         if !self.node.is_empty() {
             self.hub.bound(&self.node, admission.binds(&self.node));
+            if let Some(named) = self.named.take() {
+                let _ended = named.send(self.node.clone());
+            }
         }
         Ok(())
     }

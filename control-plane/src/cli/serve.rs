@@ -86,6 +86,9 @@ pub(super) async fn run(config: ServeConfig) -> Result<(), CliError> {
     let challenge_root = challenges::root(store.as_ref()).await?;
     tokio::spawn(challenges::sweep(Arc::clone(&store)));
     let gateway_side = start_gateway_side(&parts, &config, challenge_root, events.clone());
+    let counts = Arc::new(link::start_counts(store.as_ref(), clock::now_millis).await?);
+    gateway_side.link.count_with(Arc::clone(&counts), Arc::clone(&store));
+    tokio::spawn(link::sweep_counts(counts, Arc::clone(&store), clock::now_millis));
     let clock = Arc::new(clock::now_millis);
     let plain = listening.admin.is_none().then_some(rest_address);
     let console = Console::new(Arc::clone(&parts.store), parts.entities.clone(), events.clone(), plain, clock.clone());

@@ -92,6 +92,22 @@ pub const CATALOGUE: &[Described] = &[
         "Requests that the console refused, by reason: csrf, no_session, throttled",
     ),
     counter(
+        "palisade_counts_evicted_total",
+        &["kind"],
+        "Parts of shared counts that were forgotten before their time to make room, by kind: window, budget, set",
+    ),
+    gauge("palisade_counts_keys", &["kind"], "Keys that nodes count together, by kind: window, budget, set"),
+    counter(
+        "palisade_counts_lost_total",
+        &[],
+        "Changes of shared counts that gateways did not send, because too many keys changed at once",
+    ),
+    counter(
+        "palisade_counts_refused_total",
+        &["reason"],
+        "Shared counts that were not taken or not passed on, by reason: clock (the node's is ahead), full (too many groups or nodes), invalid, message (too long), pending (the node does not keep up), store (no room for another row)",
+    ),
+    counter(
         "palisade_events_dropped_total",
         &["exporter", "reason"],
         "Events that an exporter lost, by reason: full (its queue), refused (by its server)",

@@ -6,8 +6,10 @@ use prost::Message;
 use prost_reflect::{DescriptorPool, DynamicMessage};
 use serde_json::json;
 use snapshot::{
-    AllowChange, AnswerWord, Answered, Ask, BanChange, BanRequest, Down, KeptTable, KeptTables, LoadReport,
-    ReportBatch, SpendPuzzle, TableChange, TableKind, Up, VerifyToken,
+    AddToSet, AddedToSet, AllowChange, AnswerWord, Answered, Ask, BanChange, BanRequest, BudgetTaken, CountBatch,
+    CountGroup, CountKind, CountNow, CountedNow, CountsDown, CountsUp, Down, KeptTable, KeptTables, KeyCount,
+    KeyMembers, LoadReport, ReportBatch, SetMembership, SpendPuzzle, TableChange, TableKind, TakeBudget, Up,
+    VerifyToken,
 };
 
 fn described(name: &str, bytes: &[u8]) -> serde_json::Value {
@@ -19,6 +21,67 @@ fn described(name: &str, bytes: &[u8]) -> serde_json::Value {
     assert_eq!(message.unknown_fields().count(), 0, "{name} has fields that its description lacks");
     let options = prost_reflect::SerializeOptions::new().use_proto_field_name(true).stringify_64_bit_integers(false);
     message.serialize_with_options(serde_json::value::Serializer, &options).unwrap()
+}
+
+fn group() -> CountGroup {
+    CountGroup {
+        name: "g".into(),
+        kind: CountKind::Set.into(),
+        slice_millis: 3,
+        slices: 4,
+        cap: 5,
+        everywhere_from: 6,
+        max_keys: 7,
+    }
+}
+
+fn batch() -> CountBatch {
+    CountBatch { group: Some(group()), counts: vec![count()], members: vec![members()] }
+}
+
+fn count() -> KeyCount {
+    KeyCount { key: 1, newest: 2, counts: vec![3] }
+}
+
+fn members() -> KeyMembers {
+    KeyMembers { key: 1, members: vec![2], slices: vec![3] }
+}
+
+#[test]
+fn questions_on_counts_are_described() {
+    let group_json = json!({
+        "name": "g", "kind": "SET", "slice_millis": 3, "slices": 4, "cap": 5, "everywhere_from": 6, "max_keys": 7,
+    });
+    let (count_json, members_json) =
+        (json!({ "key": 1, "newest": 2, "counts": [3] }), json!({ "key": 1, "members": [2], "slices": [3] }));
+    let (group, own) = (Some(group()), Some(count()));
+    let now = CountNow { group: group.clone(), incarnation: 8, own: own.clone() };
+    assert_eq!(
+        described("palisade.v1.CountNow", &now.encode_to_vec()),
+        json!({ "group": group_json, "incarnation": 8, "own": count_json })
+    );
+    let answer = CountedNow { others: own.clone() };
+    assert_eq!(described("palisade.v1.CountedNow", &answer.encode_to_vec()), json!({ "others": count_json }));
+    let take = TakeBudget { group: group.clone(), incarnation: 8, own: own.clone(), amount: 9, limit: 10 };
+    assert_eq!(
+        described("palisade.v1.TakeBudget", &take.encode_to_vec()),
+        json!({ "group": group_json, "incarnation": 8, "own": count_json, "amount": 9, "limit": 10 })
+    );
+    let answer = BudgetTaken { taken: true, others: own };
+    assert_eq!(
+        described("palisade.v1.BudgetTaken", &answer.encode_to_vec()),
+        json!({ "taken": true, "others": count_json })
+    );
+    let add = AddToSet { group, incarnation: 8, own: Some(members()), member: 9 };
+    assert_eq!(
+        described("palisade.v1.AddToSet", &add.encode_to_vec()),
+        json!({ "group": group_json, "incarnation": 8, "own": members_json, "member": 9 })
+    );
+    let answer = AddedToSet { membership: SetMembership::Known.into(), size: 9 };
+    assert_eq!(
+        described("palisade.v1.AddedToSet", &answer.encode_to_vec()),
+        json!({ "membership": "KNOWN", "size": 9 })
+    );
 }
 
 #[test]
@@ -65,7 +128,15 @@ fn the_description_reads_what_the_code_writes() {
             }],
         }),
         reports: vec![ReportBatch { kind: "k".into(), reports: vec![b"r".to_vec()], dropped: 13 }],
+        counts: Some(CountsUp { incarnation: 14, batches: vec![batch()], dropped: 15, number: 16 }),
     };
+    let batches = json!([{
+        "group": {
+            "name": "g", "kind": "SET", "slice_millis": 3, "slices": 4, "cap": 5, "everywhere_from": 6, "max_keys": 7,
+        },
+        "counts": [{ "key": 1, "newest": 2, "counts": [3] }],
+        "members": [{ "key": 1, "members": [2], "slices": [3] }],
+    }]);
     assert_eq!(
         described("palisade.v1.Up", &up.encode_to_vec()),
         json!({
@@ -80,6 +151,7 @@ fn the_description_reads_what_the_code_writes() {
             }],
             "tables": { "tables": [{ "name": "t", "kind": "KEYS", "state": "cw==", "refused": "r" }] },
             "reports": [{ "kind": "k", "reports": ["cg=="], "dropped": 13 }],
+            "counts": { "incarnation": 14, "batches": batches, "dropped": 15, "number": 16 },
         })
     );
     let down = Down {
@@ -101,6 +173,7 @@ fn the_description_reads_what_the_code_writes() {
             offset: 11,
             size: 12,
         }],
+        counts: Some(CountsDown { now_millis: 1, key: b"k".to_vec(), instance: 2, batches: vec![batch()], taken: 3 }),
     };
     assert_eq!(
         described("palisade.v1.Down", &down.encode_to_vec()),
@@ -110,6 +183,7 @@ fn the_description_reads_what_the_code_writes() {
             "allowed": [{ "key": "a", "until_millis": 7 }],
             "seed": "c2VlZA==",
             "tables": [{ "name": "t", "from": "Zg==", "state": "cw==", "data": "ZA==", "offset": 11, "size": 12 }],
+            "counts": { "now_millis": 1, "key": "aw==", "instance": 2, "batches": batches, "taken": 3 },
         })
     );
 }

@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use exchange::{Answer, Ask, BanOrder, MAX_QUESTIONS, Metric, offline, outage};
+use exchange::{Answer, Ask, BanOrder, MAX_QUESTIONS, Metric, offline, outage, shared_counts};
 use node_state::allowlist;
 use node_state::bans::{self, BanOf};
 use snapshot::{AllowChange, BanChange, BanRequest, Down, LinkSettings, LoadReport, Message, Up};
@@ -139,6 +139,7 @@ pub(crate) fn closed(token: u32, status: u32) {
         link.earlier.retain(|stream| stream.token != token);
         let ended = link.stream.take_if(|stream| stream.token == token).is_some();
         if ended {
+            shared_counts::lost(&NodeSharedData);
             // Something to say, so that the next stream does not wait for an event: bans of other nodes come on it.
             link.unsent_loads.clone_from(&link.loads);
             // One that reads too slowly is cut off by itself: the control plane is there.
@@ -162,6 +163,9 @@ pub(crate) fn received(token: u32, bytes: &[u8]) {
             // Of a link whose snapshot was replaced, they are a state behind those of the next.
             if LINK.with_borrow(|link| link.stream.as_ref().is_some_and(|stream| stream.token == token)) {
                 tables::take(&down.tables);
+            }
+            if let Some(counts) = &down.counts {
+                shared_counts::learn(&NodeSharedData, counts, calls::now());
             }
             for answered in down.answers {
                 held::answered(answered.id, answered.data.map_or(Answer::Unavailable, Answer::Data));
@@ -239,7 +243,8 @@ impl Link {
         self.asks.retain(|ask| held::waits(ask.id));
         self.share_dropped();
         let now = calls::now();
-        if self.stream.is_none() && (!self.waits() || now < self.retry_at) {
+        let waits = self.waits() || shared_counts::wait(&NodeSharedData);
+        if self.stream.is_none() && (!waits || now < self.retry_at) {
             return;
         }
         if self.stream.is_none() && !self.open(&settings, owner) {
@@ -249,8 +254,10 @@ impl Link {
         let Some(token) = self.stream.as_ref().filter(|stream| stream.greeted).map(|stream| stream.token) else {
             return;
         };
-        while self.waits() || self.dropped > 0 {
-            let batch = self.batch();
+        // A part of them with each tick, however many keys have changed.
+        let mut counts = shared_counts::news(&NodeSharedData, now);
+        while self.waits() || self.dropped > 0 || counts.is_some() {
+            let batch = Up { counts: counts.take(), ..self.batch() };
             if !calls::send_stream_message(token, &batch.encode_to_vec()) {
                 self.put_back(batch);
                 self.stream = None;
@@ -349,6 +356,7 @@ impl Link {
             asks: self.asks.drain(..asks).collect(),
             tables: tables::news(),
             reports: reports::take(),
+            counts: None,
         }
     }
 
@@ -359,6 +367,9 @@ impl Link {
         batch.asks.into_iter().rev().for_each(|ask| self.asks.push_front(ask));
         self.unsent_loads = batch.loads;
         reports::put_back(batch.reports);
+        if let Some(counts) = &batch.counts {
+            shared_counts::put_back(&NodeSharedData, counts);
+        }
     }
 
     /// The link is lost, and with it the control plane; `lost` is false if only this stream was cut off.

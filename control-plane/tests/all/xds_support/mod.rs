@@ -170,6 +170,8 @@ impl ControlPlane {
         let rules = || BanRules { longest_millis: 3_600_000, ..BanRules::default() };
         let bans = Bans::new(kept, events.clone(), base::clock::now_millis).with_rules(rules);
         let link = LinkHub::new(events.clone(), bans.clone(), hub.clone(), base::clock::now_millis);
+        let counts = link::start_counts(store.as_ref(), base::clock::now_millis).await.unwrap();
+        link.count_with(Arc::new(counts), Arc::clone(&store) as Arc<dyn Store>);
         let listener = TcpListener::bind(address).await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = tokio::sync::oneshot::channel();
@@ -201,8 +203,13 @@ pub(crate) struct Envoy {
 impl Envoy {
     /// Starts one that takes everything from `control_plane`.
     pub(crate) async fn start(control_plane: SocketAddr, delta: bool) -> Envoy {
+        Self::start_as("test-node", control_plane, delta).await
+    }
+
+    /// The same with another id.
+    pub(crate) async fn start_as(node: &str, control_plane: SocketAddr, delta: bool) -> Envoy {
         Self::start_with(&bootstrap(&BootstrapInput {
-            node_id: "test-node".into(),
+            node_id: node.into(),
             admin: Some(("127.0.0.1".into(), 0)),
             control_plane: (control_plane.ip().to_string(), control_plane.port()),
             delta,

@@ -84,6 +84,8 @@ pub enum Metric {
     TableRefusals,
     /// Reports of plugins that were dropped, because their kind was over its quota.
     ReportsDropped,
+    /// Changes of counts that other nodes were not told of, because too many keys changed at once.
+    CountsDropped,
     /// Questions to the control plane without an answer, unless the gateway has no control plane: those that it did not answer in
     /// time or could not answer, that were lost with the link, and that were too many or too long to be sent.
     QuestionsUnanswered,
@@ -91,7 +93,7 @@ pub enum Metric {
 
 impl Metric {
     /// Every metric, in the order of its declaration.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Requests,
         Self::Refused,
         Self::Observed,
@@ -105,6 +107,7 @@ impl Metric {
         Self::ControlPlaneLosses,
         Self::TableRefusals,
         Self::ReportsDropped,
+        Self::CountsDropped,
         Self::QuestionsUnanswered,
     ];
 
@@ -125,6 +128,7 @@ impl Metric {
             Self::ControlPlaneLosses => "palisade.control_plane_losses",
             Self::TableRefusals => "palisade.table_refusals",
             Self::ReportsDropped => "palisade.reports_dropped",
+            Self::CountsDropped => "palisade.counts_dropped",
             Self::QuestionsUnanswered => "palisade.questions_unanswered",
         }
     }

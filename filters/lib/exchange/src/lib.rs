@@ -32,6 +32,7 @@ mod reports;
 mod rest;
 mod run;
 mod scope;
+pub mod shared_counts;
 mod signal;
 mod skip;
 mod tables;

@@ -6,6 +6,7 @@
 
 mod chain;
 mod configuration;
+mod counts;
 mod envelope;
 mod hash;
 mod link;
@@ -14,6 +15,11 @@ mod question;
 
 pub use chain::{ApiKeyDigest, IdentitySource, LinkSettings, Part, RouteChain, Snapshot, Step, Trailers, Verifier};
 pub use configuration::{Configuration, configuration_json, read_configuration};
+pub use counts::{
+    AddToSet, AddedToSet, BudgetTaken, COUNT_KEY, CountBatch, CountGroup, CountKind, CountNow, CountedNow, CountsDown,
+    CountsUp, KeyCount, KeyMembers, MAX_COUNT_MEMBERS, MAX_COUNT_NAME, MAX_COUNT_SLICE_MILLIS, MAX_COUNT_SLICES,
+    SetMembership, TakeBudget,
+};
 pub use envelope::{Envelope, FORMAT, OpenError, open, seal};
 pub use hash::{PartHash, content_hash, hex, unhex};
 pub use link::{

@@ -2,6 +2,8 @@
 
 use prost::Message;
 
+use crate::{CountsDown, CountsUp};
+
 /// From a worker to the control plane, in batches.
 #[derive(Clone, PartialEq, Message)]
 pub struct Up {
@@ -29,6 +31,9 @@ pub struct Up {
     /// Reports of plugins, a batch of each kind.
     #[prost(message, repeated, tag = "8")]
     pub reports: Vec<ReportBatch>,
+    /// What this node has counted together with others.
+    #[prost(message, optional, tag = "9")]
+    pub counts: Option<CountsUp>,
 }
 
 /// Reports of one kind.
@@ -219,6 +224,9 @@ pub struct Down {
     /// Random bytes for this stream alone, in its first message: the worker mixes them into its own random numbers.
     #[prost(bytes = "vec", tag = "11")]
     pub seed: Vec<u8>,
+    /// What all other nodes have counted.
+    #[prost(message, optional, tag = "13")]
+    pub counts: Option<CountsDown>,
 }
 
 /// An answer.

@@ -1,5 +1,6 @@
 //! A double of the control plane that answers questions from a script: natively, in the harness, and over a socket.
 
+mod counting;
 mod grpc;
 mod load;
 
@@ -12,6 +13,7 @@ use snapshot::{Answered, Down, Message as _, Up};
 use crate::host::{Answer, Clusters, Delivery, Word, unreachable};
 use crate::traffic::Headers;
 
+pub use counting::{Counting, CountingClusters};
 pub use grpc::ControlPlane;
 pub use load::{AskLoad, AskReport};
 

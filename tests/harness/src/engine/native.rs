@@ -3,14 +3,15 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use exchange::{
     Answer, Ask, BanOrder, Body, Chain, Flow, Headers, Host, Level, MemorySharedData, Metric, Opening,
-    PluginDefinition, Reply, Request, Response, Run, SharedData, Start,
+    PluginDefinition, Reply, Request, Response, Run, SharedData, Start, shared_counts,
 };
 
 use super::Engine;
-use crate::double::{Script, Scripted};
+use crate::double::{Counting, Script, Scripted};
 use crate::traffic::{self, Exchange, LocalReply, LogLine, Outcome, events};
 
 /// The bytes in front of every gRPC message.
@@ -25,6 +26,8 @@ pub struct Native {
     node: Rc<str>,
     /// Who answers questions; `None` for a node without a control plane.
     script: Option<Script>,
+    /// Whom the node counts together with others over.
+    counting: Option<Arc<Counting>>,
 }
 
 /// The plugins' world in memory.
@@ -94,7 +97,7 @@ impl Native {
         let (_, snapshot) = snapshot::open(configuration).map_err(|error| error.to_string())?;
         let chain = Chain::load(&snapshot, plugins).map_err(|error| error.to_string())?;
         let host = MemoryHost { now: Cell::new(now_millis), random: Cell::new(seed), ..MemoryHost::default() };
-        Ok(Self { chain, host, node: node.into(), script: None })
+        Ok(Self { chain, host, node: node.into(), script: None, counting: None })
     }
 
     /// Has questions answered by a script. The clock moves on by what an answer takes.
@@ -102,6 +105,47 @@ impl Native {
     pub fn with_control_plane(mut self, script: Script) -> Self {
         self.script = Some(script);
         self
+    }
+
+    /// Has the node count together with the others of this double, which answers its questions as well. What nodes have to say goes
+    /// up after each exchange, and what others have said comes down before the next.
+    #[must_use]
+    pub fn counting_with(mut self, counting: &Arc<Counting>) -> Self {
+        self.script = Some(counting.script(&self.node));
+        self.counting = Some(Arc::clone(counting));
+        self.link_counts();
+        self
+    }
+
+    /// The control plane is gone, until [`Native::link_counts`].
+    pub fn lose_counts(&mut self) {
+        shared_counts::lost(self.host.shared());
+        self.script = Some(Arc::new(|_| Scripted::Unknown));
+    }
+
+    /// The node has a link again, perhaps to another process.
+    pub fn link_counts(&mut self) {
+        let Some(counting) = &self.counting else { return };
+        self.script = Some(counting.script(&self.node));
+        shared_counts::learn(self.host.shared(), &counting.greet(&self.node), self.host.now());
+        self.carry_counts();
+    }
+
+    /// Takes a link to another double.
+    pub fn link_counts_to(&mut self, counting: &Arc<Counting>) {
+        self.counting = Some(Arc::clone(counting));
+        self.link_counts();
+    }
+
+    fn carry_counts(&self) {
+        let Some(counting) = &self.counting else { return };
+        while let Some(up) = shared_counts::news(self.host.shared(), self.host.now()) {
+            let taken = counting.take(&self.node, &up);
+            shared_counts::learn(self.host.shared(), &taken, self.host.now());
+        }
+        for down in counting.news(&self.node) {
+            shared_counts::learn(self.host.shared(), &down, self.host.now());
+        }
     }
 
     /// Moves the clock on.
@@ -279,10 +323,14 @@ impl Engine for Native {
     }
 
     fn exchange(&mut self, exchange: &Exchange) -> Outcome {
+        self.carry_counts();
         let mut stage = self.begin(exchange);
         loop {
             stage = match stage {
-                Stage::Over(outcome) => return *outcome,
+                Stage::Over(outcome) => {
+                    self.carry_counts();
+                    return *outcome;
+                }
                 Stage::Held(journey, millis) => {
                     self.advance(u64::from(millis));
                     self.resume(journey, u64::from(millis), exchange)

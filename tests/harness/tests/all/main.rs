@@ -6,6 +6,8 @@ mod benign;
 mod blocking;
 mod challenge;
 mod costly;
+mod counting;
+mod counting_gateways;
 mod differential;
 mod envoy;
 mod frame;

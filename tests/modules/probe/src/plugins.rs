@@ -9,6 +9,8 @@ use serde::Deserialize;
 
 #[path = "ask.rs"]
 pub(crate) mod ask;
+#[path = "count.rs"]
+mod count;
 #[path = "report.rs"]
 mod report;
 #[path = "table.rs"]
@@ -25,6 +27,7 @@ pub(crate) const PLUGINS: &[PluginDefinition] = &[
         .may_skip(SkipRight::Access),
     PluginDefinition::new("probe-observe", |config, build| make("probe-observe", config, build)),
     PluginDefinition::new("probe-ban", |config, build| make("probe-ban", config, build)),
+    count::PLUGIN,
     report::PLUGIN,
     table::PLUGIN,
     PluginDefinition::new("probe-ask", ask::make).may_skip(SkipRight::All),

@@ -1,0 +1,306 @@
+//! What all workers of a node know of the others, and what each of them keeps beside it.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeSet, VecDeque};
+use std::rc::Rc;
+
+use node_state::{ClusterKey, SharedData, edit};
+use snapshot::{CountGroup, Message};
+
+use super::Shared;
+use super::link::Walk;
+use crate::{Host, Metric};
+
+/// The key of [`Cluster`] in shared data.
+const CLUSTER: &str = "svc.counts";
+/// The key of the list of groups in shared data.
+const GROUPS: &str = "svc.counts.groups";
+/// The most groups of a node.
+const MAX_GROUPS: usize = 32;
+/// The most changes of a worker that wait for the link.
+pub(super) const MAX_CHANGES: usize = 8192;
+/// How long a worker believes its copy of [`Cluster`], in milliseconds.
+const COPY_MILLIS: u64 = 1000;
+/// By how much the clock of the node may be off before slices follow the control plane's, in milliseconds.
+const CLOCK_MILLIS: i64 = 1000;
+
+/// What a node knows of the cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Cluster {
+    key: [u8; ClusterKey::BYTES],
+    /// The key is that of all nodes, and no longer the node's own.
+    pub(super) joined: bool,
+    /// The control plane's clock is ahead by so many milliseconds.
+    ahead: i64,
+    /// Drawn by the first worker of the gateway.
+    pub(super) incarnation: u64,
+    /// The process of the control plane that has all counts of this node.
+    pub(super) told: u64,
+}
+
+/// What one worker keeps.
+#[derive(Default)]
+pub(super) struct Worker {
+    copy: Cell<Option<(Cluster, u64)>>,
+    pub(super) groups: RefCell<Vec<Rc<Shared>>>,
+    pub(super) changes: RefCell<Changes>,
+    /// The process of the control plane that this worker has a link to.
+    pub(super) instance: Cell<Option<u64>>,
+    /// The control plane does not know all groups of the node yet.
+    pub(super) introduces: Cell<bool>,
+    pub(super) walk: RefCell<Option<Walk>>,
+    /// What the control plane has not taken yet.
+    pub(super) sent: RefCell<Sent>,
+    id: Cell<u64>,
+}
+
+/// Keys that were counted since they were last sent.
+#[derive(Default)]
+pub(super) struct Changes {
+    queue: VecDeque<Change>,
+    waiting: BTreeSet<Change>,
+    pub(super) dropped: u64,
+}
+
+/// Messages on their way, oldest first.
+#[derive(Default)]
+pub(super) struct Sent {
+    /// Of the last message.
+    pub(super) number: u64,
+    pub(super) messages: VecDeque<(u64, Vec<Change>)>,
+    /// The message with the last of all counts of the node, for this process of the control plane.
+    pub(super) last_of_all: Option<(u64, u64)>,
+}
+
+/// The place of the group in the worker's list, the key, and of a set the member.
+pub(super) type Change = (usize, u64, u64);
+
+impl Changes {
+    /// False if there is no room.
+    pub(super) fn push(&mut self, change: Change) -> bool {
+        if self.waiting.contains(&change) {
+            return true;
+        }
+        if self.queue.len() >= MAX_CHANGES {
+            self.dropped = self.dropped.saturating_add(1);
+            return false;
+        }
+        self.queue.push_back(change);
+        self.waiting.insert(change);
+        true
+    }
+
+    pub(super) fn pop(&mut self) -> Option<Change> {
+        let change = self.queue.pop_front()?;
+        self.waiting.remove(&change);
+        Some(change)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.queue.is_empty() && self.dropped == 0
+    }
+
+    fn clear(&mut self) {
+        self.queue.clear();
+        self.waiting.clear();
+    }
+}
+
+impl Worker {
+    pub(super) fn of(data: &dyn SharedData) -> Rc<Self> {
+        data.memory().beside()
+    }
+
+    /// What was sent on a link that has ended may be lost, and is sent again.
+    pub(super) fn send_again(&self) {
+        let mut sent = self.sent.borrow_mut();
+        let mut changes = self.changes.borrow_mut();
+        for (_, message) in sent.messages.drain(..) {
+            for change in message {
+                changes.push(change);
+            }
+        }
+        sent.last_of_all = None;
+        *self.walk.borrow_mut() = None;
+    }
+
+    /// A number that no other worker of the node has.
+    pub(super) fn id(&self, data: &dyn SharedData) -> u64 {
+        if self.id.get() == 0 {
+            self.id.set(data.random().max(1));
+        }
+        self.id.get()
+    }
+
+    /// What the node knows. The first worker draws its numbers.
+    pub(super) fn cluster(&self, data: &dyn SharedData, now: u64) -> Cluster {
+        match self.copy.get() {
+            Some((cluster, at)) if now.abs_diff(at) < COPY_MILLIS => return cluster,
+            _ => {}
+        }
+        self.change(data, now, |_| {})
+    }
+
+    /// Changes what the node knows.
+    pub(super) fn change(&self, data: &dyn SharedData, now: u64, change: impl Fn(&mut Cluster)) -> Cluster {
+        let (low, high) = (data.random().to_le_bytes(), data.random().to_le_bytes());
+        let fresh = || {
+            let mut key = [0; ClusterKey::BYTES];
+            key.iter_mut().zip(low.iter().chain(&high)).for_each(|(byte, random)| *byte = *random);
+            let incarnation = u64::from_le_bytes(low) ^ u64::from_le_bytes(high).rotate_left(32) ^ now;
+            Cluster { key, joined: false, ahead: 0, incarnation, told: 0 }
+        };
+        let edited = edit(data, CLUSTER, |bytes| {
+            let before = Cluster::read(bytes);
+            let mut cluster = before.unwrap_or_else(fresh);
+            change(&mut cluster);
+            (cluster, (before != Some(cluster)).then(|| cluster.encode()))
+        });
+        let copy = self.copy.get().map(|(cluster, _)| cluster);
+        let cluster = edited.or(copy).unwrap_or_else(fresh);
+        if copy.is_some_and(|copy| copy.key != cluster.key) {
+            // Hashes of the key before mean nothing any more.
+            self.changes.borrow_mut().clear();
+            self.sent.borrow_mut().messages.clear();
+        }
+        self.copy.set(Some((cluster, now)));
+        cluster
+    }
+
+    /// The place of a group in the worker's list; the node knows it from then on. `None` if there are too many.
+    pub(super) fn place(&self, data: &dyn SharedData, shared: &Rc<Shared>) -> Option<usize> {
+        let place = self.groups.borrow().iter().position(|known| Rc::ptr_eq(known, shared));
+        if place.is_some() {
+            return place;
+        }
+        let equal = self.groups.borrow().iter().position(|known| known.described == shared.described);
+        if let Some(place) = equal {
+            // A new snapshot has made it again: found quickly from now on.
+            if let Some(known) = self.groups.borrow_mut().get_mut(place) {
+                *known = Rc::clone(shared);
+            }
+            return Some(place);
+        }
+        let fits = edit(data, GROUPS, |bytes| {
+            let mut groups = read_groups(bytes);
+            if groups.contains(&shared.described) {
+                return (true, None);
+            }
+            if groups.len() >= MAX_GROUPS {
+                return (false, None);
+            }
+            groups.push(shared.described.clone());
+            (true, Some(groups.iter().flat_map(Message::encode_length_delimited_to_vec).collect()))
+        });
+        (fits == Some(true)).then(|| {
+            self.groups.borrow_mut().push(Rc::clone(shared));
+            self.introduces.set(true);
+            self.groups.borrow().len().saturating_sub(1)
+        })
+    }
+
+    /// Takes over the groups that other workers have met.
+    pub(super) fn find_groups(&self, data: &dyn SharedData) {
+        let Some((bytes, _)) = data.get(GROUPS) else { return };
+        let mut groups = self.groups.borrow_mut();
+        for described in read_groups(&bytes) {
+            if !groups.iter().any(|known| known.described == described) {
+                groups.push(Shared::new(described));
+            }
+        }
+    }
+}
+
+fn read_groups(mut bytes: &[u8]) -> Vec<CountGroup> {
+    let mut groups = Vec::new();
+    while !bytes.is_empty() && groups.len() < MAX_GROUPS {
+        let Ok(group) = CountGroup::decode_length_delimited(&mut bytes) else { break };
+        groups.push(group);
+    }
+    groups
+}
+
+/// A group on a node, for one operation.
+pub(super) struct OnNode<'a> {
+    pub(super) data: &'a dyn SharedData,
+    /// The time of all nodes, in milliseconds since the Unix epoch.
+    pub(super) now: u64,
+    pub(super) cluster: Cluster,
+    shared: &'a Rc<Shared>,
+    worker: Rc<Worker>,
+    place: Option<usize>,
+}
+
+impl Shared {
+    pub(super) fn on<'a>(self: &'a Rc<Self>, host: &'a dyn Host) -> OnNode<'a> {
+        let data = host.shared();
+        let worker = Worker::of(data);
+        let cluster = worker.cluster(data, host.now());
+        let place = worker.place(data, self);
+        OnNode { data, now: cluster.time(host.now()), cluster, shared: self, worker, place }
+    }
+}
+
+impl OnNode<'_> {
+    pub(super) fn key(&self, key: &[u8]) -> u64 {
+        self.cluster.hashes().key(&self.shared.scope, key)
+    }
+
+    pub(super) fn member(&self, key: u64, member: &[u8]) -> u64 {
+        // 0 stands for all members of a set.
+        self.cluster.hashes().member(&self.shared.scope, key, member).max(1)
+    }
+
+    /// Notes that a key was counted: the other nodes are to learn of it.
+    pub(super) fn changed(&self, host: &dyn Host, key: u64, member: u64) {
+        if !self.cluster.joined {
+            return;
+        }
+        let queued = self.place.is_some_and(|place| self.worker.changes.borrow_mut().push((place, key, member)));
+        if !queued {
+            host.count(Metric::CountsDropped);
+        }
+    }
+}
+
+impl Cluster {
+    pub(super) fn hashes(&self) -> ClusterKey {
+        ClusterKey::new(self.key)
+    }
+
+    /// The time of all nodes.
+    pub(super) fn time(&self, now: u64) -> u64 {
+        now.saturating_add_signed(self.ahead)
+    }
+
+    /// Takes over the key and the clock of the control plane; a difference that a slow message explains is left as it is.
+    pub(super) fn follow(&mut self, key: &[u8], now_millis: u64, now: u64) {
+        if let Ok(key) = key.try_into() {
+            (self.key, self.joined) = (key, true);
+        }
+        let ahead = i64::try_from(now_millis).unwrap_or(i64::MAX).saturating_sub_unsigned(now);
+        if ahead.abs_diff(self.ahead) > CLOCK_MILLIS.unsigned_abs() {
+            self.ahead = if ahead.unsigned_abs() > CLOCK_MILLIS.unsigned_abs() { ahead } else { 0 };
+        }
+    }
+
+    fn read(bytes: &[u8]) -> Option<Self> {
+        let (key, rest) = bytes.split_first_chunk::<{ ClusterKey::BYTES }>()?;
+        let (joined, rest) = rest.split_first()?;
+        let (ahead, rest) = rest.split_first_chunk::<8>()?;
+        let (incarnation, rest) = rest.split_first_chunk::<8>()?;
+        let told = rest.first_chunk::<8>()?;
+        Some(Self {
+            key: *key,
+            joined: *joined != 0,
+            ahead: i64::from_le_bytes(*ahead),
+            incarnation: u64::from_le_bytes(*incarnation),
+            told: u64::from_le_bytes(*told),
+        })
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        let numbers = [self.ahead.to_le_bytes(), self.incarnation.to_le_bytes(), self.told.to_le_bytes()];
+        self.key.iter().copied().chain([u8::from(self.joined)]).chain(numbers.into_iter().flatten()).collect()
+    }
+}

@@ -69,9 +69,9 @@ impl Site {
         let agreed = || {
             sent[gateway] += 1;
             let (_, own, others) = self.attempt(gateway, key);
-            assert_eq!(own, sent[gateway], "a gateway's own attempts are counted at once, over its workers");
-            assert!(others <= sent[1 - gateway], "{others} of {sent:?}");
-            (others == sent[1 - gateway]).then_some(())
+            // None is counted twice. For the second in which a gateway gets the secret of all, its workers may miss some of each other.
+            assert!(own <= sent[gateway] && others <= sent[1 - gateway], "{own}+{others} of {sent:?}");
+            (own == sent[gateway] && others == sent[1 - gateway]).then_some(())
         };
         wait_for("the attempts of the other gateway", PATIENCE, agreed).unwrap_or_else(|why| {
             panic!("{why}: {sent:?}\n{}\n{}", self.gateways[gateway].log_tail(20), self.control.log())

@@ -48,10 +48,10 @@ impl Budget {
         let Some(windows) = self.0.windows() else {
             return BudgetTaken { taken: false, used: ClusterCount::default() };
         };
-        let key = on.key(key);
-        let (taken, used) = windows.take(on.data, key, amount, limit, on.now);
+        let hash = on.key(key);
+        let (taken, used) = windows.take(on.data, hash, amount, limit, on.now);
         if taken {
-            on.changed(host, key, 0);
+            on.changed(host, (hash, 0), (key, b"", amount));
         }
         BudgetTaken { taken, used }
     }

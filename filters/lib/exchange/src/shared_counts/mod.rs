@@ -2,14 +2,15 @@
 //!
 //! Each has two forms. The one that does not wait acts on the shared data of the node: what this node has counted, and what it has
 //! learned of all others. A change goes up with the next batch of the node link, and the others learn of it if they have counted
-//! the same key, typically within half a second ([`Window::everywhere_from`]: all others, from a total on). The one that asks
+//! the same key ([`Window::everywhere_from`]: all others, from a total on). The one that asks
 //! ([`Window::ask`], [`Budget::ask`], [`CappedSet::ask`]) is exact: the control plane decides for all nodes, and the message waits
 //! for the answer ([`Verdict::Ask`](crate::Verdict::Ask)). Without an answer the plugin decides what follows, usually by the form
 //! that does not wait.
 //!
 //! While the control plane is gone, a node goes on alone with what it knows, and what it has counted adds up again afterwards. Keys
 //! leave the node as hashes under a secret of all nodes. Until the control plane has sent it, on the first link since the gateway
-//! started, a node counts under a key of its own: these counts stay on the node, and begin anew once the secret is there.
+//! started, a node counts under a key of its own; a worker counts again under the secret what it has counted until then, 8192
+//! changes at most.
 
 mod budget;
 mod link;

@@ -7,8 +7,8 @@ use std::rc::Rc;
 use node_state::{ClusterKey, SharedData, edit};
 use snapshot::{CountGroup, Message};
 
-use super::Shared;
 use super::link::Walk;
+use super::{Shared, Table};
 use crate::{Host, Metric};
 
 /// The key of [`Cluster`] in shared data.
@@ -44,6 +44,7 @@ pub(super) struct Worker {
     copy: Cell<Option<(Cluster, u64)>>,
     pub(super) groups: RefCell<Vec<Rc<Shared>>>,
     pub(super) changes: RefCell<Changes>,
+    early: RefCell<Early>,
     /// The process of the control plane that this worker has a link to.
     pub(super) instance: Cell<Option<u64>>,
     /// The control plane does not know all groups of the node yet.
@@ -52,6 +53,45 @@ pub(super) struct Worker {
     /// What the control plane has not taken yet.
     pub(super) sent: RefCell<Sent>,
     id: Cell<u64>,
+}
+
+/// What was counted before the node had the secret of all nodes: it is counted again under the secret.
+#[derive(Default)]
+pub(super) struct Early {
+    counted: VecDeque<Counted>,
+    bytes: usize,
+}
+
+/// One thing that was counted.
+pub(super) struct Counted {
+    shared: Rc<Shared>,
+    key: Vec<u8>,
+    member: Vec<u8>,
+    by: u32,
+}
+
+/// The most bytes of keys and members that wait for the secret.
+const MAX_EARLY_BYTES: usize = 1 << 20;
+
+impl Early {
+    /// False if others had to give way, the oldest first.
+    fn push(&mut self, counted: Counted) -> bool {
+        self.bytes = self.bytes.saturating_add(counted.bytes());
+        self.counted.push_back(counted);
+        let mut fits = true;
+        while self.counted.len() > MAX_CHANGES || self.bytes > MAX_EARLY_BYTES {
+            let Some(oldest) = self.counted.pop_front() else { break };
+            self.bytes = self.bytes.saturating_sub(oldest.bytes());
+            fits = false;
+        }
+        fits
+    }
+}
+
+impl Counted {
+    fn bytes(&self) -> usize {
+        self.key.len().saturating_add(self.member.len())
+    }
 }
 
 /// Keys that were counted since they were last sent.
@@ -164,7 +204,32 @@ impl Worker {
             self.sent.borrow_mut().messages.clear();
         }
         self.copy.set(Some((cluster, now)));
+        if cluster.joined {
+            self.count_again(data, cluster, cluster.time(now));
+        }
         cluster
+    }
+
+    /// Counts under the secret of all nodes what was counted before it was there.
+    fn count_again(&self, data: &dyn SharedData, cluster: Cluster, now: u64) {
+        let Early { counted, .. } = std::mem::take(&mut *self.early.borrow_mut());
+        for Counted { shared, key, member, by } in counted {
+            let key = cluster.hashes().key(&shared.scope, &key);
+            let member = match &shared.table {
+                Table::Counts(windows) => {
+                    windows.add(data, key, by, now);
+                    0
+                }
+                Table::Members(sets) => {
+                    let member = cluster.member(&shared, key, &member);
+                    sets.insert(data, key, member, now);
+                    member
+                }
+            };
+            if let Some(place) = self.place(data, &shared) {
+                self.changes.borrow_mut().push((place, key, member));
+            }
+        }
     }
 
     /// The place of a group in the worker's list; the node knows it from then on. `None` if there are too many.
@@ -247,17 +312,21 @@ impl OnNode<'_> {
     }
 
     pub(super) fn member(&self, key: u64, member: &[u8]) -> u64 {
-        // 0 stands for all members of a set.
-        self.cluster.hashes().member(&self.shared.scope, key, member).max(1)
+        self.cluster.member(self.shared, key, member)
     }
 
-    /// Notes that a key was counted: the other nodes are to learn of it.
-    pub(super) fn changed(&self, host: &dyn Host, key: u64, member: u64) {
-        if !self.cluster.joined {
-            return;
-        }
-        let queued = self.place.is_some_and(|place| self.worker.changes.borrow_mut().push((place, key, member)));
-        if !queued {
+    /// Notes that a key was counted: the other nodes are to learn of it. `words` are the key, the member of a set, and how much was
+    /// counted.
+    pub(super) fn changed(&self, host: &dyn Host, (key, member): (u64, u64), words: (&[u8], &[u8], u32)) {
+        let noted = if self.cluster.joined {
+            self.place.is_some_and(|place| self.worker.changes.borrow_mut().push((place, key, member)))
+        } else {
+            let (key, member, by) = words;
+            let shared = Rc::clone(self.shared);
+            let counted = Counted { shared, key: key.to_vec(), member: member.to_vec(), by };
+            self.worker.early.borrow_mut().push(counted)
+        };
+        if !noted {
             host.count(Metric::CountsDropped);
         }
     }
@@ -266,6 +335,11 @@ impl OnNode<'_> {
 impl Cluster {
     pub(super) fn hashes(&self) -> ClusterKey {
         ClusterKey::new(self.key)
+    }
+
+    /// The hash of a member; never 0, which stands for all members of a set.
+    fn member(&self, shared: &Shared, key: u64, member: &[u8]) -> u64 {
+        self.hashes().member(&shared.scope, key, member).max(1)
     }
 
     /// The time of all nodes.
@@ -277,6 +351,9 @@ impl Cluster {
     pub(super) fn follow(&mut self, key: &[u8], now_millis: u64, now: u64) {
         if let Ok(key) = key.try_into() {
             (self.key, self.joined) = (key, true);
+        }
+        if now_millis == 0 {
+            return;
         }
         let ahead = i64::try_from(now_millis).unwrap_or(i64::MAX).saturating_sub_unsigned(now);
         if ahead.abs_diff(self.ahead) > CLOCK_MILLIS.unsigned_abs() {

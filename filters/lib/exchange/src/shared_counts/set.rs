@@ -54,11 +54,11 @@ impl CappedSet {
     pub fn insert(&self, host: &dyn Host, key: &[u8], member: &[u8]) -> SetJoined {
         let on = self.0.on(host);
         let Some(sets) = self.0.sets() else { return SetJoined { membership: Membership::Full, size: 0 } };
-        let key = on.key(key);
-        let member = on.member(key, member);
-        let (joined, _lost) = sets.insert(on.data, key, member, on.now);
+        let hash = on.key(key);
+        let hashed = on.member(hash, member);
+        let (joined, _lost) = sets.insert(on.data, hash, hashed, on.now);
         if joined.news {
-            on.changed(host, key, member);
+            on.changed(host, (hash, hashed), (key, member, 0));
         }
         SetJoined { membership: joined.membership, size: joined.size }
     }

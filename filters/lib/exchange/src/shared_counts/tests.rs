@@ -95,10 +95,31 @@ fn a_node_counts_alone_until_it_has_the_secret_of_all() {
     let (host, window) = (node(), window());
     assert_eq!(window.add(&host, b"k", 2), count(2, 0));
     assert!(said(&host).is_empty(), "no link");
+    let set = CappedSet::new("objects", 10, 60_000, 6).unwrap();
+    set.insert(&host, b"consumer", b"one");
     greet(&host, 1);
-    said(&host);
-    assert_eq!(window.add(&host, b"k", 1), count(1, 0), "these begin anew");
-    assert_eq!(keys(&said(&host)), 1);
+    assert_eq!(window.add(&host, b"k", 1), count(3, 0), "it has counted them again under the secret");
+    assert_eq!(set.contains(&host, b"consumer", b"one"), (true, 1));
+    let other = linked();
+    assert_eq!((window.get(&other, b"k"), set.contains(&other, b"consumer", b"one")), (count(0, 0), (false, 0)));
+    carry(&host, &other);
+    assert_eq!((window.get(&other, b"k"), set.contains(&other, b"consumer", b"one")), (count(0, 3), (true, 1)));
+    greet(&host, 2);
+    assert_eq!(window.get(&host, b"k"), count(3, 0), "once");
+}
+
+#[test]
+fn what_waits_for_the_secret_is_bounded() {
+    let (host, window) = (node(), window());
+    for number in 0..10_000_u32 {
+        window.add(&host, &number.to_le_bytes(), 1);
+    }
+    greet(&host, 1);
+    assert_eq!(
+        (window.get(&host, &0_u32.to_le_bytes()), window.get(&host, &9_999_u32.to_le_bytes())),
+        (count(0, 0), count(1, 0))
+    );
+    assert_eq!(host.counts.borrow().get(&Metric::CountsDropped), Some(&(10_000 - MAX_CHANGES as u64)));
 }
 
 #[test]

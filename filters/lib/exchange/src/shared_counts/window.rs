@@ -48,9 +48,9 @@ impl Window {
     pub fn add(&self, host: &dyn Host, key: &[u8], by: u32) -> ClusterCount {
         let on = self.0.on(host);
         let Some(windows) = self.0.windows() else { return ClusterCount::default() };
-        let key = on.key(key);
-        let (count, _lost) = windows.add(on.data, key, by, on.now);
-        on.changed(host, key, 0);
+        let hash = on.key(key);
+        let (count, _lost) = windows.add(on.data, hash, by, on.now);
+        on.changed(host, (hash, 0), (key, b"", by));
         count
     }
 

@@ -7,7 +7,7 @@
 
 use std::ptr::null_mut;
 
-use exchange::Headers;
+use exchange::{HeaderChange, Headers};
 
 /// The status of a call that worked.
 const OK: i32 = 0;
@@ -33,6 +33,14 @@ unsafe extern "C" {
         value: *const u8,
         value_size: usize,
     ) -> i32;
+    fn proxy_add_header_map_value(
+        kind: i32,
+        key: *const u8,
+        key_size: usize,
+        value: *const u8,
+        value_size: usize,
+    ) -> i32;
+    fn proxy_remove_header_map_value(kind: i32, key: *const u8, key_size: usize) -> i32;
     fn proxy_get_property(path: *const u8, path_size: usize, data: *mut *mut u8, size: *mut usize) -> i32;
     fn proxy_set_property(path: *const u8, path_size: usize, data: *const u8, size: usize) -> i32;
     fn proxy_get_shared_data(
@@ -84,6 +92,7 @@ pub(crate) enum Map {
     RequestHeaders = 0,
     RequestTrailers = 1,
     ResponseHeaders = 2,
+    ResponseTrailers = 3,
 }
 
 /// The two halves of a stream.
@@ -198,6 +207,29 @@ pub(crate) fn clear(kind: Map) {
 pub(crate) fn set_header(kind: Map, name: &str, value: &[u8]) {
     // SAFETY: the gateway reads both during the call.
     unsafe { proxy_replace_header_map_value(kind as i32, name.as_ptr(), name.len(), value.as_ptr(), value.len()) };
+}
+
+/// Carries out a change of a header.
+pub(crate) fn change_header(kind: Map, change: &HeaderChange) {
+    match change {
+        HeaderChange::Set { name, value } => {
+            // Some gateways replace the first header of a name and leave the others.
+            if !name.starts_with(':') {
+                change_header(kind, &HeaderChange::Remove { name: name.clone() });
+            }
+            set_header(kind, name, value);
+        }
+        HeaderChange::Add { name, value } => {
+            // SAFETY: the gateway reads both during the call.
+            unsafe {
+                proxy_add_header_map_value(kind as i32, name.as_ptr(), name.len(), value.as_ptr(), value.len());
+            }
+        }
+        HeaderChange::Remove { name } => {
+            // SAFETY: the gateway reads the name during the call.
+            unsafe { proxy_remove_header_map_value(kind as i32, name.as_ptr(), name.len()) };
+        }
+    }
 }
 
 /// A property; its path is a list of words.

@@ -49,6 +49,8 @@ pub(crate) struct Stream {
     waiting: Option<Waiting>,
     /// Trailers of the request are there that no step has inspected.
     trailers: bool,
+    /// The same of the response.
+    response_trailers: bool,
 }
 
 /// What has arrived of one half of the stream, and what is held back of it.
@@ -92,6 +94,7 @@ impl HttpFilter {
             response,
             waiting: None,
             trailers: false,
+            response_trailers: false,
         };
         Self { stream: Rc::new(RefCell::new(stream)) }
     }
@@ -129,7 +132,7 @@ impl HttpContext for HttpFilter {
     }
 
     fn on_http_response_trailers(&mut self, _count: usize) -> Action {
-        self.with(|stream, this| stream.body_ends(Half::Response, this))
+        self.with(|stream, this| stream.response_trailers(this))
     }
 
     fn on_log(&mut self) {
@@ -221,6 +224,7 @@ impl Stream {
     /// Whether headers wait for the body.
     fn at_headers(&mut self, half: Half, action: Action) -> Action {
         if !self.hold_headers && matches!(self.half(half).state, Buffering::Until(_) | Buffering::Read { .. }) {
+            self.change_headers(half);
             return Action::Continue;
         }
         action
@@ -276,6 +280,26 @@ impl Stream {
         };
         let flow = self.run.as_mut().map(|run| run.request_trailers(&trailers, &ProxyHost::default()));
         self.act(flow.unwrap_or(Flow::Continue), Half::Request, this)
+    }
+
+    /// The response's trailers: shown to steps when all in front of them goes on.
+    fn response_trailers(&mut self, this: &Rc<RefCell<Self>>) -> Action {
+        self.response_trailers = true;
+        let action = self.body_ends(Half::Response, this);
+        self.show_response_trailers(action);
+        action
+    }
+
+    /// Shows trailers that wait to the run, where everything in front of them goes on.
+    fn show_response_trailers(&mut self, action: Action) {
+        if action == Action::Pause || !std::mem::take(&mut self.response_trailers) {
+            return;
+        }
+        if let Some(run) = self.run.as_mut().filter(|run| run.wants_response_trailers())
+            && let Some(trailers) = calls::headers(Map::ResponseTrailers)
+        {
+            run.response_trailers(&trailers, &ProxyHost::default());
+        }
     }
 
     /// Gives the run the body that it waits for, as soon as it is there. A run may wait for more of it afterwards, and
@@ -348,18 +372,14 @@ impl Stream {
         None
     }
 
-    /// Puts another body in place of the one that is held. Where that cannot be, the answer that takes its place.
-    fn replace(&mut self, half: Half, body: &[u8]) -> Option<Action> {
-        if !self.hold_headers {
-            let message = "palisade: a body cannot be replaced where headers are not held; it was refused";
-            calls::log(LogLevel::Error, message);
-            let refused = self.run.as_mut().map(|run| run.body_not_replaced(&ProxyHost::default()));
-            let Some(Flow::Answer(reply)) = refused else { return Some(Action::Pause) };
-            return Some(self.answer(half, &reply));
-        }
-        let buffer = if half == Half::Request { Buffer::RequestBody } else { Buffer::ResponseBody };
-        replace_body(half, buffer, body);
-        None
+    /// The headers of a message go on: changes of them are carried out now, or never.
+    fn change_headers(&mut self, half: Half) {
+        let (of, map) = match half {
+            Half::Request => (exchange::Half::Request, Map::RequestHeaders),
+            Half::Response => (exchange::Half::Response, Map::ResponseHeaders),
+        };
+        let changes = self.run.as_mut().map(|run| run.take_changes(of)).unwrap_or_default();
+        changes.iter().for_each(|change| calls::change_header(map, change));
     }
 
     /// Shows the run what passes, from a byte of what is there on.
@@ -404,11 +424,11 @@ impl Stream {
         }
         match flow {
             Flow::Continue => {
+                self.change_headers(half);
                 // Only now: while a message waits, steps behind may still read the body that came, or hold it.
-                if let Some(body) = self.run.as_mut().and_then(Run::take_replaced_body)
-                    && let Some(refused) = self.replace(half, &body)
-                {
-                    return refused;
+                if let Some(body) = self.run.as_mut().and_then(Run::take_replaced_body) {
+                    let buffer = if half == Half::Request { Buffer::RequestBody } else { Buffer::ResponseBody };
+                    calls::replace_buffer(buffer, &body);
                 }
                 let rest = self.run.as_ref().filter(|_| half == Half::Request).and_then(Run::rest_from);
                 self.set_buffering(half, if rest.is_some() { Buffering::Passing } else { Buffering::Off });
@@ -440,16 +460,5 @@ impl Stream {
 
     fn set_buffering(&mut self, half: Half, state: Buffering) {
         self.half(half).state = state;
-    }
-}
-
-/// Puts another body in place, and the length of it into the headers: with the old length, the rest of a longer body
-/// would be read as the next request on the same connection.
-fn replace_body(half: Half, buffer: Buffer, body: &[u8]) {
-    calls::replace_buffer(buffer, body);
-    let map = if half == Half::Request { Map::RequestHeaders } else { Map::ResponseHeaders };
-    let has_length = calls::headers(map).is_some_and(|headers| headers.get("content-length").is_some());
-    if has_length {
-        calls::set_header(map, "content-length", body.len().to_string().as_bytes());
     }
 }

@@ -65,6 +65,9 @@ impl Stream {
         let Buffered { size, ended, .. } = *self.half(half);
         let action = if size == 0 && !ended { self.at_headers(half, action) } else { action };
         let action = if half == Half::Request { self.inspect_trailers(action, this) } else { action };
+        if half == Half::Response {
+            self.show_response_trailers(action);
+        }
         if action == Action::Continue {
             calls::continue_stream(half);
         }

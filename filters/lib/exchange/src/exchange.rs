@@ -2,14 +2,14 @@
 
 use std::rc::Rc;
 
-use crate::{Caller, Decision, Headers, Score, SkipNote};
+use crate::{Caller, Changes, Decision, Headers, Score, SkipNote};
 
 /// One request, its response, and what was found out about both.
 #[derive(Debug, Default)]
 pub struct Exchange {
-    /// The request as the caller sent it.
+    /// The request as the caller sent it, with the headers that plugins have changed ([`Exchange::change_request`]).
     pub request: Request,
-    /// The response, from its headers on.
+    /// The response, from its headers on, with what plugins have changed ([`Exchange::change_response`]).
     pub response: Option<Response>,
     /// Who is calling.
     pub caller: Caller,
@@ -27,6 +27,10 @@ pub struct Exchange {
     pub elsewhere_score: Option<f64>,
     /// What the request says of `accept-encoding` as it goes on, where that is not what the caller said.
     pub accept_encoding: Option<Vec<u8>>,
+    /// What plugins have changed of the two messages.
+    pub changes: Changes,
+    /// A filter of this gateway, this one or another, has answered in the backend's place.
+    pub answered: bool,
     /// Events that this exchange has emitted so far, one line of JSON each.
     pub events: Vec<Vec<u8>>,
 }

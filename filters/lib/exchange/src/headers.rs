@@ -59,7 +59,7 @@ impl Headers {
     }
 
     /// Names and values as far as the buffer holds what its lengths say.
-    fn pairs(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+    pub(crate) fn pairs(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         let (lengths, mut strings) = self.parts().unwrap_or_default();
         let mut next = move |length: &[u8; 4]| {
             let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;

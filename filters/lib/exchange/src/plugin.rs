@@ -12,6 +12,13 @@ use crate::{
 ///
 /// Every method has an answer by default, so a plugin writes only the phases that it takes part in. Phases come in the
 /// order of the methods. A plugin keeps what one exchange needs to remember in its [`Slot`].
+///
+/// While the headers of a message are held, that is until the last step has continued with them and with the body that it has
+/// asked for, a plugin may change them ([`Exchange::change_request`], [`Exchange::change_response`],
+/// [`Exchange::set_response_status`]). Changes are not a verdict: a phase may make some and return any verdict. Later steps see
+/// them, and the gateway carries them out when the message goes on. If it is refused instead, none is carried out. A step that is
+/// skipped is not called, and so changes nothing from then on; what it changed before stays. The frame knows no dry run: a plugin
+/// that only monitors makes no changes.
 pub trait Plugin {
     /// ValidateAccess: who is calling, before anything is parsed.
     fn access(&self, _exchange: &mut Exchange, _slot: &mut Slot, _host: &dyn Host) -> Verdict {
@@ -92,6 +99,15 @@ pub trait Plugin {
         Verdict::Pass
     }
 
+    /// Whether it looks at the trailers of responses.
+    fn inspects_response_trailers(&self) -> bool {
+        false
+    }
+
+    /// The response's trailers, before they go on to the client: after the body, which went on already where it was not held.
+    /// Signals and events can be left; nothing can be refused any more.
+    fn response_trailers(&self, _exchange: &mut Exchange, _trailers: &Headers, _slot: &mut Slot, _host: &dyn Host) {}
+
     /// The exchange is over, however it ended.
     fn finish(&self, _exchange: &mut Exchange, _slot: &mut Slot, _host: &dyn Host) {}
 
@@ -141,7 +157,16 @@ pub enum Verdict {
     /// `request_body`, `response`, `response_body` and `answered`; elsewhere it equals [`Verdict::Pass`]. The body that was
     /// handed over stays: steps behind get it after the answer.
     Ask(Ask),
-    /// Put another body in place of the one that was just handed over.
+    /// Put another body in place of the one that was just handed over, in `request_body`, `response_body`, and `answered` after a
+    /// question in one of them; elsewhere it is ignored and logged. Later steps get the new body.
+    ///
+    /// The new body is not coded. What the old one made true is changed or removed: `content-length`, `content-encoding`,
+    /// `content-digest`, `repr-digest`, `digest`, `content-md5`, and in a response `etag`, `last-modified` and `accept-ranges`. The
+    /// type stays unless the plugin changes it. Signatures of clients over a digest (RFC 9421) are not valid any more.
+    ///
+    /// The exchange is refused with 500 where the body cannot be replaced: the step was given a part of it; the headers have gone
+    /// on (gateways that do not hold them); or it is a part of a representation (206, `content-range`) and the new one has
+    /// another length or the old one was coded. Responses to HEAD, 204 and 304 have no body.
     ReplaceBody(Vec<u8>),
     /// Go on, and skip steps behind this one for the rest of the exchange. Only before the request goes to the backend, and in
     /// place of a wait for its body; otherwise it equals [`Verdict::Pass`]. Ignored and logged without the right to it, see

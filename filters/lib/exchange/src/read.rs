@@ -40,14 +40,17 @@ impl Response {
     #[must_use]
     pub fn read(headers: Headers, opening: Opening) -> Self {
         let status = headers.get(":status").and_then(|status| std::str::from_utf8(status).ok()?.parse().ok());
-        let kind = headers.get("content-type").unwrap_or_default();
-        let events = kind.get(..17).is_some_and(|kind| kind.eq_ignore_ascii_case(b"text/event-stream"));
         // A backend that does not switch gives an answer like any other.
         let switched = status.is_some() && status == opening.switches_at;
-        // grpc-web as well, which may go on for as long.
-        let streaming = switched || events || grpc_subtype(kind).is_some();
+        let streaming = switched || is_stream(headers.get("content-type").unwrap_or_default());
         Self { status: status.unwrap_or(0), headers, streaming }
     }
+}
+
+/// Whether messages of a content type may be streams: server-sent events, gRPC, and grpc-web, which may go on for as long.
+pub(crate) fn is_stream(kind: &[u8]) -> bool {
+    let events = kind.get(..17).is_some_and(|kind| kind.eq_ignore_ascii_case(b"text/event-stream"));
+    events || grpc_subtype(kind).is_some()
 }
 
 /// Whether a request opens a gRPC stream, which is never held. The content type alone is a word of the caller's: what

@@ -1,4 +1,4 @@
-//! The one place where an answer's headers are made fit to be sent.
+//! The one place where headers of answers, and headers that plugins change, are made fit to be sent.
 
 use crate::Reply;
 
@@ -17,11 +17,7 @@ impl Reply {
     pub fn make_safe(&mut self) -> Vec<String> {
         let mut refused = Vec::new();
         self.headers.retain_mut(|(name, value)| {
-            if name.eq_ignore_ascii_case("location") {
-                encode(value);
-            }
-            let framing = FRAMING.iter().any(|known| name.eq_ignore_ascii_case(known));
-            let safe = !framing && is_token(name.as_bytes()) && value.iter().all(|byte| is_field_byte(*byte));
+            let safe = make_header_safe(name, value);
             if !safe {
                 refused.push(name.escape_default().to_string());
             }
@@ -29,6 +25,20 @@ impl Reply {
         });
         refused
     }
+}
+
+/// Makes one header safe as [`Reply::make_safe`] says; `false` where it is to be left out. Spaces around the value are no part of
+/// it (RFC 9110, section 5.5), and HTTP/2 does not allow them.
+pub(crate) fn make_header_safe(name: &str, value: &mut Vec<u8>) -> bool {
+    let trimmed = value.trim_ascii();
+    if trimmed.len() < value.len() && value.iter().all(|byte| is_field_byte(*byte)) {
+        *value = trimmed.to_vec();
+    }
+    if name.eq_ignore_ascii_case("location") {
+        encode(value);
+    }
+    let framing = FRAMING.iter().any(|known| name.eq_ignore_ascii_case(known));
+    !framing && is_token(name.as_bytes()) && value.iter().all(|byte| is_field_byte(*byte))
 }
 
 /// Percent-encodes what no URI has. An escape that is there stays one.

@@ -1,4 +1,4 @@
-//! Trailers of a request in a chain.
+//! Trailers of a request and of a response in a chain.
 
 use snapshot::Trailers;
 
@@ -36,5 +36,28 @@ impl Run {
         }
         self.hand_on(host);
         Flow::Continue
+    }
+
+    /// Whether a step wants the response's trailers.
+    #[must_use]
+    pub fn wants_response_trailers(&self) -> bool {
+        self.exchange.response.is_some()
+            && (0..self.steps.list.len())
+                .any(|at| self.step_of(Half::Response, at).is_some_and(|step| step.plugin.inspects_response_trailers()))
+    }
+
+    /// The response's trailers, once everything in front of them went to the client.
+    pub fn response_trailers(&mut self, trailers: &Headers, host: &dyn Host) {
+        if self.stage != Stage::Done || self.exchange.answered {
+            return;
+        }
+        for at in 0..self.steps.list.len() {
+            let Some(step) = self.step_of(Half::Response, at) else { continue };
+            let Some(slot) = self.slots.get_mut(at) else { continue };
+            if step.plugin.inspects_response_trailers() {
+                step.plugin.response_trailers(&mut self.exchange, trailers, slot, host);
+            }
+        }
+        self.hand_on(host);
     }
 }

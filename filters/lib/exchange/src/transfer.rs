@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use prost::Message;
 
-use crate::{Exchange, Host, Score, Signal, SkipNote, Skipped};
+use crate::{Caller, Exchange, Host, Labels, Score, Signal, SkipNote, Skipped};
 
 /// The filter state that carries the exchange.
 pub const EXCHANGE_TOKEN: &str = "svc.exchange";
@@ -28,6 +28,48 @@ struct Carried {
     /// The score by which was decided.
     #[prost(double, tag = "5")]
     decided_score: f64,
+    /// A filter has answered in the backend's place.
+    #[prost(bool, tag = "6")]
+    answered: bool,
+    /// Who is calling, where a filter has changed headers of the request: they say something else now.
+    #[prost(message, optional, tag = "7")]
+    caller: Option<CarriedCaller>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct CarriedCaller {
+    #[prost(string, tag = "1")]
+    ip: String,
+    #[prost(uint32, tag = "2")]
+    port: u32,
+    #[prost(string, optional, tag = "3")]
+    apikey: Option<String>,
+    #[prost(string, repeated, tag = "4")]
+    other_apikeys: Vec<String>,
+    #[prost(string, optional, tag = "5")]
+    user: Option<String>,
+    #[prost(string, optional, tag = "6")]
+    apikey_label: Option<String>,
+    #[prost(string, optional, tag = "7")]
+    user_label: Option<String>,
+    #[prost(uint32, tag = "8")]
+    ipv6_prefix: u32,
+}
+
+impl CarriedCaller {
+    fn of(caller: &Caller) -> Self {
+        let Caller { ip, port, apikey, other_apikeys, user, labels, ipv6_prefix } = caller.clone();
+        let Labels { apikey: apikey_label, user: user_label } = labels;
+        let (port, ipv6_prefix) = (port.into(), ipv6_prefix.into());
+        Self { ip, port, apikey, other_apikeys, user, apikey_label, user_label, ipv6_prefix }
+    }
+
+    fn caller(self) -> Caller {
+        let Self { ip, port, apikey, other_apikeys, user, apikey_label, user_label, ipv6_prefix } = self;
+        let (port, ipv6_prefix) = (u16::try_from(port).unwrap_or(0), u8::try_from(ipv6_prefix).unwrap_or(0));
+        let labels = Labels { apikey: apikey_label, user: user_label };
+        Caller { ip, port, apikey, other_apikeys, user, labels, ipv6_prefix }
+    }
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -89,6 +131,11 @@ pub(crate) fn receive(exchange: &mut Exchange, host: &dyn Host) {
     exchange.decided_elsewhere = carried.decided;
     exchange.elsewhere_score = carried.decided.then_some(carried.decided_score);
     exchange.score = score(carried.signals, carried.overflow);
+    exchange.answered = carried.answered;
+    if let Some(caller) = carried.caller {
+        exchange.caller = caller.caller();
+        exchange.changes.of_request = true;
+    }
     exchange.skips = carried.skips.into_iter().filter_map(CarriedSkip::note).collect();
 }
 
@@ -129,8 +176,10 @@ fn carried(host: &dyn Host) -> Option<Carried> {
 
 /// Leaves the signals and the skips for other filters, and whether anything was decided.
 pub(crate) fn send(exchange: &Exchange, host: &dyn Host) {
-    let decided = exchange.is_decided();
-    if exchange.score.signals().is_empty() && exchange.skips.is_empty() && !decided {
+    let (decided, answered) = (exchange.is_decided(), exchange.answered);
+    let caller = exchange.changes.of_request.then(|| CarriedCaller::of(&exchange.caller));
+    let nothing = exchange.score.signals().is_empty() && exchange.skips.is_empty() && caller.is_none();
+    if nothing && !decided && !answered {
         return;
     }
     let signals = exchange.score.signals().iter().map(|signal| CarriedSignal {
@@ -150,6 +199,8 @@ pub(crate) fn send(exchange: &Exchange, host: &dyn Host) {
         overflow: exchange.score.overflow(),
         skips,
         decided_score: decided_score.unwrap_or_default(),
+        answered,
+        caller,
     };
     host.set_filter_state(EXCHANGE_TOKEN, STANDARD_NO_PAD.encode(carried.encode_to_vec()).as_bytes());
 }
@@ -157,6 +208,7 @@ pub(crate) fn send(exchange: &Exchange, host: &dyn Host) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::HeaderChange;
     use crate::fake::FakeHost;
 
     #[test]
@@ -179,6 +231,33 @@ mod tests {
         send(&second, &host);
         receive(&mut first, &host);
         assert_eq!(first.score.total(), 70.0);
+    }
+
+    #[test]
+    fn the_caller_travels_where_its_headers_were_changed() {
+        let (host, mut first, mut second) = (FakeHost::at(0), Exchange::default(), Exchange::default());
+        first.caller = Caller {
+            ip: "192.0.2.1".into(),
+            port: 7,
+            apikey: Some("k".into()),
+            other_apikeys: vec!["l".into()],
+            user: None,
+            labels: Labels { apikey: None, user: Some("ada".into()) },
+            ipv6_prefix: 56,
+        };
+        send(&first, &host);
+        receive(&mut second, &host);
+        assert_eq!(second.caller, Caller::default(), "nothing was changed");
+        assert!(first.change_request(HeaderChange::remove("x-user"), &host));
+        send(&first, &host);
+        receive(&mut second, &host);
+        assert_eq!((&second.caller, second.answered), (&first.caller, false));
+        // And to the filter behind it.
+        second.answered = true;
+        send(&second, &host);
+        let mut third = Exchange::default();
+        receive(&mut third, &host);
+        assert_eq!((third.caller, third.answered), (first.caller, true));
     }
 
     #[test]

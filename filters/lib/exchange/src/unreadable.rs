@@ -2,9 +2,9 @@
 //! be replaced.
 
 use crate::run::Stage;
-use crate::{Category, Flow, Host, Refusal, Run, Signal};
+use crate::{Category, Flow, Host, Level, Refusal, Run, Signal};
 
-/// The status of an exchange whose body was to be replaced when its length was on its way already.
+/// The status of an exchange whose body was to be replaced and could not be.
 const NOT_REPLACED: u16 = 500;
 
 /// The status of a request whose headers or trailers cannot be read (RFC 6585).
@@ -29,9 +29,9 @@ impl Run {
         self.unreadable("trailers", host)
     }
 
-    /// The body that a step has put in place of another cannot be: its length is on its way already.
-    pub fn body_not_replaced(&mut self, host: &dyn Host) -> Flow {
-        let reason = "a body cannot be replaced where headers are not held";
+    /// The body that a step has put in place of another cannot take its place. What the step wanted to hide does not go on.
+    pub(crate) fn body_not_replaced(&mut self, reason: &str, by: &str, host: &dyn Host) -> Flow {
+        host.log(Level::Error, &format!("palisade: the step {by} has replaced a body, which was refused: {reason}"));
         self.refuse(&Refusal::new(NOT_REPLACED, Category::Dependency, reason), "gateway", host)
     }
 

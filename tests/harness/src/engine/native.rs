@@ -6,8 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use exchange::{
-    Answer, Ask, BanOrder, Body, Chain, Flow, Headers, Host, Level, MemorySharedData, Metric, Opening,
-    PluginDefinition, Reply, Request, Response, Run, SharedData, Start, shared_counts,
+    Answer, Ask, BanOrder, Body, Chain, Flow, HeaderChange, Headers, Host, Level, MemorySharedData, Metric, Opening, PluginDefinition, Reply, Request, Response, Run, SharedData, Start, shared_counts,
 };
 
 use super::Engine;
@@ -259,8 +258,10 @@ impl Native {
                     let outcome = &mut journey.outcome;
                     outcome.reached_backend = true;
                     let script = &exchange.request;
-                    (outcome.request_headers, outcome.request_body) =
-                        carry(&script.headers, &script.body, journey.run.take_replaced_body());
+                    outcome.request_headers = script.headers.clone();
+                    change(&mut outcome.request_headers, journey.run.take_changes(exchange::Half::Request));
+                    let replaced = journey.run.take_replaced_body();
+                    outcome.request_body = replaced.unwrap_or_else(|| script.body.clone());
                     journey.half = Half::Response;
                     let script = &exchange.response;
                     let response = Response::read(Headers::new(&response_headers(script)), journey.opening);
@@ -269,9 +270,14 @@ impl Native {
                 }
                 (Flow::Continue, Half::Response) => {
                     let (outcome, script) = (&mut journey.outcome, &exchange.response);
-                    outcome.status = script.status;
-                    (outcome.response_headers, outcome.body) =
-                        carry(&response_headers(script), &script.body, journey.run.take_replaced_body());
+                    outcome.response_headers = response_headers(script);
+                    change(&mut outcome.response_headers, journey.run.take_changes(exchange::Half::Response));
+                    outcome.status = status_of(&outcome.response_headers).unwrap_or(script.status);
+                    let replaced = journey.run.take_replaced_body();
+                    outcome.body = replaced.unwrap_or_else(|| script.body.clone());
+                    if !script.trailers.is_empty() && journey.run.wants_response_trailers() {
+                        journey.run.response_trailers(&Headers::new(&script.trailers), &self.host);
+                    }
                     return Stage::Over(Box::new(self.end(journey)));
                 }
             };
@@ -345,14 +351,19 @@ fn response_headers(script: &traffic::Response) -> traffic::Headers {
     std::iter::once(status).chain(script.headers.iter().cloned()).collect()
 }
 
-/// Headers and body as they go on; another body brings its length along.
-fn carry(headers: &traffic::Headers, body: &[u8], replaced: Option<Vec<u8>>) -> (traffic::Headers, Vec<u8>) {
-    let mut headers = headers.clone();
-    let Some(body) = replaced else { return (headers, body.to_vec()) };
-    if let Some((_, length)) = headers.iter_mut().find(|(name, _)| name == b"content-length") {
-        *length = body.len().to_string().into_bytes();
+/// Headers as they go on.
+fn change(headers: &mut traffic::Headers, changes: Vec<HeaderChange>) {
+    for change in changes {
+        match change {
+            HeaderChange::Set { name, value } => crate::host::headers::replace(headers, name.as_bytes(), value),
+            HeaderChange::Add { name, value } => crate::host::headers::add(headers, name.as_bytes(), value),
+            HeaderChange::Remove { name } => crate::host::headers::remove(headers, name.as_bytes()),
+        }
     }
-    (headers, body)
+}
+
+fn status_of(headers: &traffic::Headers) -> Option<u16> {
+    std::str::from_utf8(crate::host::headers::get(headers, b":status")?).ok()?.parse().ok()
 }
 
 fn answer(reply: Reply, outcome: &mut Outcome) {

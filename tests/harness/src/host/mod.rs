@@ -15,7 +15,7 @@ mod abi;
 mod calls;
 mod clock;
 mod clusters;
-mod headers;
+pub(crate) mod headers;
 mod load;
 mod node;
 mod properties;

@@ -11,6 +11,8 @@ use serde::Deserialize;
 pub(crate) mod ask;
 #[path = "count.rs"]
 mod count;
+#[path = "change.rs"]
+mod change;
 #[path = "report.rs"]
 mod report;
 #[path = "table.rs"]
@@ -28,6 +30,7 @@ pub(crate) const PLUGINS: &[PluginDefinition] = &[
     PluginDefinition::new("probe-observe", |config, build| make("probe-observe", config, build)),
     PluginDefinition::new("probe-ban", |config, build| make("probe-ban", config, build)),
     count::PLUGIN,
+    change::PLUGIN,
     report::PLUGIN,
     table::PLUGIN,
     PluginDefinition::new("probe-ask", ask::make).may_skip(SkipRight::All),

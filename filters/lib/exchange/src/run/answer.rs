@@ -18,8 +18,9 @@ impl Run {
     ) -> Option<Flow> {
         match verdict {
             Verdict::Pass | Verdict::NeedBody(_) | Verdict::ReadBody(_) | Verdict::Ask(_) => None,
-            Verdict::ReplaceBody(body) => {
-                self.replaced_body = Some(body);
+            Verdict::ReplaceBody(_) => {
+                let message = format!("palisade: the step {} has no body in hand that it could replace", step.name);
+                host.log(Level::Error, &message);
                 None
             }
             Verdict::Skip(skip) => {
@@ -94,6 +95,9 @@ impl Run {
             );
         }
         self.stage = Stage::Done;
+        self.replaced_body = None;
+        self.exchange.changes.discard();
+        self.exchange.answered = true;
         // What the steps still have to say belongs in the access log, which the gateway writes right after the answer.
         self.finish(host);
         self.hand_on(host);

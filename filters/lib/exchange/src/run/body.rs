@@ -1,6 +1,6 @@
 //! Bodies: handed over whole, piece by piece, or the first bytes of a stream; and a body that takes the place of another.
 
-use super::wait::{Asking, Phase};
+use super::wait::{Asking, InHand, Phase};
 use super::{Half, Run, Stage};
 use crate::chain::Step;
 use crate::{Body, Flow, Host, Verdict};
@@ -9,7 +9,7 @@ impl Run {
     /// The request's body, as far as [`Flow::Buffer`] asked for it.
     pub fn request_body(&mut self, body: Body<'_>, host: &dyn Host) -> Flow {
         match self.stage {
-            Stage::RequestBody(at) => self.with_body(Half::Request, at, body, host),
+            Stage::RequestBody(at, limit) => self.with_body(Half::Request, (at, limit), body, host),
             _ => Flow::Continue,
         }
     }
@@ -23,6 +23,7 @@ impl Run {
         if self.replaced_body.is_some() {
             return Flow::Read { limit };
         }
+        self.read = self.read.saturating_add(bytes.len());
         self.piece(at, bytes, host).unwrap_or(Flow::Read { limit })
     }
 
@@ -33,12 +34,13 @@ impl Run {
         };
         self.rest = (!complete && self.replaced_body.is_none()).then_some((at, limit));
         if let Some(replaced) = self.replaced_body.take() {
-            let flow = self.piece(at, replaced.get(..limit).unwrap_or(&replaced), host);
-            let complete = replaced.len() <= limit;
+            let seen = Body { bytes: &replaced, complete: true }.prefix(limit);
+            let body = InHand { length: seen.bytes.len(), complete: seen.complete };
+            let flow = self.piece(at, seen.bytes, host);
             self.replaced_body = Some(replaced);
-            return flow.unwrap_or_else(|| self.end_of_pieces(at, complete, host));
+            return flow.unwrap_or_else(|| self.end_of_pieces(at, body, host));
         }
-        self.end_of_pieces(at, complete, host)
+        self.end_of_pieces(at, InHand { length: self.read, complete }, host)
     }
 
     /// The first bytes of a request's stream that is not held: at least five, or all there are.
@@ -60,17 +62,17 @@ impl Run {
     /// The response's body, as far as [`Flow::Buffer`] asked for it.
     pub fn response_body(&mut self, body: Body<'_>, host: &dyn Host) -> Flow {
         match self.stage {
-            Stage::ResponseBody(at) => self.with_body(Half::Response, at, body, host),
+            Stage::ResponseBody(at, limit) => self.with_body(Half::Response, (at, limit), body, host),
             _ => Flow::Continue,
         }
     }
 
     /// The step that waited for the body gets it, then the steps behind it are asked.
-    pub(super) fn with_body(&mut self, half: Half, at: usize, body: Body<'_>, host: &dyn Host) -> Flow {
-        if let Some(flow) = self.hand_over(half, at, body, host) {
+    fn with_body(&mut self, half: Half, step: (usize, usize), body: Body<'_>, host: &dyn Host) -> Flow {
+        if let Some(flow) = self.hand_over(half, step, body, host) {
             return flow;
         }
-        self.advance(half, at + 1, true, Some(body), host)
+        self.advance(half, step.0 + 1, true, Some(body), host)
     }
 
     /// Gives a piece to the step that reads the body; `None` if it reads on.
@@ -83,18 +85,19 @@ impl Run {
     }
 
     /// The step has read the body: what it says of it, and the steps behind it.
-    fn end_of_pieces(&mut self, at: usize, complete: bool, host: &dyn Host) -> Flow {
-        let flow = self.step(at).and_then(|step| self.hand_over_end(at, &step, complete, host));
+    fn end_of_pieces(&mut self, at: usize, body: InHand, host: &dyn Host) -> Flow {
+        let flow = self.step(at).and_then(|step| self.hand_over_end(at, &step, body, host));
         self.keep_rest_of(at);
         flow.unwrap_or_else(|| self.advance(Half::Request, at + 1, true, None, host))
     }
 
     /// Tells a step that it has all pieces that it asked for.
-    fn hand_over_end(&mut self, at: usize, step: &Step, complete: bool, host: &dyn Host) -> Option<Flow> {
+    fn hand_over_end(&mut self, at: usize, step: &Step, body: InHand, host: &dyn Host) -> Option<Flow> {
         let slot = self.slots.get_mut(at)?;
-        let verdict = step.plugin.request_body(&mut self.exchange, Body { bytes: &[], complete }, slot, host);
-        match verdict {
-            Verdict::Ask(ask) => Some(self.ask(ask, Asking::first(at, Phase::Pieces), host)),
+        let end = Body { bytes: &[], complete: body.complete };
+        match step.plugin.request_body(&mut self.exchange, end, slot, host) {
+            Verdict::Ask(ask) => Some(self.ask(ask, Asking::first(at, Phase::Pieces(body)), host)),
+            Verdict::ReplaceBody(new) => self.replace_body(Half::Request, new, body, step, host),
             verdict => self.act(verdict, at, step, Half::Request, host),
         }
     }
@@ -109,31 +112,63 @@ impl Run {
         host: &dyn Host,
     ) -> Option<Flow> {
         let replaced = self.replaced_body.take();
-        let seen = Body { bytes: replaced.as_deref().unwrap_or(body.bytes), complete: body.complete }.prefix(limit);
+        let seen = in_its_place(replaced.as_deref(), body, limit);
+        let in_hand = InHand { length: seen.bytes.len(), complete: seen.complete };
         if !seen.complete && replaced.is_none() {
             self.rest = Some((at, limit));
         }
-        let (flow, complete) = (self.piece(at, seen.bytes, host), seen.complete);
+        let flow = self.piece(at, seen.bytes, host);
         self.replaced_body = replaced;
-        let flow = flow.or_else(|| self.hand_over_end(at, step, complete, host));
+        let flow = flow.or_else(|| self.hand_over_end(at, step, in_hand, host));
         self.keep_rest_of(at);
         flow
     }
 
     /// Gives the body to one step, in its replaced form where an earlier step has replaced it.
-    pub(super) fn hand_over(&mut self, half: Half, at: usize, body: Body<'_>, host: &dyn Host) -> Option<Flow> {
+    pub(super) fn hand_over(
+        &mut self,
+        half: Half,
+        (at, limit): (usize, usize),
+        body: Body<'_>,
+        host: &dyn Host,
+    ) -> Option<Flow> {
         let step = self.step(at)?;
-        let replaced = self.replaced_body.take();
-        let body = Body { bytes: replaced.as_deref().unwrap_or(body.bytes), complete: body.complete };
         let slot = self.slots.get_mut(at)?;
+        let replaced = self.replaced_body.take();
+        let body = in_its_place(replaced.as_deref(), body, limit);
+        let in_hand = InHand { length: body.bytes.len(), complete: body.complete };
         let verdict = match half {
             Half::Request => step.plugin.request_body(&mut self.exchange, body, slot, host),
             Half::Response => step.plugin.response_body(&mut self.exchange, body, slot, host),
         };
         self.replaced_body = replaced;
         match verdict {
-            Verdict::Ask(ask) => Some(self.ask(ask, Asking::first(at, Phase::Body(half)), host)),
+            Verdict::Ask(ask) => Some(self.ask(ask, Asking::first(at, Phase::Body(half, in_hand)), host)),
+            Verdict::ReplaceBody(new) => self.replace_body(half, new, in_hand, &step, host),
             verdict => self.act(verdict, at, &step, half, host),
+        }
+    }
+
+    /// Puts another body in place of the one that a step has in hand. What it has only a part of cannot be replaced: the rest
+    /// would follow the new body.
+    pub(super) fn replace_body(
+        &mut self,
+        half: Half,
+        new: Vec<u8>,
+        old: InHand,
+        step: &Step,
+        host: &dyn Host,
+    ) -> Option<Flow> {
+        let outcome = match old.complete {
+            true => self.exchange.replaces_body(half, old.length, new.len()),
+            false => Err("more of the body follows than the step has asked for"),
+        };
+        match outcome {
+            Ok(()) => {
+                self.replaced_body = Some(new);
+                None
+            }
+            Err(why) => Some(self.body_not_replaced(why, step.name, host)),
         }
     }
 
@@ -141,4 +176,9 @@ impl Run {
     pub fn take_replaced_body(&mut self) -> Option<Vec<u8>> {
         self.replaced_body.take()
     }
+}
+
+/// The body that a step gets: the one that an earlier step has put in place, which is there as a whole, or what has come.
+fn in_its_place<'a>(replaced: Option<&'a [u8]>, body: Body<'a>, limit: usize) -> Body<'a> {
+    replaced.map_or(body, |bytes| Body { bytes, complete: true }).prefix(limit)
 }

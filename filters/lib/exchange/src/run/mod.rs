@@ -11,7 +11,7 @@ use crate::ask::MAX_FOLLOW_UPS;
 use crate::chain::{Step, Steps};
 use crate::skip::Skips;
 use crate::{
-    Body, Caller, Chain, Exchange, Flow, Host, Metric, PathReadings, Reply, Request, Response, Route, Slot, Verdict,
+    Body, Caller, Chain, Exchange, Flow, HeaderChange, Host, Metric, PathReadings, Reply, Request, Response, Route, Slot, Verdict,
     transfer,
 };
 use wait::{Asking, Phase};
@@ -46,6 +46,8 @@ pub struct Run {
     replaced_body: Option<Vec<u8>>,
     /// The step that looks at what follows the body it was given, and from which byte on.
     pub(crate) rest: Option<(usize, usize)>,
+    /// How much a step has read of the request's body, in bytes.
+    read: usize,
     /// The request does not end with its headers.
     has_body: bool,
     /// The response does not end with its headers.
@@ -57,8 +59,8 @@ pub struct Run {
 pub(crate) enum Stage {
     /// Nothing was asked yet.
     Ready,
-    /// A step waits for the request's body.
-    RequestBody(usize),
+    /// A step waits for the request's body, at most so many bytes.
+    RequestBody(usize, usize),
     /// A step reads the request's body, at most so many bytes.
     RequestPieces(usize, usize),
     /// The request is held; then it is answered, or goes on with this step.
@@ -67,8 +69,8 @@ pub(crate) enum Stage {
     Asked(Asking),
     /// The request went to the backend.
     Sent,
-    /// A step waits for the response's body.
-    ResponseBody(usize),
+    /// A step waits for the response's body, at most so many bytes.
+    ResponseBody(usize, usize),
     /// It was answered by us, or the response is on its way.
     Done,
 }
@@ -125,6 +127,7 @@ impl Run {
             shared_exchange,
             replaced_body: None,
             rest: None,
+            read: 0,
             has_body: false,
             response_has_body: false,
             finished: false,
@@ -135,6 +138,11 @@ impl Run {
     #[must_use]
     pub fn exchange(&self) -> &Exchange {
         &self.exchange
+    }
+
+    /// The changes of a message's head, in their order, once: its headers go on now, so that nothing of them changes any more.
+    pub fn take_changes(&mut self, half: Half) -> Vec<HeaderChange> {
+        self.exchange.changes.take(half)
     }
 
     /// Another `accept-encoding` for the request, once, before its headers go on.
@@ -148,12 +156,16 @@ impl Run {
         if self.stage != Stage::Sent {
             return Flow::Continue;
         }
-        self.response_has_body = has_body;
-        self.exchange.response = Some(response);
         // Filters behind this one in the request's order come before it in the response's.
         if self.shared_exchange {
             transfer::receive(&mut self.exchange, host);
+            if self.exchange.answered {
+                self.stage = Stage::Done;
+                return Flow::Continue;
+            }
         }
+        self.response_has_body = has_body;
+        self.exchange.response = Some(response);
         self.advance(Half::Response, 0, has_body, None, host)
     }
 
@@ -183,7 +195,7 @@ impl Run {
 
     /// The same in one half of the exchange. A threat response that only other filters' requests are judged by sees the response
     /// all the same: its own filter has passed the response on already when detectors of this one see it.
-    fn step_of(&self, half: Half, at: usize) -> Option<Rc<Step>> {
+    pub(crate) fn step_of(&self, half: Half, at: usize) -> Option<Rc<Step>> {
         let listed =
             || self.steps.list.get(at).filter(|step| step.on_refusal_only && self.covered.get(at) == Some(&true));
         // It stands for a step behind all filters: whatever was skipped anywhere holds for it.
@@ -238,15 +250,16 @@ impl Run {
             }
             (Verdict::ReadBody(need), _) => {
                 self.stage = Stage::RequestPieces(at, need.limit);
+                self.read = 0;
                 Some(Flow::Read { limit: need.limit })
             }
             (Verdict::NeedBody(need), Some(body)) if body.complete || body.bytes.len() >= need.limit => {
-                self.hand_over(half, at, body.prefix(need.limit), host)
+                self.hand_over(half, (at, need.limit), body.prefix(need.limit), host)
             }
             (Verdict::NeedBody(need), _) => {
                 self.stage = match half {
-                    Half::Request => Stage::RequestBody(at),
-                    Half::Response => Stage::ResponseBody(at),
+                    Half::Request => Stage::RequestBody(at, need.limit),
+                    Half::Response => Stage::ResponseBody(at, need.limit),
                 };
                 Some(Flow::Buffer { limit: need.limit })
             }

@@ -7,10 +7,11 @@ use crate::{
 use snapshot::{RouteChain, Snapshot};
 
 mod asking;
+mod changing;
 
 /// A plugin whose configuration is the script of what it does, a word for each phase: `a:` access, `r:` request,
-/// `b:` request body, `l:` its trailers, `g:` first bytes of a stream, `s:` response, `t:` response body, `yes:`, `no:`, `none:`
-/// answers.
+/// `b:` request body, `l:` its trailers, `g:` first bytes of a stream, `s:` response, `t:` response body, `u:` its trailers, `yes:`,
+/// `no:`, `none:` answers.
 struct Scripted(String);
 
 fn build(config: &[u8], _build: &mut Build<'_>) -> Result<Box<dyn Plugin>, String> {
@@ -24,6 +25,7 @@ const REGISTRY: &[PluginDefinition] = &[PluginDefinition::new("scripted", build)
 
 impl Scripted {
     fn verdict(&self, phase: &str, exchange: &mut Exchange, seen: &[u8]) -> Verdict {
+        let host = FakeHost::at(0);
         let note = |exchange: &mut Exchange, weight: f64| {
             exchange.score.add(Signal {
                 source: "scripted".into(),
@@ -38,6 +40,13 @@ impl Scripted {
         let Some(word) = self.0.split(' ').find_map(|word| word.strip_prefix(phase)) else { return Verdict::Pass };
         match word {
             "note" => note(exchange, 10.0),
+            "pass" => {}
+            "change" if exchange.response.is_some() => {
+                exchange.change_response(HeaderChange::add("x-changed", "1"), &host);
+            }
+            "change" => {
+                exchange.change_request(HeaderChange::add("x-changed", "1"), &host);
+            }
             "refuse" => {
                 let refusal = Refusal::new(403, Category::Threat, "scripted").scored();
                 let refusal = refusal.header("location", "/a\r\nx: y").header("set-cookie", "a\r\nx: y");
@@ -103,6 +112,12 @@ impl Plugin for Scripted {
     }
     fn response_body(&self, exchange: &mut Exchange, body: Body<'_>, _slot: &mut Slot, _host: &dyn Host) -> Verdict {
         self.verdict("t:", exchange, body.bytes)
+    }
+    fn inspects_response_trailers(&self) -> bool {
+        self.0.contains("u:")
+    }
+    fn response_trailers(&self, exchange: &mut Exchange, trailers: &Headers, _: &mut Slot, _host: &dyn Host) {
+        self.verdict("u:", exchange, trailers.get("t").unwrap_or_default());
     }
     fn answered(&self, exchange: &mut Exchange, answer: Answer, _slot: &mut Slot, _host: &dyn Host) -> Verdict {
         match answer {

@@ -24,9 +24,18 @@ pub(crate) enum Phase {
     /// At the headers; the body may be there already.
     Headers(Half),
     /// With the body, after [`Verdict::NeedBody`].
-    Body(Half),
+    Body(Half, InHand),
     /// Behind the pieces of the request's body, after [`Verdict::ReadBody`].
-    Pieces,
+    Pieces(InHand),
+}
+
+/// The body that a step was given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct InHand {
+    /// In bytes.
+    pub(super) length: usize,
+    /// Nothing follows.
+    pub(super) complete: bool,
 }
 
 impl Asking {
@@ -39,8 +48,8 @@ impl Asking {
 impl Phase {
     fn half(self) -> Half {
         match self {
-            Self::Access | Self::Pieces => Half::Request,
-            Self::Headers(half) | Self::Body(half) => half,
+            Self::Access | Self::Pieces(_) => Half::Request,
+            Self::Headers(half) | Self::Body(half, _) => half,
         }
     }
 }
@@ -80,6 +89,10 @@ impl Run {
                 self.at_headers(verdict, (at, further), &step, (half, has_body), None, host)
             }
             (_, Verdict::Ask(ask)) => Some(self.ask(ask, Asking { further, ..asking }, host)),
+            (Phase::Body(half, body), Verdict::ReplaceBody(new)) => self.replace_body(half, new, body, &step, host),
+            (Phase::Pieces(body), Verdict::ReplaceBody(new)) => {
+                self.replace_body(Half::Request, new, body, &step, host)
+            }
             (_, verdict) => self.act(verdict, at, &step, phase.half(), host),
         };
         flow.unwrap_or_else(|| self.go_on_behind(asking, host))
@@ -100,8 +113,8 @@ impl Run {
     fn go_on_behind(&mut self, Asking { at, phase, .. }: Asking, host: &dyn Host) -> Flow {
         match phase {
             Phase::Access => self.access(at + 1, host),
-            Phase::Headers(half) | Phase::Body(half) => self.advance(half, at + 1, self.has_body_of(half), None, host),
-            Phase::Pieces => {
+            Phase::Headers(half) | Phase::Body(half, _) => self.advance(half, at + 1, self.has_body_of(half), None, host),
+            Phase::Pieces(_) => {
                 self.keep_rest_of(at);
                 self.advance(Half::Request, at + 1, true, None, host)
             }

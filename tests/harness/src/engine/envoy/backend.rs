@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use crate::ftw::request::reflected;
-use crate::traffic::Response;
+use crate::traffic::{Headers, Response};
 
 /// The most that a body may have: more than any test's.
 const MAX_BODY: u64 = 64 << 20;
@@ -19,8 +19,8 @@ pub(super) struct Backend {
     last: Last,
 }
 
-/// The body of the last request.
-type Last = Arc<Mutex<Option<Vec<u8>>>>;
+/// The headers and the body of the last request.
+type Last = Arc<Mutex<Option<(Headers, Vec<u8>)>>>;
 
 /// What it answers next, whatever it is asked; `None` where it answers as the suite's backend does.
 type Prepared = Arc<Mutex<Option<Response>>>;
@@ -29,6 +29,7 @@ type Prepared = Arc<Mutex<Option<Response>>>;
 struct Forwarded {
     bodyless: bool,
     path: Vec<u8>,
+    headers: Headers,
     body: Vec<u8>,
 }
 
@@ -59,8 +60,8 @@ impl Backend {
         *self.prepared.lock().unwrap_or_else(PoisonError::into_inner) = Some(response);
     }
 
-    /// Takes the body of the last request.
-    pub(super) fn take_last(&self) -> Option<Vec<u8>> {
+    /// Takes the headers and the body of the last request.
+    pub(super) fn take_last(&self) -> Option<(Headers, Vec<u8>)> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
@@ -77,7 +78,7 @@ fn serve(stream: TcpStream, prepared: &Prepared, last: &Last) -> io::Result<()> 
     while let Some(request) = read(&mut reader)? {
         let prepared = prepared.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let response = prepared.or_else(|| reflected(&request.path, &request.body).ok()).unwrap_or_default();
-        *last.lock().unwrap_or_else(PoisonError::into_inner) = Some(request.body);
+        *last.lock().unwrap_or_else(PoisonError::into_inner) = Some((request.headers, request.body));
         writer.write_all(&write(&response, request.bodyless))?;
     }
     Ok(())
@@ -90,7 +91,12 @@ fn read(reader: &mut BufReader<TcpStream>) -> io::Result<Option<Forwarded>> {
     let bodyless = words.next() == Some(b"HEAD");
     let path = words.next().unwrap_or_default().to_vec();
     let (mut length, mut chunked) = (0, false);
+    let mut headers = Headers::new();
     while let Some(line) = read_line(reader)?.filter(|line| !line.is_empty()) {
+        if let Some(colon) = line.iter().position(|&byte| byte == b':') {
+            let (name, value) = line.split_at(colon);
+            headers.push((name.to_ascii_lowercase(), value[1..].trim_ascii().to_vec()));
+        }
         let text = String::from_utf8_lossy(&line).to_ascii_lowercase();
         match text.split_once(':') {
             Some(("content-length", value)) => length = value.trim().parse().unwrap_or(0),
@@ -101,7 +107,7 @@ fn read(reader: &mut BufReader<TcpStream>) -> io::Result<Option<Forwarded>> {
     let mut body = Vec::new();
     if !chunked {
         reader.by_ref().take(length.min(MAX_BODY)).read_to_end(&mut body)?;
-        return Ok(Some(Forwarded { bodyless, path, body }));
+        return Ok(Some(Forwarded { bodyless, path, headers, body }));
     }
     while let Some(size) = read_line(reader)? {
         let size = String::from_utf8_lossy(&size).into_owned();
@@ -113,7 +119,7 @@ fn read(reader: &mut BufReader<TcpStream>) -> io::Result<Option<Forwarded>> {
             break;
         }
     }
-    Ok(Some(Forwarded { bodyless, path, body }))
+    Ok(Some(Forwarded { bodyless, path, headers, body }))
 }
 
 /// A line without its end; `None` where nothing follows.
@@ -134,9 +140,27 @@ fn write(response: &Response, bodyless: bool) -> Vec<u8> {
             out.extend_from_slice(part);
         }
     }
-    out.extend_from_slice(format!("content-length: {}\r\n\r\n", response.body.len()).as_bytes());
-    if !bodyless {
-        out.extend_from_slice(&response.body);
+    // A response to HEAD says the length that one to GET would have, and one without a body may have none.
+    let allowed = !matches!(response.status, 204 | 304);
+    match response.trailers.is_empty() {
+        true if allowed => out.extend_from_slice(format!("content-length: {}\r\n", response.body.len()).as_bytes()),
+        true => {}
+        false => out.extend_from_slice(b"transfer-encoding: chunked\r\n"),
     }
+    out.extend_from_slice(b"\r\n");
+    if bodyless || !allowed {
+        return out;
+    }
+    if response.trailers.is_empty() {
+        out.extend_from_slice(&response.body);
+        return out;
+    }
+    out.extend_from_slice(format!("{:x}\r\n", response.body.len()).as_bytes());
+    out.extend_from_slice(&response.body);
+    out.extend_from_slice(b"\r\n0\r\n");
+    for (name, value) in &response.trailers {
+        [name, b": ".as_slice(), value, b"\r\n"].iter().for_each(|part| out.extend_from_slice(part));
+    }
+    out.extend_from_slice(b"\r\n");
     out
 }

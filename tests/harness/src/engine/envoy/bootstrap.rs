@@ -73,6 +73,10 @@ pub(super) fn render(
         let listener = listener.ok_or("envoy/standalone.yaml has no listener")?;
         listener.insert("listener_filters".to_owned(), json!([proxy_protocol()]));
         set(&mut bootstrap, "/node/id", node.as_str().into())?;
+        // Responses of the backend may have trailers.
+        let backend = bootstrap.pointer_mut("/static_resources/clusters/0").and_then(Value::as_object_mut);
+        let backend = backend.ok_or("envoy/standalone.yaml has no cluster")?;
+        backend.insert("typed_extension_protocol_options".to_owned(), with_trailers());
         if let Some(control) = control {
             let clusters = bootstrap.pointer_mut("/static_resources/clusters").and_then(Value::as_array_mut);
             clusters.ok_or("envoy/standalone.yaml has no clusters")?.push(http2_cluster(CONTROL, *control));
@@ -88,6 +92,13 @@ pub(super) fn render(
 fn proxy_protocol() -> Value {
     let kind = "type.googleapis.com/envoy.extensions.filters.listener.proxy_protocol.v3.ProxyProtocol";
     json!({ "name": "envoy.filters.listener.proxy_protocol", "typed_config": { "@type": kind } })
+}
+
+fn with_trailers() -> Value {
+    json!({ "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": {
+        "@type": "type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions",
+        "explicit_http_config": { "http_protocol_options": { "enable_trailers": true } },
+    } })
 }
 
 /// Replaces what is there already: a path that leads nowhere would leave a fixed port or a log that nobody reads.

@@ -167,10 +167,13 @@ impl Engine for Envoy {
             }
         };
         let answer = answer.unwrap_or(Response { status: 0, headers: Vec::new(), body: Vec::new() });
+        let last = self.backend.take_last().filter(|_| entry.reached_backend);
+        let (request_headers, request_body) = last.unwrap_or_default();
         let mut outcome = Outcome {
             status: answer.status,
             reached_backend: entry.reached_backend,
-            request_body: self.backend.take_last().filter(|_| entry.reached_backend).unwrap_or_default(),
+            request_headers,
+            request_body,
             events: event_lines(&entry.events),
             response_headers: answer.headers.into_iter().map(|(name, value)| (name.into_bytes(), value)).collect(),
             body: answer.body,

@@ -9,6 +9,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 use snapshot::{MAX_ANSWER, MAX_QUESTION, Message as _, Topic};
 use tokio::sync::Semaphore;
 
+use crate::QuestionBody;
+
 /// Answers the questions of one topic.
 pub trait Answerer: Send + Sync + 'static {
     /// What is asked.
@@ -23,6 +25,24 @@ pub trait Answerer: Send + Sync + 'static {
         &self,
         node: &str,
         question: Self::Question,
+    ) -> impl Future<Output = Option<<Self::Question as Topic>::Answer>> + Send;
+}
+
+/// Answers the questions of one topic that come with a body, such as files to scan.
+pub trait BodyAnswerer: Send + Sync + 'static {
+    /// What is asked.
+    type Question: Topic;
+
+    /// How many questions it takes at once. Bodies of those that wait are not sent yet.
+    const LIMITS: AnswerLimits = AnswerLimits { running: 16, waiting: 256 };
+
+    /// The answer to a question of a node, as [`Answerer::answer`]. The body is sent while it is taken; an answer that comes before its
+    /// end saves the rest.
+    fn answer(
+        &self,
+        node: &str,
+        question: Self::Question,
+        body: QuestionBody,
     ) -> impl Future<Output = Option<<Self::Question as Topic>::Answer>> + Send;
 }
 
@@ -45,27 +65,43 @@ pub struct Answers {
 
 #[derive(Clone)]
 struct Registered {
-    /// The node and the encoded question in, the encoded answer out.
-    answer: Arc<dyn Fn(Arc<str>, Vec<u8>) -> Answering + Send + Sync>,
+    /// The node, the encoded question and its body in, the encoded answer out.
+    answer: Arc<dyn Fn(Arc<str>, Vec<u8>, QuestionBody) -> Answering + Send + Sync>,
     running: Arc<Semaphore>,
     /// Those that run among them.
     taken: Arc<Semaphore>,
 }
 
 impl Answers {
-    /// Has an answerer answer the questions of its topic. The first of a topic stays.
+    /// Has an answerer answer the questions of its topic. The first of a topic stays. A body that comes with a question is not
+    /// sent.
     pub fn register<A: Answerer>(&self, answerer: A) {
-        let (topic, answerer) = (A::Question::TOPIC, Arc::new(answerer));
-        let answer = move |node: Arc<str>, data: Vec<u8>| -> Answering {
+        let answerer = Arc::new(answerer);
+        self.add(A::Question::TOPIC, A::LIMITS, move |node, data, _body| {
             let answerer = Arc::clone(&answerer);
             Box::pin(async move {
-                let question = A::Question::decode(data.as_slice());
-                let question =
-                    question.inspect_err(|error| tracing::warn!(topic, %error, "an unreadable question")).ok()?;
-                answerer.answer(&node, question).await.map(|answer| answer.encode_to_vec())
+                answerer.answer(&node, read::<A::Question>(&data)?).await.map(|answer| answer.encode_to_vec())
             })
-        };
-        let AnswerLimits { running, waiting } = A::LIMITS;
+        });
+    }
+
+    /// [`Answers::register`] for questions that come with a body.
+    pub fn register_with_body<A: BodyAnswerer>(&self, answerer: A) {
+        let answerer = Arc::new(answerer);
+        self.add(A::Question::TOPIC, A::LIMITS, move |node, data, body| {
+            let answerer = Arc::clone(&answerer);
+            Box::pin(async move {
+                answerer.answer(&node, read::<A::Question>(&data)?, body).await.map(|answer| answer.encode_to_vec())
+            })
+        });
+    }
+
+    fn add(
+        &self,
+        topic: &'static str,
+        AnswerLimits { running, waiting }: AnswerLimits,
+        answer: impl Fn(Arc<str>, Vec<u8>, QuestionBody) -> Answering + Send + Sync + 'static,
+    ) {
         let registered = Registered {
             answer: Arc::new(answer),
             running: Arc::new(Semaphore::new(running)),
@@ -80,7 +116,7 @@ impl Answers {
     }
 
     /// The answer to a question of a node; `None` if the topic is unknown, too much is asked, or it could not be found out.
-    pub async fn answer(&self, node: Arc<str>, topic: &str, data: Vec<u8>) -> Option<Vec<u8>> {
+    pub async fn answer(&self, node: Arc<str>, topic: &str, data: Vec<u8>, body: QuestionBody) -> Option<Vec<u8>> {
         let Some((topic, registered)) = self.find(topic) else {
             // The name is the caller's: it must not become a label.
             count("other", "unregistered");
@@ -95,7 +131,7 @@ impl Answers {
         if data.len() > MAX_QUESTION {
             return counted.end("unknown", None);
         }
-        match (registered.answer)(node, data).await {
+        match (registered.answer)(node, data, body).await {
             Some(answer) if answer.len() > MAX_ANSWER => {
                 tracing::error!(topic, bytes = answer.len(), "an answer is over the limit");
                 counted.end("unknown", None)
@@ -104,6 +140,11 @@ impl Answers {
             None => counted.end("unknown", None),
         }
     }
+}
+
+fn read<Q: Topic>(data: &[u8]) -> Option<Q> {
+    let question = Q::decode(data);
+    question.inspect_err(|error| tracing::warn!(topic = Q::TOPIC, %error, "an unreadable question")).ok()
 }
 
 impl fmt::Debug for Answers {

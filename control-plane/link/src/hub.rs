@@ -17,9 +17,9 @@ use store::{Store, StoreError};
 use xds::Hub;
 
 use super::reports::ReportKinds;
-use crate::Answers;
 use crate::challenges::{Puzzles, Tokens};
 use crate::counts::{Budgets, CountsNow, Sets, Shared};
+use crate::{Answers, QuestionBody};
 
 /// The meeting point of all node links. Clones share one state.
 #[derive(Clone)]
@@ -129,9 +129,9 @@ impl LinkHub {
     }
 
     /// The answer to a question of a worker.
-    pub(crate) async fn answer(&self, node: Arc<str>, ask: Ask) -> Answered {
+    pub(crate) async fn answer(&self, node: Arc<str>, ask: Ask, body: QuestionBody) -> Answered {
         let (topic, data) = ask.question();
-        let data = self.inner.answers.answer(node, &topic, data.into_owned()).await;
+        let data = self.inner.answers.answer(node, &topic, data.into_owned(), body).await;
         ask.answered(data)
     }
 

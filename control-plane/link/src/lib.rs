@@ -4,6 +4,7 @@
 //! crate `snapshot`, because filters use them too.
 
 mod answers;
+mod bodies;
 mod challenges;
 mod counts;
 mod hub;
@@ -14,7 +15,8 @@ mod service;
 mod tables;
 
 pub use self::counts::{start_counts, sweep_counts};
-pub use answers::{AnswerLimits, Answerer, Answers};
+pub use answers::{AnswerLimits, Answerer, Answers, BodyAnswerer};
+pub use bodies::{BodyLost, QuestionBody};
 pub use hub::LinkHub;
 pub use reports::{ReportKinds, ReportReceiver, Reports};
 pub use server::{NodePort, serve, serve_with};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use snapshot::{Answered, Ask, Down, MAX_WAIT_MILLIS, Up};
+use snapshot::{Answered, Ask, AskGrant, Down, MAX_WAIT_MILLIS, Up};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
@@ -16,6 +16,7 @@ use tonic::server::{Grpc, NamedService, StreamingService};
 use tonic::{Request, Response, Status, Streaming};
 use tonic_prost::ProstCodec;
 
+use super::bodies::{Bodies, QuestionBody};
 use super::counts;
 use super::hub::LinkHub;
 use super::pace::{BREATH, CATCH_UP, QUEUE, too_slow};
@@ -133,10 +134,12 @@ async fn run(
     };
     let (tables, kept) = tables::keep(hub.material(), down.clone());
     let (asks, asked) = mpsc::channel(QUESTIONS);
+    let (grants, granted) = mpsc::unbounded_channel();
+    let bodies = Bodies::new(grants);
     // Both at once: an answer does not wait for the events and bans behind its question to be taken.
     tokio::select! {
-        result = answer_all(hub, asked, down) => result,
-        result = take_all(&mut link, &mut ups, &mut changes, (&asks, &tables), down, admission) => result,
+        result = answer_all(hub, asked, granted, &bodies, down) => result,
+        result = take_all(&mut link, &mut ups, &mut changes, (&asks, &bodies, &tables), down, admission) => result,
         ended = kept => ended,
         ended = told => ended,
     }
@@ -147,7 +150,7 @@ async fn take_all(
     link: &mut Link<'_>,
     ups: &mut Streaming<Up>,
     changes: &mut broadcast::Receiver<Arc<Down>>,
-    (asks, tables): (&mpsc::Sender<(Arc<str>, Ask)>, &WorkerTables),
+    (asks, bodies, tables): (&mpsc::Sender<Asked>, &Bodies, &WorkerTables),
     down: &mpsc::Sender<Result<Down, Status>>,
     admission: &Admission,
 ) -> Result<(), Status> {
@@ -158,8 +161,10 @@ async fn take_all(
                     link.speaks(&up.node, admission)?;
                     // First of all: messages wait for the answers.
                     for ask in std::mem::take(&mut up.asks) {
-                        asks.send((link.node.as_str().into(), ask)).await.map_err(|_| too_slow())?;
+                        let body = bodies.of(&ask);
+                        asks.send((link.node.as_str().into(), ask, body)).await.map_err(|_| too_slow())?;
                     }
+                    bodies.take(std::mem::take(&mut up.chunks));
                     if let Some(kept) = up.tables.take() {
                         link.hub.tables_kept(link.number, &kept);
                         tables.said(kept)?;
@@ -182,25 +187,35 @@ async fn take_all(
     }
 }
 
+/// A question of a node, and what comes with it.
+type Asked = (Arc<str>, Ask, QuestionBody);
+
 /// Answers questions, each beside all others: a slow answer holds up none. With the link end the questions that are open.
 async fn answer_all(
     hub: &LinkHub,
-    mut asked: mpsc::Receiver<(Arc<str>, Ask)>,
+    mut asked: mpsc::Receiver<Asked>,
+    mut granted: mpsc::UnboundedReceiver<AskGrant>,
+    bodies: &Bodies,
     down: &mpsc::Sender<Result<Down, Status>>,
 ) -> Result<(), Status> {
-    let (mut open, mut answers) = (JoinSet::new(), Vec::new());
+    let (mut open, mut answers, mut grants) = (JoinSet::new(), Vec::new(), Vec::new());
     loop {
         tokio::select! {
-            Some((node, ask)) = asked.recv() => match open.len() {
-                0..QUESTIONS => drop(open.spawn(answer(hub.clone(), node, ask))),
+            Some((node, ask, body)) = asked.recv() => match open.len() {
+                0..QUESTIONS => drop(open.spawn(answer(hub.clone(), node, ask, body, bodies.clone()))),
                 // Only a worker that asks more than it may and does not read its answers comes to this.
                 _ if answers.len() >= QUESTIONS => return Err(too_slow()),
-                _ => answers.push(ask.answered(None)),
+                _ => {
+                    bodies.end(ask.id);
+                    answers.push(ask.answered(None));
+                }
             },
             Some(answered) = open.join_next() => answers.extend(answered.ok().flatten()),
-            Ok(permit) = down.reserve(), if !answers.is_empty() => {
+            // As many as there are bodies that wait for one: each is of a chunk that was taken.
+            Some(grant) = granted.recv() => grants.push(grant),
+            Ok(permit) = down.reserve(), if !answers.is_empty() || !grants.is_empty() => {
                 let answers = answers.drain(..answers.len().min(ANSWERS_PER_MESSAGE)).collect();
-                permit.send(Ok(Down { answers, ..Down::default() }));
+                permit.send(Ok(Down { answers, grants: std::mem::take(&mut grants), ..Down::default() }));
             }
             else => std::future::pending().await,
         }
@@ -216,9 +231,12 @@ fn greeting(hub: &LinkHub) -> Result<Down, Status> {
 }
 
 /// The answer to a question; `None` if the worker does not wait for it any more.
-async fn answer(hub: LinkHub, node: Arc<str>, ask: Ask) -> Option<Answered> {
+async fn answer(hub: LinkHub, node: Arc<str>, ask: Ask, body: QuestionBody, bodies: Bodies) -> Option<Answered> {
     let millis = if ask.wait_millis == 0 { MAX_WAIT_MILLIS } else { ask.wait_millis.min(MAX_WAIT_MILLIS) };
-    tokio::time::timeout(Duration::from_millis(millis.into()), hub.answer(node, ask)).await.ok()
+    let id = ask.id;
+    let answered = tokio::time::timeout(Duration::from_millis(millis.into()), hub.answer(node, ask, body)).await;
+    bodies.end(id);
+    answered.ok()
 }
 
 /// A link as its end is told, however it comes.

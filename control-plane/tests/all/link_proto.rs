@@ -6,10 +6,10 @@ use prost::Message;
 use prost_reflect::{DescriptorPool, DynamicMessage};
 use serde_json::json;
 use snapshot::{
-    AddToSet, AddedToSet, AllowChange, AnswerWord, Answered, Ask, BanChange, BanRequest, BudgetTaken, CountBatch,
-    CountGroup, CountKind, CountNow, CountedNow, CountsDown, CountsUp, Down, KeptTable, KeptTables, KeyCount,
-    KeyMembers, LoadReport, ReportBatch, SetMembership, SpendPuzzle, TableChange, TableKind, TakeBudget, Up,
-    VerifyToken,
+    AddToSet, AddedToSet, AllowChange, AnswerWord, Answered, Ask, AskBody, AskChunk, AskGrant, BanChange, BanRequest,
+    BudgetTaken, CountBatch, CountGroup, CountKind, CountNow, CountedNow, CountsDown, CountsUp, Down, KeptTable,
+    KeptTables, KeyCount, KeyMembers, LoadReport, ReportBatch, SetMembership, SpendPuzzle, TableChange, TableKind,
+    TakeBudget, Up, VerifyToken,
 };
 
 fn described(name: &str, bytes: &[u8]) -> serde_json::Value {
@@ -118,6 +118,7 @@ fn the_description_reads_what_the_code_writes() {
             topic: "a.b".into(),
             data: b"q".to_vec(),
             wait_millis: 11,
+            body: Some(AskBody { length: 14, complete: true }),
         }],
         tables: Some(KeptTables {
             tables: vec![KeptTable {
@@ -129,6 +130,7 @@ fn the_description_reads_what_the_code_writes() {
         }),
         reports: vec![ReportBatch { kind: "k".into(), reports: vec![b"r".to_vec()], dropped: 13 }],
         counts: Some(CountsUp { incarnation: 14, batches: vec![batch()], dropped: 15, number: 16 }),
+        chunks: vec![AskChunk { id: 15, data: b"c".to_vec(), abandoned: true }],
     };
     let batches = json!([{
         "group": {
@@ -147,11 +149,12 @@ fn the_description_reads_what_the_code_writes() {
             "asks": [{
                 "id": 9, "spend_puzzle": { "id": "p", "until_millis": 10 },
                 "verify_token": { "provider": "w", "token": "t", "ip": "192.0.2.1", "host": "h" },
-                "topic": "a.b", "data": "cQ==", "wait_millis": 11,
+                "topic": "a.b", "data": "cQ==", "wait_millis": 11, "body": { "length": 14, "complete": true },
             }],
             "tables": { "tables": [{ "name": "t", "kind": "KEYS", "state": "cw==", "refused": "r" }] },
             "reports": [{ "kind": "k", "reports": ["cg=="], "dropped": 13 }],
             "counts": { "incarnation": 14, "batches": batches, "dropped": 15, "number": 16 },
+            "chunks": [{ "id": 15, "data": "Yw==", "abandoned": true }],
         })
     );
     let down = Down {
@@ -174,6 +177,7 @@ fn the_description_reads_what_the_code_writes() {
             size: 12,
         }],
         counts: Some(CountsDown { now_millis: 1, key: b"k".to_vec(), instance: 2, batches: vec![batch()], taken: 3 }),
+        grants: vec![AskGrant { id: 16, taken: 17, until: 18 }],
     };
     assert_eq!(
         described("palisade.v1.Down", &down.encode_to_vec()),
@@ -184,6 +188,7 @@ fn the_description_reads_what_the_code_writes() {
             "seed": "c2VlZA==",
             "tables": [{ "name": "t", "from": "Zg==", "state": "cw==", "data": "ZA==", "offset": 11, "size": 12 }],
             "counts": { "now_millis": 1, "key": "aw==", "instance": 2, "batches": batches, "taken": 3 },
+            "grants": [{ "id": 16, "taken": 17, "until": 18 }],
         })
     );
 }

@@ -43,6 +43,7 @@ mod events_exporters;
 mod fabric_conformance;
 mod fabric_kill;
 mod fabric_store;
+mod link_bodies;
 mod link_proto;
 mod link_streams;
 mod link_support;

@@ -4,14 +4,17 @@
 //! bans and questions wait until the control plane has sent its greeting on it. At most `max_queued` events wait; the oldest
 //! are dropped first, and their number is sent with the next batch.
 
+mod bodies;
+
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
+use bodies::Bodies;
 use exchange::{Answer, Ask, BanOrder, MAX_QUESTIONS, Metric, offline, outage, shared_counts};
 use node_state::allowlist;
 use node_state::bans::{self, BanOf};
-use snapshot::{AllowChange, BanChange, BanRequest, Down, LinkSettings, LoadReport, Message, Up};
+use snapshot::{AllowChange, AskBody, BanChange, BanRequest, Down, LinkSettings, LoadReport, Message, Up};
 
 use crate::calls::{self, LogLevel};
 use crate::shared::NodeSharedData;
@@ -46,6 +49,8 @@ struct Link {
     bans: VecDeque<BanRequest>,
     /// Questions that wait for the greeting of a stream.
     asks: VecDeque<snapshot::Ask>,
+    /// Bodies that go with questions.
+    bodies: Bodies,
     /// Events and bans dropped that the control plane does not know of yet.
     dropped: u64,
     /// Since when this worker has no link, in milliseconds since the Unix epoch; `None` while it has one.
@@ -94,14 +99,19 @@ pub(crate) fn queue_ban(ban: BanOrder, now: u64) {
     });
 }
 
-/// Asks the control plane for the message of a stream with this `context`, which waits for the answer from now on.
-/// `context` is in effect again afterwards.
+/// Asks the control plane for the message of a stream with this `context`, which waits for the answer from now on. The `body` in
+/// hand follows the question as it is granted. `context` is in effect again afterwards.
 ///
 /// # Errors
 ///
 /// The answer, if it is known already; then nothing waits.
-pub(crate) fn ask(ask: Ask, context: u32, stream: &Rc<RefCell<http::Stream>>) -> Result<(), Answer> {
-    LINK.with_borrow_mut(|link| link.ask(ask, context, stream))
+pub(crate) fn ask(
+    ask: Ask,
+    body: Option<AskBody>,
+    context: u32,
+    stream: &Rc<RefCell<http::Stream>>,
+) -> Result<(), Answer> {
+    LINK.with_borrow_mut(|link| link.ask(ask, body, context, stream))
 }
 
 /// Queues a load report.
@@ -167,6 +177,7 @@ pub(crate) fn received(token: u32, bytes: &[u8]) {
             if let Some(counts) = &down.counts {
                 shared_counts::learn(&NodeSharedData, counts, calls::now());
             }
+            LINK.with_borrow_mut(|link| link.send_bodies(token, &down));
             for answered in down.answers {
                 held::answered(answered.id, answered.data.map_or(Answer::Unavailable, Answer::Data));
             }
@@ -241,6 +252,8 @@ impl Link {
         self.move_to(owner);
         // Some have waited too long for the greeting.
         self.asks.retain(|ask| held::waits(ask.id));
+        self.bodies.abandon(self.stream.iter().chain(&self.earlier));
+        calls::set_effective_context(owner);
         self.share_dropped();
         let now = calls::now();
         let waits = self.waits() || shared_counts::wait(&NodeSharedData);
@@ -264,7 +277,10 @@ impl Link {
                 held::lose(token);
                 return self.back_off("the stream took no message", true);
             }
-            batch.asks.iter().for_each(|ask| held::sent(ask.id, token));
+            for ask in &batch.asks {
+                held::sent(ask.id, token);
+                self.bodies.asked(ask.id, token);
+            }
         }
     }
 
@@ -276,19 +292,29 @@ impl Link {
     }
 
     /// A message waits for the answer: the question does not wait for the next tick where there is a stream.
-    fn ask(&mut self, ask: Ask, context: u32, stream: &Rc<RefCell<http::Stream>>) -> Result<(), Answer> {
+    fn ask(
+        &mut self,
+        ask: Ask,
+        body: Option<AskBody>,
+        context: u32,
+        stream: &Rc<RefCell<http::Stream>>,
+    ) -> Result<(), Answer> {
         if self.settings.is_none() {
             return Err(Answer::NoControlPlane);
         }
         if self.stream.is_none() && calls::now() < self.retry_at {
             return Err(Answer::Unavailable);
         }
-        let Ask { question, millis } = ask;
+        let Ask { question, millis, .. } = ask;
         let Some(id) = held::open(context, question.data.len(), millis, stream) else {
             return Err(Answer::Unavailable);
         };
+        if body.is_some_and(|body| !self.bodies.open(id, body, context, stream)) {
+            held::withdraw(id);
+            return Err(Answer::Unavailable);
+        }
         let (topic, data) = (question.topic.into_owned(), question.data);
-        let ask = snapshot::Ask { id, topic, data, wait_millis: millis, ..snapshot::Ask::default() };
+        let ask = snapshot::Ask { id, topic, data, wait_millis: millis, body, ..snapshot::Ask::default() };
         let Some(&Stream { token, owner, .. }) = self.stream.as_ref().filter(|stream| stream.greeted) else {
             if self.asks.len() >= MAX_QUESTIONS {
                 self.asks.retain(|ask| held::waits(ask.id));
@@ -301,10 +327,27 @@ impl Link {
         calls::set_effective_context(context);
         if sent {
             held::sent(id, token);
+            self.bodies.asked(id, token);
             Ok(())
         } else {
             held::withdraw(id);
+            self.bodies.end(id);
             Err(Answer::Unavailable)
+        }
+    }
+
+    /// Sends bodies as a message on a stream grants it. The owner of that stream is in effect again afterwards.
+    fn send_bodies(&mut self, token: u32, down: &Down) {
+        down.answers.iter().for_each(|answered| self.bodies.end(answered.id));
+        self.bodies.grant(&down.grants);
+        if down.grants.is_empty() {
+            return;
+        }
+        let streams = self.stream.iter().chain(&self.earlier);
+        self.bodies.abandon(streams.clone());
+        self.bodies.send(streams.clone());
+        if let Some(stream) = streams.clone().find(|stream| stream.token == token) {
+            calls::set_effective_context(stream.owner);
         }
     }
 
@@ -357,6 +400,7 @@ impl Link {
             tables: tables::news(),
             reports: reports::take(),
             counts: None,
+            chunks: Vec::new(),
         }
     }
 

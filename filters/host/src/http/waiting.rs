@@ -3,11 +3,12 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use exchange::{Answer, Ask, Flow};
+use exchange::{Answer, Ask, Flow, Run};
 use proxy_wasm::types::Action;
+use snapshot::AskBody;
 
 use super::{Buffered, Buffering, Stream};
-use crate::calls::{self, Half};
+use crate::calls::{self, Buffer, Half};
 use crate::proxy_host::ProxyHost;
 use crate::{held, link};
 
@@ -37,7 +38,12 @@ impl Stream {
     /// Holds a message until its question is answered.
     pub(super) fn ask(&mut self, half: Half, ask: Ask, this: &Rc<RefCell<Self>>) -> Action {
         self.set_buffering(half, Buffering::Off);
-        match link::ask(ask, self.context, this) {
+        let body = self
+            .run
+            .as_ref()
+            .and_then(Run::asked_body)
+            .map(|body| AskBody { length: u64::try_from(body.length).unwrap_or(u64::MAX), complete: body.complete });
+        match link::ask(ask, body, self.context, this) {
             Ok(()) => {
                 let most = self.half(half).size.saturating_add(MORE_WHILE_ASKING);
                 self.waiting = Some(Waiting { half, most });
@@ -45,6 +51,20 @@ impl Stream {
             }
             Err(answer) => self.go_on(half, Some(answer), this),
         }
+    }
+
+    /// Bytes of the body that goes with the question that this stream waits for; fewer where they are not there. The gateway's
+    /// calls act on this stream already.
+    pub(crate) fn asked_bytes(&self, from: usize, length: usize) -> Vec<u8> {
+        let (Some(waiting), Some(body)) = (self.waiting, self.run.as_ref().and_then(Run::asked_body)) else {
+            return Vec::new();
+        };
+        let length = length.min(body.length.saturating_sub(from));
+        if let Some(replaced) = body.replaced {
+            return replaced.get(from..from.saturating_add(length)).unwrap_or_default().to_vec();
+        }
+        let buffer = if waiting.half == Half::Request { Buffer::RequestBody } else { Buffer::ResponseBody };
+        calls::buffer_from(buffer, from, length).unwrap_or_default()
     }
 
     /// More of the body of a message came that waits.

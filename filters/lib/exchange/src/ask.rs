@@ -15,13 +15,26 @@ pub struct Ask {
     /// How long the message waits at most, in milliseconds; no longer than [`snapshot::MAX_WAIT_MILLIS`]. The end of it is
     /// noticed at a tick of the worker, up to a second later.
     pub millis: u32,
+    /// The body that the step has in hand goes with the question, see [`Ask::with_body`].
+    pub body: bool,
 }
 
 impl Ask {
     /// A question of a topic that both sides define.
     #[must_use]
     pub fn new<Q: Topic>(question: &Q, millis: u32) -> Self {
-        Self { question: Question::new(question), millis }
+        Self { question: Question::new(question), millis, body: false }
+    }
+
+    /// The same, with the body that the step was given: as much as it has asked for, [`snapshot::MAX_ASK_BODY`] bytes at most. The
+    /// host sends it behind the question, in chunks and as fast as the control plane takes them, from where the gateway keeps it;
+    /// an answer that comes before ends that. In `request_body`, `response_body`, and `answered` after them; elsewhere the answer is
+    /// [`Answer::Unavailable`], as where too many bodies are being sent already (see
+    /// [`Sendings::open`](crate::Sendings::open)).
+    #[must_use]
+    pub fn with_body(mut self) -> Self {
+        self.body = true;
+        self
     }
 }
 

@@ -26,7 +26,8 @@ pub enum Flow {
         /// In milliseconds.
         millis: u32,
     },
-    /// Hold everything until the control plane has answered or the time is up, then call [`Run::answered`].
+    /// Hold everything until the control plane has answered or the time is up, then call [`Run::answered`]. Meanwhile the body that
+    /// [`Run::asked_body`] gives is sent behind the question, if any.
     Ask(Ask),
     /// Answer in the backend's place.
     Answer(Reply),

@@ -64,6 +64,12 @@ impl<T> Questions<T> {
         self.waiting.contains_key(&question)
     }
 
+    /// The stream that a question was sent on, while it waits.
+    #[must_use]
+    pub fn stream(&self, question: u64) -> Option<u32> {
+        self.waiting.get(&question)?.stream
+    }
+
     /// Whether a question waits that was sent on this stream.
     #[must_use]
     pub fn wait_on(&self, stream: u32) -> bool {

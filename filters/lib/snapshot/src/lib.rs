@@ -23,9 +23,11 @@ pub use counts::{
 pub use envelope::{Envelope, FORMAT, OpenError, open, seal};
 pub use hash::{PartHash, content_hash, hex, unhex};
 pub use link::{
-    AllowChange, AnswerWord, Answered, Ask, BanChange, BanRequest, Down, KeptTable, KeptTables, LoadReport,
-    ReportBatch, SpendPuzzle, TableChange, TableKind, Up, VerifyToken,
+    AllowChange, AnswerWord, Answered, Ask, AskBody, AskChunk, AskGrant, BanChange, BanRequest, Down, KeptTable,
+    KeptTables, LoadReport, ReportBatch, SpendPuzzle, TableChange, TableKind, Up, VerifyToken,
 };
 pub use policy::{Challenge, Policy, Tier, TierAction, Widget};
 pub use prost::Message;
-pub use question::{MAX_ANSWER, MAX_QUESTION, MAX_TOPIC, MAX_WAIT_MILLIS, Topic, YesNo};
+pub use question::{
+    ASK_CHUNK, ASK_WINDOW, MAX_ANSWER, MAX_ASK_BODY, MAX_QUESTION, MAX_TOPIC, MAX_WAIT_MILLIS, Topic, YesNo,
+};

@@ -34,6 +34,9 @@ pub struct Up {
     /// What this node has counted together with others.
     #[prost(message, optional, tag = "9")]
     pub counts: Option<CountsUp>,
+    /// Chunks of bodies that go with questions, as far as they are granted.
+    #[prost(message, repeated, tag = "10")]
+    pub chunks: Vec<AskChunk>,
 }
 
 /// Reports of one kind.
@@ -129,6 +132,48 @@ pub struct Ask {
     /// How long the worker waits for the answer, in milliseconds; 0 for the longest that any question does.
     #[prost(uint32, tag = "6")]
     pub wait_millis: u32,
+    /// A body goes with the question. Nothing of it is sent before it is granted ([`AskGrant`]).
+    #[prost(message, optional, tag = "7")]
+    pub body: Option<AskBody>,
+}
+
+/// The body that goes with a question.
+#[derive(Clone, Copy, PartialEq, Eq, Message)]
+pub struct AskBody {
+    /// How many bytes are sent; at most [`MAX_ASK_BODY`](crate::MAX_ASK_BODY).
+    #[prost(uint64, tag = "1")]
+    pub length: u64,
+    /// They are the whole body of the message; false for its beginning.
+    #[prost(bool, tag = "2")]
+    pub complete: bool,
+}
+
+/// The next bytes of a body that goes with a question, on the stream that the question was sent on.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub struct AskChunk {
+    /// The question's id.
+    #[prost(uint64, tag = "1")]
+    pub id: u64,
+    /// The bytes, at most [`ASK_CHUNK`](crate::ASK_CHUNK).
+    #[prost(bytes = "vec", tag = "2")]
+    pub data: Vec<u8>,
+    /// No more of the body follows, and the answer is not waited for: the client has left, or the time is over.
+    #[prost(bool, tag = "3")]
+    pub abandoned: bool,
+}
+
+/// Lets a worker send more of a body.
+#[derive(Clone, Copy, PartialEq, Eq, Message)]
+pub struct AskGrant {
+    /// The question's id.
+    #[prost(uint64, tag = "1")]
+    pub id: u64,
+    /// How many bytes the answerer has taken.
+    #[prost(uint64, tag = "2")]
+    pub taken: u64,
+    /// Up to which byte the body may be sent.
+    #[prost(uint64, tag = "3")]
+    pub until: u64,
 }
 
 /// Whether this is the first time that a puzzle is spent, on whichever node; it is spent from then on. A completed wait is spent
@@ -227,6 +272,9 @@ pub struct Down {
     /// What all other nodes have counted.
     #[prost(message, optional, tag = "13")]
     pub counts: Option<CountsDown>,
+    /// Grants for bodies that go with questions.
+    #[prost(message, repeated, tag = "14")]
+    pub grants: Vec<AskGrant>,
 }
 
 /// An answer.

@@ -12,6 +12,12 @@ pub const MAX_TOPIC: usize = 64;
 pub const MAX_QUESTION: usize = 64 << 10;
 /// The most bytes that an answer has, encoded.
 pub const MAX_ANSWER: usize = 64 << 10;
+/// The most bytes of a body that goes with a question.
+pub const MAX_ASK_BODY: usize = 16 << 20;
+/// The most bytes of such a body in one message.
+pub const ASK_CHUNK: usize = 64 << 10;
+/// How much of such a body may be on its way to the answerer, in bytes: it is granted that much beyond what it has taken.
+pub const ASK_WINDOW: u64 = 128 << 10;
 /// The longest that a question waits for its answer, in milliseconds.
 pub const MAX_WAIT_MILLIS: u32 = 10_000;
 

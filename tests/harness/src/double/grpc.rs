@@ -19,6 +19,7 @@ use tonic::transport::Server;
 use tonic::{Request, Response, Status, Streaming};
 use tonic_prost::ProstCodec;
 
+use super::bodies::Bodies;
 use super::{NODE_LINK, Script, Scripted, Seen, answer, question};
 
 /// Messages that wait for a worker.
@@ -119,12 +120,29 @@ impl StreamingService<Up> for Double {
             seen.streams.fetch_add(1, Ordering::Relaxed);
             seen.open.fetch_add(1, Ordering::Relaxed);
             let _gone = down.send(Ok(Down::default())).await;
-            let mut ups = request.into_inner();
+            let (mut ups, mut bodies) = (request.into_inner(), Bodies::default());
             while let Ok(Some(up)) = ups.message().await {
                 for ask in up.asks {
                     seen.questions.fetch_add(1, Ordering::Relaxed);
-                    tokio::spawn(carry_out(script(&question(&ask)), ask, down.clone(), release.clone()));
+                    let scripted = script(&question(&ask));
+                    if let Some(message) = bodies.asked(&ask, &scripted) {
+                        let _gone = down.send(Ok(message)).await;
+                        if matches!(scripted, Scripted::Stall { .. }) {
+                            tokio::spawn(carry_out(scripted, ask, down.clone(), release.clone()));
+                        }
+                    } else {
+                        tokio::spawn(carry_out(scripted, ask, down.clone(), release.clone()));
+                    }
                 }
+                for chunk in up.chunks {
+                    let count = if chunk.abandoned { &seen.abandoned } else { &seen.chunks };
+                    count.fetch_add(1, Ordering::Relaxed);
+                    let released = *release.borrow();
+                    if let Some(message) = bodies.take(&chunk, released) {
+                        let _gone = down.send(Ok(message)).await;
+                    }
+                }
+                seen.taking.store(bodies.len() as u64, Ordering::Relaxed);
             }
             seen.open.fetch_sub(1, Ordering::Relaxed);
         });
@@ -149,7 +167,11 @@ async fn carry_out(
             Ok(answer(ask.id, Some(data)))
         }
         Scripted::Unknown => Ok(answer(ask.id, None)),
-        Scripted::Never => return,
+        Scripted::Stall { .. } => {
+            let _ended = release.wait_for(|released| *released).await;
+            Ok(Bodies::released(&ask))
+        }
+        Scripted::Never | Scripted::Read { .. } => return,
         Scripted::Lose => Err(Status::unavailable("lost")),
     };
     let _gone = down.send(message).await;

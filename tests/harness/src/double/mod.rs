@@ -1,5 +1,6 @@
 //! A double of the control plane that answers questions from a script: natively, in the harness, and over a socket.
 
+mod bodies;
 mod counting;
 mod grpc;
 mod load;
@@ -13,6 +14,8 @@ use snapshot::{Answered, Down, Message as _, Up};
 use crate::host::{Answer, Clusters, Delivery, Word, unreachable};
 use crate::traffic::Headers;
 
+use bodies::Bodies;
+pub(crate) use bodies::read as read_body;
 pub use counting::{Counting, CountingClusters};
 pub use grpc::ControlPlane;
 pub use load::{AskLoad, AskReport};
@@ -23,7 +26,7 @@ const NODE_LINK: &str = "/palisade.v1.NodeLink/Stream";
 const UNAVAILABLE: u32 = 14;
 
 /// What the double does with a question.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub enum Scripted {
     /// Answers at once.
     Data(Vec<u8>),
@@ -31,6 +34,18 @@ pub enum Scripted {
     After(u64, Vec<u8>),
     /// Answers once [`ControlPlane::release`] was called; never in the harness.
     Held(Vec<u8>),
+    /// Takes the body of the question, at most so many bytes of it, and answers with what this makes of them.
+    Read {
+        /// In bytes. The answer comes early if there are more.
+        most: u64,
+        /// The answer.
+        answer: fn(&[u8]) -> Vec<u8>,
+    },
+    /// The same with all of the body, of which it takes nothing behind the first window before [`ControlPlane::release`] was called.
+    Stall {
+        /// The answer.
+        answer: fn(&[u8]) -> Vec<u8>,
+    },
     /// Answers that it does not know.
     Unknown,
     /// Never answers.
@@ -48,6 +63,9 @@ pub struct Seen {
     questions: AtomicU64,
     streams: AtomicU64,
     open: AtomicU64,
+    chunks: AtomicU64,
+    abandoned: AtomicU64,
+    taking: AtomicU64,
 }
 
 impl Seen {
@@ -61,6 +79,24 @@ impl Seen {
     #[must_use]
     pub fn streams(&self) -> u64 {
         self.streams.load(Ordering::Relaxed)
+    }
+
+    /// How many chunks of bodies came.
+    #[must_use]
+    pub fn chunks(&self) -> u64 {
+        self.chunks.load(Ordering::Relaxed)
+    }
+
+    /// How many bodies were abandoned.
+    #[must_use]
+    pub fn abandoned(&self) -> u64 {
+        self.abandoned.load(Ordering::Relaxed)
+    }
+
+    /// How many bodies were under way on the link that the last message came on.
+    #[must_use]
+    pub fn taking(&self) -> u64 {
+        self.taking.load(Ordering::Relaxed)
     }
 
     /// How many links are open.
@@ -82,13 +118,14 @@ fn answer(id: u64, data: Option<Vec<u8>>) -> Down {
 /// The double behind the clusters of the harness.
 pub struct ScriptedClusters {
     script: Script,
+    bodies: Bodies,
 }
 
 impl ScriptedClusters {
     /// A double that answers by this script.
     #[must_use]
     pub fn new(script: Script) -> Self {
-        Self { script }
+        Self { script, bodies: Bodies::default() }
     }
 }
 
@@ -104,10 +141,15 @@ impl Clusters for ScriptedClusters {
             Word::Http { token, .. } => vec![deliver(token, 0, unreachable(false))],
             Word::Message { token, message, .. } => {
                 let up = Up::decode(message.as_slice()).unwrap_or_default();
-                let script = &self.script;
-                let said = |ask: &snapshot::Ask| {
+                let Self { script, bodies } = self;
+                let mut said = |ask: &snapshot::Ask| {
                     let down = |data| Delivery::Message(answer(ask.id, data).encode_to_vec());
-                    match script(&question(ask)) {
+                    let scripted = script(&question(ask));
+                    match scripted {
+                        Scripted::Read { .. } | Scripted::Stall { .. } => {
+                            let down = bodies.asked(ask, &scripted)?;
+                            Some(deliver(token, 0, Delivery::Message(down.encode_to_vec())))
+                        }
                         Scripted::Data(data) => Some(deliver(token, 0, down(Some(data)))),
                         Scripted::After(millis, data) => Some(deliver(token, millis, down(Some(data)))),
                         Scripted::Unknown => Some(deliver(token, 0, down(None))),
@@ -115,7 +157,10 @@ impl Clusters for ScriptedClusters {
                         Scripted::Lose => Some(deliver(token, 0, Delivery::Close(UNAVAILABLE, "lost".to_owned()))),
                     }
                 };
-                up.asks.iter().filter_map(said).collect()
+                let mut answers: Vec<Answer> = up.asks.iter().filter_map(&mut said).collect();
+                let taken = up.chunks.iter().filter_map(|chunk| self.bodies.take(chunk, false));
+                answers.extend(taken.map(|down| deliver(token, 0, Delivery::Message(down.encode_to_vec()))));
+                answers
             }
             Word::Close { .. } | Word::Gone => Vec::new(),
         }

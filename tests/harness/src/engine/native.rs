@@ -6,11 +6,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use exchange::{
-    Answer, Ask, BanOrder, Body, Chain, Flow, HeaderChange, Headers, Host, Level, MemorySharedData, Metric, Opening, PluginDefinition, Reply, Request, Response, Run, SharedData, Start, shared_counts,
+    Answer, Ask, BanOrder, Body, Chain, Flow, HeaderChange, Headers, Host, Level, MemorySharedData, Metric, Opening,
+    PluginDefinition, Reply, Request, Response, Run, SharedData, Start, shared_counts,
 };
 
 use super::Engine;
-use crate::double::{Counting, Script, Scripted};
+use crate::double::{Counting, Script, Scripted, read_body};
 use crate::traffic::{self, Exchange, LocalReply, LogLine, Outcome, events};
 
 /// The bytes in front of every gRPC message.
@@ -221,7 +222,14 @@ impl Native {
                     journey.kept = (self.host.state.take(), self.host.logs.take());
                     return Stage::Held(Box::new(journey), millis);
                 }
-                (Flow::Ask(ask), _) => journey.run.answered(self.answer(&ask), &self.host),
+                (Flow::Ask(ask), half) => {
+                    let body = if half == Half::Request { &exchange.request.body } else { &exchange.response.body };
+                    let asked = journey.run.asked_body();
+                    let body =
+                        asked.map(|asked| asked.replaced.unwrap_or(body).get(..asked.length).unwrap_or_default());
+                    let answer = self.answer(&ask, body.unwrap_or_default());
+                    journey.run.answered(answer, &self.host)
+                }
                 (Flow::Answer(reply), _) => {
                     answer(reply, &mut journey.outcome);
                     if exchange.request.header(":method") == Some(b"HEAD") {
@@ -286,12 +294,15 @@ impl Native {
 
     /// The answer to a question. Without a control plane, what was spent on this node is known already, and there is no other
     /// node.
-    fn answer(&self, ask: &Ask) -> Answer {
+    fn answer(&self, ask: &Ask, body: &[u8]) -> Answer {
         let Some(script) = &self.script else { return Answer::NoControlPlane };
         let (millis, answer) = match script(&ask.question) {
             Scripted::Data(data) => (0, Answer::Data(data)),
+            Scripted::Read { most, answer } => (0, Answer::Data(read_body(body, most, answer))),
             Scripted::After(millis, data) if millis < u64::from(ask.millis) => (millis, Answer::Data(data)),
-            Scripted::After(..) | Scripted::Never | Scripted::Held(_) => (u64::from(ask.millis), Answer::Unavailable),
+            Scripted::After(..) | Scripted::Never | Scripted::Held(_) | Scripted::Stall { .. } => {
+                (u64::from(ask.millis), Answer::Unavailable)
+            }
             Scripted::Unknown | Scripted::Lose => (0, Answer::Unavailable),
         };
         self.set_now_millis(self.now_millis().saturating_add(millis));

@@ -21,27 +21,28 @@ use crate::frame::script;
 use crate::kit::{NOW_MILLIS, filter, own};
 
 /// It bounds a test that fails. Questions wait for 10 s.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What the gateway buffers, in bytes, and a body that is shorter.
 const BUFFERS: usize = 8 << 20;
 const LONG: usize = 6 << 20;
 
 /// A gateway with one worker, its backend and its control plane.
-struct Gateway {
-    envoy: Envoy,
-    to: SocketAddr,
-    control: ControlPlane,
+pub(crate) struct Gateway {
+    pub(crate) envoy: Envoy,
+    pub(crate) to: SocketAddr,
+    pub(crate) control: ControlPlane,
     _backend: Backend,
 }
 
 /// A step on the paths that begin with `/NAME`.
 fn step(name: &str, config: &Value) -> Step {
     let include = vec![format!("^/{name}")];
-    Step { plugin: "probe-ask".into(), config: serde_json::to_vec(config).unwrap(), include, ..Step::default() }
+    let plugin = if config.get("ask").is_some() { "probe-ask" } else { "probe-change" };
+    Step { plugin: plugin.into(), config: serde_json::to_vec(config).unwrap(), include, ..Step::default() }
 }
 
-fn configuration(steps: &[(&str, Value)]) -> Vec<u8> {
+pub(crate) fn configuration(steps: &[(&str, Value)]) -> Vec<u8> {
     let global = steps.iter().map(|(name, config)| step(name, config)).collect();
     let link = LinkSettings { cluster: "control".into(), flush_millis: 50, max_queued: 1000 };
     let (filter, trailers) = ("probe".into(), Trailers::Pass.into());
@@ -49,24 +50,29 @@ fn configuration(steps: &[(&str, Value)]) -> Vec<u8> {
     seal(&snapshot).encode_to_vec()
 }
 
-fn module() -> PathBuf {
+pub(crate) fn module() -> PathBuf {
     let folder = std::env::var_os("PALISADE_FILTERS").map_or_else(|| own("../../target/filters"), PathBuf::from);
     folder.join("probe.wasm").canonicalize().unwrap()
 }
 
 impl Gateway {
-    fn start(steps: &[(&str, Value)]) -> Self {
+    pub(crate) fn start(steps: &[(&str, Value)]) -> Self {
         Self::with(wasm_filter("probe", &module(), &configuration(steps)))
     }
 
-    fn with(filter: Value) -> Self {
+    pub(crate) fn with(filter: Value) -> Self {
+        Self::with_buffers(filter, BUFFERS)
+    }
+
+    /// The same with buffers of so many bytes for each message.
+    pub(crate) fn with_buffers(filter: Value, bytes: usize) -> Self {
         let (backend, control) = (Backend::start(), ControlPlane::start(script()).unwrap());
         let gateway = Static::to(backend.address()).filter(filter).cluster(http2_cluster("control", control.address()));
         let mut gateway: Value = serde_json::from_str(&gateway.render()).unwrap();
         gateway["node"] = json!({ "id": "gateway-1", "cluster": "test" });
-        gateway["static_resources"]["listeners"][0]["per_connection_buffer_limit_bytes"] = json!(BUFFERS);
+        gateway["static_resources"]["listeners"][0]["per_connection_buffer_limit_bytes"] = json!(bytes);
         let cluster = &mut gateway["static_resources"]["clusters"][0];
-        cluster["per_connection_buffer_limit_bytes"] = json!(BUFFERS);
+        cluster["per_connection_buffer_limit_bytes"] = json!(bytes);
         cluster["typed_extension_protocol_options"] = json!({
             "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": {
                 "@type": "type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions",
@@ -78,33 +84,33 @@ impl Gateway {
         Self { envoy, to, control, _backend: backend }
     }
 
-    fn status(&self, request: &Request) -> u16 {
+    pub(crate) fn status(&self, request: &Request) -> u16 {
         let answer = request.send(self.to);
         answer.unwrap_or_else(|error| panic!("{error}\n{}", self.envoy.log_tail(40))).status
     }
 
     /// Waits until so many questions came.
-    fn questions(&self, count: u64) {
+    pub(crate) fn questions(&self, count: u64) {
         let came = || (self.control.seen().questions() >= count).then_some(());
         let why = |why| panic!("{why}: {}\n{}", self.control.seen().questions(), self.envoy.log_tail(40));
         wait_for("a question", PATIENCE, came).unwrap_or_else(why);
     }
 
-    fn unanswered(&self) -> u64 {
+    pub(crate) fn unanswered(&self) -> u64 {
         self.envoy.stats(r"palisade\.questions_unanswered$").values().sum()
     }
 
     /// Nothing has died.
-    fn is_well(&self) {
+    pub(crate) fn is_well(&self) {
         assert!(self.envoy.vm_failures().is_empty(), "{:?}", self.envoy.vm_failures());
     }
 }
 
-fn refuse(status: u16) -> Value {
+pub(crate) fn refuse(status: u16) -> Value {
     json!({ "refuse": { "status": status } })
 }
 
-fn upload(path: &str, length: usize) -> Request {
+pub(crate) fn upload(path: &str, length: usize) -> Request {
     Request::post(path, "application/octet-stream", vec![b'x'; length])
 }
 
@@ -210,6 +216,17 @@ fn a_wait_ends_before_the_gateway_buffers_too_much() {
     assert!(began.elapsed() < Duration::from_secs(40), "all four questions waited for 10 s");
 }
 
+/// A filter whose gateway cannot hold headers while a body comes.
+pub(crate) fn without_holding(steps: &[(&str, Value)]) -> Value {
+    let configuration = configuration_json(&configuration(steps)).to_string();
+    let mut filter = wasm_filter("probe", &module(), b"");
+    let config = &mut filter["typed_config"]["config"];
+    config.as_object_mut().unwrap().remove("allow_on_headers_stop_iteration");
+    config["configuration"] =
+        json!({ "@type": "type.googleapis.com/google.protobuf.StringValue", "value": configuration });
+    filter
+}
+
 #[test]
 fn a_filter_that_cannot_hold_headers_asks_as_well() {
     let no = json!({ "no": refuse(403) });
@@ -220,14 +237,9 @@ fn a_filter_that_cannot_hold_headers_asks_as_well() {
         ("pieces", json!({ "at": "request-pieces", "ask": "length", "on": { "1000": refuse(403) } })),
         ("response", json!({ "at": "response", "ask": "later no", "on": no })),
         ("page", json!({ "at": "response-body", "ask": "later yes" })),
+        ("scan", json!({ "at": "request-body", "ask": "scan", "send": true, "on": { "infected": refuse(403) } })),
     ];
-    let configuration = configuration_json(&configuration(&steps)).to_string();
-    let mut filter = wasm_filter("probe", &module(), b"");
-    let config = &mut filter["typed_config"]["config"];
-    config.as_object_mut().unwrap().remove("allow_on_headers_stop_iteration");
-    config["configuration"] =
-        json!({ "@type": "type.googleapis.com/google.protobuf.StringValue", "value": configuration });
-    let gateway = Gateway::with(filter);
+    let gateway = Gateway::with(without_holding(&steps));
     for chunked in [false, true] {
         let sent = |path: &str, length: usize| {
             let request = upload(path, length);
@@ -244,6 +256,7 @@ fn a_filter_that_cannot_hold_headers_asks_as_well() {
             ("/pieces", 1001, 200),
             ("/response", 10, 403),
             ("/page", 10, 200),
+            ("/scan", 1000, 200),
         ] {
             let answer = sent(path, length);
             assert_eq!(answer.status, status, "{path} {length} chunked {chunked}");
@@ -360,7 +373,7 @@ fn no_request_is_lost_where_many_wait_with_their_bodies_in_hand() {
 }
 
 /// Writes the filter as a file that Envoy watches, in one step.
-fn resource(file: &Path, filter: &Value) {
+pub(crate) fn resource(file: &Path, filter: &Value) {
     let mut resource = filter.clone();
     resource["@type"] = "type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig".into();
     let part = file.with_extension("part");

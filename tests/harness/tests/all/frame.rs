@@ -165,7 +165,8 @@ fn configuration(composite: bool, global: Vec<Step>) -> Vec<u8> {
 }
 
 /// What the double of the control plane does, by the question's text: `say TEXT`, `later TEXT` (in time), `late TEXT` (too late for
-/// those that wait for 100 ms), `length` of the body in the question, `never`, `unknown`, `garbage`, `huge`, `lose` the link, `hold TEXT` until
+/// those that wait for 100 ms), `length` of the body in the question, `scan` the body that goes with it, or so many bytes of it, `stall` the
+/// same until it is released, `never`, `unknown`, `garbage`, `huge`, `lose` the link, `hold TEXT` until
 /// it is released.
 pub(crate) fn script() -> Script {
     Arc::new(|question| {
@@ -176,6 +177,8 @@ pub(crate) fn script() -> Script {
             ("later", word) => Scripted::After(30, text(word)),
             ("late", word) => Scripted::After(400, text(word)),
             ("length", _) => Scripted::Data(text(&body.len().to_string())),
+            ("scan", most) => Scripted::Read { most: most.parse().unwrap_or(u64::MAX), answer: scanned },
+            ("stall", _) => Scripted::Stall { answer: scanned },
             ("never", _) => Scripted::Never,
             ("garbage", _) => Scripted::Data(vec![0xff]),
             ("huge", _) => Scripted::Data(text(&"x".repeat(snapshot::MAX_ANSWER))),
@@ -184,6 +187,15 @@ pub(crate) fn script() -> Script {
             _ => Scripted::Unknown,
         }
     })
+}
+
+/// What a scanner finds in a body: `infected` if there is a certain word in it, otherwise its length and a sum over its bytes.
+fn scanned(body: &[u8]) -> Vec<u8> {
+    let sum =
+        body.iter().zip(0_u32..).fold(0_u32, |sum, (byte, at)| sum.wrapping_add(u32::from(*byte).wrapping_mul(at | 1)));
+    let infected = body.windows(5).any(|word| word == b"EICAR");
+    let text = if infected { "infected".to_owned() } else { format!("{} bytes, {sum:08x}", body.len()) };
+    ProbeAnswer { text }.encode_to_vec()
 }
 
 /// All steps of all cases in one filter.

@@ -19,5 +19,6 @@ mod reload;
 mod replaced;
 mod replay;
 mod run_command;
+mod sending;
 mod shipped;
 mod traffic;

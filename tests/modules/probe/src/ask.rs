@@ -39,6 +39,12 @@ struct Config {
     ask: String,
     #[serde(default = "wait_millis")]
     millis: u32,
+    /// The body in hand goes with the question, in place of its beginning in it.
+    #[serde(default)]
+    send: bool,
+    /// How much of a body is asked for, in bytes.
+    #[serde(default = "limit")]
+    limit: usize,
     /// What follows from an answer, by its text; `unavailable` and `no control plane` stand for those. It goes on otherwise.
     #[serde(default)]
     on: BTreeMap<String, Then>,
@@ -66,6 +72,10 @@ const fn wait_millis() -> u32 {
     5000
 }
 
+const fn limit() -> usize {
+    LIMIT
+}
+
 struct Asks(Config);
 
 pub(crate) fn make(config: &[u8], _build: &mut Build<'_>) -> Result<Box<dyn Plugin>, String> {
@@ -82,8 +92,9 @@ impl Asks {
     }
 
     fn ask(&self, script: &str, body: &[u8]) -> Verdict {
-        let body = body.get(..BODY).unwrap_or(body).to_vec();
-        Verdict::Ask(Ask::new(&ProbeQuestion { script: script.to_owned(), body }, self.0.millis))
+        let body = if self.0.send { Vec::new() } else { body.get(..BODY).unwrap_or(body).to_vec() };
+        let ask = Ask::new(&ProbeQuestion { script: script.to_owned(), body }, self.0.millis);
+        Verdict::Ask(if self.0.send { ask.with_body() } else { ask })
     }
 }
 
@@ -94,8 +105,8 @@ impl Plugin for Asks {
 
     fn request(&self, _exchange: &mut Exchange, _has_body: bool, _slot: &mut Slot, _host: &dyn Host) -> Verdict {
         match self.0.at {
-            Phase::RequestBody => Verdict::NeedBody(BodyNeed { limit: LIMIT }),
-            Phase::RequestPieces => Verdict::ReadBody(BodyNeed { limit: LIMIT }),
+            Phase::RequestBody => Verdict::NeedBody(BodyNeed { limit: self.0.limit }),
+            Phase::RequestPieces => Verdict::ReadBody(BodyNeed { limit: self.0.limit }),
             _ => self.at(Phase::Request, b""),
         }
     }
@@ -117,7 +128,7 @@ impl Plugin for Asks {
 
     fn response(&self, _exchange: &mut Exchange, _has_body: bool, _slot: &mut Slot, _host: &dyn Host) -> Verdict {
         match self.0.at {
-            Phase::ResponseBody => Verdict::NeedBody(BodyNeed { limit: LIMIT }),
+            Phase::ResponseBody => Verdict::NeedBody(BodyNeed { limit: self.0.limit }),
             _ => self.at(Phase::Response, b""),
         }
     }

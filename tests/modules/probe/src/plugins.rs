@@ -9,10 +9,10 @@ use serde::Deserialize;
 
 #[path = "ask.rs"]
 pub(crate) mod ask;
-#[path = "count.rs"]
-mod count;
 #[path = "change.rs"]
 mod change;
+#[path = "count.rs"]
+mod count;
 #[path = "report.rs"]
 mod report;
 #[path = "table.rs"]

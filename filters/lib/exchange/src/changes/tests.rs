@@ -1,6 +1,3 @@
-#[cfg(target_os = "unknown")]
-use wasm_bindgen_test::wasm_bindgen_test as test;
-
 use super::*;
 use crate::fake::FakeHost;
 use crate::{Request, Response};

@@ -11,9 +11,10 @@ use crate::ask::MAX_FOLLOW_UPS;
 use crate::chain::{Step, Steps};
 use crate::skip::Skips;
 use crate::{
-    Body, Caller, Chain, Exchange, Flow, HeaderChange, Host, Metric, PathReadings, Reply, Request, Response, Route, Slot, Verdict,
-    transfer,
+    Body, Caller, Chain, Exchange, Flow, HeaderChange, Host, Metric, PathReadings, Reply, Request, Response, Route,
+    Slot, Verdict, transfer,
 };
+pub use wait::AskedBody;
 use wait::{Asking, Phase};
 
 /// What a run begins with.
@@ -263,7 +264,9 @@ impl Run {
                 };
                 Some(Flow::Buffer { limit: need.limit })
             }
-            (Verdict::Ask(ask), _) => Some(self.ask(ask, Asking { at, phase: Phase::Headers(half), further }, host)),
+            (Verdict::Ask(ask), _) => {
+                Some(self.ask(ask, Asking { further, ..Asking::first(at, Phase::Headers(half)) }, host))
+            }
             (verdict, _) => self.act(verdict, at, step, half, host),
         }
     }

@@ -55,15 +55,19 @@ impl Scripted {
             "replace" => return Verdict::ReplaceBody(b"[masked]".to_vec()),
             "ask" => {
                 let question = Question { topic: "t".into(), data: phase.as_bytes().to_vec() };
-                return Verdict::Ask(Ask { question, millis: 100 });
+                return Verdict::Ask(Ask { question, millis: 100, body: false });
+            }
+            "send" => {
+                let question = Question { topic: "t".into(), data: phase.as_bytes().to_vec() };
+                return Verdict::Ask(Ask { question, millis: 100, body: true });
             }
             "long" => {
                 let question = Question { topic: "t".into(), data: vec![0; snapshot::MAX_QUESTION + 1] };
-                return Verdict::Ask(Ask { question, millis: 100 });
+                return Verdict::Ask(Ask { question, millis: 100, body: false });
             }
             "forever" => {
                 let question = Question { topic: "t".into(), data: Vec::new() };
-                return Verdict::Ask(Ask { question, millis: u32::MAX });
+                return Verdict::Ask(Ask { question, millis: u32::MAX, body: false });
             }
             "hold" => return Verdict::Enforce { decision: decision(), hold_millis: 500, reply: None },
             read if read.starts_with("read") => {

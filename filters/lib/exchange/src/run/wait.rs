@@ -1,6 +1,6 @@
 //! Messages that wait: for an answer of the control plane, or for the end of a delay.
 
-use snapshot::{MAX_ANSWER, MAX_WAIT_MILLIS};
+use snapshot::{MAX_ANSWER, MAX_ASK_BODY, MAX_WAIT_MILLIS};
 
 use super::{Half, Run, Stage};
 use crate::ask::MAX_FOLLOW_UPS;
@@ -15,6 +15,19 @@ pub(crate) struct Asking {
     pub(super) phase: Phase,
     /// How many further questions it may ask in this phase.
     pub(super) further: u8,
+    /// The body in hand goes with the question.
+    pub(super) sends: bool,
+}
+
+/// The body that goes with a question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AskedBody<'a> {
+    /// How many bytes from its beginning on are sent.
+    pub length: usize,
+    /// They are the whole body.
+    pub complete: bool,
+    /// The bytes, where a step has replaced the body; otherwise the gateway keeps them.
+    pub replaced: Option<&'a [u8]>,
 }
 
 /// The phase in which a step asks. The answer is carried out as if that phase had returned it.
@@ -41,7 +54,7 @@ pub(crate) struct InHand {
 impl Asking {
     /// The first question of a step in a phase.
     pub(super) fn first(at: usize, phase: Phase) -> Self {
-        Self { at, phase, further: MAX_FOLLOW_UPS }
+        Self { at, phase, further: MAX_FOLLOW_UPS, sends: false }
     }
 }
 
@@ -50,6 +63,13 @@ impl Phase {
         match self {
             Self::Access | Self::Pieces(_) => Half::Request,
             Self::Headers(half) | Self::Body(half, _) => half,
+        }
+    }
+
+    fn in_hand(self) -> Option<InHand> {
+        match self {
+            Self::Access | Self::Headers(_) => None,
+            Self::Body(_, body) | Self::Pieces(body) => Some(body),
         }
     }
 }
@@ -67,7 +87,7 @@ impl Run {
             Answer::Data(data) if data.len() > MAX_ANSWER => Answer::Unavailable,
             answer => answer,
         };
-        let Asking { at, phase, further } = asking;
+        let Asking { at, phase, further, .. } = asking;
         let Some(step) = self.step(at) else {
             return self.go_on_behind(asking, host);
         };
@@ -113,12 +133,22 @@ impl Run {
     fn go_on_behind(&mut self, Asking { at, phase, .. }: Asking, host: &dyn Host) -> Flow {
         match phase {
             Phase::Access => self.access(at + 1, host),
-            Phase::Headers(half) | Phase::Body(half, _) => self.advance(half, at + 1, self.has_body_of(half), None, host),
+            Phase::Headers(half) | Phase::Body(half, _) => {
+                self.advance(half, at + 1, self.has_body_of(half), None, host)
+            }
             Phase::Pieces(_) => {
                 self.keep_rest_of(at);
                 self.advance(Half::Request, at + 1, true, None, host)
             }
         }
+    }
+
+    /// The body that goes with the question of a [`Flow::Ask`], until it is answered; `None` where there is none.
+    #[must_use]
+    pub fn asked_body(&self) -> Option<AskedBody<'_>> {
+        let Stage::Asked(asking) = &self.stage else { return None };
+        let InHand { length, complete } = asking.phase.in_hand().filter(|_| asking.sends)?;
+        Some(AskedBody { length, complete, replaced: self.replaced_body.as_deref() })
     }
 
     fn has_body_of(&self, half: Half) -> bool {
@@ -142,7 +172,15 @@ impl Run {
 
     /// Asks the control plane for a step. What is too long to be sent has no answer.
     pub(super) fn ask(&mut self, ask: Ask, asking: Asking, host: &dyn Host) -> Flow {
-        self.stage = Stage::Asked(asking);
+        self.stage = Stage::Asked(Asking { sends: ask.body, ..asking });
+        if ask.body && asking.phase.in_hand().is_none_or(|body| body.length > MAX_ASK_BODY) {
+            let topic = &ask.question.topic;
+            host.log(
+                Level::Error,
+                &format!("palisade: a question about {topic} has no body in hand, or too long a one"),
+            );
+            return self.answered(Answer::Unavailable, host);
+        }
         if !ask.question.fits() {
             host.log(Level::Error, &format!("palisade: a question about {} is over the limits", ask.question.topic));
             return self.answered(Answer::Unavailable, host);

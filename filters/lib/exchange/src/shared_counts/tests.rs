@@ -2,8 +2,6 @@
 
 use node_state::Membership;
 use snapshot::{AddedToSet, CountedNow, CountsDown, CountsUp, Message, SetMembership};
-#[cfg(target_os = "unknown")]
-use wasm_bindgen_test::wasm_bindgen_test as test;
 
 use super::node::MAX_CHANGES;
 use super::*;

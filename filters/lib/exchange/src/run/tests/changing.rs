@@ -1,8 +1,5 @@
 //! Messages that plugins change, on their way through a chain.
 
-#[cfg(target_os = "unknown")]
-use wasm_bindgen_test::wasm_bindgen_test as test;
-
 use super::*;
 
 /// A filter of its own with these steps, which shares requests with others.

@@ -19,7 +19,7 @@ pub fn documented() -> impl Iterator<Item = &'static Kind> {
     let is_example = |kind: &Kind| {
         let own =
             |plugin: &&kit::Plugin| plugin.example && plugin.kinds.iter().any(|own| own.collection == kind.collection);
-        ALL.iter().any(|plugin| own(plugin))
+        ALL.iter().any(own)
     };
     KINDS.iter().filter(move |kind| !is_example(kind))
 }

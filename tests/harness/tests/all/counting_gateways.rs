@@ -78,6 +78,22 @@ impl Site {
         });
     }
 
+    /// Waits until every worker of both gateways gets answers.
+    fn until_answered(&self) {
+        for (envoy, to) in self.gateways.iter().zip(self.to) {
+            let mut tries = 0;
+            let answered = || {
+                tries += 1;
+                let unanswered = || envoy.stats(r"palisade\.questions_unanswered$").values().sum::<u64>();
+                let before = unanswered();
+                let request = Request::get(format!("/?warm-up-{tries}")).header("member", "one");
+                envoy.every_worker(|| request.send(to)).unwrap_or_else(|why| panic!("{why}"));
+                (unanswered() == before).then_some(())
+            };
+            wait_for("answers on every worker", PATIENCE, answered).unwrap();
+        }
+    }
+
     fn is_well(&self) {
         for gateway in &self.gateways {
             assert!(gateway.vm_failures().is_empty(), "{:?}", gateway.vm_failures());
@@ -167,27 +183,14 @@ fn at_once(site: &Site, requests: Vec<h2::Request>) -> Vec<u16> {
 fn a_thousand_takes_at_once_do_not_overdraw_a_budget_and_kill_9_forgets_none() {
     const LIMIT: usize = 300;
     let mut site = Site::start(&json!({ "form": "budget", "limit": LIMIT, "ask": true }));
-    // Each gateway has a link.
-    for key in ["first", "second"] {
-        assert_eq!(at_once(&site, vec![h2::Request::get(&format!("/?{key}"))]), [200]);
-    }
+    site.until_answered();
     let takes = || (0..1000).map(|_| h2::Request::get("/?consumer")).collect::<Vec<_>>();
     let statuses = at_once(&site, takes());
     let of = |status: u16| statuses.iter().filter(|found| **found == status).count();
     assert_eq!((of(200), of(429)), (LIMIT, 1000 - LIMIT));
     site.control.kill();
     site.control.restart();
-    // Both gateways have their links again once a question on another budget is answered with what was taken of it.
-    for gateway in [0, 1] {
-        let key = format!("again-{gateway}");
-        let answered = || {
-            let before: u64 = site.gateways[gateway].stats(r"palisade\.questions_unanswered$").values().sum();
-            let status = Request::get(format!("/?{key}")).send(site.to[gateway]).unwrap().status;
-            let after: u64 = site.gateways[gateway].stats(r"palisade\.questions_unanswered$").values().sum();
-            (status == 200 && before == after).then_some(())
-        };
-        wait_for("an answer", PATIENCE, answered).unwrap();
-    }
+    site.until_answered();
     assert_eq!(at_once(&site, (0..200).map(|_| h2::Request::get("/?consumer")).collect()), vec![429; 200]);
     site.is_well();
 }
@@ -196,6 +199,7 @@ fn a_thousand_takes_at_once_do_not_overdraw_a_budget_and_kill_9_forgets_none() {
 fn a_set_has_at_most_its_cap_of_distinct_members() {
     const CAP: usize = 20;
     let site = Site::start(&json!({ "form": "set", "limit": CAP, "ask": true }));
+    site.until_answered();
     let add = |member: usize| {
         let mut request = h2::Request::get("/?consumer");
         request.headers.push(("member".into(), format!("object-{member}").into_bytes()));

@@ -70,7 +70,7 @@ impl Budget {
         let on = self.0.on(host);
         let own = Some(self.0.own_count(on.data, on.key(key), on.now));
         let group = Some(self.0.described.clone());
-        Ask::new(&TakeBudget { group, incarnation: on.cluster.incarnation, own, amount, limit }, millis)
+        on.ask(&TakeBudget { group, incarnation: on.cluster.incarnation, own, amount, limit }, millis)
     }
 
     /// The outcome of [`Budget::ask`]; `None` without an answer, when [`Budget::take`] decides by what this node knows.

@@ -10,7 +10,7 @@
 //! While the control plane is gone, a node goes on alone with what it knows, and what it has counted adds up again afterwards. Keys
 //! leave the node as hashes under a secret of all nodes. Until the control plane has sent it, on the first link since the gateway
 //! started, a node counts under a key of its own; a worker counts again under the secret what it has counted until then, 8192
-//! changes at most.
+//! changes at most. A question that is asked until then has no answer.
 
 mod budget;
 mod link;

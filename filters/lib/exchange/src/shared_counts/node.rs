@@ -1,15 +1,16 @@
 //! What all workers of a node know of the others, and what each of them keeps beside it.
 
+use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, VecDeque};
 use std::rc::Rc;
 
 use node_state::{ClusterKey, SharedData, edit};
-use snapshot::{CountGroup, Message};
+use snapshot::{CountGroup, Message, Topic};
 
 use super::link::Walk;
 use super::{Shared, Table};
-use crate::{Host, Metric};
+use crate::{Ask, Host, Metric, Question};
 
 /// The key of [`Cluster`] in shared data.
 const CLUSTER: &str = "svc.counts";
@@ -313,6 +314,15 @@ impl OnNode<'_> {
 
     pub(super) fn member(&self, key: u64, member: &[u8]) -> u64 {
         self.cluster.member(self.shared, key, member)
+    }
+
+    /// A question to the control plane. Before the node has the secret of all nodes it is one that is never sent, because its hashes
+    /// would be of other keys.
+    pub(super) fn ask<Q: Topic>(&self, question: &Q, millis: u32) -> Ask {
+        if self.cluster.joined {
+            return Ask::new(question, millis);
+        }
+        Ask { question: Question { topic: Cow::Borrowed(""), data: Vec::new() }, millis }
     }
 
     /// Notes that a key was counted: the other nodes are to learn of it. `words` are the key, the member of a set, and how much was

@@ -95,7 +95,10 @@ fn a_node_counts_alone_until_it_has_the_secret_of_all() {
     assert!(said(&host).is_empty(), "no link");
     let set = CappedSet::new("objects", 10, 60_000, 6).unwrap();
     set.insert(&host, b"consumer", b"one");
+    let fits = || window.ask(&host, b"k", 100).question.fits() || set.ask(&host, b"k", b"m", 100).question.fits();
+    assert!(!fits(), "a question under another secret would be of another key");
     greet(&host, 1);
+    assert!(fits());
     assert_eq!(window.add(&host, b"k", 1), count(3, 0), "it has counted them again under the secret");
     assert_eq!(set.contains(&host, b"consumer", b"one"), (true, 1));
     let other = linked();

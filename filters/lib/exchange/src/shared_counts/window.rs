@@ -68,7 +68,7 @@ impl Window {
         let on = self.0.on(host);
         let own = self.0.own_count(on.data, on.key(key), on.now);
         let group = Some(self.0.described.clone());
-        Ask::new(&CountNow { group, incarnation: on.cluster.incarnation, own: Some(own) }, millis)
+        on.ask(&CountNow { group, incarnation: on.cluster.incarnation, own: Some(own) }, millis)
     }
 
     /// The count of a key after the answer to [`Window::ask`]; `None` if there is none, when [`Window::get`] has what this node

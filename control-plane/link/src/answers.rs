@@ -55,6 +55,7 @@ pub struct AnswerLimits {
     pub waiting: usize,
 }
 
+type Answer = dyn Fn(Arc<str>, Vec<u8>, QuestionBody) -> Answering + Send + Sync;
 type Answering = Pin<Box<dyn Future<Output = Option<Vec<u8>>> + Send>>;
 
 /// The answerers, by topic. Clones share them.
@@ -66,7 +67,7 @@ pub struct Answers {
 #[derive(Clone)]
 struct Registered {
     /// The node, the encoded question and its body in, the encoded answer out.
-    answer: Arc<dyn Fn(Arc<str>, Vec<u8>, QuestionBody) -> Answering + Send + Sync>,
+    answer: Arc<Answer>,
     running: Arc<Semaphore>,
     /// Those that run among them.
     taken: Arc<Semaphore>,

@@ -58,7 +58,7 @@ impl BodyAnswerer for Scanner {
 }
 
 fn ask(id: u64, scan: &Scan, length: u64) -> Up {
-    let body = Some(AskBody { length, complete: length % 2 == 0 });
+    let body = Some(AskBody { length, complete: length.is_multiple_of(2) });
     let ask = Ask { id, topic: Scan::TOPIC.into(), data: scan.encode_to_vec(), body, ..Ask::default() };
     Up { node: "n".into(), asks: vec![ask], ..Up::default() }
 }

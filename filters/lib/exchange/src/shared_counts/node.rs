@@ -322,7 +322,7 @@ impl OnNode<'_> {
         if self.cluster.joined {
             return Ask::new(question, millis);
         }
-        Ask { question: Question { topic: Cow::Borrowed(""), data: Vec::new() }, millis }
+        Ask { question: Question { topic: Cow::Borrowed(""), data: Vec::new() }, millis, body: false }
     }
 
     /// Notes that a key was counted: the other nodes are to learn of it. `words` are the key, the member of a set, and how much was

@@ -49,10 +49,10 @@ const TRANSFORMED: u64 = 4;
 /// Units for each transformation.
 const TRANSFORMATION: u64 = 400;
 /// Units for each byte that the prefilter scans, and for each scan.
-const SCANNED: u64 = 8;
+const SCANNED: u64 = 5;
 const SCAN: u64 = 800;
 /// Units for each position and literal that a scan looks at.
-const SCAN_STEP: u64 = 44;
+const SCAN_STEP: u64 = 52;
 /// Units for each byte that is copied or compared.
 const COPIED: u64 = 2;
 /// Units for each byte that is searched for others.
@@ -65,14 +65,14 @@ const PARSED: u64 = 16;
 const ARGUMENT: u64 = 500;
 /// Units for each value, for each of its bytes, and the bytes of memory that it takes besides its own.
 const VALUE: u64 = 250;
-const KEPT: u64 = 8;
+const KEPT: u64 = 9;
 pub(super) const VALUE_SIZE: usize = 160;
 /// Units for each value of a list that a rule looks through.
 const LISTED: u64 = 50;
 /// Units for each rule that is begun.
 const RULE: u64 = 400;
 /// Units for each test of a value, whether its operator is run or not.
-const TEST: u64 = 100;
+const TEST: u64 = 110;
 /// Units for each value that matches, and for each assignment.
 const MATCH: u64 = 1_500;
 const ASSIGNMENT: u64 = 800;

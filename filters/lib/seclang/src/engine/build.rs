@@ -1,5 +1,6 @@
 //! The engine: the executable form of a program.
 
+use super::automata::Grown;
 use super::builder::Builder;
 use super::const_prop::ConstProp;
 use super::names::Names;
@@ -34,6 +35,7 @@ pub struct Engine {
     pub(super) paths: Vec<(Box<[u8]>, xml::Path)>,
     uses: [bool; Variable::COUNT],
     pub(super) prepared: Preparation,
+    pub(super) grown: Grown,
 }
 
 impl Engine {
@@ -87,6 +89,7 @@ impl Engine {
             target_table,
             uses: builder.uses,
             prepared: Preparation::default(),
+            grown: Grown::default(),
             paths: builder.paths,
             strings: wire.strings.into_iter().map(Into::into).collect(),
         })

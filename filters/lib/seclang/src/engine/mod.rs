@@ -4,6 +4,7 @@ mod act;
 mod arena;
 mod arguments;
 mod as_sent;
+mod automata;
 mod body;
 mod budget;
 mod build;

@@ -457,6 +457,7 @@ impl Transaction {
 impl Drop for Transaction {
     fn drop(&mut self) {
         self.return_hot_cache();
+        self.engine.bound_automata(self.arena.budget.spent().work);
         self.engine.pool.give_back(Memory {
             arena: std::mem::take(&mut self.arena),
             summary: std::mem::take(&mut self.summary),

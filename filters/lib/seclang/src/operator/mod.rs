@@ -39,7 +39,7 @@ use phrases::Phrases;
 use rx::Pattern;
 
 /// Units of work for each run of an operator.
-const RUN: u64 = 150;
+const RUN: u64 = 160;
 
 /// The data files next to the rules (`@pmFromFile`, `@ipMatchFromFile`).
 pub trait DataFiles {
@@ -169,6 +169,21 @@ impl Operator {
             _ => return false,
         }
         true
+    }
+
+    /// The memory of automata that grows with the values that were searched, in bytes.
+    pub(crate) fn cached(&self) -> usize {
+        match &self.matcher {
+            Matcher::Pattern(pattern) => pattern.cached(),
+            _ => 0,
+        }
+    }
+
+    /// Releases that memory: automata begin anew.
+    pub(crate) fn forget(&self) {
+        if let Matcher::Pattern(pattern) = &self.matcher {
+            pattern.forget();
+        }
     }
 
     /// Whether the operator runs a pattern on the backtracking engine, which is slower and limited.

@@ -125,6 +125,11 @@ impl Backtracking {
         None
     }
 
+    /// What it matches at most, if that was needed before.
+    pub(super) fn outline(&self) -> Option<&Linear> {
+        self.outline.get()?.as_ref()
+    }
+
     /// What looking ahead costs at most, in steps back.
     fn scanned(&self, length: usize, steps: usize) -> usize {
         if self.scans { length.min(steps) * length / BYTES_PER_STEP } else { 0 }

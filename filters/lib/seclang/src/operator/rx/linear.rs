@@ -4,14 +4,14 @@
 //! whose time per byte grows with the pattern. Where that could take long, another automaton looks first: it stops
 //! instead of falling back.
 
-use std::sync::{Mutex, OnceLock, TryLockError};
+use std::sync::{Arc, Mutex, OnceLock, TryLockError};
 
 use regex_automata::util::primitives::NonMaxUsize;
 use regex_automata::util::syntax;
 use regex_automata::{Anchored, HalfMatch, Input, Span, meta};
 
-use super::probe::{CLEARED, GaveUp, Probe};
-use super::starts::{Found, Starts};
+use super::probe::{GaveUp, Probe};
+use super::starts::{Found, Starts, needs};
 use super::{Effort, MAX_CAPTURES, OperatorError, PATTERN_CACHE_LIMIT, PATTERN_SIZE_LIMIT, Spans};
 
 /// How many steps of a simulated NFA a search may take: states times bytes. Beyond, an automaton looks first that stops
@@ -19,10 +19,14 @@ use super::{Effort, MAX_CAPTURES, OperatorError, PATTERN_CACHE_LIMIT, PATTERN_SI
 const SIMULATION_LIMIT: usize = 1 << 24;
 
 /// Units of work for each search, for each byte that it looks at, and for each byte of a match whose groups are wanted: at
-/// least [`GROUP_BYTE`], and two for each state of the NFA.
-const SEARCH: u64 = 600;
+/// least [`GROUP_BYTE`], and two for each state of the NFA; seven where the match is too long for its states and places to
+/// be marked in [`MARKED`] bits, because all states are then followed at once.
+const SEARCH: u64 = 680;
 const BYTE: u64 = 10;
 const GROUP_BYTE: u64 = 220;
+const STATE: u64 = 2;
+const STATE_AT_ONCE: u64 = 7;
+const MARKED: usize = 1 << 21;
 
 /// Units for each byte that a probe looks at.
 const PROBED: u64 = 8;
@@ -65,7 +69,7 @@ pub(super) struct Linear {
     states: usize,
     pattern: Box<str>,
     /// Where a match can begin, in values without the bytes of [`ABSENT`]. Built when a value needs it.
-    starts: [OnceLock<Option<Starts>>; ABSENT.len()],
+    starts: [OnceLock<Option<Arc<Starts>>>; ABSENT.len()],
     /// Built when a value is first that long.
     probe: OnceLock<Option<Probe>>,
 }
@@ -109,14 +113,44 @@ impl Linear {
         Ok(Self { regex, cache, states, pattern: pattern.into(), starts, probe: OnceLock::new() })
     }
 
-    /// Builds a piece of what searches of long values would have to wait for; `false` if there is nothing to build.
+    /// Builds a piece of what searches of long values would have to wait for; `false` if there is nothing to build any more.
     pub(super) fn prepare(&self, piece: usize) -> bool {
-        match self.starts.iter().zip(ABSENT).nth(piece) {
-            Some(_) if self.regex.is_accelerated() => false,
-            Some((starts, absent)) => starts.get_or_init(|| Starts::new(&self.pattern, absent)).is_some(),
-            None if self.is_costly(PREPARED_LENGTH) => self.probe.get_or_init(|| Probe::new(&self.pattern)).is_some(),
-            None => false,
+        match self.starts.get(piece) {
+            Some(starts) => starts.get().is_none() && !self.regex.is_accelerated() && self.starts(piece).is_some(),
+            None if self.probe.get().is_some() || !self.is_costly(PREPARED_LENGTH) => false,
+            None => self.probe.get_or_init(|| Probe::new(&self.pattern)).is_some(),
         }
+    }
+
+    /// The memory of all automata that grows with the values that were searched, in bytes.
+    pub(super) fn cached(&self) -> usize {
+        let general = self.cache.try_lock().ok().and_then(|kept| Some(kept.as_ref()?.0.memory_usage())).unwrap_or(0);
+        let starts: usize = self.built_starts().map(Starts::cached).sum();
+        general + starts + self.built_probe().map_or(0, Probe::cached)
+    }
+
+    /// Releases that memory: the automata begin anew.
+    pub(super) fn forget(&self) {
+        if let Ok(mut kept) = self.cache.try_lock() {
+            *kept = None;
+        }
+        self.built_starts().for_each(Starts::forget);
+        if let Some(probe) = self.built_probe() {
+            probe.forget();
+        }
+    }
+
+    /// Each that was built, once.
+    fn built_starts(&self) -> impl Iterator<Item = &Starts> {
+        let built = |place: usize| self.starts.get(place)?.get()?.as_ref();
+        let own = move |place: &usize| {
+            !built(*place).zip(built(place + 1)).is_some_and(|(one, other)| Arc::ptr_eq(one, other))
+        };
+        (0..ABSENT.len()).filter(own).filter_map(built).map(Arc::as_ref)
+    }
+
+    fn built_probe(&self) -> Option<&Probe> {
+        self.probe.get()?.as_ref()
     }
 
     /// The spans of the first match from `at` on: all groups or, faster, only that there is one. What it costs is added
@@ -187,7 +221,8 @@ impl Linear {
     fn groups_cost(&self, length: usize) -> u64 {
         // States are counted by the memory that they take, which is half as much in a VM of 32 bits.
         let states = self.states * size_of::<u64>() / size_of::<usize>();
-        GROUP_BYTE.max(units(states, 2)).saturating_mul(units(length, 1))
+        let state = if states.saturating_mul(length) > MARKED { STATE_AT_ONCE } else { STATE };
+        GROUP_BYTE.max(units(states, state)).saturating_mul(units(length, 1))
     }
 
     /// Whether what is left suffices for a simulation of the NFA, which is charged then.
@@ -247,8 +282,26 @@ impl Linear {
     fn first(&self, value: &[u8], at: usize, cost: &mut u64) -> Option<Found> {
         let rest = value.get(at..).filter(|rest| rest.len() >= BRIEF && !self.regex.is_accelerated())?;
         let has = |byte: &u8| memchr::memchr(*byte, rest).is_some();
-        let (starts, absent) = self.starts.iter().zip(ABSENT).find(|(_, absent)| !absent.iter().any(has))?;
-        Some(starts.get_or_init(|| Starts::new(&self.pattern, absent)).as_ref()?.search(value, at, cost))
+        let absent = ABSENT.iter().position(|absent| !absent.iter().any(has))?;
+        Some(self.starts(absent)?.search(value, at, cost))
+    }
+
+    /// Where a match can begin in values without some bytes, by their place in [`ABSENT`].
+    fn starts(&self, place: usize) -> Option<&Starts> {
+        let build = || {
+            // Most patterns have no part that needs these bytes: they share what is made for the bytes behind.
+            let same = place + 1 < ABSENT.len() && !needs(&self.pattern, absent_beside(place));
+            match same {
+                true => self.shared_starts(place + 1),
+                false => Starts::new(&self.pattern, ABSENT.get(place).copied().unwrap_or_default()).map(Arc::new),
+            }
+        };
+        self.starts.get(place)?.get_or_init(build).as_deref()
+    }
+
+    fn shared_starts(&self, place: usize) -> Option<Arc<Starts>> {
+        self.starts(place)?;
+        self.starts.get(place)?.get()?.clone()
     }
 
     /// Whether simulating the NFA on this many bytes would take too long.
@@ -259,15 +312,21 @@ impl Linear {
     fn probe(&self, input: &Input<'_>, groups: bool, effort: &mut Effort) -> Probed {
         let Some(probe) = self.probe.get_or_init(|| Probe::new(&self.pattern)) else { return Probed::GaveUp };
         effort.charge(units(input.get_span().len(), PROBED));
-        match probe.search(&self.pattern, input, groups) {
+        let mut built = 0;
+        let found = probe.search(&self.pattern, input, groups, &mut built);
+        effort.charge(units(built, GROWTH));
+        match found {
             Ok(None) => Probed::Nothing,
             Ok(Some(span)) => Probed::Found(span),
-            Err(GaveUp) => {
-                effort.charge(units(PATTERN_CACHE_LIMIT * CLEARED, GROWTH));
-                Probed::GaveUp
-            }
+            Err(GaveUp) => Probed::GaveUp,
         }
     }
+}
+
+/// The bytes of an entry of [`ABSENT`] that the next one lacks.
+fn absent_beside(place: usize) -> u8 {
+    let of = |place: usize| ABSENT.get(place).copied().unwrap_or_default();
+    of(place).iter().copied().find(|byte| !of(place + 1).contains(byte)).unwrap_or_default()
 }
 
 /// The groups of a match.

@@ -9,6 +9,7 @@
 mod backtracking;
 mod class;
 mod escape;
+mod interned;
 mod linear;
 mod outline;
 mod probe;
@@ -16,7 +17,7 @@ mod shape;
 mod starts;
 mod translate;
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use regex_automata::util::syntax::parse_with;
 
@@ -25,6 +26,7 @@ pub use backtracking::{BACKTRACK_BUDGET, BACKTRACK_INPUT_LIMIT, BACKTRACK_LIMIT,
 pub(crate) use class::ByteSet;
 
 use backtracking::Backtracking;
+use interned::SharedPattern;
 use linear::Linear;
 
 /// The pieces of [`Pattern::prepare`].
@@ -35,7 +37,6 @@ pub(super) use linear::syntax;
 use super::captures::{Captures, MAX_CAPTURES};
 use super::identifier::MAX_CANDIDATES;
 use super::{OperatorArgument, OperatorError};
-use shape::Shape;
 
 /// How large a compiled pattern may be, in bytes: 8 MiB. The largest of the Core Rule Set takes a fifth of it.
 pub const PATTERN_SIZE_LIMIT: usize = 8 << 20;
@@ -153,14 +154,10 @@ fn too_large() -> OperatorError {
 /// A text and what it was compiled to, if it can be.
 type Expanded = (Vec<u8>, Arc<Option<Compiled>>);
 
-/// A pattern that is compiled when the first value is searched.
+/// The pattern of an operator.
 #[derive(Debug)]
 pub(super) struct Pattern {
-    backtracking: bool,
-    pattern: String,
-    /// What answers for most values without the pattern.
-    shape: OnceLock<Shape>,
-    compiled: OnceLock<Option<Compiled>>,
+    shared: Arc<SharedPattern>,
     /// The last pattern expanded from macros: most often it is the same for every request.
     expanded: Mutex<Option<Expanded>>,
 }
@@ -168,49 +165,61 @@ pub(super) struct Pattern {
 impl Pattern {
     /// The pattern of a checked argument; an argument without phrases is rewritten again.
     pub(super) fn build(argument: &OperatorArgument, expands: bool) -> Result<Self, String> {
-        let (backtracking, pattern) = match argument.phrases.as_slice() {
-            [] if expands => (false, String::new()),
+        let shared = match argument.phrases.as_slice() {
+            [] if expands => SharedPattern::of("", false),
             [] => {
                 let translated = translate::translate(&argument.text).map_err(|(message, _)| message.to_owned())?;
-                (translated.backtracking, translated.pattern)
+                SharedPattern::of(&translated.pattern, translated.backtracking)
             }
             [engine, pattern] if engine == LINEAR || engine == BACKTRACKING => {
-                let pattern = String::from_utf8(pattern.clone()).map_err(|_| "the stored pattern is not text")?;
-                (engine == BACKTRACKING, pattern)
+                let pattern = std::str::from_utf8(pattern).map_err(|_| "the stored pattern is not text")?;
+                SharedPattern::of(pattern, engine == BACKTRACKING)
             }
             _ => return Err("the stored pattern has no known engine".into()),
         };
-        let (shape, compiled) = (OnceLock::new(), OnceLock::new());
-        Ok(Self { backtracking, pattern, shape, compiled, expanded: Mutex::new(None) })
-    }
-
-    fn shape(&self) -> &Shape {
-        self.shape.get_or_init(|| if self.backtracking { Shape::Pattern } else { Shape::of(&self.pattern) })
-    }
-
-    fn compiled(&self) -> Option<&Compiled> {
-        self.compiled.get_or_init(|| Compiled::new(&self.pattern, self.backtracking).ok()).as_ref()
+        Ok(Self { shared, expanded: Mutex::new(None) })
     }
 
     /// Builds a piece of what the first values that are searched would have to wait for, of [`PIECES`]; `false` if there is
-    /// nothing to build. A pattern with macros is known with its first request.
+    /// nothing to build, or another rule set has built it. A pattern with macros is known with its first request.
     pub(super) fn prepare(&self, piece: usize) -> bool {
-        if self.pattern.is_empty() {
+        if self.shared.text.is_empty() {
             return false;
         }
         let Some(piece) = piece.checked_sub(1) else {
-            self.shape();
-            return self.compiled().is_some();
+            let is_new = !self.shared.is_compiled();
+            self.shared.shape();
+            return self.shared.compiled().is_some() && is_new;
         };
-        match self.compiled() {
+        match self.shared.compiled() {
             Some(Compiled { engine: Engine::Linear(linear), .. }) => linear.prepare(piece),
             _ => false,
         }
     }
 
+    /// The memory of its automata that grows with the values that were searched, in bytes.
+    pub(super) fn cached(&self) -> usize {
+        self.linear().map_or(0, Linear::cached)
+    }
+
+    /// Releases that memory: the automata begin anew.
+    pub(super) fn forget(&self) {
+        if let Some(linear) = self.linear() {
+            linear.forget();
+        }
+    }
+
+    /// The linear engine, once it is compiled: of a backtracking pattern, the one that searches for its outline.
+    fn linear(&self) -> Option<&Linear> {
+        match &self.shared.compiled_before()?.engine {
+            Engine::Linear(linear) => Some(linear),
+            Engine::Backtracking(backtracking) => backtracking.outline(),
+        }
+    }
+
     /// Whether the pattern needs the backtracking engine.
     pub(super) fn is_backtracking(&self) -> bool {
-        self.backtracking
+        self.shared.backtracking
     }
 
     /// Searches a value. A pattern expanded from macros that cannot be compiled matches nothing.
@@ -222,7 +231,7 @@ impl Pattern {
         captures: &mut Captures,
     ) -> bool {
         if expanded.is_none()
-            && let Some(found) = self.shape().search(value)
+            && let Some(found) = self.shared.shape().search(value)
         {
             captures.charge(SHAPE);
             if let Some(end) = found {
@@ -236,7 +245,7 @@ impl Pattern {
                 compiled = self.expanded(expanded, captures);
                 compiled.as_ref().as_ref()
             }
-            None => self.compiled(),
+            None => self.shared.compiled(),
         };
         let Some(pattern) = pattern else {
             captures.set_limit_exceeded();
@@ -274,7 +283,7 @@ impl Pattern {
 
     /// Whether any match is confirmed by `verify`; captures the first that is.
     pub(super) fn confirm(&self, value: &[u8], verify: impl Fn(&[u8]) -> bool, captures: &mut Captures) -> bool {
-        let Some(pattern) = self.compiled() else {
+        let Some(pattern) = self.shared.compiled() else {
             captures.set_limit_exceeded();
             return false;
         };

@@ -10,7 +10,7 @@ use super::linear::syntax;
 use super::{PATTERN_CACHE_LIMIT, PATTERN_SIZE_LIMIT};
 
 /// How often an automaton is thrown away in one search before it is given up.
-pub(super) const CLEARED: usize = 3;
+const CLEARED: usize = 3;
 
 /// The automaton of a pattern.
 #[derive(Debug)]
@@ -35,10 +35,31 @@ impl Probe {
         Some(Self { forward: Automaton::new(pattern, false)?, backward: OnceLock::new() })
     }
 
-    /// The first match: without groups any end of it, and the start of the input in place of its own.
-    pub(super) fn search(&self, pattern: &str, input: &Input<'_>, groups: bool) -> Result<Option<Span>, GaveUp> {
+    /// The memory of its states, in bytes.
+    pub(super) fn cached(&self) -> usize {
+        self.automata().map(Automaton::cached).sum()
+    }
+
+    /// Releases the states.
+    pub(super) fn forget(&self) {
+        self.automata().for_each(Automaton::forget);
+    }
+
+    fn automata(&self) -> impl Iterator<Item = &Automaton> {
+        std::iter::once(&self.forward).chain(self.backward.get().and_then(Option::as_ref))
+    }
+
+    /// The first match: without groups any end of it, and the start of the input in place of its own. Adds the bytes of the
+    /// states that were built for it.
+    pub(super) fn search(
+        &self,
+        pattern: &str,
+        input: &Input<'_>,
+        groups: bool,
+        built: &mut usize,
+    ) -> Result<Option<Span>, GaveUp> {
         let Some(end) =
-            self.forward.search(|dfa, cache| dfa.try_search_fwd(cache, &input.clone().earliest(!groups)))?
+            self.forward.search(built, |dfa, cache| dfa.try_search_fwd(cache, &input.clone().earliest(!groups)))?
         else {
             return Ok(None);
         };
@@ -47,7 +68,7 @@ impl Probe {
         }
         let backward = self.backward.get_or_init(|| Automaton::new(pattern, true)).as_ref().ok_or(GaveUp)?;
         let input = input.clone().range(input.start()..end).anchored(Anchored::Yes).earliest(false);
-        let start = backward.search(|dfa, cache| dfa.try_search_rev(cache, &input))?.ok_or(GaveUp)?;
+        let start = backward.search(built, |dfa, cache| dfa.try_search_rev(cache, &input))?.ok_or(GaveUp)?;
         Ok(Some(Span { start, end }))
     }
 }
@@ -71,12 +92,27 @@ impl Automaton {
         Some(Self { dfa, cache })
     }
 
+    fn cached(&self) -> usize {
+        self.cache.try_lock().map_or(0, |cache| cache.memory_usage())
+    }
+
+    fn forget(&self) {
+        if let Ok(mut cache) = self.cache.try_lock() {
+            *cache = self.dfa.create_cache();
+        }
+    }
+
     fn search<E>(
         &self,
+        built: &mut usize,
         search: impl FnOnce(&DFA, &mut Cache) -> Result<Option<regex_automata::HalfMatch>, E>,
     ) -> Result<Option<usize>, GaveUp> {
         let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
-        match search(&self.dfa, &mut cache) {
+        let (before, cleared) = (cache.memory_usage(), cache.clear_count());
+        let found = search(&self.dfa, &mut cache);
+        let cleared = cache.clear_count().saturating_sub(cleared);
+        *built += (cache.memory_usage() + cleared * PATTERN_CACHE_LIMIT).saturating_sub(before);
+        match found {
             Ok(found) => Ok(found.map(|found| found.offset())),
             Err(_) => {
                 // The states of this value help no other.
@@ -104,9 +140,9 @@ mod tests {
                 for at in 0..=value.len() {
                     let input = Input::new(value.as_bytes()).range(at..);
                     let expected = general.search(&input).map(|found| found.span());
-                    let Ok(found) = probe.search(pattern, &input, true) else { panic!("{pattern} gave up") };
+                    let Ok(found) = probe.search(pattern, &input, true, &mut 0) else { panic!("{pattern} gave up") };
                     assert_eq!(found, expected, "{pattern} from {at} in {value:?}");
-                    let Ok(found) = probe.search(pattern, &input, false) else { panic!("{pattern} gave up") };
+                    let Ok(found) = probe.search(pattern, &input, false, &mut 0) else { panic!("{pattern} gave up") };
                     assert_eq!(found.is_some(), expected.is_some(), "{pattern} from {at} in {value:?}");
                 }
             }

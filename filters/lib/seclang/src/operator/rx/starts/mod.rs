@@ -29,11 +29,12 @@ const CACHE_LIMIT: usize = 128 << 10;
 /// How many bytes an automaton may look at in one search besides half of the value.
 const STEPS: usize = 256;
 
-/// Units of work for each byte that is looked at for a place, for each place, for each step of the automaton, and for
-/// building an automaton anew that grew beyond its limit.
+/// Units of work for each byte that is looked at for a place, for each place, for each step of the automaton, for each byte
+/// of states that it grows by, and for building it anew once it has grown beyond its limit.
 const LOOK: u64 = 4;
 const PLACE: u64 = 130;
 const STEP: u64 = 12;
+const GROWTH: u64 = 10;
 const REBUILT: u64 = 1_000_000;
 
 /// At how many places of usual values a match may begin for them to be worth looking for, see [`frequency`].
@@ -104,6 +105,18 @@ impl Starts {
         Some(Self { anywhere, at_line, rare, automaton, cache })
     }
 
+    /// The memory of the automaton's states, in bytes.
+    pub(super) fn cached(&self) -> usize {
+        self.cache.try_lock().map_or(0, |cache| cache.memory_usage())
+    }
+
+    /// Releases the states.
+    pub(super) fn forget(&self) {
+        if let Ok(mut cache) = self.cache.try_lock() {
+            *cache = self.automaton.create_cache();
+        }
+    }
+
     /// Searches for the first match from `at` on. What that costs is added to `cost`, in units of work.
     pub(super) fn search(&self, value: &[u8], at: usize, cost: &mut u64) -> Found {
         let mut anywhere = None;
@@ -116,12 +129,14 @@ impl Starts {
         let most = STEPS + rest / 2;
         let mut steps = most;
         let mut places = 0;
+        let before = cache.memory_usage();
         let found = self.first(&mut cache, value, &mut place, (&mut steps, &mut places), &mut anywhere);
         let seen = match found {
             Found::Nothing => rest,
             Found::Match(place, _) | Found::Open(place) => place.saturating_sub(at),
         };
         *cost += units(seen, LOOK) + units(places, PLACE) + units(most - steps, STEP);
+        *cost += units(cache.memory_usage().saturating_sub(before), GROWTH);
         if matches!(found, Found::Open(_)) && steps > 0 {
             // The automaton grew beyond its limit, and is built anew.
             *cost += REBUILT;
@@ -426,6 +441,26 @@ fn taken(nfa: &NFA, reached: &Reached) -> ByteSet {
         }
     }
     set
+}
+
+/// Whether a pattern has a part that matches nothing without a byte. Classes of which other bytes are left do not count:
+/// values without the byte take them the same way.
+pub(super) fn needs(pattern: &str, byte: u8) -> bool {
+    let parsed = syntax::parse_with(pattern, &super::syntax());
+    parsed.is_ok_and(|hir| needed(&hir, byte))
+}
+
+fn needed(hir: &Hir, byte: u8) -> bool {
+    match hir.kind() {
+        HirKind::Empty | HirKind::Look(_) | HirKind::Class(Class::Unicode(_)) => false,
+        HirKind::Literal(literal) => literal.0.contains(&byte),
+        HirKind::Class(Class::Bytes(class)) => {
+            matches!(class.ranges(), [range] if (range.start(), range.end()) == (byte, byte))
+        }
+        HirKind::Repetition(repetition) => needed(&repetition.sub, byte),
+        HirKind::Capture(capture) => needed(&capture.sub, byte),
+        HirKind::Concat(parts) | HirKind::Alternation(parts) => parts.iter().any(|part| needed(part, byte)),
+    }
 }
 
 /// The pattern for values without some bytes; `None` if it matches none of them. Groups are left out.

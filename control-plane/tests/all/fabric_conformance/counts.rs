@@ -34,7 +34,8 @@ pub(crate) async fn a_budget_is_never_overdrawn_however_many_take_at_once(store:
         .map(|number: u64| {
             let store = Arc::clone(&store);
             // Two budgets, in two slices, by two nodes.
-            let of = by(if number.is_multiple_of(2) { "n1" } else { "n2" }, counted(number % 4 / 2, SLICE + number % 3 % 2));
+            let of =
+                by(if number.is_multiple_of(2) { "n1" } else { "n2" }, counted(number % 4 / 2, SLICE + number % 3 % 2));
             tokio::spawn(async move { (number % 4 / 2, take(&store, of, 2, 101).await.outcome) })
         })
         .collect();

@@ -1,4 +1,4 @@
-//! Entities by what they lead to, whether a chain uses them or not: their author is here now.
+//! Entities by what they lead to, whether a chain uses them or not, so that the writer gets the error.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ pub(super) struct Remarked {
 }
 
 impl Remarked {
-    /// Whether the writer of this entity is told.
+    /// Whether the writer of this entity gets the warning.
     pub(super) fn is_about(&self, changed: &EntityRef) -> bool {
         let also = || {
             self.also

@@ -109,6 +109,9 @@ mod tests {
     #[test]
     fn a_wrong_field_is_named() {
         assert_eq!(expanded(json!({ "gate": "yes" })).unwrap_err().pointer, "/gate");
+        for switch in ["gate", "waf", "response"] {
+            assert_eq!(expanded(json!({ switch: null })).unwrap_err().pointer, format!("/{switch}"));
+        }
         assert!(expanded(json!({ "waf_confg": "x" })).unwrap_err().to_string().contains("waf_config"));
     }
 }

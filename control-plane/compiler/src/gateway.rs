@@ -192,15 +192,21 @@ impl<'a> Gateways<'a> {
 
     /// Things that are allowed and probably not meant.
     fn warn_of_plugins(&mut self, group: &str, filters: &[String], chains: &[(usize, &Chain)]) {
-        if filters.iter().any(|filter| filter == "preset") {
+        if filters.iter().any(|filter| filter == PRESET) {
             return;
         }
         let of = if group == DEFAULT_GROUP { String::new() } else { format!(" of the group `{group}`") };
         let steps = chains.iter().flat_map(|(_, chain)| &chain.steps.list);
         let place = |name: &str| filters.iter().position(|filter| filter == name);
-        if place("threat-response").zip(place("waf")).is_some_and(|(response, waf)| response < waf) {
-            let warning = "the filter `threat-response` runs before `waf`: it acts on nothing that the WAF finds";
-            self.gaps.insert(format!("`gateway.filters`{of}: {warning}"));
+        for response in plugins::active().filter(|plugin| plugin.acts == Acts::Score) {
+            let earlier = plugins::active().filter(|plugin| plugin.acts == Acts::No && plugin.order < response.order);
+            let Some(at) = place(response.name) else { continue };
+            for detector in earlier.filter(|detector| place(detector.name).is_some_and(|place| place > at)) {
+                let (response, name, title) = (response.name, detector.name, detector.title);
+                let warning =
+                    format!("the filter `{response}` runs before `{name}`: it acts on nothing that the {title} finds");
+                self.gaps.insert(format!("`gateway.filters`{of}: {warning}"));
+            }
         }
         for step in self.chains.global.list.iter().chain(steps) {
             if !filters.contains(&step.plugin) {

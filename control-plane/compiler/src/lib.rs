@@ -205,7 +205,7 @@ fn unservable(compiled: &Compiled) -> Vec<CompileProblem> {
     problems
 }
 
-/// Whether any enabled chain has a plugin of the decision fabric: the threat gate or the threat response.
+/// Whether any enabled chain has a plugin that refuses banned callers or acts on the score.
 pub fn acts(set: &EntitySet) -> bool {
     let acts = |class: &str, config: &Map<String, Value>| {
         let is = |name: &str| by_name(name).is_some_and(|plugin| plugin.acts != Acts::No);

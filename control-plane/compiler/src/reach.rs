@@ -42,10 +42,12 @@ pub enum Unenforced {
 impl fmt::Display for Unenforced {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Unenforced::NoGate => f.write_str(
-                "no chain has a threat gate: neither an enabled route (`SecuritySuitePreset`, `SvcThreatGate`) nor the \
-                 global chain",
-            ),
+            Unenforced::NoGate => {
+                let gates = gates().map(Plugin::class).chain(PRESET_CLASSES.into_iter().take(1));
+                let classes: Vec<String> = gates.map(|class| format!("`{class}`")).collect();
+                let classes = classes.join(", ");
+                write!(f, "no chain has a threat gate: neither an enabled route ({classes}) nor the global chain")
+            }
             Unenforced::NoFilter => {
                 let filters: Vec<String> = gates().map(|plugin| format!("`{}`", plugin.name)).collect();
                 let filters = filters.join(", ");

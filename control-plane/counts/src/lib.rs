@@ -26,6 +26,12 @@ use self::state::State;
 pub const KEYS_PER_MESSAGE: usize = 500;
 /// The most keys that are taken of one message.
 const MAX_KEYS_UP: usize = 8192;
+/// How many members of a set count as one key of a message.
+const MEMBERS_OF_A_KEY: usize = 32;
+/// The most batches that are taken of one message; a worker sends one of each group.
+const MAX_BATCHES: usize = 64;
+/// How much time is between two sweeps that make room for a group, in milliseconds.
+const SWEEP_MILLIS: u64 = 1000;
 /// The most groups of all nodes together, and of one node.
 const MAX_GROUPS: (usize, usize) = (256, 32);
 /// The most nodes whose counts are kept.

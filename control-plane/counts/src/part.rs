@@ -48,7 +48,7 @@ impl Part {
     pub(crate) fn merge_count(&mut self, count: &KeyCount, cap: u32) -> Merged {
         self.shift(count.newest);
         let cap = if self.by == ASKED { u32::MAX } else { cap };
-        let ago = usize::try_from(self.newest - count.newest).unwrap_or(usize::MAX);
+        let ago = usize::try_from(self.newest.saturating_sub(count.newest)).unwrap_or(usize::MAX);
         let mut merged = Merged::default();
         for (at, known) in self.counts.iter_mut().skip(ago).enumerate() {
             let told = count.counts.get(at).copied().unwrap_or(0).min(cap);

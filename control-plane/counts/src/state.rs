@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use snapshot::{CountBatch, CountGroup, CountKind, CountsUp, KeyCount, KeyMembers};
+use snapshot::{CountBatch, CountGroup, CountKind, CountsUp, KeyCount, KeyMembers, MAX_COUNT_MEMBERS};
 use tokio::sync::watch;
 
 use crate::group::{Group, Key};
 use crate::node::Node;
 use crate::part::{ASKED, By, Merged, Part};
-use crate::{Asking, MAX_GROUPS, MAX_KEYS_UP, MAX_NODES, Room};
+use crate::{Asking, MAX_BATCHES, MAX_GROUPS, MAX_KEYS_UP, MAX_NODES, MEMBERS_OF_A_KEY, Room, SWEEP_MILLIS};
 
 /// Everything that is counted.
 #[derive(Debug)]
@@ -22,13 +22,15 @@ pub(crate) struct State {
     units: u64,
     /// The number of the last group, and of the last node.
     last: (u32, u32),
+    /// When a sweep last made room for a group, in milliseconds since the Unix epoch.
+    swept: u64,
 }
 
 impl State {
     pub(crate) fn new(room: Room) -> Self {
         let nodes = HashMap::from([(ASKED.node, Node::new())]);
         let (groups, numbers, names) = (HashMap::new(), HashMap::new(), HashMap::new());
-        Self { room, groups, numbers, nodes, names, units: 0, last: (0, 0) }
+        Self { room, groups, numbers, nodes, names, units: 0, last: (0, 0), swept: 0 }
     }
 
     pub(crate) fn linked(&mut self, node: &str, link: u64) -> Option<watch::Receiver<()>> {
@@ -62,8 +64,11 @@ impl State {
     pub(crate) fn take(&mut self, node: &str, up: &CountsUp, now: u64) {
         metrics::counter!("palisade_counts_lost_total").increment(up.dropped);
         let mut room = MAX_KEYS_UP;
-        for CountBatch { group, counts, members } in &up.batches {
+        for CountBatch { group, counts, members } in up.batches.iter().take(MAX_BATCHES) {
             let Some(group) = group else { continue };
+            // A batch has what its group counts, and nothing else: members of a window have no cap.
+            let is_set = group.kind() == CountKind::Set;
+            let (counts, members) = if is_set { (&[][..], members.as_slice()) } else { (counts.as_slice(), &[][..]) };
             let Some((number, by)) = self.taken_by(Asking { node, incarnation: up.incarnation, group }, now) else {
                 continue;
             };
@@ -71,10 +76,15 @@ impl State {
                 self.take_count(number, by, count, now);
             }
             room = room.saturating_sub(counts.len());
-            for told in members.iter().take(room) {
+            for told in members {
+                let size = told.members.len();
+                if size > MAX_COUNT_MEMBERS as usize || room == 0 {
+                    break;
+                }
                 self.take_members(number, by, told, now);
+                // Each member is looked for among those there are.
+                room = room.saturating_sub(size.div_ceil(MEMBERS_OF_A_KEY).max(1));
             }
-            room = room.saturating_sub(members.len());
         }
         if room == 0 {
             let _dropped: Option<()> = refused("message");
@@ -235,7 +245,9 @@ impl State {
         if let Some(number) = self.numbers.get(described) {
             return Some(*number);
         }
-        if self.groups.len() >= MAX_GROUPS.0 {
+        // A sweep looks at every part: not once for each group that a node invents.
+        if self.groups.len() >= MAX_GROUPS.0 && now.abs_diff(self.swept) >= SWEEP_MILLIS {
+            self.swept = now;
             self.sweep(now);
         }
         if self.groups.len() >= MAX_GROUPS.0 {

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use snapshot::{CountBatch, CountGroup, CountKind, CountsUp, KeyCount, KeyMembers};
+use snapshot::{CountBatch, CountGroup, CountKind, CountsUp, KeyCount, KeyMembers, MAX_COUNT_MEMBERS};
 
 use super::*;
 
@@ -301,4 +301,32 @@ fn a_message_has_a_bounded_number_of_keys() {
     assert_eq!(sizes, [500, 500, 200]);
     counts.take("a", &up(&window(), (0..20_000).map(|key| count(key, SLICE, &[2])).collect()));
     assert_eq!(counts.lock().units().1, MAX_KEYS_UP);
+}
+
+#[test]
+fn a_batch_has_what_its_group_counts_and_no_more_members_than_a_set_has() {
+    let counts = counts();
+    two_nodes(&counts);
+    let members = |size: u64| KeyMembers { key: 1, members: (0..size).collect(), slices: vec![SLICE; size as usize] };
+    let take = |group: &CountGroup, told: KeyMembers| {
+        let batch = CountBatch { group: Some(group.clone()), counts: vec![count(2, SLICE, &[1])], members: vec![told] };
+        counts.take("a", &CountsUp { incarnation: 1, batches: vec![batch], dropped: 0, number: 1 });
+    };
+    // Members of a window would have no cap, and a count of a set no slice.
+    take(&window(), members(5));
+    assert_eq!(counts.lock().units().1, 1);
+    let set = group(CountKind::Set);
+    take(&set, members(u64::from(MAX_COUNT_MEMBERS) + 1));
+    assert_eq!(counts.lock().units().1, 1, "the whole key is left out");
+    take(&set, members(8));
+    assert!(counts.lock().units().1 > 1);
+    let message = || {
+        let batch = |number: u32| CountBatch {
+            group: Some(CountGroup { name: format!("g{number}"), ..window() }),
+            ..CountBatch::default()
+        };
+        CountsUp { incarnation: 1, batches: (0..100_000).map(batch).collect(), dropped: 0, number: 2 }
+    };
+    counts.take("c", &message());
+    assert!(counts.lock().groups() <= 2 + MAX_GROUPS.1);
 }

@@ -14,7 +14,7 @@ static CORE: &[Kind] =
 pub static KINDS: LazyLock<Vec<Kind>> =
     LazyLock::new(|| ALL.iter().flat_map(|plugin| plugin.kinds).chain(CORE).copied().collect());
 
-/// Every collection but those of examples, for lists and pages.
+/// Every collection but those of examples, for pages of the documentation.
 pub fn documented() -> impl Iterator<Item = &'static Kind> {
     let is_example = |kind: &Kind| {
         let own =

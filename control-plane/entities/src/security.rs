@@ -118,6 +118,11 @@ fn plugin_settings() -> impl Iterator<Item = (&'static Plugin, &'static Settings
 }
 
 impl SecuritySettings {
+    /// Those of plugins, by field, in the order of plugins.
+    fn of_plugins(&self) -> impl Iterator<Item = (&'static str, &dyn AnySettings)> {
+        plugin_settings().filter_map(|(_, kind)| Some((kind.field, self.plugins.field(kind.field)?)))
+    }
+
     /// What is wrong with them; pointers are relative to `security`.
     pub(super) fn check(&self) -> Vec<FieldProblem> {
         let under = |field: &str, found: Vec<FieldProblem>| {
@@ -126,7 +131,7 @@ impl SecuritySettings {
         let mut problems = under("ledger", self.ledger.check());
         problems.extend(within("/tarpit/max_held", self.tarpit.max_held, 1..=100_000));
         problems.extend(under("incidents", self.incidents.check()));
-        problems.extend(self.plugins.iter().flat_map(|(field, settings)| under(field, settings.check())));
+        problems.extend(self.of_plugins().flat_map(|(field, settings)| under(field, settings.check())));
         problems
     }
 
@@ -165,7 +170,7 @@ impl Serialize for SecuritySettings {
         fields.serialize_entry("ledger", &self.ledger)?;
         fields.serialize_entry("tarpit", &self.tarpit)?;
         fields.serialize_entry("incidents", &self.incidents)?;
-        for (field, settings) in self.plugins.iter() {
+        for (field, settings) in self.of_plugins() {
             fields.serialize_entry(field, &settings.shown())?;
         }
         fields.end()
@@ -374,6 +379,25 @@ mod tests {
             settings.plugins.get::<TrafficSettings>().max_keys,
         );
         assert_eq!(found, (7, 8, 9));
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_named_with_its_place() {
+        let place = |security: Value| {
+            let problem = kit::typed::<crate::GlobalConfig>(json!({ "security": security })).unwrap_err();
+            (problem.pointer, problem.message)
+        };
+        let wrong = json!({ "api": { "inventory": { "max_records": "x" } } });
+        assert_eq!(place(wrong).0, "/security/api/inventory/max_records");
+        assert_eq!(place(json!({ "api": null })).0, "/security/api");
+        assert_eq!(place(json!({ "dnsbl": [1] })).0, "/security/dnsbl");
+        let (pointer, message) = place(json!({ "traffic": { "max_kys": 1 } }));
+        assert_eq!(pointer, "/security/traffic/max_kys");
+        assert!(message.contains("did you mean `max_keys`?"), "{message}");
+        let (pointer, message) = place(json!({ "trafic": {} }));
+        assert_eq!(pointer, "/security/trafic");
+        assert!(message.contains("did you mean `traffic`?"), "{message}");
+        assert_eq!(place(json!({ "ledger": { "enabled": 1 } })).0, "/security/ledger/enabled");
     }
 
     #[test]

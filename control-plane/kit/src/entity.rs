@@ -37,7 +37,7 @@ pub trait Entity: Serialize + DeserializeOwned + JsonSchema + Send + Sync + 'sta
         true
     }
 
-    /// Examines an enabled entity by what it leads to, whether a chain uses it or not: its author is here now. `None` where its
+    /// Examines an enabled entity by what it leads to, whether a chain uses it or not, so that the writer gets the error. `None` where its
     /// own check says all there is to say.
     const EXAMINE: Option<Examine<Self>> = None;
 

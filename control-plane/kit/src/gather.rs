@@ -24,7 +24,7 @@ pub type Trouble = Arc<dyn Fn(&'static str, &str) + Send + Sync>;
 pub struct Sources {
     /// All entities.
     pub entities: EntityWatch,
-    /// The tables of all plugins. The name of a table begins with that of its plugin.
+    /// The tables of all plugins. The name of a table should begin with that of its plugin.
     pub material: Material,
     plugin: &'static str,
     trouble: Trouble,
@@ -37,12 +37,16 @@ impl Sources {
         Sources { entities, material, plugin, trouble }
     }
 
-    /// Publishes a table of address ranges as a whole; what differs from the one before goes to the workers that keep it.
+    /// Publishes a table of address ranges as a whole, in a thread that may take long; what differs from the one before goes to the
+    /// workers that keep it.
     ///
     /// # Errors
     /// [`MaterialError::Base`]: the bytes are no such table. The one before stays.
-    pub fn publish_ranges(&self, name: &str, base: Vec<u8>) -> Result<(), MaterialError> {
-        self.material.publish(name, TableKind::Ranges, base)
+    pub async fn publish_ranges(&self, name: &str, base: Vec<u8>) -> Result<(), MaterialError> {
+        let (material, name) = (self.material.clone(), name.to_owned());
+        let publishing = tokio::task::spawn_blocking(move || material.publish(&name, TableKind::Ranges, base));
+        // A runtime that ends takes its threads along: then nothing is published any more.
+        publishing.await.unwrap_or(Ok(()))
     }
 
     /// Tells the operator what does not work: a line in the log.

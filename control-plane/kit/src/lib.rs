@@ -1,8 +1,7 @@
 //! What collections and the control-plane side of plugins are made of.
 //!
 //! A collection is a type that implements [`Entity`]; a plugin is a [`Plugin`], with its collections, its settings and the function
-//! that compiles its configuration into a step. Both are data: the crates above (entities, compiler, admin API) handle them through
-//! [`Kind`] and [`Plugin`] and know no type.
+//! that compiles its configuration into a step. Both are data, which the crates above handle through [`Kind`] and [`Plugin`].
 
 mod challenge_root;
 pub mod checks;

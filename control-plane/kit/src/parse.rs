@@ -75,18 +75,18 @@ pub fn typed<T: DeserializeOwned>(value: Value) -> Result<T, FieldProblem> {
     })
 }
 
-/// Reads a part of a document whose type only its owner knows, within a `Deserialize` of the document: the error keeps its place.
+/// Reads a field of an object whose type only its owner knows, within the `Deserialize` of the object: the error keeps its place.
 ///
 /// # Errors
 /// As of [`typed`], in a form that [`typed`] of the whole document understands.
-pub(crate) fn nested<T: DeserializeOwned, E: serde::de::Error>(value: Value) -> Result<T, E> {
+pub(crate) fn nested<T: DeserializeOwned, E: serde::de::Error>(field: &str, value: Value) -> Result<T, E> {
     serde_path_to_error::deserialize(value).map_err(|error| {
         let pointer = pointer(error.path());
-        E::custom(format!("{NESTED}{pointer}{NESTED}{}", error.into_inner()))
+        E::custom(format!("{NESTED}/{}{pointer}{NESTED}{}", token(field), error.into_inner()))
     })
 }
 
-/// The problem of a field that there is not. `known` are those that there are.
+/// The problem of an unknown field; `known` are the fields that exist.
 #[must_use]
 pub fn unknown_field(pointer: String, field: &str, known: &[&str]) -> FieldProblem {
     let hint = match did_you_mean(field, known.iter().copied()) {

@@ -26,7 +26,7 @@ pub struct Plugin {
     /// Its place in a full preset: lower ones come first. Access 100 to 199, requests 200 to 299, the threat response 300,
     /// responses 400 to 499, before routing 500 to 599.
     pub order: u16,
-    /// Its collections. No other part of the suite uses them: without the plugin their entities have no effect.
+    /// Its collections. Without the plugin their entities have no effect.
     pub kinds: &'static [Kind],
     /// The fields of its configuration that name an entity, or a list of them, with the collection.
     pub references: &'static [Reference],
@@ -48,9 +48,10 @@ pub struct Plugin {
     pub inspects_trailers: bool,
     /// Keeps its tables up to date.
     pub gather: Option<Gather>,
-    /// It is an example of the documentation, which no release has: lists of what there is leave it out.
+    /// It is an example of the documentation, which no release has: pages of the documentation leave it out.
     pub example: bool,
-    /// What is off in a chain that may lack the plugin, from the guards of the chain; each in a sentence without its end.
+    /// Names gaps of a chain as a whole, from its guards; called for every chain, also for one without the plugin. Each gap is a
+    /// sentence without its end.
     pub check_chain: Option<CheckChain>,
 }
 
@@ -102,7 +103,7 @@ pub type AsCompanion = fn(&[u8]) -> Vec<u8>;
 /// Says what is off in a chain, see [`Plugin::check_chain`].
 pub type CheckChain = fn(&[&dyn Guard]) -> Vec<String>;
 
-/// An entity that is right by itself, and what is said of it.
+/// What an entity leads to is right; and the warnings about it.
 #[derive(Default)]
 pub struct Checked {
     /// What was made on the way and is needed again; kept for as long as the entity stays as it is.

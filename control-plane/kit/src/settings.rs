@@ -6,8 +6,8 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use crate::{FieldProblem, parse};
@@ -62,12 +62,12 @@ impl SettingsKind {
             field: T::FIELD,
             description,
             default: || Arc::new(T::default()),
-            read: |value| Ok(Arc::new(parse::nested::<T, serde_json::Error>(value)?)),
+            read: |value| Ok(Arc::new(parse::nested::<T, serde_json::Error>(T::FIELD, value)?)),
             schema: |generator| generator.subschema_for::<T>(),
         }
     }
 
-    /// The settings that nothing was changed of.
+    /// The defaults.
     #[must_use]
     pub fn defaults(&self) -> Arc<dyn AnySettings> {
         (self.default)()
@@ -121,7 +121,7 @@ impl PluginSettings {
         self.0.get(field).map(|settings| &**settings)
     }
 
-    /// The settings of a type; its defaults where there are none.
+    /// The settings of a type; without any, its defaults.
     #[must_use]
     pub fn get<T: Settings>(&self) -> T {
         self.field(T::FIELD).and_then(|settings| settings.as_any().downcast_ref::<T>()).cloned().unwrap_or_default()
@@ -137,11 +137,5 @@ impl PartialEq for PluginSettings {
     fn eq(&self, other: &PluginSettings) -> bool {
         self.0.len() == other.0.len()
             && self.iter().zip(other.iter()).all(|(one, two)| one.0 == two.0 && one.1.shown() == two.1.shown())
-    }
-}
-
-impl Serialize for PluginSettings {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.iter().map(|(field, settings)| (field, settings.shown())))
     }
 }

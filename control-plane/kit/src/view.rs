@@ -47,8 +47,7 @@ impl<'a> View<'a> {
         self.entity(T::COLLECTION, id)?.as_any().downcast_ref()
     }
 
-    /// An entity whose type does not matter.
-    pub fn entity(&self, collection: &'static str, id: &str) -> Option<&'a dyn AnyEntity> {
+    fn entity(&self, collection: &'static str, id: &str) -> Option<&'a dyn AnyEntity> {
         let slot = self.set.slot(collection, id);
         let entity = slot.map(|slot| Arc::clone(&slot.entity));
         self.note(Seen::One { collection, id: id.to_owned(), entity });

@@ -93,8 +93,18 @@ impl QuestionBody {
 /// The bodies of the questions of one link. Clones share them.
 #[derive(Debug, Clone)]
 pub(crate) struct Bodies {
-    open: Arc<Mutex<HashMap<u64, mpsc::Sender<Vec<u8>>>>>,
+    open: Arc<Mutex<HashMap<u64, Open>>>,
     grants: mpsc::UnboundedSender<AskGrant>,
+}
+
+/// A body that comes.
+#[derive(Debug)]
+struct Open {
+    chunks: mpsc::Sender<Vec<u8>>,
+    /// Up to which byte the worker may send.
+    granted: u64,
+    /// How many bytes came.
+    received: u64,
 }
 
 impl Bodies {
@@ -111,7 +121,7 @@ impl Bodies {
             return QuestionBody { question, length, complete, taken, chunks: None, grants: None };
         }
         let (sender, chunks) = mpsc::channel(CHUNKS);
-        self.with(|open| drop(open.insert(question, sender)));
+        self.with(|open| drop(open.insert(question, Open { chunks: sender, granted: 0, received: 0 })));
         let (chunks, grants) = (Some(chunks), Some(self.grants.clone()));
         QuestionBody { question, length, complete, taken, chunks, grants }
     }
@@ -121,7 +131,10 @@ impl Bodies {
         for AskChunk { id, data, abandoned } in chunks {
             self.with(|open| {
                 let fits = data.len() <= ASK_CHUNK && !abandoned;
-                let taken = open.get(&id).is_some_and(|chunks| fits && chunks.try_send(data).is_ok());
+                let taken = open.get_mut(&id).is_some_and(|one| {
+                    one.received = one.received.saturating_add(data.len() as u64);
+                    fits && one.received <= one.granted && one.chunks.try_send(data).is_ok()
+                });
                 if !taken {
                     open.remove(&id);
                 }
@@ -129,12 +142,21 @@ impl Bodies {
         }
     }
 
+    /// A grant goes to the worker: what comes beyond it ends its body.
+    pub(crate) fn granted(&self, grant: &AskGrant) {
+        self.with(|open| {
+            if let Some(one) = open.get_mut(&grant.id) {
+                one.granted = one.granted.max(grant.until);
+            }
+        });
+    }
+
     /// A question is answered, or is not waited for.
     pub(crate) fn end(&self, question: u64) {
         self.with(|open| drop(open.remove(&question)));
     }
 
-    fn with<T>(&self, work: impl FnOnce(&mut HashMap<u64, mpsc::Sender<Vec<u8>>>) -> T) -> T {
+    fn with<T>(&self, work: impl FnOnce(&mut HashMap<u64, Open>) -> T) -> T {
         work(&mut self.open.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
@@ -161,6 +183,7 @@ mod tests {
         let bodies = Bodies::new(sender);
         let mut body = bodies.of(&ask(7, 200_000));
         assert_eq!((body.length(), body.is_complete(), granted(&mut grants)), (200_000, true, None));
+        bodies.granted(&AskGrant { id: 7, taken: 0, until: 200_000 });
         bodies.take(vec![chunk(7, 65_536), chunk(7, 65_536), chunk(8, 1)]);
         assert_eq!(body.next().await.unwrap().unwrap().len(), 65_536);
         assert_eq!(granted(&mut grants), Some((7, 0, 131_072)));
@@ -178,6 +201,7 @@ mod tests {
         let (sender, mut grants) = mpsc::unbounded_channel();
         let bodies = Bodies::new(sender);
         let mut abandoned = bodies.of(&ask(1, 10));
+        bodies.granted(&AskGrant { id: 1, taken: 0, until: 10 });
         bodies.take(vec![chunk(1, 5), AskChunk { id: 1, abandoned: true, ..AskChunk::default() }, chunk(1, 5)]);
         assert_eq!(abandoned.next().await.map(|chunk| chunk.map(|chunk| chunk.len())), Ok(Some(5)));
         assert_eq!(abandoned.next().await, Err(BodyLost));
@@ -189,8 +213,16 @@ mod tests {
             vec![chunk(2, 0)],
         ] {
             let body = bodies.of(&ask(2, 10));
+            bodies.granted(&AskGrant { id: 2, taken: 0, until: 10 });
             bodies.take(chunks);
             assert_eq!(body.collect(10).await, Err(BodyLost));
+        }
+        // Nothing is granted yet, or less than what comes.
+        for until in [0, 4] {
+            let body = bodies.of(&ask(2, 10));
+            bodies.granted(&AskGrant { id: 2, taken: 0, until });
+            bodies.take(vec![chunk(2, 5), chunk(2, 5)]);
+            assert_eq!(body.collect(10).await, Err(BodyLost), "granted up to {until}");
         }
         while granted(&mut grants).is_some() {}
         assert_eq!(bodies.of(&ask(3, 11)).collect(10).await, Err(BodyLost), "it is too long for the answerer");

@@ -1,5 +1,6 @@
 //! The gRPC service, by hand: the messages come from the crate `snapshot`, so there is nothing to generate.
 
+use std::collections::HashMap;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -198,7 +199,7 @@ async fn answer_all(
     bodies: &Bodies,
     down: &mpsc::Sender<Result<Down, Status>>,
 ) -> Result<(), Status> {
-    let (mut open, mut answers, mut grants) = (JoinSet::new(), Vec::new(), Vec::new());
+    let (mut open, mut answers, mut grants) = (JoinSet::new(), Vec::new(), HashMap::new());
     loop {
         tokio::select! {
             Some((node, ask, body)) = asked.recv() => match open.len() {
@@ -211,11 +212,13 @@ async fn answer_all(
                 }
             },
             Some(answered) = open.join_next() => answers.extend(answered.ok().flatten()),
-            // As many as there are bodies that wait for one: each is of a chunk that was taken.
-            Some(grant) = granted.recv() => grants.push(grant),
+            // One of each body: a later one has what those before it had.
+            Some(grant) = granted.recv() => drop(grants.insert(grant.id, grant)),
             Ok(permit) = down.reserve(), if !answers.is_empty() || !grants.is_empty() => {
                 let answers = answers.drain(..answers.len().min(ANSWERS_PER_MESSAGE)).collect();
-                permit.send(Ok(Down { answers, grants: std::mem::take(&mut grants), ..Down::default() }));
+                let grants: Vec<AskGrant> = grants.drain().map(|(_, grant)| grant).collect();
+                grants.iter().for_each(|grant| bodies.granted(grant));
+                permit.send(Ok(Down { answers, grants, ..Down::default() }));
             }
             else => std::future::pending().await,
         }

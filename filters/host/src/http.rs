@@ -424,12 +424,18 @@ impl Stream {
         }
         match flow {
             Flow::Continue => {
-                self.change_headers(half);
-                // Only now: while a message waits, steps behind may still read the body that came, or hold it.
+                // Only now: while a message waits, steps behind may still read the body that came, or hold it. And before the
+                // headers: a length that is not that of the body would be request smuggling.
                 if let Some(body) = self.run.as_mut().and_then(Run::take_replaced_body) {
                     let buffer = if half == Half::Request { Buffer::RequestBody } else { Buffer::ResponseBody };
-                    calls::replace_buffer(buffer, &body);
+                    if !calls::replace_buffer(buffer, &body)
+                        && let Some(run) = &mut self.run
+                    {
+                        let flow = run.replacement_refused(&ProxyHost::default());
+                        return self.act(flow, half, this);
+                    }
                 }
+                self.change_headers(half);
                 let rest = self.run.as_ref().filter(|_| half == Half::Request).and_then(Run::rest_from);
                 self.set_buffering(half, if rest.is_some() { Buffering::Passing } else { Buffering::Off });
                 rest.map_or(Action::Continue, |from| self.read_passing(from, this))

@@ -253,6 +253,7 @@ impl Link {
         // Some have waited too long for the greeting.
         self.asks.retain(|ask| held::waits(ask.id));
         self.bodies.abandon(self.stream.iter().chain(&self.earlier));
+        self.bodies.send(self.stream.iter().chain(&self.earlier));
         calls::set_effective_context(owner);
         self.share_dropped();
         let now = calls::now();
@@ -340,7 +341,8 @@ impl Link {
     fn send_bodies(&mut self, token: u32, down: &Down) {
         down.answers.iter().for_each(|answered| self.bodies.end(answered.id));
         self.bodies.grant(&down.grants);
-        if down.grants.is_empty() {
+        // An answer makes room for others, too.
+        if down.grants.is_empty() && down.answers.is_empty() {
             return;
         }
         let streams = self.stream.iter().chain(&self.earlier);

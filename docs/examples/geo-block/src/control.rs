@@ -94,8 +94,10 @@ async fn gather(mut sources: Sources) {
         let entities = Arc::clone(&sources.entities.borrow_and_update());
         let base = table(&*entities);
         if published.as_ref() != Some(&base) {
-            let outcome =
-                base.clone().and_then(|base| sources.publish_ranges(TABLE, base).map_err(|error| error.to_string()));
+            let outcome = match base.clone() {
+                Ok(base) => sources.publish_ranges(TABLE, base).await.map_err(|error| error.to_string()),
+                Err(error) => Err(error),
+            };
             // The table before stays in force.
             outcome.unwrap_or_else(|error| sources.trouble(&error));
             published = Some(base);

@@ -29,7 +29,7 @@ fn callers_of_a_listed_country_are_refused_until_the_ranges_change() {
         "{event}"
     );
 
-    // No snapshot is compiled again for this: only the table changes.
+    // Gateways get no new snapshot for this: only the table changes.
     gateway.control.patch("country-ranges", "here", &json!({ "ranges": { "ZZ": ["192.0.2.0/24"] } }));
     gateway.until(&request, 200, PATIENCE);
     gateway.control.patch("country-ranges", "here", &json!({ "ranges": { "ZZ": ["127.0.0.0/8"] } }));

@@ -35,6 +35,12 @@ impl Run {
         self.refuse(&Refusal::new(NOT_REPLACED, Category::Dependency, reason), "gateway", host)
     }
 
+    /// The gateway has not taken the body from [`Run::take_replaced_body`]. The headers do not go on either: they have the length of
+    /// that body.
+    pub fn replacement_refused(&mut self, host: &dyn Host) -> Flow {
+        self.body_not_replaced("the gateway has taken no other body", "gateway", host)
+    }
+
     fn unreadable(&mut self, what: &str, host: &dyn Host) -> Flow {
         let reason = format!("the request has more {what} than the gateway hands to filters");
         self.exchange.score.add(Signal {

@@ -15,7 +15,6 @@ pub use config::{Crs, OversizeBody, UndecodableBody, WafBudget, WafConfig, WafRu
 pub use coverage::{CRS_IGNORED, NO_BODIES, idle_rules};
 pub use rules::{CompiledRules, RuleCompiler};
 pub use step::step;
-pub use waf_presets as presets;
 
 use guard::WithoutWaf;
 use kit::{Guard, Kind, Plugin, Section};
@@ -40,7 +39,7 @@ pub const PLUGIN: Plugin = Plugin {
             let fields: Fields = Section::read(config, &["waf", "waf_config"])?;
             let without = |why: WithoutWaf| Some(Box::new(why) as Box<dyn Guard>);
             Ok(match fields {
-                Fields { waf: Some(false), .. } => (None, without(WithoutWaf::Declined)),
+                Fields { waf: false, .. } => (None, without(WithoutWaf::Declined)),
                 Fields { waf_config: None, .. } => (None, without(WithoutWaf::Unnamed)),
                 Fields { waf_config: Some(config), .. } => (Some(json!({ "ref": config, "contribute": true })), None),
             })
@@ -54,7 +53,14 @@ pub const PLUGIN: Plugin = Plugin {
 
 /// What it reads of a preset's configuration.
 #[derive(Deserialize)]
+#[serde(default)]
 struct Fields {
-    waf: Option<bool>,
+    waf: bool,
     waf_config: Option<String>,
+}
+
+impl Default for Fields {
+    fn default() -> Self {
+        Self { waf: true, waf_config: None }
+    }
 }

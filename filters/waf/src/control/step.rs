@@ -69,7 +69,7 @@ pub(super) fn compile(
     let step = WafStep {
         program: compiled.hash.to_vec(),
         contribute: config.contribute,
-        block_weight: weight(config.block_weight.unwrap_or(policies::block_weight(context))),
+        block_weight: weight(config.block_weight.unwrap_or_else(|| policies::block_weight(context))),
         match_weight: weight(config.match_weight),
         fail_open: context.fail_open,
         ..step(waf)

@@ -69,6 +69,8 @@ pub(super) struct Counted {
     key: Vec<u8>,
     member: Vec<u8>,
     by: u32,
+    /// When, in milliseconds since the Unix epoch by the clock of the worker.
+    at: u64,
 }
 
 /// The most bytes of keys and members that wait for the secret.
@@ -206,15 +208,21 @@ impl Worker {
         }
         self.copy.set(Some((cluster, now)));
         if cluster.joined {
-            self.count_again(data, cluster, cluster.time(now));
+            self.count_again(data, cluster, now);
         }
         cluster
     }
 
-    /// Counts under the secret of all nodes what was counted before it was there.
+    /// Counts under the secret of all nodes what was counted before it was there, each at its time.
     fn count_again(&self, data: &dyn SharedData, cluster: Cluster, now: u64) {
         let Early { counted, .. } = std::mem::take(&mut *self.early.borrow_mut());
-        for Counted { shared, key, member, by } in counted {
+        for Counted { shared, key, member, by, at } in counted {
+            // What has left its window by now would come back as if it were new.
+            let CountGroup { slice_millis, slices, .. } = shared.described;
+            if now.saturating_sub(at) >= slice_millis.saturating_mul(slices.into()) {
+                continue;
+            }
+            let now = cluster.time(at);
             let key = cluster.hashes().key(&shared.scope, &key);
             let member = match &shared.table {
                 Table::Counts(windows) => {
@@ -333,7 +341,7 @@ impl OnNode<'_> {
         } else {
             let (key, member, by) = words;
             let shared = Rc::clone(self.shared);
-            let counted = Counted { shared, key: key.to_vec(), member: member.to_vec(), by };
+            let counted = Counted { shared, key: key.to_vec(), member: member.to_vec(), by, at: host.now() };
             self.worker.early.borrow_mut().push(counted)
         };
         if !noted {

@@ -110,6 +110,17 @@ fn a_node_counts_alone_until_it_has_the_secret_of_all() {
 }
 
 #[test]
+fn what_has_left_its_window_before_the_secret_came_is_not_counted_again() {
+    let (host, window) = (node(), window());
+    window.add(&host, b"k", 5);
+    host.advance(50_000);
+    window.add(&host, b"k", 1);
+    host.advance(30_000);
+    greet(&host, 1);
+    assert_eq!(window.get(&host, b"k"), count(1, 0), "five of them are older than a minute");
+}
+
+#[test]
 fn what_waits_for_the_secret_is_bounded() {
     let (host, window) = (node(), window());
     for number in 0..10_000_u32 {

@@ -305,7 +305,7 @@ mod tests {
         assert_eq!(windows.get(&data, 1, NOW), count(50, 0));
         let kept = (0..windows.parts()).map(|part| windows.keys(&data, part, NOW).len()).sum::<usize>();
         let losses = data.memory().take_losses();
-        assert_eq!((losses[0].0, losses[0].1.evicted), (LOSSES, 999_999 - kept as u64));
+        assert_eq!((losses[0].0, losses[0].1.evicted), (LOSSES, 1_000_000 - kept as u64));
     }
 
     #[test]

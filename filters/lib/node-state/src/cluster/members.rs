@@ -207,8 +207,9 @@ mod tests {
         assert_eq!(sets.insert(&data, 1, 60, NOW), joined(Membership::Full, 4, false));
         sets.learn(&data, 1, &[(70, SLICE)], NOW);
         assert_eq!(sets.contains(&data, 1, 70, NOW), (false, 4));
-        // The one that another node has seen five slices ago leaves first.
-        assert_eq!(sets.contains(&data, 1, 30, NOW + 1_199), (false, 3));
+        // The one that another node has seen five slices ago leaves first: after sixteen, and the rest of its own.
+        assert_eq!(sets.contains(&data, 1, 30, NOW + 1_199), (true, 4));
+        assert_eq!(sets.contains(&data, 1, 30, NOW + 1_200), (false, 3));
         assert_eq!(sets.contains(&data, 1, 20, NOW + 1_699), (true, 3));
         assert_eq!(sets.contains(&data, 1, 20, NOW + 1_700), (false, 0));
     }

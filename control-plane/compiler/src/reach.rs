@@ -43,7 +43,7 @@ impl fmt::Display for Unenforced {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Unenforced::NoGate => {
-                let gates = gates().map(Plugin::class).chain(PRESET_CLASSES.into_iter().take(1));
+                let gates = PRESET_CLASSES.into_iter().take(1).chain(gates().map(Plugin::class));
                 let classes: Vec<String> = gates.map(|class| format!("`{class}`")).collect();
                 let classes = classes.join(", ");
                 write!(f, "no chain has a threat gate: neither an enabled route ({classes}) nor the global chain")

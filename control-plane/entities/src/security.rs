@@ -390,7 +390,7 @@ mod tests {
         let wrong = json!({ "api": { "inventory": { "max_records": "x" } } });
         assert_eq!(place(wrong).0, "/security/api/inventory/max_records");
         assert_eq!(place(json!({ "api": null })).0, "/security/api");
-        assert_eq!(place(json!({ "dnsbl": [1] })).0, "/security/dnsbl");
+        assert_eq!(place(json!({ "dnsbl": "x" })).0, "/security/dnsbl");
         let (pointer, message) = place(json!({ "traffic": { "max_kys": 1 } }));
         assert_eq!(pointer, "/security/traffic/max_kys");
         assert!(message.contains("did you mean `max_keys`?"), "{message}");

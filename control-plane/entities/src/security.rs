@@ -393,7 +393,7 @@ mod tests {
         assert_eq!(place(json!({ "dnsbl": "x" })).0, "/security/dnsbl");
         let (pointer, message) = place(json!({ "traffic": { "max_kys": 1 } }));
         assert_eq!(pointer, "/security/traffic/max_kys");
-        assert!(message.contains("did you mean `max_keys`?"), "{message}");
+        assert!(message.contains("did you mean `max-keys`?"), "{message}");
         let (pointer, message) = place(json!({ "trafic": {} }));
         assert_eq!(pointer, "/security/trafic");
         assert!(message.contains("did you mean `traffic`?"), "{message}");

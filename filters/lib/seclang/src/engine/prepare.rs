@@ -9,8 +9,8 @@ use crate::operator::Operator;
 /// How much memory a VM takes in advance, in bytes, and in what pieces: the costliest request of 64 KiB takes as much, and
 /// the pages of fresh memory cost the first one a tenth of its time. A VM never gives memory back, so the allocator has
 /// it for any request. Elsewhere the memory of a process is its allocator's own affair.
-const RESERVED: usize = 12 << 20;
-const RESERVED_PIECE: usize = 512 << 10;
+pub(super) const RESERVED: usize = 12 << 20;
+pub(super) const RESERVED_PIECE: usize = 512 << 10;
 
 /// How many engines are not prepared: the last one reserves memory, so that what the others build does not take it.
 static UNPREPARED: AtomicUsize = AtomicUsize::new(0);

@@ -4,6 +4,7 @@ mod bodies;
 mod readings;
 mod reports;
 
+use super::prepare::{RESERVED, RESERVED_PIECE};
 use super::*;
 use crate::operator::DataFiles;
 use crate::source::Source;
@@ -396,7 +397,9 @@ fn what_rules_may_need_is_built_in_advance_once_and_no_more() {
     let program = crate::compile(&[Source::new("base", BASE), Source::new("rules", rules)], &NoFiles).unwrap();
     let engine = Engine::new(program).unwrap();
     let built = std::iter::repeat_with(|| engine.prepare()).take_while(|more| *more).count();
-    assert_eq!(built, 3, "the pattern behind the skip is never searched for");
+    // The first engine of a VM that is prepared reserves memory as well, piece by piece.
+    let reserved = if cfg!(target_family = "wasm") { RESERVED / RESERVED_PIECE } else { 0 };
+    assert!(built == 3 || built == 3 + reserved, "the pattern behind the skip is never searched for: {built}");
     assert!(!engine.prepare());
 }
 

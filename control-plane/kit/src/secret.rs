@@ -103,7 +103,7 @@ impl<'de> Deserialize<'de> for Secret {
     }
 }
 
-/// Runs `work` with secrets written as they are. What comes of it goes to the store and nowhere else.
+/// Runs `work` with secrets written as they are. The result goes to the store and nowhere else.
 pub(super) fn revealed<T>(work: impl FnOnce() -> T) -> T {
     with(&REVEALED, work)
 }

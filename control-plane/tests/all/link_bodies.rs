@@ -108,7 +108,7 @@ async fn a_body_is_taken_as_its_answerer_takes_it() {
     let (answer, sent) = carry(&mut worker, 5, 10_000_000).await;
     assert_eq!(answer.map(|answer| answer.bytes), Some(2 * ASK_CHUNK as u64));
     assert!(sent <= 2 * ASK_CHUNK as u64 + ASK_WINDOW, "{sent}");
-    // What still comes of it disturbs nothing.
+    // Chunks that still arrive change nothing.
     worker.up.send(chunk(5, 7)).await.unwrap();
     // A longer one than the answerer collects, and one that is longer than any, are not sent.
     for (id, length) in [(6, (1 << 20) + 1), (7, u64::MAX)] {

@@ -78,7 +78,8 @@ impl State {
             room = room.saturating_sub(counts.len());
             for told in members {
                 let size = told.members.len();
-                if size > MAX_COUNT_MEMBERS as usize || room == 0 {
+                // A worker may name all members and, changed since, some of them again.
+                if size > 2 * MAX_COUNT_MEMBERS as usize || room == 0 {
                     break;
                 }
                 self.take_members(number, by, told, now);

@@ -11,7 +11,8 @@ use super::settings::Settings;
 use super::steps::{Chain, Chains, PluginUse, Steps};
 use entities::plugins::{self, PRESET_CLASSES, by_name};
 use entities::{Entity, EntitySet, FieldProblem, GlobalConfig, Item, Protocol, Route, did_you_mean};
-use kit::{Chained, Context, Guard, Memory, Tools, View};
+use kit::{Chained, Context, Guard, Inputs, Memory, Tools, View};
+use material::GatheredSet;
 
 /// The plugins of a chain in their order.
 #[derive(Default)]
@@ -31,17 +32,18 @@ impl Chains {
     /// Compiles every plugin of every enabled route and of the global chain.
     pub(super) fn compile(
         set: &EntitySet,
+        gathered: &GatheredSet,
         tools: &Tools,
         settings: &Settings,
         memory: &mut Memory<Steps>,
         problems: &mut Vec<CompileProblem>,
     ) -> Self {
-        let mut chains = Self::default();
+        let (mut chains, inputs) = (Self::default(), Inputs { entities: set, gathered });
         let mut note = |collection, id: &str, found: Vec<FieldProblem>| {
             let all = found.into_iter().map(|problem| CompileProblem { collection, id: id.to_owned(), problem });
             problems.extend(all);
         };
-        let found = memory.get(GlobalConfig::COLLECTION, GlobalConfig::ID, set, |view| {
+        let found = memory.get(GlobalConfig::COLLECTION, GlobalConfig::ID, inputs, |view| {
             steps(validators(global(view)), view, tools, settings)
         });
         match found {
@@ -61,7 +63,7 @@ impl Chains {
             }
             namesakes.push(route);
             let no_grpc = route.backend.as_ref().is_some_and(|backend| backend.protocol == Protocol::Http1);
-            let found = memory.get(Route::COLLECTION, &route.head.id, set, |view| {
+            let found = memory.get(Route::COLLECTION, &route.head.id, inputs, |view| {
                 let Some(route) = view.get::<Route>(&route.head.id) else { return Ok(Steps::default()) };
                 steps(route_plugins(route), view, tools, settings)
             });

@@ -6,7 +6,8 @@ use super::compiled::CompileProblem;
 use super::steps::Chains;
 use entities::registry::KINDS;
 use entities::{EntityRef, EntitySet};
-use kit::{Checked, Kind, Memory, Tools};
+use kit::{Checked, Inputs, Kind, Memory, Tools};
+use material::GatheredSet;
 
 /// Something in an entity that has no effect, and the other entities that it is about.
 #[derive(Debug)]
@@ -30,6 +31,7 @@ impl Remarked {
 /// What is wrong with enabled entities, see [`kit::Entity::EXAMINE`].
 pub(super) fn check_entities(
     set: &EntitySet,
+    gathered: &GatheredSet,
     tools: &Tools,
     memory: &mut Memory<Checked>,
     remarks: &mut Vec<Remarked>,
@@ -40,7 +42,7 @@ pub(super) fn check_entities(
         for entity in set.slots(collection).map(|slot| &slot.entity).filter(|entity| entity.is_enabled()) {
             let id = &entity.head().id;
             let of = |problem| CompileProblem { collection, id: id.clone(), problem };
-            match memory.get(collection, id, set, |view| kind.examine(id, view, tools)) {
+            match memory.get(collection, id, Inputs { entities: set, gathered }, |view| kind.examine(id, view, tools)) {
                 Ok(checked) => remarks.extend(
                     checked
                         .remarks

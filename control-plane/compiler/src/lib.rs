@@ -16,7 +16,7 @@ mod reach;
 mod settings;
 mod steps;
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 pub use compiled::{CompileProblem, Compiled, Groups};
 pub use file::{TemplateError, discovery_response, fill};
@@ -33,7 +33,9 @@ use entities::{
 };
 use examine::{Remarked, check_entities, unchained};
 use kit::{Acts, Checked, Memory, Tools};
+use material::{GatheredSet, Material};
 use steps::{Chains, Steps};
+use tokio::sync::watch;
 use xds::resources;
 
 /// Compiles entities.
@@ -41,6 +43,7 @@ use xds::resources;
 pub struct Compiler {
     tools: Tools,
     settings: Settings,
+    material: Material,
     memories: Mutex<Memories>,
 }
 
@@ -77,6 +80,17 @@ impl Compiler {
     #[must_use]
     pub fn new(settings: Settings) -> Self {
         Self { settings, ..Self::default() }
+    }
+
+    /// The same, which is given what gatherers put into `material` beside the entities.
+    #[must_use]
+    pub fn with_material(self, material: Material) -> Self {
+        Self { material, ..self }
+    }
+
+    /// Tells when what it is given beside the entities changes.
+    pub(crate) fn gathered(&self) -> watch::Receiver<Arc<GatheredSet>> {
+        self.material.gathered()
     }
 
     /// Compiles everything. The warnings include those of entities that this release does not use, and of rules without
@@ -133,11 +147,12 @@ impl Compiler {
         let mut memories = self.memories.lock().unwrap_or_else(PoisonError::into_inner);
         let Memories { steps, checked } = &mut *memories;
         let mut remarks = Vec::new();
-        let mut asides = check_entities(set, &self.tools, checked, &mut remarks);
+        let gathered = self.material.gathered().borrow().clone();
+        let mut asides = check_entities(set, &gathered, &self.tools, checked, &mut remarks);
         let global = set.global();
         check_groups(set, global, &mut asides);
         let mut broken = Vec::new();
-        let chains = Chains::compile(set, &self.tools, &self.settings, steps, &mut broken);
+        let chains = Chains::compile(set, &gathered, &self.tools, &self.settings, steps, &mut broken);
         remarks.extend(unchained(set, &chains, checked));
         checked.end_pass();
         steps.end_pass();

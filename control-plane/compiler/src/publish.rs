@@ -23,7 +23,7 @@ const MAX_NAMED: usize = 5;
 /// The outcome for each group: its resources, or why it has none.
 type Outcomes = BTreeMap<String, Result<ResourceSet, Vec<String>>>;
 
-/// Publishes the entities as they are now and after every change, until `stopping` becomes true. `first` opens with the
+/// Publishes the entities as they are now, and after every change of them or of what was gathered for the compiler, until `stopping` becomes true. `first` opens with the
 /// first version that is published to any group; `events` is told of groups that cannot be published.
 pub async fn run(
     entities: EntityService,
@@ -34,9 +34,11 @@ pub async fn run(
     mut stopping: watch::Receiver<bool>,
 ) {
     let mut changes = entities.subscribe();
+    let mut gathered = compiler.gathered();
     let mut known = BTreeMap::new();
     loop {
         let set = changes.borrow_and_update().clone();
+        gathered.mark_unchanged();
         let watch = Stopwatch::start();
         hub.change_begins();
         let (compiler, compiled) = (Arc::clone(&compiler), Arc::clone(&set));
@@ -58,6 +60,7 @@ pub async fn run(
         }
         tokio::select! {
             changed = changes.changed() => if changed.is_err() { return },
+            changed = gathered.changed() => if changed.is_err() { return },
             _ = stopping.wait_for(|stop| *stop) => return,
         }
     }

@@ -35,4 +35,4 @@ pub use problem::{FieldProblem, token};
 pub use secret::{MASK, Secret, restore, with_masks};
 pub use settings::{AnySettings, PluginSettings, Settings, SettingsKind};
 pub use suggest::did_you_mean;
-pub use view::{Memory, View};
+pub use view::{Inputs, Memory, View};

@@ -2,13 +2,24 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
+
+use material::{Gathered, GatheredSet};
 
 use crate::{AnyEntity, Collection, Entity, EntitySource, Item};
 
-/// The entities as a compilation sees them. It notes what was looked at.
+/// What is compiled: the entities, and what was gathered beside them.
+#[derive(Clone, Copy)]
+pub struct Inputs<'a> {
+    /// The entities.
+    pub entities: &'a dyn EntitySource,
+    /// What gatherers have given the compiler.
+    pub gathered: &'a GatheredSet,
+}
+
+/// The inputs as a compilation sees them. It notes what was looked at.
 pub struct View<'a> {
-    set: &'a dyn EntitySource,
+    inputs: Inputs<'a>,
     seen: RefCell<Vec<Seen>>,
 }
 
@@ -18,6 +29,8 @@ enum Seen {
     One { collection: &'static str, id: String, entity: Option<Arc<dyn AnyEntity>> },
     /// All entities of a collection.
     All { collection: &'static str, entities: Option<Arc<Collection>> },
+    /// Something gathered, or that there was none.
+    Gathered { name: String, gathered: Option<Arc<Gathered>> },
 }
 
 /// What was compiled, by what it was compiled from.
@@ -33,13 +46,38 @@ struct Known<V> {
     pass: u64,
 }
 
+// === impl Inputs ===
+
+impl<'a> Inputs<'a> {
+    /// Entities alone.
+    #[must_use]
+    pub fn entities(entities: &'a dyn EntitySource) -> Self {
+        static NOTHING: LazyLock<GatheredSet> = LazyLock::new(GatheredSet::new);
+        Self { entities, gathered: &NOTHING }
+    }
+}
+
 // === impl View ===
 
 impl<'a> View<'a> {
-    /// A view of a set.
+    /// A view of entities alone.
     #[must_use]
-    pub fn new(set: &'a dyn EntitySource) -> Self {
-        Self { set, seen: RefCell::default() }
+    pub fn new(entities: &'a dyn EntitySource) -> Self {
+        Self::of(Inputs::entities(entities))
+    }
+
+    /// A view of all inputs.
+    #[must_use]
+    pub fn of(inputs: Inputs<'a>) -> Self {
+        Self { inputs, seen: RefCell::default() }
+    }
+
+    /// What a gatherer has given under this name; `None` where it has nothing yet, as after each start. A plugin compiles without it
+    /// then, and says in a warning what is missing: an entity is not refused for what is not its own fault.
+    pub fn gathered(&self, name: &str) -> Option<Arc<Gathered>> {
+        let gathered = self.inputs.gathered.get(name).cloned();
+        self.note(Seen::Gathered { name: name.to_owned(), gathered: gathered.clone() });
+        gathered
     }
 
     /// The entity of a type with this id.
@@ -48,7 +86,7 @@ impl<'a> View<'a> {
     }
 
     fn entity(&self, collection: &'static str, id: &str) -> Option<&'a dyn AnyEntity> {
-        let slot = self.set.slot(collection, id);
+        let slot = self.inputs.entities.slot(collection, id);
         let entity = slot.map(|slot| Arc::clone(&slot.entity));
         self.note(Seen::One { collection, id: id.to_owned(), entity });
         slot.map(|slot| &*slot.entity)
@@ -56,7 +94,7 @@ impl<'a> View<'a> {
 
     /// All entities of a type, by id.
     pub fn all<T: Entity>(&self) -> impl Iterator<Item = &'a Item<T>> + use<'a, T> {
-        let entities = self.set.collection(T::COLLECTION);
+        let entities = self.inputs.entities.collection(T::COLLECTION);
         self.note(Seen::All { collection: T::COLLECTION, entities: entities.cloned() });
         entities.into_iter().flat_map(|all| all.values()).filter_map(|slot| slot.entity.as_any().downcast_ref())
     }
@@ -69,9 +107,14 @@ impl<'a> View<'a> {
 // === impl Seen ===
 
 impl Seen {
-    /// Whether it would be seen again in this set.
-    fn holds(&self, set: &dyn EntitySource) -> bool {
+    /// Whether it would be seen again in these inputs.
+    fn holds(&self, Inputs { entities: set, gathered: given }: Inputs<'_>) -> bool {
         match self {
+            Self::Gathered { name, gathered } => match (gathered, given.get(name)) {
+                (Some(gathered), Some(now)) => gathered.version() == now.version(),
+                (None, None) => true,
+                _ => false,
+            },
             Self::One { collection, id, entity } => {
                 let now = set.slot(collection, id).map(|slot| &slot.entity);
                 match (entity, now) {
@@ -98,17 +141,17 @@ impl<V> Memory<V> {
         &mut self,
         collection: &'static str,
         id: &str,
-        set: &dyn EntitySource,
+        inputs: Inputs<'_>,
         compile: impl FnOnce(&View<'_>) -> Result<V, E>,
     ) -> Result<Arc<V>, E> {
         let key = (collection, id.to_owned());
         if let Some(known) = self.known.get_mut(&key)
-            && known.seen.iter().all(|seen| seen.holds(set))
+            && known.seen.iter().all(|seen| seen.holds(inputs))
         {
             known.pass = self.pass;
             return Ok(Arc::clone(&known.value));
         }
-        let view = View::new(set);
+        let view = View::of(inputs);
         let value = Arc::new(compile(&view)?);
         let known = Known { seen: view.seen.into_inner(), value: Arc::clone(&value), pass: self.pass };
         self.known.insert(key, known);
@@ -132,5 +175,55 @@ impl<V> Memory<V> {
 impl<V> Default for Memory<V> {
     fn default() -> Self {
         Self { known: HashMap::new(), pass: 0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use material::Material;
+
+    use super::*;
+
+    struct Empty;
+
+    impl EntitySource for Empty {
+        fn slot(&self, _: &str, _: &str) -> Option<&crate::Slot> {
+            None
+        }
+
+        fn collection(&self, _: &str) -> Option<&Arc<Collection>> {
+            None
+        }
+    }
+
+    #[test]
+    fn what_was_gathered_is_compiled_anew_where_it_was_looked_at() {
+        let material = Material::default();
+        let (mut memory, mut compiled) = (Memory::<Vec<u8>>::default(), Vec::new());
+        let mut pass = |memory: &mut Memory<Vec<u8>>| {
+            let gathered = material.gathered().borrow().clone();
+            let inputs = Inputs { entities: &Empty, gathered: &gathered };
+            for id in ["one", "two"] {
+                let made = memory.get("routes", id, inputs, |view| {
+                    compiled.push(id);
+                    Ok::<_, ()>(view.gathered(id).map_or(b"nothing".to_vec(), |found| found.bytes().to_vec()))
+                });
+                let expected = gathered.get(id).map_or(&b"nothing"[..], |found| found.bytes());
+                assert_eq!(made.unwrap().as_slice(), expected);
+            }
+            memory.end_pass();
+            std::mem::take(&mut compiled)
+        };
+        assert_eq!(pass(&mut memory), ["one", "two"]);
+        material.give("one", b"contract".to_vec());
+        assert_eq!(pass(&mut memory), ["one"], "the other has not asked for it");
+        material.give("one", b"contract".to_vec());
+        material.give("three", b"another".to_vec());
+        assert!(pass(&mut memory).is_empty());
+        material.give("one", b"changed".to_vec());
+        material.give("two", b"new".to_vec());
+        assert_eq!(pass(&mut memory), ["one", "two"]);
+        material.take_back("two");
+        assert_eq!(pass(&mut memory), ["two"]);
     }
 }

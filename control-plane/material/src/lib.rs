@@ -2,7 +2,10 @@
 //!
 //! A gatherer (a feed, a bouncer) publishes a table under a name, or changes it. Workers that keep the table get its base once
 //! and deltas from then on. See the crate `tables` for the formats.
+//!
+//! What the compiler needs beside entities ([`Gathered`]) is given to it here as well.
 
+mod gathered;
 mod history;
 mod published;
 
@@ -14,11 +17,12 @@ use snapshot::TableKind;
 use tables::{BaseError, State, TableError};
 use tokio::sync::watch;
 
+pub use gathered::{Gathered, GatheredSet};
 pub use published::{CHUNK, Next, Published};
 
 use history::History;
 
-/// The tables of a control plane. Clones share them.
+/// What a control plane has gathered: tables for workers, and bytes for the compiler. Clones share it.
 #[derive(Clone, Default)]
 pub struct Material {
     inner: Arc<Inner>,
@@ -28,13 +32,16 @@ struct Inner {
     published: RwLock<BTreeMap<String, Arc<Published>>>,
     /// What writers work on, one at a time.
     histories: Mutex<BTreeMap<String, History>>,
-    /// Counts changes.
+    /// Counts changes of tables.
     changed: watch::Sender<u64>,
+    /// What the compiler is given.
+    gathered: watch::Sender<Arc<GatheredSet>>,
 }
 
 impl Default for Inner {
     fn default() -> Self {
-        Self { published: RwLock::default(), histories: Mutex::default(), changed: watch::Sender::new(0) }
+        let (published, histories) = (RwLock::default(), Mutex::default());
+        Self { published, histories, changed: watch::Sender::new(0), gathered: watch::Sender::default() }
     }
 }
 
@@ -110,7 +117,7 @@ impl Material {
         self.inner.published.read().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect()
     }
 
-    /// Tells of changes: what it holds counts them.
+    /// Tells of changes of tables: what it holds counts them.
     #[must_use]
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.inner.changed.subscribe()

@@ -188,7 +188,7 @@ fn start_gateway_side(
     let Parts { store, entities, outbound, .. } = parts.clone();
     link.verify_with(Arc::new(Verifier::new(store, entities, outbound, events.clone(), clock::now_millis)));
     let settings = Settings { filters_dir: config.filters_dir.clone(), link: true, challenge_root };
-    let compiler = Arc::new(Compiler::new(settings));
+    let compiler = Arc::new(Compiler::new(settings).with_material(link.material()));
     parts.entities.add_admission(Arc::clone(&compiler) as Arc<dyn Admission>);
     let first = parts.readiness.register("first snapshot");
     let (entities, told) = (parts.entities.clone(), events.clone());

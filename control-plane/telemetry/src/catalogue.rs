@@ -249,6 +249,7 @@ pub const CATALOGUE: &[Described] = &[
     gauge("palisade_xds_nodes", &[], "Connected gateways"),
     gauge("palisade_xds_nodes_refusing", &[], "Connected gateways that refuse resources of some type"),
     counter("palisade_xds_responses_total", &["type"], "xDS responses to gateways"),
+    counter("palisade_xds_sent_bytes_total", &["type"], "Bytes of xDS responses to gateways, before compression"),
     gauge("palisade_xds_streams", &[], "xDS streams of gateways"),
 ];
 

@@ -280,7 +280,8 @@ impl<'a> Connected<'a> {
             }
         };
         if let Some(kind) = Kind::of_type_url(&url) {
-            self.hub.sent(&self.node, self.stream, kind, &version);
+            let bytes = pieces.iter().map(Bytes::len).sum();
+            self.hub.sent(&self.node, self.stream, kind, &version, bytes);
         }
         replies.send(Ok(pieces)).await.is_ok()
     }

@@ -218,9 +218,10 @@ impl Hub {
         tracing::info!(node, "a gateway's stream has ended");
     }
 
-    /// A response went out.
-    pub(super) fn sent(&self, node: &str, stream: u64, kind: Kind, version: &str) {
+    /// A response of so many bytes went out.
+    pub(super) fn sent(&self, node: &str, stream: u64, kind: Kind, version: &str, bytes: usize) {
         metrics::counter!("palisade_xds_responses_total", "type" => kind.word()).increment(1);
+        metrics::counter!("palisade_xds_sent_bytes_total", "type" => kind.word()).increment(bytes as u64);
         self.lock().sent(node, stream, kind, version);
     }
 

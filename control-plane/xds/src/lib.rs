@@ -8,6 +8,7 @@ pub mod ads;
 pub mod bootstrap;
 pub mod hub;
 mod nodes;
+mod parted;
 mod publication;
 mod published;
 pub mod resources;

@@ -16,8 +16,9 @@ use std::sync::Arc;
 
 use envoy_types::pb::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
 
+use super::parted::PartSet;
 use super::set::{Kind, Resource, ResourceSet, version_of};
-use super::wire::{DeltaReply, StateReply};
+use super::wire::{Changed, DeltaReply, StateReply};
 
 /// Which of the two protocols a stream speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,6 +73,8 @@ struct Subscription {
     last_nonce: String,
     /// What the client last took (state of the world).
     held: BTreeMap<String, Arc<Resource>>,
+    /// By name, the parts that the client has taken with the resource (delta). What it is sent next comes without them.
+    parts: BTreeMap<String, PartSet>,
     /// The response that waits for its answer.
     in_flight: Option<InFlight>,
     /// The last response was refused.
@@ -86,6 +89,10 @@ struct InFlight {
     names: Vec<String>,
     /// The whole state that it holds (state of the world).
     state: BTreeMap<String, Arc<Resource>>,
+    /// The parts of its resources (delta).
+    parts: Vec<(String, PartSet)>,
+    /// The resources that came without some of their parts.
+    slim: Vec<String>,
 }
 
 // === impl Session ===
@@ -264,7 +271,7 @@ impl Session {
         let version = version_of(target.iter().copied());
         let nonce = format!("{}", self.nonces + 1);
         let type_url = kind.type_url().to_owned();
-        let mut state = BTreeMap::new();
+        let (mut state, mut parts, mut slim) = (BTreeMap::new(), Vec::new(), Vec::new());
         let (output, names, sent) = match self.protocol {
             Protocol::StateOfTheWorld => {
                 if !subscription.state_due(&target, &version) {
@@ -292,10 +299,14 @@ impl Session {
                     changed.iter().map(|(name, resource)| ((*name).clone(), Some(resource.version.clone()))).collect();
                 sent.extend(removed.iter().map(|name| (name.clone(), None)));
                 let names = sent.iter().map(|(name, _)| name.clone()).collect();
-                let resources = changed.into_iter().map(|(name, resource)| (name.clone(), Arc::clone(resource)));
+                let resources: Vec<Changed> =
+                    changed.into_iter().map(|(name, it)| subscription.change_of(name, it)).collect();
+                let parted = resources.iter().filter(|changed| !changed.resource.parts().is_empty());
+                parts = parted.map(|changed| (changed.name.clone(), changed.resource.parts().clone())).collect();
+                slim = resources.iter().filter(|changed| changed.slim.is_some()).map(|it| it.name.clone()).collect();
                 let response = DeltaReply {
                     system_version_info: version.clone(),
-                    resources: resources.collect(),
+                    resources,
                     type_url,
                     removed_resources: removed,
                     nonce: nonce.clone(),
@@ -308,7 +319,7 @@ impl Session {
         subscription.sent_version = Some(version.clone());
         subscription.remember(sent);
         subscription.last_nonce = nonce;
-        subscription.in_flight = Some(InFlight { version, names, state });
+        subscription.in_flight = Some(InFlight { version, names, state, parts, slim });
         Some(output)
     }
 }
@@ -318,11 +329,17 @@ impl Session {
 impl Subscription {
     /// Takes the answer to the last response; `None` where it was answered before.
     fn answer(&mut self, kind: Kind, reason: Option<String>) -> Option<Output> {
-        let InFlight { version, names, state } = self.in_flight.take()?;
+        let InFlight { version, names, state, parts, slim } = self.in_flight.take()?;
         self.refused = reason.is_some();
         if !self.refused {
             self.holds = true;
             self.held = state;
+            self.parts.extend(parts);
+        }
+        // A gateway that does not have what was left out refuses: it gets all of it.
+        for name in slim.iter().filter(|_| reason.is_some()) {
+            self.parts.remove(name);
+            self.sent.remove(name);
         }
         let refused = reason.map(|reason| {
             let named: Vec<String> = names.iter().filter(|name| reason.contains(name.as_str())).cloned().collect();
@@ -340,6 +357,7 @@ impl Subscription {
             // Asking again means that the client dropped it; only the first request says what it still holds.
             if known {
                 self.sent.remove(&name);
+                self.parts.remove(&name);
             }
             self.names.insert(name);
         }
@@ -352,6 +370,7 @@ impl Subscription {
             }
             self.names.remove(&name);
             self.sent.remove(&name);
+            self.parts.remove(&name);
         }
     }
 
@@ -385,6 +404,12 @@ impl Subscription {
         let removed: BTreeSet<&String> =
             gone.chain(missing).filter(|name| !wanted.contains_key(name.as_str())).collect();
         (changed, removed.into_iter().cloned().collect())
+    }
+
+    /// What the client is sent of a resource.
+    fn change_of(&self, name: &str, resource: &Arc<Resource>) -> Changed {
+        let slim = self.parts.get(name).and_then(|held| resource.without(held));
+        Changed { name: name.to_owned(), resource: Arc::clone(resource), slim }
     }
 
     fn remember(&mut self, sent: Vec<(String, Option<String>)>) {

@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use envoy_types::pb::envoy::config::core::v3::TypedExtensionConfig;
 use envoy_types::pb::google::protobuf::Any;
 use prost::bytes::Bytes;
 use prost::{Message, Name};
 use snapshot::{content_hash, hex};
 
+use super::parted::{PartSet, Parted};
 use entities::Delivery;
 
 /// The kinds of resources that this control plane serves, in the order in which Envoy must take them: what is referred to
@@ -25,7 +27,7 @@ pub enum Kind {
 }
 
 /// One resource as Envoy gets it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Debug)]
 pub struct Resource {
     /// Hash of `body`: equal content has an equal version, on every control plane and after every restart.
     pub version: String,
@@ -33,6 +35,8 @@ pub struct Resource {
     pub body: Any,
     /// `body` itself encoded: what every stream is sent, without a copy of its own.
     pub(super) encoded: Bytes,
+    /// The parts of a filter's snapshot.
+    parted: Parted,
 }
 
 /// Everything that one gateway is given.
@@ -95,7 +99,23 @@ impl Resource {
         let mut version = hex(&content_hash(&body.value));
         version.truncate(16);
         let encoded = Bytes::from(body.encode_to_vec());
-        Resource { version, body, encoded }
+        Resource { version, body, encoded, parted: Parted::default() }
+    }
+
+    /// The hashes of the parts in it.
+    pub(super) fn parts(&self) -> &PartSet {
+        self.parted.parts()
+    }
+
+    /// What is sent to a gateway that has these parts already; `None` where that is all of it.
+    pub(super) fn without(&self, held: &PartSet) -> Option<Bytes> {
+        self.parted.without(held, &self.body)
+    }
+}
+
+impl PartialEq for Resource {
+    fn eq(&self, other: &Self) -> bool {
+        self.version == other.version && self.body == other.body
     }
 }
 
@@ -158,6 +178,13 @@ impl ResourceSet {
     pub fn insert_message<M: Message + Name>(&mut self, kind: Kind, name: impl Into<String>, message: &M) {
         let body = Any { type_url: M::type_url(), value: message.encode_to_vec() };
         self.insert(kind, name, body);
+    }
+
+    /// Adds a filter, whose snapshot has these parts.
+    pub(super) fn insert_filter(&mut self, config: &TypedExtensionConfig, parts: PartSet) {
+        let body = Any { type_url: TypedExtensionConfig::type_url(), value: config.encode_to_vec() };
+        let resource = Resource { parted: Parted::new(parts), ..Resource::new(body) };
+        self.kinds.entry(Kind::Extension).or_default().insert(config.name.clone(), Arc::new(resource));
     }
 
     /// Takes a resource out; tells whether there was one.

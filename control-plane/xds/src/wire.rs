@@ -37,14 +37,25 @@ pub struct StateReply {
 pub struct DeltaReply {
     /// The version of the state that it leads to.
     pub system_version_info: String,
-    /// What has changed, with its names.
-    pub resources: Vec<(String, Arc<Resource>)>,
+    /// What has changed.
+    pub resources: Vec<Changed>,
     /// Of which type it is.
     pub type_url: String,
     /// The names of what is gone.
     pub removed_resources: Vec<String>,
     /// By which it is answered.
     pub nonce: String,
+}
+
+/// A changed resource of a delta response.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Changed {
+    /// Its name.
+    pub name: String,
+    /// The resource.
+    pub resource: Arc<Resource>,
+    /// What is sent of it in place of all, to a gateway that has the parts that are left out.
+    pub(super) slim: Option<Bytes>,
 }
 
 /// A message in pieces.
@@ -81,8 +92,9 @@ impl DeltaReply {
     pub(super) fn encode(&self) -> Vec<Bytes> {
         let mut pieces = Pieces::default();
         pieces.text(1, &self.system_version_info);
-        for (name, resource) in &self.resources {
-            let any = resource.encoded.len();
+        for Changed { name, resource, slim } in &self.resources {
+            let encoded = slim.as_ref().unwrap_or(&resource.encoded);
+            let any = encoded.len();
             let inner = string::encoded_len(1, &resource.version)
                 + string::encoded_len(3, name)
                 + key_len(2)
@@ -92,7 +104,7 @@ impl DeltaReply {
             encode_varint(inner as u64, &mut pieces.own);
             pieces.text(1, &resource.version);
             pieces.text(3, name);
-            pieces.shared(2, &resource.encoded);
+            pieces.shared(2, encoded);
         }
         pieces.text(4, &self.type_url);
         pieces.text(5, &self.nonce);
@@ -221,7 +233,8 @@ mod tests {
             ..DiscoveryResponse::default()
         };
         assert_eq!(DiscoveryResponse::decode(joined(state.encode()).as_slice()).unwrap(), expected);
-        let named = |name: &str, at: usize| (name.to_owned(), Arc::clone(&resources[at]));
+        let named =
+            |name: &str, at: usize| Changed { name: name.into(), resource: Arc::clone(&resources[at]), slim: None };
         let delta = DeltaReply {
             system_version_info: "v".into(),
             resources: vec![named("a", 0), named("b", 1)],

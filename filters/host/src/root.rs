@@ -4,15 +4,16 @@ use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
 
 use exchange::{Chain, Loaded, PluginDefinition};
+use node_state::KeptParts;
 use proxy_wasm::traits::{Context, HttpContext, RootContext};
 use proxy_wasm::types::ContextType;
-use snapshot::{Configuration, LoadReport, read_configuration};
+use snapshot::{Configuration, LoadReport, Part, PartHash, read_configuration};
 
 use crate::calls::{self, Buffer, LogLevel};
 use crate::http::HttpFilter;
 use crate::proxy_host::ProxyHost;
 use crate::proxy_host::define_metrics;
-use crate::shared::worker_id;
+use crate::shared::{NodeSharedData, worker_id};
 use crate::{held, link, tables, tarpit};
 
 /// How often queued events leave and held requests are looked at where the snapshot does not say, in milliseconds.
@@ -177,8 +178,14 @@ impl Root {
             return Err((version, error));
         }
         let earlier = living_chains();
-        let chain = Chain::load_after(&snapshot, self.registry, &earlier, &tables::of_worker());
+        let kept = KeptParts::of(self.filter);
+        let find = |hash: &PartHash| kept.get(&NodeSharedData, hash);
+        let chain = Chain::load_after(&snapshot, self.registry, &find, &earlier, &tables::of_worker());
         let chain = Rc::new(chain.map_err(|error| (version.clone(), error.to_string()))?);
+        // Only a control plane leaves parts out.
+        if snapshot.link.is_some() {
+            keep_parts(kept, &snapshot.parts);
+        }
         let loaded = chain.loaded();
         CHAINS.with_borrow_mut(|chains| chains.push(Rc::downgrade(&chain)));
         self.chain = Some(chain);
@@ -193,6 +200,12 @@ impl Root {
         tarpit::configure(snapshot.max_held);
         Ok((version, loaded))
     }
+}
+
+/// Keeps the parts of a snapshot in the node, so that the control plane need not send them again.
+fn keep_parts(kept: KeptParts<'_>, parts: &[Part]) {
+    let in_use = parts.iter().filter_map(|part| Some((part.hash.as_slice().try_into().ok()?, part.data.as_slice())));
+    kept.keep(&NodeSharedData, &in_use.collect::<Vec<_>>());
 }
 
 /// The chains that are still in use, the newest first.

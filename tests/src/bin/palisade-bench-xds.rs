@@ -32,7 +32,7 @@ struct Options {
     /// How many nodes are connected.
     #[arg(long, default_value_t = 1000)]
     nodes: usize,
-    /// Rounds; each changes a route, then the rules.
+    /// Rounds; each changes a route, then a threat policy, then the rules.
     #[arg(long, default_value_t = 5)]
     rounds: usize,
 }
@@ -66,10 +66,16 @@ async fn run(options: &Options) -> Result<(), String> {
     let mut config = rules(0);
     config["id"] = json!("rules");
     control.create("waf-configs", &config);
+    let policy = |weight: usize| json!({ "waf_block_weight": weight });
+    let mut threats = policy(20);
+    (threats["id"], threats["tiers"]) =
+        (json!("threats"), json!([{ "min_score": 40, "action": "deny", "status": 403 }]));
+    control.create("threat-policies", &threats);
     let backend = |port: usize| json!({ "backend": { "address": "127.0.0.1", "port": port } });
     let mut route = backend(9000);
     route["id"] = json!("route");
-    route["plugins"] = json!([{ "plugin": "SecuritySuitePreset", "config": { "waf_config": "rules" } }]);
+    route["plugins"] =
+        json!([{ "plugin": "SecuritySuitePreset", "config": { "waf_config": "rules", "threat_policy": "threats" } }]);
     control.create("routes", &route);
     let pid = control.process().id();
     // One node first: what the first stream costs, every further one does not.
@@ -86,11 +92,13 @@ async fn run(options: &Options) -> Result<(), String> {
     settled(&control)?;
     let after = resident(pid)?;
 
-    let mut samples: Vec<(&str, Vec<f64>, usize)> = vec![("route", Vec::new(), 0), ("rules", Vec::new(), 0)];
+    let mut samples: Vec<(&str, Vec<f64>, usize)> =
+        ["route", "policy", "rules"].map(|kind| (kind, Vec::new(), 0)).into();
     for round in 1..=options.rounds {
         for (kind, seconds, bytes) in &mut samples {
             let (collection, id, change, last) = match *kind {
                 "route" => ("routes", "route", backend(9000 + round), CLUSTERS),
+                "policy" => ("threat-policies", "threats", policy(20 + round), FILTERS),
                 _ => ("waf-configs", "rules", rules(round), FILTERS),
             };
             control.patch(collection, id, &change);
@@ -229,7 +237,7 @@ fn print(figures: &Value) {
         number("/connect_seconds")
     );
     println!("change   KiB per node   best s   median s   worst s");
-    for kind in ["route", "rules"] {
+    for kind in ["route", "policy", "rules"] {
         let of = |field: &str| number(&format!("/changes/{kind}/{field}"));
         let kib = of("last_response_bytes") / 1024.0;
         let (best, median, worst) = (of("seconds_best"), of("seconds_median"), of("seconds_worst"));

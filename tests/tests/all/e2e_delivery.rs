@@ -1,4 +1,4 @@
-//! What a change costs a worker: rules that are the same are not decoded again.
+//! What a change costs: rules that are the same are not sent to the gateway again, nor decoded by a worker.
 
 use std::time::Duration;
 
@@ -22,16 +22,49 @@ fn workers_keep_the_rules_that_a_change_leaves_alone() {
     let _ = gateway.statuses_of_all_workers(&Request::get("/"));
     let first = settled(&gateway, "");
     assert_eq!((&first["parts_decoded"], &first["parts_reused"]), (&json!(1), &json!(0)), "{first}");
+    let all = sent_bytes(&gateway);
+    assert!(all > 300_000, "the Core Rule Set is in it: {all} bytes");
 
     gateway.control.patch("threat-policies", "demo", &json!({"waf_block_weight": 60}));
     let second = settled(&gateway, first["version"].as_str().unwrap_or_default());
     assert_eq!((&second["parts_decoded"], &second["parts_reused"]), (&json!(0), &json!(1)), "{second}");
+    let change = sent_bytes(&gateway) - all;
+    assert!((100..8_000).contains(&change), "the change alone is sent, {change} bytes");
+    gateway.until(&Request::get("/?id=1%27%20UNION%20SELECT%20password%20FROM%20users--%20-"), 403, PATIENCE);
 
     let rule = r#"SecRule ARGS:probe "@streq 1" "id:10001,phase:1,deny,status:403""#;
     gateway.control.patch("waf-configs", "demo", &json!({"rules": [rule]}));
     let third = settled(&gateway, second["version"].as_str().unwrap_or_default());
     assert_eq!((&third["parts_decoded"], &third["parts_reused"]), (&json!(1), &json!(0)), "{third}");
     gateway.until(&Request::get("/?probe=1"), 403, PATIENCE);
+}
+
+/// What a gateway has is known for as long as it is connected.
+#[test]
+fn a_control_plane_that_is_started_anew_sends_all_parts() {
+    let mut gateway = Gateway::start(|control, backend| {
+        control.create("waf-configs", &waf_config("demo", json!({})));
+        control.create("threat-policies", &threat_policy("demo", json!({})));
+        control.create("routes", &route("demo", backend, preset("demo", "demo")));
+    });
+    let attack = Request::get("/?id=1%27%20UNION%20SELECT%20password%20FROM%20users--%20-");
+    gateway.until(&attack, 403, PATIENCE);
+    let _ = gateway.statuses_of_all_workers(&attack);
+    let first = settled(&gateway, "");
+    gateway.control.restart();
+    gateway.control.patch("threat-policies", "demo", &json!({"waf_block_weight": 70}));
+    let second = settled(&gateway, first["version"].as_str().unwrap_or_default());
+    assert!(sent_bytes(&gateway) > 300_000, "{second}");
+    gateway.control.patch("threat-policies", "demo", &json!({"waf_block_weight": 75}));
+    settled(&gateway, second["version"].as_str().unwrap_or_default());
+    gateway.until(&attack, 403, PATIENCE);
+}
+
+/// The bytes of filters that the control plane has sent.
+fn sent_bytes(gateway: &Gateway) -> u64 {
+    let text = gateway.control.call("GET", "/metrics", None).text();
+    let line = text.lines().find_map(|line| line.strip_prefix(r#"palisade_xds_sent_bytes_total{type="filter"} "#));
+    line.unwrap_or_else(|| panic!("no such metric:\n{text}")).parse().unwrap()
 }
 
 /// What the workers said of their filter, once both run what is served now and that is another version than `before`.

@@ -14,6 +14,7 @@ use std::collections::BTreeSet;
 
 use super::set::{Kind, ResourceSet};
 use entities::Delivery;
+use filters::Extension;
 
 pub use input::{
     BackendInput, BackendTls, FilterInput, Gateway, ListenerSettings, NAME, RouteInput, SYSTEM_AUTHORITIES,
@@ -71,9 +72,9 @@ pub fn build(gateway: &Gateway) -> Result<ResourceSet, BuildProblem> {
         insert_own(&mut set, gateway);
     }
     for filter in &gateway.filters {
-        let (version, config) = filters::extension(filter, gateway.control_plane_cluster.as_deref())
+        let Extension { version, config, parts } = filters::extension(filter, gateway.control_plane_cluster.as_deref())
             .map_err(|message| BuildProblem { route: None, message })?;
-        set.insert_message(Kind::Extension, config.name.clone(), &config);
+        set.insert_filter(&config, parts);
         set.note_snapshot(filter.name.clone(), version);
     }
     Ok(set)

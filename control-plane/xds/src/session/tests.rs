@@ -38,7 +38,7 @@ impl Client {
                 Output::Delta(response) => {
                     let kind = Kind::of_type_url(&response.type_url).unwrap();
                     let mut parts: Vec<String> =
-                        response.resources.iter().map(|(name, _)| format!("+{name}")).collect();
+                        response.resources.iter().map(|changed| format!("+{}", changed.name)).collect();
                     parts.extend(response.removed_resources.iter().map(|name| format!("-{name}")));
                     self.log.push(format!("{} {}", kind.word(), parts.join(" ")));
                     self.waiting.push((kind, response.nonce));

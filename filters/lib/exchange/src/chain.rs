@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use snapshot::{IdentitySource, Snapshot, Trailers};
 
-use crate::parts::Parts;
+use crate::parts::{FindPart, Parts};
 use crate::timer::Timers;
 use crate::{Build, Host, Loaded, Plugin, PluginDefinition, Role, Scope, SkipRight, Tables};
 
@@ -71,11 +71,11 @@ impl Chain {
     ///
     /// The first step that cannot be made, by its place.
     pub fn load(snapshot: &Snapshot, registry: &Registry) -> Result<Self, LoadError> {
-        Self::load_after(snapshot, registry, &[], &Rc::default())
+        Self::load_after(snapshot, registry, &|_| None, &[], &Rc::default())
     }
 
-    /// [`Chain::load`], where what `earlier` chains have made of a part that did not change is used again, and plugins keep
-    /// `tables` of the worker.
+    /// [`Chain::load`], where `find` gives parts that were left out on the way, what `earlier` chains have made of a part that did
+    /// not change is used again, and plugins keep `tables` of the worker.
     ///
     /// # Errors
     ///
@@ -83,11 +83,12 @@ impl Chain {
     pub fn load_after(
         snapshot: &Snapshot,
         registry: &Registry,
+        find: &FindPart<'_>,
         earlier: &[Rc<Chain>],
         tables: &Rc<Tables>,
     ) -> Result<Self, LoadError> {
         let parts = snapshot.parts.iter().map(|part| (part.hash.as_slice(), part.data.as_slice()));
-        let mut build = Build::after(parts, earlier, Rc::clone(tables));
+        let mut build = Build::after(parts, find, earlier, Rc::clone(tables));
         let global = steps(&snapshot.global, registry, &mut build, "the global chain")?;
         let mut routes = HashMap::with_capacity(snapshot.routes.len());
         for route in &snapshot.routes {

@@ -59,7 +59,7 @@ pub use headers::Headers;
 pub use host::{BanOrder, Host, Level, Metric};
 pub use identity::{Caller, IdentityKind, IdentityRef, Labels, split_address};
 pub use node_state::{Conflict, MemorySharedData, SharedData, Table, Update, WorkerMemory};
-pub use parts::{Build, Loaded};
+pub use parts::{Build, FindPart, Loaded};
 pub use path::{PathReadings, SeveralReadings};
 pub use plugin::{BodyNeed, BuildPlugin, Plugin, PluginDefinition, Slot, Verdict};
 pub use questions::{MAX_QUESTION_BYTES, MAX_QUESTIONS, Questions};

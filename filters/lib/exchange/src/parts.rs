@@ -8,12 +8,19 @@ use snapshot::{PartHash, content_hash};
 
 use crate::{Chain, KeysTable, RangesTable, Tables};
 
+/// Where a part that was left out on the way is not at hand either.
+const LEFT_OUT: &str =
+    "the snapshot leaves out a part that this gateway does not have; the control plane sends all of it again";
+
 /// What was made of the parts of one snapshot, by hash. It lives as long as its chain.
 #[derive(Default)]
 pub(crate) struct Parts {
     made: HashMap<PartHash, Box<dyn Any>>,
     pub(crate) loaded: Loaded,
 }
+
+/// Finds the data of a part by its hash, which a snapshot names and does not bring; `None` where it is not there either.
+pub type FindPart<'a> = dyn Fn(&PartHash) -> Option<Vec<u8>> + 'a;
 
 /// Where the parts of a chain came from.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -28,6 +35,8 @@ pub struct Loaded {
 /// lives, made of the same part.
 pub struct Build<'a> {
     parts: HashMap<&'a [u8], &'a [u8]>,
+    /// Finds a part that the snapshot names and does not bring.
+    find: &'a FindPart<'a>,
     earlier: &'a [Rc<Chain>],
     tables: Rc<Tables>,
     made: Parts,
@@ -37,7 +46,7 @@ impl<'a> Build<'a> {
     /// From the parts of a snapshot, for a worker without tables.
     #[must_use]
     pub fn new(parts: impl Iterator<Item = (&'a [u8], &'a [u8])>) -> Self {
-        Self::after(parts, &[], Rc::default())
+        Self::after(parts, &|_| None, &[], Rc::default())
     }
 
     /// The same for a worker that has these tables, as tests of plugins need it.
@@ -47,13 +56,15 @@ impl<'a> Build<'a> {
         self
     }
 
-    /// From the parts of a snapshot, the chains whose parts may be used again, and the worker's tables.
+    /// From the parts of a snapshot and where to find those that it leaves out, the chains whose parts may be used again, and the
+    /// worker's tables.
     pub(crate) fn after(
         parts: impl Iterator<Item = (&'a [u8], &'a [u8])>,
+        find: &'a FindPart<'a>,
         earlier: &'a [Rc<Chain>],
         tables: Rc<Tables>,
     ) -> Self {
-        Self { parts: parts.collect(), earlier, tables, made: Parts::default() }
+        Self { parts: parts.collect(), find, earlier, tables, made: Parts::default() }
     }
 
     /// The table of address ranges with this name, which the control plane keeps up to date from now on.
@@ -80,7 +91,7 @@ impl<'a> Build<'a> {
     ///
     /// # Errors
     ///
-    /// Where the snapshot lacks the part or it does not have the hash, or what `make` says.
+    /// Where the snapshot does not name the part, it is nowhere, or does not have the hash; or what `make` says.
     pub fn shared<T: Clone + Any>(
         &mut self,
         hash: &[u8],
@@ -97,8 +108,15 @@ impl<'a> Build<'a> {
                 loaded.reused = loaded.reused.saturating_add(1);
                 made
             }
-            None if content_hash(data) != key => return Err("a part of the snapshot does not have its hash".to_owned()),
             None => {
+                let found = if data.is_empty() { (self.find)(&key) } else { None };
+                let data = found.as_deref().unwrap_or(data);
+                if content_hash(data) != key {
+                    let lacks = data.is_empty();
+                    return Err(
+                        if lacks { LEFT_OUT } else { "a part of the snapshot does not have its hash" }.to_owned()
+                    );
+                }
                 loaded.decoded = loaded.decoded.saturating_add(1);
                 make(data)?
             }
@@ -154,7 +172,7 @@ mod tests {
     }
 
     fn load(texts: &[&str], earlier: &[Rc<Chain>]) -> Rc<Chain> {
-        Rc::new(Chain::load_after(&snapshot(texts), REGISTRY, earlier, &Rc::default()).unwrap())
+        Rc::new(Chain::load_after(&snapshot(texts), REGISTRY, &|_| None, earlier, &Rc::default()).unwrap())
     }
 
     #[test]
@@ -174,5 +192,21 @@ mod tests {
         wrong.parts[0].data = b"b".to_vec();
         let error = Chain::load(&wrong, REGISTRY).err().unwrap().to_string();
         assert!(error.contains("does not have its hash"), "{error}");
+    }
+
+    #[test]
+    fn a_part_that_was_left_out_is_found_where_it_is_kept_or_refused() {
+        let mut slim = snapshot(&["a", "b"]);
+        slim.parts[0].data.clear();
+        let error = Chain::load(&slim, REGISTRY).err().unwrap().to_string();
+        assert!(error.contains("leaves out a part"), "{error}");
+        let kept = |kept: &'static [u8]| move |hash: &PartHash| (*hash == content_hash(b"a")).then(|| kept.to_vec());
+        let found = Chain::load_after(&slim, REGISTRY, &kept(b"a"), &[], &Rc::default()).unwrap();
+        assert_eq!(found.loaded(), Loaded { decoded: 2, reused: 0 });
+        let damaged = Chain::load_after(&slim, REGISTRY, &kept(b"x"), &[], &Rc::default());
+        assert!(damaged.err().unwrap().to_string().contains("does not have its hash"));
+        // What a chain that lives has made of it needs no bytes.
+        let reused = Chain::load_after(&slim, REGISTRY, &|_| None, &[Rc::new(found)], &Rc::default()).unwrap();
+        assert_eq!(reused.loaded(), Loaded { decoded: 0, reused: 2 });
     }
 }

@@ -10,9 +10,10 @@
 //! | [`Shares`] | a number that workers make up together | 20 bytes for each worker |
 //! | [`Lease`] | which worker does a task for all of them | 24 bytes |
 //! | [`Table`] | a value under a key until its end | key, value, and 12 bytes |
+//! | [`KeptParts`] | large parts of a configuration by their hashes | those in use, and 8 MiB of those before |
 //!
-//! Every one of them is bounded, ends by itself, takes the time from its caller, and counts what it had to drop
-//! ([`WorkerMemory::take_losses`]).
+//! Every one of them is bounded; all but the last end by themselves, take the time from their caller, and count what they had to
+//! drop ([`WorkerMemory::take_losses`]).
 //!
 //! The gateway's shared data is a plain map: it has no expiry, no listing and no delete, and one global lock. So a table
 //! lives in a fixed number of shards, each one value of that map holding a bounded list of entries; expired entries
@@ -30,6 +31,7 @@ mod cas;
 mod cluster;
 mod codec;
 mod index;
+mod kept;
 mod keyed;
 mod lease;
 mod memory;
@@ -47,6 +49,7 @@ mod windows;
 pub use cluster::{ClusterCount, ClusterKey, ClusterSets, ClusterWindows, Joined, Slices};
 pub use codec::MAX_FIELD;
 pub use index::RangeCache;
+pub use kept::KeptParts;
 pub use keyed::MAX_KEYS;
 pub use lease::{Holder, Lease};
 pub use memory::{Losses, WorkerMemory};

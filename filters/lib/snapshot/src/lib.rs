@@ -2,7 +2,8 @@
 //!
 //! A [`Snapshot`] is everything that one filter needs: the global chain, the chain of every route, and the large parts
 //! (rule programs) that those chains share, each named by its content hash. It travels in an [`Envelope`] whose version
-//! is the hash of its bytes, so two equal configurations are one version wherever and whenever they were compiled.
+//! is the hash of its bytes, so two equal configurations are one version wherever and whenever they were compiled. Parts travel
+//! beside it: those that the receiver has already are left out.
 
 mod chain;
 mod configuration;

@@ -8,6 +8,7 @@ use axum::body::Body;
 use axum::http::Request;
 use compiler::publish;
 use compiler::{Compiler, Settings};
+use material::Material;
 use palisade::health;
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -17,6 +18,7 @@ use tokio::sync::watch;
 struct World {
     console: ConsoleApi,
     login: Login,
+    material: Material,
     _stop: watch::Sender<bool>,
 }
 
@@ -26,12 +28,14 @@ impl World {
         let login = console.login("alice").await;
         let state = &console.api.state;
         let (stop, stopping) = watch::channel(false);
-        let compiler = Arc::new(Compiler::new(Settings { filters_dir: "/filters".into(), ..Settings::default() }));
+        let (material, settings) =
+            (Material::default(), Settings { filters_dir: "/filters".into(), ..Settings::default() });
+        let compiler = Arc::new(Compiler::new(settings).with_material(material.clone()));
         let first = state.readiness.register("first snapshot");
         tokio::spawn(state.entities.clone().follow_store());
         let (hub, events) = (console.hub.clone(), state.events.clone());
         tokio::spawn(publish::run(state.entities.clone(), compiler, hub, events, first, stopping));
-        let world = World { console, login, _stop: stop };
+        let world = World { console, login, material, _stop: stop };
         world.put("global-config", "global-config", json!({ "groups": { "eu": {}, "us": {} } })).await;
         for group in ["eu", "us"] {
             world.put("routes", group, route(group, json!({}))).await;
@@ -91,6 +95,25 @@ impl World {
         let line = format!("palisade_publish_failing{{group=\"{group}\"}} ");
         text.lines().find_map(|found| found.strip_prefix(&line)).unwrap().to_owned()
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_gathered_is_published_like_a_change_of_an_entity() {
+    let world = World::start().await;
+    let published = async || {
+        let request = Request::builder().uri("/metrics").body(Body::empty()).unwrap();
+        let text = world.console.api.send(request).await.text;
+        let line = r#"palisade_publish_attempts_total{outcome="published"} "#;
+        text.lines().find_map(|found| found.strip_prefix(line)).unwrap().parse::<u64>().unwrap()
+    };
+    // What the writes of the start have led to comes first.
+    let quiet = tokio::time::sleep(std::time::Duration::from_millis(600));
+    quiet.await;
+    let before = published().await;
+    world.material.give("contracts.shop", b"openapi: 3.1.0".to_vec());
+    until("it was compiled again", async || (published().await > before).then_some(())).await;
+    let revision = world.console.api.state.entities.current().revision();
+    assert!(world.groups().iter().all(|(_, served, failure)| *served == Some(revision) && failure.is_none()));
 }
 
 /// A route of one group.

@@ -14,7 +14,7 @@ use super::dependency::dependency;
 use super::event::{self, Checked, EventError, Kind};
 use super::exporter::Exporter;
 use super::incidents::{Incident, IncidentLimits, Incidents, Place, Unsaved};
-use super::offence::{self, Offence};
+use super::offence::{self, ChargedByTrail, Offence};
 use super::queue::{Bounds, Figures, Queue};
 use super::seen::{self, BanWay, Seen, Sighting};
 use super::sinks::Notices;
@@ -36,7 +36,7 @@ struct Inner {
     exporters: Vec<(Arc<Queue>, tokio::task::JoinHandle<()>)>,
     incidents: Mutex<Incidents>,
     /// Where denials are told, for the ledger.
-    offences: Mutex<Option<mpsc::Sender<Offence>>>,
+    offences: Mutex<Option<(mpsc::Sender<Offence>, ChargedByTrail)>>,
     /// Where alerts are told what happens.
     watcher: Mutex<Option<mpsc::Sender<Seen>>>,
     /// The store has events to be sent.
@@ -139,7 +139,7 @@ impl EventHub {
         let Checked { line, mut value, kind } = checked;
         let now = (self.inner.clock)();
         let ipv6_prefix = self.ipv6_prefix();
-        self.tell_offence(offence::of(&kind, node, ipv6_prefix, now));
+        self.tell_offence(|charged_by_trail| offence::of(&kind, charged_by_trail, node, ipv6_prefix, now));
         let mut changed = !node.is_empty() && give_node(&mut value, node);
         if let Kind::Security(mut security) = kind {
             if !node.is_empty() {
@@ -174,9 +174,10 @@ impl EventHub {
         self.inner.ipv6_prefix.get().map_or(IPV6_PREFIX, |prefix| (prefix.0)())
     }
 
-    /// Tells `offences` what the ledger may charge, from here on. What it has no room for is lost, and counted.
-    pub fn feed(&self, offences: mpsc::Sender<Offence>) {
-        *self.inner.offences.lock().unwrap_or_else(PoisonError::into_inner) = Some(offences);
+    /// Tells `offences` what the ledger may charge, from here on. What it has no room for is lost, and counted. The refusals of a
+    /// module are not in it as denials where `charged_by_trail` holds for its name.
+    pub fn feed(&self, offences: mpsc::Sender<Offence>, charged_by_trail: ChargedByTrail) {
+        *self.inner.offences.lock().unwrap_or_else(PoisonError::into_inner) = Some((offences, charged_by_trail));
     }
 
     /// Tells `watcher` of events and bans, from here on. What it has no room for is lost, and counted.
@@ -197,9 +198,10 @@ impl EventHub {
         self.inner.watcher.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn tell_offence(&self, offence: Option<Offence>) {
-        let Some(offence) = offence else { return };
-        if let Some(sender) = self.inner.offences.lock().unwrap_or_else(PoisonError::into_inner).as_ref()
+    fn tell_offence(&self, offence: impl FnOnce(ChargedByTrail) -> Option<Offence>) {
+        let feed = self.inner.offences.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some((sender, charged_by_trail)) = feed
+            && let Some(offence) = offence(charged_by_trail)
             && sender.try_send(offence).is_err()
         {
             metrics::counter!("palisade_ledger_lost_total").increment(1);

@@ -24,7 +24,7 @@ pub use hub::{EventHub, ExporterStatus};
 pub use incidents::Place;
 pub use incidents::{IdentityRef, Incident, IncidentLimits, IncidentState, MAX_INCIDENTS, TimelineEntry};
 pub use keep::{keep_incidents, restore_incidents, save_incidents};
-pub use offence::{Deed, Offence};
+pub use offence::{ChargedByTrail, Deed, Offence};
 pub use outbox::Outbox;
 pub use seen::{BanMade, BanWay, Seen, Sighting};
 pub use sinks::Backoff;

@@ -23,7 +23,7 @@ pub struct Offence {
 /// What the ledger charges for.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Deed {
-    /// A request of it was refused at this score, by anything but the WAF or a standing ban.
+    /// A request of it was refused at this score, for anything but a standing ban, by a module whose trail does not say it as well.
     Denied(f64),
     /// A request of it was refused by the WAF.
     WafBlocked,
@@ -31,17 +31,27 @@ pub enum Deed {
     WafMonitored,
 }
 
+/// Whether the trail events of a module of this name say what its refusals are charged.
+pub type ChargedByTrail = fn(&str) -> bool;
+
 /// What an event of `node` says of its caller, where callers of IPv6 are judged by networks of `ipv6_prefix` bits; `None` where
 /// there is nothing to charge.
-pub(super) fn of(kind: &Kind, node: &str, ipv6_prefix: u8, now: u64) -> Option<Offence> {
+pub(super) fn of(
+    kind: &Kind,
+    charged_by_trail: ChargedByTrail,
+    node: &str,
+    ipv6_prefix: u8,
+    now: u64,
+) -> Option<Offence> {
     let (source, deed): (&Source, Deed) = match kind {
         Kind::Security(event) => {
             let is = |field: &Option<String>, word: &str| field.as_deref() == Some(word);
             let classed = &event.event;
             let denial = is(&classed.action, "deny") || is(&classed.action, "ban");
             let enforced = is(&classed.outcome, "blocked") && event.decision.enforced == Some(true);
-            // A refusal for a ban that stands would make every ban last; the WAF has its own weight.
-            if !denial || !enforced || is(&classed.category, "ban") || is(&classed.module, "waf") {
+            let has_trail = classed.module.as_deref().is_some_and(charged_by_trail);
+            // A refusal for a ban that stands would make every ban last; what a trail says has its own weight.
+            if !denial || !enforced || is(&classed.category, "ban") || has_trail {
                 return None;
             }
             let score = event.threat.score().filter(|score| *score > 0.0)?;
@@ -65,7 +75,7 @@ mod tests {
 
     fn deed(event: &Value) -> Option<Deed> {
         let checked = event::check(event.to_string().as_bytes()).ok().unwrap();
-        of(&checked.kind, "n1", 64, 7).map(|offence| {
+        of(&checked.kind, |module| module == "detector-with-trail", "n1", 64, 7).map(|offence| {
             assert_eq!((offence.key.as_str(), offence.at, offence.node.as_str()), ("user:ada", 7, "n1"));
             assert_eq!(
                 offence.address,
@@ -77,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn only_enforced_denials_are_charged_and_the_waf_apart() {
+    fn only_enforced_denials_are_charged_and_those_of_a_trail_apart() {
         let security = |category: &str, action: &str, module: &str, enforced: bool| {
             json!({
                 "@type": "SvcSecurityEvent", "threat": { "score": 55 },
@@ -91,7 +101,8 @@ mod tests {
         assert_eq!(deed(&security("threat", "deny", "threat-response", false)), None);
         assert_eq!(deed(&security("threat", "throttle", "threat-response", true)), None);
         assert_eq!(deed(&security("ban", "deny", "threat-gate", true)), None);
-        assert_eq!(deed(&security("threat", "deny", "waf", true)), None);
+        assert_eq!(deed(&security("threat", "deny", "detector-with-trail", true)), None);
+        assert_eq!(deed(&security("threat", "deny", "detector", true)), Some(Deed::Denied(55.0)));
         let trail = |blocking: bool, block: Value| {
             json!({ "@type": "SvcWafTrailEvent", "blocking": blocking, "block": block,
                     "source": { "ip": "192.0.2.1", "user": "ada" } })

@@ -8,6 +8,7 @@ use super::bans::{change_of, widened_note};
 use super::ledger::Ledger;
 use super::{Fabric, told};
 use base::clock;
+use entities::plugins;
 use events::{Audit, AuditAction, BanWay, EventHub, Offence};
 use store::StoreError;
 use store::fabric::{Ban, Charge, Issued, Note, Promotion};
@@ -22,7 +23,7 @@ impl Fabric {
     /// answer is for a task of its own.
     pub fn keep_ledger(self) -> impl Future<Output = ()> + Send {
         let (sender, mut offences) = mpsc::channel(QUEUE);
-        self.inner.events.feed(sender);
+        self.inner.events.feed(sender, charged_by_trail);
         async move {
             let mut batch = Vec::with_capacity(BATCH);
             while offences.recv_many(&mut batch, BATCH).await > 0 {
@@ -70,6 +71,11 @@ impl Fabric {
         }
         Ok(())
     }
+}
+
+/// Whether the module of an event is a plugin whose trail events are charged.
+fn charged_by_trail(module: &str) -> bool {
+    plugins::active().any(|plugin| plugin.charged_by_trail && plugin.name == module)
 }
 
 /// Whether an identity that has reached the threshold is banned, and the words for it.
@@ -120,5 +126,19 @@ fn tell(events: &EventHub, promotion: &Promotion, now: u64) {
     });
     if let Err(error) = events.publish(event.to_string().as_bytes()) {
         tracing::error!(reason = %error, "the report on a ban by the ledger is not a valid event");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusals_of_a_plugin_with_a_trail_are_charged_by_it_alone() {
+        let charged = |module| charged_by_trail(module);
+        assert_eq!(
+            ["waf", "threat-response", "threat-gate", "SvcWaf", ""].map(charged),
+            [true, false, false, false, false]
+        );
     }
 }

@@ -38,6 +38,9 @@ pub struct Plugin {
     pub categories: &'static [&'static str],
     /// Its settings for all gateways.
     pub settings: &'static [SettingsKind],
+    /// Its trail events say what its refusals are charged in the ledger, so that the security events of the same refusals are not charged
+    /// as well.
+    pub charged_by_trail: bool,
     /// What it does with a score or a ban.
     pub acts: Acts,
     /// Compiles its configuration; `None` where this release does not have the plugin.
@@ -139,6 +142,7 @@ impl Plugin {
         preset: Section::NONE,
         categories: &[],
         settings: &[],
+        charged_by_trail: false,
         acts: Acts::No,
         compile: None,
         as_companion: None,

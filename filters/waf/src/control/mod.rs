@@ -45,6 +45,7 @@ pub const PLUGIN: Plugin = Plugin {
             })
         }),
     },
+    charged_by_trail: true,
     compile: Some(step::compile),
     inspects_trailers: true,
     check_chain: Some(guard::lacking),

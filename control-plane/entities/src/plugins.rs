@@ -44,7 +44,7 @@ pub(super) fn filters() -> impl Iterator<Item = &'static str> + Clone {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
+    use std::collections::{BTreeMap, BTreeSet};
 
     use super::*;
     use crate::registry;
@@ -68,6 +68,21 @@ mod tests {
             }
         }
         assert!(registry::KINDS.iter().all(|kind| collections.insert(kind.collection)), "{collections:?}");
+    }
+
+    #[test]
+    fn operations_have_paths_ids_and_schemas_of_their_own() {
+        let (mut words, mut schemas) = (BTreeSet::new(), BTreeMap::new());
+        for operation in ALL.iter().flat_map(|plugin| plugin.operations) {
+            assert!(operation.path.starts_with('/') && words.insert(operation.path), "{}", operation.path);
+            assert!(words.insert(operation.id), "{}", operation.id);
+            let refusal = operation.refusal.map(|refusal| refusal.schema);
+            for named in [operation.body.schema].into_iter().chain(refusal).chain(operation.schemas.iter().copied()) {
+                let schema = (named.schema)();
+                assert_eq!(schemas.entry(named.name).or_insert_with(|| schema.clone()), &schema, "{}", named.name);
+            }
+        }
+        assert!(words.len() >= 4, "{words:?}");
     }
 
     #[test]

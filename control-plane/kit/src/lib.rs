@@ -11,6 +11,7 @@ mod gather;
 mod guard;
 mod kind;
 pub mod number;
+mod operation;
 mod parse;
 mod plugin;
 mod problem;
@@ -27,6 +28,10 @@ pub use entity::{AnyEntity, Collection, Entity, EntitySource, Examine, Head, Ite
 pub use gather::{EntityWatch, Gather, Sources, Trouble};
 pub use guard::Guard;
 pub use kind::Kind;
+pub use operation::{
+    BodyKind, BodyRefusal, NamedSchema, Operation, OperationAnswer, OperationBody, OperationContext, OperationGroup,
+    Work,
+};
 pub use parse::{typed, unknown_field, unsaved};
 pub use plugin::{
     Acts, AsCompanion, CheckChain, Checked, CompileConfig, LaidDown, LayDown, Plugin, Reference, Remark, Section,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use crate::{Context, FieldProblem, Gather, Guard, Kind, SettingsKind, typed};
+use crate::{Context, FieldProblem, Gather, Guard, Kind, Operation, SettingsKind, typed};
 
 /// A field or a key that names an entity, and the collection of the entity.
 pub type Reference = (&'static str, &'static str);
@@ -38,6 +38,8 @@ pub struct Plugin {
     pub categories: &'static [&'static str],
     /// Its settings for all gateways.
     pub settings: &'static [SettingsKind],
+    /// Its endpoints in the console.
+    pub operations: &'static [Operation],
     /// Its trail events say what its refusals are charged in the ledger, so that the security events of the same refusals are not charged
     /// as well.
     pub charged_by_trail: bool,
@@ -142,6 +144,7 @@ impl Plugin {
         preset: Section::NONE,
         categories: &[],
         settings: &[],
+        operations: &[],
         charged_by_trail: false,
         acts: Acts::No,
         compile: None,

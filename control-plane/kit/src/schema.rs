@@ -49,9 +49,13 @@ fn capital(text: &str) -> String {
     text.split_at_checked(1).map_or(String::new(), |(first, rest)| first.to_ascii_uppercase() + rest)
 }
 
+/// The schema of a type as it is read.
+pub(crate) fn plain<T: schemars::JsonSchema>() -> Value {
+    SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<T>().into()
+}
+
 fn root<T: schemars::JsonSchema>() -> Map<String, Value> {
-    let schema = SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<T>();
-    match Value::from(schema) {
+    match plain::<T>() {
         Value::Object(schema) => schema,
         // A schema of `true` or `false` says nothing about fields.
         _ => Map::new(),

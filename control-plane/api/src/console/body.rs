@@ -23,6 +23,15 @@ pub(super) struct BodyProblem {
 
 /// Reads a body. The media type must be JSON: a form of a foreign page cannot send that without being asked first.
 pub(super) fn read<T: DeserializeOwned>(headers: &HeaderMap, body: Body) -> Result<T, BodyProblem> {
+    read_as(headers, body, typed)
+}
+
+/// [`read`] where something else makes of the JSON object what it is.
+pub(super) fn read_as<T>(
+    headers: &HeaderMap,
+    body: Body,
+    reader: impl FnOnce(Value) -> Result<T, FieldProblem>,
+) -> Result<T, BodyProblem> {
     let problem = |status, error, description| BodyProblem { status, error, description };
     if !is_json(headers) {
         let description = "send the body with a content-type of application/json".to_owned();
@@ -47,7 +56,7 @@ pub(super) fn read<T: DeserializeOwned>(headers: &HeaderMap, body: Body) -> Resu
         // Types with defaults would take an array for their fields in order.
         return Err(problem(StatusCode::BAD_REQUEST, "invalid_body", "the body is not a JSON object".to_owned()));
     }
-    typed(value).map_err(|found: FieldProblem| problem(StatusCode::BAD_REQUEST, "invalid_body", found.to_string()))
+    reader(value).map_err(|found| problem(StatusCode::BAD_REQUEST, "invalid_body", found.to_string()))
 }
 
 fn is_json(headers: &HeaderMap) -> bool {

@@ -7,14 +7,11 @@ mod challenges;
 mod describe;
 mod guard;
 mod login;
-mod report;
-mod rules;
+mod operations;
 mod security;
 mod session;
 mod state;
-mod trial;
-mod trial_host;
-mod workbench;
+mod turns;
 
 use crate::openapi::Routes;
 
@@ -22,9 +19,9 @@ pub use guard::protect;
 pub use security::router as security_router;
 pub use state::{Clock, Console};
 
-/// The endpoints of this module: `session/…` and `utils/…`. They bring their own access control.
+/// The endpoints of this module and those of plugins: `session/…`, `utils/…` and the like. They bring their own access control.
 pub fn router(console: &Console) -> Routes {
-    let guarded = Routes::new().merge(login::guarded()).merge(rules::router()).merge(challenges::router());
+    let guarded = Routes::new().merge(login::guarded()).merge(operations::router()).merge(challenges::router());
     let guarded = protect(guarded.with_state(console.clone()), console.clone());
     login::open().with_state(console.clone()).merge(guarded)
 }

@@ -4,10 +4,10 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use super::workbench;
 use accounts::{Passwords, SessionLimits};
 use entities::EntityService;
 use events::EventHub;
+use kit::Tools;
 use listen::Throttle;
 use store::Store;
 
@@ -37,7 +37,8 @@ pub(super) struct Inner {
     pub(super) addresses: Throttle,
     pub(super) names: Throttle<[u8; 32]>,
     pub(super) passwords: Passwords,
-    pub(super) workbench: workbench::Workbench,
+    /// What plugins keep from one call of their operations to the next.
+    pub(super) tools: Tools,
 }
 
 impl Console {
@@ -61,7 +62,7 @@ impl Console {
                 addresses: Throttle::after(ADDRESS_FAILURES),
                 names: Throttle::after(NAME_FAILURES),
                 passwords: Passwords::default(),
-                workbench: workbench::Workbench::default(),
+                tools: Tools::default(),
             }),
         }
     }

@@ -85,6 +85,11 @@ pub(super) fn add(schemas: &mut Schemas, name: &str, mut schema: Value) {
     schemas.insert(name.to_owned(), rewritten(schema, &rename));
 }
 
+/// A schema of a plugin's with its references to named schemas ([`kit::NamedSchema::reference`]) turned into those to components.
+pub(crate) fn with_components(schema: Value) -> Value {
+    rewritten(schema, &|name| name.to_owned())
+}
+
 /// A schema with its references to `$defs` turned into those to components.
 fn rewritten(schema: Value, rename: &dyn Fn(&str) -> String) -> Value {
     match schema {

@@ -15,6 +15,8 @@
 //!    they demand and answer (401, 403, 429, 500, 503).
 //! 5. Merge it where the others are (`rest::router_with`, `console::router`, `cli::serve`).
 //!
+//! An endpoint that a plugin has in the console is data in its folder instead: `kit::Operation`, mounted by `console::operations`.
+//!
 //! The header `x-request-id` is added to every answer. The tests here and `tests/all/openapi.rs` report what is missing.
 
 mod components;
@@ -31,6 +33,7 @@ pub use operation::{Group, JSON, NDJSON, Operation, Security, reference};
 pub use page::{Page, page};
 pub use routes::Routes;
 
+pub(crate) use components::with_components;
 pub(crate) use serve::publish;
 
 #[cfg(test)]

@@ -32,7 +32,7 @@ pub fn elements(config: &Item<WafConfig>, view: &View<'_>) -> Vec<Element> {
 /// [`elements`] of a configuration that is no entity. `rulesets` are ids; those that do not exist or are disabled
 /// contribute nothing.
 #[must_use]
-pub fn compose(rulesets: &[String], config: &WafConfig, view: &View<'_>) -> Vec<Element> {
+pub(super) fn compose(rulesets: &[String], config: &WafConfig, view: &View<'_>) -> Vec<Element> {
     let rulesets: Vec<&Item<WafRuleset>> =
         rulesets.iter().filter_map(|id| view.get::<WafRuleset>(id)).filter(|ruleset| ruleset.enabled).collect();
     let shares_name = |ruleset: &Item<WafRuleset>| {
@@ -87,7 +87,7 @@ pub fn own_elements(rules: &[String]) -> impl Iterator<Item = Element> {
 }
 
 /// A composition as the engine reads it.
-pub struct Composition {
+pub(super) struct Composition {
     /// The sources in loading order.
     pub sources: Vec<Source>,
     /// Where each of them comes from.
@@ -115,7 +115,7 @@ struct Owner {
 
 /// A composition that was read: rules that work together.
 #[derive(Debug)]
-pub struct CheckedRules {
+pub(super) struct CheckedRules {
     /// The rules.
     pub program: Program,
     /// What they do for an ordinary request.
@@ -126,7 +126,7 @@ pub struct CheckedRules {
 
 /// Something in an element that is allowed and has no effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RuleWarning {
+pub(super) struct RuleWarning {
     /// The index of the element.
     pub element: usize,
     /// The line in the element, from 1; `None` for the element as a whole.
@@ -137,7 +137,7 @@ pub struct RuleWarning {
 
 /// What is wrong with an element of a composition.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ElementProblem {
+pub(super) struct ElementProblem {
     /// The element's index; `None` where it is none's.
     pub element: Option<usize>,
     /// What is wrong, with the line, a caret and what to do.
@@ -147,13 +147,13 @@ pub struct ElementProblem {
 impl RuleWarning {
     /// Whether other elements decide it: a ruleset by itself need not have the rules that it changes.
     #[must_use]
-    pub fn is_of_composition(&self) -> bool {
+    pub(super) fn is_of_composition(&self) -> bool {
         self.message == seclang::NOTHING_SELECTED
     }
 
     /// With its place among the elements: `rule 3, line 2: what has no effect`.
     #[must_use]
-    pub fn placed(&self, elements: &[Element]) -> String {
+    pub(super) fn placed(&self, elements: &[Element]) -> String {
         let origin = elements.get(self.element).map(|element| element.origin.as_str()).unwrap_or_default();
         match self.line {
             Some(line) => format!("{origin}, line {line}: {}", self.message),
@@ -164,7 +164,7 @@ impl RuleWarning {
 
 impl Composition {
     /// Puts the elements together. Options of the core rule set come first of all, and only where it is imported.
-    pub fn new(elements: &[Element], crs: &Crs) -> Composition {
+    pub(super) fn new(elements: &[Element], crs: &Crs) -> Composition {
         let mut composition = Composition {
             sources: Vec::new(),
             owners: Vec::new(),
@@ -244,7 +244,7 @@ impl Composition {
     /// # Errors
     ///
     /// Everything that is wrong, in the order of the elements.
-    pub fn compile(&self) -> Result<CheckedRules, Vec<ElementProblem>> {
+    pub(super) fn compile(&self) -> Result<CheckedRules, Vec<ElementProblem>> {
         let diagnostics = match seclang::compile(&self.sources, waf_presets::data_files()) {
             Ok(program) if self.problems.is_empty() => {
                 let (coverage, warnings) = (coverage::of(&program), self.warnings(&program));
@@ -285,7 +285,7 @@ impl Composition {
     }
 
     /// A hash over all that is read.
-    pub fn fingerprint(&self) -> PartHash {
+    pub(super) fn fingerprint(&self) -> PartHash {
         let mut bytes = Vec::new();
         // A second import is in no source either.
         for element in &self.repeated_imports {

@@ -5,7 +5,7 @@ use seclang::{Coverage, EngineMode, Program};
 use waf_presets::ENGINE_SOURCE;
 
 /// Why the rules of a WAF protect nothing; `None` where they do.
-pub fn idle_rules(coverage: &Coverage) -> Option<String> {
+pub(super) fn idle_rules(coverage: &Coverage) -> Option<String> {
     match (coverage.mode, coverage.switched_off_by) {
         (EngineMode::Off, Some(id)) => Some(format!("the rule {id} switches the rule engine off for every request")),
         (EngineMode::Off, None) => Some("`SecRuleEngine Off` switches the rule engine off".to_owned()),
@@ -18,7 +18,7 @@ pub fn idle_rules(coverage: &Coverage) -> Option<String> {
 }
 
 /// What is said of options of the core rule set that nothing reads.
-pub const CRS_IGNORED: &str =
+pub(super) const CRS_IGNORED: &str =
     "the crs options have no effect: nothing imports the core rule set with `@import_preset crs`";
 
 /// What the rules of a program do for requests.
@@ -27,4 +27,4 @@ pub(super) fn of(program: &Program) -> Coverage {
 }
 
 /// What is said of rules that do not read bodies.
-pub const NO_BODIES: &str = "request bodies are not inspected (`SecRequestBodyAccess Off`)";
+pub(super) const NO_BODIES: &str = "request bodies are not inspected (`SecRequestBodyAccess Off`)";

@@ -5,16 +5,13 @@ mod config;
 mod coverage;
 mod examine;
 mod guard;
+mod operations;
 mod rules;
 mod step;
 
-pub use composition::{
-    CheckedRules, Composition, Element, ElementProblem, RuleWarning, compose, elements, own_elements,
-};
+pub use composition::{Element, elements, own_elements};
 pub use config::{Crs, OversizeBody, UndecodableBody, WafBudget, WafConfig, WafRuleset, XmlDoctype};
-pub use coverage::{CRS_IGNORED, NO_BODIES, idle_rules};
 pub use rules::{CompiledRules, RuleCompiler};
-pub use step::step;
 
 use guard::WithoutWaf;
 use kit::{Guard, Kind, Plugin, Section};
@@ -45,6 +42,7 @@ pub const PLUGIN: Plugin = Plugin {
             })
         }),
     },
+    operations: operations::OPERATIONS,
     charged_by_trail: true,
     compile: Some(step::compile),
     inspects_trailers: true,

@@ -25,7 +25,7 @@ pub struct CompiledRules {
     /// Options of the core rule set are set, and nothing imports it.
     pub(crate) crs_ignored: bool,
     /// What has no effect in the elements.
-    pub(crate) warnings: Vec<RuleWarning>,
+    pub(super) warnings: Vec<RuleWarning>,
 }
 
 /// Compiles rules, and remembers what it compiled: most changes leave most rules as they were.

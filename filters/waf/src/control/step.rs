@@ -89,7 +89,7 @@ pub(super) fn compile(
 
 /// The step of a WAF config, without its rules: no program, no signals, and closed where the engine fails.
 #[must_use]
-pub fn step(waf: &Item<WafConfig>) -> WafStep {
+pub(super) fn step(waf: &Item<WafConfig>) -> WafStep {
     let limits = waf.body_limits();
     WafStep {
         id: waf.head.id.clone(),

@@ -7,17 +7,17 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use entities::{FieldProblem, Head, Item};
 use exchange::{Body, Chain, Flow, Headers, Opening, Request, Response, Run, Start};
 use schemars::JsonSchema;
 use seclang::Engine;
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use waf::Watched;
-use waf::control::WafConfig;
-use waf::control::step as waf_step;
 
 use super::trial_host::TrialHost;
+use crate::control::config::WafConfig;
+use crate::control::step::step;
+use crate::{PLUGIN, Watched, watched};
+use kit::{FieldProblem, Head, Item};
 
 /// The port that the client calls from.
 const CLIENT_PORT: u16 = 40_000;
@@ -135,8 +135,8 @@ pub(super) fn run(
     let response = response.map(TrialResponse::read).transpose()?;
     let seen = Rc::default();
     let config = Item { head: Head::default(), body: WafConfig::default() };
-    let plugin = waf::watched(waf_step(&config), Arc::clone(engine), Rc::clone(&seen));
-    let chain = Chain::single(waf::PLUGIN.name, plugin);
+    let plugin = watched(step(&config), Arc::clone(engine), Rc::clone(&seen));
+    let chain = Chain::single(PLUGIN.name, plugin);
     let host = TrialHost::new(now_millis);
     let pseudo = [(":method", request.method.as_str()), (":path", &uri)];
     let mut all: Pairs = pseudo.map(|(name, value)| (name.into(), value.into())).to_vec();

@@ -5,7 +5,7 @@ use seclang::vocabulary::Severity;
 use seclang::{Intervention, InterventionKind, MatchedRule, Transaction};
 use serde_json::{Value, json};
 
-use waf::Watched;
+use crate::Watched;
 
 /// The longest text of a match that is shown, in bytes.
 const MAX_TEXT: usize = 256;

@@ -22,6 +22,7 @@ mod cli_compile;
 mod cli_support;
 mod console_challenges;
 mod console_cli;
+mod console_operations;
 mod console_rules;
 mod console_security;
 mod console_session;

@@ -1,5 +1,7 @@
-//! The control-plane side: a collection of address ranges by country, how the plugin is configured, and how the ranges get to
-//! gateways.
+//! The control-plane side: a collection of address ranges by country, how the plugin is configured, how the ranges get to gateways, and
+//! an endpoint of the console.
+
+mod lookup;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -33,6 +35,7 @@ pub const PLUGIN: Plugin = Plugin {
         }),
         ..Section::NONE
     },
+    operations: lookup::OPERATIONS,
     compile: Some(COMPILE),
     gather: Some(|sources| Box::pin(gather(sources))),
     example: true,

@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
+use super::plugins::PRESET_CLASSES;
 use super::{
     Entity, FieldProblem, Head, References, backend_address, groups, host_pattern, number, path_prefix, plugin_refs,
     unused,
@@ -229,7 +230,8 @@ pub(super) fn plugin_problem(plugin: &str) -> Option<FieldProblem> {
         && plugin.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
     (!sane).then(|| {
         let message = format!("`{}` is not a plugin", plugin.escape_debug());
-        FieldProblem::new("/plugin", message).expected("the class of a plugin, such as `SvcWaf`")
+        FieldProblem::new("/plugin", message)
+            .expected(format!("the class of a plugin, such as `{}`", PRESET_CLASSES[0]))
     })
 }
 

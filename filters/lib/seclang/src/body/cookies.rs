@@ -1,5 +1,7 @@
 //! The `Cookie` request header (version 0 cookies).
 
+use std::borrow::Cow;
+
 /// Reports each name and value of one `Cookie` header, as they stand: nothing is decoded.
 ///
 /// White space before a name and at the end of the header is dropped. A cookie without `=` has an empty value; one
@@ -20,8 +22,13 @@ pub fn parse(header: &[u8], mut sink: impl FnMut(&[u8], &[u8])) {
     }
 }
 
-/// Reports each cookie whose value is in double quotes and means something else within them (RFC 2965, and Python): an
-/// escaped byte (`\"`, `\047`), or a `;` that does not end it. The value is reported unescaped and without the quotes.
+/// Reports the further readings of each cookie whose value begins with a double quote, as far as they differ from each other and are
+/// more than a word (which no rule reads in another way without its quotes):
+///
+/// - up to the closing quote, even behind a `;`, with escaped bytes (`\"`, `\047`) undone (RFC 2965, Python), where that is not one
+///   of the others;
+/// - up to the next `;`, without the first and the last byte, whatever the last one is (Node.js);
+/// - the same with escaped bytes undone, quotes in the middle included (Python).
 pub fn parse_quoted(header: &[u8], mut sink: impl FnMut(&[u8], &[u8])) {
     let mut rest = header;
     while !rest.is_empty() {
@@ -33,40 +40,60 @@ pub fn parse_quoted(header: &[u8], mut sink: impl FnMut(&[u8], &[u8])) {
         let (name, value) = (cookie.get(..equals).unwrap_or_default(), cookie.get(equals + 1..).unwrap_or_default());
         let blank = value.iter().take_while(|byte| is_space(**byte)).count();
         let Some(quoted) = value.get(blank..).and_then(|value| value.strip_prefix(b"\"")) else { continue };
-        if let Some((value, changed)) = unquoted(quoted)
-            && changed
-        {
-            let length = name.len() - name.iter().rev().take_while(|byte| is_space(**byte)).count();
-            sink(name.get(..length).unwrap_or_default(), &value);
+        let length = name.len() - name.iter().rev().take_while(|byte| is_space(**byte)).count();
+        let name = name.get(..length).unwrap_or_default();
+        // Without the last byte: a cookie that is a quote alone has no other reading.
+        let own = quoted.get(..memchr::memchr(b';', quoted).unwrap_or(quoted.len())).unwrap_or_default();
+        let own =
+            own.get(..own.len() - own.iter().rev().take_while(|byte| is_space(**byte)).count()).unwrap_or_default();
+        let stripped = own.split_last().map(|(_, stripped)| stripped).unwrap_or_default();
+        let unescaped = unescaped(stripped);
+        let closed = closing_quote(quoted).and_then(|end| quoted.get(..end)).map(self::unescaped);
+        let readings = [Some(stripped), Some(&*unescaped), closed.as_deref()];
+        for (at, reading) in readings.iter().enumerate() {
+            let known = readings.get(..at).is_some_and(|earlier| earlier.contains(reading));
+            if let Some(reading) = reading.filter(|reading| !known && !reading.iter().all(|byte| is_word(*byte))) {
+                sink(name, reading);
+            }
         }
     }
 }
 
-/// The text up to the closing quote, and whether it is another one than stands there, or has a `;`. `None` if nothing closes it.
-fn unquoted(text: &[u8]) -> Option<(Vec<u8>, bool)> {
-    let (mut value, mut changed) = (Vec::new(), false);
-    let mut rest = text;
+/// Where the text ends within quotes; `None` if nothing closes it.
+fn closing_quote(text: &[u8]) -> Option<usize> {
+    let mut escaped = false;
+    text.iter().position(|byte| {
+        let closes = *byte == b'"' && !escaped;
+        escaped = *byte == b'\\' && !escaped;
+        closes
+    })
+}
+
+/// The text with its escaped bytes undone: `\047` is the byte of this octal number, any other escaped byte is itself.
+fn unescaped(text: &[u8]) -> Cow<'_, [u8]> {
+    let Some(first) = memchr::memchr(b'\\', text) else { return Cow::Borrowed(text) };
+    let mut value = text.get(..first).unwrap_or_default().to_vec();
+    let mut rest = text.get(first..).unwrap_or_default();
     while let Some((&byte, after)) = rest.split_first() {
         rest = after;
-        match byte {
-            b'"' => return Some((value, changed)),
-            b'\\' => {
-                changed = true;
-                let octal = after.first_chunk::<3>().and_then(|[high, middle, low]| {
-                    let digits = matches!((high, middle, low), (b'0'..=b'3', b'0'..=b'7', b'0'..=b'7'));
-                    digits.then(|| (high - b'0') << 6 | (middle - b'0') << 3 | (low - b'0'))
-                });
-                let length = if octal.is_some() { 3 } else { 1 };
-                value.extend(octal.or(after.first().copied()));
-                rest = after.get(length..).unwrap_or_default();
-            }
-            byte => {
-                changed |= byte == b';';
-                value.push(byte);
-            }
+        if byte != b'\\' {
+            value.push(byte);
+            continue;
         }
+        let octal = after.first_chunk::<3>().and_then(|[high, middle, low]| {
+            let digits = matches!((high, middle, low), (b'0'..=b'3', b'0'..=b'7', b'0'..=b'7'));
+            digits.then(|| (high - b'0') << 6 | (middle - b'0') << 3 | (low - b'0'))
+        });
+        let length = if octal.is_some() { 3 } else { 1 };
+        value.extend(octal.or(after.first().copied()));
+        rest = after.get(length..).unwrap_or_default();
     }
-    None
+    Cow::Owned(value)
+}
+
+/// A byte of a number, a name or an id.
+fn is_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.')
 }
 
 /// White space of the C locale.
@@ -88,14 +115,19 @@ mod tests {
     #[test]
     fn quoted_values_are_unescaped_where_that_changes_them() {
         let cases: &[(&[u8], Pairs)] = &[
-            (b"a=\"b\"; c=d; e=\"\"", &[]),
-            (br#"a="1\047 or 1=1"; b=2"#, &[("a", "1' or 1=1")]),
-            (br#"a=1; b = "x\"y\\z""#, &[("b", r#"x"y\z"#)]),
+            (b"a=\"b-1\"; c=d; e=\"\"", &[]),
+            (b"a=\"1 or 1=1-- -\" ; b=2", &[("a", "1 or 1=1-- -")]),
+            (br#"a="1\047 or 1=1"; b=2"#, &[("a", r"1\047 or 1=1"), ("a", "1' or 1=1")]),
+            (br#"a=1; b = "x\"y\\z""#, &[("b", r#"x\"y\\z"#), ("b", r#"x"y\z"#)]),
             (br#"a="x; b=y"; c="\;""#, &[("a", "x; b=y"), ("c", ";")]),
-            (br#"a="x\"; b="\74script>""#, &[("a", "x\"; b="), ("b", "74script>")]),
-            (br#"a="\x\400\08""#, &[("a", "x40008")]),
-            (br#"a="x\""#, &[]),
-            (br#"a="x"#, &[]),
+            (br#"a="x\x\400\08""#, &[("a", r"x\x\400\08")]),
+            // Never closed: the last byte goes, whatever it is.
+            (br#"a="1 or 1=1-- -x"#, &[("a", "1 or 1=1-- -")]),
+            (br#"a="x\""#, &[("a", r"x\")]),
+            // Quotes in the middle.
+            (br#"a=""\061\047""#, &[("a", r#""\061\047"#), ("a", "\"1'")]),
+            (br#"a="a"\061""#, &[("a", r#"a"\061"#), ("a", "a\"1")]),
+            (br#"a=""#, &[]),
         ];
         for (header, expected) in cases {
             let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

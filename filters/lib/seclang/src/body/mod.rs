@@ -6,6 +6,7 @@
 mod charset;
 pub mod cookies;
 pub mod decode;
+mod escapes;
 pub mod json;
 pub mod multipart;
 mod names;
@@ -14,6 +15,7 @@ pub mod urlencoded;
 pub mod xml;
 
 pub use charset::Charset;
+pub(crate) use escapes::unescaped;
 pub use names::Argument;
 pub(crate) use names::WHOLE;
 pub use prefix::decode_prefix;

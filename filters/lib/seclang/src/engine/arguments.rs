@@ -30,11 +30,14 @@ pub(super) struct Arguments<'t> {
     arena: &'t mut Arena,
     list: &'t mut Vec<(ArgumentSource, Entry)>,
     long_names: &'t mut Vec<(ArgumentSource, Entry)>,
+    /// No value is read in a second way.
+    plain: bool,
 }
 
 impl Transaction {
     pub(super) fn arguments_to_add(&mut self) -> Arguments<'_> {
-        Arguments { arena: &mut self.arena, list: &mut self.arguments, long_names: &mut self.long_names }
+        let plain = self.declared_bodies_only;
+        Arguments { arena: &mut self.arena, list: &mut self.arguments, long_names: &mut self.long_names, plain }
     }
 }
 
@@ -51,6 +54,16 @@ impl Arguments<'_> {
         }
         let value = self.arena.push_once(argument.value);
         self.add_value(source, argument.name, argument.unseen, value);
+    }
+
+    /// Adds an argument of a JSON document. A value that still has escapes after JSON's own were undone is added once more without
+    /// them: it is text of a language within JSON (a GraphQL query, another document), which undoes them.
+    pub(super) fn add_json(&mut self, argument: body::Argument<'_>) {
+        let (name, value) = (argument.name, argument.value);
+        self.add(ArgumentSource::Json, argument);
+        if let Some(unescaped) = body::unescaped(value).filter(|_| !self.plain) {
+            self.add(ArgumentSource::Json, body::Argument { name, unseen: None, new: None, value: &unescaped });
+        }
     }
 
     /// Adds an argument with an existing value.

@@ -145,7 +145,7 @@ impl Transaction {
             self.left_out("MULTIPART_NAME", limit.what, limit.most);
         }
         for part in found.parts {
-            if !part.is_file() {
+            if !part.is_file() || part.also_field {
                 self.argument_as_sent(&part.name, &part.value);
             }
             let name = self.arena.push(&part.name);

@@ -280,7 +280,7 @@ impl Transaction {
             }
             self.part_names.push(name, name);
             // A part with an empty filename is a field for some applications: rules see it as a field.
-            if !is_file {
+            if !is_file || (part.also_field && !self.declared_bodies_only) {
                 self.field(&part.name, &part.value);
                 if let Some(decoded) = &part.decoded {
                     self.field(&part.name, decoded);

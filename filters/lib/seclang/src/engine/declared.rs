@@ -73,7 +73,7 @@ impl Transaction {
             }
             if *room > 0 {
                 *room -= 1;
-                arguments.add(ArgumentSource::Json, argument);
+                arguments.add_json(argument);
             } else {
                 push_lines(rest, [names, argument.value]);
             }

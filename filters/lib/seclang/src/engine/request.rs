@@ -91,7 +91,9 @@ impl Transaction {
                 };
                 cookies::parse(value, &mut add);
                 // The value without quotes, as applications read it that unquote cookies.
-                cookies::parse_quoted(value, add);
+                if !self.declared_bodies_only {
+                    cookies::parse_quoted(value, add);
+                }
                 if !whole {
                     self.left_out("REQUEST_COOKIES", "cookies", COOKIES);
                 }
@@ -159,6 +161,7 @@ impl Transaction {
         if foreign {
             self.charset = Charset::Foreign;
         }
+        self.semicolon_arguments(text, source);
         if outcome.limit_exceeded {
             let of_query = source == ArgumentSource::Query;
             self.too_many_arguments(if of_query { "ARGS_GET" } else { "ARGS_POST" });
@@ -171,6 +174,35 @@ impl Transaction {
         }
     }
 
+    /// The other reading of values with a `;` in front of something like another argument: older Python, Ruby, Go and Perl separate
+    /// arguments there as well.
+    fn semicolon_arguments(&mut self, text: &[u8], source: ArgumentSource) {
+        let separator = self.engine.settings.argument_separator;
+        if separator != b'&' || memchr::memchr(b';', text).is_none() || self.declared_bodies_only {
+            return;
+        }
+        self.arena.budget.charge_parsing(text.len());
+        for piece in text.split(|byte| *byte == b'&') {
+            let Some(first) = memchr::memchr(b';', piece) else { continue };
+            if memchr::memchr(b'=', piece.get(first..).unwrap_or_default()).is_none() {
+                continue;
+            }
+            let limits = urlencoded::Limits { arguments: self.room() };
+            let mut arguments = self.arguments_to_add();
+            // What is in front of the first one is seen with its name already, and so is a name alone.
+            let behind = piece.get(first + 1..).unwrap_or_default();
+            let outcome = urlencoded::parse(behind, b';', &limits, |name, value| {
+                if !value.is_empty() {
+                    arguments.add_named(source, &name, &value);
+                }
+            });
+            if outcome.limit_exceeded {
+                self.too_many_arguments(if source == ArgumentSource::Query { "ARGS_GET" } else { "ARGS_POST" });
+                return;
+            }
+        }
+    }
+
     pub(super) fn parse_json(&mut self, body: &[u8], complete: bool) {
         let limits = json::Limits {
             depth: self.engine.settings.json_depth_limit as usize,
@@ -178,7 +210,7 @@ impl Transaction {
             ..json::Limits::default()
         };
         let mut arguments = self.arguments_to_add();
-        let parsed = json::parse(body, &limits, |argument| arguments.add(ArgumentSource::Json, argument));
+        let parsed = json::parse(body, &limits, |argument| arguments.add_json(argument));
         match &parsed {
             Ok(outcome) if outcome.limit_exceeded => {
                 self.too_many_arguments("ARGS");
@@ -258,7 +290,7 @@ impl Transaction {
             let length = json::Limits::default().name_length;
             let room = self.room();
             let mut arguments = self.arguments_to_add();
-            let whole = shape.arguments(found, room, length, |argument| arguments.add(ArgumentSource::Json, argument));
+            let whole = shape.arguments(found, room, length, |argument| arguments.add_json(argument));
             if !whole {
                 self.too_many_arguments("ARGS");
                 self.body_error("XML", TOO_MANY_ARGUMENTS);

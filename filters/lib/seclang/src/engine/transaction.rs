@@ -337,7 +337,8 @@ impl Transaction {
         self.xml_doctype = allow;
     }
 
-    /// Whether a body is parsed only as its declared type: for comparisons with other engines.
+    /// Whether a body is parsed only as its declared type, and nothing in a way that only some applications have: for comparisons with
+    /// other engines.
     pub fn read_declared_bodies_only(&mut self, only: bool) {
         self.declared_bodies_only = only;
     }

@@ -139,7 +139,7 @@ impl Transaction {
         self.arena.budget.charge_parsing(body.len());
         if is_json {
             let mut arguments = self.arguments_to_add();
-            let parsed = json::parse(body, &limits, |argument| arguments.add(ArgumentSource::Json, argument));
+            let parsed = json::parse(body, &limits, |argument| arguments.add_json(argument));
             if parsed.is_ok_and(|outcome| outcome.limit_exceeded) {
                 self.too_many_arguments("ARGS");
             }

@@ -1,5 +1,14 @@
 //! The `Content-Disposition` header of a part.
 
+/// Why other parsers may read a part with a filename as a field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Doubt {
+    /// Some clients send it so: the filename is not in quotes (.NET), or the part has no `Content-Type` (Python).
+    Loose,
+    /// No client sends it so: white space around `=`, something behind the last parameter, a filename of slashes alone.
+    Odd,
+}
+
 /// The parameters of a `Content-Disposition`.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Disposition {
@@ -7,6 +16,8 @@ pub(super) struct Disposition {
     pub(super) filename: Option<Vec<u8>>,
     /// `filename*` (RFC 5987), decoded.
     pub(super) extended_filename: Option<Vec<u8>>,
+    /// Where there is a filename: whether others may not see it.
+    pub(super) doubt: Option<Doubt>,
 }
 
 struct Cursor<'a> {
@@ -14,8 +25,9 @@ struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    fn blanks(&mut self) {
-        self.take_while(|byte| matches!(byte, b' ' | b'\t'));
+    /// Skips blanks; tells whether there were any.
+    fn blanks(&mut self) -> bool {
+        !self.take_while(|byte| matches!(byte, b' ' | b'\t')).is_empty()
     }
 
     fn take_while(&mut self, predicate: impl Fn(u8) -> bool) -> &'a [u8] {
@@ -50,14 +62,16 @@ impl Disposition {
             Some(b';') => {}
             Some(_) => return Err(MALFORMED),
         }
+        let mut doubt = None;
         while !cursor.rest.is_empty() {
             cursor.blanks();
             let name = cursor.take_while(|byte| !matches!(byte, b'=' | b' ' | b'\t'));
-            cursor.blanks();
+            let mut blanks = cursor.blanks();
             if cursor.next() != Some(b'=') {
                 return Err(MALFORMED);
             }
-            cursor.blanks();
+            blanks |= cursor.blanks();
+            doubt = doubt.max(blanks.then_some(Doubt::Odd));
             if name == b"filename*" {
                 let value = extended(cursor.take_while(|byte| !matches!(byte, b';' | b' ' | b'\t')))?;
                 if disposition.extended_filename.replace(value).is_some() {
@@ -84,12 +98,17 @@ impl Disposition {
                 b"filename" => &mut disposition.filename,
                 _ => return Err("Multipart: Invalid Content-Disposition header (unknown parameter)."),
             };
+            if name == b"filename" {
+                let slashes = !value.is_empty() && value.iter().all(|byte| matches!(byte, b'/' | b'\\'));
+                doubt = doubt.max(slashes.then_some(Doubt::Odd)).max((!within_double_quotes).then_some(Doubt::Loose));
+            }
             if target.replace(value).is_some() {
                 return Err(DUPLICATE);
             }
-            cursor.blanks();
+            let blanks = cursor.blanks();
             match cursor.next() {
-                None | Some(b';') => {}
+                None => doubt = doubt.max(blanks.then_some(Doubt::Odd)),
+                Some(b';') => doubt = doubt.max((blanks || cursor.rest.is_empty()).then_some(Doubt::Odd)),
                 Some(_) => {
                     *invalid_quoting |= quoted;
                     return Err(MALFORMED);
@@ -106,6 +125,7 @@ impl Disposition {
         {
             return Err("Multipart: Invalid Content-Disposition header (filename).");
         }
+        disposition.doubt = doubt.filter(|_| disposition.filename.is_some());
         Ok(disposition)
     }
 }

@@ -10,6 +10,7 @@
 mod boundary;
 mod declared;
 mod disposition;
+mod loose;
 mod nested;
 mod part_reader;
 mod reader;
@@ -90,6 +91,8 @@ pub struct Part {
     pub declared: Option<Declared>,
     /// The content of a file from the first line on that another parser may take for the head of a field: see [`nested`].
     pub nested: Vec<u8>,
+    /// The part is a file here and may be a field for others: its value is kept, and rules see it as a field as well.
+    pub also_field: bool,
     /// How many bytes the part has.
     pub size: usize,
     /// The bytes of a field or a message whose `Content-Transfer-Encoding` is `base64` or `quoted-printable`, decoded: applications
@@ -108,7 +111,7 @@ impl Part {
 /// Whether the value of a `Content-Disposition` is that of a file, for all parsers.
 pub(crate) fn is_file(disposition: &[u8]) -> bool {
     let parsed = disposition::Disposition::parse(disposition, &mut false);
-    parsed.is_ok_and(|parsed| parsed.filename.is_some_and(|filename| !filename.is_empty()))
+    parsed.is_ok_and(|parsed| parsed.doubt.is_none() && parsed.filename.is_some_and(|filename| !filename.is_empty()))
 }
 
 /// A parsed body. Complete parts before an error are kept.

@@ -3,7 +3,8 @@
 use memchr::memchr;
 
 use super::declared::Declared;
-use super::disposition::Disposition;
+use super::disposition::{Disposition, Doubt};
+use super::loose::Loose;
 use super::nested::Search;
 use super::{Failure, Flags, Limit, Limits, Part};
 
@@ -17,6 +18,8 @@ pub(super) struct PartReader {
     pub(super) disposition: Option<Vec<u8>>,
     /// The value of `Content-Transfer-Encoding`.
     pub(super) transfer_encoding: Option<Vec<u8>>,
+    /// The value of `Content-Encoding`.
+    pub(super) content_encoding: Option<Vec<u8>>,
     /// The value of `Content-Type`.
     pub(super) content_type: Option<Vec<u8>>,
     /// Looks for the heads of fields in a file.
@@ -24,6 +27,10 @@ pub(super) struct PartReader {
     /// The headers have ended.
     pub(super) in_data: bool,
     pub(super) is_file: bool,
+    /// It is a file, and others may read it as a field.
+    pub(super) doubt: Option<Doubt>,
+    /// The content of a file in loose doubt.
+    pub(super) loose: Loose,
     /// The last two bytes of the data so far.
     pub(super) last: (u8, u8),
 }
@@ -31,7 +38,12 @@ pub(super) struct PartReader {
 impl PartReader {
     /// Whether more data is content of a file that no rule reads.
     pub(super) fn counts_as_file(&self) -> bool {
-        self.is_file && self.part.declared.is_none() && self.part.nested.is_empty()
+        !self.is_read() && self.part.nested.is_empty()
+    }
+
+    /// Whether rules read its whole content.
+    pub(super) fn is_read(&self) -> bool {
+        !self.is_file || self.part.declared.is_some() || self.doubt == Some(Doubt::Odd)
     }
 
     /// Takes a header line that is not folded, without its end.
@@ -63,6 +75,7 @@ impl PartReader {
         match name.as_slice() {
             b"content-disposition" => self.disposition = value(),
             b"content-transfer-encoding" => self.transfer_encoding = value(),
+            b"content-encoding" => self.content_encoding = value(),
             b"content-type" => self.content_type = value(),
             _ => {}
         }
@@ -77,7 +90,7 @@ impl PartReader {
             return malformed("Multipart: Part missing Content-Disposition header.");
         };
         let disposition = Disposition::parse(value, &mut flags.invalid_quoting);
-        let Disposition { name, filename, extended_filename } = disposition.map_err(Failure::Malformed)?;
+        let Disposition { name, filename, extended_filename, doubt } = disposition.map_err(Failure::Malformed)?;
         let Some(name) = name.filter(|name| !name.is_empty()) else {
             return malformed("Multipart: Content-Disposition header missing name field.");
         };
@@ -87,6 +100,13 @@ impl PartReader {
         self.part.declared = self.content_type.as_deref().and_then(Declared::of);
         self.in_data = true;
         self.is_file = self.part.is_file();
+        let untyped = self.content_type.is_none().then_some(Doubt::Loose);
+        self.doubt = doubt.max(untyped).filter(|_| self.is_file && self.part.declared.is_none());
+        // Some applications undo it.
+        let encoding = self.content_encoding.as_deref().unwrap_or_default().trim_ascii();
+        if self.is_read() && !encoding.is_empty() && !encoding.eq_ignore_ascii_case(b"identity") {
+            return malformed("Multipart: Invalid part header (Content-Encoding of a field).");
+        }
         Ok(())
     }
 }

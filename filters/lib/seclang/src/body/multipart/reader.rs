@@ -4,8 +4,9 @@ use memchr::memchr;
 
 use crate::body::Charset;
 
+use super::disposition::Doubt;
 use super::part_reader::PartReader;
-use super::{Failure, Limit, Limits, Multipart, boundary, transfer, trim_start};
+use super::{Failure, Limit, Limits, Multipart, boundary, loose, transfer, trim_start};
 
 /// Reads a multipart body as it comes.
 #[derive(Debug)]
@@ -28,6 +29,8 @@ pub struct Reader {
     skeleton: Vec<u8>,
     /// Bytes of the content of files.
     file_bytes: usize,
+    /// How many bytes of files in doubt may still be kept.
+    loose_room: usize,
     /// Bytes of the body.
     length: usize,
     boundaries: usize,
@@ -87,6 +90,7 @@ impl Reader {
             overlap: Vec::new(),
             skeleton: Vec::new(),
             file_bytes: 0,
+            loose_room: loose::ROOM,
             length: 0,
             boundaries: 0,
             files: 0,
@@ -329,7 +333,7 @@ impl Reader {
             [] => open.last,
         };
         open.part.size = open.part.size.saturating_add(bytes.len());
-        let kept = !open.is_file || open.part.declared.is_some();
+        let kept = open.is_read();
         if !open.is_file {
             self.skeleton.extend_from_slice(bytes);
         } else if !open.part.nested.is_empty() {
@@ -342,6 +346,9 @@ impl Reader {
                 head.extend_from_slice(rest);
                 open.part.nested = head;
             }
+        }
+        if open.doubt == Some(Doubt::Loose) {
+            open.loose.take(bytes, &mut self.loose_room);
         }
         if kept || self.keeps_files {
             open.part.value.extend_from_slice(bytes);
@@ -383,6 +390,7 @@ impl Reader {
             let parsed = match name.as_slice() {
                 b"content-disposition" => open.disposition.as_mut(),
                 b"content-transfer-encoding" => open.transfer_encoding.as_mut(),
+                b"content-encoding" => open.content_encoding.as_mut(),
                 b"content-type" => open.content_type.as_mut(),
                 _ => None,
             };
@@ -401,7 +409,7 @@ impl Reader {
     fn end_of_headers(&mut self) -> Result<(), Failure> {
         let Some(open) = self.part.as_mut() else { return Ok(()) };
         open.end_of_headers(&mut self.multipart.flags)?;
-        if !open.is_file || open.part.declared.is_some() {
+        if open.is_read() {
             let charset = open.content_type.as_deref().map(Charset::of_media_type);
             self.multipart.foreign_charset |= charset == Some(Charset::Foreign);
         }
@@ -433,9 +441,15 @@ impl Reader {
         self.line_end(crlf);
         let mut part = open.part;
         part.size -= if crlf { 2 } else { 1 };
+        part.also_field = open.doubt == Some(Doubt::Odd);
+        if let Some(text) = open.loose.text() {
+            (part.also_field, part.value) = (true, text);
+        }
         part.value.truncate(part.size);
         part.nested.truncate(part.nested.len().saturating_sub(if crlf { 2 } else { 1 }));
-        if let Some(encoding) = open.transfer_encoding.filter(|_| !open.is_file || part.declared.is_some()) {
+        if let Some(encoding) =
+            open.transfer_encoding.filter(|_| !open.is_file || part.declared.is_some() || part.also_field)
+        {
             part.decoded = transfer::decoded(&encoding, &part.value);
         }
         self.multipart.parts.push(part);

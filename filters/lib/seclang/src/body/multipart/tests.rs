@@ -229,6 +229,51 @@ fn files_are_kept_where_applications_read_them() {
 }
 
 #[test]
+fn a_file_that_others_read_as_a_field_is_one_as_well() {
+    let read = |disposition: &str, head: &str, content: &str| {
+        let mut reader = Reader::new(b"multipart/form-data; boundary=0000", Limits::default(), false);
+        let head = format!("Content-Disposition: form-data; {disposition}\r\n{head}\r\n{content}\r\n");
+        reader.feed(format!("--0000\r\n{head}--0000--\r\n").as_bytes());
+        let counted = reader.length() - reader.length_without_files();
+        let multipart = reader.finish();
+        let part = multipart.parts.first().cloned().unwrap_or_default();
+        (multipart.error.is_none(), part.is_file(), part.also_field.then_some(part.value), counted > 0)
+    };
+    let typed = "Content-Type: text/plain\r\n";
+    let text = |text: &str| Some(text.as_bytes().to_vec());
+    assert_eq!(read(r#"name="a"; filename="f""#, typed, "text"), (true, true, None, true));
+    for odd in [
+        r#"name="a"; filename= "f""#,
+        r#"name= "a"; filename="f""#,
+        "name=\"a\"; filename=\t\"f\"",
+        r#"name="a"; filename="f";"#,
+        r#"name="a"; filename="f" "#,
+        r#"filename="f" ; name="a""#,
+        r#"name="a"; filename="/""#,
+        r#"name="a"; filename="\\/""#,
+    ] {
+        assert_eq!(read(odd, typed, "x\0y"), (true, true, text("x\0y"), false), "{odd}");
+    }
+    for (disposition, head) in
+        [(r#"name="a"; filename="f""#, ""), (r#"name="a"; filename=f"#, typed), ("name=a; filename=f", "")]
+    {
+        assert_eq!(read(disposition, head, "text"), (true, true, text("text"), true), "{disposition}");
+        assert_eq!(read(disposition, head, "x\0y"), (true, true, None, true), "{disposition}");
+        assert_eq!(read(disposition, head, &"x".repeat(200_000)), (true, true, None, true), "{disposition}");
+    }
+    // A field with something behind its name is a field and nothing else.
+    assert_eq!(read(r#"name= "a";"#, "", "text"), (true, false, None, false));
+    let encoded = |value: &str| format!("{typed}Content-Encoding: {value}\r\n");
+    assert!(
+        !read(r#"name="a""#, &encoded("deflate"), "x").0 && !read(r#"name="a"; filename="/""#, &encoded("br"), "x").0
+    );
+    assert!(
+        read(r#"name="a""#, &encoded(" Identity "), "x").0
+            && read(r#"name="a"; filename="f""#, &encoded("gzip"), "x").0
+    );
+}
+
+#[test]
 fn quoted_values_are_unescaped() {
     let name = |quoted: &str| changed("\"a\"", quoted).parts[0].name.clone();
     assert_eq!(name("\"a\\\"b\""), b"a\"b");

@@ -125,6 +125,42 @@ fn quoted_cookies_are_seen_in_both_readings() {
     assert_eq!(transaction.matched_ids().collect::<Vec<_>>(), [1, 2, 3, 4]);
 }
 
+#[test]
+fn quotes_of_cookies_hide_nothing() {
+    let rules = "SecRule REQUEST_COOKIES \"@beginsWith 1' or 1\" \"id:1,phase:2,pass\"";
+    for value in [r#""1' or 1""#, r#""1' or 1=1x"#, r#""1\047 or 1""#, r#"""1' or 1""#, r#""a"\061\047 or 1""#] {
+        let mut transaction = transaction(rules, None);
+        transaction.request_header(b"Cookie", format!("a=b; c={value} ; d=e").as_bytes());
+        finish(&mut transaction, "");
+        let found = transaction.matched_ids().count();
+        assert_eq!(found, usize::from(!value.starts_with("\"\"") && !value.starts_with("\"a")), "{value}");
+    }
+    let rules = "SecRule REQUEST_COOKIES \"@contains 1' or 1\" \"id:1,phase:2,pass\"";
+    for value in [r#"""\061\047 or 1""#, r#""a"\061\047 or \1""#] {
+        let mut transaction = transaction(rules, None);
+        transaction.request_header(b"Cookie", format!("c={value}").as_bytes());
+        finish(&mut transaction, "");
+        assert_eq!(transaction.matched_ids().count(), 1, "{value}");
+    }
+}
+
+#[test]
+fn escapes_of_a_language_within_json_are_undone() {
+    let value = r#"{"query": "{item(id: \"1\\u0027 \\u0055NION\")}"}"#;
+    let rules = "SecRule ARGS \"@contains 1' UNION\" \"id:1,phase:2,pass\"";
+    assert_eq!(body_ids(rules, "application/json", value), [1]);
+    assert_eq!(body_ids(rules, "application/json", r#"{"path": "C:\\users\\x"}"#), [0; 0]);
+}
+
+#[test]
+fn arguments_behind_semicolons_are_seen() {
+    let rules = "SecRule ARGS_POST:q \"@streq 1 or 1\" \"id:1,phase:2,pass\"\n\
+        SecRule &ARGS_POST \"@eq 3\" \"id:2,phase:2,pass\"";
+    let form = "application/x-www-form-urlencoded";
+    assert_eq!(body_ids(rules, form, "a=b;q=1+or+1"), [1]);
+    assert_eq!(body_ids(rules, form, "a=1;2&b=x;y&c=z%3Bq=1+or+1"), [2], "no argument begins there");
+}
+
 /// What the limits left out of a request with this query and body.
 fn left_out(rules: &str, query: &str, body: &str) -> Vec<String> {
     let mut transaction = transaction(rules, Some(body));

@@ -12,6 +12,7 @@ pub mod body;
 pub mod compile;
 pub mod engine;
 mod expansion;
+mod id_set;
 pub mod operator;
 pub mod program;
 mod source;

@@ -2,6 +2,8 @@
 //!
 //! Publication, the admission of writes and the console's drafts compile rules here, and nowhere else.
 
+use std::collections::HashMap;
+
 use seclang::{Coverage, Diagnostic, Program, Source};
 use snapshot::{PartHash, content_hash};
 
@@ -253,22 +255,23 @@ impl Composition {
             Ok(_) => Vec::new(),
             Err(diagnostics) => diagnostics,
         };
-        let found = diagnostics
-            .into_iter()
-            .map(|diagnostic| ElementProblem { element: self.owner(&diagnostic.origin), diagnostic });
+        let owners = self.owners();
+        let found = diagnostics.into_iter().map(|diagnostic| {
+            let owner = owners.get(diagnostic.origin.as_str());
+            ElementProblem { element: owner.and_then(|owner| owner.element), diagnostic }
+        });
         let mut problems: Vec<ElementProblem> = self.problems.iter().cloned().chain(found).collect();
         problems.sort_by_key(|problem| (problem.element, problem.diagnostic.line, problem.diagnostic.column));
         Err(problems)
     }
 
-    /// The element that a source of this origin comes from.
-    fn owner(&self, origin: &str) -> Option<usize> {
-        self.whose(origin)?.element
-    }
-
-    fn whose(&self, origin: &str) -> Option<Owner> {
-        let at = self.sources.iter().position(|source| source.origin == origin)?;
-        self.owners.get(at).copied()
+    /// By origin, where the first source of that origin comes from.
+    fn owners(&self) -> HashMap<&str, Owner> {
+        let mut owners = HashMap::new();
+        for (source, owner) in self.sources.iter().zip(&self.owners) {
+            owners.entry(source.origin.as_str()).or_insert(*owner);
+        }
+        owners
     }
 
     fn warnings(&self, program: &Program) -> Vec<RuleWarning> {
@@ -277,8 +280,9 @@ impl Composition {
             line: None,
             message: "the preset is imported already, once is enough".to_owned(),
         });
+        let owners = self.owners();
         let found = program.warnings().filter_map(|warning| {
-            let owner = self.whose(&warning.origin).filter(|owner| !owner.preset)?;
+            let owner = owners.get(warning.origin.as_str()).filter(|owner| !owner.preset)?;
             Some(RuleWarning { element: owner.element?, line: Some(warning.line), message: warning.message })
         });
         repeated.chain(found).collect()

@@ -2,7 +2,8 @@
 
 use super::actions::Verdict;
 use super::ids::IdRanges;
-use super::{Compiler, Defaults, Place, Selection, TargetUpdate};
+use super::select::Selection;
+use super::{Compiler, Defaults, Place, TargetUpdate};
 use crate::program::{EngineMode, LimitAction, XmlArguments};
 use crate::syntax::{Argument, Directive};
 use crate::vocabulary::nearest;
@@ -147,7 +148,8 @@ impl Compiler<'_> {
             return Err(("SecDefaultAction has no id, no chain and no skip".to_owned(), None));
         }
         // One text is one context. A text of its own may have defaults of its own.
-        if self.defaults.iter().any(|known| known.source == place.source && known.actions.phase == actions.phase) {
+        let of_text = self.defaults.iter().rev().take_while(|known| known.source == place.source);
+        if of_text.into_iter().any(|known| known.actions.phase == actions.phase) {
             let phase = actions.phase.unwrap_or_default();
             let help = Some("a text has one SecDefaultAction for each phase: remove one of them".to_owned());
             return Err((format!("there is a SecDefaultAction for phase {phase} already"), help));

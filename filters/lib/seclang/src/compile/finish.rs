@@ -1,10 +1,12 @@
 //! The end of compiling: updates, removals, defaults, jumps, and the tables.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use super::actions::{ActionSet, Verdict};
 use super::rules::{Draft, DraftLink};
-use super::{Compiler, Selection, TargetUpdate};
+use super::select::{Removed, RuleIndex};
+use super::{Compiler, Defaults, Place, TargetUpdate};
 use crate::program::wire::{self, Disruption};
 use crate::program::{FORMAT, NOTHING_SELECTED, Program};
 use crate::source::Diagnostic;
@@ -37,13 +39,57 @@ impl Strings {
     }
 }
 
-impl Selection {
-    fn matches(&self, rule: &Draft) -> bool {
-        match self {
-            Self::Ids(ids) => rule.actions.id.is_some_and(|id| ids.contains(id)),
-            Self::Tag(tag) => rule.actions.tags.contains(tag),
-            Self::Msg(msg) => rule.actions.msg.as_ref() == Some(msg),
+/// Where rules may jump to.
+struct Jumps<'a> {
+    rules: RuleIndex,
+    /// By the name of a marker the numbers of rules before each of that name, ascending.
+    markers: HashMap<&'a [u8], Vec<usize>>,
+    /// Where rule number n of the text is among the rules that are left.
+    position: Vec<usize>,
+}
+
+impl<'a> Jumps<'a> {
+    fn new(drafts: &[Draft], markers: &'a [(Vec<u8>, usize)], position: Vec<usize>) -> Self {
+        let mut jumps = Self { rules: RuleIndex::of(drafts), markers: HashMap::new(), position };
+        for (name, rules) in markers {
+            jumps.markers.entry(name.as_slice()).or_default().push(*rules);
         }
+        jumps
+    }
+
+    /// The rule of the text behind the first marker of that name behind rule number `at`, or behind the rule with that id.
+    fn target(&self, name: &[u8], at: usize) -> Option<usize> {
+        let marker = self.markers.get(name).and_then(|markers| {
+            let behind = markers.partition_point(|rules| *rules <= at);
+            markers.get(behind).copied()
+        });
+        let by_id = || {
+            let id: u64 = std::str::from_utf8(name).ok()?.parse().ok()?;
+            self.rules.first(id).filter(|found| *found > at).map(|found| found + 1)
+        };
+        marker.or_else(by_id)
+    }
+}
+
+/// Default actions by phase, in the order of the text.
+struct PhaseDefaults<'a>(HashMap<u8, Vec<&'a Defaults>>);
+
+impl<'a> PhaseDefaults<'a> {
+    fn of(defaults: &'a [Defaults]) -> Self {
+        let mut phases: HashMap<u8, Vec<&Defaults>> = HashMap::new();
+        for defaults in defaults {
+            if let Some(phase) = defaults.actions.phase {
+                phases.entry(phase).or_default().push(defaults);
+            }
+        }
+        Self(phases)
+    }
+
+    /// The default action of a phase for rule number `at`: the last one before it, or else the first one after it.
+    fn at(&self, phase: u8, at: usize) -> Option<&'a ActionSet> {
+        let of_phase = self.0.get(&phase)?;
+        let before = of_phase.partition_point(|defaults| defaults.rules_before <= at);
+        of_phase.get(before.saturating_sub(1)).map(|defaults| &defaults.actions)
     }
 }
 
@@ -51,9 +97,8 @@ impl Compiler<'_> {
     pub(super) fn finish(mut self) -> Result<Program, Vec<Diagnostic>> {
         self.refuse_duplicate_ids();
         self.apply_updates();
-        let kept: Vec<bool> =
-            self.rules.iter().map(|rule| !self.removals.iter().any(|removal| removal.matches(rule))).collect();
-        // Where rule number n of the text is among the rules that are left.
+        let removed = Removed::by(&self.removals);
+        let kept: Vec<bool> = self.rules.iter().map(|rule| !removed.has(rule)).collect();
         let mut position = Vec::with_capacity(kept.len() + 1);
         let mut count = 0usize;
         for keep in &kept {
@@ -63,12 +108,16 @@ impl Compiler<'_> {
         position.push(count);
 
         let drafts = std::mem::take(&mut self.rules);
+        let markers = std::mem::take(&mut self.markers);
+        let jumps = Jumps::new(&drafts, &markers, position);
+        let all_defaults = std::mem::take(&mut self.defaults);
+        let defaults = PhaseDefaults::of(&all_defaults);
         let mut strings = Strings::default();
         let mut rules = Vec::with_capacity(count);
         for (at, draft) in drafts.iter().enumerate() {
-            let Some(jump) = self.jump(draft, &drafts, at, &position) else { continue };
+            let Some(jump) = self.jump(draft, at, &jumps) else { continue };
             if kept.get(at).copied().unwrap_or_default() {
-                rules.push(self.rule_message(draft, at, jump, &mut strings));
+                rules.push(self.rule_message(draft, at, jump, &defaults, &mut strings));
             }
         }
         if self.diagnostics.is_empty() {
@@ -92,51 +141,47 @@ impl Compiler<'_> {
     }
 
     fn refuse_duplicate_ids(&mut self) {
-        let mut seen: HashMap<u64, usize> = HashMap::new();
+        let mut seen: HashMap<u64, Place> = HashMap::new();
         let mut twice = Vec::new();
-        for (at, rule) in self.rules.iter().enumerate() {
+        for rule in &self.rules {
             let Some(id) = rule.actions.id else { continue };
-            match seen.get(&id) {
-                Some(first) => twice.push((id, rule.place, *first)),
-                None => {
-                    seen.insert(id, at);
-                }
+            match seen.entry(id) {
+                Entry::Occupied(first) => twice.push((id, rule.place, *first.get())),
+                Entry::Vacant(free) => _ = free.insert(rule.place),
             }
         }
         for (id, place, first) in twice {
-            let first = self.rules.get(first).map(|rule| rule.place);
-            let first = first.and_then(|first| Some((self.sources.get(first.source)?, first.offset)));
-            let help = first.map(|(source, offset)| {
-                let at = Diagnostic::at(source, offset, "");
-                format!("the first rule with this id is at {}:{}", at.origin, at.line)
-            });
+            let origin = self.sources.get(first.source).map(|source| source.origin.as_str());
+            let help = origin.map(|origin| format!("the first rule with this id is at {origin}:{}", self.line(first)));
             self.error(place, format!("the id {id} is used twice"), help, Some(id));
         }
     }
 
     fn apply_updates(&mut self) {
         let mut idle = Vec::new();
+        let index = RuleIndex::of(&self.rules);
         for TargetUpdate { selection, targets, place } in &self.target_updates {
-            let mut used = false;
-            for rule in self.rules.iter_mut().filter(|rule| selection.matches(rule)) {
-                used = true;
-                for (at, link) in rule.links.iter_mut().enumerate() {
+            let selected = index.selected(selection);
+            for rule in &selected {
+                let links = self.rules.get_mut(*rule).map(|rule| rule.links.as_mut_slice()).unwrap_or_default();
+                for (at, link) in links.iter_mut().enumerate() {
                     // Exclusions apply to the whole chain; additional targets to the first test.
                     let wanted = targets.iter().filter(|(_, exclude)| *exclude || at == 0);
                     link.targets.extend(wanted.cloned());
                 }
             }
-            if !used {
+            if selected.is_empty() {
                 idle.push(*place);
             }
         }
         for (ids, actions, place) in &self.action_updates {
-            let mut used = false;
-            for rule in self.rules.iter_mut().filter(|rule| rule.actions.id.is_some_and(|id| ids.contains(id))) {
-                used = true;
-                update_actions(rule, actions);
+            let selected = index.with_ids(ids);
+            for rule in &selected {
+                if let Some(rule) = self.rules.get_mut(*rule) {
+                    update_actions(rule, actions);
+                }
             }
-            if !used {
+            if selected.is_empty() {
                 idle.push(*place);
             }
         }
@@ -146,39 +191,30 @@ impl Compiler<'_> {
     }
 
     /// Where the rule jumps to: the index of a rule plus 1, or 0. `None` if there is no such marker.
-    fn jump(&mut self, draft: &Draft, drafts: &[Draft], at: usize, position: &[usize]) -> Option<u32> {
+    fn jump(&mut self, draft: &Draft, at: usize, jumps: &Jumps<'_>) -> Option<u32> {
         let Some((name, place)) = &draft.actions.skip_after else { return Some(0) };
-        let marker = self.markers.iter().find(|(marker, rules)| marker == name && *rules > at);
-        let by_id = || {
-            let id: u64 = std::str::from_utf8(name).ok()?.parse().ok()?;
-            drafts
-                .iter()
-                .position(|rule| rule.actions.id == Some(id))
-                .filter(|found| *found > at)
-                .map(|found| found + 1)
-        };
-        let Some(target) = marker.map(|(_, rules)| *rules).or_else(by_id) else {
+        let Some(target) = jumps.target(name, at) else {
             let message = format!("there is no marker '{}' after this rule", String::from_utf8_lossy(name));
             let help = Some("add SecMarker with this name after the rules to skip".to_owned());
             self.error(*place, message, help, draft.actions.id);
             return None;
         };
-        let target = position.get(target).copied().unwrap_or(usize::MAX);
+        let target = jumps.position.get(target).copied().unwrap_or(usize::MAX);
         Some(u32::try_from(target).unwrap_or(u32::MAX - 1).saturating_add(1))
     }
 
-    /// The default action of a phase for rule number `at`: the last one before it, or else the first one after it.
-    fn defaults_for(&self, phase: u8, at: usize) -> Option<&ActionSet> {
-        let mut of_phase = self.defaults.iter().filter(|defaults| defaults.actions.phase == Some(phase));
-        let before = of_phase.clone().rfind(|defaults| defaults.rules_before <= at);
-        before.or_else(|| of_phase.next()).map(|defaults| &defaults.actions)
-    }
-
-    fn rule_message(&self, draft: &Draft, at: usize, skip_to: u32, strings: &mut Strings) -> wire::Rule {
+    fn rule_message(
+        &self,
+        draft: &Draft,
+        at: usize,
+        skip_to: u32,
+        defaults: &PhaseDefaults<'_>,
+        strings: &mut Strings,
+    ) -> wire::Rule {
         let actions = &draft.actions;
         let phase = actions.phase.unwrap_or(DEFAULT_PHASE);
         let none = ActionSet::default();
-        let defaults = self.defaults_for(phase, at).unwrap_or(&none);
+        let defaults = defaults.at(phase, at).unwrap_or(&none);
         let direct = |verdict| match verdict {
             Some(Verdict::Direct(disruption)) => Some(disruption),
             _ => None,
@@ -212,7 +248,7 @@ impl Compiler<'_> {
             skip: actions.skip.unwrap_or_default(),
             skip_to,
             origin: strings.intern(source.map_or("", |source| source.origin.as_str()).as_bytes()),
-            line: source.map_or(0, |source| Diagnostic::at(source, draft.place.offset, "").line),
+            line: self.line(draft.place),
         }
     }
 }

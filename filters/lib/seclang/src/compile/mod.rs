@@ -7,7 +7,9 @@ mod control;
 mod directives;
 mod finish;
 mod ids;
+mod line_starts;
 mod rules;
+mod select;
 mod targets;
 mod words;
 
@@ -20,7 +22,9 @@ use crate::syntax::{self, Argument, Directive, SyntaxError};
 
 use actions::ActionSet;
 use ids::IdRanges;
+use line_starts::LineStarts;
 use rules::{Draft, OpenChain};
+use select::Selection;
 
 /// How many diagnostics are collected before compiling stops: a wrong file must not fill the memory with complaints.
 pub const MAX_DIAGNOSTICS: usize = 200;
@@ -47,14 +51,6 @@ struct Place {
     offset: usize,
 }
 
-/// Rules chosen by an update or a removal.
-#[derive(Debug)]
-enum Selection {
-    Ids(IdRanges),
-    Tag(Vec<u8>),
-    Msg(Vec<u8>),
-}
-
 /// `SecRuleUpdateTarget*`.
 struct TargetUpdate {
     selection: Selection,
@@ -74,6 +70,8 @@ struct Defaults {
 /// What is collected on the way through the text.
 struct Compiler<'a> {
     sources: &'a [Source],
+    /// Of each source.
+    line_starts: Vec<LineStarts>,
     files: &'a dyn DataFiles,
     diagnostics: Vec<Diagnostic>,
     warnings: Vec<wire::Warning>,
@@ -96,6 +94,7 @@ impl<'a> Compiler<'a> {
     fn new(sources: &'a [Source], files: &'a dyn DataFiles) -> Self {
         Self {
             sources,
+            line_starts: sources.iter().map(|source| LineStarts::of(&source.text)).collect(),
             files,
             diagnostics: Vec::new(),
             warnings: Vec::new(),
@@ -131,8 +130,13 @@ impl<'a> Compiler<'a> {
 
     fn warn(&mut self, place: Place, message: impl Into<String>) {
         let Some(source) = self.sources.get(place.source) else { return };
-        let position = Diagnostic::at(source, place.offset, "");
-        self.warnings.push(wire::Warning { origin: position.origin, line: position.line, message: message.into() });
+        let (origin, line) = (source.origin.clone(), self.line(place));
+        self.warnings.push(wire::Warning { origin, line, message: message.into() });
+    }
+
+    /// The line of a place, from 1; 0 where there is no such source.
+    fn line(&self, place: Place) -> u32 {
+        self.line_starts.get(place.source).map_or(0, |starts| starts.line(place.offset))
     }
 
     fn directive(&mut self, source: usize, directive: &Directive) {

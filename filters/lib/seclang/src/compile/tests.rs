@@ -220,3 +220,36 @@ fn positions_in_json_names_are_written_in_two_ways() {
     let selections: Vec<_> = program.wire.rules[0].links[0].targets.iter().map(|target| target.selection).collect();
     assert_eq!(selections, [wire::KEY_PATTERN, wire::KEY_NAME, wire::KEY_NAME, wire::KEY_NAME]);
 }
+
+/// Each of these took the square of its length, and minutes: a step for every rule that walked over the whole text, or over all
+/// rules.
+#[test]
+fn long_texts_take_no_longer_than_they_are() {
+    const RULES: usize = 30_000;
+    let all = |line: &dyn Fn(usize) -> String| (1..=RULES).map(line).collect::<String>();
+    let actions = all(&|id| format!("SecAction \"id:{id},phase:1,pass,nolog\"\n"));
+    let program = good(&actions);
+    assert_eq!(program.wire.rules.last().map(|rule| (rule.id, rule.line)), Some((30_000, 30_000)));
+
+    let removals = all(&|id| format!("SecRuleRemoveById {id}\n"));
+    assert_eq!(good(&format!("{actions}{removals}")).rule_count(), 0);
+    let updates = all(&|id| format!("SecRuleUpdateActionById {id} \"status:404\"\n"));
+    let updated = good(&format!("{actions}{updates}"));
+    assert!(updated.wire.rules.iter().all(|rule| rule.status == 404));
+
+    let jumps = all(&|id| format!("SecAction \"id:{id},phase:1,pass,nolog,skipAfter:M{id}\"\nSecMarker M{id}\n"));
+    let jumping = good(&jumps);
+    assert_eq!(jumping.wire.rules.last().map(|rule| rule.skip_to), Some(30_001));
+    let coverage =
+        good(&all(&|id| format!("SecAction \"id:{id},phase:1,pass,ctl:ruleRemoveById={}\"\n", 2 * id + RULES)));
+    assert!(!coverage.coverage(&[]).detects);
+
+    let warned = good(&all(&|_| "SecAuditEngine On\n".to_owned()));
+    assert_eq!(warned.warnings().last().map(|warning| warning.line), Some(30_000));
+    let twice = compiled(&format!("{actions}{actions}")).unwrap_err();
+    assert_eq!((twice.len(), twice[0].line), (MAX_DIAGNOSTICS, 30_001));
+    let open = compiled(&all(&|_| "SecAction \"\n".to_owned())).unwrap_err();
+    assert_eq!(open.len(), MAX_DIAGNOSTICS);
+    let continued = format!("SecAction \"id:1,\\\n{}pass\"", "\\\n".repeat(RULES * 5));
+    assert_eq!(good(&continued).rule_count(), 1);
+}

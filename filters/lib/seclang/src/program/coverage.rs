@@ -1,8 +1,11 @@
 //! What a rule set can still do once its unconditional actions have run: a few lines at the wrong place switch off
 //! everything behind them, and are valid all the same.
 
-use super::wire::{self, ControlKind, Disruption, IdRange};
+use std::collections::HashSet;
+
+use super::wire::{self, ControlKind, Disruption};
 use super::{EngineMode, Program};
+use crate::id_set::IdSet;
 use crate::operator::OperatorKind;
 use crate::vocabulary::{Shape, Variable};
 
@@ -26,8 +29,8 @@ pub struct Coverage {
 struct Walk<'a> {
     program: &'a wire::Program,
     found: Coverage,
-    removed_ids: Vec<IdRange>,
-    removed_tags: Vec<&'a [u8]>,
+    removed_ids: IdSet,
+    removed_tags: HashSet<&'a [u8]>,
 }
 
 impl Program {
@@ -44,7 +47,7 @@ impl Program {
             detects: false,
             denies: false,
         };
-        let mut walk = Walk { program: &self.wire, found, removed_ids: Vec::new(), removed_tags: Vec::new() };
+        let mut walk = Walk { program: &self.wire, found, removed_ids: IdSet::default(), removed_tags: HashSet::new() };
         for phase in 1..=4 {
             if walk.found.mode == EngineMode::Off || walk.phase(phase, except) == Rest::Skipped {
                 break;
@@ -112,16 +115,15 @@ impl<'a> Walk<'a> {
                 }
             }
             Some(ControlKind::RequestBodyAccess(access)) => self.found.request_bodies = *access,
-            Some(ControlKind::RemoveById(range)) => self.removed_ids.push(*range),
-            Some(ControlKind::RemoveByTag(tag)) => self.removed_tags.push(tag),
+            Some(ControlKind::RemoveById(range)) => self.removed_ids.insert(*range),
+            Some(ControlKind::RemoveByTag(tag)) => _ = self.removed_tags.insert(tag),
             _ => {}
         }
     }
 
     fn is_removed(&self, rule: &wire::Rule) -> bool {
         let mut tags = rule.tags.iter().filter_map(|tag| self.string(*tag));
-        self.removed_ids.iter().any(|range| (range.first..=range.last).contains(&rule.id))
-            || tags.any(|tag| self.removed_tags.contains(&tag))
+        self.removed_ids.contains(rule.id) || tags.any(|tag| self.removed_tags.contains(tag))
     }
 
     fn is_from(&self, rule: &wire::Rule, sources: &[&str]) -> bool {

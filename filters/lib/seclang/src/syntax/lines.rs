@@ -5,6 +5,7 @@ use nom::Parser;
 use nom::bytes::complete::{take_till1, take_while, take_while1};
 
 use super::offset_in;
+use crate::compile::MAX_DIAGNOSTICS;
 use crate::source::{Diagnostic, Source};
 
 /// A directive and its arguments.
@@ -30,8 +31,7 @@ pub(crate) struct Argument {
 impl Argument {
     /// The byte of the source that became byte `offset` of the text.
     pub(crate) fn source_offset(&self, offset: usize) -> usize {
-        let run = self.runs.iter().rev().find(|(start, _)| *start <= offset);
-        run.map_or(0, |(start, at)| at + (offset - start))
+        source_offset(&self.runs, offset)
     }
 
     fn push(&mut self, byte: u8, at: usize) {
@@ -53,14 +53,20 @@ struct Line {
 
 impl Line {
     fn source_offset(&self, offset: usize) -> usize {
-        let run = self.runs.iter().rev().find(|(start, _)| *start <= offset);
-        run.map_or(0, |(start, at)| at + (offset - start))
+        source_offset(&self.runs, offset)
     }
 
     fn push(&mut self, text: &[u8], at: usize) {
         self.runs.push((self.text.len(), at));
         self.text.extend_from_slice(text);
     }
+}
+
+/// The byte of the source that became byte `offset` of a text of these runs, which ascend: a line may have as many as bytes.
+fn source_offset(runs: &[(usize, usize)], offset: usize) -> usize {
+    let behind = runs.partition_point(|(start, _)| *start <= offset);
+    let run = behind.checked_sub(1).and_then(|last| runs.get(last));
+    run.map_or(0, |(start, at)| at + (offset - start))
 }
 
 /// All directives of a source. Lines that cannot be split into arguments become diagnostics and are left out.
@@ -70,6 +76,7 @@ pub(crate) fn directives(source: &Source, diagnostics: &mut Vec<Diagnostic>) -> 
         match directive(&line) {
             Ok(Some(directive)) => found.push(directive),
             Ok(None) => {}
+            Err(_) if diagnostics.len() >= MAX_DIAGNOSTICS => {}
             Err((offset, message)) => {
                 diagnostics.push(Diagnostic::at(source, line.source_offset(offset), message).with_help(
                     "close the quote, write \\\" for a quote within quotes, and end every line but the last with a backslash",

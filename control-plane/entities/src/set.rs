@@ -44,7 +44,7 @@ impl EntitySet {
         Ok(set)
     }
 
-    /// What this release does not use of all entities, each with its collection and id.
+    /// What [`unused::of_entity`] says of all entities, each with its collection and id.
     pub fn unused(&self) -> Vec<(&'static str, String, FieldProblem)> {
         let all = self.iter().flat_map(|(collection, id, slot)| {
             unused::of_entity(collection, &*slot.entity)

@@ -33,13 +33,12 @@ pub(super) fn of_settings(plugin: &Plugin, field: &str) -> Option<FieldProblem> 
     Some(FieldProblem::new(format!("/{field}"), message))
 }
 
-/// What this release does not use of an entity, for a warning; nothing where it is switched off.
+/// What of an entity has not the effect that it seems to have, for a warning: what this release does not use, where it is not
+/// switched off, and what is read as something other than it says.
 #[must_use]
 pub fn of_entity(collection: &str, entity: &dyn AnyEntity) -> Vec<FieldProblem> {
-    match entity.is_enabled() {
-        true => of_collection(collection).into_iter().chain(entity.unused()).collect(),
-        false => Vec::new(),
-    }
+    let unused = entity.is_enabled().then(|| of_collection(collection).into_iter().chain(entity.unused()));
+    unused.into_iter().flatten().chain(entity.misread()).collect()
 }
 
 /// What is said of an entity of such a collection.

@@ -53,6 +53,12 @@ pub trait Entity: Serialize + DeserializeOwned + JsonSchema + Send + Sync + 'sta
         Vec::new()
     }
 
+    /// What is read as something other than it says. It is told of entities that are switched off as well: the store keeps only what
+    /// it is read as, so that the write that has it is the only one that can be warned.
+    fn misread(&self) -> Vec<FieldProblem> {
+        Vec::new()
+    }
+
     /// Places in the schema of fields that this release does not use, and what is said of them there.
     fn unused_fields() -> Vec<(String, String)> {
         Vec::new()
@@ -148,6 +154,8 @@ pub trait AnyEntity: Any + Send + Sync {
     fn is_enabled(&self) -> bool;
     /// See [`Entity::unused`]; nothing where it is switched off.
     fn unused(&self) -> Vec<FieldProblem>;
+    /// See [`Entity::misread`].
+    fn misread(&self) -> Vec<FieldProblem>;
     /// See [`Entity::longest_ban`].
     fn longest_ban(&self) -> Option<u64>;
     /// For the way back to the typed [`Item`].
@@ -199,6 +207,10 @@ impl<T: Entity> AnyEntity for Item<T> {
 
     fn unused(&self) -> Vec<FieldProblem> {
         if self.body.is_enabled() { self.body.unused(&self.head) } else { Vec::new() }
+    }
+
+    fn misread(&self) -> Vec<FieldProblem> {
+        self.body.misread()
     }
 
     fn longest_ban(&self) -> Option<u64> {

@@ -11,4 +11,4 @@ mod widget;
 pub use guard::PolicyGuard;
 pub use lower::{block_weight, lower, of_config, policy};
 pub use provider::{CHALLENGE_PRESETS, ChallengeKind, ChallengeProvider};
-pub use threat::{BanIdentity, MAX_SCORE, ThreatPolicy, Tier, TierAction};
+pub use threat::{BanIdentity, MAX_SCORE, ThreatPolicy, Tier, TierAction, WrittenAction};

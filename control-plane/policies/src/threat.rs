@@ -4,10 +4,10 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::ChallengeProvider;
-use kit::{Entity, FieldProblem, Head, Item, References, number, reference};
+use kit::{Entity, FieldProblem, Head, Item, References, did_you_mean, number, reference};
 
 /// The highest score there is.
 pub const MAX_SCORE: f64 = 100.0;
@@ -46,7 +46,8 @@ pub struct Tier {
     pub min_score: f64,
     /// The action. Default log; an unknown action is read as log.
     #[serde(default)]
-    pub action: TierAction,
+    #[schemars(with = "TierAction")]
+    pub action: WrittenAction,
     /// The HTTP status of a refusal. Default 403.
     #[serde(default = "default_status")]
     pub status: u16,
@@ -63,6 +64,15 @@ pub struct Tier {
     /// The window of `throttle`, in seconds. Default 10.
     #[serde(default = "default_throttle_window_seconds")]
     pub throttle_window_seconds: u64,
+}
+
+/// The action of a tier as a document has it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WrittenAction {
+    /// What it is read as. It alone is stored and shown.
+    pub action: TierAction,
+    /// The word of the document where it is no action, at most its first [`WrittenAction::LONGEST`] characters.
+    pub unknown: Option<String>,
 }
 
 /// The action of a tier.
@@ -103,7 +113,7 @@ impl ThreatPolicy {
     /// The policy that is used where none was saved: everything is recorded, nothing enforced.
     #[must_use]
     pub fn builtin() -> Item<ThreatPolicy> {
-        let tier = |min_score, action| Tier { action, ..Tier::at(min_score) };
+        let tier = |min_score, action: TierAction| Tier { action: action.into(), ..Tier::at(min_score) };
         let head = Head { id: "builtin".to_owned(), name: "Built-in (dry run)".to_owned(), ..Head::default() };
         let tiers = vec![tier(40.0, TierAction::Log), tier(70.0, TierAction::Tarpit), tier(90.0, TierAction::Ban)];
         Item { head, body: ThreatPolicy { tiers, ..ThreatPolicy::default() } }
@@ -153,8 +163,20 @@ impl Entity for ThreatPolicy {
         self.enabled
     }
 
+    fn misread(&self) -> Vec<FieldProblem> {
+        let told = self.tiers.iter().enumerate().filter_map(|(index, tier)| {
+            let word = tier.action.unknown.as_deref()?;
+            let hint = did_you_mean(word, TierAction::WORDS).map(|near| format!(", did you mean `{near}`?"));
+            let message =
+                format!("`{}` is no action and is read as `log`{}", word.escape_debug(), hint.unwrap_or_default());
+            let problem = FieldProblem::new(format!("/tiers/{index}/action"), message);
+            Some(problem.expected(TierAction::WORDS.join(", ")))
+        });
+        told.collect()
+    }
+
     fn longest_ban(&self) -> Option<u64> {
-        let bans = self.tiers.iter().filter(|tier| tier.action == TierAction::Ban);
+        let bans = self.tiers.iter().filter(|tier| tier.action.action == TierAction::Ban);
         bans.map(|tier| tier.ban_for_seconds).max()
     }
 }
@@ -167,7 +189,7 @@ impl Tier {
     pub fn at(min_score: f64) -> Tier {
         Tier {
             min_score,
-            action: TierAction::default(),
+            action: WrittenAction::default(),
             status: default_status(),
             tarpit_millis: default_tarpit_millis(),
             ban_for_seconds: default_ban_for_seconds(),
@@ -201,6 +223,41 @@ impl Tier {
         }
         problems
     }
+}
+
+// === impl WrittenAction ===
+
+impl WrittenAction {
+    /// The longest part of an unknown word that is kept, in characters.
+    pub const LONGEST: usize = 64;
+}
+
+impl From<TierAction> for WrittenAction {
+    fn from(action: TierAction) -> WrittenAction {
+        WrittenAction { action, unknown: None }
+    }
+}
+
+impl Serialize for WrittenAction {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.action.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for WrittenAction {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<WrittenAction, D::Error> {
+        let word = String::deserialize(deserializer)?;
+        let unknown =
+            (!TierAction::WORDS.contains(&word.as_str())).then(|| word.chars().take(WrittenAction::LONGEST).collect());
+        Ok(WrittenAction { action: TierAction::from(word), unknown })
+    }
+}
+
+// === impl TierAction ===
+
+impl TierAction {
+    /// The words of documents, from the mildest to the sternest action.
+    pub const WORDS: [&str; 6] = ["log", "challenge", "throttle", "tarpit", "deny", "ban"];
 }
 
 impl From<String> for TierAction {
@@ -258,6 +315,30 @@ mod tests {
     }
 
     #[test]
+    fn words_that_are_no_actions_are_told() {
+        let told = |words: &[&str]| {
+            let tiers: Vec<_> = words.iter().map(|word| json!({"min_score": 40, "action": word})).collect();
+            let policy: ThreatPolicy = serde_json::from_value(json!({ "tiers": tiers })).unwrap();
+            policy.misread().iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(told(&TierAction::WORDS), Vec::<String>::new());
+        let expected = "(expected log, challenge, throttle, tarpit, deny, ban)";
+        assert_eq!(
+            told(&["ban", "denny", "Deny", "explode"]),
+            [
+                format!("/tiers/1/action: `denny` is no action and is read as `log`, did you mean `deny`? {expected}"),
+                format!("/tiers/2/action: `Deny` is no action and is read as `log`, did you mean `deny`? {expected}"),
+                format!("/tiers/3/action: `explode` is no action and is read as `log` {expected}"),
+            ]
+        );
+        assert!(told(&["x".repeat(5000).as_str()])[0].len() < 300);
+        for word in TierAction::WORDS {
+            let action: WrittenAction = serde_json::from_value(json!(word)).unwrap();
+            assert_eq!(serde_json::to_value(action).unwrap(), word);
+        }
+    }
+
+    #[test]
     fn weights_and_delays_end() {
         struct Nothing;
         impl References for Nothing {
@@ -282,7 +363,7 @@ mod tests {
     fn the_built_in_policy_enforces_nothing() {
         let policy = ThreatPolicy::builtin();
         assert!(policy.dry_run && policy.enabled);
-        let rungs: Vec<_> = policy.tiers.iter().map(|tier| (tier.min_score as u32, tier.action)).collect();
+        let rungs: Vec<_> = policy.tiers.iter().map(|tier| (tier.min_score as u32, tier.action.action)).collect();
         assert_eq!(rungs, [(40, TierAction::Log), (70, TierAction::Tarpit), (90, TierAction::Ban)]);
     }
 }

@@ -125,6 +125,46 @@ async fn fields_of_presets_and_rules_warn_with_their_pointer() {
     assert!(rule.starts_with("alert-rules/a: /categories/1: not active yet"), "{rule}");
 }
 
+/// What a write says of words that are read as others.
+fn misread(answer: &Answer) -> Vec<String> {
+    assert!(answer.status.is_success(), "{}", answer.text);
+    let header = answer.header("x-palisade-warnings");
+    let all: Vec<String> = if header.is_empty() { Vec::new() } else { serde_json::from_str(header).unwrap() };
+    all.into_iter().filter(|warning| warning.contains("is read as")).collect()
+}
+
+#[tokio::test]
+async fn an_action_that_is_none_warns_on_the_write_that_has_it() {
+    let api = api().await;
+    let tiers = json!([{ "min_score": 40, "action": "denny" }, { "min_score": 90, "action": "ban" }]);
+    let expected =
+        "threat-policies/p: /tiers/0/action: `denny` is no action and is read as `log`, did you mean `deny`?";
+    for (method, path, enabled) in [("POST", "/threat-policies", true), ("PUT", "/threat-policies/p", false)] {
+        let policy = json!({ "id": "p", "enabled": enabled, "tiers": tiers });
+        let told = misread(&api.call(method, path, Some(policy)).await);
+        assert!(told.len() == 1 && told[0].starts_with(expected), "{told:?}");
+    }
+    let stored = api.call("GET", "/threat-policies/p", None).await;
+    assert_eq!(stored.body["tiers"][0]["action"], "log", "{}", stored.text);
+    assert_eq!(
+        misread(&api.call("PATCH", "/threat-policies/p", Some(json!({ "name": "q" }))).await),
+        [] as [String; 0]
+    );
+    let tiers = json!([{ "min_score": 40, "action": "Deny" }]);
+    let told = misread(&api.call("PATCH", "/threat-policies/p", Some(json!({ "tiers": tiers }))).await);
+    assert!(
+        told.len() == 1 && told[0].contains("`Deny` is no action and is read as `log`, did you mean `deny`?"),
+        "{told:?}"
+    );
+
+    let folder = tempfile::tempdir().unwrap();
+    let policy = json!({ "kind": "threat-policy", "id": "p", "tiers": [{ "min_score": 40, "action": "Deny" }] });
+    std::fs::write(folder.path().join("p.json"), policy.to_string()).unwrap();
+    let checked = run(&["check", folder.path().to_str().unwrap()]);
+    let out = text(&checked.stdout);
+    assert!(checked.status.success() && out.contains("/tiers/0/action: `Deny` is no action"), "{out}");
+}
+
 #[test]
 fn check_compile_and_apply_say_the_same() {
     let folder = tempfile::tempdir().unwrap();

@@ -7,6 +7,7 @@ use snapshot::Step;
 
 use super::compiled::CompileProblem;
 use super::expand::{self, Expanded};
+use super::protection;
 use super::settings::Settings;
 use super::steps::{Chain, Chains, PluginUse, Steps};
 use entities::plugins::{self, PRESET_CLASSES, by_name};
@@ -118,13 +119,16 @@ fn steps(
             guards,
         };
         match compile(&used.config, &mut context) {
-            Ok(Some(config)) => steps.list.push(Step {
-                plugin: plugin.name.to_owned(),
-                include: used.include.clone(),
-                exclude: used.exclude.clone(),
-                config,
-                on_refusal_only: false,
-            }),
+            Ok(Some(config)) => {
+                steps.guards.extend(protection::scope_guard(plugin.title, &used.include, &used.exclude));
+                steps.list.push(Step {
+                    plugin: plugin.name.to_owned(),
+                    include: used.include.clone(),
+                    exclude: used.exclude.clone(),
+                    config,
+                    on_refusal_only: false,
+                });
+            }
             Ok(None) => {}
             Err(found) => problems.extend(found.into_iter().map(|problem| problem.under(&format!("{pointer}/config")))),
         }

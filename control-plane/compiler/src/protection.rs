@@ -4,11 +4,15 @@
 //! removed, a preset that names none, a policy without a tier that acts. While a chain is compiled, each plugin notes what
 //! it will do ([`Guard`]); [`gaps`] looks at the chains as requests pass them.
 
+mod scope;
+
 use std::collections::BTreeMap;
 
 use super::steps::{Chains, Steps};
 use entities::plugins;
 use kit::Guard;
+
+pub(super) use scope::guard as scope_guard;
 
 /// The routes that a warning names; of the rest it gives the number.
 const NAMED_ROUTES: usize = 3;

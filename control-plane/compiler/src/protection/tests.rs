@@ -126,6 +126,42 @@ fn policies_that_do_nothing_are_told() {
 }
 
 #[test]
+fn scopes_without_a_path_are_told() {
+    let scoped = |fields: &Value| over(json!({"plugin": "SvcWaf", "config": {"ref": "w"}}), fields);
+    for (fields, why) in [
+        (json!({"exclude": [".*"]}), "its `exclude` matches every path (`.*`)"),
+        (json!({"exclude": [""]}), "its `exclude` matches every path (``)"),
+        (json!({"exclude": ["^/"]}), "its `exclude` matches every path (`^/`)"),
+        (json!({"include": ["^/a"], "exclude": ["^/b", "^/[^b]", "^/$"]}), "every path (`^/b`, `^/[^b]`, `^/$`)"),
+        (json!({"include": ["^api/"]}), "its `include` matches no path that begins with `/` (`^api/`)"),
+        (json!({"include": ["^$", "^api", "^A", "^b"]}), "begins with `/` (`^$`, `^api`, `^A`, 1 more)"),
+    ] {
+        let found = gap(&[waf(&json!({})), route(json!([scoped(&fields)]))]);
+        assert!(
+            found.starts_with("route `shop`: the plugin WAF handles no request: ") && found.contains(why),
+            "{found}"
+        );
+        let validator = over(scoped(&fields), &json!({"plugin": "IncomingRequestValidatorSvcWaf"}));
+        let global = json!({"kind": "global-config", "incoming_request_validators": [validator]});
+        let found = gap(&[waf(&json!({})), global]);
+        assert!(found.starts_with("the global chain: ") && found.contains(why), "{found}");
+    }
+    // The entry of a preset excludes for all of its plugins.
+    let closed = over(preset()["plugins"][0].clone(), &json!({"exclude": ["^/"]}));
+    let found = gaps(&[waf(&json!({})), policy(&json!({})), route(json!([closed]))]);
+    assert!(found.len() == 3 && found.iter().all(|gap| gap.contains("`exclude` matches every path")), "{found:?}");
+    for fields in [
+        json!({"include": ["^/never$"]}),
+        json!({"include": ["^api/", "^/API/"]}),
+        json!({"include": ["^/"]}),
+        json!({"exclude": ["^/static/", r"\.css$"]}),
+        json!({"enabled": false, "exclude": [".*"]}),
+    ] {
+        assert_eq!(gaps(&[waf(&json!({})), route(json!([scoped(&fields)]))]), Vec::<String>::new(), "{fields}");
+    }
+}
+
+#[test]
 fn honest_chains_are_not_told_of() {
     let waf_alone = || route(json!([{"plugin": "SvcWaf", "config": {"ref": "w"}}]));
     let gate = || route(json!([{"plugin": "SvcThreatGate"}]));

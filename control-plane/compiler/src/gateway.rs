@@ -10,6 +10,7 @@ use snapshot::{
 
 use super::compiled::{CompileProblem, Compiled};
 use super::protection;
+use super::respelt;
 use super::settings::Settings;
 use super::steps::{Chain, Chains, Steps};
 use entities::plugins;
@@ -264,7 +265,7 @@ impl<'a> Gateways<'a> {
     /// The routes that the gateway itself serves: those with a backend.
     fn served_routes(&mut self, group: &str, gateway: &entities::Gateway) -> Vec<RouteInput> {
         let ecds_only = gateway.delivery == Delivery::Ecds;
-        let mut routes = Vec::new();
+        let (mut routes, mut served) = (Vec::new(), Vec::new());
         for route in self.set.all::<Route>().filter(|route| route.enabled && route.is_in(group)) {
             let Some(backend) = &route.backend else { continue };
             if route.plugins.iter().all(|plugin| !plugin.enabled) {
@@ -284,8 +285,10 @@ impl<'a> Gateways<'a> {
             }
             self.warn_of_paths(route, gateway);
             routes.push(route_input(route, backend));
+            served.push(route);
         }
         self.warn_of_shadows(&routes);
+        self.warnings.extend(respelt::warnings(&served));
         routes
     }
 }

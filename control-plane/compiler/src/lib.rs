@@ -13,6 +13,7 @@ mod gateway;
 mod protection;
 pub mod publish;
 mod reach;
+mod respelt;
 mod settings;
 mod steps;
 

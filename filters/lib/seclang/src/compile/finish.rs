@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
+use prost::Message as _;
+
 use super::actions::{ActionSet, Verdict};
 use super::rules::{Draft, DraftLink};
 use super::select::{Removed, RuleIndex};
@@ -15,6 +17,12 @@ use crate::source::Diagnostic;
 const DEFAULT_PHASE: u8 = 2;
 /// The status of a refusal that names none.
 const DEFAULT_STATUS: u16 = 403;
+
+/// How many bytes updates may add to rules, all together: each of them may name all rules, so that a short text would take any amount
+/// of memory.
+const MAX_ADDED: usize = 64 << 20;
+/// The memory of a target or an action besides what its encoded form shows, in bytes.
+const PLACE: usize = 128;
 
 /// Strings that occur often, by index.
 #[derive(Default)]
@@ -158,10 +166,18 @@ impl Compiler<'_> {
     }
 
     fn apply_updates(&mut self) {
-        let mut idle = Vec::new();
+        let (mut idle, mut added, mut over) = (Vec::new(), 0_usize, None);
         let index = RuleIndex::of(&self.rules);
         for TargetUpdate { selection, targets, place } in &self.target_updates {
             let selected = index.selected(selection);
+            let size: usize = targets.iter().map(|(target, _)| target.encoded_len() + PLACE).sum();
+            let links: usize =
+                selected.iter().filter_map(|rule| self.rules.get(*rule)).map(|rule| rule.links.len()).sum();
+            added = added.saturating_add(links.saturating_mul(size));
+            if added > MAX_ADDED {
+                over = Some(*place);
+                break;
+            }
             for rule in &selected {
                 let links = self.rules.get_mut(*rule).map(|rule| rule.links.as_mut_slice()).unwrap_or_default();
                 for (at, link) in links.iter_mut().enumerate() {
@@ -176,6 +192,11 @@ impl Compiler<'_> {
         }
         for (ids, actions, place) in &self.action_updates {
             let selected = index.with_ids(ids);
+            added = added.saturating_add(selected.len().saturating_mul(added_by(actions)));
+            if over.is_some() || added > MAX_ADDED {
+                over = over.or(Some(*place));
+                break;
+            }
             for rule in &selected {
                 if let Some(rule) = self.rules.get_mut(*rule) {
                     update_actions(rule, actions);
@@ -187,6 +208,11 @@ impl Compiler<'_> {
         }
         for place in idle {
             self.warn(place, NOTHING_SELECTED);
+        }
+        if let Some(place) = over {
+            let message = format!("updates of rules add more than {} MiB in all", MAX_ADDED >> 20);
+            let help = "name fewer rules, or exclude by a `ctl` action of one rule".to_owned();
+            self.error(place, message, Some(help), None);
         }
     }
 
@@ -271,6 +297,15 @@ fn link_message(link: &DraftLink, defaults: &ActionSet) -> wire::Link {
         sets: link.actions.sets.clone(),
         controls: link.actions.controls.clone(),
     }
+}
+
+/// The bytes that an update of actions adds to one rule.
+fn added_by(update: &ActionSet) -> usize {
+    let texts = [&update.msg, &update.logdata, &update.version, &update.revision].into_iter().flatten();
+    let texts = texts.chain(&update.tags).chain([&update.redirect]).map(|text| text.len() + PLACE);
+    let sets = update.sets.iter().map(|set| set.encoded_len() + PLACE);
+    let controls = update.controls.iter().map(|control| control.encoded_len() + PLACE);
+    texts.chain(sets).chain(controls).sum::<usize>() + update.transforms.len()
 }
 
 /// Puts the actions of an update in the place of those of the rule; tags, transformations and assignments are added.

@@ -253,3 +253,18 @@ fn long_texts_take_no_longer_than_they_are() {
     let continued = format!("SecAction \"id:1,\\\n{}pass\"", "\\\n".repeat(RULES * 5));
     assert_eq!(good(&continued).rule_count(), 1);
 }
+
+/// A text of 1 MiB took gigabytes.
+#[test]
+fn updates_of_all_rules_have_a_bound() {
+    let rules: String = (1..=4_000).map(|id| format!("SecRule ARGS \"a\" \"id:{id}\"\n")).collect();
+    let excluded = "SecRuleUpdateTargetById 1-999999 \"!ARGS:x\"\n";
+    let program = good(&format!("{rules}{}", excluded.repeat(20)));
+    assert!(program.wire.rules.iter().all(|rule| rule.links[0].exclusions.len() == 20));
+    let long = format!("SecRuleUpdateActionById 1-999999 \"msg:'{}'\"\n", "x".repeat(20_000));
+    for updates in [excluded.repeat(4_000), long] {
+        let errors = compiled(&format!("{rules}{updates}")).unwrap_err();
+        assert_eq!(errors.len(), 1);
+        assert!(errors[0].to_string().contains("add more than 64 MiB in all"), "{}", errors[0]);
+    }
+}

@@ -169,6 +169,7 @@ pub fn http2_cluster(name: &str, at: SocketAddr) -> Value {
         "name": name,
         "type": "STATIC",
         "connect_timeout": "1s",
+        "per_connection_buffer_limit_bytes": 32768,
         "load_assignment": {"cluster_name": name, "endpoints": [{"lb_endpoints": [endpoint]}]},
         "typed_extension_protocol_options": {
             "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": {

@@ -11,7 +11,7 @@ use jsonschema::Validator;
 use serde_json::{Value, json};
 
 fn validator(kind: &Kind) -> Validator {
-    jsonschema::draft202012::new(&entities::registry::schema(kind)).unwrap()
+    jsonschema::draft202012::new(entities::registry::schema(kind)).unwrap()
 }
 
 fn errors(validator: &Validator, document: &Value) -> Vec<String> {

@@ -2,13 +2,16 @@
 //!
 //! schemathesis makes them up from the document, right ones and wrong ones: `make schemathesis` installs it. Which of its
 //! checks are left out, and why, stands in `tests/openapi/schemathesis.toml`. `PALISADE_API_SEED` and
-//! `PALISADE_API_SECONDS` take other requests, and more of them, than every run of the tests does.
+//! `PALISADE_API_SECONDS` take other requests, and more of them, than every run of the tests does, and those of every collection.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::cli_support::{Server, exchange, run_with, text};
 use serde_json::Value;
+
+/// The collections that every run of the tests asks: all are served by the same code, and these differ most in shape.
+const SAMPLE: [&str; 4] = ["routes", "waf-configs", "threat-policies", "global-config"];
 
 const PASSWORD: &str = "correct horse battery";
 
@@ -32,6 +35,12 @@ fn start(folder: &Path) -> Server {
         assert!(added.status.success(), "{}", text(&added.stderr));
     }
     server
+}
+
+/// The paths of the other collections.
+fn left_out() -> String {
+    let names = entities::registry::KINDS.iter().map(|kind| kind.collection).filter(|name| !SAMPLE.contains(name));
+    format!("/({})(/|$)", names.collect::<Vec<_>>().join("|"))
 }
 
 #[test]
@@ -69,7 +78,7 @@ fn every_answer_is_one_that_the_document_describes() {
         .arg(format!("http://{}/openapi.json", server.rest));
     match std::env::var("PALISADE_API_SECONDS") {
         Ok(seconds) => command.args(["--max-time", &seconds]),
-        Err(_) => command.args(["--max-examples", "3"]),
+        Err(_) => command.args(["--max-examples", "3", "--exclude-path-regex", &left_out()]),
     };
     let done = command
         .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/openapi"))
@@ -89,8 +98,8 @@ fn every_answer_is_one_that_the_document_describes() {
     // That nothing was found must not be because nothing was asked.
     let report: Value = serde_json::from_slice(&std::fs::read(report).unwrap()).unwrap();
     let count = |pointer: &str| report.pointer(pointer).and_then(Value::as_u64).unwrap();
-    assert!(count("/operations/tested") > 200 && count("/operations/tested") == count("/operations/total"));
-    assert!(count("/test_cases/generated") > 10_000, "{}", count("/test_cases/generated"));
+    assert!(count("/operations/tested") > 80 && count("/operations/tested") == count("/operations/selected"));
+    assert!(count("/test_cases/generated") > 3_000, "{}", count("/test_cases/generated"));
     let asked_in_vain = &report["warnings"]["missing_auth"];
     assert_eq!(asked_in_vain.as_array().map(Vec::len), Some(0), "the credentials did not hold: {asked_in_vain}");
     for phase in ["coverage", "fuzzing", "stateful"] {

@@ -5,6 +5,9 @@ use serde_json::{Value, json};
 /// The cluster by which Envoy, and the filters in it, reach the control plane.
 pub const CONTROL_PLANE_CLUSTER: &str = "palisade-control-plane";
 
+/// What Envoy reads from the control plane in one turn of a thread's loop, in bytes.
+const LINK_BUFFER_BYTES: u32 = 32_768;
+
 /// What differs between one gateway's bootstrap and another's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BootstrapInput {
@@ -82,6 +85,8 @@ pub fn bootstrap(input: &BootstrapInput) -> Value {
                 "name": CONTROL_PLANE_CLUSTER,
                 "type": if literal { "STATIC" } else { "STRICT_DNS" },
                 "connect_timeout": "5s",
+                // A worker takes what has come between requests: this much of a long list of bans at once.
+                "per_connection_buffer_limit_bytes": LINK_BUFFER_BYTES,
                 "typed_extension_protocol_options": {
                     "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": {
                         "@type": "type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions",

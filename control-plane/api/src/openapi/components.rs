@@ -24,7 +24,7 @@ pub fn component_name(kind: &Kind) -> String {
 /// The schema of a collection's documents as the API reads and writes them: a new one may have no id as well.
 #[must_use]
 pub fn entity_schema(kind: &Kind) -> Value {
-    let mut schema = entities::registry::schema(kind);
+    let mut schema = entities::registry::schema(kind).clone();
     if let Some(id) = schema.pointer_mut("/properties/id").and_then(Value::as_object_mut)
         && let Some(pattern) = id.get("pattern").and_then(Value::as_str)
     {

@@ -105,7 +105,7 @@ async fn schema(
     Query(parameters): Parameters,
 ) -> Result<Response, ApiError> {
     let kind = kind(&state, &group, &collection)?;
-    Ok(write(StatusCode::OK, entities::registry::schema(kind), list::on(&parameters, "pretty")?))
+    Ok(write(StatusCode::OK, entities::registry::schema(kind).clone(), list::on(&parameters, "pretty")?))
 }
 
 async fn template(

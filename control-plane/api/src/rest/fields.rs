@@ -10,30 +10,28 @@ use entities::{Kind, did_you_mean};
 const MAX_CHARS: usize = 64;
 
 /// The fields that documents of a schema can have.
-pub(super) struct Fields {
-    schema: Value,
+pub(super) struct Fields<'a> {
+    schema: &'a Value,
 }
 
-impl Fields {
+impl Fields<'static> {
     /// Those of a collection.
-    pub(super) fn of_kind(kind: &Kind) -> Fields {
-        Fields::of(&entities::registry::schema(kind))
+    pub(super) fn of_kind(kind: &Kind) -> Fields<'static> {
+        Fields { schema: entities::registry::schema(kind) }
     }
+}
 
+impl<'a> Fields<'a> {
     /// Those of a schema.
-    pub(super) fn of(schema: &Value) -> Fields {
-        let mut schema = schema.clone();
-        // A collection that has a `kind` of its own has it among its properties.
-        if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
-            properties.entry("kind").or_insert(Value::Bool(true));
-        }
+    #[cfg(test)]
+    pub(super) fn of(schema: &'a Value) -> Fields<'a> {
         Fields { schema }
     }
 
     /// Refuses a field that no document has; `parameter` names it.
     pub(super) fn known(&self, parameter: &str, field: &str) -> Result<(), ApiError> {
         let steps: Vec<&str> = field.split('.').collect();
-        if self.has(&self.schema, &steps) {
+        if self.has(self.schema, &steps) {
             return Ok(());
         }
         let cut = |text: &str| text.chars().take(MAX_CHARS).collect::<String>().escape_debug().to_string();
@@ -50,7 +48,7 @@ impl Fields {
     }
 
     /// The names of the outermost fields.
-    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+    pub(super) fn names(&self) -> impl Iterator<Item = &'a str> {
         let properties = self.schema.get("properties").and_then(Value::as_object);
         properties.into_iter().flat_map(|properties| properties.keys().map(String::as_str))
     }
@@ -59,7 +57,7 @@ impl Fields {
     pub(super) fn pattern(&self) -> String {
         let names: Vec<String> = self
             .names()
-            .map(|name| match self.has(&self.schema, &[name, "x"]) {
+            .map(|name| match self.has(self.schema, &[name, "x"]) {
                 true => format!("{name}(\\.[^.,: ]+)*"),
                 false => name.to_owned(),
             })

@@ -230,6 +230,8 @@ fn switch(name: &str, value: &str) -> Result<bool, ApiError> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::LazyLock;
+
     use serde_json::json;
 
     use super::*;
@@ -244,10 +246,14 @@ mod tests {
         }
     }
 
-    fn known() -> Fields {
-        Fields::of(&json!({ "properties": {
+    static SCHEMA: LazyLock<Value> = LazyLock::new(|| {
+        json!({ "properties": {
             "id": {}, "n": {}, "tags": { "type": "array" }, "metadata": { "additionalProperties": true }, "on": {},
-        } }))
+        } })
+    });
+
+    fn known() -> Fields<'static> {
+        Fields::of(&SCHEMA)
     }
 
     fn refused(name: &str, value: &str) -> String {

@@ -53,6 +53,12 @@ async fn writes_of_rules_are_warned_with_the_rule_and_the_line() {
     assert_eq!(off[0], "waf-configs/main: /rules: `SecRuleEngine Off` switches the rule engine off");
     assert!(off[1].starts_with("waf-configs/main: /inspect_input_body: request bodies are not inspected"), "{off:?}");
 
+    let crs = json!({ "inbound_anomaly_threshold": 100, "outbound_anomaly_threshold": 1_000_000 });
+    let far = json!({ "id": "far", "rules": ["@import_preset crs"], "crs": crs });
+    let far = told(&console.api.call("POST", "/waf-configs", Some(far)).await, "waf-configs");
+    let why = "a response is denied only where 200000 rules match it: a match adds 5 to the anomaly score at most";
+    assert_eq!(far, [format!("waf-configs/far: /crs/outbound_anomaly_threshold: {why}")]);
+
     // A route says it of the configs that it has.
     let preset = json!({ "plugin": "preset", "config": { "waf_config": "main" } });
     let route = console.api.call("POST", "/routes", Some(json!({ "id": "r", "plugins": [preset] }))).await;

@@ -2,6 +2,7 @@
 
 use seclang::{Coverage, EngineMode, Program};
 
+use super::config::Crs;
 use waf_presets::ENGINE_SOURCE;
 
 /// Why the rules of a WAF protect nothing; `None` where they do.
@@ -20,6 +21,26 @@ pub(super) fn idle_rules(coverage: &Coverage) -> Option<String> {
 /// What is said of options of the core rule set that nothing reads.
 pub(super) const CRS_IGNORED: &str =
     "the crs options have no effect: nothing imports the core rule set with `@import_preset crs`";
+
+/// A score that hardly any attack reaches: a rule of the core rule set adds 5 at most.
+const OUT_OF_REACH: u32 = 100;
+
+/// What is said of anomaly thresholds that hardly anything reaches, with the field.
+pub(super) fn out_of_reach(crs: &Crs) -> impl Iterator<Item = (&'static str, String)> {
+    let thresholds = [
+        ("/crs/inbound_anomaly_threshold", crs.inbound_anomaly_threshold, "request"),
+        ("/crs/outbound_anomaly_threshold", crs.outbound_anomaly_threshold, "response"),
+    ];
+    thresholds.into_iter().filter(|(_, threshold, _)| *threshold > OUT_OF_REACH).map(|(field, threshold, what)| {
+        let matches = threshold.div_ceil(5);
+        (
+            field,
+            format!(
+                "a {what} is denied only where {matches} rules match it: a match adds 5 to the anomaly score at most"
+            ),
+        )
+    })
+}
 
 /// What the rules of a program do for requests.
 pub(super) fn of(program: &Program) -> Coverage {

@@ -2,7 +2,7 @@
 
 use super::composition::{Element, RuleWarning, elements, own_elements};
 use super::config::{Crs, WafConfig, WafRuleset};
-use super::coverage::{CRS_IGNORED, NO_BODIES, idle_rules};
+use super::coverage::{CRS_IGNORED, NO_BODIES, idle_rules, out_of_reach};
 use super::rules::RuleCompiler;
 use kit::{Checked, Entity as _, FieldProblem, Item, Remark, Tools, View};
 
@@ -24,6 +24,8 @@ pub(super) fn config(config: &Item<WafConfig>, view: &View<'_>, tools: &Tools) -
     let mut unprotected = Vec::new();
     if rules.crs_ignored {
         unprotected.push(FieldProblem::new("/crs", CRS_IGNORED));
+    } else {
+        unprotected.extend(out_of_reach(&config.crs).map(|(field, why)| FieldProblem::new(field, why)));
     }
     // Without any rule there is nothing to be idle.
     if !config.rules.is_empty() || !config.rulesets.is_empty() {

@@ -34,9 +34,11 @@ pub fn parse_quoted(header: &[u8], mut sink: impl FnMut(&[u8], &[u8])) {
     while !rest.is_empty() {
         let start = rest.iter().take_while(|byte| is_space(**byte)).count();
         let cookie = rest.get(start..).unwrap_or_default();
-        let end = memchr::memchr(b';', cookie);
+        // Whichever comes first: a search for the one alone would go on to the end for every cookie that has none.
+        let Some(first) = memchr::memchr2(b';', b'=', cookie) else { break };
+        let end = memchr::memchr(b';', cookie.get(first..).unwrap_or_default()).map(|end| first + end);
         rest = end.and_then(|end| cookie.get(end + 1..)).unwrap_or_default();
-        let Some(equals) = memchr::memchr(b'=', cookie).filter(|at| end.is_none_or(|end| *at < end)) else { continue };
+        let Some(equals) = Some(first).filter(|first| end != Some(*first)) else { continue };
         let (name, value) = (cookie.get(..equals).unwrap_or_default(), cookie.get(equals + 1..).unwrap_or_default());
         let blank = value.iter().take_while(|byte| is_space(**byte)).count();
         let Some(quoted) = value.get(blank..).and_then(|value| value.strip_prefix(b"\"")) else { continue };

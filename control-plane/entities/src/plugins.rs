@@ -6,7 +6,7 @@ use super::planned::PLANNED;
 
 pub use kit::{Plugin, Section};
 
-/// Every plugin, in the order of a full preset: access, request, response, then those before routing.
+/// Every plugin, in the order of a full preset: access, request, response.
 pub static ALL: LazyLock<Vec<&'static Plugin>> = LazyLock::new(|| {
     let mut all: Vec<&Plugin> = preset::CONTROL.iter().chain(PLANNED).copied().collect();
     all.sort_by_key(|plugin| plugin.order);

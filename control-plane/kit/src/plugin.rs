@@ -23,8 +23,8 @@ pub struct Plugin {
     pub documentation: &'static str,
     /// The other names by which routes and the global chain may call it; the first is the one that messages show.
     pub classes: &'static [&'static str],
-    /// Its place in a full preset: lower ones come first. Access 100 to 199, requests 200 to 299, the threat response 300,
-    /// responses 400 to 499, before routing 500 to 599.
+    /// Its place in a full preset: lower ones come first. In front of all others 1 to 99, access 100 to 199, requests 200 to 299, the
+    /// threat response 300, responses 400 to 499.
     pub order: u16,
     /// Its collections. Without the plugin their entities have no effect.
     pub kinds: &'static [Kind],

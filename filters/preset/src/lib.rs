@@ -21,6 +21,7 @@ macro_rules! plugins {
 plugins! {
     #[cfg(feature = "examples")]
     geo_block,
+    honeypot,
     threat_gate,
     threat_response,
     waf,

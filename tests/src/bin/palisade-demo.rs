@@ -90,10 +90,13 @@ fn configure(control: &ControlPlane, backend: &Backend, port: u16, access_log: &
         entity
     };
     let tiers = json!([{"min_score": 40, "action": "deny", "status": 403}]);
+    let mut plugins = preset("demo", "demo");
+    plugins[0]["config"]["honeypot_policy"] = "demo".into();
     let entities = [
+        ("honeypot-policies", json!({"id": "demo", "name": "Paths that scanners request"})),
         ("waf-configs", name(waf_config("demo", json!({})), "Core Rule Set, paranoia level 1")),
         ("threat-policies", name(threat_policy("demo", json!({"tiers": tiers})), "Deny at 40")),
-        ("routes", name(route("demo", backend.address(), preset("demo", "demo")), "Demo")),
+        ("routes", name(route("demo", backend.address(), plugins), "Demo")),
     ];
     for (collection, entity) in entities {
         if control.call("GET", &ControlPlane::path(collection, "demo"), None).status == 404 {
@@ -123,6 +126,8 @@ fn greet(control: &ControlPlane, envoy: &Envoy, backend: &Backend, gateway: Sock
          curl -i 'http://{gateway}/search?q=garden+chairs'\n\
          An SQL injection:\n  \
          curl -i \"http://{gateway}/search?q=1'+UNION+SELECT+password+FROM+users--+-\"\n\
+         A path that only scanners request:\n  \
+         curl -i http://{gateway}/.env\n\
          The incident it made:\n  \
          curl -s -u {id}:{secret} http://{rest}/api/extensions/svc/waf/api/_incidents\n\
          \n\

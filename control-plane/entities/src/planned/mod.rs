@@ -7,7 +7,6 @@ mod api_contract;
 mod bot_guard;
 mod error_leakage;
 mod fail2ban;
-mod honeypot;
 mod ip_reputation;
 mod login_guard;
 mod object_guard;
@@ -26,7 +25,6 @@ pub(super) const PLANNED: &[&Plugin] = &[
     &bot_guard::PLUGIN,
     &error_leakage::PLUGIN,
     &fail2ban::PLUGIN,
-    &honeypot::PLUGIN,
     &ip_reputation::PLUGIN,
     &login_guard::PLUGIN,
     &object_guard::PLUGIN,

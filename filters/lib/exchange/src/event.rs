@@ -8,6 +8,9 @@ use crate::{Decision, Exchange, Host, IdentityRef, Metric, Signal, SkipNote};
 /// The filter state that holds the events of a request for the access log: a line of JSON each, joined by line feeds.
 pub const EVENT_TOKEN: &str = "svc.event";
 
+/// What stands for a path or a host that holds a secret.
+const HIDDEN: &str = "(hidden)";
+
 /// The most events that one exchange can emit.
 const MAX_EVENTS: usize = 16;
 
@@ -172,14 +175,16 @@ impl Exchange {
         self.events.push(line);
     }
 
-    /// The request as events name it. The query is left out: it may carry secrets.
+    /// The request as events name it. The query is left out: it may carry secrets. So are host and path where a plugin has found one in
+    /// them ([`Exchange::target_is_secret`]).
     #[must_use]
     pub fn http(&self) -> Value {
+        let target = |bytes, limit| if self.target_is_secret { HIDDEN.to_owned() } else { lossy(bytes, limit) };
         json!({
             "request_id": none_if_empty(&lossy(&self.request.id, 128)),
             "method": lossy(&self.request.method, 32),
-            "host": lossy(&self.request.authority, 256),
-            "path": lossy(self.request.path_only(), 1024),
+            "host": target(&self.request.authority, 256),
+            "path": target(self.request.path_only(), 1024),
             "status": self.response.as_ref().map(|response| response.status),
         })
     }

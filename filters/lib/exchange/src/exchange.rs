@@ -29,6 +29,8 @@ pub struct Exchange {
     pub accept_encoding: Option<Vec<u8>>,
     /// What plugins have changed of the two messages.
     pub changes: Changes,
+    /// The path or the host of the request holds a secret: events say `(hidden)` for both. A plugin that finds one there sets it.
+    pub target_is_secret: bool,
     /// A filter of this gateway, this one or another, has answered in the backend's place.
     pub answered: bool,
     /// Events that this exchange has emitted so far, one line of JSON each.

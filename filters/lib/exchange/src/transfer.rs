@@ -34,6 +34,9 @@ struct Carried {
     /// Who is calling, where a filter has changed headers of the request: they say something else now.
     #[prost(message, optional, tag = "7")]
     caller: Option<CarriedCaller>,
+    /// [`Exchange::target_is_secret`].
+    #[prost(bool, tag = "8")]
+    target_is_secret: bool,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -132,6 +135,7 @@ pub(crate) fn receive(exchange: &mut Exchange, host: &dyn Host) {
     exchange.elsewhere_score = carried.decided.then_some(carried.decided_score);
     exchange.score = score(carried.signals, carried.overflow);
     exchange.answered = carried.answered;
+    exchange.target_is_secret |= carried.target_is_secret;
     if let Some(caller) = carried.caller {
         exchange.caller = caller.caller();
         exchange.changes.of_request = true;
@@ -201,6 +205,7 @@ pub(crate) fn send(exchange: &Exchange, host: &dyn Host) {
         decided_score: decided_score.unwrap_or_default(),
         answered,
         caller,
+        target_is_secret: exchange.target_is_secret,
     };
     host.set_filter_state(EXCHANGE_TOKEN, STANDARD_NO_PAD.encode(carried.encode_to_vec()).as_bytes());
 }

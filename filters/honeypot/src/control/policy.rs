@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Entity, FieldProblem, Head, References, number};
 use kit::checks::{count, status, text, weight, within};
+use kit::{Entity, FieldProblem, Head, References, number};
 
 /// Decoy paths and values, and the action for clients that use them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -12,7 +12,7 @@ use kit::checks::{count, status, text, weight, within};
 pub struct HoneypotPolicy {
     /// False: it is not used. Default true.
     pub enabled: bool,
-    /// Decoy paths, at most 1000, in any case of letters; a `*` at the end matches anything. Default: 16 that scanners request.
+    /// Decoy paths, at most 1000, in any case of ASCII letters and in every spelling; a `*` at the end matches anything. Default: 16 that scanners request.
     pub paths: Vec<String>,
     /// What a match adds to the score, 0 to 100. Default 100.
     #[serde(with = "number")]

@@ -161,5 +161,5 @@ impl Honeypot {
     }
 }
 
-#[cfg(all(test, feature = "control"))]
+#[cfg(test)]
 mod tests;

@@ -1,4 +1,5 @@
 //! Policies as the control plane compiles them, in a plugin as a filter runs it.
+#![cfg(feature = "control")]
 
 mod canaries;
 mod differential;

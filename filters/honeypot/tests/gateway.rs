@@ -1,4 +1,5 @@
 //! The honeypot in a real gateway with a control plane: requests without a route, bans, and changes of its policy.
+#![allow(clippy::indexing_slicing, clippy::unwrap_used, reason = "tests")]
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -11,22 +12,22 @@ use serde_json::{Value, json};
 
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// A gateway whose one route has the prefix `/shop`, with a honeypot and a threat gate in the global chain.
-fn gateway(policy: &Value) -> Gateway {
+/// A gateway whose one route has the prefix `/app`, with a honeypot and a threat gate in the global chain.
+fn gateway(policy: &Value, filters: &Value) -> Gateway {
     let mut gateway = Gateway::start(|control, backend| {
         control.create("threat-policies", &threat_policy("demo", json!({ "tiers": [] })));
         let mut fields = json!({ "id": "traps", "name": "Traps" });
         fields.as_object_mut().unwrap().extend(policy.as_object().unwrap().clone());
         control.create("honeypot-policies", &fields);
-        control.configure(&json!({ "incoming_request_validators": [
+        control.configure(&json!({ "gateway": { "filters": filters }, "incoming_request_validators": [
             { "plugin": "IncomingRequestValidatorSvcHoneypot", "config": { "policy": "traps" } },
             { "plugin": "IncomingRequestValidatorSvcThreatGate", "config": { "policy": "demo" } },
         ] }));
-        let mut shop = route("shop", backend, json!([]));
-        shop["paths"] = json!(["/shop"]);
-        control.create("routes", &shop);
+        let mut app = route("app", backend, json!([]));
+        app["paths"] = json!(["/app"]);
+        control.create("routes", &app);
     });
-    gateway.until(&Request::get("/shop"), 200, PATIENCE);
+    gateway.until(&Request::get("/app"), 200, PATIENCE);
     gateway
 }
 
@@ -40,10 +41,10 @@ fn status_from(gateway: &Gateway, source: Ipv4Addr, request: &Request) -> u16 {
 
 #[test]
 fn a_decoy_path_without_a_route_is_refused_and_its_caller_banned_until_lifted() {
-    let gateway = gateway(&json!({ "action": "ban", "status": 418, "ban_for_seconds": 600 }));
+    let gateway = gateway(&json!({ "action": "ban", "status": 418, "ban_for_seconds": 600 }), &json!(["preset"]));
     let console = Console::login(&gateway.control);
     let scanner = Ipv4Addr::new(127, 0, 9, 1);
-    let harmless = Request::get("/shop");
+    let harmless = Request::get("/app");
     assert_eq!(status_from(&gateway, scanner, &Request::get("/no-route")), 404, "Envoy's own answer");
     assert_eq!(status_from(&gateway, scanner, &harmless), 200);
 
@@ -71,10 +72,14 @@ fn a_decoy_path_without_a_route_is_refused_and_its_caller_banned_until_lifted() 
     assert!(gateway.envoy.vm_failures().is_empty());
 }
 
+/// The weight is low: the ledger would ban a caller that is refused again and again at a high score.
 #[test]
 fn a_change_of_the_policy_takes_effect_and_a_canary_is_found() {
-    let mut gateway = gateway(&json!({ "paths": ["/shop/trap*"] }));
-    let trap = Request::get("/shop/TRAP/x");
+    let mut gateway = gateway(
+        &json!({ "paths": ["/app/trap*"], "weight": 1 }),
+        &json!(["honeypot", "threat-gate", "threat-response"]),
+    );
+    let trap = Request::get("/app/TRAP/x");
     assert_eq!(gateway.status(&trap), 404);
     gateway.control.patch("honeypot-policies", "traps", &json!({ "status": 410 }));
     gateway.until(&trap, 410, PATIENCE);
@@ -82,23 +87,45 @@ fn a_change_of_the_policy_takes_effect_and_a_canary_is_found() {
     let canary = json!([{ "value": "bait-4711", "description": "in the wiki", "where": "header" }]);
     gateway.control.patch("honeypot-policies", "traps", &json!({ "paths": [], "canaries": canary }));
     gateway.until(&trap, 200, PATIENCE);
-    assert_eq!(gateway.status(&Request::get("/shop").header("authorization", "Bearer bait-4711")), 410);
+    assert_eq!(gateway.status(&Request::get("/app").header("authorization", "Bearer bait-4711")), 410);
     let event = gateway.control.event("the canary", |event| event["threat"]["tags"] == json!(["honeypot:canary"]));
     assert!(event["message"].as_str().is_some_and(|text| text.contains("`in the wiki`")), "{event}");
     assert!(!event.to_string().contains("bait-4711"), "{event}");
 
-    gateway.control.patch("honeypot-policies", "traps", &json!({ "paths": ["/shop/trap*"], "action": "monitor" }));
+    gateway.control.patch("honeypot-policies", "traps", &json!({ "paths": ["/app/trap*"], "action": "monitor" }));
     let observed = |gateway: &Gateway| {
         assert!([200, 410].contains(&gateway.status(&trap)));
         events(gateway).into_iter().find(|event| event["event"]["outcome"] == "observed")
     };
     let event = wait_for("an observed event", PATIENCE, || observed(&gateway)).unwrap();
-    assert_eq!((&event["event"]["action"], &event["threat"]["score"]), (&json!("log"), &json!(100)), "{event}");
+    assert_eq!((&event["event"]["action"], &event["threat"]["score"]), (&json!("log"), &json!(1)), "{event}");
     assert_eq!(gateway.status(&trap), 200);
 
     gateway.control.patch("honeypot-policies", "traps", &json!({ "action": "deny" }));
     gateway.until(&trap, 410, PATIENCE);
     gateway.control.patch("honeypot-policies", "traps", &json!({ "enabled": false }));
     gateway.until(&trap, 200, PATIENCE);
+    assert!(gateway.envoy.vm_failures().is_empty());
+}
+
+#[test]
+fn a_policy_of_the_largest_size_takes_effect() {
+    let mut gateway = gateway(&json!({ "paths": [], "weight": 1 }), &json!(["preset"]));
+    let path = |index: usize| format!("/app/{index:04}{}", "p".repeat(1015));
+    let value = |index: usize| format!("{index:04}{}", "c".repeat(1020));
+    let paths: Vec<String> = (0..1000).map(path).collect();
+    let canaries: Vec<Value> =
+        (0..1000).map(|index| json!({ "value": value(index), "description": "d".repeat(1024) })).collect();
+    gateway.control.patch(
+        "honeypot-policies",
+        "traps",
+        &json!({ "paths": paths, "canaries": canaries, "status": 410 }),
+    );
+    gateway.until(&Request::get(path(999)), 410, PATIENCE);
+    assert_eq!(gateway.status(&Request::get(path(1000))), 200);
+    for (index, status) in [(0, 410), (999, 410), (1000, 200)] {
+        assert_eq!(gateway.status(&Request::get("/app").header("x-key", value(index))), status, "{index}");
+        assert_eq!(gateway.status(&Request::get(format!("/app?{}", value(index)))), status, "{index}");
+    }
     assert!(gateway.envoy.vm_failures().is_empty());
 }

@@ -26,7 +26,13 @@ struct Config {
 
 /// The parts that policies were compiled to in this pass: many routes may have the same.
 #[derive(Default)]
-struct Compiled(Mutex<HashMap<String, (HoneypotPolicy, Arc<Vec<u8>>)>>);
+struct Compiled(Mutex<HashMap<String, Part>>);
+
+/// A policy, and the part that it was compiled to.
+struct Part {
+    policy: HoneypotPolicy,
+    bytes: Arc<Vec<u8>>,
+}
 
 pub(super) fn compile(
     config: &Map<String, Value>,
@@ -151,12 +157,12 @@ impl Compiled {
     /// The part of a policy.
     fn part(&self, policy: &Item<HoneypotPolicy>) -> Arc<Vec<u8>> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, part)) = known.get(&policy.head.id).filter(|(compiled, _)| *compiled == policy.body) {
-            return Arc::clone(part);
+        if let Some(part) = known.get(&policy.head.id).filter(|part| part.policy == policy.body) {
+            return Arc::clone(&part.bytes);
         }
-        let part = Arc::new(traps(&policy.body).encode_to_vec());
-        known.insert(policy.head.id.clone(), (policy.body.clone(), Arc::clone(&part)));
-        part
+        let bytes = Arc::new(traps(&policy.body).encode_to_vec());
+        known.insert(policy.head.id.clone(), Part { policy: policy.body.clone(), bytes: Arc::clone(&bytes) });
+        bytes
     }
 }
 

@@ -76,6 +76,13 @@ mod tests {
     }
 
     #[test]
+    fn a_honeypot_is_in_front_of_all_others() {
+        let chain = expanded(json!({ "honeypot_policy": "traps" })).unwrap();
+        let expected = [("honeypot", 0.5), ("threat-gate", 1.0), ("threat-response", 900.0)];
+        assert_eq!(chain, expected.map(|(name, index)| (name.to_owned(), Some(index))));
+    }
+
+    #[test]
     fn sections_are_switched_and_the_waf_needs_a_config() {
         assert_eq!(expanded(json!({ "gate": false, "response": false })).unwrap(), []);
         assert_eq!(expanded(json!({ "waf": false, "waf_config": "x", "gate": false })).unwrap().len(), 1);

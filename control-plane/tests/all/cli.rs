@@ -71,9 +71,14 @@ fn check_and_compile_take_a_folder_with_one_of_each_kind() {
     let with = compile(&folder, "with.pb");
     // What no filter runs yet changes no snapshot, and no secret gets into one.
     let alone = place.path().join("alone");
-    for file in
-        ["waf-rulesets/base", "waf-configs/main", "threat-policies/main", "routes/shop", "global-config/global-config"]
-    {
+    for file in [
+        "waf-rulesets/base",
+        "waf-configs/main",
+        "threat-policies/main",
+        "honeypot-policies/traps",
+        "routes/shop",
+        "global-config/global-config",
+    ] {
         let (from, to) = (format!("{folder}/{file}.yaml"), alone.join(format!("{file}.yaml")));
         fs::create_dir_all(to.parent().unwrap()).unwrap();
         let document = fs::read_to_string(from).unwrap();

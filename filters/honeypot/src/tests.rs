@@ -11,6 +11,7 @@ use exchange::{Chain, Flow, Headers, Run, Start};
 use kit::{Head, Item};
 use serde_json::{Value, json};
 use snapshot::{Part, Snapshot, Step, content_hash};
+use threat_response::ThreatResponseStep;
 
 use super::*;
 use crate::control::{HoneypotPolicy, compile};
@@ -27,13 +28,24 @@ fn policy(fields: &Value) -> HoneypotPolicy {
 
 /// The global chain of a gateway with this policy alone.
 fn chain(policy: HoneypotPolicy) -> Chain {
+    chain_with(policy, None)
+}
+
+/// The same, with a threat response by a policy.
+fn chain_with(policy: HoneypotPolicy, response: Option<snapshot::Policy>) -> Chain {
     let policy = Item { head: Head { id: "traps".into(), ..Head::default() }, body: policy };
     let data = compile::traps(&policy.body).encode_to_vec();
     let hash = content_hash(&data).to_vec();
     let config = compile::step(&policy, hash.clone()).encode_to_vec();
-    let global = vec![Step { plugin: PLUGIN.name.into(), config, ..Step::default() }];
+    let mut global = vec![Step { plugin: PLUGIN.name.into(), config, ..Step::default() }];
+    if let Some(policy) = response {
+        let config = ThreatResponseStep { policy: Some(policy) }.encode_to_vec();
+        global.push(Step { plugin: threat_response::PLUGIN.name.into(), config, ..Step::default() });
+    }
     let parts = vec![Part { hash, data }];
-    Chain::load(&Snapshot { global, parts, ..Snapshot::default() }, &[PLUGIN]).unwrap()
+    // The composite leaves nothing in the filter state of a request, which a fake host has but one of.
+    let snapshot = Snapshot { filter: "preset".into(), global, parts, ..Snapshot::default() };
+    Chain::load(&snapshot, &[PLUGIN, threat_response::PLUGIN]).unwrap()
 }
 
 /// A request that no route matches.

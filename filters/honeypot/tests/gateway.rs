@@ -12,7 +12,8 @@ use serde_json::{Value, json};
 
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// A gateway whose one route has the prefix `/app`, with a honeypot and a threat gate in the global chain.
+/// A gateway whose one route has the prefix `/app`, with a honeypot and a threat gate in the global chain. The weight of the policy must
+/// be low: the ledger bans a caller whose refusals add up to 100 points, in a race with the honeypot.
 fn gateway(policy: &Value, filters: &Value) -> Gateway {
     let mut gateway = Gateway::start(|control, backend| {
         control.create("threat-policies", &threat_policy("demo", json!({ "tiers": [] })));
@@ -41,7 +42,8 @@ fn status_from(gateway: &Gateway, source: Ipv4Addr, request: &Request) -> u16 {
 
 #[test]
 fn a_decoy_path_without_a_route_is_refused_and_its_caller_banned_until_lifted() {
-    let gateway = gateway(&json!({ "action": "ban", "status": 418, "ban_for_seconds": 600 }), &json!(["preset"]));
+    let gateway =
+        gateway(&json!({ "action": "ban", "status": 418, "ban_for_seconds": 600, "weight": 1 }), &json!(["preset"]));
     let console = Console::login(&gateway.control);
     let scanner = Ipv4Addr::new(127, 0, 9, 1);
     let harmless = Request::get("/app");
@@ -72,7 +74,6 @@ fn a_decoy_path_without_a_route_is_refused_and_its_caller_banned_until_lifted() 
     assert!(gateway.envoy.vm_failures().is_empty());
 }
 
-/// The weight is low: the ledger would ban a caller that is refused again and again at a high score.
 #[test]
 fn a_change_of_the_policy_takes_effect_and_a_canary_is_found() {
     let mut gateway = gateway(

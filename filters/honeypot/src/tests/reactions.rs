@@ -48,16 +48,42 @@ fn a_request_with_a_decoy_and_a_canary_has_both_signals_and_one_event() {
     assert_eq!(events[0]["threat"]["tags"], json!(["honeypot:path", "honeypot:canary"]));
 }
 
+/// A policy that bans from a score of 50 on.
+fn response(dry_run: bool) -> snapshot::Policy {
+    let action = snapshot::TierAction::Ban.into();
+    let tier = snapshot::Tier { min_score: 50.0, action, status: 403, ban_for_seconds: 60, ..Default::default() };
+    snapshot::Policy { dry_run, tiers: vec![tier], ..Default::default() }
+}
+
 #[test]
-fn a_refusal_is_scored_so_that_a_threat_response_may_be_stricter() {
-    let chain_policy = policy(&json!({ "paths": ["/.env"] }));
-    let traps = Rc::new(Traps::new(compile::traps(&chain_policy)).unwrap());
-    let honeypot = Honeypot { traps, reaction: HoneypotReaction::Deny, status: 404, step: HoneypotStep::default() };
-    let mut exchange = Exchange { request: get(b"/.env", &[]), ..Exchange::default() };
-    let Verdict::Refuse(refusal) = honeypot.access(&mut exchange, &mut Slot::default(), &FakeHost::at(0)) else {
-        panic!("it passed")
-    };
-    assert!(refusal.scored);
+fn a_threat_response_may_be_stricter_and_its_dry_run_switches_no_honeypot_off() {
+    let decoy = policy(&json!({ "paths": ["/.env"] }));
+    for (dry_run, expected, bans) in [(false, 403, 1), (true, 404, 0)] {
+        let (chain, host) = (chain_with(decoy.clone(), Some(response(dry_run))), FakeHost::at(1_000));
+        assert_eq!(status(&chain, get(b"/.env", &[]), &host), Some(expected));
+        let events = host.events_json();
+        assert_eq!((events.len(), host.bans.borrow().len()), (1, bans), "{events:?}");
+        assert_eq!(
+            (&events[0]["event"]["category"], &events[0]["event"]["outcome"]),
+            (&json!("honeypot"), &json!("blocked"))
+        );
+        assert_eq!(status(&chain, get(b"/", &[]), &host), None);
+    }
+    let weak = policy(&json!({ "paths": ["/.env"], "weight": 40 }));
+    let (chain, host) = (chain_with(weak, Some(response(false))), FakeHost::at(1_000));
+    assert_eq!((status(&chain, get(b"/.env", &[]), &host), host.bans.borrow().len()), (Some(404), 0));
+}
+
+#[test]
+fn a_threat_response_acts_on_what_a_honeypot_observes() {
+    let fields = json!({ "paths": ["/.env"], "action": "monitor", "weight": 60 });
+    for (dry_run, expected) in [(false, Some(403)), (true, None)] {
+        let (chain, host) = (chain_with(policy(&fields), Some(response(dry_run))), FakeHost::at(1_000));
+        assert_eq!(status(&chain, get(b"/.env", &[]), &host), expected);
+        let categories: Vec<Value> =
+            host.events_json().iter().map(|event| event["event"]["category"].clone()).collect();
+        assert_eq!(categories, ["honeypot", "threat"]);
+    }
 }
 
 #[test]

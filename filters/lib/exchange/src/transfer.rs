@@ -217,6 +217,22 @@ mod tests {
     use crate::fake::FakeHost;
 
     #[test]
+    fn a_target_that_is_secret_is_hidden_by_other_filters_as_well() {
+        let (host, mut first, mut second) = (FakeHost::at(0), Exchange::default(), Exchange::default());
+        for exchange in [&mut first, &mut second] {
+            (exchange.request.path, exchange.request.authority) = (b"/bait?x".to_vec(), b"bait.example".to_vec());
+        }
+        assert_eq!((&first.http()["path"], &first.http()["host"]), (&"/bait".into(), &"bait.example".into()));
+        first.target_is_secret = true;
+        first.answered = true;
+        send(&first, &host);
+        receive(&mut second, &host);
+        for exchange in [&first, &second] {
+            assert_eq!((&exchange.http()["path"], &exchange.http()["host"]), (&"(hidden)".into(), &"(hidden)".into()));
+        }
+    }
+
+    #[test]
     fn signals_that_are_not_kept_count_behind_the_next_filter_as_well() {
         let (host, mut first, mut second) = (FakeHost::at(0), Exchange::default(), Exchange::default());
         let signal = Signal {

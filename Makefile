@@ -73,10 +73,11 @@ test: filters envoy crs crs-3 schemas schemathesis ## Every test, those against 
 	$(MAKE) test-wasm ARGS=
 
 # Filters run in a wasm VM, where a usize has 32 bits and there is one thread: unit tests of what they are made of run there too.
+# Their runner is built as `make test` builds it: with other features, wasmtime would be compiled once more.
 .PHONY: test-wasm
-test-wasm: targets ## Unit tests of the rule engine and of exchanges on wasm32-wasip1, in Node.js (ARGS for them)
-	@command -v node >/dev/null || { echo "node is missing: install Debian's package nodejs" >&2; exit 1; }
-	CARGO_TARGET_WASM32_WASIP1_RUNNER="node --no-warnings $(CURDIR)/tests/scripts/run_wasi.mjs" \
+test-wasm: targets ## Unit tests of the rule engine and of exchanges on wasm32-wasip1 (ARGS for them)
+	$(CARGO) test $(NATIVE) --test run_wasi --no-run
+	CARGO_TARGET_WASM32_WASIP1_RUNNER=$(CURDIR)/target/debug/palisade-run-wasi \
 	  $(CARGO) test --target $(WASM_TARGET) --lib -p seclang -p exchange $(ARGS)
 
 .PHONY: check

@@ -169,7 +169,8 @@ pub fn http2_cluster(name: &str, at: SocketAddr) -> Value {
         "name": name,
         "type": "STATIC",
         "connect_timeout": "1s",
-        "per_connection_buffer_limit_bytes": 32768,
+        // As in the bootstraps in `envoy/`.
+        "per_connection_buffer_limit_bytes": 32_768,
         "load_assignment": {"cluster_name": name, "endpoints": [{"lb_endpoints": [endpoint]}]},
         "typed_extension_protocol_options": {
             "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": {

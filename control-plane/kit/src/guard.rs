@@ -15,6 +15,11 @@ pub trait Guard: Any + Debug + Send + Sync {
         false
     }
 
+    /// Whether the plugin refuses callers that are banned.
+    fn refuses_banned(&self) -> bool {
+        false
+    }
+
     /// The entity that says what it does, by collection and id.
     fn entity(&self) -> Option<(&'static str, &str)> {
         None

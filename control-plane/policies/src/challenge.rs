@@ -8,7 +8,7 @@ use kit::{ChallengeRoot, Context, Item};
 
 /// What a policy presents: nothing where no tier asks for it, and, with a warning, where nothing can be.
 pub(super) fn of(policy: &Item<ThreatPolicy>, context: &mut Context<'_>) -> Option<Challenge> {
-    if !policy.tiers.iter().any(|tier| tier.action.action == TierAction::Challenge) {
+    if !policy.tiers.iter().any(|tier| tier.action.read_as == TierAction::Challenge) {
         return None;
     }
     let lowered = provider(policy, context).and_then(|provider| lower(provider, context.keys));

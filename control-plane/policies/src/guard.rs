@@ -64,6 +64,11 @@ impl Guard for PolicyGuard {
         self.acts_on_score
     }
 
+    /// Of the plugins that act by a threat policy, the one that does not act on the score is the threat gate.
+    fn refuses_banned(&self) -> bool {
+        !self.acts_on_score
+    }
+
     fn as_any(&self) -> &dyn Any {
         self
     }

@@ -56,7 +56,7 @@ pub fn lower(policy: &Item<ThreatPolicy>) -> Policy {
     let tiers = policy.tiers.iter().enumerate().map(|(index, tier)| Tier {
         index: saturate(index as u64),
         min_score: tier.min_score,
-        action: action(tier.action.action).into(),
+        action: action(tier.action.read_as).into(),
         status: u32::from(tier.status),
         tarpit_millis: saturate(tier.tarpit_millis),
         ban_for_seconds: tier.ban_for_seconds,

@@ -70,7 +70,7 @@ pub struct Tier {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WrittenAction {
     /// What it is read as. It alone is stored and shown.
-    pub action: TierAction,
+    pub read_as: TierAction,
     /// The word of the document where it is no action, at most its first [`WrittenAction::LONGEST`] characters.
     pub unknown: Option<String>,
 }
@@ -176,7 +176,7 @@ impl Entity for ThreatPolicy {
     }
 
     fn longest_ban(&self) -> Option<u64> {
-        let bans = self.tiers.iter().filter(|tier| tier.action.action == TierAction::Ban);
+        let bans = self.tiers.iter().filter(|tier| tier.action.read_as == TierAction::Ban);
         bans.map(|tier| tier.ban_for_seconds).max()
     }
 }
@@ -234,13 +234,13 @@ impl WrittenAction {
 
 impl From<TierAction> for WrittenAction {
     fn from(action: TierAction) -> WrittenAction {
-        WrittenAction { action, unknown: None }
+        WrittenAction { read_as: action, unknown: None }
     }
 }
 
 impl Serialize for WrittenAction {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.action.serialize(serializer)
+        self.read_as.serialize(serializer)
     }
 }
 
@@ -249,7 +249,7 @@ impl<'de> Deserialize<'de> for WrittenAction {
         let word = String::deserialize(deserializer)?;
         let unknown =
             (!TierAction::WORDS.contains(&word.as_str())).then(|| word.chars().take(WrittenAction::LONGEST).collect());
-        Ok(WrittenAction { action: TierAction::from(word), unknown })
+        Ok(WrittenAction { read_as: TierAction::from(word), unknown })
     }
 }
 
@@ -363,7 +363,7 @@ mod tests {
     fn the_built_in_policy_enforces_nothing() {
         let policy = ThreatPolicy::builtin();
         assert!(policy.dry_run && policy.enabled);
-        let rungs: Vec<_> = policy.tiers.iter().map(|tier| (tier.min_score as u32, tier.action.action)).collect();
+        let rungs: Vec<_> = policy.tiers.iter().map(|tier| (tier.min_score as u32, tier.action.read_as)).collect();
         assert_eq!(rungs, [(40, TierAction::Log), (70, TierAction::Tarpit), (90, TierAction::Ban)]);
     }
 }

@@ -101,7 +101,7 @@ fn every_bootstrap_is_an_edge() {
         },
     });
     let limits = document("envoy/xds.yaml");
-    let (mut managers, mut bootstraps) = (0, 0);
+    let (mut managers, mut bootstraps, mut links) = (0, 0, 0);
     for file in files("envoy", ".yaml")
         .iter()
         .filter(|file| !file.ends_with("access-log.yaml") && !file.ends_with("node-token.yaml"))
@@ -110,6 +110,11 @@ fn every_bootstrap_is_an_edge() {
         bootstraps += 1;
         for key in ["layered_runtime", "overload_manager"] {
             assert!(limits[key].is_object() && bootstrap[key] == limits[key], "{file}: {key}");
+        }
+        for cluster in bootstrap["static_resources"]["clusters"].as_array().into_iter().flatten() {
+            let is_ours = cluster["name"] == "palisade-control-plane";
+            assert!(!is_ours || cluster["per_connection_buffer_limit_bytes"] == 32_768, "{file}");
+            links += usize::from(is_ours);
         }
         let Some(listeners) = bootstrap["static_resources"]["listeners"].as_array_mut() else { continue };
         for listener in listeners {
@@ -121,7 +126,7 @@ fn every_bootstrap_is_an_edge() {
             managers += 1;
         }
     }
-    assert_eq!((bootstraps, managers), (8, 5));
+    assert_eq!((bootstraps, managers, links), (8, 5, 5));
     let runtime = &limits["layered_runtime"]["layers"][0]["static_layer"];
     assert_eq!(runtime["http.max_requests_per_io_cycle"], 1);
     assert_eq!(runtime["overload.premature_reset_total_stream_count"], 500);

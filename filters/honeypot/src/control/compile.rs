@@ -1,12 +1,14 @@
 //! From a policy to a step.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use kit::{Context, FieldProblem, Item, Tool, typed};
 use prost::Message as _;
+use prost::bytes::Bytes;
 use serde::Deserialize;
 use serde_json::{Map, Value};
+use snapshot::{PartHash, content_hash};
 
 use super::guard::HoneypotGuard;
 use super::{Canary, CanaryPlace, HoneypotAction, HoneypotPolicy};
@@ -31,7 +33,8 @@ struct Compiled(Mutex<HashMap<String, Part>>);
 /// A policy, and the part that it was compiled to.
 struct Part {
     policy: HoneypotPolicy,
-    bytes: Arc<Vec<u8>>,
+    bytes: Bytes,
+    hash: PartHash,
 }
 
 pub(super) fn compile(
@@ -54,10 +57,9 @@ pub(super) fn compile(
     if idle {
         return Ok(None);
     }
-    let part = context.tools.get::<Compiled>().part(policy);
-    let hash = snapshot::content_hash(&part).to_vec();
-    context.parts.insert(hash.clone(), part.as_ref().clone().into());
-    Ok(Some(step(policy, hash).encode_to_vec()))
+    let (hash, part) = context.tools.get::<Compiled>().part(policy);
+    context.parts.insert(hash.to_vec(), part);
+    Ok(Some(step(policy, hash.to_vec()).encode_to_vec()))
 }
 
 /// The step of a policy; `traps` is the hash of its part.
@@ -154,15 +156,16 @@ fn shortened(text: &str) -> &str {
 }
 
 impl Compiled {
-    /// The part of a policy.
-    fn part(&self, policy: &Item<HoneypotPolicy>) -> Arc<Vec<u8>> {
+    /// The part of a policy, with its hash.
+    fn part(&self, policy: &Item<HoneypotPolicy>) -> (PartHash, Bytes) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(part) = known.get(&policy.head.id).filter(|part| part.policy == policy.body) {
-            return Arc::clone(&part.bytes);
+            return (part.hash, part.bytes.clone());
         }
-        let bytes = Arc::new(traps(&policy.body).encode_to_vec());
-        known.insert(policy.head.id.clone(), Part { policy: policy.body.clone(), bytes: Arc::clone(&bytes) });
-        bytes
+        let bytes = Bytes::from(traps(&policy.body).encode_to_vec());
+        let hash = content_hash(&bytes);
+        known.insert(policy.head.id.clone(), Part { policy: policy.body.clone(), bytes: bytes.clone(), hash });
+        (hash, bytes)
     }
 }
 

@@ -3,7 +3,6 @@
 use std::any::Any;
 
 use kit::{Entity as _, Guard};
-use policies::PolicyGuard;
 
 use super::HoneypotPolicy;
 
@@ -23,12 +22,10 @@ pub(super) struct HoneypotGuard {
 impl Guard for HoneypotGuard {
     fn gaps(&self, before: &[&dyn Guard], behind: &[&dyn Guard]) -> Vec<String> {
         let id = &self.policy;
-        // What acts by a threat policy and not on the score is a threat gate.
-        let is_gate = |guard: &&dyn Guard| guard.as_any().is::<PolicyGuard>() && !guard.acts_on_score();
         match () {
             () if self.disabled => vec![format!("the honeypot policy `{id}` is disabled")],
             () if self.empty => vec![format!("the honeypot policy `{id}` has neither paths nor canaries")],
-            () if self.bans && !before.iter().chain(behind).any(is_gate) => {
+            () if self.bans && !before.iter().chain(behind).any(|guard| guard.refuses_banned()) => {
                 vec![format!("no threat gate refuses the callers that the honeypot policy `{id}` bans")]
             }
             () => Vec::new(),

@@ -193,7 +193,7 @@ impl Compiler<'_> {
         for (ids, actions, place) in &self.action_updates {
             let selected = index.with_ids(ids);
             added = added.saturating_add(selected.len().saturating_mul(added_by(actions)));
-            if over.is_some() || added > MAX_ADDED {
+            if added > MAX_ADDED {
                 over = over.or(Some(*place));
                 break;
             }

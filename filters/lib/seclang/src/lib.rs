@@ -15,6 +15,7 @@ mod expansion;
 mod id_set;
 pub mod operator;
 pub mod program;
+mod short_mark;
 mod source;
 mod syntax;
 pub mod transform;

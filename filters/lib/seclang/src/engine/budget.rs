@@ -5,6 +5,8 @@
 //! Memory is charged for what a transaction keeps. Both have a ceiling that grows with the bytes of the request (or of
 //! its response). At the ceiling the phase ends; see [`super::ExceededLimit`].
 
+use crate::transform::Transform;
+
 /// The ceilings of the budget of a transaction: of its request, and of its response, which has as much work and a quarter
 /// of the memory besides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,7 +29,7 @@ impl BudgetLimits {
 impl Default for BudgetLimits {
     /// Several times what honest requests take: see `RATIONALE.md`.
     fn default() -> Self {
-        Self { work: 150_000_000, work_per_byte: 850, memory: 24 << 20, memory_per_byte: 3 }
+        Self { work: 150_000_000, work_per_byte: 760, memory: 24 << 20, memory_per_byte: 3 }
     }
 }
 
@@ -44,12 +46,12 @@ pub struct Spent {
     pub memory_ceiling: u64,
 }
 
-/// Units for each byte that a transformation reads or writes.
-const TRANSFORMED: u64 = 4;
+/// Units for each byte that a transformation reads. Those that it changes cost [`Transform::units`] besides.
+const TRANSFORMED: u64 = 2;
 /// Units for each transformation.
 const TRANSFORMATION: u64 = 400;
 /// Units for each byte that the prefilter scans, and for each scan.
-const SCANNED: u64 = 5;
+const SCANNED: u64 = 3;
 const SCAN: u64 = 800;
 /// Units for each position and literal that a scan looks at.
 const SCAN_STEP: u64 = 52;
@@ -65,7 +67,7 @@ const PARSED: u64 = 16;
 const ARGUMENT: u64 = 500;
 /// Units for each value, for each of its bytes, and the bytes of memory that it takes besides its own.
 const VALUE: u64 = 250;
-const KEPT: u64 = 9;
+const KEPT: u64 = 4;
 pub(super) const VALUE_SIZE: usize = 160;
 /// Units for each value of a list that a rule looks through.
 const LISTED: u64 = 50;
@@ -194,6 +196,11 @@ impl Budget {
     pub(super) fn charge_transformation(&mut self, bytes: usize) {
         self.transformed += number(bytes);
         self.charge_each(bytes, TRANSFORMATION, TRANSFORMED);
+    }
+
+    /// An input of `bytes` bytes was changed.
+    pub(super) fn charge_change(&mut self, bytes: usize, transform: Transform) {
+        self.charge_each(bytes, 0, transform.units());
     }
 
     pub(super) fn charge_scan(&mut self, bytes: usize) {

@@ -1,8 +1,9 @@
 //! `removeComments`, `removeCommentsChar`, `replaceComments`.
 
-use memchr::{memchr, memchr_iter, memchr3, memmem};
+use memchr::{memchr, memchr_iter, memchr3};
 
 use super::bytes::{any_of, first, start_at};
+use crate::short_mark::find;
 
 /// Removes `/* */` and `<!-- -->` comments, and everything from `--` or `#` on. A comment that is not closed becomes
 /// a space.
@@ -60,23 +61,23 @@ pub(super) fn remove_markers(input: &[u8]) -> Option<Vec<u8>> {
     let mut at = [memchr3(b'/', b'*', b'<', input), memchr::memchr2(b'-', b'#', input)].into_iter().flatten().min()?;
     let mut output = start_at(input, at);
     while let Some(rest) = input.get(at..).filter(|rest| !rest.is_empty()) {
-        at += if rest.starts_with(b"/*") || rest.starts_with(b"*/") {
-            2
-        } else if rest.starts_with(b"<!--") {
-            4
-        } else if rest.starts_with(b"-->") {
-            3
-        } else if rest.starts_with(b"--") {
-            2
-        } else if rest.starts_with(b"#") {
-            1
-        } else {
-            // What begins no marker, and all up to where one may begin.
-            let begins = |byte| matches!(byte, b'/' | b'*' | b'<' | b'-' | b'#');
-            let plain = first(rest.get(1..)?, |chunk| any_of(chunk, *b"/*<-#"), begins);
-            let end = plain.map_or(rest.len(), |plain| plain + 1);
-            output.extend_from_slice(rest.get(..end)?);
-            end
+        at += match rest {
+            [b'/', b'*', ..] | [b'*', b'/', ..] => 2,
+            [b'<', b'!', b'-', b'-', ..] => 4,
+            [b'-', b'-', b'>', ..] => 3,
+            [b'-', b'-', ..] => 2,
+            [b'#', ..] => 1,
+            // One that begins no marker: others may follow it at once.
+            [byte @ (b'/' | b'*' | b'<' | b'-'), ..] => {
+                output.push(*byte);
+                1
+            }
+            _ => {
+                let begins = |byte| matches!(byte, b'/' | b'*' | b'<' | b'-' | b'#');
+                let end = first(rest, |chunk| any_of(chunk, *b"/*<-#"), begins).unwrap_or(rest.len());
+                output.extend_from_slice(rest.get(..end)?);
+                end
+            }
         };
     }
     Some(output)
@@ -87,11 +88,11 @@ pub(super) fn replace(input: &[u8]) -> Option<Vec<u8>> {
     let first = memchr_iter(b'/', input).find(|&at| input.get(at + 1) == Some(&b'*'))?;
     let mut output = start_at(input, first);
     let mut rest = input.get(first..)?;
-    while let Some(open) = memmem::find(rest, b"/*") {
+    while let Some(open) = find(rest, b"/*") {
         output.extend_from_slice(rest.get(..open)?);
         output.push(b' ');
         let inside = rest.get(open + 2..)?;
-        rest = match memmem::find(inside, b"*/") {
+        rest = match find(inside, b"*/") {
             Some(close) => inside.get(close + 2..)?,
             None => b"",
         };

@@ -64,8 +64,10 @@ fn sequence(input: &[u8]) -> Option<(u32, usize)> {
 
 fn escape(code: u32, output: &mut Vec<u8>) {
     let [_, high, middle, low] = code.to_be_bytes();
-    let all: Vec<u8> = [high, middle, low].into_iter().flat_map(digits).collect();
-    let zeros = all.iter().take(2).take_while(|&&digit| digit == b'0').count();
-    output.extend_from_slice(b"%u");
-    output.extend_from_slice(all.get(zeros..).unwrap_or(&all));
+    let ([a, b], [c, d], [e, f]) = (digits(high), digits(middle), digits(low));
+    match (a, b) {
+        (b'0', b'0') => output.extend_from_slice(&[b'%', b'u', c, d, e, f]),
+        (b'0', _) => output.extend_from_slice(&[b'%', b'u', b, c, d, e, f]),
+        _ => output.extend_from_slice(&[b'%', b'u', a, b, c, d, e, f]),
+    }
 }

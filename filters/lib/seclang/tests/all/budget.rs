@@ -164,7 +164,7 @@ fn honest_bodies_stay_far_below_the_ceilings() {
                 spent.work
             );
             let most = match level {
-                1 => 60,
+                1 => 64,
                 _ if known.contains(&what) => 130,
                 _ => 90,
             };

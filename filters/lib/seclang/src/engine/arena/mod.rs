@@ -421,6 +421,9 @@ impl Arena {
                 Cow::Owned(bytes) => self.push_vec(bytes),
             },
         };
+        if result != value {
+            self.budget.charge_change(length, transform);
+        }
         if !full {
             if row == 0 {
                 self.touched |= (value as usize) < self.constants.blobs.max(1);

@@ -22,14 +22,14 @@ const SIMULATION_LIMIT: usize = 1 << 24;
 /// least [`GROUP_BYTE`], and two for each state of the NFA; seven where the match is too long for its states and places to
 /// be marked in [`MARKED`] bits, because all states are then followed at once.
 const SEARCH: u64 = 680;
-const BYTE: u64 = 10;
+const BYTE: u64 = 8;
 const GROUP_BYTE: u64 = 220;
 const STATE: u64 = 2;
 const STATE_AT_ONCE: u64 = 7;
 const MARKED: usize = 1 << 21;
 
 /// Units for each byte that a probe looks at.
-const PROBED: u64 = 8;
+const PROBED: u64 = 4;
 
 /// How many bytes an automaton may take before its growth is charged, and the units for each byte more: a state takes
 /// some hundred bytes, and some thousand instructions to be built.

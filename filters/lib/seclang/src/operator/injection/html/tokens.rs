@@ -1,6 +1,8 @@
 //! Cuts a value into the tokens of HTML, as the tokenizer of libinjection does: as old browsers read it, too.
 
-use memchr::{memchr, memmem};
+use memchr::memchr;
+
+use crate::short_mark;
 
 /// A token of HTML.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,7 +87,7 @@ impl<'v> Tokens<'v> {
     fn take_until(&mut self, mark: &[u8], next: State) -> &'v [u8] {
         let end = match mark {
             [byte] => memchr(*byte, self.rest()),
-            _ => memmem::find(self.rest(), mark),
+            _ => short_mark::find(self.rest(), mark),
         };
         match end {
             Some(end) => {

@@ -3,12 +3,13 @@
 //! Where that tokenizer has oddities (NUL bytes belong to every run of digits), they are kept: the lists of fingerprints were
 //! made with them.
 
-use memchr::{memchr, memchr2_iter, memmem};
+use memchr::{memchr, memchr2_iter};
 
 use super::marks::Marks;
 use super::meter::Meter;
 use super::token::{Kind, TEXT_LENGTH, Token};
 use super::words;
+use crate::short_mark;
 
 /// How a value is read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -217,14 +218,14 @@ impl<'v, 'm> Tokens<'v, 'm> {
         let runs = inside.first() == Some(&b'!');
         let end = match self.marks {
             Some(marks) => marks.comment_end(start),
-            None => memmem::find(inside, b"*/").map(|end| start + end),
+            None => short_mark::find(inside, b"*/").map(|end| start + end),
         };
         let Some(end) = end else {
             return self.take(if runs { Kind::Evil } else { Kind::Comment }, inside.len() + 2);
         };
         let nests = match self.marks {
             Some(marks) => marks.comment_start(start).is_some_and(|nested| nested < end),
-            None => memmem::find(self.value.get(start..=end).unwrap_or_default(), b"/*").is_some(),
+            None => short_mark::find(self.value.get(start..=end).unwrap_or_default(), b"/*").is_some(),
         };
         self.take(if runs || nests { Kind::Evil } else { Kind::Comment }, end + 2 - self.at)
     }
@@ -310,7 +311,7 @@ impl<'v, 'm> Tokens<'v, 'm> {
 
     /// The string that begins at `start` and ends at a mark, or with the value.
     fn string_until(&mut self, start: usize, text: &[u8], mark: &[u8], delimiter: u8) -> Token {
-        let Some(end) = memmem::find(text, mark) else {
+        let Some(end) = short_mark::find(text, mark) else {
             self.at = self.value.len();
             return Token::string(text, delimiter, 0);
         };

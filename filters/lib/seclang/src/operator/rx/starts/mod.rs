@@ -31,7 +31,7 @@ const STEPS: usize = 256;
 
 /// Units of work for each byte that is looked at for a place, for each place, for each step of the automaton, for each byte
 /// of states that it grows by, and for building it anew once it has grown beyond its limit.
-const LOOK: u64 = 4;
+const LOOK: u64 = 5;
 const PLACE: u64 = 130;
 const STEP: u64 = 12;
 const GROWTH: u64 = 10;

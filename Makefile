@@ -45,6 +45,7 @@ SANITIZER ?= address
 # What tests and tools find their real parts by. Absolute: tests run in their crate's folder.
 export PALISADE_ENVOY := $(CURDIR)/$(ENVOY)
 export PALISADE_FILTERS := $(CURDIR)/$(FILTERS_DIR)
+export PALISADE_MODULE_CACHE := $(CURDIR)/target/modules
 export PALISADE_CRS_DIR := $(CURDIR)/$(CACHE)/crs
 export PALISADE_CRS3_DIR := $(CURDIR)/$(CACHE)/crs-3
 export PALISADE_SCHEMATHESIS := $(CURDIR)/$(CACHE)/schemathesis
@@ -268,11 +269,12 @@ $(TOOLS)/bin/cargo-fuzz:
 filters: targets ## The .wasm filters, in target/filters
 	$(CARGO) build --target $(WASM_TARGET) --profile wasm $(addprefix -p ,$(WASM_ONLY))
 	@mkdir -p $(FILTERS_DIR)
-	@# Renamed into place: a gateway that reads one meanwhile sees the old file or the new one, never a part.
+	@# Renamed into place: a gateway that reads one meanwhile sees the old file or the new one, never a part. Machine code that is
+	@# kept of the old ones goes.
 	@for name in $(FILTERS) $(EXAMPLES) $(TEST_FILTERS); do \
 	  module=$${name//-/_}; [[ " $(TEST_FILTERS) " == *" $$name "* ]] || module=$${module}_module; \
 	  built=target/$(WASM_TARGET)/wasm/$$module.wasm; \
-	  cmp -s $$built $(FILTERS_DIR)/$$name.wasm || { cp $$built $(FILTERS_DIR)/.$$name.part; mv $(FILTERS_DIR)/.$$name.part $(FILTERS_DIR)/$$name.wasm; }; \
+	  cmp -s $$built $(FILTERS_DIR)/$$name.wasm || { cp $$built $(FILTERS_DIR)/.$$name.part; mv $(FILTERS_DIR)/.$$name.part $(FILTERS_DIR)/$$name.wasm; rm -rf $(PALISADE_MODULE_CACHE); }; \
 	done
 
 .PHONY: targets

@@ -9,7 +9,7 @@ use wasmtime::{Instance, InstancePre, Linker, Store, StoreLimitsBuilder, Trap, T
 
 use super::node::Node;
 use super::state::{Incoming, State};
-use super::{calls, wasi};
+use super::{calls, compiled, wasi};
 use crate::bench::cpu_time;
 use crate::traffic::Fault;
 
@@ -114,7 +114,7 @@ impl Module {
     }
 
     fn with_engine(bytes: &[u8], engine: &wasmtime::Engine, patience: Option<Duration>) -> Result<Self, LoadError> {
-        let module = wasmtime::Module::new(engine, bytes)
+        let module = compiled::module(engine, bytes)
             .map_err(|error| LoadError(format!("this is no module that can be run: {error:#}")))?;
         let mut linker = Linker::new(engine);
         let linked = calls::link(&mut linker).and_then(|()| wasi::link(&mut linker));

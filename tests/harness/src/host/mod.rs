@@ -15,6 +15,7 @@ mod abi;
 mod calls;
 mod clock;
 mod clusters;
+mod compiled;
 pub(crate) mod headers;
 mod load;
 mod node;

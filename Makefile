@@ -22,6 +22,8 @@ FILTERS_DIR := target/filters
 TOOLS := $(CACHE)/tools
 PYTHON ?= python3
 CARGO ?= cargo
+# The runner's, in tests/nextest.toml.
+PROFILE ?= default
 
 # `make differential`: the answers to this seed are recorded
 N ?= 2000
@@ -66,12 +68,16 @@ run: filters envoy crs ## The whole of it with a demo backend (PORT, ADMIN_PORT,
 # One build of everything: the runner builds the programs too, and a build of them alone would compile most crates once more,
 # with other features. No crate has documentation tests.
 .PHONY: test
-test: filters envoy crs crs-3 schemas schemathesis ## Every test, those against the real Envoy included (ARGS for the runner)
+test: filters envoy crs crs-3 schemas schemathesis ## The tests, those against the real Envoy included, without the longest ones (ARGS for the runner)
 	export PALISADE_BIN=$(CURDIR)/target/debug/palisade; \
 	if $(CARGO) nextest --version >/dev/null 2>&1; \
-	then $(CARGO) nextest run --config-file tests/nextest.toml $(NATIVE) $(ARGS); \
+	then $(CARGO) nextest run --config-file tests/nextest.toml --profile $(PROFILE) $(NATIVE) $(ARGS); \
 	else $(CARGO) test $(NATIVE) --lib --bins --tests $(ARGS); fi
 	$(MAKE) test-wasm ARGS=
+
+.PHONY: test-all
+test-all: ## Every test, the longest ones included (ARGS for the runner)
+	$(MAKE) test PROFILE=all
 
 # Filters run in a wasm VM, where a usize has 32 bits and there is one thread: unit tests of what they are made of run there too.
 # Their runner is built as `make test` builds it: with other features, wasmtime would be compiled once more.
@@ -103,7 +109,7 @@ quick: crs ## Formatting, clippy, and the unit tests that a change since BASE=HE
 	@tests=$$(BASE=$(or $(BASE),HEAD) tests/scripts/changed_crates.sh); echo "unit tests of: $$tests"; \
 	if [[ -z "$$tests" ]]; then exit 0; fi; \
 	if $(CARGO) nextest --version >/dev/null 2>&1; \
-	then $(CARGO) nextest run --config-file tests/nextest.toml $(NATIVE) --lib --no-tests pass -E "$$tests" $(ARGS); \
+	then $(CARGO) nextest run --config-file tests/nextest.toml --profile all $(NATIVE) --lib --no-tests pass -E "$$tests" $(ARGS); \
 	else $(CARGO) test $(NATIVE) --lib $(ARGS); fi
 
 .PHONY: ftw

@@ -24,3 +24,4 @@ mod e2e_resilience;
 mod e2e_rewrite;
 mod e2e_signals;
 mod examples;
+mod sample;

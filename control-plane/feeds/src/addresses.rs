@@ -5,8 +5,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// A set of addresses. IPv4 addresses mapped to IPv6 are those of IPv4.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct AddressSet {
-    v4: Vec<(u128, u128)>,
-    v6: Vec<(u128, u128)>,
+    pub(crate) v4: Vec<(u128, u128)>,
+    pub(crate) v6: Vec<(u128, u128)>,
 }
 
 /// A range of one family, as numbers.
@@ -80,6 +80,25 @@ impl AddressSet {
     pub fn contains(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
         Span::between(address, address).is_some_and(|span| self.covers(span))
+    }
+
+    /// The range that has an address: its first and its last one.
+    #[must_use]
+    pub fn range_of(&self, address: IpAddr) -> Option<(IpAddr, IpAddr)> {
+        let address = address.to_canonical();
+        self.contains(address).then_some(())?;
+        let number = |address: IpAddr| match address {
+            IpAddr::V4(address) => u128::from(u32::from(address)),
+            IpAddr::V6(address) => u128::from(address),
+        };
+        let ranges = if address.is_ipv4() { &self.v4 } else { &self.v6 };
+        let behind = ranges.partition_point(|(begin, _)| *begin <= number(address));
+        let (first, last) = *ranges.get(behind.checked_sub(1)?)?;
+        let text = |number: u128| match address {
+            IpAddr::V4(_) => IpAddr::V4(u32::try_from(number).unwrap_or(u32::MAX).into()),
+            IpAddr::V6(_) => IpAddr::V6(number.into()),
+        };
+        Some((text(first), text(last)))
     }
 
     /// Whether all of a range is in it.

@@ -6,6 +6,7 @@
 
 mod addresses;
 mod check;
+mod encoding;
 mod entry;
 mod json;
 mod misp;
@@ -15,6 +16,7 @@ use std::fmt;
 
 pub use addresses::AddressSet;
 pub use check::{CANARIES, Churn, MAX_V4, MAX_V6_PREFIXES, MIN_FOR_CHURN, check};
+pub use encoding::NotASet;
 pub use json::{Path, PathError};
 
 use entry::Collector;

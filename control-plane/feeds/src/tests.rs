@@ -258,3 +258,13 @@ fn no_bytes_are_too_odd() {
         }
     }
 }
+
+#[test]
+fn the_range_of_an_address_is_found() {
+    let set = lines("1.2.3.4-1.2.3.9\n2001:db8::/32").unwrap().addresses;
+    let range = |text: &str| set.range_of(address(text)).map(|(first, last)| format!("{first}-{last}"));
+    assert_eq!(range("1.2.3.4").as_deref(), Some("1.2.3.4-1.2.3.9"));
+    assert_eq!(range("::ffff:1.2.3.9").as_deref(), Some("1.2.3.4-1.2.3.9"));
+    assert_eq!(range("2001:db8::7").as_deref(), Some("2001:db8::-2001:db8:ffff:ffff:ffff:ffff:ffff:ffff"));
+    assert_eq!((range("1.2.3.3"), range("1.2.3.10"), range("2001:db9::")), (None, None, None));
+}

@@ -107,6 +107,29 @@ impl Console {
         Request::get(format!("{NS}/security/{path}")).header("cookie", &self.cookie)
     }
 
+    /// What a call of another part of the console is answered with, such as `reputation/_refresh`.
+    ///
+    /// # Panics
+    ///
+    /// When it is not answered with 200.
+    #[must_use]
+    pub fn call(&self, path: &str, body: &Value) -> Value {
+        let request = Request::json(format!("{NS}/{path}"), body);
+        let request = request.header("x-csrf-token", &self.csrf).header("cookie", &self.cookie);
+        self.send(&request).unwrap_or_else(|error| panic!("no answer to {path}: {error}"))
+    }
+
+    /// What another part of the console shows, such as `reputation/_status`.
+    ///
+    /// # Panics
+    ///
+    /// When it is not answered with 200.
+    #[must_use]
+    pub fn show(&self, path: &str) -> Value {
+        let request = Request::get(format!("{NS}/{path}")).header("cookie", &self.cookie);
+        self.send(&request).unwrap_or_else(|error| panic!("no answer to {path}: {error}"))
+    }
+
     fn send(&self, request: &Request) -> io::Result<Value> {
         let answer = request.send(self.rest)?;
         assert_eq!(answer.status, 200, "{}", answer.text());

@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::feeds::SourceAction;
 use super::{Entity, FieldProblem, Head, References, number};
+use ip_reputation::control::SourceAction;
 use kit::Secret;
 use kit::checks::{count, required, tag, text, url, weight, within};
 

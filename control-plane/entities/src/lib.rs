@@ -14,7 +14,6 @@ mod bouncers;
 mod change;
 mod contracts;
 mod document;
-mod feeds;
 mod files;
 mod gateway;
 mod geo;
@@ -50,7 +49,6 @@ pub use change::{
     BatchEntry, BatchOptions, BatchOutcome, BatchWrite, Precondition, Replacement, WriteError, Written, exactly,
 };
 pub use contracts::ApiContract;
-pub use feeds::{FEED_CATALOG, FeedFormat, FeedOptions, FetchMethod, SourceAction, ThreatFeed};
 pub use files::{FileEntity, FileProblem};
 pub use gateway::{Delivery, Gateway};
 pub use geo::GeoDatabase;

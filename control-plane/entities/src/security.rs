@@ -139,13 +139,15 @@ impl SecuritySettings {
     pub(super) fn unused(&self) -> Vec<FieldProblem> {
         let is_changed = |settings: &dyn AnySettings| !settings.is_default();
         let changed = plugin_settings().filter(|(_, kind)| self.plugins.field(kind.field).is_some_and(is_changed));
-        changed.filter_map(|(plugin, kind)| unused::of_settings(plugin, kind.field)).collect()
+        changed.filter_map(|(plugin, kind)| unused::of_settings(plugin, kind)).collect()
     }
 
     /// The places in the schema of what [`SecuritySettings::unused`] finds, and what is said of them.
     pub(super) fn unused_fields() -> Vec<(String, String)> {
         let place = |field: &str| format!("/$defs/SecuritySettings/properties/{field}");
-        plugin_settings().filter_map(|(plugin, kind)| Some((place(kind.field), unused::plugin_note(plugin)?))).collect()
+        plugin_settings()
+            .filter_map(|(plugin, kind)| Some((place(kind.field), unused::settings_note(plugin, kind)?)))
+            .collect()
     }
 }
 
@@ -409,7 +411,7 @@ mod tests {
         });
         let changed: SecuritySettings = serde_json::from_value(changed).unwrap();
         let told: Vec<String> = changed.unused().into_iter().map(|problem| problem.pointer).collect();
-        let inactive = plugin_settings().filter(|(plugin, _)| !plugin.is_active());
+        let inactive = plugin_settings().filter(|(plugin, kind)| !plugin.is_active() || kind.lacking.is_some());
         assert_eq!(told, inactive.map(|(_, kind)| format!("/{}", kind.field)).collect::<Vec<_>>());
         assert_eq!(SecuritySettings::unused_fields().len(), told.len());
     }

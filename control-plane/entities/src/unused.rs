@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value};
 
-use super::plugins::{ALL, PARTS, PRESET_CLASSES, Plugin};
+use super::plugins::{self, ALL, PARTS, PRESET_CLASSES, Plugin};
 use super::{AnyEntity, FieldProblem};
-use kit::token;
+use kit::{SettingsKind, token};
 
 /// What all of these messages begin with.
 const NOT_ACTIVE: &str = "not active yet";
@@ -20,17 +20,22 @@ pub fn collection_note(collection: &str) -> Option<String> {
     Some(format!("{NOT_ACTIVE}: this release has {lacking}, and nothing else uses these entities"))
 }
 
-/// What is said of the settings of a plugin; `None` if this release has it.
-pub(super) fn plugin_note(plugin: &Plugin) -> Option<String> {
-    (!plugin.is_active()).then(|| format!("{NOT_ACTIVE}: this release has {}", lacking(plugin)))
+/// What is said of settings of a plugin; `None` if this release reads them.
+pub(super) fn settings_note(plugin: &Plugin, settings: &SettingsKind) -> Option<String> {
+    let part = match settings.lacking {
+        _ if !plugin.is_active() => lacking(plugin),
+        Some(part) => format!("no {part}"),
+        None => return None,
+    };
+    Some(format!("{NOT_ACTIVE}: this release has {part}"))
 }
 
-/// What is said of settings of a plugin that were changed, at `field`.
-pub(super) fn of_settings(plugin: &Plugin, field: &str) -> Option<FieldProblem> {
-    let note = plugin_note(plugin)?;
+/// What is said of settings of a plugin that were changed.
+pub(super) fn of_settings(plugin: &Plugin, settings: &SettingsKind) -> Option<FieldProblem> {
+    let note = settings_note(plugin, settings)?;
     let message =
         format!("{note}, and nothing reads these settings; do not rely on them; their defaults end this warning");
-    Some(FieldProblem::new(format!("/{field}"), message))
+    Some(FieldProblem::new(format!("/{}", settings.field), message))
 }
 
 /// What of an entity has not the effect that it seems to have, for a warning: what this release does not use, where it is not
@@ -50,11 +55,31 @@ fn of_collection(collection: &str) -> Option<FieldProblem> {
 
 /// What is said of the configuration of a plugin of a route or of the global chain. Pointers are relative to the plugin.
 pub(super) fn in_plugin(class: &str, config: &Map<String, Value>) -> Vec<FieldProblem> {
-    // A plugin that this release does not have is refused by the compiler.
-    if !PRESET_CLASSES.contains(&class) {
-        return Vec::new();
-    }
-    in_preset(config).into_iter().map(|problem| problem.under("/config")).collect()
+    let found = match plugins::by_name(class) {
+        _ if PRESET_CLASSES.contains(&class) => in_preset(config),
+        // One that this release does not have is refused by the compiler.
+        Some(plugin) if plugin.is_active() => inert(plugin, config),
+        _ => Vec::new(),
+    };
+    found.into_iter().map(|problem| problem.under("/config")).collect()
+}
+
+/// What is said of fields of a plugin that have no effect yet.
+fn inert(plugin: &Plugin, config: &Map<String, Value>) -> Vec<FieldProblem> {
+    let is_set = |field: &str| match config.get(field) {
+        None | Some(Value::Null | Value::Bool(false)) => false,
+        Some(Value::Array(list)) => !list.is_empty(),
+        Some(_) => true,
+    };
+    let set = plugin.inert.iter().filter(|(field, _)| is_set(field));
+    let told = set.map(|(field, part)| {
+        let message = format!(
+            "{NOT_ACTIVE}: this release has no {part}, and `{field}` has no effect; do not rely on it; without it there is no \
+             warning"
+        );
+        FieldProblem::new(format!("/{}", token(field)), message)
+    });
+    told.collect()
 }
 
 /// What is said of the configuration of a preset, once for each plugin: fields that are set, in a section that is not

@@ -264,6 +264,15 @@ impl EventHub {
         }
     }
 
+    /// Notes that whether it works is of no interest any more. That is no event.
+    pub fn dismiss_trouble(&self, part: Part, subject: &str) {
+        let mut troubles = self.troubles_lock();
+        if let Some(since) = troubles.end(part, subject) {
+            tracing::info!(part = part.word(), subject, since, "it is not used any more");
+        }
+        self.show_troubles(part, &troubles);
+    }
+
     /// What does not work as it should now, by part and subject.
     #[must_use]
     pub fn troubles(&self) -> Vec<Trouble> {
@@ -379,6 +388,7 @@ fn named(part: Part, subject: &str) -> String {
         (Part::Entities, "verified_by") => "the verification of callers".to_owned(),
         (Part::Entities, _) => "the reading of entities".to_owned(),
         (Part::Nodes, _) => "the delivery to gateways".to_owned(),
+        (Part::Sources, source) => source.to_owned(),
         (Part::Store, what) => format!("the store ({what})"),
     }
 }

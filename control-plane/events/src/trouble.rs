@@ -14,6 +14,8 @@ pub enum Part {
     Nodes,
     /// What gateways are served; the subject is the group.
     Publication,
+    /// What plugins gather from elsewhere, such as threat feeds; the subject is the source.
+    Sources,
     /// The store.
     Store,
 }
@@ -21,9 +23,9 @@ pub enum Part {
 /// Trouble of a part.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Trouble {
-    /// `entities`, `nodes`, `publication` or `store`.
+    /// `entities`, `nodes`, `publication`, `sources` or `store`.
     pub part: String,
-    /// What of it: the group of gateways, `refusals` of gateways, `reads` or `writes` of the store; empty for the whole part.
+    /// What of it: the group of gateways, `refusals` of gateways, the source, `reads` or `writes` of the store; empty for the whole part.
     pub subject: String,
     /// Why, at most 1000 characters.
     pub reason: String,
@@ -42,7 +44,7 @@ const MAX_REASON: usize = 1000;
 
 impl Part {
     /// All of them.
-    pub const ALL: [Part; 4] = [Part::Entities, Part::Nodes, Part::Publication, Part::Store];
+    pub const ALL: [Part; 5] = [Part::Entities, Part::Nodes, Part::Publication, Part::Sources, Part::Store];
 
     /// As answers, metrics and events have it.
     #[must_use]
@@ -51,6 +53,7 @@ impl Part {
             Part::Entities => "entities",
             Part::Nodes => "nodes",
             Part::Publication => "publication",
+            Part::Sources => "sources",
             Part::Store => "store",
         }
     }

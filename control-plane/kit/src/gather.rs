@@ -1,14 +1,17 @@
 //! What plugins gather for filters beside entities, and from what.
 
+use std::any::Any;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
 use material::{Material, MaterialError};
+use outbound::Outbound;
 use snapshot::TableKind;
+use store::Store;
 use tokio::sync::watch;
 
-use crate::EntitySource;
+use crate::{EntitySource, Plugin, Runtime, Runtimes};
 
 /// Keeps tables of a plugin up to date for as long as the control plane runs. Ends when [`Sources::entities`] does.
 pub type Gather = fn(Sources) -> Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -19,6 +22,39 @@ pub type EntityWatch = watch::Receiver<Arc<dyn EntitySource + Send + Sync>>;
 /// Says what does not work, for the operator: the name of the plugin, and a sentence.
 pub type Trouble = Arc<dyn Fn(&'static str, &str) + Send + Sync>;
 
+/// Tells operators which sources outside of the control plane fail. A source is named by a subject, such as `threat feed tor`.
+pub trait SourceHealth: Send + Sync {
+    /// A source fails, and why. Only its first failure is an event.
+    fn fails(&self, subject: &str, why: &str);
+
+    /// A source works. An event where it failed before.
+    fn works(&self, subject: &str);
+
+    /// A source is not used any more: whether it fails is of no interest.
+    fn ends(&self, subject: &str);
+}
+
+/// What the gatherers of all plugins share.
+#[derive(Clone)]
+pub struct Surroundings {
+    /// All entities.
+    pub entities: EntityWatch,
+    /// The tables of all plugins.
+    pub material: Material,
+    /// What must not be forgotten.
+    pub store: Arc<dyn Store>,
+    /// Calls to addresses that come from entities.
+    pub outbound: Outbound,
+    /// Which sources fail.
+    pub health: Arc<dyn SourceHealth>,
+    /// The time, in milliseconds since 1970.
+    pub clock: fn() -> u64,
+    /// A line in the log.
+    pub trouble: Trouble,
+    /// What plugins have at work.
+    pub runtimes: Runtimes,
+}
+
 /// What a plugin gathers from, and where it puts what it has gathered.
 #[derive(Clone)]
 pub struct Sources {
@@ -26,15 +62,32 @@ pub struct Sources {
     pub entities: EntityWatch,
     /// The tables of all plugins. The name of a table should begin with that of its plugin.
     pub material: Material,
+    /// What must not be forgotten.
+    pub store: Arc<dyn Store>,
+    /// Calls to addresses that come from entities.
+    pub outbound: Outbound,
+    /// Which sources fail.
+    pub health: Arc<dyn SourceHealth>,
+    /// The time, in milliseconds since 1970.
+    pub clock: fn() -> u64,
     plugin: &'static str,
     trouble: Trouble,
+    runtime: Option<Runtime>,
 }
 
 impl Sources {
     /// Those of a plugin.
     #[must_use]
-    pub fn new(plugin: &'static str, entities: EntityWatch, material: Material, trouble: Trouble) -> Sources {
-        Sources { entities, material, plugin, trouble }
+    pub fn new(plugin: &'static Plugin, around: &Surroundings) -> Sources {
+        let Surroundings { entities, material, store, outbound, health, clock, trouble, runtimes } = around.clone();
+        let runtime = runtimes.get(plugin.name);
+        Sources { entities, material, store, outbound, health, clock, plugin: plugin.name, trouble, runtime }
+    }
+
+    /// What the plugin has at work, see [`Plugin::runtime`]; `None` where it has none of that type.
+    #[must_use]
+    pub fn runtime<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
+        Arc::clone(self.runtime.as_ref()?).downcast().ok()
     }
 
     /// Publishes a table of address ranges as a whole, in a thread that may take long; what differs from the one before goes to the

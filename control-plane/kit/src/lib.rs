@@ -15,6 +15,7 @@ mod operation;
 mod parse;
 mod plugin;
 mod problem;
+mod runtime;
 mod schema;
 mod secret;
 mod settings;
@@ -25,18 +26,19 @@ pub use challenge_root::ChallengeRoot;
 pub use checks::Headers;
 pub use compile::{Chained, Context, Parts, Tool, Tools};
 pub use entity::{AnyEntity, Collection, Entity, EntitySource, Examine, Head, Item, References, Slot, reference};
-pub use gather::{EntityWatch, Gather, Sources, Trouble};
+pub use gather::{EntityWatch, Gather, SourceHealth, Sources, Surroundings, Trouble};
 pub use guard::Guard;
 pub use kind::Kind;
 pub use operation::{
     BodyKind, BodyRefusal, NamedSchema, Operation, OperationAnswer, OperationBody, OperationContext, OperationGroup,
-    Work,
+    OperationMethod, Work,
 };
 pub use parse::{typed, unknown_field, unsaved};
 pub use plugin::{
     Acts, AsCompanion, CheckChain, Checked, CompileConfig, LaidDown, LayDown, Plugin, Reference, Remark, Section,
 };
 pub use problem::{FieldProblem, token};
+pub use runtime::{Runtime, Runtimes};
 pub use secret::{MASK, Secret, restore, with_masks};
 pub use settings::{AnySettings, PluginSettings, Settings, SettingsKind};
 pub use suggest::did_you_mean;

@@ -1,17 +1,22 @@
 //! Endpoints of the console that belong to plugins.
 
+use std::any::Any;
+use std::sync::Arc;
+
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::{EntitySource, FieldProblem, Tools, schema, typed};
+use crate::{EntitySource, FieldProblem, Runtime, Tools, schema, typed};
 
-/// An endpoint of the console that belongs to a plugin: `POST` with a JSON object, answered with JSON. Only operators with a session
+/// An endpoint of the console that belongs to a plugin: `POST` with a JSON object, or `GET`, answered with JSON. Only operators with a session
 /// reach it. The console reads the body, runs the work off its async threads, and describes the endpoint in the API's document.
 #[derive(Debug)]
 pub struct Operation {
     /// Its path below the console's namespace, such as `/utils/_compile`.
     pub path: &'static str,
+    /// How it is called.
+    pub method: OperationMethod,
     /// Its id, unique among the operations of all plugins; it stays the same over releases, because generated clients name their
     /// functions by it.
     pub id: &'static str,
@@ -21,9 +26,9 @@ pub struct Operation {
     pub summary: &'static str,
     /// More than the summary says, CommonMark; may be empty.
     pub description: &'static str,
-    /// The type of the body, which has the work.
+    /// The type of the body, which has the work. That of a `GET` is read from `{}`.
     pub body: BodyKind,
-    /// What the body has and how large it may be, in a sentence.
+    /// What the body has and how large it may be, in a sentence. Of a `GET` none is shown, nor are the fields that follow and belong to it.
     pub body_text: &'static str,
     /// The bytes of a body, at most.
     pub max_body: usize,
@@ -37,8 +42,18 @@ pub struct Operation {
     pub schemas: &'static [NamedSchema],
     /// How a body that does not fit is answered; `None` for the errors that the whole API has.
     pub refusal: Option<BodyRefusal>,
-    /// Why a call has to wait for its turn, without the end of the sentence. Two calls of a plugin are at work at a time.
+    /// Why a call has to wait for its turn, without the end of the sentence. Two calls of a plugin are at work at a time, and two that
+    /// only read.
     pub busy: &'static str,
+}
+
+/// How an operation is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OperationMethod {
+    /// Without a body; it changes nothing.
+    Get,
+    /// With a body.
+    Post,
 }
 
 /// Operations that belong together.
@@ -66,6 +81,8 @@ pub struct OperationContext<'a> {
     pub entities: &'a dyn EntitySource,
     /// What plugins keep from one call to the next. They are not those of compilations, and no pass over entities ends in them.
     pub tools: &'a Tools,
+    /// What the plugin has at work, see [`OperationContext::runtime`].
+    pub at_work: Option<&'a Runtime>,
     /// The time, in milliseconds since 1970.
     pub now_millis: u64,
 }
@@ -102,10 +119,22 @@ pub struct NamedSchema {
 /// How a body that cannot be read is answered, with the status 400, 408, 413 or 415.
 #[derive(Clone, Copy, Debug)]
 pub struct BodyRefusal {
+    /// It is answered with 200 instead, as all else that cannot be done.
+    pub as_done: bool,
     /// The schema of the answer.
     pub schema: NamedSchema,
     /// Makes the answer of what is wrong, a sentence without its end.
     pub answer: fn(&str) -> Value,
+}
+
+// === impl OperationContext ===
+
+impl OperationContext<'_> {
+    /// What the plugin has at work, see [`Plugin::runtime`](crate::Plugin::runtime); `None` where it has none of that type.
+    #[must_use]
+    pub fn runtime<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
+        Arc::clone(self.at_work?).downcast().ok()
+    }
 }
 
 // === impl OperationAnswer ===
@@ -195,7 +224,7 @@ mod tests {
     #[test]
     fn a_body_is_read_as_its_type_before_its_work_is_done() {
         let kind = BodyKind::of::<Sum>();
-        let context = OperationContext { entities: &Nothing, tools: &Tools::default(), now_millis: 40 };
+        let context = OperationContext { entities: &Nothing, tools: &Tools::default(), at_work: None, now_millis: 40 };
         let run = |number: u64| kind.read(json!({ "number": number })).unwrap()(&context);
         assert_eq!(run(2), OperationAnswer::Done(json!(42)));
         let refused = json!({ "error": "invalid_body", "error_description": "/number: too large (expected less)" });

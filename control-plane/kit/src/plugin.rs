@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use crate::{Context, FieldProblem, Gather, Guard, Kind, Operation, SettingsKind, typed};
+use crate::{Context, FieldProblem, Gather, Guard, Kind, Operation, Runtime, SettingsKind, typed};
 
 /// A field or a key that names an entity, and the collection of the entity.
 pub type Reference = (&'static str, &'static str);
@@ -30,6 +30,9 @@ pub struct Plugin {
     pub kinds: &'static [Kind],
     /// The fields of its configuration that name an entity, or a list of them, with the collection.
     pub references: &'static [Reference],
+    /// The fields of its configuration that have no effect yet, with the part of the suite that this release lacks for them. They are
+    /// taken, and answered with a warning.
+    pub inert: &'static [(&'static str, &'static str)],
     /// The keys of a route's metadata that name an entity, with the collection.
     pub route_metadata: &'static [Reference],
     /// Its fields in the configuration of a preset.
@@ -51,6 +54,9 @@ pub struct Plugin {
     pub as_companion: Option<AsCompanion>,
     /// It looks at the trailers of requests.
     pub inspects_trailers: bool,
+    /// Makes what it has at work in a control plane: the one object that its gatherer ([`Sources::runtime`](crate::Sources::runtime)) and
+    /// its operations ([`OperationContext::runtime`](crate::OperationContext::runtime)) share.
+    pub runtime: Option<fn() -> Runtime>,
     /// Keeps its tables up to date.
     pub gather: Option<Gather>,
     /// It is an example of the documentation, which no release has: pages of the documentation leave it out.
@@ -140,6 +146,7 @@ impl Plugin {
         order: 0,
         kinds: &[],
         references: &[],
+        inert: &[],
         route_metadata: &[],
         preset: Section::NONE,
         categories: &[],
@@ -150,6 +157,7 @@ impl Plugin {
         compile: None,
         as_companion: None,
         inspects_trailers: false,
+        runtime: None,
         gather: None,
         example: false,
         check_chain: None,

@@ -43,6 +43,8 @@ pub struct SettingsKind {
     pub field: &'static str,
     /// The description of the field.
     pub description: &'static str,
+    /// The part of the suite that this release lacks, so that nothing reads them.
+    pub lacking: Option<&'static str>,
     default: fn() -> Arc<dyn AnySettings>,
     read: fn(Value) -> Result<Arc<dyn AnySettings>, serde_json::Error>,
     schema: fn(&mut SchemaGenerator) -> Schema,
@@ -61,10 +63,17 @@ impl SettingsKind {
         SettingsKind {
             field: T::FIELD,
             description,
+            lacking: None,
             default: || Arc::new(T::default()),
             read: |value| Ok(Arc::new(parse::nested::<T, serde_json::Error>(T::FIELD, value)?)),
             schema: |generator| generator.subschema_for::<T>(),
         }
+    }
+
+    /// The same where nothing reads them yet; the part of the suite that they are for.
+    #[must_use]
+    pub const fn without(self, part: &'static str) -> SettingsKind {
+        SettingsKind { lacking: Some(part), ..self }
     }
 
     /// The defaults.

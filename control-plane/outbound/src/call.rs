@@ -16,7 +16,8 @@ pub struct Call {
     /// `http://` or `https://`, without user and password. It may hold a secret, which no error repeats.
     pub url: String,
     /// The headers. Those of the connection (`Host`, `Content-Length`, `Transfer-Encoding`, ...) are set by the call itself.
-    /// To another origin than that of `url`, only `Accept`, `Accept-Language`, `Content-Type` and `User-Agent` are sent on.
+    /// To another origin than that of `url`, only `Accept`, `Accept-Encoding`, `Accept-Language`, `Content-Type`, `If-Modified-Since`,
+    /// `If-None-Match` and `User-Agent` are sent on.
     pub headers: HeaderMap,
     /// The body; empty for none. It is sent to the origin of `url` alone.
     pub body: Bytes,

@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use ipnet::IpNet;
 
-pub use address::special_use;
+pub use address::{PRIVATE, special_use};
 pub use call::{Answer, Call};
 pub use error::{OutboundError, OutboundFault};
 pub use pool::{Pool, PoolError, PoolTrust};
@@ -53,6 +53,15 @@ impl Outbound {
     #[must_use]
     pub fn with(allowed: Vec<IpNet>, resolver: Arc<dyn Resolver>, trust: Trust) -> Outbound {
         Outbound(Arc::new(Inner { allowed, resolver, trust }))
+    }
+
+    /// The same client for a call whose entity allows targets in the operator's own network: it also reaches loopback addresses and
+    /// private ones ([`PRIVATE`]), and no link-local ones, where clouds give out credentials.
+    #[must_use]
+    pub fn reaching_private(&self) -> Outbound {
+        let Inner { allowed, resolver, trust } = &*self.0;
+        let allowed = allowed.iter().copied().chain(PRIVATE).collect();
+        Outbound(Arc::new(Inner { allowed, resolver: Arc::clone(resolver), trust: trust.clone() }))
     }
 
     /// Makes a call. An answer with any status is an answer.

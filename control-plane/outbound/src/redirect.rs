@@ -8,7 +8,15 @@ use super::target::Target;
 use super::{Answer, Call};
 
 /// Who else than the first origin may see them: they hold no secrets.
-const FOR_ALL: [HeaderName; 4] = [header::ACCEPT, header::ACCEPT_LANGUAGE, header::CONTENT_TYPE, header::USER_AGENT];
+const FOR_ALL: [HeaderName; 7] = [
+    header::ACCEPT,
+    header::ACCEPT_ENCODING,
+    header::ACCEPT_LANGUAGE,
+    header::CONTENT_TYPE,
+    header::IF_MODIFIED_SINCE,
+    header::IF_NONE_MATCH,
+    header::USER_AGENT,
+];
 
 /// What is sent next.
 pub(super) struct Step {

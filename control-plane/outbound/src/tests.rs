@@ -364,3 +364,17 @@ fn what_is_shown_of_a_call_has_no_secret() {
     assert!(shown.contains("https://h:443") && shown.contains("10.0.0.0/8"), "{shown}");
     assert!(!shown.contains(SECRET) && !shown.contains("path") && !shown.contains("body"), "{shown}");
 }
+
+#[tokio::test]
+async fn a_client_that_reaches_private_targets_reaches_no_link_local_ones() {
+    let (address, _seen) = serve(fine).await;
+    let outbound = Outbound::with(Vec::new(), Names::new(&[]), Trust::system());
+    let url = format!("http://127.0.0.1:{}/", address.port());
+    assert_eq!(fails(&outbound, get(url.clone())).await.fault(), OutboundFault::Refused);
+    let private = outbound.reaching_private();
+    assert_eq!(private.call(get(url)).await.unwrap().status, StatusCode::OK);
+    for other in ["169.254.169.254", "0.0.0.0", "168.63.129.16", "[fe80::1]", "100.64.0.1"] {
+        let error = fails(&private, get(format!("http://{other}:{}/", address.port()))).await;
+        assert_eq!(error.fault(), OutboundFault::Refused, "{other}");
+    }
+}

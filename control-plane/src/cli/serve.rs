@@ -29,7 +29,7 @@ use entities::{Admission, EntityService};
 use events::{self, EventHub, Outbox, Part};
 use fabric::challenges::{self, Verifier};
 use fabric::{BanRules, Bans, Fabric};
-use kit::ChallengeRoot;
+use kit::{ChallengeRoot, Runtimes};
 use link::{self, LinkHub, NodePort};
 use listen::{self, Door, Limits, Opened};
 use outbound::Outbound;
@@ -52,6 +52,8 @@ pub struct Parts {
     pub entities: EntityService,
     /// Calls to addresses that come from entities.
     pub outbound: Outbound,
+    /// What plugins have at work.
+    pub runtimes: Runtimes,
     /// Where a part registers that must be up before the control plane is ready.
     pub readiness: Readiness,
     /// Becomes true when the control plane was told to stop; a part then finishes within [`DRAIN`].
@@ -76,7 +78,9 @@ pub(super) async fn run(config: ServeConfig) -> Result<(), CliError> {
     let entities = EntityService::open(Arc::clone(&store)).await?;
     tokio::spawn(entities.clone().follow_store());
     let outbound = Outbound::new(config.outbound_allow.clone());
-    let parts = Parts { store: Arc::clone(&store), entities, outbound, readiness: Readiness::default(), stopping };
+    let runtimes = Runtimes::of(entities::plugins::active());
+    let readiness = Readiness::default();
+    let parts = Parts { store: Arc::clone(&store), entities, outbound, runtimes, readiness, stopping };
 
     let rest = bind("admin API", config.listen).await?;
     let xds = bind("xDS", config.xds_listen).await?;
@@ -91,7 +95,9 @@ pub(super) async fn run(config: ServeConfig) -> Result<(), CliError> {
     tokio::spawn(link::sweep_counts(counts, Arc::clone(&store), clock::now_millis));
     let clock = Arc::new(clock::now_millis);
     let plain = listening.admin.is_none().then_some(rest_address);
-    let console = Console::new(Arc::clone(&parts.store), parts.entities.clone(), events.clone(), plain, clock.clone());
+    let runtimes = parts.runtimes.clone();
+    let console =
+        Console::new(Arc::clone(&parts.store), parts.entities.clone(), events.clone(), plain, clock.clone(), runtimes);
     let announcer = gateway_side.link.announcer().clone();
     let fabric = Fabric::new(Arc::clone(&store), parts.entities.clone(), events.clone(), announcer, clock);
     fabric.load().await?;
@@ -200,7 +206,7 @@ fn start_gateway_side(
         }
     });
 
-    gather::start(&parts.entities, &link.material());
+    gather::start(parts, &link.material(), events.clone(), parts.runtimes.clone());
     GatewaySide { reports: Reports { events, nodes: hub }, link }
 }
 

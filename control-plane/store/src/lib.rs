@@ -13,6 +13,7 @@ pub mod counts;
 mod entities;
 mod error;
 pub mod fabric;
+pub mod feeds;
 mod file;
 mod incidents;
 mod ledger;
@@ -25,6 +26,7 @@ mod sqlite;
 mod sqlite_alerts;
 mod sqlite_counts;
 mod sqlite_fabric;
+mod sqlite_feeds;
 mod writer;
 
 use tokio::sync::watch;
@@ -37,13 +39,14 @@ pub use backup::{Restored, backup, restore};
 pub use counts::CountStore;
 pub use error::StoreError;
 pub use fabric::FabricStore;
+pub use feeds::FeedStore;
 pub use pending::Pending;
 pub use sqlite::{SqliteOptions, SqliteStore};
 
 /// Durable memory of the control plane. Every method may wait for the medium; none blocks the async runtime.
 /// What the decision fabric keeps is in [`FabricStore`], what alert rules keep in [`AlertStore`], what nodes count together in
-/// [`CountStore`].
-pub trait Store: AlertStore + CountStore + FabricStore + Send + Sync + 'static {
+/// [`CountStore`], what is kept of threat feeds in [`FeedStore`].
+pub trait Store: AlertStore + CountStore + FabricStore + FeedStore + Send + Sync + 'static {
     /// All entities of all collections with the revision they were read at, in one consistent view.
     fn entities(&self) -> Pending<'_, EntityRows>;
 

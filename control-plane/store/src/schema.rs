@@ -104,6 +104,12 @@ const MIGRATIONS: &[&str] = &[
         kind TEXT NOT NULL, node TEXT NOT NULL, rows INTEGER NOT NULL, PRIMARY KEY (kind, node)
     ) WITHOUT ROWID;
 ",
+    "
+    CREATE TABLE feed (id TEXT PRIMARY KEY NOT NULL, state TEXT NOT NULL, current BLOB, previous BLOB) WITHOUT ROWID;
+    CREATE TABLE feed_list (
+        feed TEXT NOT NULL, hash BLOB NOT NULL, bytes BLOB NOT NULL, UNIQUE (feed, hash)
+    );
+",
 ];
 
 /// The newest schema version that this release reads and writes.

@@ -76,6 +76,9 @@ fn check_and_compile_take_a_folder_with_one_of_each_kind() {
         "waf-configs/main",
         "threat-policies/main",
         "honeypot-policies/traps",
+        "threat-feeds/array",
+        "threat-feeds/list",
+        "threat-feeds/path",
         "routes/shop",
         "global-config/global-config",
     ] {

@@ -4,7 +4,8 @@ use crate::entities_samples;
 
 use crate::entities_samples::PLANTED;
 use crate::entities_support::Api;
-use entities::{AlertRule, EntitySet, GeoDatabase, MASK, SvcBouncer, ThreatFeed};
+use entities::{AlertRule, EntitySet, GeoDatabase, MASK, SvcBouncer};
+use ip_reputation::control::ThreatFeed;
 use policies::ChallengeProvider;
 use serde_json::{Value, json};
 

@@ -60,19 +60,19 @@ async fn an_entity_of_an_inert_collection_warns_and_one_of_an_active_collection_
         assert!(kind.singleton.is_some() || told(&gone).is_empty(), "{:?}", gone.headers);
     }
     let lists = plugins::ALL.iter().filter(|plugin| !plugin.is_active()).flat_map(|plugin| plugin.kinds);
-    assert_eq!(inert, lists.count() + 1, "and the geolocation");
+    assert_eq!(inert, lists.count() + 3, "and bouncers, networks and the geolocation");
 }
 
 #[tokio::test]
 async fn a_write_is_warned_of_its_own_entity_alone() {
     let api = api().await;
-    let feed = json!({ "id": "a", "url": "https://feeds.test/a" });
-    assert_eq!(told(&api.call("POST", "/threat-feeds", Some(feed)).await).len(), 1);
+    let bouncer = json!({ "id": "a", "api_key": "k" });
+    assert_eq!(told(&api.call("POST", "/svc-bouncers", Some(bouncer)).await).len(), 1);
     assert_eq!(told(&api.call("POST", "/waf-rulesets", Some(json!({ "id": "b" }))).await), [] as [String; 0]);
-    let lines = "{\"id\":\"b\",\"url\":\"https://feeds.test/b\"}\n{\"id\":\"c\"}\n{\"id\":\"d\",\"url\":\"https://feeds.test/d\"}";
-    let many = api.raw("POST", "/threat-feeds/_bulk", "application/x-ndjson", lines).await;
+    let lines = "{\"id\":\"b\",\"api_key\":\"k\"}\n{\"id\":\"c\"}\n{\"id\":\"d\",\"api_key\":\"k\"}";
+    let many = api.raw("POST", "/svc-bouncers/_bulk", "application/x-ndjson", lines).await;
     let named: Vec<String> = told(&many).iter().map(|warning| warning.split(':').next().unwrap().to_owned()).collect();
-    assert_eq!(named, ["threat-feeds/b", "threat-feeds/d"], "the refused one is not written: {}", many.text);
+    assert_eq!(named, ["svc-bouncers/b", "svc-bouncers/d"], "the refused one is not written: {}", many.text);
 }
 
 #[tokio::test]
@@ -100,11 +100,12 @@ async fn fields_of_presets_and_rules_warn_with_their_pointer() {
     let [contract] = &told(&api.call("PATCH", "/routes/r", Some(named)).await)[..] else { panic!() };
     assert!(contract.starts_with("routes/r: /metadata/svc-api-contract: not active yet"), "{contract}");
 
-    let validators = json!({ "incoming_request_validators": [{ "plugin": "SecuritySuiteGlobalPreset", "config": { "reputation_mode": "block" } }] });
+    let validators = json!({ "incoming_request_validators": [{ "plugin": "SecuritySuiteGlobalPreset", "config": { "traffic_sensitivity": "low" } }] });
     let [global] = &told(&api.call("PATCH", "/global-config/global-config", Some(validators)).await)[..] else {
         panic!()
     };
-    let place = "global-config/global-config: /incoming_request_validators/0/config/reputation_mode: not active yet";
+    let place =
+        "global-config/global-config: /incoming_request_validators/0/config/traffic_sensitivity: not active yet";
     assert!(global.starts_with(place), "{global}");
 
     let settings = json!({ "incoming_request_validators": null, "security": { "objects": { "max_keys": 7 }, "ledger": { "window_seconds": 7 } } });
@@ -123,6 +124,29 @@ async fn fields_of_presets_and_rules_warn_with_their_pointer() {
     let rule = json!({ "id": "a", "categories": ["threat", "fail2ban"] });
     let [rule] = &told(&api.call("POST", "/alert-rules", Some(rule)).await)[..] else { panic!() };
     assert!(rule.starts_with("alert-rules/a: /categories/1: not active yet"), "{rule}");
+}
+
+#[tokio::test]
+async fn fields_of_a_plugin_that_have_no_effect_warn_with_their_pointer() {
+    let api = api().await;
+    api.call("POST", "/svc-bouncers", Some(json!({ "id": "crowd", "api_key": "k" }))).await;
+    let feed = json!({ "id": "tor", "url": "https://feeds.test/tor" });
+    assert_eq!(told(&api.call("POST", "/threat-feeds", Some(feed)).await), [] as [String; 0]);
+    let route = |config: Value| json!({ "id": "r", "plugins": [{ "plugin": "SvcIpReputation", "config": config }] });
+    let set = route(json!({ "feeds": ["tor"], "bouncers": ["crowd"], "report_to_bouncer": true }));
+    let [bouncers, report] = &told(&api.call("POST", "/routes", Some(set)).await)[..] else { panic!() };
+    let place = "routes/r: /plugins/0/config/bouncers: not active yet: this release has no decision-service bouncers";
+    assert!(bouncers.starts_with(place) && bouncers.contains("`bouncers` has no effect"), "{bouncers}");
+    assert!(report.starts_with("routes/r: /plugins/0/config/report_to_bouncer: not active yet"), "{report}");
+    let quiet = route(json!({ "feeds": ["tor"], "bouncers": [], "report_to_bouncer": false }));
+    assert_eq!(told(&api.call("PUT", "/routes/r", Some(quiet)).await), [] as [String; 0]);
+    let settings = json!({ "security": { "dnsbl": { "wait_millis": 7 } } });
+    let [settings] = &told(&api.call("PATCH", "/global-config/global-config", Some(settings)).await)[..] else {
+        panic!()
+    };
+    let place =
+        "global-config/global-config: /security/dnsbl: not active yet: this release has no DNS blocklist resolver";
+    assert!(settings.starts_with(place), "{settings}");
 }
 
 /// What a write says of words that are read as others.
@@ -169,17 +193,17 @@ async fn an_action_that_is_none_warns_on_the_write_that_has_it() {
 fn check_compile_and_apply_say_the_same() {
     let folder = tempfile::tempdir().unwrap();
     let (entities, data) = (folder.path().join("entities"), folder.path().join("data"));
-    std::fs::create_dir_all(entities.join("threat-feeds")).unwrap();
-    let file = entities.join("threat-feeds/tor.yaml");
-    std::fs::write(&file, "url: https://feeds.test/tor\n").unwrap();
-    let note = unused::collection_note("threat-feeds").unwrap();
+    std::fs::create_dir_all(entities.join("asn-databases")).unwrap();
+    let file = entities.join("asn-databases/all.yaml");
+    std::fs::write(&file, "url: https://networks.test/all\n").unwrap();
+    let note = unused::collection_note("asn-databases").unwrap();
     let expected = format!("warning: {}: /enabled: {note}", file.display());
     let entities = entities.to_str().unwrap();
     let checked = run(&["check", entities]);
     let out = text(&checked.stdout);
     assert!(checked.status.success() && out.contains(&expected), "{out}");
     let compiled = run(&["compile", "--entities", entities, "--out", folder.path().join("out.pb").to_str().unwrap()]);
-    assert!(text(&compiled.stdout).contains(&format!("threat-feeds/tor: /enabled: {note}")), "{compiled:?}");
+    assert!(text(&compiled.stdout).contains(&format!("asn-databases/all: /enabled: {note}")), "{compiled:?}");
 
     let mut server = Server::start(&data);
     let key = data.join("admin-key.json");
@@ -191,7 +215,7 @@ fn check_compile_and_apply_say_the_same() {
     }
     server.signal("TERM");
     server.child.wait().unwrap();
-    std::fs::write(&file, "url: https://feeds.test/other\n").unwrap();
+    std::fs::write(&file, "url: https://networks.test/other\n").unwrap();
     let applied = run(&["apply", entities, "--data", data.to_str().unwrap()]);
     assert!(applied.status.success() && text(&applied.stdout).contains(&expected), "{applied:?}");
 }

@@ -56,4 +56,6 @@ passes! {
     a_set_never_exceeds_its_cap_however_many_add_at_once,
     members_leave_with_their_slice_and_survive(again),
     shared_counts_have_a_bounded_number_of_rows_and_no_node_has_all_of_them,
+    the_lists_of_a_feed_come_back(again),
+    what_is_kept_of_feeds_is_bounded,
 }

@@ -23,6 +23,7 @@ mod cli_support;
 mod console_challenges;
 mod console_cli;
 mod console_operations;
+mod console_reputation;
 mod console_rules;
 mod console_security;
 mod console_session;

@@ -19,6 +19,7 @@ use axum::http::Request;
 use base::clock;
 use entities::registry::KINDS;
 use fabric::{Announcer, Fabric};
+use kit::Runtimes;
 use outbound::Outbound;
 use serde_json::{Value, json};
 use xds::Hub;
@@ -30,7 +31,8 @@ async fn whole() -> Api {
     let listen = Some(([127, 0, 0, 1], 8900).into());
     let (store, entities, events) = (api.state.store.clone(), api.state.entities.clone(), api.state.events.clone());
     let told = std::sync::Arc::new(clock::now_millis);
-    let console = Console::new(store.clone(), entities.clone(), events.clone(), listen, told.clone());
+    let console =
+        Console::new(store.clone(), entities.clone(), events.clone(), listen, told.clone(), Runtimes::default());
     let outbound = Outbound::new(Vec::new());
     let alerts = Alerts::new(store.clone(), entities.clone(), events.clone(), outbound, told.clone());
     let fabric = Fabric::new(store, entities, events, Announcer::new(clock::now_millis), told);

@@ -22,6 +22,7 @@ plugins! {
     #[cfg(feature = "examples")]
     geo_block,
     honeypot,
+    ip_reputation,
     threat_gate,
     threat_response,
     waf,

@@ -13,6 +13,9 @@ use listen::is_too_slow;
 /// A body as the extractor hands it over.
 pub(super) type Body = Result<Bytes, BytesRejection>;
 
+/// The description of a body without a byte.
+pub(super) const EMPTY: &str = "the body is empty";
+
 /// What is wrong with a body.
 #[derive(Clone, Debug)]
 pub(super) struct BodyProblem {
@@ -48,7 +51,7 @@ pub(super) fn read_as<T>(
         _ => problem(StatusCode::BAD_REQUEST, "invalid_body", format!("the body could not be read: {rejection}")),
     })?;
     if body.trim_ascii().is_empty() {
-        return Err(problem(StatusCode::BAD_REQUEST, "invalid_json", "the body is empty".to_owned()));
+        return Err(problem(StatusCode::BAD_REQUEST, "invalid_json", EMPTY.to_owned()));
     }
     let value: Value = serde_json::from_slice(&body)
         .map_err(|error| problem(StatusCode::BAD_REQUEST, "invalid_json", format!("not JSON: {error}")))?;
@@ -56,7 +59,13 @@ pub(super) fn read_as<T>(
         // Types with defaults would take an array for their fields in order.
         return Err(problem(StatusCode::BAD_REQUEST, "invalid_body", "the body is not a JSON object".to_owned()));
     }
-    reader(value).map_err(|found| problem(StatusCode::BAD_REQUEST, "invalid_body", found.to_string()))
+    reader(value).map_err(BodyProblem::from)
+}
+
+impl From<FieldProblem> for BodyProblem {
+    fn from(found: FieldProblem) -> BodyProblem {
+        BodyProblem { status: StatusCode::BAD_REQUEST, error: "invalid_body", description: found.to_string() }
+    }
 }
 
 fn is_json(headers: &HeaderMap) -> bool {

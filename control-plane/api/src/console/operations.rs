@@ -12,46 +12,58 @@ use super::turns::Turns;
 use crate::error::ApiError;
 use crate::openapi::{Group, JSON, Operation, Routes, reference, with_components};
 use entities::plugins;
-use kit::{OperationAnswer, OperationContext};
+use kit::{OperationAnswer, OperationContext, OperationMethod};
+use serde_json::json;
 
 /// The operations of all plugins of this release.
 pub(super) fn router() -> Routes<Console> {
-    plugins::active().fold(Routes::new(), |routes, plugin| routes.merge(of_plugin(plugin.operations)))
+    plugins::active().fold(Routes::new(), |routes, plugin| routes.merge(of_plugin(plugin)))
 }
 
-/// Those of one plugin, which share its turns.
-fn of_plugin(operations: &'static [kit::Operation]) -> Routes<Console> {
-    let turns = Turns::default();
-    operations.iter().fold(Routes::new(), |routes, operation| routes.merge(route(operation, turns.clone())))
+/// Those of one plugin, which share its turns; those that only read have turns of their own, so that none of them waits for work.
+fn of_plugin(plugin: &'static kit::Plugin) -> Routes<Console> {
+    let (reads, works) = (Turns::default(), Turns::default());
+    plugin.operations.iter().fold(Routes::new(), |routes, operation| {
+        let turns = if operation.method == OperationMethod::Get { &reads } else { &works };
+        routes.merge(route(plugin, operation, turns.clone()))
+    })
 }
 
-fn route(operation: &'static kit::Operation, turns: Turns) -> Routes<Console> {
+fn route(plugin: &'static kit::Plugin, operation: &'static kit::Operation, turns: Turns) -> Routes<Console> {
     let handler = move |State(console): State<Console>, headers: HeaderMap, body: Body| {
         let turns = turns.clone();
-        async move { call(operation, &console, &turns, &headers, body).await }
+        async move { call(plugin, operation, &console, &turns, &headers, body).await }
     };
+    let has_body = operation.method == OperationMethod::Post;
+    let of_body = has_body.then_some(operation.body.schema);
     let refusal = operation.refusal.map(|refusal| refusal.schema);
-    let schemas = [operation.body.schema].into_iter().chain(refusal).chain(operation.schemas.iter().copied());
+    let schemas = of_body.into_iter().chain(refusal).chain(operation.schemas.iter().copied());
     let routes = Routes::new().on(described(operation), handler);
     let routes = schemas.fold(routes, |routes, schema| routes.schema_as(schema.name, (schema.schema)()));
     routes.layered(|router| router.layer(DefaultBodyLimit::max(operation.max_body)))
 }
 
 async fn call(
+    plugin: &'static kit::Plugin,
     operation: &'static kit::Operation,
     console: &Console,
     turns: &Turns,
     headers: &HeaderMap,
     body: Body,
 ) -> Result<Response, ApiError> {
-    let work = match body::read_as(headers, body, |value| operation.body.read(value)) {
+    let work = match operation.method {
+        OperationMethod::Get => operation.body.read(json!({})).map_err(BodyProblem::from),
+        OperationMethod::Post => body::read_as(headers, body, |value| operation.body.read(value)),
+    };
+    let work = match work {
         Ok(work) => work,
         Err(problem) => return Ok(unreadable(operation, problem)),
     };
     let (entities, console) = (console.inner.entities.current(), console.clone());
+    let at_work = console.inner.runtimes.get(plugin.name);
     let run = move || {
-        let now_millis = console.now();
-        work(&OperationContext { entities: &*entities, tools: &console.inner.tools, now_millis })
+        let (tools, now_millis) = (&console.inner.tools, console.now());
+        work(&OperationContext { entities: &*entities, tools, at_work: at_work.as_ref(), now_millis })
     };
     Ok(match turns.run(operation.busy, run).await? {
         OperationAnswer::Done(answer) => Json(answer).into_response(),
@@ -62,6 +74,14 @@ async fn call(
 /// A body that is not what the operation takes.
 fn unreadable(operation: &kit::Operation, problem: BodyProblem) -> Response {
     match operation.refusal {
+        Some(refusal) if refusal.as_done => {
+            let said = match problem.error {
+                "invalid_json" if problem.description == body::EMPTY => "no body",
+                "invalid_json" => "invalid json body",
+                _ => &problem.description,
+            };
+            Json((refusal.answer)(said)).into_response()
+        }
         Some(refusal) => (problem.status, Json((refusal.answer)(&problem.description))).into_response(),
         None => ApiError::from(problem).into_response(),
     }
@@ -69,12 +89,22 @@ fn unreadable(operation: &kit::Operation, problem: BodyProblem) -> Response {
 
 fn described(operation: &kit::Operation) -> Operation {
     let group = Group { name: format!("console: {}", operation.group.name), about: operation.group.about.to_owned() };
-    let described = describe::operation(Method::POST, operation.path, operation.id, group, operation.summary)
+    let method = match operation.method {
+        OperationMethod::Get => Method::GET,
+        OperationMethod::Post => Method::POST,
+    };
+    let described = describe::operation(method, operation.path, operation.id, group, operation.summary)
         .describe(operation.description)
-        .takes(operation.body_text, [(JSON, reference(operation.body.schema.name))])
-        .example((operation.example)())
         .answers(StatusCode::OK, operation.answer_text, with_components((operation.answer)()));
+    let described = match operation.method {
+        OperationMethod::Get => described,
+        OperationMethod::Post => described
+            .takes(operation.body_text, [(JSON, reference(operation.body.schema.name))])
+            .example((operation.example)()),
+    };
     let described = match operation.refusal {
+        _ if operation.method == OperationMethod::Get => described,
+        Some(refusal) if refusal.as_done => described,
         Some(refusal) => {
             let refused = || reference(refusal.schema.name);
             described

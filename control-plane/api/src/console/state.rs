@@ -7,7 +7,7 @@ use std::sync::Arc;
 use accounts::{Passwords, SessionLimits};
 use entities::EntityService;
 use events::EventHub;
-use kit::Tools;
+use kit::{Runtimes, Tools};
 use listen::Throttle;
 use store::Store;
 
@@ -39,17 +39,21 @@ pub(super) struct Inner {
     pub(super) passwords: Passwords,
     /// What plugins keep from one call of their operations to the next.
     pub(super) tools: Tools,
+    /// What plugins have at work in this control plane.
+    pub(super) runtimes: Runtimes,
 }
 
 impl Console {
     /// A console on this store, which tells `events` who logs in and out. `plain` is where the admin API listens for
-    /// plain HTTP, `None` where it speaks TLS itself: then the session cookie is for TLS alone in any case.
+    /// plain HTTP, `None` where it speaks TLS itself: then the session cookie is for TLS alone in any case. `runtimes` are those that the
+    /// gatherers of plugins have as well.
     pub fn new(
         store: Arc<dyn Store>,
         entities: EntityService,
         events: EventHub,
         plain: Option<SocketAddr>,
         clock: Clock,
+        runtimes: Runtimes,
     ) -> Console {
         Console {
             inner: Arc::new(Inner {
@@ -63,6 +67,7 @@ impl Console {
                 names: Throttle::after(NAME_FAILURES),
                 passwords: Passwords::default(),
                 tools: Tools::default(),
+                runtimes,
             }),
         }
     }

@@ -7,7 +7,6 @@ mod api_contract;
 mod bot_guard;
 mod error_leakage;
 mod fail2ban;
-mod ip_reputation;
 mod login_guard;
 mod object_guard;
 mod sensitive_data;
@@ -25,7 +24,6 @@ pub(super) const PLANNED: &[&Plugin] = &[
     &bot_guard::PLUGIN,
     &error_leakage::PLUGIN,
     &fail2ban::PLUGIN,
-    &ip_reputation::PLUGIN,
     &login_guard::PLUGIN,
     &object_guard::PLUGIN,
     &sensitive_data::PLUGIN,

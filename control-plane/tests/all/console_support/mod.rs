@@ -17,6 +17,7 @@ use axum::extract::ConnectInfo;
 use axum::http::Request;
 use events::Outbox;
 use fabric::{Bans, Fabric};
+use kit::Runtimes;
 use link::{LinkHub, NodePort};
 use outbound::Outbound;
 use serde_json::{Value, json};
@@ -58,7 +59,9 @@ impl ConsoleApi {
         let told = Arc::new(move || now.load(Ordering::Relaxed));
         let (entities, events) = (api.state.entities.clone(), api.state.events.clone());
         let store = Arc::clone(&api.state.store);
-        let console = Console::new(Arc::clone(&store), entities.clone(), events.clone(), Some(listen), told.clone());
+        let runtimes = Runtimes::of(entities::plugins::active());
+        let console =
+            Console::new(Arc::clone(&store), entities.clone(), events.clone(), Some(listen), told.clone(), runtimes);
         // A link of its own: no gateway is connected.
         let bans = Bans::new(Arc::clone(&store), events.clone(), base::clock::now_millis);
         let hub = Hub::new();

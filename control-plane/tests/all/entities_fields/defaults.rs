@@ -30,7 +30,7 @@ fn every_field_has_the_default_of_the_specification() {
             "threat-feeds",
             json!({
                 "enabled": true, "url": "", "method": "GET", "headers": {}, "follow_redirects": true,
-                "format": "cidr_lines", "options": {}, "refresh_interval_seconds": 3600, "timeout_millis": 30000,
+                "allow_private": false, "format": "cidr_lines", "options": {}, "refresh_interval_seconds": 3600, "timeout_millis": 30000,
                 "max_entries": 2000000, "weight": 50, "action": "monitor", "tag": "", "catalog_ref": null
             }),
         ),

@@ -8,7 +8,8 @@ mod limits;
 
 use crate::entities_samples::{minimal, problems, sample};
 use entities::registry::{self, KINDS};
-use entities::{Item, Kind, ThreatFeed};
+use entities::{Item, Kind};
+use ip_reputation::control::ThreatFeed;
 use serde_json::json;
 
 fn kind(collection: &str) -> &'static Kind {

@@ -4,6 +4,7 @@
 mod bans;
 mod bounds;
 mod counts;
+mod feeds;
 mod ledger;
 mod records;
 
@@ -13,6 +14,7 @@ use store::fabric::{Allowance, Ban, Charge, Issued, LedgerRules, Step};
 pub(crate) use bans::*;
 pub(crate) use bounds::*;
 pub(crate) use counts::*;
+pub(crate) use feeds::*;
 pub(crate) use ledger::*;
 pub(crate) use records::*;
 

@@ -47,7 +47,11 @@ pub(crate) fn create(control: &ControlPlane, entities: usize, routes: usize, bac
             entity["name"] = json!(format!("{collection} number {number}"));
             match collection {
                 "waf-rulesets" => entity["rules"] = json!([ruleset(number)]),
-                "threat-feeds" => entity["url"] = json!(format!("https://feeds.example/{number}.txt")),
+                "threat-feeds" => {
+                    entity["url"] = json!(format!("https://feeds.example/{number}.txt"));
+                    // What is measured is entities, and no fetches of what is not there.
+                    entity["enabled"] = json!(false);
+                }
                 "api-contracts" => entity["spec"] = json!(contract(number)),
                 "svc-bouncers" => entity["api_key"] = json!("k"),
                 "alert-rules" => entity["channel"] = json!({"kind": "event"}),

@@ -2,7 +2,10 @@
 
 use std::net::IpAddr;
 
-use kit::{BodyKind, FieldProblem, Operation, OperationAnswer, OperationBody, OperationContext, OperationGroup};
+use kit::{
+    BodyKind, FieldProblem, Operation, OperationAnswer, OperationBody, OperationContext, OperationGroup,
+    OperationMethod,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -10,6 +13,7 @@ use tables::{Ranges, TableIndex as _};
 
 pub(super) const OPERATIONS: &[Operation] = &[Operation {
     path: "/geo-block/_lookup",
+    method: OperationMethod::Post,
     id: "geoLookup",
     group: &OperationGroup { name: "geo block", about: "The address ranges of countries." },
     summary: "Find the country of an address",
@@ -97,7 +101,7 @@ mod tests {
     fn an_address_has_the_country_of_the_enabled_ranges() {
         let lists = [list("a", true, "AA", "192.0.2.0/24"), list("b", false, "BB", "198.51.100.0/24")];
         let lists = Lists(Arc::new(Collection::from(lists)));
-        let context = OperationContext { entities: &lists, tools: &Tools::default(), now_millis: 0 };
+        let context = OperationContext { entities: &lists, tools: &Tools::default(), at_work: None, now_millis: 0 };
         let ask = |address: &str| GeoLookup { address: address.to_owned() }.run(&context);
         let found = |country: Option<&str>| OperationAnswer::Done(json!({ "country": country, "error": null }));
         assert_eq!(ask("192.0.2.7"), found(Some("AA")));

@@ -15,7 +15,9 @@ use serde_json::{Value, json};
 use super::config::Crs;
 use draft::{Draft, DraftRules};
 use engines::Engines;
-use kit::{BodyKind, BodyRefusal, Operation, OperationAnswer, OperationBody, OperationContext, OperationGroup};
+use kit::{
+    BodyKind, BodyRefusal, Operation, OperationAnswer, OperationBody, OperationContext, OperationGroup, OperationMethod,
+};
 use schemas::{REFUSED, RESULT, RulesetRefSchema};
 use trial::{TrialRequest, TrialResponse};
 
@@ -29,13 +31,14 @@ const GROUP: OperationGroup = OperationGroup {
     name: "rules",
     about: "Checks and tests of rules on the engine that gateways run, without storing them.",
 };
-const REFUSAL: BodyRefusal = BodyRefusal { schema: REFUSED, answer: unreadable };
+const REFUSAL: BodyRefusal = BodyRefusal { as_done: false, schema: REFUSED, answer: unreadable };
 const BUSY: &str = "other rules are being compiled";
 
 /// The operations of the plugin.
 pub(super) const OPERATIONS: &[Operation] = &[
     Operation {
         path: "/utils/_compile",
+        method: OperationMethod::Post,
         id: "compile",
         group: &GROUP,
         summary: "Check whether rules work together",
@@ -53,6 +56,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
     },
     Operation {
         path: "/utils/_test",
+        method: OperationMethod::Post,
         id: "test",
         group: &GROUP,
         summary: "Try rules on a request",

@@ -3,8 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Entity, FieldProblem, Head, References, number};
 use kit::checks::{Headers, headers, required, tag, url, weight, within, word};
+use kit::{Entity, FieldProblem, Head, References, number};
+
+use super::catalog;
 
 /// A list of addresses and ranges that is fetched periodically.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -18,8 +20,10 @@ pub struct ThreatFeed {
     pub method: FetchMethod,
     /// Headers of the fetch; their values are secrets.
     pub headers: Headers,
-    /// Whether redirects are followed. Default true.
+    /// Whether redirects are followed, at most 5. Default true.
     pub follow_redirects: bool,
+    /// Whether the list may be on a loopback or private address. Default false.
+    pub allow_private: bool,
     /// The format of the list. Default `cidr_lines`.
     pub format: FeedFormat,
     /// The position of the addresses in the list, as the format needs it.
@@ -102,28 +106,11 @@ pub struct FeedOptions {
     pub path: Option<String>,
 }
 
-/// The ids of the catalog's entries.
-pub const FEED_CATALOG: [&str; 14] = [
-    "tor-exit-nodes",
-    "firehol-level1",
-    "firehol-level2",
-    "firehol-level3",
-    "emerging-threats-compromised",
-    "spamhaus-drop",
-    "abuseipdb-blacklist",
-    "aws-ranges-v4",
-    "aws-ranges-v6",
-    "gcp-ranges-v4",
-    "digitalocean-ranges",
-    "cloudflare-v4",
-    "cloudflare-v6",
-    "azure-ranges",
-];
-
 // === impl ThreatFeed ===
 
 impl ThreatFeed {
     /// The tag of its signals.
+    #[must_use]
     pub fn tag(&self, head: &Head) -> String {
         if self.tag.is_empty() { format!("feed:{}", head.id) } else { self.tag.clone() }
     }
@@ -137,6 +124,7 @@ impl Default for ThreatFeed {
             method: FetchMethod::default(),
             headers: Headers::new(),
             follow_redirects: true,
+            allow_private: false,
             format: FeedFormat::default(),
             options: FeedOptions::default(),
             refresh_interval_seconds: 3600,
@@ -169,7 +157,7 @@ impl Entity for ThreatFeed {
         problems.extend(weight("/weight", self.weight));
         problems.extend(tag("/tag", &self.tag));
         if let Some(entry) = &self.catalog_ref {
-            problems.extend(word("/catalog_ref", entry, &FEED_CATALOG));
+            problems.extend(word("/catalog_ref", entry, &catalog::IDS));
         }
         problems
     }

@@ -1,28 +1,14 @@
-//! `SvcIpReputation`: feeds, decisions of bouncers, classes of networks and DNS blocklists.
+//! Settings of lookups in DNS blocklists. Nothing reads them yet.
 
+use kit::checks::within;
+use kit::{FieldProblem, Settings};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use crate::{AsnDatabase, SvcBouncer, ThreatFeed};
-use kit::checks::within;
-use kit::{FieldProblem, Kind, Plugin, Section, Settings, SettingsKind};
-
-pub(super) const PLUGIN: Plugin = Plugin {
-    name: "ip-reputation",
-    title: "IP reputation",
-    classes: &["SvcIpReputation", "IncomingRequestValidatorSvcIpReputation"],
-    order: 120,
-    kinds: &[Kind::of::<ThreatFeed>(), Kind::of::<SvcBouncer>(), Kind::of::<AsnDatabase>()],
-    references: &[("feeds", "threat-feeds"), ("bouncers", "svc-bouncers")],
-    preset: Section { switch: Some("reputation"), fields: &["reputation_mode"], ..Section::NONE },
-    settings: &[SettingsKind::of::<DnsblSettings>("Lookups in DNS blocklists, for the IP reputation.")],
-    ..Plugin::NONE
-};
 
 /// Lookups in DNS blocklists, for the IP reputation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct DnsblSettings {
+pub struct DnsblSettings {
     /// How long a request waits for a verdict, in milliseconds, 0 to 2000. Default 100.
     #[schemars(range(min = 0, max = 2_000))]
     pub wait_millis: u32,

@@ -1,0 +1,133 @@
+//! From the plugin's configuration and the feeds to a step.
+
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+use kit::checks::{count, status, within};
+use kit::{Context, Entity as _, FieldProblem, Item, typed};
+use prost::Message as _;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::guard::ReputationGuard;
+use super::table::key;
+use super::{MAX_FEEDS, SourceAction, ThreatFeed};
+use crate::{FeedOfStep, IpReputationStep};
+
+/// Addresses and CIDRs that pass through, at most.
+const MAX_PASSTHROUGH: usize = 1000;
+
+/// The plugin's configuration.
+#[derive(Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Config {
+    mode: Mode,
+    /// The sum of weights from which a request is refused; 0 for none.
+    score_threshold: f64,
+    status: u16,
+    /// The ids of feeds; empty for all. `None` where a preset has laid it down.
+    feeds: Option<Vec<String>>,
+    /// Taken, and not used yet: the ids of bouncers.
+    #[serde(rename = "bouncers")]
+    _bouncers: Vec<String>,
+    passthrough: Vec<String>,
+    /// Taken, and not used yet.
+    #[serde(rename = "report_to_bouncer")]
+    _report_to_bouncer: bool,
+}
+
+/// Whether feeds that block refuse.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Mode {
+    /// They do.
+    #[default]
+    Block,
+    /// Every feed adds to the score alone.
+    Monitor,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            mode: Mode::default(),
+            score_threshold: 0.0,
+            status: 403,
+            feeds: Some(Vec::new()),
+            _bouncers: Vec::new(),
+            passthrough: Vec::new(),
+            _report_to_bouncer: false,
+        }
+    }
+}
+
+pub(super) fn compile(
+    config: &Map<String, Value>,
+    context: &mut Context<'_>,
+) -> Result<Option<Vec<u8>>, Vec<FieldProblem>> {
+    let config: Config = typed(Value::Object(config.clone())).map_err(|problem| vec![problem])?;
+    let mut problems = config.check();
+    let all: Vec<&Item<ThreatFeed>> = context.view.all::<ThreatFeed>().collect();
+    let named = config.feeds.as_deref().unwrap_or_default();
+    for (index, id) in named.iter().enumerate().filter(|(_, id)| all.iter().all(|feed| feed.head.id != **id)) {
+        let message = format!("there is no threat feed `{}`", id.escape_debug());
+        problems.push(FieldProblem::new(format!("/feeds/{index}"), message).expected("the id of a threat feed"));
+    }
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    let is_meant = |feed: &&&Item<ThreatFeed>| named.is_empty() || named.contains(&feed.head.id);
+    let ids = |feeds: Vec<&&Item<ThreatFeed>>| feeds.into_iter().map(|feed| feed.head.id.clone()).collect();
+    let enabled: Vec<&Item<ThreatFeed>> = all.iter().copied().filter(|feed| feed.is_enabled()).collect();
+    let (used, more) = enabled.split_at(enabled.len().min(MAX_FEEDS));
+    let feeds: Vec<FeedOfStep> = used.iter().filter(is_meant).map(|feed| of_step(feed)).collect();
+    context.guards.push(Box::new(ReputationGuard {
+        disabled: match named.is_empty() {
+            true => Vec::new(),
+            false => ids(all.iter().filter(|feed| !feed.is_enabled()).filter(is_meant).collect()),
+        },
+        left_out: ids(more.iter().filter(is_meant).collect()),
+        idle: feeds.is_empty() && named.is_empty() && config.feeds.is_some(),
+    }));
+    Ok((!feeds.is_empty()).then(|| config.step(feeds).encode_to_vec()))
+}
+
+fn of_step(feed: &Item<ThreatFeed>) -> FeedOfStep {
+    let id = feed.head.id.clone();
+    FeedOfStep {
+        key: key(&id),
+        name: if feed.head.name.is_empty() { id.clone() } else { feed.head.name.clone() },
+        tag: feed.tag(&feed.head),
+        weight: feed.weight,
+        blocks: feed.action == SourceAction::Block,
+        id,
+    }
+}
+
+impl Config {
+    fn check(&self) -> Vec<FieldProblem> {
+        let mut problems = Vec::new();
+        problems.extend(within("/score_threshold", self.score_threshold, 0.0..=1000.0));
+        problems.extend(status("/status", self.status));
+        problems.extend(count("/passthrough", self.passthrough.len(), MAX_PASSTHROUGH));
+        for (index, entry) in self.passthrough.iter().enumerate() {
+            if entry.parse::<IpNet>().is_err() && entry.parse::<IpAddr>().is_err() {
+                let message = format!("`{}` is neither an address nor a CIDR", entry.escape_debug());
+                let problem = FieldProblem::new(format!("/passthrough/{index}"), message);
+                problems.push(problem.expected("such as `192.0.2.7` or `2001:db8::/32`"));
+            }
+        }
+        problems
+    }
+
+    fn step(self, mut feeds: Vec<FeedOfStep>) -> IpReputationStep {
+        feeds.sort_by(|one, other| one.key.cmp(&other.key));
+        IpReputationStep {
+            feeds,
+            monitor: self.mode == Mode::Monitor,
+            score_threshold: self.score_threshold,
+            status: self.status.into(),
+            passthrough: self.passthrough,
+        }
+    }
+}

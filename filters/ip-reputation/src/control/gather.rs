@@ -1,0 +1,264 @@
+//! Keeps all feeds up to date: fetches them when they are due, keeps their lists in the store, and publishes the table of all of them.
+
+#[cfg(test)]
+mod tests;
+mod tracked;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kit::{Item, Sources, View};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::{Id, JoinSet};
+
+use super::fetch::{Failure, Plan};
+use super::keep;
+use super::runtime::{Order, Refused, Reputation, Want};
+use super::state::Fetched;
+use super::{MAX_FEEDS, ThreatFeed, table};
+use crate::TABLE;
+use tracked::{Ended, TrackedFeeds};
+
+/// Feeds that are fetched at the same time, at most: each may take the memory of a large list.
+const AT_ONCE: usize = 4;
+/// The longest sleep: clocks are set, and waits are computed with the one on the wall.
+const LONGEST_SLEEP: Duration = Duration::from_secs(60);
+
+/// Those who wait for something.
+type Waiting = Vec<oneshot::Sender<Result<(), Refused>>>;
+
+/// Keeps all feeds up to date until the entities end.
+pub(super) async fn gather(sources: Sources) {
+    let Some(runtime) = sources.runtime::<Reputation>() else { return };
+    let Some(orders) = runtime.inbox() else { return };
+    let mut gatherer = Gatherer::new(sources, runtime);
+    gatherer.load().await;
+    gatherer.run(orders).await;
+}
+
+struct Gatherer {
+    sources: Sources,
+    runtime: Arc<Reputation>,
+    feeds: TrackedFeeds,
+    fetches: JoinSet<Result<Fetched, Failure>>,
+    /// The feed of each fetch, and its source.
+    fetching: HashMap<Id, (String, String)>,
+    /// The lists that the published table is made of: feeds and hashes.
+    published: Option<Vec<(String, [u8; 32])>>,
+    /// Those who are told once what they wait for is published.
+    done: Waiting,
+}
+
+impl Gatherer {
+    fn new(sources: Sources, runtime: Arc<Reputation>) -> Gatherer {
+        let (feeds, fetches, fetching) = (TrackedFeeds::default(), JoinSet::new(), HashMap::new());
+        Gatherer { sources, runtime, feeds, fetches, fetching, published: None, done: Vec::new() }
+    }
+
+    /// Reads what was kept of feeds, before any of them is fetched.
+    async fn load(&mut self) {
+        match self.sources.store.feeds().await {
+            Ok(kept) => {
+                for kept in kept {
+                    let id = kept.id.clone();
+                    // Decoding a large list takes a while.
+                    let restoring = tokio::task::spawn_blocking(move || keep::restored(kept));
+                    self.feeds.restore(&id, restoring.await.unwrap_or_default());
+                }
+            }
+            Err(error) => self.sources.trouble(&format!("the lists of threat feeds could not be read: {error}")),
+        }
+    }
+
+    async fn run(&mut self, mut orders: mpsc::Receiver<Order>) {
+        self.follow_entities().await;
+        loop {
+            self.publish().await;
+            self.done.drain(..).for_each(|done| drop(done.send(Ok(()))));
+            self.start_fetches();
+            let sleep = self.feeds.next_due().map_or(LONGEST_SLEEP, |due| {
+                let wait = due.saturating_sub((self.sources.clock)());
+                Duration::from_millis(wait).min(LONGEST_SLEEP)
+            });
+            let is_full = self.fetches.len() >= AT_ONCE;
+            tokio::select! {
+                changed = self.sources.entities.changed() => match changed {
+                    Ok(()) => self.follow_entities().await,
+                    Err(_) => return,
+                },
+                Some(order) = orders.recv() => self.obey(order).await,
+                Some(ended) = self.fetches.join_next_with_id() => {
+                    let (task, outcome) = match ended {
+                        Ok((task, outcome)) => (task, outcome),
+                        Err(error) => (error.id(), Err(Failure::broken())),
+                    };
+                    self.ended(task, outcome).await;
+                }
+                () = tokio::time::sleep(sleep), if !is_full => {}
+            }
+        }
+    }
+
+    /// Takes up new feeds and changed ones, and gives up those that are gone.
+    async fn follow_entities(&mut self) {
+        let entities = Arc::clone(&self.sources.entities.borrow_and_update());
+        let all: Vec<&Item<ThreatFeed>> = View::new(&*entities).all::<ThreatFeed>().collect();
+        for id in self.feeds.ids_other_than(&all) {
+            self.give_up(&id).await;
+        }
+        let mut enabled = 0_usize;
+        for entity in all {
+            enabled += usize::from(entity.enabled);
+            let used = entity.enabled && enabled <= MAX_FEEDS;
+            self.feeds.take_up(entity, used);
+            if used {
+                self.replan(&entity.head.id, &entity.body);
+                continue;
+            }
+            self.sources.health.ends(&subject(&entity.head.id));
+            let why = entity.enabled.then(|| format!("{MAX_FEEDS} other feeds are enabled, and no more are used"));
+            self.feeds.set_error(&entity.head.id, why);
+        }
+        self.show_all();
+    }
+
+    fn replan(&mut self, id: &str, entity: &ThreatFeed) {
+        let now = (self.sources.clock)();
+        match Plan::of(entity) {
+            Ok(plan) => self.feeds.plan(id, plan, entity.refresh_interval_seconds, now),
+            Err(why) => {
+                self.sources.health.fails(&subject(id), &why);
+                self.feeds.set_error(id, Some(why));
+            }
+        }
+    }
+
+    async fn give_up(&mut self, id: &str) {
+        self.feeds.remove(id);
+        self.runtime.show(id, None);
+        self.sources.health.ends(&subject(id));
+        if let Err(error) = self.sources.store.feed_remove(id).await {
+            self.sources.trouble(&format!("the list of the threat feed `{id}` could not be removed: {error}"));
+        }
+    }
+
+    /// Carries out what an operator wants; a fetch is told of when it has ended.
+    async fn obey(&mut self, Order { what, done }: Order) {
+        let (Want::Refresh { feed: id, .. } | Want::RollBack { feed: id }) = &what;
+        let Some(feed) = self.feeds.get_mut(id) else {
+            let _ = done.send(Err(Refused::Unknown));
+            return;
+        };
+        let refuse = |why: &str| Err(Refused::Because(format!("the feed `{id}` {why}")));
+        match what {
+            Want::Refresh { .. } if !feed.used => drop(done.send(refuse("is not used"))),
+            Want::Refresh { .. } if feed.plan.is_none() => {
+                drop(done.send(refuse("cannot be fetched as it is configured")));
+            }
+            Want::Refresh { force, .. } => feed.want(force, done),
+            Want::RollBack { .. } => {
+                if feed.roll_back() {
+                    let id = id.clone();
+                    self.keep(&id).await;
+                    self.done.push(done);
+                } else {
+                    let _ = done.send(refuse("has no previous snapshot"));
+                }
+            }
+        }
+    }
+
+    /// Starts the fetches that are due, as many as may run.
+    fn start_fetches(&mut self) {
+        let now = (self.sources.clock)();
+        while self.fetches.len() < AT_ONCE {
+            let Some((id, feed)) = self.feeds.due(now) else { return };
+            let id = id.to_owned();
+            let Some(start) = feed.start() else { return };
+            let source = start.plan.source.clone();
+            let fetch = start.plan.run(self.sources.outbound.clone(), start.validators, start.before, now);
+            let task = self.fetches.spawn(fetch);
+            self.fetching.insert(task.id(), (id, source));
+        }
+    }
+
+    /// A fetch has ended.
+    async fn ended(&mut self, task: Id, outcome: Result<Fetched, Failure>) {
+        let Some((id, source)) = self.fetching.remove(&task) else { return };
+        let now = (self.sources.clock)();
+        let random = getrandom::u32().unwrap_or(u32::MAX / 2);
+        // A feed that was removed while it was fetched.
+        let Some(feed) = self.feeds.get_mut(&id) else { return };
+        let taken = feed.ended(&source, outcome, now, random);
+        self.done.append(&mut feed.told);
+        match taken {
+            Ended::Ignored => {}
+            Ended::Works => {
+                self.sources.health.works(&subject(&id));
+                self.keep(&id).await;
+            }
+            Ended::Fails(why) => {
+                self.sources.health.fails(&subject(&id), &why);
+                self.show(&id);
+            }
+        }
+    }
+
+    /// Keeps what is known of a feed in the store.
+    async fn keep(&mut self, id: &str) {
+        let Some(feed) = self.feeds.get_mut(id) else { return };
+        let kept = keep::kept(id, &feed.state);
+        match self.sources.store.feed_put(kept).await {
+            Ok(true) => {}
+            Ok(false) => self.sources.trouble(&format!("there is no room to keep the list of the threat feed `{id}`")),
+            Err(error) => {
+                self.sources.trouble(&format!("the list of the threat feed `{id}` could not be kept: {error}"));
+            }
+        }
+        self.show(id);
+    }
+
+    /// Publishes the table where it is not made of the lists in force.
+    async fn publish(&mut self) {
+        let lists = self.feeds.lists();
+        let made_of: Vec<(String, [u8; 32])> = lists.iter().map(|(id, list)| (id.clone(), list.hash)).collect();
+        if self.published.as_ref() == Some(&made_of) {
+            return;
+        }
+        // Gateways keep the table of the control plane before until there is a list: right after a start there may be none.
+        if made_of.is_empty() && self.published.is_none() && self.feeds.any_used() {
+            return;
+        }
+        let lists: Vec<(String, Arc<[u8]>)> = lists.into_iter().map(|(id, list)| (id, list.bytes)).collect();
+        let making = tokio::task::spawn_blocking(move || table::flatten(&lists));
+        let made = making.await.unwrap_or_else(|_| Err("the table of all threat feeds could not be made".to_owned()));
+        let outcome = match made {
+            Ok(base) => self.sources.publish_ranges(TABLE, base).await.map_err(|error| error.to_string()),
+            Err(error) => Err(error),
+        };
+        match outcome {
+            Ok(()) => self.sources.health.works("the table of threat feeds"),
+            // The table before stays in force.
+            Err(error) => {
+                self.sources.trouble(&error);
+                self.sources.health.fails("the table of threat feeds", &error);
+            }
+        }
+        self.published = Some(made_of);
+    }
+
+    fn show(&self, id: &str) {
+        let state = self.feeds.get(id).map(|feed| Arc::new(feed.state.clone()));
+        self.runtime.show(id, state);
+    }
+
+    fn show_all(&self) {
+        self.feeds.ids().for_each(|id| self.show(id));
+    }
+}
+
+/// A feed as operators are told of it.
+fn subject(id: &str) -> String {
+    format!("threat feed `{id}`")
+}

@@ -1,0 +1,35 @@
+//! What the IP reputation of a chain will do.
+
+use std::any::Any;
+
+use kit::Guard;
+
+use super::MAX_FEEDS;
+
+/// What it will do.
+#[derive(Debug, Default)]
+pub(super) struct ReputationGuard {
+    /// The feeds that it names and that are disabled.
+    pub(super) disabled: Vec<String>,
+    /// The feeds that are left out because too many are enabled.
+    pub(super) left_out: Vec<String>,
+    /// It was asked for, and there is no feed at all.
+    pub(super) idle: bool,
+}
+
+impl Guard for ReputationGuard {
+    fn gaps(&self, _before: &[&dyn Guard], _behind: &[&dyn Guard]) -> Vec<String> {
+        let mut gaps: Vec<String> = Vec::new();
+        gaps.extend(self.disabled.iter().map(|id| format!("the threat feed `{id}` is disabled")));
+        let left_out = |id| format!("the threat feed `{id}` is not used: {MAX_FEEDS} others before it are enabled");
+        gaps.extend(self.left_out.iter().map(left_out));
+        if self.idle {
+            gaps.push("no threat feed is enabled, so the IP reputation does nothing".to_owned());
+        }
+        gaps
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}

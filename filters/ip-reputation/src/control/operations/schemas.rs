@@ -1,0 +1,155 @@
+//! What the operations answer, as JSON Schemas.
+
+use kit::NamedSchema;
+use serde_json::{Map, Value, json};
+
+/// A call that cannot be carried out.
+pub(super) const FAILED: NamedSchema = NamedSchema { name: "ReputationFailed", schema: failed };
+/// An entry of the catalogue.
+pub(super) const CATALOG_ENTRY: NamedSchema = NamedSchema { name: "FeedCatalogEntry", schema: catalog_entry };
+/// A feed that is not saved.
+pub(super) const FEED: NamedSchema = NamedSchema { name: "FeedTemplate", schema: feed };
+/// A feed with its state.
+pub(super) const FEED_STATUS: NamedSchema = NamedSchema { name: "FeedStatus", schema: feed_status };
+/// A list that was fetched.
+pub(super) const SNAPSHOT: NamedSchema = NamedSchema { name: "FeedSnapshot", schema: snapshot };
+/// What the feeds have of an address.
+pub(super) const VERDICT: NamedSchema = NamedSchema { name: "ReputationVerdict", schema: verdict };
+
+fn text() -> Value {
+    json!({ "type": "string" })
+}
+
+fn text_or_null(about: &str) -> Value {
+    json!({ "type": ["string", "null"], "description": about })
+}
+
+fn count(about: &str) -> Value {
+    json!({ "type": "integer", "minimum": 0, "description": about })
+}
+
+/// An object that has all of these fields, and may have the optional ones.
+fn object(fields: Value, optional: Value) -> Value {
+    let mut properties = fields.as_object().cloned().unwrap_or_default();
+    let required: Vec<String> = properties.keys().cloned().collect();
+    properties.extend(optional.as_object().cloned().unwrap_or_else(Map::new));
+    json!({ "type": "object", "required": required, "properties": properties })
+}
+
+/// `done: true` with a field, or why not.
+fn or_failed(field: &str, schema: Value) -> Value {
+    let done = object(json!({ "done": { "const": true }, field: schema }), Value::Null);
+    json!({ "anyOf": [done, FAILED.reference()] })
+}
+
+fn list(items: Value) -> Value {
+    json!({ "type": "array", "items": items })
+}
+
+fn failed() -> Value {
+    object(json!({ "done": { "const": false }, "error": text() }), Value::Null)
+}
+
+pub(super) fn catalog() -> Value {
+    object(json!({ "categories": list(text()), "entries": list(CATALOG_ENTRY.reference()) }), Value::Null)
+}
+
+fn catalog_entry() -> Value {
+    let number = || json!({ "type": "number" });
+    let flag = |about: &str| json!({ "type": "boolean", "description": about });
+    object(
+        json!({
+            "id": text(), "name": text(), "description": text(), "category": text(), "url": text(), "format": text(),
+            "options": { "type": "object" }, "tag": text(), "weight": number(), "action": { "enum": ["monitor", "block"] },
+            "refresh_interval_seconds": { "type": "integer" }, "licence": text(), "homepage": text(),
+            "requires_auth": flag("Its publisher wants credentials."), "auth_hint": text_or_null("The credentials."),
+            "manual_url": flag("The URL has to be pasted."), "notes": text(),
+        }),
+        Value::Null,
+    )
+}
+
+pub(super) fn status() -> Value {
+    let empty = || json!({ "type": "array", "maxItems": 0, "description": "Not active yet." });
+    let done = object(
+        json!({
+            "feeds": list(FEED_STATUS.reference()), "svc_bouncers": empty(), "asn": empty(), "geo": empty(), "dnsbl": empty(),
+        }),
+        Value::Null,
+    );
+    json!({ "anyOf": [done, FAILED.reference()] })
+}
+
+fn feed_status() -> Value {
+    let previous = object(
+        json!({
+            "entries": count("The entries of the list that a rollback restores."),
+            "ranges": count("The ranges that they make."),
+            "fetched_at": count("When it was fetched, in milliseconds since 1970."),
+        }),
+        Value::Null,
+    );
+    object(
+        json!({
+            "id": text(), "name": text(), "enabled": { "type": "boolean" }, "url": text(), "format": text(),
+            "action": { "enum": ["monitor", "block"] }, "weight": { "type": "number" }, "tag": text(),
+            "snapshot": SNAPSHOT.reference(), "previous": { "anyOf": [previous, { "type": "null" }] },
+        }),
+        Value::Null,
+    )
+}
+
+fn snapshot() -> Value {
+    let at = json!({ "type": ["integer", "null"], "description": "When it was fetched or found unchanged, in milliseconds since 1970." });
+    object(
+        json!({
+            "feed_id": text(),
+            "entries": count("The entries that are used."),
+            "ranges": count("The ranges that they make."),
+            "rejected": count("The entries that are not used: no address, or none of the Internet."),
+            "error": text_or_null("Why the last fetch failed: the list before is in force. Null if it did not."),
+            "fetched_at": at,
+            "etag": text_or_null("What the publisher calls this version."),
+            "last_modified": text_or_null("When the publisher changed it."),
+            "not_modified": { "type": "boolean", "description": "The last fetch found the list unchanged." },
+        }),
+        json!({ "refreshing": { "type": "boolean", "description": "In answers of `_refresh`: the fetch goes on." } }),
+    )
+}
+
+fn feed() -> Value {
+    json!({ "type": "object", "description": "A document of `threat-feeds`; not saved." })
+}
+
+pub(super) fn template() -> Value {
+    or_failed("feed", FEED.reference())
+}
+
+pub(super) fn refresh() -> Value {
+    or_failed("snapshots", list(SNAPSHOT.reference()))
+}
+
+pub(super) fn rollback() -> Value {
+    or_failed("snapshot", SNAPSHOT.reference())
+}
+
+pub(super) fn lookup() -> Value {
+    or_failed("verdict", VERDICT.reference())
+}
+
+fn verdict() -> Value {
+    let hit = object(
+        json!({
+            "kind": { "enum": ["feed"] }, "source_id": text(), "source_name": text(), "tag": text(),
+            "weight": { "type": "number" }, "blocking": { "type": "boolean" },
+            "detail": { "type": "string", "description": "The range of the list that has the address." },
+        }),
+        Value::Null,
+    );
+    object(
+        json!({
+            "ip": text(), "score": { "type": "number" }, "blocking": { "type": "boolean" }, "tags": list(text()), "hits": list(hit),
+        }),
+        Value::Null,
+    )
+}

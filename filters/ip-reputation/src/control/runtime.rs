@@ -1,0 +1,141 @@
+//! What the plugin has at work in a control plane: the feeds as they are now, for the console, and orders to the gatherer.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{mpsc, oneshot};
+
+use super::state::FeedState;
+
+/// Orders that wait for the gatherer, at most: each belongs to a call of the console, of which few run at a time.
+const MAX_ORDERS: usize = 64;
+/// How long an order is waited for. The console gives up after 30 seconds.
+const PATIENCE: Duration = Duration::from_secs(25);
+
+/// What the plugin has at work: shared by its gatherer and the operations of the console.
+pub(super) struct Reputation {
+    feeds: Mutex<BTreeMap<String, Arc<FeedState>>>,
+    orders: mpsc::Sender<Order>,
+    /// Taken by the gatherer.
+    inbox: Mutex<Option<mpsc::Receiver<Order>>>,
+}
+
+/// What an operator wants.
+#[derive(Debug)]
+pub(super) struct Order {
+    /// What is to be done.
+    pub(super) what: Want,
+    /// Tells when it is done, or why it cannot be.
+    pub(super) done: oneshot::Sender<Result<(), Refused>>,
+}
+
+/// What is to be done with a feed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Want {
+    /// Fetch it now. `force`: take its list although it was rolled back, or has little to do with the one before.
+    Refresh { feed: String, force: bool },
+    /// Restore the previous list.
+    RollBack { feed: String },
+}
+
+/// Why an order is not carried out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Refused {
+    /// The gatherer has no such feed, or has not seen it yet.
+    Unknown,
+    /// For people.
+    Because(String),
+}
+
+/// How an order went.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Ordered {
+    /// It is done.
+    Done,
+    /// It was begun and takes longer than calls wait.
+    Begun,
+    /// It cannot be done, for people.
+    Refused(String),
+}
+
+// === impl Reputation ===
+
+impl Default for Reputation {
+    fn default() -> Reputation {
+        let (orders, inbox) = mpsc::channel(MAX_ORDERS);
+        Reputation { feeds: Mutex::default(), orders, inbox: Mutex::new(Some(inbox)) }
+    }
+}
+
+impl Reputation {
+    /// The orders, for the one gatherer.
+    pub(super) fn inbox(&self) -> Option<mpsc::Receiver<Order>> {
+        self.inbox.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Shows what is known of a feed; `None` for one that is gone.
+    pub(super) fn show(&self, id: &str, state: Option<Arc<FeedState>>) {
+        match state {
+            Some(state) => self.feeds().insert(id.to_owned(), state),
+            None => self.feeds().remove(id),
+        };
+    }
+
+    /// What is known of a feed.
+    pub(super) fn feed(&self, id: &str) -> Arc<FeedState> {
+        self.feeds().get(id).cloned().unwrap_or_default()
+    }
+
+    /// Has orders carried out, and waits for all of them together. In a thread that may block.
+    pub(super) fn order(&self, wants: Vec<Want>) -> Vec<Ordered> {
+        let nowhere = || Ordered::Refused("this control plane gathers no feeds".to_owned());
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            return wants.iter().map(|_| nowhere()).collect();
+        };
+        if self.inbox.lock().unwrap_or_else(PoisonError::into_inner).is_some() {
+            return wants.iter().map(|_| nowhere()).collect();
+        }
+        runtime.block_on(async {
+            let end = tokio::time::Instant::now() + PATIENCE;
+            let mut running = tokio::task::JoinSet::new();
+            for (place, want) in wants.iter().cloned().enumerate() {
+                let orders = self.orders.clone();
+                running.spawn(async move { (place, carried_out(&orders, want).await) });
+            }
+            let mut outcomes = vec![Ordered::Begun; wants.len()];
+            while let Ok(Some(ended)) = tokio::time::timeout_at(end, running.join_next()).await {
+                let Ok((place, outcome)) = ended else { continue };
+                if let Some(slot) = outcomes.get_mut(place) {
+                    *slot = outcome;
+                }
+            }
+            running.detach_all();
+            outcomes
+        })
+    }
+
+    fn feeds(&self) -> MutexGuard<'_, BTreeMap<String, Arc<FeedState>>> {
+        self.feeds.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Gives an order and waits until it was carried out.
+async fn carried_out(orders: &mpsc::Sender<Order>, what: Want) -> Ordered {
+    /// How often an order for a feed is repeated that the gatherer has not seen yet, and the pause in between.
+    const LOOKS: u32 = 40;
+    const PAUSE: Duration = Duration::from_millis(25);
+    for _ in 0..LOOKS {
+        let (done, told) = oneshot::channel();
+        if orders.send(Order { what: what.clone(), done }).await.is_err() {
+            break;
+        }
+        match told.await {
+            Ok(Ok(())) => return Ordered::Done,
+            Ok(Err(Refused::Because(why))) => return Ordered::Refused(why),
+            Ok(Err(Refused::Unknown)) => tokio::time::sleep(PAUSE).await,
+            Err(_) => break,
+        }
+    }
+    Ordered::Refused("the feed is gone, or no feeds are gathered at the moment".to_owned())
+}

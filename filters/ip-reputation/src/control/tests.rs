@@ -1,0 +1,175 @@
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use kit::{
+    ChallengeRoot, Collection, Context, Entity as _, EntitySource, FieldProblem, Guard, Head, Item, PluginSettings,
+    References, Slot, Tools, View,
+};
+use prost::Message as _;
+use serde_json::{Map, Value, json};
+
+use super::catalog::{CATEGORIES, CatalogEntry, ENTRIES, IDS};
+use super::*;
+use crate::IpReputationStep;
+
+struct Nothing;
+
+impl References for Nothing {
+    fn exists(&self, _collection: &str, _id: &str) -> Option<bool> {
+        None
+    }
+}
+
+/// All entities, which are feeds.
+struct Feeds(Arc<Collection>);
+
+impl EntitySource for Feeds {
+    fn slot(&self, _collection: &str, id: &str) -> Option<&Slot> {
+        self.0.get(id)
+    }
+
+    fn collection(&self, _collection: &str) -> Option<&Arc<Collection>> {
+        Some(&self.0)
+    }
+}
+
+fn feeds(all: impl IntoIterator<Item = (String, Value)>) -> Feeds {
+    let slot = |(id, fields): (String, Value)| {
+        let body: ThreatFeed = serde_json::from_value(fields).unwrap();
+        let entity = Arc::new(Item { head: Head { id: id.clone(), ..Head::default() }, body });
+        (id, Slot { revision: 1, entity })
+    };
+    Feeds(Arc::new(all.into_iter().map(slot).collect()))
+}
+
+type Compiled = Result<(Option<IpReputationStep>, Vec<String>), Vec<FieldProblem>>;
+
+/// The step of a configuration, and what is off.
+fn compiled(config: Value, entities: &Feeds) -> Compiled {
+    let Value::Object(config) = config else { panic!("no object") };
+    compiled_of(&config, entities)
+}
+
+fn compiled_of(config: &Map<String, Value>, entities: &Feeds) -> Compiled {
+    let (view, tools, settings) = (View::new(entities), Tools::default(), PluginSettings::default());
+    let (mut parts, mut body, mut request, mut warnings) = (kit::Parts::new(), 0, 0, Vec::new());
+    let mut guards: Vec<Box<dyn Guard>> = Vec::new();
+    let mut context = Context {
+        view: &view,
+        tools: &tools,
+        plugin_settings: &settings,
+        keys: &ChallengeRoot::for_checks(),
+        fail_open: false,
+        chain: &[],
+        parts: &mut parts,
+        largest_body: &mut body,
+        largest_request: &mut request,
+        warnings: &mut warnings,
+        guards: &mut guards,
+    };
+    let step = compile::compile(config, &mut context)?;
+    let step = step.map(|bytes| IpReputationStep::decode(bytes.as_slice()).unwrap());
+    Ok((step, guards.iter().flat_map(|guard| guard.gaps(&[], &[])).collect()))
+}
+
+fn three() -> Feeds {
+    feeds([
+        ("tor".to_owned(), json!({ "url": "https://a/", "weight": 40, "tag": "feed:tor-exit" })),
+        ("drop".to_owned(), json!({ "url": "https://b/", "action": "block" })),
+        ("off".to_owned(), json!({ "url": "https://c/", "enabled": false })),
+    ])
+}
+
+#[test]
+fn a_step_has_the_enabled_feeds_or_those_that_are_named() {
+    let (step, gaps) = compiled(json!({}), &three()).unwrap();
+    let step = step.unwrap();
+    let mut found: Vec<_> = step.feeds.iter().map(|feed| (&*feed.id, &*feed.tag, feed.weight, feed.blocks)).collect();
+    found.sort_by_key(|feed| feed.0);
+    assert_eq!(found, [("drop", "feed:drop", 50.0, true), ("tor", "feed:tor-exit", 40.0, false)]);
+    assert_eq!((step.monitor, step.score_threshold, step.status), (false, 0.0, 403));
+    assert!(step.feeds.is_sorted_by_key(|feed| &feed.key) && gaps.is_empty(), "{gaps:?}");
+
+    let config = json!({ "feeds": ["tor", "off"], "mode": "monitor", "status": 404, "score_threshold": 90,
+                         "passthrough": ["192.0.2.7", "2001:db8::/32"] });
+    let (step, gaps) = compiled(config, &three()).unwrap();
+    let step = step.unwrap();
+    assert_eq!((step.feeds.len(), &*step.feeds[0].id, step.monitor, step.status), (1, "tor", true, 404));
+    assert_eq!((step.score_threshold, step.passthrough.len()), (90.0, 2));
+    assert_eq!(gaps, ["the threat feed `off` is disabled"]);
+}
+
+#[test]
+fn without_a_feed_there_is_no_step_and_a_preset_does_not_miss_it() {
+    let nothing = feeds([]);
+    let idle = "no threat feed is enabled, so the IP reputation does nothing".to_owned();
+    assert_eq!(compiled(json!({}), &nothing), Ok((None, vec![idle])));
+    let laid = (PLUGIN.preset.lay_down.unwrap())(&Map::new()).unwrap().0.unwrap();
+    assert_eq!(compiled(laid, &nothing), Ok((None, Vec::new())));
+    assert_eq!(compiled(json!({ "feeds": ["off"] }), &three()).unwrap().0, None);
+}
+
+#[test]
+fn more_feeds_than_are_used_are_named() {
+    let all = (0..66).map(|number| (format!("f{number:02}"), json!({ "url": "https://a/" })));
+    let (step, gaps) = compiled(json!({}), &feeds(all)).unwrap();
+    assert_eq!((step.unwrap().feeds.len(), gaps.len()), (MAX_FEEDS, 2));
+    assert_eq!(gaps[0], "the threat feed `f64` is not used: 64 others before it are enabled");
+}
+
+#[test]
+fn wrong_fields_are_named() {
+    let problems = |config: Value| {
+        let found = compiled(config, &three()).unwrap_err();
+        found.into_iter().map(|problem| problem.pointer).collect::<Vec<_>>()
+    };
+    assert_eq!(problems(json!({ "mode": "deny" })), ["/mode"]);
+    assert_eq!(problems(json!({ "feed": [] })), ["/feed"]);
+    let wrong = json!({ "status": 99, "score_threshold": -1, "passthrough": ["192.0.2.7", "office"], "feeds": ["tor", "gone"] });
+    assert_eq!(problems(wrong), ["/score_threshold", "/status", "/passthrough/1", "/feeds/1"]);
+    assert!(compiled(json!({ "bouncers": ["x"], "report_to_bouncer": true }), &three()).is_ok());
+}
+
+#[test]
+fn a_preset_lays_it_down_unless_it_is_switched_off() {
+    let lay_down = PLUGIN.preset.lay_down.unwrap();
+    let laid = |config: Value| lay_down(config.as_object().unwrap()).map(|laid| laid.0);
+    assert_eq!(laid(json!({})), Ok(Some(json!({ "mode": "block", "feeds": null }))));
+    assert_eq!(laid(json!({ "reputation_mode": "monitor" })), Ok(Some(json!({ "mode": "monitor", "feeds": null }))));
+    assert_eq!(laid(json!({ "reputation": false, "reputation_mode": "monitor" })), Ok(None));
+    assert_eq!(laid(json!({ "reputation_mode": "off" })).unwrap_err().pointer, "/reputation_mode");
+}
+
+#[test]
+fn the_catalogue_has_fourteen_entries_that_make_feeds() {
+    assert_eq!((ENTRIES.len(), IDS.iter().collect::<BTreeSet<_>>().len()), (14, 14));
+    for entry in &ENTRIES {
+        let shown = entry.shown();
+        assert!(CATEGORIES.contains(&shown["category"].as_str().unwrap()), "{shown}");
+        let mut feed = CatalogEntry::by_id(entry.id).unwrap().feed();
+        let wants_more = entry.id == "abuseipdb-blacklist" || entry.id == "azure-ranges";
+        assert_eq!(feed["enabled"], !wants_more, "{feed}");
+        assert_eq!(feed["url"].as_str().unwrap().is_empty(), shown["manual_url"].as_bool().unwrap());
+        assert!(feed["id"].as_str().unwrap().starts_with("threat-feed_"), "{feed}");
+        for field in ["id", "name", "description", "tags", "metadata", "kind"] {
+            feed.as_object_mut().unwrap().remove(field).unwrap();
+        }
+        let feed: ThreatFeed = serde_json::from_value(feed).unwrap();
+        assert_eq!(feed.check(&Head::default(), &Nothing), []);
+        fetch::Plan::of(&feed).unwrap();
+    }
+    let weighs = |id: &str| CatalogEntry::by_id(id).unwrap().feed();
+    assert_eq!((&weighs("spamhaus-drop")["weight"], &weighs("spamhaus-drop")["action"]), (&json!(90), &json!("block")));
+    assert_eq!(weighs("cloudflare-v6")["weight"], 0);
+    assert_eq!(weighs("abuseipdb-blacklist")["headers"], json!({ "Key": "" }));
+}
+
+#[test]
+fn keys_of_feeds_are_short_and_all_of_them_fit_a_label() {
+    let ids = (0..MAX_FEEDS).map(|number| format!("{number:0>128}"));
+    let list = feeds::parse(&feeds::Format::CidrLines, b"192.0.2.1", 1).unwrap().addresses.to_bytes();
+    let lists: Vec<(String, Arc<[u8]>)> = ids.map(|id| (id, list.clone().into())).collect();
+    assert!(table::flatten(&lists).is_ok());
+    assert_eq!(table::key("tor"), table::key("tor"));
+    assert!(table::flatten(&[("a".to_owned(), vec![7].into())]).unwrap_err().contains("`a`"));
+}

@@ -1,0 +1,166 @@
+//! The plugin in a worker, with a table made in the test.
+
+mod differential;
+
+use std::net::IpAddr;
+use std::rc::Rc;
+
+use ::tables::{SourceBuilder, State};
+use exchange::fake::FakeHost;
+use exchange::{Tables, Taken};
+
+use super::*;
+
+fn feed(key: &str, weight: f64, blocks: bool) -> FeedOfStep {
+    let (id, tag) = (format!("id-{key}"), format!("feed:{key}"));
+    FeedOfStep { key: key.into(), name: id.clone(), id, tag, weight, blocks }
+}
+
+fn step(feeds: Vec<FeedOfStep>) -> IpReputationStep {
+    IpReputationStep { feeds, monitor: false, score_threshold: 0.0, status: 451, passthrough: Vec::new() }
+}
+
+/// A table of these ranges: feed, first and last address.
+fn table(ranges: &[(&str, &str, &str)]) -> Vec<u8> {
+    let mut builder = SourceBuilder::default();
+    for (feed, first, last) in ranges {
+        let source = builder.source(feed).unwrap();
+        builder.add(source, first.parse().unwrap(), last.parse().unwrap()).unwrap();
+    }
+    builder.build().unwrap()
+}
+
+/// The plugin in a worker that has a table, or has none yet.
+fn plugin(step: &IpReputationStep, table: Option<Vec<u8>>) -> Box<dyn Plugin> {
+    let tables = Rc::new(Tables::default());
+    let plugin =
+        build(&step.encode_to_vec(), &mut Build::new(std::iter::empty()).with_tables(Rc::clone(&tables))).unwrap();
+    if let Some(data) = table {
+        let state = State::of_base(&data).0.to_vec();
+        let size = u32::try_from(data.len()).unwrap();
+        let change = snapshot::TableChange { name: TABLE.into(), state, data, size, ..Default::default() };
+        assert_eq!(tables.take(&change), Taken::Applied);
+    }
+    plugin
+}
+
+/// The status of a refusal, the score, and the tags.
+fn ask(plugin: &dyn Plugin, address: &str) -> (Option<u16>, f64, Vec<String>) {
+    let mut exchange = Exchange::default();
+    exchange.caller.ip = address.into();
+    let status = match plugin.access(&mut exchange, &mut Slot::default(), &FakeHost::at(7)) {
+        Verdict::Refuse(refusal) => {
+            assert!(refusal.scored && refusal.category == Category::Threat, "{refusal:?}");
+            Some(refusal.status)
+        }
+        Verdict::Pass => None,
+        other => panic!("{other:?}"),
+    };
+    (status, exchange.score.total(), exchange.score.tags().into_iter().map(str::to_owned).collect())
+}
+
+fn few() -> Vec<u8> {
+    table(&[
+        ("a", "192.0.2.0", "192.0.2.255"),
+        ("b", "192.0.2.128", "198.51.100.7"),
+        ("a", "2001:db8::", "2001:db8::ffff"),
+        ("zero", "192.0.2.9", "192.0.2.9"),
+    ])
+}
+
+#[test]
+fn each_matching_feed_adds_its_weight_and_both_of_its_tags() {
+    let plugin = plugin(&step(vec![feed("b", 40.0, false), feed("a", 30.0, false)]), Some(few()));
+    let (a, b) = (["feed:a", "reputation:id-a"], ["feed:b", "reputation:id-b"]);
+    assert_eq!(ask(&*plugin, "192.0.2.7"), (None, 30.0, a.map(str::to_owned).to_vec()));
+    assert_eq!(ask(&*plugin, "192.0.2.200"), (None, 70.0, [a, b].concat().into_iter().map(str::to_owned).collect()));
+    assert_eq!(ask(&*plugin, "::ffff:198.51.100.7").1, 40.0, "mapped IPv4 is IPv4");
+    assert_eq!(ask(&*plugin, "2001:db8::1").1, 30.0);
+    for other in ["198.51.100.8", "192.0.1.255", "2001:db8::1:0", "", "no address"] {
+        assert_eq!(ask(&*plugin, other), (None, 0.0, Vec::new()), "{other}");
+    }
+}
+
+#[test]
+fn a_tag_of_that_form_is_there_once() {
+    let own = FeedOfStep { tag: "reputation:id-a".into(), ..feed("a", 30.0, false) };
+    assert_eq!(ask(&*plugin(&step(vec![own]), Some(few())), "192.0.2.7").2, ["reputation:id-a"]);
+}
+
+#[test]
+fn a_blocking_feed_refuses_and_a_monitoring_step_refuses_nothing() {
+    let blocking = step(vec![feed("a", 30.0, true), feed("b", 40.0, false)]);
+    assert_eq!(ask(&*plugin(&blocking, Some(few())), "192.0.2.7").0, Some(451));
+    let (status, score, _) = ask(&*plugin(&blocking, Some(few())), "198.51.100.1");
+    assert_eq!((status, score), (None, 40.0), "the other feed monitors");
+    let monitor = IpReputationStep { monitor: true, ..blocking };
+    let (status, score, _) = ask(&*plugin(&monitor, Some(few())), "192.0.2.7");
+    assert_eq!((status, score), (None, 30.0));
+}
+
+#[test]
+fn the_threshold_counts_the_hits_of_this_plugin() {
+    let with = |score_threshold| IpReputationStep {
+        score_threshold,
+        ..step(vec![feed("a", 30.0, false), feed("b", 40.0, false)])
+    };
+    assert_eq!(ask(&*plugin(&with(70.0), Some(few())), "192.0.2.200").0, Some(451));
+    assert_eq!(ask(&*plugin(&with(70.5), Some(few())), "192.0.2.200").0, None);
+    assert_eq!(ask(&*plugin(&with(30.0), Some(few())), "192.0.2.7").0, Some(451));
+    let monitor = IpReputationStep { monitor: true, ..with(1.0) };
+    assert_eq!(ask(&*plugin(&monitor, Some(few())), "192.0.2.200").0, None);
+}
+
+#[test]
+fn a_feed_that_the_step_does_not_have_counts_for_nothing() {
+    let plugin = plugin(&step(vec![feed("b", 40.0, true)]), Some(few()));
+    assert_eq!(ask(&*plugin, "192.0.2.7"), (None, 0.0, Vec::new()));
+    assert_eq!(ask(&*plugin, "192.0.2.200").0, Some(451));
+}
+
+#[test]
+fn a_feed_without_a_weight_adds_nothing_and_may_still_block() {
+    let quiet = plugin(&step(vec![feed("zero", 0.0, false)]), Some(few()));
+    assert_eq!(ask(&*quiet, "192.0.2.9"), (None, 0.0, Vec::new()));
+    let blocking = plugin(&step(vec![feed("zero", 0.0, true)]), Some(few()));
+    assert_eq!(ask(&*blocking, "192.0.2.9").0, Some(451));
+}
+
+#[test]
+fn addresses_that_pass_through_are_not_looked_at() {
+    let passthrough = vec!["192.0.2.0/29".into(), "::ffff:192.0.2.200".into(), "2001:db8::1".into()];
+    let plugin = plugin(&IpReputationStep { passthrough, ..step(vec![feed("a", 30.0, true)]) }, Some(few()));
+    for through in ["192.0.2.7", "::ffff:192.0.2.7", "192.0.2.200", "2001:db8::1"] {
+        assert_eq!(ask(&*plugin, through), (None, 0.0, Vec::new()), "{through}");
+    }
+    assert_eq!((ask(&*plugin, "192.0.2.8").0, ask(&*plugin, "2001:db8::2").0), (Some(451), Some(451)));
+}
+
+#[test]
+fn without_its_table_it_lets_requests_pass() {
+    assert_eq!(ask(&*plugin(&step(vec![feed("a", 30.0, true)]), None), "192.0.2.7"), (None, 0.0, Vec::new()));
+    let empty = SourceBuilder::default().build().unwrap();
+    assert_eq!(ask(&*plugin(&step(vec![feed("a", 30.0, true)]), Some(empty)), "192.0.2.7").0, None);
+}
+
+#[test]
+fn a_step_that_cannot_be_read_is_refused() {
+    let build = |step: &IpReputationStep| build(&step.encode_to_vec(), &mut Build::new(std::iter::empty())).is_err();
+    assert!(build(&IpReputationStep { status: 42, ..step(Vec::new()) }));
+    assert!(build(&IpReputationStep { passthrough: vec!["office".into()], ..step(Vec::new()) }));
+    assert!(!build(&step(Vec::new())));
+}
+
+/// The ends of ranges and their neighbours.
+fn around(address: IpAddr) -> [IpAddr; 3] {
+    match address {
+        IpAddr::V4(address) => {
+            let number = u32::from(address);
+            [number.wrapping_sub(1), number, number.wrapping_add(1)].map(|number| IpAddr::V4(number.into()))
+        }
+        IpAddr::V6(address) => {
+            let number = u128::from(address);
+            [number.wrapping_sub(1), number, number.wrapping_add(1)].map(|number| IpAddr::V6(number.into()))
+        }
+    }
+}

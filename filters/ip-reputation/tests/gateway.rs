@@ -1,0 +1,162 @@
+//! The plugin in a real gateway with a control plane, and a publisher of lists beside them.
+#![allow(clippy::indexing_slicing, clippy::unwrap_used, reason = "tests")]
+
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use palisade_tests::console::Console;
+use palisade_tests::gateway::{Gateway, route, threat_policy};
+use palisade_tests::http::Request;
+use serde_json::{Value, json};
+
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// A publisher of one list; without a list it answers 500.
+struct Publisher {
+    address: SocketAddr,
+    list: Arc<Mutex<Option<String>>>,
+}
+
+impl Publisher {
+    fn start(list: &str) -> Publisher {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let list = Arc::new(Mutex::new(Some(list.to_owned())));
+        let current = Arc::clone(&list);
+        std::thread::spawn(move || {
+            for mut stream in listener.incoming().map_while(Result::ok) {
+                let mut head = Vec::new();
+                let mut byte = [0];
+                while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).is_ok_and(|read| read > 0) {
+                    head.push(byte[0]);
+                }
+                let (status, body) = match current.lock().unwrap().clone() {
+                    Some(list) => ("200 OK", list),
+                    None => ("500 Oops", String::new()),
+                };
+                let answer =
+                    format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}", body.len());
+                let _ = stream.write_all(answer.as_bytes());
+            }
+        });
+        Publisher { address, list }
+    }
+
+    fn lists(&self, list: Option<&str>) {
+        *self.list.lock().unwrap() = list.map(str::to_owned);
+    }
+
+    fn feed(&self, action: &str) -> Value {
+        json!({ "id": "bad", "name": "Bad callers", "url": format!("http://{}/list", self.address), "allow_private": true,
+                "weight": 30, "action": action, "tag": "feed:bad-callers" })
+    }
+}
+
+/// A gateway whose callers are behind a proxy that names them.
+fn gateway(
+    filters: &Value,
+    feed: &Value,
+    plugins: impl FnOnce(&palisade_tests::control_plane::ControlPlane) -> Value,
+) -> Gateway {
+    Gateway::start(|control, backend| {
+        control.configure(&json!({ "gateway": { "filters": filters }, "identity": { "trusted_hops": 1 } }));
+        control.create(
+            "threat-policies",
+            &threat_policy("demo", json!({ "tiers": [{ "min_score": 20, "action": "log" }] })),
+        );
+        control.create("threat-feeds", feed);
+        let plugins = plugins(control);
+        control.create("routes", &route("demo", backend, plugins));
+    })
+}
+
+fn from(address: &str) -> Request {
+    Request::get("/").header("x-forwarded-for", address)
+}
+
+#[test]
+fn a_listed_address_is_refused_until_the_list_changes() {
+    let publisher = Publisher::start("192.0.2.0/24\n2001:db8::/32\n");
+    let mut gateway = gateway(
+        &json!(["preset"]),
+        &publisher.feed("block"),
+        |_| json!([{ "plugin": "SecuritySuitePreset", "config": { "threat_policy": "demo" } }]),
+    );
+    let console = Console::login(&gateway.control);
+    gateway.until(&from("192.0.2.7"), 403, PATIENCE);
+    let event = gateway.control.event("a refusal", |event| event["event"]["module"] == "ip-reputation");
+    assert_eq!(
+        (&event["event"]["category"], &event["event"]["outcome"]),
+        (&json!("threat"), &json!("blocked")),
+        "{event}"
+    );
+    assert_eq!(event["threat"]["tags"], json!(["feed:bad-callers", "reputation:bad"]), "{event}");
+    assert_eq!((&event["threat"]["score"], &event["source"]["ip"]), (&json!(30), &json!("192.0.2.7")), "{event}");
+    assert_eq!(event["threat"]["signals"][0]["source"], "reputation.feed", "{event}");
+    assert_eq!((gateway.status(&from("2001:db8::7")), gateway.status(&from("198.51.100.7"))), (403, 200));
+    let statuses = gateway.statuses_of_all_workers(&from("192.0.2.9"));
+    assert!(statuses.iter().all(|status| *status == 403), "{statuses:?}");
+
+    let verdict = console.call("reputation/_lookup", &json!({ "ip": "192.0.2.7" }))["verdict"].clone();
+    assert_eq!((&verdict["blocking"], &verdict["score"]), (&json!(true), &json!(30)), "{verdict}");
+    assert_eq!(verdict["hits"][0]["detail"], "192.0.2.0-192.0.2.255", "{verdict}");
+
+    // What changes is the table alone.
+    publisher.lists(Some("198.51.100.0/24"));
+    let answer = console.call("reputation/_refresh", &json!({ "feed": "bad" }));
+    assert_eq!((&answer["done"], &answer["snapshots"][0]["entries"]), (&json!(true), &json!(1)), "{answer}");
+    gateway.until(&from("192.0.2.8"), 200, PATIENCE);
+    gateway.until(&from("198.51.100.8"), 403, PATIENCE);
+
+    publisher.lists(None);
+    let answer = console.call("reputation/_refresh", &json!({}));
+    assert_eq!(answer["snapshots"][0]["error"], "the server answers 500", "{answer}");
+    let event = gateway.control.event("the failure", |event| event["event"]["module"] == "sources");
+    assert_eq!(event["event"]["category"], "dependency", "{event}");
+    assert!(
+        event["message"].as_str().unwrap().starts_with("threat feed `bad` fails: the server answers 500"),
+        "{event}"
+    );
+    assert_eq!(gateway.status(&from("198.51.100.9")), 403, "the list stays");
+
+    let answer = console.call("reputation/_rollback", &json!({ "feed": "bad" }));
+    assert_eq!((&answer["done"], &answer["snapshot"]["entries"]), (&json!(true), &json!(2)), "{answer}");
+    gateway.until(&from("192.0.2.10"), 403, PATIENCE);
+    let status = console.show("reputation/_status");
+    assert_eq!((&status["feeds"][0]["previous"], &status["svc_bouncers"]), (&Value::Null, &json!([])), "{status}");
+    assert!(gateway.envoy.vm_failures().is_empty());
+}
+
+#[test]
+fn a_monitoring_plugin_adds_its_weight_alone() {
+    let publisher = Publisher::start("192.0.2.0/24");
+    let mut gateway = gateway(&json!(["ip-reputation", "threat-response"]), &publisher.feed("block"), |_| {
+        json!([
+            { "plugin": "SvcIpReputation", "plugin_index": 3, "config": { "mode": "monitor", "passthrough": ["192.0.2.99"] } },
+            { "plugin": "SvcThreatResponse", "plugin_index": 900, "config": { "policy": "demo" } },
+        ])
+    });
+    let found = palisade_tests::process::wait_for("an event of the tier", PATIENCE, || {
+        assert_eq!(gateway.status(&from("192.0.2.7")), 200);
+        gateway.control.events().into_iter().find(|event| event["event"]["module"] == "threat-response")
+    });
+    let event = found.unwrap();
+    assert_eq!((&event["event"]["action"], &event["threat"]["score"]), (&json!("log"), &json!(30)), "{event}");
+    assert_eq!(event["threat"]["tags"], json!(["feed:bad-callers", "reputation:bad"]), "{event}");
+    assert_eq!(gateway.status(&from("192.0.2.99")), 200);
+    let seen = |address: &str| gateway.control.events().iter().any(|event| event["source"]["ip"] == address);
+    assert!(seen("192.0.2.7") && !seen("192.0.2.99"));
+
+    let block = json!({ "plugins": [
+        { "plugin": "SvcIpReputation", "plugin_index": 3, "config": { "status": 451, "score_threshold": 30 } },
+        { "plugin": "SvcThreatResponse", "plugin_index": 900, "config": { "policy": "demo" } },
+    ] });
+    gateway.control.patch("threat-feeds", "bad", &json!({ "action": "monitor" }));
+    gateway.control.patch("routes", "demo", &block);
+    gateway.until(&from("192.0.2.8"), 451, PATIENCE);
+    gateway.control.patch("threat-feeds", "bad", &json!({ "weight": 29 }));
+    gateway.until(&from("192.0.2.8"), 200, PATIENCE);
+    assert!(gateway.envoy.vm_failures().is_empty());
+}

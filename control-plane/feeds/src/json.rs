@@ -82,10 +82,20 @@ pub(crate) fn documents<'de>(
         column: error.column(),
         what: error.to_string().split(" at line ").next().unwrap_or_default().to_owned(),
     };
-    let mut document = serde_json::Deserializer::from_slice(list);
-    read(&mut document).map_err(wrong)?;
-    while document.end().is_err() {
-        read(&mut document).map_err(wrong)?;
+    // Where a document ends is found first, without reading it: to ask a deserializer whether more follows takes the time of all that
+    // came before.
+    let mut documents = serde_json::Deserializer::from_slice(list).into_iter::<IgnoredAny>();
+    let mut from = 0;
+    while let Some(document) = documents.next() {
+        document.map_err(wrong)?;
+        let to = documents.byte_offset();
+        let document = list.get(from..to).unwrap_or_default();
+        read(&mut serde_json::Deserializer::from_slice(document)).map_err(wrong)?;
+        from = to;
+    }
+    if from == 0 {
+        // There is none: this says so.
+        read(&mut serde_json::Deserializer::from_slice(list)).map_err(wrong)?;
     }
     Ok(())
 }

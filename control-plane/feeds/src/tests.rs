@@ -268,3 +268,29 @@ fn the_range_of_an_address_is_found() {
     assert_eq!(range("2001:db8::7").as_deref(), Some("2001:db8::-2001:db8:ffff:ffff:ffff:ffff:ffff:ffff"));
     assert_eq!((range("1.2.3.3"), range("1.2.3.10"), range("2001:db9::")), (None, None, None));
 }
+
+#[test]
+fn a_list_costs_no_more_than_it_is_long() {
+    // Documents without an entry, of which there is no end.
+    let documents = "{} ".repeat(2_000_000);
+    let format = Format::JsonPath("a[]".parse().unwrap());
+    assert!(matches!(parse(&format, documents.as_bytes(), MANY), Err(FeedError::Nowhere(_))));
+    // A row of fields that are not wanted.
+    let row = format!("{}1.2.3.4", ",".repeat(2_000_000));
+    let format = Format::Csv { column: 2_000_000, separator: b',', skip_header: false };
+    assert_eq!(ranges(&format, &row), ["1.2.3.4-1.2.3.4"]);
+    // What is in a list of something else.
+    let list = format!(r#"{{"list":[{}0],"type":"cidr"}}"#, r#"0,{"a":[1]},"#.repeat(200_000));
+    assert!(matches!(parse(&Format::Misp, list.as_bytes(), MANY), Err(FeedError::Empty(_))));
+    // An entry without an end.
+    let long = format!("{}\n1.2.3.4\n", "\u{e9}".repeat(1_000_000));
+    assert_eq!(shown(&lines(&long).unwrap()), ["1.2.3.4-1.2.3.4"]);
+}
+
+#[test]
+fn long_fields_and_missing_columns_are_rejected_entries() {
+    let format = Format::Csv { column: 1, separator: b';', skip_header: true };
+    let list = format!("a;b\n# c;d\n1; 1.2.3.4 \n2;{}\n3\n\"x\ny\";\"1.2.3.5\"\n", "9".repeat(10_000));
+    let parsed = parse(&format, list.as_bytes(), MANY).unwrap();
+    assert_eq!((shown(&parsed), parsed.rejected), (vec!["1.2.3.4-1.2.3.5".to_owned()], 2));
+}

@@ -44,14 +44,14 @@ const V6: [(Ipv6Net, &str); 8] = [
     (v6(0x64, 0xff9b, 1, 48), "a private address"),
 ];
 
-/// Loopback addresses and those of private networks.
-pub const PRIVATE: [IpNet; 6] = [
+/// Loopback addresses and those of private networks of IPv4. Unique local addresses of IPv6 are not among them: clouds give out
+/// credentials at some.
+pub const PRIVATE: [IpNet; 5] = [
     IpNet::V4(v4(127, 0, 0, 8)),
     IpNet::V4(v4(10, 0, 0, 8)),
     IpNet::V4(v4(172, 16, 0, 12)),
     IpNet::V4(v4(192, 168, 0, 16)),
     IpNet::V6(Ipv6Net::new_assert(Ipv6Addr::LOCALHOST, 128)),
-    IpNet::V6(v6(0xfc00, 0, 0, 7)),
 ];
 
 /// All that was given out for the Internet.

@@ -22,7 +22,7 @@ pub struct ThreatFeed {
     pub headers: Headers,
     /// Whether redirects are followed, at most 5. Default true.
     pub follow_redirects: bool,
-    /// Whether the list may be on a loopback or private address. Default false.
+    /// Whether the list may be on a loopback address or a private one of IPv4. Default false.
     pub allow_private: bool,
     /// The format of the list. Default `cidr_lines`.
     pub format: FeedFormat,

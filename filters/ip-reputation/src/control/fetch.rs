@@ -134,7 +134,7 @@ impl Plan {
             return Err("the server answers with a page, and not with a list".to_owned());
         }
         let parsed = feeds::parse(&self.format, list, self.max_entries);
-        let parsed = parsed.map_err(|error| self.shown(&error))?;
+        let parsed = parsed.map_err(|error| shown(&error))?;
         feeds::check(&parsed.addresses).map_err(|error| error.to_string())?;
         if parsed.addresses.is_empty() {
             return Err(FeedError::Empty(Vec::new()).to_string());
@@ -156,17 +156,6 @@ impl Plan {
             validators: validators(&answer.headers),
             source: self.source.clone(),
         })
-    }
-
-    /// An error for people. Of a list from a private address nothing is repeated: the writer of the feed may not be one who may read there.
-    fn shown(&self, error: &FeedError) -> String {
-        match error {
-            FeedError::Empty(_) if self.private => FeedError::Empty(Vec::new()).to_string(),
-            FeedError::Json { line, column, .. } if self.private => {
-                format!("the list is no complete JSON document: line {line}, column {column}")
-            }
-            error => error.to_string(),
-        }
     }
 }
 
@@ -234,6 +223,17 @@ fn validators(headers: &HeaderMap) -> Validators {
 fn wish(headers: &HeaderMap) -> Option<u64> {
     let seconds: u64 = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
     Some(seconds.saturating_mul(1000).min(LONGEST_WISH))
+}
+
+/// An error for people. Nothing of what was answered is repeated: the writer of a feed may not be one who may read there.
+fn shown(error: &FeedError) -> String {
+    match error {
+        FeedError::Empty(_) => FeedError::Empty(Vec::new()).to_string(),
+        FeedError::Json { line, column, .. } => {
+            format!("the list is no complete JSON document: line {line}, column {column}")
+        }
+        error => error.to_string(),
+    }
 }
 
 #[cfg(test)]

@@ -24,6 +24,10 @@ use tracked::{Ended, TrackedFeeds};
 const AT_ONCE: usize = 4;
 /// The longest sleep: clocks are set, and waits are computed with the one on the wall.
 const LONGEST_SLEEP: Duration = Duration::from_secs(60);
+/// A feed and the hash of its list.
+type ListHash = (String, [u8; 32]);
+/// How long the gatherer waits before it reads again what could not be read.
+const LOAD_AGAIN: Duration = Duration::from_secs(5);
 
 /// Those who wait for something.
 type Waiting = Vec<oneshot::Sender<Result<(), Refused>>>;
@@ -44,8 +48,8 @@ struct Gatherer {
     fetches: JoinSet<Result<Fetched, Failure>>,
     /// The feed of each fetch, and its source.
     fetching: HashMap<Id, (String, String)>,
-    /// The lists that the published table is made of: feeds and hashes.
-    published: Option<Vec<(String, [u8; 32])>>,
+    /// The lists that the last table was made of, feeds and hashes, and the outcome of publishing it.
+    published: Option<(Vec<ListHash>, Result<(), String>)>,
     /// Those who are told once what they wait for is published.
     done: Waiting,
 }
@@ -58,24 +62,29 @@ impl Gatherer {
 
     /// Reads what was kept of feeds, before any of them is fetched.
     async fn load(&mut self) {
-        match self.sources.store.feeds().await {
-            Ok(kept) => {
-                for kept in kept {
-                    let id = kept.id.clone();
-                    // Decoding a large list takes a while.
-                    let restoring = tokio::task::spawn_blocking(move || keep::restored(kept));
-                    self.feeds.restore(&id, restoring.await.unwrap_or_default());
-                }
+        let kept = loop {
+            match self.sources.store.feeds().await {
+                Ok(kept) => break kept,
+                // To go on without them would overwrite them.
+                Err(error) => self.sources.trouble(&format!("the lists of threat feeds could not be read: {error}")),
             }
-            Err(error) => self.sources.trouble(&format!("the lists of threat feeds could not be read: {error}")),
+            tokio::time::sleep(LOAD_AGAIN).await;
+        };
+        for kept in kept {
+            let id = kept.id.clone();
+            // Decoding a large list takes a while.
+            let restoring = tokio::task::spawn_blocking(move || keep::restored(kept));
+            self.feeds.restore(&id, restoring.await.unwrap_or_default());
         }
     }
 
     async fn run(&mut self, mut orders: mpsc::Receiver<Order>) {
         self.follow_entities().await;
         loop {
-            self.publish().await;
-            self.done.drain(..).for_each(|done| drop(done.send(Ok(()))));
+            let published = self.publish().await;
+            for done in self.done.drain(..) {
+                let _ = done.send(published.clone().map_err(Refused::Because));
+            }
             self.start_fetches();
             let sleep = self.feeds.next_due().map_or(LONGEST_SLEEP, |due| {
                 let wait = due.saturating_sub((self.sources.clock)());
@@ -160,8 +169,12 @@ impl Gatherer {
             Want::RollBack { .. } => {
                 if feed.roll_back() {
                     let id = id.clone();
-                    self.keep(&id).await;
-                    self.done.push(done);
+                    if self.keep(&id).await {
+                        self.done.push(done);
+                    } else {
+                        let why = format!("the feed `{id}` is rolled back, but could not be kept: a restart undoes it");
+                        let _ = done.send(Err(Refused::Because(why)));
+                    }
                 } else {
                     let _ = done.send(refuse("has no previous snapshot"));
                 }
@@ -205,11 +218,11 @@ impl Gatherer {
         }
     }
 
-    /// Keeps what is known of a feed in the store.
-    async fn keep(&mut self, id: &str) {
-        let Some(feed) = self.feeds.get_mut(id) else { return };
-        let kept = keep::kept(id, &feed.state);
-        match self.sources.store.feed_put(kept).await {
+    /// Keeps what is known of a feed in the store; whether it could be.
+    async fn keep(&mut self, id: &str) -> bool {
+        let Some(feed) = self.feeds.get_mut(id) else { return true };
+        let put = self.sources.store.feed_put(keep::kept(id, &feed.state)).await;
+        match &put {
             Ok(true) => {}
             Ok(false) => self.sources.trouble(&format!("there is no room to keep the list of the threat feed `{id}`")),
             Err(error) => {
@@ -217,18 +230,21 @@ impl Gatherer {
             }
         }
         self.show(id);
+        matches!(put, Ok(true))
     }
 
-    /// Publishes the table where it is not made of the lists in force.
-    async fn publish(&mut self) {
+    /// Publishes the table where it is not made of the lists in force; what went wrong if gateways have another one.
+    async fn publish(&mut self) -> Result<(), String> {
         let lists = self.feeds.lists();
-        let made_of: Vec<(String, [u8; 32])> = lists.iter().map(|(id, list)| (id.clone(), list.hash)).collect();
-        if self.published.as_ref() == Some(&made_of) {
-            return;
+        let made_of: Vec<ListHash> = lists.iter().map(|(id, list)| (id.clone(), list.hash)).collect();
+        if let Some((published, outcome)) = self.published.as_ref()
+            && *published == made_of
+        {
+            return outcome.clone();
         }
         // Gateways keep the table of the control plane before until there is a list: right after a start there may be none.
         if made_of.is_empty() && self.published.is_none() && self.feeds.any_used() {
-            return;
+            return Ok(());
         }
         let lists: Vec<(String, Arc<[u8]>)> = lists.into_iter().map(|(id, list)| (id, list.bytes)).collect();
         let making = tokio::task::spawn_blocking(move || table::flatten(&lists));
@@ -237,15 +253,16 @@ impl Gatherer {
             Ok(base) => self.sources.publish_ranges(TABLE, base).await.map_err(|error| error.to_string()),
             Err(error) => Err(error),
         };
-        match outcome {
+        match &outcome {
             Ok(()) => self.sources.health.works("the table of threat feeds"),
             // The table before stays in force.
             Err(error) => {
-                self.sources.trouble(&error);
-                self.sources.health.fails("the table of threat feeds", &error);
+                self.sources.trouble(error);
+                self.sources.health.fails("the table of threat feeds", error);
             }
         }
-        self.published = Some(made_of);
+        self.published = Some((made_of, outcome.clone()));
+        outcome
     }
 
     fn show(&self, id: &str) {

@@ -1,7 +1,7 @@
 //! Machine code of modules, kept from run to run.
 //!
 //! A filter takes seconds to compile, and each test is a process of its own. Where `PALISADE_MODULE_CACHE` names a folder, what was
-//! compiled is kept there. The folder must be one that nobody else can write to: what it holds is run.
+//! compiled is kept there. No other user may be able to write to it: what it holds is run.
 
 use std::env;
 use std::fs;

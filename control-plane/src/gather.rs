@@ -5,7 +5,7 @@ use std::sync::Arc;
 use base::clock;
 use entities::{EntityService, EntitySource};
 use events::{EventHub, Part};
-use kit::{Runtimes, SourceHealth, Sources, Surroundings, Trouble};
+use kit::{SourceHealth, Sources, Surroundings, Trouble};
 use material::Material;
 use tokio::sync::watch;
 
@@ -15,7 +15,7 @@ use crate::cli::Parts;
 struct Health(EventHub);
 
 /// Starts the gatherers of all plugins.
-pub(crate) fn start(parts: &Parts, material: &Material, events: EventHub, runtimes: Runtimes) {
+pub(crate) fn start(parts: &Parts, material: &Material, events: EventHub) {
     let trouble: Trouble = Arc::new(|plugin, what| tracing::warn!(plugin, "material is not up to date: {what}"));
     let around = Surroundings {
         entities: follow(&parts.entities),
@@ -25,7 +25,7 @@ pub(crate) fn start(parts: &Parts, material: &Material, events: EventHub, runtim
         health: Arc::new(Health(events)),
         clock: clock::now_millis,
         trouble,
-        runtimes,
+        runtimes: parts.runtimes.clone(),
     };
     for plugin in entities::plugins::active() {
         if let Some(gather) = plugin.gather {

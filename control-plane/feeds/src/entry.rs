@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::LazyLock;
 
 use super::addresses::{AddressSet, Span};
-use super::{EXAMPLES, FeedError, MAX_SHOWN, Parsed};
+use super::{FeedError, Parsed};
 
 /// Space that no caller of the Internet has, by the IANA registries of special-purpose addresses. Not among it is space for
 /// documentation: it does no harm, and examples use it.
@@ -34,12 +34,11 @@ pub(crate) struct Collector {
     max_entries: usize,
     spans: Vec<Span>,
     rejected: usize,
-    examples: Vec<String>,
 }
 
 impl Collector {
     pub(crate) fn new(max_entries: usize) -> Collector {
-        Collector { max_entries, spans: Vec::new(), rejected: 0, examples: Vec::new() }
+        Collector { max_entries, spans: Vec::new(), rejected: 0 }
     }
 
     /// Takes an entry as it stands in the list.
@@ -50,23 +49,17 @@ impl Collector {
         }
         match span(entry).filter(|span| !RESERVED.covers(*span)) {
             Some(span) => self.spans.push(span),
-            None => {
-                self.rejected += 1;
-                if self.examples.len() < EXAMPLES {
-                    let shown: String = entry.chars().take(MAX_SHOWN).collect();
-                    self.examples.push(format!("`{}`", shown.escape_debug()));
-                }
-            }
+            None => self.rejected += 1,
         }
         Ok(())
     }
 
     pub(crate) fn parsed(self) -> Result<Parsed, FeedError> {
         if self.spans.is_empty() {
-            return Err(FeedError::Empty(self.examples));
+            return Err(FeedError::Empty(self.rejected));
         }
         let addresses = AddressSet::of(&self.spans).without(&RESERVED);
-        Ok(Parsed { entries: self.spans.len(), rejected: self.rejected, examples: self.examples, addresses })
+        Ok(Parsed { entries: self.spans.len(), rejected: self.rejected, addresses })
     }
 }
 

@@ -77,11 +77,7 @@ pub(crate) fn documents<'de>(
     list: &'de [u8],
     mut read: impl FnMut(&mut serde_json::Deserializer<serde_json::de::SliceRead<'de>>) -> Result<(), serde_json::Error>,
 ) -> Result<(), FeedError> {
-    let wrong = |error: serde_json::Error| FeedError::Json {
-        line: error.line(),
-        column: error.column(),
-        what: error.to_string().split(" at line ").next().unwrap_or_default().to_owned(),
-    };
+    let wrong = |error: serde_json::Error| FeedError::Json { line: error.line(), column: error.column() };
     // Where a document ends is found first, without reading it: to ask a deserializer whether more follows takes the time of all that
     // came before.
     let mut documents = serde_json::Deserializer::from_slice(list).into_iter::<IgnoredAny>();

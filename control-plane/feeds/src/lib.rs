@@ -21,11 +21,6 @@ pub use json::{Path, PathError};
 
 use entry::Collector;
 
-/// The longest text of a rejected entry that is kept, in characters.
-const MAX_SHOWN: usize = 64;
-/// How many rejected entries are kept as examples.
-const EXAMPLES: usize = 5;
-
 /// The format of a list, with what it needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Format {
@@ -56,17 +51,15 @@ pub struct Parsed {
     pub entries: usize,
     /// How many are not: they are no address, or in space that no caller of the Internet has.
     pub rejected: usize,
-    /// The first of those, cut to 64 characters each.
-    pub examples: Vec<String>,
     /// The addresses.
     pub addresses: AddressSet,
 }
 
-/// Why a list is not used.
+/// Why a list is not used. Nothing of the list is repeated: a feed may lead to an address that those who see the error may not read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FeedError {
-    /// No entry of it can be used; some that were rejected.
-    Empty(Vec<String>),
+    /// No entry of it can be used; how many were rejected.
+    Empty(usize),
     /// It has more entries than it may, this many.
     TooMany(usize),
     /// It is no JSON document, or no complete one.
@@ -75,8 +68,6 @@ pub enum FeedError {
         line: usize,
         /// The column, from 1.
         column: usize,
-        /// What is wrong there.
-        what: String,
     },
     /// Nothing of the document is where the format says.
     Nowhere(String),
@@ -89,13 +80,13 @@ pub enum FeedError {
 impl fmt::Display for FeedError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Empty(examples) if examples.is_empty() => f.write_str("the list is empty"),
-            Self::Empty(examples) => {
-                write!(f, "no entry is an address of the Internet; the first are: {}", examples.join(", "))
+            Self::Empty(0) => f.write_str("the list is empty"),
+            Self::Empty(rejected) => {
+                write!(f, "no entry is an address of the Internet ({rejected} rejected)")
             }
             Self::TooMany(most) => write!(f, "the list has more than {most} entries (max_entries)"),
-            Self::Json { line, column, what } => {
-                write!(f, "the list is no complete JSON document: line {line}, column {column}: {what}")
+            Self::Json { line, column } => {
+                write!(f, "the list is no complete JSON document: line {line}, column {column}")
             }
             Self::Nowhere(place) => write!(f, "the document has nothing at `{place}`"),
             Self::Canary(address) => {

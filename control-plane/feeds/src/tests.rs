@@ -40,7 +40,7 @@ fn lines_have_comments_of_every_style() {
         "2001:db8::-2001:db8:ffff:ffff:ffff:ffff:ffff:ffff",
     ];
     assert_eq!(shown(&parsed), expected);
-    assert_eq!((parsed.entries, parsed.rejected), (16, 0), "{:?}", parsed.examples);
+    assert_eq!((parsed.entries, parsed.rejected), (16, 0));
 }
 
 #[test]
@@ -48,8 +48,7 @@ fn what_is_no_address_is_counted_and_left_out() {
     let list = "1.2.3.4\nexample.com\n1.2.3.256\n1.2.3.4/33\n2001::/129\n1.2.3\n01.2.3.4\n1.2.3.9-1.2.3.4\n1.2.3.4-::1\n\
                 1.0.0.0/255.0.255.0\n::ffff:1.2.3.4/24\n1.2.3.4/\n/8\n1.2.3.4/-8\nfe80::1%eth0\n1.2.3.4:80\n";
     let parsed = lines(list).unwrap();
-    assert_eq!((parsed.entries, parsed.rejected, parsed.examples.len()), (1, 15, 5));
-    assert_eq!(parsed.examples[0], "`example.com`");
+    assert_eq!((parsed.entries, parsed.rejected), (1, 15));
     let parsed = parse(&Format::CidrLines, b"1.2.3.4\n\xff\xfe\n\0", MANY).unwrap();
     assert_eq!((parsed.entries, parsed.rejected), (1, 2));
 }
@@ -63,7 +62,7 @@ fn reserved_space_is_dropped_and_counted() {
     assert_eq!(shown(&parsed), ["203.0.113.7-203.0.113.7"]);
     // Of a range that reaches beyond it, the rest is used.
     assert_eq!(shown(&lines("9.255.255.0-11.0.0.255").unwrap()), ["9.255.255.0-9.255.255.255", "11.0.0.0-11.0.0.255"]);
-    assert!(matches!(lines("10.0.0.1"), Err(FeedError::Empty(examples)) if examples.len() == 1));
+    assert!(matches!(lines("10.0.0.1"), Err(FeedError::Empty(1))));
 }
 
 #[test]
@@ -144,10 +143,8 @@ fn json_that_is_cut_off_or_another_document_is_an_error() {
         );
     }
     assert_eq!(parse(&format, br#"{"error": "quota"}"#, MANY), Err(FeedError::Nowhere("data[].ip".to_owned())));
-    let FeedError::Json { line, what, .. } = parse(&format, b"{\n \"data\": <html>", MANY).unwrap_err() else {
-        panic!()
-    };
-    assert_eq!((line, what.as_str()), (2, "expected value"));
+    let error = parse(&format, b"{\n \"data\": <html>", MANY).unwrap_err();
+    assert_eq!(error.to_string(), "the list is no complete JSON document: line 2, column 10");
     let deep = format!("{}1{}", "[".repeat(100_000), "]".repeat(100_000));
     assert!(parse(&Format::JsonArray(None), deep.as_bytes(), MANY).is_err());
     assert!(parse(&Format::Misp, deep.as_bytes(), MANY).is_err());

@@ -56,7 +56,7 @@ impl Outbound {
     }
 
     /// The same client for a call whose entity allows targets in the operator's own network: it also reaches loopback addresses and
-    /// private ones ([`PRIVATE`]), and no link-local ones, where clouds give out credentials.
+    /// private ones of IPv4 ([`PRIVATE`]), and none at which clouds give out credentials.
     #[must_use]
     pub fn reaching_private(&self) -> Outbound {
         let Inner { allowed, resolver, trust } = &*self.0;

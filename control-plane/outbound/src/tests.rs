@@ -373,7 +373,9 @@ async fn a_client_that_reaches_private_targets_reaches_no_link_local_ones() {
     assert_eq!(fails(&outbound, get(url.clone())).await.fault(), OutboundFault::Refused);
     let private = outbound.reaching_private();
     assert_eq!(private.call(get(url)).await.unwrap().status, StatusCode::OK);
-    for other in ["169.254.169.254", "0.0.0.0", "168.63.129.16", "[fe80::1]", "100.64.0.1"] {
+    for other in
+        ["169.254.169.254", "0.0.0.0", "168.63.129.16", "[fe80::1]", "[fd00:ec2::254]", "[fd20:ce::254]", "100.64.0.1"]
+    {
         let error = fails(&private, get(format!("http://{other}:{}/", address.port()))).await;
         assert_eq!(error.fault(), OutboundFault::Refused, "{other}");
     }

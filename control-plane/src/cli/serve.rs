@@ -206,7 +206,7 @@ fn start_gateway_side(
         }
     });
 
-    gather::start(parts, &link.material(), events.clone(), parts.runtimes.clone());
+    gather::start(parts, &link.material(), events.clone());
     GatewaySide { reports: Reports { events, nodes: hub }, link }
 }
 

@@ -31,7 +31,7 @@ pub(super) struct Plan {
     call: Call,
     format: Format,
     max_entries: usize,
-    /// The list may come from a private address: errors do not repeat what is in it.
+    /// The list may come from a loopback or private address.
     private: bool,
     /// A hash of all of this: two fetches with the same one ask the same of the same publisher.
     pub(super) source: String,
@@ -134,10 +134,10 @@ impl Plan {
             return Err("the server answers with a page, and not with a list".to_owned());
         }
         let parsed = feeds::parse(&self.format, list, self.max_entries);
-        let parsed = parsed.map_err(|error| shown(&error))?;
+        let parsed = parsed.map_err(|error| error.to_string())?;
         feeds::check(&parsed.addresses).map_err(|error| error.to_string())?;
         if parsed.addresses.is_empty() {
-            return Err(FeedError::Empty(Vec::new()).to_string());
+            return Err(FeedError::Empty(parsed.rejected).to_string());
         }
         let before = before.and_then(|before| AddressSet::from_bytes(before).ok());
         if let Some(churn) = before.and_then(|before| Churn::between(&before, &parsed.addresses)) {
@@ -223,17 +223,6 @@ fn validators(headers: &HeaderMap) -> Validators {
 fn wish(headers: &HeaderMap) -> Option<u64> {
     let seconds: u64 = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
     Some(seconds.saturating_mul(1000).min(LONGEST_WISH))
-}
-
-/// An error for people. Nothing of what was answered is repeated: the writer of a feed may not be one who may read there.
-fn shown(error: &FeedError) -> String {
-    match error {
-        FeedError::Empty(_) => FeedError::Empty(Vec::new()).to_string(),
-        FeedError::Json { line, column, .. } => {
-            format!("the list is no complete JSON document: line {line}, column {column}")
-        }
-        error => error.to_string(),
-    }
 }
 
 #[cfg(test)]

@@ -86,9 +86,7 @@ impl KeptSnapshot {
 }
 
 fn hash(text: &str) -> Option<[u8; 32]> {
-    let pairs = text.as_bytes().as_chunks::<2>().0;
-    let bytes = pairs.iter().map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok());
-    bytes.collect::<Option<Vec<u8>>>()?.try_into().ok()
+    snapshot::unhex(text.as_bytes())?.try_into().ok()
 }
 
 #[cfg(test)]

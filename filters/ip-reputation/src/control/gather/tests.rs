@@ -290,11 +290,11 @@ async fn a_fetch_that_fails_keeps_the_list_and_is_told() {
         ("longer than", Box::new(|| publisher.never_ends())),
         ("incomplete", Box::new(|| publisher.gives("200 OK", "content-encoding: gzip\r\n", &[0x1f, 0x8b, 8, 0, 0]))),
         ("with a page", Box::new(|| publisher.lists("\n<!doctype html>\n192.0.2.2\n"))),
-        ("is empty", Box::new(|| publisher.lists(""))),
-        ("is empty", Box::new(|| publisher.lists("the words of someone\nelse"))),
+        ("the list is empty", Box::new(|| publisher.lists(""))),
+        ("(2 rejected)", Box::new(|| publisher.lists("the words of someone\nelse"))),
         ("a public resolver", Box::new(|| publisher.lists("192.0.2.2\n8.8.8.0/24"))),
         ("addresses of IPv4", Box::new(|| publisher.lists("32.0.0.0/3"))),
-        ("is empty", Box::new(|| publisher.lists("10.0.0.0/8"))),
+        ("(1 rejected)", Box::new(|| publisher.lists("10.0.0.0/8"))),
         ("the server answers 302", Box::new(|| publisher.gives("302 Found", "location: http://127.0.0.1:1/\r\n", b""))),
     ];
     for (says, answers) in &cases {

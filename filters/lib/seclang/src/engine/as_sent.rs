@@ -13,8 +13,10 @@ use crate::vocabulary::Variable;
 
 /// The most runs of text that are inspected; a MiB of noise has one or two.
 const RUNS: usize = 64;
-/// How far behind one run the next one is searched first, in bytes.
+/// How far from where a run is expected it is searched first, in bytes.
 const NEAR: usize = 16;
+/// The length of a stored block's head in a deflated stream (RFC 1951, section 3.2.4), the bits before it aside.
+const BLOCK_HEAD: usize = 5;
 /// How many bytes of the decoded body are searched for pairs, and for runs out of order.
 const SEARCHED: usize = 16 * 1024 * 1024;
 const RUNS_SEARCHED: usize = 4 * 1024 * 1024;
@@ -48,19 +50,34 @@ impl Transaction {
             self.pairs_as_sent(sent, decoded);
         }
         let (mut runs, mut searched) = (0, 0);
-        // Stored blocks are in order: a run begins where the one before ended, or somewhat later.
-        let mut rest = decoded;
+        // Where the run before ended, in the decoded bytes and as sent.
+        let (mut place, mut behind) = (0_usize, 0);
         for run in texts(sent) {
-            let near = rest.get(..run.len().saturating_add(NEAR)).unwrap_or(rest);
+            let at = run.as_ptr().addr().saturating_sub(sent.as_ptr().addr());
+            let expected = place.saturating_add(at.saturating_sub(behind));
+            (place, behind) = (expected.saturating_add(run.len()), at.saturating_add(run.len()));
+            // Stored blocks are in order: a run is as far behind the one before as it was sent, or the head of a block less. To
+            // compare it there is faster than to begin a search.
+            let stored = [0, BLOCK_HEAD].into_iter().filter_map(|head| expected.checked_sub(head));
+            let is_there = |start: &usize| decoded.get(*start..).is_some_and(|rest| rest.starts_with(run));
+            self.arena.budget.add_paid(|budget| budget.charge_copy(run.len()));
+            if let Some(start) = stored.into_iter().find(is_there) {
+                place = start + run.len();
+                continue;
+            }
+            let from = expected.saturating_sub(NEAR);
+            let near = decoded.get(from..).unwrap_or_default();
+            let near = near.get(..run.len().saturating_add(2 * NEAR)).unwrap_or(near);
             self.arena.budget.add_paid(|budget| budget.charge_search(near.len()));
-            if let Some(at) = memmem::find(near, run) {
-                rest = rest.get(at + run.len()..).unwrap_or_default();
+            if let Some(found) = memmem::find(near, run) {
+                place = from + found + run.len();
                 continue;
             }
             if searched < RUNS_SEARCHED {
                 searched += decoded.len();
                 self.arena.budget.charge_search(decoded.len());
-                if memmem::find(decoded, run).is_some() {
+                if let Some(found) = memmem::find(decoded, run) {
+                    place = found + run.len();
                     continue;
                 }
             }

@@ -9,9 +9,10 @@ pub use sql::SQL_STEPS_PER_BYTE;
 use super::captures::Captures;
 use sql::Verdict;
 
-/// Units of work for each value, and for each of its bytes as HTML.
+/// Units of work for each value; for each of its bytes as HTML, and for each token of one of its readings.
 const RUN: u64 = 1_500;
-const SCRIPT_BYTE: u64 = 36;
+const SCRIPT_BYTE: u64 = 10;
+const SCRIPT_TOKEN: u64 = 50;
 
 /// Fills the tables that both look words up in.
 pub(super) fn prepare() {
@@ -40,8 +41,9 @@ pub(super) fn is_sql(value: &[u8], captures: &mut Captures) -> bool {
 /// Cross-site scripting; captures the value.
 pub(super) fn is_script(value: &[u8], captures: &mut Captures) -> bool {
     let length = u64::try_from(value.len()).unwrap_or(u64::MAX);
-    captures.charge(RUN.saturating_add(length.saturating_mul(SCRIPT_BYTE)));
-    let found = html::detect(value);
+    let (found, tokens) = html::detect(value);
+    let tokens = u64::try_from(tokens).unwrap_or(u64::MAX).saturating_mul(SCRIPT_TOKEN);
+    captures.charge(RUN.saturating_add(length.saturating_mul(SCRIPT_BYTE)).saturating_add(tokens));
     if found {
         captures.set(0, value);
     }

@@ -12,7 +12,7 @@ pub const MAX_PHRASES: usize = 100_000;
 
 /// Units of work for each search, and for each byte that it looks at.
 const SEARCH: u64 = 600;
-const BYTE: u64 = 12;
+const BYTE: u64 = 28;
 
 /// The phrases of an argument: words, with `|48 65|` for bytes in hexadecimal and `\` before `:`, `;`, `\` and `"`.
 ///

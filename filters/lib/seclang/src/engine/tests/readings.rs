@@ -238,6 +238,24 @@ fn pairs_of_a_form_are_found_in_compressed_data() {
 }
 
 #[test]
+fn stored_blocks_of_text_are_no_other_reading() {
+    // Between long runs of text are short ones, so that the next long one is not near.
+    let decoded = "a=words of plain text, some of them&b=\u{fc}ab\u{fc}cd\u{fc}ef\u{fc}gh\u{fc}ij\u{fc}"
+        .repeat(12_000)
+        .into_bytes();
+    let mut sent = b"\x1f\x8b\x08\0\0\0\0\0\0\xff".to_vec();
+    for block in decoded.chunks(0xffff) {
+        let length = u16::try_from(block.len()).unwrap();
+        sent.extend([&[0][..], &length.to_le_bytes(), &(!length).to_le_bytes(), block].concat());
+    }
+    let mut transaction = transaction("SecRule ARGS \"@contains xyz\" \"id:1,phase:2,pass\"", None);
+    transaction.request_header(b"Content-Type", b"text/plain");
+    transaction.request_headers();
+    transaction.request_body_as_sent(&sent, &decoded);
+    assert_eq!(transaction.uninspected().iter().map(ToString::to_string).collect::<Vec<_>>(), Vec::<String>::new());
+}
+
+#[test]
 fn what_names_a_foreign_character_set_is_a_body_error() {
     let form = "application/x-www-form-urlencoded";
     let refused = |content_type: &str, body: &str| seen(content_type, body).1;

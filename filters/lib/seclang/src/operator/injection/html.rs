@@ -25,16 +25,24 @@ pub enum Handlers {
     AnyInTags,
 }
 
-/// Whether a value runs a script somewhere.
-pub(super) fn detect(value: &[u8]) -> bool {
-    CONTEXTS.iter().any(|context| detect_in(value, *context, Handlers::AnyInTags))
+/// Whether a value runs a script somewhere, and how many tokens were read to find out.
+pub(super) fn detect(value: &[u8]) -> (bool, usize) {
+    let mut read = 0;
+    let found = CONTEXTS.iter().any(|context| {
+        let (found, tokens) = detect_in(value, *context, Handlers::AnyInTags);
+        read += tokens;
+        found
+    });
+    (found, read)
 }
 
-/// Whether a value runs a script where it is put here.
-pub(super) fn detect_in(value: &[u8], context: Context, handlers: Handlers) -> bool {
+/// Whether a value runs a script where it is put here, and how many tokens were read to find out.
+pub(super) fn detect_in(value: &[u8], context: Context, handlers: Handlers) -> (bool, usize) {
     let mut attribute = Attribute::Harmless;
     let mut any_handler = handlers == Handlers::Any;
+    let mut read = 0;
     for token in Tokens::new(value, context) {
+        read += 1;
         let of = std::mem::replace(&mut attribute, Attribute::Harmless);
         let dangerous = match token {
             Token::Doctype(_) => true,
@@ -56,10 +64,10 @@ pub(super) fn detect_in(value: &[u8], context: Context, handlers: Handlers) -> b
             Token::Text(_) | Token::TagEnd(_) | Token::TagClose(_) => false,
         };
         if dangerous {
-            return true;
+            return (true, read);
         }
     }
-    false
+    (false, read)
 }
 
 /// Comments that Internet Explorer reads, and declarations of XML.

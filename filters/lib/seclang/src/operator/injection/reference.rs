@@ -46,10 +46,10 @@ pub fn html_tokens(value: &[u8], context: usize) -> Vec<(u8, usize)> {
 
 /// Whether a value runs a script in one context.
 pub fn is_script_in(value: &[u8], context: usize, handlers: Handlers) -> bool {
-    CONTEXTS.get(context).is_some_and(|context| html::detect_in(value, *context, handlers))
+    CONTEXTS.get(context).is_some_and(|context| html::detect_in(value, *context, handlers).0)
 }
 
 /// What `@detectXSS` answers.
 pub fn is_script(value: &[u8]) -> bool {
-    html::detect(value)
+    html::detect(value).0
 }

@@ -29,7 +29,7 @@ const STATE_AT_ONCE: u64 = 7;
 const MARKED: usize = 1 << 21;
 
 /// Units for each byte that a probe looks at.
-const PROBED: u64 = 4;
+const PROBED: u64 = 8;
 
 /// How many bytes an automaton may take before its growth is charged, and the units for each byte more: a state takes
 /// some hundred bytes, and some thousand instructions to be built.

@@ -43,6 +43,18 @@ const ATTRIBUTES: [(&str, Attribute); 20] = [
     ("XLINK:HREF", Attribute::Address),
 ];
 
+/// The letters that listed attributes begin with: a bit for each, `A` the lowest one.
+const FIRST_LETTERS: u32 = {
+    let (mut letters, mut rest) = (0, ATTRIBUTES.as_slice());
+    while let [(name, _), others @ ..] = rest {
+        if let [first, ..] = name.as_bytes() {
+            letters |= 1 << (*first - b'A');
+        }
+        rest = others;
+    }
+    letters
+};
+
 /// The beginnings of the names of events, in the order of their bytes. None of them begins with another one.
 static EVENTS: LazyLock<Vec<&'static str>> =
     LazyLock::new(|| include_str!("events.txt").split_ascii_whitespace().collect());
@@ -102,9 +114,21 @@ pub(super) fn attribute(name: &[u8], any_handler: bool) -> Attribute {
     if name.len() < 2 {
         return Attribute::Harmless;
     }
-    // `xmlns` makes any tag of one.
-    if is_handler(name, any_handler) || starts_with(name, b"xmlns") || starts_with(name, b"xlink") {
-        return Attribute::Dangerous;
+    let first = name.first().map_or(0, u8::to_ascii_uppercase);
+    match first {
+        b'O' if is_handler(name, any_handler) => return Attribute::Dangerous,
+        // `xmlns` makes any tag of one.
+        b'X' if starts_with(name, b"xmlns") || starts_with(name, b"xlink") => return Attribute::Dangerous,
+        _ => {}
+    }
+    // NUL is left out, so what is behind it may be the first letter.
+    let may_be_listed = match first {
+        0 => true,
+        b'A'..=b'Z' => FIRST_LETTERS >> (first - b'A') & 1 == 1,
+        _ => false,
+    };
+    if !may_be_listed {
+        return Attribute::Harmless;
     }
     let name = without_nul(name);
     if name.len() > LONGEST {

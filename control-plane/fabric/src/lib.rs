@@ -13,7 +13,7 @@ mod rules;
 
 use std::fmt;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use snapshot::{AllowChange, Down};
@@ -60,6 +60,25 @@ struct Inner {
     clock: Arc<dyn Fn() -> u64 + Send + Sync>,
     /// As they were read last.
     counts: Mutex<Counts>,
+    tables: OnceLock<TablesShown>,
+}
+
+/// Tells the state of all tables that gatherers have published.
+type TablesShown = Box<dyn Fn() -> Vec<TableStatus> + Send + Sync>;
+
+/// A table that workers keep, such as the addresses of feeds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableStatus {
+    /// Its name, which begins with that of its plugin.
+    pub name: String,
+    /// The state that workers should have: the first 16 hexadecimal digits of a SHA-256.
+    pub state: String,
+    /// The length of the base that a worker gets which has nothing, in bytes.
+    pub base_bytes: usize,
+    /// How many workers have the table in this state.
+    pub current: usize,
+    /// How many have another state of it, or nothing yet.
+    pub behind: usize,
 }
 
 /// How much there is.
@@ -87,8 +106,8 @@ impl Fabric {
         events.judge_ipv6_by(move || settings.current().global().identity.ipv6_prefix);
         let settings = entities.clone();
         events.limit_incidents_by(move || incident_limits(&settings.current()));
-        let counts = Mutex::default();
-        Fabric { inner: Arc::new(Inner { store, entities, events, announcer, clock, counts }) }
+        let (counts, tables) = (Mutex::default(), OnceLock::new());
+        Fabric { inner: Arc::new(Inner { store, entities, events, announcer, clock, counts, tables }) }
     }
 
     /// The time, in milliseconds since 1970.
@@ -115,6 +134,17 @@ impl Fabric {
     /// What sends changes to the links of gateways.
     pub fn announcer(&self) -> &Announcer {
         &self.inner.announcer
+    }
+
+    /// Takes the state of tables from `shown`; a second call changes nothing.
+    pub fn show_tables(&self, shown: impl Fn() -> Vec<TableStatus> + Send + Sync + 'static) {
+        let _ = self.inner.tables.set(Box::new(shown));
+    }
+
+    /// The tables that gatherers have published, by name.
+    #[must_use]
+    pub fn tables(&self) -> Vec<TableStatus> {
+        self.inner.tables.get().map(|shown| shown()).unwrap_or_default()
     }
 
     /// Reads how many bans and entries of the allowlist there are, as a process does that starts.

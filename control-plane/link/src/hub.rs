@@ -12,7 +12,7 @@ use tokio::sync::broadcast;
 
 use events::{EventHub, dependency};
 use fabric::challenges::Verifier;
-use fabric::{Announcer, Bans};
+use fabric::{Announcer, Bans, TableStatus};
 use store::{Store, StoreError};
 use xds::Hub;
 
@@ -121,6 +121,19 @@ impl LinkHub {
         let states = kept.values().flat_map(|kept| &kept.tables).filter(|kept| kept.name == table);
         let (now, before): (Vec<_>, Vec<_>) = states.partition(|kept| state.is_some_and(|state| kept.state == state));
         (now.len(), before.len())
+    }
+
+    /// The tables that gatherers have published, and on how many workers they are in force.
+    #[must_use]
+    pub fn tables(&self) -> Vec<TableStatus> {
+        let material = &self.inner.material;
+        let status = |name: String| {
+            let published = material.get(&name)?;
+            let (current, behind) = self.in_force(&name);
+            let state = published.state().0.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+            Some(TableStatus { name, state, base_bytes: published.base_len(), current, behind })
+        };
+        material.names().into_iter().filter_map(status).collect()
     }
 
     /// A worker has said what it has of its tables.

@@ -60,6 +60,12 @@ impl Published {
         self.base_state
     }
 
+    /// The length of the base, in bytes.
+    #[must_use]
+    pub fn base_len(&self) -> usize {
+        self.base.len()
+    }
+
     /// The base in messages, in their order.
     pub fn chunks(&self, name: &str) -> impl Iterator<Item = TableChange> {
         let size = u32::try_from(self.base.len()).unwrap_or(u32::MAX);

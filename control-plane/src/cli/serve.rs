@@ -100,6 +100,8 @@ pub(super) async fn run(config: ServeConfig) -> Result<(), CliError> {
         Console::new(Arc::clone(&parts.store), parts.entities.clone(), events.clone(), plain, clock.clone(), runtimes);
     let announcer = gateway_side.link.announcer().clone();
     let fabric = Fabric::new(Arc::clone(&store), parts.entities.clone(), events.clone(), announcer, clock);
+    let link = gateway_side.link.clone();
+    fabric.show_tables(move || link.tables());
     fabric.load().await?;
     tokio::spawn(fabric.clone().keep_ledger());
     tokio::spawn(fabric.clone().sweep());

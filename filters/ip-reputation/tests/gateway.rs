@@ -126,6 +126,15 @@ fn a_listed_address_is_refused_until_the_list_changes() {
     gateway.until(&from("192.0.2.10"), 403, PATIENCE);
     let status = console.show("reputation/_status");
     assert_eq!((&status["feeds"][0]["previous"], &status["svc_bouncers"]), (&Value::Null, &json!([])), "{status}");
+    let in_force = palisade_tests::process::wait_for("the table on all workers", PATIENCE, || {
+        let status = console.show("security/_status");
+        let own = |table: &&Value| table["name"].as_str().is_some_and(|name| name.starts_with("ip-reputation."));
+        let table = status["tables"].as_array()?.iter().find(own)?.clone();
+        (table["workers"]["behind"] == 0).then_some(table)
+    });
+    let table = in_force.unwrap();
+    assert!(table["workers"]["current"].as_u64() >= Some(1), "{table}");
+    assert_eq!(table["state"].as_str().map(str::len), Some(16), "{table}");
     assert!(gateway.envoy.vm_failures().is_empty());
 }
 

@@ -39,6 +39,7 @@ async fn every_field_of_the_status_follows_what_it_tells() {
         ("/bans/last_error", Value::Null),
         ("/alerts", json!({"enabled": false, "rules": 0})),
         ("/nodes", json!({"known": 0, "connected": 0, "behind": 0, "stale": 0, "links": 0})),
+        ("/tables", json!([])),
         ("/problems", json!([])),
     ] {
         assert_eq!(at(&first, pointer), value, "{pointer}");

@@ -235,6 +235,10 @@ pub(super) fn schemas(routes: Routes<Fabric>) -> Routes<Fabric> {
         "nodes": object(json!({
             "known": count(), "connected": count(), "behind": count(), "stale": count(), "links": count(),
         })),
+        "tables": { "type": "array", "items": object(json!({
+            "name": text(), "state": text(), "base_bytes": count(),
+            "workers": object(json!({ "current": count(), "behind": count() })),
+        })) },
         "publication": reference("PublicationStatus"),
         "problems": { "type": "array", "items": reference("Trouble") },
     }));

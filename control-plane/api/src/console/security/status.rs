@@ -8,7 +8,7 @@ use super::{describe, shapes};
 use crate::openapi::Routes;
 use compiler::acts;
 use entities::AlertRule;
-use fabric::{Fabric, Ledger};
+use fabric::{Fabric, Ledger, TableStatus};
 use policies::ThreatPolicy;
 use xds::{Hub, NodeStatus};
 
@@ -57,6 +57,7 @@ async fn status(State((fabric, hub)): State<(Fabric, Hub)>) -> Json<Value> {
         "tarpit": { "max_held": security.tarpit.max_held },
         "alerts": { "enabled": rules > 0, "rules": rules },
         "nodes": nodes(&hub.nodes(), links),
+        "tables": fabric.tables().into_iter().map(table).collect::<Vec<_>>(),
         "publication": hub.publication_status(),
         "problems": fabric.events().troubles(),
     }))
@@ -82,6 +83,11 @@ fn nodes(nodes: &[NodeStatus], links: usize) -> Value {
         "stale": count(|node| node.stale),
         "links": links,
     })
+}
+
+fn table(table: TableStatus) -> Value {
+    let TableStatus { name, state, base_bytes, current, behind } = table;
+    json!({ "name": name, "state": state, "base_bytes": base_bytes, "workers": { "current": current, "behind": behind } })
 }
 
 /// The name of the host that this control plane runs on.

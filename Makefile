@@ -230,6 +230,17 @@ bench-tables: filters envoy ## What a change of a large table costs: bytes to a 
 	PALISADE_TABLES_SECONDS=$(if $(filter command line,$(origin SECONDS)),$(SECONDS),300) \
 	  $(CARGO) test -p palisade --test all -- --nocapture tables_envoy::half_a_million
 
+# Ranges of autonomous systems, CC BY 4.0. Any files of lines that begin with `first,last,number,` will do: RANGES="a.csv b.csv".
+ASN_RANGES := $(CACHE)/asn/node_modules/@ip-location-db/asn
+
+.PHONY: bench-ranges
+bench-ranges: targets ## A lookup in tables of ranges beside a binary search, natively and in a VM (RANGES=files of your own)
+	@$(if $(RANGES),,test -e $(ASN_RANGES) || npm install --silent --no-fund --prefix $(CACHE)/asn @ip-location-db/asn@2.3.2026061719)
+	$(CARGO) build --release -p tables --example bench-ranges
+	target/release/examples/bench-ranges $(or $(RANGES),$(ASN_RANGES)/asn-ipv4.csv $(ASN_RANGES)/asn-ipv6.csv)
+	$(CARGO) build --profile wasm --target $(WASM_TARGET) -p tables --example bench-ranges
+	$(CARGO) run -p run-wasi -- target/$(WASM_TARGET)/wasm/examples/bench-ranges.wasm
+
 .PHONY: bench-ask
 bench-ask: filters envoy ## 1,000 requests a second that wait for the control plane with bodies in hand (ARGS=--rate N, --seconds N, ...)
 	$(CARGO) build --release -p harness --bin palisade-bench-ask

@@ -16,10 +16,6 @@ const INSTRUCTIONS: u64 = 15;
 /// A size of requests, in bytes of their text, and the most instructions that one may take: 60 ms and 250 ms.
 const SMALL: (usize, u64) = (64 << 10, 60_000_000 * INSTRUCTIONS);
 const LARGE: (usize, u64) = (1 << 20, 250_000_000 * INSTRUCTIONS);
-/// Two that take up to four percent more instructions of 1 MiB than others may, and 205 ms: they end at the budget as all do, with
-/// more instructions for a unit of it.
-const DEAREST: [&str; 2] = ["form-pl4-6.json", "text-pl4-6.json"];
-const DEAREST_LARGE: u64 = 3_900_000_000;
 /// The most bytes by which a VM's memory may grow beyond the request's own.
 const MEMORY: usize = 40 << 20;
 
@@ -54,7 +50,6 @@ fn stay_below(paranoia: u8, (size, most): (usize, u64)) {
     let mut over = Vec::new();
     for (name, recipe) in recipes {
         let exchange = recipe.exchange(size);
-        let most = if size == LARGE.0 && DEAREST.contains(&name.as_str()) { DEAREST_LARGE } else { most };
         let mut cost = meter.run(&exchange);
         if !cost.died && cost.instructions > most {
             // The first one pays for the states of automata that the next one finds.

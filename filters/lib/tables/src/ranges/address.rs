@@ -6,36 +6,26 @@ use crate::OpError;
 
 /// An IPv4 address (`u32`) or an IPv6 address (`u128`).
 pub(crate) trait Address: Copy + Ord + std::fmt::Debug {
-    /// The bytes of one address, little endian.
-    type Bytes: Copy;
-    /// Their number.
+    /// How many bytes it takes.
     const LENGTH: usize;
     /// The lowest address.
     const LOWEST: Self;
 
-    /// A column of a base as addresses, where it lies.
-    fn column(bytes: &[u8]) -> &[Self::Bytes];
-    fn of(bytes: Self::Bytes) -> Self;
     fn read(bytes: &[u8]) -> Option<(Self, &[u8])>;
     fn write(self, out: &mut Vec<u8>);
     fn next(self) -> Option<Self>;
     fn before(self) -> Option<Self>;
+    /// How many bits the distance from `lowest`, which is no higher, takes.
+    fn bits_above(self, lowest: Self) -> u32;
+    /// That distance without so many of its low bits; `usize::MAX` if it does not fit.
+    fn steps_above(self, lowest: Self, shift: u32) -> usize;
 }
 
 macro_rules! address {
     ($number:ty, $length:literal) => {
         impl Address for $number {
-            type Bytes = [u8; $length];
             const LENGTH: usize = $length;
             const LOWEST: Self = 0;
-
-            fn column(bytes: &[u8]) -> &[Self::Bytes] {
-                bytes.as_chunks::<$length>().0
-            }
-
-            fn of(bytes: Self::Bytes) -> Self {
-                Self::from_le_bytes(bytes)
-            }
 
             fn read(bytes: &[u8]) -> Option<(Self, &[u8])> {
                 let (address, rest) = bytes.split_first_chunk::<$length>()?;
@@ -52,6 +42,15 @@ macro_rules! address {
 
             fn before(self) -> Option<Self> {
                 self.checked_sub(1)
+            }
+
+            fn bits_above(self, lowest: Self) -> u32 {
+                Self::BITS - self.wrapping_sub(lowest).leading_zeros()
+            }
+
+            fn steps_above(self, lowest: Self, shift: u32) -> usize {
+                let steps = self.wrapping_sub(lowest).checked_shr(shift).unwrap_or(0);
+                usize::try_from(steps).unwrap_or(usize::MAX)
             }
         }
     };

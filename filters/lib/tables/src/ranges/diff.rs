@@ -1,7 +1,7 @@
 //! The delta between two tables.
 
 use super::address::{Address, Span};
-use super::layout::{Columns, LabelWidth};
+use super::layout::{BaseRows, LabelWidth};
 use super::overlay::Assigned;
 use super::{MAX_LABEL, RangeOps, Ranges};
 use crate::{MAX_DELTA, MAX_OPS, TableIndex};
@@ -77,7 +77,7 @@ impl Deltas {
 }
 
 /// Calls `found` with each range whose label differs between two tables, with the newer one's.
-fn changes<A: Address>(old: &Columns<'_, A>, new: &Columns<'_, A>, mut found: impl FnMut(Assigned<A>)) {
+fn changes<A: Address>(old: &BaseRows<'_, A>, new: &BaseRows<'_, A>, mut found: impl FnMut(Assigned<A>)) {
     let (mut old_row, mut new_row) = (0, 0);
     let mut open: Option<Assigned<A>> = None;
     let mut next = Some(A::LOWEST);
@@ -98,8 +98,8 @@ fn changes<A: Address>(old: &Columns<'_, A>, new: &Columns<'_, A>, mut found: im
 
 /// The label of an address, and the last address of the row or gap that it is in; `None` for the gap behind all rows. `row` is
 /// a row that does not end before those that earlier calls found.
-fn piece<A: Address>(columns: &Columns<'_, A>, row: &mut usize, address: A) -> (Option<u32>, Option<A>) {
-    while let Some(found) = columns.row(*row) {
+fn piece<A: Address>(rows: &BaseRows<'_, A>, row: &mut usize, address: A) -> (Option<u32>, Option<A>) {
+    while let Some(found) = rows.row(*row) {
         if found.first > address {
             return (None, found.first.before());
         }

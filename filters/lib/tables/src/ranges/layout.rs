@@ -1,34 +1,34 @@
 //! The bytes of a base of ranges.
 //!
-//! A header of 24 bytes: `PRT1`, the width of labels (u8), three zero bytes, the number of IPv4 rows, of IPv6 rows, of names, and
-//! of bytes of names (u32 each). Then the columns: first addresses, last addresses, labels of IPv4; the same of IPv6; the end of
-//! each name (u32), the names. Numbers are little endian. The rows of a family are sorted, do not overlap, and neighbours
-//! that touch have different labels.
+//! A header of 24 bytes: `PRT2`, the width of labels (u8), three zero bytes, the number of IPv4 rows, of IPv6 rows, of names, and
+//! of bytes of names (u32 each). Then the rows of IPv4, each with its first address, its last address and its label, so that a lookup
+//! touches one place; those of IPv6; the end of each name (u32), the names. Numbers are little endian. The rows of a family are sorted,
+//! do not overlap, and neighbours that touch have different labels.
+
+use std::hint::select_unpredictable;
+use std::marker::PhantomData;
 
 use super::address::Address;
+use super::index::Index;
 use crate::{BaseError, MAX_BASE};
 
-const MAGIC: &[u8; 4] = b"PRT1";
+const MAGIC: &[u8; 4] = b"PRT2";
 const HEADER: usize = 24;
 
 /// How many bytes the label of a range takes in a table: 1 (labels to 255), 2 (to 65,535) or 4.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LabelWidth {
     /// Labels from 0 to 255.
-    One,
+    One = 1,
     /// Labels from 0 to 65,535.
-    Two,
+    Two = 2,
     /// Any `u32`, such as numbers of autonomous systems.
-    Four,
+    Four = 4,
 }
 
 impl LabelWidth {
     pub(crate) const fn bytes(self) -> usize {
-        match self {
-            Self::One => 1,
-            Self::Two => 2,
-            Self::Four => 4,
-        }
+        self as usize
     }
 
     /// The largest label.
@@ -42,8 +42,12 @@ impl LabelWidth {
     }
 
     pub(crate) fn read(self, bytes: &[u8]) -> Option<(u32, &[u8])> {
-        let (label, rest) = bytes.split_at_checked(self.bytes())?;
-        Some((label.iter().rev().fold(0, |label, byte| label << 8 | u32::from(*byte)), rest))
+        let label = match self {
+            Self::One => u32::from(*bytes.first()?),
+            Self::Two => u32::from(u16::from_le_bytes(*bytes.first_chunk()?)),
+            Self::Four => u32::from_le_bytes(*bytes.first_chunk()?),
+        };
+        Some((label, bytes.get(self.bytes()..)?))
     }
 
     pub(crate) fn write(self, label: u32, out: &mut Vec<u8>) {
@@ -70,11 +74,11 @@ pub(crate) struct Layout {
 }
 
 /// The rows of one family, in the bytes of the base.
-pub(crate) struct Columns<'a, A: Address> {
-    firsts: &'a [A::Bytes],
-    lasts: &'a [A::Bytes],
-    labels: &'a [u8],
+pub(crate) struct BaseRows<'a, A> {
+    bytes: &'a [u8],
+    count: usize,
     width: LabelWidth,
+    address: PhantomData<A>,
 }
 
 impl Layout {
@@ -102,29 +106,23 @@ impl Layout {
     }
 
     fn length(&self) -> Option<usize> {
-        let v4 = self.v4.checked_mul(8 + self.width.bytes())?;
-        let v6 = self.v6.checked_mul(32 + self.width.bytes())?;
+        let v4 = self.v4.checked_mul(row_length::<u32>(self.width))?;
+        let v6 = self.v6.checked_mul(row_length::<u128>(self.width))?;
         let names = self.names.checked_mul(4)?.checked_add(self.name_bytes)?;
         HEADER.checked_add(v4)?.checked_add(v6)?.checked_add(names)
     }
 
-    pub(crate) fn v4<'a>(&self, base: &'a [u8]) -> Columns<'a, u32> {
-        self.columns(base, HEADER, self.v4)
+    pub(crate) fn v4<'a>(&self, base: &'a [u8]) -> BaseRows<'a, u32> {
+        self.rows(base, HEADER, self.v4)
     }
 
-    pub(crate) fn v6<'a>(&self, base: &'a [u8]) -> Columns<'a, u128> {
-        self.columns(base, HEADER + self.v4 * (8 + self.width.bytes()), self.v6)
+    pub(crate) fn v6<'a>(&self, base: &'a [u8]) -> BaseRows<'a, u128> {
+        self.rows(base, HEADER + self.v4 * row_length::<u32>(self.width), self.v6)
     }
 
-    fn columns<'a, A: Address>(&self, base: &'a [u8], at: usize, rows: usize) -> Columns<'a, A> {
-        let column = rows * A::LENGTH;
-        let part = |from: usize, length: usize| base.get(from..from + length).unwrap_or_default();
-        Columns {
-            firsts: A::column(part(at, column)),
-            lasts: A::column(part(at + column, column)),
-            labels: part(at + 2 * column, rows * self.width.bytes()),
-            width: self.width,
-        }
+    fn rows<'a, A: Address>(&self, base: &'a [u8], at: usize, count: usize) -> BaseRows<'a, A> {
+        let bytes = base.get(at..at + count * row_length::<A>(self.width)).unwrap_or_default();
+        BaseRows { bytes, count, width: self.width, address: PhantomData }
     }
 
     /// The names of labels: a label is the place of its name.
@@ -150,31 +148,64 @@ impl Layout {
     }
 }
 
-impl<A: Address> Columns<'_, A> {
+/// How many bytes a row takes.
+const fn row_length<A: Address>(width: LabelWidth) -> usize {
+    2 * A::LENGTH + width.bytes()
+}
+
+impl<'a, A: Address> BaseRows<'a, A> {
+    /// Rows outside of a base.
+    #[cfg(test)]
+    pub(crate) fn of_bytes(bytes: &'a [u8], width: LabelWidth) -> Self {
+        Self { bytes, count: bytes.len() / row_length::<A>(width), width, address: PhantomData }
+    }
+
     pub(crate) fn len(&self) -> usize {
-        self.firsts.len()
+        self.count
     }
 
     pub(crate) fn row(&self, at: usize) -> Option<Row<A>> {
-        let labels = self.labels.get(at * self.width.bytes()..)?;
-        let (label, _) = self.width.read(labels)?;
-        Some(Row { first: A::of(*self.firsts.get(at)?), last: A::of(*self.lasts.get(at)?), label })
+        let (first, rest) = A::read(self.bytes_of(at)?)?;
+        let (last, rest) = A::read(rest)?;
+        let (label, _) = self.width.read(rest)?;
+        Some(Row { first, last, label })
     }
 
-    /// The label of the row that contains an address.
-    pub(crate) fn find(&self, address: A) -> Option<u32> {
-        let at = self.firsts.partition_point(|first| A::of(*first) <= address).checked_sub(1)?;
+    pub(crate) fn index(&self) -> Index<A> {
+        Index::new(self)
+    }
+
+    /// The label of the row that contains an address, by the index of these rows.
+    pub(crate) fn find(&self, address: A, index: &Index<A>) -> Option<u32> {
+        let (from, to) = index.rows(address, self.count);
+        // The row that begins last at the address or before it is `at` or one of the `left` ones behind. Which half it is in cannot be
+        // foreseen, so nothing branches on it.
+        let (mut at, mut left) = (from.saturating_sub(1), to.saturating_sub(from.saturating_sub(1)));
+        while left > 1 {
+            let half = left / 2;
+            let begun = self.first(at + half)? <= address;
+            at = select_unpredictable(begun, at + half, at);
+            left -= half;
+        }
         let row = self.row(at)?;
-        (row.last >= address).then_some(row.label)
+        (row.first <= address && address <= row.last).then_some(row.label)
+    }
+
+    /// The first address of a row.
+    pub(crate) fn first(&self, at: usize) -> Option<A> {
+        Some(A::read(self.bytes_of(at)?)?.0)
+    }
+
+    /// A row, and all behind it.
+    fn bytes_of(&self, at: usize) -> Option<&[u8]> {
+        self.bytes.get(at * row_length::<A>(self.width)..)
     }
 }
 
-/// The columns of one family of a base that is being made.
+/// The rows of one family of a base that is being made.
 #[derive(Debug, Clone)]
 pub(crate) struct Rows<A> {
-    firsts: Vec<u8>,
-    lasts: Vec<u8>,
-    labels: Vec<u8>,
+    bytes: Vec<u8>,
     width: LabelWidth,
     count: usize,
     /// The row that the next one may continue.
@@ -183,9 +214,7 @@ pub(crate) struct Rows<A> {
 
 impl<A: Address> Rows<A> {
     pub(crate) fn new(width: LabelWidth, rows: usize) -> Self {
-        let column = || Vec::with_capacity(rows * A::LENGTH);
-        let labels = Vec::with_capacity(rows * width.bytes());
-        Self { firsts: column(), lasts: column(), labels, width, count: 0, open: None }
+        Self { bytes: Vec::with_capacity(rows * row_length::<A>(width)), width, count: 0, open: None }
     }
 
     /// Adds a row behind all others; one that touches the last one and has its label becomes part of it.
@@ -206,9 +235,9 @@ impl<A: Address> Rows<A> {
 
     fn close(&mut self) {
         if let Some(row) = self.open.take() {
-            row.first.write(&mut self.firsts);
-            row.last.write(&mut self.lasts);
-            self.width.write(row.label, &mut self.labels);
+            row.first.write(&mut self.bytes);
+            row.last.write(&mut self.bytes);
+            self.width.write(row.label, &mut self.bytes);
             self.count += 1;
         }
     }
@@ -231,8 +260,7 @@ pub(crate) fn encode<'a>(mut v4: Rows<u32>, mut v6: Rows<u128>, names: impl Iter
     ends.truncate(named);
     let width = number(v4.width.bytes());
     let header = [*MAGIC, width, number(v4.count), number(v6.count), number(ends.len() / 4), number(bytes.len())];
-    [header.as_flattened(), &v4.firsts, &v4.lasts, &v4.labels, &v6.firsts, &v6.lasts, &v6.labels, &ends, &bytes]
-        .concat()
+    [header.as_flattened(), &v4.bytes, &v6.bytes, &ends, &bytes].concat()
 }
 
 /// A number of things in a base: all of them are far fewer than 2^32.

@@ -1,7 +1,7 @@
 //! Merging an overlay into a new base, row by row.
 
 use super::address::Address;
-use super::layout::{Columns, LabelWidth, Row, Rows};
+use super::layout::{BaseRows, LabelWidth, Row, Rows};
 use super::overlay::Overlay;
 
 /// How far the merge of one family is.
@@ -21,7 +21,7 @@ impl<A: Address> Merge<A> {
     }
 
     /// Goes on, and takes the rows and entries that were looked at off the budget. True at the end.
-    pub(crate) fn run(&mut self, base: &Columns<'_, A>, overlay: &Overlay<A>, budget: &mut usize) -> bool {
+    pub(crate) fn run(&mut self, base: &BaseRows<'_, A>, overlay: &Overlay<A>, budget: &mut usize) -> bool {
         while let Some(from) = self.from {
             let (row, entry) = (base.row(self.row), overlay.entry(self.entry));
             if row.is_none() && entry.is_none() {

@@ -3,6 +3,7 @@
 mod address;
 mod build;
 mod diff;
+mod index;
 mod layout;
 mod merge;
 mod ops;
@@ -16,8 +17,9 @@ use std::net::IpAddr;
 use address::{Address, Span};
 pub use build::{RangesBuilder, SourceBuilder};
 use diff::Deltas;
+use index::Index;
 pub use layout::LabelWidth;
-use layout::{Columns, Layout, encode};
+use layout::{BaseRows, Layout, encode};
 use merge::Merge;
 use ops::Op;
 pub use ops::RangeOps;
@@ -34,7 +36,8 @@ pub const MAX_LABELS: u32 = 1 << 16;
 /// Ranges of IPv4 and IPv6 addresses that do not overlap, each with a label: a country, an autonomous system, the set of feeds
 /// that list it.
 ///
-/// A lookup is one binary search in the base, after one in each overlay; nothing is allocated.
+/// A lookup is one search in the base, among the few rows that an index by leading bits leaves, after a binary search in each overlay;
+/// nothing is allocated.
 #[derive(Debug, Clone)]
 pub struct Ranges {
     base: Vec<u8>,
@@ -46,9 +49,10 @@ pub struct Ranges {
     compaction: Option<Box<Compaction>>,
 }
 
-/// What deltas changed in one family.
+/// What deltas changed in one family, and where the rows of the base are.
 #[derive(Debug, Clone)]
 struct Family<A> {
+    index: Index<A>,
     /// The deltas since the last compaction began.
     overlay: Overlay<A>,
     /// The deltas that are being merged into the next base.
@@ -62,19 +66,25 @@ struct Compaction {
 }
 
 impl<A: Address> Family<A> {
-    const fn new() -> Self {
-        Self { overlay: Overlay::new(), merging: Overlay::new() }
+    fn new(base: &BaseRows<'_, A>) -> Self {
+        Self { index: base.index(), overlay: Overlay::new(), merging: Overlay::new() }
     }
 
-    fn find(&self, base: &Columns<'_, A>, address: A) -> Option<u32> {
-        let assigned = self.overlay.find(address).or_else(|| self.merging.find(address));
-        assigned.unwrap_or_else(|| base.find(address))
+    fn find(&self, base: &BaseRows<'_, A>, address: A) -> Option<u32> {
+        // Most of the time there is no delta.
+        if self.overlay.len() + self.merging.len() > 0
+            && let Some(assigned) = self.overlay.find(address).or_else(|| self.merging.find(address))
+        {
+            return assigned;
+        }
+        base.find(address, &self.index)
     }
 }
 
 impl Ranges {
     /// The label of the range that contains an address. An IPv4 address in IPv6 form is looked up as IPv4.
     #[must_use]
+    #[inline]
     pub fn find(&self, address: IpAddr) -> Option<u32> {
         match address.to_canonical() {
             IpAddr::V4(address) => self.v4.find(&self.layout.v4(&self.base), address.into()),
@@ -101,6 +111,12 @@ impl Ranges {
         (self.layout.v4(&self.base).len(), self.layout.v6(&self.base).len())
     }
 
+    /// The memory of the base and of the indices of its rows, in bytes.
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        self.base.len() + self.v4.index.size() + self.v6.index.size()
+    }
+
     /// Begins to merge what the overlay has now.
     fn begin(&mut self) -> Box<Compaction> {
         self.v4.merging = std::mem::replace(&mut self.v4.overlay, Overlay::new());
@@ -125,6 +141,8 @@ impl Ranges {
         let Ok(layout) = Layout::read(&base) else {
             return;
         };
+        self.v4.index = layout.v4(&base).index();
+        self.v6.index = layout.v6(&base).index();
         self.layout = layout;
         self.base = base;
         self.names.clear();
@@ -136,7 +154,8 @@ impl Ranges {
 impl TableIndex for Ranges {
     fn load(base: Vec<u8>) -> Result<Self, BaseError> {
         let layout = Layout::read(&base)?;
-        Ok(Self { base, layout, v4: Family::new(), v6: Family::new(), names: BTreeMap::new(), compaction: None })
+        let (v4, v6) = (Family::new(&layout.v4(&base)), Family::new(&layout.v6(&base)));
+        Ok(Self { base, layout, v4, v6, names: BTreeMap::new(), compaction: None })
     }
 
     fn apply(&mut self, ops: &[u8]) -> Result<(), TableError> {

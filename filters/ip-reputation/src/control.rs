@@ -9,6 +9,7 @@ mod gather;
 mod guard;
 mod keep;
 mod lookup;
+mod metrics;
 mod operations;
 mod runtime;
 mod schedule;

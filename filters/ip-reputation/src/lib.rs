@@ -26,6 +26,13 @@ pub const TABLE: &str = "ip-reputation.feeds";
 /// The source of its signals.
 const SOURCE: &str = "reputation.feed";
 
+/// The feeds that have signals of their own in an exchange, at most: the signals of an exchange are bounded, and other detectors need
+/// theirs.
+const MAX_SIGNALLED: usize = 8;
+
+/// The tag of the one signal of all other feeds.
+const OTHERS: &str = "reputation:others";
+
 struct IpReputation {
     /// Sorted by their keys.
     feeds: Vec<FeedOfStep>,
@@ -57,9 +64,7 @@ impl Plugin for IpReputation {
         if hits.is_empty() || self.passthrough.cover(&address.to_string()) {
             return Verdict::Pass;
         }
-        for feed in &hits {
-            note(feed, exchange, host);
-        }
+        note_all(&hits, exchange, host);
         match self.reason(&hits) {
             Some(reason) if !self.monitor => {
                 Verdict::Refuse(Refusal::new(self.status, Category::Threat, reason).scored())
@@ -78,6 +83,8 @@ impl IpReputation {
         });
         let mut found = found.unwrap_or_default();
         found.retain(|feed| feed.blocks || feed.weight > 0.0);
+        // The strongest first; feeds alike stay in the order of their keys.
+        found.sort_by(|one, other| other.blocks.cmp(&one.blocks).then(other.weight.total_cmp(&one.weight)));
         found
     }
 
@@ -95,6 +102,28 @@ impl IpReputation {
         let reached = self.score_threshold > 0.0 && sum >= self.score_threshold;
         reached.then(|| format!("the threat feeds that list the caller's address weigh {sum}"))
     }
+}
+
+/// Adds the signals of all hits, the strongest first: one each, as far as there is room, and one of all others.
+fn note_all(hits: &[&FeedOfStep], exchange: &mut Exchange, host: &dyn Host) {
+    let (own, others) = hits.split_at_checked(MAX_SIGNALLED).unwrap_or((hits, &[]));
+    for feed in own {
+        note(feed, exchange, host);
+    }
+    if others.is_empty() {
+        return;
+    }
+    let ids: Vec<&str> = others.iter().map(|feed| feed.id.as_str()).collect();
+    exchange.score.add(Signal {
+        source: SOURCE.into(),
+        kind: "reputation".into(),
+        // As if each were a signal: signals count as whole numbers.
+        weight: others.iter().map(|feed| feed.weight.round()).sum::<f64>().min(exchange::MAX_SCORE),
+        confidence: 1.0,
+        tag: OTHERS.into(),
+        detail: format!("the address is on {} more threat feeds: {}", ids.len(), ids.join(", ")),
+        at: host.now(),
+    });
 }
 
 /// Adds the signals of a hit. Events name a feed by its own tag and as `reputation:<id>`, so the second signal weighs nothing.

@@ -73,12 +73,30 @@ fn each_matching_feed_adds_its_weight_and_both_of_its_tags() {
     let plugin = plugin(&step(vec![feed("b", 40.0, false), feed("a", 30.0, false)]), Some(few()));
     let (a, b) = (["feed:a", "reputation:id-a"], ["feed:b", "reputation:id-b"]);
     assert_eq!(ask(&*plugin, "192.0.2.7"), (None, 30.0, a.map(str::to_owned).to_vec()));
-    assert_eq!(ask(&*plugin, "192.0.2.200"), (None, 70.0, [a, b].concat().into_iter().map(str::to_owned).collect()));
+    assert_eq!(ask(&*plugin, "192.0.2.200"), (None, 70.0, [b, a].concat().into_iter().map(str::to_owned).collect()));
     assert_eq!(ask(&*plugin, "::ffff:198.51.100.7").1, 40.0, "mapped IPv4 is IPv4");
     assert_eq!(ask(&*plugin, "2001:db8::1").1, 30.0);
     for other in ["198.51.100.8", "192.0.1.255", "2001:db8::1:0", "", "no address"] {
         assert_eq!(ask(&*plugin, other), (None, 0.0, Vec::new()), "{other}");
     }
+}
+
+#[test]
+fn an_address_on_many_feeds_leaves_room_for_the_signals_of_others() {
+    let keys: Vec<String> = (0..40).map(|number| format!("f{number:02}")).collect();
+    let feeds =
+        keys.iter().enumerate().map(|(number, key)| feed(key, if number < 30 { 0.6 } else { 1.4 }, number == 7));
+    let ranges: Vec<(&str, &str, &str)> = keys.iter().map(|key| (key.as_str(), "192.0.2.7", "192.0.2.7")).collect();
+    let many = plugin(&step(feeds.collect()), Some(table(&ranges)));
+    let mut exchange = Exchange::default();
+    exchange.caller.ip = "192.0.2.7".into();
+    assert!(matches!(many.access(&mut exchange, &mut Slot::default(), &FakeHost::at(7)), Verdict::Refuse(_)));
+    let signals = exchange.score.signals();
+    assert_eq!((signals.len(), exchange.score.total()), (17, 40.0), "all of them count, rounded as they are");
+    assert_eq!(exchange.score.tags()[..4], ["feed:f07", "reputation:id-f07", "feed:f30", "reputation:id-f30"]);
+    let others = signals.last().unwrap();
+    assert_eq!((&*others.tag, others.weight), ("reputation:others", 32.0));
+    assert!(others.detail.starts_with("the address is on 32 more threat feeds: id-f37, "), "{}", others.detail);
 }
 
 #[test]

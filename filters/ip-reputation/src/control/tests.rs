@@ -169,7 +169,29 @@ fn keys_of_feeds_are_short_and_all_of_them_fit_a_label() {
     let ids = (0..MAX_FEEDS).map(|number| format!("{number:0>128}"));
     let list = feeds::parse(&feeds::Format::CidrLines, b"192.0.2.1", 1).unwrap().addresses.to_bytes();
     let lists: Vec<(String, Arc<[u8]>)> = ids.map(|id| (id, list.clone().into())).collect();
-    assert!(table::flatten(&lists).is_ok());
+    assert!(table::flatten(&lists, 100).unwrap().left_out.is_empty());
     assert_eq!(table::key("tor"), table::key("tor"));
-    assert!(table::flatten(&[("a".to_owned(), vec![7].into())]).unwrap_err().contains("`a`"));
+}
+
+#[test]
+fn a_table_is_made_without_the_lists_that_are_too_long_for_it() {
+    let list = |id: &str, first: u8, count: usize| {
+        let text: String =
+            (0..count).map(|number| format!("{first}.0.{}.{}\n", number / 100, number % 100 * 2)).collect();
+        let set = feeds::parse(&feeds::Format::CidrLines, text.as_bytes(), count).unwrap().addresses;
+        (id.to_owned(), Arc::<[u8]>::from(set.to_bytes()))
+    };
+    let (small, large, larger) = (list("small", 1, 10), list("large", 2, 300), list("larger", 3, 301));
+    let flatten = |lists: &[_], most| table::flatten(lists, most).unwrap();
+    let left_out = |lists: &[_], most| flatten(lists, most).left_out.into_keys().collect::<Vec<String>>();
+    let all = [larger.clone(), small.clone(), large.clone()];
+    assert_eq!(left_out(&all, 611), [] as [&str; 0]);
+    assert_eq!(left_out(&all, 610), ["larger"]);
+    assert_eq!(left_out(&all, 309), ["large", "larger"]);
+    assert_eq!(left_out(&all, 9).len(), 3, "an empty table is a table");
+    assert_eq!(flatten(&all, 610).base, flatten(&[small.clone(), large], 610).base);
+    let why = &flatten(&all, 610).left_out["larger"];
+    assert!(why.contains("(610)") && why.contains("(301)"), "{why}");
+    let damaged = ("a".to_owned(), vec![7].into());
+    assert_eq!(left_out(&[damaged, small], 100), ["a"], "a list that cannot be read is no fault of the others");
 }

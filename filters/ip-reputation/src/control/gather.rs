@@ -100,6 +100,8 @@ impl Gatherer {
             });
             let is_full = self.fetches.len() >= AT_ONCE;
             tokio::select! {
+                // An order is for the feeds as they are by then.
+                biased;
                 changed = self.sources.entities.changed() => match changed {
                     Ok(()) => self.follow_entities().await,
                     Err(_) => return,

@@ -2,13 +2,14 @@
 //!
 //! A call that asks for something impossible is answered with 200 and `done: false`.
 
+mod audit;
 mod schemas;
 
 use std::net::IpAddr;
 
 use kit::{
-    BodyKind, BodyRefusal, Entity as _, Item, NamedSchema, Operation, OperationAnswer, OperationBody, OperationContext,
-    OperationGroup, OperationMethod, View,
+    BodyKind, BodyRefusal, Entity as _, Item, NamedSchema, Operation, OperationAnswer, OperationAudit, OperationBody,
+    OperationContext, OperationGroup, OperationMethod, View,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -69,6 +70,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         answer_text: "The snapshots after it, or why nothing was fetched.",
         answer: schemas::refresh,
         schemas: &[SNAPSHOT],
+        audit: Some(OperationAudit { action: "feed-refresh", of: audit::feed, detail: audit::refreshed }),
         ..POST
     },
     Operation {
@@ -81,6 +83,9 @@ pub(super) const OPERATIONS: &[Operation] = &[
         answer_text: "The snapshot that is restored, or why none is.",
         answer: schemas::rollback,
         schemas: &[SNAPSHOT],
+        busy: "other feeds are being rolled back",
+        at_once: true,
+        audit: Some(OperationAudit { action: "feed-rollback", of: audit::feed, detail: audit::rolled_back }),
         ..POST
     },
     Operation {
@@ -113,6 +118,8 @@ const POST: Operation = Operation {
     schemas: &[],
     refusal: Some(REFUSAL),
     busy: BUSY,
+    at_once: false,
+    audit: None,
 };
 
 const fn get<T: OperationBody>(
@@ -313,7 +320,7 @@ impl OperationBody for RollbackBody {
         with_runtime(context, |runtime| match runtime.order(vec![Want::RollBack { feed: self.feed.clone() }]).first() {
             Some(Ordered::Done) => json!({ "done": true, "snapshot": runtime.feed(&self.feed).snapshot(&self.feed) }),
             Some(Ordered::Refused(why)) => failed(why),
-            _ => failed("it takes longer than calls wait"),
+            _ => failed(audit::LATER),
         })
     }
 }

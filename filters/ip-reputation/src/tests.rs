@@ -13,7 +13,7 @@ use super::*;
 
 fn feed(key: &str, weight: f64, blocks: bool) -> FeedOfStep {
     let (id, tag) = (format!("id-{key}"), format!("feed:{key}"));
-    FeedOfStep { key: key.into(), name: id.clone(), id, tag, weight, blocks }
+    FeedOfStep { key: key.into(), name: id.clone(), id, tag, weight, blocks, bouncer: false }
 }
 
 fn step(feeds: Vec<FeedOfStep>) -> IpReputationStep {
@@ -167,6 +167,40 @@ fn a_step_that_cannot_be_read_is_refused() {
     assert!(build(&IpReputationStep { status: 42, ..step(Vec::new()) }));
     assert!(build(&IpReputationStep { passthrough: vec!["office".into()], ..step(Vec::new()) }));
     assert!(!build(&step(Vec::new())));
+}
+
+#[test]
+fn a_ban_of_a_decision_service_refuses_and_a_milder_decision_adds_to_the_score() {
+    let service = |key: &str, weight| FeedOfStep { bouncer: true, ..feed(key, weight, true) };
+    let config = step(vec![service("s", 90.0), feed("a", 30.0, false)]);
+    let bytes = config.encode_to_vec();
+    let tables = Rc::new(Tables::default());
+    let plugin = build(&bytes, &mut Build::new(std::iter::empty()).with_tables(Rc::clone(&tables))).unwrap();
+    assert_eq!(ask(&*plugin, "192.0.2.1"), (None, 0.0, Vec::new()), "without its tables");
+    let take = |name: &str, data: Vec<u8>| {
+        let (state, size) = (State::of_base(&data).0.to_vec(), u32::try_from(data.len()).unwrap());
+        let change = snapshot::TableChange { name: name.into(), state, data, size, ..Default::default() };
+        assert_eq!(tables.take(&change), Taken::Applied);
+    };
+    // A feed with the key of the bouncer in the table of feeds, and the other way round, mean nothing else.
+    take(TABLE, few());
+    take(
+        DECISIONS,
+        table(&[
+            ("s", "192.0.2.1", "192.0.2.1"),
+            ("s~", "192.0.2.0", "192.0.2.63"),
+            ("t", "192.0.2.70", "192.0.2.70"),
+            ("s~", "203.0.113.7", "203.0.113.7"),
+        ]),
+    );
+    let (status, score, tags) = ask(&*plugin, "192.0.2.1");
+    assert_eq!((status, score), (Some(451), 100.0), "once, though there are two decisions on it");
+    assert_eq!(tags, ["feed:s", "reputation:id-s", "feed:a", "reputation:id-a"]);
+    assert_eq!(ask(&*plugin, "192.0.2.2").0, None);
+    assert_eq!(ask(&*plugin, "203.0.113.7").1, 90.0);
+    assert_eq!(ask(&*plugin, "192.0.2.70").1, 30.0, "of a bouncer that the step does not have");
+    let kept: Vec<String> = tables.tell().tables.into_iter().map(|kept| kept.name).collect();
+    assert!(kept.contains(&NAMED_DECISIONS.to_owned()), "countries and networks are sent: {kept:?}");
 }
 
 /// The ends of ranges and their neighbours.

@@ -203,7 +203,7 @@ fn format(feed: &ThreatFeed) -> Result<Format, String> {
 }
 
 /// A list that came compressed, whatever the headers say: many publishers serve files as they lie on their disks.
-fn unpacked(body: &[u8]) -> Result<Option<Vec<u8>>, String> {
+pub(super) fn unpacked(body: &[u8]) -> Result<Option<Vec<u8>>, String> {
     if !body.starts_with(&[0x1f, 0x8b]) {
         return Ok(None);
     }

@@ -169,7 +169,7 @@ impl Gatherer {
 
     /// Carries out what an operator wants; a fetch is told of when it has ended.
     async fn obey(&mut self, Order { what, done }: Order) {
-        let (Want::Refresh { feed: id, .. } | Want::RollBack { feed: id }) = &what;
+        let (Want::Refresh { feed: id, .. } | Want::RollBack { feed: id }) = &what else { return };
         let Some(feed) = self.feeds.get_mut(id) else {
             let _ = done.send(Err(Refused::Unknown));
             return;
@@ -181,6 +181,7 @@ impl Gatherer {
                 drop(done.send(refuse("cannot be fetched as it is configured")));
             }
             Want::Refresh { force, .. } => feed.want(force, done),
+            Want::Sync { .. } => {}
             Want::RollBack { .. } => {
                 if feed.roll_back() {
                     let id = id.clone();

@@ -15,6 +15,11 @@ pub(crate) fn key(id: &str) -> String {
     hash.iter().take(KEY_BYTES).map(|byte| format!("{byte:02x}")).collect()
 }
 
+/// What labels call a bouncer by: never as a feed of the same id.
+pub(crate) fn bouncer_key(id: &str) -> String {
+    key(&format!("svc-bouncers/{id}"))
+}
+
 /// A table, and the feeds that are not in it, each with the reason.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Flattened {

@@ -167,6 +167,7 @@ impl World {
             tag: id.clone(),
             weight: 1.0,
             blocks: false,
+            bouncer: false,
         });
         let step = IpReputationStep { feeds: feeds.collect(), status: 403, ..IpReputationStep::default() };
         let mut build = Build::new(std::iter::empty()).with_tables(Rc::clone(&tables));

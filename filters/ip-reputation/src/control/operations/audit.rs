@@ -3,7 +3,7 @@
 use kit::Entity as _;
 use serde_json::Value;
 
-use super::super::ThreatFeed;
+use super::super::{SvcBouncer, ThreatFeed};
 
 /// Why an order has no outcome yet.
 pub(super) const LATER: &str = "it takes longer than calls wait";
@@ -13,6 +13,19 @@ pub(super) fn feed(body: &Value) -> Option<String> {
     // Text that is no id is not repeated at any length.
     let id = body.get("feed")?.as_str().filter(|id| id.len() <= 128)?;
     Some(format!("{}/{id}", ThreatFeed::COLLECTION))
+}
+
+/// The bouncer that a body names.
+pub(super) fn bouncer(body: &Value) -> Option<String> {
+    let id = body.get("bouncer")?.as_str().filter(|id| id.len() <= 128)?;
+    Some(format!("{}/{id}", SvcBouncer::COLLECTION))
+}
+
+/// How many services were asked, and how many of them failed.
+pub(super) fn synced(answer: &Value) -> Option<String> {
+    let results = answer.get("results").filter(|_| is_done(answer))?.as_array()?;
+    let failed = results.iter().filter(|result| result.get("ok").is_some_and(|ok| ok == false)).count();
+    Some(format!("bouncers: {}, with an error: {failed}", results.len()))
 }
 
 fn is_done(answer: &Value) -> bool {

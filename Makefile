@@ -52,6 +52,7 @@ export PALISADE_CRS_DIR := $(CURDIR)/$(CACHE)/crs
 export PALISADE_CRS3_DIR := $(CURDIR)/$(CACHE)/crs-3
 export PALISADE_SCHEMATHESIS := $(CURDIR)/$(CACHE)/schemathesis
 export PALISADE_SCHEMAS := $(CURDIR)/$(CACHE)/schemas
+export PALISADE_CROWDSEC := $(CURDIR)/$(CACHE)/crowdsec
 
 NATIVE := --workspace $(addprefix --exclude ,$(WASM_ONLY))
 
@@ -76,7 +77,7 @@ test: filters envoy crs crs-3 schemas schemathesis ## The tests, those against t
 	$(MAKE) test-wasm ARGS=
 
 .PHONY: test-all
-test-all: ## Every test, the longest ones included (ARGS for the runner)
+test-all: crowdsec ## Every test, the longest ones included (ARGS for the runner)
 	$(MAKE) test PROFILE=all
 
 # Filters run in a wasm VM, where a usize has 32 bits and there is one thread: unit tests of what they are made of run there too.
@@ -318,6 +319,10 @@ schemas: ## What deployment examples are checked with (Kubernetes, Istio, Envoy 
 .PHONY: schemathesis
 schemathesis: ## The pinned schemathesis, in .cache/schemathesis: it tests the admin API against its document
 	@$(PYTHON) tests/scripts/fetch_python_tool.py schemathesis --out $(CACHE)/schemathesis
+
+.PHONY: crowdsec
+crowdsec: ## Debian's crowdsec, in .cache/crowdsec, unpacked and not installed: bouncers are tested against it
+	@$(PYTHON) tests/scripts/fetch_crowdsec.py --out $(CACHE)/crowdsec
 
 # PALISADE_API_SEED and PALISADE_API_SECONDS are read by the test.
 .PHONY: api-requests

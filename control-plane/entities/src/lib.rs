@@ -10,7 +10,6 @@ mod asn;
 mod backend_address;
 mod batch;
 mod bots;
-mod bouncers;
 mod change;
 mod contracts;
 mod document;
@@ -44,7 +43,6 @@ pub use alerts::{AlertChannel, AlertRule, AlertTrigger, ChannelKind, EventCatego
 pub use api_key::ApiKey;
 pub use asn::{AsnAction, AsnCategory, AsnDatabase, AsnFormat};
 pub use bots::{BotAction, BotCategory, BotPolicy, BotRule, BotSignature};
-pub use bouncers::{DecisionScope, SvcBouncer};
 pub use change::{
     BatchEntry, BatchOptions, BatchOutcome, BatchWrite, Precondition, Replacement, WriteError, Written, exactly,
 };
@@ -55,6 +53,7 @@ pub use geo::GeoDatabase;
 pub use global::{GlobalConfig, Validator, WafSettings};
 pub use groups::{DEFAULT_GROUP, Group};
 pub use identity::{CertificateName, Gives, IdentitySettings, SetBy, Verifier, VerifierKind};
+pub use ip_reputation::control::{DecisionScope, SvcBouncer};
 pub use listener::{EscapedSlashes, ListenerConfig, RequestTrailers, UnderscoreHeaders};
 pub use route::{Backend, Protocol, Route, RoutePlugin};
 pub use scanners::{IcapMode, MalwareScanner, ScannerKind};

@@ -23,11 +23,8 @@ pub const PRESET_CLASSES: [&str; 5] = [
 ];
 
 /// Collections that a part of the suite uses which this release does not have, and that part. A part that comes takes its line away.
-pub(super) const PARTS: &[(&str, &str)] = &[
-    ("svc-bouncers", "decision-service bouncers"),
-    ("asn-databases", "classification of networks"),
-    ("geo-databases", "geolocation"),
-];
+pub(super) const PARTS: &[(&str, &str)] =
+    &[("asn-databases", "classification of networks"), ("geo-databases", "geolocation")];
 
 /// The plugin of that name or class, whether this release has it or not.
 #[must_use]

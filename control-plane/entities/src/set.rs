@@ -161,6 +161,11 @@ impl EntitySource for EntitySet {
     fn collection(&self, collection: &str) -> Option<&Arc<Collection>> {
         self.collection(collection)
     }
+
+    fn is_unreadable(&self, collection: &str, id: &str) -> bool {
+        let place = format!("{collection}/{id}");
+        self.slot(collection, id).is_none() && self.unreadable.iter().any(|(unreadable, _)| *unreadable == place)
+    }
 }
 
 impl References for EntitySet {

@@ -68,6 +68,8 @@ pub enum AuditAction {
     LedgerForget,
     /// A test message was sent to the channel of an alert rule, or could not be.
     AlertTest,
+    /// What an endpoint of a plugin does, by the plugin's own word.
+    Operation(&'static str),
 }
 
 /// One event before it has an id and a time. Made with [`Audit::new`] and the methods that add to it; what is not added
@@ -124,6 +126,7 @@ impl AuditAction {
             Self::IncidentOpen => "incident-open",
             Self::LedgerForget => "ledger-forget",
             Self::AlertTest => "alert-test",
+            Self::Operation(word) => word,
         }
     }
 }

@@ -126,6 +126,12 @@ impl AddressSet {
         u64::try_from(halves >> 95).unwrap_or(u64::MAX)
     }
 
+    /// How many networks /64 of IPv6 are in it, as one caller is given; each range counts as one at least.
+    #[must_use]
+    pub fn v6_callers(&self) -> u128 {
+        self.v6.iter().map(|(first, last)| ((last - first) >> 64) + 1).sum()
+    }
+
     /// The addresses of this set that are not in `other`.
     pub(crate) fn without(&self, other: &AddressSet) -> AddressSet {
         AddressSet { v4: difference(&self.v4, &other.v4), v6: difference(&self.v6, &other.v6) }

@@ -19,8 +19,15 @@ pub const MAX_V4: u64 = 370_000_000;
 /// The most of IPv6, in networks /32 (one of a provider): a sixteenth of what is given out.
 pub const MAX_V6_PREFIXES: u64 = 1 << 25;
 
-/// Lists with fewer ranges may change as they like.
+/// The number of ranges may change as it likes in lists with fewer.
 pub const MIN_FOR_CHURN: usize = 100;
+
+/// The part of the Internet that a list covers may grow to twenty times what it was, or shrink to a fifth, by fewer addresses than this: a
+/// network /12 of IPv4, or sixteen /32 of IPv6 in networks /64.
+const SMALL: (u64, u128) = (1 << 20, 1 << 36);
+
+/// It may double by fewer than this: a network /8 of IPv4, or a /20 of IPv6 in networks /64.
+const LARGE: (u64, u128) = (1 << 24, 1 << 44);
 
 /// Refuses a list that covers a canary, or too much.
 ///
@@ -57,19 +64,49 @@ pub enum Churn {
         /// Those of this one.
         now: usize,
     },
+    /// It covers far fewer addresses, of IPv4 or in networks /64 of IPv6.
+    CoversLess {
+        /// The addresses of the list before.
+        before: u128,
+        /// Those of this one.
+        now: u128,
+    },
+    /// It covers far more.
+    CoversMore {
+        /// The addresses of the list before.
+        before: u128,
+        /// Those of this one.
+        now: u128,
+    },
 }
 
 impl Churn {
-    /// Between a list and the next one. `None`: they may follow each other.
+    /// Between a list and the next one. `None`: they may follow each other. A list has as few ranges as it likes to refuse half of the
+    /// Internet, so that what they cover counts beside their number.
     #[must_use]
     pub fn between(before: &AddressSet, now: &AddressSet) -> Option<Churn> {
-        let (before, now) = (before.len(), now.len());
+        Churn::of_ranges(before.len(), now.len())
+            .or_else(|| {
+                Churn::of_cover(before.v4_addresses().into(), now.v4_addresses().into(), SMALL.0.into(), LARGE.0.into())
+            })
+            .or_else(|| Churn::of_cover(before.v6_callers(), now.v6_callers(), SMALL.1, LARGE.1))
+    }
+
+    fn of_ranges(before: usize, now: usize) -> Option<Churn> {
         match before {
             ..MIN_FOR_CHURN => None,
             _ if now < before / 5 => Some(Churn::Shrunk { before, now }),
             _ if now / 20 > before => Some(Churn::Grown { before, now }),
             _ => None,
         }
+    }
+
+    fn of_cover(before: u128, now: u128, small: u128, large: u128) -> Option<Churn> {
+        let (more, less) = (now.saturating_sub(before), before.saturating_sub(now));
+        if (more >= small && now / 20 > before) || (more >= large && now / 2 > before) {
+            return Some(Churn::CoversMore { before, now });
+        }
+        (less >= small && now < before / 5).then_some(Churn::CoversLess { before, now })
     }
 }
 
@@ -78,6 +115,10 @@ impl std::fmt::Display for Churn {
         match self {
             Self::Shrunk { before, now } => write!(f, "the list has shrunk from {before} to {now} ranges"),
             Self::Grown { before, now } => write!(f, "the list has grown from {before} to {now} ranges"),
+            // Of IPv6 networks /64 are counted.
+            Self::CoversLess { before, now } | Self::CoversMore { before, now } => {
+                write!(f, "the list covers {now} addresses, and the one before {before}")
+            }
         }
     }
 }

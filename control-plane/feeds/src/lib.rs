@@ -124,5 +124,13 @@ pub fn parse(format: &Format, list: &[u8], max_entries: usize) -> Result<Parsed,
     found.parsed()
 }
 
+/// The first and the last address of one entry: an address, a CIDR (bits behind its length are ignored) or `first-last`. IPv4 addresses
+/// mapped to IPv6 are those of IPv4. `None` for all else.
+#[must_use]
+pub fn range(entry: &str) -> Option<(std::net::IpAddr, std::net::IpAddr)> {
+    let span = entry::span(entry)?;
+    AddressSet::of(&[span]).ranges().next()
+}
+
 #[cfg(test)]
 mod tests;

@@ -195,6 +195,38 @@ fn a_list_that_has_nothing_to_do_with_the_one_before_is_told() {
     assert_eq!(between(100, 2_020), Some(Churn::Grown { before: 100, now: 2_020 }));
 }
 
+#[test]
+fn a_list_that_covers_far_more_or_less_than_the_one_before_is_told() {
+    let of = |list: &str| parse(&Format::CidrLines, list.as_bytes(), 100_000).unwrap().addresses;
+    let between = |before: &str, now: &str| Churn::between(&of(before), &of(now));
+    // One range more, and a sixteenth of the Internet with it.
+    let singles: String = (0..200).map(|n| format!("3.0.{n}.1\n")).collect();
+    let with_a_sixteenth = format!("{singles}64.0.0.0/4");
+    assert_eq!(
+        between(&singles, &with_a_sixteenth),
+        Some(Churn::CoversMore { before: 200, now: 200 + (1 << 28) }),
+        "{with_a_sixteenth}"
+    );
+    assert_eq!(between(&with_a_sixteenth, &singles), Some(Churn::CoversLess { before: 200 + (1 << 28), now: 200 }));
+    // Few ranges as well, and lists that covered a lot already.
+    assert!(between("3.0.0.1", "3.0.0.1\n64.0.0.0/4").is_some());
+    assert!(between("64.0.0.0/6\n80.0.0.0/6", "64.0.0.0/4\n80.0.0.0/6").is_some());
+    assert!(between("2600::/32", "2600::/32\n2a00::/16").is_some());
+    assert!(between("2600::1\n2600::3", "2600::1\n2600::/24").is_some());
+    // What lists do: an attacker's network or a stolen block of a provider comes or goes.
+    for (before, now) in [
+        ("3.0.0.1", "3.0.0.1\n64.0.0.0/13"),
+        ("64.0.0.0/13\n3.0.0.1", "3.0.0.1"),
+        ("64.0.0.0/9", "64.0.0.0/9\n65.0.0.0/9"),
+        ("64.0.0.0/6\n80.0.0.0/6", "64.0.0.0/6\n80.0.0.0/6\n96.0.0.0/6"),
+        ("2600::1", "2600::1\n2a00::/29"),
+    ] {
+        assert_eq!(between(before, now), None, "{before} {now}");
+    }
+    let told = between(&singles, &with_a_sixteenth).unwrap().to_string();
+    assert_eq!(told, "the list covers 268435656 addresses, and the one before 200");
+}
+
 /// An address or range in a small part of both families, so that they meet.
 fn some_entry(random: &mut fastrand::Rng) -> String {
     let (a, b, c) = (random.u8(..4), random.u8(..), random.u8(..));

@@ -137,6 +137,11 @@ pub trait EntitySource {
 
     /// A collection as a whole; shared with every revision in which it is the same.
     fn collection(&self, collection: &str) -> Option<&Arc<Collection>>;
+
+    /// Whether the store has an entity that this release cannot read, which is in no collection then. What belongs to it is kept.
+    fn is_unreadable(&self, _collection: &str, _id: &str) -> bool {
+        false
+    }
 }
 
 /// An [`Item`] whose type is not known here.

@@ -30,8 +30,8 @@ pub use gather::{EntityWatch, Gather, SourceHealth, Sources, Surroundings, Troub
 pub use guard::Guard;
 pub use kind::Kind;
 pub use operation::{
-    BodyKind, BodyRefusal, NamedSchema, Operation, OperationAnswer, OperationBody, OperationContext, OperationGroup,
-    OperationMethod, Work,
+    BodyKind, BodyRefusal, NamedSchema, Operation, OperationAnswer, OperationAudit, OperationBody, OperationContext,
+    OperationGroup, OperationMethod, Work,
 };
 pub use parse::{typed, unknown_field, unsaved};
 pub use plugin::{

@@ -42,9 +42,24 @@ pub struct Operation {
     pub schemas: &'static [NamedSchema],
     /// How a body that does not fit is answered; `None` for the errors that the whole API has.
     pub refusal: Option<BodyRefusal>,
-    /// Why a call has to wait for its turn, without the end of the sentence. Two calls of a plugin are at work at a time, and two that
-    /// only read.
+    /// Why a call has to wait for its turn, without the end of the sentence. Two calls of a plugin are at work at a time, two that are
+    /// done at once, and two that only read.
     pub busy: &'static str,
+    /// It is done at once, and what takes long must not keep it waiting: it has turns of its own.
+    pub at_once: bool,
+    /// What operators are told of a call that does something; `None` for one that changes nothing.
+    pub audit: Option<OperationAudit>,
+}
+
+/// What the audit of a call says, beside who made it.
+#[derive(Clone, Copy, Debug)]
+pub struct OperationAudit {
+    /// The word for what was done, unique among those of the control plane.
+    pub action: &'static str,
+    /// What it was done to, from the body: an entity as `collection/id`.
+    pub of: fn(&Value) -> Option<String>,
+    /// More about it, for people, from the answer; `None` where nothing was done, which is not told.
+    pub detail: fn(&Value) -> Option<String>,
 }
 
 /// How an operation is called.

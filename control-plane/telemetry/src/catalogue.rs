@@ -122,6 +122,15 @@ pub const CATALOGUE: &[Described] = &[
     gauge("palisade_exporter_waiting_events", &["exporter"], "Events that wait to be written"),
     histogram("palisade_exporter_write_seconds", &["exporter"], "Duration of an attempt to write a batch"),
     counter("palisade_exporter_written_events_total", &["exporter"], "Events written"),
+    gauge("palisade_feeds_entries", &["feed"], "Entries of the list of a threat feed that is in force"),
+    gauge("palisade_feeds_failing", &["feed"], "1 while a threat feed has an error, as `_status` shows it"),
+    counter("palisade_feeds_failures_total", &["feed"], "Fetches of a threat feed that failed"),
+    gauge(
+        "palisade_feeds_fetched_timestamp_seconds",
+        &["feed"],
+        "Time when the list of a threat feed was fetched or found unchanged, since 1970; 0 without a list. Of the first 256 feeds of a process",
+    ),
+    gauge("palisade_feeds_ranges", &["feed"], "Address ranges that the entries of a threat feed make"),
     gauge(
         "palisade_health_troubles",
         &["part"],

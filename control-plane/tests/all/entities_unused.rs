@@ -60,19 +60,19 @@ async fn an_entity_of_an_inert_collection_warns_and_one_of_an_active_collection_
         assert!(kind.singleton.is_some() || told(&gone).is_empty(), "{:?}", gone.headers);
     }
     let lists = plugins::ALL.iter().filter(|plugin| !plugin.is_active()).flat_map(|plugin| plugin.kinds);
-    assert_eq!(inert, lists.count() + 3, "and bouncers, networks and the geolocation");
+    assert_eq!(inert, lists.count() + 2, "and networks and the geolocation");
 }
 
 #[tokio::test]
 async fn a_write_is_warned_of_its_own_entity_alone() {
     let api = api().await;
-    let bouncer = json!({ "id": "a", "api_key": "k" });
-    assert_eq!(told(&api.call("POST", "/svc-bouncers", Some(bouncer)).await).len(), 1);
+    let networks = json!({ "id": "a" });
+    assert_eq!(told(&api.call("POST", "/asn-databases", Some(networks)).await).len(), 1);
     assert_eq!(told(&api.call("POST", "/waf-rulesets", Some(json!({ "id": "b" }))).await), [] as [String; 0]);
-    let lines = "{\"id\":\"b\",\"api_key\":\"k\"}\n{\"id\":\"c\"}\n{\"id\":\"d\",\"api_key\":\"k\"}";
-    let many = api.raw("POST", "/svc-bouncers/_bulk", "application/x-ndjson", lines).await;
+    let lines = "{\"id\":\"b\"}\n{\"id\":\"c\",\"url\":\"here\"}\n{\"id\":\"d\"}";
+    let many = api.raw("POST", "/asn-databases/_bulk", "application/x-ndjson", lines).await;
     let named: Vec<String> = told(&many).iter().map(|warning| warning.split(':').next().unwrap().to_owned()).collect();
-    assert_eq!(named, ["svc-bouncers/b", "svc-bouncers/d"], "the refused one is not written: {}", many.text);
+    assert_eq!(named, ["asn-databases/b", "asn-databases/d"], "the refused one is not written: {}", many.text);
 }
 
 #[tokio::test]
@@ -129,16 +129,19 @@ async fn fields_of_presets_and_rules_warn_with_their_pointer() {
 #[tokio::test]
 async fn fields_of_a_plugin_that_have_no_effect_warn_with_their_pointer() {
     let api = api().await;
-    api.call("POST", "/svc-bouncers", Some(json!({ "id": "crowd", "api_key": "k" }))).await;
+    let crowd = json!({ "id": "crowd", "api_key": "k" });
+    assert_eq!(told(&api.call("POST", "/svc-bouncers", Some(crowd)).await), [] as [String; 0]);
+    let push = json!({ "push_enabled": true, "push_machine_id": "m", "push_password": "p" });
+    let [push] = &told(&api.call("PATCH", "/svc-bouncers/crowd", Some(push)).await)[..] else { panic!() };
+    assert!(push.starts_with("svc-bouncers/crowd: /push_enabled: not active yet"), "{push}");
     let feed = json!({ "id": "tor", "url": "https://feeds.test/tor" });
     assert_eq!(told(&api.call("POST", "/threat-feeds", Some(feed)).await), [] as [String; 0]);
     let route = |config: Value| json!({ "id": "r", "plugins": [{ "plugin": "SvcIpReputation", "config": config }] });
     let set = route(json!({ "feeds": ["tor"], "bouncers": ["crowd"], "report_to_bouncer": true }));
-    let [bouncers, report] = &told(&api.call("POST", "/routes", Some(set)).await)[..] else { panic!() };
-    let place = "routes/r: /plugins/0/config/bouncers: not active yet: this release has no decision-service bouncers";
-    assert!(bouncers.starts_with(place) && bouncers.contains("`bouncers` has no effect"), "{bouncers}");
-    assert!(report.starts_with("routes/r: /plugins/0/config/report_to_bouncer: not active yet"), "{report}");
-    let quiet = route(json!({ "feeds": ["tor"], "bouncers": [], "report_to_bouncer": false }));
+    let [report] = &told(&api.call("POST", "/routes", Some(set)).await)[..] else { panic!() };
+    let place = "routes/r: /plugins/0/config/report_to_bouncer: not active yet: this release has no reports to decision services";
+    assert!(report.starts_with(place) && report.contains("`report_to_bouncer` has no effect"), "{report}");
+    let quiet = route(json!({ "feeds": ["tor"], "bouncers": ["crowd"], "report_to_bouncer": false }));
     assert_eq!(told(&api.call("PUT", "/routes/r", Some(quiet)).await), [] as [String; 0]);
     let settings = json!({ "security": { "dnsbl": { "wait_millis": 7 } } });
     let [settings] = &told(&api.call("PATCH", "/global-config/global-config", Some(settings)).await)[..] else {

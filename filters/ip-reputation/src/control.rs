@@ -1,5 +1,7 @@
-//! The control-plane side: the collection of feeds, how it is fetched and kept, how the plugin is configured, and the console's endpoints.
+//! The control-plane side: the collections of feeds and bouncers, how they are fetched and kept, how the plugin is configured, and the console's endpoints.
 
+mod bouncer;
+mod bouncers;
 mod catalog;
 mod compile;
 mod dnsbl;
@@ -9,6 +11,7 @@ mod gather;
 mod guard;
 mod keep;
 mod lookup;
+mod metrics;
 mod operations;
 mod runtime;
 mod schedule;
@@ -21,20 +24,21 @@ use kit::{Kind, Plugin, Section, SettingsKind};
 use serde::Deserialize;
 use serde_json::json;
 
+pub use bouncer::{DecisionScope, SvcBouncer};
 pub use dnsbl::DnsblSettings;
 pub use feed::{FeedFormat, FeedOptions, FetchMethod, SourceAction, ThreatFeed};
 use runtime::Reputation;
 
-/// `SvcIpReputation`: callers whose address is on a threat feed.
+/// `SvcIpReputation`: callers whose address is on a threat feed, or whom a decision service refuses.
 pub const PLUGIN: Plugin = Plugin {
     name: crate::PLUGIN.name,
     title: "IP reputation",
     documentation: include_str!("../docs.md"),
     classes: &["SvcIpReputation", "IncomingRequestValidatorSvcIpReputation"],
     order: 120,
-    kinds: &[Kind::of::<ThreatFeed>()],
+    kinds: &[Kind::of::<ThreatFeed>(), Kind::of::<SvcBouncer>()],
     references: &[("feeds", "threat-feeds"), ("bouncers", "svc-bouncers")],
-    inert: &[("bouncers", "decision-service bouncers"), ("report_to_bouncer", "decision-service bouncers")],
+    inert: &[("report_to_bouncer", "reports to decision services")],
     preset: Section {
         switch: Some("reputation"),
         fields: &["reputation_mode"],
@@ -51,12 +55,19 @@ pub const PLUGIN: Plugin = Plugin {
     operations: operations::OPERATIONS,
     compile: Some(compile::compile),
     runtime: Some(|| Arc::new(Reputation::default())),
-    gather: Some(|sources| Box::pin(gather::gather(sources))),
+    gather: Some(|sources| {
+        Box::pin(async move {
+            tokio::join!(gather::gather(sources.clone()), bouncers::gather(sources));
+        })
+    }),
     ..Plugin::NONE
 };
 
 /// The most enabled feeds that are used, by id. The label of an address that all of them list has room for their keys.
 pub(crate) const MAX_FEEDS: usize = 64;
+
+/// The most enabled bouncers that are used, by id: the names of all of them are the value of a country that all of them refuse.
+pub(crate) const MAX_BOUNCERS: usize = 8;
 
 /// What it reads of a preset's configuration.
 #[derive(Deserialize)]

@@ -1,4 +1,5 @@
-//! The IP reputation: callers whose address is on a threat feed add to the score or are refused.
+//! The IP reputation: callers whose address is on a threat feed, or under a decision of a decision service, add to the score or are
+//! refused.
 //!
 //! The control plane makes one table of all feeds: ranges of addresses, each labelled with the keys of the feeds that list it. A step
 //! has what a hit on each of its feeds means, so steps with different feeds share the table.
@@ -10,8 +11,8 @@ mod messages;
 use std::net::IpAddr;
 
 use exchange::{
-    Build, Category, Exchange, Exemptions, Host, Plugin, PluginDefinition, RangesTable, Refusal, Role, Signal, Slot,
-    Verdict,
+    Build, Category, Exchange, Exemptions, Host, KeysTable, Plugin, PluginDefinition, RangesTable, Refusal, Role,
+    Signal, Slot, Verdict,
 };
 use prost::Message as _;
 
@@ -23,8 +24,25 @@ pub const PLUGIN: PluginDefinition = PluginDefinition::new("ip-reputation", buil
 /// The table of address ranges, each labelled with the keys of the feeds that list it, with commas between them.
 pub const TABLE: &str = "ip-reputation.feeds";
 
+/// The table of address ranges that decision services have decisions on, each labelled with the keys of the bouncers. A key with
+/// [`MILD`] behind it is for a decision other than a ban.
+pub const DECISIONS: &str = "ip-reputation.decisions";
+
+/// The table of countries (`country:cn`) and networks (`as:64496`) with decisions, with the keys of the bouncers.
+pub const NAMED_DECISIONS: &str = "ip-reputation.named-decisions";
+
+/// What is behind the key of a bouncer whose decision is no ban: it never refuses by itself.
+pub const MILD: char = '~';
+
 /// The source of its signals.
 const SOURCE: &str = "reputation.feed";
+
+/// The feeds that have signals of their own in an exchange, at most: the signals of an exchange are bounded, and other detectors need
+/// theirs.
+const MAX_SIGNALLED: usize = 8;
+
+/// The tag of the one signal of all other feeds.
+const OTHERS: &str = "reputation:others";
 
 struct IpReputation {
     /// Sorted by their keys.
@@ -34,6 +52,16 @@ struct IpReputation {
     score_threshold: f64,
     status: u16,
     table: RangesTable,
+    /// Those of bouncers, where it has any. Nothing says yet which country or network a caller is of, so the second is only kept.
+    decisions: Option<(RangesTable, KeysTable)>,
+}
+
+/// A feed or a bouncer that lists an address.
+#[derive(Clone, Copy)]
+struct Hit<'a> {
+    feed: &'a FeedOfStep,
+    /// It refuses regardless of the score.
+    blocks: bool,
 }
 
 fn build(config: &[u8], build: &mut Build<'_>) -> Result<Box<dyn Plugin>, String> {
@@ -44,7 +72,11 @@ fn build(config: &[u8], build: &mut Build<'_>) -> Result<Box<dyn Plugin>, String
     feeds.sort_by(|one, other| one.key.cmp(&other.key));
     let passthrough = Exemptions::new(&passthrough)?;
     let table = build.ranges(TABLE)?;
-    Ok(Box::new(IpReputation { feeds, passthrough, monitor, score_threshold, status, table }))
+    let decisions = match feeds.iter().any(|feed| feed.bouncer) {
+        true => Some((build.ranges(DECISIONS)?, build.keys(NAMED_DECISIONS)?)),
+        false => None,
+    };
+    Ok(Box::new(IpReputation { feeds, passthrough, monitor, score_threshold, status, table, decisions }))
 }
 
 impl Plugin for IpReputation {
@@ -57,9 +89,7 @@ impl Plugin for IpReputation {
         if hits.is_empty() || self.passthrough.cover(&address.to_string()) {
             return Verdict::Pass;
         }
-        for feed in &hits {
-            note(feed, exchange, host);
-        }
+        note_all(&hits, exchange, host);
         match self.reason(&hits) {
             Some(reason) if !self.monitor => {
                 Verdict::Refuse(Refusal::new(self.status, Category::Threat, reason).scored())
@@ -70,31 +100,70 @@ impl Plugin for IpReputation {
 }
 
 impl IpReputation {
-    /// The feeds of this step that list an address and mean something.
-    fn hits(&self, address: IpAddr) -> Vec<&FeedOfStep> {
-        let found = self.table.read(|ranges| {
-            let keys = ranges.find(address).and_then(|label| ranges.name(label)).unwrap_or_default();
-            keys.split(|byte| *byte == b',').filter_map(|key| self.feed(key)).collect::<Vec<_>>()
-        });
-        let mut found = found.unwrap_or_default();
-        found.retain(|feed| feed.blocks || feed.weight > 0.0);
-        found
+    /// The feeds and bouncers of this step that list an address and mean something.
+    fn hits(&self, address: IpAddr) -> Vec<Hit<'_>> {
+        let mut found = Vec::new();
+        let tables = [Some(&self.table), self.decisions.as_ref().map(|(ranges, _)| ranges)];
+        for table in tables.into_iter().flatten() {
+            let _ = table.read(|ranges| {
+                let keys = ranges.find(address).and_then(|label| ranges.name(label)).unwrap_or_default();
+                found.extend(keys.split(|byte| *byte == b',').filter_map(|key| self.hit(key)));
+            });
+        }
+        found.retain(|hit: &Hit<'_>| hit.blocks || hit.feed.weight > 0.0);
+        // The strongest first; feeds alike stay in the order of their keys.
+        found.sort_by(|one, other| other.blocks.cmp(&one.blocks).then(other.feed.weight.total_cmp(&one.feed.weight)));
+        // A bouncer with a ban and a milder decision counts once, as a ban.
+        let mut once: Vec<Hit<'_>> = Vec::with_capacity(found.len());
+        for hit in found {
+            if !once.iter().any(|known| known.feed.key == hit.feed.key) {
+                once.push(hit);
+            }
+        }
+        once
     }
 
-    fn feed(&self, key: &[u8]) -> Option<&FeedOfStep> {
+    fn hit(&self, key: &[u8]) -> Option<Hit<'_>> {
+        let (key, mild) = key.strip_suffix(&[MILD as u8]).map_or((key, false), |key| (key, true));
         let place = self.feeds.binary_search_by(|feed| feed.key.as_bytes().cmp(key)).ok()?;
-        self.feeds.get(place)
+        let feed = self.feeds.get(place)?;
+        Some(Hit { feed, blocks: feed.blocks && !mild })
     }
 
     /// Why a caller with these hits is refused, if it is.
-    fn reason(&self, hits: &[&FeedOfStep]) -> Option<String> {
-        if let Some(feed) = hits.iter().find(|feed| feed.blocks) {
-            return Some(format!("the caller's address is on the threat feed `{}`", feed.name));
+    fn reason(&self, hits: &[Hit<'_>]) -> Option<String> {
+        if let Some(Hit { feed, .. }) = hits.iter().find(|hit| hit.blocks) {
+            return Some(match feed.bouncer {
+                true => format!("the decision service of `{}` bans the caller's address", feed.name),
+                false => format!("the caller's address is on the threat feed `{}`", feed.name),
+            });
         }
-        let sum: f64 = hits.iter().map(|feed| feed.weight).sum();
+        let sum: f64 = hits.iter().map(|hit| hit.feed.weight).sum();
         let reached = self.score_threshold > 0.0 && sum >= self.score_threshold;
         reached.then(|| format!("the threat feeds that list the caller's address weigh {sum}"))
     }
+}
+
+/// Adds the signals of all hits, the strongest first: one each, as far as there is room, and one of all others.
+fn note_all(hits: &[Hit<'_>], exchange: &mut Exchange, host: &dyn Host) {
+    let (own, others) = hits.split_at_checked(MAX_SIGNALLED).unwrap_or((hits, &[]));
+    for hit in own {
+        note(hit.feed, exchange, host);
+    }
+    if others.is_empty() {
+        return;
+    }
+    let ids: Vec<&str> = others.iter().map(|hit| hit.feed.id.as_str()).collect();
+    exchange.score.add(Signal {
+        source: SOURCE.into(),
+        kind: "reputation".into(),
+        // As if each were a signal: signals count as whole numbers.
+        weight: others.iter().map(|hit| hit.feed.weight.round()).sum::<f64>().min(exchange::MAX_SCORE),
+        confidence: 1.0,
+        tag: OTHERS.into(),
+        detail: format!("the address is on {} more threat feeds: {}", ids.len(), ids.join(", ")),
+        at: host.now(),
+    });
 }
 
 /// Adds the signals of a hit. Events name a feed by its own tag and as `reputation:<id>`, so the second signal weighs nothing.
@@ -107,7 +176,10 @@ fn note(feed: &FeedOfStep, exchange: &mut Exchange, host: &dyn Host) {
             weight,
             confidence: 1.0,
             tag: tag.into(),
-            detail: format!("the address is on the threat feed `{}`", feed.name),
+            detail: match feed.bouncer {
+                true => format!("the decision service of `{}` has a decision on the address", feed.name),
+                false => format!("the address is on the threat feed `{}`", feed.name),
+            },
             at: host.now(),
         });
     };

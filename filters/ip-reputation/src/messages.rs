@@ -22,7 +22,7 @@ pub struct IpReputationStep {
     pub passthrough: Vec<String>,
 }
 
-/// What a hit on one feed means.
+/// What a hit on one feed, or on the decisions of one bouncer, means.
 #[derive(Clone, PartialEq, Message)]
 pub struct FeedOfStep {
     /// What labels of the table call it by.
@@ -43,4 +43,7 @@ pub struct FeedOfStep {
     /// A hit refuses regardless of the score, unless the step only monitors.
     #[prost(bool, tag = "6")]
     pub blocks: bool,
+    /// It is a bouncer: the decisions of a service, in a table of their own.
+    #[prost(bool, tag = "7")]
+    pub bouncer: bool,
 }

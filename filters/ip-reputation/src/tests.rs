@@ -13,7 +13,7 @@ use super::*;
 
 fn feed(key: &str, weight: f64, blocks: bool) -> FeedOfStep {
     let (id, tag) = (format!("id-{key}"), format!("feed:{key}"));
-    FeedOfStep { key: key.into(), name: id.clone(), id, tag, weight, blocks }
+    FeedOfStep { key: key.into(), name: id.clone(), id, tag, weight, blocks, bouncer: false }
 }
 
 fn step(feeds: Vec<FeedOfStep>) -> IpReputationStep {
@@ -73,12 +73,30 @@ fn each_matching_feed_adds_its_weight_and_both_of_its_tags() {
     let plugin = plugin(&step(vec![feed("b", 40.0, false), feed("a", 30.0, false)]), Some(few()));
     let (a, b) = (["feed:a", "reputation:id-a"], ["feed:b", "reputation:id-b"]);
     assert_eq!(ask(&*plugin, "192.0.2.7"), (None, 30.0, a.map(str::to_owned).to_vec()));
-    assert_eq!(ask(&*plugin, "192.0.2.200"), (None, 70.0, [a, b].concat().into_iter().map(str::to_owned).collect()));
+    assert_eq!(ask(&*plugin, "192.0.2.200"), (None, 70.0, [b, a].concat().into_iter().map(str::to_owned).collect()));
     assert_eq!(ask(&*plugin, "::ffff:198.51.100.7").1, 40.0, "mapped IPv4 is IPv4");
     assert_eq!(ask(&*plugin, "2001:db8::1").1, 30.0);
     for other in ["198.51.100.8", "192.0.1.255", "2001:db8::1:0", "", "no address"] {
         assert_eq!(ask(&*plugin, other), (None, 0.0, Vec::new()), "{other}");
     }
+}
+
+#[test]
+fn an_address_on_many_feeds_leaves_room_for_the_signals_of_others() {
+    let keys: Vec<String> = (0..40).map(|number| format!("f{number:02}")).collect();
+    let feeds =
+        keys.iter().enumerate().map(|(number, key)| feed(key, if number < 30 { 0.6 } else { 1.4 }, number == 7));
+    let ranges: Vec<(&str, &str, &str)> = keys.iter().map(|key| (key.as_str(), "192.0.2.7", "192.0.2.7")).collect();
+    let many = plugin(&step(feeds.collect()), Some(table(&ranges)));
+    let mut exchange = Exchange::default();
+    exchange.caller.ip = "192.0.2.7".into();
+    assert!(matches!(many.access(&mut exchange, &mut Slot::default(), &FakeHost::at(7)), Verdict::Refuse(_)));
+    let signals = exchange.score.signals();
+    assert_eq!((signals.len(), exchange.score.total()), (17, 40.0), "all of them count, rounded as they are");
+    assert_eq!(exchange.score.tags()[..4], ["feed:f07", "reputation:id-f07", "feed:f30", "reputation:id-f30"]);
+    let others = signals.last().unwrap();
+    assert_eq!((&*others.tag, others.weight), ("reputation:others", 32.0));
+    assert!(others.detail.starts_with("the address is on 32 more threat feeds: id-f37, "), "{}", others.detail);
 }
 
 #[test]
@@ -149,6 +167,40 @@ fn a_step_that_cannot_be_read_is_refused() {
     assert!(build(&IpReputationStep { status: 42, ..step(Vec::new()) }));
     assert!(build(&IpReputationStep { passthrough: vec!["office".into()], ..step(Vec::new()) }));
     assert!(!build(&step(Vec::new())));
+}
+
+#[test]
+fn a_ban_of_a_decision_service_refuses_and_a_milder_decision_adds_to_the_score() {
+    let service = |key: &str, weight| FeedOfStep { bouncer: true, ..feed(key, weight, true) };
+    let config = step(vec![service("s", 90.0), feed("a", 30.0, false)]);
+    let bytes = config.encode_to_vec();
+    let tables = Rc::new(Tables::default());
+    let plugin = build(&bytes, &mut Build::new(std::iter::empty()).with_tables(Rc::clone(&tables))).unwrap();
+    assert_eq!(ask(&*plugin, "192.0.2.1"), (None, 0.0, Vec::new()), "without its tables");
+    let take = |name: &str, data: Vec<u8>| {
+        let (state, size) = (State::of_base(&data).0.to_vec(), u32::try_from(data.len()).unwrap());
+        let change = snapshot::TableChange { name: name.into(), state, data, size, ..Default::default() };
+        assert_eq!(tables.take(&change), Taken::Applied);
+    };
+    // A feed with the key of the bouncer in the table of feeds, and the other way round, mean nothing else.
+    take(TABLE, few());
+    take(
+        DECISIONS,
+        table(&[
+            ("s", "192.0.2.1", "192.0.2.1"),
+            ("s~", "192.0.2.0", "192.0.2.63"),
+            ("t", "192.0.2.70", "192.0.2.70"),
+            ("s~", "203.0.113.7", "203.0.113.7"),
+        ]),
+    );
+    let (status, score, tags) = ask(&*plugin, "192.0.2.1");
+    assert_eq!((status, score), (Some(451), 100.0), "once, though there are two decisions on it");
+    assert_eq!(tags, ["feed:s", "reputation:id-s", "feed:a", "reputation:id-a"]);
+    assert_eq!(ask(&*plugin, "192.0.2.2").0, None);
+    assert_eq!(ask(&*plugin, "203.0.113.7").1, 90.0);
+    assert_eq!(ask(&*plugin, "192.0.2.70").1, 30.0, "of a bouncer that the step does not have");
+    let kept: Vec<String> = tables.tell().tables.into_iter().map(|kept| kept.name).collect();
+    assert!(kept.contains(&NAMED_DECISIONS.to_owned()), "countries and networks are sent: {kept:?}");
 }
 
 /// The ends of ranges and their neighbours.

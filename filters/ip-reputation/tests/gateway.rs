@@ -1,4 +1,4 @@
-//! The plugin in a real gateway with a control plane, and a publisher of lists beside them.
+//! The plugin in a real gateway with a control plane, and a publisher of lists or a decision service beside them.
 #![allow(clippy::indexing_slicing, clippy::unwrap_used, reason = "tests")]
 
 use std::io::{Read as _, Write as _};
@@ -52,6 +52,94 @@ impl Publisher {
         json!({ "id": "bad", "name": "Bad callers", "url": format!("http://{}/list", self.address), "allow_private": true,
                 "weight": 30, "action": action, "tag": "feed:bad-callers" })
     }
+}
+
+/// A decision service: what it answers to a call for everything, and once to one for changes.
+#[derive(Clone, Default)]
+struct Decisions(Arc<Mutex<(String, Option<String>)>>);
+
+impl Decisions {
+    /// Serves them, to those who have the key.
+    fn serve(&self) -> SocketAddr {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let decisions = self.clone();
+        std::thread::spawn(move || {
+            for mut stream in listener.incoming().map_while(Result::ok) {
+                let mut head = Vec::new();
+                let mut byte = [0];
+                while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).is_ok_and(|read| read > 0) {
+                    head.push(byte[0]);
+                }
+                let head = String::from_utf8_lossy(&head).to_ascii_lowercase();
+                let mut kept = decisions.0.lock().unwrap();
+                let (status, body) = match head.contains("x-api-key: hunter2") {
+                    false => ("403 Forbidden", r#"{"message":"access forbidden"}"#.to_owned()),
+                    true if head.contains("startup=true") => ("200 OK", kept.0.clone()),
+                    true => ("200 OK", kept.1.take().unwrap_or_else(|| r#"{"new":null,"deleted":null}"#.to_owned())),
+                };
+                let answer =
+                    format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}", body.len());
+                let _ = stream.write_all(answer.as_bytes());
+            }
+        });
+        address
+    }
+}
+
+fn decision(address: &str) -> Value {
+    json!({ "id": 1, "origin": "cscli", "scenario": "manual", "scope": "Ip", "type": "ban", "value": address, "duration": "3h59m1.5s" })
+}
+
+#[test]
+fn a_decision_refuses_until_it_is_deleted() {
+    let service = Decisions::default();
+    service.0.lock().unwrap().0 = json!({ "new": [decision("192.0.2.7")], "deleted": null }).to_string();
+    let address = service.serve();
+    let mut gateway = Gateway::start(|control, backend| {
+        control.configure(&json!({ "gateway": { "filters": ["preset"] }, "identity": { "trusted_hops": 1 } }));
+        control.create(
+            "svc-bouncers",
+            &json!({ "id": "community", "name": "Community", "lapi_url": format!("http://{address}"), "api_key": "hunter2",
+                     "allow_private": true, "poll_interval_seconds": 1 }),
+        );
+        let plugins = json!([{ "plugin": "SvcIpReputation", "plugin_index": 3, "config": { "status": 451 } }]);
+        control.create("routes", &route("demo", backend, plugins));
+    });
+    gateway.until(&from("192.0.2.7"), 451, PATIENCE);
+    let event = gateway.control.event("a refusal", |event| event["event"]["module"] == "ip-reputation");
+    assert_eq!(event["threat"]["tags"], json!(["crowd", "reputation:community"]), "{event}");
+    assert_eq!((&event["threat"]["score"], &event["source"]["ip"]), (&json!(90), &json!("192.0.2.7")), "{event}");
+    assert_eq!(gateway.status(&from("192.0.2.8")), 200);
+    let console = Console::login(&gateway.control);
+    let status = console.show("reputation/_status");
+    let store = &status["svc_bouncers"][0]["store"];
+    assert_eq!(
+        (&store["decisions"], &store["initialized"], &store["last_error"]),
+        (&json!(1), &json!(true), &Value::Null)
+    );
+    let verdict = console.call("reputation/_lookup", &json!({ "ip": "192.0.2.7" }))["verdict"].clone();
+    assert_eq!((&verdict["blocking"], &verdict["hits"][0]["kind"]), (&json!(true), &json!("bouncer")), "{verdict}");
+
+    let change = json!({ "new": [decision("192.0.2.8")], "deleted": [decision("192.0.2.7")] }).to_string();
+    service.0.lock().unwrap().1 = Some(change);
+    gateway.until(&from("192.0.2.8"), 451, PATIENCE);
+    gateway.until(&from("192.0.2.7"), 200, PATIENCE);
+    let statuses = gateway.statuses_of_all_workers(&from("192.0.2.8"));
+    assert!(statuses.iter().all(|status| *status == 451), "{statuses:?}");
+
+    // Another key: what is in force stays, the failure is told, and the key is nowhere.
+    gateway.control.patch("svc-bouncers", "community", &json!({ "api_key": "another-key" }));
+    let told = gateway.control.event("the failure", |event| event["event"]["category"] == "dependency");
+    assert!(told["message"].as_str().unwrap().contains("refuses the key (403)"), "{told}");
+    assert_eq!(gateway.status(&from("192.0.2.8")), 451);
+    let results = console.call("reputation/_crowd_sync", &json!({ "bouncer": "community" }))["results"].clone();
+    assert_eq!((&results[0]["ok"], &results[0]["decisions"]), (&json!(false), &json!(1)), "{results}");
+    let everything = format!("{:?} {} {results}", gateway.control.events(), console.show("reputation/_status"));
+    assert!(!everything.contains("another-key") && !everything.contains("hunter2"));
+    gateway.control.patch("svc-bouncers", "community", &json!({ "enabled": false }));
+    gateway.until(&from("192.0.2.8"), 200, PATIENCE);
+    assert!(gateway.envoy.vm_failures().is_empty());
 }
 
 /// A gateway whose callers are behind a proxy that names them.

@@ -1,9 +1,11 @@
 //! The endpoints that plugins have in the console, see [`kit::Operation`].
 
-use axum::Json;
-use axum::extract::{DefaultBodyLimit, State};
+use std::net::SocketAddr;
+
+use axum::extract::{ConnectInfo, DefaultBodyLimit, State};
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
 
 use super::body::{self, Body, BodyProblem};
 use super::describe::{self, Common as _};
@@ -11,7 +13,9 @@ use super::state::Console;
 use super::turns::Turns;
 use crate::error::ApiError;
 use crate::openapi::{Group, JSON, Operation, Routes, reference, with_components};
+use accounts::Operator;
 use entities::plugins;
+use events::{Audit, AuditAction};
 use kit::{OperationAnswer, OperationContext, OperationMethod};
 use serde_json::json;
 
@@ -20,19 +24,27 @@ pub(super) fn router() -> Routes<Console> {
     plugins::active().fold(Routes::new(), |routes, plugin| routes.merge(of_plugin(plugin)))
 }
 
-/// Those of one plugin, which share its turns; those that only read have turns of their own, so that none of them waits for work.
+/// Those of one plugin, which share its turns; those that only read, and those that are done at once, have turns of their own, so that
+/// none of them waits for work.
 fn of_plugin(plugin: &'static kit::Plugin) -> Routes<Console> {
-    let (reads, works) = (Turns::default(), Turns::default());
+    let (reads, works, at_once) = (Turns::default(), Turns::default(), Turns::default());
     plugin.operations.iter().fold(Routes::new(), |routes, operation| {
-        let turns = if operation.method == OperationMethod::Get { &reads } else { &works };
+        let turns = match operation.method {
+            OperationMethod::Get => &reads,
+            OperationMethod::Post if operation.at_once => &at_once,
+            OperationMethod::Post => &works,
+        };
         routes.merge(route(plugin, operation, turns.clone()))
     })
 }
 
+/// Who calls.
+type Caller = (Extension<Operator>, Option<Extension<ConnectInfo<SocketAddr>>>);
+
 fn route(plugin: &'static kit::Plugin, operation: &'static kit::Operation, turns: Turns) -> Routes<Console> {
-    let handler = move |State(console): State<Console>, headers: HeaderMap, body: Body| {
+    let handler = move |State(console): State<Console>, caller: Caller, headers: HeaderMap, body: Body| {
         let turns = turns.clone();
-        async move { call(plugin, operation, &console, &turns, &headers, body).await }
+        async move { call((plugin, operation), &console, caller, &turns, &headers, body).await }
     };
     let has_body = operation.method == OperationMethod::Post;
     let of_body = has_body.then_some(operation.body.schema);
@@ -44,16 +56,20 @@ fn route(plugin: &'static kit::Plugin, operation: &'static kit::Operation, turns
 }
 
 async fn call(
-    plugin: &'static kit::Plugin,
-    operation: &'static kit::Operation,
+    (plugin, operation): (&'static kit::Plugin, &'static kit::Operation),
     console: &Console,
+    caller: Caller,
     turns: &Turns,
     headers: &HeaderMap,
     body: Body,
 ) -> Result<Response, ApiError> {
+    let mut of = None;
     let work = match operation.method {
         OperationMethod::Get => operation.body.read(json!({})).map_err(BodyProblem::from),
-        OperationMethod::Post => body::read_as(headers, body, |value| operation.body.read(value)),
+        OperationMethod::Post => body::read_as(headers, body, |value| {
+            of = operation.audit.and_then(|audit| (audit.of)(&value));
+            operation.body.read(value)
+        }),
     };
     let work = match work {
         Ok(work) => work,
@@ -61,14 +77,29 @@ async fn call(
     };
     let (entities, console) = (console.inner.entities.current(), console.clone());
     let at_work = console.inner.runtimes.get(plugin.name);
+    let audit = operation.audit.map(|audit| (begun(audit.action, caller, of), audit.detail));
     let run = move || {
         let (tools, now_millis) = (&console.inner.tools, console.now());
-        work(&OperationContext { entities: &*entities, tools, at_work: at_work.as_ref(), now_millis })
+        let answer = work(&OperationContext { entities: &*entities, tools, at_work: at_work.as_ref(), now_millis });
+        // Here, because a caller that goes away ends nothing that was begun.
+        if let OperationAnswer::Done(answer) = &answer
+            && let Some((audit, detail)) = audit
+            && let Some(detail) = detail(answer)
+        {
+            console.inner.events.audit(audit.detail(detail));
+        }
+        answer
     };
     Ok(match turns.run(operation.busy, run).await? {
         OperationAnswer::Done(answer) => Json(answer).into_response(),
         OperationAnswer::Refused(answer) => (StatusCode::BAD_REQUEST, Json(answer)).into_response(),
     })
+}
+
+/// The audit of a call as far as it is known when it begins.
+fn begun(action: &'static str, (Extension(operator), source): Caller, of: Option<String>) -> Audit {
+    let audit = Audit::new(AuditAction::Operation(action)).operator(&operator.name, &operator.email);
+    of.into_iter().fold(audit.from(source.map(|Extension(info)| info.0.ip())), Audit::of)
 }
 
 /// A body that is not what the operation takes.

@@ -39,6 +39,8 @@ pub(crate) struct ConsoleApi {
     pub(crate) link: LinkHub,
     /// What gateways are served; nothing is published.
     pub(crate) hub: Hub,
+    /// What plugins have at work; no gatherer runs unless a test starts it.
+    pub(crate) runtimes: Runtimes,
     outbox: Outbox,
 }
 
@@ -60,8 +62,8 @@ impl ConsoleApi {
         let (entities, events) = (api.state.entities.clone(), api.state.events.clone());
         let store = Arc::clone(&api.state.store);
         let runtimes = Runtimes::of(entities::plugins::active());
-        let console =
-            Console::new(Arc::clone(&store), entities.clone(), events.clone(), Some(listen), told.clone(), runtimes);
+        let (at_work, now) = (runtimes.clone(), told.clone());
+        let console = Console::new(Arc::clone(&store), entities.clone(), events.clone(), Some(listen), now, at_work);
         // A link of its own: no gateway is connected.
         let bans = Bans::new(Arc::clone(&store), events.clone(), base::clock::now_millis);
         let hub = Hub::new();
@@ -82,7 +84,7 @@ impl ConsoleApi {
             assert!(api.state.store.operator_add(operator).await.unwrap());
         }
         let outbox = Outbox::new(Arc::clone(&api.state.store), api.state.events.clone());
-        ConsoleApi { api, clock, fabric, link, hub, outbox }
+        ConsoleApi { api, clock, fabric, link, hub, runtimes, outbox }
     }
 
     /// A gateway that is linked, for as long as the value lives.

@@ -46,7 +46,7 @@ fn every_field_has_the_default_of_the_specification() {
         (
             "svc-bouncers",
             json!({
-                "enabled": true, "lapi_url": "http://127.0.0.1:8080", "api_key": "", "poll_interval_seconds": 10,
+                "enabled": true, "lapi_url": "http://127.0.0.1:8080", "allow_private": false, "api_key": "", "poll_interval_seconds": 10,
                 "timeout_millis": 10000, "scopes": ["ip", "range"], "origins_filter": [], "weight": 90,
                 "action": "block", "tag": "crowd", "push_enabled": false, "push_machine_id": "", "push_password": "",
                 "push_scenario": "svc/threat-protection", "push_interval_seconds": 10, "push_max_batch": 50,

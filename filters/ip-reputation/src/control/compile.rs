@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::guard::ReputationGuard;
-use super::table::key;
-use super::{MAX_FEEDS, SourceAction, ThreatFeed};
+use super::table::{bouncer_key, key};
+use super::{MAX_BOUNCERS, MAX_FEEDS, SourceAction, SvcBouncer, ThreatFeed};
 use crate::{FeedOfStep, IpReputationStep};
 
 /// Addresses and CIDRs that pass through, at most.
@@ -27,9 +27,8 @@ struct Config {
     status: u16,
     /// The ids of feeds; empty for all. `None` where a preset has laid it down.
     feeds: Option<Vec<String>>,
-    /// Taken, and not used yet: the ids of bouncers.
-    #[serde(rename = "bouncers")]
-    _bouncers: Vec<String>,
+    /// The ids of bouncers; empty for all.
+    bouncers: Vec<String>,
     passthrough: Vec<String>,
     /// Taken, and not used yet.
     #[serde(rename = "report_to_bouncer")]
@@ -54,7 +53,7 @@ impl Default for Config {
             score_threshold: 0.0,
             status: 403,
             feeds: Some(Vec::new()),
-            _bouncers: Vec::new(),
+            bouncers: Vec::new(),
             passthrough: Vec::new(),
             _report_to_bouncer: false,
         }
@@ -73,6 +72,13 @@ pub(super) fn compile(
         let message = format!("there is no threat feed `{}`", id.escape_debug());
         problems.push(FieldProblem::new(format!("/feeds/{index}"), message).expected("the id of a threat feed"));
     }
+    let services: Vec<&Item<SvcBouncer>> = context.view.all::<SvcBouncer>().collect();
+    let named_services = &config.bouncers;
+    let is_unknown = |id: &String| services.iter().all(|bouncer| bouncer.head.id != *id);
+    for (index, id) in named_services.iter().enumerate().filter(|(_, id)| is_unknown(id)) {
+        let message = format!("there is no bouncer `{}`", id.escape_debug());
+        problems.push(FieldProblem::new(format!("/bouncers/{index}"), message).expected("the id of a bouncer"));
+    }
     if !problems.is_empty() {
         return Err(problems);
     }
@@ -80,8 +86,18 @@ pub(super) fn compile(
     let ids = |feeds: Vec<&&Item<ThreatFeed>>| feeds.into_iter().map(|feed| feed.head.id.clone()).collect();
     let enabled: Vec<&Item<ThreatFeed>> = all.iter().copied().filter(|feed| feed.is_enabled()).collect();
     let (used, more) = enabled.split_at(enabled.len().min(MAX_FEEDS));
-    let feeds: Vec<FeedOfStep> = used.iter().filter(is_meant).map(|feed| of_step(feed)).collect();
+    let mut feeds: Vec<FeedOfStep> = used.iter().filter(is_meant).map(|feed| of_step(feed)).collect();
+    let is_service =
+        |bouncer: &&&Item<SvcBouncer>| named_services.is_empty() || named_services.contains(&bouncer.head.id);
+    let at_work: Vec<&Item<SvcBouncer>> = services.iter().copied().filter(|bouncer| bouncer.is_enabled()).collect();
+    let (asked, not_asked) = at_work.split_at(at_work.len().min(MAX_BOUNCERS));
+    feeds.extend(asked.iter().filter(is_service).map(|bouncer| of_bouncer(bouncer)));
+    let off = services.iter().filter(|bouncer| !bouncer.is_enabled() && !named_services.is_empty()).filter(is_service);
+    let bouncer_ids =
+        |bouncers: Vec<&&Item<SvcBouncer>>| bouncers.into_iter().map(|bouncer| bouncer.head.id.clone()).collect();
     context.guards.push(Box::new(ReputationGuard {
+        disabled_bouncers: bouncer_ids(off.collect()),
+        bouncers_left_out: bouncer_ids(not_asked.iter().filter(is_service).collect()),
         disabled: match named.is_empty() {
             true => Vec::new(),
             false => ids(all.iter().filter(|feed| !feed.is_enabled()).filter(is_meant).collect()),
@@ -101,6 +117,20 @@ fn of_step(feed: &Item<ThreatFeed>) -> FeedOfStep {
         weight: feed.weight,
         blocks: feed.action == SourceAction::Block,
         id,
+        bouncer: false,
+    }
+}
+
+fn of_bouncer(bouncer: &Item<SvcBouncer>) -> FeedOfStep {
+    let id = bouncer.head.id.clone();
+    FeedOfStep {
+        key: bouncer_key(&id),
+        name: if bouncer.head.name.is_empty() { id.clone() } else { bouncer.head.name.clone() },
+        tag: bouncer.tag(),
+        weight: bouncer.weight,
+        blocks: bouncer.action == SourceAction::Block,
+        id,
+        bouncer: true,
     }
 }
 

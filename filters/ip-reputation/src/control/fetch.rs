@@ -31,6 +31,7 @@ pub(super) struct Plan {
     call: Call,
     format: Format,
     max_entries: usize,
+    max_ranges: usize,
     /// The list may come from a loopback or private address.
     private: bool,
     /// A hash of all of this: two fetches with the same one ask the same of the same publisher.
@@ -87,6 +88,7 @@ impl Plan {
             call,
             format: format(feed)?,
             max_entries: usize::try_from(feed.max_entries).unwrap_or(usize::MAX),
+            max_ranges: tables::MAX_ROWS,
             private: feed.allow_private,
             source: snapshot::hex(&snapshot::content_hash(fingerprint.join("\n").as_bytes())),
         })
@@ -139,6 +141,10 @@ impl Plan {
         if parsed.addresses.is_empty() {
             return Err(FeedError::Empty(parsed.rejected).to_string());
         }
+        if parsed.addresses.len() > self.max_ranges {
+            let (ranges, most) = (parsed.addresses.len(), self.max_ranges);
+            return Err(format!("the list makes {ranges} ranges, and gateways keep at most {most}"));
+        }
         let before = before.and_then(|before| AddressSet::from_bytes(before).ok());
         if let Some(churn) = before.and_then(|before| Churn::between(&before, &parsed.addresses)) {
             return Err(format!("{churn}: it is not used unless it is refreshed with `force`"));
@@ -167,7 +173,7 @@ impl Failure {
         Failure::new("the fetch broke off".to_owned())
     }
 
-    fn new(why: String) -> Failure {
+    pub(super) fn new(why: String) -> Failure {
         Failure { why, wait_millis: None }
     }
 }
@@ -197,7 +203,7 @@ fn format(feed: &ThreatFeed) -> Result<Format, String> {
 }
 
 /// A list that came compressed, whatever the headers say: many publishers serve files as they lie on their disks.
-fn unpacked(body: &[u8]) -> Result<Option<Vec<u8>>, String> {
+pub(super) fn unpacked(body: &[u8]) -> Result<Option<Vec<u8>>, String> {
     if !body.starts_with(&[0x1f, 0x8b]) {
         return Ok(None);
     }

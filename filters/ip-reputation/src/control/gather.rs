@@ -4,26 +4,30 @@
 mod tests;
 mod tracked;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use kit::{Item, Sources, View};
+use kit::{Entity as _, Item, Sources, View};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{Id, JoinSet};
 
 use super::fetch::{Failure, Plan};
 use super::keep;
+use super::metrics::FeedMetrics;
 use super::runtime::{Order, Refused, Reputation, Want};
 use super::state::Fetched;
 use super::{MAX_FEEDS, ThreatFeed, table};
 use crate::TABLE;
+use table::Flattened;
 use tracked::{Ended, TrackedFeeds};
 
 /// Feeds that are fetched at the same time, at most: each may take the memory of a large list.
 const AT_ONCE: usize = 4;
 /// The longest sleep: clocks are set, and waits are computed with the one on the wall.
 const LONGEST_SLEEP: Duration = Duration::from_secs(60);
+/// The bytes of all lists together, the previous ones included, at most.
+const MAX_BYTES: usize = 512 << 20;
 /// A feed and the hash of its list.
 type ListHash = (String, [u8; 32]);
 /// How long the gatherer waits before it reads again what could not be read.
@@ -46,18 +50,22 @@ struct Gatherer {
     runtime: Arc<Reputation>,
     feeds: TrackedFeeds,
     fetches: JoinSet<Result<Fetched, Failure>>,
-    /// The feed of each fetch, and its source.
-    fetching: HashMap<Id, (String, String)>,
+    /// The feed of each fetch, and the fetch's number.
+    fetching: HashMap<Id, (String, u64)>,
+    /// How many fetches there were.
+    begun: u64,
     /// The lists that the last table was made of, feeds and hashes, and the outcome of publishing it.
     published: Option<(Vec<ListHash>, Result<(), String>)>,
     /// Those who are told once what they wait for is published.
     done: Waiting,
+    metrics: FeedMetrics,
 }
 
 impl Gatherer {
     fn new(sources: Sources, runtime: Arc<Reputation>) -> Gatherer {
         let (feeds, fetches, fetching) = (TrackedFeeds::default(), JoinSet::new(), HashMap::new());
-        Gatherer { sources, runtime, feeds, fetches, fetching, published: None, done: Vec::new() }
+        let metrics = FeedMetrics::default();
+        Gatherer { sources, runtime, feeds, fetches, fetching, begun: 0, published: None, done: Vec::new(), metrics }
     }
 
     /// Reads what was kept of feeds, before any of them is fetched.
@@ -92,6 +100,8 @@ impl Gatherer {
             });
             let is_full = self.fetches.len() >= AT_ONCE;
             tokio::select! {
+                // An order is for the feeds as they are by then.
+                biased;
                 changed = self.sources.entities.changed() => match changed {
                     Ok(()) => self.follow_entities().await,
                     Err(_) => return,
@@ -114,7 +124,11 @@ impl Gatherer {
         let entities = Arc::clone(&self.sources.entities.borrow_and_update());
         let all: Vec<&Item<ThreatFeed>> = View::new(&*entities).all::<ThreatFeed>().collect();
         for id in self.feeds.ids_other_than(&all) {
-            self.give_up(&id).await;
+            // The lists of a feed that this release cannot read are for the one that can.
+            match entities.is_unreadable(ThreatFeed::COLLECTION, &id) {
+                true => self.feeds.set_aside(&id),
+                false => self.give_up(&id).await,
+            }
         }
         let mut enabled = 0_usize;
         for entity in all {
@@ -127,7 +141,7 @@ impl Gatherer {
             }
             self.sources.health.ends(&subject(&entity.head.id));
             let why = entity.enabled.then(|| format!("{MAX_FEEDS} other feeds are enabled, and no more are used"));
-            self.feeds.set_error(&entity.head.id, why);
+            self.feeds.rest(&entity.head.id, why);
         }
         self.show_all();
     }
@@ -136,16 +150,17 @@ impl Gatherer {
         let now = (self.sources.clock)();
         match Plan::of(entity) {
             Ok(plan) => self.feeds.plan(id, plan, entity.refresh_interval_seconds, now),
-            Err(why) => {
-                self.sources.health.fails(&subject(id), &why);
-                self.feeds.set_error(id, Some(why));
-            }
+            Err(why) => self.feeds.rest(id, Some(why)),
+        }
+        // It may have failed before the control plane was started.
+        if let Some(why) = self.feeds.get(id).and_then(|feed| feed.state.trouble()) {
+            self.sources.health.fails(&subject(id), why);
         }
     }
 
     async fn give_up(&mut self, id: &str) {
         self.feeds.remove(id);
-        self.runtime.show(id, None);
+        self.show(id);
         self.sources.health.ends(&subject(id));
         if let Err(error) = self.sources.store.feed_remove(id).await {
             self.sources.trouble(&format!("the list of the threat feed `{id}` could not be removed: {error}"));
@@ -154,7 +169,7 @@ impl Gatherer {
 
     /// Carries out what an operator wants; a fetch is told of when it has ended.
     async fn obey(&mut self, Order { what, done }: Order) {
-        let (Want::Refresh { feed: id, .. } | Want::RollBack { feed: id }) = &what;
+        let (Want::Refresh { feed: id, .. } | Want::RollBack { feed: id }) = &what else { return };
         let Some(feed) = self.feeds.get_mut(id) else {
             let _ = done.send(Err(Refused::Unknown));
             return;
@@ -166,6 +181,7 @@ impl Gatherer {
                 drop(done.send(refuse("cannot be fetched as it is configured")));
             }
             Want::Refresh { force, .. } => feed.want(force, done),
+            Want::Sync { .. } => {}
             Want::RollBack { .. } => {
                 if feed.roll_back() {
                     let id = id.clone();
@@ -188,34 +204,42 @@ impl Gatherer {
         while self.fetches.len() < AT_ONCE {
             let Some((id, feed)) = self.feeds.due(now) else { return };
             let id = id.to_owned();
-            let Some(start) = feed.start() else { return };
-            let source = start.plan.source.clone();
+            self.begun += 1;
+            let Some(start) = feed.start(self.begun) else { return };
             let fetch = start.plan.run(self.sources.outbound.clone(), start.validators, start.before, now);
             let task = self.fetches.spawn(fetch);
-            self.fetching.insert(task.id(), (id, source));
+            self.fetching.insert(task.id(), (id, self.begun));
+            feed.runs_in(task);
         }
     }
 
     /// A fetch has ended.
     async fn ended(&mut self, task: Id, outcome: Result<Fetched, Failure>) {
-        let Some((id, source)) = self.fetching.remove(&task) else { return };
+        let Some((id, number)) = self.fetching.remove(&task) else { return };
         let now = (self.sources.clock)();
         let random = getrandom::u32().unwrap_or(u32::MAX / 2);
+        let outcome = match outcome {
+            Ok(Fetched::List(list)) if !self.feeds.have_room_for(&id, &list, MAX_BYTES) => {
+                Err(Failure::new(format!("the lists of all feeds together would take more than {MAX_BYTES} bytes")))
+            }
+            other => other,
+        };
         // A feed that was removed while it was fetched.
         let Some(feed) = self.feeds.get_mut(&id) else { return };
-        let taken = feed.ended(&source, outcome, now, random);
+        let taken = feed.ended(number, outcome, now, random);
+        let left_out = feed.state.left_out.is_some();
         self.done.append(&mut feed.told);
         match taken {
-            Ended::Ignored => {}
-            Ended::Works => {
-                self.sources.health.works(&subject(&id));
-                self.keep(&id).await;
-            }
+            Ended::Ignored => return,
+            Ended::Works if left_out => {}
+            Ended::Works => self.sources.health.works(&subject(&id)),
             Ended::Fails(why) => {
+                self.metrics.failed(&id);
                 self.sources.health.fails(&subject(&id), &why);
-                self.show(&id);
             }
         }
+        // Failures as well: after a restart they are still shown, and not repeated too soon.
+        self.keep(&id).await;
     }
 
     /// Keeps what is known of a feed in the store; whether it could be.
@@ -247,10 +271,16 @@ impl Gatherer {
             return Ok(());
         }
         let lists: Vec<(String, Arc<[u8]>)> = lists.into_iter().map(|(id, list)| (id, list.bytes)).collect();
-        let making = tokio::task::spawn_blocking(move || table::flatten(&lists));
+        let making = tokio::task::spawn_blocking(move || table::flatten(&lists, tables::MAX_ROWS));
         let made = making.await.unwrap_or_else(|_| Err("the table of all threat feeds could not be made".to_owned()));
         let outcome = match made {
-            Ok(base) => self.sources.publish_ranges(TABLE, base).await.map_err(|error| error.to_string()),
+            Ok(Flattened { base, left_out }) => {
+                let published = self.sources.publish_ranges(TABLE, base).await.map_err(|error| error.to_string());
+                if published.is_ok() {
+                    self.leave_out(&left_out);
+                }
+                published
+            }
             Err(error) => Err(error),
         };
         match &outcome {
@@ -265,13 +295,32 @@ impl Gatherer {
         outcome
     }
 
-    fn show(&self, id: &str) {
-        let state = self.feeds.get(id).map(|feed| Arc::new(feed.state.clone()));
-        self.runtime.show(id, state);
+    /// Notes which lists are not in the table, each with the reason.
+    fn leave_out(&mut self, left_out: &BTreeMap<String, String>) {
+        let ids: Vec<String> = self.feeds.ids().map(str::to_owned).collect();
+        for id in ids {
+            let Some(feed) = self.feeds.get_mut(&id) else { continue };
+            let why = left_out.get(&id).cloned();
+            let was_left_out = std::mem::replace(&mut feed.state.left_out, why.clone()).is_some();
+            let works = feed.used && feed.state.trouble().is_none();
+            match why {
+                Some(why) => self.sources.health.fails(&subject(&id), &why),
+                None if was_left_out && works => self.sources.health.works(&subject(&id)),
+                None => {}
+            }
+            self.show(&id);
+        }
     }
 
-    fn show_all(&self) {
-        self.feeds.ids().for_each(|id| self.show(id));
+    fn show(&mut self, id: &str) {
+        let feed = self.feeds.get(id);
+        self.metrics.show(id, feed.filter(|feed| feed.used).map(|feed| &feed.state));
+        self.runtime.show(id, feed.map(|feed| Arc::new(feed.state.clone())));
+    }
+
+    fn show_all(&mut self) {
+        let ids: Vec<String> = self.feeds.ids().map(str::to_owned).collect();
+        ids.iter().for_each(|id| self.show(id));
     }
 }
 

@@ -4,7 +4,7 @@ use std::any::Any;
 
 use kit::Guard;
 
-use super::MAX_FEEDS;
+use super::{MAX_BOUNCERS, MAX_FEEDS};
 
 /// What it will do.
 #[derive(Debug, Default)]
@@ -13,7 +13,11 @@ pub(super) struct ReputationGuard {
     pub(super) disabled: Vec<String>,
     /// The feeds that are left out because too many are enabled.
     pub(super) left_out: Vec<String>,
-    /// It was asked for, and there is no feed at all.
+    /// The bouncers that it names and that are disabled.
+    pub(super) disabled_bouncers: Vec<String>,
+    /// The bouncers that are left out because too many are enabled.
+    pub(super) bouncers_left_out: Vec<String>,
+    /// It was asked for, and there is no feed and no bouncer at all.
     pub(super) idle: bool,
 }
 
@@ -23,8 +27,11 @@ impl Guard for ReputationGuard {
         gaps.extend(self.disabled.iter().map(|id| format!("the threat feed `{id}` is disabled")));
         let left_out = |id| format!("the threat feed `{id}` is not used: {MAX_FEEDS} others before it are enabled");
         gaps.extend(self.left_out.iter().map(left_out));
+        gaps.extend(self.disabled_bouncers.iter().map(|id| format!("the bouncer `{id}` is disabled")));
+        let left_out = |id| format!("the bouncer `{id}` is not used: {MAX_BOUNCERS} others before it are enabled");
+        gaps.extend(self.bouncers_left_out.iter().map(left_out));
         if self.idle {
-            gaps.push("no threat feed is enabled, so the IP reputation does nothing".to_owned());
+            gaps.push("no threat feed and no bouncer is enabled, so the IP reputation does nothing".to_owned());
         }
         gaps
     }

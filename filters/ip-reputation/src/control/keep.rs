@@ -17,6 +17,10 @@ struct Kept {
     refused: Option<String>,
     current: Option<KeptSnapshot>,
     previous: Option<KeptSnapshot>,
+    error: Option<String>,
+    not_modified: bool,
+    failures: u32,
+    retry_at: u64,
 }
 
 #[derive(Serialize, Deserialize, Default)]
@@ -40,6 +44,10 @@ pub(super) fn kept(id: &str, state: &FeedState) -> KeptFeed {
         refused: state.refused.map(|hash| snapshot::hex(&hash)),
         current: of(&state.current),
         previous: of(&state.previous),
+        error: state.error.clone(),
+        not_modified: state.not_modified,
+        failures: state.failures,
+        retry_at: state.retry_at,
     };
     let list = |list: &Option<Snapshot>| list.as_ref().map(|list| list.list.clone());
     KeptFeed {
@@ -65,6 +73,10 @@ pub(super) fn restored(kept: KeptFeed) -> FeedState {
         refused: about.refused.as_deref().and_then(hash),
         previous: about.previous.zip(kept.previous).and_then(|(about, list)| about.with(list)),
         current,
+        error: about.error,
+        not_modified: about.not_modified,
+        failures: about.failures,
+        retry_at: about.retry_at,
         ..FeedState::default()
     }
 }
@@ -114,6 +126,10 @@ mod tests {
             refused: Some([0xa7; 32]),
             current: Some(list("192.0.2.1\n192.0.2.3")),
             previous: Some(list("2001:db8::/32")),
+            error: Some("the server answers 500".into()),
+            not_modified: true,
+            failures: 3,
+            retry_at: 7,
             ..FeedState::default()
         }
     }

@@ -2,13 +2,14 @@
 //!
 //! A call that asks for something impossible is answered with 200 and `done: false`.
 
+mod audit;
 mod schemas;
 
 use std::net::IpAddr;
 
 use kit::{
-    BodyKind, BodyRefusal, Entity as _, Item, NamedSchema, Operation, OperationAnswer, OperationBody, OperationContext,
-    OperationGroup, OperationMethod, View,
+    BodyKind, BodyRefusal, Entity as _, Item, NamedSchema, Operation, OperationAnswer, OperationAudit, OperationBody,
+    OperationContext, OperationGroup, OperationMethod, View,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -17,8 +18,8 @@ use serde_json::{Value, json};
 use super::catalog::{CATEGORIES, CatalogEntry, ENTRIES};
 use super::lookup::{number, verdict};
 use super::runtime::{Ordered, Reputation, Want};
-use super::{MAX_FEEDS, ThreatFeed};
-use schemas::{CATALOG_ENTRY, FAILED, FEED, FEED_STATUS, SNAPSHOT, VERDICT};
+use super::{MAX_BOUNCERS, MAX_FEEDS, SvcBouncer, ThreatFeed};
+use schemas::{BOUNCER_STATUS, CATALOG_ENTRY, FAILED, FEED, FEED_STATUS, SNAPSHOT, VERDICT};
 
 /// The bytes of a body, at most.
 const MAX_BODY: usize = 64 * 1024;
@@ -26,7 +27,7 @@ const BODY_TEXT: &str = "A JSON object, at most 64 KiB.";
 const BUSY: &str = "other feeds are being refreshed";
 const GROUP: OperationGroup = OperationGroup {
     name: "reputation",
-    about: "Threat feeds: the catalogue, their state, and lookups. Calls that fail are answered with 200 too, `done` being false.",
+    about: "Threat feeds and decision services: the catalogue, their state, and lookups. Calls that fail are answered with 200 too, `done` being false.",
 };
 const REFUSAL: BodyRefusal = BodyRefusal { as_done: true, schema: FAILED, answer: failed };
 
@@ -42,9 +43,9 @@ pub(super) const OPERATIONS: &[Operation] = &[
     get::<StatusBody>(
         "/reputation/_status",
         "reputationStatus",
-        "Show every feed with its state",
+        "Show every feed and bouncer with its state",
         schemas::status,
-        &[FEED_STATUS, SNAPSHOT],
+        &[FEED_STATUS, SNAPSHOT, BOUNCER_STATUS],
     ),
     Operation {
         path: "/reputation/_template",
@@ -69,6 +70,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         answer_text: "The snapshots after it, or why nothing was fetched.",
         answer: schemas::refresh,
         schemas: &[SNAPSHOT],
+        audit: Some(OperationAudit { action: "feed-refresh", of: audit::feed, detail: audit::refreshed }),
         ..POST
     },
     Operation {
@@ -81,17 +83,37 @@ pub(super) const OPERATIONS: &[Operation] = &[
         answer_text: "The snapshot that is restored, or why none is.",
         answer: schemas::rollback,
         schemas: &[SNAPSHOT],
+        busy: "other feeds are being rolled back",
+        at_once: true,
+        audit: Some(OperationAudit { action: "feed-rollback", of: audit::feed, detail: audit::rolled_back }),
+        ..POST
+    },
+    Operation {
+        path: "/reputation/_crowd_sync",
+        id: "reputationCrowdSync",
+        summary: "Ask decision services for all of their decisions now",
+        description: "The answer comes when gateways are sent what has changed, or after 25 seconds. A list that is much shorter than what is in \
+                      force is taken when the next one says the same.",
+        body: BodyKind::of::<SyncBody>(),
+        example: || json!({ "bouncer": "svc-bouncer_crowd" }),
+        answer_text: "The outcome of each bouncer, or why there is none.",
+        answer: schemas::synced,
+        schemas: &[],
+        busy: "other bouncers are being synced",
+        audit: Some(OperationAudit { action: "bouncer-sync", of: audit::bouncer, detail: audit::synced }),
         ..POST
     },
     Operation {
         path: "/reputation/_lookup",
         id: "reputationLookup",
-        summary: "Look an address up in every enabled feed",
+        summary: "Look an address up in every enabled feed and bouncer",
         body: BodyKind::of::<LookupBody>(),
         example: || json!({ "ip": "192.0.2.7" }),
         answer_text: "The verdict, or why there is none.",
         answer: schemas::lookup,
         schemas: &[VERDICT],
+        busy: "other addresses are being looked up",
+        at_once: true,
         ..POST
     },
 ];
@@ -113,6 +135,8 @@ const POST: Operation = Operation {
     schemas: &[],
     refusal: Some(REFUSAL),
     busy: BUSY,
+    at_once: false,
+    audit: None,
 };
 
 const fn get<T: OperationBody>(
@@ -170,6 +194,14 @@ struct RefreshBody {
     geo: bool,
 }
 
+/// What is synced; without a field, every enabled bouncer.
+#[derive(Deserialize, JsonSchema, Default)]
+#[serde(default, deny_unknown_fields)]
+struct SyncBody {
+    /// The id of a bouncer.
+    bouncer: Option<String>,
+}
+
 /// A feed.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -224,11 +256,39 @@ impl OperationBody for StatusBody {
             let view = View::new(context.entities);
             view.all::<ThreatFeed>().map(|feed| status(feed, runtime)).collect::<Vec<_>>()
         };
-        with_runtime(
-            context,
-            |runtime| json!({ "feeds": feeds(runtime), "svc_bouncers": [], "asn": [], "geo": [], "dnsbl": [] }),
-        )
+        let bouncers = |runtime: &Reputation| {
+            let view = View::new(context.entities);
+            view.all::<SvcBouncer>().map(|bouncer| bouncer_status(bouncer, runtime)).collect::<Vec<_>>()
+        };
+        with_runtime(context, |runtime| {
+            let (feeds, bouncers) = (feeds(runtime), bouncers(runtime));
+            json!({ "feeds": feeds, "svc_bouncers": bouncers, "asn": [], "geo": [], "dnsbl": [] })
+        })
     }
+}
+
+fn bouncer_status(bouncer: &Item<SvcBouncer>, runtime: &Reputation) -> Value {
+    let shown = runtime.bouncer(&bouncer.head.id);
+    json!({
+        "id": bouncer.head.id,
+        "name": bouncer.head.name,
+        "enabled": bouncer.enabled,
+        "lapi_url": bouncer.lapi_url,
+        "action": bouncer.action,
+        "weight": number(bouncer.weight),
+        "push_enabled": bouncer.push_enabled,
+        "pending_push": 0,
+        "store": {
+            "decisions": shown.decisions,
+            "initialized": shown.initialized,
+            "last_error": shown.last_error,
+            "exact": shown.exact,
+            "ranges": shown.ranges,
+            "named": shown.named,
+            "rejected": shown.rejected,
+            "last_sync": shown.last_sync,
+        },
+    })
 }
 
 fn status(feed: &Item<ThreatFeed>, runtime: &Reputation) -> Value {
@@ -303,6 +363,38 @@ impl OperationBody for RefreshBody {
     }
 }
 
+impl OperationBody for SyncBody {
+    const SCHEMA: &'static str = "CrowdSyncBody";
+
+    fn run(self, context: &OperationContext<'_>) -> OperationAnswer {
+        let view = View::new(context.entities);
+        let bouncers: Vec<&Item<SvcBouncer>> = match &self.bouncer {
+            Some(id) => match view.get::<SvcBouncer>(id) {
+                Some(bouncer) if bouncer.is_enabled() => vec![bouncer],
+                Some(_) => return not_done(format!("the bouncer `{id}` is disabled")),
+                None => return not_done(format!("there is no bouncer `{}`", id.escape_debug())),
+            },
+            None => view.all::<SvcBouncer>().filter(|bouncer| bouncer.enabled).take(MAX_BOUNCERS).collect(),
+        };
+        with_runtime(context, |runtime| {
+            let want = |bouncer: &&Item<SvcBouncer>| Want::Sync { bouncer: bouncer.head.id.clone() };
+            let outcomes = runtime.order(bouncers.iter().map(want).collect());
+            let results = bouncers.iter().zip(outcomes).map(|(bouncer, outcome)| {
+                let shown = runtime.bouncer(&bouncer.head.id);
+                let error = match outcome {
+                    Ordered::Done => shown.last_error.clone(),
+                    Ordered::Begun => Some(audit::LATER.to_owned()),
+                    Ordered::Refused(why) => Some(why),
+                };
+                json!({
+                    "id": bouncer.head.id, "name": bouncer.head.name, "ok": error.is_none(), "decisions": shown.decisions, "error": error,
+                })
+            });
+            json!({ "done": true, "results": results.collect::<Vec<_>>() })
+        })
+    }
+}
+
 impl OperationBody for RollbackBody {
     const SCHEMA: &'static str = "RollbackBody";
 
@@ -313,7 +405,7 @@ impl OperationBody for RollbackBody {
         with_runtime(context, |runtime| match runtime.order(vec![Want::RollBack { feed: self.feed.clone() }]).first() {
             Some(Ordered::Done) => json!({ "done": true, "snapshot": runtime.feed(&self.feed).snapshot(&self.feed) }),
             Some(Ordered::Refused(why)) => failed(why),
-            _ => failed("it takes longer than calls wait"),
+            _ => failed(audit::LATER),
         })
     }
 }

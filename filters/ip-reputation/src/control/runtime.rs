@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 
+use super::bouncers::Row;
 use super::state::FeedState;
 
 /// Orders that wait for the gatherer, at most: each belongs to a call of the console, of which few run at a time.
@@ -16,9 +17,38 @@ const PATIENCE: Duration = Duration::from_secs(25);
 /// What the plugin has at work: shared by its gatherer and the operations of the console.
 pub(super) struct Reputation {
     feeds: Mutex<BTreeMap<String, Arc<FeedState>>>,
-    orders: mpsc::Sender<Order>,
+    bouncers: Mutex<BTreeMap<String, Arc<ShownBouncer>>>,
+    /// Orders for feeds.
+    orders: Orders,
+    /// Orders for bouncers.
+    syncs: Orders,
+}
+
+/// A way to a gatherer.
+struct Orders {
+    sender: mpsc::Sender<Order>,
     /// Taken by the gatherer.
     inbox: Mutex<Option<mpsc::Receiver<Order>>>,
+}
+
+/// A bouncer as the console shows it.
+#[derive(Debug, Default)]
+pub(super) struct ShownBouncer {
+    pub(super) initialized: bool,
+    pub(super) last_error: Option<String>,
+    pub(super) decisions: usize,
+    /// Decisions on single addresses.
+    pub(super) exact: usize,
+    /// Decisions on ranges.
+    pub(super) ranges: usize,
+    /// Decisions on countries and networks.
+    pub(super) named: usize,
+    /// Decisions that cannot be used.
+    pub(super) rejected: usize,
+    /// When the service was last heard, in milliseconds since 1970.
+    pub(super) last_sync: Option<u64>,
+    /// What gateways have.
+    pub(super) rows: Arc<Vec<Row>>,
 }
 
 /// What an operator wants.
@@ -37,6 +67,8 @@ pub(super) enum Want {
     Refresh { feed: String, force: bool },
     /// Restore the previous list.
     RollBack { feed: String },
+    /// Ask the service of a bouncer for all decisions now.
+    Sync { bouncer: String },
 }
 
 /// Why an order is not carried out.
@@ -63,15 +95,47 @@ pub(super) enum Ordered {
 
 impl Default for Reputation {
     fn default() -> Reputation {
-        let (orders, inbox) = mpsc::channel(MAX_ORDERS);
-        Reputation { feeds: Mutex::default(), orders, inbox: Mutex::new(Some(inbox)) }
+        let (orders, syncs) = (Orders::default(), Orders::default());
+        Reputation { feeds: Mutex::default(), bouncers: Mutex::default(), orders, syncs }
+    }
+}
+
+impl Default for Orders {
+    fn default() -> Orders {
+        let (sender, inbox) = mpsc::channel(MAX_ORDERS);
+        Orders { sender, inbox: Mutex::new(Some(inbox)) }
+    }
+}
+
+impl Orders {
+    fn inbox(&self) -> MutexGuard<'_, Option<mpsc::Receiver<Order>>> {
+        self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Reputation {
-    /// The orders, for the one gatherer.
+    /// The orders for feeds, for the one gatherer.
     pub(super) fn inbox(&self) -> Option<mpsc::Receiver<Order>> {
-        self.inbox.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.orders.inbox().take()
+    }
+
+    /// The orders for bouncers, for the one gatherer.
+    pub(super) fn sync_inbox(&self) -> Option<mpsc::Receiver<Order>> {
+        self.syncs.inbox().take()
+    }
+
+    /// Shows what is known of a bouncer; `None` for one that is gone.
+    pub(super) fn show_bouncer(&self, id: &str, shown: Option<Arc<ShownBouncer>>) {
+        let mut bouncers = self.bouncers.lock().unwrap_or_else(PoisonError::into_inner);
+        match shown {
+            Some(shown) => bouncers.insert(id.to_owned(), shown),
+            None => bouncers.remove(id),
+        };
+    }
+
+    /// What is known of a bouncer.
+    pub(super) fn bouncer(&self, id: &str) -> Arc<ShownBouncer> {
+        self.bouncers.lock().unwrap_or_else(PoisonError::into_inner).get(id).cloned().unwrap_or_default()
     }
 
     /// Shows what is known of a feed; `None` for one that is gone.
@@ -87,20 +151,21 @@ impl Reputation {
         self.feeds().get(id).cloned().unwrap_or_default()
     }
 
-    /// Has orders carried out, and waits for all of them together. In a thread that may block.
+    /// Has orders carried out, all of them for feeds or all for bouncers, and waits for all of them together. In a thread that may block.
     pub(super) fn order(&self, wants: Vec<Want>) -> Vec<Ordered> {
         let nowhere = || Ordered::Refused("this control plane gathers no feeds".to_owned());
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
             return wants.iter().map(|_| nowhere()).collect();
         };
-        if self.inbox.lock().unwrap_or_else(PoisonError::into_inner).is_some() {
+        let way = if wants.iter().any(|want| matches!(want, Want::Sync { .. })) { &self.syncs } else { &self.orders };
+        if way.inbox().is_some() {
             return wants.iter().map(|_| nowhere()).collect();
         }
         runtime.block_on(async {
             let end = tokio::time::Instant::now() + PATIENCE;
             let mut running = tokio::task::JoinSet::new();
             for (place, want) in wants.iter().cloned().enumerate() {
-                let orders = self.orders.clone();
+                let orders = way.sender.clone();
                 running.spawn(async move { (place, carried_out(&orders, want).await) });
             }
             let mut outcomes = vec![Ordered::Begun; wants.len()];
@@ -137,5 +202,6 @@ async fn carried_out(orders: &mpsc::Sender<Order>, what: Want) -> Ordered {
             Err(_) => break,
         }
     }
-    Ordered::Refused("the feed is gone, or no feeds are gathered at the moment".to_owned())
+    let what = if matches!(what, Want::Sync { .. }) { "bouncer" } else { "feed" };
+    Ordered::Refused(format!("the {what} is gone, or no {what}s are gathered at the moment"))
 }

@@ -24,6 +24,11 @@ pub(super) fn wait(interval_millis: u64, failures: u32, random: u32) -> u64 {
     (wait - wait / 10).saturating_add(u64::try_from(offset).unwrap_or(spread))
 }
 
+/// The longest wait that there is with this interval, both in milliseconds.
+pub(super) fn longest(interval_millis: u64) -> u64 {
+    wait(interval_millis, 0, u32::MAX).max(LONGEST_WISH)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

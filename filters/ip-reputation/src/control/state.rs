@@ -53,6 +53,12 @@ pub(super) struct FeedState {
     pub(super) not_modified: bool,
     /// The failures since the last fetch that did not fail.
     pub(super) failures: u32,
+    /// When it is fetched next after the last fetch, in milliseconds since 1970.
+    pub(super) retry_at: u64,
+    /// Why it is not fetched at all. Not kept.
+    pub(super) idle: Option<String>,
+    /// Why its list is not in the table. Not kept.
+    pub(super) left_out: Option<String>,
 }
 
 /// The outcome of a fetch that did not fail.
@@ -128,6 +134,11 @@ impl FeedState {
         true
     }
 
+    /// Why it does not protect as it should.
+    pub(super) fn trouble(&self) -> Option<&str> {
+        self.idle.as_deref().or(self.left_out.as_deref()).or(self.error.as_deref())
+    }
+
     /// The list in force as answers show it; without one its numbers are 0.
     pub(super) fn snapshot(&self, id: &str) -> Value {
         let current = self.current.as_ref();
@@ -137,7 +148,7 @@ impl FeedState {
             "entries": number(|list| list.entries),
             "ranges": number(|list| list.ranges),
             "rejected": number(|list| list.rejected),
-            "error": self.error,
+            "error": self.trouble(),
             "fetched_at": current.map(|list| list.fetched_at),
             "etag": current.and_then(|list| list.validators.etag.clone()),
             "last_modified": current.and_then(|list| list.validators.last_modified.clone()),

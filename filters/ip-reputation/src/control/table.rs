@@ -1,9 +1,10 @@
 //! The one table of all feeds.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use feeds::AddressSet;
-use tables::SourceBuilder;
+use tables::{BaseError, SourceBuilder};
 
 /// The bytes of a hash that labels call a feed by. Ids may be longer than labels have room for.
 const KEY_BYTES: usize = 6;
@@ -14,18 +15,63 @@ pub(crate) fn key(id: &str) -> String {
     hash.iter().take(KEY_BYTES).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The table of these lists (see [`AddressSet::to_bytes`]), each with the id of its feed. It may take seconds.
+/// What labels call a bouncer by: never as a feed of the same id.
+pub(crate) fn bouncer_key(id: &str) -> String {
+    key(&format!("svc-bouncers/{id}"))
+}
+
+/// A table, and the feeds that are not in it, each with the reason.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Flattened {
+    /// The bytes of the table.
+    pub(crate) base: Vec<u8>,
+    /// Feeds by id, and why.
+    pub(crate) left_out: BTreeMap<String, String>,
+}
+
+/// The table of these lists (see [`AddressSet::to_bytes`]), each with the id of its feed. It may take seconds. Where they make more than
+/// `max_ranges`, or more than a table has room for, the largest lists are left out.
 ///
 /// # Errors
 /// Why there is no such table, for people.
-pub(crate) fn flatten(lists: &[(String, Arc<[u8]>)]) -> Result<Vec<u8>, String> {
-    let mut builder = SourceBuilder::default();
+pub(crate) fn flatten(lists: &[(String, Arc<[u8]>)], max_ranges: usize) -> Result<Flattened, String> {
+    let (mut sets, mut left_out) = (Vec::new(), BTreeMap::new());
     for (id, list) in lists {
-        let set = AddressSet::from_bytes(list).map_err(|error| format!("the threat feed `{id}`: {error}"))?;
-        let source = builder.source(&key(id)).map_err(|error| error.to_string())?;
-        for (first, last) in set.ranges() {
-            builder.add(source, first, last).map_err(|error| error.to_string())?;
+        match AddressSet::from_bytes(list) {
+            Ok(set) => sets.push((id, set)),
+            Err(error) => drop(left_out.insert(id.clone(), format!("the list is not used: {error}"))),
         }
     }
-    builder.build().map_err(|error| format!("the table of all threat feeds: {error}"))
+    loop {
+        let ranges: usize = sets.iter().map(|(_, set)| set.len()).sum();
+        if ranges <= max_ranges {
+            match built(&sets) {
+                Err(BaseError::TooLarge) => {}
+                Ok(base) => return Ok(Flattened { base, left_out }),
+                Err(error) => return Err(format!("the table of all threat feeds: {error}")),
+            }
+        }
+        // Of lists of one length the one whose id comes last: it is the same one each time.
+        let largest = (0..sets.len()).max_by_key(|place| sets.get(*place).map(|(_, set)| set.len()));
+        let Some(place) = largest else { return Err("the table of all threat feeds cannot be made".to_owned()) };
+        let (id, set) = sets.remove(place);
+        let why = format!(
+            "the list is not used: all lists together make more ranges than gateways keep ({max_ranges}), and this is the longest of \
+             them ({})",
+            set.len()
+        );
+        left_out.insert(id.clone(), why);
+    }
+}
+
+fn built(sets: &[(&String, AddressSet)]) -> Result<Vec<u8>, BaseError> {
+    let mut builder = SourceBuilder::default();
+    for (id, set) in sets {
+        // Neither keys of 12 digits nor ranges of a set are refused.
+        let Ok(source) = builder.source(&key(id)) else { return Err(BaseError::TooLarge) };
+        for (first, last) in set.ranges() {
+            builder.add(source, first, last).map_err(|_| BaseError::TooLarge)?;
+        }
+    }
+    builder.build()
 }

@@ -20,7 +20,7 @@ impl References for Nothing {
     }
 }
 
-/// All entities, which are feeds.
+/// All entities, which are feeds and bouncers.
 struct Feeds(Arc<Collection>);
 
 impl EntitySource for Feeds {
@@ -35,8 +35,11 @@ impl EntitySource for Feeds {
 
 fn feeds(all: impl IntoIterator<Item = (String, Value)>) -> Feeds {
     let slot = |(id, fields): (String, Value)| {
-        let body: ThreatFeed = serde_json::from_value(fields).unwrap();
-        let entity = Arc::new(Item { head: Head { id: id.clone(), ..Head::default() }, body });
+        let head = Head { id: id.clone(), ..Head::default() };
+        let entity: Arc<dyn kit::AnyEntity> = match fields.get("api_key") {
+            Some(_) => Arc::new(Item::<SvcBouncer> { head, body: serde_json::from_value(fields).unwrap() }),
+            None => Arc::new(Item::<ThreatFeed> { head, body: serde_json::from_value(fields).unwrap() }),
+        };
         (id, Slot { revision: 1, entity })
     };
     Feeds(Arc::new(all.into_iter().map(slot).collect()))
@@ -102,7 +105,7 @@ fn a_step_has_the_enabled_feeds_or_those_that_are_named() {
 #[test]
 fn without_a_feed_there_is_no_step_and_a_preset_does_not_miss_it() {
     let nothing = feeds([]);
-    let idle = "no threat feed is enabled, so the IP reputation does nothing".to_owned();
+    let idle = "no threat feed and no bouncer is enabled, so the IP reputation does nothing".to_owned();
     assert_eq!(compiled(json!({}), &nothing), Ok((None, vec![idle])));
     let laid = (PLUGIN.preset.lay_down.unwrap())(&Map::new()).unwrap().0.unwrap();
     assert_eq!(compiled(laid, &nothing), Ok((None, Vec::new())));
@@ -127,7 +130,44 @@ fn wrong_fields_are_named() {
     assert_eq!(problems(json!({ "feed": [] })), ["/feed"]);
     let wrong = json!({ "status": 99, "score_threshold": -1, "passthrough": ["192.0.2.7", "office"], "feeds": ["tor", "gone"] });
     assert_eq!(problems(wrong), ["/score_threshold", "/status", "/passthrough/1", "/feeds/1"]);
-    assert!(compiled(json!({ "bouncers": ["x"], "report_to_bouncer": true }), &three()).is_ok());
+    assert_eq!(problems(json!({ "bouncers": ["tor"] })), ["/bouncers/0"], "a feed is no bouncer");
+    assert!(compiled(json!({ "report_to_bouncer": true }), &three()).is_ok());
+}
+
+#[test]
+fn all_enabled_bouncers_count_unless_some_are_named() {
+    let bouncer = |more: Value| {
+        let mut fields = json!({ "api_key": "k" });
+        fields.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        fields
+    };
+    let all = feeds([
+        ("tor".to_owned(), json!({ "url": "https://a/" })),
+        ("one".to_owned(), bouncer(json!({}))),
+        ("two".to_owned(), bouncer(json!({ "action": "monitor", "weight": 7, "tag": "own" }))),
+        ("off".to_owned(), bouncer(json!({ "enabled": false }))),
+    ]);
+    let step = |config: Value| compiled(config, &all).unwrap();
+    let bouncers = |step: &IpReputationStep| {
+        let bouncers = step.feeds.iter().filter(|feed| feed.bouncer);
+        let mut shown: Vec<_> =
+            bouncers.map(|feed| (feed.id.clone(), feed.tag.clone(), feed.weight, feed.blocks)).collect();
+        shown.sort_by(|one, other| one.0.cmp(&other.0));
+        shown
+    };
+    let (one, two) =
+        (("one".to_owned(), "crowd".to_owned(), 90.0, true), ("two".to_owned(), "own".to_owned(), 7.0, false));
+    let (found, gaps) = step(json!({}));
+    let found = found.unwrap();
+    assert_eq!((bouncers(&found), found.feeds.len(), gaps), (vec![one.clone(), two.clone()], 3, Vec::new()));
+    let (named, gaps) = step(json!({ "bouncers": ["two", "off"] }));
+    assert_eq!((bouncers(&named.unwrap()), gaps), (vec![two], vec!["the bouncer `off` is disabled".to_owned()]));
+    let many = (0..9).map(|number| (format!("b{number}"), bouncer(json!({}))));
+    let (many, gaps) = compiled(json!({}), &feeds(many)).unwrap();
+    assert_eq!(
+        (many.unwrap().feeds.len(), gaps),
+        (8, vec!["the bouncer `b8` is not used: 8 others before it are enabled".to_owned()])
+    );
 }
 
 #[test]
@@ -169,7 +209,29 @@ fn keys_of_feeds_are_short_and_all_of_them_fit_a_label() {
     let ids = (0..MAX_FEEDS).map(|number| format!("{number:0>128}"));
     let list = feeds::parse(&feeds::Format::CidrLines, b"192.0.2.1", 1).unwrap().addresses.to_bytes();
     let lists: Vec<(String, Arc<[u8]>)> = ids.map(|id| (id, list.clone().into())).collect();
-    assert!(table::flatten(&lists).is_ok());
+    assert!(table::flatten(&lists, 100).unwrap().left_out.is_empty());
     assert_eq!(table::key("tor"), table::key("tor"));
-    assert!(table::flatten(&[("a".to_owned(), vec![7].into())]).unwrap_err().contains("`a`"));
+}
+
+#[test]
+fn a_table_is_made_without_the_lists_that_are_too_long_for_it() {
+    let list = |id: &str, first: u8, count: usize| {
+        let text: String =
+            (0..count).map(|number| format!("{first}.0.{}.{}\n", number / 100, number % 100 * 2)).collect();
+        let set = feeds::parse(&feeds::Format::CidrLines, text.as_bytes(), count).unwrap().addresses;
+        (id.to_owned(), Arc::<[u8]>::from(set.to_bytes()))
+    };
+    let (small, large, larger) = (list("small", 1, 10), list("large", 2, 300), list("larger", 3, 301));
+    let flatten = |lists: &[_], most| table::flatten(lists, most).unwrap();
+    let left_out = |lists: &[_], most| flatten(lists, most).left_out.into_keys().collect::<Vec<String>>();
+    let all = [larger.clone(), small.clone(), large.clone()];
+    assert_eq!(left_out(&all, 611), [] as [&str; 0]);
+    assert_eq!(left_out(&all, 610), ["larger"]);
+    assert_eq!(left_out(&all, 309), ["large", "larger"]);
+    assert_eq!(left_out(&all, 9).len(), 3, "an empty table is a table");
+    assert_eq!(flatten(&all, 610).base, flatten(&[small.clone(), large], 610).base);
+    let why = &flatten(&all, 610).left_out["larger"];
+    assert!(why.contains("(610)") && why.contains("(301)"), "{why}");
+    let damaged = ("a".to_owned(), vec![7].into());
+    assert_eq!(left_out(&[damaged, small], 100), ["a"], "a list that cannot be read is no fault of the others");
 }

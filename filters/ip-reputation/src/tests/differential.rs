@@ -79,6 +79,7 @@ fn lookups_agree_with_a_search_through_all_ranges() {
         score_threshold: 0.0,
         status: 403,
         table: handle,
+        decisions: None,
     };
     let mut listed = 0_u64;
     let mut compare = |address: IpAddr| {
@@ -88,7 +89,7 @@ fn lookups_agree_with_a_search_through_all_ranges() {
         }
         let mut found = [false; FEEDS];
         for feed in plugin.hits(address) {
-            found[feed.weight as usize - 1] = true;
+            found[feed.feed.weight as usize - 1] = true;
         }
         assert_eq!(found, naive, "{address}");
         listed += u64::from(naive.contains(&true));

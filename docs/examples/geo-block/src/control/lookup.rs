@@ -27,6 +27,8 @@ pub(super) const OPERATIONS: &[Operation] = &[Operation {
     schemas: &[],
     refusal: None,
     busy: "other addresses are being looked up",
+    at_once: false,
+    audit: None,
 }];
 
 /// An address to look up.

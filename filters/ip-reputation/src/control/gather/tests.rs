@@ -1,5 +1,6 @@
 //! Feeds from a publisher in the test, up to what the plugin finds in the table.
 
+mod mended;
 mod server;
 
 use std::collections::BTreeMap;
@@ -25,8 +26,8 @@ use super::*;
 use crate::{FeedOfStep, IpReputationStep};
 use server::Publisher;
 
-/// All entities, which are of one collection.
-struct Entities(Arc<Collection>);
+/// All entities, which are of one collection, and the ids of those that this release cannot read.
+struct Entities(Arc<Collection>, Vec<String>);
 
 impl EntitySource for Entities {
     fn slot(&self, _collection: &str, id: &str) -> Option<&kit::Slot> {
@@ -35,6 +36,10 @@ impl EntitySource for Entities {
 
     fn collection(&self, collection: &str) -> Option<&Arc<Collection>> {
         (collection == "threat-feeds").then_some(&self.0)
+    }
+
+    fn is_unreadable(&self, collection: &str, id: &str) -> bool {
+        collection == "threat-feeds" && self.1.iter().any(|unreadable| unreadable == id)
     }
 }
 
@@ -162,6 +167,7 @@ impl World {
             tag: id.clone(),
             weight: 1.0,
             blocks: false,
+            bouncer: false,
         });
         let step = IpReputationStep { feeds: feeds.collect(), status: 403, ..IpReputationStep::default() };
         let mut build = Build::new(std::iter::empty()).with_tables(Rc::clone(&tables));
@@ -198,7 +204,7 @@ fn shown(feeds: &BTreeMap<String, ThreatFeed>) -> Arc<dyn EntitySource + Send + 
         let entity = Arc::new(Item { head: Head { id: id.clone(), ..Head::default() }, body: feed.clone() });
         (id.clone(), kit::Slot { revision: 1, entity })
     };
-    Arc::new(Entities(Arc::new(feeds.iter().map(slot).collect())))
+    Arc::new(Entities(Arc::new(feeds.iter().map(slot).collect()), Vec::new()))
 }
 
 fn feed(publisher: &Publisher) -> ThreatFeed {

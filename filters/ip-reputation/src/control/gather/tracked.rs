@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use kit::Item;
 use store::feeds::FeedList;
 use tokio::sync::oneshot;
+use tokio::task::AbortHandle;
 
 use super::super::fetch::{Before, Failure, Plan};
 use super::super::runtime::Refused;
@@ -30,12 +31,23 @@ pub(super) struct TrackedFeed {
     interval_millis: u64,
     /// When it is fetched next, in milliseconds since 1970.
     due: u64,
-    /// A fetch is under way, and takes whatever it gets.
-    running: Option<bool>,
+    /// The longest time until then, in milliseconds: the clock may be set back.
+    wait: u64,
+    /// The fetch that is under way.
+    running: Option<Running>,
     /// Those who wait for the fetch that is under way.
     waiting: Waiting,
     /// Those who wait for another fetch, which takes whatever it gets.
     forced: Waiting,
+}
+
+/// A fetch that is under way.
+struct Running {
+    /// Its number. A feed that was deleted and created again has other ones.
+    number: u64,
+    /// It takes whatever it gets.
+    force: bool,
+    task: Option<AbortHandle>,
 }
 
 /// A fetch that begins.
@@ -47,7 +59,7 @@ pub(super) struct Start {
 
 /// What the end of a fetch means.
 pub(super) enum Ended {
-    /// Nothing: the feed is not used any more, or is another one by now.
+    /// Nothing: the feed is not used any more, or is another one or fetched in another way by now.
     Ignored,
     /// The feed works.
     Works,
@@ -71,13 +83,18 @@ impl TrackedFeeds {
 
     /// Takes up the feed of an entity.
     pub(super) fn take_up(&mut self, entity: &Item<ThreatFeed>, used: bool) {
-        let feed = self.0.entry(entity.head.id.clone()).or_default();
-        feed.used = used;
-        if !used {
-            feed.plan = None;
-            feed.told.append(&mut feed.waiting);
-            feed.told.append(&mut feed.forced);
-        }
+        self.0.entry(entity.head.id.clone()).or_default().used = used;
+    }
+
+    /// Whether a list may be kept beside those of all feeds, if all of them may take so many bytes.
+    pub(super) fn have_room_for(&self, id: &str, list: &Snapshot, most: usize) -> bool {
+        let bytes = |list: &Option<Snapshot>| list.as_ref().map_or(0, |list| list.list.bytes.len());
+        // The list in force becomes the previous one.
+        let kept = self.0.iter().map(|(own, feed)| {
+            let previous = if own == id { 0 } else { bytes(&feed.state.previous) };
+            bytes(&feed.state.current) + previous
+        });
+        kept.sum::<usize>() + list.list.bytes.len() <= most
     }
 
     /// Says how a feed is fetched from now on. It is due at once where that is another way than before.
@@ -85,30 +102,50 @@ impl TrackedFeeds {
         let Some(feed) = self.0.get_mut(id) else { return };
         let interval = interval_seconds.saturating_mul(1000);
         let moved = feed.state.source != plan.source;
+        if moved {
+            // Those who wait, wait for the next fetch.
+            feed.stop();
+        }
         if moved || feed.plan.is_none() || feed.interval_millis != interval {
-            let fetched = feed.state.current.as_ref().filter(|_| !moved).map(|list| list.fetched_at);
-            feed.due = fetched.map_or(now, |fetched| fetched.saturating_add(interval));
-            // Also where the clock was set back.
-            feed.due = feed.due.min(now.saturating_add(interval));
-            if feed.plan.is_none() {
-                feed.state.error = None;
-            }
+            let (due, longest) = match &feed.state.current {
+                _ if moved => (now, 0),
+                _ if feed.state.failures > 0 => (feed.state.retry_at, schedule::longest(interval)),
+                Some(list) => (list.fetched_at.saturating_add(interval), interval),
+                None => (now, 0),
+            };
+            feed.is_due(due, longest, now);
         }
         feed.interval_millis = interval;
         feed.state.moves_to(&plan.source);
+        feed.state.idle = None;
         feed.plan = Some(plan);
     }
 
-    /// Notes why a feed is not fetched; `None` for one that its owner has switched off.
-    pub(super) fn set_error(&mut self, id: &str, why: Option<String>) {
-        if let Some(feed) = self.0.get_mut(id) {
-            feed.plan = None;
-            feed.state.error = why;
+    /// Notes that a feed is not fetched, and why where its owner has not switched it off. Those who wait for it are told.
+    pub(super) fn rest(&mut self, id: &str, why: Option<String>) {
+        let Some(feed) = self.0.get_mut(id) else { return };
+        feed.stop();
+        feed.plan = None;
+        (feed.state.error, feed.state.failures) = (None, 0);
+        for done in feed.waiting.drain(..).chain(feed.forced.drain(..)) {
+            let why = why.as_deref().unwrap_or("it is not used");
+            let _ = done.send(Err(Refused::Because(format!("the feed `{id}` was not fetched: {why}"))));
         }
+        feed.state.idle = why;
+    }
+
+    /// The feed is neither used nor gone.
+    pub(super) fn set_aside(&mut self, id: &str) {
+        if let Some(feed) = self.0.get_mut(id) {
+            feed.used = false;
+        }
+        self.rest(id, Some("this release cannot read it".to_owned()));
     }
 
     pub(super) fn remove(&mut self, id: &str) {
-        self.0.remove(id);
+        if let Some(mut feed) = self.0.remove(id) {
+            feed.stop();
+        }
     }
 
     pub(super) fn get(&self, id: &str) -> Option<&TrackedFeed> {
@@ -135,6 +172,8 @@ impl TrackedFeeds {
 
     /// A feed that is due and not being fetched; the one that has been due for longest.
     pub(super) fn due(&mut self, now: u64) -> Option<(&str, &mut TrackedFeed)> {
+        // Where the clock was set back, nothing is waited for twice.
+        self.0.values_mut().for_each(|feed| feed.due = feed.due.min(now.saturating_add(feed.wait)));
         let due = self.0.iter_mut().filter(|(_, feed)| feed.is_waiting() && feed.due <= now);
         due.min_by_key(|(_, feed)| feed.due).map(|(id, feed)| (id.as_str(), feed))
     }
@@ -154,20 +193,33 @@ impl TrackedFeed {
 
     /// Has it fetched now. A fetch that is under way will do, unless it is to take what that one would not.
     pub(super) fn want(&mut self, force: bool, done: oneshot::Sender<Result<(), Refused>>) {
-        match self.running {
-            Some(forced) if forced || !force => self.waiting.push(done),
+        match &self.running {
+            Some(running) if running.force || !force => self.waiting.push(done),
             _ if force => self.forced.push(done),
             _ => self.waiting.push(done),
         }
         self.due = 0;
     }
 
-    /// Begins a fetch.
-    pub(super) fn start(&mut self) -> Option<Start> {
+    /// It is due then, and within `longest` milliseconds from now.
+    fn is_due(&mut self, due: u64, longest: u64, now: u64) {
+        self.due = due.min(now.saturating_add(longest));
+        self.wait = self.due.saturating_sub(now);
+    }
+
+    /// Breaks off the fetch that is under way.
+    fn stop(&mut self) {
+        if let Some(task) = self.running.take().and_then(|running| running.task) {
+            task.abort();
+        }
+    }
+
+    /// Begins a fetch with this number.
+    pub(super) fn start(&mut self, number: u64) -> Option<Start> {
         let plan = self.plan.clone()?;
         let force = !self.forced.is_empty();
         self.waiting.append(&mut self.forced);
-        self.running = Some(force);
+        self.running = Some(Running { number, force, task: None });
         // What is taken by force has to be sent, whether it was looked at before or not.
         let validators = if force { Validators::default() } else { self.state.validators.clone() };
         let comparable = |list: &&Snapshot| !force && list.source == self.state.source;
@@ -175,18 +227,29 @@ impl TrackedFeed {
         Some(Start { plan, validators, before })
     }
 
-    /// Ends a fetch that was made from `source`.
-    pub(super) fn ended(&mut self, source: &str, outcome: Result<Fetched, Failure>, now: u64, random: u32) -> Ended {
-        let force = self.running.take().unwrap_or(false);
-        if !self.used || self.state.source != source {
-            // It is fetched again as it is configured now; those who wait, wait for that.
-            return Ended::Ignored;
+    /// The task that the fetch runs in.
+    pub(super) fn runs_in(&mut self, task: AbortHandle) {
+        if let Some(running) = &mut self.running {
+            running.task = Some(task);
         }
+    }
+
+    /// Ends the fetch with this number.
+    pub(super) fn ended(&mut self, number: u64, outcome: Result<Fetched, Failure>, now: u64, random: u32) -> Ended {
+        let Some(running) = self.running.take_if(|running| running.number == number) else { return Ended::Ignored };
         self.told.append(&mut self.waiting);
+        let outcome = match outcome {
+            Ok(Fetched::Unchanged) if self.state.current.is_none() => {
+                // The next fetch asks for the list.
+                self.state.validators = Validators::default();
+                Err(Failure::new("the server says that the list is unchanged, and there is none".to_owned()))
+            }
+            other => other,
+        };
         let mut wish = 0;
         let ended = match outcome {
             Ok(fetched) => {
-                self.state.take(fetched, now, force);
+                self.state.take(fetched, now, running.force);
                 Ended::Works
             }
             Err(Failure { why, wait_millis }) => {
@@ -196,7 +259,9 @@ impl TrackedFeed {
             }
         };
         let wait = schedule::wait(self.interval_millis, self.state.failures, random).max(wish);
-        self.due = if self.forced.is_empty() { now.saturating_add(wait) } else { 0 };
+        self.state.retry_at = now.saturating_add(wait);
+        let wait = if self.forced.is_empty() { wait } else { 0 };
+        self.is_due(self.state.retry_at, wait, now);
         ended
     }
 

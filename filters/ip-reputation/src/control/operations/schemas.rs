@@ -11,6 +11,8 @@ pub(super) const CATALOG_ENTRY: NamedSchema = NamedSchema { name: "FeedCatalogEn
 pub(super) const FEED: NamedSchema = NamedSchema { name: "FeedTemplate", schema: feed };
 /// A feed with its state.
 pub(super) const FEED_STATUS: NamedSchema = NamedSchema { name: "FeedStatus", schema: feed_status };
+/// A bouncer with its state.
+pub(super) const BOUNCER_STATUS: NamedSchema = NamedSchema { name: "BouncerStatus", schema: bouncer_status };
 /// A list that was fetched.
 pub(super) const SNAPSHOT: NamedSchema = NamedSchema { name: "FeedSnapshot", schema: snapshot };
 /// What the feeds have of an address.
@@ -73,7 +75,7 @@ pub(super) fn status() -> Value {
     let empty = || json!({ "type": "array", "maxItems": 0, "description": "Not active yet." });
     let done = object(
         json!({
-            "feeds": list(FEED_STATUS.reference()), "svc_bouncers": empty(), "asn": empty(), "geo": empty(), "dnsbl": empty(),
+            "feeds": list(FEED_STATUS.reference()), "svc_bouncers": list(BOUNCER_STATUS.reference()), "asn": empty(), "geo": empty(), "dnsbl": empty(),
         }),
         Value::Null,
     );
@@ -97,6 +99,41 @@ fn feed_status() -> Value {
         }),
         Value::Null,
     )
+}
+
+fn bouncer_status() -> Value {
+    let store = object(
+        json!({
+            "decisions": count("The decisions in force."),
+            "initialized": { "type": "boolean", "description": "The service has sent all of its decisions, be it before a restart." },
+            "last_error": text_or_null("Why the last call failed, or why the decisions are not used. Null if all is well."),
+            "exact": count("Those on single addresses."),
+            "ranges": count("Those on ranges of addresses."),
+            "named": count("Those on countries and networks. They are kept, and not matched yet."),
+            "rejected": count("Decisions of the last whole list that cannot be used."),
+            "last_sync": { "type": ["integer", "null"], "description": "When the service was last heard, in milliseconds since 1970." },
+        }),
+        Value::Null,
+    );
+    object(
+        json!({
+            "id": text(), "name": text(), "enabled": { "type": "boolean" }, "lapi_url": text(),
+            "action": { "enum": ["monitor", "block"] }, "weight": { "type": "number" }, "push_enabled": { "type": "boolean" },
+            "pending_push": count("Alerts that wait to be sent. Not active yet: always 0."), "store": store,
+        }),
+        Value::Null,
+    )
+}
+
+pub(super) fn synced() -> Value {
+    let result = object(
+        json!({
+            "id": text(), "name": text(), "ok": { "type": "boolean" }, "decisions": count("The decisions in force."),
+            "error": text_or_null("Why it failed."),
+        }),
+        Value::Null,
+    );
+    or_failed("results", list(result))
 }
 
 fn snapshot() -> Value {
@@ -140,9 +177,9 @@ pub(super) fn lookup() -> Value {
 fn verdict() -> Value {
     let hit = object(
         json!({
-            "kind": { "enum": ["feed"] }, "source_id": text(), "source_name": text(), "tag": text(),
+            "kind": { "enum": ["feed", "bouncer"] }, "source_id": text(), "source_name": text(), "tag": text(),
             "weight": { "type": "number" }, "blocking": { "type": "boolean" },
-            "detail": { "type": "string", "description": "The range of the list that has the address." },
+            "detail": { "type": "string", "description": "The range of the list, or of a decision, that has the address." },
         }),
         Value::Null,
     );

@@ -226,6 +226,19 @@ impl SourceBuilder {
         self.claims.add(first, last, source)
     }
 
+    /// Gives a set of sources the next label, whether addresses will have it or not: sets that get their labels in the same order each
+    /// time keep them from one base to the next, so that a small change of the ranges stays one. The set is the name that a base has of
+    /// its label; one that has a label already keeps it.
+    ///
+    /// # Errors
+    ///
+    /// As of [`SourceBuilder::source`], or no further set has a label.
+    pub fn keep_label(&mut self, set: &str) -> Result<(), OpError> {
+        let sources: Result<BTreeMap<u32, usize>, OpError> =
+            set.split(',').map(|name| Ok((self.source(name)?, 1))).collect();
+        self.sets.label(&sources?).map(|_| ()).ok_or(OpError::Label)
+    }
+
     /// The base, with labels of two bytes.
     ///
     /// # Errors

@@ -53,6 +53,8 @@ pub(super) const OPERATIONS: &[Operation] = &[
         schemas: &[REFUSED],
         refusal: Some(REFUSAL),
         busy: BUSY,
+        at_once: false,
+        audit: None,
     },
     Operation {
         path: "/utils/_test",
@@ -75,6 +77,8 @@ pub(super) const OPERATIONS: &[Operation] = &[
         schemas: &[REFUSED, RESULT],
         refusal: Some(REFUSAL),
         busy: BUSY,
+        at_once: false,
+        audit: None,
     },
 ];
 

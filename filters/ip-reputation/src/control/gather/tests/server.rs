@@ -12,6 +12,8 @@ enum Answers {
     Raw(Vec<u8>),
     /// A list without an end.
     Endless,
+    /// Nothing at all.
+    Silence,
     /// With this list and its version; 304 where it is asked for another one.
     Versioned(String, String),
 }
@@ -72,6 +74,11 @@ impl Publisher {
         self.set(Answers::Raw(bytes.to_vec()));
     }
 
+    /// Takes requests and never answers from now on.
+    pub(super) fn is_silent(&self) {
+        self.set(Answers::Silence);
+    }
+
     pub(super) fn never_ends(&self) {
         self.set(Answers::Endless);
     }
@@ -99,6 +106,12 @@ async fn answer(mut stream: TcpStream, noted: &Mutex<Vec<String>>, current: &Mut
         Answers::Versioned(version, list) => {
             let head = format!("HTTP/1.1 200 OK\r\netag: \"{version}\"\r\ncontent-length: {}\r\n\r\n", list.len());
             (head + &list).into_bytes()
+        }
+        Answers::Silence => {
+            // Until the other side gives up.
+            while stream.read_u8().await.is_ok() {}
+            noted.lock().unwrap().push("given up".to_owned());
+            return;
         }
         Answers::Endless => {
             let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n").await;

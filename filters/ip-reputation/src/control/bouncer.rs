@@ -3,10 +3,13 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Entity, FieldProblem, Head, References, number};
-use ip_reputation::control::SourceAction;
-use kit::Secret;
 use kit::checks::{count, required, tag, text, url, weight, within};
+use kit::{Entity, FieldProblem, Head, References, Secret, number};
+
+use super::SourceAction;
+
+/// Where a service on the same machine listens if nothing else is said. It needs no `allow_private`.
+pub(super) const DEFAULT_URL: &str = "http://127.0.0.1:8080";
 
 /// A connection to a decision service.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -16,7 +19,9 @@ pub struct SvcBouncer {
     pub enabled: bool,
     /// The address of the service's local API. Default `http://127.0.0.1:8080`.
     pub lapi_url: String,
-    /// The bouncer's key, a secret.
+    /// Whether the service may be on a loopback address or a private one of IPv4. Not needed for the default address. Default false.
+    pub allow_private: bool,
+    /// The bouncer's key, a secret. Each bouncer needs one of its own: the service keeps by the key what it has sent.
     pub api_key: Secret,
     /// The interval of polls in seconds, 1 to 86400. Default 10.
     pub poll_interval_seconds: u64,
@@ -57,7 +62,7 @@ pub struct SvcBouncer {
 }
 
 /// The scope of a decision.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum DecisionScope {
     /// An address.
@@ -76,7 +81,8 @@ impl Default for SvcBouncer {
     fn default() -> SvcBouncer {
         SvcBouncer {
             enabled: true,
-            lapi_url: "http://127.0.0.1:8080".to_owned(),
+            lapi_url: DEFAULT_URL.to_owned(),
+            allow_private: false,
             api_key: Secret::default(),
             poll_interval_seconds: 10,
             timeout_millis: 10_000,
@@ -138,9 +144,42 @@ impl Entity for SvcBouncer {
     fn is_enabled(&self) -> bool {
         self.enabled
     }
+
+    fn unused(&self, _head: &Head) -> Vec<FieldProblem> {
+        let message = "not active yet: this release sends no alerts to decision services, and `push_enabled` has no effect; do not rely on \
+                       it; without it there is no warning";
+        self.push_enabled.then(|| FieldProblem::new("/push_enabled", message)).into_iter().collect()
+    }
+
+    fn unused_fields() -> Vec<(String, String)> {
+        let note = "not active yet: this release sends no alerts to decision services";
+        vec![("/properties/push_enabled".to_owned(), note.to_owned())]
+    }
+}
+
+impl DecisionScope {
+    /// As the service has it in queries.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Ip => "ip",
+            Self::Range => "range",
+            Self::Country => "country",
+            Self::As => "as",
+        }
+    }
 }
 
 impl SvcBouncer {
+    /// The tag of its signals.
+    pub(super) fn tag(&self) -> String {
+        if self.tag.is_empty() { "crowd".to_owned() } else { self.tag.clone() }
+    }
+
+    /// Whether it may be called on loopback and private addresses.
+    pub(super) fn reaches_private(&self) -> bool {
+        self.allow_private || self.lapi_url.trim_end_matches('/') == DEFAULT_URL
+    }
+
     fn check_push(&self) -> Vec<FieldProblem> {
         let mut problems = Vec::new();
         if self.enabled && self.push_enabled {

@@ -9,7 +9,6 @@ mod api_key;
 mod asn;
 mod backend_address;
 mod batch;
-mod bots;
 mod bouncers;
 mod change;
 mod contracts;
@@ -43,7 +42,6 @@ pub use admission::{Admission, Change, EntityRef, Refusal, Warning};
 pub use alerts::{AlertChannel, AlertRule, AlertTrigger, ChannelKind, EventCategory};
 pub use api_key::ApiKey;
 pub use asn::{AsnAction, AsnCategory, AsnDatabase, AsnFormat};
-pub use bots::{BotAction, BotCategory, BotPolicy, BotRule, BotSignature};
 pub use bouncers::{DecisionScope, SvcBouncer};
 pub use change::{
     BatchEntry, BatchOptions, BatchOutcome, BatchWrite, Precondition, Replacement, WriteError, Written, exactly,

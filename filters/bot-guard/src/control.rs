@@ -1,11 +1,17 @@
 //! The control-plane side: the collection of policies, how one is compiled, the verification of crawlers, and the console's endpoints.
 
 mod compile;
+mod dns;
 mod guard;
 mod known;
+mod operations;
 mod policy;
+mod robots;
 mod settings;
 mod signature;
+mod verify;
+
+use std::sync::Arc;
 
 use kit::{Kind, Plugin, Section, SettingsKind};
 use serde::Deserialize;
@@ -36,7 +42,10 @@ pub const PLUGIN: Plugin = Plugin {
         }),
     },
     settings: &[SettingsKind::of::<BotSettings>("The verification of crawlers by reverse DNS, for the bot guard.")],
+    operations: operations::OPERATIONS,
     compile: Some(compile::compile),
+    runtime: Some(|| Arc::new(verify::Verification::default())),
+    gather: Some(|sources| Box::pin(verify::gather(sources))),
     ..Plugin::NONE
 };
 

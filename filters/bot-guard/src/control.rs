@@ -64,4 +64,7 @@ impl Default for Fields {
 }
 
 #[cfg(test)]
+#[path = "../tests/dns.rs"]
+mod test_dns;
+#[cfg(test)]
 mod tests;

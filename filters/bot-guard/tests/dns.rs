@@ -1,5 +1,5 @@
 //! A DNS server for tests, over UDP and TCP on one port of the loopback. It lies as it is told to.
-#![allow(dead_code, clippy::indexing_slicing, clippy::unwrap_used, reason = "tests; not each of them uses all of it")]
+#![allow(dead_code, unreachable_pub, clippy::indexing_slicing, clippy::unwrap_used, reason = "tests; not each uses all of it")]
 
 use std::collections::HashMap;
 use std::io::{Read as _, Write as _};
@@ -222,7 +222,7 @@ fn message(question: &Message<Vec<u8>>, code: Rcode, records: &[(String, Data)])
     builder.finish()
 }
 
-/// The name that has the host names of an address.
+/// The name that has the host names of an address, in lower case.
 pub fn reverse_name(address: &str) -> String {
-    Name::<Vec<u8>>::reverse_from_addr(address.parse().unwrap()).unwrap().to_string()
+    Name::<Vec<u8>>::reverse_from_addr(address.parse().unwrap()).unwrap().to_string().to_ascii_lowercase()
 }

@@ -119,3 +119,6 @@ async fn over_tcp(question: &Question, server: SocketAddr) -> Result<Records, St
 fn text(error: io::Error) -> String {
     error.kind().to_string()
 }
+
+#[cfg(test)]
+mod tests;

@@ -10,3 +10,6 @@ mod wanted;
 
 pub(super) use gather::gather;
 pub(super) use runtime::Verification;
+
+#[cfg(test)]
+mod tests;

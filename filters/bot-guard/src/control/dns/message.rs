@@ -134,6 +134,3 @@ impl Question {
         Err("a chain of aliases that is too long".to_owned())
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -51,6 +51,3 @@ async fn confirmed(address: IpAddr, domains: &[DnsName], resolver: &Resolver) ->
 fn is_below(name: &DnsName, domains: &[DnsName]) -> bool {
     domains.iter().any(|domain| name.ends_with(domain) && name.label_count() > domain.label_count())
 }
-
-#[cfg(test)]
-mod tests;

@@ -225,6 +225,3 @@ impl Verifier {
         });
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -101,7 +101,8 @@ impl Sources {
     /// Those of a plugin.
     #[must_use]
     pub fn new(plugin: &'static Plugin, around: &Surroundings) -> Sources {
-        let Surroundings { entities, material, store, outbound, health, clock, trouble, runtimes, reports } = around.clone();
+        let Surroundings { entities, material, store, outbound, health, clock, trouble, runtimes, reports } =
+            around.clone();
         let runtime = runtimes.get(plugin.name);
         Sources { entities, material, store, outbound, health, clock, plugin: plugin.name, trouble, runtime, reports }
     }

@@ -27,7 +27,7 @@ pub use checks::Headers;
 pub use compile::{Chained, Context, Parts, Tool, Tools};
 pub use entity::{AnyEntity, Collection, Entity, EntitySource, Examine, Head, Item, References, Slot, reference};
 pub use gather::{
-    EntityWatch, Gather, GatewayReports, OpenReports, ReportStream, SourceHealth, Sources, Surroundings, Trouble,
+    EntityWatch, GatewayReports, Gather, OpenReports, ReportStream, SourceHealth, Sources, Surroundings, Trouble,
 };
 pub use guard::Guard;
 pub use kind::Kind;

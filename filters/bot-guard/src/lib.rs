@@ -132,7 +132,9 @@ impl BotGuard {
 
         let policy = &self.step.name;
         let refuse = |reason: String| {
-            Verdict::Refuse(Refusal::new(self.status, Category::Threat, format!("bot policy `{policy}`: {reason}")).scored())
+            Verdict::Refuse(
+                Refusal::new(self.status, Category::Threat, format!("bot policy `{policy}`: {reason}")).scored(),
+            )
         };
         match identity {
             _ if denied => refuse(format!("`{name}` is denied")),

@@ -23,10 +23,8 @@ fn bot(name: &str, category: &str, tokens: &[&str], reaction: BotReaction, weigh
 }
 
 fn some_bots() -> Vec<KnownBot> {
-    let verifiable = KnownBot {
-        method: METHOD.to_vec(),
-        ..bot("googlebot", "search", &["googlebot"], BotReaction::Allow, 30.0)
-    };
+    let verifiable =
+        KnownBot { method: METHOD.to_vec(), ..bot("googlebot", "search", &["googlebot"], BotReaction::Allow, 30.0) };
     vec![
         verifiable,
         bot("applebot", "search", &["applebot"], BotReaction::Allow, 0.0),
@@ -56,8 +54,7 @@ fn plugin(step: BotGuardStep, bots: Vec<KnownBot>, verdicts: Option<&[(Vec<u8>, 
     let hash = snapshot::content_hash(&part).to_vec();
     let step = BotGuardStep { bots: hash.clone(), ..step };
     let tables = Rc::new(Tables::default());
-    let mut parts =
-        Build::new(std::iter::once((hash.as_slice(), part.as_slice()))).with_tables(Rc::clone(&tables));
+    let mut parts = Build::new(std::iter::once((hash.as_slice(), part.as_slice()))).with_tables(Rc::clone(&tables));
     let plugin = build(&step.encode_to_vec(), &mut parts).unwrap();
     if let Some(verdicts) = verdicts {
         let mut builder = KeysBuilder::default();

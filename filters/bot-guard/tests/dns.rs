@@ -1,5 +1,11 @@
 //! A DNS server for tests, over UDP and TCP on one port of the loopback. It lies as it is told to.
-#![allow(dead_code, unreachable_pub, clippy::indexing_slicing, clippy::unwrap_used, reason = "tests; not each uses all of it")]
+#![allow(
+    dead_code,
+    unreachable_pub,
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "tests; not each uses all of it"
+)]
 
 use std::collections::HashMap;
 use std::io::{Read as _, Write as _};
@@ -160,7 +166,9 @@ impl DnsServer {
             }
             Says::Code(code) => vec![message(question, code, &[])],
             Says::OfAnother(name, says) => self.say(question, &name, *says, tcp),
-            Says::DeadAlias(target) => vec![message(question, Rcode::NOERROR, &[(owner.to_owned(), Data::Alias(target))])],
+            Says::DeadAlias(target) => {
+                vec![message(question, Rcode::NOERROR, &[(owner.to_owned(), Data::Alias(target))])]
+            }
             Says::Alias(_) => vec![message(question, Rcode::NOERROR, &self.chain(owner, rtype))],
             records => vec![message(question, Rcode::NOERROR, &data(owner, &records))],
         }

@@ -177,7 +177,10 @@ impl BotPolicy {
             _ => {
                 let message = format!("`{}` is not a target", target.escape_debug());
                 let problem = FieldProblem::new(pointer, message);
-                Some(problem.expected(format!("`*`, `name:<bot>` or `category:` with {}", BotCategory::WORDS.join(", "))))
+                Some(
+                    problem
+                        .expected(format!("`*`, `name:<bot>` or `category:` with {}", BotCategory::WORDS.join(", "))),
+                )
             }
         }
     }

@@ -51,7 +51,8 @@ fn a_name_takes_precedence_over_a_category_and_that_over_all() {
         { "target": "name:gptbot", "action": "allow" },
     ]);
     let list = bots(&policy(json!({ "rules": rules })));
-    let of = |name: &str| list.bots.iter().find(|bot| bot.name == name).map(|bot| (bot.reaction(), bot.weight)).unwrap();
+    let of =
+        |name: &str| list.bots.iter().find(|bot| bot.name == name).map(|bot| (bot.reaction(), bot.weight)).unwrap();
     assert_eq!(of("gptbot"), (BotReaction::Deny, 4.0));
     assert_eq!(of("ccbot"), (BotReaction::Monitor, 2.0), "the first of a target counts");
     assert_eq!(of("dotbot"), (BotReaction::Monitor, 1.0));
@@ -85,9 +86,10 @@ fn a_method_is_that_of_its_domains() {
 fn tokens_of_all_bots_together_are_bounded() {
     let with = |bytes: usize| {
         let tokens: Vec<String> = (0..bytes / 256).map(|number| format!("{number:0256}")).collect();
-        let bots = tokens.chunks(64).enumerate().map(|(number, tokens)| {
-            json!({ "name": format!("b{number}"), "category": "ai", "ua_contains": tokens })
-        });
+        let bots = tokens
+            .chunks(64)
+            .enumerate()
+            .map(|(number, tokens)| json!({ "name": format!("b{number}"), "category": "ai", "ua_contains": tokens }));
         let policy = policy(json!({ "signatures": bots.collect::<Vec<_>>(), "rules": [] }));
         policy.check(&Head::default(), &NoReferences).into_iter().map(|problem| problem.to_string()).collect::<Vec<_>>()
     };
@@ -114,7 +116,8 @@ fn robots_txt_asks_those_to_stay_away_that_are_denied_or_weigh_much() {
         { "target": "name:ccbot", "action": "monitor", "weight": 49 },
         { "target": "name:diffbot", "action": "allow", "weight": 90 },
     ]);
-    let body = policy(json!({ "rules": rules, "robots_extra": "Sitemap: https://a.example/s.xml\n", "llms_txt": "# A" }));
+    let body =
+        policy(json!({ "rules": rules, "robots_extra": "Sitemap: https://a.example/s.xml\n", "llms_txt": "# A" }));
     let answer = call("/security/_robots_txt", json!({ "policy": "p" }), body);
     let expected = "# Generated from the bot policy of this site.\n\nUser-agent: gptbot\nDisallow: /\n\n\
                     User-agent: omgili\nUser-agent: omgilibot\nDisallow: /\n\nUser-agent: *\nDisallow:\n\n\
@@ -134,7 +137,10 @@ fn robots_txt_asks_those_to_stay_away_that_are_denied_or_weigh_much() {
 fn the_catalogue_has_every_known_signature() {
     let catalog = call("/security/_bot_catalog", json!({}), BotPolicy::default());
     assert_eq!(catalog["categories"], json!(["search", "ai", "seo", "monitoring"]));
-    assert_eq!((catalog["entries"].as_array().unwrap().len(), &catalog["entries"][0]["name"]), (27, &json!("googlebot")));
+    assert_eq!(
+        (catalog["entries"].as_array().unwrap().len(), &catalog["entries"][0]["name"]),
+        (27, &json!("googlebot"))
+    );
     let status = call("/security/_bot_status", json!({}), BotPolicy::default());
     assert_eq!(status, json!({ "verification": null }));
 }

@@ -26,10 +26,13 @@ fn meets(plugin: &dyn Plugin, address: &str, host: &FakeHost) -> (Verdict, f64, 
 
 fn asked(host: &FakeHost) -> Vec<Vec<u8>> {
     let reports = host.reports.borrow();
-    reports.iter().map(|(kind, data)| {
-        assert_eq!(*kind, REPORTS);
-        CrawlerSeen::decode(data.as_slice()).unwrap().key
-    }).collect()
+    reports
+        .iter()
+        .map(|(kind, data)| {
+            assert_eq!(*kind, REPORTS);
+            CrawlerSeen::decode(data.as_slice()).unwrap().key
+        })
+        .collect()
 }
 
 #[test]

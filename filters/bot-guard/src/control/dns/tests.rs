@@ -40,7 +40,9 @@ async fn names_and_addresses_of_both_families_are_read() {
     }
     let v6 = resolver(&[server.address]).names("2001:db8::1".parse().unwrap()).await;
     assert_eq!(v6, Ok(Vec::new()));
-    assert!(server.asked().last().unwrap().0.starts_with("1.0.0.0.0.0.0.0") && reverse_name("::1").ends_with("ip6.arpa"));
+    assert!(
+        server.asked().last().unwrap().0.starts_with("1.0.0.0.0.0.0.0") && reverse_name("::1").ends_with("ip6.arpa")
+    );
 }
 
 #[tokio::test]

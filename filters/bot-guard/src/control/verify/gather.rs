@@ -188,7 +188,10 @@ impl Verifier {
 
     /// Whether there is something to do at a tick.
     fn is_busy(&self) -> bool {
-        self.waiting.len() > 0 || !self.running.is_empty() || self.verdicts.is_changed() || self.health.failing.is_some()
+        self.waiting.len() > 0
+            || !self.running.is_empty()
+            || self.verdicts.is_changed()
+            || self.health.failing.is_some()
     }
 
     fn publish_changes(&mut self) {

@@ -29,7 +29,10 @@ fn add(waiting: &mut Waiting, key: &[u8], known: bool) {
 fn keys_are_those_of_canonical_addresses_alone() {
     let mapped = [METHOD, &"::ffff:192.0.2.7".parse::<Ipv6Addr>().unwrap().octets()].concat();
     assert_eq!(read_key(&mapped), None);
-    assert_eq!(read_key(&key(METHOD, "::ffff:192.0.2.7".parse().unwrap())).unwrap().1, ADDRESS.parse::<IpAddr>().unwrap());
+    assert_eq!(
+        read_key(&key(METHOD, "::ffff:192.0.2.7".parse().unwrap())).unwrap().1,
+        ADDRESS.parse::<IpAddr>().unwrap()
+    );
     for wrong in [&b""[..], b"method", b"method-1", b"method-1abc", b"method-1abcde", &[0; 25]] {
         assert_eq!(read_key(wrong), None, "{wrong:?}");
     }

@@ -242,11 +242,12 @@ async fn a_policy_that_does_not_verify_withdraws_its_verdicts() {
     world.until("the end of the verdict", || world.verdict(&google("192.0.2.7")).is_none().then_some(())).await;
     world.report(&[google("192.0.2.7")]);
     world.change(&BotPolicy::default(), json!({ "timeout_millis": 100, "verified_ttl_seconds": 60 }));
-    world.until("a new verdict", || {
-        world.report(&[google("192.0.2.7")]);
-        world.verdict(&google("192.0.2.7")).filter(|verdict| verdict.until == NOW + 60_000)
-    })
-    .await;
+    world
+        .until("a new verdict", || {
+            world.report(&[google("192.0.2.7")]);
+            world.verdict(&google("192.0.2.7")).filter(|verdict| verdict.until == NOW + 60_000)
+        })
+        .await;
     assert_eq!(world.dns.asked_of("192.0.2.7"), 2);
 }
 

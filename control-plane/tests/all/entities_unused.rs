@@ -81,7 +81,7 @@ async fn fields_of_presets_and_rules_warn_with_their_pointer() {
     let preset =
         |config: Value| json!({ "id": "r", "plugins": [{ "plugin": "SecuritySuitePreset", "config": config }] });
     let route = preset(
-        json!({ "fail2ban": true, "fail2ban_dry_run": false, "objects_budget": 5, "login": false, "gate": true }),
+        json!({ "fail2ban": true, "fail2ban_dry_run": true, "objects_budget": 5, "login": false, "gate": true }),
     );
     let [fail2ban, objects] = &told(&api.call("POST", "/routes", Some(route)).await)[..] else { panic!() };
     assert!(
@@ -91,7 +91,7 @@ async fn fields_of_presets_and_rules_warn_with_their_pointer() {
     let says = ["`fail2ban`, `fail2ban_dry_run` has no effect", "`fail2ban: false`"];
     assert!(says.iter().all(|text| fail2ban.contains(text)), "{fail2ban}");
     assert!(objects.starts_with("routes/r: /plugins/0/config/objects_budget: not active yet"), "{objects}");
-    let quiet = preset(json!({ "fail2ban": false, "fail2ban_dry_run": false, "reputation": false }));
+    let quiet = preset(json!({ "fail2ban": false, "fail2ban_dry_run": true, "reputation": false }));
     assert_eq!(told(&api.call("PUT", "/routes/r", Some(quiet)).await), [] as [String; 0]);
     let off = json!({ "plugins": [{ "plugin": "preset", "enabled": false, "config": { "fail2ban": true } }] });
     assert_eq!(told(&api.call("PATCH", "/routes/r", Some(off)).await), [] as [String; 0]);

@@ -64,7 +64,7 @@ impl Default for Fields {
 }
 
 #[cfg(test)]
-#[path = "../tests/dns.rs"]
+#[path = "../tests/dns/mod.rs"]
 mod test_dns;
 #[cfg(test)]
 mod tests;

@@ -85,4 +85,10 @@ impl Bots {
         }
         self.bots.get(best?.1.0)
     }
+
+    /// The bytes of the automaton.
+    #[cfg(test)]
+    pub(crate) fn memory(&self) -> usize {
+        self.automaton.as_ref().map_or(0, |automaton| automaton.memory_usage())
+    }
 }

@@ -56,3 +56,14 @@ fn the_matcher_finds_what_a_naive_search_finds() {
     }
     assert!((10_000..29_000).contains(&found), "both outcomes occur: {found} of 30000");
 }
+
+#[test]
+fn the_largest_policy_takes_little_memory() {
+    let token = |number: usize| format!("{number:04}{}", "ab".repeat(126)).into_bytes();
+    let tokens: Vec<Vec<u8>> = (0..256).map(token).collect();
+    let bots = tokens.chunks(64).map(|tokens| KnownBot { tokens: tokens.to_vec(), ..some_bots().remove(1) }).collect();
+    let matcher = Bots::new(BotList { bots }).unwrap();
+    assert!(matcher.memory() < 4 << 20, "{} bytes", matcher.memory());
+    assert!(matcher.find(std::iter::once(token(255).as_slice())).is_some());
+    assert!(matcher.find(std::iter::once(&token(256)[..])).is_none());
+}

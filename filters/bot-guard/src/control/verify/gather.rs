@@ -126,7 +126,12 @@ impl Verifier {
             };
             self.allowance -= 1000;
             let (domains, resolver) = (Arc::clone(domains), self.resolver.clone());
-            self.running.spawn(async move { Ended::Verified(key, confirm(address, &domains, &resolver).await) });
+            // In a task of its own: an answer that makes the parser panic is one that cannot be read, and the key does not stay taken.
+            let confirming = tokio::spawn(async move { confirm(address, &domains, &resolver).await });
+            self.running.spawn(async move {
+                let unreadable = |_| Err(NoAnswer("an answer that cannot be read".to_owned()));
+                Ended::Verified(key, confirming.await.unwrap_or_else(unreadable))
+            });
         }
         if let Some(resolver) = self.health.probe(&self.resolver) {
             self.running.spawn(async move { Ended::Probed(resolver.probe().await) });

@@ -46,6 +46,7 @@ pub enum Says {
 /// The server. It stops with the process.
 #[derive(Clone)]
 pub struct DnsServer {
+    /// Where it listens.
     pub address: SocketAddr,
     says: Arc<Mutex<HashMap<(String, Rtype), Says>>>,
     asked: Arc<Mutex<Vec<(String, Rtype)>>>,

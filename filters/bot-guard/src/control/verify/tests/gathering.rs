@@ -285,7 +285,7 @@ async fn a_resolver_that_is_down_is_told_once_and_its_recovery_too() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_flood_of_a_million_addresses_costs_what_the_settings_allow() {
-    let world = World::start(json!({ "lookups_per_second": 200, "max_entries": 100 }));
+    let world = World::start(json!({ "lookups_per_second": 10, "max_entries": 100 }));
     let begun = tokio::time::Instant::now();
     for block in 0..1000_u32 {
         let address = |number: u32| std::net::Ipv4Addr::from(0x1000_0000 + (block * 1000 + number) * 263);
@@ -294,11 +294,11 @@ async fn a_flood_of_a_million_addresses_costs_what_the_settings_allow() {
     let state = world
         .until("the flood", || {
             let state = world.runtime.state()?;
-            (state.dropped > 990_000 && state.impersonators >= 100).then_some(state)
+            (state.dropped > 990_000 && state.impersonators >= 30).then_some(state)
         })
         .await;
     assert!(state.waiting <= 4096 + 64, "{state:?}");
-    assert_eq!(state.impersonators, 100, "no more are kept");
+    assert!(state.impersonators <= 100, "no more are kept: {state:?}");
     let (asked, seconds) = (world.dns.asked().len(), begun.elapsed().as_secs_f64());
-    assert!(asked as f64 <= 200.0 * (seconds + 2.0), "{asked} questions in {seconds} s");
+    assert!(asked as f64 <= 10.0 * (seconds + 2.0), "{asked} questions in {seconds} s");
 }

@@ -1,12 +1,13 @@
 //! What plugins gather for filters beside entities, for as long as the control plane runs.
 
+use std::pin::Pin;
 use std::sync::Arc;
 
 use base::clock;
 use entities::{EntityService, EntitySource};
 use events::{EventHub, Part};
-use kit::{SourceHealth, Sources, Surroundings, Trouble};
-use material::Material;
+use kit::{GatewayReports, ReportStream, SourceHealth, Sources, Surroundings, Trouble};
+use link::{LinkHub, ReportReceiver, Reports};
 use tokio::sync::watch;
 
 use crate::cli::Parts;
@@ -14,18 +15,23 @@ use crate::cli::Parts;
 /// Sources that fail are troubles of the control plane.
 struct Health(EventHub);
 
+/// Reports of a kind, as gatherers see them.
+struct Stream(ReportReceiver);
+
 /// Starts the gatherers of all plugins.
-pub(crate) fn start(parts: &Parts, material: &Material, events: EventHub) {
+pub(crate) fn start(parts: &Parts, link: &LinkHub, events: EventHub) {
+    let kinds = link.reports();
     let trouble: Trouble = Arc::new(|plugin, what| tracing::warn!(plugin, "material is not up to date: {what}"));
     let around = Surroundings {
         entities: follow(&parts.entities),
-        material: material.clone(),
+        material: link.material(),
         store: Arc::clone(&parts.store),
         outbound: parts.outbound.clone(),
         health: Arc::new(Health(events)),
         clock: clock::now_millis,
         trouble,
         runtimes: parts.runtimes.clone(),
+        reports: Arc::new(move |kind| Box::new(Stream(kinds.receive(kind)))),
     };
     for plugin in entities::plugins::active() {
         if let Some(gather) = plugin.gather {
@@ -48,6 +54,15 @@ fn follow(entities: &EntityService) -> kit::EntityWatch {
         }
     });
     seen
+}
+
+impl ReportStream for Stream {
+    fn next(&mut self) -> Pin<Box<dyn Future<Output = Option<GatewayReports>> + Send + '_>> {
+        Box::pin(async {
+            let Reports { node, reports } = self.0.next().await?;
+            Some(GatewayReports { node, reports })
+        })
+    }
 }
 
 impl SourceHealth for Health {

@@ -71,22 +71,35 @@ mod tests {
     #[test]
     fn the_chain_has_the_order_of_the_specification() {
         let chain = expanded(json!({ "waf_config": "waf-config_1" })).unwrap();
-        let expected = [("threat-gate", 1.0), ("ip-reputation", 3.0), ("waf", 1.0), ("threat-response", 900.0)];
+        let expected = [
+            ("threat-gate", 1.0),
+            ("bot-guard", 2.0),
+            ("ip-reputation", 3.0),
+            ("waf", 1.0),
+            ("threat-response", 900.0),
+        ];
         assert_eq!(chain, expected.map(|(name, index)| (name.to_owned(), Some(index))));
     }
 
     #[test]
     fn a_honeypot_is_in_front_of_all_others() {
         let chain = expanded(json!({ "honeypot_policy": "traps" })).unwrap();
-        let expected = [("honeypot", 0.5), ("threat-gate", 1.0), ("ip-reputation", 3.0), ("threat-response", 900.0)];
+        let expected = [
+            ("honeypot", 0.5),
+            ("threat-gate", 1.0),
+            ("bot-guard", 2.0),
+            ("ip-reputation", 3.0),
+            ("threat-response", 900.0),
+        ];
         assert_eq!(chain, expected.map(|(name, index)| (name.to_owned(), Some(index))));
     }
 
     #[test]
     fn sections_are_switched_and_the_waf_needs_a_config() {
-        assert_eq!(expanded(json!({ "gate": false, "reputation": false, "response": false })).unwrap(), []);
-        assert_eq!(expanded(json!({ "waf": false, "waf_config": "x", "gate": false })).unwrap().len(), 2);
-        assert_eq!(expanded(json!({ "bots": true, "objects_budget": 5 })).unwrap().len(), 3);
+        let off = json!({ "gate": false, "bots": false, "reputation": false, "response": false });
+        assert_eq!(expanded(off).unwrap(), []);
+        assert_eq!(expanded(json!({ "waf": false, "waf_config": "x", "gate": false })).unwrap().len(), 3);
+        assert_eq!(expanded(json!({ "fail2ban": true, "objects_budget": 5 })).unwrap().len(), 4);
     }
 
     /// How often a preset with these fields lays a plugin down.

@@ -9,7 +9,6 @@ mod api_key;
 mod asn;
 mod backend_address;
 mod batch;
-mod bots;
 mod change;
 mod contracts;
 mod document;
@@ -42,7 +41,6 @@ pub use admission::{Admission, Change, EntityRef, Refusal, Warning};
 pub use alerts::{AlertChannel, AlertRule, AlertTrigger, ChannelKind, EventCategory};
 pub use api_key::ApiKey;
 pub use asn::{AsnAction, AsnCategory, AsnDatabase, AsnFormat};
-pub use bots::{BotAction, BotCategory, BotPolicy, BotRule, BotSignature};
 pub use change::{
     BatchEntry, BatchOptions, BatchOutcome, BatchWrite, Precondition, Replacement, WriteError, Written, exactly,
 };

@@ -366,6 +366,10 @@ mod tests {
             "api": { "inventory": { "max_records": 20000 } },
             "objects": { "max_keys": 20000 },
             "traffic": { "max_keys": 200000 },
+            "bots": {
+                "resolvers": [], "timeout_millis": 2000, "lookups_per_second": 50, "verified_ttl_seconds": 21600,
+                "impersonator_ttl_seconds": 900, "failed_ttl_seconds": 60, "max_entries": 100000
+            },
             "dnsbl": {
                 "wait_millis": 100, "timeout_millis": 2000, "listed_ttl_seconds": 900, "unlisted_ttl_seconds": 300,
                 "failed_ttl_seconds": 30, "max_entries": 100000

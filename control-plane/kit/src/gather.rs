@@ -34,6 +34,25 @@ pub trait SourceHealth: Send + Sync {
     fn ends(&self, subject: &str);
 }
 
+/// What gateways report of one kind, as it comes.
+pub trait ReportStream: Send {
+    /// The next reports of a gateway; `None` once the kind has another receiver. A call that is given up loses nothing.
+    fn next(&mut self) -> Pin<Box<dyn Future<Output = Option<GatewayReports>> + Send + '_>>;
+}
+
+/// Reports of one kind from one gateway.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GatewayReports {
+    /// The gateway.
+    pub node: String,
+    /// The reports, in the order of one worker: messages that both sides of the plugin define. A gateway is not to be believed: they may
+    /// be anything.
+    pub reports: Vec<Vec<u8>>,
+}
+
+/// Opens the stream of a kind of reports, in place of any before.
+pub type OpenReports = Arc<dyn Fn(&'static str) -> Box<dyn ReportStream> + Send + Sync>;
+
 /// What the gatherers of all plugins share.
 #[derive(Clone)]
 pub struct Surroundings {
@@ -53,6 +72,8 @@ pub struct Surroundings {
     pub trouble: Trouble,
     /// What plugins have at work.
     pub runtimes: Runtimes,
+    /// What gateways report.
+    pub reports: OpenReports,
 }
 
 /// What a plugin gathers from, and where it puts what it has gathered.
@@ -73,21 +94,29 @@ pub struct Sources {
     plugin: &'static str,
     trouble: Trouble,
     runtime: Option<Runtime>,
+    reports: OpenReports,
 }
 
 impl Sources {
     /// Those of a plugin.
     #[must_use]
     pub fn new(plugin: &'static Plugin, around: &Surroundings) -> Sources {
-        let Surroundings { entities, material, store, outbound, health, clock, trouble, runtimes } = around.clone();
+        let Surroundings { entities, material, store, outbound, health, clock, trouble, runtimes, reports } =
+            around.clone();
         let runtime = runtimes.get(plugin.name);
-        Sources { entities, material, store, outbound, health, clock, plugin: plugin.name, trouble, runtime }
+        Sources { entities, material, store, outbound, health, clock, plugin: plugin.name, trouble, runtime, reports }
     }
 
     /// What the plugin has at work, see [`Plugin::runtime`]; `None` where it has none of that type.
     #[must_use]
     pub fn runtime<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
         Arc::clone(self.runtime.as_ref()?).downcast().ok()
+    }
+
+    /// What gateways report of a kind (`Host::send_report` of the plugin). A receiver that is slow loses reports.
+    #[must_use]
+    pub fn reports(&self, kind: &'static str) -> Box<dyn ReportStream> {
+        (self.reports)(kind)
     }
 
     /// Publishes a table of address ranges as a whole, in a thread that may take long; what differs from the one before goes to the

@@ -26,7 +26,9 @@ pub use challenge_root::ChallengeRoot;
 pub use checks::Headers;
 pub use compile::{Chained, Context, Parts, Tool, Tools};
 pub use entity::{AnyEntity, Collection, Entity, EntitySource, Examine, Head, Item, References, Slot, reference};
-pub use gather::{EntityWatch, Gather, SourceHealth, Sources, Surroundings, Trouble};
+pub use gather::{
+    EntityWatch, GatewayReports, Gather, OpenReports, ReportStream, SourceHealth, Sources, Surroundings, Trouble,
+};
 pub use guard::Guard;
 pub use kind::Kind;
 pub use operation::{

@@ -208,7 +208,7 @@ fn start_gateway_side(
         }
     });
 
-    gather::start(parts, &link.material(), events.clone());
+    gather::start(parts, &link, events.clone());
     GatewaySide { reports: Reports { events, nodes: hub }, link }
 }
 

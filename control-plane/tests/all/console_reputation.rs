@@ -144,6 +144,7 @@ fn gather(console: &ConsoleApi) {
         clock: base::clock::now_millis,
         trouble: Arc::new(|_, _| {}),
         runtimes: console.runtimes.clone(),
+        reports: Arc::new(|kind| panic!("nothing is received of `{kind}`")),
     };
     tokio::spawn(plugin.gather.unwrap()(Sources::new(plugin, &around)));
 }

@@ -78,21 +78,22 @@ async fn a_write_is_warned_of_its_own_entity_alone() {
 #[tokio::test]
 async fn fields_of_presets_and_rules_warn_with_their_pointer() {
     let api = api().await;
-    api.call("POST", "/bot-policies", Some(json!({ "id": "bots" }))).await;
     let preset =
         |config: Value| json!({ "id": "r", "plugins": [{ "plugin": "SecuritySuitePreset", "config": config }] });
-    let route =
-        preset(json!({ "bots": true, "bot_policy": "bots", "objects_budget": 5, "login": false, "gate": true }));
-    let [bots, objects] = &told(&api.call("POST", "/routes", Some(route)).await)[..] else { panic!() };
-    assert!(
-        bots.starts_with("routes/r: /plugins/0/config/bots: not active yet: this release has no bot guard"),
-        "{bots}"
+    let route = preset(
+        json!({ "fail2ban": true, "fail2ban_dry_run": true, "objects_budget": 5, "login": false, "gate": true }),
     );
-    assert!(bots.contains("`bots`, `bot_policy` has no effect") && bots.contains("`bots: false`"), "{bots}");
+    let [fail2ban, objects] = &told(&api.call("POST", "/routes", Some(route)).await)[..] else { panic!() };
+    assert!(
+        fail2ban.starts_with("routes/r: /plugins/0/config/fail2ban: not active yet: this release has no fail2ban"),
+        "{fail2ban}"
+    );
+    let says = ["`fail2ban`, `fail2ban_dry_run` has no effect", "`fail2ban: false`"];
+    assert!(says.iter().all(|text| fail2ban.contains(text)), "{fail2ban}");
     assert!(objects.starts_with("routes/r: /plugins/0/config/objects_budget: not active yet"), "{objects}");
-    let quiet = preset(json!({ "bots": false, "bot_policy": "bots", "reputation": false }));
+    let quiet = preset(json!({ "fail2ban": false, "fail2ban_dry_run": true, "reputation": false }));
     assert_eq!(told(&api.call("PUT", "/routes/r", Some(quiet)).await), [] as [String; 0]);
-    let off = json!({ "plugins": [{ "plugin": "preset", "enabled": false, "config": { "bots": true } }] });
+    let off = json!({ "plugins": [{ "plugin": "preset", "enabled": false, "config": { "fail2ban": true } }] });
     assert_eq!(told(&api.call("PATCH", "/routes/r", Some(off)).await), [] as [String; 0]);
 
     api.call("POST", "/api-contracts", Some(json!({ "id": "shop", "spec": "openapi: 3.0.0" }))).await;

@@ -4,7 +4,6 @@
 //! it. A plugin that comes takes its file from here into its own folder, and its entities with it.
 
 mod api_contract;
-mod bot_guard;
 mod error_leakage;
 mod fail2ban;
 mod login_guard;
@@ -21,7 +20,6 @@ pub(super) use {api_contract::ApiSettings, object_guard::ObjectSettings, traffic
 /// Every plugin that is still to come.
 pub(super) const PLANNED: &[&Plugin] = &[
     &api_contract::PLUGIN,
-    &bot_guard::PLUGIN,
     &error_leakage::PLUGIN,
     &fail2ban::PLUGIN,
     &login_guard::PLUGIN,

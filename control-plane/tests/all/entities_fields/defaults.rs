@@ -1,6 +1,6 @@
 //! What a field has that a document leaves out.
 
-use entities::BotPolicy;
+use bot_guard::control::BotPolicy;
 use serde_json::json;
 
 use super::kind;

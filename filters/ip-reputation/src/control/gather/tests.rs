@@ -91,6 +91,7 @@ impl World {
             clock: || 1_800_000_000_000,
             trouble: Arc::new(|_, _| {}),
             runtimes: runtimes.clone(),
+            reports: Arc::new(|kind| panic!("nothing is received of `{kind}`")),
         };
         let runtime = runtimes.get(PLUGIN.name).unwrap().downcast().unwrap();
         tokio::spawn(gather(Sources::new(THE_PLUGIN, &around)));

@@ -1,15 +1,14 @@
 //! `bot-policies`: which bots are known, how they prove who they are, and what each may do.
 
-mod known;
-mod signature;
+use std::collections::{HashMap, HashSet};
 
-pub use signature::{BotCategory, BotSignature};
-
+use kit::checks::{count, status, text, weight, word};
+use kit::{Entity, FieldProblem, Head, References, did_you_mean, number};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Entity, FieldProblem, Head, References, did_you_mean, number};
-use kit::checks::{count, status, text, weight, word};
+use super::known;
+use super::signature::{BotCategory, BotSignature};
 
 /// A policy on bots.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -17,14 +16,14 @@ use kit::checks::{count, status, text, weight, word};
 pub struct BotPolicy {
     /// False: it is not used. Default true.
     pub enabled: bool,
-    /// The known bots, at most 1000. Default: 27 of them.
+    /// The known bots, at most 1000; their `ua_contains` have at most 65536 bytes together. Default: 27 bots.
     pub signatures: Vec<BotSignature>,
     /// The actions by bot, at most 1000. A name takes precedence over a category, a category over `*`. Default: search and
     /// monitoring are allowed, ai weighs 0, seo 10, and nothing is denied.
     pub rules: Vec<BotRule>,
     /// Whether bots are verified by forward-confirmed reverse DNS, if their signature allows it. Default true.
     pub verify_known_bots: bool,
-    /// Whether verified bots pass. Default true.
+    /// Whether verified bots pass: unless a rule denies them, checks of who is calling behind the bot guard are skipped. Default true.
     pub verified_bypass: bool,
     /// What a failed verification adds to the score, 0 to 100. Default 60.
     #[serde(with = "number")]
@@ -32,7 +31,7 @@ pub struct BotPolicy {
     pub impersonator_weight: f64,
     /// The action after a failed verification. Default deny.
     pub impersonator_action: BotAction,
-    /// What an unknown bot adds to the score, 0 to 100. Default 0.
+    /// What a program that is no browser and matches no signature adds to the score, 0 to 100. Default 0.
     #[serde(with = "number")]
     #[schemars(with = "f64")]
     pub unknown_bot_weight: f64,
@@ -65,19 +64,21 @@ pub struct BotRule {
 pub enum BotAction {
     /// It passes.
     Allow,
-    /// It passes and adds to the score.
+    /// It passes and adds its weight to the score.
     #[default]
     Monitor,
-    /// It is refused.
+    /// It is refused, and adds its weight to the score.
     Deny,
 }
 
-const CATEGORIES: [&str; 4] = ["search", "ai", "seo", "monitoring"];
+/// The bytes of all `ua_contains` together, at most: each worker searches for all of them at once.
+const MAX_TOKENS: usize = 65_536;
 
 // === impl BotPolicy ===
 
 impl BotPolicy {
     /// The signatures of a new policy.
+    #[must_use]
     pub fn known_signatures() -> Vec<BotSignature> {
         known::known()
     }
@@ -114,13 +115,19 @@ impl Entity for BotPolicy {
     fn check(&self, _head: &Head, _refs: &dyn References) -> Vec<FieldProblem> {
         let mut problems = Vec::new();
         problems.extend(count("/signatures", self.signatures.len(), 1000));
+        let mut names = HashSet::new();
         for (index, signature) in self.signatures.iter().enumerate() {
             let place = format!("/signatures/{index}");
             problems.extend(signature.check().into_iter().map(|problem| problem.under(&place)));
-            if self.signatures.iter().take(index).any(|earlier| earlier.name == signature.name) {
+            if !names.insert(signature.name.as_str()) {
                 let message = format!("the bot `{}` is there twice", signature.name.escape_debug());
                 problems.push(FieldProblem::new(format!("{place}/name"), message).expected("a unique name"));
             }
+        }
+        let tokens: usize = self.signatures.iter().flat_map(|signature| &signature.ua_contains).map(String::len).sum();
+        if tokens > MAX_TOKENS {
+            let problem = FieldProblem::new("/signatures", format!("all `ua_contains` have {tokens} bytes"));
+            problems.push(problem.expected(format!("at most {MAX_TOKENS} bytes together")));
         }
         problems.extend(count("/rules", self.rules.len(), 1000));
         for (index, rule) in self.rules.iter().enumerate() {
@@ -142,12 +149,21 @@ impl Entity for BotPolicy {
 }
 
 impl BotPolicy {
+    /// The rule for each target that has one: the first of it counts.
+    pub(super) fn rules_by_target(&self) -> HashMap<&str, &BotRule> {
+        let mut rules = HashMap::new();
+        for rule in &self.rules {
+            rules.entry(rule.target.as_str()).or_insert(rule);
+        }
+        rules
+    }
+
     fn target_problem(&self, target: &str, pointer: &str) -> Option<FieldProblem> {
         if target == "*" {
             return None;
         }
         match target.split_once(':') {
-            Some(("category", category)) => word(pointer, category, &CATEGORIES),
+            Some(("category", category)) => word(pointer, category, &BotCategory::WORDS),
             Some(("name", name)) => {
                 let names = self.signatures.iter().map(|signature| signature.name.as_str());
                 if names.clone().any(|known| known == name) {
@@ -161,7 +177,10 @@ impl BotPolicy {
             _ => {
                 let message = format!("`{}` is not a target", target.escape_debug());
                 let problem = FieldProblem::new(pointer, message);
-                Some(problem.expected(format!("`*`, `name:<bot>` or `category:` with {}", CATEGORIES.join(", "))))
+                Some(
+                    problem
+                        .expected(format!("`*`, `name:<bot>` or `category:` with {}", BotCategory::WORDS.join(", "))),
+                )
             }
         }
     }

@@ -1,10 +1,13 @@
 //! How a bot is known, and how it proves who it is.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
+use domain::base::Name;
 use kit::FieldProblem;
 use kit::checks::{count, text, url};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use snapshot::content_hash;
+
+use crate::METHOD_BYTES;
 
 /// A bot that is known by its user agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -41,7 +44,33 @@ pub enum BotCategory {
     Monitoring,
 }
 
+impl BotCategory {
+    /// The words of documents.
+    pub(super) const WORDS: [&str; 4] = ["search", "ai", "seo", "monitoring"];
+
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            BotCategory::Search => "search",
+            BotCategory::Ai => "ai",
+            BotCategory::Seo => "seo",
+            BotCategory::Monitoring => "monitoring",
+        }
+    }
+}
+
 impl BotSignature {
+    /// The domains that the host names of its addresses are below, in their order, if it can be verified. Policies with the same domains
+    /// share verdicts.
+    pub(super) fn domains(&self) -> Option<Vec<String>> {
+        let mut domains: Vec<String> = match self.verifiable {
+            true => self.rdns_suffixes.iter().map(|suffix| suffix.trim_matches('.').to_ascii_lowercase()).collect(),
+            false => Vec::new(),
+        };
+        domains.sort_unstable();
+        domains.dedup();
+        (!domains.is_empty()).then_some(domains)
+    }
+
     pub(super) fn check(&self) -> Vec<FieldProblem> {
         let mut problems = Vec::new();
         let sane = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"._-".contains(&byte);
@@ -66,7 +95,8 @@ impl BotSignature {
         for (index, suffix) in self.rdns_suffixes.iter().enumerate() {
             let rest = suffix.strip_prefix('.').unwrap_or_default();
             let label = |byte: u8| byte.is_ascii_alphanumeric() || b".-".contains(&byte);
-            if rest.is_empty() || rest.starts_with('.') || suffix.len() > 253 || !rest.bytes().all(label) {
+            let is_name = Name::vec_from_str(rest).is_ok();
+            if rest.is_empty() || suffix.len() > 253 || !rest.bytes().all(label) || !is_name {
                 let message = format!("`{}` is not a suffix of names", suffix.escape_debug());
                 let problem = FieldProblem::new(format!("/rdns_suffixes/{index}"), message);
                 problems.push(problem.expected("a domain that begins with a dot, such as `.search.example.com`"));
@@ -81,4 +111,10 @@ impl BotSignature {
         }
         problems
     }
+}
+
+/// What stands for the domains of a bot in keys of verdicts.
+pub(super) fn method(domains: &[String]) -> [u8; METHOD_BYTES] {
+    let hash = content_hash(domains.join("\n").as_bytes());
+    hash.first_chunk().copied().unwrap_or_default()
 }

@@ -1,0 +1,134 @@
+//! From a policy to a step.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use kit::{Context, FieldProblem, Item, Tool, typed};
+use prost::Message as _;
+use prost::bytes::Bytes;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use snapshot::{PartHash, content_hash};
+
+use super::guard::BotGuardOf;
+use super::signature::method;
+use super::{BotAction, BotPolicy, BotSignature};
+use crate::{BotGuardStep, BotList, BotReaction, KnownBot};
+
+/// The plugin's configuration.
+#[derive(Deserialize, Default)]
+#[serde(default, deny_unknown_fields)]
+struct Config {
+    /// The id of a bot policy; without one the first that is enabled counts.
+    policy: Option<String>,
+}
+
+/// The parts that policies were compiled to in this pass: many routes may have the same.
+#[derive(Default)]
+struct Compiled(Mutex<HashMap<String, Part>>);
+
+/// A policy, and the part that it was compiled to.
+struct Part {
+    policy: BotPolicy,
+    bytes: Bytes,
+    hash: PartHash,
+}
+
+pub(super) fn compile(
+    config: &Map<String, Value>,
+    context: &mut Context<'_>,
+) -> Result<Option<Vec<u8>>, Vec<FieldProblem>> {
+    // Presets name none by `null`: they lay the plugin down by default.
+    let laid_down = config.get("policy").is_some_and(Value::is_null);
+    let Config { policy } = typed(Value::Object(config.clone())).map_err(|problem| vec![problem])?;
+    let policy = match policy {
+        Some(id) => Some(context.view.get::<BotPolicy>(&id).ok_or_else(|| {
+            let problem = FieldProblem::new("/policy", format!("there is no bot policy `{}`", id.escape_debug()));
+            vec![problem.expected("the id of a bot policy")]
+        })?),
+        None => context.view.all::<BotPolicy>().find(|policy| policy.enabled),
+    };
+    let Some(policy) = policy else {
+        context.guards.push(Box::new(BotGuardOf::None { laid_down }));
+        return Ok(None);
+    };
+    let id = policy.head.id.clone();
+    let guard = match () {
+        () if !policy.enabled => BotGuardOf::Disabled(id),
+        () if policy.signatures.is_empty() && policy.unknown_bot_weight <= 0.0 => BotGuardOf::Empty(id),
+        () => BotGuardOf::Policy(id),
+    };
+    let acts = matches!(guard, BotGuardOf::Policy(_));
+    context.guards.push(Box::new(guard));
+    if !acts {
+        return Ok(None);
+    }
+    let (hash, part) = context.tools.get::<Compiled>().part(policy);
+    context.parts.insert(hash.to_vec(), part);
+    Ok(Some(step(policy, hash.to_vec()).encode_to_vec()))
+}
+
+/// The step of a policy; `bots` is the hash of its part.
+pub(super) fn step(policy: &Item<BotPolicy>, bots: Vec<u8>) -> BotGuardStep {
+    BotGuardStep {
+        bots,
+        name: if policy.head.name.is_empty() { policy.head.id.clone() } else { policy.head.name.clone() },
+        verify: policy.verify_known_bots,
+        bypass: policy.verified_bypass,
+        impersonator_weight: policy.impersonator_weight,
+        impersonator: reaction(policy.impersonator_action).into(),
+        unknown_weight: policy.unknown_bot_weight,
+        status: policy.deny_status.into(),
+    }
+}
+
+/// The bots of a policy, each with its rule: a name takes precedence over a category, a category over `*`. A bot without a rule is
+/// allowed.
+pub(super) fn bots(policy: &BotPolicy) -> BotList {
+    let rules = policy.rules_by_target();
+    let rule = |signature: &BotSignature| {
+        let rule = rules.get(format!("name:{}", signature.name).as_str());
+        let rule = rule.or_else(|| rules.get(format!("category:{}", signature.category.word()).as_str()));
+        rule.or_else(|| rules.get("*")).map_or((BotAction::Allow, 0.0), |rule| (rule.action, rule.weight))
+    };
+    let bot = |signature: &BotSignature| {
+        let (action, weight) = rule(signature);
+        KnownBot {
+            name: signature.name.clone(),
+            category: signature.category.word().to_owned(),
+            tokens: signature.ua_contains.iter().map(|token| token.to_ascii_lowercase().into_bytes()).collect(),
+            reaction: reaction(action).into(),
+            weight,
+            method: signature.domains().map(|domains| method(&domains).to_vec()).unwrap_or_default(),
+        }
+    };
+    BotList { bots: policy.signatures.iter().map(bot).collect() }
+}
+
+fn reaction(action: BotAction) -> BotReaction {
+    match action {
+        BotAction::Allow => BotReaction::Allow,
+        BotAction::Monitor => BotReaction::Monitor,
+        BotAction::Deny => BotReaction::Deny,
+    }
+}
+
+impl Compiled {
+    /// The part of a policy, with its hash.
+    fn part(&self, policy: &Item<BotPolicy>) -> (PartHash, Bytes) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(part) = known.get(&policy.head.id).filter(|part| part.policy == policy.body) {
+            return (part.hash, part.bytes.clone());
+        }
+        let bytes = Bytes::from(bots(&policy.body).encode_to_vec());
+        let hash = content_hash(&bytes);
+        known.insert(policy.head.id.clone(), Part { policy: policy.body.clone(), bytes: bytes.clone(), hash });
+        (hash, bytes)
+    }
+}
+
+impl Tool for Compiled {
+    fn end_pass(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+}

@@ -1,0 +1,37 @@
+//! What the console shows of the verification.
+
+use std::sync::{Mutex, PoisonError};
+
+use serde::Serialize;
+
+/// The verification at work in a control plane.
+#[derive(Debug, Default)]
+pub(in super::super) struct Verification(Mutex<Option<VerificationState>>);
+
+/// How the verification is going.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub(in super::super) struct VerificationState {
+    /// The resolvers that are asked.
+    pub(in super::super) resolvers: Vec<String>,
+    /// Why they fail; `None` while they work.
+    pub(in super::super) error: Option<String>,
+    /// Verdicts by what was found.
+    pub(in super::super) verified: usize,
+    pub(in super::super) impersonators: usize,
+    pub(in super::super) unverifiable: usize,
+    /// Crawlers that wait for their verification.
+    pub(in super::super) waiting: usize,
+    /// Crawlers that were not taken in, because too many waited.
+    pub(in super::super) dropped: u64,
+}
+
+impl Verification {
+    /// How it was going a moment ago; `None` where nothing is verified.
+    pub(in super::super) fn state(&self) -> Option<VerificationState> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn show(&self, state: VerificationState) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(state);
+    }
+}

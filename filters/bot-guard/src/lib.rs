@@ -1,0 +1,184 @@
+//! The bot guard: knows bots by their user agents and verifies them by reverse DNS.
+//!
+//! Nothing waits for DNS. The control plane resolves and keeps a table of verdicts; a step looks a crawler up in it, and reports one that
+//! has none (module `asking`). Until the verdict is there the crawler is treated as one that cannot be verified.
+
+mod asking;
+#[cfg(feature = "control")]
+pub mod control;
+mod matcher;
+mod messages;
+mod unknown;
+mod verdict;
+
+use std::borrow::Cow;
+use std::net::IpAddr;
+use std::rc::Rc;
+
+use exchange::{
+    Build, Category, Exchange, Host, KeysTable, Plugin, PluginDefinition, Refusal, Request, Role, Signal, Skip,
+    SkipRight, Skipped, Slot, Verdict,
+};
+use prost::Message as _;
+
+use matcher::Bots;
+pub use messages::{BotGuardStep, BotList, BotReaction, CrawlerSeen, KnownBot};
+use unknown::UnknownBots;
+pub use verdict::{CrawlerVerdict, Finding, METHOD_BYTES, REPORTS, TABLE, key, read_key};
+
+/// The plugin.
+pub const PLUGIN: PluginDefinition =
+    PluginDefinition::new("bot-guard", build).role(Role::Detector).may_skip(SkipRight::Access);
+
+/// The bytes of all `User-Agent` headers together that are looked at. What is behind them is not.
+pub const MAX_USER_AGENT: usize = 8192;
+
+/// The source of what the policy says of a bot.
+const BY_POLICY: &str = "bots.policy";
+/// The source of what is found out about its identity.
+const BY_IDENTITY: &str = "bots.identity";
+
+struct BotGuard {
+    bots: Rc<Bots>,
+    unknown: Option<UnknownBots>,
+    impersonator: BotReaction,
+    status: u16,
+    step: BotGuardStep,
+    table: Option<KeysTable>,
+}
+
+/// What is known of a crawler's identity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Identity {
+    Verified,
+    Impersonator,
+    /// Its owner publishes no method, it is not to be verified, or it could not be found out.
+    Unverifiable,
+    /// It is being found out.
+    Pending,
+}
+
+fn build(config: &[u8], build: &mut Build<'_>) -> Result<Box<dyn Plugin>, String> {
+    let step = BotGuardStep::decode(config).map_err(|error| error.to_string())?;
+    let impersonator = match step.impersonator() {
+        BotReaction::Unspecified => return Err("the bot guard has no action that this filter knows".to_owned()),
+        known => known,
+    };
+    let status = u16::try_from(step.status).ok().filter(|status| (200..=599).contains(status));
+    let status = status.ok_or("the bot guard refuses with something that is no status")?;
+    let bots = build.shared(&step.bots, Bots::read)?;
+    let unknown = if step.unknown_weight > 0.0 { Some(UnknownBots::new()?) } else { None };
+    let table = if step.verify { Some(build.keys(TABLE)?) } else { None };
+    Ok(Box::new(BotGuard { bots, unknown, impersonator, status, step, table }))
+}
+
+impl Plugin for BotGuard {
+    fn access(&self, exchange: &mut Exchange, _slot: &mut Slot, host: &dyn Host) -> Verdict {
+        let (texts, whole) = user_agents(&exchange.request);
+        let Some(bot) = self.bots.find(texts.iter().copied()) else {
+            let unknown = self.unknown.as_ref().filter(|words| !whole || is_unknown(&texts, words));
+            if unknown.is_some() {
+                let detail = "the user agent is that of a bot without a signature".to_owned();
+                add(exchange, BY_POLICY, "bot:unknown".into(), self.step.unknown_weight, detail, host);
+            }
+            return Verdict::Pass;
+        };
+        let identity = self.identity(bot, &exchange.caller.ip, host);
+        self.judge(bot, identity, exchange, host)
+    }
+}
+
+impl BotGuard {
+    /// What is known of a caller that says it is this bot. Asks the control plane for what is not known.
+    fn identity(&self, bot: &KnownBot, address: &str, host: &dyn Host) -> Identity {
+        let (Some(table), false) = (&self.table, bot.method.is_empty()) else { return Identity::Unverifiable };
+        let Ok(address) = address.parse::<IpAddr>() else { return Identity::Unverifiable };
+        let key = key(&bot.method, address);
+        let verdict = table.read(|keys| keys.find(&key).and_then(CrawlerVerdict::read)).flatten();
+        let verdict = verdict.filter(|verdict| verdict.until > host.now());
+        if verdict.is_none_or(|verdict| verdict.renew <= host.now()) {
+            self.bots.asking.ask(key, address, host);
+        }
+        match verdict.map(|verdict| verdict.finding) {
+            Some(Finding::Verified) => Identity::Verified,
+            Some(Finding::Impersonator) => Identity::Impersonator,
+            Some(Finding::Unverifiable) => Identity::Unverifiable,
+            None => Identity::Pending,
+        }
+    }
+
+    fn judge(&self, bot: &KnownBot, identity: Identity, exchange: &mut Exchange, host: &dyn Host) -> Verdict {
+        let KnownBot { name, category, weight, .. } = bot;
+        let passes = identity == Identity::Verified && self.step.bypass;
+        let denied = bot.reaction() == BotReaction::Deny;
+        match identity {
+            Identity::Impersonator => {
+                let weight = if self.impersonator == BotReaction::Allow { 0.0 } else { self.step.impersonator_weight };
+                let detail = format!("the address is not one of `{name}`, which it says it is");
+                add(exchange, BY_IDENTITY, format!("bot:impersonator:{name}").into(), weight, detail, host);
+            }
+            Identity::Verified => {
+                let detail = format!("the address is one of `{name}`");
+                add(exchange, BY_IDENTITY, format!("bot:verified:{name}").into(), 0.0, detail, host);
+            }
+            Identity::Unverifiable | Identity::Pending => {}
+        }
+        // An impersonator is not the bot of the rule: its weight is that of an impersonator.
+        let weighs = denied || bot.reaction() == BotReaction::Monitor && identity != Identity::Impersonator && !passes;
+        let weight = if weighs { *weight } else { 0.0 };
+        let tag = format!("bot:{category}:{name}");
+        add(exchange, BY_POLICY, tag.into(), weight, format!("the user agent is that of `{name}`"), host);
+        add(exchange, BY_POLICY, format!("bot:{category}").into(), 0.0, format!("a bot of `{category}`"), host);
+
+        let policy = &self.step.name;
+        let refuse = |reason: String| {
+            Verdict::Refuse(
+                Refusal::new(self.status, Category::Threat, format!("bot policy `{policy}`: {reason}")).scored(),
+            )
+        };
+        match identity {
+            _ if denied => refuse(format!("`{name}` is denied")),
+            Identity::Impersonator if self.impersonator == BotReaction::Deny => {
+                refuse(format!("the address is not one of `{name}`, which it says it is"))
+            }
+            Identity::Verified if passes => {
+                Verdict::Skip(Skip { steps: Skipped::Access, reason: format!("`{name}`, verified by reverse DNS") })
+            }
+            _ => Verdict::Pass,
+        }
+    }
+}
+
+/// The texts of all `User-Agent` headers, as much of them as is looked at, and whether that is all.
+fn user_agents(request: &Request) -> (Vec<&[u8]>, bool) {
+    let (mut texts, mut room) = (Vec::new(), MAX_USER_AGENT);
+    for text in request.headers.all("user-agent") {
+        let taken = text.get(..room).unwrap_or(text);
+        room = room.saturating_sub(taken.len());
+        texts.push(taken);
+        if taken.len() < text.len() {
+            return (texts, false);
+        }
+    }
+    (texts, true)
+}
+
+/// Whether no user agent is there, or one of an unknown bot.
+fn is_unknown(texts: &[&[u8]], words: &UnknownBots) -> bool {
+    texts.is_empty() || texts.iter().any(|text| words.has(text))
+}
+
+fn add(
+    exchange: &mut Exchange,
+    source: &'static str,
+    tag: Cow<'static, str>,
+    weight: f64,
+    detail: String,
+    host: &dyn Host,
+) {
+    let kind = "bot".into();
+    exchange.score.add(Signal { source: source.into(), kind, weight, confidence: 1.0, tag, detail, at: host.now() });
+}
+
+#[cfg(test)]
+mod tests;

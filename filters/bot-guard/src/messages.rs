@@ -1,0 +1,85 @@
+//! The compiled configuration of a step, and what gateways ask the control plane.
+
+use prost::{Enumeration, Message};
+
+/// Configuration of a `bot-guard` step.
+#[derive(Clone, PartialEq, Message)]
+pub struct BotGuardStep {
+    /// The SHA-256 of the part with its [`BotList`].
+    #[prost(bytes = "vec", tag = "1")]
+    pub bots: Vec<u8>,
+    /// The name of the policy, for people.
+    #[prost(string, tag = "2")]
+    pub name: String,
+    /// Bots with a method are verified by reverse DNS.
+    #[prost(bool, tag = "3")]
+    pub verify: bool,
+    /// Verified bots skip the access phase of detectors behind this step.
+    #[prost(bool, tag = "4")]
+    pub bypass: bool,
+    /// What a failed verification adds to the score, 0 to 100.
+    #[prost(double, tag = "5")]
+    pub impersonator_weight: f64,
+    /// The action after a failed verification.
+    #[prost(enumeration = "BotReaction", tag = "6")]
+    pub impersonator: i32,
+    /// What an unknown bot adds to the score, 0 to 100.
+    #[prost(double, tag = "7")]
+    pub unknown_weight: f64,
+    /// The status of a refusal, 200 to 599.
+    #[prost(uint32, tag = "8")]
+    pub status: u32,
+}
+
+/// The action for a bot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Enumeration)]
+#[repr(i32)]
+pub enum BotReaction {
+    /// None was given: no bot has this.
+    Unspecified = 0,
+    /// It passes.
+    Allow = 1,
+    /// It adds to the score.
+    Monitor = 2,
+    /// It is refused.
+    Deny = 3,
+}
+
+/// The bots of a policy, in its order. A part of a snapshot.
+#[derive(Clone, PartialEq, Message)]
+pub struct BotList {
+    /// The bots.
+    #[prost(message, repeated, tag = "1")]
+    pub bots: Vec<KnownBot>,
+}
+
+/// A bot of a policy with the rule that it is under.
+#[derive(Clone, PartialEq, Message)]
+pub struct KnownBot {
+    /// Its name, unique in the policy.
+    #[prost(string, tag = "1")]
+    pub name: String,
+    /// The word of its category.
+    #[prost(string, tag = "2")]
+    pub category: String,
+    /// Parts of its user agent, in lower case (ASCII).
+    #[prost(bytes = "vec", repeated, tag = "3")]
+    pub tokens: Vec<Vec<u8>>,
+    /// The action.
+    #[prost(enumeration = "BotReaction", tag = "4")]
+    pub reaction: i32,
+    /// What it adds to the score if it is monitored or denied, 0 to 100.
+    #[prost(double, tag = "5")]
+    pub weight: f64,
+    /// How it is verified: [`METHOD_BYTES`](crate::METHOD_BYTES) that stand for the suffixes of its host names; empty if it cannot be.
+    #[prost(bytes = "vec", tag = "6")]
+    pub method: Vec<u8>,
+}
+
+/// The report of a gateway that met an unverified crawler.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub struct CrawlerSeen {
+    /// The method by which it can be verified, and its address: the key of its verdict.
+    #[prost(bytes = "vec", tag = "1")]
+    pub key: Vec<u8>,
+}

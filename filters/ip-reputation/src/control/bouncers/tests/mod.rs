@@ -102,6 +102,7 @@ impl World {
             clock,
             trouble: Arc::new(move |_, what| lines.lock().unwrap().push(what.to_owned())),
             runtimes: runtimes.clone(),
+            reports: Arc::new(|kind| panic!("nothing is received of `{kind}`")),
         };
         let runtime = runtimes.get(PLUGIN.name).unwrap().downcast().unwrap();
         // With the gatherer of feeds, which must leave alone what is not its own.

@@ -9,6 +9,9 @@ use super::super::DecisionScope;
 /// The most decisions of one service.
 pub(super) const MAX_DECISIONS: usize = 1 << 20;
 
+/// The most further decisions on one key. Of more the ones that end last are held: they are looked through one by one.
+const MAX_FURTHER: usize = 64;
+
 /// What a decision is about. The service deletes by it, and by nothing else.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Key {
@@ -127,8 +130,12 @@ impl Decisions {
                     (held.id, held.until) = (id, until);
                 } else if let Some(known) = held.more.iter_mut().find(|(known, _)| *known == id) {
                     known.1 = until;
-                } else {
+                } else if held.more.len() < MAX_FURTHER {
                     held.more.push((id, until));
+                } else if let Some(first) = held.more.iter_mut().min_by_key(|(_, until)| *until)
+                    && first.1 < until
+                {
+                    *first = (id, until);
                 }
                 false
             }

@@ -155,6 +155,19 @@ fn of_a_service_that_sends_each_decision_each_is_deleted_by_itself() {
 }
 
 #[test]
+fn of_many_decisions_on_one_address_those_that_end_last_are_held() {
+    let key = about("192.0.2.1", "192.0.2.1", "ban");
+    let mut all = Decisions::of(true);
+    // Each would be looked for among all others.
+    for id in 0..300_000_u64 {
+        all.insert(key.clone(), i64::try_from(id).unwrap(), 1_000 + id.wrapping_mul(7_919) % 300_000);
+    }
+    let ends: Vec<u64> = all.iter().map(|(_, _, until)| until).collect();
+    assert_eq!((all.len(), ends.len()), (1, 65));
+    assert_eq!(ends.iter().filter(|end| **end >= 1_000 + 300_000 - 64).count(), 64, "{ends:?}");
+}
+
+#[test]
 fn decisions_end_by_our_clock() {
     let short = decision(1, "Ip", "192.0.2.1", "ban", "2s");
     let mut all = decisions(&[short, ban(2, "192.0.2.2"), decision(3, "Ip", "192.0.2.3", "ban", "-1s")], false);

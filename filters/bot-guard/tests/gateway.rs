@@ -126,7 +126,7 @@ fn a_preset_verifies_crawlers_and_acts_by_the_policy() {
     assert!(robots["robots_txt"].as_str().unwrap().contains("User-agent: gptbot\nDisallow: /\n"), "{robots}");
     assert_eq!(console.post("_robots_txt", &json!({ "policy": "none" }))["done"], false);
 
-    // The resolver goes down and comes back: one event each, and nobody is an impersonator meanwhile.
+    // The resolver goes down and comes back: one event each, and no caller is an impersonator meanwhile.
     dns.says(".", Rtype::NS, Says::Silence);
     for low in 1..=4 {
         dns.reverse(&format!("198.18.{low}.1"), Says::Silence);

@@ -109,10 +109,10 @@ async fn what_says_nothing_is_no_answer() {
 async fn another_resolver_is_asked_where_one_does_not_answer() {
     let (down, works) = (DnsServer::start(), DnsServer::start());
     works.reverse(ADDRESS, some());
-    let nobody = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let unused = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     for says in [Says::Silence, Says::Code(Rcode::SERVFAIL)] {
         down.reverse(ADDRESS, says);
-        for first in [down.address, nobody] {
+        for first in [down.address, unused] {
             let found = resolver(&[first, works.address]).names(ADDRESS.parse().unwrap()).await;
             assert_eq!(found.unwrap().len(), 2);
         }

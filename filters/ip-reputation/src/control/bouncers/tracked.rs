@@ -131,7 +131,7 @@ impl Tracked {
     pub(super) fn stop(&mut self) {
         if let Some(task) = self.running.take().and_then(|running| running.task) {
             task.abort();
-            // It may have told of changes that nobody has seen.
+            // It may have told of changes that were not seen.
             self.wants_all = true;
         }
     }

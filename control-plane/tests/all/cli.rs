@@ -76,6 +76,8 @@ fn check_and_compile_take_a_folder_with_one_of_each_kind() {
         "waf-configs/main",
         "threat-policies/main",
         "honeypot-policies/traps",
+        "bot-policies/bots",
+        "svc-bouncers/crowd",
         "threat-feeds/array",
         "threat-feeds/list",
         "threat-feeds/path",
@@ -87,7 +89,7 @@ fn check_and_compile_take_a_folder_with_one_of_each_kind() {
         let document = fs::read_to_string(from).unwrap();
         let lines =
             document.lines().filter(|line| !line.contains("challenge_provider:") && !line.contains("svc-api-contract"));
-        let lines: Vec<_> = lines.map(|line| line.split(", bot_policy").next().unwrap()).collect();
+        let lines: Vec<_> = lines.map(|line| line.split(", api_contract_id").next().unwrap()).collect();
         let closed = lines
             .iter()
             .map(|line| if line.contains("{ threat_policy") { format!("{line} }}") } else { (*line).to_owned() });

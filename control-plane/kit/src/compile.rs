@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use prost::bytes::Bytes;
 use serde_json::{Map, Value};
+use snapshot::{PartHash, content_hash};
 
-use crate::{ChallengeRoot, Guard, Plugin, PluginSettings, Settings, View};
+use crate::{ChallengeRoot, Guard, Item, Plugin, PluginSettings, Settings, View};
 
 /// Large parts of a snapshot by their hash.
 pub type Parts = BTreeMap<Vec<u8>, Bytes>;
@@ -72,6 +73,43 @@ impl Context<'_> {
     #[must_use]
     pub fn settings<T: Settings>(&self) -> T {
         self.plugin_settings.get()
+    }
+}
+
+/// The parts that entities of one collection are compiled to: of an entity that several chains use, it is made once in a pass.
+pub struct CompiledParts<E>(Mutex<HashMap<String, CompiledPart<E>>>);
+
+struct CompiledPart<E> {
+    entity: E,
+    hash: PartHash,
+    bytes: Bytes,
+}
+
+// === impl CompiledParts ===
+
+impl<E> Default for CompiledParts<E> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<E: Clone + PartialEq> CompiledParts<E> {
+    /// The part of an entity, made by `encode` if it is not there, with its hash.
+    pub fn part(&self, item: &Item<E>, encode: impl FnOnce(&E) -> Vec<u8>) -> (PartHash, Bytes) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(part) = known.get(&item.head.id).filter(|part| part.entity == item.body) {
+            return (part.hash, part.bytes.clone());
+        }
+        let bytes = Bytes::from(encode(&item.body));
+        let hash = content_hash(&bytes);
+        known.insert(item.head.id.clone(), CompiledPart { entity: item.body.clone(), hash, bytes: bytes.clone() });
+        (hash, bytes)
+    }
+}
+
+impl<E: Send + Sync + 'static> Tool for CompiledParts<E> {
+    fn end_pass(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 }
 

@@ -24,7 +24,7 @@ mod view;
 
 pub use challenge_root::ChallengeRoot;
 pub use checks::Headers;
-pub use compile::{Chained, Context, Parts, Tool, Tools};
+pub use compile::{Chained, CompiledParts, Context, Parts, Tool, Tools};
 pub use entity::{AnyEntity, Collection, Entity, EntitySource, Examine, Head, Item, References, Slot, reference};
 pub use gather::{
     EntityWatch, GatewayReports, Gather, OpenReports, ReportStream, SourceHealth, Sources, Surroundings, Trouble,

@@ -112,7 +112,7 @@ async fn what_reads_is_a_get_and_wants_a_session() {
     );
 }
 
-/// Nobody is told of sources.
+/// What is told of sources goes nowhere.
 struct Untold;
 
 impl SourceHealth for Untold {

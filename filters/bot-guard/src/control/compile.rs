@@ -1,14 +1,9 @@
 //! From a policy to a step.
 
-use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
-
-use kit::{Context, FieldProblem, Item, Tool, typed};
+use kit::{CompiledParts, Context, FieldProblem, Item, typed};
 use prost::Message as _;
-use prost::bytes::Bytes;
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use snapshot::{PartHash, content_hash};
 
 use super::guard::BotGuardOf;
 use super::signature::method;
@@ -21,17 +16,6 @@ use crate::{BotGuardStep, BotList, BotReaction, KnownBot};
 struct Config {
     /// The id of a bot policy; without one the first that is enabled counts.
     policy: Option<String>,
-}
-
-/// The parts that policies were compiled to in this pass: many routes may have the same.
-#[derive(Default)]
-struct Compiled(Mutex<HashMap<String, Part>>);
-
-/// A policy, and the part that it was compiled to.
-struct Part {
-    policy: BotPolicy,
-    bytes: Bytes,
-    hash: PartHash,
 }
 
 pub(super) fn compile(
@@ -63,7 +47,8 @@ pub(super) fn compile(
     if !acts {
         return Ok(None);
     }
-    let (hash, part) = context.tools.get::<Compiled>().part(policy);
+    let (hash, part) =
+        context.tools.get::<CompiledParts<BotPolicy>>().part(policy, |policy| bots(policy).encode_to_vec());
     context.parts.insert(hash.to_vec(), part);
     Ok(Some(step(policy, hash.to_vec()).encode_to_vec()))
 }
@@ -110,25 +95,5 @@ fn reaction(action: BotAction) -> BotReaction {
         BotAction::Allow => BotReaction::Allow,
         BotAction::Monitor => BotReaction::Monitor,
         BotAction::Deny => BotReaction::Deny,
-    }
-}
-
-impl Compiled {
-    /// The part of a policy, with its hash.
-    fn part(&self, policy: &Item<BotPolicy>) -> (PartHash, Bytes) {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(part) = known.get(&policy.head.id).filter(|part| part.policy == policy.body) {
-            return (part.hash, part.bytes.clone());
-        }
-        let bytes = Bytes::from(bots(&policy.body).encode_to_vec());
-        let hash = content_hash(&bytes);
-        known.insert(policy.head.id.clone(), Part { policy: policy.body.clone(), bytes: bytes.clone(), hash });
-        (hash, bytes)
-    }
-}
-
-impl Tool for Compiled {
-    fn end_pass(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 }

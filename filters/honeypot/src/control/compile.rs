@@ -1,14 +1,11 @@
 //! From a policy to a step.
 
-use std::collections::{BTreeMap, HashMap};
-use std::sync::{Mutex, PoisonError};
+use std::collections::BTreeMap;
 
-use kit::{Context, FieldProblem, Item, Tool, typed};
+use kit::{CompiledParts, Context, FieldProblem, Item, typed};
 use prost::Message as _;
-use prost::bytes::Bytes;
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use snapshot::{PartHash, content_hash};
 
 use super::guard::HoneypotGuard;
 use super::{Canary, CanaryPlace, HoneypotAction, HoneypotPolicy};
@@ -24,17 +21,6 @@ const LABEL_BYTES: usize = 128;
 struct Config {
     /// The id of a honeypot policy.
     policy: String,
-}
-
-/// The parts that policies were compiled to in this pass: many routes may have the same.
-#[derive(Default)]
-struct Compiled(Mutex<HashMap<String, Part>>);
-
-/// A policy, and the part that it was compiled to.
-struct Part {
-    policy: HoneypotPolicy,
-    bytes: Bytes,
-    hash: PartHash,
 }
 
 pub(super) fn compile(
@@ -57,7 +43,8 @@ pub(super) fn compile(
     if idle {
         return Ok(None);
     }
-    let (hash, part) = context.tools.get::<Compiled>().part(policy);
+    let (hash, part) =
+        context.tools.get::<CompiledParts<HoneypotPolicy>>().part(policy, |policy| traps(policy).encode_to_vec());
     context.parts.insert(hash.to_vec(), part);
     Ok(Some(step(policy, hash.to_vec()).encode_to_vec()))
 }
@@ -153,24 +140,4 @@ fn label(traps: &mut HoneypotTraps, canaries: &[Canary]) {
 
 fn shortened(text: &str) -> &str {
     text.get(..text.floor_char_boundary(LABEL_BYTES)).unwrap_or_default()
-}
-
-impl Compiled {
-    /// The part of a policy, with its hash.
-    fn part(&self, policy: &Item<HoneypotPolicy>) -> (PartHash, Bytes) {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(part) = known.get(&policy.head.id).filter(|part| part.policy == policy.body) {
-            return (part.hash, part.bytes.clone());
-        }
-        let bytes = Bytes::from(traps(&policy.body).encode_to_vec());
-        let hash = content_hash(&bytes);
-        known.insert(policy.head.id.clone(), Part { policy: policy.body.clone(), bytes: bytes.clone(), hash });
-        (hash, bytes)
-    }
-}
-
-impl Tool for Compiled {
-    fn end_pass(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
-    }
 }

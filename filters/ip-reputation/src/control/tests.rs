@@ -1,9 +1,9 @@
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use kit::{
     ChallengeRoot, Collection, Context, Entity as _, EntitySource, FieldProblem, Guard, Head, Item, PluginSettings,
-    References, Slot, Tools, View,
+    References, Slot, SourceHealth, Tools, View,
 };
 use prost::Message as _;
 use serde_json::{Map, Value, json};
@@ -11,6 +11,24 @@ use serde_json::{Map, Value, json};
 use super::catalog::{CATEGORIES, CatalogEntry, ENTRIES, IDS};
 use super::*;
 use crate::IpReputationStep;
+
+/// What was told of sources, in order.
+#[derive(Default)]
+pub(super) struct Told(pub(super) Mutex<Vec<String>>);
+
+impl SourceHealth for Told {
+    fn fails(&self, subject: &str, why: &str) {
+        self.0.lock().unwrap().push(format!("{subject} fails: {why}"));
+    }
+
+    fn works(&self, subject: &str) {
+        self.0.lock().unwrap().push(format!("{subject} works"));
+    }
+
+    fn ends(&self, subject: &str) {
+        self.0.lock().unwrap().push(format!("{subject} ends"));
+    }
+}
 
 struct Nothing;
 

@@ -21,6 +21,7 @@ use tables::{Ranges, TableIndex as _};
 use tokio::sync::watch;
 
 use super::super::runtime::Ordered;
+use super::super::tests::Told;
 use super::super::{PLUGIN, SourceAction};
 use super::*;
 use crate::{FeedOfStep, IpReputationStep};
@@ -40,24 +41,6 @@ impl EntitySource for Entities {
 
     fn is_unreadable(&self, collection: &str, id: &str) -> bool {
         collection == "threat-feeds" && self.1.iter().any(|unreadable| unreadable == id)
-    }
-}
-
-/// What was told of sources, in order.
-#[derive(Default)]
-struct Told(Mutex<Vec<String>>);
-
-impl SourceHealth for Told {
-    fn fails(&self, subject: &str, why: &str) {
-        self.0.lock().unwrap().push(format!("{subject} fails: {why}"));
-    }
-
-    fn works(&self, subject: &str) {
-        self.0.lock().unwrap().push(format!("{subject} works"));
-    }
-
-    fn ends(&self, subject: &str) {
-        self.0.lock().unwrap().push(format!("{subject} ends"));
     }
 }
 

@@ -23,6 +23,7 @@ use tokio::sync::watch;
 
 use super::super::runtime::Ordered;
 use super::super::table::bouncer_key;
+use super::super::tests::Told;
 use super::super::{PLUGIN, SourceAction};
 use super::*;
 use crate::{FeedOfStep, IpReputationStep};
@@ -41,23 +42,6 @@ impl EntitySource for Entities {
 
     fn collection(&self, collection: &str) -> Option<&Arc<Collection>> {
         (collection == "svc-bouncers").then_some(&self.0)
-    }
-}
-
-#[derive(Default)]
-struct Told(Mutex<Vec<String>>);
-
-impl SourceHealth for Told {
-    fn fails(&self, subject: &str, why: &str) {
-        self.0.lock().unwrap().push(format!("{subject} fails: {why}"));
-    }
-
-    fn works(&self, subject: &str) {
-        self.0.lock().unwrap().push(format!("{subject} works"));
-    }
-
-    fn ends(&self, subject: &str) {
-        self.0.lock().unwrap().push(format!("{subject} ends"));
     }
 }
 

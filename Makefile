@@ -189,7 +189,7 @@ bench-gateway: filters envoy crs ## Requests/s and latency: bare Envoy, with an 
 .PHONY: bench-replay
 bench-replay: filters crs ## Requests/s and memory of a replay of 100,000 requests, linked in and in the shipped module
 	$(CARGO) build -p palisade --bins
-	$(CARGO) build --release -p harness --bins
+	$(CARGO) build --release -p harness -p palisade-bench --bins
 	PALISADE_BIN=$(CURDIR)/target/debug/palisade target/release/palisade-bench-replay --out target/bench/replay.json $(ARGS)
 
 .PHONY: bench-control
@@ -222,7 +222,7 @@ bench-xds: ## A change's way to 1,000 gateways, and the control plane's memory f
 .PHONY: bench-bans
 bench-bans: filters envoy crs ## 100,000 bans: the gate, a ban's way to every worker, a gateway that joins (ARGS=--only PART, --bans N, ...)
 	$(CARGO) build --release -p palisade
-	$(CARGO) build --release -p harness --bin palisade-bench-bans
+	$(CARGO) build --release -p palisade-bench --bin palisade-bench-bans
 	PALISADE_BIN=$(CURDIR)/target/release/palisade target/release/palisade-bench-bans --out target/bench/bans.json $(ARGS)
 
 # Half a million ranges on two workers, ten of them changed every 10 s.
@@ -244,18 +244,18 @@ bench-ranges: targets ## A lookup in tables of ranges beside a binary search, na
 
 .PHONY: bench-ask
 bench-ask: filters envoy ## 1,000 requests a second that wait for the control plane with bodies in hand (ARGS=--rate N, --seconds N, ...)
-	$(CARGO) build --release -p harness --bin palisade-bench-ask
+	$(CARGO) build --release -p palisade-bench --bin palisade-bench-ask
 	target/release/palisade-bench-ask --out target/bench/ask.json $(ARGS)
 
 .PHONY: cost-search
 cost-search: filters crs ## Search for the request that costs a worker most (SECONDS=60, ARGS=--size BYTES --paranoia N --keep DIR ...)
-	$(CARGO) build --release -p harness --bin palisade-cost-search
+	$(CARGO) build --release -p palisade-bench --bin palisade-cost-search
 	target/release/palisade-cost-search --filter $(PALISADE_FILTERS)/waf.wasm --from tests/harness/costly \
 	  --seconds $(if $(filter command line,$(origin SECONDS)),$(SECONDS),60) $(ARGS)
 
 .PHONY: bench-waf
 bench-waf: filters crs target/bench/waf-peer ## The rule engine beside libmodsecurity (ARGS=--quick, --memory, --json, ...)
-	@$(CARGO) build --release -p harness --bin palisade-bench-waf
+	@$(CARGO) build --release -p palisade-bench --bin palisade-bench-waf
 	@target/release/palisade-bench-waf --filter $(PALISADE_FILTERS)/waf.wasm --peer target/bench/waf-peer $(ARGS)
 
 target/bench/waf-peer: tests/bench-waf/peer.cpp

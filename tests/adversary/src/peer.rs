@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use harness::differential::case::Case as Exchange;
-use harness::differential::peer::Peer;
-use harness::differential::rules::Rules;
+use differential::case::Case as Exchange;
+use differential::peer::Peer;
+use differential::rules::Rules;
 
 use crate::case::Case;
 
@@ -91,7 +91,7 @@ impl Judge {
 pub fn parts(root: &Path, crs: &Path) -> Parts {
     Parts {
         python: root.join(".cache/libmodsecurity/bin/python"),
-        program: root.join("tests/harness/differential/peer.py"),
+        program: root.join("tests/differential/peer.py"),
         crs: crs.to_path_buf(),
         folder: root.join("target/adversary"),
     }

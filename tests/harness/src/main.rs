@@ -5,8 +5,8 @@ mod cli;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use harness::differential;
-use harness::differential::command::Differential;
+use differential;
+use differential::command::Differential;
 
 #[derive(Parser)]
 #[command(name = "palisade-replay", version, about = "Traffic and rule tests through the filters")]

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::PathBuf;
 
-use harness::corpus::{Corpus, Verdict};
-use harness::ftw::rules::{Setup, compile_crs};
+use ftw::corpus::{Corpus, Verdict};
+use ftw::rules::{Setup, compile_crs};
 use serde_json::json;
 
 use super::engines::Engines;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 use harness::engine::{Engine, Envoy, Native};
-use harness::host::{LoadError, Module, Node, Options, Vm};
+use proxy_host::{LoadError, Module, Node, Options, Vm};
 
 /// Where the clock stands: any time will do, as long as it is always the same.
 const NOW_MILLIS: u64 = 1_750_000_000_000;

@@ -4,12 +4,12 @@ use std::io::{IsTerminal as _, Write as _};
 use std::path::PathBuf;
 use std::time::Instant;
 
+use ftw::blocking::{Counts, Verdicts};
+use ftw::rules::Setup;
+use ftw::scoring::Scoring;
+use ftw::suite::{Judge, Results, Selection, Suite};
+use ftw::{Ignore, judge, report, rules};
 use harness::engine::Engine;
-use harness::ftw::blocking::{Counts, Verdicts};
-use harness::ftw::rules::Setup;
-use harness::ftw::scoring::Scoring;
-use harness::ftw::suite::{Judge, Results, Selection, Suite};
-use harness::ftw::{Ignore, judge, report, rules};
 use serde_json::{Value, json};
 
 use super::engines::Engines;

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use harness::engine::Envoy;
-use harness::host::{LoadError, Module, Node, Options};
 use harness::replay::{Gateway, Naming, Native, Real, Script, Summary, Wasm, run};
+use proxy_host::{LoadError, Module, Node, Options};
 use recording::{BadEntry, Entry};
 use report::{About, Row};
 

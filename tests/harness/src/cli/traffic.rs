@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use harness::ftw::Stages;
+use ftw::Stages;
 use recording::{Format, Options, Recording};
 
 /// Recorded traffic.

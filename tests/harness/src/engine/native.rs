@@ -11,8 +11,8 @@ use exchange::{
 };
 
 use super::Engine;
-use crate::double::{Counting, Script, Scripted, read_body};
-use crate::traffic::{self, Exchange, LocalReply, LogLine, Outcome, events};
+use double::{Counting, Script, Scripted, read_body};
+use proxy_host::traffic::{self, Exchange, LocalReply, LogLine, Outcome, events};
 
 /// The bytes in front of every gRPC message.
 const GRPC_PREFIX: usize = 5;
@@ -366,21 +366,21 @@ fn response_headers(script: &traffic::Response) -> traffic::Headers {
 fn change(headers: &mut traffic::Headers, changes: Vec<HeaderChange>) {
     for change in changes {
         match change {
-            HeaderChange::Set { name, value } => crate::host::headers::replace(headers, name.as_bytes(), value),
-            HeaderChange::Add { name, value } => crate::host::headers::add(headers, name.as_bytes(), value),
-            HeaderChange::Remove { name } => crate::host::headers::remove(headers, name.as_bytes()),
+            HeaderChange::Set { name, value } => proxy_host::headers::replace(headers, name.as_bytes(), value),
+            HeaderChange::Add { name, value } => proxy_host::headers::add(headers, name.as_bytes(), value),
+            HeaderChange::Remove { name } => proxy_host::headers::remove(headers, name.as_bytes()),
         }
     }
 }
 
 fn status_of(headers: &traffic::Headers) -> Option<u16> {
-    std::str::from_utf8(crate::host::headers::get(headers, b":status")?).ok()?.parse().ok()
+    std::str::from_utf8(proxy_host::headers::get(headers, b":status")?).ok()?.parse().ok()
 }
 
 fn answer(reply: Reply, outcome: &mut Outcome) {
     let headers: traffic::Headers = reply.headers.into_iter().map(|(name, value)| (name.into_bytes(), value)).collect();
     let reply = LocalReply { status: reply.status, details: "palisade".to_owned(), headers, body: reply.body };
-    outcome.response_headers = crate::host::local_reply_headers(&reply);
+    outcome.response_headers = proxy_host::local_reply_headers(&reply);
     (outcome.status, outcome.body) = (reply.status, reply.body.clone());
     outcome.local_reply = Some(reply);
 }

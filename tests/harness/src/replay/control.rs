@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use snapshot::{Answered, BanChange, Down, Message as _, SpendPuzzle, Topic as _, Up, YesNo};
 
-use crate::host::{Answer, Delivery};
+use proxy_host::{Answer, Delivery};
 
 /// The path of the node link.
 pub(super) const NODE_LINK: &str = "/palisade.v1.NodeLink/Stream";

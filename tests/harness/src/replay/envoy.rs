@@ -4,8 +4,8 @@ use std::time::{Instant, SystemTime};
 
 use super::gateway::Gateway;
 use crate::engine::{Engine as _, Envoy};
-use crate::host::Finished;
-use crate::traffic::Exchange;
+use proxy_host::Finished;
+use proxy_host::traffic::Exchange;
 
 /// Recorded traffic through a real Envoy, without the recording's pauses.
 pub struct Real {

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::control::Counts;
-use crate::host::Finished;
-use crate::traffic::{Exchange, Fault};
+use proxy_host::Finished;
+use proxy_host::traffic::{Exchange, Fault};
 
 /// A gateway with a clock, in which several exchanges are under way at a time.
 pub trait Gateway {

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use super::control::Counts;
 use super::gateway::Gateway;
 use crate::engine::{self, Journey, Stage};
-use crate::host::{Finished, Options};
-use crate::traffic::Exchange;
+use proxy_host::traffic::Exchange;
+use proxy_host::{Finished, Options};
 
 /// How often filters look at what they hold where the snapshot does not say, in milliseconds.
 const TICK: u32 = 200;

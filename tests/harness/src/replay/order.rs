@@ -89,7 +89,7 @@ mod tests {
     use recording::Place;
 
     use super::*;
-    use crate::traffic::Exchange;
+    use proxy_host::traffic::Exchange;
 
     /// A recording of entries at times; 0 has none, 1 cannot be read.
     fn recording(name: &str, times: Vec<u64>) -> Source {

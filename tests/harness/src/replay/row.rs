@@ -6,8 +6,8 @@ use report::{Effect, Row, Rule, Signal};
 use serde_json::Value;
 use snapshot::IdentitySource;
 
-use crate::host::Finished;
-use crate::traffic::{Outcome, Request};
+use proxy_host::Finished;
+use proxy_host::traffic::{Outcome, Request};
 
 /// The most bytes of a path that a row has.
 const MAX_PATH: usize = 2048;

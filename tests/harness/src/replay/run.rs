@@ -8,7 +8,7 @@ use report::Row;
 use super::control::Counts;
 use super::gateway::Gateway;
 use super::row::{Naming, Opened, printable};
-use crate::traffic::Fault;
+use proxy_host::traffic::Fault;
 
 /// Where the clock begins if no entry says, in milliseconds since the Unix epoch: any time, as long as it is always the same.
 pub const START_MILLIS: u64 = 1_750_000_000_000;

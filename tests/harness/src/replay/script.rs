@@ -5,8 +5,8 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use crate::host::{Answer, Delivery, Outgoing, reset, timed_out, unreachable};
-use crate::traffic::Headers;
+use proxy_host::traffic::Headers;
+use proxy_host::{Answer, Delivery, Outgoing, reset, timed_out, unreachable};
 
 /// Rules for calls, a list in YAML or JSON; the first that matches answers. A call that none matches finds a cluster that
 /// cannot be reached.

@@ -6,8 +6,8 @@ use snapshot::{ApiKeyDigest, BanRequest, Down, IdentitySource, Message as _, Up,
 
 use super::run::MAX_FAULTS;
 use super::*;
-use crate::host::{Answer, Delivery, Module, Node, Options};
-use crate::traffic::{Exchange, Request};
+use proxy_host::traffic::{Exchange, Request};
+use proxy_host::{Answer, Delivery, Module, Node, Options};
 
 /// A filter that does one thing for each number of headers. Its timer runs every 100 ms and lets go of what is held.
 const FILTER: &str = r#"(module

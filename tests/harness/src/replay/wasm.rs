@@ -8,10 +8,10 @@ use super::control::{ControlPlane, Counts, NODE_LINK};
 use super::gateway::Gateway;
 use super::run::MAX_FAULTS;
 use super::script::{Kind, Script};
-use crate::host::{
+use proxy_host::traffic::{Exchange, Fault, Headers, events};
+use proxy_host::{
     Answer, Clusters, Delivery, Finished, LoadError, Module, Node, Options, Outgoing, Vm, Word, unreachable,
 };
-use crate::traffic::{Exchange, Fault, Headers, events};
 
 /// How long nothing has to happen before ticks are left out, in milliseconds of the node's clock: twice as long as the
 /// longest pause that the suite's filters make, the one before a lost link is tried again.

@@ -5,8 +5,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use harness::double::{AskLoad, ControlPlane, ScriptedClusters};
-use harness::host::{Module, Node, Options, Vm};
+use double::{AskLoad, ControlPlane, ScriptedClusters};
 use palisade_tests::backend::Backend;
 use palisade_tests::bootstrap::{Static, http2_cluster, wasm_filter};
 use palisade_tests::envoy::Envoy;
@@ -14,6 +13,7 @@ use palisade_tests::h2_frames;
 use palisade_tests::http::{Connection, Request};
 use palisade_tests::process::wait_for;
 use prost::Message as _;
+use proxy_host::{Module, Node, Options, Vm};
 use serde_json::{Value, json};
 use snapshot::{LinkSettings, Snapshot, Step, Trailers, configuration_json, seal};
 
@@ -174,9 +174,9 @@ fn a_link_that_is_lost_leaves_messages_without_an_answer_and_comes_back() {
     let mut vm = Vm::with_clusters(&module, &configuration(&steps), &node, Options::default(), clusters).unwrap();
     vm.advance(1000).unwrap();
     let exchange = |path: &str| {
-        let request = harness::traffic::Request { body: b"x".to_vec(), ..harness::traffic::Request::get(path) };
-        let response = harness::traffic::Response { status: 200, body: b"y".to_vec(), ..Default::default() };
-        harness::traffic::Exchange { request, response }
+        let request = proxy_host::traffic::Request { body: b"x".to_vec(), ..proxy_host::traffic::Request::get(path) };
+        let response = proxy_host::traffic::Response { status: 200, body: b"y".to_vec(), ..Default::default() };
+        proxy_host::traffic::Exchange { request, response }
     };
     for (path, lost) in [("/open", 200), ("/closed", 503)] {
         assert_eq!(vm.exchange(&exchange("/now")).status, 403);

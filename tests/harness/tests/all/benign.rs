@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use harness::corpus::{Corpus, Verdict};
+use ftw::corpus::{Corpus, Verdict};
+use ftw::rules::{Setup, compile_crs};
 use harness::engine::Native;
-use harness::ftw::rules::{Setup, compile_crs};
 
 /// A fixed time.
 const NOW_MILLIS: u64 = 1_750_000_000_000;

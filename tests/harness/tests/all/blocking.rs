@@ -5,15 +5,15 @@ use crate::kit;
 
 use std::path::PathBuf;
 
+use ftw::Ignore;
+use ftw::blocking::{Counts, Verdicts};
+use ftw::case::Log;
+use ftw::rules::{Setup, compile_crs};
+use ftw::scoring::Scoring;
+use ftw::suite::{Results, Selection, Suite};
 use harness::engine::{Engine, Native};
-use harness::ftw::Ignore;
-use harness::ftw::blocking::{Counts, Verdicts};
-use harness::ftw::case::Log;
-use harness::ftw::rules::{Setup, compile_crs};
-use harness::ftw::scoring::Scoring;
-use harness::ftw::suite::{Results, Selection, Suite};
-use harness::host::{Node, Vm};
-use harness::traffic::{Exchange, LocalReply, Outcome};
+use proxy_host::traffic::{Exchange, LocalReply, Outcome};
+use proxy_host::{Node, Vm};
 use serde_json::json;
 
 /// Rule set and tests, where there are any: `PALISADE_CRS_TESTS` names the tests' folder, and beside it or in

@@ -2,10 +2,10 @@
 
 use crate::kit;
 
+use ftw::rules::compile_text;
 use harness::engine::{Engine, Native};
-use harness::ftw::rules::compile_text;
-use harness::host::{Module, Node, Vm};
-use harness::traffic::{Exchange, Outcome, Request, Response};
+use proxy_host::traffic::{Exchange, Outcome, Request, Response};
+use proxy_host::{Module, Node, Vm};
 use snapshot::{Challenge, Message as _, Policy, RouteChain, Snapshot, Step, Tier, TierAction, Widget, open, seal};
 use threat_gate::ThreatGateStep;
 use threat_response::ThreatResponseStep;

@@ -3,10 +3,10 @@
 
 use std::path::PathBuf;
 
-use harness::bench::{Native, rules};
-use harness::corpus::Corpus;
-use harness::cost::{Meter, Recipe, seeds};
-use harness::host::Module;
+use ftw::corpus::Corpus;
+use palisade_bench::cost::{Meter, Recipe, seeds};
+use palisade_bench::waf::{Native, rules};
+use proxy_host::Module;
 use seclang::BudgetLimits;
 
 use crate::kit;

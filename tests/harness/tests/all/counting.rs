@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use harness::double::{Counting, CountingClusters};
+use double::{Counting, CountingClusters};
 use harness::engine::{Engine, Native};
-use harness::host::{Module, Node, Options, Vm};
-use harness::traffic::{Exchange, Request, Response};
 use prost::Message;
+use proxy_host::traffic::{Exchange, Request, Response};
+use proxy_host::{Module, Node, Options, Vm};
 use serde_json::{Value, json};
 use snapshot::{LinkSettings, Snapshot, Step, seal};
 
@@ -53,7 +53,7 @@ impl Engine for Flushed {
         "harness"
     }
 
-    fn exchange(&mut self, exchange: &Exchange) -> harness::traffic::Outcome {
+    fn exchange(&mut self, exchange: &Exchange) -> proxy_host::traffic::Outcome {
         self.0.advance(300).unwrap();
         let outcome = self.0.exchange(exchange);
         self.0.advance(300).unwrap();

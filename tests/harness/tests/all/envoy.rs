@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
+use ftw::Ignore;
+use ftw::rules::compile_text;
+use ftw::suite::{Selection, Suite};
 use harness::engine::{Engine, Envoy, Native};
-use harness::ftw::Ignore;
-use harness::ftw::rules::compile_text;
-use harness::ftw::suite::{Selection, Suite};
-use harness::host::{Module, Node, Vm};
-use harness::traffic::{Exchange, Request};
+use proxy_host::traffic::{Exchange, Request};
+use proxy_host::{Module, Node, Vm};
 
 /// A folder beside this crate's manifest.
 fn own(path: &str) -> PathBuf {

@@ -9,11 +9,11 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use harness::double::{ControlPlane, Script, Scripted, ScriptedClusters};
+use double::{ControlPlane, Script, Scripted, ScriptedClusters};
 use harness::engine::{Engine, Envoy, Native};
-use harness::host::{Module, Node, Options, Vm};
-use harness::traffic::{Exchange, Headers, Outcome, Request, Response};
 use prost::Message;
+use proxy_host::traffic::{Exchange, Headers, Outcome, Request, Response};
+use proxy_host::{Module, Node, Options, Vm};
 use serde::Deserialize;
 use serde_json::Value;
 use snapshot::{LinkSettings, Policy, Snapshot, Step, Tier, TierAction, seal};

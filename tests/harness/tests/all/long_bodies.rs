@@ -6,9 +6,9 @@ use std::io::Write;
 use base64::Engine;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use harness::bench::rules;
-use harness::host::{Module, Node, Options, Vm};
-use harness::traffic::{Exchange, Outcome, Request};
+use palisade_bench::waf::rules;
+use proxy_host::traffic::{Exchange, Outcome, Request};
+use proxy_host::{Module, Node, Options, Vm};
 use waf::WafStep;
 
 use crate::kit;

@@ -8,7 +8,6 @@ mod challenge;
 mod costly;
 mod counting;
 mod counting_gateways;
-mod differential;
 mod envoy;
 mod frame;
 mod kit;

@@ -4,11 +4,11 @@ use crate::kit;
 
 use std::path::PathBuf;
 
+use ftw::rules::{Compiled, Setup, compile_crs, compile_text};
+use ftw::suite::{Selection, Suite};
+use ftw::{Ignore, report};
 use harness::engine::Native;
-use harness::ftw::rules::{Compiled, Setup, compile_crs, compile_text};
-use harness::ftw::suite::{Selection, Suite};
-use harness::ftw::{Ignore, report};
-use harness::host::{Node, Vm};
+use proxy_host::{Node, Vm};
 
 #[test]
 fn on_a_small_suite_of_our_own() {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use harness::host::{Module, Node, Vm};
+use proxy_host::{Module, Node, Vm};
 use snapshot::{LinkSettings, LoadReport, Message, Part, RouteChain, Snapshot, Step, Up, content_hash, seal};
 use waf::WafStep;
 

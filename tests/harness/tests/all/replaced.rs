@@ -2,9 +2,9 @@
 //! replay alike.
 
 use harness::engine::{Engine, Native};
-use harness::host::{Module, Node, Vm};
-use harness::traffic::{Exchange, Outcome, Request};
 use prost::Message;
+use proxy_host::traffic::{Exchange, Outcome, Request};
+use proxy_host::{Module, Node, Vm};
 use snapshot::{Snapshot, Step};
 
 use crate::kit::{NOW_MILLIS, filter};

@@ -4,10 +4,10 @@ use crate::kit;
 
 use std::path::PathBuf;
 
+use ftw::rules::compile_text;
 use harness::engine::Envoy;
-use harness::ftw::rules::compile_text;
-use harness::host::{Module, Node, Options};
 use harness::replay::{Gateway, Naming, Native, Real, Script, Summary, Wasm, run};
+use proxy_host::{Module, Node, Options};
 use recording::{BadEntry, Entry, Place};
 use report::{Effect, Row};
 use snapshot::{LinkSettings, Message as _, Policy, RouteChain, Snapshot, Step, Tier, TierAction, open, seal};
@@ -15,7 +15,7 @@ use threat_gate::ThreatGateStep;
 use threat_response::ThreatResponseStep;
 use waf::WafStep;
 
-use harness::traffic::{Exchange, Request, Response};
+use proxy_host::traffic::{Exchange, Request, Response};
 
 const ROUTE: &str = "demo";
 /// How far apart the ticks of the host are at most, in milliseconds.

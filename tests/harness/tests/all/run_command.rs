@@ -5,7 +5,7 @@ use crate::kit;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use harness::ftw::rules::compile_text;
+use ftw::rules::compile_text;
 use serde_json::{Value, json};
 use snapshot::{Message as _, open, seal};
 use waf::WafStep;

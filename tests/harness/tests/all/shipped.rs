@@ -2,9 +2,9 @@
 
 use crate::kit;
 
-use harness::ftw::rules::compile_text;
-use harness::host::{Module, Node, Vm};
-use harness::traffic::{Exchange, Request, Response};
+use ftw::rules::compile_text;
+use proxy_host::traffic::{Exchange, Request, Response};
+use proxy_host::{Module, Node, Vm};
 use snapshot::{BanChange, Down, LinkSettings, Message as _, Up, open, seal};
 
 fn get(path: &str) -> Exchange {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use adversary::demo;
 use adversary::wire::{Patience, http1};
-use harness::cost::{Recipe, seeds};
+use palisade_bench::cost::{Recipe, seeds};
 use palisade_tests::figures::quantile;
 use palisade_tests::parts;
 

@@ -5,8 +5,8 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-use crate::ftw::request::reflected;
-use crate::traffic::{Headers, Response};
+use ftw::request::reflected;
+use proxy_host::traffic::{Headers, Response};
 
 /// The most that a body may have: more than any test's.
 const MAX_BODY: u64 = 64 << 20;

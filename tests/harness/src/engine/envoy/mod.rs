@@ -17,10 +17,10 @@ use palisade_tests::http::{Connection, Response};
 use palisade_tests::process::wait_for;
 
 use super::Engine;
-use crate::traffic::{Exchange, Fault, LocalReply, Outcome, Request, event_lines};
 use access_log::{AccessLog, Entry};
 use backend::Backend;
 use bootstrap::Replay;
+use proxy_host::traffic::{Exchange, Fault, LocalReply, Outcome, Request, event_lines};
 
 /// How long a client waits for its answer. A request that never becomes whole is never answered; the wait is also what
 /// such a test costs.

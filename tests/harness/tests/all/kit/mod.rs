@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use harness::host::Module;
+use proxy_host::Module;
 
 /// A fixed time.
 #[allow(dead_code, reason = "some tests need none")]

@@ -1,0 +1,7 @@
+//! Figures that no test depends on.
+//!
+//! [`mod@waf`] measures the rule engine beside libmodsecurity; [`cost`] searches for the request that costs a worker most.
+//! The binaries `palisade-bench-*` print medians and ratios; `palisade-cost-search` is the search.
+
+pub mod cost;
+pub mod waf;

@@ -5,7 +5,6 @@ mod cli;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use differential;
 use differential::command::Differential;
 
 #[derive(Parser)]

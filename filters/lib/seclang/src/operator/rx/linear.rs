@@ -6,9 +6,11 @@
 
 use std::sync::{Arc, Mutex, OnceLock, TryLockError};
 
+use regex_automata::util::prefilter::Prefilter;
 use regex_automata::util::primitives::NonMaxUsize;
 use regex_automata::util::syntax;
-use regex_automata::{Anchored, HalfMatch, Input, Span, meta};
+use regex_automata::{Anchored, HalfMatch, Input, MatchKind, Span, meta};
+use regex_syntax::hir::literal;
 
 use super::probe::{GaveUp, Probe};
 use super::starts::{Found, Starts, needs};
@@ -65,6 +67,8 @@ pub(super) struct Linear {
     regex: meta::Regex,
     /// What the automaton has become, and how large.
     cache: Mutex<Option<(meta::Cache, usize)>>,
+    /// Whether the general engine looks for one of few literals that matches begin with, which nothing beats.
+    by_prefix: bool,
     /// How many states the NFA has at most.
     states: usize,
     pattern: Box<str>,
@@ -107,16 +111,17 @@ impl Linear {
             };
             OperatorError { message: format!("the regular expression is invalid: {message}"), help: None, offset }
         })?;
+        let by_prefix = regex.is_accelerated() && has_fast_prefix(pattern);
         let states = regex.memory_usage() / STATE_SIZE;
         let starts = [const { OnceLock::new() }; ABSENT.len()];
         let cache = Mutex::new(None);
-        Ok(Self { regex, cache, states, pattern: pattern.into(), starts, probe: OnceLock::new() })
+        Ok(Self { regex, cache, by_prefix, states, pattern: pattern.into(), starts, probe: OnceLock::new() })
     }
 
     /// Builds a piece of what searches of long values would have to wait for; `false` if there is nothing to build any more.
     pub(super) fn prepare(&self, piece: usize) -> bool {
         match self.starts.get(piece) {
-            Some(starts) => starts.get().is_none() && !self.regex.is_accelerated() && self.starts(piece).is_some(),
+            Some(starts) => starts.get().is_none() && !self.by_prefix && self.starts(piece).is_some(),
             None if self.probe.get().is_some() || !self.is_costly(PREPARED_LENGTH) => false,
             None => self.probe.get_or_init(|| Probe::new(&self.pattern)).is_some(),
         }
@@ -280,7 +285,7 @@ impl Linear {
 
     /// The result for a long value from the positions where a match can begin; `None` if the general engine is the faster one.
     fn first(&self, value: &[u8], at: usize, cost: &mut u64) -> Option<Found> {
-        let rest = value.get(at..).filter(|rest| rest.len() >= BRIEF && !self.regex.is_accelerated())?;
+        let rest = value.get(at..).filter(|rest| rest.len() >= BRIEF && !self.by_prefix)?;
         let has = |byte: &u8| memchr::memchr(*byte, rest).is_some();
         let absent = ABSENT.iter().position(|absent| !absent.iter().any(has))?;
         Some(self.starts(absent)?.search(value, at, cost))
@@ -323,6 +328,17 @@ impl Linear {
     }
 }
 
+/// Whether each match of a pattern begins with one of few literals. The general engine searches for these as fast as it can.
+/// Where literals are inside or at the end of matches it searches backwards from each of them, which takes hundreds of
+/// instructions for each byte of a value that is full of them.
+fn has_fast_prefix(pattern: &str) -> bool {
+    let Ok(hir) = syntax::parse_with(pattern, &syntax()) else { return false };
+    let mut prefixes = literal::Extractor::new().kind(literal::ExtractKind::Prefix).extract(&hir);
+    prefixes.optimize_for_prefix_by_preference();
+    let literals = prefixes.literals().unwrap_or_default();
+    Prefilter::new(MatchKind::LeftmostFirst, literals).is_some_and(|prefilter| prefilter.is_fast())
+}
+
 /// The bytes of an entry of [`ABSENT`] that the next one lacks.
 fn absent_beside(place: usize) -> u8 {
     let of = |place: usize| ABSENT.get(place).copied().unwrap_or_default();
@@ -351,4 +367,21 @@ fn whole(start: usize, end: usize) -> Option<Spans> {
 
 fn units(count: usize, each: u64) -> u64 {
     u64::try_from(count).unwrap_or(u64::MAX).saturating_mul(each)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn literals_inside_of_matches_are_no_fast_way() {
+        assert!(has_fast_prefix("select.*?from"));
+        for inside in ["(?:^|[/;])\\.{2,3}[/;]", "[a-z]+javascript"] {
+            assert!(!has_fast_prefix(inside), "{inside}");
+        }
+        // Full of the literal, and without a match: the places where one can begin decide.
+        let linear = Linear::new("(?:^|[/;])\\.{2,3}[/;]").unwrap();
+        assert!(linear.regex.is_accelerated());
+        assert_eq!(linear.first(&b"..,....*".repeat(100), 0, &mut 0), Some(Found::Nothing));
+    }
 }

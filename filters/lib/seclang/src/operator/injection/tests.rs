@@ -251,8 +251,10 @@ fn long_text_is_harmless_and_cheap() {
 
 #[test]
 fn windows_read_as_readings_from_the_beginning_do() {
-    let pieces =
-        ["'", "''", "\"", "\\", "\\'", "`", "or", " ", "1", "a", "/*", "*/", "--", "\n", "[", "]", "=", ";", "#", "x"];
+    let pieces = [
+        "'", "''", "\"", "\\", "\\'", "`", "or", " ", "1", "a", "/*", "*/", "--", "\n", "[", "]", "=", ";", "#", "x",
+        "q'", "nq'(", ")'", "$$", "$a$", "$",
+    ];
     let mut seed = 9;
     for _ in 0..20_000 {
         let mut value = String::new();

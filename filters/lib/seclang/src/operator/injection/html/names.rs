@@ -20,40 +20,24 @@ const TAGS: [&str; 20] = [
     "LISTENER", "META", "NOSCRIPT", "OBJECT", "SCRIPT", "STYLE", "VMLFRAME", "XML", "XSS",
 ];
 
-const ATTRIBUTES: [(&str, Attribute); 20] = [
-    ("ACTION", Attribute::Address),
-    ("ATTRIBUTENAME", Attribute::Name),
-    ("BACKGROUND", Attribute::Address),
-    ("BY", Attribute::Address),
-    ("DATAFORMATAS", Attribute::Dangerous),
-    ("DATASRC", Attribute::Dangerous),
-    ("DYNSRC", Attribute::Address),
-    ("FILTER", Attribute::Dangerous),
-    ("FOLDER", Attribute::Address),
-    ("FORMACTION", Attribute::Address),
-    ("FROM", Attribute::Address),
-    ("HANDLER", Attribute::Address),
-    ("HREF", Attribute::Address),
-    ("LOWSRC", Attribute::Address),
-    ("POSTER", Attribute::Address),
-    ("SRC", Attribute::Address),
-    ("STYLE", Attribute::Dangerous),
-    ("TO", Attribute::Address),
-    ("VALUES", Attribute::Address),
-    ("XLINK:HREF", Attribute::Address),
-];
-
-/// The letters that listed attributes begin with: a bit for each, `A` the lowest one.
-const FIRST_LETTERS: u32 = {
-    let (mut letters, mut rest) = (0, ATTRIBUTES.as_slice());
-    while let [(name, _), others @ ..] = rest {
-        if let [first, ..] = name.as_bytes() {
-            letters |= 1 << (*first - b'A');
-        }
-        rest = others;
+/// The listed attributes that begin with this capital.
+fn listed(first: u8) -> &'static [(&'static str, Attribute)] {
+    use Attribute::{Address, Dangerous, Name};
+    match first {
+        b'A' => &[("ACTION", Address), ("ATTRIBUTENAME", Name)],
+        b'B' => &[("BACKGROUND", Address), ("BY", Address)],
+        b'D' => &[("DATAFORMATAS", Dangerous), ("DATASRC", Dangerous), ("DYNSRC", Address)],
+        b'F' => &[("FILTER", Dangerous), ("FOLDER", Address), ("FORMACTION", Address), ("FROM", Address)],
+        b'H' => &[("HANDLER", Address), ("HREF", Address)],
+        b'L' => &[("LOWSRC", Address)],
+        b'P' => &[("POSTER", Address)],
+        b'S' => &[("SRC", Address), ("STYLE", Dangerous)],
+        b'T' => &[("TO", Address)],
+        b'V' => &[("VALUES", Address)],
+        b'X' => &[("XLINK:HREF", Address)],
+        _ => &[],
     }
-    letters
-};
+}
 
 /// The beginnings of the names of events, in the order of their bytes. None of them begins with another one.
 static EVENTS: LazyLock<Vec<&'static str>> =
@@ -121,21 +105,17 @@ pub(super) fn attribute(name: &[u8], any_handler: bool) -> Attribute {
         b'X' if starts_with(name, b"xmlns") || starts_with(name, b"xlink") => return Attribute::Dangerous,
         _ => {}
     }
-    // NUL is left out, so what is behind it may be the first letter.
-    let may_be_listed = match first {
-        0 => true,
-        b'A'..=b'Z' => FIRST_LETTERS >> (first - b'A') & 1 == 1,
-        _ => false,
-    };
-    if !may_be_listed {
+    if first != 0 && listed(first).is_empty() {
         return Attribute::Harmless;
     }
+    // NUL is left out, so what is behind it may be the first letter.
     let name = without_nul(name);
     if name.len() > LONGEST {
         return Attribute::Harmless;
     }
-    let listed = ATTRIBUTES.iter().find(|(listed, _)| name.eq_ignore_ascii_case(listed.as_bytes()));
-    listed.map_or(Attribute::Harmless, |(_, attribute)| *attribute)
+    let candidates = listed(name.first().map_or(0, u8::to_ascii_uppercase));
+    let found = candidates.iter().find(|(listed, _)| name.eq_ignore_ascii_case(listed.as_bytes()));
+    found.map_or(Attribute::Harmless, |(_, attribute)| *attribute)
 }
 
 /// Whether an address is a script, or holds one.

@@ -15,6 +15,9 @@ pub(super) struct Marks {
     brackets: Vec<usize>,
     comment_starts: Vec<usize>,
     comment_ends: Vec<usize>,
+    /// Each `'` with the byte in front of it, as (that byte, its place): in this order.
+    before_quotes: Vec<(u8, usize)>,
+    double_dollars: Vec<usize>,
 }
 
 impl Marks {
@@ -25,6 +28,8 @@ impl Marks {
             brackets: memchr_iter(b']', value).collect(),
             comment_starts: pairs(value, b"/*"),
             comment_ends: pairs(value, b"*/"),
+            before_quotes: before_quotes(value),
+            double_dollars: pairs(value, b"$$"),
         }
     }
 
@@ -52,6 +57,17 @@ impl Marks {
     /// The next `*/`.
     pub(super) fn comment_end(&self, from: usize) -> Option<usize> {
         first_from(&self.comment_ends, from)
+    }
+
+    /// The next `'` behind a byte: the place of that byte.
+    pub(super) fn before_quote(&self, byte: u8, from: usize) -> Option<usize> {
+        let at = self.before_quotes.partition_point(|mark| *mark < (byte, from));
+        self.before_quotes.get(at).filter(|(found, _)| *found == byte).map(|(_, place)| *place)
+    }
+
+    /// The next `$$`.
+    pub(super) fn double_dollar(&self, from: usize) -> Option<usize> {
+        first_from(&self.double_dollars, from)
     }
 
     /// The next `/*`.
@@ -84,6 +100,13 @@ fn string_ends(value: &[u8], delimiter: u8) -> Vec<usize> {
         }
     }
     ends
+}
+
+fn before_quotes(value: &[u8]) -> Vec<(u8, usize)> {
+    let before = |quote: usize| quote.checked_sub(1).and_then(|place| Some((*value.get(place)?, place)));
+    let mut found: Vec<(u8, usize)> = memchr_iter(b'\'', value).filter_map(before).collect();
+    found.sort_unstable();
+    found
 }
 
 /// Where two bytes occur, also those that share one.

@@ -60,7 +60,7 @@ pub(super) struct Reading {
 const LONGEST_END: usize = 1024;
 
 /// Units of work for each byte to find the ends of long tokens.
-const MARKS_COST: usize = 4;
+const MARKS_COST: usize = 6;
 
 /// Reads one value, as often as is needed.
 pub(super) struct Reader<'v> {

@@ -43,6 +43,8 @@ pub(super) struct Tokens<'v, 'm> {
     meter: &'m mut Meter,
     /// Where long tokens end, if that is known.
     marks: Option<&'m Marks>,
+    /// The end of the token was searched for although there are marks.
+    searched: bool,
 }
 
 /// What a token costs at most whose end was known.
@@ -58,7 +60,7 @@ impl<'v, 'm> Tokens<'v, 'm> {
         meter: &'m mut Meter,
         marks: Option<&'m Marks>,
     ) -> Self {
-        Self { value, at, last_at: at, dialect, inside, hints: DialectHints::default(), meter, marks }
+        Self { value, at, last_at: at, dialect, inside, hints: DialectHints::default(), meter, marks, searched: false }
     }
 
     /// The findings so far.
@@ -104,8 +106,10 @@ impl<'v, 'm> Tokens<'v, 'm> {
     /// Charges for a token that began at `before`; `false` if the limit is reached.
     fn charge(&mut self, token: &Token, before: usize) -> bool {
         let length = self.at.saturating_sub(before);
-        let known =
-            self.marks.is_some() && (token.is_any(&[Kind::String, Kind::Comment, Kind::Evil]) || token.first() == b'[');
+        let searched = std::mem::take(&mut self.searched);
+        let known = self.marks.is_some()
+            && !searched
+            && (token.is_any(&[Kind::String, Kind::Comment, Kind::Evil]) || token.first() == b'[');
         let length = if known { length.min(KNOWN_LENGTH) } else { length };
         self.meter.charge(length) && self.meter.charge_token()
     }
@@ -305,18 +309,27 @@ impl<'v, 'm> Tokens<'v, 'm> {
             b'<' => b'>',
             other => other,
         };
-        let text = self.rest(at + 3);
-        self.string_until(at + 3, text, &[closing, b'\''], b'q')
+        let start = at + 3;
+        let end = match self.marks {
+            Some(marks) => marks.before_quote(closing, start),
+            None => self.find_from(start, &[closing, b'\'']),
+        };
+        self.string_until(start, end, 2, b'q')
     }
 
-    /// The string that begins at `start` and ends at a mark, or with the value.
-    fn string_until(&mut self, start: usize, text: &[u8], mark: &[u8], delimiter: u8) -> Token {
-        let Some(end) = short_mark::find(text, mark) else {
+    /// The place of the next mark.
+    fn find_from(&self, start: usize, mark: &[u8]) -> Option<usize> {
+        short_mark::find(self.rest(start), mark).map(|end| start + end)
+    }
+
+    /// The string that begins at `start` and ends at a mark of this length, or with the value.
+    fn string_until(&mut self, start: usize, end: Option<usize>, mark: usize, delimiter: u8) -> Token {
+        let Some(end) = end else {
             self.at = self.value.len();
-            return Token::string(text, delimiter, 0);
+            return Token::string(self.rest(start), delimiter, 0);
         };
-        self.at = start + end + mark.len();
-        Token::string(text.get(..end).unwrap_or_default(), delimiter, delimiter)
+        self.at = end + mark;
+        Token::string(self.value.get(start..end).unwrap_or_default(), delimiter, delimiter)
     }
 
     /// `b'0101'`, `x'1f'`.
@@ -361,7 +374,11 @@ impl<'v, 'm> Tokens<'v, 'm> {
             digits => return self.take(Kind::Number, digits + 1),
         }
         if after.first() == Some(&b'$') {
-            return self.string_until(start + 2, self.rest(start + 2), b"$$", b'$');
+            let end = match self.marks {
+                Some(marks) => marks.double_dollar(start + 2),
+                None => self.find_from(start + 2, b"$$"),
+            };
+            return self.string_until(start + 2, end, 2, b'$');
         }
         let letters = run(after, |byte| byte.is_ascii_alphabetic());
         if letters == 0 || after.get(letters) != Some(&b'$') {
@@ -369,7 +386,9 @@ impl<'v, 'm> Tokens<'v, 'm> {
         }
         let text_at = start + letters + 2;
         let tag = self.value.get(start..text_at).unwrap_or_default();
-        self.string_until(text_at, self.rest(text_at), tag, b'$')
+        // Tags differ, so their places are not known before: the search is charged for.
+        self.searched = true;
+        self.string_until(text_at, self.find_from(text_at, tag), tag.len(), b'$')
     }
 
     fn number(&mut self) -> Option<Token> {

@@ -1,7 +1,6 @@
 //! The control-plane side: the collection of policies, how one is compiled, the verification of crawlers, and the console's endpoints.
 
 mod compile;
-mod dns;
 mod guard;
 mod known;
 mod operations;
@@ -63,8 +62,5 @@ impl Default for Fields {
     }
 }
 
-#[cfg(test)]
-#[path = "../tests/dns/mod.rs"]
-mod test_dns;
 #[cfg(test)]
 mod tests;

@@ -1,13 +1,11 @@
 //! The plugin in a real gateway with a control plane, and a DNS server beside them.
 #![allow(clippy::indexing_slicing, clippy::unwrap_used, reason = "tests")]
 
-mod dns;
-
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener};
 use std::time::Duration;
 
-use dns::{DnsServer, Says};
+use dns::fake::{DnsServer, Says};
 use domain::base::Rtype;
 use palisade_tests::console::Console;
 use palisade_tests::gateway::{Gateway, route, threat_policy};

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use dns::{NoAnswer, Resolver};
 use kit::{GatewayReports, Sources};
 use prost::Message as _;
 use snapshot::TableKind;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
-use super::super::dns::{NoAnswer, Resolver};
 use super::confirm::confirm;
 use super::health::Health;
 use super::runtime::{Verification, VerificationState};

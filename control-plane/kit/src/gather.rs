@@ -53,6 +53,36 @@ pub struct GatewayReports {
 /// Opens the stream of a kind of reports, in place of any before.
 pub type OpenReports = Arc<dyn Fn(&'static str) -> Box<dyn ReportStream> + Send + Sync>;
 
+/// The events of gateways, as they come.
+pub trait EventStream: Send {
+    /// The next events, each a line of JSON (`SvcSecurityEvent`, `SvcWafTrailEvent`) without its end. A gateway is not to be believed. A
+    /// call that is given up loses nothing.
+    fn next(&mut self) -> Pin<Box<dyn Future<Output = Vec<Arc<[u8]>>> + Send + '_>>;
+}
+
+/// Where the events of gateways are had from.
+#[derive(Clone)]
+pub struct Events {
+    /// Opens a stream of them for a plugin, from that moment on. It is bounded: a receiver that is slow loses the oldest.
+    pub open: Arc<dyn Fn(&'static str) -> Box<dyn EventStream> + Send + Sync>,
+    /// Whether a module of this name tells of its refusals in `SvcWafTrailEvent`s as well ([`Plugin::charged_by_trail`]).
+    pub has_trail: fn(&str) -> bool,
+}
+
+impl Events {
+    /// None, of a control plane without gateways.
+    #[must_use]
+    pub fn none() -> Events {
+        struct Silence;
+        impl EventStream for Silence {
+            fn next(&mut self) -> Pin<Box<dyn Future<Output = Vec<Arc<[u8]>>> + Send + '_>> {
+                Box::pin(std::future::pending())
+            }
+        }
+        Events { open: Arc::new(|_| Box::new(Silence)), has_trail: |_| false }
+    }
+}
+
 /// What the gatherers of all plugins share.
 #[derive(Clone)]
 pub struct Surroundings {
@@ -74,6 +104,8 @@ pub struct Surroundings {
     pub runtimes: Runtimes,
     /// What gateways report.
     pub reports: OpenReports,
+    /// The events of gateways.
+    pub events: Events,
 }
 
 /// What a plugin gathers from, and where it puts what it has gathered.
@@ -95,16 +127,29 @@ pub struct Sources {
     trouble: Trouble,
     runtime: Option<Runtime>,
     reports: OpenReports,
+    events: Events,
 }
 
 impl Sources {
     /// Those of a plugin.
     #[must_use]
     pub fn new(plugin: &'static Plugin, around: &Surroundings) -> Sources {
-        let Surroundings { entities, material, store, outbound, health, clock, trouble, runtimes, reports } =
+        let Surroundings { entities, material, store, outbound, health, clock, trouble, runtimes, reports, events } =
             around.clone();
         let runtime = runtimes.get(plugin.name);
-        Sources { entities, material, store, outbound, health, clock, plugin: plugin.name, trouble, runtime, reports }
+        Sources {
+            entities,
+            material,
+            store,
+            outbound,
+            health,
+            clock,
+            plugin: plugin.name,
+            trouble,
+            runtime,
+            reports,
+            events,
+        }
     }
 
     /// What the plugin has at work, see [`Plugin::runtime`]; `None` where it has none of that type.
@@ -117,6 +162,19 @@ impl Sources {
     #[must_use]
     pub fn reports(&self, kind: &'static str) -> Box<dyn ReportStream> {
         (self.reports)(kind)
+    }
+
+    /// The events of all gateways from now on. A receiver that is slow loses the oldest; drop it where they are not needed, as it costs
+    /// with each event.
+    #[must_use]
+    pub fn events(&self) -> Box<dyn EventStream> {
+        (self.events.open)(self.plugin)
+    }
+
+    /// Whether a module of this name tells of its refusals in `SvcWafTrailEvent`s as well.
+    #[must_use]
+    pub fn has_trail(&self, module: &str) -> bool {
+        (self.events.has_trail)(module)
     }
 
     /// Publishes a table of address ranges as a whole, in a thread that may take long; what differs from the one before goes to the

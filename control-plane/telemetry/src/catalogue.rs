@@ -62,6 +62,23 @@ pub const CATALOGUE: &[Described] = &[
     ),
     counter("palisade_alerts_retries_total", &["channel"], "Failed attempts to deliver an alert that were repeated"),
     gauge("palisade_alerts_waiting_messages", &[], "Alerts that wait for delivery"),
+    counter(
+        "palisade_bouncers_alerts_total",
+        &["bouncer", "outcome"],
+        "Alerts to the decision service of a bouncer, by outcome: sent (taken by it), dropped (too many waited, or it does not take them)",
+    ),
+    gauge(
+        "palisade_bouncers_alerts_waiting",
+        &["bouncer"],
+        "Alerts that wait to be sent to the decision service of a bouncer",
+    ),
+    gauge(
+        "palisade_bouncers_decisions",
+        &["bouncer", "kind"],
+        "Decisions of a bouncer that are in force, by kind: exact (on addresses), ranges, named (on countries and networks). Of the first 256 bouncers of a process",
+    ),
+    gauge("palisade_bouncers_failing", &["bouncer"], "1 while a bouncer has an error, as `_status` shows it"),
+    counter("palisade_bouncers_syncs_total", &["bouncer", "outcome"], "Calls for decisions, by outcome: done, failed"),
     gauge("palisade_build_info", &["version"], "Always 1; the label is the release"),
     counter(
         "palisade_challenge_tokens_total",
@@ -111,6 +128,11 @@ pub const CATALOGUE: &[Described] = &[
         "palisade_events_dropped_total",
         &["exporter", "reason"],
         "Events that an exporter lost, by reason: full (its queue), refused (by its server)",
+    ),
+    counter(
+        "palisade_events_missed_total",
+        &["receiver"],
+        "Events that a plugin was too slow to look at, such as those that are sent to decision services",
     ),
     counter(
         "palisade_events_total",

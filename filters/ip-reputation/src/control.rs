@@ -13,6 +13,7 @@ mod keep;
 mod lookup;
 mod metrics;
 mod operations;
+mod push;
 mod runtime;
 mod schedule;
 mod state;
@@ -38,7 +39,6 @@ pub const PLUGIN: Plugin = Plugin {
     order: 120,
     kinds: &[Kind::of::<ThreatFeed>(), Kind::of::<SvcBouncer>()],
     references: &[("feeds", "threat-feeds"), ("bouncers", "svc-bouncers")],
-    inert: &[("report_to_bouncer", "reports to decision services")],
     preset: Section {
         switch: Some("reputation"),
         fields: &["reputation_mode"],
@@ -57,7 +57,7 @@ pub const PLUGIN: Plugin = Plugin {
     runtime: Some(|| Arc::new(Reputation::default())),
     gather: Some(|sources| {
         Box::pin(async move {
-            tokio::join!(gather::gather(sources.clone()), bouncers::gather(sources));
+            tokio::join!(gather::gather(sources.clone()), bouncers::gather(sources.clone()), push::gather(sources));
         })
     }),
     ..Plugin::NONE

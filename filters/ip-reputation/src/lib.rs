@@ -35,14 +35,18 @@ pub const NAMED_DECISIONS: &str = "ip-reputation.named-decisions";
 pub const MILD: char = '~';
 
 /// The source of its signals.
-const SOURCE: &str = "reputation.feed";
+pub(crate) const SOURCE: &str = "reputation.feed";
+
+/// The kind of its signals, and that of a step whose refusals are reported to decision services: the control plane knows them by it.
+const KIND: &str = "reputation";
+pub(crate) const REPORTED: &str = "reputation.reported";
 
 /// The feeds that have signals of their own in an exchange, at most: the signals of an exchange are bounded, and other detectors need
 /// theirs.
 const MAX_SIGNALLED: usize = 8;
 
 /// The tag of the one signal of all other feeds.
-const OTHERS: &str = "reputation:others";
+pub(crate) const OTHERS: &str = "reputation:others";
 
 struct IpReputation {
     /// Sorted by their keys.
@@ -51,6 +55,7 @@ struct IpReputation {
     monitor: bool,
     score_threshold: f64,
     status: u16,
+    report: bool,
     table: RangesTable,
     /// Those of bouncers, where it has any. Nothing says yet which country or network a caller is of, so the second is only kept.
     decisions: Option<(RangesTable, KeysTable)>,
@@ -68,7 +73,7 @@ fn build(config: &[u8], build: &mut Build<'_>) -> Result<Box<dyn Plugin>, String
     let step = IpReputationStep::decode(config).map_err(|error| error.to_string())?;
     let status = u16::try_from(step.status).ok().filter(|status| (200..=599).contains(status));
     let status = status.ok_or("the IP reputation refuses with something that is no status")?;
-    let IpReputationStep { mut feeds, monitor, score_threshold, passthrough, .. } = step;
+    let IpReputationStep { mut feeds, monitor, score_threshold, passthrough, report, .. } = step;
     feeds.sort_by(|one, other| one.key.cmp(&other.key));
     let passthrough = Exemptions::new(&passthrough)?;
     let table = build.ranges(TABLE)?;
@@ -76,7 +81,7 @@ fn build(config: &[u8], build: &mut Build<'_>) -> Result<Box<dyn Plugin>, String
         true => Some((build.ranges(DECISIONS)?, build.keys(NAMED_DECISIONS)?)),
         false => None,
     };
-    Ok(Box::new(IpReputation { feeds, passthrough, monitor, score_threshold, status, table, decisions }))
+    Ok(Box::new(IpReputation { feeds, passthrough, monitor, score_threshold, status, report, table, decisions }))
 }
 
 impl Plugin for IpReputation {
@@ -89,7 +94,7 @@ impl Plugin for IpReputation {
         if hits.is_empty() || self.passthrough.cover(&address.to_string()) {
             return Verdict::Pass;
         }
-        note_all(&hits, exchange, host);
+        note_all(&hits, self.kind(), exchange, host);
         match self.reason(&hits) {
             Some(reason) if !self.monitor => {
                 Verdict::Refuse(Refusal::new(self.status, Category::Threat, reason).scored())
@@ -100,6 +105,11 @@ impl Plugin for IpReputation {
 }
 
 impl IpReputation {
+    /// The kind of its signals.
+    fn kind(&self) -> &'static str {
+        if self.report { REPORTED } else { KIND }
+    }
+
     /// The feeds and bouncers of this step that list an address and mean something.
     fn hits(&self, address: IpAddr) -> Vec<Hit<'_>> {
         let mut found = Vec::new();
@@ -145,10 +155,10 @@ impl IpReputation {
 }
 
 /// Adds the signals of all hits, the strongest first: one each, as far as there is room, and one of all others.
-fn note_all(hits: &[Hit<'_>], exchange: &mut Exchange, host: &dyn Host) {
+fn note_all(hits: &[Hit<'_>], kind: &'static str, exchange: &mut Exchange, host: &dyn Host) {
     let (own, others) = hits.split_at_checked(MAX_SIGNALLED).unwrap_or((hits, &[]));
     for hit in own {
-        note(hit.feed, exchange, host);
+        note(hit.feed, kind, exchange, host);
     }
     if others.is_empty() {
         return;
@@ -156,7 +166,7 @@ fn note_all(hits: &[Hit<'_>], exchange: &mut Exchange, host: &dyn Host) {
     let ids: Vec<&str> = others.iter().map(|hit| hit.feed.id.as_str()).collect();
     exchange.score.add(Signal {
         source: SOURCE.into(),
-        kind: "reputation".into(),
+        kind: kind.into(),
         // As if each were a signal: signals count as whole numbers.
         weight: others.iter().map(|hit| hit.feed.weight.round()).sum::<f64>().min(exchange::MAX_SCORE),
         confidence: 1.0,
@@ -167,12 +177,12 @@ fn note_all(hits: &[Hit<'_>], exchange: &mut Exchange, host: &dyn Host) {
 }
 
 /// Adds the signals of a hit. Events name a feed by its own tag and as `reputation:<id>`, so the second signal weighs nothing.
-fn note(feed: &FeedOfStep, exchange: &mut Exchange, host: &dyn Host) {
+fn note(feed: &FeedOfStep, kind: &'static str, exchange: &mut Exchange, host: &dyn Host) {
     let named = format!("reputation:{}", feed.id);
     let mut add = |weight: f64, tag: String| {
         exchange.score.add(Signal {
             source: SOURCE.into(),
-            kind: "reputation".into(),
+            kind: kind.into(),
             weight,
             confidence: 1.0,
             tag: tag.into(),

@@ -20,6 +20,9 @@ pub struct IpReputationStep {
     /// Addresses and CIDRs whose requests pass without a look.
     #[prost(string, repeated, tag = "5")]
     pub passthrough: Vec<String>,
+    /// Refusals for its hits are reported to decision services.
+    #[prost(bool, tag = "6")]
+    pub report: bool,
 }
 
 /// What a hit on one feed, or on the decisions of one bouncer, means.

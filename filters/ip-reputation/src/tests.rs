@@ -17,7 +17,14 @@ fn feed(key: &str, weight: f64, blocks: bool) -> FeedOfStep {
 }
 
 fn step(feeds: Vec<FeedOfStep>) -> IpReputationStep {
-    IpReputationStep { feeds, monitor: false, score_threshold: 0.0, status: 451, passthrough: Vec::new() }
+    IpReputationStep {
+        feeds,
+        monitor: false,
+        score_threshold: 0.0,
+        status: 451,
+        passthrough: Vec::new(),
+        report: false,
+    }
 }
 
 /// A table of these ranges: feed, first and last address.
@@ -201,6 +208,21 @@ fn a_ban_of_a_decision_service_refuses_and_a_milder_decision_adds_to_the_score()
     assert_eq!(ask(&*plugin, "192.0.2.70").1, 30.0, "of a bouncer that the step does not have");
     let kept: Vec<String> = tables.tell().tables.into_iter().map(|kept| kept.name).collect();
     assert!(kept.contains(&NAMED_DECISIONS.to_owned()), "countries and networks are sent: {kept:?}");
+}
+
+#[test]
+fn a_step_that_reports_says_so_with_its_signals() {
+    let kinds = |report| {
+        let config = IpReputationStep { report, ..step(vec![feed("a", 30.0, true), feed("b", 40.0, false)]) };
+        let mut exchange = Exchange::default();
+        exchange.caller.ip = "192.0.2.200".into();
+        let verdict = plugin(&config, Some(few())).access(&mut exchange, &mut Slot::default(), &FakeHost::at(7));
+        assert!(matches!(verdict, Verdict::Refuse(_)));
+        let signals = exchange.score.signals();
+        assert!(signals.iter().all(|signal| signal.source == SOURCE) && exchange.score.total() == 70.0);
+        signals.iter().map(|signal| signal.kind.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!((kinds(false), kinds(true)), (vec!["reputation".to_owned(); 4], vec![REPORTED.to_owned(); 4]));
 }
 
 /// The ends of ranges and their neighbours.

@@ -1,6 +1,8 @@
 //! The plugin in a real gateway with a control plane, and a publisher of lists or a decision service beside them.
 #![allow(clippy::indexing_slicing, clippy::unwrap_used, reason = "tests")]
 
+mod alerts;
+
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex};

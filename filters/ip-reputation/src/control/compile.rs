@@ -30,9 +30,8 @@ struct Config {
     /// The ids of bouncers; empty for all.
     bouncers: Vec<String>,
     passthrough: Vec<String>,
-    /// Taken, and not used yet.
-    #[serde(rename = "report_to_bouncer")]
-    _report_to_bouncer: bool,
+    /// Refusals for what feeds and bouncers say are alerts to decision services.
+    report_to_bouncer: bool,
 }
 
 /// Whether feeds that block refuse.
@@ -55,7 +54,7 @@ impl Default for Config {
             feeds: Some(Vec::new()),
             bouncers: Vec::new(),
             passthrough: Vec::new(),
-            _report_to_bouncer: false,
+            report_to_bouncer: false,
         }
     }
 }
@@ -158,6 +157,7 @@ impl Config {
             score_threshold: self.score_threshold,
             status: self.status.into(),
             passthrough: self.passthrough,
+            report: self.report_to_bouncer,
         }
     }
 }

@@ -268,7 +268,7 @@ impl OperationBody for StatusBody {
 }
 
 fn bouncer_status(bouncer: &Item<SvcBouncer>, runtime: &Reputation) -> Value {
-    let shown = runtime.bouncer(&bouncer.head.id);
+    let (shown, push) = (runtime.bouncer(&bouncer.head.id), runtime.push(&bouncer.head.id));
     json!({
         "id": bouncer.head.id,
         "name": bouncer.head.name,
@@ -277,7 +277,13 @@ fn bouncer_status(bouncer: &Item<SvcBouncer>, runtime: &Reputation) -> Value {
         "action": bouncer.action,
         "weight": number(bouncer.weight),
         "push_enabled": bouncer.push_enabled,
-        "pending_push": 0,
+        "pending_push": push.pending,
+        "push": {
+            "sent": push.sent,
+            "dropped": push.dropped,
+            "last_push": push.last_push,
+            "last_error": push.last_error,
+        },
         "store": {
             "decisions": shown.decisions,
             "initialized": shown.initialized,

@@ -7,6 +7,8 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
 use super::bouncers::Row;
+use super::metrics::BouncerLabels;
+use super::push::{Pushed, ShownPush};
 use super::state::FeedState;
 
 /// Orders that wait for the gatherer, at most: each belongs to a call of the console, of which few run at a time.
@@ -18,6 +20,9 @@ const PATIENCE: Duration = Duration::from_secs(25);
 pub(super) struct Reputation {
     feeds: Mutex<BTreeMap<String, Arc<FeedState>>>,
     bouncers: Mutex<BTreeMap<String, Arc<ShownBouncer>>>,
+    /// The alerts to services, by bouncer.
+    pushes: Mutex<BTreeMap<String, Arc<Pushed>>>,
+    labels: Mutex<BouncerLabels>,
     /// Orders for feeds.
     orders: Orders,
     /// Orders for bouncers.
@@ -96,7 +101,14 @@ pub(super) enum Ordered {
 impl Default for Reputation {
     fn default() -> Reputation {
         let (orders, syncs) = (Orders::default(), Orders::default());
-        Reputation { feeds: Mutex::default(), bouncers: Mutex::default(), orders, syncs }
+        Reputation {
+            feeds: Mutex::default(),
+            bouncers: Mutex::default(),
+            pushes: Mutex::default(),
+            labels: Mutex::default(),
+            orders,
+            syncs,
+        }
     }
 }
 
@@ -136,6 +148,26 @@ impl Reputation {
     /// What is known of a bouncer.
     pub(super) fn bouncer(&self, id: &str) -> Arc<ShownBouncer> {
         self.bouncers.lock().unwrap_or_else(PoisonError::into_inner).get(id).cloned().unwrap_or_default()
+    }
+
+    /// Shows the alerts to the service of a bouncer; `None` where none are sent.
+    pub(super) fn show_push(&self, id: &str, pushed: Option<Arc<Pushed>>) {
+        let mut pushes = self.pushes.lock().unwrap_or_else(PoisonError::into_inner);
+        match pushed {
+            Some(pushed) => pushes.insert(id.to_owned(), pushed),
+            None => pushes.remove(id),
+        };
+    }
+
+    /// The alerts to the service of a bouncer.
+    pub(super) fn push(&self, id: &str) -> ShownPush {
+        let pushes = self.pushes.lock().unwrap_or_else(PoisonError::into_inner);
+        pushes.get(id).map(|pushed| pushed.shown()).unwrap_or_default()
+    }
+
+    /// Whether a bouncer has numbers of its own for monitoring: the first ones that there are.
+    pub(super) fn has_metrics(&self, id: &str) -> bool {
+        self.labels.lock().unwrap_or_else(PoisonError::into_inner).takes(id)
     }
 
     /// Shows what is known of a feed; `None` for one that is gone.

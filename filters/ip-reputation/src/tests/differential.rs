@@ -78,6 +78,7 @@ fn lookups_agree_with_a_search_through_all_ranges() {
         monitor: false,
         score_threshold: 0.0,
         status: 403,
+        report: false,
         table: handle,
         decisions: None,
     };

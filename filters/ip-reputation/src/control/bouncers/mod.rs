@@ -10,7 +10,7 @@ mod pull;
 mod stream;
 mod table;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 mod tracked;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -24,8 +24,9 @@ use tokio::task::{Id, JoinSet};
 use tokio::time::Instant;
 
 use super::runtime::{Order, Refused, Reputation, ShownBouncer, Want};
-use super::{MAX_BOUNCERS, SvcBouncer};
+use super::{MAX_BOUNCERS, SvcBouncer, metrics};
 use crate::{DECISIONS, NAMED_DECISIONS};
+pub(super) use decisions::Counts;
 use pull::{Failure, Plan};
 use stream::Answer;
 use table::Flattened;
@@ -253,6 +254,9 @@ impl Gatherer {
         let Some(bouncer) = self.bouncers.get_mut(&id) else { return };
         let (ended, mut told) = bouncer.ended(number, outcome, now);
         self.done.append(&mut told);
+        if self.runtime.has_metrics(&id) && !matches!(ended, Ended::Ignored) {
+            metrics::bouncer_called(&id, matches!(ended, Ended::Works));
+        }
         match ended {
             Ended::Ignored => {}
             Ended::Works if bouncer.left_out.is_some() => {}
@@ -353,6 +357,11 @@ impl Gatherer {
         let Some(bouncer) = self.bouncers.get(id) else { return };
         let rows = rows.unwrap_or_else(|| Arc::clone(&self.runtime.bouncer(id).rows));
         let counts = bouncer.decisions.counts();
+        if self.runtime.has_metrics(id) {
+            // Those of a bouncer that is not used are not in force.
+            let in_force = if bouncer.used { counts } else { decisions::Counts::default() };
+            metrics::show_bouncer(id, in_force, bouncer.used && bouncer.trouble().is_some());
+        }
         let shown = ShownBouncer {
             initialized: bouncer.initialized,
             last_error: bouncer.trouble().map(str::to_owned),

@@ -75,6 +75,7 @@ impl World {
             trouble: Arc::new(|_, _| {}),
             runtimes: runtimes.clone(),
             reports: Arc::new(|kind| panic!("nothing is received of `{kind}`")),
+            events: kit::Events::none(),
         };
         let runtime = runtimes.get(PLUGIN.name).unwrap().downcast().unwrap();
         tokio::spawn(gather(Sources::new(THE_PLUGIN, &around)));

@@ -115,11 +115,20 @@ fn bouncer_status() -> Value {
         }),
         Value::Null,
     );
+    let push = object(
+        json!({
+            "sent": count("Alerts that the service has taken since the control plane started, or since alerts were switched on."),
+            "dropped": count("Alerts that were dropped since then: too many waited, or the service does not take them."),
+            "last_push": { "type": ["integer", "null"], "description": "When the service last took alerts, in milliseconds since 1970." },
+            "last_error": text_or_null("Why the last call failed. Null if it did not."),
+        }),
+        Value::Null,
+    );
     object(
         json!({
             "id": text(), "name": text(), "enabled": { "type": "boolean" }, "lapi_url": text(),
             "action": { "enum": ["monitor", "block"] }, "weight": { "type": "number" }, "push_enabled": { "type": "boolean" },
-            "pending_push": count("Alerts that wait to be sent. Not active yet: always 0."), "store": store,
+            "pending_push": count("Alerts that wait to be sent, those that are on their way included."), "push": push, "store": store,
         }),
         Value::Null,
     )

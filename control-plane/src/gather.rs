@@ -6,7 +6,9 @@ use std::sync::Arc;
 use base::clock;
 use entities::{EntityService, EntitySource};
 use events::{EventHub, EventTap, Part};
-use kit::{EventStream, Events, GatewayReports, ReportStream, SourceHealth, Sources, Surroundings, Trouble};
+use kit::{
+    BoxFuture, EventStream, GatewayReports, Gateways, ReportStream, SourceHealth, Sources, Surroundings, Trouble,
+};
 use link::{LinkHub, ReportReceiver, Reports};
 use tokio::sync::watch;
 
@@ -26,9 +28,11 @@ pub(crate) fn start(parts: &Parts, link: &LinkHub, events: EventHub) {
     let kinds = link.reports();
     let trouble: Trouble = Arc::new(|plugin, what| tracing::warn!(plugin, "material is not up to date: {what}"));
     let tapped = events.clone();
-    let events_of_gateways = Events {
-        open: Arc::new(move |plugin| Box::new(Tap(tapped.tap(plugin)))),
+    let answers = link.answers().clone();
+    let gateways = Gateways {
+        events: Arc::new(move |plugin| Box::new(Tap(tapped.tap(plugin)))),
         has_trail: |module| entities::plugins::active().any(|plugin| plugin.charged_by_trail && plugin.name == module),
+        answer: Arc::new(move |topic, answer| answers.register_encoded(topic, answer)),
     };
     let around = Surroundings {
         entities: follow(&parts.entities),
@@ -40,7 +44,7 @@ pub(crate) fn start(parts: &Parts, link: &LinkHub, events: EventHub) {
         trouble,
         runtimes: parts.runtimes.clone(),
         reports: Arc::new(move |kind| Box::new(Stream(kinds.receive(kind)))),
-        events: events_of_gateways,
+        gateways,
     };
     for plugin in entities::plugins::active() {
         if let Some(gather) = plugin.gather {
@@ -75,7 +79,7 @@ impl ReportStream for Stream {
 }
 
 impl EventStream for Tap {
-    fn next(&mut self) -> Pin<Box<dyn Future<Output = Vec<Arc<[u8]>>> + Send + '_>> {
+    fn next(&mut self) -> BoxFuture<'_, Vec<Arc<[u8]>>> {
         Box::pin(self.0.next())
     }
 }

@@ -53,33 +53,42 @@ pub struct GatewayReports {
 /// Opens the stream of a kind of reports, in place of any before.
 pub type OpenReports = Arc<dyn Fn(&'static str) -> Box<dyn ReportStream> + Send + Sync>;
 
+/// Something that a plugin waits for.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
 /// The events of gateways, as they come.
 pub trait EventStream: Send {
     /// The next events, each a line of JSON (`SvcSecurityEvent`, `SvcWafTrailEvent`) without its end. A gateway is not to be believed. A
     /// call that is given up loses nothing.
-    fn next(&mut self) -> Pin<Box<dyn Future<Output = Vec<Arc<[u8]>>> + Send + '_>>;
+    fn next(&mut self) -> BoxFuture<'_, Vec<Arc<[u8]>>>;
 }
 
-/// Where the events of gateways are had from.
+/// Answers questions of gateways: the encoded question in, the encoded answer out; `None` if it could not be found out. It is dropped
+/// once the worker that has asked does not wait any more.
+pub type AnswerQuestion = Arc<dyn Fn(Vec<u8>) -> BoxFuture<'static, Option<Vec<u8>>> + Send + Sync>;
+
+/// What gateways send beside reports: events, and questions.
 #[derive(Clone)]
-pub struct Events {
+pub struct Gateways {
     /// Opens a stream of them for a plugin, from that moment on. It is bounded: a receiver that is slow loses the oldest.
-    pub open: Arc<dyn Fn(&'static str) -> Box<dyn EventStream> + Send + Sync>,
+    pub events: Arc<dyn Fn(&'static str) -> Box<dyn EventStream> + Send + Sync>,
     /// Whether a module of this name tells of its refusals in `SvcWafTrailEvent`s as well ([`Plugin::charged_by_trail`]).
     pub has_trail: fn(&str) -> bool,
+    /// Has the questions of a topic answered; the first answerer of a topic stays.
+    pub answer: Arc<dyn Fn(&'static str, AnswerQuestion) + Send + Sync>,
 }
 
-impl Events {
+impl Gateways {
     /// None, of a control plane without gateways.
     #[must_use]
-    pub fn none() -> Events {
+    pub fn none() -> Gateways {
         struct Silence;
         impl EventStream for Silence {
-            fn next(&mut self) -> Pin<Box<dyn Future<Output = Vec<Arc<[u8]>>> + Send + '_>> {
+            fn next(&mut self) -> BoxFuture<'_, Vec<Arc<[u8]>>> {
                 Box::pin(std::future::pending())
             }
         }
-        Events { open: Arc::new(|_| Box::new(Silence)), has_trail: |_| false }
+        Gateways { events: Arc::new(|_| Box::new(Silence)), has_trail: |_| false, answer: Arc::new(|_, _| {}) }
     }
 }
 
@@ -104,8 +113,8 @@ pub struct Surroundings {
     pub runtimes: Runtimes,
     /// What gateways report.
     pub reports: OpenReports,
-    /// The events of gateways.
-    pub events: Events,
+    /// What gateways send beside reports.
+    pub gateways: Gateways,
 }
 
 /// What a plugin gathers from, and where it puts what it has gathered.
@@ -127,14 +136,14 @@ pub struct Sources {
     trouble: Trouble,
     runtime: Option<Runtime>,
     reports: OpenReports,
-    events: Events,
+    gateways: Gateways,
 }
 
 impl Sources {
     /// Those of a plugin.
     #[must_use]
     pub fn new(plugin: &'static Plugin, around: &Surroundings) -> Sources {
-        let Surroundings { entities, material, store, outbound, health, clock, trouble, runtimes, reports, events } =
+        let Surroundings { entities, material, store, outbound, health, clock, trouble, runtimes, reports, gateways } =
             around.clone();
         let runtime = runtimes.get(plugin.name);
         Sources {
@@ -148,7 +157,7 @@ impl Sources {
             trouble,
             runtime,
             reports,
-            events,
+            gateways,
         }
     }
 
@@ -168,13 +177,18 @@ impl Sources {
     /// with each event.
     #[must_use]
     pub fn events(&self) -> Box<dyn EventStream> {
-        (self.events.open)(self.plugin)
+        (self.gateways.events)(self.plugin)
     }
 
     /// Whether a module of this name tells of its refusals in `SvcWafTrailEvent`s as well.
     #[must_use]
     pub fn has_trail(&self, module: &str) -> bool {
-        (self.events.has_trail)(module)
+        (self.gateways.has_trail)(module)
+    }
+
+    /// Has the questions of a topic (`exchange::Ask` of the plugin's filter) answered from now on, in a task of each question.
+    pub fn answer(&self, topic: &'static str, answer: AnswerQuestion) {
+        (self.gateways.answer)(topic, answer);
     }
 
     /// Publishes a table of address ranges as a whole, in a thread that may take long; what differs from the one before goes to the

@@ -124,6 +124,17 @@ pub const CATALOGUE: &[Described] = &[
         &["reason"],
         "Shared counts that were not taken or not passed on, by reason: clock (the node's is ahead), full (too many groups or nodes), invalid, message (too long), pending (the node does not keep up), store (no room for another row)",
     ),
+    gauge("palisade_dnsbl_entries", &[], "Verdicts of DNS blocklists that are in force"),
+    counter(
+        "palisade_dnsbl_lookups_total",
+        &["outcome", "zone"],
+        "Lookups of addresses in a DNS blocklist, by outcome: listed, unlisted, failed (no answer that can be used)",
+    ),
+    gauge(
+        "palisade_dnsbl_zone_failing",
+        &["zone"],
+        "1 while a DNS blocklist is not asked, because it cannot be believed or does not answer. Of the first 64 zones of a process",
+    ),
     counter(
         "palisade_events_dropped_total",
         &["exporter", "reason"],

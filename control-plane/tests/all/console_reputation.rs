@@ -145,7 +145,7 @@ fn gather(console: &ConsoleApi) {
         trouble: Arc::new(|_, _| {}),
         runtimes: console.runtimes.clone(),
         reports: Arc::new(|kind| panic!("nothing is received of `{kind}`")),
-        events: kit::Events::none(),
+        gateways: kit::Gateways::none(),
     };
     tokio::spawn(plugin.gather.unwrap()(Sources::new(plugin, &around)));
 }

@@ -140,12 +140,8 @@ async fn fields_of_a_plugin_that_have_no_effect_warn_with_their_pointer() {
     let set = route(json!({ "feeds": ["tor"], "bouncers": ["crowd"], "report_to_bouncer": true }));
     assert_eq!(told(&api.call("POST", "/routes", Some(set)).await), [] as [String; 0]);
     let settings = json!({ "security": { "dnsbl": { "wait_millis": 7 } } });
-    let [settings] = &told(&api.call("PATCH", "/global-config/global-config", Some(settings)).await)[..] else {
-        panic!()
-    };
-    let place =
-        "global-config/global-config: /security/dnsbl: not active yet: this release has no DNS blocklist resolver";
-    assert!(settings.starts_with(place), "{settings}");
+    let settings = api.call("PATCH", "/global-config/global-config", Some(settings)).await;
+    assert_eq!(told(&settings), [] as [String; 0]);
 }
 
 /// What a write says of words that are read as others.

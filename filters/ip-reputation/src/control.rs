@@ -26,7 +26,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 pub use bouncer::{DecisionScope, SvcBouncer};
-pub use dnsbl::DnsblSettings;
+pub use dnsbl::{DnsblSettings, DnsblZone};
 pub use feed::{FeedFormat, FeedOptions, FetchMethod, SourceAction, ThreatFeed};
 use runtime::Reputation;
 
@@ -50,14 +50,18 @@ pub const PLUGIN: Plugin = Plugin {
         }),
         ..Section::NONE
     },
-    settings: &[SettingsKind::of::<DnsblSettings>("Lookups in DNS blocklists, for the IP reputation.")
-        .without("DNS blocklist resolver")],
+    settings: &[SettingsKind::of::<DnsblSettings>("Lookups in DNS blocklists, for the IP reputation.")],
     operations: operations::OPERATIONS,
     compile: Some(compile::compile),
     runtime: Some(|| Arc::new(Reputation::default())),
     gather: Some(|sources| {
         Box::pin(async move {
-            tokio::join!(gather::gather(sources.clone()), bouncers::gather(sources.clone()), push::gather(sources));
+            tokio::join!(
+                gather::gather(sources.clone()),
+                bouncers::gather(sources.clone()),
+                push::gather(sources.clone()),
+                dnsbl::gather(sources),
+            );
         })
     }),
     ..Plugin::NONE

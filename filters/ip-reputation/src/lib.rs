@@ -4,6 +4,7 @@
 //! The control plane makes one table of all feeds: ranges of addresses, each labelled with the keys of the feeds that list it. A step
 //! has what a hit on each of its feeds means, so steps with different feeds share the table.
 
+mod blocklist;
 #[cfg(feature = "control")]
 pub mod control;
 mod messages;
@@ -11,11 +12,16 @@ mod messages;
 use std::net::IpAddr;
 
 use exchange::{
-    Build, Category, Exchange, Exemptions, Host, KeysTable, Plugin, PluginDefinition, RangesTable, Refusal, Role,
-    Signal, Slot, Verdict,
+    Answer, Build, Category, Exchange, Exemptions, Host, KeysTable, Plugin, PluginDefinition, RangesTable, Refusal,
+    Role, Signal, Slot, Verdict,
 };
 use prost::Message as _;
 
+use blocklist::Blocklists;
+pub use blocklist::{
+    AddressAnswer, AddressQuestion, AddressVerdict, REPORTS, VERDICTS, address_bytes, is_listable, network,
+    read_address, verdict_key,
+};
 pub use messages::{FeedOfStep, IpReputationStep};
 
 /// The plugin.
@@ -59,6 +65,8 @@ struct IpReputation {
     table: RangesTable,
     /// Those of bouncers, where it has any. Nothing says yet which country or network a caller is of, so the second is only kept.
     decisions: Option<(RangesTable, KeysTable)>,
+    /// DNS blocklists, where it has any.
+    blocklists: Option<Blocklists>,
 }
 
 /// A feed or a bouncer that lists an address.
@@ -73,7 +81,7 @@ fn build(config: &[u8], build: &mut Build<'_>) -> Result<Box<dyn Plugin>, String
     let step = IpReputationStep::decode(config).map_err(|error| error.to_string())?;
     let status = u16::try_from(step.status).ok().filter(|status| (200..=599).contains(status));
     let status = status.ok_or("the IP reputation refuses with something that is no status")?;
-    let IpReputationStep { mut feeds, monitor, score_threshold, passthrough, report, .. } = step;
+    let IpReputationStep { mut feeds, monitor, score_threshold, passthrough, report, wait_millis, .. } = step;
     feeds.sort_by(|one, other| one.key.cmp(&other.key));
     let passthrough = Exemptions::new(&passthrough)?;
     let table = build.ranges(TABLE)?;
@@ -81,16 +89,61 @@ fn build(config: &[u8], build: &mut Build<'_>) -> Result<Box<dyn Plugin>, String
         true => Some((build.ranges(DECISIONS)?, build.keys(NAMED_DECISIONS)?)),
         false => None,
     };
-    Ok(Box::new(IpReputation { feeds, passthrough, monitor, score_threshold, status, report, table, decisions }))
+    let blocklists = match feeds.iter().any(|feed| feed.zone) {
+        true => Some(Blocklists::new(build.keys(VERDICTS)?, wait_millis)),
+        false => None,
+    };
+    Ok(Box::new(IpReputation {
+        feeds,
+        passthrough,
+        monitor,
+        score_threshold,
+        status,
+        report,
+        table,
+        decisions,
+        blocklists,
+    }))
 }
 
 impl Plugin for IpReputation {
     fn access(&self, exchange: &mut Exchange, _slot: &mut Slot, host: &dyn Host) -> Verdict {
         // Without an address, and without the table, nothing is known of the caller: the request passes.
-        let Some(address) = exchange.caller.ip.parse::<IpAddr>().ok().map(|address| address.to_canonical()) else {
-            return Verdict::Pass;
+        let Some(address) = address_of(exchange) else { return Verdict::Pass };
+        let listed = match self.blocklists.as_ref().map(|lists| (lists, lists.known(address, host))) {
+            None => Vec::new(),
+            Some((_, Some(keys))) => keys,
+            Some((lists, None)) => {
+                if self.passthrough.cover(&address.to_string()) {
+                    return Verdict::Pass;
+                }
+                // A caller that is refused anyway is not worth a question.
+                let is_refused = !self.monitor && self.reason(&self.hits(address, &[])).is_some();
+                match if is_refused { None } else { lists.ask(address, host) } {
+                    Some(ask) => return Verdict::Ask(ask),
+                    None => Vec::new(),
+                }
+            }
         };
-        let hits = self.hits(address);
+        self.judge(address, &listed, exchange, host)
+    }
+
+    fn answered(&self, exchange: &mut Exchange, answer: Answer, _slot: &mut Slot, host: &dyn Host) -> Verdict {
+        let Some(address) = address_of(exchange) else { return Verdict::Pass };
+        // Without an answer in time the verdict counts from a later request on.
+        let listed = Blocklists::answered(address, &answer, host);
+        self.judge(address, &listed, exchange, host)
+    }
+}
+
+fn address_of(exchange: &Exchange) -> Option<IpAddr> {
+    exchange.caller.ip.parse::<IpAddr>().ok().map(|address| address.to_canonical())
+}
+
+impl IpReputation {
+    /// Acts on a caller, whom the zones with the keys `listed` list.
+    fn judge(&self, address: IpAddr, listed: &[u8], exchange: &mut Exchange, host: &dyn Host) -> Verdict {
+        let hits = self.hits(address, listed);
         if hits.is_empty() || self.passthrough.cover(&address.to_string()) {
             return Verdict::Pass;
         }
@@ -102,16 +155,14 @@ impl Plugin for IpReputation {
             _ => Verdict::Pass,
         }
     }
-}
 
-impl IpReputation {
     /// The kind of its signals.
     fn kind(&self) -> &'static str {
         if self.report { REPORTED } else { KIND }
     }
 
-    /// The feeds and bouncers of this step that list an address and mean something.
-    fn hits(&self, address: IpAddr) -> Vec<Hit<'_>> {
+    /// The feeds and bouncers of this step that list an address and mean something, and the zones with the keys `listed`.
+    fn hits(&self, address: IpAddr, listed: &[u8]) -> Vec<Hit<'_>> {
         let mut found = Vec::new();
         let tables = [Some(&self.table), self.decisions.as_ref().map(|(ranges, _)| ranges)];
         for table in tables.into_iter().flatten() {
@@ -120,6 +171,9 @@ impl IpReputation {
                 found.extend(keys.split(|byte| *byte == b',').filter_map(|key| self.hit(key)));
             });
         }
+        let is_zone = |hit: &Hit<'_>| hit.feed.zone;
+        found.retain(|hit| !is_zone(hit));
+        found.extend(listed.split(|byte| *byte == b',').filter_map(|key| self.hit(key)).filter(is_zone));
         found.retain(|hit: &Hit<'_>| hit.blocks || hit.feed.weight > 0.0);
         // The strongest first; feeds alike stay in the order of their keys.
         found.sort_by(|one, other| other.blocks.cmp(&one.blocks).then(other.feed.weight.total_cmp(&one.feed.weight)));
@@ -143,6 +197,9 @@ impl IpReputation {
     /// Why a caller with these hits is refused, if it is.
     fn reason(&self, hits: &[Hit<'_>]) -> Option<String> {
         if let Some(Hit { feed, .. }) = hits.iter().find(|hit| hit.blocks) {
+            if feed.zone {
+                return Some(format!("the caller's address is on the DNS blocklist `{}`", feed.name));
+            }
             return Some(match feed.bouncer {
                 true => format!("the decision service of `{}` bans the caller's address", feed.name),
                 false => format!("the caller's address is on the threat feed `{}`", feed.name),
@@ -171,7 +228,7 @@ fn note_all(hits: &[Hit<'_>], kind: &'static str, exchange: &mut Exchange, host:
         weight: others.iter().map(|hit| hit.feed.weight.round()).sum::<f64>().min(exchange::MAX_SCORE),
         confidence: 1.0,
         tag: OTHERS.into(),
-        detail: format!("the address is on {} more threat feeds: {}", ids.len(), ids.join(", ")),
+        detail: format!("the address is on {} more lists: {}", ids.len(), ids.join(", ")),
         at: host.now(),
     });
 }
@@ -187,6 +244,7 @@ fn note(feed: &FeedOfStep, kind: &'static str, exchange: &mut Exchange, host: &d
             confidence: 1.0,
             tag: tag.into(),
             detail: match feed.bouncer {
+                _ if feed.zone => format!("the address is on the DNS blocklist `{}`", feed.name),
                 true => format!("the decision service of `{}` has a decision on the address", feed.name),
                 false => format!("the address is on the threat feed `{}`", feed.name),
             },

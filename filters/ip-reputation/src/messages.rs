@@ -23,6 +23,9 @@ pub struct IpReputationStep {
     /// Refusals for its hits are reported to decision services.
     #[prost(bool, tag = "6")]
     pub report: bool,
+    /// How long a request waits for the verdict of DNS blocklists, in milliseconds; 0: none waits.
+    #[prost(uint32, tag = "30")]
+    pub wait_millis: u32,
 }
 
 /// What a hit on one feed, or on the decisions of one bouncer, means.
@@ -49,4 +52,7 @@ pub struct FeedOfStep {
     /// It is a bouncer: the decisions of a service, in a table of their own.
     #[prost(bool, tag = "7")]
     pub bouncer: bool,
+    /// It is a zone of a DNS blocklist, in the table of verdicts: `id` is its name.
+    #[prost(bool, tag = "30")]
+    pub zone: bool,
 }

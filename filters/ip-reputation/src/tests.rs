@@ -1,5 +1,6 @@
 //! The plugin in a worker, with a table made in the test.
 
+mod blocklists;
 mod differential;
 
 use std::net::IpAddr;
@@ -13,18 +14,11 @@ use super::*;
 
 fn feed(key: &str, weight: f64, blocks: bool) -> FeedOfStep {
     let (id, tag) = (format!("id-{key}"), format!("feed:{key}"));
-    FeedOfStep { key: key.into(), name: id.clone(), id, tag, weight, blocks, bouncer: false }
+    FeedOfStep { key: key.into(), name: id.clone(), id, tag, weight, blocks, ..FeedOfStep::default() }
 }
 
 fn step(feeds: Vec<FeedOfStep>) -> IpReputationStep {
-    IpReputationStep {
-        feeds,
-        monitor: false,
-        score_threshold: 0.0,
-        status: 451,
-        passthrough: Vec::new(),
-        report: false,
-    }
+    IpReputationStep { feeds, status: 451, ..IpReputationStep::default() }
 }
 
 /// A table of these ranges: feed, first and last address.
@@ -103,7 +97,7 @@ fn an_address_on_many_feeds_leaves_room_for_the_signals_of_others() {
     assert_eq!(exchange.score.tags()[..4], ["feed:f07", "reputation:id-f07", "feed:f30", "reputation:id-f30"]);
     let others = signals.last().unwrap();
     assert_eq!((&*others.tag, others.weight), ("reputation:others", 32.0));
-    assert!(others.detail.starts_with("the address is on 32 more threat feeds: id-f37, "), "{}", others.detail);
+    assert!(others.detail.starts_with("the address is on 32 more lists: id-f37, "), "{}", others.detail);
 }
 
 #[test]

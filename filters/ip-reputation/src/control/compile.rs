@@ -9,6 +9,7 @@ use prost::Message as _;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::dnsbl::{DnsblSettings, DnsblZone, zone_key};
 use super::guard::ReputationGuard;
 use super::table::{bouncer_key, key};
 use super::{MAX_BOUNCERS, MAX_FEEDS, SourceAction, SvcBouncer, ThreatFeed};
@@ -32,6 +33,8 @@ struct Config {
     passthrough: Vec<String>,
     /// Refusals for what feeds and bouncers say are alerts to decision services.
     report_to_bouncer: bool,
+    /// The zones of DNS blocklists count.
+    blocklists: bool,
 }
 
 /// Whether feeds that block refuse.
@@ -55,6 +58,7 @@ impl Default for Config {
             bouncers: Vec::new(),
             passthrough: Vec::new(),
             report_to_bouncer: false,
+            blocklists: true,
         }
     }
 }
@@ -91,6 +95,10 @@ pub(super) fn compile(
     let at_work: Vec<&Item<SvcBouncer>> = services.iter().copied().filter(|bouncer| bouncer.is_enabled()).collect();
     let (asked, not_asked) = at_work.split_at(at_work.len().min(MAX_BOUNCERS));
     feeds.extend(asked.iter().filter(is_service).map(|bouncer| of_bouncer(bouncer)));
+    let settings: DnsblSettings = context.settings();
+    if config.blocklists {
+        feeds.extend(settings.enabled().map(of_zone));
+    }
     let off = services.iter().filter(|bouncer| !bouncer.is_enabled() && !named_services.is_empty()).filter(is_service);
     let bouncer_ids =
         |bouncers: Vec<&&Item<SvcBouncer>>| bouncers.into_iter().map(|bouncer| bouncer.head.id.clone()).collect();
@@ -104,7 +112,7 @@ pub(super) fn compile(
         left_out: ids(more.iter().filter(is_meant).collect()),
         idle: feeds.is_empty() && named.is_empty() && config.feeds.is_some(),
     }));
-    Ok((!feeds.is_empty()).then(|| config.step(feeds).encode_to_vec()))
+    Ok((!feeds.is_empty()).then(|| config.step(feeds, settings.wait_millis).encode_to_vec()))
 }
 
 fn of_step(feed: &Item<ThreatFeed>) -> FeedOfStep {
@@ -116,7 +124,7 @@ fn of_step(feed: &Item<ThreatFeed>) -> FeedOfStep {
         weight: feed.weight,
         blocks: feed.action == SourceAction::Block,
         id,
-        bouncer: false,
+        ..FeedOfStep::default()
     }
 }
 
@@ -130,6 +138,21 @@ fn of_bouncer(bouncer: &Item<SvcBouncer>) -> FeedOfStep {
         blocks: bouncer.action == SourceAction::Block,
         id,
         bouncer: true,
+        ..FeedOfStep::default()
+    }
+}
+
+fn of_zone(zone: &DnsblZone) -> FeedOfStep {
+    let name = zone.name();
+    FeedOfStep {
+        key: zone_key(zone),
+        id: name.clone(),
+        name,
+        tag: zone.tag(),
+        weight: zone.weight,
+        blocks: zone.action == SourceAction::Block,
+        zone: true,
+        ..FeedOfStep::default()
     }
 }
 
@@ -149,7 +172,7 @@ impl Config {
         problems
     }
 
-    fn step(self, mut feeds: Vec<FeedOfStep>) -> IpReputationStep {
+    fn step(self, mut feeds: Vec<FeedOfStep>, wait_millis: u32) -> IpReputationStep {
         feeds.sort_by(|one, other| one.key.cmp(&other.key));
         IpReputationStep {
             feeds,
@@ -158,6 +181,7 @@ impl Config {
             status: self.status.into(),
             passthrough: self.passthrough,
             report: self.report_to_bouncer,
+            wait_millis,
         }
     }
 }

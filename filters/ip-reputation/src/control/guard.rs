@@ -17,7 +17,7 @@ pub(super) struct ReputationGuard {
     pub(super) disabled_bouncers: Vec<String>,
     /// The bouncers that are left out because too many are enabled.
     pub(super) bouncers_left_out: Vec<String>,
-    /// It was asked for, and there is no feed and no bouncer at all.
+    /// It was asked for, and there is no feed, no bouncer and no zone at all.
     pub(super) idle: bool,
 }
 
@@ -31,7 +31,10 @@ impl Guard for ReputationGuard {
         let left_out = |id| format!("the bouncer `{id}` is not used: {MAX_BOUNCERS} others before it are enabled");
         gaps.extend(self.bouncers_left_out.iter().map(left_out));
         if self.idle {
-            gaps.push("no threat feed and no bouncer is enabled, so the IP reputation does nothing".to_owned());
+            gaps.push(
+                "no threat feed, no bouncer and no DNS blocklist is enabled, so the IP reputation does nothing"
+                    .to_owned(),
+            );
         }
         gaps
     }

@@ -1,4 +1,4 @@
-//! An address as the feeds have it, for the console.
+//! An address as all sources have it, for the console.
 
 use std::net::IpAddr;
 
@@ -7,13 +7,15 @@ use kit::{Item, View};
 use serde_json::{Value, json};
 
 use super::bouncers::Row;
+use super::dnsbl::{DnsblSettings, DnsblZone, Found, zone_key};
 use super::runtime::Reputation;
 use super::{MAX_BOUNCERS, MAX_FEEDS, SourceAction, SvcBouncer, ThreatFeed};
+use crate::is_listable;
 
 /// The most that hits add up to.
 const MAX_SCORE: f64 = 100.0;
 
-/// A feed or a bouncer that has an address.
+/// A source that has an address.
 struct Hit<'a> {
     kind: &'static str,
     id: &'a str,
@@ -21,19 +23,25 @@ struct Hit<'a> {
     tag: String,
     weight: f64,
     blocks: bool,
-    range: (IpAddr, IpAddr),
+    detail: String,
 }
 
-/// The verdict of all enabled feeds and bouncers on an address. It reads all of their lists.
-pub(super) fn verdict(address: IpAddr, view: &View<'_>, runtime: &Reputation) -> Value {
+/// The verdict of all enabled feeds, bouncers and DNS blocklists on an address. It reads all of their lists. In a thread that may block.
+pub(super) fn verdict(address: IpAddr, view: &View<'_>, runtime: &Reputation, settings: &DnsblSettings) -> Value {
     let address = address.to_canonical();
     let feeds = view.all::<ThreatFeed>().filter(|feed| feed.enabled).take(MAX_FEEDS);
     let feeds = feeds.filter_map(|feed| of_feed(address, feed, runtime));
     let bouncers = view.all::<SvcBouncer>().filter(|bouncer| bouncer.enabled).take(MAX_BOUNCERS);
-    let found: Vec<Hit<'_>> =
-        feeds.chain(bouncers.filter_map(|bouncer| of_bouncer(address, bouncer, runtime))).collect();
+    let bouncers = bouncers.filter_map(|bouncer| of_bouncer(address, bouncer, runtime));
+    let zones: Vec<(&DnsblZone, (String, String))> =
+        settings.enabled().map(|zone| (zone, (zone.name(), zone.tag()))).collect();
+    let listed = match !zones.is_empty() && is_listable(address) {
+        true => runtime.listed(address).unwrap_or_default(),
+        false => Found::default(),
+    };
+    let zones = zones.iter().filter_map(|(zone, names)| of_zone(zone, names, &listed));
+    let found: Vec<Hit<'_>> = feeds.chain(bouncers).chain(zones).collect();
     let hits = found.iter().map(|hit| {
-        let (first, last) = hit.range;
         json!({
             "kind": hit.kind,
             "source_id": hit.id,
@@ -41,7 +49,7 @@ pub(super) fn verdict(address: IpAddr, view: &View<'_>, runtime: &Reputation) ->
             "tag": hit.tag,
             "weight": number(hit.weight),
             "blocking": hit.blocks,
-            "detail": if first == last { first.to_string() } else { format!("{first}-{last}") },
+            "detail": hit.detail,
         })
     });
     let mut tags: Vec<String> = Vec::new();
@@ -70,7 +78,7 @@ fn of_feed<'a>(address: IpAddr, feed: &'a Item<ThreatFeed>, runtime: &Reputation
         tag: feed.tag(&feed.head),
         weight: feed.weight,
         blocks: feed.action == SourceAction::Block,
-        range: listed(address, feed, runtime)?,
+        detail: range(listed(address, feed, runtime)?),
     })
 }
 
@@ -86,7 +94,26 @@ fn of_bouncer<'a>(address: IpAddr, bouncer: &'a Item<SvcBouncer>, runtime: &Repu
         tag: bouncer.tag(),
         weight: bouncer.weight,
         blocks: bouncer.action == SourceAction::Block && row.ban,
-        range: (row.first, row.last),
+        detail: range((row.first, row.last)),
+    })
+}
+
+fn range((first, last): (IpAddr, IpAddr)) -> String {
+    if first == last { first.to_string() } else { format!("{first}-{last}") }
+}
+
+/// A zone that lists an address, by what was found out of it.
+fn of_zone<'a>(zone: &DnsblZone, names: &'a (String, String), found: &Found) -> Option<Hit<'a>> {
+    let codes = found.listed.get(&zone_key(zone))?;
+    let codes: Vec<String> = codes.iter().map(ToString::to_string).collect();
+    Some(Hit {
+        kind: "dnsbl",
+        id: &names.0,
+        name: &names.0,
+        tag: names.1.clone(),
+        weight: zone.weight,
+        blocks: zone.action == SourceAction::Block,
+        detail: codes.join(", "),
     })
 }
 

@@ -16,10 +16,11 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::catalog::{CATEGORIES, CatalogEntry, ENTRIES};
+use super::dnsbl;
 use super::lookup::{number, verdict};
 use super::runtime::{Ordered, Reputation, Want};
-use super::{MAX_BOUNCERS, MAX_FEEDS, SvcBouncer, ThreatFeed};
-use schemas::{BOUNCER_STATUS, CATALOG_ENTRY, FAILED, FEED, FEED_STATUS, SNAPSHOT, VERDICT};
+use super::{DnsblZone, MAX_BOUNCERS, MAX_FEEDS, SvcBouncer, ThreatFeed};
+use schemas::{BOUNCER_STATUS, CATALOG_ENTRY, FAILED, FEED, FEED_STATUS, SNAPSHOT, VERDICT, ZONE_STATUS};
 
 /// The bytes of a body, at most.
 const MAX_BODY: usize = 64 * 1024;
@@ -43,9 +44,9 @@ pub(super) const OPERATIONS: &[Operation] = &[
     get::<StatusBody>(
         "/reputation/_status",
         "reputationStatus",
-        "Show every feed and bouncer with its state",
+        "Show every feed, bouncer and DNS blocklist with its state",
         schemas::status,
-        &[FEED_STATUS, SNAPSHOT, BOUNCER_STATUS],
+        &[FEED_STATUS, SNAPSHOT, BOUNCER_STATUS, ZONE_STATUS],
     ),
     Operation {
         path: "/reputation/_template",
@@ -106,7 +107,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
     Operation {
         path: "/reputation/_lookup",
         id: "reputationLookup",
-        summary: "Look an address up in every enabled feed and bouncer",
+        summary: "Look an address up in every enabled feed, bouncer and DNS blocklist",
         body: BodyKind::of::<LookupBody>(),
         example: || json!({ "ip": "192.0.2.7" }),
         answer_text: "The verdict, or why there is none.",
@@ -262,9 +263,33 @@ impl OperationBody for StatusBody {
         };
         with_runtime(context, |runtime| {
             let (feeds, bouncers) = (feeds(runtime), bouncers(runtime));
-            json!({ "feeds": feeds, "svc_bouncers": bouncers, "asn": [], "geo": [], "dnsbl": [] })
+            json!({ "feeds": feeds, "svc_bouncers": bouncers, "asn": [], "geo": [], "dnsbl": zones_status(context, runtime) })
         })
     }
+}
+
+fn zones_status(context: &OperationContext<'_>, runtime: &Reputation) -> Vec<Value> {
+    let shown = runtime.blocklists.shown();
+    let zones = dnsbl::settings(context.entities).zones;
+    let status = |zone: &DnsblZone| {
+        let state = shown.zones.get(&zone.name()).cloned().unwrap_or_default();
+        json!({
+            "zone": zone.name(),
+            "enabled": zone.enabled,
+            "action": zone.action,
+            "weight": number(zone.weight),
+            "tag": zone.tag(),
+            "health": {
+                "ok": zone.enabled && state.checked_at.is_some() && state.error.is_none(),
+                "error": state.error,
+                "checked_at": state.checked_at,
+            },
+            "listed": state.listed,
+            "unlisted": state.unlisted,
+            "failed": state.failed,
+        })
+    };
+    zones.iter().map(status).collect()
 }
 
 fn bouncer_status(bouncer: &Item<SvcBouncer>, runtime: &Reputation) -> Value {
@@ -423,9 +448,8 @@ impl OperationBody for LookupBody {
         let Ok(address) = self.ip.trim().parse::<IpAddr>() else {
             return not_done(format!("`{}` is not an address", self.ip.escape_debug()));
         };
-        with_runtime(
-            context,
-            |runtime| json!({ "done": true, "verdict": verdict(address, &View::new(context.entities), runtime) }),
-        )
+        let settings = dnsbl::settings(context.entities);
+        let verdict = |runtime: &Reputation| verdict(address, &View::new(context.entities), runtime, &settings);
+        with_runtime(context, |runtime| json!({ "done": true, "verdict": verdict(runtime) }))
     }
 }

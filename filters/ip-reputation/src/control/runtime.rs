@@ -1,12 +1,14 @@
 //! What the plugin has at work in a control plane: the feeds as they are now, for the console, and orders to the gatherer.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 
 use super::bouncers::Row;
+use super::dnsbl::{Blocklists, Found};
 use super::metrics::BouncerLabels;
 use super::push::{Pushed, ShownPush};
 use super::state::FeedState;
@@ -15,6 +17,8 @@ use super::state::FeedState;
 const MAX_ORDERS: usize = 64;
 /// How long an order is waited for. The console gives up after 30 seconds.
 const PATIENCE: Duration = Duration::from_secs(25);
+/// How long a lookup waits for DNS blocklists.
+const LOOKUP_PATIENCE: Duration = Duration::from_secs(10);
 
 /// What the plugin has at work: shared by its gatherer and the operations of the console.
 pub(super) struct Reputation {
@@ -23,6 +27,7 @@ pub(super) struct Reputation {
     /// The alerts to services, by bouncer.
     pushes: Mutex<BTreeMap<String, Arc<Pushed>>>,
     labels: Mutex<BouncerLabels>,
+    pub(super) blocklists: Blocklists,
     /// Orders for feeds.
     orders: Orders,
     /// Orders for bouncers.
@@ -106,6 +111,7 @@ impl Default for Reputation {
             bouncers: Mutex::default(),
             pushes: Mutex::default(),
             labels: Mutex::default(),
+            blocklists: Blocklists::default(),
             orders,
             syncs,
         }
@@ -181,6 +187,12 @@ impl Reputation {
     /// What is known of a feed.
     pub(super) fn feed(&self, id: &str) -> Arc<FeedState> {
         self.feeds().get(id).cloned().unwrap_or_default()
+    }
+
+    /// What DNS blocklists say of an address; `None` if that is not found out in time. In a thread that may block.
+    pub(super) fn listed(&self, address: IpAddr) -> Option<Found> {
+        let runtime = tokio::runtime::Handle::try_current().ok()?;
+        runtime.block_on(self.blocklists.ask(address, LOOKUP_PATIENCE))
     }
 
     /// Has orders carried out, all of them for feeds or all for bouncers, and waits for all of them together. In a thread that may block.

@@ -72,13 +72,17 @@ fn compiled(config: Value, entities: &Feeds) -> Compiled {
 }
 
 fn compiled_of(config: &Map<String, Value>, entities: &Feeds) -> Compiled {
-    let (view, tools, settings) = (View::new(entities), Tools::default(), PluginSettings::default());
+    compiled_with(config, entities, &PluginSettings::default())
+}
+
+fn compiled_with(config: &Map<String, Value>, entities: &Feeds, settings: &PluginSettings) -> Compiled {
+    let (view, tools) = (View::new(entities), Tools::default());
     let (mut parts, mut body, mut request, mut warnings) = (kit::Parts::new(), 0, 0, Vec::new());
     let mut guards: Vec<Box<dyn Guard>> = Vec::new();
     let mut context = Context {
         view: &view,
         tools: &tools,
-        plugin_settings: &settings,
+        plugin_settings: settings,
         keys: &ChallengeRoot::for_checks(),
         fail_open: false,
         chain: &[],
@@ -123,11 +127,37 @@ fn a_step_has_the_enabled_feeds_or_those_that_are_named() {
 #[test]
 fn without_a_feed_there_is_no_step_and_a_preset_does_not_miss_it() {
     let nothing = feeds([]);
-    let idle = "no threat feed and no bouncer is enabled, so the IP reputation does nothing".to_owned();
+    let idle =
+        "no threat feed, no bouncer and no DNS blocklist is enabled, so the IP reputation does nothing".to_owned();
     assert_eq!(compiled(json!({}), &nothing), Ok((None, vec![idle])));
     let laid = (PLUGIN.preset.lay_down.unwrap())(&Map::new()).unwrap().0.unwrap();
     assert_eq!(compiled(laid, &nothing), Ok((None, Vec::new())));
     assert_eq!(compiled(json!({ "feeds": ["off"] }), &three()).unwrap().0, None);
+}
+
+#[test]
+fn enabled_zones_of_blocklists_count_unless_the_step_leaves_them_out() {
+    let settings = json!({ "wait_millis": 7, "zones": [
+        { "zone": "ZEN.example.", "weight": 30, "action": "block" },
+        { "zone": "other.example", "tag": "own" },
+        { "zone": "off.example", "enabled": false },
+    ] });
+    let settings: DnsblSettings = serde_json::from_value(settings).unwrap();
+    let mut all = PluginSettings::default();
+    all.insert("dnsbl", Arc::new(settings));
+    let (step, gaps) = compiled_with(&Map::new(), &feeds([]), &all).unwrap();
+    let step = step.unwrap();
+    let mut found: Vec<_> =
+        step.feeds.iter().map(|feed| (&*feed.id, &*feed.tag, feed.weight, feed.blocks, feed.zone)).collect();
+    found.sort_by_key(|feed| feed.0);
+    assert_eq!(
+        found,
+        [("other.example", "own", 50.0, false, true), ("zen.example", "dnsbl:zen.example", 30.0, true, true)]
+    );
+    assert_eq!((step.wait_millis, gaps), (7, Vec::new()));
+    let Value::Object(without) = json!({ "blocklists": false }) else { panic!() };
+    let (step, gaps) = compiled_with(&without, &feeds([]), &all).unwrap();
+    assert_eq!((step, gaps.len()), (None, 1), "it does nothing: {gaps:?}");
 }
 
 #[test]

@@ -81,6 +81,7 @@ fn lookups_agree_with_a_search_through_all_ranges() {
         report: false,
         table: handle,
         decisions: None,
+        blocklists: None,
     };
     let mut listed = 0_u64;
     let mut compare = |address: IpAddr| {
@@ -89,7 +90,7 @@ fn lookups_agree_with_a_search_through_all_ranges() {
             naive[range.feed] |= range.first <= address && address <= range.last && known(range.feed);
         }
         let mut found = [false; FEEDS];
-        for feed in plugin.hits(address) {
+        for feed in plugin.hits(address, &[]) {
             found[feed.feed.weight as usize - 1] = true;
         }
         assert_eq!(found, naive, "{address}");

@@ -131,7 +131,10 @@ fn a_refusal_by_rules_is_an_alert_at_the_decision_service() {
     let alert = lapi.alert("192.0.2.9");
     assert_eq!((&alert["remediation"], alert.get("decisions")), (&json!(false), None), "{alert}");
     gateway.control.patch("waf-configs", "rules", &json!({ "block": true }));
-    gateway.until(&attack("192.0.2.8"), 403, PATIENCE);
+    gateway.until(&attack("192.0.2.10"), 403, PATIENCE);
+    let is_everywhere = || gateway.statuses_of_all_workers(&attack("192.0.2.10")).iter().all(|status| *status == 403);
+    palisade_tests::process::wait_for("all workers", PATIENCE, || is_everywhere().then_some(())).unwrap();
+    assert_eq!(gateway.status(&attack("192.0.2.8")), 403);
     gateway.until(&from("192.0.2.99"), 403, PATIENCE);
     let listed = || lapi.0.lock().unwrap().iter().filter(|alert| alert["source"]["value"] == "192.0.2.99").count();
     palisade_tests::process::wait_for("what came later", PATIENCE, || (listed() >= 2).then_some(())).unwrap();

@@ -16,6 +16,7 @@ pub(super) const BOUNCER_STATUS: NamedSchema = NamedSchema { name: "BouncerStatu
 /// A list that was fetched.
 pub(super) const SNAPSHOT: NamedSchema = NamedSchema { name: "FeedSnapshot", schema: snapshot };
 /// What the feeds have of an address.
+pub(super) const ZONE_STATUS: NamedSchema = NamedSchema { name: "DnsblZoneStatus", schema: zone_status };
 pub(super) const VERDICT: NamedSchema = NamedSchema { name: "ReputationVerdict", schema: verdict };
 
 fn text() -> Value {
@@ -75,7 +76,7 @@ pub(super) fn status() -> Value {
     let empty = || json!({ "type": "array", "maxItems": 0, "description": "Not active yet." });
     let done = object(
         json!({
-            "feeds": list(FEED_STATUS.reference()), "svc_bouncers": list(BOUNCER_STATUS.reference()), "asn": empty(), "geo": empty(), "dnsbl": empty(),
+            "feeds": list(FEED_STATUS.reference()), "svc_bouncers": list(BOUNCER_STATUS.reference()), "asn": empty(), "geo": empty(), "dnsbl": list(ZONE_STATUS.reference()),
         }),
         Value::Null,
     );
@@ -134,6 +135,25 @@ fn bouncer_status() -> Value {
     )
 }
 
+fn zone_status() -> Value {
+    let health = object(
+        json!({
+            "ok": { "type": "boolean", "description": "It was checked, and can be believed." },
+            "error": text_or_null("Why it is not asked. Null if it is."),
+            "checked_at": { "type": ["integer", "null"], "description": "When it was last checked, in milliseconds since 1970." },
+        }),
+        Value::Null,
+    );
+    object(
+        json!({
+            "zone": text(), "enabled": { "type": "boolean" }, "action": { "enum": ["monitor", "block"] }, "weight": { "type": "number" },
+            "tag": text(), "health": health, "listed": count("Lookups of listed addresses since the zone is asked."),
+            "unlisted": count("Lookups of addresses that are not listed."), "failed": count("Lookups without a usable answer."),
+        }),
+        Value::Null,
+    )
+}
+
 pub(super) fn synced() -> Value {
     let result = object(
         json!({
@@ -186,9 +206,9 @@ pub(super) fn lookup() -> Value {
 fn verdict() -> Value {
     let hit = object(
         json!({
-            "kind": { "enum": ["feed", "bouncer"] }, "source_id": text(), "source_name": text(), "tag": text(),
+            "kind": { "enum": ["feed", "bouncer", "dnsbl"] }, "source_id": text(), "source_name": text(), "tag": text(),
             "weight": { "type": "number" }, "blocking": { "type": "boolean" },
-            "detail": { "type": "string", "description": "The range of the list, or of a decision, that has the address." },
+            "detail": { "type": "string", "description": "The range of the list, or of a decision, that has the address; the answers of a DNS blocklist." },
         }),
         Value::Null,
     );

@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kit::{EventStream, Item, Sources, View};
+use metrics::gauge;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
@@ -122,6 +123,7 @@ impl Gatherer {
             session: None,
             failures: 0,
             has_metrics: self.runtime.has_metrics(id),
+            counted: [0; 2],
         };
         self.runtime.show_push(id, Some(Arc::clone(&pushed)));
         let task = tokio::spawn(pusher.run()).abort_handle();
@@ -132,6 +134,9 @@ impl Gatherer {
         if self.bouncers.remove(id).is_some() {
             self.runtime.show_push(id, None);
             self.sources.health.ends(&subject(id));
+            if self.runtime.has_metrics(id) {
+                gauge!("palisade_bouncers_alerts_waiting", "bouncer" => id.to_owned()).set(0);
+            }
         }
     }
 

@@ -96,6 +96,8 @@ pub(super) struct Pusher {
     pub(super) failures: u32,
     /// It has numbers of its own, for monitoring.
     pub(super) has_metrics: bool,
+    /// The numbers of sent and dropped alerts that monitoring has: those of a task before this one are in it as well.
+    pub(super) counted: [u64; 2],
 }
 
 impl Pusher {
@@ -218,16 +220,17 @@ impl Pusher {
         spread(if is_refused { longest } else { doubled.min(longest) })
     }
 
-    fn show(&self) {
+    fn show(&mut self) {
         if !self.has_metrics {
             return;
         }
         let ShownPush { pending, sent, dropped, .. } = self.pushed.shown();
         let pending = u32::try_from(pending).unwrap_or(u32::MAX);
         gauge!("palisade_bouncers_alerts_waiting", "bouncer" => self.id.clone()).set(pending);
-        for (outcome, count) in [("sent", sent), ("dropped", dropped)] {
+        for ((outcome, count), counted) in [("sent", sent), ("dropped", dropped)].into_iter().zip(&mut self.counted) {
             counter!("palisade_bouncers_alerts_total", "bouncer" => self.id.clone(), "outcome" => outcome)
-                .absolute(count);
+                .increment(count.saturating_sub(*counted));
+            *counted = count;
         }
     }
 }

@@ -166,8 +166,9 @@ impl Alert {
             "source": { "scope": "Ip", "value": address, "ip": address },
         });
         if let (Some(duration), Some(fields)) = (decision, document.as_object_mut()) {
+            // Services list decisions of other origins only on request.
             let decision = json!({
-                "duration": duration, "origin": "svc", "scenario": form.scenario, "scope": "Ip", "type": "ban",
+                "duration": duration, "origin": "crowdsec", "scenario": form.scenario, "scope": "Ip", "type": "ban",
                 "value": address, "simulated": false,
             });
             fields.insert("decisions".to_owned(), json!([decision]));

@@ -142,7 +142,7 @@ impl World {
             trouble: Arc::new(|_, what| panic!("{what}")),
             runtimes: runtimes.clone(),
             reports: Arc::new(move |_| Box::new(received.lock().unwrap().take().unwrap())),
-            events: kit::Events::none(),
+            gateways: kit::Gateways::none(),
         };
         let runtime = runtimes.get(PLUGIN.name).unwrap().downcast().unwrap();
         tokio::spawn(gather(Sources::new(THE_PLUGIN, &around)));

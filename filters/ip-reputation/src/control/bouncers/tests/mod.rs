@@ -14,7 +14,7 @@ use std::sync::Mutex;
 
 use exchange::fake::FakeHost;
 use exchange::{Build, Exchange, Slot, Tables, Taken, Verdict};
-use kit::{Collection, EntitySource, EventStream, Events, Head, Plugin, Runtimes, SourceHealth, Surroundings};
+use kit::{Collection, EntitySource, EventStream, Gateways, Head, Plugin, Runtimes, SourceHealth, Surroundings};
 use material::{Material, Next};
 use outbound::{Outbound, SystemResolver, Trust};
 use prost::Message as _;
@@ -105,9 +105,10 @@ impl World {
             trouble: Arc::new(move |_, what| lines.lock().unwrap().push(what.to_owned())),
             runtimes: runtimes.clone(),
             reports: Arc::new(|kind| panic!("nothing is received of `{kind}`")),
-            events: Events {
-                open: Arc::new(move |_| Box::new(Tap(opened.subscribe()))),
+            gateways: Gateways {
+                events: Arc::new(move |_| Box::new(Tap(opened.subscribe()))),
                 has_trail: |module| module == "detector-with-trail",
+                ..Gateways::none()
             },
         };
         let runtime = runtimes.get(PLUGIN.name).unwrap().downcast().unwrap();
@@ -164,6 +165,7 @@ impl World {
             weight: 1.0,
             blocks: true,
             bouncer: true,
+            ..FeedOfStep::default()
         });
         let mut feeds: Vec<FeedOfStep> = feeds.collect();
         feeds.push(FeedOfStep { key: "~".into(), bouncer: true, ..FeedOfStep::default() });

@@ -134,7 +134,7 @@ async fn rules_and_decisions_are_told_as_the_bouncer_says() {
     world.until("the block", |_| addresses(&lapi) == ["192.0.2.8"]).await;
     let alert = &lapi.taken()[0][0];
     let decision = json!({
-        "duration": "1h30m", "origin": "svc", "scenario": "svc/own", "scope": "Ip", "type": "ban", "value": "192.0.2.8",
+        "duration": "1h30m", "origin": "crowdsec", "scenario": "svc/own", "scope": "Ip", "type": "ban", "value": "192.0.2.8",
         "simulated": false,
     });
     assert_eq!((&alert["decisions"], &alert["remediation"]), (&json!([decision]), &json!(true)));

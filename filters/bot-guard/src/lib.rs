@@ -8,6 +8,8 @@ mod asking;
 pub mod control;
 mod matcher;
 mod messages;
+mod robots;
+mod serving;
 mod unknown;
 mod verdict;
 
@@ -21,8 +23,9 @@ use exchange::{
 };
 use prost::Message as _;
 
-use matcher::Bots;
+use matcher::{Bots, Found};
 pub use messages::{BotGuardStep, BotList, BotReaction, CrawlerSeen, KnownBot};
+use robots::Readers;
 use unknown::UnknownBots;
 pub use verdict::{CrawlerVerdict, Finding, METHOD_BYTES, REPORTS, TABLE, key, read_key};
 
@@ -37,10 +40,17 @@ pub const MAX_USER_AGENT: usize = 8192;
 const BY_POLICY: &str = "bots.policy";
 /// The source of what is found out about its identity.
 const BY_IDENTITY: &str = "bots.identity";
+/// The source of what it does with robots.txt.
+const BY_ROBOTS: &str = "bots.robots";
+/// What an agent is called that no signature names, and that is no browser.
+const UNKNOWN: &str = "unknown";
 
 struct BotGuard {
     bots: Rc<Bots>,
+    /// The words of unknown bots, where they make a difference.
     unknown: Option<UnknownBots>,
+    /// Who has read the robots.txt that is served, if it matters.
+    readers: Option<Readers>,
     impersonator: BotReaction,
     status: u16,
     step: BotGuardStep,
@@ -67,24 +77,39 @@ fn build(config: &[u8], build: &mut Build<'_>) -> Result<Box<dyn Plugin>, String
     let status = u16::try_from(step.status).ok().filter(|status| (200..=599).contains(status));
     let status = status.ok_or("the bot guard refuses with something that is no status")?;
     let bots = build.shared(&step.bots, Bots::read)?;
-    let unknown = if step.unknown_weight > 0.0 { Some(UnknownBots::new()?) } else { None };
+    let watches = step.robots_weight > 0.0 && bots.robots_txt.is_some();
+    let readers = if watches { Some(Readers::new()?) } else { None };
+    let unknown = if step.unknown_weight > 0.0 || watches { Some(UnknownBots::new()?) } else { None };
     let table = if step.verify { Some(build.keys(TABLE)?) } else { None };
-    Ok(Box::new(BotGuard { bots, unknown, impersonator, status, step, table }))
+    Ok(Box::new(BotGuard { bots, unknown, readers, impersonator, status, step, table }))
 }
 
 impl Plugin for BotGuard {
     fn access(&self, exchange: &mut Exchange, _slot: &mut Slot, host: &dyn Host) -> Verdict {
         let (texts, whole) = user_agents(&exchange.request);
-        let Some(bot) = self.bots.find(texts.iter().copied()) else {
-            let unknown = self.unknown.as_ref().filter(|words| !whole || is_unknown(&texts, words));
-            if unknown.is_some() {
+        let found = self.bots.find(texts.iter().copied());
+        let words = self.unknown.as_ref().filter(|_| found.is_none());
+        let unknown = words.is_some_and(|words| !whole || is_unknown(&texts, words));
+        let class = found.map(|found| found.bot.name.as_str()).or(unknown.then_some(UNKNOWN));
+        if let Some(served) = self.bots.serve(exchange) {
+            if let (Some(readers), Some(class), true) = (&self.readers, class, served.is_robots) {
+                readers.note(class, &exchange.caller.ip, host);
+            }
+            return served.verdict;
+        }
+        let identity = found.map(|found| self.identity(found.bot, &exchange.caller.ip, host));
+        if let Some(class) = class {
+            self.disobedience(class, found, identity, exchange, host);
+        }
+        match (found, identity) {
+            (Some(Found { bot, .. }), Some(identity)) => self.judge(bot, identity, exchange, host),
+            _ if unknown && self.step.unknown_weight > 0.0 => {
                 let detail = "the user agent is that of a bot without a signature".to_owned();
                 add(exchange, BY_POLICY, "bot:unknown".into(), self.step.unknown_weight, detail, host);
+                Verdict::Pass
             }
-            return Verdict::Pass;
-        };
-        let identity = self.identity(bot, &exchange.caller.ip, host);
-        self.judge(bot, identity, exchange, host)
+            _ => Verdict::Pass,
+        }
     }
 }
 
@@ -105,6 +130,26 @@ impl BotGuard {
             Some(Finding::Unverifiable) => Identity::Unverifiable,
             None => Identity::Pending,
         }
+    }
+
+    /// Adds the signal of a bot that has read the robots.txt and takes what it forbids. Of verified bots that pass, it weighs nothing.
+    fn disobedience(
+        &self,
+        class: &str,
+        found: Option<Found<'_>>,
+        identity: Option<Identity>,
+        exchange: &mut Exchange,
+        host: &dyn Host,
+    ) {
+        let Some(readers) = &self.readers else { return };
+        // The memory of the node is read for forbidden paths alone.
+        if !self.bots.robots_forbid(found, &exchange.request.path) || !readers.has(class, &exchange.caller.ip, host) {
+            return;
+        }
+        let passes = identity == Some(Identity::Verified) && self.step.bypass;
+        let weight = if passes { 0.0 } else { self.step.robots_weight };
+        let detail = format!("`{class}` has read robots.txt and asks for what it forbids");
+        add(exchange, BY_ROBOTS, format!("bot:disobeys:{class}").into(), weight, detail, host);
     }
 
     fn judge(&self, bot: &KnownBot, identity: Identity, exchange: &mut Exchange, host: &dyn Host) -> Verdict {

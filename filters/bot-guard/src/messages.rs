@@ -29,6 +29,9 @@ pub struct BotGuardStep {
     /// The status of a refusal, 200 to 599.
     #[prost(uint32, tag = "8")]
     pub status: u32,
+    /// What a bot adds to the score that has read robots.txt and takes what it forbids, 0 to 100.
+    #[prost(double, tag = "9")]
+    pub robots_weight: f64,
 }
 
 /// The action for a bot.
@@ -45,12 +48,18 @@ pub enum BotReaction {
     Deny = 3,
 }
 
-/// The bots of a policy, in its order. A part of a snapshot.
+/// The bots of a policy, in its order, and the texts that it serves. A part of a snapshot.
 #[derive(Clone, PartialEq, Message)]
 pub struct BotList {
     /// The bots.
     #[prost(message, repeated, tag = "1")]
     pub bots: Vec<KnownBot>,
+    /// The robots.txt to serve; empty for none.
+    #[prost(bytes = "vec", tag = "2")]
+    pub robots_txt: Vec<u8>,
+    /// The llms.txt to serve; empty for none.
+    #[prost(bytes = "vec", tag = "3")]
+    pub llms_txt: Vec<u8>,
 }
 
 /// A bot of a policy with the rule that it is under.

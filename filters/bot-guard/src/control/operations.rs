@@ -43,7 +43,8 @@ pub(super) const OPERATIONS: &[Operation] = &[
         method: OperationMethod::Post,
         id: "robotsTxt",
         summary: "Make the robots.txt that a bot policy enforces",
-        description: "Bots that the policy denies, or gives a weight of 50 or more, are disallowed. Nothing is served.",
+        description: "Bots that the policy denies, or gives a weight of 50 or more, are disallowed. Gateways serve it at /robots.txt if the policy \
+                      has `serve_robots_txt`.",
         body: BodyKind::of::<RobotsTxtBody>(),
         example: || json!({ "policy": "bot-policy_site" }),
         answer_text: "Both texts, or why there are none.",

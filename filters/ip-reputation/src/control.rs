@@ -14,7 +14,6 @@ mod lookup;
 mod metrics;
 mod operations;
 mod runtime;
-mod schedule;
 mod state;
 mod table;
 

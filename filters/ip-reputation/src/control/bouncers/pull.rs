@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use axum::body::Bytes;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use lists::unpacked;
 use outbound::{Call, Outbound};
 
 use super::super::SvcBouncer;
-use super::super::fetch::unpacked;
 use super::stream::{self, Answer, Wanted};
 
 /// The bytes of an answer, at most: a million decisions.

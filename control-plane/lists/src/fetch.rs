@@ -18,6 +18,8 @@ use crate::{Fetched, Snapshot, Validators};
 pub const MAX_ANSWER: usize = 64 << 20;
 /// The bytes of a list that came compressed, at most.
 pub const MAX_UNPACKED: usize = 256 << 20;
+/// How many times as long as its answer a list may be that came compressed: of the longest answer it is [`MAX_UNPACKED`].
+const UNPACKED_TO: usize = 4;
 /// Redirects that are followed, at most.
 const REDIRECTS: u8 = 5;
 /// The longest validator that is kept, in bytes.
@@ -38,10 +40,30 @@ pub struct ListSource {
     pub follow_redirects: bool,
     /// The format.
     pub format: Format,
+    /// The bytes of an answer, at most; no more than [`MAX_ANSWER`].
+    pub max_answer_bytes: usize,
     /// The entries of the list, at most.
     pub max_entries: usize,
     /// The list may come from a loopback or private address.
     pub private: bool,
+}
+
+impl ListSource {
+    /// A list of the Internet that anyone may fetch with GET: no headers, redirects are followed, 30 seconds.
+    #[must_use]
+    pub fn public(url: &str, format: Format, max_answer_bytes: usize, max_entries: usize) -> ListSource {
+        ListSource {
+            method: Method::GET,
+            url: url.to_owned(),
+            headers: Vec::new(),
+            timeout: Duration::from_secs(30),
+            follow_redirects: true,
+            format,
+            max_answer_bytes,
+            max_entries,
+            private: false,
+        }
+    }
 }
 
 /// A fetch as it is to be made.
@@ -96,7 +118,7 @@ impl ListFetch {
             headers,
             body: Bytes::new(),
             timeout: list.timeout,
-            max_answer_bytes: MAX_ANSWER,
+            max_answer_bytes: list.max_answer_bytes.min(MAX_ANSWER),
             redirects: if list.follow_redirects { REDIRECTS } else { 0 },
         };
         Ok(ListFetch {
@@ -148,7 +170,8 @@ impl ListFetch {
 
     /// Reads and checks a list. It may take seconds.
     fn read(&self, answer: &Answer, before: Option<&[u8]>, now_millis: u64) -> Result<Snapshot, String> {
-        let unpacked = unpacked(&answer.body)?;
+        let unpacked =
+            unpacked(&answer.body, self.call.max_answer_bytes.saturating_mul(UNPACKED_TO).min(MAX_UNPACKED))?;
         let list = unpacked.as_deref().unwrap_or(&answer.body);
         if list.trim_ascii_start().starts_with(b"<") {
             return Err("the server answers with a page, and not with a list".to_owned());
@@ -202,17 +225,17 @@ impl Failure {
 /// A list that came compressed, whatever the headers say: many publishers serve files as they lie on their disks. `None` for one that did not.
 ///
 /// # Errors
-/// It is damaged, or has more than [`MAX_UNPACKED`] bytes.
-pub fn unpacked(body: &[u8]) -> Result<Option<Vec<u8>>, String> {
+/// It is damaged, or has more than `most` bytes.
+pub fn unpacked(body: &[u8], most: usize) -> Result<Option<Vec<u8>>, String> {
     if !body.starts_with(&[0x1f, 0x8b]) {
         return Ok(None);
     }
     let mut list = Vec::new();
-    let limit = MAX_UNPACKED as u64 + 1;
+    let limit = most as u64 + 1;
     let read = MultiGzDecoder::new(body).take(limit).read_to_end(&mut list);
     read.map_err(|_| "the compressed list is damaged or incomplete".to_owned())?;
-    if list.len() > MAX_UNPACKED {
-        return Err(format!("the list has more than {MAX_UNPACKED} bytes when it is unpacked"));
+    if list.len() > most {
+        return Err(format!("the list has more than {most} bytes when it is unpacked"));
     }
     Ok(Some(list))
 }
@@ -242,17 +265,18 @@ mod tests {
 
     #[test]
     fn compressed_lists_are_unpacked_and_bounded() {
-        assert_eq!(unpacked(b"192.0.2.1"), Ok(None));
+        assert_eq!(unpacked(b"192.0.2.1", 100), Ok(None));
         let packed = |bytes: &[u8]| {
             let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
             encoder.write_all(bytes).unwrap();
             encoder.finish().unwrap()
         };
         let whole = packed(b"192.0.2.1");
-        assert_eq!(unpacked(&whole), Ok(Some(b"192.0.2.1".to_vec())));
-        assert_eq!(unpacked(&[whole.clone(), whole.clone()].concat()), Ok(Some(b"192.0.2.1192.0.2.1".to_vec())));
-        assert!(unpacked(&whole[..whole.len() - 9]).unwrap_err().contains("incomplete"));
+        assert_eq!(unpacked(&whole, 9), Ok(Some(b"192.0.2.1".to_vec())));
+        assert_eq!(unpacked(&[whole.clone(), whole.clone()].concat(), 100), Ok(Some(b"192.0.2.1192.0.2.1".to_vec())));
+        assert!(unpacked(&whole[..whole.len() - 9], 100).unwrap_err().contains("incomplete"));
+        assert!(unpacked(&whole, 8).unwrap_err().contains("more than 8 bytes"));
         let bomb = packed(&vec![b'\n'; MAX_UNPACKED + 1]);
-        assert!(bomb.len() < MAX_ANSWER && unpacked(&bomb).unwrap_err().contains("when it is unpacked"));
+        assert!(bomb.len() < MAX_ANSWER && unpacked(&bomb, MAX_UNPACKED).unwrap_err().contains("when it is unpacked"));
     }
 }

@@ -114,6 +114,11 @@ impl Bots {
         Some(Found { bot: self.bots.get(place.0)?, robots: &self.tokens.get(pattern)?.robots })
     }
 
+    /// Whether a bot is verified by the addresses that its owner publishes.
+    pub(crate) fn has_ranges(&self) -> bool {
+        self.bots.iter().any(|bot| !bot.ranges.is_empty())
+    }
+
     /// Whether the robots.txt that is served forbids a path to a bot; `None` for an agent that no token names.
     pub(crate) fn robots_forbid(&self, found: Option<Found<'_>>, path: &[u8]) -> bool {
         let groups = found.map_or(self.robots_of_others.as_slice(), |found| found.robots);

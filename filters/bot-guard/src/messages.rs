@@ -11,7 +11,7 @@ pub struct BotGuardStep {
     /// The name of the policy, for people.
     #[prost(string, tag = "2")]
     pub name: String,
-    /// Bots with a method are verified by reverse DNS.
+    /// Bots with a method are verified by it, and bots with published addresses by those.
     #[prost(bool, tag = "3")]
     pub verify: bool,
     /// Verified bots skip the access phase of detectors behind this step.
@@ -83,6 +83,9 @@ pub struct KnownBot {
     /// How it is verified: [`METHOD_BYTES`](crate::METHOD_BYTES) that stand for the suffixes of its host names; empty if it cannot be.
     #[prost(bytes = "vec", tag = "6")]
     pub method: Vec<u8>,
+    /// The lists of addresses that its owner publishes, by their labels in the table of ranges; empty if they are not used.
+    #[prost(string, repeated, tag = "7")]
+    pub ranges: Vec<String>,
 }
 
 /// The report of a gateway that met an unverified crawler.

@@ -2,6 +2,7 @@
 
 mod differential;
 mod identities;
+mod ranges;
 mod serving;
 
 use std::rc::Rc;
@@ -20,6 +21,7 @@ fn bot(name: &str, category: &str, tokens: &[&str], reaction: BotReaction, weigh
         reaction: reaction.into(),
         weight,
         method: Vec::new(),
+        ranges: Vec::new(),
     }
 }
 

@@ -2,6 +2,7 @@
 #![allow(clippy::indexing_slicing, clippy::unwrap_used, reason = "tests")]
 
 mod dns;
+mod ranges;
 mod serving;
 
 use std::io::{Read as _, Write as _};

@@ -90,6 +90,8 @@ fn limits_are_where_the_page_says() {
             vec![json!(".a.b")],
             vec![json!("a.b"), json!("."), json!("..a")],
         ),
+        ("bot-policies", "/signatures/0/ip_ranges", vec![list("https://a", 8)], vec![list("https://a", 9)]),
+        ("bot-policies", "/signatures/0/ip_ranges/0", vec![json!("https://a/b.json")], vec![json!("a"), json!("")]),
         ("bot-policies", "/signatures/0/homepage", vec![json!(""), json!("http://a")], vec![json!("a")]),
         (
             "bot-policies",

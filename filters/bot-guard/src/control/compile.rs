@@ -6,6 +6,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::guard::BotGuardOf;
+use super::ranges;
 use super::robots::robots_txt;
 use super::signature::method;
 use super::{BotAction, BotPolicy, BotSignature};
@@ -96,6 +97,10 @@ pub(super) fn bots(policy: &BotPolicy) -> Vec<KnownBot> {
             reaction: reaction(action).into(),
             weight,
             method: signature.domains().map(|domains| method(&domains).to_vec()).unwrap_or_default(),
+            ranges: match policy.uses_ranges() {
+                true => signature.ip_ranges.iter().map(|url| ranges::label(url)).collect(),
+                false => Vec::new(),
+            },
         }
     };
     policy.signatures.iter().map(bot).collect()

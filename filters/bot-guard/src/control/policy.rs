@@ -23,6 +23,9 @@ pub struct BotPolicy {
     pub rules: Vec<BotRule>,
     /// Whether bots are verified by forward-confirmed reverse DNS, if their signature allows it. Default true.
     pub verify_known_bots: bool,
+    /// Whether bots are verified by the addresses that their owners publish as well, if `verify_known_bots` is true: the control plane
+    /// fetches the lists that their signatures name in `ip_ranges`, at most 64 in all. Default false.
+    pub verify_by_ip_ranges: bool,
     /// Whether verified bots pass: unless a rule denies them, checks of who is calling behind the bot guard are skipped. Default true.
     pub verified_bypass: bool,
     /// What a failed verification adds to the score, 0 to 100. Default 60.
@@ -107,6 +110,7 @@ impl Default for BotPolicy {
                 rule("seo", BotAction::Monitor, 10.0),
             ],
             verify_known_bots: true,
+            verify_by_ip_ranges: false,
             verified_bypass: true,
             impersonator_weight: 60.0,
             impersonator_action: BotAction::Deny,
@@ -171,6 +175,11 @@ impl BotPolicy {
     /// Whether it has a text that gateways serve.
     pub(super) fn serves(&self) -> bool {
         self.serve_robots_txt || self.serve_llms_txt && !self.llms_txt.is_empty()
+    }
+
+    /// Whether the published addresses of its bots are used.
+    pub(super) fn uses_ranges(&self) -> bool {
+        self.verify_known_bots && self.verify_by_ip_ranges
     }
 
     /// The rule for each target that has one: the first of it counts.

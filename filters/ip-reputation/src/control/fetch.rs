@@ -25,6 +25,7 @@ pub(super) fn plan(feed: &ThreatFeed) -> Result<ListFetch, String> {
         timeout: Duration::from_millis(feed.timeout_millis),
         follow_redirects: feed.follow_redirects,
         format: format(feed)?,
+        max_answer_bytes: lists::MAX_ANSWER,
         max_entries: usize::try_from(feed.max_entries).unwrap_or(usize::MAX),
         private: feed.allow_private,
     };

@@ -46,6 +46,8 @@ pub struct ListSource {
     pub max_entries: usize,
     /// The list may come from a loopback or private address.
     pub private: bool,
+    /// What follows for a list that has little to do with the one before, for people.
+    pub refused: &'static str,
 }
 
 impl ListSource {
@@ -62,6 +64,7 @@ impl ListSource {
             max_answer_bytes,
             max_entries,
             private: false,
+            refused: "it is not used",
         }
     }
 }
@@ -74,6 +77,7 @@ pub struct ListFetch {
     max_entries: usize,
     max_ranges: usize,
     private: bool,
+    refused: &'static str,
     /// A hash of all of this: two fetches with the same one ask the same of the same publisher.
     pub source: String,
 }
@@ -127,6 +131,7 @@ impl ListFetch {
             max_entries: list.max_entries,
             max_ranges: tables::MAX_ROWS,
             private: list.private,
+            refused: list.refused,
             source: snapshot::hex(&snapshot::content_hash(fingerprint.join("\n").as_bytes())),
         })
     }
@@ -188,7 +193,7 @@ impl ListFetch {
         }
         let before = before.and_then(|before| AddressSet::from_bytes(before).ok());
         if let Some(churn) = before.and_then(|before| Churn::between(&before, &parsed.addresses)) {
-            return Err(format!("{churn}: it is not used unless it is refreshed with `force`"));
+            return Err(format!("{churn}: {}", self.refused));
         }
         let bytes = parsed.addresses.to_bytes();
         if bytes.len() > MAX_FEED_LIST {

@@ -28,6 +28,7 @@ pub(super) fn plan(feed: &ThreatFeed) -> Result<ListFetch, String> {
         max_answer_bytes: lists::MAX_ANSWER,
         max_entries: usize::try_from(feed.max_entries).unwrap_or(usize::MAX),
         private: feed.allow_private,
+        refused: "it is not used unless it is refreshed with `force`",
     };
     // Kept in the store: it stays the same over releases.
     ListFetch::new(source, &format!("{:?} {:?} {:?}", feed.method, feed.format, feed.options))

@@ -242,11 +242,17 @@ async fn a_list_that_is_due_is_asked_for_with_its_version() {
     {
         let world = World::start(folder.path(), &policy, || NOW);
         world.until("the list", |world| world.labels("52.0.0.1").as_ref() == Some(&own)).await;
-        world.until("its time", |world| world.runtime.lists()[0].fetched_at == Some(NOW)).await;
+        world
+            .until("its time", |world| world.runtime.lists().first().and_then(|list| list.fetched_at) == Some(NOW))
+            .await;
     }
     publisher.says(b"HTTP/1.1 304 Not Modified\r\nconnection: close\r\n\r\n");
     let world = World::start(folder.path(), &policy, || NOW + 2 * 86_400_000);
-    world.until("the confirmation", |world| world.runtime.lists()[0].fetched_at == Some(NOW + 2 * 86_400_000)).await;
+    world
+        .until("the confirmation", |world| {
+            world.runtime.lists().first().and_then(|list| list.fetched_at) == Some(NOW + 2 * 86_400_000)
+        })
+        .await;
     assert!(publisher.seen()[1].contains("if-none-match: \"one\""), "{:?}", publisher.seen());
     assert_eq!(world.labels("52.0.0.1"), Some(own));
 }
@@ -282,8 +288,8 @@ async fn a_publisher_that_lies_changes_nothing() {
     let redirect = format!("location: {}\r\n", elsewhere.url());
     let cases: Vec<(Vec<u8>, &str)> = vec![
         (prefixes(&["0.0.0.0/0"]), ""),
-        (prefixes(&["52.0.0.0/8", "54.0.0.0/8"]), "more than any crawler has"),
-        (prefixes(&["2600::/16"]), "more than any crawler has"),
+        (prefixes(&["52.0.0.0/8", "54.0.0.0/8"]), "and the one before 256: it is not used"),
+        (prefixes(&["2600::/16"]), ""),
         (prefixes(&["8.8.8.0/24"]), "8.8.8.8"),
         (prefixes(&["10.0.0.0/8", "127.0.0.0/8", "192.168.0.0/16"]), "no entry"),
         (prefixes(&[]), "nothing at"),
@@ -324,6 +330,26 @@ async fn a_publisher_that_lies_changes_nothing() {
         }
     }
     assert_eq!(elsewhere.seen(), [] as [&str; 0], "a redirect into the operator's network is not followed");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_first_list_vouches_for_no_provider() {
+    for (list, refused) in [
+        (vec!["52.0.0.0/12"], false),
+        (vec!["52.0.0.0/12", "54.0.0.1/32"], true),
+        (vec!["2600:1::/32"], false),
+        (vec!["2600:1::/32", "2600:2::/64"], true),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let publisher = Publisher::start(&prefixes(&list)).await;
+        let world = World::start(folder.path(), &policy(&[publisher.url()]), || NOW);
+        match refused {
+            true => world.fails("more than any crawler has").await,
+            false => world.until("the list", |world| world.labels("0.0.0.0").is_some_and(|all| !all.is_empty())).await,
+        }
+        let in_force = world.labels("0.0.0.0").is_some_and(|all| !all.is_empty());
+        assert_eq!(in_force, !refused, "{list:?}");
+    }
 }
 
 #[test]

@@ -150,7 +150,8 @@ fn hexadecimal(digits: &[u8; 2]) -> Option<u8> {
 
 impl Readers {
     pub(crate) fn new() -> Result<Self, String> {
-        Ok(Self(Window::new("bots.robots", REMEMBERED, 8)?.max_keys(MAX_READERS)))
+        // A node that has served no text to a bot is asked for what is forbidden as well.
+        Ok(Self(Window::new("bots.robots", REMEMBERED, 8)?.max_keys(MAX_READERS).everywhere_from(1)))
     }
 
     /// Remembers that an agent has read the file.

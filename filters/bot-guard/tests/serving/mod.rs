@@ -48,8 +48,10 @@ fn texts_of_the_policy_are_served_and_bots_that_disobey_are_noticed() {
     assert!(text.status == 200 && text.text() == llms, "{} {}", text.status, text.body.len());
     assert_eq!(connection.exchange(&asks("POST", "/robots.txt", "curl/8")).unwrap().status, 200, "of the backend");
 
-    // On all workers and nodes alike: the one that served it is not the one that takes the next request.
-    gateway.until(&asks("GET", "/private/x", "python-requests/2"), 200, PATIENCE);
+    // Bots without a signature are one class for each address: another address has read nothing.
+    let elsewhere = Request::new("GET", "/private/x").header("x-forwarded-for", "198.51.100.10");
+    assert_eq!(gateway.status(&elsewhere.header("user-agent", "python-requests/2")), 200);
+    // On all workers alike: the one that served it is not the one that takes the next request.
     assert_eq!(gateway.status(&asks("GET", "/robots.txt", SEO)), 200);
     // A worker that has served it before its first link with the control plane counts it for the others once that is there.
     wait_for("the memory of the node", PATIENCE, || {

@@ -63,6 +63,28 @@ pub const CATALOGUE: &[Described] = &[
     counter("palisade_alerts_retries_total", &["channel"], "Failed attempts to deliver an alert that were repeated"),
     gauge("palisade_alerts_waiting_messages", &[], "Alerts that wait for delivery"),
     counter(
+        "palisade_bots_dropped_total",
+        &[],
+        "Addresses of crawlers that were not taken in for verification, because too many waited",
+    ),
+    counter("palisade_bots_range_failures_total", &[], "Fetches of published addresses of bots that failed"),
+    gauge(
+        "palisade_bots_range_lists",
+        &["state"],
+        "Lists of published addresses of bots, by state: in_force (gateways verify by it), failing (its last fetch failed)",
+    ),
+    gauge(
+        "palisade_bots_verdicts",
+        &["finding"],
+        "Verdicts by reverse DNS in force, by finding: verified, impersonator, unverifiable",
+    ),
+    counter(
+        "palisade_bots_verifications_total",
+        &["outcome"],
+        "Verifications by reverse DNS, by outcome: verified, impersonator, failed",
+    ),
+    gauge("palisade_bots_waiting", &[], "Addresses of crawlers that wait for their verification"),
+    counter(
         "palisade_bouncers_alerts_total",
         &["bouncer", "outcome"],
         "Alerts to the decision service of a bouncer, by outcome: sent (taken by it), dropped (too many waited, or it does not take them)",

@@ -15,7 +15,6 @@ mod metrics;
 mod operations;
 mod push;
 mod runtime;
-mod schedule;
 mod state;
 mod table;
 

@@ -244,7 +244,7 @@ fn the_catalogue_has_fourteen_entries_that_make_feeds() {
         }
         let feed: ThreatFeed = serde_json::from_value(feed).unwrap();
         assert_eq!(feed.check(&Head::default(), &Nothing), []);
-        fetch::Plan::of(&feed).unwrap();
+        fetch::plan(&feed).unwrap();
     }
     let weighs = |id: &str| CatalogEntry::by_id(id).unwrap().feed();
     assert_eq!((&weighs("spamhaus-drop")["weight"], &weighs("spamhaus-drop")["action"]), (&json!(90), &json!("block")));

@@ -20,9 +20,15 @@ pub struct IpReputationStep {
     /// Addresses and CIDRs whose requests pass without a look.
     #[prost(string, repeated, tag = "5")]
     pub passthrough: Vec<String>,
+    /// It has bouncers with decisions on networks, and the table that they are found by.
+    #[prost(bool, tag = "20")]
+    pub by_network: bool,
+    /// It has bouncers with decisions on countries, and the table that they are found by.
+    #[prost(bool, tag = "21")]
+    pub by_country: bool,
 }
 
-/// What a hit on one feed, or on the decisions of one bouncer, means.
+/// What a hit on one feed, on the decisions of one bouncer, or on one class of networks means.
 #[derive(Clone, PartialEq, Message)]
 pub struct FeedOfStep {
     /// What labels of the table call it by.
@@ -46,4 +52,7 @@ pub struct FeedOfStep {
     /// It is a bouncer: the decisions of a service, in a table of their own.
     #[prost(bool, tag = "7")]
     pub bouncer: bool,
+    /// It is a class of networks, in a table of its own: `id` is its database, `name` the name of the class. It never refuses.
+    #[prost(bool, tag = "20")]
+    pub class: bool,
 }

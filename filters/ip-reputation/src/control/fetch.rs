@@ -120,9 +120,7 @@ impl Plan {
 
     /// Asks for the list only if it is another one than before; whether there is one to ask by.
     fn ask_for_changes(&mut self, validators: &Validators) -> bool {
-        let known = [(header::IF_NONE_MATCH, &validators.etag), (header::IF_MODIFIED_SINCE, &validators.last_modified)];
-        let known = known.into_iter().filter_map(|(name, value)| Some((name, value.as_ref()?.parse().ok()?)));
-        let known: Vec<(HeaderName, HeaderValue)> = known.collect();
+        let known = asks_for_changes(validators);
         let any = !known.is_empty();
         self.call.headers.extend(known);
         any
@@ -178,6 +176,12 @@ impl Failure {
     }
 }
 
+/// The headers that ask for what is another version than this one.
+pub(super) fn asks_for_changes(validators: &Validators) -> HeaderMap {
+    let known = [(header::IF_NONE_MATCH, &validators.etag), (header::IF_MODIFIED_SINCE, &validators.last_modified)];
+    known.into_iter().filter_map(|(name, value)| Some((name, value.as_ref()?.parse().ok()?))).collect()
+}
+
 fn format(feed: &ThreatFeed) -> Result<Format, String> {
     let options = &feed.options;
     Ok(match feed.format {
@@ -204,20 +208,25 @@ fn format(feed: &ThreatFeed) -> Result<Format, String> {
 
 /// A list that came compressed, whatever the headers say: many publishers serve files as they lie on their disks.
 pub(super) fn unpacked(body: &[u8]) -> Result<Option<Vec<u8>>, String> {
+    unpacked_within(body, MAX_UNPACKED)
+}
+
+/// [`unpacked`] of at most so many bytes.
+pub(super) fn unpacked_within(body: &[u8], most: usize) -> Result<Option<Vec<u8>>, String> {
     if !body.starts_with(&[0x1f, 0x8b]) {
         return Ok(None);
     }
     let mut list = Vec::new();
-    let limit = MAX_UNPACKED as u64 + 1;
+    let limit = (most as u64).saturating_add(1);
     let read = MultiGzDecoder::new(body).take(limit).read_to_end(&mut list);
-    read.map_err(|_| "the compressed list is damaged or incomplete".to_owned())?;
-    if list.len() > MAX_UNPACKED {
-        return Err(format!("the list has more than {MAX_UNPACKED} bytes when it is unpacked"));
+    read.map_err(|_| "the compressed file is damaged or incomplete".to_owned())?;
+    if list.len() > most {
+        return Err(format!("the file has more than {most} bytes when it is unpacked"));
     }
     Ok(Some(list))
 }
 
-fn validators(headers: &HeaderMap) -> Validators {
+pub(super) fn validators(headers: &HeaderMap) -> Validators {
     let text = |name: HeaderName| {
         let text = headers.get(name)?.to_str().ok().filter(|text| text.len() <= MAX_VALIDATOR)?;
         Some(text.to_owned())
@@ -226,7 +235,7 @@ fn validators(headers: &HeaderMap) -> Validators {
 }
 
 /// How long a server asks to wait, where it says so in seconds.
-fn wish(headers: &HeaderMap) -> Option<u64> {
+pub(super) fn wish(headers: &HeaderMap) -> Option<u64> {
     let seconds: u64 = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
     Some(seconds.saturating_mul(1000).min(LONGEST_WISH))
 }

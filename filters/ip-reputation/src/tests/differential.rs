@@ -79,6 +79,7 @@ fn lookups_agree_with_a_search_through_all_ranges() {
         score_threshold: 0.0,
         status: 403,
         table: handle,
+        classes: None,
         decisions: None,
     };
     let mut listed = 0_u64;

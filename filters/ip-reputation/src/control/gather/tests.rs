@@ -152,6 +152,7 @@ impl World {
             weight: 1.0,
             blocks: false,
             bouncer: false,
+            class: false,
         });
         let step = IpReputationStep { feeds: feeds.collect(), status: 403, ..IpReputationStep::default() };
         let mut build = Build::new(std::iter::empty()).with_tables(Rc::clone(&tables));

@@ -137,6 +137,7 @@ impl World {
             weight: 1.0,
             blocks: true,
             bouncer: true,
+            class: false,
         });
         let mut feeds: Vec<FeedOfStep> = feeds.collect();
         feeds.push(FeedOfStep { key: "~".into(), bouncer: true, ..FeedOfStep::default() });

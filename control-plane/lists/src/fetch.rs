@@ -165,9 +165,7 @@ impl ListFetch {
 
     /// Asks for the list only if it is another one than before; whether there is one to ask by.
     fn ask_for_changes(&mut self, validators: &Validators) -> bool {
-        let known = [(header::IF_NONE_MATCH, &validators.etag), (header::IF_MODIFIED_SINCE, &validators.last_modified)];
-        let known = known.into_iter().filter_map(|(name, value)| Some((name, value.as_ref()?.parse().ok()?)));
-        let known: Vec<(HeaderName, HeaderValue)> = known.collect();
+        let known = asks_for_changes(validators);
         let any = !known.is_empty();
         self.call.headers.extend(known);
         any
@@ -227,7 +225,14 @@ impl Failure {
     }
 }
 
-/// A list that came compressed, whatever the headers say: many publishers serve files as they lie on their disks. `None` for one that did not.
+/// The headers that ask for what is another version than this one.
+#[must_use]
+pub fn asks_for_changes(validators: &Validators) -> HeaderMap {
+    let known = [(header::IF_NONE_MATCH, &validators.etag), (header::IF_MODIFIED_SINCE, &validators.last_modified)];
+    known.into_iter().filter_map(|(name, value)| Some((name, value.as_ref()?.parse().ok()?))).collect()
+}
+
+/// A file that came compressed, whatever the headers say: many publishers serve files as they lie on their disks. `None` for one that did not.
 ///
 /// # Errors
 /// It is damaged, or has more than `most` bytes.
@@ -235,17 +240,19 @@ pub fn unpacked(body: &[u8], most: usize) -> Result<Option<Vec<u8>>, String> {
     if !body.starts_with(&[0x1f, 0x8b]) {
         return Ok(None);
     }
-    let mut list = Vec::new();
-    let limit = most as u64 + 1;
-    let read = MultiGzDecoder::new(body).take(limit).read_to_end(&mut list);
-    read.map_err(|_| "the compressed list is damaged or incomplete".to_owned())?;
-    if list.len() > most {
-        return Err(format!("the list has more than {most} bytes when it is unpacked"));
+    let mut file = Vec::new();
+    let limit = (most as u64).saturating_add(1);
+    let read = MultiGzDecoder::new(body).take(limit).read_to_end(&mut file);
+    read.map_err(|_| "the compressed file is damaged or incomplete".to_owned())?;
+    if file.len() > most {
+        return Err(format!("the file has more than {most} bytes when it is unpacked"));
     }
-    Ok(Some(list))
+    Ok(Some(file))
 }
 
-fn validators(headers: &HeaderMap) -> Validators {
+/// What a publisher calls the version that it answers with.
+#[must_use]
+pub fn validators(headers: &HeaderMap) -> Validators {
     let text = |name: HeaderName| {
         let text = headers.get(name)?.to_str().ok().filter(|text| text.len() <= MAX_VALIDATOR)?;
         Some(text.to_owned())
@@ -253,8 +260,9 @@ fn validators(headers: &HeaderMap) -> Validators {
     Validators { etag: text(header::ETAG), last_modified: text(header::LAST_MODIFIED) }
 }
 
-/// How long a server asks to wait, where it says so in seconds.
-fn wish(headers: &HeaderMap) -> Option<u64> {
+/// How long a server asks to wait, where it says so in seconds: in milliseconds, a day at most.
+#[must_use]
+pub fn wish(headers: &HeaderMap) -> Option<u64> {
     let seconds: u64 = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
     Some(seconds.saturating_mul(1000).min(LONGEST_WISH))
 }

@@ -6,7 +6,9 @@ mod schedule;
 
 use store::feeds::FeedList;
 
-pub use fetch::{Before, Failure, ListFetch, ListSource, MAX_ANSWER, MAX_UNPACKED, unpacked};
+pub use fetch::{
+    Before, Failure, ListFetch, ListSource, MAX_ANSWER, MAX_UNPACKED, asks_for_changes, unpacked, validators, wish,
+};
 pub use schedule::{LONGEST_WISH, longest, wait};
 
 /// A list that was fetched.

@@ -146,6 +146,22 @@ pub const CATALOGUE: &[Described] = &[
         &["reason"],
         "Shared counts that were not taken or not passed on, by reason: clock (the node's is ahead), full (too many groups or nodes), invalid, message (too long), pending (the node does not keep up), store (no room for another row)",
     ),
+    gauge(
+        "palisade_databases_failing",
+        &["database"],
+        "1 while an ASN or geolocation database has an error, as `_status` shows it",
+    ),
+    counter(
+        "palisade_databases_failures_total",
+        &["database"],
+        "Fetches of an ASN or geolocation database that failed",
+    ),
+    gauge(
+        "palisade_databases_fetched_timestamp_seconds",
+        &["database"],
+        "Time when an ASN or geolocation database was fetched or found unchanged, since 1970; 0 without one. Of the first 64 databases of a process",
+    ),
+    gauge("palisade_databases_ranges", &["database"], "Address ranges of an ASN or geolocation database"),
     gauge("palisade_dnsbl_entries", &[], "Verdicts of DNS blocklists that are in force"),
     counter(
         "palisade_dnsbl_lookups_total",

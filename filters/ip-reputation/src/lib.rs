@@ -1,8 +1,8 @@
 //! The IP reputation: callers whose address is on a threat feed, or under a decision of a decision service, add to the score or are
-//! refused.
+//! refused. Those of a class of networks, such as hosting, add to the score.
 //!
 //! The control plane makes one table of all feeds: ranges of addresses, each labelled with the keys of the feeds that list it. A step
-//! has what a hit on each of its feeds means, so steps with different feeds share the table.
+//! has what a hit on each of its feeds means, so steps with different feeds share the table. The classes of networks are such a table too.
 
 mod blocklist;
 #[cfg(feature = "control")]
@@ -37,6 +37,15 @@ pub const DECISIONS: &str = "ip-reputation.decisions";
 /// The table of countries (`country:cn`) and networks (`as:64496`) with decisions, with the keys of the bouncers.
 pub const NAMED_DECISIONS: &str = "ip-reputation.named-decisions";
 
+/// The table of address ranges, each labelled with the keys of the classes that databases have its network in.
+pub const CLASSES: &str = "ip-reputation.classes";
+
+/// The table of address ranges, each labelled with the number of its network (autonomous system).
+pub const NETWORKS: &str = "ip-reputation.networks";
+
+/// The table of address ranges, each labelled with its country, see [`country_label`].
+pub const COUNTRIES: &str = "ip-reputation.countries";
+
 /// What is behind the key of a bouncer whose decision is no ban: it never refuses by itself.
 pub const MILD: char = '~';
 
@@ -63,30 +72,62 @@ struct IpReputation {
     status: u16,
     report: bool,
     table: RangesTable,
-    /// Those of bouncers, where it has any. Nothing says yet which country or network a caller is of, so the second is only kept.
-    decisions: Option<(RangesTable, KeysTable)>,
+    /// Those of classes of networks, where it has any.
+    classes: Option<RangesTable>,
+    /// Those of bouncers, where it has any.
+    decisions: Option<Decisions>,
     /// DNS blocklists, where it has any.
     blocklists: Option<Blocklists>,
 }
 
-/// A feed or a bouncer that lists an address.
+/// The tables that decisions are found in.
+struct Decisions {
+    /// Of addresses and ranges.
+    ranges: RangesTable,
+    /// Of networks and countries.
+    named: KeysTable,
+    /// The number of the network of an address, where a bouncer has decisions on networks.
+    networks: Option<RangesTable>,
+    /// The country of an address, where a bouncer has decisions on countries.
+    countries: Option<RangesTable>,
+}
+
+/// A feed, a bouncer, a zone or a class of networks that has an address.
 #[derive(Clone, Copy)]
 struct Hit<'a> {
     feed: &'a FeedOfStep,
     /// It refuses regardless of the score.
     blocks: bool,
+    /// What it is on: the caller's address, network or country.
+    on: &'static str,
 }
 
 fn build(config: &[u8], build: &mut Build<'_>) -> Result<Box<dyn Plugin>, String> {
     let step = IpReputationStep::decode(config).map_err(|error| error.to_string())?;
     let status = u16::try_from(step.status).ok().filter(|status| (200..=599).contains(status));
     let status = status.ok_or("the IP reputation refuses with something that is no status")?;
-    let IpReputationStep { mut feeds, monitor, score_threshold, passthrough, report, wait_millis, .. } = step;
+    let IpReputationStep {
+        mut feeds,
+        monitor,
+        score_threshold,
+        passthrough,
+        report,
+        wait_millis,
+        by_network,
+        by_country,
+        ..
+    } = step;
     feeds.sort_by(|one, other| one.key.cmp(&other.key));
     let passthrough = Exemptions::new(&passthrough)?;
     let table = build.ranges(TABLE)?;
+    let classes = if feeds.iter().any(|feed| feed.class) { Some(build.ranges(CLASSES)?) } else { None };
     let decisions = match feeds.iter().any(|feed| feed.bouncer) {
-        true => Some((build.ranges(DECISIONS)?, build.keys(NAMED_DECISIONS)?)),
+        true => Some(Decisions {
+            ranges: build.ranges(DECISIONS)?,
+            named: build.keys(NAMED_DECISIONS)?,
+            networks: if by_network { Some(build.ranges(NETWORKS)?) } else { None },
+            countries: if by_country { Some(build.ranges(COUNTRIES)?) } else { None },
+        }),
         false => None,
     };
     let blocklists = match feeds.iter().any(|feed| feed.zone) {
@@ -101,6 +142,7 @@ fn build(config: &[u8], build: &mut Build<'_>) -> Result<Box<dyn Plugin>, String
         status,
         report,
         table,
+        classes,
         decisions,
         blocklists,
     }))
@@ -161,51 +203,78 @@ impl IpReputation {
         if self.report { REPORTED } else { KIND }
     }
 
-    /// The feeds and bouncers of this step that list an address and mean something, and the zones with the keys `listed`.
+    /// The feeds, bouncers and classes of this step that have an address and mean something, and the zones with the keys `listed`.
     fn hits(&self, address: IpAddr, listed: &[u8]) -> Vec<Hit<'_>> {
         let mut found = Vec::new();
-        let tables = [Some(&self.table), self.decisions.as_ref().map(|(ranges, _)| ranges)];
+        let decisions = self.decisions.as_ref();
+        let tables = [Some(&self.table), self.classes.as_ref(), decisions.map(|decisions| &decisions.ranges)];
         for table in tables.into_iter().flatten() {
             let _ = table.read(|ranges| {
                 let keys = ranges.find(address).and_then(|label| ranges.name(label)).unwrap_or_default();
-                found.extend(keys.split(|byte| *byte == b',').filter_map(|key| self.hit(key)));
+                self.take(keys, "address", &mut found);
             });
+        }
+        if let Some(decisions) = decisions {
+            self.named_hits(address, decisions, &mut found);
         }
         let is_zone = |hit: &Hit<'_>| hit.feed.zone;
         found.retain(|hit| !is_zone(hit));
-        found.extend(listed.split(|byte| *byte == b',').filter_map(|key| self.hit(key)).filter(is_zone));
+        found.extend(listed.split(|byte| *byte == b',').filter_map(|key| self.hit(key, "address")).filter(is_zone));
         found.retain(|hit: &Hit<'_>| hit.blocks || hit.feed.weight > 0.0);
         // The strongest first; feeds alike stay in the order of their keys.
         found.sort_by(|one, other| other.blocks.cmp(&one.blocks).then(other.feed.weight.total_cmp(&one.feed.weight)));
-        // A bouncer with a ban and a milder decision counts once, as a ban.
+        // A bouncer with a ban and a milder decision counts once, as a ban. Databases that agree on a class count once.
         let mut once: Vec<Hit<'_>> = Vec::with_capacity(found.len());
         for hit in found {
-            if !once.iter().any(|known| known.feed.key == hit.feed.key) {
+            let is_same = |known: &FeedOfStep| {
+                known.key == hit.feed.key || (known.class && hit.feed.class && known.tag == hit.feed.tag)
+            };
+            if !once.iter().any(|known| is_same(known.feed)) {
                 once.push(hit);
             }
         }
         once
     }
 
-    fn hit(&self, key: &[u8]) -> Option<Hit<'_>> {
+    /// The bouncers with decisions on the network and on the country of an address.
+    fn named_hits<'a>(&'a self, address: IpAddr, decisions: &Decisions, found: &mut Vec<Hit<'a>>) {
+        let label = |table: &Option<RangesTable>| table.as_ref()?.read(|ranges| ranges.find(address))?;
+        let network = label(&decisions.networks).map(|number| (format!("as:{number}"), "network"));
+        let country = label(&decisions.countries).and_then(label_country);
+        let country = country.map(|letters| {
+            let [one, other] = letters.map(|letter| char::from(letter.to_ascii_lowercase()));
+            (format!("country:{one}{other}"), "country")
+        });
+        for (name, on) in network.into_iter().chain(country) {
+            let _ = decisions.named.read(|named| self.take(named.find(name.as_bytes()).unwrap_or_default(), on, found));
+        }
+    }
+
+    /// Takes the feeds of keys with commas between them.
+    fn take<'a>(&'a self, keys: &[u8], on: &'static str, found: &mut Vec<Hit<'a>>) {
+        found.extend(keys.split(|byte| *byte == b',').filter_map(|key| self.hit(key, on)));
+    }
+
+    fn hit(&self, key: &[u8], on: &'static str) -> Option<Hit<'_>> {
         let (key, mild) = key.strip_suffix(&[MILD as u8]).map_or((key, false), |key| (key, true));
         let place = self.feeds.binary_search_by(|feed| feed.key.as_bytes().cmp(key)).ok()?;
         let feed = self.feeds.get(place)?;
-        Some(Hit { feed, blocks: feed.blocks && !mild })
+        Some(Hit { feed, blocks: feed.blocks && !mild && !feed.class, on })
     }
 
     /// Why a caller with these hits is refused, if it is.
     fn reason(&self, hits: &[Hit<'_>]) -> Option<String> {
-        if let Some(Hit { feed, .. }) = hits.iter().find(|hit| hit.blocks) {
+        if let Some(Hit { feed, on, .. }) = hits.iter().find(|hit| hit.blocks) {
             if feed.zone {
                 return Some(format!("the caller's address is on the DNS blocklist `{}`", feed.name));
             }
             return Some(match feed.bouncer {
-                true => format!("the decision service of `{}` bans the caller's address", feed.name),
+                true => format!("the decision service of `{}` bans the caller's {on}", feed.name),
                 false => format!("the caller's address is on the threat feed `{}`", feed.name),
             });
         }
-        let sum: f64 = hits.iter().map(|hit| hit.feed.weight).sum();
+        // A class of networks never refuses, neither by itself nor as a part of the sum.
+        let sum: f64 = hits.iter().filter(|hit| !hit.feed.class).map(|hit| hit.feed.weight).sum();
         let reached = self.score_threshold > 0.0 && sum >= self.score_threshold;
         reached.then(|| format!("the threat feeds that list the caller's address weigh {sum}"))
     }
@@ -215,7 +284,7 @@ impl IpReputation {
 fn note_all(hits: &[Hit<'_>], kind: &'static str, exchange: &mut Exchange, host: &dyn Host) {
     let (own, others) = hits.split_at_checked(MAX_SIGNALLED).unwrap_or((hits, &[]));
     for hit in own {
-        note(hit.feed, kind, exchange, host);
+        note(hit, kind, exchange, host);
     }
     if others.is_empty() {
         return;
@@ -228,13 +297,14 @@ fn note_all(hits: &[Hit<'_>], kind: &'static str, exchange: &mut Exchange, host:
         weight: others.iter().map(|hit| hit.feed.weight.round()).sum::<f64>().min(exchange::MAX_SCORE),
         confidence: 1.0,
         tag: OTHERS.into(),
-        detail: format!("the address is on {} more lists: {}", ids.len(), ids.join(", ")),
+        detail: format!("{} more sources have the address: {}", ids.len(), ids.join(", ")),
         at: host.now(),
     });
 }
 
 /// Adds the signals of a hit. Events name a feed by its own tag and as `reputation:<id>`, so the second signal weighs nothing.
-fn note(feed: &FeedOfStep, kind: &'static str, exchange: &mut Exchange, host: &dyn Host) {
+fn note(hit: &Hit<'_>, kind: &'static str, exchange: &mut Exchange, host: &dyn Host) {
+    let Hit { feed, on, .. } = hit;
     let named = format!("reputation:{}", feed.id);
     let mut add = |weight: f64, tag: String| {
         exchange.score.add(Signal {
@@ -243,18 +313,31 @@ fn note(feed: &FeedOfStep, kind: &'static str, exchange: &mut Exchange, host: &d
             weight,
             confidence: 1.0,
             tag: tag.into(),
-            detail: match feed.bouncer {
+            detail: match (feed.class, feed.bouncer) {
                 _ if feed.zone => format!("the address is on the DNS blocklist `{}`", feed.name),
-                true => format!("the decision service of `{}` has a decision on the address", feed.name),
-                false => format!("the address is on the threat feed `{}`", feed.name),
+                (true, _) => format!("the address is of a network of the class `{}`", feed.name),
+                (false, true) => format!("the decision service of `{}` has a decision on the {on}", feed.name),
+                (false, false) => format!("the address is on the threat feed `{}`", feed.name),
             },
             at: host.now(),
         });
     };
     add(feed.weight, feed.tag.clone());
-    if feed.tag != named {
+    if !feed.class && feed.tag != named {
         add(0.0, named);
     }
+}
+
+/// The label of a country in [`COUNTRIES`]: its two letters, the first one in the higher byte.
+#[must_use]
+pub fn country_label(letters: [u8; 2]) -> u32 {
+    u32::from(u16::from_be_bytes(letters))
+}
+
+/// The country of a label of [`COUNTRIES`].
+#[must_use]
+pub fn label_country(label: u32) -> Option<[u8; 2]> {
+    u16::try_from(label).ok().map(u16::to_be_bytes)
 }
 
 #[cfg(test)]

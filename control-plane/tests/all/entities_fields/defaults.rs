@@ -38,7 +38,7 @@ fn every_field_has_the_default_of_the_specification() {
             "geo-databases",
             json!({
                 "enabled": true, "url": "https://download.db-ip.com/free/dbip-country-lite-{yyyy}-{MM}.mmdb.gz",
-                "username": "", "password": "", "headers": {}, "refresh_interval_seconds": 86400,
+                "username": "", "password": "", "headers": {}, "allow_private": false, "refresh_interval_seconds": 86400,
                 "timeout_millis": 300000, "max_size_mb": 512, "attribution": "IP Geolocation by DB-IP",
                 "attribution_url": "https://db-ip.com"
             }),
@@ -115,7 +115,7 @@ fn a_new_asn_database_weighs_the_classes_of_the_specification() {
     let mut rest = template;
     rest.as_object_mut().unwrap().shift_remove("categories");
     let expected = json!({
-        "enabled": true, "url": "https://iptoasn.com/data/ip2asn-v4.tsv.gz", "gzip": true, "format": "iptoasn_tsv",
+        "enabled": true, "url": "https://iptoasn.com/data/ip2asn-v4.tsv.gz", "allow_private": false, "gzip": true, "format": "iptoasn_tsv",
         "refresh_interval_seconds": 86400, "timeout_millis": 120000, "max_entries": 1500000, "kind": "asn-database"
     });
     assert_eq!(rest, expected);

@@ -181,7 +181,7 @@ impl Gatherer {
                 drop(done.send(refuse("cannot be fetched as it is configured")));
             }
             Want::Refresh { force, .. } => feed.want(force, done),
-            Want::Sync { .. } => {}
+            Want::Sync { .. } | Want::RefreshDatabase { .. } => {}
             Want::RollBack { .. } => {
                 if feed.roll_back() {
                     let id = id.clone();

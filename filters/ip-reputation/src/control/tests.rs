@@ -38,7 +38,7 @@ impl References for Nothing {
     }
 }
 
-/// All entities, which are feeds and bouncers.
+/// All entities: feeds, bouncers, and databases, whose ids begin with `asn-` and `geo-`.
 struct Feeds(Arc<Collection>);
 
 impl EntitySource for Feeds {
@@ -56,6 +56,12 @@ fn feeds(all: impl IntoIterator<Item = (String, Value)>) -> Feeds {
         let head = Head { id: id.clone(), ..Head::default() };
         let entity: Arc<dyn kit::AnyEntity> = match fields.get("api_key") {
             Some(_) => Arc::new(Item::<SvcBouncer> { head, body: serde_json::from_value(fields).unwrap() }),
+            None if id.starts_with("asn-") => {
+                Arc::new(Item::<AsnDatabase> { head, body: serde_json::from_value(fields).unwrap() })
+            }
+            None if id.starts_with("geo-") => {
+                Arc::new(Item::<GeoDatabase> { head, body: serde_json::from_value(fields).unwrap() })
+            }
             None => Arc::new(Item::<ThreatFeed> { head, body: serde_json::from_value(fields).unwrap() }),
         };
         (id, Slot { revision: 1, entity })
@@ -216,6 +222,40 @@ fn all_enabled_bouncers_count_unless_some_are_named() {
         (many.unwrap().feeds.len(), gaps),
         (8, vec!["the bouncer `b8` is not used: 8 others before it are enabled".to_owned()])
     );
+}
+
+#[test]
+fn a_step_has_the_classes_of_enabled_databases_and_what_decisions_on_networks_need() {
+    let bouncer = json!({ "api_key": "k", "scopes": ["as", "country"] });
+    let base = [("crowd".to_owned(), bouncer)];
+    let with = |more: &[(&str, Value)]| {
+        let more = more.iter().map(|(id, fields)| ((*id).to_owned(), fields.clone()));
+        let (step, gaps) = compiled(json!({}), &feeds(base.clone().into_iter().chain(more))).unwrap();
+        (step.unwrap(), gaps)
+    };
+    let (step, gaps) = with(&[("asn-off", json!({ "enabled": false })), ("geo-off", json!({ "enabled": false }))]);
+    assert_eq!((step.feeds.len(), step.by_network, step.by_country), (1, false, false));
+    let [networks, countries] = &gaps[..] else { panic!("{gaps:?}") };
+    assert!(networks.contains("`crowd` has decisions on networks, which match nothing without an ASN database"));
+    assert!(
+        countries.contains("`crowd` has decisions on countries, which match nothing without a geolocation database")
+    );
+
+    let mut categories =
+        json!({ "categories": [{ "name": "own", "weight": 7, "asns": [1] }, { "name": "cdn", "tag": "edge" }] });
+    let (step, gaps) = with(&[("asn-a", categories.clone()), ("geo-a", json!({}))]);
+    assert_eq!((step.by_network, step.by_country, gaps.len()), (true, true, 0), "{gaps:?}");
+    let classes = step.feeds.iter().filter(|feed| feed.class);
+    let mut classes: Vec<_> =
+        classes.map(|feed| (&*feed.name, &*feed.tag, feed.weight, feed.blocks, &*feed.id)).collect();
+    classes.sort_by_key(|class| class.0);
+    assert_eq!(classes, [("cdn", "edge", 0.0, false, "asn-a"), ("own", "asn:own", 7.0, false, "asn-a")]);
+    categories["enabled"] = json!(false);
+    assert_eq!(with(&[("asn-a", categories)]).0.feeds.len(), 1);
+    let many: Vec<(String, Value)> =
+        (0..9).map(|number| (format!("asn-{number}"), json!({ "categories": [{ "name": "a" }] }))).collect();
+    let (step, _) = compiled(json!({}), &feeds(many)).unwrap();
+    assert_eq!(step.unwrap().feeds.len(), MAX_DATABASES);
 }
 
 #[test]

@@ -80,6 +80,7 @@ fn lookups_agree_with_a_search_through_all_ranges() {
         status: 403,
         report: false,
         table: handle,
+        classes: None,
         decisions: None,
         blocklists: None,
     };

@@ -30,7 +30,7 @@ pub(super) use decisions::Counts;
 use pull::{Failure, Plan};
 use stream::Answer;
 use table::Flattened;
-pub(super) use table::Row;
+pub(super) use table::{NamedRows, Row};
 use tracked::{Ended, Tracked};
 
 /// Services that are asked at the same time, at most: all of them, so that none waits for a slow one.
@@ -323,7 +323,8 @@ impl Gatherer {
         }
         let ids: Vec<String> = self.bouncers.keys().cloned().collect();
         for id in ids {
-            self.show(&id, Some(made.rows.remove(&id).unwrap_or_default()));
+            let rows = (made.rows.remove(&id).unwrap_or_default(), made.named_rows.remove(&id).unwrap_or_default());
+            self.show(&id, Some(rows));
         }
     }
 
@@ -353,9 +354,12 @@ impl Gatherer {
     }
 
     /// Shows a bouncer; with other rows where they are published.
-    fn show(&self, id: &str, rows: Option<Arc<Vec<Row>>>) {
+    fn show(&self, id: &str, rows: Option<(Arc<Vec<Row>>, Arc<NamedRows>)>) {
         let Some(bouncer) = self.bouncers.get(id) else { return };
-        let rows = rows.unwrap_or_else(|| Arc::clone(&self.runtime.bouncer(id).rows));
+        let (rows, named_rows) = rows.unwrap_or_else(|| {
+            let shown = self.runtime.bouncer(id);
+            (Arc::clone(&shown.rows), Arc::clone(&shown.named_rows))
+        });
         let counts = bouncer.decisions.counts();
         if self.runtime.has_metrics(id) {
             // Those of a bouncer that is not used are not in force.
@@ -372,6 +376,7 @@ impl Gatherer {
             rejected: bouncer.rejected,
             last_sync: (bouncer.last_sync > 0).then_some(bouncer.last_sync),
             rows,
+            named_rows,
         };
         self.runtime.show_bouncer(id, Some(Arc::new(shown)));
     }

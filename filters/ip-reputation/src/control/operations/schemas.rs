@@ -15,8 +15,17 @@ pub(super) const FEED_STATUS: NamedSchema = NamedSchema { name: "FeedStatus", sc
 pub(super) const BOUNCER_STATUS: NamedSchema = NamedSchema { name: "BouncerStatus", schema: bouncer_status };
 /// A list that was fetched.
 pub(super) const SNAPSHOT: NamedSchema = NamedSchema { name: "FeedSnapshot", schema: snapshot };
-/// What the feeds have of an address.
+/// A zone of a DNS blocklist with its state.
 pub(super) const ZONE_STATUS: NamedSchema = NamedSchema { name: "DnsblZoneStatus", schema: zone_status };
+/// A database of networks with its state.
+pub(super) const ASN_STATUS: NamedSchema = NamedSchema { name: "AsnStatus", schema: asn_status };
+/// A database of places with its state.
+pub(super) const GEO_STATUS: NamedSchema = NamedSchema { name: "GeoStatus", schema: geo_status };
+/// A database that was fetched.
+pub(super) const DATABASE_SNAPSHOT: NamedSchema = NamedSchema { name: "DatabaseSnapshot", schema: database_snapshot };
+/// Where an address is.
+pub(super) const LOCATION: NamedSchema = NamedSchema { name: "AddressLocation", schema: location };
+/// What all sources have of an address.
 pub(super) const VERDICT: NamedSchema = NamedSchema { name: "ReputationVerdict", schema: verdict };
 
 fn text() -> Value {
@@ -73,10 +82,10 @@ fn catalog_entry() -> Value {
 }
 
 pub(super) fn status() -> Value {
-    let empty = || json!({ "type": "array", "maxItems": 0, "description": "Not active yet." });
     let done = object(
         json!({
-            "feeds": list(FEED_STATUS.reference()), "svc_bouncers": list(BOUNCER_STATUS.reference()), "asn": empty(), "geo": empty(), "dnsbl": list(ZONE_STATUS.reference()),
+            "feeds": list(FEED_STATUS.reference()), "svc_bouncers": list(BOUNCER_STATUS.reference()),
+            "asn": list(ASN_STATUS.reference()), "geo": list(GEO_STATUS.reference()), "dnsbl": list(ZONE_STATUS.reference()),
         }),
         Value::Null,
     );
@@ -110,7 +119,7 @@ fn bouncer_status() -> Value {
             "last_error": text_or_null("Why the last call failed, or why the decisions are not used. Null if all is well."),
             "exact": count("Those on single addresses."),
             "ranges": count("Those on ranges of addresses."),
-            "named": count("Those on countries and networks. They are kept, and not matched yet."),
+            "named": count("Those on countries and networks. They match with the help of the geolocation and ASN databases."),
             "rejected": count("Decisions of the last whole list that cannot be used."),
             "last_sync": { "type": ["integer", "null"], "description": "When the service was last heard, in milliseconds since 1970." },
         }),
@@ -154,6 +163,80 @@ fn zone_status() -> Value {
     )
 }
 
+fn asn_status() -> Value {
+    object(
+        json!({
+            "id": text(), "name": text(), "enabled": { "type": "boolean" }, "url": text(),
+            "format": { "enum": ["iptoasn_tsv", "mmdb"] }, "snapshot": DATABASE_SNAPSHOT.reference(),
+        }),
+        Value::Null,
+    )
+}
+
+fn geo_status() -> Value {
+    object(
+        json!({
+            "id": text(), "name": text(), "enabled": { "type": "boolean" }, "url": text(),
+            "snapshot": DATABASE_SNAPSHOT.reference(),
+        }),
+        Value::Null,
+    )
+}
+
+fn database_snapshot() -> Value {
+    let mut schema = snapshot();
+    if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
+        properties.remove("feed_id");
+        properties.insert("database_id".to_owned(), text());
+        properties.insert(
+            "rejected".to_owned(),
+            count("The entries that are not used: they are no ranges, overlap others, or have no network or country."),
+        );
+        properties.insert(
+            "error".to_owned(),
+            text_or_null("Why the last fetch failed: the database before is in force. Null if it did not."),
+        );
+    }
+    if let Some(required) = schema.get_mut("required").and_then(Value::as_array_mut) {
+        required.iter_mut().filter(|name| **name == "feed_id").for_each(|name| *name = "database_id".into());
+    }
+    schema
+}
+
+pub(super) fn geo() -> Value {
+    let source = object(json!({ "kind": { "enum": ["asn", "geo"] }, "id": text(), "name": text() }), Value::Null);
+    let attribution = object(json!({ "text": text(), "url": text() }), Value::Null);
+    let results = json!({
+        "type": "object",
+        "description": "By address; null for one that no database has.",
+        "additionalProperties": { "anyOf": [LOCATION.reference(), { "type": "null" }] },
+    });
+    let done = object(
+        json!({
+            "done": { "const": true }, "sources": list(source), "attributions": list(attribution), "results": results,
+        }),
+        Value::Null,
+    );
+    json!({ "anyOf": [done, FAILED.reference()] })
+}
+
+fn location() -> Value {
+    let degrees = |about: &str| json!({ "type": ["number", "null"], "description": about });
+    object(
+        json!({
+            "asn": { "type": ["integer", "null"], "minimum": 0, "description": "The number of the network." },
+            "country": text_or_null("Two letters."), "org": text_or_null("The owner of the network."),
+            "country_name": text_or_null("In English."), "continent": text_or_null("Two letters."),
+            "continent_name": text_or_null("In English."), "region": text_or_null("The code of a part of the country."),
+            "region_name": text_or_null("In English."), "city": text_or_null("In English."),
+            "postal_code": text_or_null("As the database has it."),
+            "latitude": degrees("North is positive."), "longitude": degrees("East is positive."),
+            "located": { "type": "boolean", "description": "False: the country is only where the network is registered." },
+        }),
+        Value::Null,
+    )
+}
+
 pub(super) fn synced() -> Value {
     let result = object(
         json!({
@@ -192,7 +275,7 @@ pub(super) fn template() -> Value {
 }
 
 pub(super) fn refresh() -> Value {
-    or_failed("snapshots", list(SNAPSHOT.reference()))
+    or_failed("snapshots", list(json!({ "anyOf": [SNAPSHOT.reference(), DATABASE_SNAPSHOT.reference()] })))
 }
 
 pub(super) fn rollback() -> Value {
@@ -206,15 +289,16 @@ pub(super) fn lookup() -> Value {
 fn verdict() -> Value {
     let hit = object(
         json!({
-            "kind": { "enum": ["feed", "bouncer", "dnsbl"] }, "source_id": text(), "source_name": text(), "tag": text(),
+            "kind": { "enum": ["feed", "bouncer", "asn", "dnsbl"] }, "source_id": text(), "source_name": text(), "tag": text(),
             "weight": { "type": "number" }, "blocking": { "type": "boolean" },
-            "detail": { "type": "string", "description": "The range of the list, or of a decision, that has the address; the answers of a DNS blocklist." },
+            "detail": { "type": "string", "description": "The range of the list, or of a decision, that has the address; or its network, or its country; or the answers of a DNS blocklist." },
         }),
         Value::Null,
     );
     object(
         json!({
             "ip": text(), "score": { "type": "number" }, "blocking": { "type": "boolean" }, "tags": list(text()), "hits": list(hit),
+            "location": { "anyOf": [LOCATION.reference(), { "type": "null" }] },
         }),
         Value::Null,
     )

@@ -72,7 +72,7 @@ fn what_lists_say_is_told_only_where_the_step_reports_it_and_never_to_its_source
     assert_eq!(way(&with(listed("reputation"), "/threat/signals", both)), Some(Way::Refused));
     // One of many lists.
     let mut others = signal(crate::SOURCE, crate::REPORTED, crate::OTHERS);
-    others["detail"] = json!("the address is on 2 more threat feeds: feed_x, svc-bouncer_c");
+    others["detail"] = json!("2 more sources have the address: feed_x, svc-bouncer_c");
     let attack = read(&with(listed(""), "/threat/signals", json!([others]))).unwrap();
     assert!(attack.is_known_to(&["svc-bouncer_c".to_owned()]));
 }

@@ -53,6 +53,7 @@ export PALISADE_CRS3_DIR := $(CURDIR)/$(CACHE)/crs-3
 export PALISADE_SCHEMATHESIS := $(CURDIR)/$(CACHE)/schemathesis
 export PALISADE_SCHEMAS := $(CURDIR)/$(CACHE)/schemas
 export PALISADE_CROWDSEC := $(CURDIR)/$(CACHE)/crowdsec
+export PALISADE_RBLDNSD := $(CURDIR)/$(CACHE)/rbldnsd
 
 NATIVE := --workspace $(addprefix --exclude ,$(WASM_ONLY))
 
@@ -77,7 +78,7 @@ test: filters envoy crs crs-3 schemas schemathesis ## The tests, those against t
 	$(MAKE) test-wasm ARGS=
 
 .PHONY: test-all
-test-all: crowdsec ## Every test, the longest ones included (ARGS for the runner)
+test-all: crowdsec rbldnsd ## Every test, the longest ones included (ARGS for the runner)
 	$(MAKE) test PROFILE=all
 
 # Filters run in a wasm VM, where a usize has 32 bits and there is one thread: unit tests of what they are made of run there too.
@@ -322,7 +323,11 @@ schemathesis: ## The pinned schemathesis, in .cache/schemathesis: it tests the a
 
 .PHONY: crowdsec
 crowdsec: ## Debian's crowdsec, in .cache/crowdsec, unpacked and not installed: bouncers are tested against it
-	@$(PYTHON) tests/scripts/fetch_crowdsec.py --out $(CACHE)/crowdsec
+	@$(PYTHON) tests/scripts/fetch_package.py crowdsec usr/bin/crowdsec usr/bin/cscli --starts=-version --out $(CACHE)/crowdsec
+
+.PHONY: rbldnsd
+rbldnsd: ## Debian's rbldnsd, in .cache/rbldnsd, unpacked and not installed: DNS blocklists are tested against it
+	@$(PYTHON) tests/scripts/fetch_package.py rbldnsd usr/sbin/rbldnsd --out $(CACHE)/rbldnsd
 
 # PALISADE_API_SEED and PALISADE_API_SECONDS are read by the test.
 .PHONY: api-requests

@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use base::clock;
 use entities::{EntityService, EntitySource};
-use events::{EventHub, Part};
-use kit::{GatewayReports, ReportStream, SourceHealth, Sources, Surroundings, Trouble};
+use events::{EventHub, EventTap, Part};
+use kit::{
+    BoxFuture, EventStream, GatewayReports, Gateways, ReportStream, SourceHealth, Sources, Surroundings, Trouble,
+};
 use link::{LinkHub, ReportReceiver, Reports};
 use tokio::sync::watch;
 
@@ -18,10 +20,20 @@ struct Health(EventHub);
 /// Reports of a kind, as gatherers see them.
 struct Stream(ReportReceiver);
 
+/// Events, as gatherers see them.
+struct Tap(EventTap);
+
 /// Starts the gatherers of all plugins.
 pub(crate) fn start(parts: &Parts, link: &LinkHub, events: EventHub) {
     let kinds = link.reports();
     let trouble: Trouble = Arc::new(|plugin, what| tracing::warn!(plugin, "material is not up to date: {what}"));
+    let tapped = events.clone();
+    let answers = link.answers().clone();
+    let gateways = Gateways {
+        events: Arc::new(move |plugin| Box::new(Tap(tapped.tap(plugin)))),
+        has_trail: |module| entities::plugins::active().any(|plugin| plugin.charged_by_trail && plugin.name == module),
+        answer: Arc::new(move |topic, answer| answers.register_encoded(topic, answer)),
+    };
     let around = Surroundings {
         entities: follow(&parts.entities),
         material: link.material(),
@@ -32,6 +44,7 @@ pub(crate) fn start(parts: &Parts, link: &LinkHub, events: EventHub) {
         trouble,
         runtimes: parts.runtimes.clone(),
         reports: Arc::new(move |kind| Box::new(Stream(kinds.receive(kind)))),
+        gateways,
     };
     for plugin in entities::plugins::active() {
         if let Some(gather) = plugin.gather {
@@ -62,6 +75,12 @@ impl ReportStream for Stream {
             let Reports { node, reports } = self.0.next().await?;
             Some(GatewayReports { node, reports })
         })
+    }
+}
+
+impl EventStream for Tap {
+    fn next(&mut self) -> BoxFuture<'_, Vec<Arc<[u8]>>> {
+        Box::pin(self.0.next())
     }
 }
 

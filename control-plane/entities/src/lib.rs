@@ -6,7 +6,6 @@
 mod admission;
 mod alerts;
 mod api_key;
-mod asn;
 mod backend_address;
 mod batch;
 mod change;
@@ -14,7 +13,6 @@ mod contracts;
 mod document;
 mod files;
 mod gateway;
-mod geo;
 mod global;
 mod groups;
 pub mod host_pattern;
@@ -40,18 +38,16 @@ mod writes;
 pub use admission::{Admission, Change, EntityRef, Refusal, Warning};
 pub use alerts::{AlertChannel, AlertRule, AlertTrigger, ChannelKind, EventCategory};
 pub use api_key::ApiKey;
-pub use asn::{AsnAction, AsnCategory, AsnDatabase, AsnFormat};
 pub use change::{
     BatchEntry, BatchOptions, BatchOutcome, BatchWrite, Precondition, Replacement, WriteError, Written, exactly,
 };
 pub use contracts::ApiContract;
 pub use files::{FileEntity, FileProblem};
 pub use gateway::{Delivery, Gateway};
-pub use geo::GeoDatabase;
 pub use global::{GlobalConfig, Validator, WafSettings};
 pub use groups::{DEFAULT_GROUP, Group};
 pub use identity::{CertificateName, Gives, IdentitySettings, SetBy, Verifier, VerifierKind};
-pub use ip_reputation::control::{DecisionScope, SvcBouncer};
+pub use ip_reputation::control::{AsnDatabase, DecisionScope, GeoDatabase, SvcBouncer};
 pub use listener::{EscapedSlashes, ListenerConfig, RequestTrailers, UnderscoreHeaders};
 pub use route::{Backend, Protocol, Route, RoutePlugin};
 pub use scanners::{IcapMode, MalwareScanner, ScannerKind};

@@ -22,10 +22,6 @@ pub const PRESET_CLASSES: [&str; 5] = [
     "SvcSecuritySuiteGlobalPreset",
 ];
 
-/// Collections that a part of the suite uses which this release does not have, and that part. A part that comes takes its line away.
-pub(super) const PARTS: &[(&str, &str)] =
-    &[("asn-databases", "classification of networks"), ("geo-databases", "geolocation")];
-
 /// The plugin of that name or class, whether this release has it or not.
 #[must_use]
 pub fn by_name(name: &str) -> Option<&'static Plugin> {

@@ -6,16 +6,10 @@ use serde_json::Value;
 
 use super::plugins::ALL;
 use super::unused::collection_note;
-use super::{AlertRule, AsnDatabase, GeoDatabase, GlobalConfig, Kind, Route, did_you_mean};
+use super::{AlertRule, GlobalConfig, Kind, Route, did_you_mean};
 
 /// The collections that belong to no plugin, one line each.
-static CORE: &[Kind] = &[
-    Kind::of::<AsnDatabase>(),
-    Kind::of::<GeoDatabase>(),
-    Kind::of::<AlertRule>(),
-    Kind::of::<Route>(),
-    Kind::of::<GlobalConfig>(),
-];
+static CORE: &[Kind] = &[Kind::of::<AlertRule>(), Kind::of::<Route>(), Kind::of::<GlobalConfig>()];
 
 /// Every collection: those of plugins, then the others.
 pub static KINDS: LazyLock<Vec<Kind>> =

@@ -371,7 +371,7 @@ mod tests {
                 "impersonator_ttl_seconds": 900, "failed_ttl_seconds": 60, "max_entries": 100000
             },
             "dnsbl": {
-                "wait_millis": 100, "timeout_millis": 2000, "listed_ttl_seconds": 900, "unlisted_ttl_seconds": 300,
+                "zones": [], "resolvers": [], "wait_millis": 100, "timeout_millis": 2000, "lookups_per_second": 100, "listed_ttl_seconds": 900, "unlisted_ttl_seconds": 300,
                 "failed_ttl_seconds": 30, "max_entries": 100000
             }
         });

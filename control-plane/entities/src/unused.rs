@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::plugins::{self, ALL, PARTS, PRESET_CLASSES, Plugin};
+use super::plugins::{self, ALL, PRESET_CLASSES, Plugin};
 use super::{AnyEntity, FieldProblem};
 use kit::{SettingsKind, token};
 
@@ -13,11 +13,9 @@ const NOT_ACTIVE: &str = "not active yet";
 /// entities alike.
 #[must_use]
 pub fn collection_note(collection: &str) -> Option<String> {
-    let plugin =
-        ALL.iter().find(|plugin| !plugin.is_active() && plugin.kinds.iter().any(|kind| kind.collection == collection));
-    let part = || PARTS.iter().find(|(used, _)| *used == collection).map(|(_, part)| format!("no {part}"));
-    let lacking = plugin.map(|plugin| lacking(plugin)).or_else(part)?;
-    Some(format!("{NOT_ACTIVE}: this release has {lacking}, and nothing else uses these entities"))
+    let has = |plugin: &&&Plugin| plugin.kinds.iter().any(|kind| kind.collection == collection);
+    let plugin = ALL.iter().filter(|plugin| !plugin.is_active()).find(has)?;
+    Some(format!("{NOT_ACTIVE}: this release has {}, and nothing else uses these entities", lacking(plugin)))
 }
 
 /// What is said of settings of a plugin; `None` if this release reads them.

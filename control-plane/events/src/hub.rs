@@ -18,6 +18,7 @@ use super::offence::{self, ChargedByTrail, Offence};
 use super::queue::{Bounds, Figures, Queue};
 use super::seen::{self, BanWay, Seen, Sighting};
 use super::sinks::Notices;
+use super::tap::{EventTap, Taps};
 use super::trouble::{Part, Trouble, Troubles};
 use base::identity::IPV6_PREFIX;
 use store::fabric::{Ban, Workflow};
@@ -39,6 +40,7 @@ struct Inner {
     offences: Mutex<Option<(mpsc::Sender<Offence>, ChargedByTrail)>>,
     /// Where alerts are told what happens.
     watcher: Mutex<Option<mpsc::Sender<Seen>>>,
+    taps: Taps,
     /// The store has events to be sent.
     outbox: Notify,
     troubles: Mutex<Troubles>,
@@ -107,6 +109,7 @@ impl EventHub {
                 incidents: Mutex::default(),
                 offences: Mutex::default(),
                 watcher: Mutex::default(),
+                taps: Taps::default(),
                 outbox: Notify::new(),
                 troubles: Mutex::default(),
                 ipv6_prefix: OnceLock::new(),
@@ -155,7 +158,9 @@ impl EventHub {
             }
             changed |= complete(&mut value, place, severity);
         }
-        self.export(if changed { value.to_string().into_bytes() } else { line });
+        let line: Arc<[u8]> = if changed { value.to_string().into_bytes() } else { line }.into();
+        self.inner.taps.tell(&line);
+        self.export(&line);
         Ok(())
     }
 
@@ -183,6 +188,12 @@ impl EventHub {
     /// Tells `watcher` of events and bans, from here on. What it has no room for is lost, and counted.
     pub fn watch(&self, watcher: mpsc::Sender<Seen>) {
         *self.inner.watcher.lock().unwrap_or_else(PoisonError::into_inner) = Some(watcher);
+    }
+
+    /// All events that [`EventHub::publish`] takes from here on, for `receiver`, which metrics name. It costs as long as it is open.
+    #[must_use]
+    pub fn tap(&self, receiver: &'static str) -> EventTap {
+        self.inner.taps.open(receiver)
     }
 
     /// Tells the watcher of a ban that was asked for at `now` and holds.
@@ -221,19 +232,18 @@ impl EventHub {
         let (id, _) = uuid::Uuid::new_v4().as_u64_pair();
         let event = audit.event(id, (self.inner.clock)());
         metrics::counter!("palisade_events_total", "outcome" => "audited").increment(1);
-        self.export(event.to_string().into_bytes());
+        self.export(&event.to_string().into_bytes().into());
     }
 
     /// Exports an event that the control plane has made: it belongs to no incident, and no alert looks at it.
     pub fn tell(&self, event: &str) {
         metrics::counter!("palisade_events_total", "outcome" => "audited").increment(1);
-        self.export(event.as_bytes().to_vec());
+        self.export(&event.as_bytes().into());
     }
 
-    fn export(&self, line: Vec<u8>) {
-        let line: Arc<[u8]> = line.into();
+    fn export(&self, line: &Arc<[u8]>) {
         for (queue, _) in &self.inner.exporters {
-            queue.push(line.clone());
+            queue.push(Arc::clone(line));
         }
     }
 

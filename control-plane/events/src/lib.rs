@@ -13,6 +13,7 @@ mod outbox;
 mod queue;
 mod seen;
 mod sinks;
+mod tap;
 mod trouble;
 
 pub use audit::{Audit, AuditAction};
@@ -31,4 +32,5 @@ pub use sinks::Backoff;
 pub use sinks::file::Rotation;
 pub use sinks::webhook::retry_after;
 pub use sinks::webhook::{Webhook, WebhookError, WebhookOptions};
+pub use tap::EventTap;
 pub use trouble::{Part, Trouble};

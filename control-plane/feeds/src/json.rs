@@ -63,6 +63,19 @@ pub(crate) fn at(list: &[u8], path: &Path, found: &mut Collector) -> Result<(), 
     walk(list, &path.steps, &path.text, found)
 }
 
+/// The prefixes of both families.
+pub(crate) fn prefixes(list: &[u8], found: &mut Collector) -> Result<(), FeedError> {
+    let of = |family: &str| [Step::Name("prefixes".to_owned()), Step::Each, Step::Name(family.to_owned())];
+    let place = "prefixes[].ipv4Prefix";
+    let v4 = walk(list, &of("ipv4Prefix"), place, found);
+    let v6 = walk(list, &of("ipv6Prefix"), place, found);
+    match (v4, v6) {
+        // Some crawlers have addresses of one family alone.
+        (Ok(()), Err(FeedError::Nowhere(_))) | (Err(FeedError::Nowhere(_)), Ok(())) => Ok(()),
+        (v4, v6) => v4.and(v6),
+    }
+}
+
 fn walk(list: &[u8], steps: &[Step], place: &str, found: &mut Collector) -> Result<(), FeedError> {
     let mut walked = Walked { found, refused: None, reached: false };
     documents(list, |document| At { steps, walked: &mut walked }.deserialize(document)).or_else(|error| {

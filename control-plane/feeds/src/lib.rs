@@ -40,6 +40,8 @@ pub enum Format {
     JsonArray(Option<String>),
     /// The values at a path through a JSON document.
     JsonPath(Path),
+    /// The form in which operators of crawlers publish: the texts at `prefixes[].ipv4Prefix` and `prefixes[].ipv6Prefix` of a JSON document.
+    Prefixes,
     /// The attributes with addresses of MISP events, in any of its exports; a warning list of CIDRs as well.
     Misp,
 }
@@ -119,6 +121,7 @@ pub fn parse(format: &Format, list: &[u8], max_entries: usize) -> Result<Parsed,
         }
         Format::JsonArray(field) => json::array(list, field.as_deref(), &mut found)?,
         Format::JsonPath(path) => json::at(list, path, &mut found)?,
+        Format::Prefixes => json::prefixes(list, &mut found)?,
         Format::Misp => misp::attributes(list, &mut found)?,
     }
     found.parsed()

@@ -53,6 +53,45 @@ pub struct GatewayReports {
 /// Opens the stream of a kind of reports, in place of any before.
 pub type OpenReports = Arc<dyn Fn(&'static str) -> Box<dyn ReportStream> + Send + Sync>;
 
+/// Something that a plugin waits for.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// The events of gateways, as they come.
+pub trait EventStream: Send {
+    /// The next events, each a line of JSON (`SvcSecurityEvent`, `SvcWafTrailEvent`) without its end. A gateway is not to be believed. A
+    /// call that is given up loses nothing.
+    fn next(&mut self) -> BoxFuture<'_, Vec<Arc<[u8]>>>;
+}
+
+/// Answers questions of gateways: the encoded question in, the encoded answer out; `None` if it could not be found out. It is dropped
+/// once the worker that has asked does not wait any more.
+pub type AnswerQuestion = Arc<dyn Fn(Vec<u8>) -> BoxFuture<'static, Option<Vec<u8>>> + Send + Sync>;
+
+/// What gateways send beside reports: events, and questions.
+#[derive(Clone)]
+pub struct Gateways {
+    /// Opens a stream of them for a plugin, from that moment on. It is bounded: a receiver that is slow loses the oldest.
+    pub events: Arc<dyn Fn(&'static str) -> Box<dyn EventStream> + Send + Sync>,
+    /// Whether a module of this name tells of its refusals in `SvcWafTrailEvent`s as well ([`Plugin::charged_by_trail`]).
+    pub has_trail: fn(&str) -> bool,
+    /// Has the questions of a topic answered; the first answerer of a topic stays.
+    pub answer: Arc<dyn Fn(&'static str, AnswerQuestion) + Send + Sync>,
+}
+
+impl Gateways {
+    /// None, of a control plane without gateways.
+    #[must_use]
+    pub fn none() -> Gateways {
+        struct Silence;
+        impl EventStream for Silence {
+            fn next(&mut self) -> BoxFuture<'_, Vec<Arc<[u8]>>> {
+                Box::pin(std::future::pending())
+            }
+        }
+        Gateways { events: Arc::new(|_| Box::new(Silence)), has_trail: |_| false, answer: Arc::new(|_, _| {}) }
+    }
+}
+
 /// What the gatherers of all plugins share.
 #[derive(Clone)]
 pub struct Surroundings {
@@ -74,6 +113,8 @@ pub struct Surroundings {
     pub runtimes: Runtimes,
     /// What gateways report.
     pub reports: OpenReports,
+    /// What gateways send beside reports.
+    pub gateways: Gateways,
 }
 
 /// What a plugin gathers from, and where it puts what it has gathered.
@@ -95,16 +136,29 @@ pub struct Sources {
     trouble: Trouble,
     runtime: Option<Runtime>,
     reports: OpenReports,
+    gateways: Gateways,
 }
 
 impl Sources {
     /// Those of a plugin.
     #[must_use]
     pub fn new(plugin: &'static Plugin, around: &Surroundings) -> Sources {
-        let Surroundings { entities, material, store, outbound, health, clock, trouble, runtimes, reports } =
+        let Surroundings { entities, material, store, outbound, health, clock, trouble, runtimes, reports, gateways } =
             around.clone();
         let runtime = runtimes.get(plugin.name);
-        Sources { entities, material, store, outbound, health, clock, plugin: plugin.name, trouble, runtime, reports }
+        Sources {
+            entities,
+            material,
+            store,
+            outbound,
+            health,
+            clock,
+            plugin: plugin.name,
+            trouble,
+            runtime,
+            reports,
+            gateways,
+        }
     }
 
     /// What the plugin has at work, see [`Plugin::runtime`]; `None` where it has none of that type.
@@ -117,6 +171,24 @@ impl Sources {
     #[must_use]
     pub fn reports(&self, kind: &'static str) -> Box<dyn ReportStream> {
         (self.reports)(kind)
+    }
+
+    /// The events of all gateways from now on. A receiver that is slow loses the oldest; drop it where they are not needed, as it costs
+    /// with each event.
+    #[must_use]
+    pub fn events(&self) -> Box<dyn EventStream> {
+        (self.gateways.events)(self.plugin)
+    }
+
+    /// Whether a module of this name tells of its refusals in `SvcWafTrailEvent`s as well.
+    #[must_use]
+    pub fn has_trail(&self, module: &str) -> bool {
+        (self.gateways.has_trail)(module)
+    }
+
+    /// Has the questions of a topic (`exchange::Ask` of the plugin's filter) answered from now on, in a task of each question.
+    pub fn answer(&self, topic: &'static str, answer: AnswerQuestion) {
+        (self.gateways.answer)(topic, answer);
     }
 
     /// Publishes a table of address ranges as a whole, in a thread that may take long; what differs from the one before goes to the

@@ -56,7 +56,11 @@ pub struct AnswerLimits {
 }
 
 type Answer = dyn Fn(Arc<str>, Vec<u8>, QuestionBody) -> Answering + Send + Sync;
-type Answering = Pin<Box<dyn Future<Output = Option<Vec<u8>>> + Send>>;
+/// An answer that is being found out.
+pub type Answering = Pin<Box<dyn Future<Output = Option<Vec<u8>>> + Send>>;
+
+/// Answers an encoded question with an encoded answer; `None` if it could not be found out.
+pub type EncodedAnswer = Arc<dyn Fn(Vec<u8>) -> Answering + Send + Sync>;
 
 /// The answerers, by topic. Clones share them.
 #[derive(Clone, Default)]
@@ -95,6 +99,13 @@ impl Answers {
                 answerer.answer(&node, read::<A::Question>(&data)?, body).await.map(|answer| answer.encode_to_vec())
             })
         });
+    }
+
+    /// [`Answers::register`] for questions whose type this crate does not know: those of plugins. Most of them wait for something, so many
+    /// are taken at once.
+    pub fn register_encoded(&self, topic: &'static str, answer: EncodedAnswer) {
+        let limits = AnswerLimits { running: 1024, waiting: 0 };
+        self.add(topic, limits, move |_node, data, _body| answer(data));
     }
 
     fn add(

@@ -62,6 +62,45 @@ pub const CATALOGUE: &[Described] = &[
     ),
     counter("palisade_alerts_retries_total", &["channel"], "Failed attempts to deliver an alert that were repeated"),
     gauge("palisade_alerts_waiting_messages", &[], "Alerts that wait for delivery"),
+    counter(
+        "palisade_bots_dropped_total",
+        &[],
+        "Addresses of crawlers that were not taken in for verification, because too many waited",
+    ),
+    counter("palisade_bots_range_failures_total", &[], "Fetches of published addresses of bots that failed"),
+    gauge(
+        "palisade_bots_range_lists",
+        &["state"],
+        "Lists of published addresses of bots, by state: in_force (gateways verify by it), failing (its last fetch failed)",
+    ),
+    gauge(
+        "palisade_bots_verdicts",
+        &["finding"],
+        "Verdicts by reverse DNS in force, by finding: verified, impersonator, unverifiable",
+    ),
+    counter(
+        "palisade_bots_verifications_total",
+        &["outcome"],
+        "Verifications by reverse DNS, by outcome: verified, impersonator, failed",
+    ),
+    gauge("palisade_bots_waiting", &[], "Addresses of crawlers that wait for their verification"),
+    counter(
+        "palisade_bouncers_alerts_total",
+        &["bouncer", "outcome"],
+        "Alerts to the decision service of a bouncer, by outcome: sent (taken by it), dropped (too many waited, or it does not take them)",
+    ),
+    gauge(
+        "palisade_bouncers_alerts_waiting",
+        &["bouncer"],
+        "Alerts that wait to be sent to the decision service of a bouncer",
+    ),
+    gauge(
+        "palisade_bouncers_decisions",
+        &["bouncer", "kind"],
+        "Decisions of a bouncer that are in force, by kind: exact (on addresses), ranges, named (on countries and networks). Of the first 256 bouncers of a process",
+    ),
+    gauge("palisade_bouncers_failing", &["bouncer"], "1 while a bouncer has an error, as `_status` shows it"),
+    counter("palisade_bouncers_syncs_total", &["bouncer", "outcome"], "Calls for decisions, by outcome: done, failed"),
     gauge("palisade_build_info", &["version"], "Always 1; the label is the release"),
     counter(
         "palisade_challenge_tokens_total",
@@ -107,10 +146,42 @@ pub const CATALOGUE: &[Described] = &[
         &["reason"],
         "Shared counts that were not taken or not passed on, by reason: clock (the node's is ahead), full (too many groups or nodes), invalid, message (too long), pending (the node does not keep up), store (no room for another row)",
     ),
+    gauge(
+        "palisade_databases_failing",
+        &["database"],
+        "1 while an ASN or geolocation database has an error, as `_status` shows it",
+    ),
+    counter(
+        "palisade_databases_failures_total",
+        &["database"],
+        "Fetches of an ASN or geolocation database that failed",
+    ),
+    gauge(
+        "palisade_databases_fetched_timestamp_seconds",
+        &["database"],
+        "Time when an ASN or geolocation database was fetched or found unchanged, since 1970; 0 without one. Of the first 64 databases of a process",
+    ),
+    gauge("palisade_databases_ranges", &["database"], "Address ranges of an ASN or geolocation database"),
+    gauge("palisade_dnsbl_entries", &[], "Verdicts of DNS blocklists that are in force"),
+    counter(
+        "palisade_dnsbl_lookups_total",
+        &["outcome", "zone"],
+        "Lookups of addresses in a DNS blocklist, by outcome: listed, unlisted, failed (no answer that can be used)",
+    ),
+    gauge(
+        "palisade_dnsbl_zone_failing",
+        &["zone"],
+        "1 while a DNS blocklist is not asked, because it cannot be believed or does not answer. Of the first 64 zones of a process",
+    ),
     counter(
         "palisade_events_dropped_total",
         &["exporter", "reason"],
         "Events that an exporter lost, by reason: full (its queue), refused (by its server)",
+    ),
+    counter(
+        "palisade_events_missed_total",
+        &["receiver"],
+        "Events that a plugin was too slow to look at, such as those that are sent to decision services",
     ),
     counter(
         "palisade_events_total",

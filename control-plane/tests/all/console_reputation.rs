@@ -64,9 +64,10 @@ async fn a_call_that_cannot_be_carried_out_is_answered_with_done_false() {
         ("_template", json!([]), "the body is not a JSON object"),
         ("_refresh", json!({ "feed": "gone" }), "there is no feed `gone`"),
         ("_refresh", json!({ "feed": "off" }), "the feed `off` is disabled"),
-        ("_refresh", json!({ "asn": true }), "not active yet"),
-        ("_refresh", json!({ "geo": true }), "not active yet"),
-        ("_refresh", json!({ "force": true }), "`force` is for one feed"),
+        ("_refresh", json!({ "asn": true, "feed": "off" }), "either `feed`, or `asn` and `geo`"),
+        ("_geo", json!({ "ips": ["192.0.2.7", "here"] }), "`here` is not an address"),
+        ("_geo", json!({ "ips": vec!["192.0.2.7"; 501] }), "501 addresses are too many"),
+        ("_refresh", json!({ "force": true }), "`force` is for one feed, or for databases"),
         ("_refresh", json!({ "fed": "off" }), "did you mean `feed`"),
         ("_rollback", json!({ "feed": "gone" }), "there is no feed `gone`"),
         ("_rollback", json!({ "feed": "off" }), "gathers no feeds"),
@@ -84,7 +85,7 @@ async fn a_call_that_cannot_be_carried_out_is_answered_with_done_false() {
         assert_eq!((answer.status.as_u16(), &answer.body), (200, &json!({ "done": false, "error": says })));
     }
     let answer = console.post(&login, "/reputation/_lookup", &json!({ "ip": "::ffff:192.0.2.7" })).await;
-    let verdict = json!({ "ip": "192.0.2.7", "score": 0, "blocking": false, "tags": [], "hits": [] });
+    let verdict = json!({ "ip": "192.0.2.7", "score": 0, "blocking": false, "tags": [], "hits": [], "location": null });
     assert_eq!(answer.body, json!({ "done": true, "verdict": verdict }));
 }
 
@@ -145,6 +146,7 @@ fn gather(console: &ConsoleApi) {
         trouble: Arc::new(|_, _| {}),
         runtimes: console.runtimes.clone(),
         reports: Arc::new(|kind| panic!("nothing is received of `{kind}`")),
+        gateways: kit::Gateways::none(),
     };
     tokio::spawn(plugin.gather.unwrap()(Sources::new(plugin, &around)));
 }

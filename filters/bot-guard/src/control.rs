@@ -1,11 +1,11 @@
 //! The control-plane side: the collection of policies, how one is compiled, the verification of crawlers, and the console's endpoints.
 
 mod compile;
-mod dns;
 mod guard;
 mod known;
 mod operations;
 mod policy;
+mod ranges;
 mod robots;
 mod settings;
 mod signature;
@@ -21,7 +21,7 @@ pub use policy::{BotAction, BotPolicy, BotRule};
 pub use settings::BotSettings;
 pub use signature::{BotCategory, BotSignature};
 
-/// `SvcBotGuard`: bots, known by their user agents and verified by reverse DNS.
+/// `SvcBotGuard`: bots, known by their user agents and verified by reverse DNS and published addresses.
 pub const PLUGIN: Plugin = Plugin {
     name: crate::PLUGIN.name,
     title: "bot guard",
@@ -45,7 +45,11 @@ pub const PLUGIN: Plugin = Plugin {
     operations: operations::OPERATIONS,
     compile: Some(compile::compile),
     runtime: Some(|| Arc::new(verify::Verification::default())),
-    gather: Some(|sources| Box::pin(verify::gather(sources))),
+    gather: Some(|sources| {
+        Box::pin(async {
+            tokio::join!(ranges::gather(sources.clone()), verify::gather(sources));
+        })
+    }),
     ..Plugin::NONE
 };
 
@@ -63,8 +67,5 @@ impl Default for Fields {
     }
 }
 
-#[cfg(test)]
-#[path = "../tests/dns/mod.rs"]
-mod test_dns;
 #[cfg(test)]
 mod tests;

@@ -1,30 +1,35 @@
-//! The bot guard: knows bots by their user agents and verifies them by reverse DNS.
+//! The bot guard: knows bots by their user agents and verifies them by the addresses that their owners publish and by reverse DNS.
 //!
 //! Nothing waits for DNS. The control plane resolves and keeps a table of verdicts; a step looks a crawler up in it, and reports one that
-//! has none (module `asking`). Until the verdict is there the crawler is treated as one that cannot be verified.
+//! has none (module `asking`). Until the verdict is there the crawler is treated as one that cannot be verified. Published addresses are a
+//! second table, which the control plane fetches.
 
 mod asking;
 #[cfg(feature = "control")]
 pub mod control;
+mod identity;
 mod matcher;
 mod messages;
+mod robots;
+mod serving;
 mod unknown;
 mod verdict;
 
 use std::borrow::Cow;
-use std::net::IpAddr;
 use std::rc::Rc;
 
 use exchange::{
-    Build, Category, Exchange, Host, KeysTable, Plugin, PluginDefinition, Refusal, Request, Role, Signal, Skip,
-    SkipRight, Skipped, Slot, Verdict,
+    Build, Category, Exchange, Host, KeysTable, Plugin, PluginDefinition, RangesTable, Refusal, Request, Role, Signal,
+    Skip, SkipRight, Skipped, Slot, Verdict,
 };
 use prost::Message as _;
 
-use matcher::Bots;
+use identity::Identity;
+use matcher::{Bots, Found};
 pub use messages::{BotGuardStep, BotList, BotReaction, CrawlerSeen, KnownBot};
+use robots::Readers;
 use unknown::UnknownBots;
-pub use verdict::{CrawlerVerdict, Finding, METHOD_BYTES, REPORTS, TABLE, key, read_key};
+pub use verdict::{CrawlerVerdict, Finding, LISTS, METHOD_BYTES, RANGES, REPORTS, TABLE, key, read_key};
 
 /// The plugin.
 pub const PLUGIN: PluginDefinition =
@@ -37,25 +42,23 @@ pub const MAX_USER_AGENT: usize = 8192;
 const BY_POLICY: &str = "bots.policy";
 /// The source of what is found out about its identity.
 const BY_IDENTITY: &str = "bots.identity";
+/// The source of what it does with robots.txt.
+const BY_ROBOTS: &str = "bots.robots";
+/// What an agent is called that no signature names, and that is no browser.
+const UNKNOWN: &str = "unknown";
 
 struct BotGuard {
     bots: Rc<Bots>,
+    /// The words of unknown bots, where they make a difference.
     unknown: Option<UnknownBots>,
+    /// Who has read the robots.txt that is served, if it matters.
+    readers: Option<Readers>,
     impersonator: BotReaction,
     status: u16,
     step: BotGuardStep,
     table: Option<KeysTable>,
-}
-
-/// What is known of a crawler's identity.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Identity {
-    Verified,
-    Impersonator,
-    /// Its owner publishes no method, it is not to be verified, or it could not be found out.
-    Unverifiable,
-    /// It is being found out.
-    Pending,
+    /// The addresses that owners of bots publish, if a bot is verified by them.
+    ranges: Option<RangesTable>,
 }
 
 fn build(config: &[u8], build: &mut Build<'_>) -> Result<Box<dyn Plugin>, String> {
@@ -67,49 +70,67 @@ fn build(config: &[u8], build: &mut Build<'_>) -> Result<Box<dyn Plugin>, String
     let status = u16::try_from(step.status).ok().filter(|status| (200..=599).contains(status));
     let status = status.ok_or("the bot guard refuses with something that is no status")?;
     let bots = build.shared(&step.bots, Bots::read)?;
-    let unknown = if step.unknown_weight > 0.0 { Some(UnknownBots::new()?) } else { None };
+    let watches = step.robots_weight > 0.0 && bots.robots_txt.is_some();
+    let readers = if watches { Some(Readers::new()?) } else { None };
+    let unknown = if step.unknown_weight > 0.0 || watches { Some(UnknownBots::new()?) } else { None };
     let table = if step.verify { Some(build.keys(TABLE)?) } else { None };
-    Ok(Box::new(BotGuard { bots, unknown, impersonator, status, step, table }))
+    let ranges = if step.verify && bots.has_ranges() { Some(build.ranges(RANGES)?) } else { None };
+    Ok(Box::new(BotGuard { bots, unknown, readers, impersonator, status, step, table, ranges }))
 }
 
 impl Plugin for BotGuard {
     fn access(&self, exchange: &mut Exchange, _slot: &mut Slot, host: &dyn Host) -> Verdict {
         let (texts, whole) = user_agents(&exchange.request);
-        let Some(bot) = self.bots.find(texts.iter().copied()) else {
-            let unknown = self.unknown.as_ref().filter(|words| !whole || is_unknown(&texts, words));
-            if unknown.is_some() {
+        let found = self.bots.find(texts.iter().copied());
+        let words = self.unknown.as_ref().filter(|_| found.is_none());
+        let unknown = words.is_some_and(|words| !whole || is_unknown(&texts, words));
+        let class = found.map(|found| found.bot.name.as_str()).or(unknown.then_some(UNKNOWN));
+        if let Some(served) = self.bots.serve(exchange) {
+            if let (Some(readers), Some(class), true) = (&self.readers, class, served.is_robots) {
+                readers.note(class, &exchange.caller.ip, host);
+            }
+            return served.verdict;
+        }
+        let identity = found.map(|found| self.identity(found.bot, &exchange.caller.ip, host));
+        if let Some(class) = class {
+            self.disobedience(class, found, identity, exchange, host);
+        }
+        match (found, identity) {
+            (Some(Found { bot, .. }), Some(identity)) => self.judge(bot, identity, exchange, host),
+            _ if unknown && self.step.unknown_weight > 0.0 => {
                 let detail = "the user agent is that of a bot without a signature".to_owned();
                 add(exchange, BY_POLICY, "bot:unknown".into(), self.step.unknown_weight, detail, host);
+                Verdict::Pass
             }
-            return Verdict::Pass;
-        };
-        let identity = self.identity(bot, &exchange.caller.ip, host);
-        self.judge(bot, identity, exchange, host)
+            _ => Verdict::Pass,
+        }
     }
 }
 
 impl BotGuard {
-    /// What is known of a caller that says it is this bot. Asks the control plane for what is not known.
-    fn identity(&self, bot: &KnownBot, address: &str, host: &dyn Host) -> Identity {
-        let (Some(table), false) = (&self.table, bot.method.is_empty()) else { return Identity::Unverifiable };
-        let Ok(address) = address.parse::<IpAddr>() else { return Identity::Unverifiable };
-        let key = key(&bot.method, address);
-        let verdict = table.read(|keys| keys.find(&key).and_then(CrawlerVerdict::read)).flatten();
-        let verdict = verdict.filter(|verdict| verdict.until > host.now());
-        if verdict.is_none_or(|verdict| verdict.renew <= host.now()) {
-            self.bots.asking.ask(key, address, host);
+    /// Adds the signal of a bot that has read the robots.txt and takes what it forbids. Of verified bots that pass, it weighs nothing.
+    fn disobedience(
+        &self,
+        class: &str,
+        found: Option<Found<'_>>,
+        identity: Option<Identity>,
+        exchange: &mut Exchange,
+        host: &dyn Host,
+    ) {
+        let Some(readers) = &self.readers else { return };
+        // The memory of the node is read for forbidden paths alone.
+        if !self.bots.robots_forbid(found, &exchange.request.path) || !readers.has(class, &exchange.caller.ip, host) {
+            return;
         }
-        match verdict.map(|verdict| verdict.finding) {
-            Some(Finding::Verified) => Identity::Verified,
-            Some(Finding::Impersonator) => Identity::Impersonator,
-            Some(Finding::Unverifiable) => Identity::Unverifiable,
-            None => Identity::Pending,
-        }
+        let passes = identity.is_some_and(Identity::is_verified) && self.step.bypass;
+        let weight = if passes { 0.0 } else { self.step.robots_weight };
+        let detail = format!("`{class}` has read robots.txt and asks for what it forbids");
+        add(exchange, BY_ROBOTS, format!("bot:disobeys:{class}").into(), weight, detail, host);
     }
 
     fn judge(&self, bot: &KnownBot, identity: Identity, exchange: &mut Exchange, host: &dyn Host) -> Verdict {
         let KnownBot { name, category, weight, .. } = bot;
-        let passes = identity == Identity::Verified && self.step.bypass;
+        let passes = identity.is_verified() && self.step.bypass;
         let denied = bot.reaction() == BotReaction::Deny;
         match identity {
             Identity::Impersonator => {
@@ -117,7 +138,7 @@ impl BotGuard {
                 let detail = format!("the address is not one of `{name}`, which it says it is");
                 add(exchange, BY_IDENTITY, format!("bot:impersonator:{name}").into(), weight, detail, host);
             }
-            Identity::Verified => {
+            Identity::Verified(_) => {
                 let detail = format!("the address is one of `{name}`");
                 add(exchange, BY_IDENTITY, format!("bot:verified:{name}").into(), 0.0, detail, host);
             }
@@ -141,8 +162,8 @@ impl BotGuard {
             Identity::Impersonator if self.impersonator == BotReaction::Deny => {
                 refuse(format!("the address is not one of `{name}`, which it says it is"))
             }
-            Identity::Verified if passes => {
-                Verdict::Skip(Skip { steps: Skipped::Access, reason: format!("`{name}`, verified by reverse DNS") })
+            Identity::Verified(how) if passes => {
+                Verdict::Skip(Skip { steps: Skipped::Access, reason: format!("`{name}`, verified {how}") })
             }
             _ => Verdict::Pass,
         }

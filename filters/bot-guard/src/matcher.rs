@@ -1,4 +1,4 @@
-//! The bots of a policy, found in a user agent.
+//! The bots of a policy, found in a user agent, and what the policy serves them.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -12,16 +12,38 @@ use prost::Message as _;
 use crate::METHOD_BYTES;
 use crate::asking::Asking;
 use crate::messages::{BotList, BotReaction, KnownBot};
+use crate::robots::Robots;
 
 /// The bots of a policy.
 pub(crate) struct Bots {
     bots: Vec<KnownBot>,
     /// All tokens; `None` without any.
     automaton: Option<NFA>,
-    /// The bot of each token, as a place in `bots`, and the length of the token.
-    tokens: Vec<(usize, usize)>,
+    tokens: Vec<Token>,
     /// Here because all routes with the policy share it.
     pub(crate) asking: Asking,
+    /// What is served at /robots.txt and /llms.txt.
+    pub(crate) robots_txt: Option<Vec<u8>>,
+    pub(crate) llms_txt: Option<Vec<u8>>,
+    /// The rules of the robots.txt that is served.
+    robots: Option<Robots>,
+    /// Those for agents that no token names.
+    robots_of_others: Vec<usize>,
+}
+
+struct Token {
+    /// Its bot, as a place in `bots`.
+    bot: usize,
+    length: usize,
+    /// The groups of the robots.txt that are for it.
+    robots: Vec<usize>,
+}
+
+/// A bot that a user agent names.
+#[derive(Clone, Copy)]
+pub(crate) struct Found<'a> {
+    pub(crate) bot: &'a KnownBot,
+    robots: &'a [usize],
 }
 
 impl Bots {
@@ -36,7 +58,9 @@ impl Bots {
     }
 
     pub(crate) fn new(list: BotList) -> Result<Self, String> {
-        let BotList { bots } = list;
+        let BotList { bots, robots_txt, llms_txt } = list;
+        let robots = (!robots_txt.is_empty()).then(|| Robots::new(&robots_txt));
+        let groups = |agent: &[u8]| robots.as_ref().map(|robots| robots.groups_of(agent)).unwrap_or_default();
         if bots.iter().any(|bot| bot.reaction() == BotReaction::Unspecified) {
             return Err("a bot has no action that this filter knows".to_owned());
         }
@@ -52,7 +76,7 @@ impl Bots {
                     return Err("an empty token is in every user agent".to_owned());
                 }
                 if known.insert(token.clone(), place).is_none() {
-                    tokens.push((place, token.len()));
+                    tokens.push(Token { bot: place, length: token.len(), robots: groups(token.trim_ascii()) });
                     patterns.push(token);
                 }
             }
@@ -62,15 +86,18 @@ impl Bots {
             [] => None,
             some => Some(NFA::new(some).map_err(|error| error.to_string())?),
         };
-        Ok(Self { bots, automaton, tokens, asking: Asking::default() })
+        let robots_of_others = groups(b"*");
+        let served = |text: Vec<u8>| (!text.is_empty()).then_some(text);
+        let (robots_txt, llms_txt, asking) = (served(robots_txt), served(llms_txt), Asking::default());
+        Ok(Self { bots, automaton, tokens, asking, robots_txt, llms_txt, robots, robots_of_others })
     }
 
     /// The bot whose token in these texts is longest; of two as long the first of the policy. One pass over each text, in any case of
     /// ASCII letters.
-    pub(crate) fn find<'a>(&self, texts: impl Iterator<Item = &'a [u8]>) -> Option<&KnownBot> {
+    pub(crate) fn find<'a>(&self, texts: impl Iterator<Item = &'a [u8]>) -> Option<Found<'_>> {
         let automaton = self.automaton.as_ref()?;
         let start = automaton.start_state(Anchored::No).ok()?;
-        let mut best: Option<(usize, Reverse<usize>)> = None;
+        let mut best: Option<(usize, Reverse<usize>, usize)> = None;
         for text in texts {
             let mut state = start;
             for byte in text {
@@ -78,12 +105,24 @@ impl Bots {
                 if automaton.is_match(state) {
                     // Of all tokens that end here the first is the longest; the others are its ends.
                     let pattern = automaton.match_pattern(state, 0).as_usize();
-                    let found = self.tokens.get(pattern).map(|(place, length)| (*length, Reverse(*place)));
+                    let found = self.tokens.get(pattern).map(|token| (token.length, Reverse(token.bot), pattern));
                     best = best.max(found);
                 }
             }
         }
-        self.bots.get(best?.1.0)
+        let (_, place, pattern) = best?;
+        Some(Found { bot: self.bots.get(place.0)?, robots: &self.tokens.get(pattern)?.robots })
+    }
+
+    /// Whether a bot is verified by the addresses that its owner publishes.
+    pub(crate) fn has_ranges(&self) -> bool {
+        self.bots.iter().any(|bot| !bot.ranges.is_empty())
+    }
+
+    /// Whether the robots.txt that is served forbids a path to a bot; `None` for an agent that no token names.
+    pub(crate) fn robots_forbid(&self, found: Option<Found<'_>>, path: &[u8]) -> bool {
+        let groups = found.map_or(self.robots_of_others.as_slice(), |found| found.robots);
+        self.robots.as_ref().is_some_and(|robots| robots.forbid(groups, path))
     }
 
     /// The bytes of the automaton.

@@ -11,7 +11,7 @@ pub struct BotGuardStep {
     /// The name of the policy, for people.
     #[prost(string, tag = "2")]
     pub name: String,
-    /// Bots with a method are verified by reverse DNS.
+    /// Bots with a method are verified by it, and bots with published addresses by those.
     #[prost(bool, tag = "3")]
     pub verify: bool,
     /// Verified bots skip the access phase of detectors behind this step.
@@ -29,6 +29,9 @@ pub struct BotGuardStep {
     /// The status of a refusal, 200 to 599.
     #[prost(uint32, tag = "8")]
     pub status: u32,
+    /// What a bot adds to the score that has read robots.txt and takes what it forbids, 0 to 100.
+    #[prost(double, tag = "9")]
+    pub robots_weight: f64,
 }
 
 /// The action for a bot.
@@ -45,12 +48,18 @@ pub enum BotReaction {
     Deny = 3,
 }
 
-/// The bots of a policy, in its order. A part of a snapshot.
+/// The bots of a policy, in its order, and the texts that it serves. A part of a snapshot.
 #[derive(Clone, PartialEq, Message)]
 pub struct BotList {
     /// The bots.
     #[prost(message, repeated, tag = "1")]
     pub bots: Vec<KnownBot>,
+    /// The robots.txt to serve; empty for none.
+    #[prost(bytes = "vec", tag = "2")]
+    pub robots_txt: Vec<u8>,
+    /// The llms.txt to serve; empty for none.
+    #[prost(bytes = "vec", tag = "3")]
+    pub llms_txt: Vec<u8>,
 }
 
 /// A bot of a policy with the rule that it is under.
@@ -74,6 +83,9 @@ pub struct KnownBot {
     /// How it is verified: [`METHOD_BYTES`](crate::METHOD_BYTES) that stand for the suffixes of its host names; empty if it cannot be.
     #[prost(bytes = "vec", tag = "6")]
     pub method: Vec<u8>,
+    /// The lists of addresses that its owner publishes, by their labels in the table of ranges; empty if they are not used.
+    #[prost(string, repeated, tag = "7")]
+    pub ranges: Vec<String>,
 }
 
 /// The report of a gateway that met an unverified crawler.

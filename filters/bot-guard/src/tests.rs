@@ -2,6 +2,8 @@
 
 mod differential;
 mod identities;
+mod ranges;
+mod serving;
 
 use std::rc::Rc;
 
@@ -19,6 +21,7 @@ fn bot(name: &str, category: &str, tokens: &[&str], reaction: BotReaction, weigh
         reaction: reaction.into(),
         weight,
         method: Vec::new(),
+        ranges: Vec::new(),
     }
 }
 
@@ -45,12 +48,18 @@ fn step() -> BotGuardStep {
         impersonator: BotReaction::Deny.into(),
         unknown_weight: 0.0,
         status: 451,
+        robots_weight: 20.0,
     }
 }
 
 /// The plugin in a worker that has these verdicts; `None` for one without the table.
 fn plugin(step: BotGuardStep, bots: Vec<KnownBot>, verdicts: Option<&[(Vec<u8>, CrawlerVerdict)]>) -> Box<dyn Plugin> {
-    let part = BotList { bots }.encode_to_vec();
+    plugin_of(step, BotList { bots, ..BotList::default() }, verdicts)
+}
+
+/// The same with texts that it serves.
+fn plugin_of(step: BotGuardStep, list: BotList, verdicts: Option<&[(Vec<u8>, CrawlerVerdict)]>) -> Box<dyn Plugin> {
+    let part = list.encode_to_vec();
     let hash = snapshot::content_hash(&part).to_vec();
     let step = BotGuardStep { bots: hash.clone(), ..step };
     let tables = Rc::new(Tables::default());
@@ -175,7 +184,7 @@ fn unknown_bots_are_programs_that_are_no_browser() {
 #[test]
 fn a_step_that_cannot_be_right_is_refused() {
     let built = |step: BotGuardStep, bots: Vec<KnownBot>| {
-        let part = BotList { bots }.encode_to_vec();
+        let part = BotList { bots, ..BotList::default() }.encode_to_vec();
         let hash = snapshot::content_hash(&part).to_vec();
         let step = BotGuardStep { bots: hash.clone(), ..step };
         build(&step.encode_to_vec(), &mut Build::new(std::iter::once((hash.as_slice(), part.as_slice())))).map(|_| ())

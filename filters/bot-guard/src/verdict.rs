@@ -1,9 +1,14 @@
 //! Verdicts on crawlers, as they are in the table that the control plane keeps up to date.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
 /// The table of verdicts, by [`key`].
 pub const TABLE: &str = "bot-guard.verdicts";
+/// The table of the addresses that owners of bots publish, labelled with their lists, with commas between them.
+pub const RANGES: &str = "bot-guard.ranges";
+/// The address whose row has the labels of all lists in force: a bot that has none in [`RANGES`] is an impersonator only if its lists are
+/// there, and both arrive at once. No caller has it.
+pub const LISTS: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 /// The kind of the reports by which gateways ask for verdicts.
 pub const REPORTS: &str = "bot-guard.crawlers";
 /// The bytes that stand for a method of verification.

@@ -1,20 +1,24 @@
-//! The control-plane side: the collections of feeds and bouncers, how they are fetched and kept, how the plugin is configured, and the console's endpoints.
+//! The control-plane side: the collections of feeds, bouncers and databases, how they are fetched and kept, how the plugin is configured, and the console's endpoints.
 
+mod asn;
 mod bouncer;
 mod bouncers;
 mod catalog;
 mod compile;
+mod databases;
 mod dnsbl;
 mod feed;
 mod fetch;
 mod gather;
+mod geo;
 mod guard;
 mod keep;
+mod locate;
 mod lookup;
 mod metrics;
 mod operations;
+mod push;
 mod runtime;
-mod schedule;
 mod state;
 mod table;
 
@@ -24,9 +28,11 @@ use kit::{Kind, Plugin, Section, SettingsKind};
 use serde::Deserialize;
 use serde_json::json;
 
+pub use asn::{AsnAction, AsnCategory, AsnDatabase, AsnFormat};
 pub use bouncer::{DecisionScope, SvcBouncer};
-pub use dnsbl::DnsblSettings;
+pub use dnsbl::{DnsblSettings, DnsblZone};
 pub use feed::{FeedFormat, FeedOptions, FetchMethod, SourceAction, ThreatFeed};
+pub use geo::GeoDatabase;
 use runtime::Reputation;
 
 /// `SvcIpReputation`: callers whose address is on a threat feed, or whom a decision service refuses.
@@ -36,9 +42,8 @@ pub const PLUGIN: Plugin = Plugin {
     documentation: include_str!("../docs.md"),
     classes: &["SvcIpReputation", "IncomingRequestValidatorSvcIpReputation"],
     order: 120,
-    kinds: &[Kind::of::<ThreatFeed>(), Kind::of::<SvcBouncer>()],
+    kinds: &[Kind::of::<ThreatFeed>(), Kind::of::<SvcBouncer>(), Kind::of::<AsnDatabase>(), Kind::of::<GeoDatabase>()],
     references: &[("feeds", "threat-feeds"), ("bouncers", "svc-bouncers")],
-    inert: &[("report_to_bouncer", "reports to decision services")],
     preset: Section {
         switch: Some("reputation"),
         fields: &["reputation_mode"],
@@ -50,14 +55,19 @@ pub const PLUGIN: Plugin = Plugin {
         }),
         ..Section::NONE
     },
-    settings: &[SettingsKind::of::<DnsblSettings>("Lookups in DNS blocklists, for the IP reputation.")
-        .without("DNS blocklist resolver")],
+    settings: &[SettingsKind::of::<DnsblSettings>("Lookups in DNS blocklists, for the IP reputation.")],
     operations: operations::OPERATIONS,
     compile: Some(compile::compile),
     runtime: Some(|| Arc::new(Reputation::default())),
     gather: Some(|sources| {
         Box::pin(async move {
-            tokio::join!(gather::gather(sources.clone()), bouncers::gather(sources));
+            tokio::join!(
+                gather::gather(sources.clone()),
+                databases::gather(sources.clone()),
+                bouncers::gather(sources.clone()),
+                push::gather(sources.clone()),
+                dnsbl::gather(sources),
+            );
         })
     }),
     ..Plugin::NONE
@@ -68,6 +78,9 @@ pub(crate) const MAX_FEEDS: usize = 64;
 
 /// The most enabled bouncers that are used, by id: the names of all of them are the value of a country that all of them refuse.
 pub(crate) const MAX_BOUNCERS: usize = 8;
+
+/// The most enabled databases of networks that are used, and of places, by id.
+pub(crate) const MAX_DATABASES: usize = 8;
 
 /// What it reads of a preset's configuration.
 #[derive(Deserialize)]

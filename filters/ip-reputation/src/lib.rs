@@ -1,9 +1,10 @@
 //! The IP reputation: callers whose address is on a threat feed, or under a decision of a decision service, add to the score or are
-//! refused.
+//! refused. Those of a class of networks, such as hosting, add to the score.
 //!
 //! The control plane makes one table of all feeds: ranges of addresses, each labelled with the keys of the feeds that list it. A step
-//! has what a hit on each of its feeds means, so steps with different feeds share the table.
+//! has what a hit on each of its feeds means, so steps with different feeds share the table. The classes of networks are such a table too.
 
+mod blocklist;
 #[cfg(feature = "control")]
 pub mod control;
 mod messages;
@@ -11,11 +12,16 @@ mod messages;
 use std::net::IpAddr;
 
 use exchange::{
-    Build, Category, Exchange, Exemptions, Host, KeysTable, Plugin, PluginDefinition, RangesTable, Refusal, Role,
-    Signal, Slot, Verdict,
+    Answer, Build, Category, Exchange, Exemptions, Host, KeysTable, Plugin, PluginDefinition, RangesTable, Refusal,
+    Role, Signal, Slot, Verdict,
 };
 use prost::Message as _;
 
+use blocklist::Blocklists;
+pub use blocklist::{
+    AddressAnswer, AddressQuestion, AddressVerdict, REPORTS, VERDICTS, address_bytes, is_listable, network,
+    read_address, verdict_key,
+};
 pub use messages::{FeedOfStep, IpReputationStep};
 
 /// The plugin.
@@ -31,18 +37,31 @@ pub const DECISIONS: &str = "ip-reputation.decisions";
 /// The table of countries (`country:cn`) and networks (`as:64496`) with decisions, with the keys of the bouncers.
 pub const NAMED_DECISIONS: &str = "ip-reputation.named-decisions";
 
+/// The table of address ranges, each labelled with the keys of the classes that databases have its network in.
+pub const CLASSES: &str = "ip-reputation.classes";
+
+/// The table of address ranges, each labelled with the number of its network (autonomous system).
+pub const NETWORKS: &str = "ip-reputation.networks";
+
+/// The table of address ranges, each labelled with its country, see [`country_label`].
+pub const COUNTRIES: &str = "ip-reputation.countries";
+
 /// What is behind the key of a bouncer whose decision is no ban: it never refuses by itself.
 pub const MILD: char = '~';
 
 /// The source of its signals.
-const SOURCE: &str = "reputation.feed";
+pub(crate) const SOURCE: &str = "reputation.feed";
+
+/// The kind of its signals, and that of a step whose refusals are reported to decision services: the control plane knows them by it.
+const KIND: &str = "reputation";
+pub(crate) const REPORTED: &str = "reputation.reported";
 
 /// The feeds that have signals of their own in an exchange, at most: the signals of an exchange are bounded, and other detectors need
 /// theirs.
 const MAX_SIGNALLED: usize = 8;
 
 /// The tag of the one signal of all other feeds.
-const OTHERS: &str = "reputation:others";
+pub(crate) const OTHERS: &str = "reputation:others";
 
 struct IpReputation {
     /// Sorted by their keys.
@@ -51,45 +70,126 @@ struct IpReputation {
     monitor: bool,
     score_threshold: f64,
     status: u16,
+    report: bool,
     table: RangesTable,
-    /// Those of bouncers, where it has any. Nothing says yet which country or network a caller is of, so the second is only kept.
-    decisions: Option<(RangesTable, KeysTable)>,
+    /// Those of classes of networks, where it has any.
+    classes: Option<RangesTable>,
+    /// Those of bouncers, where it has any.
+    decisions: Option<Decisions>,
+    /// DNS blocklists, where it has any.
+    blocklists: Option<Blocklists>,
 }
 
-/// A feed or a bouncer that lists an address.
+/// The tables that decisions are found in.
+struct Decisions {
+    /// Of addresses and ranges.
+    ranges: RangesTable,
+    /// Of networks and countries.
+    named: KeysTable,
+    /// The number of the network of an address, where a bouncer has decisions on networks.
+    networks: Option<RangesTable>,
+    /// The country of an address, where a bouncer has decisions on countries.
+    countries: Option<RangesTable>,
+}
+
+/// A feed, a bouncer, a zone or a class of networks that has an address.
 #[derive(Clone, Copy)]
 struct Hit<'a> {
     feed: &'a FeedOfStep,
     /// It refuses regardless of the score.
     blocks: bool,
+    /// What it is on: the caller's address, network or country.
+    on: &'static str,
 }
 
 fn build(config: &[u8], build: &mut Build<'_>) -> Result<Box<dyn Plugin>, String> {
     let step = IpReputationStep::decode(config).map_err(|error| error.to_string())?;
     let status = u16::try_from(step.status).ok().filter(|status| (200..=599).contains(status));
     let status = status.ok_or("the IP reputation refuses with something that is no status")?;
-    let IpReputationStep { mut feeds, monitor, score_threshold, passthrough, .. } = step;
+    let IpReputationStep {
+        mut feeds,
+        monitor,
+        score_threshold,
+        passthrough,
+        report,
+        wait_millis,
+        by_network,
+        by_country,
+        ..
+    } = step;
     feeds.sort_by(|one, other| one.key.cmp(&other.key));
     let passthrough = Exemptions::new(&passthrough)?;
     let table = build.ranges(TABLE)?;
+    let classes = if feeds.iter().any(|feed| feed.class) { Some(build.ranges(CLASSES)?) } else { None };
     let decisions = match feeds.iter().any(|feed| feed.bouncer) {
-        true => Some((build.ranges(DECISIONS)?, build.keys(NAMED_DECISIONS)?)),
+        true => Some(Decisions {
+            ranges: build.ranges(DECISIONS)?,
+            named: build.keys(NAMED_DECISIONS)?,
+            networks: if by_network { Some(build.ranges(NETWORKS)?) } else { None },
+            countries: if by_country { Some(build.ranges(COUNTRIES)?) } else { None },
+        }),
         false => None,
     };
-    Ok(Box::new(IpReputation { feeds, passthrough, monitor, score_threshold, status, table, decisions }))
+    let blocklists = match feeds.iter().any(|feed| feed.zone) {
+        true => Some(Blocklists::new(build.keys(VERDICTS)?, wait_millis)),
+        false => None,
+    };
+    Ok(Box::new(IpReputation {
+        feeds,
+        passthrough,
+        monitor,
+        score_threshold,
+        status,
+        report,
+        table,
+        classes,
+        decisions,
+        blocklists,
+    }))
 }
 
 impl Plugin for IpReputation {
     fn access(&self, exchange: &mut Exchange, _slot: &mut Slot, host: &dyn Host) -> Verdict {
         // Without an address, and without the table, nothing is known of the caller: the request passes.
-        let Some(address) = exchange.caller.ip.parse::<IpAddr>().ok().map(|address| address.to_canonical()) else {
-            return Verdict::Pass;
+        let Some(address) = address_of(exchange) else { return Verdict::Pass };
+        let listed = match self.blocklists.as_ref().map(|lists| (lists, lists.known(address, host))) {
+            None => Vec::new(),
+            Some((_, Some(keys))) => keys,
+            Some((lists, None)) => {
+                if self.passthrough.cover(&address.to_string()) {
+                    return Verdict::Pass;
+                }
+                // A caller that is refused anyway is not worth a question.
+                let is_refused = !self.monitor && self.reason(&self.hits(address, &[])).is_some();
+                match if is_refused { None } else { lists.ask(address, host) } {
+                    Some(ask) => return Verdict::Ask(ask),
+                    None => Vec::new(),
+                }
+            }
         };
-        let hits = self.hits(address);
+        self.judge(address, &listed, exchange, host)
+    }
+
+    fn answered(&self, exchange: &mut Exchange, answer: Answer, _slot: &mut Slot, host: &dyn Host) -> Verdict {
+        let Some(address) = address_of(exchange) else { return Verdict::Pass };
+        // Without an answer in time the verdict counts from a later request on.
+        let listed = Blocklists::answered(address, &answer, host);
+        self.judge(address, &listed, exchange, host)
+    }
+}
+
+fn address_of(exchange: &Exchange) -> Option<IpAddr> {
+    exchange.caller.ip.parse::<IpAddr>().ok().map(|address| address.to_canonical())
+}
+
+impl IpReputation {
+    /// Acts on a caller, whom the zones with the keys `listed` list.
+    fn judge(&self, address: IpAddr, listed: &[u8], exchange: &mut Exchange, host: &dyn Host) -> Verdict {
+        let hits = self.hits(address, listed);
         if hits.is_empty() || self.passthrough.cover(&address.to_string()) {
             return Verdict::Pass;
         }
-        note_all(&hits, exchange, host);
+        note_all(&hits, self.kind(), exchange, host);
         match self.reason(&hits) {
             Some(reason) if !self.monitor => {
                 Verdict::Refuse(Refusal::new(self.status, Category::Threat, reason).scored())
@@ -97,58 +197,94 @@ impl Plugin for IpReputation {
             _ => Verdict::Pass,
         }
     }
-}
 
-impl IpReputation {
-    /// The feeds and bouncers of this step that list an address and mean something.
-    fn hits(&self, address: IpAddr) -> Vec<Hit<'_>> {
+    /// The kind of its signals.
+    fn kind(&self) -> &'static str {
+        if self.report { REPORTED } else { KIND }
+    }
+
+    /// The feeds, bouncers and classes of this step that have an address and mean something, and the zones with the keys `listed`.
+    fn hits(&self, address: IpAddr, listed: &[u8]) -> Vec<Hit<'_>> {
         let mut found = Vec::new();
-        let tables = [Some(&self.table), self.decisions.as_ref().map(|(ranges, _)| ranges)];
+        let decisions = self.decisions.as_ref();
+        let tables = [Some(&self.table), self.classes.as_ref(), decisions.map(|decisions| &decisions.ranges)];
         for table in tables.into_iter().flatten() {
             let _ = table.read(|ranges| {
                 let keys = ranges.find(address).and_then(|label| ranges.name(label)).unwrap_or_default();
-                found.extend(keys.split(|byte| *byte == b',').filter_map(|key| self.hit(key)));
+                self.take(keys, "address", &mut found);
             });
         }
+        if let Some(decisions) = decisions {
+            self.named_hits(address, decisions, &mut found);
+        }
+        let is_zone = |hit: &Hit<'_>| hit.feed.zone;
+        found.retain(|hit| !is_zone(hit));
+        found.extend(listed.split(|byte| *byte == b',').filter_map(|key| self.hit(key, "address")).filter(is_zone));
         found.retain(|hit: &Hit<'_>| hit.blocks || hit.feed.weight > 0.0);
         // The strongest first; feeds alike stay in the order of their keys.
         found.sort_by(|one, other| other.blocks.cmp(&one.blocks).then(other.feed.weight.total_cmp(&one.feed.weight)));
-        // A bouncer with a ban and a milder decision counts once, as a ban.
+        // A bouncer with a ban and a milder decision counts once, as a ban. Databases that agree on a class count once.
         let mut once: Vec<Hit<'_>> = Vec::with_capacity(found.len());
         for hit in found {
-            if !once.iter().any(|known| known.feed.key == hit.feed.key) {
+            let is_same = |known: &FeedOfStep| {
+                known.key == hit.feed.key || (known.class && hit.feed.class && known.tag == hit.feed.tag)
+            };
+            if !once.iter().any(|known| is_same(known.feed)) {
                 once.push(hit);
             }
         }
         once
     }
 
-    fn hit(&self, key: &[u8]) -> Option<Hit<'_>> {
+    /// The bouncers with decisions on the network and on the country of an address.
+    fn named_hits<'a>(&'a self, address: IpAddr, decisions: &Decisions, found: &mut Vec<Hit<'a>>) {
+        let label = |table: &Option<RangesTable>| table.as_ref()?.read(|ranges| ranges.find(address))?;
+        let network = label(&decisions.networks).map(|number| (format!("as:{number}"), "network"));
+        let country = label(&decisions.countries).and_then(label_country);
+        let country = country.map(|letters| {
+            let [one, other] = letters.map(|letter| char::from(letter.to_ascii_lowercase()));
+            (format!("country:{one}{other}"), "country")
+        });
+        for (name, on) in network.into_iter().chain(country) {
+            let _ = decisions.named.read(|named| self.take(named.find(name.as_bytes()).unwrap_or_default(), on, found));
+        }
+    }
+
+    /// Takes the feeds of keys with commas between them.
+    fn take<'a>(&'a self, keys: &[u8], on: &'static str, found: &mut Vec<Hit<'a>>) {
+        found.extend(keys.split(|byte| *byte == b',').filter_map(|key| self.hit(key, on)));
+    }
+
+    fn hit(&self, key: &[u8], on: &'static str) -> Option<Hit<'_>> {
         let (key, mild) = key.strip_suffix(&[MILD as u8]).map_or((key, false), |key| (key, true));
         let place = self.feeds.binary_search_by(|feed| feed.key.as_bytes().cmp(key)).ok()?;
         let feed = self.feeds.get(place)?;
-        Some(Hit { feed, blocks: feed.blocks && !mild })
+        Some(Hit { feed, blocks: feed.blocks && !mild && !feed.class, on })
     }
 
     /// Why a caller with these hits is refused, if it is.
     fn reason(&self, hits: &[Hit<'_>]) -> Option<String> {
-        if let Some(Hit { feed, .. }) = hits.iter().find(|hit| hit.blocks) {
+        if let Some(Hit { feed, on, .. }) = hits.iter().find(|hit| hit.blocks) {
+            if feed.zone {
+                return Some(format!("the caller's address is on the DNS blocklist `{}`", feed.name));
+            }
             return Some(match feed.bouncer {
-                true => format!("the decision service of `{}` bans the caller's address", feed.name),
+                true => format!("the decision service of `{}` bans the caller's {on}", feed.name),
                 false => format!("the caller's address is on the threat feed `{}`", feed.name),
             });
         }
-        let sum: f64 = hits.iter().map(|hit| hit.feed.weight).sum();
+        // A class of networks never refuses, neither by itself nor as a part of the sum.
+        let sum: f64 = hits.iter().filter(|hit| !hit.feed.class).map(|hit| hit.feed.weight).sum();
         let reached = self.score_threshold > 0.0 && sum >= self.score_threshold;
         reached.then(|| format!("the threat feeds that list the caller's address weigh {sum}"))
     }
 }
 
 /// Adds the signals of all hits, the strongest first: one each, as far as there is room, and one of all others.
-fn note_all(hits: &[Hit<'_>], exchange: &mut Exchange, host: &dyn Host) {
+fn note_all(hits: &[Hit<'_>], kind: &'static str, exchange: &mut Exchange, host: &dyn Host) {
     let (own, others) = hits.split_at_checked(MAX_SIGNALLED).unwrap_or((hits, &[]));
     for hit in own {
-        note(hit.feed, exchange, host);
+        note(hit, kind, exchange, host);
     }
     if others.is_empty() {
         return;
@@ -156,37 +292,52 @@ fn note_all(hits: &[Hit<'_>], exchange: &mut Exchange, host: &dyn Host) {
     let ids: Vec<&str> = others.iter().map(|hit| hit.feed.id.as_str()).collect();
     exchange.score.add(Signal {
         source: SOURCE.into(),
-        kind: "reputation".into(),
+        kind: kind.into(),
         // As if each were a signal: signals count as whole numbers.
         weight: others.iter().map(|hit| hit.feed.weight.round()).sum::<f64>().min(exchange::MAX_SCORE),
         confidence: 1.0,
         tag: OTHERS.into(),
-        detail: format!("the address is on {} more threat feeds: {}", ids.len(), ids.join(", ")),
+        detail: format!("{} more sources have the address: {}", ids.len(), ids.join(", ")),
         at: host.now(),
     });
 }
 
 /// Adds the signals of a hit. Events name a feed by its own tag and as `reputation:<id>`, so the second signal weighs nothing.
-fn note(feed: &FeedOfStep, exchange: &mut Exchange, host: &dyn Host) {
+fn note(hit: &Hit<'_>, kind: &'static str, exchange: &mut Exchange, host: &dyn Host) {
+    let Hit { feed, on, .. } = hit;
     let named = format!("reputation:{}", feed.id);
     let mut add = |weight: f64, tag: String| {
         exchange.score.add(Signal {
             source: SOURCE.into(),
-            kind: "reputation".into(),
+            kind: kind.into(),
             weight,
             confidence: 1.0,
             tag: tag.into(),
-            detail: match feed.bouncer {
-                true => format!("the decision service of `{}` has a decision on the address", feed.name),
-                false => format!("the address is on the threat feed `{}`", feed.name),
+            detail: match (feed.class, feed.bouncer) {
+                _ if feed.zone => format!("the address is on the DNS blocklist `{}`", feed.name),
+                (true, _) => format!("the address is of a network of the class `{}`", feed.name),
+                (false, true) => format!("the decision service of `{}` has a decision on the {on}", feed.name),
+                (false, false) => format!("the address is on the threat feed `{}`", feed.name),
             },
             at: host.now(),
         });
     };
     add(feed.weight, feed.tag.clone());
-    if feed.tag != named {
+    if !feed.class && feed.tag != named {
         add(0.0, named);
     }
+}
+
+/// The label of a country in [`COUNTRIES`]: its two letters, the first one in the higher byte.
+#[must_use]
+pub fn country_label(letters: [u8; 2]) -> u32 {
+    u32::from(u16::from_be_bytes(letters))
+}
+
+/// The country of a label of [`COUNTRIES`].
+#[must_use]
+pub fn label_country(label: u32) -> Option<[u8; 2]> {
+    u16::try_from(label).ok().map(u16::to_be_bytes)
 }
 
 #[cfg(test)]

@@ -20,9 +20,21 @@ pub struct IpReputationStep {
     /// Addresses and CIDRs whose requests pass without a look.
     #[prost(string, repeated, tag = "5")]
     pub passthrough: Vec<String>,
+    /// Refusals for its hits are reported to decision services.
+    #[prost(bool, tag = "6")]
+    pub report: bool,
+    /// It has bouncers with decisions on networks, and the table that they are found by.
+    #[prost(bool, tag = "20")]
+    pub by_network: bool,
+    /// It has bouncers with decisions on countries, and the table that they are found by.
+    #[prost(bool, tag = "21")]
+    pub by_country: bool,
+    /// How long a request waits for the verdict of DNS blocklists, in milliseconds; 0: none waits.
+    #[prost(uint32, tag = "30")]
+    pub wait_millis: u32,
 }
 
-/// What a hit on one feed, or on the decisions of one bouncer, means.
+/// What a hit on one feed, on the decisions of one bouncer, or on one class of networks means.
 #[derive(Clone, PartialEq, Message)]
 pub struct FeedOfStep {
     /// What labels of the table call it by.
@@ -46,4 +58,10 @@ pub struct FeedOfStep {
     /// It is a bouncer: the decisions of a service, in a table of their own.
     #[prost(bool, tag = "7")]
     pub bouncer: bool,
+    /// It is a class of networks, in a table of its own: `id` is its database, `name` the name of the class. It never refuses.
+    #[prost(bool, tag = "20")]
+    pub class: bool,
+    /// It is a zone of a DNS blocklist, in the table of verdicts: `id` is its name.
+    #[prost(bool, tag = "30")]
+    pub zone: bool,
 }

@@ -1,11 +1,12 @@
 //! The plugin in a worker, with a table made in the test.
 
+mod blocklists;
 mod differential;
 
 use std::net::IpAddr;
 use std::rc::Rc;
 
-use ::tables::{SourceBuilder, State};
+use ::tables::{KeysBuilder, LabelWidth, RangesBuilder, SourceBuilder, State};
 use exchange::fake::FakeHost;
 use exchange::{Tables, Taken};
 
@@ -13,11 +14,11 @@ use super::*;
 
 fn feed(key: &str, weight: f64, blocks: bool) -> FeedOfStep {
     let (id, tag) = (format!("id-{key}"), format!("feed:{key}"));
-    FeedOfStep { key: key.into(), name: id.clone(), id, tag, weight, blocks, bouncer: false }
+    FeedOfStep { key: key.into(), name: id.clone(), id, tag, weight, blocks, ..FeedOfStep::default() }
 }
 
 fn step(feeds: Vec<FeedOfStep>) -> IpReputationStep {
-    IpReputationStep { feeds, monitor: false, score_threshold: 0.0, status: 451, passthrough: Vec::new() }
+    IpReputationStep { feeds, status: 451, ..IpReputationStep::default() }
 }
 
 /// A table of these ranges: feed, first and last address.
@@ -96,7 +97,7 @@ fn an_address_on_many_feeds_leaves_room_for_the_signals_of_others() {
     assert_eq!(exchange.score.tags()[..4], ["feed:f07", "reputation:id-f07", "feed:f30", "reputation:id-f30"]);
     let others = signals.last().unwrap();
     assert_eq!((&*others.tag, others.weight), ("reputation:others", 32.0));
-    assert!(others.detail.starts_with("the address is on 32 more threat feeds: id-f37, "), "{}", others.detail);
+    assert!(others.detail.starts_with("32 more sources have the address: id-f37, "), "{}", others.detail);
 }
 
 #[test]
@@ -201,6 +202,96 @@ fn a_ban_of_a_decision_service_refuses_and_a_milder_decision_adds_to_the_score()
     assert_eq!(ask(&*plugin, "192.0.2.70").1, 30.0, "of a bouncer that the step does not have");
     let kept: Vec<String> = tables.tell().tables.into_iter().map(|kept| kept.name).collect();
     assert!(kept.contains(&NAMED_DECISIONS.to_owned()), "countries and networks are sent: {kept:?}");
+}
+
+#[test]
+fn a_step_that_reports_says_so_with_its_signals() {
+    let kinds = |report| {
+        let config = IpReputationStep { report, ..step(vec![feed("a", 30.0, true), feed("b", 40.0, false)]) };
+        let mut exchange = Exchange::default();
+        exchange.caller.ip = "192.0.2.200".into();
+        let verdict = plugin(&config, Some(few())).access(&mut exchange, &mut Slot::default(), &FakeHost::at(7));
+        assert!(matches!(verdict, Verdict::Refuse(_)));
+        let signals = exchange.score.signals();
+        assert!(signals.iter().all(|signal| signal.source == SOURCE) && exchange.score.total() == 70.0);
+        signals.iter().map(|signal| signal.kind.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!((kinds(false), kinds(true)), (vec!["reputation".to_owned(); 4], vec![REPORTED.to_owned(); 4]));
+}
+
+/// The plugin in a worker that has these tables.
+fn with_tables(step: &IpReputationStep, all: Vec<(&str, Vec<u8>)>) -> Box<dyn Plugin> {
+    let tables = Rc::new(Tables::default());
+    let mut build_of = Build::new(std::iter::empty()).with_tables(Rc::clone(&tables));
+    let plugin = build(&step.encode_to_vec(), &mut build_of).unwrap();
+    for (name, data) in all {
+        let (state, size) = (State::of_base(&data).0.to_vec(), u32::try_from(data.len()).unwrap());
+        let change = snapshot::TableChange { name: name.into(), state, data, size, ..Default::default() };
+        assert_eq!(tables.take(&change), Taken::Applied);
+    }
+    plugin
+}
+
+#[test]
+fn decisions_on_networks_and_countries_match_by_the_tables_of_databases() {
+    let service = FeedOfStep { bouncer: true, ..feed("s", 90.0, true) };
+    let labelled = |width, ranges: &[(&str, &str, u32)]| {
+        let mut builder = RangesBuilder::new(width);
+        for (first, last, label) in ranges {
+            builder.set(first.parse().unwrap(), last.parse().unwrap(), *label).unwrap();
+        }
+        builder.build().unwrap()
+    };
+    let networks = [("192.0.2.0", "192.0.2.255", 64496), ("198.51.100.0", "198.51.100.255", 4_200_000_000)];
+    let countries = [
+        ("203.0.113.0", "203.0.113.255", country_label(*b"CN")),
+        ("2001:db8::", "2001:db8::ffff", country_label(*b"DE")),
+    ];
+    let mut named = KeysBuilder::default();
+    for (name, keys) in [("as:64496", "s"), ("as:4200000000", "s~"), ("country:cn", "s")] {
+        named.put(name.as_bytes(), keys.as_bytes()).unwrap();
+    }
+    let named = named.build().unwrap();
+    let tables = || {
+        vec![
+            (NAMED_DECISIONS, named.clone()),
+            (NETWORKS, labelled(LabelWidth::Four, &networks)),
+            (COUNTRIES, labelled(LabelWidth::Two, &countries)),
+        ]
+    };
+    let config = IpReputationStep { by_network: true, by_country: true, ..step(vec![service]) };
+    let plugin = with_tables(&config, tables());
+    assert_eq!(ask(&*plugin, "192.0.2.7").0, Some(451));
+    assert_eq!(ask(&*plugin, "203.0.113.7").0, Some(451));
+    assert_eq!((ask(&*plugin, "198.51.100.7").0, ask(&*plugin, "198.51.100.7").1), (None, 90.0), "a milder decision");
+    assert_eq!(ask(&*plugin, "2001:db8::7"), (None, 0.0, Vec::new()), "a country without a decision");
+    assert_eq!(ask(&*plugin, "192.0.3.7"), (None, 0.0, Vec::new()), "an address without a network");
+    let without = with_tables(&config, tables().into_iter().take(1).collect());
+    assert_eq!(ask(&*without, "192.0.2.7"), (None, 0.0, Vec::new()), "the tables are not there yet");
+    let only_countries =
+        with_tables(&IpReputationStep { by_network: false, ..config }, vec![tables().remove(0), tables().remove(2)]);
+    assert_eq!((ask(&*only_countries, "192.0.2.7").0, ask(&*only_countries, "203.0.113.7").0), (None, Some(451)));
+}
+
+#[test]
+fn a_class_of_networks_adds_its_weight_once_and_refuses_nothing() {
+    let class = |key: &str, tag: &str, weight| FeedOfStep {
+        class: true,
+        blocks: true,
+        tag: tag.into(),
+        ..feed(key, weight, true)
+    };
+    let classes = vec![class("h1", "asn:hosting", 15.0), class("h2", "asn:hosting", 20.0), class("c", "asn:cdn", 0.0)];
+    let config = IpReputationStep { score_threshold: 1.0, ..step(classes) };
+    let listed = table(&[
+        ("h1", "192.0.2.0", "192.0.2.255"),
+        ("h2", "192.0.2.128", "192.0.2.255"),
+        ("c", "198.51.100.0", "198.51.100.255"),
+    ]);
+    let plugin = with_tables(&config, vec![(CLASSES, listed)]);
+    assert_eq!(ask(&*plugin, "192.0.2.7"), (None, 15.0, vec!["asn:hosting".to_owned()]));
+    assert_eq!(ask(&*plugin, "192.0.2.200"), (None, 20.0, vec!["asn:hosting".to_owned()]), "once, the stronger one");
+    assert_eq!(ask(&*plugin, "198.51.100.7"), (None, 0.0, Vec::new()));
 }
 
 /// The ends of ranges and their neighbours.

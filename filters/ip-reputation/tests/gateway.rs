@@ -1,6 +1,12 @@
 //! The plugin in a real gateway with a control plane, and a publisher of lists or a decision service beside them.
 #![allow(clippy::indexing_slicing, clippy::unwrap_used, reason = "tests")]
 
+mod alerts;
+mod blocklists;
+#[path = "support/mmdb.rs"]
+#[allow(unreachable_pub, dead_code, clippy::panic, reason = "tests")]
+mod mmdb;
+
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex};
@@ -139,6 +145,127 @@ fn a_decision_refuses_until_it_is_deleted() {
     assert!(!everything.contains("another-key") && !everything.contains("hunter2"));
     gateway.control.patch("svc-bouncers", "community", &json!({ "enabled": false }));
     gateway.until(&from("192.0.2.8"), 200, PATIENCE);
+    assert!(gateway.envoy.vm_failures().is_empty());
+}
+
+/// Serves a file to everyone; the address.
+fn serve(file: Vec<u8>) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().map_while(Result::ok) {
+            let (mut head, mut byte) = (Vec::new(), [0]);
+            while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).is_ok_and(|read| read > 0) {
+                head.push(byte[0]);
+            }
+            let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", file.len());
+            let _ = stream.write_all(&[answer.as_bytes(), &file].concat());
+        }
+    });
+    address
+}
+
+#[test]
+fn networks_weigh_and_decisions_on_networks_and_countries_refuse() {
+    let table =
+        "192.0.2.0\t192.0.2.255\t64496\tUS\tExample Hosting\n198.51.100.0\t198.51.100.255\t64497\tFR\tTelecom\n";
+    let networks = serve(table.into());
+    let germany = json!({ "country": { "iso_code": "DE", "names": { "en": "Germany" } } });
+    let places = serve(mmdb::database(&[("203.0.113.0/24", germany)]));
+    let service = Decisions::default();
+    let on = |scope: &str, value: &str| json!({ "id": 1, "origin": "cscli", "scenario": "manual", "scope": scope, "type": "ban", "value": value, "duration": "4h" });
+    service.0.lock().unwrap().0 =
+        json!({ "new": [on("AS", "64497"), on("Country", "DE")], "deleted": null }).to_string();
+    let bouncer = service.serve();
+    let mut gateway = Gateway::start(|control, backend| {
+        control.configure(&json!({ "gateway": { "filters": ["preset"] }, "identity": { "trusted_hops": 1 } }));
+        control.create(
+            "threat-policies",
+            &threat_policy("demo", json!({ "tiers": [{ "min_score": 10, "action": "log" }] })),
+        );
+        control.create(
+            "asn-databases",
+            &json!({ "id": "net", "url": format!("http://{networks}/table"), "allow_private": true }),
+        );
+        control.create(
+            "geo-databases",
+            &json!({ "id": "places", "url": format!("http://{places}/file"), "allow_private": true, "attribution": "By us" }),
+        );
+        control.create(
+            "svc-bouncers",
+            &json!({ "id": "community", "lapi_url": format!("http://{bouncer}"), "api_key": "hunter2", "allow_private": true,
+                     "scopes": ["ip", "range", "as", "country"], "poll_interval_seconds": 1 }),
+        );
+        let plugins = json!([
+            { "plugin": "SvcIpReputation", "plugin_index": 3, "config": { "status": 451 } },
+            { "plugin": "SvcThreatResponse", "plugin_index": 900, "config": { "policy": "demo" } },
+        ]);
+        control.create("routes", &route("demo", backend, plugins));
+    });
+    gateway.until(&from("198.51.100.7"), 451, PATIENCE);
+    gateway.until(&from("203.0.113.7"), 451, PATIENCE);
+    let statuses = gateway.statuses_of_all_workers(&from("203.0.113.8"));
+    assert!(statuses.iter().all(|status| *status == 451), "{statuses:?}");
+    let event = gateway.control.event("a refusal", |event| event["source"]["ip"] == "203.0.113.7");
+    assert!(event["message"].as_str().unwrap().contains("bans the caller's country"), "{event}");
+    let found = palisade_tests::process::wait_for("an event of the tier", PATIENCE, || {
+        assert_eq!(gateway.status(&from("192.0.2.7")), 200);
+        gateway.control.events().into_iter().find(|event| event["source"]["ip"] == "192.0.2.7")
+    });
+    let event = found.unwrap();
+    assert_eq!((&event["threat"]["score"], &event["threat"]["tags"]), (&json!(15), &json!(["asn:hosting"])), "{event}");
+    assert_eq!(gateway.status(&from("192.0.3.7")), 200);
+
+    let console = Console::login(&gateway.control);
+    let verdict = console.call("reputation/_lookup", &json!({ "ip": "198.51.100.7" }))["verdict"].clone();
+    assert_eq!(
+        (&verdict["blocking"], &verdict["hits"][0]["detail"]),
+        (&json!(true), &json!("network 64497")),
+        "{verdict}"
+    );
+    let verdict = console.call("reputation/_lookup", &json!({ "ip": "192.0.2.7" }))["verdict"].clone();
+    assert_eq!((&verdict["score"], &verdict["hits"][0]["kind"]), (&json!(15), &json!("asn")), "{verdict}");
+    assert_eq!(verdict["location"]["located"], false, "{verdict}");
+    let answer = console.call("reputation/_geo", &json!({ "ips": ["203.0.113.7", "192.0.2.7", "10.0.0.1"] }));
+    let results = &answer["results"];
+    assert_eq!(
+        (&results["203.0.113.7"]["country_name"], &results["203.0.113.7"]["located"]),
+        (&json!("Germany"), &json!(true))
+    );
+    let network = &results["192.0.2.7"];
+    assert_eq!(
+        (&network["asn"], &network["country"], &network["located"]),
+        (&json!(64496), &json!("US"), &json!(false))
+    );
+    assert_eq!(results["10.0.0.1"], Value::Null, "{answer}");
+    assert_eq!(answer["attributions"], json!([{ "text": "By us", "url": "https://db-ip.com" }]), "{answer}");
+    assert_eq!(answer["sources"].as_array().map(Vec::len), Some(2), "{answer}");
+    let refreshed = console.call("reputation/_refresh", &json!({ "asn": true, "geo": true }));
+    assert_eq!(
+        (&refreshed["done"], refreshed["snapshots"].as_array().map(Vec::len)),
+        (&json!(true), Some(2)),
+        "{refreshed}"
+    );
+    let status = console.show("reputation/_status");
+    assert_eq!(
+        (&status["asn"][0]["snapshot"]["entries"], &status["geo"][0]["snapshot"]["error"]),
+        (&json!(2), &Value::Null),
+        "{status}"
+    );
+
+    let edited = json!({ "categories": [{ "name": "hosting", "weight": 40, "tag": "own", "asns": [64496] }] });
+    gateway.control.patch("asn-databases", "net", &edited);
+    let found = palisade_tests::process::wait_for("the other weight", PATIENCE, || {
+        assert_eq!(gateway.status(&from("192.0.2.9")), 200);
+        gateway
+            .control
+            .events()
+            .into_iter()
+            .find(|event| event["source"]["ip"] == "192.0.2.9" && event["threat"]["score"] == 40)
+    });
+    assert_eq!(found.unwrap()["threat"]["tags"], json!(["own"]));
+    gateway.control.patch("geo-databases", "places", &json!({ "enabled": false }));
+    gateway.until(&from("203.0.113.7"), 200, PATIENCE);
     assert!(gateway.envoy.vm_failures().is_empty());
 }
 

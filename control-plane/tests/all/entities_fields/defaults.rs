@@ -38,7 +38,7 @@ fn every_field_has_the_default_of_the_specification() {
             "geo-databases",
             json!({
                 "enabled": true, "url": "https://download.db-ip.com/free/dbip-country-lite-{yyyy}-{MM}.mmdb.gz",
-                "username": "", "password": "", "headers": {}, "refresh_interval_seconds": 86400,
+                "username": "", "password": "", "headers": {}, "allow_private": false, "refresh_interval_seconds": 86400,
                 "timeout_millis": 300000, "max_size_mb": 512, "attribution": "IP Geolocation by DB-IP",
                 "attribution_url": "https://db-ip.com"
             }),
@@ -115,7 +115,7 @@ fn a_new_asn_database_weighs_the_classes_of_the_specification() {
     let mut rest = template;
     rest.as_object_mut().unwrap().shift_remove("categories");
     let expected = json!({
-        "enabled": true, "url": "https://iptoasn.com/data/ip2asn-v4.tsv.gz", "gzip": true, "format": "iptoasn_tsv",
+        "enabled": true, "url": "https://iptoasn.com/data/ip2asn-v4.tsv.gz", "allow_private": false, "gzip": true, "format": "iptoasn_tsv",
         "refresh_interval_seconds": 86400, "timeout_millis": 120000, "max_entries": 1500000, "kind": "asn-database"
     });
     assert_eq!(rest, expected);
@@ -144,8 +144,10 @@ fn a_new_bot_policy_knows_27_bots_and_denies_nothing() {
             {"target": "category:ai", "action": "monitor", "weight": 0},
             {"target": "category:seo", "action": "monitor", "weight": 10}
         ],
-        "verify_known_bots": true, "verified_bypass": true, "impersonator_weight": 60, "impersonator_action": "deny",
-        "unknown_bot_weight": 0, "deny_status": 403, "robots_extra": "", "llms_txt": "", "kind": "bot-policy"
+        "verify_known_bots": true, "verify_by_ip_ranges": false, "verified_bypass": true, "impersonator_weight": 60,
+        "impersonator_action": "deny",
+        "unknown_bot_weight": 0, "deny_status": 403, "robots_extra": "", "llms_txt": "", "robots_licenses": [],
+        "serve_robots_txt": false, "serve_llms_txt": false, "robots_weight": 20, "kind": "bot-policy"
     });
     assert_eq!(template, expected);
 }

@@ -90,6 +90,8 @@ fn limits_are_where_the_page_says() {
             vec![json!(".a.b")],
             vec![json!("a.b"), json!("."), json!("..a")],
         ),
+        ("bot-policies", "/signatures/0/ip_ranges", vec![list("https://a", 8)], vec![list("https://a", 9)]),
+        ("bot-policies", "/signatures/0/ip_ranges/0", vec![json!("https://a/b.json")], vec![json!("a"), json!("")]),
         ("bot-policies", "/signatures/0/homepage", vec![json!(""), json!("http://a")], vec![json!("a")]),
         (
             "bot-policies",
@@ -111,6 +113,9 @@ fn limits_are_where_the_page_says() {
         ("bot-policies", "/deny_status", vec![json!(200), json!(599)], vec![json!(199), json!(600)]),
         ("bot-policies", "/robots_extra", vec![long(65536)], vec![long(65537)]),
         ("bot-policies", "/llms_txt", vec![long(1048576)], vec![long(1048577)]),
+        ("bot-policies", "/robots_licenses", vec![list("http://a/", 16)], vec![list("http://a/", 17)]),
+        ("bot-policies", "/robots_licenses/0", vec![json!("http://a")], vec![json!("a")]),
+        ("bot-policies", "/robots_weight", vec![json!(0), json!(100)], vec![json!(-1), json!(101)]),
         ("challenge-providers", "/difficulty_floor", vec![json!(1), json!(24)], vec![json!(0)]),
         ("challenge-providers", "/difficulty_ceiling", vec![json!(18), json!(32)], vec![json!(17), json!(33)]),
         ("challenge-providers", "/wait_floor_seconds", vec![json!(2), json!(30)], vec![json!(1)]),

@@ -6,6 +6,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::guard::BotGuardOf;
+use super::ranges;
+use super::robots::robots_txt;
 use super::signature::method;
 use super::{BotAction, BotPolicy, BotSignature};
 use crate::{BotGuardStep, BotList, BotReaction, KnownBot};
@@ -39,7 +41,9 @@ pub(super) fn compile(
     let id = policy.head.id.clone();
     let guard = match () {
         () if !policy.enabled => BotGuardOf::Disabled(id),
-        () if policy.signatures.is_empty() && policy.unknown_bot_weight <= 0.0 => BotGuardOf::Empty(id),
+        () if policy.signatures.is_empty() && policy.unknown_bot_weight <= 0.0 && !policy.serves() => {
+            BotGuardOf::Empty(id)
+        }
         () => BotGuardOf::Policy(id),
     };
     let acts = matches!(guard, BotGuardOf::Policy(_));
@@ -48,7 +52,7 @@ pub(super) fn compile(
         return Ok(None);
     }
     let (hash, part) =
-        context.tools.get::<CompiledParts<BotPolicy>>().part(policy, |policy| bots(policy).encode_to_vec());
+        context.tools.get::<CompiledParts<BotPolicy>>().part(policy, |policy| list(policy).encode_to_vec());
     context.parts.insert(hash.to_vec(), part);
     Ok(Some(step(policy, hash.to_vec()).encode_to_vec()))
 }
@@ -64,12 +68,20 @@ pub(super) fn step(policy: &Item<BotPolicy>, bots: Vec<u8>) -> BotGuardStep {
         impersonator: reaction(policy.impersonator_action).into(),
         unknown_weight: policy.unknown_bot_weight,
         status: policy.deny_status.into(),
+        robots_weight: policy.robots_weight,
     }
+}
+
+/// The part of a policy: its bots, and the texts that it serves.
+pub(super) fn list(policy: &BotPolicy) -> BotList {
+    let robots_txt = if policy.serve_robots_txt { robots_txt(policy) } else { String::new() };
+    let llms_txt = if policy.serve_llms_txt { policy.llms_txt.clone() } else { String::new() };
+    BotList { bots: bots(policy), robots_txt: robots_txt.into_bytes(), llms_txt: llms_txt.into_bytes() }
 }
 
 /// The bots of a policy, each with its rule: a name takes precedence over a category, a category over `*`. A bot without a rule is
 /// allowed.
-pub(super) fn bots(policy: &BotPolicy) -> BotList {
+pub(super) fn bots(policy: &BotPolicy) -> Vec<KnownBot> {
     let rules = policy.rules_by_target();
     let rule = |signature: &BotSignature| {
         let rule = rules.get(format!("name:{}", signature.name).as_str());
@@ -85,9 +97,13 @@ pub(super) fn bots(policy: &BotPolicy) -> BotList {
             reaction: reaction(action).into(),
             weight,
             method: signature.domains().map(|domains| method(&domains).to_vec()).unwrap_or_default(),
+            ranges: match policy.uses_ranges() {
+                true => signature.ip_ranges.iter().map(|url| ranges::label(url)).collect(),
+                false => Vec::new(),
+            },
         }
     };
-    BotList { bots: policy.signatures.iter().map(bot).collect() }
+    policy.signatures.iter().map(bot).collect()
 }
 
 fn reaction(action: BotAction) -> BotReaction {

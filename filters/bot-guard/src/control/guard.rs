@@ -13,7 +13,7 @@ pub(super) enum BotGuardOf {
     Policy(String),
     /// The policy that it names is disabled.
     Disabled(String),
-    /// The policy that it names knows no bots and leaves unknown ones alone.
+    /// The policy that it names knows no bots, leaves unknown ones alone and serves nothing.
     Empty(String),
     /// No policy is enabled, and none is named. `laid_down`: a preset has added it by default, which is fine.
     None { laid_down: bool },

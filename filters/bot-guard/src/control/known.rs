@@ -2,6 +2,22 @@
 
 use super::signature::{BotCategory, BotSignature};
 
+/// The lists of addresses that owners publish, by the name of the bot.
+const RANGES: [(&str, &[&str]); 9] = [
+    ("googlebot", &["https://developers.google.com/static/crawling/ipranges/common-crawlers.json"]),
+    ("bingbot", &["https://www.bing.com/toolbox/bingbot.json"]),
+    ("duckduckbot", &["https://duckduckgo.com/duckduckbot.json", "https://duckduckgo.com/duckassistbot.json"]),
+    ("applebot", &["https://search.developer.apple.com/applebot.json"]),
+    ("gptbot", &["https://openai.com/gptbot.json"]),
+    ("oai-searchbot", &["https://openai.com/searchbot.json"]),
+    ("chatgpt-user", &["https://openai.com/chatgpt-user.json"]),
+    (
+        "perplexitybot",
+        &["https://www.perplexity.com/perplexitybot.json", "https://www.perplexity.com/perplexity-user.json"],
+    ),
+    ("ccbot", &["https://index.commoncrawl.org/ccbot.json"]),
+];
+
 /// Name, category, tokens of the user agent, suffixes of the names that its addresses resolve to, homepage.
 type Known = (&'static str, BotCategory, &'static [&'static str], &'static [&'static str], &'static str);
 
@@ -99,6 +115,7 @@ pub(super) fn known() -> Vec<BotSignature> {
         rdns_suffixes: owned(rdns_suffixes),
         homepage: (*homepage).to_owned(),
         verifiable: !rdns_suffixes.is_empty(),
+        ip_ranges: RANGES.iter().find(|(bot, _)| bot == name).map(|(_, lists)| owned(lists)).unwrap_or_default(),
     });
     signatures.collect()
 }

@@ -43,7 +43,8 @@ pub(super) const OPERATIONS: &[Operation] = &[
         method: OperationMethod::Post,
         id: "robotsTxt",
         summary: "Make the robots.txt that a bot policy enforces",
-        description: "Bots that the policy denies, or gives a weight of 50 or more, are disallowed. Nothing is served.",
+        description: "Bots that the policy denies, or gives a weight of 50 or more, are disallowed. Gateways serve it at /robots.txt if the policy \
+                      has `serve_robots_txt`.",
         body: BodyKind::of::<RobotsTxtBody>(),
         example: || json!({ "policy": "bot-policy_site" }),
         answer_text: "Both texts, or why there are none.",
@@ -105,8 +106,10 @@ impl OperationBody for BotStatusBody {
     const SCHEMA: &'static str = "BotStatusBody";
 
     fn run(self, context: &OperationContext<'_>) -> OperationAnswer {
-        let state = context.runtime::<Verification>().and_then(|verification| verification.state());
-        OperationAnswer::Done(json!({ "verification": state }))
+        let runtime = context.runtime::<Verification>();
+        let state = runtime.as_ref().and_then(|verification| verification.state());
+        let lists = runtime.map(|verification| verification.lists()).unwrap_or_default();
+        OperationAnswer::Done(json!({ "verification": state, "ranges": lists }))
     }
 }
 
@@ -153,6 +156,7 @@ fn signature() -> Value {
         "rdns_suffixes": list(text()),
         "homepage": text(),
         "verifiable": { "type": "boolean", "description": "it can be verified by reverse DNS" },
+        "ip_ranges": { "type": "array", "items": text(), "description": "lists of addresses that its owner publishes" },
     }))
 }
 
@@ -174,7 +178,15 @@ fn status() -> Value {
     if let Some(fields) = state.as_object_mut() {
         fields.insert("type".to_owned(), json!(["object", "null"]));
     }
-    object(json!({ "verification": state }))
+    let list_of_ranges = object(json!({
+        "url": text(),
+        "bot": { "type": "string", "description": "the first bot that names it" },
+        "in_force": { "type": "boolean", "description": "gateways verify by it" },
+        "ranges": count("ranges of the list in force"),
+        "fetched_at": { "type": ["integer", "null"], "description": "when it was fetched or found unchanged, in milliseconds since 1970" },
+        "error": { "type": ["string", "null"], "description": "why the last fetch failed" },
+    }));
+    object(json!({ "verification": state, "ranges": list(list_of_ranges) }))
 }
 
 fn robots() -> Value {

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use kit::checks::{count, status, text, weight, word};
+use kit::checks::{count, status, text, url, weight, word};
 use kit::{Entity, FieldProblem, Head, References, did_you_mean, number};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -23,6 +23,9 @@ pub struct BotPolicy {
     pub rules: Vec<BotRule>,
     /// Whether bots are verified by forward-confirmed reverse DNS, if their signature allows it. Default true.
     pub verify_known_bots: bool,
+    /// Whether bots are verified by the addresses that their owners publish as well, if `verify_known_bots` is true: the control plane
+    /// fetches the lists that their signatures name in `ip_ranges`, at most 64 in all. Default false.
+    pub verify_by_ip_ranges: bool,
     /// Whether verified bots pass: unless a rule denies them, checks of who is calling behind the bot guard are skipped. Default true.
     pub verified_bypass: bool,
     /// What a failed verification adds to the score, 0 to 100. Default 60.
@@ -41,6 +44,16 @@ pub struct BotPolicy {
     pub robots_extra: String,
     /// The text of llms.txt, at most 1048576 bytes.
     pub llms_txt: String,
+    /// The URLs of RSL licences, each a line `License: URL` of the generated robots.txt, at most 16.
+    pub robots_licenses: Vec<String>,
+    /// Whether gateways answer requests for /robots.txt with the generated one. Default false.
+    pub serve_robots_txt: bool,
+    /// Whether gateways answer requests for /llms.txt with `llms_txt`, unless it is empty. Default false.
+    pub serve_llms_txt: bool,
+    /// What a bot adds to the score that has read the served robots.txt within a day and asks for what it forbids, 0 to 100. Default 20.
+    #[serde(with = "number")]
+    #[schemars(with = "f64")]
+    pub robots_weight: f64,
 }
 
 /// The action for a bot, or a category of bots.
@@ -97,6 +110,7 @@ impl Default for BotPolicy {
                 rule("seo", BotAction::Monitor, 10.0),
             ],
             verify_known_bots: true,
+            verify_by_ip_ranges: false,
             verified_bypass: true,
             impersonator_weight: 60.0,
             impersonator_action: BotAction::Deny,
@@ -104,6 +118,10 @@ impl Default for BotPolicy {
             deny_status: 403,
             robots_extra: String::new(),
             llms_txt: String::new(),
+            robots_licenses: Vec::new(),
+            serve_robots_txt: false,
+            serve_llms_txt: false,
+            robots_weight: 20.0,
         }
     }
 }
@@ -140,6 +158,11 @@ impl Entity for BotPolicy {
         problems.extend(status("/deny_status", self.deny_status));
         problems.extend(text("/robots_extra", &self.robots_extra, 65_536));
         problems.extend(text("/llms_txt", &self.llms_txt, 1_048_576));
+        problems.extend(count("/robots_licenses", self.robots_licenses.len(), 16));
+        for (index, license) in self.robots_licenses.iter().enumerate() {
+            problems.extend(url(&format!("/robots_licenses/{index}"), license));
+        }
+        problems.extend(weight("/robots_weight", self.robots_weight));
         problems
     }
 
@@ -149,6 +172,16 @@ impl Entity for BotPolicy {
 }
 
 impl BotPolicy {
+    /// Whether it has a text that gateways serve.
+    pub(super) fn serves(&self) -> bool {
+        self.serve_robots_txt || self.serve_llms_txt && !self.llms_txt.is_empty()
+    }
+
+    /// Whether the published addresses of its bots are used.
+    pub(super) fn uses_ranges(&self) -> bool {
+        self.verify_known_bots && self.verify_by_ip_ranges
+    }
+
     /// The rule for each target that has one: the first of it counts.
     pub(super) fn rules_by_target(&self) -> HashMap<&str, &BotRule> {
         let mut rules = HashMap::new();

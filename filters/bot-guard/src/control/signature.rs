@@ -28,6 +28,10 @@ pub struct BotSignature {
     /// Whether it can be verified by reverse DNS. Default false.
     #[serde(default)]
     pub verifiable: bool,
+    /// The URLs of the lists of addresses that its owner publishes (JSON, `prefixes[].ipv4Prefix` and `ipv6Prefix`), at most 8. They are
+    /// used if the policy has `verify_by_ip_ranges`.
+    #[serde(default)]
+    pub ip_ranges: Vec<String>,
 }
 
 /// The purpose of a bot.
@@ -105,6 +109,10 @@ impl BotSignature {
         if self.verifiable && self.rdns_suffixes.is_empty() {
             let problem = FieldProblem::new("/verifiable", "without `rdns_suffixes` nothing can be verified");
             problems.push(problem.expected("false, or suffixes"));
+        }
+        problems.extend(count("/ip_ranges", self.ip_ranges.len(), 8));
+        for (index, list) in self.ip_ranges.iter().enumerate() {
+            problems.extend(url(&format!("/ip_ranges/{index}"), list));
         }
         if !self.homepage.is_empty() {
             problems.extend(url("/homepage", &self.homepage));

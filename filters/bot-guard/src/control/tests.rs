@@ -6,7 +6,7 @@ use std::sync::Arc;
 use kit::{Collection, Entity as _, EntitySource, Head, Item, OperationAnswer, OperationContext, Slot, Tools};
 use serde_json::{Value, json};
 
-use super::compile::{bots, step};
+use super::compile::{bots, list, step};
 use super::*;
 use crate::BotReaction;
 
@@ -51,21 +51,20 @@ fn a_name_takes_precedence_over_a_category_and_that_over_all() {
         { "target": "name:gptbot", "action": "allow" },
     ]);
     let list = bots(&policy(json!({ "rules": rules })));
-    let of =
-        |name: &str| list.bots.iter().find(|bot| bot.name == name).map(|bot| (bot.reaction(), bot.weight)).unwrap();
+    let of = |name: &str| list.iter().find(|bot| bot.name == name).map(|bot| (bot.reaction(), bot.weight)).unwrap();
     assert_eq!(of("gptbot"), (BotReaction::Deny, 4.0));
     assert_eq!(of("ccbot"), (BotReaction::Monitor, 2.0), "the first of a target counts");
     assert_eq!(of("dotbot"), (BotReaction::Monitor, 1.0));
     let none = bots(&policy(json!({ "rules": [] })));
-    assert!(none.bots.iter().all(|bot| bot.reaction() == BotReaction::Allow && bot.weight == 0.0));
+    assert!(none.iter().all(|bot| bot.reaction() == BotReaction::Allow && bot.weight == 0.0));
 }
 
 #[test]
 fn a_new_policy_denies_no_bot_and_can_verify_seven() {
     let list = bots(&BotPolicy::default());
-    assert_eq!(list.bots.len(), 27);
-    assert!(list.bots.iter().all(|bot| bot.reaction() != BotReaction::Deny));
-    assert_eq!(list.bots.iter().filter(|bot| !bot.method.is_empty()).count(), 7);
+    assert_eq!(list.len(), 27);
+    assert!(list.iter().all(|bot| bot.reaction() != BotReaction::Deny));
+    assert_eq!(list.iter().filter(|bot| !bot.method.is_empty()).count(), 7);
     let step = step(&item("p", BotPolicy::default()), Vec::new());
     assert_eq!((step.name.as_str(), step.verify, step.bypass, step.status), ("p", true, true, 403));
     assert_eq!((step.impersonator(), step.impersonator_weight, step.unknown_weight), (BotReaction::Deny, 60.0, 0.0));
@@ -134,6 +133,26 @@ fn robots_txt_asks_those_to_stay_away_that_are_denied_or_weigh_much() {
 }
 
 #[test]
+fn texts_are_compiled_if_the_policy_serves_them() {
+    let texts = |fields: Value| {
+        let list = list(&policy(fields));
+        (String::from_utf8(list.robots_txt).unwrap(), String::from_utf8(list.llms_txt).unwrap())
+    };
+    let none = (String::new(), String::new());
+    assert_eq!(texts(json!({ "llms_txt": "# A", "robots_extra": "Disallow: /x" })), none, "not by default");
+    let licensed = json!({ "serve_robots_txt": true, "serve_llms_txt": true, "llms_txt": "# A", "rules": [],
+        "robots_licenses": ["https://a.example/rsl.xml", "https://b.example/"], "robots_extra": "Disallow: /x" });
+    let expected = "# Generated from the bot policy of this site.\nLicense: https://a.example/rsl.xml\n\
+                    License: https://b.example/\n\nUser-agent: *\nDisallow:\n\nDisallow: /x\n";
+    assert_eq!(texts(licensed), (expected.to_owned(), "# A".to_owned()));
+    assert!(policy(json!({ "serve_robots_txt": true })).serves());
+    assert!(!policy(json!({ "serve_llms_txt": true })).serves(), "there is no llms.txt");
+    let wrong = policy(json!({ "robots_licenses": ["https://a.example/\nDisallow: /", "x"] }));
+    let problems = wrong.check(&Head::default(), &NoReferences).into_iter().map(|problem| problem.pointer);
+    assert_eq!(problems.collect::<Vec<_>>(), ["/robots_licenses/0", "/robots_licenses/1"]);
+}
+
+#[test]
 fn the_catalogue_has_every_known_signature() {
     let catalog = call("/security/_bot_catalog", json!({}), BotPolicy::default());
     assert_eq!(catalog["categories"], json!(["search", "ai", "seo", "monitoring"]));
@@ -142,7 +161,7 @@ fn the_catalogue_has_every_known_signature() {
         (27, &json!("googlebot"))
     );
     let status = call("/security/_bot_status", json!({}), BotPolicy::default());
-    assert_eq!(status, json!({ "verification": null }));
+    assert_eq!(status, json!({ "verification": null, "ranges": [] }));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 mod confirm;
 mod gather;
 mod health;
+mod keep;
 mod runtime;
 mod verdicts;
 mod waiting;

@@ -45,11 +45,11 @@ fn the_matcher_finds_what_a_naive_search_finds() {
                 KnownBot { tokens, ..bot(&format!("b{index}"), "ai", &[], BotReaction::Allow, 0.0) }
             })
             .collect();
-        let matcher = Bots::new(BotList { bots: bots.clone() }).unwrap();
+        let matcher = Bots::new(BotList { bots: bots.clone(), ..BotList::default() }).unwrap();
         for _ in 0..50 {
             let text = numbers.text(24);
             let expected = naive(&bots, &text);
-            let matched = matcher.find(std::iter::once(text.as_slice())).map(|bot| bot.name.as_str());
+            let matched = matcher.find(std::iter::once(text.as_slice())).map(|found| found.bot.name.as_str());
             assert_eq!(matched, expected, "round {round}: {} in {bots:?}", text.escape_ascii());
             found += usize::from(expected.is_some());
         }
@@ -62,7 +62,7 @@ fn the_largest_policy_takes_little_memory() {
     let token = |number: usize| format!("{number:04}{}", "ab".repeat(126)).into_bytes();
     let tokens: Vec<Vec<u8>> = (0..256).map(token).collect();
     let bots = tokens.chunks(64).map(|tokens| KnownBot { tokens: tokens.to_vec(), ..some_bots().remove(1) }).collect();
-    let matcher = Bots::new(BotList { bots }).unwrap();
+    let matcher = Bots::new(BotList { bots, ..BotList::default() }).unwrap();
     assert!(matcher.memory() < 4 << 20, "{} bytes", matcher.memory());
     assert!(matcher.find(std::iter::once(token(255).as_slice())).is_some());
     assert!(matcher.find(std::iter::once(&token(256)[..])).is_none());

@@ -144,17 +144,6 @@ impl Entity for SvcBouncer {
     fn is_enabled(&self) -> bool {
         self.enabled
     }
-
-    fn unused(&self, _head: &Head) -> Vec<FieldProblem> {
-        let message = "not active yet: this release sends no alerts to decision services, and `push_enabled` has no effect; do not rely on \
-                       it; without it there is no warning";
-        self.push_enabled.then(|| FieldProblem::new("/push_enabled", message)).into_iter().collect()
-    }
-
-    fn unused_fields() -> Vec<(String, String)> {
-        let note = "not active yet: this release sends no alerts to decision services";
-        vec![("/properties/push_enabled".to_owned(), note.to_owned())]
-    }
 }
 
 impl DecisionScope {

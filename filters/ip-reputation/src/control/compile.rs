@@ -1,4 +1,4 @@
-//! From the plugin's configuration and the feeds to a step.
+//! From the plugin's configuration, the feeds, the bouncers and the databases of networks to a step.
 
 use std::net::IpAddr;
 
@@ -9,9 +9,13 @@ use prost::Message as _;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::dnsbl::{DnsblSettings, DnsblZone, zone_key};
 use super::guard::ReputationGuard;
-use super::table::{bouncer_key, key};
-use super::{MAX_BOUNCERS, MAX_FEEDS, SourceAction, SvcBouncer, ThreatFeed};
+use super::table::{bouncer_key, class_key, key};
+use super::{
+    AsnCategory, AsnDatabase, DecisionScope, GeoDatabase, MAX_BOUNCERS, MAX_DATABASES, MAX_FEEDS, SourceAction,
+    SvcBouncer, ThreatFeed,
+};
 use crate::{FeedOfStep, IpReputationStep};
 
 /// Addresses and CIDRs that pass through, at most.
@@ -30,9 +34,10 @@ struct Config {
     /// The ids of bouncers; empty for all.
     bouncers: Vec<String>,
     passthrough: Vec<String>,
-    /// Taken, and not used yet.
-    #[serde(rename = "report_to_bouncer")]
-    _report_to_bouncer: bool,
+    /// Refusals for what feeds and bouncers say are alerts to decision services.
+    report_to_bouncer: bool,
+    /// The zones of DNS blocklists count.
+    blocklists: bool,
 }
 
 /// Whether feeds that block refuse.
@@ -55,7 +60,8 @@ impl Default for Config {
             feeds: Some(Vec::new()),
             bouncers: Vec::new(),
             passthrough: Vec::new(),
-            _report_to_bouncer: false,
+            report_to_bouncer: false,
+            blocklists: true,
         }
     }
 }
@@ -91,7 +97,23 @@ pub(super) fn compile(
         |bouncer: &&&Item<SvcBouncer>| named_services.is_empty() || named_services.contains(&bouncer.head.id);
     let at_work: Vec<&Item<SvcBouncer>> = services.iter().copied().filter(|bouncer| bouncer.is_enabled()).collect();
     let (asked, not_asked) = at_work.split_at(at_work.len().min(MAX_BOUNCERS));
-    feeds.extend(asked.iter().filter(is_service).map(|bouncer| of_bouncer(bouncer)));
+    let asked: Vec<&Item<SvcBouncer>> = asked.iter().filter(is_service).copied().collect();
+    feeds.extend(asked.iter().map(|bouncer| of_bouncer(bouncer)));
+    let settings: DnsblSettings = context.settings();
+    if config.blocklists {
+        feeds.extend(settings.enabled().map(of_zone));
+    }
+    let networks: Vec<&Item<AsnDatabase>> =
+        context.view.all::<AsnDatabase>().filter(|database| database.enabled).take(MAX_DATABASES).collect();
+    for database in &networks {
+        feeds.extend(database.categories.iter().map(|category| of_class(&database.head.id, category)));
+    }
+    // Without a database, decisions on networks and countries match nothing.
+    let any_places = context.view.all::<GeoDatabase>().any(|database| database.enabled);
+    let (on_networks, on_countries) =
+        (with_scope(&asked, DecisionScope::As), with_scope(&asked, DecisionScope::Country));
+    let (by_network, by_country) =
+        (!on_networks.is_empty() && !networks.is_empty(), !on_countries.is_empty() && any_places);
     let off = services.iter().filter(|bouncer| !bouncer.is_enabled() && !named_services.is_empty()).filter(is_service);
     let bouncer_ids =
         |bouncers: Vec<&&Item<SvcBouncer>>| bouncers.into_iter().map(|bouncer| bouncer.head.id.clone()).collect();
@@ -103,9 +125,18 @@ pub(super) fn compile(
             false => ids(all.iter().filter(|feed| !feed.is_enabled()).filter(is_meant).collect()),
         },
         left_out: ids(more.iter().filter(is_meant).collect()),
+        without_networks: if by_network { Vec::new() } else { on_networks },
+        without_countries: if by_country { Vec::new() } else { on_countries },
         idle: feeds.is_empty() && named.is_empty() && config.feeds.is_some(),
     }));
-    Ok((!feeds.is_empty()).then(|| config.step(feeds).encode_to_vec()))
+    let step = |feeds| IpReputationStep { by_network, by_country, ..config.step(feeds, settings.wait_millis) };
+    Ok((!feeds.is_empty()).then(|| step(feeds).encode_to_vec()))
+}
+
+/// The ids of bouncers with decisions of a scope.
+fn with_scope(bouncers: &[&Item<SvcBouncer>], scope: DecisionScope) -> Vec<String> {
+    let found = bouncers.iter().filter(|bouncer| bouncer.scopes.contains(&scope));
+    found.map(|bouncer| bouncer.head.id.clone()).collect()
 }
 
 fn of_step(feed: &Item<ThreatFeed>) -> FeedOfStep {
@@ -117,7 +148,19 @@ fn of_step(feed: &Item<ThreatFeed>) -> FeedOfStep {
         weight: feed.weight,
         blocks: feed.action == SourceAction::Block,
         id,
-        bouncer: false,
+        ..FeedOfStep::default()
+    }
+}
+
+fn of_class(database: &str, category: &AsnCategory) -> FeedOfStep {
+    FeedOfStep {
+        key: class_key(database, &category.name),
+        id: database.to_owned(),
+        name: category.name.clone(),
+        tag: category.tag(),
+        weight: category.weight,
+        class: true,
+        ..FeedOfStep::default()
     }
 }
 
@@ -131,6 +174,21 @@ fn of_bouncer(bouncer: &Item<SvcBouncer>) -> FeedOfStep {
         blocks: bouncer.action == SourceAction::Block,
         id,
         bouncer: true,
+        ..FeedOfStep::default()
+    }
+}
+
+fn of_zone(zone: &DnsblZone) -> FeedOfStep {
+    let name = zone.name();
+    FeedOfStep {
+        key: zone_key(zone),
+        id: name.clone(),
+        name,
+        tag: zone.tag(),
+        weight: zone.weight,
+        blocks: zone.action == SourceAction::Block,
+        zone: true,
+        ..FeedOfStep::default()
     }
 }
 
@@ -150,7 +208,7 @@ impl Config {
         problems
     }
 
-    fn step(self, mut feeds: Vec<FeedOfStep>) -> IpReputationStep {
+    fn step(self, mut feeds: Vec<FeedOfStep>, wait_millis: u32) -> IpReputationStep {
         feeds.sort_by(|one, other| one.key.cmp(&other.key));
         IpReputationStep {
             feeds,
@@ -158,6 +216,9 @@ impl Config {
             score_threshold: self.score_threshold,
             status: self.status.into(),
             passthrough: self.passthrough,
+            report: self.report_to_bouncer,
+            wait_millis,
+            ..IpReputationStep::default()
         }
     }
 }

@@ -9,14 +9,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kit::{Entity as _, Item, Sources, View};
+use lists::{Failure, Fetched};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{Id, JoinSet};
 
-use super::fetch::{Failure, Plan};
+use super::fetch::plan;
 use super::keep;
 use super::metrics::FeedMetrics;
 use super::runtime::{Order, Refused, Reputation, Want};
-use super::state::Fetched;
 use super::{MAX_FEEDS, ThreatFeed, table};
 use crate::TABLE;
 use table::Flattened;
@@ -148,7 +148,7 @@ impl Gatherer {
 
     fn replan(&mut self, id: &str, entity: &ThreatFeed) {
         let now = (self.sources.clock)();
-        match Plan::of(entity) {
+        match plan(entity) {
             Ok(plan) => self.feeds.plan(id, plan, entity.refresh_interval_seconds, now),
             Err(why) => self.feeds.rest(id, Some(why)),
         }
@@ -181,7 +181,7 @@ impl Gatherer {
                 drop(done.send(refuse("cannot be fetched as it is configured")));
             }
             Want::Refresh { force, .. } => feed.want(force, done),
-            Want::Sync { .. } => {}
+            Want::Sync { .. } | Want::RefreshDatabase { .. } => {}
             Want::RollBack { .. } => {
                 if feed.roll_back() {
                     let id = id.clone();

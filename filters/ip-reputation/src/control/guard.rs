@@ -17,7 +17,11 @@ pub(super) struct ReputationGuard {
     pub(super) disabled_bouncers: Vec<String>,
     /// The bouncers that are left out because too many are enabled.
     pub(super) bouncers_left_out: Vec<String>,
-    /// It was asked for, and there is no feed and no bouncer at all.
+    /// The bouncers with decisions on networks, where there is no database of networks.
+    pub(super) without_networks: Vec<String>,
+    /// The bouncers with decisions on countries, where there is no geolocation database.
+    pub(super) without_countries: Vec<String>,
+    /// It was asked for, and there is no feed, no bouncer and no zone at all.
     pub(super) idle: bool,
 }
 
@@ -30,8 +34,17 @@ impl Guard for ReputationGuard {
         gaps.extend(self.disabled_bouncers.iter().map(|id| format!("the bouncer `{id}` is disabled")));
         let left_out = |id| format!("the bouncer `{id}` is not used: {MAX_BOUNCERS} others before it are enabled");
         gaps.extend(self.bouncers_left_out.iter().map(left_out));
+        gaps.extend(self.without_networks.iter().map(|id| {
+            format!("the bouncer `{id}` has decisions on networks, which match nothing without an ASN database")
+        }));
+        gaps.extend(self.without_countries.iter().map(|id| {
+            format!("the bouncer `{id}` has decisions on countries, which match nothing without a geolocation database")
+        }));
         if self.idle {
-            gaps.push("no threat feed and no bouncer is enabled, so the IP reputation does nothing".to_owned());
+            gaps.push(
+                "no threat feed, no bouncer and no DNS blocklist is enabled, so the IP reputation does nothing"
+                    .to_owned(),
+            );
         }
         gaps
     }

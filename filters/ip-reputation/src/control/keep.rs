@@ -1,10 +1,11 @@
 //! What is kept of a feed in the store, and read again when the control plane starts.
 
 use feeds::AddressSet;
+use lists::{Snapshot, Validators};
 use serde::{Deserialize, Serialize};
 use store::feeds::{FeedList, KeptFeed};
 
-use super::state::{FeedState, Snapshot, Validators};
+use super::state::FeedState;
 
 /// What is kept of a feed beside its lists.
 #[derive(Serialize, Deserialize, Default)]

@@ -1,12 +1,13 @@
-//! Numbers of each feed, for monitoring.
+//! Numbers of each feed and each bouncer, for monitoring.
 
 use std::collections::BTreeSet;
 
 use metrics::{counter, gauge};
 
+use super::bouncers::Counts;
 use super::state::FeedState;
 
-/// The most feeds that have numbers of their own: a label that was used once stays for as long as the process lives.
+/// The most feeds, and the most bouncers, that have numbers of their own: a label that was used once stays for as long as the process lives.
 const MAX_LABELS: usize = 256;
 
 /// Shows the numbers of feeds.
@@ -44,6 +45,31 @@ impl FeedMetrics {
     fn takes(&mut self, id: &str) -> bool {
         self.known.contains(id) || (self.known.len() < MAX_LABELS && self.known.insert(id.to_owned()))
     }
+}
+
+/// The bouncers that have numbers of their own.
+#[derive(Default)]
+pub(super) struct BouncerLabels(BTreeSet<String>);
+
+impl BouncerLabels {
+    pub(super) fn takes(&mut self, id: &str) -> bool {
+        self.0.contains(id) || (self.0.len() < MAX_LABELS && self.0.insert(id.to_owned()))
+    }
+}
+
+/// Shows what is in force of a bouncer, and whether it has an error.
+pub(super) fn show_bouncer(id: &str, counts: Counts, is_failing: bool) {
+    for (kind, count) in [("exact", counts.exact), ("ranges", counts.ranges), ("named", counts.named)] {
+        let count = u32::try_from(count).unwrap_or(u32::MAX);
+        gauge!("palisade_bouncers_decisions", "bouncer" => id.to_owned(), "kind" => kind).set(count);
+    }
+    gauge!("palisade_bouncers_failing", "bouncer" => id.to_owned()).set(u32::from(is_failing));
+}
+
+/// Counts a call for decisions.
+pub(super) fn bouncer_called(id: &str, works: bool) {
+    let outcome = if works { "done" } else { "failed" };
+    counter!("palisade_bouncers_syncs_total", "bouncer" => id.to_owned(), "outcome" => outcome).increment(1);
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 //! A call that asks for something impossible is answered with 200 and `done: false`.
 
 mod audit;
+mod databases;
 mod schemas;
 
 use std::net::IpAddr;
@@ -16,10 +17,16 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::catalog::{CATEGORIES, CatalogEntry, ENTRIES};
+use super::databases::DatabaseKind;
+use super::dnsbl;
 use super::lookup::{number, verdict};
 use super::runtime::{Ordered, Reputation, Want};
-use super::{MAX_BOUNCERS, MAX_FEEDS, SvcBouncer, ThreatFeed};
-use schemas::{BOUNCER_STATUS, CATALOG_ENTRY, FAILED, FEED, FEED_STATUS, SNAPSHOT, VERDICT};
+use super::{DnsblZone, MAX_BOUNCERS, MAX_FEEDS, SvcBouncer, ThreatFeed};
+use databases::GeoBody;
+use schemas::{
+    ASN_STATUS, BOUNCER_STATUS, CATALOG_ENTRY, DATABASE_SNAPSHOT, FAILED, FEED, FEED_STATUS, GEO_STATUS, LOCATION,
+    SNAPSHOT, VERDICT, ZONE_STATUS,
+};
 
 /// The bytes of a body, at most.
 const MAX_BODY: usize = 64 * 1024;
@@ -43,9 +50,9 @@ pub(super) const OPERATIONS: &[Operation] = &[
     get::<StatusBody>(
         "/reputation/_status",
         "reputationStatus",
-        "Show every feed and bouncer with its state",
+        "Show every feed, bouncer, database and DNS blocklist with its state",
         schemas::status,
-        &[FEED_STATUS, SNAPSHOT, BOUNCER_STATUS],
+        &[FEED_STATUS, SNAPSHOT, BOUNCER_STATUS, ASN_STATUS, GEO_STATUS, DATABASE_SNAPSHOT, ZONE_STATUS],
     ),
     Operation {
         path: "/reputation/_template",
@@ -62,14 +69,14 @@ pub(super) const OPERATIONS: &[Operation] = &[
     Operation {
         path: "/reputation/_refresh",
         id: "reputationRefresh",
-        summary: "Fetch feeds now",
+        summary: "Fetch feeds or databases now",
         description: "The answer comes when they are fetched and published, or after 25 seconds; what takes longer goes on. A fetch that \
                       fails keeps the list before and is shown in `error` of the snapshot.",
         body: BodyKind::of::<RefreshBody>(),
         example: || json!({ "feed": "threat-feed_tor" }),
         answer_text: "The snapshots after it, or why nothing was fetched.",
         answer: schemas::refresh,
-        schemas: &[SNAPSHOT],
+        schemas: &[SNAPSHOT, DATABASE_SNAPSHOT],
         audit: Some(OperationAudit { action: "feed-refresh", of: audit::feed, detail: audit::refreshed }),
         ..POST
     },
@@ -106,12 +113,27 @@ pub(super) const OPERATIONS: &[Operation] = &[
     Operation {
         path: "/reputation/_lookup",
         id: "reputationLookup",
-        summary: "Look an address up in every enabled feed and bouncer",
+        summary: "Look an address up in every enabled feed, bouncer, database and DNS blocklist",
         body: BodyKind::of::<LookupBody>(),
         example: || json!({ "ip": "192.0.2.7" }),
         answer_text: "The verdict, or why there is none.",
         answer: schemas::lookup,
-        schemas: &[VERDICT],
+        schemas: &[VERDICT, LOCATION],
+        busy: "other addresses are being looked up",
+        at_once: true,
+        ..POST
+    },
+    Operation {
+        path: "/reputation/_geo",
+        id: "reputationGeo",
+        summary: "Show where addresses are",
+        description: "Location, network and AS number of up to 500 addresses by the enabled databases, and what the licences of the \
+                      databases require to be shown with them.",
+        body: BodyKind::of::<GeoBody>(),
+        example: || json!({ "ips": ["192.0.2.7"] }),
+        answer_text: "What is known of each address, or why there is nothing.",
+        answer: schemas::geo,
+        schemas: &[LOCATION],
         busy: "other addresses are being looked up",
         at_once: true,
         ..POST
@@ -186,11 +208,12 @@ struct TemplateBody {
 struct RefreshBody {
     /// The id of a feed.
     feed: Option<String>,
-    /// Take the list although it was rolled back, or has little to do with the one before. With `feed` alone. Default false.
+    /// Take the list although it was rolled back, or has little to do with the one before; or the databases although they have less
+    /// than half of what they had. With `feed`, `asn` or `geo`. Default false.
     force: bool,
-    /// The AS numbers of networks. Not active yet.
+    /// The enabled ASN databases. Not with `feed`. Default false.
     asn: bool,
-    /// The geolocation databases. Not active yet.
+    /// The enabled geolocation databases. Not with `feed`. Default false.
     geo: bool,
 }
 
@@ -262,13 +285,40 @@ impl OperationBody for StatusBody {
         };
         with_runtime(context, |runtime| {
             let (feeds, bouncers) = (feeds(runtime), bouncers(runtime));
-            json!({ "feeds": feeds, "svc_bouncers": bouncers, "asn": [], "geo": [], "dnsbl": [] })
+            let view = View::new(context.entities);
+            let (asn, geo) = (databases::networks(&view, runtime), databases::places(&view, runtime));
+            let zones = zones_status(context, runtime);
+            json!({ "feeds": feeds, "svc_bouncers": bouncers, "asn": asn, "geo": geo, "dnsbl": zones })
         })
     }
 }
 
+fn zones_status(context: &OperationContext<'_>, runtime: &Reputation) -> Vec<Value> {
+    let shown = runtime.blocklists.shown();
+    let zones = dnsbl::settings(context.entities).zones;
+    let status = |zone: &DnsblZone| {
+        let state = shown.zones.get(&zone.name()).cloned().unwrap_or_default();
+        json!({
+            "zone": zone.name(),
+            "enabled": zone.enabled,
+            "action": zone.action,
+            "weight": number(zone.weight),
+            "tag": zone.tag(),
+            "health": {
+                "ok": zone.enabled && state.checked_at.is_some() && state.error.is_none(),
+                "error": state.error,
+                "checked_at": state.checked_at,
+            },
+            "listed": state.listed,
+            "unlisted": state.unlisted,
+            "failed": state.failed,
+        })
+    };
+    zones.iter().map(status).collect()
+}
+
 fn bouncer_status(bouncer: &Item<SvcBouncer>, runtime: &Reputation) -> Value {
-    let shown = runtime.bouncer(&bouncer.head.id);
+    let (shown, push) = (runtime.bouncer(&bouncer.head.id), runtime.push(&bouncer.head.id));
     json!({
         "id": bouncer.head.id,
         "name": bouncer.head.name,
@@ -277,7 +327,13 @@ fn bouncer_status(bouncer: &Item<SvcBouncer>, runtime: &Reputation) -> Value {
         "action": bouncer.action,
         "weight": number(bouncer.weight),
         "push_enabled": bouncer.push_enabled,
-        "pending_push": 0,
+        "pending_push": push.pending,
+        "push": {
+            "sent": push.sent,
+            "dropped": push.dropped,
+            "last_push": push.last_push,
+            "last_error": push.last_error,
+        },
         "store": {
             "decisions": shown.decisions,
             "initialized": shown.initialized,
@@ -322,13 +378,16 @@ impl OperationBody for RefreshBody {
     const SCHEMA: &'static str = "RefreshBody";
 
     fn run(self, context: &OperationContext<'_>) -> OperationAnswer {
-        for (asked, what) in [(self.asn, "no classification of networks"), (self.geo, "no geolocation")] {
-            if asked {
-                return not_done(format!("not active yet: this release has {what}"));
-            }
+        let kinds = [(self.asn, DatabaseKind::Asn), (self.geo, DatabaseKind::Geo)];
+        let kinds: Vec<DatabaseKind> = kinds.into_iter().filter_map(|(asked, kind)| asked.then_some(kind)).collect();
+        if !kinds.is_empty() {
+            return match self.feed {
+                Some(_) => not_done("either `feed`, or `asn` and `geo`"),
+                None => databases::refresh(context, &kinds, self.force),
+            };
         }
         if self.force && self.feed.is_none() {
-            return not_done("`force` is for one feed");
+            return not_done("`force` is for one feed, or for databases");
         }
         let ids: Vec<String> = match &self.feed {
             Some(id) => match feed_of(context, id) {
@@ -417,9 +476,8 @@ impl OperationBody for LookupBody {
         let Ok(address) = self.ip.trim().parse::<IpAddr>() else {
             return not_done(format!("`{}` is not an address", self.ip.escape_debug()));
         };
-        with_runtime(
-            context,
-            |runtime| json!({ "done": true, "verdict": verdict(address, &View::new(context.entities), runtime) }),
-        )
+        let settings = dnsbl::settings(context.entities);
+        let verdict = |runtime: &Reputation| verdict(address, &View::new(context.entities), runtime, &settings);
+        with_runtime(context, |runtime| json!({ "done": true, "verdict": verdict(runtime) }))
     }
 }

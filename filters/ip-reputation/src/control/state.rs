@@ -1,38 +1,10 @@
 //! What is known of one feed: the list in force, the one before, and what its publisher said last.
 
+use lists::{Fetched, Snapshot, Validators};
 use serde_json::{Value, json};
-use store::feeds::FeedList;
 
 /// The longest text of an error, in characters.
 const MAX_ERROR: usize = 500;
-
-/// A list that was fetched.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Snapshot {
-    /// The addresses, as [`feeds::AddressSet::to_bytes`] has them.
-    pub(super) list: FeedList,
-    /// The entries that are used.
-    pub(super) entries: u64,
-    /// The ranges that they make.
-    pub(super) ranges: u64,
-    /// The entries that are not used.
-    pub(super) rejected: u64,
-    /// When it was fetched, or found unchanged, in milliseconds since 1970.
-    pub(super) fetched_at: u64,
-    /// The validators that came with it.
-    pub(super) validators: Validators,
-    /// A hash of where and how it was fetched.
-    pub(super) source: String,
-}
-
-/// What a publisher calls a version of its list.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Validators {
-    /// The header `etag`.
-    pub(super) etag: Option<String>,
-    /// The header `last-modified`.
-    pub(super) last_modified: Option<String>,
-}
 
 /// What is known of one feed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -59,15 +31,6 @@ pub(super) struct FeedState {
     pub(super) idle: Option<String>,
     /// Why its list is not in the table. Not kept.
     pub(super) left_out: Option<String>,
-}
-
-/// The outcome of a fetch that did not fail.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Fetched {
-    /// The publisher says that its list is the one that was looked at last.
-    Unchanged,
-    /// A list.
-    List(Snapshot),
 }
 
 // === impl FeedState ===
@@ -167,6 +130,8 @@ impl FeedState {
 
 #[cfg(test)]
 mod tests {
+    use store::feeds::FeedList;
+
     use super::*;
 
     fn list(name: u8) -> Snapshot {

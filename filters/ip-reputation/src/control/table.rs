@@ -20,6 +20,11 @@ pub(crate) fn bouncer_key(id: &str) -> String {
     key(&format!("svc-bouncers/{id}"))
 }
 
+/// What labels call a class of networks of a database by.
+pub(crate) fn class_key(database: &str, class: &str) -> String {
+    key(&format!("asn-databases/{database}/{class}"))
+}
+
 /// A table, and the feeds that are not in it, each with the reason.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Flattened {

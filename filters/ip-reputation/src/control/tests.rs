@@ -38,7 +38,7 @@ impl References for Nothing {
     }
 }
 
-/// All entities, which are feeds and bouncers.
+/// All entities: feeds, bouncers, and databases, whose ids begin with `asn-` and `geo-`.
 struct Feeds(Arc<Collection>);
 
 impl EntitySource for Feeds {
@@ -56,6 +56,12 @@ fn feeds(all: impl IntoIterator<Item = (String, Value)>) -> Feeds {
         let head = Head { id: id.clone(), ..Head::default() };
         let entity: Arc<dyn kit::AnyEntity> = match fields.get("api_key") {
             Some(_) => Arc::new(Item::<SvcBouncer> { head, body: serde_json::from_value(fields).unwrap() }),
+            None if id.starts_with("asn-") => {
+                Arc::new(Item::<AsnDatabase> { head, body: serde_json::from_value(fields).unwrap() })
+            }
+            None if id.starts_with("geo-") => {
+                Arc::new(Item::<GeoDatabase> { head, body: serde_json::from_value(fields).unwrap() })
+            }
             None => Arc::new(Item::<ThreatFeed> { head, body: serde_json::from_value(fields).unwrap() }),
         };
         (id, Slot { revision: 1, entity })
@@ -72,13 +78,17 @@ fn compiled(config: Value, entities: &Feeds) -> Compiled {
 }
 
 fn compiled_of(config: &Map<String, Value>, entities: &Feeds) -> Compiled {
-    let (view, tools, settings) = (View::new(entities), Tools::default(), PluginSettings::default());
+    compiled_with(config, entities, &PluginSettings::default())
+}
+
+fn compiled_with(config: &Map<String, Value>, entities: &Feeds, settings: &PluginSettings) -> Compiled {
+    let (view, tools) = (View::new(entities), Tools::default());
     let (mut parts, mut body, mut request, mut warnings) = (kit::Parts::new(), 0, 0, Vec::new());
     let mut guards: Vec<Box<dyn Guard>> = Vec::new();
     let mut context = Context {
         view: &view,
         tools: &tools,
-        plugin_settings: &settings,
+        plugin_settings: settings,
         keys: &ChallengeRoot::for_checks(),
         fail_open: false,
         chain: &[],
@@ -123,11 +133,37 @@ fn a_step_has_the_enabled_feeds_or_those_that_are_named() {
 #[test]
 fn without_a_feed_there_is_no_step_and_a_preset_does_not_miss_it() {
     let nothing = feeds([]);
-    let idle = "no threat feed and no bouncer is enabled, so the IP reputation does nothing".to_owned();
+    let idle =
+        "no threat feed, no bouncer and no DNS blocklist is enabled, so the IP reputation does nothing".to_owned();
     assert_eq!(compiled(json!({}), &nothing), Ok((None, vec![idle])));
     let laid = (PLUGIN.preset.lay_down.unwrap())(&Map::new()).unwrap().0.unwrap();
     assert_eq!(compiled(laid, &nothing), Ok((None, Vec::new())));
     assert_eq!(compiled(json!({ "feeds": ["off"] }), &three()).unwrap().0, None);
+}
+
+#[test]
+fn enabled_zones_of_blocklists_count_unless_the_step_leaves_them_out() {
+    let settings = json!({ "wait_millis": 7, "zones": [
+        { "zone": "ZEN.example.", "weight": 30, "action": "block" },
+        { "zone": "other.example", "tag": "own" },
+        { "zone": "off.example", "enabled": false },
+    ] });
+    let settings: DnsblSettings = serde_json::from_value(settings).unwrap();
+    let mut all = PluginSettings::default();
+    all.insert("dnsbl", Arc::new(settings));
+    let (step, gaps) = compiled_with(&Map::new(), &feeds([]), &all).unwrap();
+    let step = step.unwrap();
+    let mut found: Vec<_> =
+        step.feeds.iter().map(|feed| (&*feed.id, &*feed.tag, feed.weight, feed.blocks, feed.zone)).collect();
+    found.sort_by_key(|feed| feed.0);
+    assert_eq!(
+        found,
+        [("other.example", "own", 50.0, false, true), ("zen.example", "dnsbl:zen.example", 30.0, true, true)]
+    );
+    assert_eq!((step.wait_millis, gaps), (7, Vec::new()));
+    let Value::Object(without) = json!({ "blocklists": false }) else { panic!() };
+    let (step, gaps) = compiled_with(&without, &feeds([]), &all).unwrap();
+    assert_eq!((step, gaps.len()), (None, 1), "it does nothing: {gaps:?}");
 }
 
 #[test]
@@ -189,6 +225,40 @@ fn all_enabled_bouncers_count_unless_some_are_named() {
 }
 
 #[test]
+fn a_step_has_the_classes_of_enabled_databases_and_what_decisions_on_networks_need() {
+    let bouncer = json!({ "api_key": "k", "scopes": ["as", "country"] });
+    let base = [("crowd".to_owned(), bouncer)];
+    let with = |more: &[(&str, Value)]| {
+        let more = more.iter().map(|(id, fields)| ((*id).to_owned(), fields.clone()));
+        let (step, gaps) = compiled(json!({}), &feeds(base.clone().into_iter().chain(more))).unwrap();
+        (step.unwrap(), gaps)
+    };
+    let (step, gaps) = with(&[("asn-off", json!({ "enabled": false })), ("geo-off", json!({ "enabled": false }))]);
+    assert_eq!((step.feeds.len(), step.by_network, step.by_country), (1, false, false));
+    let [networks, countries] = &gaps[..] else { panic!("{gaps:?}") };
+    assert!(networks.contains("`crowd` has decisions on networks, which match nothing without an ASN database"));
+    assert!(
+        countries.contains("`crowd` has decisions on countries, which match nothing without a geolocation database")
+    );
+
+    let mut categories =
+        json!({ "categories": [{ "name": "own", "weight": 7, "asns": [1] }, { "name": "cdn", "tag": "edge" }] });
+    let (step, gaps) = with(&[("asn-a", categories.clone()), ("geo-a", json!({}))]);
+    assert_eq!((step.by_network, step.by_country, gaps.len()), (true, true, 0), "{gaps:?}");
+    let classes = step.feeds.iter().filter(|feed| feed.class);
+    let mut classes: Vec<_> =
+        classes.map(|feed| (&*feed.name, &*feed.tag, feed.weight, feed.blocks, &*feed.id)).collect();
+    classes.sort_by_key(|class| class.0);
+    assert_eq!(classes, [("cdn", "edge", 0.0, false, "asn-a"), ("own", "asn:own", 7.0, false, "asn-a")]);
+    categories["enabled"] = json!(false);
+    assert_eq!(with(&[("asn-a", categories)]).0.feeds.len(), 1);
+    let many: Vec<(String, Value)> =
+        (0..9).map(|number| (format!("asn-{number}"), json!({ "categories": [{ "name": "a" }] }))).collect();
+    let (step, _) = compiled(json!({}), &feeds(many)).unwrap();
+    assert_eq!(step.unwrap().feeds.len(), MAX_DATABASES);
+}
+
+#[test]
 fn a_preset_lays_it_down_unless_it_is_switched_off() {
     let lay_down = PLUGIN.preset.lay_down.unwrap();
     let laid = |config: Value| lay_down(config.as_object().unwrap()).map(|laid| laid.0);
@@ -214,7 +284,7 @@ fn the_catalogue_has_fourteen_entries_that_make_feeds() {
         }
         let feed: ThreatFeed = serde_json::from_value(feed).unwrap();
         assert_eq!(feed.check(&Head::default(), &Nothing), []);
-        fetch::Plan::of(&feed).unwrap();
+        fetch::plan(&feed).unwrap();
     }
     let weighs = |id: &str| CatalogEntry::by_id(id).unwrap().feed();
     assert_eq!((&weighs("spamhaus-drop")["weight"], &weighs("spamhaus-drop")["action"]), (&json!(90), &json!("block")));

@@ -78,8 +78,11 @@ fn lookups_agree_with_a_search_through_all_ranges() {
         monitor: false,
         score_threshold: 0.0,
         status: 403,
+        report: false,
         table: handle,
+        classes: None,
         decisions: None,
+        blocklists: None,
     };
     let mut listed = 0_u64;
     let mut compare = |address: IpAddr| {
@@ -88,7 +91,7 @@ fn lookups_agree_with_a_search_through_all_ranges() {
             naive[range.feed] |= range.first <= address && address <= range.last && known(range.feed);
         }
         let mut found = [false; FEEDS];
-        for feed in plugin.hits(address) {
+        for feed in plugin.hits(address, &[]) {
             found[feed.feed.weight as usize - 1] = true;
         }
         assert_eq!(found, naive, "{address}");

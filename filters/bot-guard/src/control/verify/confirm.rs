@@ -3,9 +3,9 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
+use dns::{DnsName, NoAnswer, Resolver};
 use tokio::time::timeout;
 
-use super::super::dns::{DnsName, NoAnswer, Resolver};
 use crate::Finding;
 
 /// The host names of an address that are looked at, at most: crawlers have one. An address with more is not judged.

@@ -4,15 +4,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use dns::{NoAnswer, Resolver};
 use kit::{GatewayReports, Sources};
+use metrics::{counter, gauge};
 use prost::Message as _;
 use snapshot::TableKind;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
-use super::super::dns::{NoAnswer, Resolver};
 use super::confirm::confirm;
 use super::health::Health;
+use super::keep;
 use super::runtime::{Verification, VerificationState};
 use super::verdicts::Verdicts;
 use super::waiting::Waiting;
@@ -61,6 +63,7 @@ pub(in super::super) async fn gather(sources: Sources) {
         allowance: 0,
         filled: Instant::now(),
     };
+    verifier.load().await;
     verifier.publish();
     verifier.show();
     let (mut tick, mut sweep) = (interval(TICK), interval(SWEEP));
@@ -89,12 +92,42 @@ pub(in super::super) async fn gather(sources: Sources) {
                 verifier.reconfigure(wanted);
             }
             _ = tick.tick(), if verifier.is_busy() => verifier.tick(),
-            _ = sweep.tick() => verifier.sweep(),
+            _ = sweep.tick() => {
+                verifier.sweep();
+                verifier.keep().await;
+            }
         }
     }
 }
 
 impl Verifier {
+    /// Takes up the verdicts that were kept. Without them crawlers are verified again.
+    async fn load(&mut self) {
+        let document = match self.sources.store.document(keep::DOCUMENT).await {
+            Ok(document) => document.unwrap_or_default(),
+            Err(error) => return self.sources.trouble(&format!("verdicts on crawlers could not be read: {error}")),
+        };
+        let settings = &self.wanted.settings;
+        let longest = u64::from(settings.verified_ttl_seconds) * 1000;
+        let max = usize::try_from(settings.max_entries).unwrap_or(usize::MAX);
+        for (key, verdict) in keep::restored(&document, (self.sources.clock)(), longest) {
+            if read_key(&key).is_some_and(|(method, _)| self.wanted.methods.contains_key(&method)) {
+                self.verdicts.put(&key, verdict, max);
+            }
+        }
+        // They are kept already.
+        let _ = self.verdicts.unkept();
+    }
+
+    /// Keeps the verdicts on verified crawlers if they changed.
+    async fn keep(&mut self) {
+        let Some(document) = self.verdicts.unkept().map(keep::document) else { return };
+        if let Err(error) = self.sources.store.document_put(keep::DOCUMENT, document).await {
+            self.sources.trouble(&format!("verdicts on crawlers could not be kept: {error}"));
+            self.verdicts.keep_again();
+        }
+    }
+
     /// Takes what a gateway has met. It may say anything: what is no key of a known method is dropped.
     fn take(&mut self, reports: &GatewayReports) {
         let now = (self.sources.clock)();
@@ -146,6 +179,12 @@ impl Verifier {
             Ended::Probed(outcome) => return self.health.probed(outcome, &self.sources),
         };
         self.waiting.ended(&key);
+        let word = match &outcome {
+            Ok(Finding::Verified) => "verified",
+            Ok(Finding::Impersonator) => "impersonator",
+            Ok(Finding::Unverifiable) | Err(_) => "failed",
+        };
+        counter!("palisade_bots_verifications_total", "outcome" => word).increment(1);
         self.health.looked_up(&outcome, &self.sources);
         if !read_key(&key).is_some_and(|(method, _)| self.wanted.methods.contains_key(&method)) {
             return;
@@ -219,16 +258,23 @@ impl Verifier {
     }
 
     fn show(&self) {
+        let number = |count: usize| f64::from(u32::try_from(count).unwrap_or(u32::MAX));
         let Some(shown) = self.sources.runtime::<Verification>() else { return };
         let counts: BTreeMap<Finding, usize> = self.verdicts.counts();
         let count = |finding| counts.get(&finding).copied().unwrap_or_default();
+        let waiting = self.waiting.len() + self.running.len();
+        gauge!("palisade_bots_verdicts", "finding" => "verified").set(number(count(Finding::Verified)));
+        gauge!("palisade_bots_verdicts", "finding" => "impersonator").set(number(count(Finding::Impersonator)));
+        gauge!("palisade_bots_verdicts", "finding" => "unverifiable").set(number(count(Finding::Unverifiable)));
+        gauge!("palisade_bots_waiting").set(number(waiting));
+        counter!("palisade_bots_dropped_total").absolute(self.waiting.dropped);
         shown.show(VerificationState {
             resolvers: self.resolver.servers.iter().map(ToString::to_string).collect(),
             error: self.health.failing.clone(),
             verified: count(Finding::Verified),
             impersonators: count(Finding::Impersonator),
             unverifiable: count(Finding::Unverifiable),
-            waiting: self.waiting.len() + self.running.len(),
+            waiting,
             dropped: self.waiting.dropped,
         });
     }

@@ -5,10 +5,9 @@
 
 use std::time::Duration;
 
+use dns::{NoAnswer, Resolver};
 use kit::Sources;
 use tokio::time::Instant;
-
-use super::super::dns::{NoAnswer, Resolver};
 
 /// What operators know them by.
 const SUBJECT: &str = "DNS resolver of the bot guard";

@@ -4,9 +4,14 @@ use std::sync::{Mutex, PoisonError};
 
 use serde::Serialize;
 
+use super::super::ranges::ListShown;
+
 /// The verification at work in a control plane.
 #[derive(Debug, Default)]
-pub(in super::super) struct Verification(Mutex<Option<VerificationState>>);
+pub(in super::super) struct Verification {
+    state: Mutex<Option<VerificationState>>,
+    lists: Mutex<Vec<ListShown>>,
+}
 
 /// How the verification is going.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -28,10 +33,19 @@ pub(in super::super) struct VerificationState {
 impl Verification {
     /// How it was going a moment ago; `None` where nothing is verified.
     pub(in super::super) fn state(&self) -> Option<VerificationState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The lists of published addresses as they were a moment ago, by URL.
+    pub(in super::super) fn lists(&self) -> Vec<ListShown> {
+        self.lists.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(in super::super) fn show_lists(&self, lists: Vec<ListShown>) {
+        *self.lists.lock().unwrap_or_else(PoisonError::into_inner) = lists;
     }
 
     pub(super) fn show(&self, state: VerificationState) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(state);
+        *self.state.lock().unwrap_or_else(PoisonError::into_inner) = Some(state);
     }
 }

@@ -6,11 +6,11 @@ mod gathering;
 use std::net::IpAddr;
 use std::time::Duration;
 
+use dns::fake::{DnsServer, Says};
+use dns::{DnsName, NoAnswer, Resolver};
 use domain::base::Rtype;
 use domain::base::iana::Rcode;
 
-use super::super::dns::{DnsName, NoAnswer, Resolver};
-use super::super::test_dns::{DnsServer, Says};
 use super::confirm::confirm;
 use crate::Finding;
 

@@ -19,6 +19,8 @@ pub(super) struct Verdicts {
     counts: BTreeMap<Finding, usize>,
     /// Keys that changed since the table was last told.
     changed: BTreeSet<Vec<u8>>,
+    /// Verified crawlers came or went since they were last kept.
+    unkept: bool,
 }
 
 impl Verdicts {
@@ -30,6 +32,18 @@ impl Verdicts {
     /// How many there are of each finding.
     pub(super) fn counts(&self) -> BTreeMap<Finding, usize> {
         self.counts.clone()
+    }
+
+    /// The verdicts on verified crawlers, if they changed since the last call.
+    pub(super) fn unkept(&mut self) -> Option<impl Iterator<Item = (&Vec<u8>, CrawlerVerdict)>> {
+        let verified =
+            |(key, verdict): (_, &CrawlerVerdict)| (verdict.finding == Finding::Verified).then_some((key, *verdict));
+        std::mem::take(&mut self.unkept).then(|| self.verdicts.iter().filter_map(verified))
+    }
+
+    /// They could not be kept.
+    pub(super) fn keep_again(&mut self) {
+        self.unkept = true;
     }
 
     /// Whether there is something to tell.
@@ -49,6 +63,7 @@ impl Verdicts {
             let Some(first) = first else { return };
             self.remove(&first);
         }
+        self.unkept |= verdict.finding == Finding::Verified;
         self.by_end(verdict.finding).insert((verdict.until, key.to_vec()));
         self.verdicts.insert(key.to_vec(), verdict);
         *self.counts.entry(verdict.finding).or_default() += 1;
@@ -73,6 +88,7 @@ impl Verdicts {
 
     fn remove(&mut self, key: &[u8]) {
         if let Some(verdict) = self.verdicts.remove(key) {
+            self.unkept |= verdict.finding == Finding::Verified;
             self.by_end(verdict.finding).remove(&(verdict.until, key.to_vec()));
             self.counts.entry(verdict.finding).and_modify(|count| *count = count.saturating_sub(1));
             self.changed.insert(key.to_vec());

@@ -70,13 +70,13 @@ pub(super) struct Decisions {
 
 /// How many decisions there are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Counts {
+pub(in super::super) struct Counts {
     /// On single addresses.
-    pub(super) exact: usize,
+    pub(in super::super) exact: usize,
     /// On ranges.
-    pub(super) ranges: usize,
+    pub(in super::super) ranges: usize,
     /// On countries and networks.
-    pub(super) named: usize,
+    pub(in super::super) named: usize,
 }
 
 impl Decisions {

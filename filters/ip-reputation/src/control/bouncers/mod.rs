@@ -10,7 +10,7 @@ mod pull;
 mod stream;
 mod table;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 mod tracked;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -24,12 +24,13 @@ use tokio::task::{Id, JoinSet};
 use tokio::time::Instant;
 
 use super::runtime::{Order, Refused, Reputation, ShownBouncer, Want};
-use super::{MAX_BOUNCERS, SvcBouncer};
+use super::{MAX_BOUNCERS, SvcBouncer, metrics};
 use crate::{DECISIONS, NAMED_DECISIONS};
+pub(super) use decisions::Counts;
 use pull::{Failure, Plan};
 use stream::Answer;
 use table::Flattened;
-pub(super) use table::Row;
+pub(super) use table::{NamedRows, Row};
 use tracked::{Ended, Tracked};
 
 /// Services that are asked at the same time, at most: all of them, so that none waits for a slow one.
@@ -253,6 +254,9 @@ impl Gatherer {
         let Some(bouncer) = self.bouncers.get_mut(&id) else { return };
         let (ended, mut told) = bouncer.ended(number, outcome, now);
         self.done.append(&mut told);
+        if self.runtime.has_metrics(&id) && !matches!(ended, Ended::Ignored) {
+            metrics::bouncer_called(&id, matches!(ended, Ended::Works));
+        }
         match ended {
             Ended::Ignored => {}
             Ended::Works if bouncer.left_out.is_some() => {}
@@ -319,7 +323,8 @@ impl Gatherer {
         }
         let ids: Vec<String> = self.bouncers.keys().cloned().collect();
         for id in ids {
-            self.show(&id, Some(made.rows.remove(&id).unwrap_or_default()));
+            let rows = (made.rows.remove(&id).unwrap_or_default(), made.named_rows.remove(&id).unwrap_or_default());
+            self.show(&id, Some(rows));
         }
     }
 
@@ -349,10 +354,18 @@ impl Gatherer {
     }
 
     /// Shows a bouncer; with other rows where they are published.
-    fn show(&self, id: &str, rows: Option<Arc<Vec<Row>>>) {
+    fn show(&self, id: &str, rows: Option<(Arc<Vec<Row>>, Arc<NamedRows>)>) {
         let Some(bouncer) = self.bouncers.get(id) else { return };
-        let rows = rows.unwrap_or_else(|| Arc::clone(&self.runtime.bouncer(id).rows));
+        let (rows, named_rows) = rows.unwrap_or_else(|| {
+            let shown = self.runtime.bouncer(id);
+            (Arc::clone(&shown.rows), Arc::clone(&shown.named_rows))
+        });
         let counts = bouncer.decisions.counts();
+        if self.runtime.has_metrics(id) {
+            // Those of a bouncer that is not used are not in force.
+            let in_force = if bouncer.used { counts } else { decisions::Counts::default() };
+            metrics::show_bouncer(id, in_force, bouncer.used && bouncer.trouble().is_some());
+        }
         let shown = ShownBouncer {
             initialized: bouncer.initialized,
             last_error: bouncer.trouble().map(str::to_owned),
@@ -363,6 +376,7 @@ impl Gatherer {
             rejected: bouncer.rejected,
             last_sync: (bouncer.last_sync > 0).then_some(bouncer.last_sync),
             rows,
+            named_rows,
         };
         self.runtime.show_bouncer(id, Some(Arc::new(shown)));
     }

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use axum::body::Bytes;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use lists::{MAX_UNPACKED, unpacked};
 use outbound::{Call, Outbound};
 
 use super::super::SvcBouncer;
-use super::super::fetch::unpacked;
 use super::stream::{self, Answer, Wanted};
 
 /// The bytes of an answer, at most: a million decisions.
@@ -98,7 +98,7 @@ impl Plan {
         }
         let wanted = self.wanted;
         let reading = tokio::task::spawn_blocking(move || {
-            let unpacked = unpacked(&answer.body)?;
+            let unpacked = unpacked(&answer.body, MAX_UNPACKED)?;
             stream::read(unpacked.as_deref().unwrap_or(&answer.body), &wanted)
         });
         reading.await.unwrap_or_else(|_| Err("the answer could not be read".to_owned())).map_err(Failure::new)

@@ -27,6 +27,9 @@ pub(in crate::control) struct Row {
     pub(crate) ban: bool,
 }
 
+/// The countries (`country:cn`) and networks (`as:64496`) with decisions of a bouncer, and whether each is a ban.
+pub(in crate::control) type NamedRows = BTreeMap<String, bool>;
+
 /// The tables, and what belongs to them.
 #[derive(Debug, Default)]
 pub(super) struct Flattened {
@@ -36,6 +39,8 @@ pub(super) struct Flattened {
     pub(super) named: Vec<u8>,
     /// The rows of each bouncer, by its id.
     pub(super) rows: BTreeMap<String, Arc<Vec<Row>>>,
+    /// The countries and networks of each bouncer, by its id.
+    pub(super) named_rows: BTreeMap<String, Arc<NamedRows>>,
     /// The bouncers that are not in the tables, and why.
     pub(super) left_out: BTreeMap<String, String>,
     /// The names of the labels of `ranges`, in their order.
@@ -81,9 +86,10 @@ pub(super) fn flatten(all: &[(String, Arc<Decisions>)], labels: &[String]) -> Re
         made.left_out.insert(id.to_owned(), why);
     }
     made.rows.retain(|id, _| !made.left_out.contains_key(id));
-    let named = all.iter().filter(|(id, _)| !made.left_out.contains_key(id)).take(MAX_BOUNCERS);
-    made.named =
-        self::named(named).map_err(|error| format!("the table of decisions on countries and networks: {error}"))?;
+    let in_tables = all.iter().filter(|(id, _)| !made.left_out.contains_key(id)).take(MAX_BOUNCERS);
+    made.named_rows = in_tables.map(|(id, decisions)| (id.clone(), Arc::new(named_rows(decisions)))).collect();
+    made.named = named(&made.named_rows)
+        .map_err(|error| format!("the table of decisions on countries and networks: {error}"))?;
     made.labels = labels_of(&made.ranges);
     Ok(made)
 }
@@ -143,14 +149,23 @@ fn labels_of(base: &[u8]) -> Vec<String> {
     if names.len() > MAX_KEPT_LABELS { Vec::new() } else { names }
 }
 
-/// Countries as `country:cn` and networks as `as:64496`, each with the keys of its bouncers.
-fn named<'a>(all: impl Iterator<Item = &'a (String, Arc<Decisions>)>) -> Result<Vec<u8>, BaseError> {
-    let mut found: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for (id, decisions) in all {
-        for Key { scope, subject, kind } in decisions.keys() {
-            let Subject::Named(name) = subject else { continue };
-            let scope = if *scope == DecisionScope::As { "as" } else { "country" };
-            found.entry(format!("{scope}:{name}")).or_default().insert(label(id, *kind == Kind::Ban));
+/// The countries and networks with decisions. A ban counts before what is milder.
+fn named_rows(decisions: &Decisions) -> NamedRows {
+    let mut rows = NamedRows::new();
+    for Key { scope, subject, kind } in decisions.keys() {
+        let Subject::Named(name) = subject else { continue };
+        let scope = if *scope == DecisionScope::As { "as" } else { "country" };
+        *rows.entry(format!("{scope}:{name}")).or_default() |= *kind == Kind::Ban;
+    }
+    rows
+}
+
+/// Countries and networks, each with the keys of its bouncers.
+fn named(all: &BTreeMap<String, Arc<NamedRows>>) -> Result<Vec<u8>, BaseError> {
+    let mut found: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+    for (id, rows) in all {
+        for (name, ban) in rows.iter() {
+            found.entry(name).or_default().insert(label(id, *ban));
         }
     }
     let mut builder = KeysBuilder::default();

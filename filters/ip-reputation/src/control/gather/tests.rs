@@ -75,6 +75,7 @@ impl World {
             trouble: Arc::new(|_, _| {}),
             runtimes: runtimes.clone(),
             reports: Arc::new(|kind| panic!("nothing is received of `{kind}`")),
+            gateways: kit::Gateways::none(),
         };
         let runtime = runtimes.get(PLUGIN.name).unwrap().downcast().unwrap();
         tokio::spawn(gather(Sources::new(THE_PLUGIN, &around)));
@@ -152,6 +153,7 @@ impl World {
             weight: 1.0,
             blocks: false,
             bouncer: false,
+            ..FeedOfStep::default()
         });
         let step = IpReputationStep { feeds: feeds.collect(), status: 403, ..IpReputationStep::default() };
         let mut build = Build::new(std::iter::empty()).with_tables(Rc::clone(&tables));

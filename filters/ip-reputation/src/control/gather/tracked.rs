@@ -3,14 +3,13 @@
 use std::collections::BTreeMap;
 
 use kit::Item;
+use lists::{Before, Failure, Fetched, ListFetch, Snapshot, Validators, longest, wait};
 use store::feeds::FeedList;
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 
-use super::super::fetch::{Before, Failure, Plan};
 use super::super::runtime::Refused;
-use super::super::schedule;
-use super::super::state::{FeedState, Fetched, Snapshot, Validators};
+use super::super::state::FeedState;
 use super::{ThreatFeed, Waiting};
 
 /// All feeds, by id.
@@ -25,7 +24,7 @@ pub(super) struct TrackedFeed {
     /// Its addresses are in the table.
     pub(super) used: bool,
     /// How it is fetched; `None` where that cannot be.
-    pub(super) plan: Option<Plan>,
+    pub(super) plan: Option<ListFetch>,
     /// Those whose order was carried out.
     pub(super) told: Waiting,
     interval_millis: u64,
@@ -52,7 +51,7 @@ struct Running {
 
 /// A fetch that begins.
 pub(super) struct Start {
-    pub(super) plan: Plan,
+    pub(super) plan: ListFetch,
     pub(super) validators: Validators,
     pub(super) before: Before,
 }
@@ -98,7 +97,7 @@ impl TrackedFeeds {
     }
 
     /// Says how a feed is fetched from now on. It is due at once where that is another way than before.
-    pub(super) fn plan(&mut self, id: &str, plan: Plan, interval_seconds: u64, now: u64) {
+    pub(super) fn plan(&mut self, id: &str, plan: ListFetch, interval_seconds: u64, now: u64) {
         let Some(feed) = self.0.get_mut(id) else { return };
         let interval = interval_seconds.saturating_mul(1000);
         let moved = feed.state.source != plan.source;
@@ -109,7 +108,7 @@ impl TrackedFeeds {
         if moved || feed.plan.is_none() || feed.interval_millis != interval {
             let (due, longest) = match &feed.state.current {
                 _ if moved => (now, 0),
-                _ if feed.state.failures > 0 => (feed.state.retry_at, schedule::longest(interval)),
+                _ if feed.state.failures > 0 => (feed.state.retry_at, longest(interval)),
                 Some(list) => (list.fetched_at.saturating_add(interval), interval),
                 None => (now, 0),
             };
@@ -258,7 +257,7 @@ impl TrackedFeed {
                 Ended::Fails(why)
             }
         };
-        let wait = schedule::wait(self.interval_millis, self.state.failures, random).max(wish);
+        let wait = wait(self.interval_millis, self.state.failures, random).max(wish);
         self.state.retry_at = now.saturating_add(wait);
         let wait = if self.forced.is_empty() { wait } else { 0 };
         self.is_due(self.state.retry_at, wait, now);

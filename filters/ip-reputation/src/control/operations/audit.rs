@@ -32,14 +32,16 @@ fn is_done(answer: &Value) -> bool {
     answer.get("done").and_then(Value::as_bool).unwrap_or(false)
 }
 
-/// How many feeds were fetched, and how many of them failed.
+/// How many feeds or databases were fetched, and how many of them failed.
 pub(super) fn refreshed(answer: &Value) -> Option<String> {
     let snapshots = answer.get("snapshots").filter(|_| is_done(answer))?.as_array()?;
     let count = |field: &str, is: fn(&Value) -> bool| {
         snapshots.iter().filter(|snapshot| snapshot.get(field).is_some_and(is)).count()
     };
     let (failed, goes_on) = (count("error", Value::is_string), count("refreshing", |value| value == true));
-    Some(format!("feeds: {}, with an error: {failed}, still being fetched: {goes_on}", snapshots.len()))
+    let are_databases = snapshots.iter().any(|snapshot| snapshot.get("database_id").is_some());
+    let what = if are_databases { "databases" } else { "feeds" };
+    Some(format!("{what}: {}, with an error: {failed}, still being fetched: {goes_on}", snapshots.len()))
 }
 
 /// The list that is in force then.
@@ -65,6 +67,9 @@ mod tests {
         assert_eq!(rolled_back(&later).as_deref(), Some(LATER), "it may be done by now");
         let two = json!({ "done": true, "snapshots": [{ "error": null, "refreshing": true }, { "error": "500" }] });
         assert_eq!(refreshed(&two).unwrap(), "feeds: 2, with an error: 1, still being fetched: 1");
+        let database =
+            json!({ "done": true, "snapshots": [{ "database_id": "a", "error": null, "refreshing": false }] });
+        assert_eq!(refreshed(&database).unwrap(), "databases: 1, with an error: 0, still being fetched: 0");
         assert_eq!(feed(&json!({ "feed": "a" })).as_deref(), Some("threat-feeds/a"));
         assert_eq!((feed(&json!({ "feed": "x".repeat(129) })), feed(&json!({}))), (None, None));
     }

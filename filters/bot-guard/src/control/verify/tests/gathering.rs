@@ -37,7 +37,8 @@ struct World {
     material: Material,
     told: Arc<Told>,
     runtime: Arc<Verification>,
-    _folder: tempfile::TempDir,
+    store: Arc<SqliteStore>,
+    _folder: Option<tempfile::TempDir>,
 }
 
 #[derive(Default)]
@@ -123,9 +124,14 @@ fn entities(policy: &BotPolicy, settings: &Value) -> Arc<dyn EntitySource + Send
 
 impl World {
     fn start(settings: Value) -> World {
-        let dns = DnsServer::start();
         let folder = tempfile::tempdir().unwrap();
-        let store = SqliteStore::open(folder.path(), SqliteOptions::default()).unwrap();
+        let store = Arc::new(SqliteStore::open(folder.path(), SqliteOptions::default()).unwrap());
+        World { _folder: Some(folder), ..World::start_with(store, settings) }
+    }
+
+    /// A control plane that has this store.
+    fn start_with(store: Arc<SqliteStore>, settings: Value) -> World {
+        let dns = DnsServer::start();
         let settings = with_server(&dns, settings);
         let (entities, seen): (_, EntityWatch) = watch::channel(entities(&BotPolicy::default(), &settings));
         let (reports, received) = mpsc::unbounded_channel();
@@ -135,17 +141,18 @@ impl World {
         let around = Surroundings {
             entities: seen,
             material: material.clone(),
-            store: Arc::new(store),
+            store: Arc::clone(&store) as Arc<dyn store::Store>,
             outbound: Outbound::new(Vec::new()),
             health: Arc::clone(&told) as Arc<dyn SourceHealth>,
             clock: || NOW,
             trouble: Arc::new(|_, what| panic!("{what}")),
             runtimes: runtimes.clone(),
             reports: Arc::new(move |_| Box::new(received.lock().unwrap().take().unwrap())),
+            gateways: kit::Gateways::none(),
         };
         let runtime = runtimes.get(PLUGIN.name).unwrap().downcast().unwrap();
         tokio::spawn(gather(Sources::new(THE_PLUGIN, &around)));
-        World { dns, entities, reports, material, told, runtime, _folder: folder }
+        World { dns, entities, reports, material, told, runtime, store, _folder: None }
     }
 
     fn change(&self, policy: &BotPolicy, settings: Value) {
@@ -249,6 +256,45 @@ async fn a_policy_that_does_not_verify_withdraws_its_verdicts() {
         })
         .await;
     assert_eq!(world.dns.asked_of("192.0.2.7"), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn verdicts_on_verified_crawlers_outlive_a_restart() {
+    let first = World::start(quick());
+    first.dns.crawler("192.0.2.7", "crawl-7.googlebot.com");
+    let keys = ["192.0.2.7", "192.0.2.8"].map(google);
+    first.report(&keys);
+    let found = [first.finding(&keys[0]).await, first.finding(&keys[1]).await];
+    assert_eq!(found, [Finding::Verified, Finding::Impersonator]);
+    let verdict = first.verdict(&keys[0]);
+    let deadline = tokio::time::Instant::now() + PATIENCE;
+    while kept(&first).await.is_empty() {
+        assert!(tokio::time::Instant::now() < deadline, "the verdict is not kept");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let store = Arc::clone(&first.store);
+
+    // The resolver of the second one has never heard of the crawler.
+    let second = World::start_with(Arc::clone(&store), quick());
+    second.until("the table", || second.material.get(TABLE)).await;
+    assert_eq!((second.verdict(&keys[0]), second.verdict(&keys[1])), (verdict, None), "others are found out again");
+    assert_eq!(second.dns.asked_of("192.0.2.7"), 0);
+    assert_eq!(second.until("the state", || second.runtime.state()).await.verified, 1);
+
+    // A shorter life counts for verdicts that were kept as well.
+    let third = World::start_with(Arc::clone(&store), json!({ "timeout_millis": 100, "verified_ttl_seconds": 60 }));
+    let shorter = third.until("the verdict", || third.verdict(&keys[0])).await;
+    assert_eq!((shorter.until, shorter.renew), (NOW + 60_000, NOW + 60_000));
+
+    // What cannot be read is no verdict.
+    store::Store::document_put(&*store, "bot-guard.verdicts", b"\xff\xff".to_vec()).await.unwrap();
+    let fourth = World::start_with(store, quick());
+    fourth.until("the table", || fourth.material.get(TABLE)).await;
+    assert_eq!(fourth.verdict(&keys[0]), None);
+}
+
+async fn kept(world: &World) -> Vec<u8> {
+    store::Store::document(&*world.store, "bot-guard.verdicts").await.unwrap().unwrap_or_default()
 }
 
 #[tokio::test(flavor = "multi_thread")]

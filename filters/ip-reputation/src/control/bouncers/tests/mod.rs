@@ -1,25 +1,26 @@
 //! Bouncers on a service in the test, up to what the plugin finds in the table.
 
 mod reading;
-mod real;
+pub(in crate::control) mod real;
 mod service;
 mod whole;
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Mutex;
 
 use exchange::fake::FakeHost;
 use exchange::{Build, Exchange, Slot, Tables, Taken, Verdict};
-use kit::{Collection, EntitySource, Head, Plugin, Runtimes, SourceHealth, Surroundings};
+use kit::{Collection, EntitySource, EventStream, Gateways, Head, Plugin, Runtimes, SourceHealth, Surroundings};
 use material::{Material, Next};
 use outbound::{Outbound, SystemResolver, Trust};
 use prost::Message as _;
 use store::{SqliteOptions, SqliteStore, Store};
 use tables::{Keys, TableIndex as _};
-use tokio::sync::watch;
+use tokio::sync::{broadcast, watch};
 
 use super::super::runtime::Ordered;
 use super::super::table::bouncer_key;
@@ -29,7 +30,7 @@ use super::*;
 use crate::{FeedOfStep, IpReputationStep};
 use service::{Service, ban, decision};
 
-const KEY: &str = "the-key-of-this-bouncer";
+pub(in crate::control) const KEY: &str = "the-key-of-this-bouncer";
 const THE_PLUGIN: &Plugin = &PLUGIN;
 
 /// All bouncers.
@@ -45,10 +46,24 @@ impl EntitySource for Entities {
     }
 }
 
+/// Events of gateways.
+struct Tap(broadcast::Receiver<Arc<[u8]>>);
+
+impl EventStream for Tap {
+    fn next(&mut self) -> Pin<Box<dyn Future<Output = Vec<Arc<[u8]>>> + Send + '_>> {
+        Box::pin(async { vec![self.0.recv().await.unwrap()] })
+    }
+}
+
 thread_local! {
     /// How far the clock of a test was set forward, in milliseconds.
     static AHEAD: Cell<u64> = const { Cell::new(0) };
     static BEGAN: Instant = Instant::now();
+}
+
+/// Sets the clock forward.
+pub(in crate::control) fn forward(millis: u64) {
+    AHEAD.set(AHEAD.get() + millis);
 }
 
 fn clock() -> u64 {
@@ -57,18 +72,19 @@ fn clock() -> u64 {
 }
 
 /// A control plane with nothing but bouncers.
-struct World {
+pub(in crate::control) struct World {
     bouncers: Mutex<BTreeMap<String, SvcBouncer>>,
     entities: watch::Sender<Arc<dyn EntitySource + Send + Sync>>,
     store: Arc<dyn Store>,
     material: Material,
     told: Arc<Told>,
     log: Arc<Mutex<Vec<String>>>,
-    runtime: Arc<Reputation>,
+    pub(in crate::control) runtime: Arc<Reputation>,
+    events: broadcast::Sender<Arc<[u8]>>,
 }
 
 impl World {
-    fn start(folder: &Path, bouncers: &[(&str, SvcBouncer)]) -> World {
+    pub(in crate::control) fn start(folder: &Path, bouncers: &[(&str, SvcBouncer)]) -> World {
         let outbound = Outbound::with(vec!["127.0.0.1/32".parse().unwrap()], Arc::new(SystemResolver), Trust::system());
         let store: Arc<dyn Store> = Arc::new(SqliteStore::open(folder, SqliteOptions::default()).unwrap());
         let bouncers: BTreeMap<String, SvcBouncer> =
@@ -77,6 +93,8 @@ impl World {
         let runtimes = Runtimes::of([THE_PLUGIN].into_iter());
         let (material, told, log) = (Material::default(), Arc::<Told>::default(), Arc::<Mutex<Vec<String>>>::default());
         let lines = Arc::clone(&log);
+        let (events, _) = broadcast::channel(8_192);
+        let opened = events.clone();
         let around = Surroundings {
             entities: seen,
             material: material.clone(),
@@ -87,14 +105,19 @@ impl World {
             trouble: Arc::new(move |_, what| lines.lock().unwrap().push(what.to_owned())),
             runtimes: runtimes.clone(),
             reports: Arc::new(|kind| panic!("nothing is received of `{kind}`")),
+            gateways: Gateways {
+                events: Arc::new(move |_| Box::new(Tap(opened.subscribe()))),
+                has_trail: |module| module == "detector-with-trail",
+                ..Gateways::none()
+            },
         };
         let runtime = runtimes.get(PLUGIN.name).unwrap().downcast().unwrap();
         // With the gatherer of feeds, which must leave alone what is not its own.
         tokio::spawn(PLUGIN.gather.unwrap()(Sources::new(THE_PLUGIN, &around)));
-        World { bouncers: Mutex::new(bouncers), entities, store, material, told, log, runtime }
+        World { bouncers: Mutex::new(bouncers), entities, store, material, told, log, runtime, events }
     }
 
-    fn set(&self, id: &str, bouncer: Option<SvcBouncer>) {
+    pub(in crate::control) fn set(&self, id: &str, bouncer: Option<SvcBouncer>) {
         let mut bouncers = self.bouncers.lock().unwrap();
         match bouncer {
             Some(bouncer) => bouncers.insert(id.to_owned(), bouncer),
@@ -109,13 +132,18 @@ impl World {
         tokio::task::spawn_blocking(move || runtime.order(vec![want])).await.unwrap().remove(0)
     }
 
+    /// A gateway sends an event; whether anything listens.
+    pub(in crate::control) fn event(&self, event: &serde_json::Value) -> bool {
+        self.events.send(event.to_string().into_bytes().into()).is_ok()
+    }
+
     /// Asks for everything; the error afterwards.
-    async fn synced(&self, id: &str) -> Option<String> {
+    pub(in crate::control) async fn synced(&self, id: &str) -> Option<String> {
         assert_eq!(self.sync(id).await, Ordered::Done);
         self.runtime.bouncer(id).last_error.clone()
     }
 
-    async fn until(&self, what: &str, holds: impl Fn(&World) -> bool) {
+    pub(in crate::control) async fn until(&self, what: &str, holds: impl Fn(&World) -> bool) {
         for _ in 0..2_000 {
             if holds(self) {
                 return;
@@ -137,6 +165,7 @@ impl World {
             weight: 1.0,
             blocks: true,
             bouncer: true,
+            ..FeedOfStep::default()
         });
         let mut feeds: Vec<FeedOfStep> = feeds.collect();
         feeds.push(FeedOfStep { key: "~".into(), bouncer: true, ..FeedOfStep::default() });
@@ -176,7 +205,7 @@ impl World {
     }
 
     /// Whether an address is refused.
-    fn bans(&self, address: &str) -> bool {
+    pub(in crate::control) fn bans(&self, address: &str) -> bool {
         self.finds(address).is_some_and(|(_, refused)| refused)
     }
 
@@ -193,7 +222,7 @@ impl World {
         keys.find(name.as_bytes()).map(|value| String::from_utf8(value.to_vec()).unwrap())
     }
 
-    fn told(&self) -> Vec<String> {
+    pub(in crate::control) fn told(&self) -> Vec<String> {
         std::mem::take(&mut *self.told.0.lock().unwrap())
     }
 }
@@ -227,6 +256,6 @@ async fn world(folder: &Path, decisions: &[String]) -> (World, Service) {
     (world, service)
 }
 
-fn folder() -> tempfile::TempDir {
+pub(in crate::control) fn folder() -> tempfile::TempDir {
     tempfile::tempdir().unwrap()
 }

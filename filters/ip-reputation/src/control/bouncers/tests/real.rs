@@ -5,11 +5,14 @@ use std::process::{Child, Command, Stdio};
 
 use super::*;
 
+/// The password of the machine `pusher`.
+pub(in crate::control) const PASSWORD: &str = "the-password-of-this-machine";
+
 /// The service, until the value is dropped.
-struct CrowdSec {
+pub(in crate::control) struct CrowdSec {
     programs: PathBuf,
     folder: tempfile::TempDir,
-    port: u16,
+    pub(in crate::control) port: u16,
     server: Option<Child>,
 }
 
@@ -21,7 +24,7 @@ impl Drop for CrowdSec {
 
 impl CrowdSec {
     /// `None` where the programs are not on this machine.
-    fn find() -> Option<CrowdSec> {
+    pub(in crate::control) fn find() -> Option<CrowdSec> {
         let given = std::env::var_os("PALISADE_CROWDSEC").map(PathBuf::from);
         let beside = || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../.cache/crowdsec");
         let programs = given.unwrap_or_else(beside).join("bin");
@@ -67,17 +70,20 @@ impl CrowdSec {
         }
         let credentials = at.join("conf/credentials.yaml");
         self.cscli(&["machines", "add", "gateway", "--password", "secret", "-f", credentials.to_str().unwrap()]);
+        self.cscli(&["machines", "add", "pusher", "--password", PASSWORD, "-f", at.join("pusher").to_str().unwrap()]);
         self.cscli(&["bouncers", "add", "gateway", "-k", KEY]);
     }
 
-    fn cscli(&self, arguments: &[&str]) {
+    /// What a command says.
+    pub(in crate::control) fn cscli(&self, arguments: &[&str]) -> String {
         let config = self.folder.path().join("config.yaml");
         let mut command = Command::new(self.programs.join("cscli"));
         let ended = command.arg("-c").arg(config).args(arguments).stdin(Stdio::null()).output().unwrap();
         assert!(ended.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&ended.stderr));
+        String::from_utf8(ended.stdout).unwrap()
     }
 
-    async fn start(&mut self) {
+    pub(in crate::control) async fn start(&mut self) {
         let log = std::fs::File::create(self.folder.path().join("log")).unwrap();
         let mut command = Command::new(self.programs.join("crowdsec"));
         let command = command.arg("-c").arg(self.folder.path().join("config.yaml")).arg("-no-cs").stdin(Stdio::null());
@@ -92,7 +98,7 @@ impl CrowdSec {
     }
 
     /// Ends it at once.
-    fn stop(&mut self) {
+    pub(in crate::control) fn stop(&mut self) {
         if let Some(mut server) = self.server.take() {
             server.kill().unwrap();
             server.wait().unwrap();
@@ -100,7 +106,7 @@ impl CrowdSec {
     }
 
     /// Decides something for an hour.
-    fn decides(&self, what: &[&str]) {
+    pub(in crate::control) fn decides(&self, what: &[&str]) {
         self.cscli(&[&["decisions", "add", "-d", "1h"], what].concat());
     }
 }

@@ -1,7 +1,8 @@
 //! What must hold when entities, publishers and the control plane change under a fetch.
 
-use super::super::super::fetch::Failure;
-use super::super::super::state::{FeedState, Fetched, Snapshot, Validators};
+use lists::{Failure, Fetched, Snapshot, Validators};
+
+use super::super::super::state::FeedState;
 use super::super::tracked::{Ended, TrackedFeeds};
 use super::*;
 
@@ -34,7 +35,7 @@ fn tracked(now: u64) -> TrackedFeeds {
 fn take_up(feeds: &mut TrackedFeeds, now: u64) {
     let item = item("a");
     feeds.take_up(&item, true);
-    feeds.plan("a", Plan::of(&item.body).unwrap(), 3600, now);
+    feeds.plan("a", plan(&item.body).unwrap(), 3600, now);
 }
 
 #[tokio::test]
@@ -166,7 +167,7 @@ fn a_clock_that_is_set_back_delays_no_fetch() {
         current: Some(list("192.0.2.1")),
         ..FeedState::default()
     };
-    let source = Plan::of(&item("a").body).unwrap().source;
+    let source = plan(&item("a").body).unwrap().source;
     feeds.restore("a", FeedState { source, ..state });
     take_up(&mut feeds, now);
     assert!(feeds.due(now + 12 * hour).is_none() && feeds.due(now + 24 * hour).is_some(), "at most a day");

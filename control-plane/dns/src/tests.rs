@@ -6,7 +6,7 @@ use std::time::Duration;
 use domain::base::Rtype;
 use domain::base::iana::Rcode;
 
-use super::super::test_dns::{DnsServer, Says, reverse_name};
+use super::fake::{DnsServer, Says, reverse_name};
 use super::*;
 
 const ADDRESS: &str = "192.0.2.7";

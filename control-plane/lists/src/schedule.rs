@@ -1,15 +1,16 @@
-//! When a feed is fetched again.
+//! When a list is fetched again.
 
 /// The wait after a first failure, in milliseconds, unless the interval is shorter.
 const FIRST_RETRY: u64 = 30_000;
 /// The longest wait after failures, in milliseconds, unless the interval is longer.
 const LONGEST_RETRY: u64 = 3_600_000;
 /// The longest wait that a server may ask for, in milliseconds.
-pub(super) const LONGEST_WISH: u64 = 86_400_000;
+pub const LONGEST_WISH: u64 = 86_400_000;
 
 /// How long to wait after a fetch, in milliseconds. `failures` is how many there were in a row; `random` is any number: waits
-/// differ by a tenth from it, so that control planes and feeds do not all fetch at once.
-pub(super) fn wait(interval_millis: u64, failures: u32, random: u32) -> u64 {
+/// differ by a tenth from it, so that control planes and lists do not all fetch at once.
+#[must_use]
+pub fn wait(interval_millis: u64, failures: u32, random: u32) -> u64 {
     let wait = match failures.checked_sub(1) {
         None => interval_millis,
         Some(doublings) => {
@@ -25,7 +26,8 @@ pub(super) fn wait(interval_millis: u64, failures: u32, random: u32) -> u64 {
 }
 
 /// The longest wait that there is with this interval, both in milliseconds.
-pub(super) fn longest(interval_millis: u64) -> u64 {
+#[must_use]
+pub fn longest(interval_millis: u64) -> u64 {
     wait(interval_millis, 0, u32::MAX).max(LONGEST_WISH)
 }
 

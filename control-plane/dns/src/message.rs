@@ -24,7 +24,7 @@ pub(super) struct Question {
 
 /// The records that a name has of the type that was asked for; none where the name does not exist.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(in super::super) struct Records {
+pub(super) struct Records {
     pub(super) names: Vec<DnsName>,
     pub(super) addresses: Vec<IpAddr>,
 }

@@ -3,8 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Entity, FieldProblem, Head, References, number};
-use kit::checks::{count, required, tag, text, url, weight, within};
+use kit::checks::{count, tag, text, weight, within};
+use kit::{Entity, FieldProblem, Head, References, number};
+
+use super::databases::url;
 
 /// A table of address ranges and the networks they belong to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -12,11 +14,14 @@ use kit::checks::{count, required, tag, text, url, weight, within};
 pub struct AsnDatabase {
     /// False: it is neither fetched nor consulted. Default true.
     pub enabled: bool,
-    /// The address of the table. Default `https://iptoasn.com/data/ip2asn-v4.tsv.gz`.
+    /// The address of the table; `{yyyy}` and `{MM}` are the year and the month of the fetch. Default
+    /// `https://iptoasn.com/data/ip2asn-v4.tsv.gz`. Shown in full.
     pub url: String,
-    /// Whether it is compressed with gzip. Default true.
+    /// Whether the table may be on a loopback address or a private one of IPv4. Default false.
+    pub allow_private: bool,
+    /// Whether the file may be compressed with gzip. Default true.
     pub gzip: bool,
-    /// The format of the table.
+    /// The format of the table. Default `iptoasn_tsv`.
     pub format: AsnFormat,
     /// The interval of fetches in seconds, 1 to 31536000. Default 86400.
     pub refresh_interval_seconds: u64,
@@ -35,6 +40,8 @@ pub enum AsnFormat {
     /// Lines of start, end, number, country and name separated by tabs.
     #[default]
     IptoasnTsv,
+    /// A MaxMind database with the number and the owner of networks.
+    Mmdb,
 }
 
 /// A class of networks.
@@ -135,6 +142,7 @@ impl Default for AsnDatabase {
         AsnDatabase {
             enabled: true,
             url: "https://iptoasn.com/data/ip2asn-v4.tsv.gz".to_owned(),
+            allow_private: false,
             gzip: true,
             format: AsnFormat::default(),
             refresh_interval_seconds: 86_400,
@@ -155,11 +163,7 @@ impl Entity for AsnDatabase {
 
     fn check(&self, _head: &Head, _refs: &dyn References) -> Vec<FieldProblem> {
         let mut problems = Vec::new();
-        if self.url.is_empty() {
-            problems.extend(required("/url", !self.enabled, "an enabled database is fetched from somewhere"));
-        } else {
-            problems.extend(url("/url", &self.url));
-        }
+        problems.extend(url::check("/url", &self.url, self.enabled));
         problems.extend(within("/refresh_interval_seconds", self.refresh_interval_seconds, 1..=31_536_000));
         problems.extend(within("/timeout_millis", self.timeout_millis, 1..=3_600_000));
         problems.extend(within("/max_entries", self.max_entries, 1..=10_000_000));
@@ -184,8 +188,14 @@ impl Entity for AsnDatabase {
 
 impl AsnCategory {
     /// The tag of its signals.
+    #[must_use]
     pub fn tag(&self) -> String {
         if self.tag.is_empty() { format!("asn:{}", self.name) } else { self.tag.clone() }
+    }
+
+    /// Whether a network is of the class, by its number and the name of its owner in lower case.
+    pub(super) fn has(&self, number: u32, owner: &str) -> bool {
+        self.asns.contains(&number) || self.org_contains.iter().any(|part| owner.contains(&part.to_lowercase()))
     }
 
     fn check(&self) -> Vec<FieldProblem> {

@@ -1,6 +1,9 @@
 //! Questions to DNS resolvers: over UDP, and over TCP where an answer is truncated.
 
+#[cfg(any(test, feature = "fake"))]
+pub mod fake;
 mod message;
+mod system;
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -11,11 +14,11 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpStream, UdpSocket};
 use tokio::time::timeout;
 
-pub(super) use message::Records;
-use message::{Parsed, Question};
+use message::{Parsed, Question, Records};
+pub use system::system_resolvers;
 
 /// A name as questions and answers have it.
-pub(super) type DnsName = Name<Vec<u8>>;
+pub type DnsName = Name<Vec<u8>>;
 
 /// How often a question is asked where there are fewer resolvers, and how many of them are asked at most.
 const ATTEMPTS: usize = 2;
@@ -29,32 +32,41 @@ const MAX_STRAY: usize = 16;
 
 /// Asks resolvers, one after the other.
 #[derive(Debug, Clone)]
-pub(super) struct Resolver {
-    /// At least one.
-    pub(super) servers: Vec<SocketAddr>,
+pub struct Resolver {
+    /// At least one; more than 4 are not asked.
+    pub servers: Vec<SocketAddr>,
     /// How long one attempt takes at most.
-    pub(super) timeout: Duration,
+    pub timeout: Duration,
 }
 
 /// Why there is no answer, for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct NoAnswer(pub(super) String);
+pub struct NoAnswer(pub String);
 
 impl Resolver {
-    /// The host names of an address.
-    pub(super) async fn names(&self, address: IpAddr) -> Result<Vec<DnsName>, NoAnswer> {
+    /// The host names of an address, from its PTR records; none where it has none.
+    ///
+    /// # Errors
+    /// No resolver has answered in time, or with something that says nothing (SERVFAIL, REFUSED, no readable message).
+    pub async fn names(&self, address: IpAddr) -> Result<Vec<DnsName>, NoAnswer> {
         let name = DnsName::reverse_from_addr(address).map_err(|_| NoAnswer("the name is too long".to_owned()))?;
         self.ask(name, Rtype::PTR).await.map(|records| records.names)
     }
 
-    /// The addresses of a host name, of the family of `like`.
-    pub(super) async fn addresses(&self, name: DnsName, like: IpAddr) -> Result<Vec<IpAddr>, NoAnswer> {
+    /// The addresses of a host name, of the family of `like`; none where the name does not exist.
+    ///
+    /// # Errors
+    /// As of [`Resolver::names`].
+    pub async fn addresses(&self, name: DnsName, like: IpAddr) -> Result<Vec<IpAddr>, NoAnswer> {
         let rtype = if like.is_ipv4() { Rtype::A } else { Rtype::AAAA };
         self.ask(name, rtype).await.map(|records| records.addresses)
     }
 
     /// Whether a resolver works: whatever it has of the root's name servers, it answers.
-    pub(super) async fn probe(&self) -> Result<(), NoAnswer> {
+    ///
+    /// # Errors
+    /// As of [`Resolver::names`].
+    pub async fn probe(&self) -> Result<(), NoAnswer> {
         self.ask(DnsName::root_vec(), Rtype::NS).await.map(|_| ())
     }
 

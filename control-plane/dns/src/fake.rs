@@ -1,10 +1,10 @@
 //! A DNS server for tests, over UDP and TCP on one port of the loopback. It lies as it is told to.
 #![allow(
-    dead_code,
-    unreachable_pub,
     clippy::indexing_slicing,
     clippy::unwrap_used,
-    reason = "tests; not each uses all of it"
+    clippy::missing_panics_doc,
+    clippy::must_use_candidate,
+    reason = "tests"
 )]
 
 use std::collections::HashMap;

@@ -3,9 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Entity, FieldProblem, Head, References};
-use kit::Secret;
-use kit::checks::{Headers, headers, required, text, url, within};
+use kit::checks::{Headers, headers, text, within};
+use kit::{Entity, FieldProblem, Head, References, Secret};
+
+use super::databases::url;
 
 /// A database of locations in the MaxMind format.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -22,6 +23,8 @@ pub struct GeoDatabase {
     pub password: Secret,
     /// Headers of the fetch; their values are secrets.
     pub headers: Headers,
+    /// Whether the database may be on a loopback address or a private one of IPv4. Default false.
+    pub allow_private: bool,
     /// The interval of fetches in seconds, 1 to 31536000. Default 86400.
     pub refresh_interval_seconds: u64,
     /// The timeout of a fetch in milliseconds, 1 to 3600000. Default 300000.
@@ -44,6 +47,7 @@ impl Default for GeoDatabase {
             username: String::new(),
             password: Secret::default(),
             headers: Headers::new(),
+            allow_private: false,
             refresh_interval_seconds: 86_400,
             timeout_millis: 300_000,
             max_size_mb: 512,
@@ -59,15 +63,7 @@ impl Entity for GeoDatabase {
 
     fn check(&self, _head: &Head, _refs: &dyn References) -> Vec<FieldProblem> {
         let mut problems = Vec::new();
-        let plain = self.url.replace("{yyyy}", "2000").replace("{MM}", "01");
-        if self.url.is_empty() {
-            problems.extend(required("/url", !self.enabled, "an enabled database is fetched from somewhere"));
-        } else if plain.contains(['{', '}']) {
-            let message = "the URL has a placeholder that is not known";
-            problems.push(FieldProblem::new("/url", message).expected("`{yyyy}` and `{MM}` alone"));
-        } else {
-            problems.extend(url("/url", &plain));
-        }
+        problems.extend(url::check("/url", &self.url, self.enabled));
         if self.username.is_empty() && self.password.is_set() {
             problems.push(FieldProblem::new("/username", "a password without a user").expected("the user"));
         }
@@ -83,7 +79,7 @@ impl Entity for GeoDatabase {
         problems.extend(within("/max_size_mb", self.max_size_mb, 1..=4096));
         problems.extend(text("/attribution", &self.attribution, 1024));
         if !self.attribution_url.is_empty() {
-            problems.extend(url("/attribution_url", &self.attribution_url));
+            problems.extend(kit::checks::url("/attribution_url", &self.attribution_url));
         }
         problems
     }

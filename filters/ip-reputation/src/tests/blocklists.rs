@@ -153,3 +153,37 @@ fn a_flood_of_addresses_asks_little() {
         (0..1_000_u32).map(|number| ask(IpAddr::from((0x0100_0000 + number * 256).to_be_bytes()).to_string())).sum();
     assert_eq!(of_all, 100);
 }
+
+#[test]
+fn a_zone_counts_beside_feeds_classes_and_decisions_on_networks() {
+    let class = FeedOfStep { class: true, tag: "asn:hosting".into(), ..feed("c", 15.0, false) };
+    let service = FeedOfStep { bouncer: true, ..feed("s", 20.0, false) };
+    let mut config = step(vec![zone("k", 40.0, true), feed("f", 10.0, false), class, service]);
+    config.by_network = true;
+    let mut networks = RangesBuilder::new(LabelWidth::Four);
+    networks.set("192.0.2.0".parse().unwrap(), "192.0.2.255".parse().unwrap(), 64496).unwrap();
+    let mut named = KeysBuilder::default();
+    named.put(b"as:64496", b"s").unwrap();
+    // Keys of a zone mean nothing in the tables of lists.
+    let tables = vec![
+        (TABLE, table(&[("f", "192.0.2.0", "192.0.2.255"), ("k", "198.51.100.0", "198.51.100.255")])),
+        (CLASSES, table(&[("c", "192.0.2.0", "192.0.2.255")])),
+        (NETWORKS, networks.build().unwrap()),
+        (NAMED_DECISIONS, named.build().unwrap()),
+    ];
+    let plugin = with_tables(&config, tables);
+    let judged = |address: &str, listed: &str| {
+        let mut exchange = Exchange::default();
+        exchange.caller.ip = address.into();
+        let verdict = plugin.answered(&mut exchange, keys(listed), &mut Slot::default(), &FakeHost::at(7));
+        let refused = match verdict {
+            Verdict::Refuse(refusal) => Some(refusal.reason),
+            _ => None,
+        };
+        (refused, exchange.score.total())
+    };
+    let reason = "the caller's address is on the DNS blocklist `id-k`";
+    assert_eq!(judged("192.0.2.7", "k"), (Some(reason.into()), 85.0));
+    assert_eq!(judged("192.0.2.8", ""), (None, 45.0), "without the zone");
+    assert_eq!(judged("198.51.100.7", ""), (None, 0.0));
+}

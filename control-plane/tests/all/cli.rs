@@ -78,6 +78,8 @@ fn check_and_compile_take_a_folder_with_one_of_each_kind() {
         "honeypot-policies/traps",
         "bot-policies/bots",
         "svc-bouncers/crowd",
+        "asn-databases/table",
+        "geo-databases/places",
         "threat-feeds/array",
         "threat-feeds/list",
         "threat-feeds/path",

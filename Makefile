@@ -24,6 +24,8 @@ PYTHON ?= python3
 CARGO ?= cargo
 # The runner's, in tests/nextest.toml.
 PROFILE ?= default
+# Many tests wait for gateways most of the time: three at once for each two processors.
+JOBS ?= $(shell echo $$(( ($$(getconf _NPROCESSORS_ONLN) * 3 + 1) / 2 )))
 
 # `make differential`: the answers to this seed are recorded
 N ?= 2000
@@ -73,7 +75,7 @@ run: filters envoy crs ## The whole of it with a demo backend (PORT, ADMIN_PORT,
 test: filters envoy crs crs-3 schemas schemathesis ## The tests, those against the real Envoy included, without the longest ones (ARGS for the runner)
 	export PALISADE_BIN=$(CURDIR)/target/debug/palisade; \
 	if $(CARGO) nextest --version >/dev/null 2>&1; \
-	then $(CARGO) nextest run --config-file tests/nextest.toml --profile $(PROFILE) $(NATIVE) $(ARGS); \
+	then $(CARGO) nextest run --config-file tests/nextest.toml --profile $(PROFILE) --test-threads $(JOBS) $(NATIVE) $(ARGS); \
 	else $(CARGO) test $(NATIVE) --lib --bins --tests $(ARGS); fi
 	$(MAKE) test-wasm ARGS=
 

@@ -7,8 +7,8 @@ use serde::Serialize;
 /// The bytes of an answer, and the entries of a list, at most: the longest known one has some thousand.
 const MAX_ANSWER: usize = 4 << 20;
 const MAX_ENTRIES: usize = 10_000;
-/// What a list may cover: a network /12 of IPv4, and a /32 of IPv6 in networks /64. More are no crawlers, and whoever answers in the
-/// publisher's place would vouch for a provider.
+/// What a list may cover: a network /12 of IPv4, and a /32 of IPv6 in networks /64. More are no crawlers: an attacker
+/// that answers in the publisher's place could vouch for a whole provider.
 const MAX_V4: u64 = 1 << 20;
 const MAX_V6: u128 = 1 << 32;
 /// How often a list is fetched, in milliseconds.

@@ -57,6 +57,9 @@ export PALISADE_SCHEMAS := $(CURDIR)/$(CACHE)/schemas
 export PALISADE_CROWDSEC := $(CURDIR)/$(CACHE)/crowdsec
 export PALISADE_RBLDNSD := $(CURDIR)/$(CACHE)/rbldnsd
 
+# LINTS=1: clippy and rustdoc, warnings denied, over each crate of the workspace that a native build compiles.
+LINTING := $(if $(LINTS),RUSTC_WORKSPACE_WRAPPER=$(CURDIR)/tests/scripts/rustc_with_lints.sh)
+
 NATIVE := --workspace $(addprefix --exclude ,$(WASM_ONLY))
 
 .PHONY: help
@@ -73,7 +76,7 @@ run: filters envoy crs ## The whole of it with a demo backend (PORT, ADMIN_PORT,
 # with other features. No crate has documentation tests.
 .PHONY: test
 test: filters envoy crs crs-3 schemas schemathesis ## The tests, those against the real Envoy included, without the longest ones (ARGS for the runner)
-	export PALISADE_BIN=$(CURDIR)/target/debug/palisade; \
+	export PALISADE_BIN=$(CURDIR)/target/debug/palisade $(LINTING); \
 	if $(CARGO) nextest --version >/dev/null 2>&1; \
 	then $(CARGO) nextest run --config-file tests/nextest.toml --profile $(PROFILE) --test-threads $(JOBS) $(NATIVE) $(ARGS); \
 	else $(CARGO) test $(NATIVE) --lib --bins --tests $(ARGS); fi
@@ -87,16 +90,27 @@ test-all: crowdsec rbldnsd ## Every test, the longest ones included (ARGS for th
 # Their runner is built as `make test` builds it: with other features, wasmtime would be compiled once more.
 .PHONY: test-wasm
 test-wasm: targets ## Unit tests of the rule engine and of exchanges on wasm32-wasip1 (ARGS for them)
-	$(CARGO) test $(NATIVE) --test run_wasi --no-run
+	$(LINTING) $(CARGO) test $(NATIVE) --test run_wasi --no-run
 	CARGO_TARGET_WASM32_WASIP1_RUNNER=$(CURDIR)/target/debug/palisade-run-wasi \
 	  $(CARGO) test --target $(WASM_TARGET) --lib -p seclang -p exchange $(ARGS)
 
 .PHONY: check
-check: targets crs deny ## Formatting, clippy, documentation and dependencies, warnings denied
-	$(CARGO) fmt --all -- --check
+check: check-format check-wasm deny ## Formatting, clippy, documentation and dependencies, warnings denied
 	$(CARGO) clippy $(NATIVE) --all-targets -- -D warnings
-	$(CARGO) clippy --target $(WASM_TARGET) $(addprefix -p ,$(WASM_ONLY)) -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --no-deps $(NATIVE)
+
+# What `make check` does in a clone in which nothing has been compiled: clippy and rustdoc run as the tests are built.
+.PHONY: check-and-test
+check-and-test: check-format check-wasm deny ## `make check` and `make test` with one build for both, for a cold machine
+	$(MAKE) test LINTS=1
+
+.PHONY: check-format
+check-format:
+	$(CARGO) fmt --all -- --check
+
+.PHONY: check-wasm
+check-wasm: targets crs
+	$(CARGO) clippy --target $(WASM_TARGET) $(addprefix -p ,$(WASM_ONLY)) -- -D warnings
 
 # Advisories are not asked for: their database is no package of a registry.
 .PHONY: deny

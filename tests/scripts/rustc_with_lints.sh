@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# Compiles a crate of the workspace, then runs clippy and rustdoc over it, warnings denied: as `RUSTC_WORKSPACE_WRAPPER` of a build,
+# which so has the lints of `make check` without compiling all dependencies a second time for them.
+set -euo pipefail
+
+rustc=$1
+shift
+"$rustc" "$@"
+
+crate='' documented=true private='' lints=() docs=() skip=''
+for argument in "$@"; do
+  case "$skip" in
+    emit | output) skip=''; continue ;;
+    type)
+      skip=''
+      case "$argument" in lib) ;; bin) private=--document-private-items ;; *) documented=false ;; esac
+      ;;
+    name) skip=''; crate=$argument ;;
+    codegen)
+      skip=''
+      case "$argument" in incremental=* | linker*) continue ;; esac
+      lints+=(-C "$argument")
+      docs+=(-C "$argument")
+      continue
+      ;;
+  esac
+  case "$argument" in
+    # Questions about the compiler.
+    -vV | --version | --print=* | --print | -) exit 0 ;;
+    --emit=* | --out-dir=* | -Cincremental=*) continue ;;
+    --emit) skip=emit; continue ;;
+    --out-dir | -o) skip=output; continue ;;
+    -C) skip=codegen; continue ;;
+    --test) documented=false ;;
+    --crate-type) skip=type; lints+=("$argument"); docs+=("$argument"); continue ;;
+    --crate-name) skip=name ;;
+    --json=*) argument=--json=diagnostic-rendered-ansi ;;
+  esac
+  lints+=("$argument")
+  docs+=("$argument")
+done
+case "$crate" in '' | ___ | build_script_*) exit 0 ;; esac
+
+out=$(mktemp -d)
+trap 'rm -rf "$out"' EXIT
+clippy-driver "$rustc" "${lints[@]}" --emit=metadata --out-dir "$out" -D warnings
+if "$documented"; then rustdoc "${docs[@]}" $private --out-dir "$out/doc" -D warnings; fi

@@ -9,10 +9,12 @@ pub use sql::SQL_STEPS_PER_BYTE;
 use super::captures::Captures;
 use sql::Verdict;
 
-/// Units of work for each value; for each of its bytes as HTML, and for each token of one of its readings.
+/// Units of work for each value; as HTML, for each byte that is looked at in one of its contexts, for each that is searched
+/// for another one, and for each token.
 const RUN: u64 = 1_500;
-const SCRIPT_BYTE: u64 = 10;
-const SCRIPT_TOKEN: u64 = 50;
+const SCRIPT_LOOK: u64 = 4;
+const SCRIPT_SEARCH: u64 = 1;
+const SCRIPT_TOKEN: u64 = 90;
 
 /// Fills the tables that both look words up in.
 pub(super) fn prepare() {
@@ -40,10 +42,10 @@ pub(super) fn is_sql(value: &[u8], captures: &mut Captures) -> bool {
 
 /// Cross-site scripting; captures the value.
 pub(super) fn is_script(value: &[u8], captures: &mut Captures) -> bool {
-    let length = u64::try_from(value.len()).unwrap_or(u64::MAX);
-    let (found, tokens) = html::detect(value);
-    let tokens = u64::try_from(tokens).unwrap_or(u64::MAX).saturating_mul(SCRIPT_TOKEN);
-    captures.charge(RUN.saturating_add(length.saturating_mul(SCRIPT_BYTE)).saturating_add(tokens));
+    let (found, effort) = html::detect(value);
+    let units = |count: usize, each: u64| u64::try_from(count).unwrap_or(u64::MAX).saturating_mul(each);
+    captures.charge(RUN + units(effort.tokens, SCRIPT_TOKEN));
+    captures.charge(units(effort.looked_at, SCRIPT_LOOK) + units(effort.searched, SCRIPT_SEARCH));
     if found {
         captures.set(0, value);
     }

@@ -25,49 +25,112 @@ pub enum Handlers {
     AnyInTags,
 }
 
-/// Whether a value runs a script somewhere, and how many tokens were read to find out.
-pub(super) fn detect(value: &[u8]) -> (bool, usize) {
-    let mut read = 0;
-    let found = CONTEXTS.iter().any(|context| {
-        let (found, tokens) = detect_in(value, *context, Handlers::AnyInTags);
-        read += tokens;
-        found
-    });
-    (found, read)
+/// What it took to read a value, in bytes and tokens of all contexts together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Effort {
+    pub(super) tokens: usize,
+    /// Bytes that were looked at one by one.
+    pub(super) looked_at: usize,
+    /// Bytes in which one other byte was searched.
+    pub(super) searched: usize,
 }
 
-/// Whether a value runs a script where it is put here, and how many tokens were read to find out.
-pub(super) fn detect_in(value: &[u8], context: Context, handlers: Handlers) -> (bool, usize) {
-    let mut attribute = Attribute::Harmless;
-    let mut any_handler = handlers == Handlers::Any;
-    let mut read = 0;
-    for token in Tokens::new(value, context) {
-        read += 1;
-        let of = std::mem::replace(&mut attribute, Attribute::Harmless);
-        let dangerous = match token {
+impl Effort {
+    fn add(&mut self, other: Self) {
+        self.tokens += other.tokens;
+        self.looked_at += other.looked_at;
+        self.searched += other.searched;
+    }
+}
+
+/// Whether a value runs a script somewhere, and what it took to find out.
+///
+/// All contexts are read side by side. Readings that come to the same place in the same state go on alike, so one of them
+/// suffices.
+pub(super) fn detect(value: &[u8]) -> (bool, Effort) {
+    let mut readings = CONTEXTS.map(|context| Some(Reading::new(value, context, Handlers::AnyInTags)));
+    let mut effort = Effort::default();
+    let mut found = false;
+    while let Some(least) = least_advanced(&mut readings)
+        && !found
+        && let Some(mut reading) = least.take()
+    {
+        match reading.next() {
+            Some(false) if !readings.iter().flatten().any(|other| other.goes_on_as(&reading)) => {
+                if let Some(free) = readings.iter_mut().find(|reading| reading.is_none()) {
+                    *free = Some(reading);
+                }
+                continue;
+            }
+            dangerous => found = dangerous == Some(true),
+        }
+        effort.add(reading.tokens.effort);
+    }
+    readings.iter().flatten().for_each(|reading| effort.add(reading.tokens.effort));
+    (found, effort)
+}
+
+/// The reading that is still the nearest to the beginning.
+fn least_advanced<'r, 'v>(readings: &'r mut [Option<Reading<'v>>]) -> Option<&'r mut Option<Reading<'v>>> {
+    let open = readings.iter_mut().filter(|reading| reading.is_some());
+    open.min_by_key(|reading| reading.as_ref().map_or(usize::MAX, |reading| reading.tokens.place()))
+}
+
+/// Whether a value runs a script where it is put here.
+pub(super) fn detect_in(value: &[u8], context: Context, handlers: Handlers) -> bool {
+    let mut reading = Reading::new(value, context, handlers);
+    std::iter::from_fn(|| reading.next()).any(|dangerous| dangerous)
+}
+
+/// The reading of a value in one context, up to some place.
+struct Reading<'v> {
+    tokens: Tokens<'v>,
+    handlers: Handlers,
+    /// What the value may do that comes next, by the name of its attribute.
+    attribute: Attribute,
+    any_handler: bool,
+}
+
+impl<'v> Reading<'v> {
+    fn new(value: &'v [u8], context: Context, handlers: Handlers) -> Self {
+        let any_handler = handlers == Handlers::Any;
+        Self { tokens: Tokens::new(value, context), handlers, attribute: Attribute::Harmless, any_handler }
+    }
+
+    /// Whether all that follows is read as in the other one.
+    fn goes_on_as(&self, other: &Self) -> bool {
+        self.tokens.goes_on_as(&other.tokens)
+            && self.attribute == other.attribute
+            && self.any_handler == other.any_handler
+    }
+
+    /// Whether the next token runs a script; `None` at the end.
+    fn next(&mut self) -> Option<bool> {
+        let token = self.tokens.next()?;
+        let of = std::mem::replace(&mut self.attribute, Attribute::Harmless);
+        Some(match token {
             Token::Doctype(_) => true,
             Token::TagOpen(name) => {
-                any_handler |= handlers == Handlers::AnyInTags;
+                self.any_handler |= self.handlers == Handlers::AnyInTags;
                 names::is_dangerous_tag(name)
             }
             Token::AttributeName(name) => {
-                attribute = names::attribute(name, any_handler);
+                self.attribute = names::attribute(name, self.any_handler);
                 false
             }
             Token::AttributeValue(value) => match of {
                 Attribute::Harmless => false,
                 Attribute::Dangerous => true,
-                Attribute::Address => names::is_dangerous_address(value),
-                Attribute::Name => names::attribute(value, any_handler) != Attribute::Harmless,
+                Attribute::Address => {
+                    self.tokens.effort.looked_at += 2 * value.len();
+                    names::is_dangerous_address(value)
+                }
+                Attribute::Name => names::attribute(value, self.any_handler) != Attribute::Harmless,
             },
             Token::Comment(comment) => is_dangerous_comment(comment),
             Token::Text(_) | Token::TagEnd(_) | Token::TagClose(_) => false,
-        };
-        if dangerous {
-            return (true, read);
-        }
+        })
     }
-    (false, read)
 }
 
 /// Comments that Internet Explorer reads, and declarations of XML.

@@ -46,7 +46,7 @@ pub fn html_tokens(value: &[u8], context: usize) -> Vec<(u8, usize)> {
 
 /// Whether a value runs a script in one context.
 pub fn is_script_in(value: &[u8], context: usize, handlers: Handlers) -> bool {
-    CONTEXTS.get(context).is_some_and(|context| html::detect_in(value, *context, handlers).0)
+    CONTEXTS.get(context).is_some_and(|context| html::detect_in(value, *context, handlers))
 }
 
 /// What `@detectXSS` answers.

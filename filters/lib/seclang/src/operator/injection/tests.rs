@@ -353,3 +353,68 @@ fn handlers_are_those_of_events_and_all_in_tags() {
     assert!(!reference::is_script_in(b"<a onfuture=1>", 0, Handlers::Known));
     assert_eq!(reference::html_tokens(b"<a b=c>", 0), [(b'<', 1), (b'n', 1), (b'v', 1), (b'>', 1)]);
 }
+
+#[test]
+fn contexts_that_are_read_side_by_side_find_what_each_finds() {
+    let pieces = [
+        "a",
+        "on",
+        "onload",
+        "onx12",
+        "href",
+        "style",
+        "by",
+        "=",
+        "=",
+        "'",
+        "\"",
+        "`",
+        " ",
+        "/",
+        "<",
+        ">",
+        "<a ",
+        "</a",
+        "-->",
+        "<!--",
+        "<!",
+        "?",
+        "%>",
+        "\0",
+        "x=\"",
+        "java",
+        "script:",
+        "&#106;",
+        "&#0;",
+        "data",
+        "\n",
+        "xmlns",
+        "attributename",
+        "\u{e9}",
+    ];
+    let mut seed = 11;
+    let mut scripts = 0;
+    for _ in 0..200_000 {
+        let length = 1 + number(&mut seed, 24);
+        let value: String = (0..length).map(|_| pieces[number(&mut seed, pieces.len())]).collect();
+        let in_context = |context| reference::is_script_in(value.as_bytes(), context, Handlers::AnyInTags);
+        let expected = (0..HTML_CONTEXTS).any(in_context);
+        assert_eq!(reference::is_script(value.as_bytes()), expected, "{value:?}");
+        scripts += u32::from(expected);
+    }
+    assert!((20_000..180_000).contains(&scripts), "{scripts}");
+}
+
+#[test]
+fn readings_that_have_met_go_on_as_one() {
+    // Behind a tag all five contexts are in the same place.
+    let value = "<b>a</b> = 'x' ".repeat(1000);
+    let (_, effort) = html::detect(value.as_bytes());
+    let once: usize = reference::html_tokens(value.as_bytes(), 0).len();
+    assert!(effort.tokens < once + once / 10, "{effort:?}, {once} in the text of a page");
+    // In and out of quotes nothing meets.
+    let value = "x='a\" b=\"c' ".repeat(1000);
+    let (_, effort) = html::detect(value.as_bytes());
+    let apart: usize = [1, 2].map(|context| reference::html_tokens(value.as_bytes(), context).len()).iter().sum();
+    assert!(apart > 3000 && effort.tokens > apart - apart / 10, "{effort:?}, {apart} in a tag and in quotes");
+}

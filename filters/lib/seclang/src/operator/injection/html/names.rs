@@ -55,6 +55,9 @@ const LONGEST: usize = 13;
 /// The beginnings of addresses that are scripts or hold them. `JAVA` stands for `javascript:`, too.
 const ADDRESSES: [&[u8]; 4] = [b"DATA", b"VIEW-SOURCE", b"JAVA", b"VBSCRIPT"];
 
+/// The longest of them.
+const LONGEST_ADDRESS: usize = 11;
+
 /// Browsers ignore NUL in names.
 fn without_nul(name: &[u8]) -> Cow<'_, [u8]> {
     match memchr::memchr(0, name) {
@@ -123,28 +126,27 @@ pub(super) fn is_dangerous_address(address: &[u8]) -> bool {
     // Opera skips white space of UTF-8, and the high bytes of some character sets are ignored.
     let start = address.iter().position(|byte| matches!(byte, b'!'..=b'~')).unwrap_or(address.len());
     let address = address.get(start..).unwrap_or_default();
-    ADDRESSES.iter().any(|scheme| decodes_to(address, scheme))
+    let (capitals, length) = decoded(address);
+    let capitals = capitals.get(..length).unwrap_or_default();
+    ADDRESSES.iter().any(|scheme| capitals.starts_with(scheme))
 }
 
-/// Whether a text begins with these capitals once its character references are decoded, in any case, without the control
-/// characters and blanks before it and without NUL and line feeds in it.
-fn decodes_to(mut text: &[u8], mut start: &[u8]) -> bool {
-    let mut first = true;
-    while let (Some(wanted), false) = (start.first(), text.is_empty()) {
-        let (decoded, length) = decode(text);
-        text = text.get(length..).unwrap_or_default();
-        if (first && decoded <= 32) || matches!(decoded, 0 | 10) {
+/// The first characters of a text once its character references are decoded, as capitals and one byte each (as the original
+/// compares them), and their number: without the control characters and blanks before them and without NUL and line feeds.
+fn decoded(mut text: &[u8]) -> ([u8; LONGEST_ADDRESS], usize) {
+    let mut capitals = [0; LONGEST_ADDRESS];
+    let mut length = 0;
+    while let (Some(capital), false) = (capitals.get_mut(length), text.is_empty()) {
+        let (decoded, taken) = decode(text);
+        text = text.get(taken..).unwrap_or_default();
+        if (length == 0 && decoded <= 32) || matches!(decoded, 0 | 10) {
             continue;
         }
-        first = false;
-        let capital = if (0x61..=0x7a).contains(&decoded) { decoded - 0x20 } else { decoded };
-        // One byte is compared, as the original does.
-        if capital.to_le_bytes().first() != Some(wanted) {
-            return false;
-        }
-        start = start.get(1..).unwrap_or_default();
+        let upper = if (0x61..=0x7a).contains(&decoded) { decoded - 0x20 } else { decoded };
+        *capital = upper.to_le_bytes().first().copied().unwrap_or(0);
+        length += 1;
     }
-    start.is_empty()
+    (capitals, length)
 }
 
 /// The character at the beginning of a text, and its length there. References by name stay as they are.

@@ -2,6 +2,7 @@
 
 use memchr::memchr;
 
+use super::Effort;
 use crate::short_mark;
 
 /// A token of HTML.
@@ -54,6 +55,8 @@ pub(super) struct Tokens<'v> {
     state: State,
     /// Whether the name that follows is that of a closing tag.
     closes: bool,
+    /// What it took so far.
+    pub(super) effort: Effort,
 }
 
 impl<'v> Tokens<'v> {
@@ -63,7 +66,17 @@ impl<'v> Tokens<'v> {
             Context::Tag => State::BeforeName,
             Context::Quoted(quote) => State::Value(quote),
         };
-        Self { value, at: 0, state, closes: false }
+        Self { value, at: 0, state, closes: false, effort: Effort::default() }
+    }
+
+    /// Where the next token is read.
+    pub(super) fn place(&self) -> usize {
+        self.at
+    }
+
+    /// Whether all tokens from here on are the same.
+    pub(super) fn goes_on_as(&self, other: &Self) -> bool {
+        self.at == other.at && self.state == other.state && self.closes == other.closes
     }
 
     fn rest(&self) -> &'v [u8] {
@@ -83,12 +96,20 @@ impl<'v> Tokens<'v> {
         self.take(self.value.len(), 0)
     }
 
+    /// The first byte of that kind.
+    fn position(&mut self, bytes: &[u8], is_meant: impl Fn(&u8) -> bool) -> Option<usize> {
+        let place = bytes.iter().position(is_meant);
+        self.effort.looked_at += place.map_or(bytes.len(), |place| place + 1);
+        place
+    }
+
     /// What is before `mark`, which is passed over; all that is left if it does not occur.
     fn take_until(&mut self, mark: &[u8], next: State) -> &'v [u8] {
         let end = match mark {
             [byte] => memchr(*byte, self.rest()),
             _ => short_mark::find(self.rest(), mark),
         };
+        self.effort.searched += end.unwrap_or(self.rest().len());
         match end {
             Some(end) => {
                 self.state = next;
@@ -150,7 +171,7 @@ impl<'v> Tokens<'v> {
         let rest = self.rest();
         // Some old browsers ignore NUL in names.
         let ends = |byte: &u8| is_space(*byte) && *byte != 0 || matches!(byte, b'/' | b'>');
-        let Some(end) = rest.iter().position(ends) else { return Token::TagOpen(self.take_rest()) };
+        let Some(end) = self.position(rest, ends) else { return Token::TagOpen(self.take_rest()) };
         match rest.get(end) {
             Some(b'/') => self.state = State::Slash,
             Some(b'>') if self.closes => {
@@ -185,7 +206,7 @@ impl<'v> Tokens<'v> {
 
     fn skip_space(&mut self) -> Option<u8> {
         let rest = self.rest();
-        let spaces = rest.iter().position(|byte| !is_space(*byte)).unwrap_or(rest.len());
+        let spaces = self.position(rest, |byte| !is_space(*byte)).unwrap_or(rest.len());
         self.at += spaces;
         rest.get(spaces).copied()
     }
@@ -208,7 +229,7 @@ impl<'v> Tokens<'v> {
         let rest = self.rest();
         let ends = |byte: &u8| is_space(*byte) || matches!(byte, b'/' | b'=' | b'>');
         let after_first = rest.get(1..).unwrap_or_default();
-        let Some(end) = after_first.iter().position(ends).map(|end| end + 1) else {
+        let Some(end) = self.position(after_first, ends).map(|end| end + 1) else {
             return Token::AttributeName(self.take_rest());
         };
         let (state, skipped) = match rest.get(end) {
@@ -245,7 +266,7 @@ impl<'v> Tokens<'v> {
             }
             _ => {
                 let rest = self.rest();
-                let Some(end) = rest.iter().position(|byte| is_space(*byte) || *byte == b'>') else {
+                let Some(end) = self.position(rest, |byte| is_space(*byte) || *byte == b'>') else {
                     return Some(Token::AttributeValue(self.take_rest()));
                 };
                 let closes = rest.get(end) == Some(&b'>');
@@ -295,11 +316,14 @@ impl<'v> Tokens<'v> {
         let mut from = 0;
         while let Some(found) = rest.get(from..).and_then(|rest| memchr(b'-', rest)) {
             let dash = from + found;
+            self.effort.searched += found;
+            // As much as a few bytes that are looked at.
+            self.effort.looked_at += 4;
             if dash + 3 > rest.len() {
                 break;
             }
             let after = rest.get(dash + 1..).unwrap_or_default();
-            let nuls = after.iter().position(|byte| *byte != 0).unwrap_or(after.len());
+            let nuls = self.position(after, |byte| *byte != 0).unwrap_or(after.len());
             match after.get(nuls..) {
                 Some([b'-' | b'!', b'>', ..]) => {
                     self.state = State::Text;
@@ -317,6 +341,7 @@ impl<'v> Iterator for Tokens<'v> {
     type Item = Token<'v>;
 
     fn next(&mut self) -> Option<Token<'v>> {
+        self.effort.tokens += 1;
         match self.state {
             State::Text => self.text(),
             State::TagOpen => self.tag_open(),

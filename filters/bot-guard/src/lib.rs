@@ -143,6 +143,7 @@ impl BotGuard {
             return Signed::By(place);
         }
         let demands = Demands {
+            hosts: &self.step.signature_hosts,
             max_age: self.step.signature_max_age,
             nonce: self.step.signature_nonce,
             per_second: self.step.signatures_per_second,

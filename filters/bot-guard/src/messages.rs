@@ -44,6 +44,9 @@ pub struct BotGuardStep {
     /// The signatures that a worker verifies in a second, at most.
     #[prost(uint32, tag = "13")]
     pub signatures_per_second: u32,
+    /// The hosts that signatures must be for, in lower case and without a port, `*.` for all below; empty for any.
+    #[prost(string, repeated, tag = "14")]
+    pub signature_hosts: Vec<String>,
 }
 
 /// The action for a bot.

@@ -18,7 +18,7 @@ use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
 
 use ed25519_dalek::{Signature, VerifyingKey};
-use exchange::{Host, KeysTable, Request};
+use exchange::{Host, KeysTable, Metric, Request};
 use snapshot::content_hash;
 
 pub use agent::{DirectoryKind, identifier};
@@ -128,7 +128,7 @@ impl Signing {
     }
 
     /// What the signature of a request says.
-    pub(crate) fn check(&self, signer: Signer<'_>, demands: Demands, table: &KeysTable, host: &dyn Host) -> Signed {
+    pub(crate) fn check(&self, signer: Signer<'_>, demands: Demands<'_>, table: &KeysTable, host: &dyn Host) -> Signed {
         let Some(fields) = SignatureFields::of(signer.request) else { return Signed::No };
         let Some(inputs) = fields.inputs() else { return Signed::No };
         let claims = fields.claims(&inputs);
@@ -157,10 +157,13 @@ impl Signing {
         &self,
         Attempt { fields, claim, directory }: Attempt<'_>,
         signer: Signer<'_>,
-        demands: Demands,
+        demands: Demands<'_>,
         table: &KeysTable,
         host: &dyn Host,
     ) -> Result<bool, Why> {
+        if !demands.accept_host(&signer.request.authority) {
+            return Err(Why::Host);
+        }
         let now = host.now();
         let Terms { thumbprint, nonce, until } = claim.terms(demands, now)?;
         let signature = fields.signature(claim)?;
@@ -182,7 +185,10 @@ impl Signing {
         if !remembered(&self.right) {
             // Callers without an address are one.
             let payer = Payer::of(signer.address.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)));
-            self.budget.take(payer, demands.per_second, now)?;
+            self.budget
+                .take(payer, demands.per_second, now)
+                .inspect_err(|_| host.count(Metric::SignaturesOverBudget))?;
+            host.count(Metric::SignaturesVerified);
             let right = is_signature(&key.public, &base, &signature);
             self.budget.ended(payer, right, now);
             let results = if right { &self.right } else { &self.wrong };

@@ -55,6 +55,7 @@ fn step() -> BotGuardStep {
         signature_max_age: 86_400,
         signature_nonce: false,
         signatures_per_second: 100,
+        signature_hosts: Vec::new(),
     }
 }
 

@@ -100,6 +100,13 @@ fn limits_are_where_the_page_says() {
         ),
         ("bot-policies", "/signatures/0/key_directory_type", vec![json!("directory")], vec![json!("card")]),
         ("bot-policies", "/signature_max_age_seconds", vec![json!(10), json!(604_800)], vec![json!(9), json!(604_801)]),
+        ("bot-policies", "/signature_hosts", vec![list("a", 64)], vec![list("a", 65)]),
+        (
+            "bot-policies",
+            "/signature_hosts/0",
+            vec![json!("a.example"), json!("*.a.example")],
+            vec![json!(""), json!("https://a"), json!("*")],
+        ),
         ("bot-policies", "/signatures_per_second", vec![json!(1), json!(10_000)], vec![json!(0), json!(10_001)]),
         ("bot-policies", "/signatures/0/homepage", vec![json!(""), json!("http://a")], vec![json!("a")]),
         (

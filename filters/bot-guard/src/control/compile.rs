@@ -73,6 +73,7 @@ pub(super) fn step(policy: &Item<BotPolicy>, bots: Vec<u8>) -> BotGuardStep {
         signature_max_age: policy.signature_max_age_seconds,
         signature_nonce: policy.signature_nonce_required,
         signatures_per_second: policy.signatures_per_second,
+        signature_hosts: policy.signature_hosts.iter().map(|host| host.to_ascii_lowercase()).collect(),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use kit::checks::{count, status, text, url, weight, within, word};
+use kit::checks::{count, host, status, text, url, weight, within, word};
 use kit::{Entity, FieldProblem, Head, References, did_you_mean, number};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -34,6 +34,9 @@ pub struct BotPolicy {
     pub signature_max_age_seconds: u32,
     /// Whether a signature must have a nonce; one that has a nonce is accepted once by a gateway in any case. Default false.
     pub signature_nonce_required: bool,
+    /// The hosts that signatures must be for, without a port, `*.example.com` for all below, at most 64. Default: none, which means any. Name
+    /// them if gateways answer for any host: a bot's signature for another site is one for them otherwise.
+    pub signature_hosts: Vec<String>,
     /// The most signatures that a worker of a gateway verifies in a second, 1 to 10000; half of them are for callers that have sent a right
     /// one within the last hour. Default 100.
     #[schemars(range(min = 1, max = 10_000))]
@@ -126,6 +129,7 @@ impl Default for BotPolicy {
             verify_by_signatures: false,
             signature_max_age_seconds: 86_400,
             signature_nonce_required: false,
+            signature_hosts: Vec::new(),
             signatures_per_second: 100,
             verified_bypass: true,
             impersonator_weight: 60.0,
@@ -170,6 +174,10 @@ impl Entity for BotPolicy {
             problems.extend(weight(&format!("{place}/weight"), rule.weight));
         }
         problems.extend(within("/signature_max_age_seconds", self.signature_max_age_seconds, 10..=604_800));
+        problems.extend(count("/signature_hosts", self.signature_hosts.len(), 64));
+        for (index, name) in self.signature_hosts.iter().enumerate() {
+            problems.extend(host(&format!("/signature_hosts/{index}"), name.strip_prefix("*.").unwrap_or(name)));
+        }
         problems.extend(within("/signatures_per_second", self.signatures_per_second, 1..=10_000));
         problems.extend(weight("/impersonator_weight", self.impersonator_weight));
         problems.extend(weight("/unknown_bot_weight", self.unknown_bot_weight));

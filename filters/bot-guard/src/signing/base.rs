@@ -6,10 +6,8 @@ use super::claim::joined;
 use super::fields::{Bare, Dictionary, InnerList, Item, write_bytes};
 use super::why::Why;
 
-/// The bytes of a signature base, at most.
-const MAX_BASE: usize = 16_384;
-/// The bytes of a header that is covered, at most.
-const MAX_HEADER: usize = 8192;
+/// The bytes of a signature base, and of all headers together that are read for it, at most.
+const MAX_BASE: usize = 8192;
 
 /// The signature base of an input.
 ///
@@ -18,6 +16,7 @@ const MAX_HEADER: usize = 8192;
 pub(super) fn signature_base(request: &Request, input: &InnerList<'_>) -> Result<Vec<u8>, Why> {
     let mut base = Vec::new();
     let mut identifiers: Vec<Vec<u8>> = Vec::new();
+    let mut room = MAX_BASE;
     for item in &input.items {
         let mut identifier = Vec::new();
         item.write(&mut identifier);
@@ -26,7 +25,7 @@ pub(super) fn signature_base(request: &Request, input: &InnerList<'_>) -> Result
         }
         base.extend_from_slice(&identifier);
         base.extend_from_slice(b": ");
-        write_component(request, item, &mut base)?;
+        write_component(request, item, &mut room, &mut base)?;
         base.push(b'\n');
         if base.len() > MAX_BASE {
             return Err(Why::TooLong);
@@ -38,10 +37,10 @@ pub(super) fn signature_base(request: &Request, input: &InnerList<'_>) -> Result
     if base.len() > MAX_BASE { Err(Why::TooLong) } else { Ok(base) }
 }
 
-fn write_component(request: &Request, item: &Item<'_>, to: &mut Vec<u8>) -> Result<(), Why> {
+fn write_component(request: &Request, item: &Item<'_>, room: &mut usize, to: &mut Vec<u8>) -> Result<(), Why> {
     let Bare::Text(name) = &item.value else { return Err(Why::Component) };
     if name.first() != Some(&b'@') {
-        return write_header(request, name, item, to);
+        return write_header(request, name, item, room, to);
     }
     // Of derived components, only `@query-param` of requests has a parameter; it is not supported.
     if item.parameters.iter().next().is_some() {
@@ -69,8 +68,15 @@ fn write_component(request: &Request, item: &Item<'_>, to: &mut Vec<u8>) -> Resu
     Ok(())
 }
 
-/// A header as it is, each of its values as bytes (`bs`), or the member of a dictionary (`key`).
-fn write_header(request: &Request, name: &[u8], item: &Item<'_>, to: &mut Vec<u8>) -> Result<(), Why> {
+/// A header as it is, each of its values as bytes (`bs`), or the member of a dictionary (`key`). What is read goes from `room`: of a field
+/// that is read for each of its members, little may come into the base.
+fn write_header(
+    request: &Request,
+    name: &[u8],
+    item: &Item<'_>,
+    room: &mut usize,
+    to: &mut Vec<u8>,
+) -> Result<(), Why> {
     let name = std::str::from_utf8(name).map_err(|_| Why::Component)?;
     if name.is_empty() || name.starts_with(':') || name.bytes().any(|byte| byte.is_ascii_uppercase()) {
         return Err(Why::Component);
@@ -86,21 +92,19 @@ fn write_header(request: &Request, name: &[u8], item: &Item<'_>, to: &mut Vec<u8
         return Ok(());
     }
     request.headers.get(name).ok_or(Why::Component)?;
+    let field = joined(request, name, *room).ok_or(Why::TooLong)?;
+    *room = room.saturating_sub(field.len());
     match parameter {
-        None => to.extend_from_slice(&joined(request, name, MAX_HEADER).ok_or(Why::TooLong)?),
+        None => to.extend_from_slice(&field),
         Some((b"bs", Bare::Boolean(true))) => {
             for (place, value) in request.headers.all(name).enumerate() {
                 if place > 0 {
                     to.extend_from_slice(b", ");
                 }
-                if to.len().saturating_add(value.len()) > MAX_BASE {
-                    return Err(Why::TooLong);
-                }
                 write_bytes(value.trim_ascii(), to);
             }
         }
         Some((b"key", Bare::Text(key))) => {
-            let field = joined(request, name, MAX_HEADER).ok_or(Why::TooLong)?;
             let dictionary = Dictionary::read(&field).ok_or(Why::Component)?;
             dictionary.get(key).ok_or(Why::Component)?.write(to);
         }

@@ -43,13 +43,43 @@ pub(super) struct Terms<'a> {
 
 /// What a policy asks of signatures.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Demands {
+pub(crate) struct Demands<'a> {
+    /// The hosts that they must be for, in lower case and without a port, `*.` for all below; none for any.
+    pub(crate) hosts: &'a [String],
     /// The longest life of a signature, in seconds.
     pub(crate) max_age: u32,
     /// It must have a nonce.
     pub(crate) nonce: bool,
     /// The verifications that a worker makes in a second, at most.
     pub(crate) per_second: u32,
+}
+
+/// The field `Signature-Agent`, read.
+enum Agents<'a> {
+    /// The request has none.
+    None,
+    /// One string, as in earlier drafts.
+    One(Item<'a>),
+    Map(Dictionary<'a>),
+}
+
+// === impl Demands ===
+
+impl Demands<'_> {
+    /// Whether signatures for this host count. Where a gateway answers for any host, a signature that a bot has made for another site, whose
+    /// owner can send it on with the host as it was, is one for the gateway too.
+    pub(super) fn accept_host(&self, authority: &[u8]) -> bool {
+        let authority = authority.to_ascii_lowercase();
+        let port = authority.iter().rposition(|byte| *byte == b':');
+        let port = port
+            .filter(|at| authority.get(at.saturating_add(1)..).is_some_and(|port| port.iter().all(u8::is_ascii_digit)));
+        let host = port.and_then(|at| authority.get(..at)).unwrap_or(&authority);
+        let is_for = |known: &String| match known.strip_prefix('*') {
+            Some(end) => host.len() > end.len() && host.ends_with(end.as_bytes()),
+            None => host == known.as_bytes(),
+        };
+        self.hosts.is_empty() || self.hosts.iter().any(is_for)
+    }
 }
 
 // === impl SignatureFields ===
@@ -71,33 +101,25 @@ impl SignatureFields {
 
     /// The signatures of these inputs that have the tag and say where their keys are.
     pub(super) fn claims<'a>(&self, inputs: &'a Dictionary<'a>) -> Vec<Claim<'a>> {
+        let Some(agents) = self.agents() else { return Vec::new() };
         let lists = inputs.iter().filter_map(|(label, member)| match member {
             Member::List(list) if list.parameters.text(b"tag") == Some(TAG) => Some((label, list)),
             _ => None,
         });
         let claim = |(label, input)| {
-            let directory = self.directory(label, input)?;
+            let directory = agents.directory(label, input)?;
             Some(Claim { label, input, directory })
         };
         lists.filter_map(claim).collect()
     }
 
-    /// The identifier of the directory that a signature covers; `Some(None)` without the header. `None` where the header is there and
-    /// the signature does not cover it, or it names no directory: whoever sent it could have exchanged it.
-    fn directory(&self, label: &[u8], input: &InnerList<'_>) -> Option<Option<Vec<u8>>> {
-        if self.agent.is_empty() {
-            return Some(None);
-        }
-        let covered = input.items.iter().find(|item| item.value == Bare::Text(b"signature-agent".as_slice().into()))?;
-        let key = covered.parameters.text(b"key");
-        // In earlier drafts the field was one string. No key of a dictionary begins with a quote.
-        if self.agent.first() == Some(&b'"') {
-            return if key.is_none() { Some(Some(named(&Item::read(&self.agent)?)?)) } else { None };
-        }
-        let agents = Dictionary::read(&self.agent)?;
-        match agents.get(key.unwrap_or(label))? {
-            Member::Item(item) => Some(Some(named(item)?)),
-            Member::List(_) => None,
+    /// `Signature-Agent`; `None` if it cannot be read.
+    fn agents(&self) -> Option<Agents<'_>> {
+        match self.agent.first() {
+            None => Some(Agents::None),
+            // No key of a dictionary begins with a quote.
+            Some(b'"') => Item::read(&self.agent).map(Agents::One),
+            Some(_) => Dictionary::read(&self.agent).map(Agents::Map),
         }
     }
 
@@ -112,6 +134,27 @@ impl SignatureFields {
                 bytes.as_slice().try_into().map_err(|_| Why::Algorithm)
             }
             _ => Err(Why::NoSignature),
+        }
+    }
+}
+
+// === impl Agents ===
+
+impl Agents<'_> {
+    /// The identifier of the directory that a signature covers; `Some(None)` without the header. `None` where the header is there and
+    /// the signature does not cover it, or it names no directory: whoever sent it could have exchanged it.
+    fn directory(&self, label: &[u8], input: &InnerList<'_>) -> Option<Option<Vec<u8>>> {
+        let covered = || input.items.iter().find(|item| item.value == Bare::Text(b"signature-agent".as_slice().into()));
+        match self {
+            Agents::None => Some(None),
+            Agents::One(item) => match covered()?.parameters.text(b"key") {
+                None => Some(Some(named(item)?)),
+                Some(_) => None,
+            },
+            Agents::Map(map) => match map.get(covered()?.parameters.text(b"key").unwrap_or(label))? {
+                Member::Item(item) => Some(Some(named(item)?)),
+                Member::List(_) => None,
+            },
         }
     }
 }
@@ -134,7 +177,7 @@ impl<'a> Claim<'a> {
     ///
     /// # Errors
     /// Why the signature does not count.
-    pub(super) fn terms(&self, demands: Demands, now: u64) -> Result<Terms<'a>, Why> {
+    pub(super) fn terms(&self, demands: Demands<'_>, now: u64) -> Result<Terms<'a>, Why> {
         let parameters = &self.input.parameters;
         if parameters.get(b"alg").is_some_and(|_| parameters.text(b"alg") != Some(b"ed25519")) {
             return Err(Why::Algorithm);

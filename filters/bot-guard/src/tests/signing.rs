@@ -480,6 +480,26 @@ fn of_several_signatures_that_of_the_bot_counts() {
 }
 
 #[test]
+fn a_signature_is_for_a_host_that_the_policy_names() {
+    // What a bot has signed for another site, whose owner sends it on to a gateway that answers for any host.
+    for (hosts, found) in [
+        (&[][..], true),
+        (&["other.example", "site.example"], true),
+        (&["*.example"], true),
+        (&["other.example"], false),
+        (&["*.site.example"], false),
+        (&["te.example"], false),
+        (&["*.te.example"], false),
+    ] {
+        let signature_hosts = hosts.iter().map(|host| (*host).to_owned()).collect();
+        let worker = Worker::with(BotGuardStep { signature_hosts, ..step() }, bots());
+        worker.publish(&[(AGENT, &[key_of(1)])]);
+        let expected = if found { "v signerbot" } else { "it is for a host that the policy does not name" };
+        assert_eq!(worker.finds(&Signed::new()), expected, "{hosts:?}");
+    }
+}
+
+#[test]
 fn keys_rotate_and_have_their_times() {
     let worker = Worker::with(step(), bots());
     let with = |number| {

@@ -1,4 +1,6 @@
-//! What signatures cost: each verification is counted by its effects on the budget, never by time.
+//! What signatures cost, in verifications.
+
+use exchange::Metric;
 
 use super::*;
 
@@ -15,6 +17,8 @@ fn a_flood_of_bad_signatures_of_a_caller_costs_four_verifications_and_others_not
     let found: Vec<String> = (0..1000).map(|number| worker.finds(&bad("192.0.2.66", number))).collect();
     assert_eq!(found.iter().filter(|found| *found == "bad").count(), 4);
     assert!(found[4..].iter().all(|found| found == CALLER), "{:?}", found.last());
+    let counted = |metric| worker.host.counts.borrow().get(&metric).copied();
+    assert_eq!((counted(Metric::SignaturesVerified), counted(Metric::SignaturesOverBudget)), (Some(4), Some(996)));
     // A right one of the same address is not verified meanwhile, and is no impersonator.
     let mut own = Signed { address: "192.0.2.66".to_owned(), ..Signed::new() };
     assert_eq!(worker.finds(&own), CALLER);
@@ -60,6 +64,7 @@ fn what_is_remembered_costs_nothing() {
             );
         }
     }
+    assert_eq!(worker.host.counts.borrow().get(&Metric::SignaturesVerified), Some(&1));
     worker.host.advance(1000);
     for number in 0..100 {
         assert_eq!(worker.finds(&bad(&format!("10.0.{number}.1"), 7)), "bad", "the same forgery again");

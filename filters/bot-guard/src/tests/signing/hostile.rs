@@ -124,6 +124,14 @@ fn long_and_many_fields_are_not_read() {
         with_fields(&mut exchange, &fields);
         assert_eq!(worker.finds_in(&mut exchange), found, "{}", fields.len());
     }
+    // A field that is read for each of its members.
+    let mut signed = Signed { base: Some(String::new()), ..Signed::new() };
+    let keys: Vec<String> = (0..16).map(|number| format!("\"x-map\";key=\"k{number}\"")).collect();
+    signed.components = format!("\"@authority\" {} \"signature-agent\";key=\"sig\"", keys.join(" "));
+    let members: Vec<String> =
+        (0..16).map(|number| format!("k{number}=\"{}\"", "x".repeat(if number < 15 { 1 } else { 600 }))).collect();
+    signed.headers.push(("x-map".to_owned(), members.join(", ").into_bytes()));
+    assert_eq!(worker.finds(&signed), "what it covers is too long");
     // Long headers and paths that are covered.
     for (components, path) in
         [("\"@authority\" \"x-long\"", "/"), ("\"@authority\" \"@path\" \"@target-uri\" \"@request-target\"", "long")]

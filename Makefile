@@ -259,6 +259,12 @@ bench-ranges: targets ## A lookup in tables of ranges beside a binary search, na
 	$(CARGO) build --profile wasm --target $(WASM_TARGET) -p tables --example bench-ranges
 	$(CARGO) run -p run-wasi -- target/$(WASM_TARGET)/wasm/examples/bench-ranges.wasm
 
+.PHONY: bench-signatures
+bench-signatures: targets ## What the verification of one signature of a bot costs, natively and in WebAssembly
+	$(CARGO) run --release -p signature-cost
+	$(CARGO) build --profile wasm --target $(WASM_TARGET) -p signature-cost
+	$(CARGO) run -p run-wasi -- target/$(WASM_TARGET)/wasm/palisade-signature-cost.wasm
+
 .PHONY: bench-ask
 bench-ask: filters envoy ## 1,000 requests a second that wait for the control plane with bodies in hand (ARGS=--rate N, --seconds N, ...)
 	$(CARGO) build --release -p palisade-bench --bin palisade-bench-ask

@@ -67,6 +67,12 @@ pub const CATALOGUE: &[Described] = &[
         &[],
         "Addresses of crawlers that were not taken in for verification, because too many waited",
     ),
+    gauge(
+        "palisade_bots_key_directories",
+        &["state"],
+        "Key directories of bots, by state: in_force (gateways verify by it), failing (its last fetch failed)",
+    ),
+    counter("palisade_bots_key_directory_failures_total", &[], "Fetches of key directories of bots that failed"),
     counter("palisade_bots_range_failures_total", &[], "Fetches of published addresses of bots that failed"),
     gauge(
         "palisade_bots_range_lists",

@@ -1,6 +1,7 @@
 //! The control-plane side: the collection of policies, how one is compiled, the verification of crawlers, and the console's endpoints.
 
 mod compile;
+mod directories;
 mod guard;
 mod known;
 mod operations;
@@ -19,9 +20,9 @@ use serde_json::json;
 
 pub use policy::{BotAction, BotPolicy, BotRule};
 pub use settings::BotSettings;
-pub use signature::{BotCategory, BotSignature};
+pub use signature::{BotCategory, BotSignature, KeyDirectoryType};
 
-/// `SvcBotGuard`: bots, known by their user agents and verified by reverse DNS and published addresses.
+/// `SvcBotGuard`: bots, known by their user agents and verified by reverse DNS, published addresses and signatures.
 pub const PLUGIN: Plugin = Plugin {
     name: crate::PLUGIN.name,
     title: "bot guard",
@@ -47,7 +48,11 @@ pub const PLUGIN: Plugin = Plugin {
     runtime: Some(|| Arc::new(verify::Verification::default())),
     gather: Some(|sources| {
         Box::pin(async {
-            tokio::join!(ranges::gather(sources.clone()), verify::gather(sources));
+            tokio::join!(
+                ranges::gather(sources.clone()),
+                directories::gather(sources.clone()),
+                verify::gather(sources)
+            );
         })
     }),
     ..Plugin::NONE

@@ -1,9 +1,10 @@
-//! What is known of a crawler's identity: by the addresses that its owner publishes, and by reverse DNS.
+//! What is known of a crawler's identity: by the signature of its request, by the addresses that its owner publishes, and by reverse DNS.
 
 use std::net::IpAddr;
 
 use exchange::Host;
 
+use crate::signing::Signed;
 use crate::verdict::LISTS;
 use crate::{BotGuard, CrawlerVerdict, Finding, KnownBot, key};
 
@@ -13,6 +14,8 @@ pub(crate) enum Identity {
     /// It is the bot that it says it is; how that is known, for people.
     Verified(&'static str),
     Impersonator,
+    /// Its request has a signature that is not one of the key that it names, and no other method knows it.
+    BadSignature,
     /// Its owner publishes no method, it is not to be verified, or it could not be found out.
     Unverifiable,
     /// It is being found out.
@@ -23,12 +26,36 @@ impl Identity {
     pub(crate) fn is_verified(self) -> bool {
         matches!(self, Identity::Verified(_))
     }
+
+    /// Whether it was found out not to be the bot.
+    pub(crate) fn is_false(self) -> bool {
+        matches!(self, Identity::Impersonator | Identity::BadSignature)
+    }
 }
 
 impl BotGuard {
-    /// What is known of a caller that says it is this bot. Asks the control plane for what is not known. One of the methods is enough to
-    /// be the bot, and only one that none of them knows is an impersonator.
-    pub(crate) fn identity(&self, bot: &KnownBot, address: &str, host: &dyn Host) -> Identity {
+    /// What is known of a caller that says it is this bot. One of the methods is enough to be the bot, and only one that none of them knows
+    /// is an impersonator. A signature counts if its directory is the bot's: that of another one says nothing.
+    pub(crate) fn identity(&self, bot: &KnownBot, signed: Signed, address: &str, host: &dyn Host) -> Identity {
+        let own = self.bots.signing.of_bot(bot);
+        if matches!(signed, Signed::By(directory) if Some(directory) == own) {
+            return Identity::Verified("by its signature");
+        }
+        let identity = self.by_address(bot, address, host);
+        match (signed, identity) {
+            (Signed::Bad(directory), Identity::Unverifiable) if Some(directory) == own => Identity::BadSignature,
+            // The gateway could not look at the signature: it may be the bot's.
+            (Signed::Unverified(directory, why), Identity::Impersonator)
+                if Some(directory) == own && why.is_of_gateway() =>
+            {
+                Identity::Pending
+            }
+            _ => identity,
+        }
+    }
+
+    /// What the address says. Asks the control plane for what is not known.
+    fn by_address(&self, bot: &KnownBot, address: &str, host: &dyn Host) -> Identity {
         let Ok(address) = address.parse::<IpAddr>() else { return Identity::Unverifiable };
         let address = address.to_canonical();
         let listed = self.is_listed(bot, address);

@@ -1,8 +1,9 @@
-//! The bot guard: knows bots by their user agents and verifies them by the addresses that their owners publish and by reverse DNS.
+//! The bot guard: knows bots by their user agents and verifies them by the signatures of their requests, by the addresses that their owners
+//! publish, and by reverse DNS.
 //!
 //! Nothing waits for DNS. The control plane resolves and keeps a table of verdicts; a step looks a crawler up in it, and reports one that
 //! has none (module `asking`). Until the verdict is there the crawler is treated as one that cannot be verified. Published addresses are a
-//! second table, which the control plane fetches.
+//! second table, and keys of signers a third (module `signing`), which the control plane fetches.
 
 mod asking;
 #[cfg(feature = "control")]
@@ -12,10 +13,12 @@ mod matcher;
 mod messages;
 mod robots;
 mod serving;
+mod signing;
 mod unknown;
 mod verdict;
 
 use std::borrow::Cow;
+use std::net::IpAddr;
 use std::rc::Rc;
 
 use exchange::{
@@ -28,6 +31,10 @@ use identity::Identity;
 use matcher::{Bots, Found};
 pub use messages::{BotGuardStep, BotList, BotReaction, CrawlerSeen, KnownBot};
 use robots::Readers;
+pub use signing::{
+    DIRECTORY_BYTES, DirectoryKind, KEYS, SignerKey, directory_label, identifier, is_signature, key_row,
+};
+use signing::{Demands, Signed, Signer};
 use unknown::UnknownBots;
 pub use verdict::{CrawlerVerdict, Finding, LISTS, METHOD_BYTES, RANGES, REPORTS, TABLE, key, read_key};
 
@@ -42,8 +49,12 @@ pub const MAX_USER_AGENT: usize = 8192;
 const BY_POLICY: &str = "bots.policy";
 /// The source of what is found out about its identity.
 const BY_IDENTITY: &str = "bots.identity";
+/// The source of what the signature of a request says.
+const BY_SIGNATURE: &str = "bots.signature";
 /// The source of what it does with robots.txt.
 const BY_ROBOTS: &str = "bots.robots";
+/// The tag of a request that is signed by a directory of the policy, which the detail of the signal names.
+const SIGNED: &str = "bot:signed";
 /// What an agent is called that no signature names, and that is no browser.
 const UNKNOWN: &str = "unknown";
 
@@ -59,6 +70,8 @@ struct BotGuard {
     table: Option<KeysTable>,
     /// The addresses that owners of bots publish, if a bot is verified by them.
     ranges: Option<RangesTable>,
+    /// The keys of signers, if a bot is verified by them.
+    keys: Option<KeysTable>,
 }
 
 fn build(config: &[u8], build: &mut Build<'_>) -> Result<Box<dyn Plugin>, String> {
@@ -75,7 +88,9 @@ fn build(config: &[u8], build: &mut Build<'_>) -> Result<Box<dyn Plugin>, String
     let unknown = if step.unknown_weight > 0.0 || watches { Some(UnknownBots::new()?) } else { None };
     let table = if step.verify { Some(build.keys(TABLE)?) } else { None };
     let ranges = if step.verify && bots.has_ranges() { Some(build.ranges(RANGES)?) } else { None };
-    Ok(Box::new(BotGuard { bots, unknown, readers, impersonator, status, step, table, ranges }))
+    let signed = step.verify && step.signatures && bots.signing.has_directories();
+    let keys = if signed { Some(build.keys(KEYS)?) } else { None };
+    Ok(Box::new(BotGuard { bots, unknown, readers, impersonator, status, step, table, ranges, keys }))
 }
 
 impl Plugin for BotGuard {
@@ -91,7 +106,16 @@ impl Plugin for BotGuard {
             }
             return served.verdict;
         }
-        let identity = found.map(|found| self.identity(found.bot, &exchange.caller.ip, host));
+        let signed = self.signed(found, exchange, host);
+        // A signature names the bot where the user agent does not.
+        let (found, unknown, class) = match signed {
+            Signed::By(directory) if found.is_none() => {
+                let signer = self.bots.of_directory(directory);
+                (signer, false, signer.map(|signer| signer.bot.name.as_str()))
+            }
+            _ => (found, unknown, class),
+        };
+        let identity = found.map(|found| self.identity(found.bot, signed, &exchange.caller.ip, host));
         if let Some(class) = class {
             self.disobedience(class, found, identity, exchange, host);
         }
@@ -108,6 +132,37 @@ impl Plugin for BotGuard {
 }
 
 impl BotGuard {
+    /// What the signature of the request says, with a signal of it.
+    fn signed(&self, found: Option<Found<'_>>, exchange: &mut Exchange, host: &dyn Host) -> Signed {
+        let Some(keys) = &self.keys else { return Signed::No };
+        let signing = &self.bots.signing;
+        // A step before this one has verified it, in this filter or in another one: its nonce is spent.
+        let is_verified = |signal: &&Signal| signal.source == BY_SIGNATURE && signal.tag == SIGNED;
+        let mut verified = exchange.score.signals().iter().filter(is_verified);
+        if let Some(place) = verified.find_map(|signal| signing.place_of(signal.detail.as_bytes())) {
+            return Signed::By(place);
+        }
+        let demands = Demands {
+            hosts: &self.step.signature_hosts,
+            max_age: self.step.signature_max_age,
+            nonce: self.step.signature_nonce,
+            per_second: self.step.signatures_per_second,
+        };
+        let (address, bot) = (exchange.caller.ip.parse::<IpAddr>().ok(), found.map(|found| found.bot));
+        let signed = signing.check(Signer { request: &exchange.request, address, bot }, demands, keys, host);
+        let (tag, detail) = match signed {
+            Signed::No => return signed,
+            Signed::By(place) => (SIGNED, signing.name_of(place).to_owned()),
+            Signed::Bad(place) => ("bot:bad-signature", format!("not signed by `{}`", signing.name_of(place))),
+            Signed::Unverified(place, why) => {
+                let detail = format!("a signature by `{}` was not verified: {}", signing.name_of(place), why.text());
+                ("bot:unverified-signature", detail)
+            }
+        };
+        add(exchange, BY_SIGNATURE, tag.into(), 0.0, detail, host);
+        signed
+    }
+
     /// Adds the signal of a bot that has read the robots.txt and takes what it forbids. Of verified bots that pass, it weighs nothing.
     fn disobedience(
         &self,
@@ -133,22 +188,25 @@ impl BotGuard {
         let passes = identity.is_verified() && self.step.bypass;
         let denied = bot.reaction() == BotReaction::Deny;
         match identity {
-            Identity::Impersonator => {
+            Identity::Impersonator | Identity::BadSignature => {
                 let weight = if self.impersonator == BotReaction::Allow { 0.0 } else { self.step.impersonator_weight };
-                let detail = format!("the address is not one of `{name}`, which it says it is");
-                add(exchange, BY_IDENTITY, format!("bot:impersonator:{name}").into(), weight, detail, host);
+                let (tag, detail) = match identity {
+                    Identity::BadSignature => ("bad-signature", is_not_signed(name)),
+                    _ => ("impersonator", is_not_from(name)),
+                };
+                add(exchange, BY_IDENTITY, format!("bot:{tag}:{name}").into(), weight, detail, host);
             }
-            Identity::Verified(_) => {
-                let detail = format!("the address is one of `{name}`");
+            Identity::Verified(how) => {
+                let detail = format!("it is `{name}`, verified {how}");
                 add(exchange, BY_IDENTITY, format!("bot:verified:{name}").into(), 0.0, detail, host);
             }
             Identity::Unverifiable | Identity::Pending => {}
         }
         // An impersonator is not the bot of the rule: its weight is that of an impersonator.
-        let weighs = denied || bot.reaction() == BotReaction::Monitor && identity != Identity::Impersonator && !passes;
+        let weighs = denied || bot.reaction() == BotReaction::Monitor && !identity.is_false() && !passes;
         let weight = if weighs { *weight } else { 0.0 };
         let tag = format!("bot:{category}:{name}");
-        add(exchange, BY_POLICY, tag.into(), weight, format!("the user agent is that of `{name}`"), host);
+        add(exchange, BY_POLICY, tag.into(), weight, format!("the request is that of `{name}`"), host);
         add(exchange, BY_POLICY, format!("bot:{category}").into(), 0.0, format!("a bot of `{category}`"), host);
 
         let policy = &self.step.name;
@@ -159,15 +217,22 @@ impl BotGuard {
         };
         match identity {
             _ if denied => refuse(format!("`{name}` is denied")),
-            Identity::Impersonator if self.impersonator == BotReaction::Deny => {
-                refuse(format!("the address is not one of `{name}`, which it says it is"))
-            }
+            Identity::Impersonator if self.impersonator == BotReaction::Deny => refuse(is_not_from(name)),
+            Identity::BadSignature if self.impersonator == BotReaction::Deny => refuse(is_not_signed(name)),
             Identity::Verified(how) if passes => {
                 Verdict::Skip(Skip { steps: Skipped::Access, reason: format!("`{name}`, verified {how}") })
             }
             _ => Verdict::Pass,
         }
     }
+}
+
+fn is_not_from(name: &str) -> String {
+    format!("the address is not one of `{name}`, which it says it is")
+}
+
+fn is_not_signed(name: &str) -> String {
+    format!("the signature is not one of `{name}`, which it says it is")
 }
 
 /// The texts of all `User-Agent` headers, as much of them as is looked at, and whether that is all.

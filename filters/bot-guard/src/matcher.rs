@@ -13,6 +13,7 @@ use crate::METHOD_BYTES;
 use crate::asking::Asking;
 use crate::messages::{BotList, BotReaction, KnownBot};
 use crate::robots::Robots;
+use crate::signing::Signing;
 
 /// The bots of a policy.
 pub(crate) struct Bots {
@@ -22,6 +23,8 @@ pub(crate) struct Bots {
     tokens: Vec<Token>,
     /// Here because all routes with the policy share it.
     pub(crate) asking: Asking,
+    /// The directories with their keys, and what was verified by them.
+    pub(crate) signing: Signing,
     /// What is served at /robots.txt and /llms.txt.
     pub(crate) robots_txt: Option<Vec<u8>>,
     pub(crate) llms_txt: Option<Vec<u8>>,
@@ -89,7 +92,8 @@ impl Bots {
         let robots_of_others = groups(b"*");
         let served = |text: Vec<u8>| (!text.is_empty()).then_some(text);
         let (robots_txt, llms_txt, asking) = (served(robots_txt), served(llms_txt), Asking::default());
-        Ok(Self { bots, automaton, tokens, asking, robots_txt, llms_txt, robots, robots_of_others })
+        let signing = Signing::new(&bots);
+        Ok(Self { bots, automaton, tokens, asking, signing, robots_txt, llms_txt, robots, robots_of_others })
     }
 
     /// The bot whose token in these texts is longest; of two as long the first of the policy. One pass over each text, in any case of
@@ -112,6 +116,17 @@ impl Bots {
         }
         let (_, place, pattern) = best?;
         Some(Found { bot: self.bots.get(place.0)?, robots: &self.tokens.get(pattern)?.robots })
+    }
+
+    /// The first bot of a directory of keys.
+    pub(crate) fn of_directory(&self, directory: usize) -> Option<Found<'_>> {
+        let place = self.signing.bot_of(directory)?;
+        let robots = self
+            .tokens
+            .iter()
+            .find(|token| token.bot == place)
+            .map_or(self.robots_of_others.as_slice(), |token| &token.robots);
+        Some(Found { bot: self.bots.get(place)?, robots })
     }
 
     /// Whether a bot is verified by the addresses that its owner publishes.

@@ -32,6 +32,21 @@ pub struct BotGuardStep {
     /// What a bot adds to the score that has read robots.txt and takes what it forbids, 0 to 100.
     #[prost(double, tag = "9")]
     pub robots_weight: f64,
+    /// Bots with a key directory are verified by the signatures of their requests as well.
+    #[prost(bool, tag = "10")]
+    pub signatures: bool,
+    /// The longest life of a signature, in seconds.
+    #[prost(uint32, tag = "11")]
+    pub signature_max_age: u32,
+    /// A signature without a nonce does not count.
+    #[prost(bool, tag = "12")]
+    pub signature_nonce: bool,
+    /// The signatures that a worker verifies in a second, at most.
+    #[prost(uint32, tag = "13")]
+    pub signatures_per_second: u32,
+    /// The hosts that signatures must be for, in lower case and without a port, `*.` for all below; empty for any.
+    #[prost(string, repeated, tag = "14")]
+    pub signature_hosts: Vec<String>,
 }
 
 /// The action for a bot.
@@ -86,6 +101,9 @@ pub struct KnownBot {
     /// The lists of addresses that its owner publishes, by their labels in the table of ranges; empty if they are not used.
     #[prost(string, repeated, tag = "7")]
     pub ranges: Vec<String>,
+    /// The identifier of the directory with the keys that it signs with (see [`identifier`](crate::identifier)); empty for none.
+    #[prost(string, tag = "8")]
+    pub directory: String,
 }
 
 /// The report of a gateway that met an unverified crawler.

@@ -4,6 +4,7 @@ mod differential;
 mod identities;
 mod ranges;
 mod serving;
+mod signing;
 
 use std::rc::Rc;
 
@@ -22,6 +23,7 @@ fn bot(name: &str, category: &str, tokens: &[&str], reaction: BotReaction, weigh
         weight,
         method: Vec::new(),
         ranges: Vec::new(),
+        directory: String::new(),
     }
 }
 
@@ -49,6 +51,11 @@ fn step() -> BotGuardStep {
         unknown_weight: 0.0,
         status: 451,
         robots_weight: 20.0,
+        signatures: true,
+        signature_max_age: 86_400,
+        signature_nonce: false,
+        signatures_per_second: 100,
+        signature_hosts: Vec::new(),
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod ranges;
 mod serving;
+mod signing;
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener};

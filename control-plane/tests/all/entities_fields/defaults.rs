@@ -144,7 +144,8 @@ fn a_new_bot_policy_knows_27_bots_and_denies_nothing() {
             {"target": "category:ai", "action": "monitor", "weight": 0},
             {"target": "category:seo", "action": "monitor", "weight": 10}
         ],
-        "verify_known_bots": true, "verify_by_ip_ranges": false, "verified_bypass": true, "impersonator_weight": 60,
+        "verify_known_bots": true, "verify_by_ip_ranges": false, "verify_by_signatures": false, "signature_max_age_seconds": 86400,
+        "signature_nonce_required": false, "signature_hosts": [], "signatures_per_second": 100, "verified_bypass": true, "impersonator_weight": 60,
         "impersonator_action": "deny",
         "unknown_bot_weight": 0, "deny_status": 403, "robots_extra": "", "llms_txt": "", "robots_licenses": [],
         "serve_robots_txt": false, "serve_llms_txt": false, "robots_weight": 20, "kind": "bot-policy"

@@ -92,6 +92,22 @@ fn limits_are_where_the_page_says() {
         ),
         ("bot-policies", "/signatures/0/ip_ranges", vec![list("https://a", 8)], vec![list("https://a", 9)]),
         ("bot-policies", "/signatures/0/ip_ranges/0", vec![json!("https://a/b.json")], vec![json!("a"), json!("")]),
+        (
+            "bot-policies",
+            "/signatures/0/key_directory",
+            vec![json!(""), json!("https://a"), json!("http://127.0.0.1:1")],
+            vec![json!("a"), json!("http://a"), json!("https://a/b")],
+        ),
+        ("bot-policies", "/signatures/0/key_directory_type", vec![json!("directory")], vec![json!("card")]),
+        ("bot-policies", "/signature_max_age_seconds", vec![json!(10), json!(604_800)], vec![json!(9), json!(604_801)]),
+        ("bot-policies", "/signature_hosts", vec![list("a", 64)], vec![list("a", 65)]),
+        (
+            "bot-policies",
+            "/signature_hosts/0",
+            vec![json!("a.example"), json!("*.a.example")],
+            vec![json!(""), json!("https://a"), json!("*")],
+        ),
+        ("bot-policies", "/signatures_per_second", vec![json!(1), json!(10_000)], vec![json!(0), json!(10_001)]),
         ("bot-policies", "/signatures/0/homepage", vec![json!(""), json!("http://a")], vec![json!("a")]),
         (
             "bot-policies",

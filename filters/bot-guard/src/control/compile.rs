@@ -69,6 +69,11 @@ pub(super) fn step(policy: &Item<BotPolicy>, bots: Vec<u8>) -> BotGuardStep {
         unknown_weight: policy.unknown_bot_weight,
         status: policy.deny_status.into(),
         robots_weight: policy.robots_weight,
+        signatures: policy.uses_signatures(),
+        signature_max_age: policy.signature_max_age_seconds,
+        signature_nonce: policy.signature_nonce_required,
+        signatures_per_second: policy.signatures_per_second,
+        signature_hosts: policy.signature_hosts.iter().map(|host| host.to_ascii_lowercase()).collect(),
     }
 }
 
@@ -100,6 +105,10 @@ pub(super) fn bots(policy: &BotPolicy) -> Vec<KnownBot> {
             ranges: match policy.uses_ranges() {
                 true => signature.ip_ranges.iter().map(|url| ranges::label(url)).collect(),
                 false => Vec::new(),
+            },
+            directory: match policy.uses_signatures() {
+                true => signature.directory().map(|directory| directory.identifier).unwrap_or_default(),
+                false => String::new(),
             },
         }
     };

@@ -1,6 +1,6 @@
 //! The bots that a new policy knows.
 
-use super::signature::{BotCategory, BotSignature};
+use super::signature::{BotCategory, BotSignature, KeyDirectoryType};
 
 /// The lists of addresses that owners publish, by the name of the bot.
 const RANGES: [(&str, &[&str]); 9] = [
@@ -17,6 +17,9 @@ const RANGES: [(&str, &[&str]); 9] = [
     ),
     ("ccbot", &["https://index.commoncrawl.org/ccbot.json"]),
 ];
+
+/// The origins of the key directories that owners publish, by the name of the bot.
+const KEYS: [(&str, &str); 1] = [("chatgpt-user", "https://chatgpt.com")];
 
 /// Name, category, tokens of the user agent, suffixes of the names that its addresses resolve to, homepage.
 type Known = (&'static str, BotCategory, &'static [&'static str], &'static [&'static str], &'static str);
@@ -115,6 +118,8 @@ pub(super) fn known() -> Vec<BotSignature> {
         rdns_suffixes: owned(rdns_suffixes),
         homepage: (*homepage).to_owned(),
         verifiable: !rdns_suffixes.is_empty(),
+        key_directory: KEYS.iter().find(|(bot, _)| bot == name).map(|(_, url)| (*url).to_owned()).unwrap_or_default(),
+        key_directory_type: KeyDirectoryType::Directory,
         ip_ranges: RANGES.iter().find(|(bot, _)| bot == name).map(|(_, lists)| owned(lists)).unwrap_or_default(),
     });
     signatures.collect()

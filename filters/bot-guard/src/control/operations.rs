@@ -14,6 +14,7 @@ use super::{BotCategory, BotPolicy};
 
 const FAILED: NamedSchema = NamedSchema { name: "BotsFailed", schema: failed_schema };
 const SIGNATURE: NamedSchema = NamedSchema { name: "KnownBotSignature", schema: signature };
+const DIRECTORY_TYPES: [&str; 3] = ["directory", "jwks_uri", "cimd"];
 const GROUP: OperationGroup = OperationGroup {
     name: "bots",
     about: "Known bots, and how they are verified. Calls that fail are answered with 200 too, `done` being false.",
@@ -108,8 +109,9 @@ impl OperationBody for BotStatusBody {
     fn run(self, context: &OperationContext<'_>) -> OperationAnswer {
         let runtime = context.runtime::<Verification>();
         let state = runtime.as_ref().and_then(|verification| verification.state());
-        let lists = runtime.map(|verification| verification.lists()).unwrap_or_default();
-        OperationAnswer::Done(json!({ "verification": state, "ranges": lists }))
+        let lists = runtime.as_ref().map(|verification| verification.lists()).unwrap_or_default();
+        let directories = runtime.map(|verification| verification.directories()).unwrap_or_default();
+        OperationAnswer::Done(json!({ "verification": state, "ranges": lists, "key_directories": directories }))
     }
 }
 
@@ -157,6 +159,8 @@ fn signature() -> Value {
         "homepage": text(),
         "verifiable": { "type": "boolean", "description": "it can be verified by reverse DNS" },
         "ip_ranges": { "type": "array", "items": text(), "description": "lists of addresses that its owner publishes" },
+        "key_directory": { "type": "string", "description": "where the keys are that it signs requests with; empty for none" },
+        "key_directory_type": { "enum": DIRECTORY_TYPES },
     }))
 }
 
@@ -186,7 +190,17 @@ fn status() -> Value {
         "fetched_at": { "type": ["integer", "null"], "description": "when it was fetched or found unchanged, in milliseconds since 1970" },
         "error": { "type": ["string", "null"], "description": "why the last fetch failed" },
     }));
-    object(json!({ "verification": state, "ranges": list(list_of_ranges) }))
+    let directory = object(json!({
+        "url": { "type": "string", "description": "what is fetched" },
+        "type": { "enum": DIRECTORY_TYPES },
+        "bot": { "type": "string", "description": "the first bot that names it" },
+        "in_force": { "type": "boolean", "description": "gateways verify by it" },
+        "keys": count("keys in force"),
+        "ignored": count("keys that cannot be used: not of Ed25519, for another purpose, or known to everyone"),
+        "fetched_at": { "type": ["integer", "null"], "description": "when it was fetched or found unchanged, in milliseconds since 1970" },
+        "error": { "type": ["string", "null"], "description": "why the last fetch failed" },
+    }));
+    object(json!({ "verification": state, "ranges": list(list_of_ranges), "key_directories": list(directory) }))
 }
 
 fn robots() -> Value {

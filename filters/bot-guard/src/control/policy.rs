@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use kit::checks::{count, status, text, url, weight, word};
+use kit::checks::{count, host, status, text, url, weight, within, word};
 use kit::{Entity, FieldProblem, Head, References, did_you_mean, number};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -26,6 +26,21 @@ pub struct BotPolicy {
     /// Whether bots are verified by the addresses that their owners publish as well, if `verify_known_bots` is true: the control plane
     /// fetches the lists that their signatures name in `ip_ranges`, at most 64 in all. Default false.
     pub verify_by_ip_ranges: bool,
+    /// Whether bots are verified by the signatures of their requests as well (Web Bot Auth), if `verify_known_bots` is true: the control
+    /// plane fetches the key directories that their signatures name in `key_directory`, at most 64 in all. Default false.
+    pub verify_by_signatures: bool,
+    /// The longest life of a signature that is accepted, from `created` to `expires`, in seconds, 10 to 604800. Default 86400.
+    #[schemars(range(min = 10, max = 604_800))]
+    pub signature_max_age_seconds: u32,
+    /// Whether a signature must have a nonce; one that has a nonce is accepted once by a gateway in any case. Default false.
+    pub signature_nonce_required: bool,
+    /// The hosts that signatures must be for, without a port, `*.example.com` for all below, at most 64. Default: none, which means any. Name
+    /// them if gateways answer for any host: a bot's signature for another site is one for them otherwise.
+    pub signature_hosts: Vec<String>,
+    /// The most signatures that a worker of a gateway verifies in a second, 1 to 10000; half of them are for callers that have sent a right
+    /// one within the last hour. Default 100.
+    #[schemars(range(min = 1, max = 10_000))]
+    pub signatures_per_second: u32,
     /// Whether verified bots pass: unless a rule denies them, checks of who is calling behind the bot guard are skipped. Default true.
     pub verified_bypass: bool,
     /// What a failed verification adds to the score, 0 to 100. Default 60.
@@ -111,6 +126,11 @@ impl Default for BotPolicy {
             ],
             verify_known_bots: true,
             verify_by_ip_ranges: false,
+            verify_by_signatures: false,
+            signature_max_age_seconds: 86_400,
+            signature_nonce_required: false,
+            signature_hosts: Vec::new(),
+            signatures_per_second: 100,
             verified_bypass: true,
             impersonator_weight: 60.0,
             impersonator_action: BotAction::Deny,
@@ -153,6 +173,12 @@ impl Entity for BotPolicy {
             problems.extend(self.target_problem(&rule.target, &format!("{place}/target")));
             problems.extend(weight(&format!("{place}/weight"), rule.weight));
         }
+        problems.extend(within("/signature_max_age_seconds", self.signature_max_age_seconds, 10..=604_800));
+        problems.extend(count("/signature_hosts", self.signature_hosts.len(), 64));
+        for (index, name) in self.signature_hosts.iter().enumerate() {
+            problems.extend(host(&format!("/signature_hosts/{index}"), name.strip_prefix("*.").unwrap_or(name)));
+        }
+        problems.extend(within("/signatures_per_second", self.signatures_per_second, 1..=10_000));
         problems.extend(weight("/impersonator_weight", self.impersonator_weight));
         problems.extend(weight("/unknown_bot_weight", self.unknown_bot_weight));
         problems.extend(status("/deny_status", self.deny_status));
@@ -180,6 +206,11 @@ impl BotPolicy {
     /// Whether the published addresses of its bots are used.
     pub(super) fn uses_ranges(&self) -> bool {
         self.verify_known_bots && self.verify_by_ip_ranges
+    }
+
+    /// Whether signatures of requests are verified.
+    pub(super) fn uses_signatures(&self) -> bool {
+        self.verify_known_bots && self.verify_by_signatures
     }
 
     /// The rule for each target that has one: the first of it counts.

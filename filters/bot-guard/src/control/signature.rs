@@ -1,5 +1,8 @@
 //! How a bot is known, and how it proves who it is.
 
+use std::net::IpAddr;
+
+use axum::http::Uri;
 use domain::base::Name;
 use kit::FieldProblem;
 use kit::checks::{count, text, url};
@@ -7,7 +10,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use snapshot::content_hash;
 
-use crate::METHOD_BYTES;
+use super::directories::{WELL_KNOWN, WantedDirectory};
+use crate::{DirectoryKind, METHOD_BYTES, identifier};
 
 /// A bot that is known by its user agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -32,6 +36,26 @@ pub struct BotSignature {
     /// used if the policy has `verify_by_ip_ranges`.
     #[serde(default)]
     pub ip_ranges: Vec<String>,
+    /// Where the keys are that it signs requests with (Web Bot Auth): the origin of its directory, such as `https://example.com`, or a URL as
+    /// `key_directory_type` says; empty for none. It is used if the policy has `verify_by_signatures`.
+    #[serde(default)]
+    pub key_directory: String,
+    /// What `key_directory` is, as `type` in the header `Signature-Agent` says. Default directory.
+    #[serde(default)]
+    pub key_directory_type: KeyDirectoryType,
+}
+
+/// What a key directory is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum KeyDirectoryType {
+    /// An origin with a key set at `/.well-known/http-message-signatures-directory`.
+    #[default]
+    Directory,
+    /// The URL of a key set (JWKS).
+    JwksUri,
+    /// The URL of a card of the agent (a client ID metadata document), which has `jwks` or `jwks_uri`.
+    Cimd,
 }
 
 /// The purpose of a bot.
@@ -75,8 +99,50 @@ impl BotSignature {
         (!domains.is_empty()).then_some(domains)
     }
 
+    /// Its key directory, if it has one.
+    pub(super) fn directory(&self) -> Option<WantedDirectory> {
+        let kind = match self.key_directory_type {
+            KeyDirectoryType::Directory => DirectoryKind::Directory,
+            KeyDirectoryType::JwksUri => DirectoryKind::JwksUri,
+            KeyDirectoryType::Cimd => DirectoryKind::Cimd,
+        };
+        let (named, bot) = (self.key_directory.as_str(), self.name.clone());
+        // Owners publish the whole URL as well.
+        let origin = named.strip_suffix(WELL_KNOWN).unwrap_or(named);
+        let identified = if kind == DirectoryKind::Directory { origin } else { named };
+        let identifier = String::from_utf8(identifier(kind, identified.as_bytes())?).ok()?;
+        let url = match (kind, identifier.split_once(' ')) {
+            (DirectoryKind::Directory, Some((_, origin))) => format!("{origin}{WELL_KNOWN}"),
+            _ => named.to_owned(),
+        };
+        Some(WantedDirectory { identifier, kind, url, bot })
+    }
+
+    fn directory_problem(&self) -> Option<FieldProblem> {
+        if self.key_directory.is_empty() {
+            return None;
+        }
+        if let Some(problem) = url("/key_directory", &self.key_directory) {
+            return Some(problem);
+        }
+        let shown = self.key_directory.escape_debug();
+        let problem = |message: String| Some(FieldProblem::new("/key_directory", message));
+        match self.directory() {
+            None => problem(format!("`{shown}` cannot be a key directory")).map(|problem| {
+                problem.expected("such as `https://example.com`, or `key_directory_type`: `jwks_uri` or `cimd`")
+            }),
+            // Keys that came without TLS could be anyone's.
+            Some(directory) if !directory.url.starts_with("https://") && !is_private(&directory.url) => {
+                problem(format!("`{shown}` is without TLS"))
+                    .map(|problem| problem.expected("https://, or a loopback or private address"))
+            }
+            Some(_) => None,
+        }
+    }
+
     pub(super) fn check(&self) -> Vec<FieldProblem> {
         let mut problems = Vec::new();
+        problems.extend(self.directory_problem());
         let sane = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"._-".contains(&byte);
         if !(1..=64).contains(&self.name.len()) || !self.name.bytes().all(sane) {
             let message = format!("`{}` cannot be the name of a bot", self.name.escape_debug());
@@ -119,6 +185,13 @@ impl BotSignature {
         }
         problems
     }
+}
+
+/// Whether the host of a URL is an address of loopback or of a private network.
+fn is_private(url: &str) -> bool {
+    let host = url.parse::<Uri>().ok().and_then(|uri| uri.host().map(|host| host.trim_matches(['[', ']']).to_owned()));
+    let address = host.and_then(|host| host.parse::<IpAddr>().ok());
+    address.is_some_and(|address| outbound::PRIVATE.iter().any(|network| network.contains(&address)))
 }
 
 /// What stands for the domains of a bot in keys of verdicts.

@@ -161,7 +161,7 @@ fn the_catalogue_has_every_known_signature() {
         (27, &json!("googlebot"))
     );
     let status = call("/security/_bot_status", json!({}), BotPolicy::default());
-    assert_eq!(status, json!({ "verification": null, "ranges": [] }));
+    assert_eq!(status, json!({ "verification": null, "ranges": [], "key_directories": [] }));
 }
 
 #[test]

@@ -89,11 +89,15 @@ pub enum Metric {
     /// Questions to the control plane without an answer, unless the gateway has no control plane: those that it did not answer in
     /// time or could not answer, that were lost with the link, and that were too many or too long to be sent.
     QuestionsUnanswered,
+    /// Signatures of bots that were verified, with either result.
+    SignaturesVerified,
+    /// Signatures of bots that were not verified, because the caller or the worker had no verification left.
+    SignaturesOverBudget,
 }
 
 impl Metric {
     /// Every metric, in the order of its declaration.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 17] = [
         Self::Requests,
         Self::Refused,
         Self::Observed,
@@ -109,6 +113,8 @@ impl Metric {
         Self::ReportsDropped,
         Self::CountsDropped,
         Self::QuestionsUnanswered,
+        Self::SignaturesVerified,
+        Self::SignaturesOverBudget,
     ];
 
     /// The name in the gateway's statistics.
@@ -130,6 +136,8 @@ impl Metric {
             Self::ReportsDropped => "palisade.reports_dropped",
             Self::CountsDropped => "palisade.counts_dropped",
             Self::QuestionsUnanswered => "palisade.questions_unanswered",
+            Self::SignaturesVerified => "palisade.signatures_verified",
+            Self::SignaturesOverBudget => "palisade.signatures_over_budget",
         }
     }
 }

@@ -4,6 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use serde::Serialize;
 
+use super::super::directories::DirectoryShown;
 use super::super::ranges::ListShown;
 
 /// The verification at work in a control plane.
@@ -11,6 +12,7 @@ use super::super::ranges::ListShown;
 pub(in super::super) struct Verification {
     state: Mutex<Option<VerificationState>>,
     lists: Mutex<Vec<ListShown>>,
+    directories: Mutex<Vec<DirectoryShown>>,
 }
 
 /// How the verification is going.
@@ -43,6 +45,15 @@ impl Verification {
 
     pub(in super::super) fn show_lists(&self, lists: Vec<ListShown>) {
         *self.lists.lock().unwrap_or_else(PoisonError::into_inner) = lists;
+    }
+
+    /// The key directories as they were a moment ago, by identifier.
+    pub(in super::super) fn directories(&self) -> Vec<DirectoryShown> {
+        self.directories.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(in super::super) fn show_directories(&self, directories: Vec<DirectoryShown>) {
+        *self.directories.lock().unwrap_or_else(PoisonError::into_inner) = directories;
     }
 
     pub(super) fn show(&self, state: VerificationState) {

@@ -79,7 +79,7 @@ async fn lies_about_an_address_list_nobody_and_hold_briefly() {
             world.report(&[&format!("192.0.2.{last}")]);
             world.found(&format!("192.0.2.{last}")).await
         };
-        let two = key_of("two.test").into_bytes();
+        let two = format!("{},?{}", key_of("two.test"), key_of("one.test")).into_bytes();
         assert_eq!((verdict.keys, verdict.until), (two, NOW + 5_000), "{lie:?}");
     }
     let shown = world.runtime.blocklists.shown();
@@ -117,7 +117,9 @@ async fn a_zone_that_fails_is_left_alone_and_what_it_has_said_stays() {
     world.until("the failure", || world.error("one.test")).await;
     let asked = world.asked("one.test", "192.0.2.3");
     world.report(&["192.0.2.3"]);
-    assert_eq!(world.found("192.0.2.3").await.until, NOW + 850_000 + 300_000, "the other zone has answered");
+    let left_alone = world.found("192.0.2.3").await;
+    assert_eq!(left_alone.until, NOW + 850_000 + 300_000, "the other zone has answered");
+    assert_eq!(left_alone.keys, format!("?{}", key_of("one.test")).into_bytes(), "rules know that this one has not");
     assert_eq!((asked, world.asked("one.test", "192.0.2.3")), (0, 0));
     // It works again after a while: seen when the resolvers change, which has zones checked at once.
     lists(&world.dns, "one.test", "127.0.0.2", &["127.0.0.2"]);

@@ -131,7 +131,11 @@ async fn a_draft_and_a_write_hear_the_same() {
     let drafts = [
         json!([RULE, "SecAuditEngine On\n\nSecDataDir /tmp"]),
         json!([RULE, UPDATE, "@import_preset crs", "@import_preset crs"]),
-        json!([RULE, "SecRule GEO:COUNTRY_CODE \"@streq XX\" \"id:2,phase:1,deny\""]),
+        json!([RULE, "SecRule GEO:COUNTRY_CODE|GEO:CITY \"@streq XX\" \"id:2,phase:1,deny\""]),
+        json!([
+            RULE,
+            "SecRule REMOTE_ADDR \"@geoLookup\" \"id:2,phase:1\"\nSecRule REMOTE_ADDR \"@rbl a.test\" \"id:3,phase:1\""
+        ]),
         json!([RULE]),
         json!([RULE, "SecRul ARGS"]),
         json!([RULE, RULE]),
@@ -143,8 +147,11 @@ async fn a_draft_and_a_write_hear_the_same() {
         let made = console.api.call("POST", "/waf-configs", Some(document)).await;
         assert_eq!(draft["done"], made.status == 201, "{rules}: {draft} {}", made.text);
         if made.status == 201 {
-            // `rule 2, line 3: why` is `/rules/1: line 3: why`.
+            // `rule 2, line 3: why` is `/rules/1: line 3: why`, and `why` is `/rules: why`.
             let place = |warning: &String| {
+                if let Some((_, why)) = warning.split_once(": /rules: ") {
+                    return why.to_owned();
+                }
                 let (rule, why) = warning.split_once("/rules/").unwrap().1.split_once(": ").unwrap();
                 let rule = rule.parse::<usize>().unwrap() + 1;
                 if why.starts_with("line ") { format!("rule {rule}, {why}") } else { format!("rule {rule}: {why}") }

@@ -94,8 +94,8 @@ impl Draft {
         if self.composition.crs_ignored {
             all.push(CRS_IGNORED.to_owned());
         }
-        all.extend(self.sources.lacking(&built.lookups));
         all.extend(built.warnings.iter().map(|warning| warning.placed(&self.elements)));
+        all.extend(self.sources.lacking(&built.lookups));
         // Without any rule there is nothing to be idle.
         if self.is_given {
             all.extend(idle_rules(&built.coverage));

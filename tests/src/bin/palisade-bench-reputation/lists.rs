@@ -139,7 +139,7 @@ impl Files {
             head.push(byte[0]);
         }
         let head = String::from_utf8_lossy(&head).into_owned();
-        let path = head.split(' ').nth(1).unwrap_or_default();
+        let path = head.split(' ').nth(1).and_then(|target| target.split('?').next()).unwrap_or_default();
         let file = self.files.lock().unwrap_or_else(PoisonError::into_inner).get(path).cloned();
         let (status, file) = file.map_or(("404 Not Found", "".into()), |file| ("200 OK", file));
         let length = file.len();

@@ -265,6 +265,12 @@ bench-signatures: targets ## What the verification of one signature of a bot cos
 	$(CARGO) build --profile wasm --target $(WASM_TARGET) -p signature-cost
 	$(CARGO) run -p run-wasi -- target/$(WASM_TARGET)/wasm/palisade-signature-cost.wasm
 
+.PHONY: bench-reputation
+bench-reputation: filters envoy crs ## The reputation and bot chain beside the preset without it, and a feed of 500,000 lines (ARGS=--only PART, --networks FILE.csv, ...)
+	$(CARGO) build --release -p palisade
+	$(CARGO) build --release -p palisade-tests --bin palisade-bench-reputation
+	PALISADE_BIN=$(CURDIR)/target/release/palisade target/release/palisade-bench-reputation --out target/bench/reputation.json $(ARGS)
+
 .PHONY: bench-ask
 bench-ask: filters envoy ## 1,000 requests a second that wait for the control plane with bodies in hand (ARGS=--rate N, --seconds N, ...)
 	$(CARGO) build --release -p palisade-bench --bin palisade-bench-ask

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
 use material::{Gathered, GatheredSet};
+use serde_json::Value;
 
 use crate::{AnyEntity, Collection, Entity, EntitySource, Item};
 
@@ -83,6 +84,18 @@ impl<'a> View<'a> {
     /// The entity of a type with this id.
     pub fn get<T: Entity>(&self, id: &str) -> Option<&'a Item<T>> {
         self.entity(T::COLLECTION, id)?.as_any().downcast_ref()
+    }
+
+    /// An entity of another plugin as it is shown, where its type is not known; `None` if there is none.
+    pub fn shown(&self, collection: &'static str, id: &str) -> Option<Value> {
+        self.entity(collection, id).map(AnyEntity::shown)
+    }
+
+    /// Whether a collection of another plugin has an entity that is enabled.
+    pub fn has_enabled(&self, collection: &'static str) -> bool {
+        let entities = self.inputs.entities.collection(collection);
+        self.note(Seen::All { collection, entities: entities.cloned() });
+        entities.is_some_and(|all| all.values().any(|slot| slot.entity.is_enabled()))
     }
 
     fn entity(&self, collection: &'static str, id: &str) -> Option<&'a dyn AnyEntity> {

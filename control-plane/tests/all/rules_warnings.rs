@@ -77,6 +77,35 @@ async fn writes_of_rules_are_warned_with_the_rule_and_the_line() {
 }
 
 #[tokio::test]
+async fn lookups_that_find_nothing_are_told() {
+    let console = console().await;
+    let rules = json!([
+        "SecRule REMOTE_ADDR \"@geoLookup\" \"id:1,phase:1,deny\"",
+        "SecRule REMOTE_ADDR \"@rbl BL.test\" \"id:2,phase:1,deny\""
+    ]);
+    let made = console.api.call("POST", "/waf-configs", Some(json!({ "id": "main", "rules": rules }))).await;
+    let places =
+        "waf-configs/main: /rules: `@geoLookup` never matches, and GEO is empty: no `geo-databases` are enabled";
+    let zone = "waf-configs/main: /rules: `@rbl bl.test` never matches: the zone is not asked, add it to `security.dnsbl` of `global-config`";
+    assert_eq!(told(&made, "waf-configs"), [places, zone]);
+    let plugins = json!([{ "plugin": "SvcWaf", "config": { "ref": "main" } }]);
+    let route = console.api.call("POST", "/routes", Some(json!({ "id": "r", "plugins": plugins }))).await;
+    let of_route = route.header("x-palisade-warnings");
+    assert!(of_route.contains("in the WAF config `main` `@rbl bl.test` never matches"), "{of_route}");
+
+    // With a database and the zone there is nothing to tell.
+    let database = json!({ "id": "places", "url": "http://192.0.2.1/places.mmdb" });
+    let made = console.api.call("POST", "/geo-databases", Some(database)).await;
+    assert!(made.status.is_success(), "{}", made.text);
+    let zones = json!({ "security": { "dnsbl": { "zones": [{ "zone": "bl.test." }] } } });
+    let changed = console.api.call("PATCH", "/global-config/global-config", Some(zones)).await;
+    assert!(changed.status.is_success(), "{}", changed.text);
+    let again = console.api.call("PATCH", "/waf-configs/main", Some(json!({ "name": "Main" }))).await;
+    assert_eq!(told(&again, "waf-configs"), [] as [String; 0]);
+    assert!(!again.header("x-palisade-warnings").contains("never matches"), "{:?}", again.headers);
+}
+
+#[tokio::test]
 async fn what_a_composition_decides_is_told_of_the_composition() {
     let console = console().await;
     let tuning = json!({ "id": "tuning", "rules": [UPDATE] });
@@ -102,7 +131,11 @@ async fn a_draft_and_a_write_hear_the_same() {
     let drafts = [
         json!([RULE, "SecAuditEngine On\n\nSecDataDir /tmp"]),
         json!([RULE, UPDATE, "@import_preset crs", "@import_preset crs"]),
-        json!([RULE, "SecRule GEO:COUNTRY_CODE \"@streq XX\" \"id:2,phase:1,deny\""]),
+        json!([RULE, "SecRule GEO:COUNTRY_CODE|GEO:CITY \"@streq XX\" \"id:2,phase:1,deny\""]),
+        json!([
+            RULE,
+            "SecRule REMOTE_ADDR \"@geoLookup\" \"id:2,phase:1\"\nSecRule REMOTE_ADDR \"@rbl a.test\" \"id:3,phase:1\""
+        ]),
         json!([RULE]),
         json!([RULE, "SecRul ARGS"]),
         json!([RULE, RULE]),
@@ -114,8 +147,11 @@ async fn a_draft_and_a_write_hear_the_same() {
         let made = console.api.call("POST", "/waf-configs", Some(document)).await;
         assert_eq!(draft["done"], made.status == 201, "{rules}: {draft} {}", made.text);
         if made.status == 201 {
-            // `rule 2, line 3: why` is `/rules/1: line 3: why`.
+            // `rule 2, line 3: why` is `/rules/1: line 3: why`, and `why` is `/rules: why`.
             let place = |warning: &String| {
+                if let Some((_, why)) = warning.split_once(": /rules: ") {
+                    return why.to_owned();
+                }
                 let (rule, why) = warning.split_once("/rules/").unwrap().1.split_once(": ").unwrap();
                 let rule = rule.parse::<usize>().unwrap() + 1;
                 if why.starts_with("line ") { format!("rule {rule}, {why}") } else { format!("rule {rule}: {why}") }

@@ -4,7 +4,6 @@
 //! The control plane makes one table of all feeds: ranges of addresses, each labelled with the keys of the feeds that list it. A step
 //! has what a hit on each of its feeds means, so steps with different feeds share the table. The classes of networks are such a table too.
 
-mod blocklist;
 #[cfg(feature = "control")]
 pub mod control;
 mod messages;
@@ -17,12 +16,12 @@ use exchange::{
 };
 use prost::Message as _;
 
-use blocklist::Blocklists;
-pub use blocklist::{
-    AddressAnswer, AddressQuestion, AddressVerdict, REPORTS, VERDICTS, address_bytes, is_listable, network,
-    read_address, verdict_key,
-};
 pub use messages::{FeedOfStep, IpReputationStep};
+use reputation_tables::Blocklists;
+pub use reputation_tables::{
+    AddressAnswer, AddressQuestion, AddressVerdict, COUNTRIES, REPORTS, VERDICTS, address_bytes, country_label,
+    is_listable, label_country, network, read_address, verdict_key,
+};
 
 /// The plugin.
 pub const PLUGIN: PluginDefinition = PluginDefinition::new("ip-reputation", build).role(Role::Detector);
@@ -42,9 +41,6 @@ pub const CLASSES: &str = "ip-reputation.classes";
 
 /// The table of address ranges, each labelled with the number of its network (autonomous system).
 pub const NETWORKS: &str = "ip-reputation.networks";
-
-/// The table of address ranges, each labelled with its country, see [`country_label`].
-pub const COUNTRIES: &str = "ip-reputation.countries";
 
 /// What is behind the key of a bouncer whose decision is no ban: it never refuses by itself.
 pub const MILD: char = '~';
@@ -326,18 +322,6 @@ fn note(hit: &Hit<'_>, kind: &'static str, exchange: &mut Exchange, host: &dyn H
     if !feed.class && feed.tag != named {
         add(0.0, named);
     }
-}
-
-/// The label of a country in [`COUNTRIES`]: its two letters, the first one in the higher byte.
-#[must_use]
-pub fn country_label(letters: [u8; 2]) -> u32 {
-    u32::from(u16::from_be_bytes(letters))
-}
-
-/// The country of a label of [`COUNTRIES`].
-#[must_use]
-pub fn label_country(label: u32) -> Option<[u8; 2]> {
-    u16::try_from(label).ok().map(u16::to_be_bytes)
 }
 
 #[cfg(test)]

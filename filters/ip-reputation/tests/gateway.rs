@@ -6,6 +6,7 @@ mod blocklists;
 #[path = "support/mmdb.rs"]
 #[allow(unreachable_pub, dead_code, clippy::panic, reason = "tests")]
 mod mmdb;
+mod rules;
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener};

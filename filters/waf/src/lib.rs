@@ -9,6 +9,7 @@ mod codings;
 mod collections;
 #[cfg(feature = "control")]
 pub mod control;
+mod lookups;
 mod messages;
 mod refusal;
 mod rest;
@@ -17,6 +18,7 @@ mod trail;
 mod trailers;
 mod watch;
 
+use std::rc::Rc;
 use std::sync::Arc;
 
 use body::{added_by_gateway, bytes, upgrades_with_body, was_chunked};
@@ -25,13 +27,14 @@ use exchange::{
     Body, BodyNeed, Build, Exchange, Half, Headers, Host, Metric, Plugin, PluginDefinition, Role, Slot, Verdict,
     split_address,
 };
+use lookups::{NodeLookups, NodeTables};
 use refusal::BAD_REQUEST;
 use seclang::vocabulary::Variable;
 use seclang::{BodyLimits, BudgetLimits, Engine, Intervention, Program, Transaction, TransactionStart};
 use snapshot::Message;
 use watch::Seen;
 
-pub use messages::{WafBudget, WafStep};
+pub use messages::{WafBudget, WafStep, WafZone};
 pub use watch::{Watched, watched};
 
 /// The plugin.
@@ -44,6 +47,8 @@ struct Waf {
     persistent: bool,
     /// Its rules look at the gateway's own address or port. Asking for them costs as much as a dozen rules.
     local: bool,
+    /// What its rules look up about addresses, if they do.
+    tables: Option<Rc<NodeTables>>,
     /// Where the outcome of an exchange goes, for one who watches it, such as a console.
     seen: Option<Seen>,
 }
@@ -51,6 +56,8 @@ struct Waf {
 /// One exchange in the engine.
 struct State {
     transaction: Transaction,
+    /// What its rules have looked up.
+    lookups: Option<Rc<NodeLookups>>,
     /// The last of the phases 1 to 4 that has begun.
     phase: u8,
     /// Phase 5 has run.
@@ -77,6 +84,7 @@ impl State {
     fn new(transaction: Transaction) -> Self {
         Self {
             transaction,
+            lookups: None,
             phase: 1,
             logged: false,
             concluded: false,
@@ -94,7 +102,8 @@ impl State {
 fn build(config: &[u8], build: &mut Build<'_>) -> Result<Box<dyn Plugin>, String> {
     let step = WafStep::decode(config).map_err(|error| error.to_string())?;
     let engine = build.shared(&step.program, |bytes| Engine::new(Program::decode(bytes)?).map(Arc::new))?;
-    Ok(Box::new(Waf::new(step, engine, None)))
+    let tables = NodeTables::new(&step, build)?;
+    Ok(Box::new(Waf::new(step, engine, tables, None)))
 }
 
 impl Plugin for Waf {
@@ -104,13 +113,17 @@ impl Plugin for Waf {
 
     fn request(&self, exchange: &mut Exchange, has_body: bool, slot: &mut Slot, host: &dyn Host) -> Verdict {
         let mut transaction = self.begin(exchange, has_body, host);
+        let lookups = self.tables.as_ref().map(|tables| Rc::new(NodeLookups::new(tables, host)));
+        if let Some(lookups) = &lookups {
+            lookups.lend(&mut transaction);
+        }
         let intervention = transaction.request_headers();
         let wants_body = transaction.wants_request_body();
         if self.step.inspect_output_body && transaction.inspects_responses() {
             let accepted = exchange.request.headers.all("accept-encoding");
             exchange.accept_encoding = codings::readable(accepted).or(exchange.accept_encoding.take());
         }
-        slot.put(State::new(transaction));
+        slot.put(State { lookups, ..State::new(transaction) });
         let Some(state) = slot.get::<State>() else {
             return Verdict::Pass;
         };
@@ -246,10 +259,10 @@ impl Plugin for Waf {
 }
 
 impl Waf {
-    fn new(step: WafStep, engine: Arc<Engine>, seen: Option<Seen>) -> Self {
+    fn new(step: WafStep, engine: Arc<Engine>, tables: Option<Rc<NodeTables>>, seen: Option<Seen>) -> Self {
         let persistent = engine.uses_collections();
         let local = engine.uses(Variable::ServerAddr) || engine.uses(Variable::ServerPort);
-        Self { step, engine, persistent, local, seen }
+        Self { step, engine, persistent, local, tables, seen }
     }
 
     /// A transaction that knows the connection, the request line and the headers.
@@ -329,6 +342,9 @@ impl Waf {
         if let Some(refusal) = self.left_out(state, exchange, Half::Request, host) {
             return Verdict::Refuse(refusal);
         }
+        if let Some(lookups) = &state.lookups {
+            lookups.ask(host);
+        }
         self.contribute(state, exchange, host);
         Verdict::Pass
     }
@@ -363,6 +379,9 @@ impl Waf {
             return;
         }
         self.log(state, host);
+        if let Some(lookups) = &state.lookups {
+            lookups.ask(host);
+        }
         let event = trail::event(&self.step, state, exchange, host);
         let line = event.and_then(|event| serde_json::to_vec(&event).ok());
         if let Some(line) = line {

@@ -64,6 +64,23 @@ pub struct WafStep {
     /// What the rules may cost in one exchange; without it the engine's own ceilings apply.
     #[prost(message, optional, tag = "24")]
     pub budget: Option<WafBudget>,
+    /// A rule looks up where addresses are.
+    #[prost(bool, tag = "25")]
+    pub places: bool,
+    /// The zones of DNS blocklists that rules name, of those that are asked.
+    #[prost(message, repeated, tag = "26")]
+    pub zones: Vec<WafZone>,
+}
+
+/// A zone of a DNS blocklist.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub struct WafZone {
+    /// Its name, in lower case without a dot at its end.
+    #[prost(string, tag = "1")]
+    pub name: String,
+    /// What verdicts call it by.
+    #[prost(string, tag = "2")]
+    pub key: String,
 }
 
 /// What the rules may cost in one exchange: the request, and its response as much work again and a quarter of the memory.

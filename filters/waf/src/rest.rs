@@ -47,6 +47,9 @@ impl Waf {
         }
         let (limits, ceiling) = (self.budget(), self.rest_ceiling(&rest));
         let mut state = State::new(self.begin_uncounted(exchange, false, host));
+        if let Some(lookups) = &judged.lookups {
+            lookups.lend(&mut state.transaction);
+        }
         let length = number(windows.iter().map(Vec::len).sum());
         let own = state.transaction.work().spent.work_ceiling;
         let own = own.saturating_add(length.saturating_mul(limits.work_per_byte));

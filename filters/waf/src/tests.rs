@@ -1,5 +1,6 @@
 mod answers;
 mod budget;
+mod lookups;
 mod rest;
 mod signals;
 

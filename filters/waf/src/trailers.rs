@@ -23,6 +23,9 @@ impl Waf {
         };
         let mut transaction = self.begin(exchange, false, host);
         transaction.share_budget(&judged.transaction);
+        if let Some(lookups) = &judged.lookups {
+            lookups.lend(&mut transaction);
+        }
         for (name, value) in trailers.regular() {
             transaction.request_header(name, value);
         }

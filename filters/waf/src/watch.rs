@@ -5,9 +5,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::WafStep;
-use exchange::{Plugin, Slot};
+use exchange::{Build, Plugin, Slot};
 use seclang::{Engine, Intervention, Transaction};
 
+use crate::lookups::NodeTables;
 use crate::{State, Waf};
 
 /// Where the outcome of an exchange goes.
@@ -27,9 +28,17 @@ pub struct Watched {
 
 /// The plugin with this engine. What `step` says of a program is not read. `seen` gets the outcome of each exchange at its
 /// end.
-#[must_use]
-pub fn watched(step: WafStep, engine: Arc<Engine>, seen: Rc<RefCell<Option<Watched>>>) -> Box<dyn Plugin> {
-    Box::new(Waf::new(step, engine, Some(seen)))
+///
+/// # Errors
+/// The tables that the rules use cannot be had.
+pub fn watched(
+    step: WafStep,
+    engine: Arc<Engine>,
+    build: &Build<'_>,
+    seen: Rc<RefCell<Option<Watched>>>,
+) -> Result<Box<dyn Plugin>, String> {
+    let tables = NodeTables::new(&step, build)?;
+    Ok(Box::new(Waf::new(step, engine, tables, Some(seen))))
 }
 
 /// Moves what is known of an exchange to the one who watches.

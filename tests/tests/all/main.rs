@@ -8,6 +8,7 @@ mod e2e_challenge_noscript;
 mod e2e_challenge_widget;
 mod e2e_collections;
 mod e2e_delivery;
+mod e2e_demo;
 mod e2e_edge;
 mod e2e_examples;
 mod e2e_fabric;

@@ -4,16 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use feeds::AddressSet;
+pub(crate) use reputation_tables::label_key as key;
 use tables::{BaseError, SourceBuilder};
-
-/// The bytes of a hash that labels call a feed by. Ids may be longer than labels have room for.
-const KEY_BYTES: usize = 6;
-
-/// What labels call a feed by.
-pub(crate) fn key(id: &str) -> String {
-    let hash = snapshot::content_hash(id.as_bytes());
-    hash.iter().take(KEY_BYTES).map(|byte| format!("{byte:02x}")).collect()
-}
 
 /// What labels call a bouncer by: never as a feed of the same id.
 pub(crate) fn bouncer_key(id: &str) -> String {

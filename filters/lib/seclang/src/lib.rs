@@ -6,7 +6,7 @@
 //! - [`Transaction`] takes one request and its response through the five phases of an [`Engine`].
 //!
 //! Nothing here reads a clock, a file or the network: the time and the random number come with
-//! [`TransactionStart`], data files through [`DataFiles`].
+//! [`TransactionStart`], data files through [`DataFiles`], what is known of addresses through [`Lookups`].
 
 pub mod body;
 pub mod compile;
@@ -25,11 +25,11 @@ pub use compile::compile;
 pub use engine::limits::RECORD_LENGTH;
 pub use engine::{
     BodyLimits, BudgetLimits, CollectionKind, Collections, Engine, ExceededLimit, Intervention, InterventionKind,
-    MatchedRule, REST_OF_BODY, RecordName, Spent, StoredRecord, Transaction, TransactionStart, Uninspected, UpdateLost,
-    Work,
+    Lookup, Lookups, MatchedRule, Place, REST_OF_BODY, RecordName, Spent, StoredRecord, Transaction, TransactionStart,
+    Uninspected, UpdateLost, Work,
 };
 pub use operator::DataFiles;
-pub use program::{Coverage, EngineMode, NOTHING_SELECTED, Program, Settings};
+pub use program::{Coverage, EngineMode, NOTHING_SELECTED, Program, RuleLookups, Settings};
 pub use source::{Diagnostic, Source};
 
 /// The engine configuration a rule set for ModSecurity expects to find loaded before it: the rule engine on, both

@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use seclang::{Coverage, Diagnostic, Program, Source};
+use seclang::{Coverage, Diagnostic, Program, RuleLookups, Source};
 use snapshot::{PartHash, content_hash};
 
 use super::config::{Crs, WafConfig, WafRuleset};
@@ -122,6 +122,8 @@ pub(super) struct CheckedRules {
     pub program: Program,
     /// What they do for an ordinary request.
     pub coverage: Coverage,
+    /// What they look up about addresses.
+    pub lookups: RuleLookups,
     /// What has no effect in the elements. What a preset leaves without effect is not for its user to mend.
     pub warnings: Vec<RuleWarning>,
 }
@@ -250,7 +252,8 @@ impl Composition {
         let diagnostics = match seclang::compile(&self.sources, waf_presets::data_files()) {
             Ok(program) if self.problems.is_empty() => {
                 let (coverage, warnings) = (coverage::of(&program), self.warnings(&program));
-                return Ok(CheckedRules { program, coverage, warnings });
+                let lookups = program.lookups();
+                return Ok(CheckedRules { program, coverage, lookups, warnings });
             }
             Ok(_) => Vec::new(),
             Err(diagnostics) => diagnostics,

@@ -3,6 +3,7 @@
 use super::composition::{Element, RuleWarning, elements, own_elements};
 use super::config::{Crs, WafConfig, WafRuleset};
 use super::coverage::{CRS_IGNORED, NO_BODIES, idle_rules, out_of_reach};
+use super::lookups::LookupSources;
 use super::rules::RuleCompiler;
 use kit::{Checked, Entity as _, FieldProblem, Item, Remark, Tools, View};
 
@@ -27,6 +28,8 @@ pub(super) fn config(config: &Item<WafConfig>, view: &View<'_>, tools: &Tools) -
     } else {
         unprotected.extend(out_of_reach(&config.crs).map(|(field, why)| FieldProblem::new(field, why)));
     }
+    let lacking = LookupSources::of(view).lacking(&rules.lookups);
+    unprotected.extend(lacking.into_iter().map(|why| FieldProblem::new("/rules", why)));
     // Without any rule there is nothing to be idle.
     if !config.rules.is_empty() || !config.rulesets.is_empty() {
         unprotected.extend(idle_rules(&rules.coverage).map(|why| FieldProblem::new("/rules", why)));

@@ -15,6 +15,8 @@ pub(super) struct WafGuard {
     pub(super) config: String,
     /// What its rules do; `None` where the config is disabled.
     pub(super) coverage: Option<Coverage>,
+    /// Which of its lookups find nothing, and why.
+    pub(super) lookups: Vec<String>,
     /// The field `block`.
     pub(super) block: bool,
     /// The field `inspect_input_body`.
@@ -95,6 +97,7 @@ impl WafGuard {
             found.push(format!("the WAF config `{id}` inspects nothing: {why}"));
             return;
         }
+        found.extend(self.lookups.iter().map(|why| format!("in the WAF config `{id}` {why}")));
         if self.inspects_bodies && !coverage.request_bodies {
             found.push(format!("in the WAF config `{id}` {NO_BODIES}"));
         }

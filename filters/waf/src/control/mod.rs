@@ -5,6 +5,7 @@ mod config;
 mod coverage;
 mod examine;
 mod guard;
+mod lookups;
 mod operations;
 mod rules;
 mod step;
@@ -13,8 +14,11 @@ pub use composition::{Element, elements, own_elements};
 pub use config::{Crs, OversizeBody, UndecodableBody, WafBudget, WafConfig, WafRuleset, XmlDoctype};
 pub use rules::{CompiledRules, RuleCompiler};
 
+use std::sync::Arc;
+
 use guard::WithoutWaf;
 use kit::{Guard, Kind, Plugin, Section};
+use operations::GatewayTables;
 use serde::Deserialize;
 use serde_json::json;
 
@@ -45,6 +49,15 @@ pub const PLUGIN: Plugin = Plugin {
     operations: operations::OPERATIONS,
     charged_by_trail: true,
     compile: Some(step::compile),
+    runtime: Some(|| Arc::new(GatewayTables::default())),
+    gather: Some(|sources| {
+        Box::pin(async move {
+            // Tests of rules look up in the tables that gateways have.
+            if let Some(tables) = sources.runtime::<GatewayTables>() {
+                tables.set(&sources.material);
+            }
+        })
+    }),
     inspects_trailers: true,
     check_chain: Some(guard::lacking),
     ..Plugin::NONE

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use prost::bytes::Bytes;
-use seclang::Coverage;
+use seclang::{Coverage, RuleLookups};
 use snapshot::{PartHash, content_hash};
 
 use super::composition::{CheckedRules, Composition, Element, ElementProblem, RuleWarning};
@@ -22,6 +22,8 @@ pub struct CompiledRules {
     pub rules: usize,
     /// What they do for an ordinary request.
     pub(crate) coverage: Coverage,
+    /// What they look up about addresses.
+    pub(super) lookups: RuleLookups,
     /// Options of the core rule set are set, and nothing imports it.
     pub(crate) crs_ignored: bool,
     /// What has no effect in the elements.
@@ -69,11 +71,11 @@ impl RuleCompiler {
             return outcome.clone();
         }
         let outcome = match composition.compile() {
-            Ok(CheckedRules { program, coverage, warnings }) => {
+            Ok(CheckedRules { program, coverage, lookups, warnings }) => {
                 let rules = program.rule_count();
                 let program = Bytes::from(program.encode());
                 let hash = content_hash(&program);
-                Ok(Arc::new(CompiledRules { hash, program, rules, coverage, crs_ignored, warnings }))
+                Ok(Arc::new(CompiledRules { hash, program, rules, coverage, lookups, crs_ignored, warnings }))
             }
             Err(problems) => Err(Arc::new(problems)),
         };

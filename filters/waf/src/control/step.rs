@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use super::composition::elements;
 use super::config::{UndecodableBody, WafConfig, XmlDoctype};
 use super::guard::WafGuard;
+use super::lookups::LookupSources;
 use super::rules::RuleCompiler;
 use crate::{WafBudget, WafStep};
 use kit::{Context, FieldProblem, Item, typed};
@@ -43,6 +44,7 @@ pub(super) fn compile(
     let mut guard = WafGuard {
         config: waf.head.id.clone(),
         coverage: None,
+        lookups: Vec::new(),
         block: waf.block,
         inspects_bodies: waf.inspect_input_body,
         contributes: config.contribute,
@@ -63,6 +65,8 @@ pub(super) fn compile(
             problems.into_iter().map(of_config).collect::<Vec<_>>()
         })?;
     guard.coverage = Some(compiled.coverage);
+    let sources = LookupSources::of(context.view);
+    guard.lookups = sources.lacking(&compiled.lookups);
     guard.crs_ignored = compiled.crs_ignored;
     context.guards.push(Box::new(guard));
     context.parts.insert(compiled.hash.to_vec(), compiled.program.clone());
@@ -72,6 +76,8 @@ pub(super) fn compile(
         block_weight: weight(config.block_weight.unwrap_or_else(|| policies::block_weight(context))),
         match_weight: weight(config.match_weight),
         fail_open: context.fail_open,
+        places: compiled.lookups.places,
+        zones: sources.zones_of(&compiled.lookups),
         ..step(waf)
     };
     for (inspected, limit) in

@@ -2,10 +2,14 @@
 
 use crate::kit;
 
-use ftw::rules::compile_text;
+use ftw::rules::{compile_text, inspecting_step, program, waf_snapshot};
 use proxy_host::traffic::{Exchange, Request, Response};
 use proxy_host::{Module, Node, Vm};
-use snapshot::{BanChange, Down, LinkSettings, Message as _, Up, open, seal};
+use reputation_tables::{AddressVerdict, COUNTRIES, REPORTS, VERDICTS, country_label, verdict_key};
+use seclang::Source;
+use snapshot::{BanChange, Down, LinkSettings, Message as _, TableChange, Up, open, seal};
+use tables::{KeysBuilder, LabelWidth, RangesBuilder, State};
+use waf::{WafStep, WafZone};
 
 fn get(path: &str) -> Exchange {
     Exchange { request: Request::get(path), response: Response { body: b"hello".to_vec(), ..Response::default() } }
@@ -62,6 +66,49 @@ fn events_go_up_and_bans_come_down_on_the_node_link() {
     vm.exchange(&get("/?q=evil"));
     let counted = node.metrics();
     assert_eq!((counted["palisade.requests"].value, counted["palisade.events"].value), (2, 3));
+}
+
+#[test]
+fn rules_look_up_in_tables_that_come_over_the_node_link() {
+    let rules = "SecRule REMOTE_ADDR \"@geoLookup\" \"id:7,phase:1,deny,status:451,chain\"\nSecRule GEO:COUNTRY_CODE3 \"@streq BRA\"\n\
+                 SecRule ARGS:peer \"@rbl bl.test\" \"id:8,phase:1,deny,status:406\"";
+    let source = Source::new("rules", rules);
+    let program = program(vec![source], std::path::PathBuf::new()).unwrap();
+    let zone = WafZone { name: "bl.test".into(), key: "key".into() };
+    let step = WafStep { block: true, places: true, zones: vec![zone], ..inspecting_step("ftw") };
+    let (_, mut snapshot) = open(&waf_snapshot(&program.encode(), step)).unwrap();
+    snapshot.link = Some(LinkSettings { cluster: "control".into(), flush_millis: 100, max_queued: 10 });
+    let node = Node::new("node-1", kit::NOW_MILLIS, 7);
+    let mut vm = Vm::load(kit::waf(), &seal(&snapshot).encode_to_vec(), &node).unwrap();
+    let mut from = get("/?peer=198.51.100.66");
+    from.request.peer = "192.0.2.7:4711".into();
+    assert_eq!(vm.exchange(&from).status, 200, "there are no tables yet");
+    vm.advance(100).unwrap();
+    let stream = vm.grpc_streams()[0].clone();
+    vm.deliver(stream.token, b"").unwrap();
+    vm.advance(200).unwrap();
+    let sent: Vec<Up> =
+        vm.grpc_streams()[0].sent.iter().map(|message| Up::decode(message.as_slice()).unwrap()).collect();
+    let asked = sent.iter().flat_map(|up| &up.reports).any(|batch| batch.kind == REPORTS);
+    assert!(asked, "the address without a verdict is asked for: {sent:?}");
+
+    let table = |name: &str, data: Vec<u8>| {
+        let (state, size) = (State::of_base(&data).0.to_vec(), u32::try_from(data.len()).unwrap());
+        TableChange { name: name.into(), state, data, size, ..TableChange::default() }
+    };
+    let mut listed = KeysBuilder::default();
+    let verdict = AddressVerdict { until: u64::MAX, renew: u64::MAX, keys: b"key".to_vec() };
+    listed.put(&verdict_key("198.51.100.66".parse().unwrap()), &verdict.to_bytes()).unwrap();
+    let verdicts = table(VERDICTS, listed.build().unwrap());
+    vm.deliver(stream.token, &Down { tables: vec![verdicts], ..Down::default() }.encode_to_vec()).unwrap();
+    assert_eq!(vm.exchange(&from).status, 406);
+    let mut places = RangesBuilder::new(LabelWidth::Two);
+    places.set("192.0.2.0".parse().unwrap(), "192.0.2.255".parse().unwrap(), country_label(*b"BR")).unwrap();
+    let places = table(COUNTRIES, places.build().unwrap());
+    vm.deliver(stream.token, &Down { tables: vec![places], ..Down::default() }.encode_to_vec()).unwrap();
+    assert_eq!(vm.exchange(&from).status, 451);
+    from.request.peer = "203.0.113.7:4711".into();
+    assert_eq!(vm.exchange(&from).status, 406);
 }
 
 #[test]

@@ -244,9 +244,13 @@ impl Gatherer {
         // Where no zone works, and where others were asked than there are now, the next look is soon.
         let is_partial = answers.is_empty() || generation != self.generation;
         let mut found = Found { is_partial, ..Found::default() };
+        found.unknown.extend(self.zones.iter().map(|watched| watched.zone.key.clone()));
         for (key, outcome) in answers {
             let Some(zone) = self.zones.iter_mut().find(|watched| watched.zone.key == key) else { continue };
             zone.looked_up(outcome.as_ref().map(|codes| !codes.is_empty()).map_err(|_| ()));
+            if outcome.is_ok() {
+                found.unknown.remove(&key);
+            }
             match outcome {
                 Ok(codes) if codes.is_empty() => {}
                 Ok(codes) => drop(found.listed.insert(key, codes)),

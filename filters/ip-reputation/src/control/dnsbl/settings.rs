@@ -146,7 +146,7 @@ impl DnsblSettings {
 impl DnsblZone {
     /// The name in lower case, without a dot at its end.
     pub(in super::super) fn name(&self) -> String {
-        self.zone.trim_end_matches('.').to_ascii_lowercase()
+        reputation_tables::zone_name(&self.zone)
     }
 
     /// The tag of its signals.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
+use reputation_tables::UNKNOWN;
 use tables::{KeyOps, KeysBuilder};
 
 use crate::AddressVerdict;
@@ -17,12 +18,16 @@ pub(in super::super) struct Found {
     pub(in super::super) listed: BTreeMap<String, Vec<Ipv4Addr>>,
     /// A zone could not be asked.
     pub(in super::super) is_partial: bool,
+    /// The keys of the zones that have not answered, those among them that are left alone because they fail.
+    pub(super) unknown: BTreeSet<String>,
 }
 
 impl Found {
-    /// The keys as gateways have them.
+    /// The keys as gateways have them, with [`UNKNOWN`] in front of those of zones that have not answered.
     pub(super) fn keys(&self) -> Vec<u8> {
-        self.listed.keys().map(String::as_str).collect::<Vec<_>>().join(",").into_bytes()
+        let unknown = self.unknown.iter().filter(|key| !self.listed.contains_key(*key));
+        let unknown = unknown.map(|key| format!("{}{key}", char::from(UNKNOWN)));
+        self.listed.keys().cloned().chain(unknown).collect::<Vec<_>>().join(",").into_bytes()
     }
 }
 

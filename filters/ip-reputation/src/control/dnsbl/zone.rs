@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use dns::{DnsName, Resolver};
 
-use super::super::table::key;
 use super::settings::{DnsblZone, code};
 
 /// The answers of Spamhaus' ZEN that are listings: not those on dial-up lines (10, 11), from which callers come.
@@ -87,9 +86,7 @@ impl Zone {
 
 /// What verdicts call a zone by. It is another one where other answers are listings.
 pub(in super::super) fn zone_key(settings: &DnsblZone) -> String {
-    let mut codes = settings.codes.clone();
-    codes.sort_unstable();
-    key(&format!("dnsbl/{}/{}", settings.name(), codes.join(",")))
+    reputation_tables::zone_key(&settings.zone, &settings.codes)
 }
 
 /// The name that is asked for.

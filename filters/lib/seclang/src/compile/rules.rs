@@ -164,21 +164,6 @@ impl Compiler<'_> {
             self.error(at(text.name_offset), message, help, id);
             return None;
         };
-        let kind = match kind {
-            // Negated it would always match.
-            OperatorKind::Rbl if !text.negated => {
-                self.warn(at(text.name_offset), "@rbl never matches: a filter does not wait for an answer from DNS");
-                OperatorKind::NoMatch
-            }
-            OperatorKind::GeoLookup if !text.negated => {
-                self.warn(
-                    at(text.name_offset),
-                    "@geoLookup never matches: there is no geographic database, GEO is empty",
-                );
-                OperatorKind::NoMatch
-            }
-            kind => kind,
-        };
         let checked = match operator::check(kind, &text.argument, self.files) {
             Ok(checked) => checked,
             Err(error) => {

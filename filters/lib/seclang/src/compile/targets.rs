@@ -8,6 +8,9 @@ use crate::program::wire;
 use crate::syntax::{self, Argument, Key, Target};
 use crate::vocabulary::{IMPOSSIBLE, Shape, Variable, nearest};
 
+/// The fields of GEO that other engines have.
+const ABSENT: [&str; 7] = ["REGION", "CITY", "POSTAL_CODE", "LATITUDE", "LONGITUDE", "DMA_CODE", "AREA_CODE"];
+
 impl Compiler<'_> {
     /// The targets of an argument, each with whether it is an exclusion. `None` if any of them is wrong.
     pub(super) fn targets(
@@ -57,10 +60,15 @@ impl Compiler<'_> {
             return None;
         }
         let empty = match variable {
-            Variable::Geo => Some("there is no geographic database"),
             Variable::FilesTmpNames => Some("uploads are not written to files"),
             _ => None,
         };
+        if let (Variable::Geo, Some(Key::Name(name))) = (variable, &target.key)
+            && ABSENT.iter().any(|field| field.as_bytes().eq_ignore_ascii_case(name))
+        {
+            let field = String::from_utf8_lossy(name);
+            self.warn(place, format!("{}:{field} is always empty: gateways know countries alone", variable.name()));
+        }
         if let Some(reason) = empty {
             self.warn(place, format!("{} is always empty: {reason}", variable.name()));
         }

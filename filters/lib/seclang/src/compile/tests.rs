@@ -82,8 +82,7 @@ fn what_is_not_possible_says_why() {
         ("SecAction \"id:1,deprecatevar:ip.a=1\"", "deprecatevar:session.score=60/300"),
         ("SecAction \"id:1,deprecatevar:ip.a=1/0\"", "a period in seconds"),
         ("SecAction \"id:1,setvar:ip.key=1\"", "IP.KEY cannot be written to"),
-        ("SecRule REMOTE_ADDR \"!@rbl a.example\" \"id:1\"", "always match"),
-        ("SecRule REMOTE_ADDR \"!@geoLookup\" \"id:1\"", "always match"),
+        ("SecRule REMOTE_ADDR \"@rbl a b\" \"id:1\"", "not the name of a zone"),
         ("SecRule ARGS \"a\" \"id:1,setvar:args.x=1\"", "TX"),
         ("SecRule ARGS \"a\" \"id:1,msg:'%{FOO}'\"", "FOO"),
     ] {
@@ -197,7 +196,7 @@ fn slips_are_corrected_to_what_is_refused_too() {
 
 #[test]
 fn directives_without_a_meaning_warn() {
-    let program = good("SecAuditEngine On\nSecPcreMatchLimit 1000\nSecRule REMOTE_ADDR \"@geoLookup\" \"id:1\"");
+    let program = good("SecAuditEngine On\nSecPcreMatchLimit 1000\nSecGeoLookupDb /geo.mmdb");
     assert_eq!(program.warnings().count(), 3);
     assert_eq!(program.warnings().next().unwrap().line, 1);
 }

@@ -205,12 +205,14 @@ impl<'a> Builder<'a> {
     }
 
     /// Numbers the tests whose result depends on the value only, so that it is the same in every transaction. Tests
-    /// that may give up at a limit get no number.
+    /// that may give up at a limit get no number, nor do lookups, whose tables change.
     pub(super) fn number_tests(&self, rules: &mut [Rule], operators: &[BuiltOperator], wire: &wire::Program) {
         if !self.with_prefilter {
             return;
         }
-        let lasts = |built: &BuiltOperator| built.argument.is_none() && !built.operator.is_backtracking();
+        let lasts = |built: &BuiltOperator| {
+            built.argument.is_none() && !built.operator.is_backtracking() && !built.operator.looks_up()
+        };
         let mut count = 0;
         for (link, number) in rules.iter_mut().flat_map(|rule| &mut rule.links).zip(0..) {
             let operator = link.operator.and_then(|at| operators.get(at as usize));

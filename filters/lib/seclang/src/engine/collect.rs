@@ -129,6 +129,9 @@ impl Transaction {
         if matches!(variable, Variable::MatchedVars | Variable::MatchedVarsNames) {
             self.name_matches();
         }
+        if variable == Variable::Geo {
+            self.show_geo();
+        }
         let names = matches!(
             variable,
             Variable::RequestHeadersNames
@@ -154,6 +157,7 @@ impl Transaction {
             Variable::User => &self.user.entries,
             Variable::Resource => &self.resource.entries,
             Variable::Env => &self.environment.entries,
+            Variable::Geo => &self.geo.entries,
             _ => &[],
         };
         let all = matches!(key, KeySelector::All);

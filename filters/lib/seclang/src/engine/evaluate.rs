@@ -225,7 +225,14 @@ impl Transaction {
         value: Value,
     ) -> bool {
         let closed = operator.prefilter.is_some_and(|prefilter| self.arena.is_rejected(value, prefilter));
-        let found = !closed && self.evaluate(engine, link, operator, argument, item, value);
+        let found = match closed {
+            true => false,
+            // What is not known is no match, negated or not.
+            false => match self.evaluate(engine, link, operator, argument, item, value) {
+                Some(found) => found,
+                None => return false,
+            },
+        };
         if !found
             && !closed
             && !self.gave_up
@@ -246,6 +253,7 @@ impl Transaction {
         true
     }
 
+    /// Runs an operator, without its negation; `None` if the result is not known.
     fn evaluate(
         &mut self,
         engine: &Engine,
@@ -254,12 +262,15 @@ impl Transaction {
         argument: Argument<'_>,
         item: &Item,
         value: Value,
-    ) -> bool {
+    ) -> Option<bool> {
         self.captures.clear();
         self.captures.wanted(link.capture);
         self.captures.allow(self.arena.budget.left());
         self.work.operators += 1;
         self.work.patterns += u64::from(operator.is_pattern);
+        if operator.operator.looks_up() {
+            return self.look_up(operator, value);
+        }
         let bytes = self.arena.get(value);
         let found = argument.pairs.is_none_or(|pairs| pairs.may_hold(bytes))
             && operator.operator.evaluate(bytes, argument.text, &mut self.captures);
@@ -268,7 +279,7 @@ impl Transaction {
         if self.captures.limit_exceeded() {
             self.note_exceeded_limit(engine, item);
         }
-        found
+        Some(found)
     }
 
     fn remember_match(&mut self, item: &Item, value: Value) {

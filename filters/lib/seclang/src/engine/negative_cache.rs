@@ -79,7 +79,8 @@ fn prefix_of<'r>(rule: &'r Rule, operators: &[BuiltOperator]) -> Option<&'r [u8]
         && first.controls.is_empty()
         && !first.targets.iter().any(|target| target.count);
     let steady = |link: &Link| {
-        link.operator.and_then(|at| operators.get(at as usize)).is_some_and(|built| !built.operator.is_backtracking())
+        let built = link.operator.and_then(|at| operators.get(at as usize));
+        built.is_some_and(|built| !built.operator.is_backtracking() && !built.operator.looks_up())
     };
     (assigns && plain && steady(second)).then_some(prefix)
 }

@@ -1,5 +1,6 @@
 //! A transaction: the state of one request and its response.
 
+use std::rc::Rc;
 use std::sync::Arc;
 
 use super::arena::{Arena, EMPTY, Value};
@@ -8,6 +9,7 @@ use super::budget::{Budget, BudgetLimits};
 use super::build::Engine;
 use super::captured::CapturedValues;
 use super::collect::Item;
+use super::lookups::{Lookups, Place};
 use super::persist::Persistence;
 use super::phase_summary::PhaseSummary;
 use super::report::{ExceededLimit, Intervention, MatchedRule, Work};
@@ -90,6 +92,11 @@ pub struct Transaction {
     pub(super) resource: Collection,
     pub(super) environment: Collection,
     pub(super) persistence: Persistence,
+    /// What the node knows of addresses.
+    pub(super) lookups: Option<Rc<dyn Lookups>>,
+    /// What `@geoLookup` found last, and its fields once a rule has read them.
+    pub(super) place: Option<Place>,
+    pub(super) geo: Collection,
     pub(super) sanitised: Sanitised,
     /// Milliseconds since 1970, as of the last [`Transaction::set_now`].
     pub(super) now_millis: u64,
@@ -236,6 +243,9 @@ impl Transaction {
             resource: Collection::default(),
             environment: Collection::default(),
             persistence: Persistence::default(),
+            lookups: None,
+            place: None,
+            geo: Collection::default(),
             sanitised: Sanitised::default(),
             now_millis: start.now_millis,
             start,
@@ -431,6 +441,11 @@ impl Transaction {
             Variable::User => self.user.entries.iter().find(same)?.value,
             Variable::Resource => self.resource.entries.iter().find(same)?.value,
             Variable::Env => self.environment.entries.iter().find(same)?.value,
+            Variable::Geo => {
+                let place = self.place.as_ref()?;
+                let found = place.fields().find(|(name, _)| name.as_bytes().eq_ignore_ascii_case(key))?;
+                return Some(found.1.into());
+            }
             Variable::HighestSeverity => return Some(self.highest_severity.to_string().into_bytes()),
             _ if key.is_empty() => self.scalars.get(usize::from(variable.code())).copied()?,
             _ => return None,

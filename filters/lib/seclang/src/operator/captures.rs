@@ -136,7 +136,7 @@ impl Captures {
     }
 
     /// Stores a capture if captures are wanted, replacing what the index held.
-    pub(super) fn set(&mut self, index: usize, bytes: &[u8]) {
+    pub(crate) fn set(&mut self, index: usize, bytes: &[u8]) {
         if !self.wanted {
             return;
         }

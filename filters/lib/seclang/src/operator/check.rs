@@ -2,6 +2,9 @@
 
 use super::{DataFiles, OperatorArgument, OperatorError, OperatorKind, address, encoding, macros, phrases, rx};
 
+/// The longest name of a zone, in bytes: in a question there is an address in front of it.
+const MAX_ZONE: usize = 180;
+
 /// Checks the argument of an operator and resolves the files it names.
 ///
 /// The error's offset is into `argument`. Macros (`%{...}`) are left to the evaluation, and what they expand to is not
@@ -54,6 +57,11 @@ pub fn check(kind: OperatorKind, argument: &[u8], files: &dyn DataFiles) -> Resu
             encoding::byte_ranges(argument)?;
             Vec::new()
         }
+        Kind::Rbl => {
+            required(kind, argument)?;
+            let zone = zone(argument)?;
+            return Ok(OperatorArgument { text: zone, phrases: Vec::new() });
+        }
         _ => Vec::new(),
     };
     Ok(OperatorArgument { text: argument.to_vec(), phrases: derived })
@@ -75,18 +83,27 @@ fn required(kind: OperatorKind, argument: &[u8]) -> Result<(), OperatorError> {
     Err(OperatorError { message: format!("@{} needs an argument", kind.name()), help: None, offset: Some(0) })
 }
 
+/// The name of a zone of a DNS block list, in lower case without a dot at its end.
+fn zone(argument: &[u8]) -> Result<Vec<u8>, OperatorError> {
+    let zone = argument.trim_ascii();
+    let zone = zone.strip_suffix(b".").unwrap_or(zone);
+    let is_label = |label: &[u8]| {
+        (1..=63).contains(&label.len()) && label.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(byte))
+    };
+    if zone.len() <= MAX_ZONE && zone.split(|byte| *byte == b'.').all(is_label) {
+        return Ok(zone.to_ascii_lowercase());
+    }
+    Err(OperatorError {
+        message: format!("{} is not the name of a zone", String::from_utf8_lossy(zone).escape_debug()),
+        help: Some("Write the name of one zone, for example zen.spamhaus.org.".into()),
+        offset: Some(0),
+    })
+}
+
 /// Why an operator cannot be used at all, and what to use instead.
 fn refused(kind: OperatorKind) -> Option<(&'static str, &'static str)> {
     use OperatorKind as Kind;
     Some(match kind {
-        Kind::Rbl => (
-            "!@rbl is not supported, as it would always match: a rule that waits for a DNS answer would hold the request up",
-            "Block lists are looked up by the reputation part; configure them there.",
-        ),
-        Kind::GeoLookup => (
-            "!@geoLookup is not supported: there is no geographic database, so it would always match",
-            "Remove the rule, or set the country in a header before this gateway and look at that.",
-        ),
         Kind::Rsub => (
             "@rsub is not supported: rules inspect bodies, they do not rewrite them",
             "Deny the response instead, or change it in the application.",

@@ -64,9 +64,9 @@ pub enum OperatorKind {
     UnconditionalMatch = 27,
     /// `@noMatch`: never.
     NoMatch = 28,
-    /// `@geoLookup`: location of an address; never matches here.
+    /// `@geoLookup`: the location of an address is known; it becomes `GEO`.
     GeoLookup = 29,
-    /// `@rbl`: DNS block list; refused.
+    /// `@rbl`: a DNS block list has the address.
     Rbl = 30,
     /// `@rsub`: substitution in a body; refused.
     Rsub = 31,

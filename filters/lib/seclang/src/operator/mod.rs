@@ -153,7 +153,12 @@ impl Operator {
         self.expands
     }
 
-    /// The argument as the rule writes it.
+    /// Whether the operator asks what the node knows of addresses ([`crate::Lookups`]). [`Operator::evaluate`] answers `false` then.
+    pub(crate) fn looks_up(&self) -> bool {
+        matches!(self.kind, OperatorKind::GeoLookup | OperatorKind::Rbl)
+    }
+
+    /// The argument as the rule writes it; of `@rbl` the zone, in lower case without a dot at its end.
     pub fn argument(&self) -> &[u8] {
         &self.argument
     }
@@ -245,7 +250,7 @@ impl Operator {
             Kind::ValidateUrlEncoding => encoding::invalid_percent_encoding(value),
             Kind::ValidateUtf8Encoding => encoding::invalid_utf8(value),
             Kind::UnconditionalMatch => true,
-            // No location data, and everything else `check` refuses.
+            // Lookups, which the engine makes, and everything that `check` refuses.
             _ => false,
         }
     }

@@ -289,7 +289,9 @@ fn arguments_are_refused_with_their_place() {
         (Kind::IpMatchFromFile, "wrong.data", None),
         (Kind::ValidateByteRange, "1-255,x", Some(6)),
         (Kind::VerifyCc, "", Some(0)),
-        (Kind::Rbl, "dnsbl.example", None),
+        (Kind::Rbl, "", Some(0)),
+        (Kind::Rbl, "a.example b.example", Some(0)),
+        (Kind::Rbl, "a..example", Some(0)),
         (Kind::Rsub, "s/a/b/", None),
         (Kind::InspectFile, "x", None),
         (Kind::FuzzyHash, "x 1", None),
@@ -302,7 +304,7 @@ fn arguments_are_refused_with_their_place() {
         let error = refusal(kind, argument);
         assert_eq!(error.offset, offset, "@{} {argument}: {error:?}", kind.name());
     }
-    assert!(refusal(Kind::Rbl, "x").message.contains("DNS"));
+    assert!(refusal(Kind::Rbl, "x y").message.contains("zone"));
 }
 
 #[test]

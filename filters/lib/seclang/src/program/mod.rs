@@ -4,12 +4,14 @@
 //! buffer whose fields never change their number; [`FORMAT`] counts the changes an older reader would misunderstand.
 
 mod coverage;
+mod lookups;
 mod settings;
 pub(crate) mod wire;
 
 use prost::Message;
 
 pub use coverage::Coverage;
+pub use lookups::RuleLookups;
 pub use settings::{EngineMode, LimitAction, Settings, XmlArguments};
 
 /// The version of the encoding. A reader refuses a program of another version.

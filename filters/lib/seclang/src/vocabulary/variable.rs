@@ -61,7 +61,7 @@ variables! {
     FullRequest = 16, Scalar, "FULL_REQUEST";
     /// `FULL_REQUEST_LENGTH`: bytes of FULL_REQUEST.
     FullRequestLength = 17, Scalar, "FULL_REQUEST_LENGTH";
-    /// `GEO`: always empty: there is no geographic database.
+    /// `GEO`: where the address is that `@geoLookup` found last.
     Geo = 18, Collection, "GEO";
     /// `GLOBAL`: persistent collection of the whole service.
     Global = 19, Collection, "GLOBAL";

@@ -85,6 +85,11 @@ fn check(section: &str, known: &[&str], silent: &[&str], rule: impl Fn(&str) -> 
 fn variables_are_as_the_page_says() {
     let Words { variables, .. } = words();
     check("Variables", &variables, &[], |name| format!("SecRule {name} \"@unconditionalMatch\" \"id:1\""));
+    for field in ["REGION", "CITY", "POSTAL_CODE", "LATITUDE", "LONGITUDE", "DMA_CODE", "AREA_CODE"] {
+        let (state, message) = compiled(&format!("SecRule GEO:{field} \"@rx a\" \"id:1\""));
+        assert_eq!(state, State::NoEffect, "{field}");
+        assert!(message.contains(field), "{message}");
+    }
 }
 
 #[test]
@@ -100,7 +105,7 @@ fn operators_are_as_the_page_says() {
         format!("SecRule ARGS \"@{name} {argument}\" \"id:1\"")
     });
     for name in ["rbl", "geoLookup"] {
-        assert_eq!(compiled(&format!("SecRule ARGS \"!@{name} x\" \"id:1\"")).0, State::Refused, "{name}");
+        assert_eq!(compiled(&format!("SecRule ARGS \"!@{name} x\" \"id:1\"")).0, State::TakesEffect, "{name}");
     }
 }
 

@@ -6,6 +6,7 @@ use super::engines::{BuildError, Built, Engines};
 use crate::control::composition::{Composition, Element, ElementProblem, compose};
 use crate::control::config::{Crs, WafConfig, WafRuleset};
 use crate::control::coverage::{CRS_IGNORED, NO_BODIES, idle_rules};
+use crate::control::lookups::LookupSources;
 use kit::{EntitySource, FieldProblem, View};
 
 /// The fields of a WAF config that select rules.
@@ -29,6 +30,8 @@ pub(super) struct Draft {
     crs_problems: Vec<FieldProblem>,
     /// The elements that come from rulesets.
     of_rulesets: usize,
+    /// What rules may look up.
+    pub(super) sources: LookupSources,
 }
 
 // === impl Draft ===
@@ -49,6 +52,7 @@ impl Draft {
             of_rulesets: elements.len().saturating_sub(config.rules.len() + 1),
             elements,
             composition,
+            sources: LookupSources::of(&view),
         }
     }
 
@@ -91,6 +95,7 @@ impl Draft {
             all.push(CRS_IGNORED.to_owned());
         }
         all.extend(built.warnings.iter().map(|warning| warning.placed(&self.elements)));
+        all.extend(self.sources.lacking(&built.lookups));
         // Without any rule there is nothing to be idle.
         if self.is_given {
             all.extend(idle_rules(&built.coverage));

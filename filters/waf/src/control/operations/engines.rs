@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use seclang::{Coverage, Engine};
+use seclang::{Coverage, Engine, RuleLookups};
 use snapshot::PartHash;
 
 use crate::control::composition::{CheckedRules, Composition, ElementProblem, RuleWarning};
@@ -28,6 +28,8 @@ pub(super) struct Built {
     pub(super) warnings: Arc<Vec<RuleWarning>>,
     /// What its rules do for an ordinary request.
     pub(super) coverage: Coverage,
+    /// What they look up about addresses.
+    pub(super) lookups: RuleLookups,
 }
 
 /// Why a composition cannot run.
@@ -48,9 +50,10 @@ impl Engines {
         if let Some(built) = self.remembered(&key) {
             return Ok(built);
         }
-        let CheckedRules { program, coverage, warnings } = composition.compile().map_err(BuildError::Elements)?;
+        let CheckedRules { program, coverage, lookups, warnings } =
+            composition.compile().map_err(BuildError::Elements)?;
         let engine = Arc::new(Engine::new(program).map_err(BuildError::Engine)?);
-        let built = Built { engine, warnings: Arc::new(warnings), coverage };
+        let built = Built { engine, warnings: Arc::new(warnings), coverage, lookups };
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.push_front((key, built.clone()));
         kept.truncate(KEPT);

@@ -3,6 +3,7 @@
 mod draft;
 mod engines;
 mod report;
+mod runtime;
 mod schemas;
 mod trial;
 mod trial_host;
@@ -18,8 +19,9 @@ use engines::Engines;
 use kit::{
     BodyKind, BodyRefusal, Operation, OperationAnswer, OperationBody, OperationContext, OperationGroup, OperationMethod,
 };
+pub(super) use runtime::GatewayTables;
 use schemas::{REFUSED, RESULT, RulesetRefSchema};
-use trial::{TrialRequest, TrialResponse};
+use trial::{Trial, TrialRequest, TrialResponse};
 
 /// The bytes of a body of `_compile`, at most.
 const MAX_COMPILE: usize = 1024 * 1024;
@@ -147,7 +149,14 @@ impl OperationBody for TestBody {
             Ok(built) => built,
             Err(refusal) => return OperationAnswer::Done(refusal),
         };
-        match trial::run(&built.engine, &self.request, self.response.as_ref(), context.now_millis) {
+        let trial = Trial {
+            engine: &built.engine,
+            places: built.lookups.places,
+            zones: draft.sources.zones_of(&built.lookups),
+            tables: context.runtime::<GatewayTables>(),
+            now_millis: context.now_millis,
+        };
+        match trial.run(&self.request, self.response.as_ref()) {
             Ok(outcome) => OperationAnswer::Done(json!({
                 "done": true,
                 "result": report::result(&outcome),

@@ -7,16 +7,17 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use exchange::{Body, Chain, Flow, Headers, Opening, Request, Response, Run, Start};
+use exchange::{Body, Build, Chain, Flow, Headers, Opening, Request, Response, Run, Start, Tables};
 use schemars::JsonSchema;
 use seclang::Engine;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use super::runtime::GatewayTables;
 use super::trial_host::TrialHost;
 use crate::control::config::WafConfig;
 use crate::control::step::step;
-use crate::{PLUGIN, Watched, watched};
+use crate::{PLUGIN, WafStep, WafZone, Watched, watched};
 use kit::{FieldProblem, Head, Item};
 
 /// The port that the client calls from.
@@ -121,33 +122,50 @@ impl Default for TrialResponse {
     }
 }
 
-/// Sends a request, and the response if there is one, through the WAF plugin with this engine, as gateways run it with the
-/// settings of a new WAF config.
-pub(super) fn run(
-    engine: &Arc<Engine>,
-    request: &TrialRequest,
-    response: Option<&TrialResponse>,
-    now_millis: u64,
-) -> Result<Watched, TrialError> {
-    let (headers, uri) = (request.headers()?, request.uri()?);
-    let body = body(request.body.as_deref(), request.body_base64.as_deref(), "/request")?;
-    let protocol = request.protocol.as_deref().unwrap_or("HTTP/1.1");
-    let response = response.map(TrialResponse::read).transpose()?;
-    let seen = Rc::default();
-    let config = Item { head: Head::default(), body: WafConfig::default() };
-    let plugin = watched(step(&config), Arc::clone(engine), Rc::clone(&seen));
-    let chain = Chain::single(PLUGIN.name, plugin);
-    let host = TrialHost::new(now_millis);
-    let pseudo = [(":method", request.method.as_str()), (":path", &uri)];
-    let mut all: Pairs = pseudo.map(|(name, value)| (name.into(), value.into())).to_vec();
-    all.extend(headers);
-    let (mut read, opening) = Request::read(Headers::new(&all), protocol.as_bytes().to_vec(), true);
-    read.id = uuid::Uuid::new_v4().to_string().into_bytes();
-    let peer = request.peer();
-    let start = Start { request: read, route: b"", peer: peer.as_bytes(), node: &Rc::from("") };
-    let run = Run::new(&chain, start, &host);
-    Pass { run, host: &host, request: &body, response: response.as_ref(), opening }.finish();
-    seen.take().ok_or(TrialError::NotRun)
+/// What a test runs on.
+pub(super) struct Trial<'a> {
+    pub(super) engine: &'a Arc<Engine>,
+    /// The rules look up where addresses are.
+    pub(super) places: bool,
+    /// The zones that the rules name, of those that are asked.
+    pub(super) zones: Vec<WafZone>,
+    /// The tables that gateways have.
+    pub(super) tables: Option<Arc<GatewayTables>>,
+    pub(super) now_millis: u64,
+}
+
+impl Trial<'_> {
+    /// Sends a request, and the response if there is one, through the WAF plugin, as gateways run it with the settings of a new WAF
+    /// config.
+    pub(super) fn run(self, request: &TrialRequest, response: Option<&TrialResponse>) -> Result<Watched, TrialError> {
+        let Trial { engine, places, zones, tables, now_millis } = self;
+        let (headers, uri) = (request.headers()?, request.uri()?);
+        let body = body(request.body.as_deref(), request.body_base64.as_deref(), "/request")?;
+        let protocol = request.protocol.as_deref().unwrap_or("HTTP/1.1");
+        let response = response.map(TrialResponse::read).transpose()?;
+        let seen = Rc::default();
+        let config = Item { head: Head::default(), body: WafConfig::default() };
+        let step = WafStep { places, zones, ..step(&config) };
+        let kept = Rc::new(Tables::default());
+        let build = Build::new(std::iter::empty()).with_tables(Rc::clone(&kept));
+        // It has two tables at most.
+        let plugin = watched(step, Arc::clone(engine), &build, Rc::clone(&seen)).map_err(|_| TrialError::NotRun)?;
+        if let Some(tables) = tables {
+            tables.fill(&kept);
+        }
+        let chain = Chain::single(PLUGIN.name, plugin);
+        let host = TrialHost::new(now_millis);
+        let pseudo = [(":method", request.method.as_str()), (":path", &uri)];
+        let mut all: Pairs = pseudo.map(|(name, value)| (name.into(), value.into())).to_vec();
+        all.extend(headers);
+        let (mut read, opening) = Request::read(Headers::new(&all), protocol.as_bytes().to_vec(), true);
+        read.id = uuid::Uuid::new_v4().to_string().into_bytes();
+        let peer = request.peer();
+        let start = Start { request: read, route: b"", peer: peer.as_bytes(), node: &Rc::from("") };
+        let run = Run::new(&chain, start, &host);
+        Pass { run, host: &host, request: &body, response: response.as_ref(), opening }.finish();
+        seen.take().ok_or(TrialError::NotRun)
+    }
 }
 
 /// An exchange on its way through the plugin.

@@ -14,7 +14,8 @@ async fn a_zone_that_cannot_be_believed_lists_nobody() {
     let world = World::with(everything, one());
     world.checked().await;
     assert_eq!(world.error("one.test").unwrap(), "it lists 127.0.0.1, as no list does: it lists everything");
-    assert_eq!(world.ask("192.0.2.7", 2_000).await, Some(Vec::new()));
+    let unknown = format!("?{}", key_of("one.test")).into_bytes();
+    assert_eq!(world.ask("192.0.2.7", 2_000).await, Some(unknown));
     assert_eq!(world.asked("one.test", "192.0.2.7"), 0, "it is not asked");
     assert_eq!(world.found("192.0.2.7").await.until, NOW + 30_000, "and soon again");
     let told = world.told();
@@ -79,7 +80,7 @@ async fn lies_about_an_address_list_nobody_and_hold_briefly() {
             world.report(&[&format!("192.0.2.{last}")]);
             world.found(&format!("192.0.2.{last}")).await
         };
-        let two = key_of("two.test").into_bytes();
+        let two = format!("{},?{}", key_of("two.test"), key_of("one.test")).into_bytes();
         assert_eq!((verdict.keys, verdict.until), (two, NOW + 5_000), "{lie:?}");
     }
     let shown = world.runtime.blocklists.shown();
@@ -117,7 +118,9 @@ async fn a_zone_that_fails_is_left_alone_and_what_it_has_said_stays() {
     world.until("the failure", || world.error("one.test")).await;
     let asked = world.asked("one.test", "192.0.2.3");
     world.report(&["192.0.2.3"]);
-    assert_eq!(world.found("192.0.2.3").await.until, NOW + 850_000 + 300_000, "the other zone has answered");
+    let left_alone = world.found("192.0.2.3").await;
+    assert_eq!(left_alone.until, NOW + 850_000 + 300_000, "the other zone has answered");
+    assert_eq!(left_alone.keys, format!("?{}", key_of("one.test")).into_bytes(), "rules know that this one has not");
     assert_eq!((asked, world.asked("one.test", "192.0.2.3")), (0, 0));
     // It works again after a while: seen when the resolvers change, which has zones checked at once.
     lists(&world.dns, "one.test", "127.0.0.2", &["127.0.0.2"]);

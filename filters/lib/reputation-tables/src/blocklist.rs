@@ -6,12 +6,14 @@
 use std::cell::Cell;
 use std::net::IpAddr;
 
-use exchange::{Answer, Ask, Host, KeysTable, Table, Update};
+use exchange::{Answer, Ask, Host, KeysTable, SharedData, Table, Update};
 use prost::Message;
 use snapshot::Topic;
 
 /// The table of verdicts, by [`verdict_key`].
 pub const VERDICTS: &str = "ip-reputation.blocklists";
+/// What verdicts have in front of the key of a zone that has not answered: whether it lists the address is not known.
+pub const UNKNOWN: u8 = b'?';
 /// The kind of the reports by which gateways ask for verdicts that no request waits for.
 pub const REPORTS: &str = "ip-reputation.addresses";
 
@@ -40,7 +42,7 @@ pub struct AddressQuestion {
 /// The answer to it.
 #[derive(Clone, PartialEq, Message)]
 pub struct AddressAnswer {
-    /// The keys of the zones that list the address, with commas between them.
+    /// The keys of the zones that list the address, as a verdict has them.
     #[prost(bytes = "vec", tag = "1")]
     pub keys: Vec<u8>,
 }
@@ -50,14 +52,14 @@ impl Topic for AddressQuestion {
     type Answer = AddressAnswer;
 }
 
-/// What is known of an address.
+/// A verdict as the table has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AddressVerdict {
     /// Until when it holds, in milliseconds since 1970.
     pub until: u64,
     /// From when on it should be renewed if the caller is met, in milliseconds since 1970.
     pub renew: u64,
-    /// The keys of the zones that list it, with commas between them.
+    /// The keys of zones, see [`BlocklistVerdict::keys`].
     pub keys: Vec<u8>,
 }
 
@@ -134,8 +136,32 @@ pub fn is_listable(address: IpAddr) -> bool {
     }
 }
 
+/// What is known of an address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BlocklistVerdict {
+    /// The keys of the zones that list it, and with [`UNKNOWN`] in front those of zones that have not answered; with commas between them.
+    pub keys: Vec<u8>,
+    /// It should be renewed, as the caller is met: see [`Blocklists::ask`].
+    pub is_due: bool,
+}
+
+impl BlocklistVerdict {
+    /// Whether the zone with this key lists the address; `None` where that could not be found out.
+    #[must_use]
+    pub fn lists(&self, zone: &str) -> Option<bool> {
+        for key in self.keys.split(|byte| *byte == b',') {
+            match key.strip_prefix(&[UNKNOWN]) {
+                Some(unknown) if unknown == zone.as_bytes() => return None,
+                None if key == zone.as_bytes() => return Some(true),
+                _ => {}
+            }
+        }
+        Some(false)
+    }
+}
+
 /// The lists of a step on one worker.
-pub(crate) struct Blocklists {
+pub struct Blocklists {
     table: KeysTable,
     /// How long a request waits for a verdict, in milliseconds; 0: none waits.
     wait: u32,
@@ -144,31 +170,42 @@ pub(crate) struct Blocklists {
 }
 
 impl Blocklists {
-    pub(crate) fn new(table: KeysTable, wait: u32) -> Blocklists {
+    /// The lists in a table of verdicts ([`VERDICTS`]). A request waits `wait` milliseconds for a verdict; 0: none waits.
+    #[must_use]
+    pub fn new(table: KeysTable, wait: u32) -> Blocklists {
         Blocklists { table, wait, second: Cell::default() }
     }
 
-    /// The keys of the zones that list an address, with commas between them; `None` if that is not known.
-    pub(crate) fn known(&self, address: IpAddr, host: &dyn Host) -> Option<Vec<u8>> {
-        if !is_listable(address) {
-            return Some(Vec::new());
+    /// The keys of the zones that list an address, with commas between them; `None` if that is not known. Asks for a verdict that is due.
+    #[must_use]
+    pub fn known(&self, address: IpAddr, host: &dyn Host) -> Option<Vec<u8>> {
+        let BlocklistVerdict { keys, is_due } = self.look_up(address, host.shared(), host.now())?;
+        if is_due && self.may_ask(&verdict_key(address), address, host) {
+            report(address, host);
         }
-        let (key, now) = (verdict_key(address), host.now());
-        let verdict = self.table.read(|keys| keys.find(&key).and_then(AddressVerdict::read)).flatten();
-        if let Some(verdict) = verdict.filter(|verdict| verdict.until > now) {
-            if verdict.renew <= now && self.may_ask(&key, address, host) {
-                report(address, host);
-            }
-            return Some(verdict.keys);
-        }
-        // An answer is there before the table.
-        let asked = ASKED.get(host.shared(), &key, now)?;
-        asked.value.split_first().map(|(_, keys)| keys.to_vec())
+        Some(keys)
     }
 
-    /// Asks for the verdict on an address that is not known; `None` where nothing is to be waited for.
-    pub(crate) fn ask(&self, address: IpAddr, host: &dyn Host) -> Option<Ask> {
-        if !self.may_ask(&verdict_key(address), address, host) {
+    /// The verdict on an address; `None` if there is none. Nothing is asked.
+    #[must_use]
+    pub fn look_up(&self, address: IpAddr, shared: &dyn SharedData, now: u64) -> Option<BlocklistVerdict> {
+        if !is_listable(address) {
+            return Some(BlocklistVerdict { keys: Vec::new(), is_due: false });
+        }
+        let key = verdict_key(address);
+        let verdict = self.table.read(|keys| keys.find(&key).and_then(AddressVerdict::read)).flatten();
+        if let Some(verdict) = verdict.filter(|verdict| verdict.until > now) {
+            return Some(BlocklistVerdict { is_due: verdict.renew <= now, keys: verdict.keys });
+        }
+        // An answer is there before the table.
+        let asked = ASKED.get(shared, &key, now)?;
+        asked.value.split_first().map(|(_, keys)| BlocklistVerdict { keys: keys.to_vec(), is_due: false })
+    }
+
+    /// Asks for the verdict on an address that is not known or due; `None` where nothing is to be waited for.
+    #[must_use]
+    pub fn ask(&self, address: IpAddr, host: &dyn Host) -> Option<Ask> {
+        if !is_listable(address) || !self.may_ask(&verdict_key(address), address, host) {
             return None;
         }
         if self.wait == 0 {
@@ -180,7 +217,8 @@ impl Blocklists {
     }
 
     /// The keys that an answer has. All workers of the node know them from then on.
-    pub(crate) fn answered(address: IpAddr, answer: &Answer, host: &dyn Host) -> Vec<u8> {
+    #[must_use]
+    pub fn answered(address: IpAddr, answer: &Answer, host: &dyn Host) -> Vec<u8> {
         let Some(AddressAnswer { keys }) = answer.read::<AddressQuestion>() else { return Vec::new() };
         let (now, value) = (host.now(), [&[1], &keys[..]].concat());
         let key = verdict_key(address);
@@ -230,4 +268,21 @@ fn has_room(network: &[u8], now: u64, host: &dyn Host) -> bool {
         if room { Update::Put(vec![count.saturating_add(1)], end) } else { Update::Keep }
     });
     room && counted.is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_zone_that_has_not_answered_is_not_known() {
+        let lists = |keys: &str, zone: &str| BlocklistVerdict { keys: keys.into(), is_due: false }.lists(zone);
+        assert_eq!((lists("aa,cc", "aa"), lists("aa,cc", "bb")), (Some(true), Some(false)));
+        assert_eq!(
+            (lists("aa,?bb", "aa"), lists("aa,?bb", "bb"), lists("aa,?bb", "cc")),
+            (Some(true), None, Some(false))
+        );
+        assert_eq!((lists("", "aa"), lists("?aa", "aa")), (Some(false), None));
+        assert_eq!((lists("aaa", "aa"), lists("?aaa", "aa")), (Some(false), Some(false)), "keys are compared whole");
+    }
 }

@@ -1,4 +1,8 @@
-//! The whole of it on one machine: control plane, Envoy and a demo backend, until Ctrl-C.
+//! The whole of it on one machine: control plane, Envoy and a demo backend, until Ctrl-C. What the reputation of callers needs of
+//! others is here as well: a threat feed, a decision service and a resolver.
+
+mod lists;
+mod resolver;
 
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
@@ -57,10 +61,13 @@ fn run(options: &Options) -> Result<(), String> {
         }
     }
     let backend = Backend::start_on(loopback(options.backend_port)).map_err(|error| format!("the backend: {error}"))?;
+    let lists = lists::start().map_err(|error| format!("the threat feed: {error}"))?;
+    let resolver = resolver::start().map_err(|error| format!("the resolver: {error}"))?;
     let mut control =
         ControlPlane::start_in(&options.dir, loopback(options.admin_port), loopback(options.xds_port), &[])?;
     let access_log = std::path::absolute(options.dir.join("access.log")).map_err(|error| error.to_string())?;
     configure(&control, &backend, options.port, &access_log);
+    configure_reputation(&control, lists, resolver);
     let mut envoy = Envoy::start_with(
         &shipped("xds.yaml", &[(WRITTEN_XDS_PORT, options.xds_port), (WRITTEN_ADMIN_PORT, 0)]),
         2,
@@ -107,6 +114,26 @@ fn configure(control: &ControlPlane, backend: &Backend, port: u16, access_log: &
     control.patch("routes", "demo", &json!({"backend": {"address": address.ip().to_string(), "port": address.port()}}));
 }
 
+/// Creates what knows callers, if it is absent. The feed, the service and the resolver have other ports after each start.
+fn configure_reputation(control: &ControlPlane, lists: SocketAddr, resolver: SocketAddr) {
+    let (feed, service) = (format!("http://{lists}/list.txt"), format!("http://{lists}"));
+    control.configure(&json!({"security": {"bots": {"resolvers": [resolver.to_string()]}}}));
+    if control.call("GET", &ControlPlane::path("threat-feeds", "demo"), None).status == 404 {
+        // All clients are on this machine: x-forwarded-for stands in for callers elsewhere.
+        control.configure(&json!({"identity": {"trusted_hops": 1}}));
+        let list = json!({"id": "demo", "name": "Bad callers", "url": feed, "allow_private": true, "tag": "feed:demo"});
+        control.create("threat-feeds", &list);
+        let service = json!({
+            "id": "demo", "name": "Decisions", "lapi_url": service, "api_key": lists::KEY, "allow_private": true,
+            "poll_interval_seconds": 1,
+        });
+        control.create("svc-bouncers", &service);
+        control.create("bot-policies", &json!({"id": "demo", "name": "Known bots"}));
+    }
+    control.patch("threat-feeds", "demo", &json!({"url": feed}));
+    control.patch("svc-bouncers", "demo", &json!({"lapi_url": service}));
+}
+
 fn greet(control: &ControlPlane, envoy: &Envoy, backend: &Backend, gateway: SocketAddr) -> Result<(), String> {
     let key: Value = std::fs::read(control.data().join("admin-key.json"))
         .ok()
@@ -128,7 +155,11 @@ fn greet(control: &ControlPlane, envoy: &Envoy, backend: &Backend, gateway: Sock
          curl -i \"http://{gateway}/search?q=1'+UNION+SELECT+password+FROM+users--+-\"\n\
          A path that only scanners request:\n  \
          curl -i http://{gateway}/.env\n\
-         The incident it made:\n  \
+         A caller on the threat feed, one that the decision service bans, and one that only says it is Googlebot:\n  \
+         curl -i -H 'x-forwarded-for: {}' http://{gateway}/\n  \
+         curl -i -H 'x-forwarded-for: {}' http://{gateway}/\n  \
+         curl -i -H 'x-forwarded-for: {}' -A 'Mozilla/5.0 (compatible; Googlebot/2.1)' http://{gateway}/\n\
+         The incidents they made:\n  \
          curl -s -u {id}:{secret} http://{rest}/api/extensions/svc/waf/api/_incidents\n\
          \n\
          The console wants an operator. Add one (you choose the password), log in, and read on in docs/console.md:\n  \
@@ -141,6 +172,9 @@ fn greet(control: &ControlPlane, envoy: &Envoy, backend: &Backend, gateway: Sock
         control.xds(),
         envoy.admin(),
         backend.address(),
+        lists::LISTED,
+        lists::BANNED,
+        resolver::FORGER,
         nearer(parts::palisade()).display(),
         control.data().display(),
     );

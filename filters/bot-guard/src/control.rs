@@ -1,6 +1,7 @@
 //! The control-plane side: the collection of policies, how one is compiled, the verification of crawlers, and the console's endpoints.
 
 mod compile;
+mod fingerprints;
 mod guard;
 mod known;
 mod operations;
@@ -17,6 +18,7 @@ use kit::{Kind, Plugin, Section, SettingsKind};
 use serde::Deserialize;
 use serde_json::json;
 
+pub use fingerprints::{BotFingerprints, FingerprintPolicyRule, KnownPair};
 pub use policy::{BotAction, BotPolicy, BotRule};
 pub use settings::BotSettings;
 pub use signature::{BotCategory, BotSignature};
@@ -47,7 +49,8 @@ pub const PLUGIN: Plugin = Plugin {
     runtime: Some(|| Arc::new(verify::Verification::default())),
     gather: Some(|sources| {
         Box::pin(async {
-            tokio::join!(ranges::gather(sources.clone()), verify::gather(sources));
+            let (lists, pairs) = (ranges::gather(sources.clone()), fingerprints::gather(sources.clone()));
+            tokio::join!(lists, pairs, verify::gather(sources));
         })
     }),
     ..Plugin::NONE

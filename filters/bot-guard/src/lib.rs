@@ -7,6 +7,7 @@
 mod asking;
 #[cfg(feature = "control")]
 pub mod control;
+mod fingerprint;
 mod identity;
 mod matcher;
 mod messages;
@@ -24,6 +25,11 @@ use exchange::{
 };
 use prost::Message as _;
 
+use fingerprint::Evidence;
+pub use fingerprint::{
+    FAMILIES, FINGERPRINTS, Family, FingerprintList, FingerprintPair, FingerprintRule, FingerprintSeen,
+    FingerprintStep, Pattern, SIGHTINGS, families_of,
+};
 use identity::Identity;
 use matcher::{Bots, Found};
 pub use messages::{BotGuardStep, BotList, BotReaction, CrawlerSeen, KnownBot};
@@ -53,6 +59,8 @@ struct BotGuard {
     unknown: Option<UnknownBots>,
     /// Who has read the robots.txt that is served, if it matters.
     readers: Option<Readers>,
+    /// What the TLS of a client says, if it matters.
+    evidence: Option<Evidence>,
     impersonator: BotReaction,
     status: u16,
     step: BotGuardStep,
@@ -75,13 +83,16 @@ fn build(config: &[u8], build: &mut Build<'_>) -> Result<Box<dyn Plugin>, String
     let unknown = if step.unknown_weight > 0.0 || watches { Some(UnknownBots::new()?) } else { None };
     let table = if step.verify { Some(build.keys(TABLE)?) } else { None };
     let ranges = if step.verify && bots.has_ranges() { Some(build.ranges(RANGES)?) } else { None };
-    Ok(Box::new(BotGuard { bots, unknown, readers, impersonator, status, step, table, ranges }))
+    let evidence = Evidence::new(&step, build)?;
+    Ok(Box::new(BotGuard { bots, unknown, readers, evidence, impersonator, status, step, table, ranges }))
 }
 
 impl Plugin for BotGuard {
     fn access(&self, exchange: &mut Exchange, _slot: &mut Slot, host: &dyn Host) -> Verdict {
         let (texts, whole) = user_agents(&exchange.request);
         let found = self.bots.find(texts.iter().copied());
+        // One that a signature names says that it is a bot, not a browser.
+        let family = self.evidence.as_ref().filter(|_| found.is_none()).and_then(|evidence| evidence.family(&texts));
         let words = self.unknown.as_ref().filter(|_| found.is_none());
         let unknown = words.is_some_and(|words| !whole || is_unknown(&texts, words));
         let class = found.map(|found| found.bot.name.as_str()).or(unknown.then_some(UNKNOWN));
@@ -94,6 +105,9 @@ impl Plugin for BotGuard {
         let identity = found.map(|found| self.identity(found.bot, &exchange.caller.ip, host));
         if let Some(class) = class {
             self.disobedience(class, found, identity, exchange, host);
+        }
+        if let Some(refused) = self.by_fingerprint(family, identity, exchange, host) {
+            return refused;
         }
         match (found, identity) {
             (Some(Found { bot, .. }), Some(identity)) => self.judge(bot, identity, exchange, host),
@@ -108,6 +122,22 @@ impl Plugin for BotGuard {
 }
 
 impl BotGuard {
+    /// Adds what the TLS fingerprint says; the refusal of a rule for it. Verified bots that pass are known by more than their software.
+    fn by_fingerprint(
+        &self,
+        family: Option<Family>,
+        identity: Option<Identity>,
+        exchange: &mut Exchange,
+        host: &dyn Host,
+    ) -> Option<Verdict> {
+        let evidence = self.evidence.as_ref()?;
+        if identity.is_some_and(Identity::is_verified) && self.step.bypass {
+            return None;
+        }
+        let policy = fingerprint::Policy { name: &self.step.name, status: self.status };
+        evidence.judge(&self.bots.fingerprints, family, &policy, exchange, host)
+    }
+
     /// Adds the signal of a bot that has read the robots.txt and takes what it forbids. Of verified bots that pass, it weighs nothing.
     fn disobedience(
         &self,

@@ -2,6 +2,8 @@
 
 use prost::{Enumeration, Message};
 
+use crate::fingerprint::{FingerprintList, FingerprintStep};
+
 /// Configuration of a `bot-guard` step.
 #[derive(Clone, PartialEq, Message)]
 pub struct BotGuardStep {
@@ -32,6 +34,9 @@ pub struct BotGuardStep {
     /// What a bot adds to the score that has read robots.txt and takes what it forbids, 0 to 100.
     #[prost(double, tag = "9")]
     pub robots_weight: f64,
+    /// The action on TLS fingerprints; absent for none.
+    #[prost(message, optional, tag = "60")]
+    pub fingerprints: Option<FingerprintStep>,
 }
 
 /// The action for a bot.
@@ -60,6 +65,9 @@ pub struct BotList {
     /// The llms.txt to serve; empty for none.
     #[prost(bytes = "vec", tag = "3")]
     pub llms_txt: Vec<u8>,
+    /// The known TLS fingerprints, and the rules for some; absent where the policy leaves them alone.
+    #[prost(message, optional, tag = "60")]
+    pub fingerprints: Option<FingerprintList>,
 }
 
 /// A bot of a policy with the rule that it is under.

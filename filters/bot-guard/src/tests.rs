@@ -1,6 +1,7 @@
 //! The plugin in a worker, with a table of verdicts made in the test.
 
 mod differential;
+mod fingerprints;
 mod identities;
 mod ranges;
 mod serving;
@@ -49,6 +50,7 @@ fn step() -> BotGuardStep {
         unknown_weight: 0.0,
         status: 451,
         robots_weight: 20.0,
+        fingerprints: None,
     }
 }
 

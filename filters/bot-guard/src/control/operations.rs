@@ -8,11 +8,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::fingerprints;
 use super::robots::robots_txt;
 use super::verify::Verification;
 use super::{BotCategory, BotPolicy};
 
-const FAILED: NamedSchema = NamedSchema { name: "BotsFailed", schema: failed_schema };
+pub(super) const FAILED: NamedSchema = NamedSchema { name: "BotsFailed", schema: failed_schema };
 const SIGNATURE: NamedSchema = NamedSchema { name: "KnownBotSignature", schema: signature };
 const GROUP: OperationGroup = OperationGroup {
     name: "bots",
@@ -52,10 +53,12 @@ pub(super) const OPERATIONS: &[Operation] = &[
         busy: "others are being made",
         ..GET
     },
+    fingerprints::list_operation(),
+    fingerprints::decide_operation(),
 ];
 
 /// What the operations share.
-const GET: Operation = Operation {
+pub(super) const GET: Operation = Operation {
     path: "",
     method: OperationMethod::Get,
     id: "",
@@ -126,11 +129,11 @@ impl OperationBody for RobotsTxtBody {
     }
 }
 
-fn failed(error: &str) -> Value {
+pub(super) fn failed(error: &str) -> Value {
     json!({ "done": false, "error": error })
 }
 
-fn text() -> Value {
+pub(super) fn text() -> Value {
     json!({ "type": "string" })
 }
 
@@ -139,7 +142,7 @@ fn list(items: Value) -> Value {
 }
 
 /// An object that has all of these fields.
-fn object(properties: Value) -> Value {
+pub(super) fn object(properties: Value) -> Value {
     let names: Vec<String> = properties.as_object().into_iter().flat_map(|fields| fields.keys().cloned()).collect();
     json!({ "type": "object", "required": names, "properties": properties })
 }

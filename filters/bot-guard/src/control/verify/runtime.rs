@@ -4,6 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use serde::Serialize;
 
+use super::super::fingerprints::Pairs;
 use super::super::ranges::ListShown;
 
 /// The verification at work in a control plane.
@@ -11,6 +12,8 @@ use super::super::ranges::ListShown;
 pub(in super::super) struct Verification {
     state: Mutex<Option<VerificationState>>,
     lists: Mutex<Vec<ListShown>>,
+    /// The pairs of TLS fingerprint and software.
+    pub(in super::super) fingerprints: Pairs,
 }
 
 /// How the verification is going.

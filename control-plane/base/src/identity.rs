@@ -15,7 +15,8 @@ pub const OWN_KEYS: [u8; 3] = [64, 56, 48];
 /// The width of the IPv6 networks that callers are known by where nothing else is said, in bits.
 pub const IPV6_PREFIX: u8 = 64;
 
-/// An identity, or a range of addresses: `ip:192.0.2.1`, `ip:192.0.2.0/24`, `apikey:<id>`, `user:<name>`.
+/// An identity, or a range of addresses: `ip:192.0.2.1`, `ip:192.0.2.0/24`, `apikey:<id>`, `user:<name>`,
+/// `ja4:<fingerprint>`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Identity {
     kind: &'static str,
@@ -44,6 +45,8 @@ enum IdentityProblem {
     Address,
     /// It is the range of all addresses.
     Everything,
+    /// Its value is no JA4.
+    Fingerprint,
 }
 
 impl Identity {
@@ -53,13 +56,16 @@ impl Identity {
     ///
     /// What is wrong with it, for people.
     pub fn parse(text: &str) -> Result<Identity, IdentityError> {
-        use IdentityProblem::{Address, Everything, Kind, NoIdentity, Value};
+        use IdentityProblem::{Address, Everything, Fingerprint, Kind, NoIdentity, Value};
         let wrong = |problem| IdentityError { text: text.chars().take(MAX_VALUE).collect(), problem };
         let (kind, value) = text.split_once(':').ok_or_else(|| wrong(NoIdentity))?;
-        let kind = ["ip", "apikey", "user"].into_iter().find(|known| *known == kind);
+        let kind = ["ip", "apikey", "user", "ja4"].into_iter().find(|known| *known == kind);
         let kind = kind.ok_or_else(|| wrong(Kind))?;
         if value.is_empty() || value.len() > MAX_VALUE || value.chars().any(char::is_control) {
             return Err(wrong(Value));
+        }
+        if kind == "ja4" && !snapshot::is_ja4(value.as_bytes()) {
+            return Err(wrong(Fingerprint));
         }
         if kind != "ip" {
             return Ok(Identity { kind, value: value.to_owned(), range: None });
@@ -78,7 +84,7 @@ impl Identity {
         Ok(Identity { kind, value: range.to_string(), range: Some(range) })
     }
 
-    /// `ip`, `apikey` or `user`.
+    /// `ip`, `apikey`, `user` or `ja4`.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         self.kind
@@ -135,7 +141,7 @@ impl Identity {
         }
     }
 
-    /// The addresses that it is: a range, or one of the full width. `None` for a user or an API key.
+    /// The addresses that it is: a range, or one of the full width. `None` for every other kind.
     #[must_use]
     pub fn network(&self) -> Option<IpNet> {
         self.range.or_else(|| self.address().map(IpNet::from))
@@ -177,9 +183,13 @@ impl fmt::Display for IdentityError {
             IdentityProblem::Value => "has no value of 1 to 128 bytes without control characters",
             IdentityProblem::Address => "has neither an address nor a CIDR",
             IdentityProblem::Everything => "is every address there is",
+            IdentityProblem::Fingerprint => "has no JA4, such as `t13d1516h2_8daaf6152771_02713d6af862`",
         };
         let text = self.text.escape_debug();
-        write!(f, "`{text}` {what}; expected `ip:<address>`, `ip:<CIDR>`, `apikey:<id>` or `user:<name>`")
+        write!(
+            f,
+            "`{text}` {what}; expected `ip:<address>`, `ip:<CIDR>`, `apikey:<id>`, `user:<name>` or `ja4:<fingerprint>`"
+        )
     }
 }
 
@@ -201,6 +211,9 @@ mod tests {
         for same in ["ip:192.0.2.1", "ip:2001:db8::1", "apikey:a:b", "user:ada@example.com", "ip:10.0.0.0/8"] {
             assert_eq!(key(same), same);
         }
+        let ja4 = "ja4:t13d1516h2_8daaf6152771_02713d6af862";
+        assert_eq!((key(ja4).as_str(), Identity::parse(ja4).unwrap().kind()), (ja4, "ja4"));
+        assert!(Identity::parse("ja4:t13d1516h2_*_*").unwrap_err().to_string().contains("has no JA4"));
         assert_eq!(key("ip:::ffff:192.0.2.1"), "ip:192.0.2.1");
         assert_eq!(key("ip:2001:DB8:0::1"), "ip:2001:db8::1");
         assert_eq!(key("ip:192.0.2.77/24"), "ip:192.0.2.0/24");

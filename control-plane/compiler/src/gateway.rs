@@ -150,6 +150,7 @@ impl<'a> Gateways<'a> {
             xff_num_trusted_hops: self.global.identity.trusted_hops,
             http: gateway.listener,
             removed_headers: self.global.identity.taken_from_clients(),
+            tls: gateway.tls.clone(),
         };
         let control_plane_cluster = self.settings.link.then(|| CONTROL_PLANE_CLUSTER.to_owned());
         Gateway { listener, routes, filters, control_plane_cluster, ecds_only }
@@ -176,7 +177,7 @@ impl<'a> Gateways<'a> {
                 let kind = verifier.kind.word();
                 self.warnings.insert(format!(
                     "`identity.verified_by[{index}]` (`{kind}`) verifies no client on the gateways of the group `{group}`: the \
-                     listener that they are served has no such filter and no TLS; use `delivery: ecds` with a listener of your own, \
+                     listener that they are served has no such filter and asks for no certificate; use `delivery: ecds` with a listener of your own, \
                      `api_keys`, or a `trusted_header` that a proxy sets"
                 ));
             }
@@ -404,5 +405,6 @@ fn identity(global: &GlobalConfig) -> IdentitySource {
         ipv6_prefix: u32::from(identity.ipv6_prefix),
         api_keys,
         verifiers: verifiers.collect(),
+        tls_fingerprint: identity.tls_fingerprint,
     }
 }

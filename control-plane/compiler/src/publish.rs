@@ -154,7 +154,7 @@ fn tell_unverifiable(events: &EventHub, set: &EntitySet) {
         return;
     }
     let reason = format!(
-        "{} verifies no client: the listener that xDS serves has no such filter and no TLS, and no group has `delivery: ecds`",
+        "{} verifies no client: the listener that xDS serves has no such filter and asks for no certificate, and no group has `delivery: ecds`",
         named.join(", ")
     );
     events.trouble(Part::Entities, "verified_by", &reason);

@@ -27,7 +27,7 @@ pub enum Unenforced {
     NoFilter,
     /// No gateway with a threat gate verifies identities of this kind.
     Unverified {
-        /// `ip`, `apikey` or `user`.
+        /// `ip`, `apikey`, `user` or `ja4`.
         kind: &'static str,
     },
     /// Every policy that a gate has exempts it.
@@ -53,6 +53,10 @@ impl fmt::Display for Unenforced {
                 let filters = filters.join(", ");
                 write!(f, "no gateway that has a chain with a threat gate runs the filter {filters} or `preset`")
             }
+            Unenforced::Unverified { kind: "ja4" } => f.write_str(
+                "no gateway with a threat gate knows TLS fingerprints: that needs `global-config.identity.tls_fingerprint`, and a \
+                 listener that computes them (`gateway.tls`, or one of your own)",
+            ),
             Unenforced::Unverified { kind } => write!(
                 f,
                 "no gateway with a threat gate verifies an identity of the kind `{kind}` (`global-config.identity`); the \
@@ -94,6 +98,7 @@ pub fn enforces(set: &EntitySet, identity: &Identity) -> Result<(), Unenforced> 
     let knowing: Vec<&str> = running
         .iter()
         .filter(|(_, gateway)| global.identity.verifies(kind, gateway.delivery))
+        .filter(|(_, gateway)| kind != "ja4" || gateway.may_have_fingerprints())
         .map(|(name, _)| *name)
         .collect();
     if knowing.is_empty() {
@@ -194,6 +199,22 @@ mod tests {
         }
         let both = [office, policy("strict", json!([])), route("r", json!("office")), route("s", json!("strict"))];
         assert_eq!(why(&set(&both), "ip:192.0.2.1"), None, "one gate enforces it");
+    }
+
+    #[test]
+    fn a_ban_on_a_fingerprint_needs_a_listener_that_computes_it() {
+        let ja4 = Identity::parse("ja4:t13d1516h2_8daaf6152771_02713d6af862").unwrap();
+        let why = |identity: Value, gateway: Value| {
+            let gate = json!({"kind": "route", "id": "r", "plugins": [{"plugin": "SvcThreatGate"}]});
+            let global = json!({"kind": "global-config", "identity": identity, "gateway": gateway});
+            enforces(&set(&[gate, global]), &ja4).err().map(|why| why.to_string())
+        };
+        let (on, tls) = (json!({"tls_fingerprint": true}), json!({"certificate": "/c", "private_key": "/k"}));
+        assert_eq!(why(on.clone(), json!({"tls": tls})), None);
+        assert_eq!(why(on.clone(), json!({"delivery": "ecds"})), None, "it may compute it");
+        for (identity, gateway) in [(on, json!({})), (json!({}), json!({"tls": tls}))] {
+            assert!(why(identity, gateway).unwrap().contains("tls_fingerprint"));
+        }
     }
 
     #[test]

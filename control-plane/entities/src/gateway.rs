@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{FieldProblem, ListenerConfig, did_you_mean, plugins};
+use super::{FieldProblem, ListenerConfig, ServerTls, did_you_mean, plugins};
 
 /// The listener that xDS serves.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -27,6 +27,8 @@ pub struct Gateway {
     pub delivery: Delivery,
     /// Limits and timeouts for requests.
     pub listener: ListenerConfig,
+    /// TLS of the listener; null (the default) for none: then something in front of the gateway ends it.
+    pub tls: Option<ServerTls>,
 }
 
 impl Default for Gateway {
@@ -39,6 +41,7 @@ impl Default for Gateway {
             max_body_bytes: 2_097_152,
             delivery: Delivery::Full,
             listener: ListenerConfig::default(),
+            tls: None,
         }
     }
 }
@@ -62,6 +65,8 @@ impl Gateway {
             );
         }
         problems.extend(self.listener.check().into_iter().map(|problem| problem.under("/listener")));
+        let tls = self.tls.iter().flat_map(ServerTls::check);
+        problems.extend(tls.map(|problem| problem.under("/tls")));
         if self.filters.is_empty() {
             let message = "without a filter nothing is protected, and no ban holds";
             problems.push(FieldProblem::new("/filters", message).expected("at least one filter, such as `preset`"));
@@ -82,6 +87,15 @@ impl Gateway {
             }
         }
         problems
+    }
+}
+
+impl Gateway {
+    /// Whether its filters can know the TLS fingerprints of clients: the listener that xDS serves computes them if it has TLS, and others
+    /// may.
+    #[must_use]
+    pub fn may_have_fingerprints(&self) -> bool {
+        self.tls.is_some() || self.delivery == Delivery::Ecds
     }
 }
 

@@ -140,7 +140,8 @@ mod tests {
             "incoming_request_validators": [],
             "identity": {
                 "api_key_header": null, "api_key_query": null, "api_key_is_id": false, "api_keys": [], "user_header": null,
-                "verified_by": [], "trusted_hops": 0, "ipv6_prefix": 64, "ipv6_widen": true
+                "verified_by": [], "trusted_hops": 0, "ipv6_prefix": 64, "ipv6_widen": true,
+                "tls_fingerprint": false
             },
             "gateway": {
                 "address": "0.0.0.0", "port": 10000, "filters": ["preset"], "access_log": "/dev/stdout",
@@ -150,7 +151,8 @@ mod tests {
                     "request_timeout_seconds": 120, "request_headers_timeout_seconds": 10,
                     "stream_idle_timeout_seconds": 300, "connection_idle_timeout_seconds": 600,
                     "max_concurrent_streams": 100
-                }
+                },
+                "tls": null
             },
             "groups": {},
             "waf": {"fail_open": false},

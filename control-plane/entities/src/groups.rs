@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::gateway::{Delivery, Gateway};
-use super::{FieldProblem, ListenerConfig, References, did_you_mean};
+use super::{FieldProblem, ListenerConfig, References, ServerTls, did_you_mean};
 use kit::token;
 
 /// The group of every gateway that belongs to no other; its settings are the field `gateway`.
@@ -33,6 +33,8 @@ pub struct Group {
     pub delivery: Option<Delivery>,
     /// Limits and timeouts of their listener; null for those of `gateway`.
     pub listener: Option<ListenerConfig>,
+    /// TLS of their listener; null for that of `gateway`.
+    pub tls: Option<ServerTls>,
 }
 
 // === impl Group ===
@@ -49,6 +51,7 @@ impl Group {
             max_body_bytes: self.max_body_bytes.unwrap_or(gateway.max_body_bytes),
             delivery: self.delivery.unwrap_or(gateway.delivery),
             listener: self.listener.unwrap_or(gateway.listener),
+            tls: self.tls.clone().or_else(|| gateway.tls.clone()),
         }
     }
 }

@@ -32,8 +32,8 @@ pub struct IdentitySettings {
     /// The header that names a user, for events: any client can write it, so it is not an identity.
     pub user_header: Option<String>,
     /// Sources of verified identities in front of the filters, at most 8; the first that has a user, or an API key, counts. The
-    /// listener that xDS serves (`delivery: full`) has no other filters and no TLS: there only a `trusted_header` that a proxy
-    /// sets works.
+    /// listener that xDS serves (`delivery: full`) has no other filters and asks for no certificate: there only a `trusted_header`
+    /// that a proxy sets works.
     pub verified_by: Vec<Verifier>,
     /// Number of proxies in front whose `x-forwarded-for` is trusted. Default 0: the header is not trusted. It applies to the
     /// listener that xDS serves; other listeners have their own setting.
@@ -44,6 +44,9 @@ pub struct IdentitySettings {
     /// Whether many banned IPv6 networks within one wider network lead to a ban on that network: 8 within a /56, 32 within a
     /// /48. Default true.
     pub ipv6_widen: bool,
+    /// Whether bans hold on TLS fingerprints (`ja4:<fingerprint>`) as well. A fingerprint is that of a software, so a ban on it refuses
+    /// everyone who uses that. It needs a listener with TLS that computes them (`gateway.tls`). Default false.
+    pub tls_fingerprint: bool,
 }
 
 /// A source of verified identities in front of the filters.
@@ -153,6 +156,7 @@ impl Default for IdentitySettings {
             trusted_hops: 0,
             ipv6_prefix: base::identity::IPV6_PREFIX,
             ipv6_widen: true,
+            tls_fingerprint: false,
         }
     }
 }
@@ -240,6 +244,7 @@ impl IdentitySettings {
         match kind {
             "apikey" => keys || gives(Gives::Apikey),
             "user" => gives(Gives::User),
+            "ja4" => self.tls_fingerprint,
             _ => true,
         }
     }
@@ -249,7 +254,7 @@ impl IdentitySettings {
 
 impl Verifier {
     /// Whether it can verify anybody on a gateway that takes this from the control plane. The listener that xDS serves has our
-    /// filters alone and no TLS, so that only a proxy in front of it verifies; other listeners may have any.
+    /// filters alone and asks for no certificate, so that only a proxy in front of it verifies; other listeners may have any.
     #[must_use]
     pub fn can_verify(&self, delivery: Delivery) -> bool {
         delivery == Delivery::Ecds || self.set_by == Some(SetBy::Proxy)

@@ -31,6 +31,7 @@ mod scanners;
 mod security;
 mod service;
 mod set;
+mod tls;
 pub mod unused;
 mod write_queue;
 mod writes;
@@ -54,6 +55,7 @@ pub use scanners::{IcapMode, MalwareScanner, ScannerKind};
 pub use security::{IncidentSettings, LedgerSettings, SecuritySettings, TarpitSettings};
 pub use service::EntityService;
 pub use set::EntitySet;
+pub use tls::ServerTls;
 
 pub use groups::missing as missing_group;
 pub use kit::{

@@ -365,6 +365,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_batch_of_bans_is_checked_by_rules_that_are_read_once() {
+        const JA4: &str = "ja4:t13d1516h2_8daaf6152771_02713d6af862";
         let folder = tempfile::tempdir().unwrap();
         let store = Arc::new(SqliteStore::open(folder.path(), SqliteOptions::default()).unwrap());
         let reads = Arc::new(AtomicUsize::new(0));
@@ -374,11 +375,12 @@ mod tests {
             BanRules { longest_millis: 500, ..BanRules::default() }
         });
         let ask = |key: &str| BanRequest { key: key.into(), until_millis: 9000, ..BanRequest::default() };
-        let vetted = bans.vet(&["ip:192.0.2.1", "ip:10.0.0.0/8", "ip:2001:db8::7"].map(ask));
+        let vetted = bans.vet(&["ip:192.0.2.1", "ip:10.0.0.0/8", "ip:2001:db8::7", JA4].map(ask));
         let shown: Vec<_> =
             vetted.iter().map(|ban| ban.as_ref().map(|ban| (ban.key.as_str(), ban.until_millis))).collect();
         let refused = Err(&BanRefusal::Range);
-        assert_eq!(shown, [Ok(("ip:192.0.2.1", 1500)), refused, Ok(("ip:2001:db8::/64", 1500))]);
+        let of_many = Err(&BanRefusal::Fingerprint);
+        assert_eq!(shown, [Ok(("ip:192.0.2.1", 1500)), refused, Ok(("ip:2001:db8::/64", 1500)), of_many]);
         assert_eq!(reads.load(Ordering::Relaxed), 1);
     }
 }

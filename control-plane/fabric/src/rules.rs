@@ -25,6 +25,8 @@ pub enum BanRefusal {
     Identity(IdentityError),
     /// It is a range of addresses.
     Range,
+    /// It is a TLS fingerprint, which many clients share: an operator alone bans one.
+    Fingerprint,
     /// The ban would end at once.
     Ended,
     /// It is on the allowlist.
@@ -56,6 +58,7 @@ impl fmt::Display for BanRefusal {
         match self {
             BanRefusal::Identity(error) => error.fmt(f),
             BanRefusal::Range => f.write_str("nodes may not ban ranges"),
+            BanRefusal::Fingerprint => f.write_str("nodes may not ban TLS fingerprints"),
             BanRefusal::Ended => f.write_str("it has ended already, or the configuration bans no client"),
             BanRefusal::Allowlisted { key, reason } => write!(f, "{key} is on the allowlist: {reason}"),
             BanRefusal::Lifted { at } => write!(f, "the ban was lifted at {}", rfc3339(*at)),
@@ -82,6 +85,9 @@ impl BanRules {
     /// Why no node may ask for it.
     pub fn bannable(&self, key: &str) -> Result<Identity, BanRefusal> {
         let identity = Identity::parse(key)?.charged(self.ipv6_prefix);
+        if identity.kind() == "ja4" {
+            return Err(BanRefusal::Fingerprint);
+        }
         // Of an earlier configuration it may be narrower.
         let own = || identity.network_v6().is_some_and(|network| network.prefix_len() >= self.ipv6_prefix);
         if identity.is_range() && !(identity.has_own_key() && own()) {

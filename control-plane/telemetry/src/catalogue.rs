@@ -68,6 +68,16 @@ pub const CATALOGUE: &[Described] = &[
         "Addresses of crawlers that were not taken in for verification, because too many waited",
     ),
     gauge(
+        "palisade_bots_fingerprints",
+        &["state"],
+        "Learned pairs of TLS fingerprint and software, by state: candidate, accepted, rejected",
+    ),
+    counter(
+        "palisade_bots_fingerprints_dropped_total",
+        &[],
+        "Reports of TLS fingerprints that could not be used, and pairs that gave way to others",
+    ),
+    gauge(
         "palisade_bots_key_directories",
         &["state"],
         "Key directories of bots, by state: in_force (gateways verify by it), failing (its last fetch failed)",

@@ -2,6 +2,7 @@
 
 mod compile;
 mod directories;
+mod fingerprints;
 mod guard;
 mod known;
 mod operations;
@@ -18,6 +19,7 @@ use kit::{Kind, Plugin, Section, SettingsKind};
 use serde::Deserialize;
 use serde_json::json;
 
+pub use fingerprints::{BotFingerprints, FingerprintPolicyRule, KnownPair};
 pub use policy::{BotAction, BotPolicy, BotRule};
 pub use settings::BotSettings;
 pub use signature::{BotCategory, BotSignature, KeyDirectoryType};
@@ -51,6 +53,7 @@ pub const PLUGIN: Plugin = Plugin {
             tokio::join!(
                 ranges::gather(sources.clone()),
                 directories::gather(sources.clone()),
+                fingerprints::gather(sources.clone()),
                 verify::gather(sources)
             );
         })

@@ -8,6 +8,7 @@
 mod asking;
 #[cfg(feature = "control")]
 pub mod control;
+mod fingerprint;
 mod identity;
 mod matcher;
 mod messages;
@@ -27,6 +28,11 @@ use exchange::{
 };
 use prost::Message as _;
 
+use fingerprint::Evidence;
+pub use fingerprint::{
+    FAMILIES, FINGERPRINTS, Family, FingerprintList, FingerprintPair, FingerprintRule, FingerprintSeen,
+    FingerprintStep, Pattern, SIGHTINGS, families_of,
+};
 use identity::Identity;
 use matcher::{Bots, Found};
 pub use messages::{BotGuardStep, BotList, BotReaction, CrawlerSeen, KnownBot};
@@ -64,6 +70,8 @@ struct BotGuard {
     unknown: Option<UnknownBots>,
     /// Who has read the robots.txt that is served, if it matters.
     readers: Option<Readers>,
+    /// What the TLS of a client says, if it matters.
+    evidence: Option<Evidence>,
     impersonator: BotReaction,
     status: u16,
     step: BotGuardStep,
@@ -90,13 +98,16 @@ fn build(config: &[u8], build: &mut Build<'_>) -> Result<Box<dyn Plugin>, String
     let ranges = if step.verify && bots.has_ranges() { Some(build.ranges(RANGES)?) } else { None };
     let signed = step.verify && step.signatures && bots.signing.has_directories();
     let keys = if signed { Some(build.keys(KEYS)?) } else { None };
-    Ok(Box::new(BotGuard { bots, unknown, readers, impersonator, status, step, table, ranges, keys }))
+    let evidence = Evidence::new(&step, build)?;
+    Ok(Box::new(BotGuard { bots, unknown, readers, evidence, impersonator, status, step, table, ranges, keys }))
 }
 
 impl Plugin for BotGuard {
     fn access(&self, exchange: &mut Exchange, _slot: &mut Slot, host: &dyn Host) -> Verdict {
         let (texts, whole) = user_agents(&exchange.request);
         let found = self.bots.find(texts.iter().copied());
+        // One that a signature names says that it is a bot, not a browser.
+        let family = self.evidence.as_ref().filter(|_| found.is_none()).and_then(|evidence| evidence.family(&texts));
         let words = self.unknown.as_ref().filter(|_| found.is_none());
         let unknown = words.is_some_and(|words| !whole || is_unknown(&texts, words));
         let class = found.map(|found| found.bot.name.as_str()).or(unknown.then_some(UNKNOWN));
@@ -118,6 +129,9 @@ impl Plugin for BotGuard {
         let identity = found.map(|found| self.identity(found.bot, signed, &exchange.caller.ip, host));
         if let Some(class) = class {
             self.disobedience(class, found, identity, exchange, host);
+        }
+        if let Some(refused) = self.by_fingerprint(family, identity, exchange, host) {
+            return refused;
         }
         match (found, identity) {
             (Some(Found { bot, .. }), Some(identity)) => self.judge(bot, identity, exchange, host),
@@ -161,6 +175,22 @@ impl BotGuard {
         };
         add(exchange, BY_SIGNATURE, tag.into(), 0.0, detail, host);
         signed
+    }
+
+    /// Adds what the TLS fingerprint says; the refusal of a rule for it. Verified bots that pass are known by more than their software.
+    fn by_fingerprint(
+        &self,
+        family: Option<Family>,
+        identity: Option<Identity>,
+        exchange: &mut Exchange,
+        host: &dyn Host,
+    ) -> Option<Verdict> {
+        let evidence = self.evidence.as_ref()?;
+        if identity.is_some_and(Identity::is_verified) && self.step.bypass {
+            return None;
+        }
+        let policy = fingerprint::Policy { name: &self.step.name, status: self.status };
+        evidence.judge(&self.bots.fingerprints, family, &policy, exchange, host)
     }
 
     /// Adds the signal of a bot that has read the robots.txt and takes what it forbids. Of verified bots that pass, it weighs nothing.

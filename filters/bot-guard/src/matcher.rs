@@ -11,6 +11,7 @@ use prost::Message as _;
 
 use crate::METHOD_BYTES;
 use crate::asking::Asking;
+use crate::fingerprint::KnownFingerprints;
 use crate::messages::{BotList, BotReaction, KnownBot};
 use crate::robots::Robots;
 use crate::signing::Signing;
@@ -32,6 +33,8 @@ pub(crate) struct Bots {
     robots: Option<Robots>,
     /// Those for agents that no token names.
     robots_of_others: Vec<usize>,
+    /// The TLS fingerprints that the policy names.
+    pub(crate) fingerprints: KnownFingerprints,
 }
 
 struct Token {
@@ -61,7 +64,8 @@ impl Bots {
     }
 
     pub(crate) fn new(list: BotList) -> Result<Self, String> {
-        let BotList { bots, robots_txt, llms_txt } = list;
+        let BotList { bots, robots_txt, llms_txt, fingerprints } = list;
+        let fingerprints = KnownFingerprints::new(fingerprints.unwrap_or_default())?;
         let robots = (!robots_txt.is_empty()).then(|| Robots::new(&robots_txt));
         let groups = |agent: &[u8]| robots.as_ref().map(|robots| robots.groups_of(agent)).unwrap_or_default();
         if bots.iter().any(|bot| bot.reaction() == BotReaction::Unspecified) {
@@ -93,7 +97,18 @@ impl Bots {
         let served = |text: Vec<u8>| (!text.is_empty()).then_some(text);
         let (robots_txt, llms_txt, asking) = (served(robots_txt), served(llms_txt), Asking::default());
         let signing = Signing::new(&bots);
-        Ok(Self { bots, automaton, tokens, asking, signing, robots_txt, llms_txt, robots, robots_of_others })
+        Ok(Self {
+            bots,
+            automaton,
+            tokens,
+            asking,
+            signing,
+            robots_txt,
+            llms_txt,
+            robots,
+            robots_of_others,
+            fingerprints,
+        })
     }
 
     /// The bot whose token in these texts is longest; of two as long the first of the policy. One pass over each text, in any case of

@@ -2,6 +2,8 @@
 
 use prost::{Enumeration, Message};
 
+use crate::fingerprint::{FingerprintList, FingerprintStep};
+
 /// Configuration of a `bot-guard` step.
 #[derive(Clone, PartialEq, Message)]
 pub struct BotGuardStep {
@@ -47,6 +49,9 @@ pub struct BotGuardStep {
     /// The hosts that signatures must be for, in lower case and without a port, `*.` for all below; empty for any.
     #[prost(string, repeated, tag = "14")]
     pub signature_hosts: Vec<String>,
+    /// The action on TLS fingerprints; absent for none.
+    #[prost(message, optional, tag = "60")]
+    pub fingerprints: Option<FingerprintStep>,
 }
 
 /// The action for a bot.
@@ -75,6 +80,9 @@ pub struct BotList {
     /// The llms.txt to serve; empty for none.
     #[prost(bytes = "vec", tag = "3")]
     pub llms_txt: Vec<u8>,
+    /// The known TLS fingerprints, and the rules for some; absent where the policy leaves them alone.
+    #[prost(message, optional, tag = "60")]
+    pub fingerprints: Option<FingerprintList>,
 }
 
 /// A bot of a policy with the rule that it is under.

@@ -1,6 +1,7 @@
 //! The plugin in a worker, with a table of verdicts made in the test.
 
 mod differential;
+mod fingerprints;
 mod identities;
 mod ranges;
 mod serving;
@@ -56,6 +57,7 @@ fn step() -> BotGuardStep {
         signature_nonce: false,
         signatures_per_second: 100,
         signature_hosts: Vec::new(),
+        fingerprints: None,
     }
 }
 

@@ -1,6 +1,7 @@
 //! The plugin in a real gateway with a control plane, and a DNS server beside them.
 #![allow(clippy::indexing_slicing, clippy::unwrap_used, reason = "tests")]
 
+mod fingerprints;
 mod ranges;
 mod serving;
 mod signing;

@@ -148,7 +148,12 @@ fn a_new_bot_policy_knows_27_bots_and_denies_nothing() {
         "signature_nonce_required": false, "signature_hosts": [], "signatures_per_second": 100, "verified_bypass": true, "impersonator_weight": 60,
         "impersonator_action": "deny",
         "unknown_bot_weight": 0, "deny_status": 403, "robots_extra": "", "llms_txt": "", "robots_licenses": [],
-        "serve_robots_txt": false, "serve_llms_txt": false, "robots_weight": 20, "kind": "bot-policy"
+        "serve_robots_txt": false, "serve_llms_txt": false, "robots_weight": 20,
+        "fingerprints": {
+            "enabled": false, "pairs": [], "rules": [], "mismatch_weight": 40, "unknown_weight": 0, "rotation_weight": 0,
+            "rotation_families": 3, "rotation_networks": 8, "learn": true
+        },
+        "kind": "bot-policy"
     });
     assert_eq!(template, expected);
 }

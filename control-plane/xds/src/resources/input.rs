@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use entities::ListenerConfig;
+use entities::{ListenerConfig, ServerTls};
 
 /// The name of the route configuration, and the metadata namespace of routes.
 pub const NAME: &str = "palisade";
@@ -48,6 +48,8 @@ pub struct ListenerSettings {
     pub http: ListenerConfig,
     /// Headers that clients may not send: they are taken from their requests.
     pub removed_headers: Vec<String>,
+    /// TLS of clients; `None` speaks plain text.
+    pub tls: Option<ServerTls>,
 }
 
 /// One route.
@@ -116,6 +118,7 @@ impl Default for ListenerSettings {
             xff_num_trusted_hops: 0,
             http: ListenerConfig::default(),
             removed_headers: Vec::new(),
+            tls: None,
         }
     }
 }

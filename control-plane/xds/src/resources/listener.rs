@@ -33,6 +33,7 @@ use entities::{EscapedSlashes, RequestTrailers, UnderscoreHeaders};
 use super::common::{from_ads, seconds, socket_address};
 use super::filters;
 use super::input::{FilterInput, ListenerSettings, NAME};
+use super::server_tls;
 
 /// Filters leave their events here; Envoy stores what a Wasm filter sets under the prefix `wasm.`.
 const EVENT_STATE: &str = "wasm.svc.event";
@@ -71,14 +72,20 @@ pub(super) fn listener(settings: &ListenerSettings, filters: &[FilterInput]) -> 
         name: settings.name.clone(),
         address: Some(socket_address(&settings.address, settings.port)),
         per_connection_buffer_limit_bytes: Some(UInt32Value { value: settings.buffer_limit_bytes }),
-        filter_chains: vec![FilterChain { filters: vec![connection], ..FilterChain::default() }],
+        listener_filters: settings.tls.iter().map(|_| server_tls::inspector()).collect(),
+        filter_chains: vec![FilterChain {
+            filters: vec![connection],
+            transport_socket: settings.tls.as_ref().map(server_tls::socket),
+            ..FilterChain::default()
+        }],
         ..Listener::default()
     }
 }
 
 fn connection_manager(settings: &ListenerSettings, filters: &[FilterInput]) -> HttpConnectionManager {
     let http = &settings.http;
-    let mut http_filters: Vec<HttpFilter> = filters.iter().map(discovered).collect();
+    let fingerprints = settings.tls.iter().map(|_| server_tls::fingerprints());
+    let mut http_filters: Vec<HttpFilter> = fingerprints.chain(filters.iter().map(discovered)).collect();
     http_filters.push(HttpFilter {
         name: "envoy.filters.http.router".into(),
         config_type: Some(http_filter::ConfigType::TypedConfig(pack_any(Router::default()))),

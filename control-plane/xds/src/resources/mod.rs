@@ -9,6 +9,7 @@ mod filters;
 mod input;
 mod listener;
 mod routes;
+mod server_tls;
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,6 @@
+use envoy_types::pb::envoy::config::listener::v3::{Listener, filter};
 use envoy_types::pb::envoy::config::route::v3::{RouteConfiguration, route, route_action, route_match};
+use envoy_types::pb::envoy::extensions::filters::network::http_connection_manager::v3::HttpConnectionManager;
 use prost::Message;
 
 use std::collections::BTreeMap;
@@ -204,4 +206,31 @@ fn a_fault_is_named_with_its_place() {
     says(Gateway { filters: vec![sealed("waf", Some("cp"))], ..Gateway::default() }, &["waf", "\"cp\"", "none"]);
     let listener = ListenerSettings { address: "localhost".into(), ..ListenerSettings::default() };
     says(Gateway { listener, ..Gateway::default() }, &["localhost"]);
+}
+
+/// A listener: its filters of connections, whether it ends TLS, and the names of its HTTP filters.
+fn listens(tls: Option<entities::ServerTls>) -> (Vec<String>, bool, Vec<String>) {
+    let snapshot = snapshot::Snapshot { filter: "preset".into(), ..Default::default() };
+    let snapshot = snapshot::seal(&snapshot).encode_to_vec();
+    let filter = FilterInput { name: "preset".into(), module_path: "/preset.wasm".into(), snapshot };
+    let listener = ListenerSettings { tls, ..ListenerSettings::default() };
+    let set = build(&Gateway { listener, filters: vec![filter], ..Gateway::default() }).unwrap();
+    let body = &set.get(Kind::Listener, NAME).unwrap().body;
+    let decoded = Listener::decode(body.value.as_slice()).unwrap();
+    let chain = &decoded.filter_chains[0];
+    let Some(filter::ConfigType::TypedConfig(config)) = &chain.filters[0].config_type else { panic!("{chain:?}") };
+    let manager = HttpConnectionManager::decode(config.value.as_slice()).unwrap();
+    let names = manager.http_filters.into_iter().map(|filter| filter.name).collect();
+    let connections = decoded.listener_filters.iter().map(|filter| filter.name.clone()).collect();
+    (connections, chain.transport_socket.is_some(), names)
+}
+
+#[test]
+fn a_listener_with_tls_computes_fingerprints_in_front_of_our_filters() {
+    let (connections, ends_tls, plain) = listens(None);
+    assert_eq!((connections, ends_tls, plain.len()), (Vec::new(), false, 2));
+    let tls = entities::ServerTls { certificate: "/tls.pem".into(), private_key: "/tls.key".into() };
+    let (connections, ends_tls, names) = listens(Some(tls));
+    assert_eq!((connections, ends_tls), (vec!["envoy.filters.listener.tls_inspector".to_owned()], true));
+    assert_eq!(names, [&["palisade.fingerprints".to_owned()], &plain[..]].concat());
 }

@@ -6,10 +6,10 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::guard::BotGuardOf;
-use super::ranges;
 use super::robots::robots_txt;
 use super::signature::method;
 use super::{BotAction, BotPolicy, BotSignature};
+use super::{fingerprints, ranges};
 use crate::{BotGuardStep, BotList, BotReaction, KnownBot};
 
 /// The plugin's configuration.
@@ -41,9 +41,7 @@ pub(super) fn compile(
     let id = policy.head.id.clone();
     let guard = match () {
         () if !policy.enabled => BotGuardOf::Disabled(id),
-        () if policy.signatures.is_empty() && policy.unknown_bot_weight <= 0.0 && !policy.serves() => {
-            BotGuardOf::Empty(id)
-        }
+        () if !policy.acts() => BotGuardOf::Empty(id),
         () => BotGuardOf::Policy(id),
     };
     let acts = matches!(guard, BotGuardOf::Policy(_));
@@ -74,6 +72,7 @@ pub(super) fn step(policy: &Item<BotPolicy>, bots: Vec<u8>) -> BotGuardStep {
         signature_nonce: policy.signature_nonce_required,
         signatures_per_second: policy.signatures_per_second,
         signature_hosts: policy.signature_hosts.iter().map(|host| host.to_ascii_lowercase()).collect(),
+        fingerprints: fingerprints::step(&policy.fingerprints),
     }
 }
 
@@ -81,7 +80,12 @@ pub(super) fn step(policy: &Item<BotPolicy>, bots: Vec<u8>) -> BotGuardStep {
 pub(super) fn list(policy: &BotPolicy) -> BotList {
     let robots_txt = if policy.serve_robots_txt { robots_txt(policy) } else { String::new() };
     let llms_txt = if policy.serve_llms_txt { policy.llms_txt.clone() } else { String::new() };
-    BotList { bots: bots(policy), robots_txt: robots_txt.into_bytes(), llms_txt: llms_txt.into_bytes() }
+    BotList {
+        bots: bots(policy),
+        robots_txt: robots_txt.into_bytes(),
+        llms_txt: llms_txt.into_bytes(),
+        fingerprints: fingerprints::list(&policy.fingerprints),
+    }
 }
 
 /// The bots of a policy, each with its rule: a name takes precedence over a category, a category over `*`. A bot without a rule is
@@ -115,7 +119,7 @@ pub(super) fn bots(policy: &BotPolicy) -> Vec<KnownBot> {
     policy.signatures.iter().map(bot).collect()
 }
 
-fn reaction(action: BotAction) -> BotReaction {
+pub(super) fn reaction(action: BotAction) -> BotReaction {
     match action {
         BotAction::Allow => BotReaction::Allow,
         BotAction::Monitor => BotReaction::Monitor,

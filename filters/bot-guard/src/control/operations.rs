@@ -8,11 +8,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::fingerprints;
 use super::robots::robots_txt;
 use super::verify::Verification;
 use super::{BotCategory, BotPolicy};
 
-const FAILED: NamedSchema = NamedSchema { name: "BotsFailed", schema: failed_schema };
+pub(super) const FAILED: NamedSchema = NamedSchema { name: "BotsFailed", schema: failed_schema };
 const SIGNATURE: NamedSchema = NamedSchema { name: "KnownBotSignature", schema: signature };
 const DIRECTORY_TYPES: [&str; 3] = ["directory", "jwks_uri", "cimd"];
 const GROUP: OperationGroup = OperationGroup {
@@ -53,10 +54,12 @@ pub(super) const OPERATIONS: &[Operation] = &[
         busy: "others are being made",
         ..GET
     },
+    fingerprints::list_operation(),
+    fingerprints::decide_operation(),
 ];
 
 /// What the operations share.
-const GET: Operation = Operation {
+pub(super) const GET: Operation = Operation {
     path: "",
     method: OperationMethod::Get,
     id: "",
@@ -128,11 +131,11 @@ impl OperationBody for RobotsTxtBody {
     }
 }
 
-fn failed(error: &str) -> Value {
+pub(super) fn failed(error: &str) -> Value {
     json!({ "done": false, "error": error })
 }
 
-fn text() -> Value {
+pub(super) fn text() -> Value {
     json!({ "type": "string" })
 }
 
@@ -141,7 +144,7 @@ fn list(items: Value) -> Value {
 }
 
 /// An object that has all of these fields.
-fn object(properties: Value) -> Value {
+pub(super) fn object(properties: Value) -> Value {
     let names: Vec<String> = properties.as_object().into_iter().flat_map(|fields| fields.keys().cloned()).collect();
     json!({ "type": "object", "required": names, "properties": properties })
 }

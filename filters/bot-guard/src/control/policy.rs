@@ -7,6 +7,7 @@ use kit::{Entity, FieldProblem, Head, References, did_you_mean, number};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::BotFingerprints;
 use super::known;
 use super::signature::{BotCategory, BotSignature};
 
@@ -69,6 +70,8 @@ pub struct BotPolicy {
     #[serde(with = "number")]
     #[schemars(with = "f64")]
     pub robots_weight: f64,
+    /// What is done with TLS fingerprints. Default: nothing.
+    pub fingerprints: BotFingerprints,
 }
 
 /// The action for a bot, or a category of bots.
@@ -142,6 +145,7 @@ impl Default for BotPolicy {
             serve_robots_txt: false,
             serve_llms_txt: false,
             robots_weight: 20.0,
+            fingerprints: BotFingerprints::default(),
         }
     }
 }
@@ -189,6 +193,7 @@ impl Entity for BotPolicy {
             problems.extend(url(&format!("/robots_licenses/{index}"), license));
         }
         problems.extend(weight("/robots_weight", self.robots_weight));
+        problems.extend(self.fingerprints.check());
         problems
     }
 
@@ -201,6 +206,11 @@ impl BotPolicy {
     /// Whether it has a text that gateways serve.
     pub(super) fn serves(&self) -> bool {
         self.serve_robots_txt || self.serve_llms_txt && !self.llms_txt.is_empty()
+    }
+
+    /// Whether it does anything.
+    pub(super) fn acts(&self) -> bool {
+        !self.signatures.is_empty() || self.unknown_bot_weight > 0.0 || self.serves() || self.fingerprints.enabled
     }
 
     /// Whether the published addresses of its bots are used.

@@ -14,7 +14,7 @@ fn guard(
     verdicts: Option<&[(Vec<u8>, CrawlerVerdict)]>,
 ) -> Box<dyn Plugin> {
     let (robots_txt, llms_txt) = (robots.as_bytes().to_vec(), llms.as_bytes().to_vec());
-    plugin_of(step, BotList { bots: some_bots(), robots_txt, llms_txt }, verdicts)
+    plugin_of(step, BotList { bots: some_bots(), robots_txt, llms_txt, fingerprints: None }, verdicts)
 }
 
 /// What a request leads to: the answer that is served, or the score and the tags of one that goes on.

@@ -118,8 +118,15 @@ fn find(
     let now = host.now();
     exchange.caller.keys().find_map(|key| {
         let ban = of(host.shared(), &key, now)?;
-        (!allowlist::covers(host.shared(), &key, now)).then_some((key, ban))
+        // A fingerprint is that of many clients: the allowlist may name one of them by what it is itself.
+        let by_others = key.starts_with("ja4:") && covers_any(exchange, host, now);
+        (!by_others && !allowlist::covers(host.shared(), &key, now)).then_some((key, ban))
     })
+}
+
+/// Whether the allowlist has any identity of the caller.
+fn covers_any(exchange: &Exchange, host: &dyn Host, now: u64) -> bool {
+    exchange.caller.keys().any(|key| allowlist::covers(host.shared(), &key, now))
 }
 
 fn identity(exchange: &Exchange, scope: BanScope) -> Option<IdentityRef> {
@@ -175,6 +182,25 @@ mod tests {
         assert_eq!(ban(&caller(), &of(BanScope::ApiKey), &host), Banned::NoIdentity);
         assert_eq!(ban(&Exchange::default(), &of(BanScope::Ip), &host), Banned::NoIdentity);
         assert_eq!(host.bans.borrow().len(), 1, "without an identity nothing is asked");
+    }
+
+    #[test]
+    fn a_ban_on_a_fingerprint_holds_for_all_clients_that_the_allowlist_does_not_name() {
+        let host = FakeHost::at(1_000);
+        let ja4 = "t13d1516h2_8daaf6152771_02713d6af862";
+        bans::apply(&host.shared_data, &format!("ja4:{ja4}"), 90_000, "a botnet", 1_000).unwrap();
+        assert_eq!(standing(&caller(), &host), None, "it is not known to have it");
+        let mut exchange = caller();
+        exchange.caller.ja4 = Some(ja4.into());
+        assert_eq!(standing(&exchange, &host).unwrap().key, format!("ja4:{ja4}"));
+        // A tier charges who is calling, never everyone with the same software.
+        assert_eq!(exchange.caller.identity().unwrap().key(), "user:ada");
+        for allowed in ["ip:192.0.2.0/24", "user:ada"] {
+            let host = FakeHost::at(1_000);
+            bans::apply(&host.shared_data, &format!("ja4:{ja4}"), 90_000, "a botnet", 1_000).unwrap();
+            allowlist::apply(&host.shared_data, allowed, 90_000, 1_000).unwrap();
+            assert_eq!(standing(&exchange, &host), None, "{allowed}");
+        }
     }
 
     #[test]

@@ -11,6 +11,7 @@ use snapshot::{ApiKeyDigest, IdentitySource, content_hash, hex};
 
 use crate::Headers;
 use crate::path::escaped;
+use crate::tls;
 
 /// The longest identity that is kept, in bytes; a longer one is replaced by its fingerprint.
 const MAX_IDENTITY: usize = 128;
@@ -40,6 +41,9 @@ pub struct Caller {
     pub labels: Labels,
     /// The bits of the network that an address of IPv6 is judged by; 0 for 64.
     pub ipv6_prefix: u8,
+    /// The JA4 of its TLS, where bans hold on that. It is shared by all who use the same software, so nothing is ever charged to it: an
+    /// operator alone bans it.
+    pub ja4: Option<String>,
 }
 
 /// What a caller claims to be, unverified: for readers of events.
@@ -133,7 +137,8 @@ impl Caller {
             user: label(&user, said_user.map(bounded)),
         };
         let ipv6_prefix = u8::try_from(source.ipv6_prefix).unwrap_or(0);
-        Self { ip, port, apikey, other_apikeys: known, user, labels, ipv6_prefix }
+        let ja4 = if source.tls_fingerprint { tls::ja4(property).map(|ja4| ja4.to_string()) } else { None };
+        Self { ip, port, apikey, other_apikeys: known, user, labels, ipv6_prefix, ja4 }
     }
 
     /// The identities of this caller, most specific first. An address of IPv6 stands for its network.
@@ -161,7 +166,8 @@ impl Caller {
         let further = |value: &String| IdentityRef { kind: IdentityKind::ApiKey, value: value.clone() };
         let others = self.other_apikeys.iter().map(further);
         let others = self.identities().filter(|identity| identity.kind != IdentityKind::Ip).chain(others);
-        others.map(|identity| identity.key()).chain(whole)
+        let ja4 = self.ja4.as_ref().map(|ja4| format!("ja4:{ja4}"));
+        others.map(|identity| identity.key()).chain(whole).chain(ja4)
     }
 
     /// The caller as events name it. The network is told of an address of IPv6: it is what the address is judged by.

@@ -39,6 +39,7 @@ mod signal;
 mod skip;
 mod tables;
 mod timer;
+pub mod tls;
 mod trailers;
 mod transfer;
 mod unreadable;

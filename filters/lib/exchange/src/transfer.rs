@@ -57,21 +57,23 @@ struct CarriedCaller {
     user_label: Option<String>,
     #[prost(uint32, tag = "8")]
     ipv6_prefix: u32,
+    #[prost(string, optional, tag = "60")]
+    ja4: Option<String>,
 }
 
 impl CarriedCaller {
     fn of(caller: &Caller) -> Self {
-        let Caller { ip, port, apikey, other_apikeys, user, labels, ipv6_prefix } = caller.clone();
+        let Caller { ip, port, apikey, other_apikeys, user, labels, ipv6_prefix, ja4 } = caller.clone();
         let Labels { apikey: apikey_label, user: user_label } = labels;
         let (port, ipv6_prefix) = (port.into(), ipv6_prefix.into());
-        Self { ip, port, apikey, other_apikeys, user, apikey_label, user_label, ipv6_prefix }
+        Self { ip, port, apikey, other_apikeys, user, apikey_label, user_label, ipv6_prefix, ja4 }
     }
 
     fn caller(self) -> Caller {
-        let Self { ip, port, apikey, other_apikeys, user, apikey_label, user_label, ipv6_prefix } = self;
+        let Self { ip, port, apikey, other_apikeys, user, apikey_label, user_label, ipv6_prefix, ja4 } = self;
         let (port, ipv6_prefix) = (u16::try_from(port).unwrap_or(0), u8::try_from(ipv6_prefix).unwrap_or(0));
         let labels = Labels { apikey: apikey_label, user: user_label };
-        Caller { ip, port, apikey, other_apikeys, user, labels, ipv6_prefix }
+        Caller { ip, port, apikey, other_apikeys, user, labels, ipv6_prefix, ja4 }
     }
 }
 
@@ -265,6 +267,7 @@ mod tests {
             user: None,
             labels: Labels { apikey: None, user: Some("ada".into()) },
             ipv6_prefix: 56,
+            ja4: Some("t13d1516h2_8daaf6152771_02713d6af862".into()),
         };
         send(&first, &host);
         receive(&mut second, &host);

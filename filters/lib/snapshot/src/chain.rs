@@ -74,6 +74,9 @@ pub struct IdentitySource {
     /// What else has verified a caller, in the order in which it is asked.
     #[prost(message, repeated, tag = "8")]
     pub verifiers: Vec<Verifier>,
+    /// Bans hold on the JA4 of the client's TLS as well.
+    #[prost(bool, tag = "60")]
+    pub tls_fingerprint: bool,
 }
 
 /// An api key without the key.

@@ -9,6 +9,7 @@ mod chain;
 mod configuration;
 mod counts;
 mod envelope;
+mod fingerprint;
 mod hash;
 mod link;
 mod policy;
@@ -22,6 +23,7 @@ pub use counts::{
     SetMembership, TakeBudget,
 };
 pub use envelope::{Envelope, FORMAT, OpenError, open, seal};
+pub use fingerprint::{JA3_BYTES, JA4_BYTES, JA4_PARTS, is_ja3, is_ja4, is_ja4_part};
 pub use hash::{PartHash, content_hash, hex, unhex};
 pub use link::{
     AllowChange, AnswerWord, Answered, Ask, AskBody, AskChunk, AskGrant, BanChange, BanRequest, Down, KeptTable,

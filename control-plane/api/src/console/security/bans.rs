@@ -22,8 +22,9 @@ use store::fabric::{Ban, BanQuery, Issued, MAX_BANS, MAX_RANGES};
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 struct BanBody {
-    /// The identity: `ip:<address>`, `ip:<CIDR>`, `apikey:<id>` or `user:<name>`. An IPv6 address means the network that
-    /// identifies its callers (`global-config.identity.ipv6_prefix`); with `/128` it is the address alone.
+    /// The identity: `ip:<address>`, `ip:<CIDR>`, `apikey:<id>`, `user:<name>` or `ja4:<TLS fingerprint>`. An IPv6 address means
+    /// the network that identifies its callers (`global-config.identity.ipv6_prefix`); with `/128` it is the address alone. A
+    /// fingerprint is that of everyone who uses the same software.
     #[serde(rename = "ref")]
     reference: Option<String>,
     /// The duration in seconds, 1 to 315360000. Default 3600.

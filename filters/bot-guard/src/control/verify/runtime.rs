@@ -5,6 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use serde::Serialize;
 
 use super::super::directories::DirectoryShown;
+use super::super::fingerprints::Pairs;
 use super::super::ranges::ListShown;
 
 /// The verification at work in a control plane.
@@ -13,6 +14,8 @@ pub(in super::super) struct Verification {
     state: Mutex<Option<VerificationState>>,
     lists: Mutex<Vec<ListShown>>,
     directories: Mutex<Vec<DirectoryShown>>,
+    /// The pairs of TLS fingerprint and software.
+    pub(in super::super) fingerprints: Pairs,
 }
 
 /// How the verification is going.

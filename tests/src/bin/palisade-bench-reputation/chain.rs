@@ -141,7 +141,7 @@ fn in_force(gateway: &Gateway) -> Result<f64, String> {
                     && table["workers"]["current"].as_u64() >= Some(2)
             })
         };
-        wanted.iter().all(|name| is_there(&name)).then_some(())
+        wanted.iter().all(is_there).then_some(())
     })?;
     Ok(entries)
 }

@@ -19,8 +19,6 @@ pub(crate) trait Address: Copy + Ord + std::fmt::Debug {
     fn bits_above(self, lowest: Self) -> u32;
     /// That distance without so many of its low bits; `usize::MAX` if it does not fit.
     fn steps_above(self, lowest: Self, shift: u32) -> usize;
-    /// These low bits, as a share of all that they can be, in parts of 2^32.
-    fn share_above(self, lowest: Self, shift: u32) -> u32;
 }
 
 macro_rules! address {
@@ -53,12 +51,6 @@ macro_rules! address {
             fn steps_above(self, lowest: Self, shift: u32) -> usize {
                 let steps = self.wrapping_sub(lowest).checked_shr(shift).unwrap_or(0);
                 usize::try_from(steps).unwrap_or(usize::MAX)
-            }
-
-            #[allow(clippy::cast_possible_truncation, reason = "the highest 32 bits of a number are left")]
-            fn share_above(self, lowest: Self, shift: u32) -> u32 {
-                let low = self.wrapping_sub(lowest).checked_shl(Self::BITS - shift.min(Self::BITS)).unwrap_or(0);
-                (low >> (Self::BITS - 32)) as u32
             }
         }
     };

@@ -23,15 +23,6 @@ pub(crate) struct Index<A> {
     entries: Vec<u32>,
 }
 
-/// The rows that are left to search: `from..to`, or the one before them.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Window {
-    pub(crate) from: usize,
-    pub(crate) to: usize,
-    /// How far into the part of the rows the address is, in parts of 2^32.
-    pub(crate) share: u32,
-}
-
 /// Rows whose first addresses are told apart by some of their bits.
 #[derive(Debug, Clone, Copy)]
 struct Part<A> {
@@ -94,31 +85,29 @@ impl<A: Address> Index<A> {
         u32::try_from(number).ok().filter(|number| number & DIVIDED == 0)
     }
 
-    /// The rows among which the last one that does not begin behind an address is; of `all` there are.
-    #[inline]
-    pub(crate) fn rows(&self, address: A, all: usize) -> Window {
-        let window = |from: u32, to: u32, share| Window { from: from as usize, to: to as usize, share };
-        let Some(mut part) = self.parts.first() else { return Window { from: 0, to: all, share: 0 } };
+    /// The rows of which the last one that does not begin behind an address is: `from..to`, or the one before them.
+    pub(crate) fn rows(&self, address: A, all: usize) -> (usize, usize) {
+        let Some(mut part) = self.parts.first() else { return (0, all) };
         loop {
             let (from, to) = part.rows;
             if address < part.lowest {
-                return window(from, from, 0);
+                return (from as usize, from as usize);
             }
             let place = address.steps_above(part.lowest, part.shift);
             if place >= part.length {
-                return window(to, to, 0);
+                return (to as usize, to as usize);
             }
             let entries = self.entries.get(part.at + place..part.at + part.length).unwrap_or_default();
             let (entry, end) = match entries {
                 [entry, next, ..] => (*entry, self.start(*next)),
                 [entry] => (*entry, to),
-                [] => return window(from, to, 0),
+                [] => return (from as usize, to as usize),
             };
             if entry & DIVIDED == 0 {
-                return window(entry, end, address.share_above(part.lowest, part.shift));
+                return (entry as usize, end as usize);
             }
             let Some(divided) = self.parts.get((entry & !DIVIDED) as usize) else {
-                return window(from, to, 0);
+                return (from as usize, to as usize);
             };
             part = divided;
         }
@@ -148,7 +137,7 @@ mod tests {
     /// The number of rows that begin at an address or before it, as [`Index::rows`] and a search in them find it, and how many are
     /// left to search.
     fn begun(index: &Index<u128>, firsts: &[u128], address: u128) -> (usize, usize) {
-        let Window { from, to, .. } = index.rows(address, firsts.len());
+        let (from, to) = index.rows(address, firsts.len());
         (from + firsts[from..to].partition_point(|first| *first <= address), to - from)
     }
 

@@ -9,17 +9,11 @@ use std::hint::select_unpredictable;
 use std::marker::PhantomData;
 
 use super::address::Address;
-use super::index::{Index, Window};
+use super::index::Index;
 use crate::{BaseError, MAX_BASE};
 
 const MAGIC: &[u8; 4] = b"PRT2";
 const HEADER: usize = 24;
-
-/// Of as many rows, the beginnings are counted: nothing branches on them.
-const FEW: usize = 16;
-/// As many rows are searched by halves at once; of more, first near the place where the address should be, and ever farther from it.
-const HALVED: usize = 8;
-const NEAR: usize = 4;
 
 /// How many bytes the label of a range takes in a table: 1 (labels to 255), 2 (to 65,535) or 4.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -182,74 +176,19 @@ impl<'a, A: Address> BaseRows<'a, A> {
     }
 
     /// The label of the row that contains an address, by the index of these rows.
-    #[inline]
     pub(crate) fn find(&self, address: A, index: &Index<A>) -> Option<u32> {
-        // Rows of a length that is known when this is compiled are read without a check for each part of them.
-        match (A::LENGTH, self.width) {
-            (4, LabelWidth::One) => self.find_among::<9>(address, index),
-            (4, LabelWidth::Two) => self.find_among::<10>(address, index),
-            (4, LabelWidth::Four) => self.find_among::<12>(address, index),
-            (_, LabelWidth::One) => self.find_among::<33>(address, index),
-            (_, LabelWidth::Two) => self.find_among::<34>(address, index),
-            (_, LabelWidth::Four) => self.find_among::<36>(address, index),
-        }
-    }
-
-    /// [`Self::find`] for rows of `ROW` bytes.
-    #[inline]
-    fn find_among<const ROW: usize>(&self, address: A, index: &Index<A>) -> Option<u32> {
-        let rows = self.bytes.as_chunks::<ROW>().0;
-        let begun = |row: &[u8; ROW]| A::read(row).is_some_and(|(first, _)| first <= address);
-        if rows.len() <= FEW {
-            let last = rows.iter().map(|row| usize::from(begun(row))).sum::<usize>().checked_sub(1)?;
-            return self.label(rows.get(last)?, address);
-        }
-        let Window { from, to, share } = index.rows(address, rows.len());
-        // The row that begins last at the address or before it is `at` or one of those behind it, before `end`.
-        let (mut at, mut end) = (from.saturating_sub(1), to);
-        if end.saturating_sub(at) > HALVED {
-            // Addresses are dense in few places and then spread evenly: the row is near the place that the address has in the part.
-            let guess = from + (((to - from) as u64 * u64::from(share)) >> 32) as usize;
-            let mut step = NEAR;
-            if begun(rows.get(guess)?) {
-                at = guess;
-                while at + step < end {
-                    if !begun(rows.get(at + step)?) {
-                        end = at + step;
-                        break;
-                    }
-                    at += step;
-                    step *= 2;
-                }
-            } else {
-                end = guess;
-                while end > at + step {
-                    if begun(rows.get(end - step)?) {
-                        at = end - step;
-                        break;
-                    }
-                    end -= step;
-                    step *= 2;
-                }
-            }
-        }
-        // Which half it is in cannot be foreseen, so nothing branches on it.
-        let mut left = end.saturating_sub(at);
+        let (from, to) = index.rows(address, self.count);
+        // The row that begins last at the address or before it is `at` or one of the `left` ones behind. Which half it is in cannot be
+        // foreseen, so nothing branches on it.
+        let (mut at, mut left) = (from.saturating_sub(1), to.saturating_sub(from.saturating_sub(1)));
         while left > 1 {
             let half = left / 2;
-            at = select_unpredictable(begun(rows.get(at + half)?), at + half, at);
+            let begun = self.first(at + half)? <= address;
+            at = select_unpredictable(begun, at + half, at);
             left -= half;
         }
-        self.label(rows.get(at)?, address)
-    }
-
-    /// The label of a row that contains an address.
-    #[inline]
-    fn label(&self, row: &[u8], address: A) -> Option<u32> {
-        let (first, rest) = A::read(row)?;
-        let (last, rest) = A::read(rest)?;
-        let (label, _) = self.width.read(rest)?;
-        (first <= address && address <= last).then_some(label)
+        let row = self.row(at)?;
+        (row.first <= address && address <= row.last).then_some(row.label)
     }
 
     /// The first address of a row.

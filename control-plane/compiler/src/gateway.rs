@@ -168,6 +168,12 @@ impl<'a> Gateways<'a> {
                 )
             }));
         }
+        if identity.tls_fingerprint && !gateway.may_have_fingerprints() {
+            self.warnings.insert(format!(
+                "no ban on a TLS fingerprint (`ja4:...`) holds on the gateways of the group `{group}`: their listener has no TLS; set \
+                 `gateway.tls`"
+            ));
+        }
         let labels = identity.labels().into_iter();
         self.warnings.extend(labels.map(|what| {
             format!("unverified names of callers are shown in events only and identify no caller: there is {what}")

@@ -394,3 +394,25 @@ fn the_paths_of_a_presets_entry_hold_for_its_plugins() {
     let problems = steps(json!({ "include": ["^/a"] }), json!({ "include": ["^/b"] })).unwrap_err();
     assert_eq!(problems[0].problem.pointer, "/plugins/0/include");
 }
+
+#[test]
+fn bans_on_fingerprints_need_tls_on_the_listener_and_say_so() {
+    let compiled = |gateway: Value| {
+        let identity = json!({ "tls_fingerprint": true });
+        let global = json!({ "kind": "global-config", "identity": identity, "gateway": gateway });
+        let set = entities(&[waf_config(&[RULE]), route(json!([{ "plugin": "SvcThreatGate" }])), global]);
+        let compiled = compiler().compile(&set).unwrap_or_else(|problems| panic!("{problems:?}"));
+        let (_, snapshot) = open(&compiled.gateway.filters[0].snapshot).unwrap();
+        assert!(snapshot.identity.unwrap().tls_fingerprint);
+        let warned = compiled.warnings.iter().any(|warning| warning.contains("`gateway.tls`"));
+        (compiled.gateway.listener.tls.map(|tls| tls.certificate), warned)
+    };
+    let tls = json!({ "certificate": "/tls.pem", "private_key": "/tls.key" });
+    assert_eq!(compiled(json!({ "tls": tls })), (Some("/tls.pem".to_owned()), false));
+    assert_eq!(
+        compiled(json!({ "delivery": "ecds" })),
+        (None, false),
+        "a listener of another control plane may have it"
+    );
+    assert_eq!(compiled(json!({})), (None, true));
+}

@@ -275,6 +275,12 @@ fn with(collection: &str, pointer: &str, value: Value) -> Value {
     if pointer.starts_with("/canaries/0") {
         document["canaries"] = json!([{"value": "abcd"}]);
     }
+    if pointer.starts_with("/fingerprints/pairs/0/") {
+        document["fingerprints"] = json!({"pairs": [{"family": "curl", "fingerprints": []}]});
+    }
+    if pointer.starts_with("/fingerprints/rules/0/") {
+        document["fingerprints"] = json!({"rules": [{"fingerprint": "t12i100500_*_*"}]});
+    }
     set(&mut document, pointer, value);
     document
 }

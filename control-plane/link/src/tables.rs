@@ -17,6 +17,8 @@ use super::pace::{BREATH, CATCH_UP, QUEUE, too_slow};
 const WORDS: usize = 16;
 /// A worker that refuses a change gets the base, but no sooner than this after the one before.
 const BASE_PAUSE: Duration = Duration::from_secs(10);
+/// A table that was replaced as a whole, such as one of a list that was fetched, comes no sooner than this after the base before.
+const REPLACED_PAUSE: Duration = Duration::from_secs(1);
 /// The most tables of a worker that are looked after: more than filters keep.
 const MAX_TABLES: usize = 1024;
 
@@ -102,7 +104,9 @@ async fn send_all(
                     table.state = Some(state);
                 }
                 Next::Base(published) => {
-                    let at = table.base_at.map(|at| at + BASE_PAUSE);
+                    // A worker that has refused something has no state.
+                    let pause = if table.state.is_none() { BASE_PAUSE } else { REPLACED_PAUSE };
+                    let at = table.base_at.map(|at| at + pause);
                     if let Some(at) = at.filter(|at| *at > Instant::now()) {
                         due = due.into_iter().chain([at]).min();
                         break;

@@ -88,6 +88,21 @@ async fn a_refused_change_brings_the_base_but_not_over_and_over() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_table_that_is_replaced_comes_soon() {
+    let material = material(2_000);
+    let (worker, mut downs, _task) = begin(&material);
+    worker.said(word(None, "")).unwrap();
+    base(&mut downs).await;
+    // None of its keys stays: workers get the base.
+    let mut other = KeysBuilder::default();
+    (100_000..102_000_u32).for_each(|key| other.put(&key.to_be_bytes(), &[9; 100]).unwrap());
+    let begin = Instant::now();
+    material.publish("t", TableKind::Keys, other.build().unwrap()).unwrap();
+    assert_eq!(base(&mut downs).await, 4);
+    assert!(begin.elapsed() < Duration::from_secs(2), "{:?}", begin.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_worker_that_does_not_read_is_cut_off_and_leaves_room_for_others() {
     let material = material(40_000);
     let (worker, mut downs, task) = begin(&material);

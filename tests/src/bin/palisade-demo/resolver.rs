@@ -1,12 +1,10 @@
-//! A resolver that knows two callers: a crawler of Google, and a server that only says that it is one.
+//! A resolver that knows two callers: a crawler of Google (66.249.66.1), and a server that only says that it is one.
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::thread;
 
-/// The address of the crawler.
-pub(crate) const CRAWLER: &str = "66.249.66.1";
-/// The address of the server.
+/// The address of the server that forges the crawler's name.
 pub(crate) const FORGER: &str = "203.0.113.50";
 
 const PTR: u16 = 12;

@@ -31,7 +31,7 @@ for argument in "$@"; do
     --emit) skip=emit; continue ;;
     --out-dir | -o) skip=output; continue ;;
     -C) skip=codegen; continue ;;
-    --test) documented=false ;;
+    --test | examples/*.rs | */examples/*.rs) documented=false ;;
     --crate-type) skip=type; lints+=("$argument"); docs+=("$argument"); continue ;;
     --crate-name) skip=name ;;
     --json=*) argument=--json=diagnostic-rendered-ansi ;;

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Compiles a crate of the workspace, then runs clippy and rustdoc over it, warnings denied: as `RUSTC_WORKSPACE_WRAPPER` of a build,
-# which so has the lints of `make check` without compiling all dependencies a second time for them.
+# Compiles a crate of the workspace, then runs clippy and rustdoc over it, warnings denied. As `RUSTC_WORKSPACE_WRAPPER` it gives a
+# build the lints of `make check` without compiling all dependencies a second time.
 set -euo pipefail
 
 rustc=$1

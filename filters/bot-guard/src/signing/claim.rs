@@ -142,7 +142,7 @@ impl SignatureFields {
 
 impl Agents<'_> {
     /// The identifier of the directory that a signature covers; `Some(None)` without the header. `None` where the header is there and
-    /// the signature does not cover it, or it names no directory: whoever sent it could have exchanged it.
+    /// the signature does not cover it, or it names no directory: the sender could have exchanged it.
     fn directory(&self, label: &[u8], input: &InnerList<'_>) -> Option<Option<Vec<u8>>> {
         let covered = || input.items.iter().find(|item| item.value == Bare::Text(b"signature-agent".as_slice().into()));
         match self {

@@ -1,4 +1,4 @@
-//! Headers that nobody writes: whatever they are, a request goes on or is refused as without them, and none verifies.
+//! Headers that no client writes: whatever they are, a request goes on or is refused as without them, and none verifies.
 
 use super::*;
 

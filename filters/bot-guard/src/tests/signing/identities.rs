@@ -96,7 +96,7 @@ fn of_several_signatures_that_of_the_bot_counts() {
 fn a_policy_without_the_switch_looks_at_no_signature() {
     for step in [BotGuardStep { signatures: false, ..step() }, BotGuardStep { verify: false, ..step() }] {
         let worker = Worker::with(step, bots());
-        assert!(!worker.tables.names().contains(&KEYS.to_owned()), "no table is asked for that nobody needs");
+        assert!(!worker.tables.names().contains(&KEYS.to_owned()), "no table is asked for without a need");
         assert_eq!(worker.finds(&Signed::new()), "-");
         assert_eq!(worker.finds(&Signed { user_agent: BROWSER, ..Signed::new() }), "-");
     }
@@ -177,7 +177,7 @@ fn a_bad_signature_is_the_impersonators_unless_another_method_knows_better() {
         let mut exchange = bad.exchange();
         assert_eq!((worker.meets(&mut exchange).0, exchange.score.total()), (Verdict::Pass, weight), "{action:?}");
     }
-    // A browser with a bad signature says that it is nobody.
+    // A browser with a bad signature names no bot.
     let (verdict, signals) = Worker::new().meets(&mut Signed { user_agent: BROWSER, ..bad }.exchange());
     assert_eq!(
         (verdict, signals),

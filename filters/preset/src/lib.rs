@@ -20,10 +20,12 @@ macro_rules! plugins {
 // A new plugin is its folder, its line here, and its line in this crate's Cargo.toml.
 plugins! {
     bot_guard,
+    error_leakage,
     #[cfg(feature = "examples")]
     geo_block,
     honeypot,
     ip_reputation,
+    sensitive_data,
     threat_gate,
     threat_response,
     waf,

@@ -4,11 +4,9 @@
 //! it. A plugin that comes takes its file from here into its own folder, and its entities with it.
 
 mod api_contract;
-mod error_leakage;
 mod fail2ban;
 mod login_guard;
 mod object_guard;
-mod sensitive_data;
 mod traffic_guard;
 mod upload_guard;
 
@@ -20,11 +18,9 @@ pub(super) use {api_contract::ApiSettings, object_guard::ObjectSettings, traffic
 /// Every plugin that is still to come.
 pub(super) const PLANNED: &[&Plugin] = &[
     &api_contract::PLUGIN,
-    &error_leakage::PLUGIN,
     &fail2ban::PLUGIN,
     &login_guard::PLUGIN,
     &object_guard::PLUGIN,
-    &sensitive_data::PLUGIN,
     &traffic_guard::PLUGIN,
     &upload_guard::PLUGIN,
 ];

@@ -1,0 +1,132 @@
+use super::*;
+
+fn families(level: u8, text: &str) -> Vec<&'static str> {
+    let mut names: Vec<_> = Scanner::new(level).scan(text.as_bytes()).iter().map(|leak| leak.family.name()).collect();
+    names.sort_unstable();
+    names
+}
+
+#[test]
+fn anchors_fit_the_search() {
+    let anchors: std::collections::BTreeSet<&str> = RULES.iter().map(|rule| rule.anchor).collect();
+    assert!(anchors.len() <= crate::literals::MAX_LITERALS, "{}", anchors.len());
+    for anchor in &anchors {
+        assert!(anchor.len() >= crate::literals::MIN_LITERAL, "{anchor}");
+        assert!(!anchors.iter().any(|other| other != anchor && other.starts_with(anchor)), "{anchor}");
+    }
+}
+
+#[test]
+fn messages_of_each_family_are_found() {
+    for (family, text) in [
+        ("sql", "SQL Error: ORA-00933: SQL command not properly ended"),
+        ("sql", "You have an error in your SQL syntax; check the manual that corresponds to your MySQL server version"),
+        ("sql", "Table 'shop.orders' doesn't exist"),
+        ("sql", "Unknown column 'nme' in 'field list'"),
+        ("sql", "Duplicate entry 'a@b' for key 'users.email'"),
+        ("sql", "SQLSTATE[42S02]: Base table or view not found"),
+        ("sql", "Dynamic SQL Error"),
+        ("sql", "DB2 SQL error: SQLCODE=-204, SQLSTATE=42704"),
+        ("sql", "org.postgresql.util.PSQLException: ERROR: x"),
+        ("sql", "java.sql.SQLSyntaxErrorException: x"),
+        ("sql", "SQLiteException: near \"x\""),
+        ("sql", "{\"code\":\"SQLITE_ERROR: no such column: x\"}"),
+        ("sql", "[Microsoft][ODBC SQL Server Driver]x"),
+        ("sql", "Microsoft OLE DB Provider for SQL Server error '80040e14'"),
+        ("sql", "Unclosed quotation mark after the character string ''."),
+        ("sql", "Incorrect syntax near 's'."),
+        ("sql", "ERROR: syntax error at or near \"FROM\""),
+        ("sql", "{\"e\":\"unterminated quoted string at or near \\\"'\\\"\"}"),
+        ("sql", "ERROR:  invalid input syntax for type integer: \"x\""),
+        ("sql", "relation \"users\" does not exist"),
+        ("java", "\tat com.shop.Cart.total(Cart.java:42)"),
+        ("java", "at org.hsqldb.jdbc.JDBCDriver.connect(Unknown Source)"),
+        ("java", "Exception in thread \"main\" x"),
+        ("java", "<h1>Whitelabel Error Page</h1>"),
+        ("php", "Fatal error: Uncaught Error: x in /var/www/a.php on line 12"),
+        ("php", "<br />\n<b>Warning</b>:  Undefined variable $x in <b>/a.php</b> on line <b>3</b><br />"),
+        ("php", "PHP Warning:  x in /a.php on line 3"),
+        ("php", "<?php echo 1;"),
+        ("php", "<?= $x ?>"),
+        ("iis", "<h1>Server Error in '/shop' Application.</h1>"),
+        ("iis", "   at Shop.Cart.Total() in C:\\src\\Cart.cs:line 42\r\n"),
+        ("iis", "Object reference not set to an instance of an object."),
+        ("iis", "Microsoft .NET Framework Version:4.0.30319"),
+        ("iis", "Microsoft VBScript runtime error '800a000d'"),
+        ("iis", "C:\\inetpub\\wwwroot"),
+        ("iis", "<title>500.19 - Internal Server Error</title>"),
+        ("ruby", "app/models/user.rb:12:in `name'"),
+        ("ruby", "app/models/user.rb:12:in 'User#name'"),
+        ("ruby", "ActiveRecord::StatementInvalid (PG::x"),
+        ("ruby", "NoMethodError: undefined method 'x' for nil"),
+        ("python", "Traceback (most recent call last):\n  File"),
+        ("python", "  File \"/srv/app.py\", line 3, in index"),
+        ("python", "<code>DEBUG = True</code>"),
+        ("node", "    at Object.<anonymous> (/srv/app/index.js:10:5)\n"),
+        ("node", "at Module._compile (node:internal/modules/cjs/loader:1105:14)"),
+        ("go", "goroutine 1 [running]:\nmain.main()"),
+        ("go", "panic: runtime error: index out of range [3] with length 3"),
+        ("go", "\t/srv/main.go:12 +0x1d"),
+        ("laravel", "Illuminate\\Database\\QueryException: x"),
+        ("laravel", "{\"exception\":\"Illuminate\\\\Database\\\\QueryException\"}"),
+        ("laravel", "Symfony\\Component\\HttpKernel\\Exception\\NotFoundHttpException"),
+        ("laravel", "APP_KEY=base64:x"),
+        ("web_shell", "<title>p0wny@shell:~#</title>"),
+    ] {
+        assert!(families(1, text).contains(&family), "{family}: {text}");
+        // Beyond the edges of what a prefilter reads at once.
+        for pad in [1, 15, 16, 63, 64, 1000] {
+            let text = format!("{}{text}{}", " ".repeat(pad), " ".repeat(70));
+            assert!(families(1, &text).contains(&family), "{family}: {text}");
+        }
+    }
+}
+
+#[test]
+fn ordinary_texts_are_not() {
+    for text in [
+        "ORA-1234 ORA-123456 ORA-12345x",
+        "learn SQL syntax in your browser",
+        "the column \"total\" does not say that",
+        "Java: open Cart.java: it has 12 lines",
+        "see app.js:12 and app.js:12:3 at noon",
+        "go to main.go:12",
+        "a fatal error: see page 3",
+        "<?xml version=\"1.0\"?>",
+        "<?phpx <?=x",
+        "the inetpub folder",
+        "<title>404 - Not found</title>",
+        "<title>500 free icons - and more</title>",
+        "<title>Wsop 2024</title>",
+        "<title>Swso 2024</title>",
+        "user.rb:12: a comment",
+        "goroutine 1 is the first",
+        "Illuminate\\Support",
+        "An internal error occurred. Try again later.",
+    ] {
+        assert_eq!(families(1, text), [""; 0], "{text}");
+    }
+}
+
+#[test]
+fn levels_add_rules() {
+    for text in ["The name cannot be empty", "Invalid date selected", "the function", "a static function"] {
+        assert_eq!((families(1, text), families(2, text)), (vec![], vec!["php"]), "{text}");
+    }
+    assert_eq!(families(4, "the functionality of other functions"), [""; 0]);
+}
+
+#[test]
+fn each_family_is_reported_once_at_its_first_place() {
+    let text = "x ORA-00001 goroutine 1 [running] ORA-00002";
+    let leaks = Scanner::new(1).scan(text.as_bytes());
+    assert_eq!(leaks.iter().map(|leak| (leak.family, leak.at)).collect::<Vec<_>>(), [(Family::Sql, 2), (Family::Go, 12)]);
+}
+
+#[test]
+fn long_texts_of_anchors_end() {
+    for rule in RULES {
+        let text = rule.anchor.repeat(1_000_000 / rule.anchor.len());
+        let _ = Scanner::new(4).scan(text.as_bytes());
+    }
+}

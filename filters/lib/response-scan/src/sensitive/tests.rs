@@ -1,0 +1,240 @@
+use std::fmt::Write as _;
+
+use super::*;
+
+fn all() -> Scanner {
+    Scanner::new(Detector::BUILT_IN.into_iter().collect(), 3, Vec::new())
+}
+
+/// The names and the texts of what is found.
+fn found(text: &str) -> Vec<(&'static str, String)> {
+    found_bytes(text.as_bytes())
+}
+
+fn found_bytes(text: &[u8]) -> Vec<(&'static str, String)> {
+    let scanned = all().scan(text);
+    let shown = |finding: &Finding| String::from_utf8_lossy(&text[finding.start..finding.end]).into_owned();
+    scanned.iter().map(|finding| (finding.detector.name(), shown(finding))).collect()
+}
+
+/// Values that are found as a whole, whatever stands around them.
+fn positive() -> Vec<(&'static str, String)> {
+    let mut list: Vec<(&str, String)> = [
+        ("card", "4111111111111111"),
+        ("card", "4111 1111 1111 1111"),
+        ("card", "4111-1111-1111-1111"),
+        ("card", "5555555555554444"),
+        ("card", "2223003122003222"),
+        ("card", "378282246310005"),
+        ("card", "3782 822463 10005"),
+        ("card", "6011111111111117"),
+        ("card", "30569309025904"),
+        ("card", "3056 930902 5904"),
+        ("card", "3530111333300000"),
+        ("card", "6200000000000005"),
+        ("iban", "DE89370400440532013000"),
+        ("iban", "DE89 3704 0044 0532 0130 00"),
+        ("iban", "GB82 WEST 1234 5698 7654 32"),
+        ("iban", "GB82WEST12345698765432"),
+        ("iban", "FR1420041010050500013M02606"),
+        ("iban", "NL91ABNA0417164300"),
+        ("iban", "MT84MALT011000012345MTLCAST001S"),
+        ("iban", "LC55HEMM000100010012001200023015"),
+        ("iban", "NO9386011117947"),
+        ("us_ssn", "123-45-6789"),
+        ("us_ssn", "078-05-1120"),
+        ("fr_nir", "255081416802538"),
+        ("fr_nir", "2550814168025 38"),
+        ("fr_nir", "2 55 08 14 168 025 38"),
+        ("cloud_key", "AKIAIOSFODNN7EXAMPLE"),
+        ("cloud_key", "ASIAQ3EGRT5KJ7VWXYZ2"),
+        ("cloud_key", "AIzaSyD4k9mQ2xT7vWb1nR8cL5pH3jF6gZ0aEuo"),
+        ("cloud_key", "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"),
+        ("llm_key", "sk-ant-api03-a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6"),
+        ("llm_key", "sk-proj-a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6"),
+        ("llm_key", "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"),
+        ("llm_key", "hf_abcdefghijABCDEFGHIJklmnopqrstKLMN"),
+        ("service_token", "ghp_a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"),
+        ("service_token", "glpat-a1B2c3D4e5F6g7H8i9J0"),
+        ("service_token", "xoxb-123456789012-1234567890123-a1B2c3D4e5F6g7H8"),
+        ("service_token", "sk_live_a1B2c3D4e5F6g7H8i9J0k1L2"),
+        ("service_token", "npm_a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"),
+        ("service_token", "SG.a1B2c3D4e5F6g7H8i9J0k1.a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8s9T0abc"),
+        ("jwt", "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U"),
+    ]
+    .map(|(name, value)| (name, value.to_owned()))
+    .to_vec();
+    for letter in ['A', 'B'] {
+        // The key of a number of Corsica follows from the number.
+        let base = 185_052_000_084_u64 * 10 + 6 - if letter == 'A' { 1_000_000 } else { 2_000_000 };
+        let key = 97 - base % 97;
+        list.push(("fr_nir", format!("185052{letter}000846{key:02}")));
+        list.push(("fr_nir", format!("1 85 05 2{letter} 000 846 {key:02}")));
+    }
+    list.push(("cloud_key", format!("AccountKey={}==", "a1B2c3D4e5F6g7H8i9J0k1".repeat(4).split_at(86).0)));
+    list
+}
+
+#[test]
+fn each_value_is_found_at_every_place_of_a_block() {
+    for (name, value) in positive() {
+        for pad in [0, 1, 5, 40, 47, 50, 53, 55, 57, 58, 59, 60, 61, 62, 63, 64, 65, 127, 130] {
+            for (before, after) in [("", ""), (" ", " "), ("\"", "\""), (">", "</b>"), (":", ","), ("\n", "."), ("(", ")")] {
+                let text = format!("{}{before}{value}{after}", "x ".repeat(70).split_at(pad).0.trim_end_matches('x'));
+                assert_eq!(found(&text), [(name, value.clone())], "{text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_like_a_value_and_is_none_is_not_found() {
+    for text in [
+        "4111111111111112",
+        "41111111111111111",
+        "x4111111111111111",
+        "4111111111111111a",
+        "0.4111111111111111",
+        "4111111111111111.5",
+        "4111 1111-1111 1111",
+        "411 11111 1111 1111",
+        "1234567890123452",
+        "4444444444444444",
+        "0000000000000000",
+        "1700000000000",
+        "2024-01-15 10:30:00",
+        "+49 170 1234567",
+        "550e8400-e29b-41d4-a716-446655440000",
+        "DE89370400440532013001",
+        "XX89370400440532013000",
+        "aDE89370400440532013000",
+        "DE893704004405320130001",
+        "GB82 WEST 1234 5698 7654 3",
+        "000-45-6789",
+        "666-45-6789",
+        "900-45-6789",
+        "123-00-6789",
+        "123-45-0000",
+        "123-45-67890",
+        "1-123-45-6789",
+        "123-45-6789-1",
+        "255081416802539",
+        "255131416802538",
+        "AKIAIOSFODNN7EXAMPL",
+        "AKIAIOSFODNN7EXAMPLEX",
+        "xAKIAIOSFODNN7EXAMPLE",
+        "AKIAXXXXXXXXXXXXXXXX",
+        "ghp_xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
+        "task-proj-a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6",
+        "sk-proj-<your key>",
+        "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.",
+        "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0",
+        "eyJhbGciOiJIUzI1NiJ9.abc.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U",
+        "-----BEGIN CERTIFICATE-----\nMIIBa1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5\n-----END CERTIFICATE-----",
+        "-----BEGIN PRIVATE KEY-----\n...\n-----END PRIVATE KEY-----",
+        "a@b.example c@d.example",
+    ] {
+        assert_eq!(found(text), [], "{text}");
+    }
+}
+
+#[test]
+fn several_values_are_found_side_by_side() {
+    let text = "2024-01-15 4111 1111 1111 1111 5555 5555 5555 4444 12 123-45-6789 4111111111111111";
+    let names: Vec<_> = found(text).into_iter().map(|(_, value)| value).collect();
+    assert_eq!(names, ["4111 1111 1111 1111", "5555 5555 5555 4444", "123-45-6789", "4111111111111111"]);
+    for (name, value) in positive() {
+        let text = format!("[\"{value}\",\"{value}\"]");
+        assert_eq!(found(&text), [(name, value.clone()), (name, value.clone())]);
+    }
+}
+
+#[test]
+fn private_keys_are_found_in_text_and_in_json() {
+    let lines = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj\n".repeat(3);
+    for label in ["PRIVATE KEY", "RSA PRIVATE KEY", "OPENSSH PRIVATE KEY", "EC PRIVATE KEY", "ENCRYPTED PRIVATE KEY"] {
+        let text = format!("a\n-----BEGIN {label}-----\n{lines}-----END {label}-----\n");
+        assert_eq!(found(&text), [("private_key", format!("\n{lines}"))], "{label}");
+        let json = serde_like(&text);
+        let mut masked = json.clone().into_bytes();
+        let finding = all().scan(&masked)[0];
+        mask(&mut masked, &finding, true);
+        let masked = String::from_utf8(masked).unwrap();
+        assert_eq!((masked.len(), masked.contains("VJTU")), (json.len(), false));
+        assert_eq!(masked.matches("\\n").count(), json.matches("\\n").count(), "{masked}");
+    }
+    // A key that a limit cuts is found as well.
+    assert_eq!(found(&format!("-----BEGIN PRIVATE KEY-----\n{lines}")).len(), 1);
+}
+
+/// A text as a string of JSON.
+fn serde_like(text: &str) -> String {
+    format!("{{\"key\":\"{}\"}}", text.replace('\n', "\\n"))
+}
+
+#[test]
+fn addresses_are_counted_once_each() {
+    let mut text = String::from("one@shop.example, ONE@shop.example; <two@shop.example>");
+    assert_eq!(found(&text), []);
+    write!(text, " three.x+y@mail.shop.example.").unwrap();
+    let values: Vec<_> = found(&text).into_iter().map(|(_, value)| value).collect();
+    assert_eq!(
+        values,
+        ["one@shop.example", "ONE@shop.example", "two@shop.example", "three.x+y@mail.shop.example"]
+    );
+    assert_eq!(found("@@@@ a@ @b.c a@b a@b.c1 x@y@z.example"), []);
+}
+
+#[test]
+fn masks_keep_the_length_and_what_tells_the_owner() {
+    for (text, expected) in [
+        ("{\"card\":\"4111 1111 1111 1111\"}", "{\"card\":\"**** **** **** 1111\"}"),
+        ("{\"card\":4111111111111111}", "{\"card\":9999999999991111}"),
+        ("[1, 4111111111111111 ]", "[1, 9999999999991111 ]"),
+        ("iban DE89 3704 0044 0532 0130 00.", "iban **** **** **** **** **30 00."),
+        ("ssn 123-45-6789", "ssn ***-**-****"),
+        ("k=AKIAIOSFODNN7EXAMPLE;", "k=********************;"),
+        ("t=glpat-a1B2c3D4e5F6g7H8i9J0", "t=*****-********************"),
+    ] {
+        let mut masked = text.as_bytes().to_vec();
+        for finding in all().scan(text.as_bytes()) {
+            mask(&mut masked, &finding, true);
+        }
+        assert_eq!(String::from_utf8(masked).unwrap(), expected);
+    }
+}
+
+#[test]
+fn patterns_of_the_configuration_have_their_checksum() {
+    let custom = vec![
+        CustomPattern::new("MEM-[0-9]{4}", Checksum::None).unwrap(),
+        CustomPattern::new("[0-9]{10}", Checksum::Luhn).unwrap(),
+        CustomPattern::new("RF[0-9]{2}[A-Z0-9]{1,21}", Checksum::Mod97).unwrap(),
+    ];
+    let scanner = Scanner::new(DetectorSet::default(), 1, custom);
+    let text = b"MEM-0042 7992739871 7992739873x1234567897 RF18539007547034 RF19539007547034";
+    let places: Vec<_> = scanner.scan(text).into_iter().map(|finding| (finding.detector, finding.start)).collect();
+    assert_eq!(places, [(Detector::Custom(0), 0), (Detector::Custom(1), 31), (Detector::Custom(2), 42)]);
+    assert!(CustomPattern::new("(", Checksum::None).is_err());
+    assert!(CustomPattern::new(&"[a-z]{1000}".repeat(40), Checksum::None).is_err());
+}
+
+#[test]
+fn bytes_that_are_no_text_are_scanned_as_well() {
+    let text = [b"\xff\xfe\x80 4111111111111111 \xc3(\xf0".as_slice(), &[0; 100], b" 123-45-6789"].concat();
+    let names: Vec<_> = found_bytes(&text).into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names, ["card", "us_ssn"]);
+}
+
+/// What an attacker makes long must not be read again and again: the counts of findings are those of the text.
+#[test]
+fn long_texts_of_one_kind_end() {
+    let millions = |unit: &str| unit.repeat(4_000_000 / unit.len());
+    for unit in [
+        "1", "1 ", "12-", "4111", "@", "a@", "a@b.", "eyJ", "eyJ.", "eyJa.eyJ", "-----BEGIN PRIVATE KEY-----", "-----BEGIN ",
+        "AKIA", "sk-ant-", "DE89 ", "DE89", "T3BlbkFJ", "2A", "1234562A", "1 85 05 2A ", "SG.", "xoxb-1", "\u{0}", "A1",
+    ] {
+        assert_eq!(found(&millions(unit)), [], "{unit}");
+    }
+    assert_eq!(found(&millions("4111111111111111,")).len(), 4_000_000 / 17);
+}

@@ -259,6 +259,13 @@ bench-ranges: targets ## A lookup in tables of ranges beside a binary search, na
 	$(CARGO) build --profile wasm --target $(WASM_TARGET) -p tables --example bench-ranges
 	$(CARGO) run -p run-wasi -- target/$(WASM_TARGET)/wasm/examples/bench-ranges.wasm
 
+.PHONY: bench-responses
+bench-responses: targets ## The scanners of responses beside memchr, natively and in a VM (FOLDERS=folders to search for matches instead)
+	$(CARGO) build --release -p response-scan --example bench-responses
+	target/release/examples/bench-responses $(FOLDERS)
+	$(if $(FOLDERS),@true,$(CARGO) build --profile wasm --target $(WASM_TARGET) -p response-scan --example bench-responses)
+	$(if $(FOLDERS),@true,$(CARGO) run -p run-wasi -- target/$(WASM_TARGET)/wasm/examples/bench-responses.wasm)
+
 .PHONY: bench-signatures
 bench-signatures: targets ## What the verification of one signature of a bot costs, natively and in WebAssembly
 	$(CARGO) run --release -p signature-cost

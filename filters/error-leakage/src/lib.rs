@@ -78,7 +78,8 @@ impl ErrorLeakage {
         let status = exchange.response.as_ref().map_or(0, |response| response.status);
         let answer = if status >= 400 { status } else { INTERNAL_ERROR };
         let named: Vec<String> = leaks.iter().map(describe).collect();
-        let mut reason = format!("the response with status {status} shows an error of the application: {}", named.join(", "));
+        let mut reason =
+            format!("the response with status {status} shows an error of the application: {}", named.join(", "));
         if !text.complete {
             reason.push_str("; only the beginning of the body was inspected");
         }

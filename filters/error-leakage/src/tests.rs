@@ -90,7 +90,9 @@ fn monitor_says_what_it_would_have_done() {
 fn ordinary_responses_and_those_that_cannot_be_replaced_pass() {
     let exchanged = html(200, b"<p>All is well.</p>");
     assert_eq!((exchanged.flow, exchanged.host.events.borrow().len()), (Flow::Continue, 0));
-    for (status, kind) in [(206, "text/html"), (304, "text/html"), (200, "image/png"), (200, "application/octet-stream")] {
+    for (status, kind) in
+        [(206, "text/html"), (304, "text/html"), (200, "image/png"), (200, "application/octet-stream")]
+    {
         assert!(!exchange(&step(), status, &[("content-type", kind)], b"", true).held, "{status} {kind}");
     }
 }

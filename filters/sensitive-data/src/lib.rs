@@ -8,8 +8,8 @@ pub mod control;
 mod messages;
 
 use exchange::{
-    Action, Body, BodyNeed, Build, Category, Decision, Exchange, Host, Outcome, Plugin, PluginDefinition, Refusal, ReplyBody,
-    Role, SecurityEvent, Signal, Slot, Verdict,
+    Action, Body, BodyNeed, Build, Category, Decision, Exchange, Host, Outcome, Plugin, PluginDefinition, Refusal,
+    ReplyBody, Role, SecurityEvent, Signal, Slot, Verdict,
 };
 use prost::Message as _;
 use response_scan::sensitive::{Checksum, CustomPattern, Detector, Finding, Scanner, mask};
@@ -96,7 +96,10 @@ impl Plugin for SensitiveData {
         }
         let masked = |masks: &dyn Fn(&Finding) -> bool| {
             let mut units = units.to_vec();
-            found.iter().filter(|finding| masks(finding)).for_each(|finding| mask(&mut units, finding, inspection.json));
+            found
+                .iter()
+                .filter(|finding| masks(finding))
+                .for_each(|finding| mask(&mut units, finding, inspection.json));
             text.written(&units)
         };
         self.react(&found, &text, &masked, exchange, host)
@@ -173,7 +176,9 @@ impl SensitiveData {
 
     fn name(&self, detector: Detector) -> &str {
         match detector {
-            Detector::Custom(place) => self.step.custom.get(usize::from(place)).map_or("custom", |own| own.name.as_str()),
+            Detector::Custom(place) => {
+                self.step.custom.get(usize::from(place)).map_or("custom", |own| own.name.as_str())
+            }
             built_in => built_in.name(),
         }
     }

@@ -18,10 +18,8 @@ struct Exchanged {
 }
 
 fn step(actions: &[(&str, DataAction)]) -> SensitiveDataStep {
-    let detector = |(name, action): &(&str, DataAction)| DetectorAction {
-        detector: (*name).to_owned(),
-        action: (*action).into(),
-    };
+    let detector =
+        |(name, action): &(&str, DataAction)| DetectorAction { detector: (*name).to_owned(), action: (*action).into() };
     SensitiveDataStep {
         body_limit: 262_144,
         email_threshold: 2,
@@ -137,7 +135,9 @@ fn what_cannot_be_masked_as_a_whole_is_withheld() {
 
 #[test]
 fn what_is_no_whole_text_is_not_held() {
-    for (status, kind) in [(206, "text/html"), (304, "text/html"), (200, "image/png"), (206, "multipart/byteranges; boundary=x")] {
+    for (status, kind) in
+        [(206, "text/html"), (304, "text/html"), (200, "image/png"), (206, "multipart/byteranges; boundary=x")]
+    {
         assert!(!exchange(&masking(), status, &[("content-type", kind)], b"", true).held, "{status} {kind}");
     }
 }

@@ -75,7 +75,14 @@ fn orders() -> Vec<u8> {
     repeated(|n| {
         format!(
             "{{\"id\":{},\"sku\":\"SKU-{:05}\",\"name\":\"Desk lamp, black\",\"price\":{}.{:02},\"created_at\":\"2024-0{}-1{}T10:{:02}:00Z\",\"tags\":[\"home\",\"light\"],\"in_stock\":true,\"image_url\":\"https://cdn.shop.example/images/{:x}.jpg\"}},",
-            n % 100_000, n % 70_001, n % 900, n % 100, n % 9 + 1, n % 10, n % 60, n % 0xff_ffff
+            n % 100_000,
+            n % 70_001,
+            n % 900,
+            n % 100,
+            n % 9 + 1,
+            n % 10,
+            n % 60,
+            n % 0xff_ffff
         )
     })
 }
@@ -92,8 +99,12 @@ fn texts() -> Vec<u8> {
 fn page() -> Vec<u8> {
     repeated(|n| {
         let mut row = String::new();
-        write!(row, "<tr class=\"row\"><td><a href=\"/items/{}\">Item</a></td><td>A short description of it</td></tr>\n", n % 1000)
-            .unwrap();
+        write!(
+            row,
+            "<tr class=\"row\"><td><a href=\"/items/{}\">Item</a></td><td>A short description of it</td></tr>\n",
+            n % 1000
+        )
+        .unwrap();
         row
     })
 }

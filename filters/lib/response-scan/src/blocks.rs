@@ -79,9 +79,8 @@ mod tests {
         let text: Vec<u8> = (0..1000u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
         for at in (0..text.len()).step_by(BLOCK) {
             for class in [|byte: u8| byte.is_ascii_digit(), |byte: u8| byte == 0, |_| true, |byte: u8| byte >= 200] {
-                let expected = (0..BLOCK).fold(0, |mask, bit| {
-                    mask | u64::from(class(text.get(at + bit).copied().unwrap_or(0))) << bit
-                });
+                let expected = (0..BLOCK)
+                    .fold(0, |mask, bit| mask | u64::from(class(text.get(at + bit).copied().unwrap_or(0))) << bit);
                 assert_eq!(mask(&block(&text, at), class), expected, "{at}");
             }
         }

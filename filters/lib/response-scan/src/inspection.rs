@@ -46,7 +46,10 @@ impl Inspection {
     #[must_use]
     pub fn of(response: &Response, types: &[String]) -> Option<Self> {
         let (status, headers) = (response.status, &response.headers);
-        if response.streaming || matches!(status, 0..200 | 204 | 205 | 206 | 304) || headers.get("content-range").is_some() {
+        if response.streaming
+            || matches!(status, 0..200 | 204 | 205 | 206 | 304)
+            || headers.get("content-range").is_some()
+        {
             return None;
         }
         let kind = headers.get("content-type").unwrap_or_default();
@@ -98,7 +101,7 @@ impl Text<'_> {
         let Some(order) = self.wide else { return Cow::Borrowed(&self.bytes) };
         let (pairs, _) = self.bytes.as_chunks::<2>();
         let unit = |pair: &[u8; 2]| match (order, *pair) {
-            (Order::Little, [low, 0]) | (Order::Big, [0, low]) => low,
+            (Order::Little, [low, 0]) | (Order::Big, [0, low]) if low.is_ascii() => low,
             _ => 0x80,
         };
         Cow::Owned(pairs.iter().map(unit).collect())
@@ -160,7 +163,11 @@ fn matches_type(media: &str, known: &str) -> bool {
 }
 
 fn ends_with(media: &str, suffix: &str) -> bool {
-    media.len().checked_sub(suffix.len()).and_then(|at| media.get(at..)).is_some_and(|end| end.eq_ignore_ascii_case(suffix))
+    media
+        .len()
+        .checked_sub(suffix.len())
+        .and_then(|at| media.get(at..))
+        .is_some_and(|end| end.eq_ignore_ascii_case(suffix))
 }
 
 /// The place of a word in any case of its letters.
@@ -202,7 +209,9 @@ pub fn allow_readable_codings(exchange: &mut Exchange) {
 fn is_readable(item: &[u8]) -> bool {
     let mut parts = item.split(|byte| *byte == b';').map(<[u8]>::trim_ascii);
     let coding = parts.next().unwrap_or_default();
-    let known = ["gzip", "x-gzip", "deflate", "br", "identity"].iter().any(|known| coding.eq_ignore_ascii_case(known.as_bytes()));
+    let known = ["gzip", "x-gzip", "deflate", "br", "identity"]
+        .iter()
+        .any(|known| coding.eq_ignore_ascii_case(known.as_bytes()));
     let refused = |part: &[u8]| {
         let weight = part.strip_prefix(b"q=").or_else(|| part.strip_prefix(b"Q="));
         weight.is_some_and(|weight| weight.starts_with(b"0") && weight.iter().all(|byte| matches!(byte, b'0' | b'.')))
@@ -225,13 +234,20 @@ mod tests {
     #[test]
     fn texts_are_inspected_and_nothing_else() {
         for kind in [
-            "text/html; charset=utf-8", "application/json", "Application/Problem+JSON", "application/atom+xml", "text/plain",
-            "image/svg+xml", "",
+            "text/html; charset=utf-8",
+            "application/json",
+            "Application/Problem+JSON",
+            "application/atom+xml",
+            "text/plain",
+            "image/svg+xml",
+            "",
         ] {
             assert!(inspected(200, kind) && inspected(500, kind), "{kind}");
             assert!(![101, 204, 205, 206, 304].into_iter().any(|status| inspected(status, kind)), "{kind}");
         }
-        for kind in ["image/png", "application/octet-stream", "text/css", "font/woff2", "multipart/byteranges", "video/mp4"] {
+        for kind in
+            ["image/png", "application/octet-stream", "text/css", "font/woff2", "multipart/byteranges", "video/mp4"]
+        {
             assert!(!inspected(200, kind), "{kind}");
         }
         let range = response(200, &[("content-type", "text/plain"), ("content-range", "bytes 0-1/2")]);
@@ -254,7 +270,8 @@ mod tests {
             let text = inspection.text(Body { bytes: &body, complete: true }, &Headers::new(&kind));
             assert_eq!(text.units().as_ref(), b"\x80card \x80 4111");
             let changed = text.written(b"\x80card \x80 ****");
-            let expected: Vec<u8> = mark.into_iter().chain("card \u{e4} ****".encode_utf16().flat_map(encode)).collect();
+            let expected: Vec<u8> =
+                mark.into_iter().chain("card \u{e4} ****".encode_utf16().flat_map(encode)).collect();
             assert_eq!(changed, expected);
         }
     }
@@ -262,7 +279,8 @@ mod tests {
     #[test]
     fn codings_are_undone_as_far_as_they_can_be() {
         let plain = Headers::new(&[("content-type", "text/plain")]);
-        let inspection = Inspection::of(&Response { status: 200, headers: plain.clone(), streaming: false }, &[]).unwrap();
+        let inspection =
+            Inspection::of(&Response { status: 200, headers: plain.clone(), streaming: false }, &[]).unwrap();
         let read = |coding: &str, bytes: &[u8], complete| {
             let headers = Headers::new(&[("content-encoding", coding)]);
             let text = inspection.text(Body { bytes, complete }, &headers);

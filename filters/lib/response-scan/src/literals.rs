@@ -47,9 +47,9 @@ mod native {
                 let span = Span { start: at, end: text.len() };
                 let found = match &self.0 {
                     Kind::Packed(searcher) => searcher.find_in(text, span),
-                    Kind::Automaton(automaton) => automaton.as_ref().and_then(|automaton| {
-                        automaton.find(aho_corasick::Input::new(text).span(span))
-                    }),
+                    Kind::Automaton(automaton) => automaton
+                        .as_ref()
+                        .and_then(|automaton| automaton.find(aho_corasick::Input::new(text).span(span))),
                 };
                 let Some(found) = found else { return };
                 at = visit(found.pattern().as_usize(), found.start()).max(found.start() + 1);

@@ -28,10 +28,12 @@ fn response_cases_are_recognized() {
         for test in &file.tests {
             for stage in &test.stages {
                 let log = &stage.output.log;
-                let (expected, refused) = (log.expect_ids.contains(&file.rule_id), log.no_expect_ids.contains(&file.rule_id));
+                let (expected, refused) =
+                    (log.expect_ids.contains(&file.rule_id), log.no_expect_ids.contains(&file.rule_id));
                 let data = stage.input.data.as_deref().unwrap_or_default();
                 // The suite's backend answers with the text of this field.
-                let reflected = serde_json::from_str::<Value>(data).ok().and_then(|data| Some(data["body"].as_str()?.to_owned()));
+                let reflected =
+                    serde_json::from_str::<Value>(data).ok().and_then(|data| Some(data["body"].as_str()?.to_owned()));
                 let body = reflected.as_deref().unwrap_or(data);
                 // At paranoia level 1, where a rule of that level is to stay silent.
                 let found = if refused { Scanner::new(1).scan(body.as_bytes()) } else { scanner.scan(body.as_bytes()) };

@@ -1,14 +1,35 @@
 //! The fuzz target of the scanners without a fuzzer: values and anchors, cut, joined and changed at random places. Seeded.
 #![allow(clippy::indexing_slicing, clippy::unwrap_used, reason = "tests")]
 
+#[allow(unreachable_pub, reason = "it is shared with the fuzz target")]
 #[path = "../../../../fuzz/src/bodies/response_scan.rs"]
 mod response_scan_body;
 
 const PIECES: [&str; 24] = [
-    "4111 1111 1111 1111", "4111111111111111", "123-45-6789", "DE89 3704 0044 0532 0130 00", "1 85 05 2A 000 846 12",
-    "AKIAIOSFODNN7EXAMPLE", "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abcdefghijklmnopqrst", "-----BEGIN PRIVATE KEY-----",
-    "-----END PRIVATE KEY-----", "a@shop.example", "\\n", "\\", "\"", "{\"a\":", "[", ",", "}", " ", "ORA-00933", "<title>500.1 - x",
-    "SQLSTATE[42", "\u{e4}", "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj", "1",
+    "4111 1111 1111 1111",
+    "4111111111111111",
+    "123-45-6789",
+    "DE89 3704 0044 0532 0130 00",
+    "1 85 05 2A 000 846 12",
+    "AKIAIOSFODNN7EXAMPLE",
+    "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abcdefghijklmnopqrst",
+    "-----BEGIN PRIVATE KEY-----",
+    "-----END PRIVATE KEY-----",
+    "a@shop.example",
+    "\\n",
+    "\\",
+    "\"",
+    "{\"a\":",
+    "[",
+    ",",
+    "}",
+    " ",
+    "ORA-00933",
+    "<title>500.1 - x",
+    "SQLSTATE[42",
+    "\u{e4}",
+    "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj",
+    "1",
 ];
 
 #[test]
@@ -34,7 +55,13 @@ fn texts_made_of_pieces_are_scanned() {
         let quoted = serde_json::to_vec(&String::from_utf8_lossy(&text)).unwrap();
         response_scan_body::run(&quoted);
     }
-    for number in ["4111111111111111", "-4111111111111111", "4111111111111111.0", "[4111111111111111]", "{\"a\" : 4111111111111111 }"] {
+    for number in [
+        "4111111111111111",
+        "-4111111111111111",
+        "4111111111111111.0",
+        "[4111111111111111]",
+        "{\"a\" : 4111111111111111 }",
+    ] {
         response_scan_body::run(number.as_bytes());
     }
 }

@@ -213,12 +213,16 @@ impl CustomConfig {
         let properties = parsed.properties();
         let longest = properties.maximum_len();
         if !longest.is_some_and(|longest| longest <= MAX_MATCH) {
-            return Some("a match of the pattern may have more than 256 bytes; write `{1,20}` in place of `+` or `*`".to_owned());
+            return Some(
+                "a match of the pattern may have more than 256 bytes; write `{1,20}` in place of `+` or `*`".to_owned(),
+            );
         }
         if properties.minimum_len().unwrap_or(0) == 0 {
             return Some("the pattern matches the empty text".to_owned());
         }
-        CustomPattern::new(&self.pattern, Checksum::None).err().map(|error| format!("the pattern is too large: {error}"))
+        CustomPattern::new(&self.pattern, Checksum::None)
+            .err()
+            .map(|error| format!("the pattern is too large: {error}"))
     }
 }
 

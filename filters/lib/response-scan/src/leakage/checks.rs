@@ -16,6 +16,8 @@ pub(super) enum Check {
     Always,
     /// It is a whole word.
     Word,
+    /// No word character follows.
+    End,
     /// One of these follows at once.
     Then(&'static [&'static str]),
     /// One of these follows within a distance.
@@ -51,7 +53,10 @@ impl Check {
         let behind = place.behind(REACH);
         match self {
             Self::Always => true,
-            Self::Word => !place.before(1).last().copied().is_some_and(is_word) && !behind.first().copied().is_some_and(is_word),
+            Self::Word => {
+                !place.before(1).last().copied().is_some_and(is_word) && !behind.first().copied().is_some_and(is_word)
+            }
+            Self::End => !behind.first().copied().is_some_and(is_word),
             Self::Then(words) => words.iter().any(|word| behind.starts_with(word.as_bytes())),
             Self::After(distance, words) => {
                 let behind = place.behind(*distance);

@@ -5,7 +5,8 @@
 
 use super::Family::{self, Go, Iis, Java, Laravel, Node, Php, Python, Ruby, Sql, WebShell};
 use super::checks::Check::{
-    self, After, All, Always, Any, Before, Blank, Digits, DigitsThen, Folder, Frame, StatusTitle, Tag, Then, Title, Word, WsoTitle,
+    self, After, All, Always, Any, Before, Blank, Digits, DigitsThen, End, Folder, Frame, StatusTitle, Tag, Then,
+    Title, Word, WsoTitle,
 };
 
 /// A rule.
@@ -38,10 +39,13 @@ pub(super) const RULES: &[Rule] = &[
     rule(Sql, 1, "firebird", "SQL", All(&[Before(8, &["Dynamic "]), Then(&[" Error"])])),
     rule(Sql, 1, "db2", "SQL", All(&[Then(&["CODE="]), After(60, &["SQLSTATE="])])),
     rule(Sql, 1, "exception", "SQL", All(&[After(40, &["Exception: "]), Before(9, &["java.sql.", "P", "MySql."])])),
-    rule(Sql, 1, "sqlite", "SQL", Any(&[
-        Then(&["iteException: ", "ITE_ERROR: "]),
-        All(&[Then(&["ite3::"]), After(300, &[" on line "])]),
-    ])),
+    rule(
+        Sql,
+        1,
+        "sqlite",
+        "SQL",
+        Any(&[Then(&["iteException: ", "ITE_ERROR: "]), All(&[Then(&["ite3::"]), After(300, &[" on line "])])]),
+    ),
     rule(Sql, 1, "documentum", "[DM_QUERY_", Always),
     rule(Sql, 1, "hsqldb-end", "end of command in statement", Always),
     rule(Sql, 1, "odbc", "ODBC ", Any(&[Before(2, &["]["]), All(&[Before(7, &["Ingres "]), Then(&["Driver]"])])])),
@@ -49,7 +53,13 @@ pub(super) const RULES: &[Rule] = &[
     rule(Sql, 1, "sqlserver-conversion", "Conversion failed when", Then(&[" converting"])),
     rule(Sql, 1, "sqlserver-quote", "Unclosed quotation mark", Always),
     rule(Sql, 1, "sqlserver-syntax", "Incorrect syntax near", Then(&[" '", " the keyword"])),
-    rule(Sql, 1, "postgres-near", "at or near ", All(&[Then(&["\"", "\\\"", "&quot;"]), Before(60, &["syntax error", "unterminated quoted"])])),
+    rule(
+        Sql,
+        1,
+        "postgres-near",
+        "at or near ",
+        All(&[Then(&["\"", "\\\"", "&quot;"]), Before(60, &["syntax error", "unterminated quoted"])]),
+    ),
     rule(Sql, 1, "postgres-input", "invalid input syntax for", Before(40, &["ERROR:"])),
     rule(Sql, 1, "postgres-relation", "\" does not exist", Before(100, &["relation \"", "column \""])),
     rule(Sql, 1, "php-query", "_query(): ", Always),
@@ -59,9 +69,16 @@ pub(super) const RULES: &[Rule] = &[
     rule(Java, 1, "thread", "Exception in thread ", Then(&["\"", "\\\"", "&quot;"])),
     rule(Java, 1, "spring", "Whitelabel Error Page", Always),
     // PHP.
-    rule(Php, 1, "error", " on line ", All(&[Digits(1, 7), Before(400, &[
-        "fatal error: ", "parse error: ", "php warning: ", "php notice: ", "php deprecated: ",
-    ])])),
+    rule(
+        Php,
+        1,
+        "error",
+        " on line ",
+        All(&[
+            Digits(1, 7),
+            Before(400, &["fatal error: ", "parse error: ", "php warning: ", "php notice: ", "php deprecated: "]),
+        ]),
+    ),
     rule(Php, 1, "error-page", "</b> on line <b>", Digits(1, 7)),
     rule(Php, 1, "source", "<?p", Tag(&["hp"])),
     rule(Php, 1, "source", "<?P", Tag(&["hp"])),
@@ -70,15 +87,33 @@ pub(super) const RULES: &[Rule] = &[
     rule(Php, 2, "weak-value", "cannot be empty", Always),
     rule(Php, 2, "weak-date", "Invalid date", Always),
     rule(Php, 2, "weak-maximum", "Maximum allowed", Always),
-    rule(Php, 2, "weak-function", " function", All(&[Word, Before(8, &["the", "static"])])),
+    rule(Php, 2, "weak-function", " function", All(&[End, Before(7, &["the", "static"])])),
     // IIS and .NET.
     rule(Iis, 1, "server-error", "Server Error in '", After(200, &["' Application"])),
     rule(Iis, 1, "view-state", "ViewStateException", Word),
-    rule(Iis, 1, "http-class", "Http", Then(&[
-        "UnhandledException", "CompileException", "ParseException", "RequestValidationException", "RequestWrapper",
-        "ServerUtilityWrapper", "SessionStateWrapper", "StaticObjectsCollectionWrapper",
-    ])),
-    rule(Iis, 1, "frame", ":line ", All(&[DigitsThen(&["", "\r", "\n"]), Before(300, &[" in "]), Before(8, &[".cs", ".vb", ".fs"])])),
+    rule(
+        Iis,
+        1,
+        "http-class",
+        "Http",
+        Then(&[
+            "UnhandledException",
+            "CompileException",
+            "ParseException",
+            "RequestValidationException",
+            "RequestWrapper",
+            "ServerUtilityWrapper",
+            "SessionStateWrapper",
+            "StaticObjectsCollectionWrapper",
+        ]),
+    ),
+    rule(
+        Iis,
+        1,
+        "frame",
+        ":line ",
+        All(&[DigitsThen(&["", "\r", "\n"]), Before(300, &[" in "]), Before(8, &[".cs", ".vb", ".fs"])]),
+    ),
     rule(Iis, 1, "null-reference", "reference not set to an instance", Always),
     rule(Iis, 1, "framework", ".NET Framework Version:", Always),
     rule(Iis, 1, "vbscript", "Microsoft VBScript ", Then(&["runtime", "compilation"])),
@@ -112,10 +147,27 @@ pub(super) const RULES: &[Rule] = &[
     rule(Laravel, 1, "page", "Whoops, looks like something went wrong", Always),
     rule(Laravel, 1, "key", "APP_KEY=base64:", Always),
     // Web shells, by their titles.
-    rule(WebShell, 1, "title", "<title>", Title(&[
-        "webshell", "web shell by", "aspydrvsinfo", "rhtools", "winx shell", "b374k", "p0wny", "indoxploit", "c99shell", "r57shell",
-        "php shell", "antichat shell", "weevely",
-    ])),
+    rule(
+        WebShell,
+        1,
+        "title",
+        "<title>",
+        Title(&[
+            "webshell",
+            "web shell by",
+            "aspydrvsinfo",
+            "rhtools",
+            "winx shell",
+            "b374k",
+            "p0wny",
+            "indoxploit",
+            "c99shell",
+            "r57shell",
+            "php shell",
+            "antichat shell",
+            "weevely",
+        ]),
+    ),
     rule(WebShell, 1, "wso", "<title>", WsoTitle),
     rule(WebShell, 1, "ncc", ":NCC:. Shell", Always),
     rule(WebShell, 1, "michaeldaw", "Simple PHP backdoor", Always),

@@ -120,7 +120,10 @@ fn levels_add_rules() {
 fn each_family_is_reported_once_at_its_first_place() {
     let text = "x ORA-00001 goroutine 1 [running] ORA-00002";
     let leaks = Scanner::new(1).scan(text.as_bytes());
-    assert_eq!(leaks.iter().map(|leak| (leak.family, leak.at)).collect::<Vec<_>>(), [(Family::Sql, 2), (Family::Go, 12)]);
+    assert_eq!(
+        leaks.iter().map(|leak| (leak.family, leak.at)).collect::<Vec<_>>(),
+        [(Family::Sql, 2), (Family::Go, 12)]
+    );
 }
 
 #[test]

@@ -16,16 +16,19 @@ pub fn mask(text: &mut [u8], finding: &Finding, json: bool) {
     let Some(value) = text.get_mut(finding.start..finding.end) else { return };
     let count = value.iter().filter(|byte| byte.is_ascii_alphanumeric()).count();
     let mut left = count.saturating_sub(shown);
-    let mut escaped = false;
+    // Of an escape of JSON: a backslash was read; digits of `\uXXXX` that follow.
+    let (mut escaped, mut code) = (false, 0u8);
     for byte in value {
-        let hides = byte.is_ascii_alphanumeric() || (shown == 0 && (matches!(byte, b'+' | b'_' | b'=' | b'@') || *byte >= 128));
-        // The letter of an escape (`\n` in JSON) is no part of the value.
+        let hides =
+            byte.is_ascii_alphanumeric() || (shown == 0 && (matches!(byte, b'+' | b'_' | b'=' | b'@') || *byte >= 128));
         let in_escape = escaped;
         escaped = *byte == b'\\' && !in_escape;
-        if in_escape {
+        if in_escape || (code > 0 && byte.is_ascii_hexdigit()) {
+            code = if in_escape && *byte == b'u' { 4 } else { code.saturating_sub(1) };
             left = left.saturating_sub(usize::from(byte.is_ascii_alphanumeric()));
             continue;
         }
+        code = 0;
         if hides && left > 0 {
             left -= usize::from(byte.is_ascii_alphanumeric());
             *byte = if bare && byte.is_ascii_digit() { b'9' } else { b'*' };

@@ -163,6 +163,13 @@ fn byte_before(text: &[u8], at: usize) -> u8 {
     at.checked_sub(1).map_or(0, |before| byte(text, before))
 }
 
+/// Whether what begins at a place is the rest of a longer word. The letter of an escape (`\n` in JSON) is no part of a word.
+fn is_inside_word(text: &[u8], at: usize) -> bool {
+    let before = byte_before(text, at);
+    let escape = matches!(before, b'n' | b't' | b'r' | b'b' | b'f') && byte_before(text, at.saturating_sub(1)) == b'\\';
+    is_word(before) && !escape
+}
+
 /// Whether a byte continues a word: what stands beside one is a part of a longer value.
 fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'

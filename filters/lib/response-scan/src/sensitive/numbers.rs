@@ -5,7 +5,7 @@
 
 use super::checksum::luhn;
 use super::emails::Emails;
-use super::{Detector, DetectorSet, Finding, byte, byte_before, iban, is_word};
+use super::{Detector, DetectorSet, Finding, byte, byte_before, iban, is_inside_word, is_word};
 use crate::blocks::{BLOCK, block, hints, mask};
 
 /// The most groups of one number: a French one has seven.
@@ -16,10 +16,12 @@ const BACK: usize = 128;
 pub(super) fn scan(text: &[u8], set: DetectorSet, mut emails: Option<&mut Emails>, found: &mut Vec<Finding>) {
     let numbers = set.has(Detector::Card) || set.has(Detector::FrNir) || set.has(Detector::UsSsn);
     let (ibans, corsica) = (set.has(Detector::Iban), set.has(Detector::FrNir));
-    let (mut digits_before, mut done) = (false, 0);
+    let (mut digits_before, mut done, mut letters_done) = (false, 0, 0);
     for at in (0..text.len()).step_by(BLOCK) {
         let hints = hints(text, at);
-        if hints.at && let Some(emails) = &mut emails {
+        if hints.at
+            && let Some(emails) = &mut emails
+        {
             let mut signs = mask(&block(text, at), |byte| byte == b'@');
             while signs != 0 {
                 emails.take(text, at + lowest(&mut signs));
@@ -30,13 +32,8 @@ pub(super) fn scan(text: &[u8], set: DetectorSet, mut emails: Option<&mut Emails
         }
         // A number whose last digits are in this block may have its groups in the one before.
         if numbers && (hints.digits || digits_before) {
-            let this = Runs::of(text, at);
-            let before = at.checked_sub(BLOCK).map(|before| Runs::of(text, before)).unwrap_or_default();
-            let joined = u128::from(this.runs) << 64 | u128::from(before.runs);
-            let two = joined & joined << 1;
-            let four = two & two << 2;
-            let eight = four & four << 4;
-            let mut hits = high(eight & eight << 3);
+            let runs = Runs::of(text, at);
+            let mut hits = runs.long();
             while hits != 0 {
                 let place = at + lowest(&mut hits);
                 if place >= done && place < text.len() {
@@ -44,30 +41,57 @@ pub(super) fn scan(text: &[u8], set: DetectorSet, mut emails: Option<&mut Emails
                 }
             }
             if corsica {
-                let letters = mask(&block(text, at), |byte| matches!(byte, b'A' | b'B'));
-                let mut hits = high((four & four << 2) << 1) & letters;
-                while hits != 0 {
-                    found.extend(corsican(text, at + lowest(&mut hits)));
+                // The letter may be in the block before, which has been left out unless it has three digits side by side.
+                if let Some(before) = at.checked_sub(BLOCK).filter(|before| *before >= letters_done) {
+                    letters(text, before, &Runs::of(text, before), found);
                 }
+                letters(text, at, &runs, found);
+                letters_done = at + BLOCK;
             }
         }
         digits_before = hints.digits;
     }
 }
 
-/// Digits and single separators behind them, as bits.
-#[derive(Default)]
-struct Runs {
-    runs: u64,
+/// The French numbers of Corsica whose letters are in a block.
+fn letters(text: &[u8], at: usize, runs: &Runs, found: &mut Vec<Finding>) {
+    let mut hits = runs.six_before() & mask(&block(text, at), |byte| matches!(byte, b'A' | b'B'));
+    while hits != 0 {
+        found.extend(corsican(text, at + lowest(&mut hits)));
+    }
 }
+
+/// Digits and single separators behind them, as bits: a block, and the one before it in the lower half.
+struct Runs(u128);
 
 impl Runs {
     fn of(text: &[u8], at: usize) -> Self {
-        let block = block(text, at);
-        let digits = mask(&block, |byte| byte.is_ascii_digit());
-        let separators = mask(&block, is_separator);
-        let first = u64::from(byte_before(text, at).is_ascii_digit());
-        Self { runs: digits | (separators & (digits << 1 | first)) }
+        let half = |at: usize| {
+            let block = block(text, at);
+            let digits = mask(&block, |byte| byte.is_ascii_digit());
+            let separators = mask(&block, is_separator);
+            let first = u64::from(byte_before(text, at).is_ascii_digit());
+            u128::from(digits | (separators & (digits << 1 | first)))
+        };
+        Self(half(at) << 64 | at.checked_sub(BLOCK).map_or(0, half))
+    }
+
+    /// The bytes of the block that end eleven of a run.
+    fn long(&self) -> u64 {
+        let four = self.four();
+        let eight = four & four << 4;
+        high(eight & eight << 3)
+    }
+
+    /// The bytes of the block that follow six of a run.
+    fn six_before(&self) -> u64 {
+        let four = self.four();
+        high((four & four << 2) << 1)
+    }
+
+    fn four(&self) -> u128 {
+        let two = self.0 & self.0 << 1;
+        two & two << 2
     }
 }
 
@@ -151,8 +175,7 @@ fn judge(text: &[u8], window: &mut [Option<Group>; GROUPS], set: DetectorSet, fo
     for count in 1..=GROUPS {
         let Some(groups) = window.get(GROUPS - count..) else { return };
         let Some(Some(first)) = groups.first().copied() else { return };
-        let before = byte_before(text, first.start);
-        if is_word(before) || before == b'.' {
+        if is_inside_word(text, first.start) || byte_before(text, first.start) == b'.' {
             continue;
         }
         // One more separator of the same kind: a part of a longer number.
@@ -162,10 +185,16 @@ fn judge(text: &[u8], window: &mut [Option<Group>; GROUPS], set: DetectorSet, fo
             return;
         }
         let lengths: Vec<usize> = groups.iter().flatten().map(|group| group.end - group.start).collect();
-        let value: Vec<u8> =
-            groups.iter().flatten().flat_map(|group| text.get(group.start..group.end).unwrap_or_default()).copied().collect();
+        let value: Vec<u8> = groups
+            .iter()
+            .flatten()
+            .flat_map(|group| text.get(group.start..group.end).unwrap_or_default())
+            .copied()
+            .collect();
         let detector = match lengths.as_slice() {
-            [3, 2, 4] if inner == b'-' && set.has(Detector::UsSsn) && is_ssn(text, first, last, &value) => Detector::UsSsn,
+            [3, 2, 4] if inner == b'-' && set.has(Detector::UsSsn) && is_ssn(text, first, last, &value) => {
+                Detector::UsSsn
+            }
             lengths if set.has(Detector::FrNir) && is_nir_shape(lengths) && is_nir(&value, None) => Detector::FrNir,
             lengths if set.has(Detector::Card) && is_card_shape(lengths) && is_card(&value) => Detector::Card,
             _ => continue,
@@ -211,7 +240,8 @@ fn corsican(text: &[u8], letter: usize) -> Option<Finding> {
         return None;
     }
     let spaced = byte_before(text, letter.checked_sub(1)?) == b' ';
-    let (start, end) = if spaced { (letter.checked_sub(9)?, letter + 12) } else { (letter.checked_sub(6)?, letter + 9) };
+    let (start, end) =
+        if spaced { (letter.checked_sub(9)?, letter + 12) } else { (letter.checked_sub(6)?, letter + 9) };
     let whole = text.get(start..end)?;
     let shape: &[u8] = if spaced { b"d dd dd dL ddd ddd dd" } else { b"ddddddLdddddddd" };
     let fits = whole.len() == shape.len()
@@ -221,9 +251,12 @@ fn corsican(text: &[u8], letter: usize) -> Option<Finding> {
             other => byte == other,
         });
     // The letter counts as the digit 0 here: the number is `20` minus one or two millions.
-    let digits: Vec<u8> =
-        whole.iter().filter(|byte| **byte != b' ').map(|byte| if byte.is_ascii_digit() { *byte } else { b'0' }).collect();
-    let alone = !is_word(byte_before(text, start)) && !is_word(byte(text, end));
+    let digits: Vec<u8> = whole
+        .iter()
+        .filter(|byte| **byte != b' ')
+        .map(|byte| if byte.is_ascii_digit() { *byte } else { b'0' })
+        .collect();
+    let alone = !is_inside_word(text, start) && !is_word(byte(text, end));
     (fits && alone && is_nir(&digits, Some(which))).then_some(Finding { detector: Detector::FrNir, start, end })
 }
 

@@ -79,7 +79,9 @@ fn positive() -> Vec<(&'static str, String)> {
 fn each_value_is_found_at_every_place_of_a_block() {
     for (name, value) in positive() {
         for pad in [0, 1, 5, 40, 47, 50, 53, 55, 57, 58, 59, 60, 61, 62, 63, 64, 65, 127, 130] {
-            for (before, after) in [("", ""), (" ", " "), ("\"", "\""), (">", "</b>"), (":", ","), ("\n", "."), ("(", ")")] {
+            for (before, after) in
+                [("", ""), (" ", " "), ("\"", "\""), (">", "</b>"), (":", ","), ("\n", "."), ("(", ")"), ("\\n", "\\n")]
+            {
                 let text = format!("{}{before}{value}{after}", "x ".repeat(70).split_at(pad).0.trim_end_matches('x'));
                 assert_eq!(found(&text), [(name, value.clone())], "{text}");
             }
@@ -178,10 +180,7 @@ fn addresses_are_counted_once_each() {
     assert_eq!(found(&text), []);
     write!(text, " three.x+y@mail.shop.example.").unwrap();
     let values: Vec<_> = found(&text).into_iter().map(|(_, value)| value).collect();
-    assert_eq!(
-        values,
-        ["one@shop.example", "ONE@shop.example", "two@shop.example", "three.x+y@mail.shop.example"]
-    );
+    assert_eq!(values, ["one@shop.example", "ONE@shop.example", "two@shop.example", "three.x+y@mail.shop.example"]);
     assert_eq!(found("@@@@ a@ @b.c a@b a@b.c1 x@y@z.example"), []);
 }
 
@@ -231,8 +230,30 @@ fn bytes_that_are_no_text_are_scanned_as_well() {
 fn long_texts_of_one_kind_end() {
     let millions = |unit: &str| unit.repeat(4_000_000 / unit.len());
     for unit in [
-        "1", "1 ", "12-", "4111", "@", "a@", "a@b.", "eyJ", "eyJ.", "eyJa.eyJ", "-----BEGIN PRIVATE KEY-----", "-----BEGIN ",
-        "AKIA", "sk-ant-", "DE89 ", "DE89", "T3BlbkFJ", "2A", "1234562A", "1 85 05 2A ", "SG.", "xoxb-1", "\u{0}", "A1",
+        "1",
+        "1 ",
+        "12-",
+        "4111",
+        "@",
+        "a@",
+        "a@b.",
+        "eyJ",
+        "eyJ.",
+        "eyJa.eyJ",
+        "-----BEGIN PRIVATE KEY-----",
+        "-----BEGIN ",
+        "AKIA",
+        "sk-ant-",
+        "DE89 ",
+        "DE89",
+        "T3BlbkFJ",
+        "2A",
+        "1234562A",
+        "1 85 05 2A ",
+        "SG.",
+        "xoxb-1",
+        "\u{0}",
+        "A1",
     ] {
         assert_eq!(found(&millions(unit)), [], "{unit}");
     }

@@ -1,6 +1,6 @@
 //! Keys and tokens, by what they begin with.
 
-use super::{Detector, DetectorSet, Finding, byte, byte_before, is_word};
+use super::{Detector, DetectorSet, Finding, byte, byte_before, is_inside_word, is_word};
 use crate::literals::Literals;
 
 /// The characters behind the beginning of a token.
@@ -28,13 +28,7 @@ struct Beginning {
     length: (usize, usize),
 }
 
-const fn beginning(
-    literal: &'static str,
-    detector: Detector,
-    kind: Kind,
-    least: usize,
-    most: usize,
-) -> Beginning {
+const fn beginning(literal: &'static str, detector: Detector, kind: Kind, least: usize, most: usize) -> Beginning {
     Beginning { literal: literal.as_bytes(), detector, kind, length: (least, most) }
 }
 
@@ -124,14 +118,15 @@ type Outcome = Result<(usize, usize), usize>;
 
 fn token(text: &[u8], at: usize, beginning: &Beginning) -> Outcome {
     let from = at + beginning.literal.len();
-    let before = byte_before(text, at);
-    // In JSON a word may follow `\n` or `\t`.
-    let escape = matches!(before, b'n' | b't' | b'r') && byte_before(text, at.saturating_sub(1)) == b'\\';
-    if (is_word(before) && !escape) || before == b'-' {
+    if is_inside_word(text, at) || byte_before(text, at) == b'-' {
         return Err(from);
     }
     let (least, most) = beginning.length;
-    let count = count(text, from, most + 1, beginning.kind);
+    let mut count = count(text, from, most + 1, beginning.kind);
+    // A dot behind it ends a sentence.
+    if byte_before(text, from + count) == b'.' {
+        count = count.saturating_sub(1);
+    }
     let end = from + count;
     let value = text.get(from..end).unwrap_or_default();
     let fits = (least..=most).contains(&count) && is_random(value) && extra(beginning, value);
@@ -143,7 +138,9 @@ fn extra(beginning: &Beginning, value: &[u8]) -> bool {
     match beginning.literal {
         b"SG." => value.get(22) == Some(&b'.') && value.iter().filter(|byte| **byte == b'.').count() == 1,
         b"AccountKey=" => value.ends_with(b"=="),
-        b"xoxb-" | b"xoxp-" | b"xoxa-" | b"xoxs-" => value.iter().take(10).all(|byte| byte.is_ascii_digit() || *byte == b'-'),
+        b"xoxb-" | b"xoxp-" | b"xoxa-" | b"xoxs-" => {
+            value.iter().take(10).all(|byte| byte.is_ascii_digit() || *byte == b'-')
+        }
         _ => true,
     }
 }
@@ -178,12 +175,12 @@ fn older_key(text: &[u8], at: usize) -> Outcome {
     let front = text.get(start..at).unwrap_or_default();
     let named = front.strip_prefix(b"sk-").is_some_and(|front| front.iter().all(u8::is_ascii_alphanumeric));
     let behind = count(text, next, 21, Kind::Alphanumeric);
-    if named && behind == 20 && !is_word(byte_before(text, start)) { Ok((start, next + 20)) } else { Err(next) }
+    if named && behind == 20 && !is_inside_word(text, start) { Ok((start, next + 20)) } else { Err(next) }
 }
 
 /// Three parts of base64url; the first two are JSON objects and the third is a signature (RFC 7515, section 3.1).
 fn jwt(text: &[u8], at: usize) -> Outcome {
-    if is_word(byte_before(text, at)) {
+    if is_inside_word(text, at) {
         return Err(at + 3);
     }
     let length = count(text, at, MAX_JWT, Kind::Dotted);

@@ -20,12 +20,22 @@ pub(crate) struct Hints {
 /// Which bytes of a block are in a class: bit `i` is byte `i`.
 pub(crate) fn mask(block: &[u8; BLOCK], class: impl Fn(u8) -> bool) -> u64 {
     // All ones for each byte of the class, then the highest bit of each of eight bytes side by side.
-    let flags = block.map(|byte| if class(byte) { 0xff } else { 0u8 });
+    let flags = flags(block, |byte| if class(byte) { 0xff } else { 0 });
     let (words, _) = flags.as_chunks::<8>();
     words.iter().enumerate().fold(0, |mask, (place, word)| {
         let bits = u64::from_le_bytes(*word) & 0x8080_8080_8080_8080;
         mask | (bits.wrapping_mul(0x0002_0408_1020_4081) >> 56) << (8 * place)
     })
+}
+
+/// A flag for each byte. A plain loop: compilers make no vectors of `map` of an array.
+#[inline]
+fn flags<const N: usize>(bytes: &[u8; N], flag: impl Fn(u8) -> u8) -> [u8; N] {
+    let mut flags = [0; N];
+    for (to, from) in flags.iter_mut().zip(bytes) {
+        *to = flag(*from);
+    }
+    flags
 }
 
 /// The bytes of a text from `at` on; NUL behind its end.
@@ -47,8 +57,8 @@ fn padded<const N: usize>(text: &[u8], at: usize) -> [u8; N] {
 #[inline]
 pub(crate) fn hints(text: &[u8], at: usize) -> Hints {
     let bytes: [u8; WITH_REST] = padded(text, at);
-    let digit = bytes.map(|byte| u8::from(byte.wrapping_sub(b'0') < 10));
-    let capital = bytes.map(|byte| u8::from(byte.wrapping_sub(b'A') < 26));
+    let digit = flags(&bytes, |byte| u8::from(byte.wrapping_sub(b'0') < 10));
+    let capital = flags(&bytes, |byte| u8::from(byte.wrapping_sub(b'A') < 26));
     let (mut digits, mut account, mut sign) = (0, 0, 0);
     for ((first, second), third) in shifted(&digit, 0).iter().zip(shifted(&digit, 1)).zip(shifted(&digit, 2)) {
         digits |= first & second & third;

@@ -43,5 +43,7 @@ fn is_bare_number(text: &[u8], finding: &Finding) -> bool {
     let before = before.copied().find(|byte| !byte.is_ascii_whitespace());
     let after = text.get(finding.end..).unwrap_or_default().iter().take(64);
     let after = after.copied().find(|byte| !byte.is_ascii_whitespace());
-    digits && matches!(before, None | Some(b':' | b'[' | b',' | b'-')) && matches!(after, None | Some(b',' | b']' | b'}'))
+    digits
+        && matches!(before, None | Some(b':' | b'[' | b',' | b'-'))
+        && matches!(after, None | Some(b',' | b']' | b'}'))
 }

@@ -8,6 +8,9 @@ use super::emails::Emails;
 use super::{Detector, DetectorSet, Finding, byte, byte_before, iban, is_inside_word, is_word};
 use crate::blocks::{BLOCK, block, hints, mask};
 
+/// The fewest and the most digits of a number.
+const SHORTEST: usize = 9;
+const LONGEST: usize = 19;
 /// The most groups of one number: a French one has seven.
 const GROUPS: usize = 7;
 /// How far the beginning of a run is looked for, in bytes: further than the longest number.
@@ -183,6 +186,13 @@ fn judge(text: &[u8], window: &mut [Option<Group>; GROUPS], set: DetectorSet, fo
         let mut separators = groups.iter().flatten().take(count - 1).map(|group| byte(text, group.end));
         if count > 1 && !separators.all(|separator| separator == inner) {
             return;
+        }
+        let total: usize = groups.iter().flatten().map(|group| group.end - group.start).sum();
+        if total > LONGEST {
+            return;
+        }
+        if total < SHORTEST {
+            continue;
         }
         let lengths: Vec<usize> = groups.iter().flatten().map(|group| group.end - group.start).collect();
         let value: Vec<u8> = groups

@@ -127,7 +127,7 @@ pub(super) const RULES: &[Rule] = &[
     rule(Ruby, 1, "method", "NoMethodError", Then(&[": ", " ("])),
     rule(Ruby, 1, "conversion", "no implicit conversion of", Always),
     rule(Ruby, 1, "arguments", "wrong number of arguments (given", Always),
-    rule(Ruby, 1, "syntax", "SyntaxError (", Always),
+    rule(Ruby, 1, "syntax", "SyntaxError (", Then(&["/", "(eval)", "<"])),
     rule(Ruby, 1, "frame", ".rb:", DigitsThen(&[":in `", ":in '", ": syntax error"])),
     // Python.
     rule(Python, 1, "traceback", "Traceback (most recent call last)", Always),

@@ -94,12 +94,10 @@ impl Plugin for SensitiveData {
         if found.is_empty() {
             return Verdict::Pass;
         }
-        let masked = |masks: &dyn Fn(&Finding) -> bool| {
+        let masked = || {
             let mut units = units.to_vec();
-            found
-                .iter()
-                .filter(|finding| masks(finding))
-                .for_each(|finding| mask(&mut units, finding, inspection.json));
+            let masks = |finding: &&Finding| self.action(finding.detector) == DataAction::Mask;
+            found.iter().filter(masks).for_each(|finding| mask(&mut units, finding, inspection.json));
             text.written(&units)
         };
         self.react(&found, &text, &masked, exchange, host)
@@ -111,7 +109,7 @@ impl SensitiveData {
         &self,
         found: &[Finding],
         text: &Text<'_>,
-        masked: &dyn Fn(&dyn Fn(&Finding) -> bool) -> Vec<u8>,
+        masked: &dyn Fn() -> Vec<u8>,
         exchange: &mut Exchange,
         host: &dyn Host,
     ) -> Verdict {
@@ -145,9 +143,8 @@ impl SensitiveData {
             return Verdict::Pass;
         }
         if strictest == DataAction::Mask && maskable {
-            let masks = |finding: &Finding| self.action(finding.detector) == DataAction::Mask;
             observe(&Decision::new(Action::Log, exchange.score.total(), reason).enforced(), exchange, host);
-            return Verdict::ReplaceBody(masked(&masks));
+            return Verdict::ReplaceBody(masked());
         }
         let body = ReplyBody::Json(vec![
             ("error", "response_withheld".to_owned()),

@@ -212,7 +212,7 @@ impl CustomConfig {
         };
         let properties = parsed.properties();
         let longest = properties.maximum_len();
-        if !longest.is_some_and(|longest| longest <= MAX_MATCH) {
+        if longest.is_none_or(|longest| longest > MAX_MATCH) {
             return Some(
                 "a match of the pattern may have more than 256 bytes; write `{1,20}` in place of `+` or `*`".to_owned(),
             );

@@ -96,7 +96,9 @@ impl Place {
             continent: code_at(record, &["continent", "code"]).or_else(|| flat(&["continent_code"])),
             continent_name: name_at(record, "continent").or_else(|| flat_name("continent")),
             region: code_at(record, &["subdivisions", "0", "iso_code"]).or_else(|| flat(&["region_code"])),
-            region_name: at(record, &["subdivisions", "0", "names", "en"]).and_then(text).or_else(|| flat(&["region", "state1"])),
+            region_name: at(record, &["subdivisions", "0", "names", "en"])
+                .and_then(text)
+                .or_else(|| flat(&["region", "state1"])),
             city: name_at(record, "city").or_else(|| flat(&["city"])),
             postal_code: code_at(record, &["postal", "code"]).or_else(|| flat(&["postal_code", "postcode"])),
             latitude: number_at(&["location", "latitude"], "latitude"),

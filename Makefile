@@ -274,6 +274,8 @@ bench-signatures: targets ## What the verification of one signature of a bot cos
 bench-reputation: filters envoy crs ## The reputation and bot chain beside the preset without it, and a feed of 500,000 lines (ARGS=--only PART, --networks FILE.csv, ...)
 	$(CARGO) build --release -p palisade
 	$(CARGO) build --release -p palisade-tests --bin palisade-bench-reputation
+	$(CARGO) build --release -p palisade-bench --bin palisade-bench-callers
+	target/release/palisade-bench-callers --out target/bench/callers.json
 	PALISADE_BIN=$(CURDIR)/target/release/palisade target/release/palisade-bench-reputation --out target/bench/reputation.json $(ARGS)
 
 .PHONY: bench-ask

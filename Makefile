@@ -18,7 +18,10 @@ WASM_TARGET := wasm32-wasip1
 
 CACHE := .cache
 ENVOY := $(CACHE)/envoy/envoy
-FILTERS_DIR := target/filters
+# `make filters` makes what is shipped. Tests and the demo take modules of a quicker build, which is optimized as much but without
+# link-time optimization: that would take as long again for each module. The longest tests and all benchmarks take what is shipped.
+FILTERS_PROFILE ?= $(if $(filter filters,$(MAKECMDGOALS)),wasm,$(if $(filter run test,$(MAKECMDGOALS)),wasm-quick,wasm))
+FILTERS_DIR := target/filters$(patsubst wasm%,%,$(FILTERS_PROFILE))
 TOOLS := $(CACHE)/tools
 PYTHON ?= python3
 CARGO ?= cargo
@@ -59,6 +62,8 @@ export PALISADE_RBLDNSD := $(CURDIR)/$(CACHE)/rbldnsd
 
 # LINTS=1: clippy and rustdoc, warnings denied, over each crate of the workspace that a native build compiles.
 LINTING := $(if $(LINTS),RUSTC_WORKSPACE_WRAPPER=$(CURDIR)/tests/scripts/rustc_with_lints.sh)
+# The same for modules: the libraries that they are made of are looked at in the native build.
+LINTING_WASM := $(if $(LINTS),$(LINTING) LINTED_CRATES="$(subst -,_,$(WASM_ONLY))")
 
 NATIVE := --workspace $(addprefix --exclude ,$(WASM_ONLY))
 
@@ -84,7 +89,7 @@ test: filters envoy crs crs-3 schemas schemathesis ## The tests, those against t
 
 .PHONY: test-all
 test-all: crowdsec rbldnsd ## Every test, the longest ones included (ARGS for the runner)
-	$(MAKE) test PROFILE=all
+	$(MAKE) test PROFILE=all FILTERS_PROFILE=wasm
 
 # Filters run in a wasm VM, where a usize has 32 bits and there is one thread: unit tests of what they are made of run there too.
 # Their runner is built as `make test` builds it: with other features, wasmtime would be compiled once more.
@@ -101,7 +106,7 @@ check: check-format check-wasm deny ## Formatting, clippy, documentation and dep
 
 # What `make check` does in a clone in which nothing has been compiled: clippy and rustdoc run as the tests are built.
 .PHONY: check-and-test
-check-and-test: check-format check-wasm deny ## `make check` and `make test` with one build for both, for a cold machine
+check-and-test: check-format deny ## `make check` and `make test` with one build for both, for a cold machine
 	$(MAKE) test LINTS=1
 
 .PHONY: check-format
@@ -276,6 +281,8 @@ bench-signatures: targets ## What the verification of one signature of a bot cos
 bench-reputation: filters envoy crs ## The reputation and bot chain beside the preset without it, and a feed of 500,000 lines (ARGS=--only PART, --networks FILE.csv, ...)
 	$(CARGO) build --release -p palisade
 	$(CARGO) build --release -p palisade-tests --bin palisade-bench-reputation
+	$(CARGO) build --release -p palisade-bench --bin palisade-bench-callers
+	target/release/palisade-bench-callers --out target/bench/callers.json
 	PALISADE_BIN=$(CURDIR)/target/release/palisade target/release/palisade-bench-reputation --out target/bench/reputation.json $(ARGS)
 
 .PHONY: bench-ask
@@ -320,14 +327,14 @@ $(TOOLS)/bin/cargo-fuzz:
 	$(CARGO) install cargo-fuzz --locked --root $(TOOLS)
 
 .PHONY: filters
-filters: targets ## The .wasm filters, in target/filters
-	$(CARGO) build --target $(WASM_TARGET) --profile wasm $(addprefix -p ,$(WASM_ONLY))
+filters: targets ## The .wasm filters as they are shipped, in target/filters
+	$(LINTING_WASM) $(CARGO) build --target $(WASM_TARGET) --profile $(FILTERS_PROFILE) $(addprefix -p ,$(WASM_ONLY))
 	@mkdir -p $(FILTERS_DIR)
 	@# Renamed into place: a gateway that reads one meanwhile sees the old file or the new one, never a part. Machine code that is
 	@# kept of the old ones goes.
 	@for name in $(FILTERS) $(EXAMPLES) $(TEST_FILTERS); do \
 	  module=$${name//-/_}; [[ " $(TEST_FILTERS) " == *" $$name "* ]] || module=$${module}_module; \
-	  built=target/$(WASM_TARGET)/wasm/$$module.wasm; \
+	  built=target/$(WASM_TARGET)/$(FILTERS_PROFILE)/$$module.wasm; \
 	  cmp -s $$built $(FILTERS_DIR)/$$name.wasm || { cp $$built $(FILTERS_DIR)/.$$name.part; mv $(FILTERS_DIR)/.$$name.part $(FILTERS_DIR)/$$name.wasm; rm -rf $(PALISADE_MODULE_CACHE); }; \
 	done
 

@@ -26,14 +26,14 @@ pub(crate) struct History {
 }
 
 enum Content {
-    Ranges(Table<Ranges>),
+    Ranges(Box<Table<Ranges>>),
     Keys(Table<Keys>),
 }
 
 impl Content {
     fn load(kind: TableKind, base: Vec<u8>) -> Result<Self, BaseError> {
         Ok(match kind {
-            TableKind::Ranges => Self::Ranges(Table::new(base)?),
+            TableKind::Ranges => Self::Ranges(Box::new(Table::new(base)?)),
             TableKind::Keys => Self::Keys(Table::new(base)?),
         })
     }

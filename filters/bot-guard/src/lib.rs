@@ -150,22 +150,28 @@ impl BotGuard {
     fn signed(&self, found: Option<Found<'_>>, exchange: &mut Exchange, host: &dyn Host) -> Signed {
         let Some(keys) = &self.keys else { return Signed::No };
         let signing = &self.bots.signing;
-        // A step before this one has verified it, in this filter or in another one: its nonce is spent.
-        let is_verified = |signal: &&Signal| signal.source == BY_SIGNATURE && signal.tag == SIGNED;
-        let mut verified = exchange.score.signals().iter().filter(is_verified);
-        if let Some(place) = verified.find_map(|signal| signing.place_of(signal.detail.as_bytes())) {
-            return Signed::By(place);
-        }
         let demands = Demands {
             hosts: &self.step.signature_hosts,
             max_age: self.step.signature_max_age,
             nonce: self.step.signature_nonce,
             per_second: self.step.signatures_per_second,
         };
-        let (address, bot) = (exchange.caller.ip.parse::<IpAddr>().ok(), found.map(|found| found.bot));
-        let signed = signing.check(Signer { request: &exchange.request, address, bot }, demands, keys, host);
+        // A step before this one has verified it, in this filter or in another one: its nonce is spent. The policy of that step may have asked
+        // for less than this one.
+        let is_verified = |signal: &&Signal| signal.source == BY_SIGNATURE && signal.tag == SIGNED;
+        let mut verified = exchange.score.signals().iter().filter(is_verified);
+        let before = verified.find_map(|signal| signing.place_of(signal.detail.as_bytes()));
+        let signed = match before {
+            Some(place) => signing.recheck(place, &exchange.request, demands, host.now()),
+            None => {
+                let (address, bot) = (exchange.caller.ip.parse::<IpAddr>().ok(), found.map(|found| found.bot));
+                signing.check(Signer { request: &exchange.request, address, bot }, demands, keys, host)
+            }
+        };
         let (tag, detail) = match signed {
             Signed::No => return signed,
+            // The step before has left the signal of it.
+            Signed::By(_) if before.is_some() => return signed,
             Signed::By(place) => (SIGNED, signing.name_of(place).to_owned()),
             Signed::Bad(place) => ("bot:bad-signature", format!("not signed by `{}`", signing.name_of(place))),
             Signed::Unverified(place, why) => {

@@ -152,6 +152,27 @@ impl Signing {
         }
     }
 
+    /// What a policy says of a signature that a step before has verified as one of this directory. It is not verified again, and its nonce is
+    /// spent: neither changes from policy to policy. Its terms do.
+    pub(crate) fn recheck(&self, place: usize, request: &Request, demands: Demands<'_>, now: u64) -> Signed {
+        let Some(fields) = SignatureFields::of(request) else { return Signed::No };
+        let Some(inputs) = fields.inputs() else { return Signed::No };
+        let claims = fields.claims(&inputs);
+        // The one that was verified: of the signatures of a directory the first is, whatever the policy (see `check`).
+        let is_of = |claim: &&Claim<'_>| match &claim.directory {
+            Some(name) => name == self.name_of(place).as_bytes(),
+            None => true,
+        };
+        let Some(claim) = claims.iter().find(is_of) else { return Signed::No };
+        if !demands.accept_host(&request.authority) {
+            return Signed::Unverified(place, Why::Host);
+        }
+        match claim.terms(demands, now) {
+            Ok(_) => Signed::By(place),
+            Err(why) => Signed::Unverified(place, why),
+        }
+    }
+
     /// Whether a signature is one of the key that it names. What is cheap comes first.
     fn verify(
         &self,

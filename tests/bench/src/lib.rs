@@ -1,7 +1,9 @@
 //! Figures that no test depends on.
 //!
-//! [`mod@waf`] measures the rule engine beside libmodsecurity; [`cost`] searches for the request that costs a worker most.
+//! [`mod@waf`] measures the rule engine beside libmodsecurity; [`cost`] searches for the request that costs a worker most; [`callers`]
+//! measures what is known of callers in a VM.
 //! The binaries `palisade-bench-*` print medians and ratios; `palisade-cost-search` is the search.
 
+pub mod callers;
 pub mod cost;
 pub mod waf;

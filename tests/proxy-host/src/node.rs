@@ -36,6 +36,7 @@ struct Inner {
     metrics: Vec<(String, Metric)>,
     workers: u32,
     mail: VecDeque<(u32, Mail)>,
+    filter_state: BTreeMap<String, Vec<u8>>,
 }
 
 #[derive(Debug)]
@@ -68,6 +69,7 @@ impl Node {
             metrics: Vec::new(),
             workers: 0,
             mail: VecDeque::new(),
+            filter_state: BTreeMap::new(),
         };
         Self { inner: Arc::new(Mutex::new(inner)), id: id.into() }
     }
@@ -87,6 +89,15 @@ impl Node {
     /// Sets the clock. Timers run when their VM is asked next; see [`super::Vm::advance`] to run them on their way.
     pub fn set_now_millis(&self, millis: u64) {
         self.inner().now = millis.saturating_mul(1_000_000);
+    }
+
+    /// Has filters in front of ours set an object of the filter state on every request from now on, such as a fingerprint.
+    pub fn set_filter_state(&self, object: &str, value: &[u8]) {
+        self.inner().filter_state.insert(object.to_owned(), value.to_vec());
+    }
+
+    pub(crate) fn filter_state(&self, object: &str) -> Option<Vec<u8>> {
+        self.inner().filter_state.get(object).cloned()
     }
 
     /// A value of the shared data.

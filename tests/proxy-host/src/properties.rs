@@ -29,6 +29,7 @@ pub(crate) fn get(state: &State, path: &[u8]) -> Option<Vec<u8>> {
             Some(std::str::from_utf8(status).ok()?.parse::<i64>().ok()?.to_le_bytes().to_vec())
         }
         ["response", "headers", name] => headers::get(&stream.response.headers, name.as_bytes()).map(<[u8]>::to_vec),
+        ["filter_state", object] => state.node.filter_state(object),
         // The gateway sets a path of several words and never finds it again.
         [_] => stream.filter_state.get(path).cloned(),
         _ => None,

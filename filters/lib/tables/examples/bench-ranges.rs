@@ -10,9 +10,10 @@ use std::time::Instant;
 
 use tables::{LabelWidth, Ranges, RangesBuilder, TableIndex as _};
 
-/// Addresses that are looked up in a round, and rounds, of which the median counts.
-const LOOKUPS: usize = 1_000_000;
-const ROUNDS: usize = 5;
+/// Different addresses that are looked up, how often in a round, and rounds, of which the median counts.
+const ADDRESSES: usize = 1 << 18;
+const TIMES: usize = 4;
+const ROUNDS: usize = 9;
 
 type Range = (IpAddr, IpAddr, u32);
 
@@ -27,10 +28,10 @@ fn main() {
         measure(name, &ranges);
     }
     let mut random = Random(1);
-    for count in [10, 100, 1_000, 10_000, 100_000, 400_000, 4_000_000] {
+    for count in [10, 16, 17, 30, 100, 1_000, 10_000, 100_000, 400_000, 4_000_000] {
         measure("generated, IPv4", &spread(count, |place| Ipv4Addr::from((place >> 96) as u32).into(), &mut random));
     }
-    for count in [10, 100, 1_000, 10_000, 100_000, 1_000_000] {
+    for count in [10, 16, 17, 30, 100, 1_000, 10_000, 100_000, 1_000_000] {
         let networks = |place: u128| Ipv6Addr::from(0x2000 << 112 | place >> 3).into();
         measure("generated, IPv6", &spread(count, networks, &mut random));
     }
@@ -76,31 +77,24 @@ fn measure(name: &str, ranges: &[Range]) {
     let table = Ranges::load(base).unwrap();
     let load = began.elapsed();
     let is_ipv4 = ranges.first().is_some_and(|range| range.0.is_ipv4());
-    // Half of what is looked up is anywhere in the space of the ranges, half is on the list.
+    // Half of what is looked up is anywhere in the space of the ranges, half is on the list. Numbers take less of the cache than `IpAddr`.
     let mut random = Random(2);
-    let addresses: Vec<IpAddr> = (0..LOOKUPS)
-        .map(|at| {
-            let range = ranges.get(random.next() as usize % ranges.len()).unwrap();
-            match (at % 2 == 0, is_ipv4) {
-                (true, true) => Ipv4Addr::from(random.next() as u32).into(),
-                (true, false) => Ipv6Addr::from(0x2000 << 112 | random.wide() >> 3).into(),
-                _ => range.0,
-            }
-        })
-        .collect();
-    let (found, table_time) = time(&addresses, |address| table.find(address));
-    let (expected, search_time) = if is_ipv4 {
-        let rows = rows(ranges, |address| if let IpAddr::V4(address) = address { address.into() } else { 0_u32 });
-        time(&addresses, |address| match address {
-            IpAddr::V4(address) => search(&rows, address.into()),
-            IpAddr::V6(_) => None,
-        })
+    let mut addresses = (0..ADDRESSES).map(|at| {
+        let range = ranges.get(random.next() as usize % ranges.len()).unwrap();
+        match (at % 2 == 0, is_ipv4) {
+            (true, true) => Ipv4Addr::from(random.next() as u32).into(),
+            (true, false) => Ipv6Addr::from(0x2000 << 112 | random.wide() >> 3).into(),
+            _ => range.0,
+        }
+    });
+    let (found, expected, [table_time, search_time]) = if is_ipv4 {
+        let number = |address| if let IpAddr::V4(address) = address { address.into() } else { 0_u32 };
+        let (rows, addresses) = (rows(ranges, number), addresses.by_ref().map(number).collect::<Vec<u32>>());
+        time(&addresses, |address| table.find(Ipv4Addr::from(address).into()), |address| search(&rows, address))
     } else {
-        let rows = rows(ranges, |address| if let IpAddr::V6(address) = address { address.into() } else { 0_u128 });
-        time(&addresses, |address| match address {
-            IpAddr::V6(address) => search(&rows, address.into()),
-            IpAddr::V4(_) => None,
-        })
+        let number = |address| if let IpAddr::V6(address) = address { address.into() } else { 0_u128 };
+        let (rows, addresses) = (rows(ranges, number), addresses.by_ref().map(number).collect::<Vec<u128>>());
+        time(&addresses, |address| table.find(Ipv6Addr::from(address).into()), |address| search(&rows, address))
     };
     assert_eq!(found, expected, "both find the same");
     let (rows, memory) = (table.rows().0 + table.rows().1, table.memory());
@@ -123,16 +117,31 @@ fn search<A: Ord + Copy>(rows: &[(A, A, u32)], address: A) -> Option<u32> {
     rows.get(at).filter(|row| row.1 >= address).map(|row| row.2)
 }
 
-/// A sum of what was found, and the nanoseconds of a lookup: the median of the rounds.
-fn time(addresses: &[IpAddr], find: impl Fn(IpAddr) -> Option<u32>) -> (u64, f64) {
+/// Sums of what both find, and the nanoseconds of a lookup of each: the medians of rounds in turns.
+fn time<A: Copy>(
+    addresses: &[A],
+    one: impl Fn(A) -> Option<u32>,
+    other: impl Fn(A) -> Option<u32>,
+) -> (u64, u64, [f64; 2]) {
+    let (mut sums, mut times) = ((0, 0), [Vec::new(), Vec::new()]);
+    for _ in 0..ROUNDS {
+        sums.0 = round(addresses, &one, &mut times[0]);
+        sums.1 = round(addresses, &other, &mut times[1]);
+    }
+    (sums.0, sums.1, times.map(median))
+}
+
+fn round<A: Copy>(addresses: &[A], find: impl Fn(A) -> Option<u32>, times: &mut Vec<f64>) -> u64 {
+    let began = Instant::now();
     let mut sum = 0;
-    let mut times: Vec<f64> = (0..ROUNDS)
-        .map(|_| {
-            let began = Instant::now();
-            sum = addresses.iter().map(|address| u64::from(find(black_box(*address)).unwrap_or(1))).sum();
-            began.elapsed().as_secs_f64() * 1e9 / addresses.len() as f64
-        })
-        .collect();
+    for _ in 0..TIMES {
+        sum += addresses.iter().map(|address| u64::from(find(black_box(*address)).unwrap_or(1))).sum::<u64>();
+    }
+    times.push(began.elapsed().as_secs_f64() * 1e9 / (TIMES * addresses.len()) as f64);
+    sum
+}
+
+fn median(mut times: Vec<f64>) -> f64 {
     times.sort_by(f64::total_cmp);
-    (sum, times.get(ROUNDS / 2).copied().unwrap_or_default())
+    times.get(times.len() / 2).copied().unwrap_or_default()
 }

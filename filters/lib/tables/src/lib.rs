@@ -7,8 +7,8 @@
 //! The [`State`] of a table says which base and which deltas made it, by hashes. A delta names the state that it changes and
 //! the one that it leads to: a delta that is missing, repeated, out of order or damaged is refused, and changes nothing.
 //!
-//! A base of ranges is searched by an index of leading bits, which each VM makes when it takes the base: up to 4 bytes for a row, some
-//! milliseconds for a million rows.
+//! A base of ranges is searched by an index of leading bits, which each VM makes when it takes the base: up to 4 bytes for a row of IPv4
+//! and 8 for one of IPv6, 20 to 30 milliseconds for a million rows.
 //!
 //! | Kind | Maps | Base |
 //! |---|---|---|

@@ -4,6 +4,7 @@
 mod asking;
 mod benign;
 mod blocking;
+mod callers;
 mod challenge;
 mod costly;
 mod counting;

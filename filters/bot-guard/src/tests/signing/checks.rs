@@ -166,6 +166,61 @@ fn two_steps_of_one_request_spend_one_nonce() {
 }
 
 #[test]
+fn a_step_behind_one_that_has_verified_a_signature_checks_its_own_terms() {
+    let lax = Worker::new();
+    // Of a policy on a route: what it accepts, after a global step with the lax one.
+    let second = |step: BotGuardStep, signed: &Signed| {
+        let mut exchange = signed.exchange();
+        assert_eq!(lax.finds_in(&mut exchange), "v signerbot");
+        let route = Worker::with(step, bots());
+        route.publish(&[(AGENT, &[key_of(1)])]);
+        let route =
+            Worker { host: FakeHost { shared_data: Rc::clone(&lax.host.shared_data), ..FakeHost::at(NOW) }, ..route };
+        let before = exchange.score.signals().len();
+        let (verdict, signals) = route.meets(&mut exchange);
+        let why = signals.into_iter().skip(before).find_map(|signal| {
+            signal
+                .strip_prefix("bot:unverified-signature: ")
+                .and_then(|why| why.split_once(": "))
+                .map(|(_, why)| why.to_owned())
+        });
+        (matches!(verdict, Verdict::Skip(_)), why.unwrap_or_default())
+    };
+    let accepted = (true, String::new());
+    let refused = |why: &str| (false, why.to_owned());
+    let hosts = |host: &str| BotGuardStep { signature_hosts: vec![host.to_owned()], ..step() };
+    assert_eq!(
+        second(hosts("other.example"), &Signed::new()),
+        refused("it is for a host that the policy does not name")
+    );
+    assert_eq!(second(hosts("site.example"), &Signed::new()), accepted);
+    let with_nonce = BotGuardStep { signature_nonce: true, ..step() };
+    assert_eq!(second(with_nonce.clone(), &Signed::new()), refused("it has no nonce, or one of no use"));
+    assert_eq!(second(with_nonce.clone(), &Signed::new().with("nonce=\"two steps\"")), accepted, "it is spent once");
+    let short = |signature_max_age| BotGuardStep { signature_max_age, ..step() };
+    assert_eq!(second(short(299), &Signed::new()), refused("it lives for longer than the policy accepts"));
+    assert_eq!(second(short(300), &Signed::new()), accepted);
+    // Without `Signature-Agent` it is the user agent that names the bot.
+    let mut without = Signed { components: "\"@authority\"".to_owned(), ..Signed::new() };
+    without.headers.clear();
+    assert_eq!(second(hosts("site.example"), &without), accepted);
+    assert_eq!(second(with_nonce.clone(), &without), refused("it has no nonce, or one of no use"));
+    // A second signature, which nothing has verified, does not stand in for the first.
+    let mut exchange = Signed::new().exchange();
+    let input = exchange.request.headers.get("signature-input").unwrap().to_vec();
+    let decoy = [&input[..], b", x", &input[..], b";nonce=\"a\""].concat();
+    let headers: Vec<(Vec<u8>, Vec<u8>)> = (exchange.request.headers.regular())
+        .map(|(name, value)| (name.to_vec(), if name == b"signature-input" { decoy.clone() } else { value.to_vec() }))
+        .chain([(b":scheme".to_vec(), b"https".to_vec())])
+        .collect();
+    exchange.request.headers = Headers::new(&headers);
+    assert_eq!(lax.finds_in(&mut exchange), "v signerbot");
+    let strict = Worker::with(with_nonce, bots());
+    strict.publish(&[(AGENT, &[key_of(1)])]);
+    assert!(!matches!(strict.meets(&mut exchange).0, Verdict::Skip(_)));
+}
+
+#[test]
 fn a_signature_is_for_a_host_that_the_policy_names() {
     // What a bot has signed for another site, whose owner sends it on to a gateway that answers for any host.
     for (hosts, found) in [

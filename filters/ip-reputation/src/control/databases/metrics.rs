@@ -50,3 +50,24 @@ impl DatabaseMetrics {
 fn label((kind, id): &DatabaseKey) -> String {
     format!("{}/{id}", kind.collection())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::DatabaseKind;
+    use super::*;
+
+    #[test]
+    fn labels_are_bounded() {
+        let mut metrics = DatabaseMetrics::default();
+        for number in 0..1_000 {
+            for kind in [DatabaseKind::Asn, DatabaseKind::Geo] {
+                metrics.show(&(kind, format!("database-{number}")), Some(&DatabaseState::default()));
+                metrics.failed(&(kind, format!("database-{number}")));
+            }
+        }
+        assert_eq!(metrics.known.len(), MAX_LABELS);
+        let mut unused = DatabaseMetrics::default();
+        unused.show(&(DatabaseKind::Asn, "a".to_owned()), None);
+        assert!(unused.known.is_empty(), "what is not used has none");
+    }
+}

@@ -77,7 +77,7 @@ impl fmt::Debug for Places {
 // === impl Place ===
 
 impl Place {
-    /// What a record says, under the names that MaxMind and DB-IP use (a tree of objects) and those of IPinfo (flat).
+    /// What a record says, under the names that MaxMind and DB-IP use (a tree of objects), and those of IPinfo and of ip-location-db (flat).
     fn of(record: &Value) -> Place {
         let own = country(record);
         let registered = code_at(record, &["registered_country", "iso_code"]).and_then(|code| CountryCode::read(&code));
@@ -96,9 +96,11 @@ impl Place {
             continent: code_at(record, &["continent", "code"]).or_else(|| flat(&["continent_code"])),
             continent_name: name_at(record, "continent").or_else(|| flat_name("continent")),
             region: code_at(record, &["subdivisions", "0", "iso_code"]).or_else(|| flat(&["region_code"])),
-            region_name: at(record, &["subdivisions", "0", "names", "en"]).and_then(text).or_else(|| flat(&["region"])),
+            region_name: at(record, &["subdivisions", "0", "names", "en"])
+                .and_then(text)
+                .or_else(|| flat(&["region", "state1"])),
             city: name_at(record, "city").or_else(|| flat(&["city"])),
-            postal_code: code_at(record, &["postal", "code"]).or_else(|| flat(&["postal_code"])),
+            postal_code: code_at(record, &["postal", "code"]).or_else(|| flat(&["postal_code", "postcode"])),
             latitude: number_at(&["location", "latitude"], "latitude"),
             longitude: number_at(&["location", "longitude"], "longitude"),
             located: own.is_some(),

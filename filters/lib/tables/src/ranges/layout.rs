@@ -1,19 +1,25 @@
 //! The bytes of a base of ranges.
 //!
-//! A header of 24 bytes: `PRT2`, the width of labels (u8), three zero bytes, the number of IPv4 rows, of IPv6 rows, of names, and
+//! A header of 24 bytes: `PRT3`, the width of labels (u8), three zero bytes, the number of IPv4 rows, of IPv6 rows, of names, and
 //! of bytes of names (u32 each). Then the rows of IPv4, each with its first address, its last address and its label, so that a lookup
-//! touches one place; those of IPv6; the end of each name (u32), the names. Numbers are little endian. The rows of a family are sorted,
-//! do not overlap, and neighbours that touch have different labels.
+//! touches one place. Those of IPv6 in two parts: of each row the upper 64 bits of both addresses and the label, then of each row the
+//! lower 64 bits, which few lookups need. Then the end of each name (u32), the names. Numbers are little endian. The rows of a family
+//! are sorted, do not overlap, and neighbours that touch have different labels.
 
 use std::hint::select_unpredictable;
 use std::marker::PhantomData;
 
-use super::address::Address;
+use super::address::{Address, Head};
 use super::index::Index;
 use crate::{BaseError, MAX_BASE};
 
-const MAGIC: &[u8; 4] = b"PRT2";
+const MAGIC: &[u8; 4] = b"PRT3";
 const HEADER: usize = 24;
+
+/// Of as many rows all beginnings are compared: nothing branches on them.
+const FEW: usize = 16;
+/// The rows behind the place that the index says which are compared at once: there are seldom more that begin before the address.
+const WINDOW: usize = 3;
 
 /// How many bytes the label of a range takes in a table: 1 (labels to 255), 2 (to 65,535) or 4.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +47,7 @@ impl LabelWidth {
         }
     }
 
+    #[inline]
     pub(crate) fn read(self, bytes: &[u8]) -> Option<(u32, &[u8])> {
         let label = match self {
             Self::One => u32::from(*bytes.first()?),
@@ -67,15 +74,34 @@ pub(crate) struct Row<A> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Layout {
     pub(crate) width: LabelWidth,
-    v4: usize,
-    v6: usize,
+    v4: Place,
+    v6: Place,
     names: usize,
     name_bytes: usize,
 }
 
+/// Where the rows of one family are.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    count: usize,
+    /// What lookups go to, and what is left of each row: where they begin, and where the latter ends.
+    heads: usize,
+    tails: usize,
+    end: usize,
+}
+
+impl Place {
+    fn new<A: Address>(at: usize, count: usize, width: LabelWidth) -> Option<Self> {
+        let tails = at.checked_add(count.checked_mul(head_length::<A>(width))?)?;
+        let end = tails.checked_add(count.checked_mul(2 * A::TAIL)?)?;
+        Some(Self { count, heads: at, tails, end })
+    }
+}
+
 /// The rows of one family, in the bytes of the base.
 pub(crate) struct BaseRows<'a, A> {
-    bytes: &'a [u8],
+    heads: &'a [u8],
+    tails: &'a [u8],
     count: usize,
     width: LabelWidth,
     address: PhantomData<A>,
@@ -100,29 +126,32 @@ impl Layout {
         let numbers = rest.first_chunk::<16>().ok_or(BaseError::Length)?;
         let [v4, v6, names, name_bytes] = numbers.as_chunks::<4>().0 else { return Err(BaseError::Length) };
         let number = |bytes: &[u8; 4]| usize::try_from(u32::from_le_bytes(*bytes)).map_err(|_| BaseError::TooLarge);
-        let layout =
-            Self { width, v4: number(v4)?, v6: number(v6)?, names: number(names)?, name_bytes: number(name_bytes)? };
+        let v4 = Place::new::<u32>(HEADER, number(v4)?, width).ok_or(BaseError::Length)?;
+        let v6 = Place::new::<u128>(v4.end, number(v6)?, width).ok_or(BaseError::Length)?;
+        let layout = Self { width, v4, v6, names: number(names)?, name_bytes: number(name_bytes)? };
         if layout.length() == Some(base.len()) { Ok(layout) } else { Err(BaseError::Length) }
     }
 
     fn length(&self) -> Option<usize> {
-        let v4 = self.v4.checked_mul(row_length::<u32>(self.width))?;
-        let v6 = self.v6.checked_mul(row_length::<u128>(self.width))?;
         let names = self.names.checked_mul(4)?.checked_add(self.name_bytes)?;
-        HEADER.checked_add(v4)?.checked_add(v6)?.checked_add(names)
+        self.v6.end.checked_add(names)
     }
 
+    #[inline]
     pub(crate) fn v4<'a>(&self, base: &'a [u8]) -> BaseRows<'a, u32> {
-        self.rows(base, HEADER, self.v4)
+        self.rows(base, self.v4)
     }
 
+    #[inline]
     pub(crate) fn v6<'a>(&self, base: &'a [u8]) -> BaseRows<'a, u128> {
-        self.rows(base, HEADER + self.v4 * row_length::<u32>(self.width), self.v6)
+        self.rows(base, self.v6)
     }
 
-    fn rows<'a, A: Address>(&self, base: &'a [u8], at: usize, count: usize) -> BaseRows<'a, A> {
-        let bytes = base.get(at..at + count * row_length::<A>(self.width)).unwrap_or_default();
-        BaseRows { bytes, count, width: self.width, address: PhantomData }
+    #[inline]
+    fn rows<'a, A: Address>(&self, base: &'a [u8], place: Place) -> BaseRows<'a, A> {
+        let heads = base.get(place.heads..place.tails).unwrap_or_default();
+        let tails = base.get(place.tails..place.end).unwrap_or_default();
+        BaseRows { heads, tails, count: place.count, width: self.width, address: PhantomData }
     }
 
     /// The names of labels: a label is the place of its name.
@@ -148,64 +177,154 @@ impl Layout {
     }
 }
 
-/// How many bytes a row takes.
-const fn row_length<A: Address>(width: LabelWidth) -> usize {
-    2 * A::LENGTH + width.bytes()
+/// How many bytes of a row lookups go to.
+const fn head_length<A: Address>(width: LabelWidth) -> usize {
+    2 * A::Head::LENGTH + width.bytes()
 }
 
-impl<'a, A: Address> BaseRows<'a, A> {
-    /// Rows outside of a base.
-    #[cfg(test)]
-    pub(crate) fn of_bytes(bytes: &'a [u8], width: LabelWidth) -> Self {
-        Self { bytes, count: bytes.len() / row_length::<A>(width), width, address: PhantomData }
-    }
-
+impl<A: Address> BaseRows<'_, A> {
     pub(crate) fn len(&self) -> usize {
         self.count
     }
 
     pub(crate) fn row(&self, at: usize) -> Option<Row<A>> {
-        let (first, rest) = A::read(self.bytes_of(at)?)?;
-        let (last, rest) = A::read(rest)?;
+        let (first, rest) = A::Head::read(self.heads.get(at * head_length::<A>(self.width)..)?)?;
+        let (last, rest) = A::Head::read(rest)?;
         let (label, _) = self.width.read(rest)?;
+        let (first, rest) = A::with_tail(first, self.tails.get(at * 2 * A::TAIL..)?)?;
+        let (last, _) = A::with_tail(last, rest)?;
         Some(Row { first, last, label })
     }
 
+    /// The head of the first address of a row.
+    pub(crate) fn head(&self, at: usize) -> Option<A::Head> {
+        Some(A::Head::read(self.heads.get(at * head_length::<A>(self.width)..)?)?.0)
+    }
+
+    /// The rows that begin or end among the addresses of one head, in their order.
+    pub(crate) fn ragged(&self) -> impl Iterator<Item = usize> {
+        let rows = self.tails.chunks_exact((2 * A::TAIL).max(1)).enumerate();
+        rows.filter_map(|(at, tails)| {
+            let (first, last) = tails.split_at_checked(A::TAIL)?;
+            (first.iter().any(|byte| *byte != 0) || last.iter().any(|byte| *byte != u8::MAX)).then_some(at)
+        })
+    }
+
+    /// The index of these rows.
     pub(crate) fn index(&self) -> Index<A> {
-        Index::new(self)
+        if self.count > FEW { Index::new(self) } else { Index::of_few(self) }
     }
 
     /// The label of the row that contains an address, by the index of these rows.
+    #[inline]
     pub(crate) fn find(&self, address: A, index: &Index<A>) -> Option<u32> {
-        let (from, to) = index.rows(address, self.count);
-        // The row that begins last at the address or before it is `at` or one of the `left` ones behind. Which half it is in cannot be
-        // foreseen, so nothing branches on it.
-        let (mut at, mut left) = (from.saturating_sub(1), to.saturating_sub(from.saturating_sub(1)));
-        while left > 1 {
-            let half = left / 2;
-            let begun = self.first(at + half)? <= address;
-            at = select_unpredictable(begun, at + half, at);
-            left -= half;
+        // Rows of a length that is known when this is compiled are read without a check for each part of them.
+        match (A::Head::LENGTH, self.width) {
+            (4, LabelWidth::One) => self.find_in::<9>(address, index),
+            (4, LabelWidth::Two) => self.find_in::<10>(address, index),
+            (4, LabelWidth::Four) => self.find_in::<12>(address, index),
+            (_, LabelWidth::One) => self.find_in::<17>(address, index),
+            (_, LabelWidth::Two) => self.find_in::<18>(address, index),
+            (_, LabelWidth::Four) => self.find_in::<20>(address, index),
         }
+    }
+
+    /// [`Self::find`] where a row has so many bytes that lookups go to.
+    ///
+    /// Which rows begin before the address cannot be foreseen, so nothing branches on it: a processor goes on to what comes after the
+    /// lookup while it waits for the rows.
+    #[inline]
+    fn find_in<const ROW: usize>(&self, address: A, index: &Index<A>) -> Option<u32> {
+        let head = address.head();
+        let begun = |row: &[u8; ROW]| usize::from(A::Head::read(row).is_some_and(|(first, _)| first <= head));
+        if self.count <= FEW {
+            let rows = self.heads.as_chunks::<ROW>().0;
+            let at = rows.iter().map(begun).sum::<usize>().checked_sub(1)?;
+            return self.label(address, at, rows.get(at)?, index);
+        }
+        // One row before those that are compared: it is the one if none of them has begun.
+        let before = index.rows_before(head).clamp(1, self.count - WINDOW) - 1;
+        let rows = self.heads.get(before * ROW..)?.as_chunks::<ROW>().0.first_chunk::<{ WINDOW + 1 }>()?;
+        let [_, window @ ..] = rows;
+        let found = window.iter().map(begun).sum::<usize>();
+        if found < WINDOW {
+            return self.label(address, before + found, rows.get(found)?, index);
+        }
+        let rows = self.heads.as_chunks::<ROW>().0;
+        let at = begun_of(rows, before + found, |row| begun(row) == 1).checked_sub(1)?;
+        self.label(address, at, rows.get(at)?, index)
+    }
+
+    /// The label of an address where row `at`, with these bytes, is the last one whose first address has its head or a lower one.
+    #[inline]
+    fn label<const ROW: usize>(&self, address: A, at: usize, row: &[u8; ROW], index: &Index<A>) -> Option<u32> {
+        if index.is_ragged(at) {
+            return self.find_ragged(address, at);
+        }
+        let head = address.head();
+        let (first, rest) = A::Head::read(row)?;
+        let (last, rest) = A::Head::read(rest)?;
+        // The width is not read again: it follows from the length.
+        let width = match ROW - 2 * A::Head::LENGTH {
+            1 => LabelWidth::One,
+            2 => LabelWidth::Two,
+            _ => LabelWidth::Four,
+        };
+        let (label, _) = width.read(rest)?;
+        select_unpredictable((first <= head) & (head <= last), Some(label), None)
+    }
+
+    /// The label of an address where row `at` is the last one whose first address has its head or a lower one.
+    #[cold]
+    #[inline(never)]
+    fn find_ragged(&self, address: A, at: usize) -> Option<u32> {
+        let contains = |row: &Row<A>| row.first <= address && address <= row.last;
         let row = self.row(at)?;
-        (row.first <= address && address <= row.last).then_some(row.label)
+        if row.first <= address {
+            return Some(row).filter(contains).map(|row| row.label);
+        }
+        // Rows before it begin with the same head: the first one behind the address is between `from` and `behind`.
+        let (mut from, mut behind) = (0, at);
+        while from < behind {
+            let middle = from.midpoint(behind);
+            match self.row(middle)?.first > address {
+                true => behind = middle,
+                false => from = middle + 1,
+            }
+        }
+        self.row(behind.checked_sub(1)?).filter(contains).map(|row| row.label)
     }
+}
 
-    /// The first address of a row.
-    pub(crate) fn first(&self, at: usize) -> Option<A> {
-        Some(A::read(self.bytes_of(at)?)?.0)
+/// How many of the first rows have begun, where those before `from` have, and none behind one that has not.
+#[cold]
+#[inline(never)]
+fn begun_of<R>(rows: &[R], from: usize, begun: impl Fn(&R) -> bool) -> usize {
+    // Those that are left are searched in steps that grow, then by halves.
+    let (mut at, mut step) = (from, WINDOW);
+    let end = loop {
+        match rows.get(at.saturating_add(step)) {
+            Some(row) if begun(row) => at += step,
+            Some(_) => break at + step,
+            None => break rows.len(),
+        }
+        step *= 2;
+    };
+    let mut left = end.saturating_sub(at);
+    while left > 0 {
+        let half = left / 2;
+        let has = rows.get(at + half).is_some_and(&begun);
+        at = select_unpredictable(has, at + half + 1, at);
+        left = select_unpredictable(has, left - half - 1, half);
     }
-
-    /// A row, and all behind it.
-    fn bytes_of(&self, at: usize) -> Option<&[u8]> {
-        self.bytes.get(at * row_length::<A>(self.width)..)
-    }
+    at
 }
 
 /// The rows of one family of a base that is being made.
 #[derive(Debug, Clone)]
 pub(crate) struct Rows<A> {
-    bytes: Vec<u8>,
+    heads: Vec<u8>,
+    tails: Vec<u8>,
     width: LabelWidth,
     count: usize,
     /// The row that the next one may continue.
@@ -214,7 +333,9 @@ pub(crate) struct Rows<A> {
 
 impl<A: Address> Rows<A> {
     pub(crate) fn new(width: LabelWidth, rows: usize) -> Self {
-        Self { bytes: Vec::with_capacity(rows * row_length::<A>(width)), width, count: 0, open: None }
+        let heads = Vec::with_capacity(rows * head_length::<A>(width));
+        let tails = Vec::with_capacity(rows * 2 * A::TAIL);
+        Self { heads, tails, width, count: 0, open: None }
     }
 
     /// Adds a row behind all others; one that touches the last one and has its label becomes part of it.
@@ -233,13 +354,22 @@ impl<A: Address> Rows<A> {
         self.count + usize::from(self.open.is_some())
     }
 
-    fn close(&mut self) {
+    pub(crate) fn close(&mut self) {
         if let Some(row) = self.open.take() {
-            row.first.write(&mut self.bytes);
-            row.last.write(&mut self.bytes);
-            self.width.write(row.label, &mut self.bytes);
+            row.first.head().write(&mut self.heads);
+            row.last.head().write(&mut self.heads);
+            self.width.write(row.label, &mut self.heads);
+            row.first.write_tail(&mut self.tails);
+            row.last.write_tail(&mut self.tails);
             self.count += 1;
         }
+    }
+
+    /// The rows, for tests of what looks them up.
+    #[cfg(test)]
+    pub(crate) fn base(&self) -> BaseRows<'_, A> {
+        let (heads, tails) = (&self.heads, &self.tails);
+        BaseRows { heads, tails, count: self.count, width: self.width, address: PhantomData }
     }
 }
 
@@ -260,7 +390,7 @@ pub(crate) fn encode<'a>(mut v4: Rows<u32>, mut v6: Rows<u128>, names: impl Iter
     ends.truncate(named);
     let width = number(v4.width.bytes());
     let header = [*MAGIC, width, number(v4.count), number(v6.count), number(ends.len() / 4), number(bytes.len())];
-    [header.as_flattened(), &v4.bytes, &v6.bytes, &ends, &bytes].concat()
+    [header.as_flattened(), &v4.heads, &v4.tails, &v6.heads, &v6.tails, &ends, &bytes].concat()
 }
 
 /// A number of things in a base: all of them are far fewer than 2^32.

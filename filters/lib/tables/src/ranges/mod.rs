@@ -33,11 +33,14 @@ pub const MAX_LABEL: usize = 1024;
 /// How many labels of a table can have names: those below this number.
 pub const MAX_LABELS: u32 = 1 << 16;
 
+/// The IPv6 form of 0.0.0.0, `::ffff:0:0`.
+const MAPPED: u128 = 0xffff << 32;
+
 /// Ranges of IPv4 and IPv6 addresses that do not overlap, each with a label: a country, an autonomous system, the set of feeds
 /// that list it.
 ///
-/// A lookup is one search in the base, among the few rows that an index by leading bits leaves, after a binary search in each overlay;
-/// nothing is allocated.
+/// A lookup compares the few rows of the base that an index by leading bits leaves, after a binary search in each overlay; nothing is
+/// allocated.
 #[derive(Debug, Clone)]
 pub struct Ranges {
     base: Vec<u8>,
@@ -51,7 +54,7 @@ pub struct Ranges {
 
 /// What deltas changed in one family, and where the rows of the base are.
 #[derive(Debug, Clone)]
-struct Family<A> {
+struct Family<A: Address> {
     index: Index<A>,
     /// The deltas since the last compaction began.
     overlay: Overlay<A>,
@@ -70,6 +73,7 @@ impl<A: Address> Family<A> {
         Self { index: base.index(), overlay: Overlay::new(), merging: Overlay::new() }
     }
 
+    #[inline]
     fn find(&self, base: &BaseRows<'_, A>, address: A) -> Option<u32> {
         // Most of the time there is no delta.
         if self.overlay.len() + self.merging.len() > 0
@@ -86,9 +90,13 @@ impl Ranges {
     #[must_use]
     #[inline]
     pub fn find(&self, address: IpAddr) -> Option<u32> {
-        match address.to_canonical() {
-            IpAddr::V4(address) => self.v4.find(&self.layout.v4(&self.base), address.into()),
-            IpAddr::V6(address) => self.v6.find(&self.layout.v6(&self.base), address.into()),
+        let address = match address {
+            IpAddr::V4(address) => Ok(address.into()),
+            IpAddr::V6(address) => u32::try_from(u128::from(address) ^ MAPPED).map_err(|_| address.into()),
+        };
+        match address {
+            Ok(address) => self.v4.find(&self.layout.v4(&self.base), address),
+            Err(address) => self.v6.find(&self.layout.v6(&self.base), address),
         }
     }
 

@@ -72,6 +72,20 @@ fn places_are_read_under_the_names_of_several_publishers() {
 }
 
 #[test]
+fn places_of_ip_location_db_are_read() {
+    // As its files of cities have them: names without codes, and empty texts.
+    let record = json!({
+        "country_code": "AU", "state1": "New South Wales", "state2": "", "city": "Sydney", "postcode": "2000",
+        "latitude": -33.8688_f32, "longitude": 151.209_f32, "timezone": "Australia/Sydney",
+    });
+    let place = at(&database(&[("192.0.2.0/24", record)]), "192.0.2.7").unwrap();
+    let text = |text: &str| Some(text.to_owned());
+    assert_eq!((place.country, place.region_name, place.city), (text("AU"), text("New South Wales"), text("Sydney")));
+    assert_eq!((place.region, place.postal_code, place.located), (None, text("2000"), true));
+    assert!(place.latitude.is_some_and(|degrees| (degrees + 33.8688).abs() < 1e-4));
+}
+
+#[test]
 fn one_place_completes_another_where_they_agree() {
     let place = |country: &str, city: Option<&str>, located| Place {
         country: Some(country.to_owned()),

@@ -325,3 +325,50 @@ async fn places_have_countries_at_gateways_and_their_fetch_has_credentials_and_t
     world.until("it is too large", refused).await;
     assert_eq!(world.label(COUNTRIES, "192.0.2.7"), Some(country), "the one before stays");
 }
+
+/// The numbers of a database as they are scraped: ranges, the time of the fetch, whether it fails, and failed fetches.
+fn numbers(scraped: &str, database: &str) -> [Option<f64>; 4] {
+    ["ranges", "fetched_timestamp_seconds", "failing", "failures_total"].map(|name| {
+        let start = format!("palisade_databases_{name}{{database=\"{database}\"}} ");
+        scraped.lines().find_map(|line| line.strip_prefix(&start)?.parse().ok())
+    })
+}
+
+// The recorder is this thread's, and so is the gatherer.
+#[tokio::test]
+async fn databases_have_numbers_for_monitoring() {
+    let recorder = metrics_exporter_prometheus::PrometheusBuilder::new().build_recorder();
+    let scraped = recorder.handle();
+    let _recording = metrics::set_default_local_recorder(&recorder);
+    let (folder, networks, places) = (tempfile::tempdir().unwrap(), Publisher::start(), Publisher::start());
+    networks.has(TABLE.as_bytes());
+    places.has(&database(&[("192.0.2.0/24", json!({ "country": { "iso_code": "DE" } }))]));
+    let geo = json!({ "url": places.url("places.mmdb"), "allow_private": true });
+    let world = World::start(folder.path(), &[("net", asn(&networks))], &[("places", geo.clone())]);
+    let both =
+        |world: &World| world.label(NETWORKS, "192.0.2.7").is_some() && world.label(COUNTRIES, "192.0.2.7").is_some();
+    world.until("both tables", both).await;
+    let numbers = |database: &str| numbers(&scraped.render(), database);
+    let fetched = 1_800_000_000.0;
+    assert_eq!(numbers("asn-databases/net"), [Some(2.0), Some(fetched), Some(0.0), None]);
+    assert_eq!(numbers("geo-databases/places"), [Some(1.0), Some(fetched), Some(0.0), None]);
+
+    networks.answers("500 Oops", "", b"");
+    for failures in [1.0, 2.0] {
+        assert_eq!(world.refresh(DatabaseKind::Asn, "net", false).await, Ordered::Done);
+        let expected = [Some(2.0), Some(fetched), Some(1.0), Some(failures)];
+        assert_eq!(numbers("asn-databases/net"), expected, "the ranges stay in force");
+    }
+    places.answers("404 Not Found", "", b"");
+    assert_eq!(world.refresh(DatabaseKind::Geo, "places", false).await, Ordered::Done);
+    assert_eq!(numbers("geo-databases/places"), [Some(1.0), Some(fetched), Some(1.0), Some(1.0)]);
+
+    networks.has(TABLE.as_bytes());
+    assert_eq!(world.refresh(DatabaseKind::Asn, "net", false).await, Ordered::Done);
+    assert_eq!(numbers("asn-databases/net"), [Some(2.0), Some(fetched), Some(0.0), Some(2.0)], "it works again");
+
+    // What is not used shows no ranges and no error.
+    world.entities.send_replace(shown(&[], &[("places", geo)]));
+    world.until("it is gone", |world| world.label(NETWORKS, "192.0.2.7").is_none()).await;
+    assert_eq!(numbers("asn-databases/net"), [Some(0.0), Some(0.0), Some(0.0), Some(2.0)]);
+}

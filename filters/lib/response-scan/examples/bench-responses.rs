@@ -108,9 +108,9 @@ fn texts() -> Vec<u8> {
 fn page() -> Vec<u8> {
     repeated(|n| {
         let mut row = String::new();
-        write!(
+        writeln!(
             row,
-            "<tr class=\"row\"><td><a href=\"/items/{}\">Item</a></td><td>A short description of it</td></tr>\n",
+            "<tr class=\"row\"><td><a href=\"/items/{}\">Item</a></td><td>A short description of it</td></tr>",
             n % 1000
         )
         .unwrap();

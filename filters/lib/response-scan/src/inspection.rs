@@ -175,7 +175,7 @@ fn position(text: &[u8], word: &[u8]) -> Option<usize> {
     text.windows(word.len()).position(|window| window.eq_ignore_ascii_case(word))
 }
 
-/// What is wrong with an entry of a list of media types, for whoever wrote it.
+/// What is wrong with an entry of a list of media types, for an error message.
 #[must_use]
 pub fn content_types_problem(entry: &str) -> Option<&'static str> {
     let Some((group, name)) = entry.split_once('/') else { return Some("it is no media type") };

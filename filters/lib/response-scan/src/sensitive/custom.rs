@@ -18,8 +18,8 @@ pub struct CustomPattern {
 }
 
 impl CustomPattern {
-    /// A pattern in the syntax of the `regex` crate, on bytes. Matches have no limit here: whoever configures patterns checks that
-    /// their length has one, so that a search is linear.
+    /// A pattern in the syntax of the `regex` crate, on bytes. Matches have no limit here: the check of the configuration
+    /// requires one for their length, so that a search is linear.
     ///
     /// # Errors
     /// The pattern is no regular expression, or its program is too large.

@@ -42,17 +42,17 @@ fn envoy_binary() -> PathBuf {
     path
 }
 
+/// The .wasm file of a filter; `make filters` builds it.
+fn module(filter: &str) -> String {
+    let folder = std::env::var_os("PALISADE_FILTERS").map(PathBuf::from);
+    let module = folder.unwrap_or_else(|| repository().join("target/filters")).join(format!("{filter}.wasm"));
+    assert!(module.exists(), "{} is missing: run `make filters`", module.display());
+    module.display().to_string()
+}
+
 /// The .wasm file of the filter that does nothing.
 pub(crate) fn noop_module() -> String {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| repository().join("target"), PathBuf::from);
-    let found = [target, repository().join("target")]
-        .into_iter()
-        .map(|target| target.join("wasm32-wasip1/wasm/noop.wasm"))
-        .find(|path| path.is_file());
-    found
-        .expect("no noop.wasm: run `cargo build -p noop --target wasm32-wasip1 --profile wasm`")
-        .to_string_lossy()
-        .into_owned()
+    module("noop")
 }
 
 /// The preset as it is shipped, with these global steps and a link that is flushed every 100 ms; `make filters` builds it.
@@ -66,13 +66,10 @@ pub(crate) fn probe(steps: Vec<Step>) -> FilterInput {
 }
 
 fn linked(filter: &str, global: Vec<Step>) -> FilterInput {
-    let folder = std::env::var_os("PALISADE_FILTERS").map(PathBuf::from);
-    let module = folder.unwrap_or_else(|| repository().join("target/filters")).join(format!("{filter}.wasm"));
-    assert!(module.exists(), "{} is missing: run `make filters`", module.display());
     let link = Some(LinkSettings { cluster: CONTROL_PLANE_CLUSTER.into(), flush_millis: 100, max_queued: 100 });
     let snapshot = Snapshot { filter: filter.into(), composite: true, global, link, ..Snapshot::default() };
     let snapshot = snapshot::seal(&snapshot).encode_to_vec();
-    FilterInput { name: filter.into(), module_path: module.display().to_string(), snapshot }
+    FilterInput { name: filter.into(), module_path: module(filter), snapshot }
 }
 
 /// A snapshot that the no-op filter takes, with `text` in it.

@@ -373,6 +373,11 @@ mod tests {
             "dnsbl": {
                 "zones": [], "resolvers": [], "wait_millis": 100, "timeout_millis": 2000, "lookups_per_second": 100, "listed_ttl_seconds": 900, "unlisted_ttl_seconds": 300,
                 "failed_ttl_seconds": 30, "max_entries": 100000
+            },
+            "maze": {
+                "path": "/archive/", "page_bytes": 8192, "delay_millis": 1000, "pages_per_caller": 500,
+                "kilobytes_per_caller": 4096, "processor_millis_per_caller": 10, "pages": 50000, "kilobytes": 409600,
+                "processor_millis": 100
             }
         });
         assert_eq!(serde_json::to_value(SecuritySettings::default()).unwrap(), expected);

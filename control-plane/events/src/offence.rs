@@ -47,7 +47,7 @@ pub(super) fn of(
         Kind::Security(event) => {
             let is = |field: &Option<String>, word: &str| field.as_deref() == Some(word);
             let classed = &event.event;
-            let denial = is(&classed.action, "deny") || is(&classed.action, "ban");
+            let denial = ["deny", "maze", "ban"].into_iter().any(|action| is(&classed.action, action));
             let enforced = is(&classed.outcome, "blocked") && event.decision.enforced == Some(true);
             let has_trail = classed.module.as_deref().is_some_and(charged_by_trail);
             // A refusal for a ban that stands would make every ban last; what a trail says has its own weight.
@@ -98,6 +98,7 @@ mod tests {
         };
         assert_eq!(deed(&security("threat", "deny", "threat-response", true)), Some(Deed::Denied(55.0)));
         assert_eq!(deed(&security("threat", "ban", "threat-response", true)), Some(Deed::Denied(55.0)));
+        assert_eq!(deed(&security("threat", "maze", "bot-guard", true)), Some(Deed::Denied(55.0)));
         assert_eq!(deed(&security("threat", "deny", "threat-response", false)), None);
         assert_eq!(deed(&security("threat", "throttle", "threat-response", true)), None);
         assert_eq!(deed(&security("ban", "deny", "threat-gate", true)), None);

@@ -9,6 +9,6 @@ mod threat;
 mod widget;
 
 pub use guard::PolicyGuard;
-pub use lower::{block_weight, lower, of_config, policy};
+pub use lower::{block_weight, has_maze, lower, of_config, policy};
 pub use provider::{CHALLENGE_PRESETS, ChallengeKind, ChallengeProvider};
 pub use threat::{BanIdentity, MAX_SCORE, ThreatPolicy, Tier, TierAction, WrittenAction};

@@ -84,6 +84,7 @@ fn action(action: crate::TierAction) -> TierAction {
         crate::TierAction::Throttle => TierAction::Throttle,
         crate::TierAction::Tarpit => TierAction::Tarpit,
         crate::TierAction::Deny => TierAction::Deny,
+        crate::TierAction::Maze => TierAction::Maze,
         crate::TierAction::Ban => TierAction::Ban,
     }
 }
@@ -91,10 +92,22 @@ fn action(action: crate::TierAction) -> TierAction {
 /// What a block of the WAF weighs on a chain: what the policy of the plugin that acts on the score says, else the default.
 #[must_use]
 pub fn block_weight(context: &Context<'_>) -> f64 {
+    response_policy(context).map_or(ThreatPolicy::default().waf_block_weight, |policy| policy.waf_block_weight)
+}
+
+/// Whether the policy of the plugin that acts on the score of a chain has a tier with the action `maze`.
+#[must_use]
+pub fn has_maze(context: &Context<'_>) -> bool {
+    response_policy(context)
+        .is_some_and(|policy| policy.tiers.iter().any(|tier| tier.action.read_as == crate::TierAction::Maze))
+}
+
+/// The policy of the plugin that acts on the score of a chain, or the one that such a plugin would have; `None` if what it names does not
+/// exist.
+fn response_policy(context: &Context<'_>) -> Option<Item<ThreatPolicy>> {
     let response = context.chain.iter().find(|chained| chained.plugin.acts == Acts::Score);
     let named = response.and_then(|chained| chained.config.get("policy")?.as_str());
-    let policy = policy(named, context.view).ok();
-    policy.map_or(ThreatPolicy::default().waf_block_weight, |policy| policy.waf_block_weight)
+    policy(named, context.view).ok()
 }
 
 fn saturate(number: u64) -> u32 {

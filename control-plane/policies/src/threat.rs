@@ -90,6 +90,9 @@ pub enum TierAction {
     Tarpit,
     /// Refuse.
     Deny,
+    /// Refuse by generated pages, within the budgets of `security.maze`. Verified bots, those that obey robots.txt, requests other than GET
+    /// and HEAD, and what is over a budget are refused with the status.
+    Maze,
     /// Refuse the request, and all requests of the identity until the ban ends.
     Ban,
 }
@@ -257,7 +260,7 @@ impl<'de> Deserialize<'de> for WrittenAction {
 
 impl TierAction {
     /// The words of documents, from the mildest to the sternest action.
-    pub const WORDS: [&str; 6] = ["log", "challenge", "throttle", "tarpit", "deny", "ban"];
+    pub const WORDS: [&str; 7] = ["log", "challenge", "throttle", "tarpit", "deny", "maze", "ban"];
 }
 
 impl From<String> for TierAction {
@@ -267,6 +270,7 @@ impl From<String> for TierAction {
             "throttle" => TierAction::Throttle,
             "tarpit" => TierAction::Tarpit,
             "deny" => TierAction::Deny,
+            "maze" => TierAction::Maze,
             "ban" => TierAction::Ban,
             _ => TierAction::Log,
         }
@@ -322,7 +326,7 @@ mod tests {
             policy.misread().iter().map(ToString::to_string).collect::<Vec<_>>()
         };
         assert_eq!(told(&TierAction::WORDS), Vec::<String>::new());
-        let expected = "(expected log, challenge, throttle, tarpit, deny, ban)";
+        let expected = "(expected log, challenge, throttle, tarpit, deny, maze, ban)";
         assert_eq!(
             told(&["ban", "denny", "Deny", "explode"]),
             [

@@ -12,6 +12,7 @@ mod fingerprint;
 mod identity;
 mod matcher;
 mod messages;
+mod pages;
 mod robots;
 mod serving;
 mod signing;
@@ -26,6 +27,7 @@ use exchange::{
     Build, Category, Exchange, Host, KeysTable, Plugin, PluginDefinition, RangesTable, Refusal, Request, Role, Signal,
     Skip, SkipRight, Skipped, Slot, Verdict,
 };
+use maze::Maze;
 use prost::Message as _;
 
 use fingerprint::Evidence;
@@ -73,6 +75,8 @@ struct BotGuard {
     /// What the TLS of a client says, if it matters.
     evidence: Option<Evidence>,
     impersonator: BotReaction,
+    /// The pages for bots that take what robots.txt forbids, if a rule has any.
+    maze: Option<Maze>,
     status: u16,
     step: BotGuardStep,
     table: Option<KeysTable>,
@@ -91,7 +95,8 @@ fn build(config: &[u8], build: &mut Build<'_>) -> Result<Box<dyn Plugin>, String
     let status = u16::try_from(step.status).ok().filter(|status| (200..=599).contains(status));
     let status = status.ok_or("the bot guard refuses with something that is no status")?;
     let bots = build.shared(&step.bots, Bots::read)?;
-    let watches = step.robots_weight > 0.0 && bots.robots_txt.is_some();
+    let watches = (step.robots_weight > 0.0 || step.marks_spared) && bots.robots_txt.is_some();
+    let maze = step.maze.clone().map(Maze::new).transpose()?;
     let readers = if watches { Some(Readers::new()?) } else { None };
     let unknown = if step.unknown_weight > 0.0 || watches { Some(UnknownBots::new()?) } else { None };
     let table = if step.verify { Some(build.keys(TABLE)?) } else { None };
@@ -99,7 +104,7 @@ fn build(config: &[u8], build: &mut Build<'_>) -> Result<Box<dyn Plugin>, String
     let signed = step.verify && step.signatures && bots.signing.has_directories();
     let keys = if signed { Some(build.keys(KEYS)?) } else { None };
     let evidence = Evidence::new(&step, build)?;
-    Ok(Box::new(BotGuard { bots, unknown, readers, evidence, impersonator, status, step, table, ranges, keys }))
+    Ok(Box::new(BotGuard { bots, unknown, readers, evidence, impersonator, maze, status, step, table, ranges, keys }))
 }
 
 impl Plugin for BotGuard {
@@ -128,13 +133,14 @@ impl Plugin for BotGuard {
         };
         let identity = found.map(|found| self.identity(found.bot, signed, &exchange.caller.ip, host));
         if let Some(class) = class {
-            self.disobedience(class, found, identity, exchange, host);
+            let obeys = self.obedience(class, found, identity, exchange, host);
+            self.spare(class, found.zip(identity), obeys, exchange, host);
         }
         if let Some(refused) = self.by_fingerprint(family, identity, exchange, host) {
             return refused;
         }
         match (found, identity) {
-            (Some(Found { bot, .. }), Some(identity)) => self.judge(bot, identity, exchange, host),
+            (Some(found), Some(identity)) => self.judge(found, identity, exchange, host),
             _ if unknown && self.step.unknown_weight > 0.0 => {
                 let detail = "the user agent is that of a bot without a signature".to_owned();
                 add(exchange, BY_POLICY, "bot:unknown".into(), self.step.unknown_weight, detail, host);
@@ -200,26 +206,34 @@ impl BotGuard {
     }
 
     /// Adds the signal of a bot that has read the robots.txt and takes what it forbids. Of verified bots that pass, it weighs nothing.
-    fn disobedience(
+    /// True for one that has read it and takes what it allows, where that makes a difference.
+    fn obedience(
         &self,
         class: &str,
         found: Option<Found<'_>>,
         identity: Option<Identity>,
         exchange: &mut Exchange,
         host: &dyn Host,
-    ) {
-        let Some(readers) = &self.readers else { return };
-        // The memory of the node is read for forbidden paths alone.
-        if !self.bots.robots_forbid(found, &exchange.request.path) || !readers.has(class, &exchange.caller.ip, host) {
-            return;
+    ) -> bool {
+        let Some(readers) = &self.readers else { return false };
+        let forbidden = self.bots.robots_forbid(found, &exchange.request.path);
+        let matters = if forbidden { self.step.robots_weight > 0.0 } else { self.step.marks_spared };
+        // The memory of the node is read only where it matters.
+        if !matters || !readers.has(class, &exchange.caller.ip, host) {
+            return false;
+        }
+        if !forbidden {
+            return true;
         }
         let passes = identity.is_some_and(Identity::is_verified) && self.step.bypass;
         let weight = if passes { 0.0 } else { self.step.robots_weight };
         let detail = format!("`{class}` has read robots.txt and asks for what it forbids");
         add(exchange, BY_ROBOTS, format!("bot:disobeys:{class}").into(), weight, detail, host);
+        false
     }
 
-    fn judge(&self, bot: &KnownBot, identity: Identity, exchange: &mut Exchange, host: &dyn Host) -> Verdict {
+    fn judge(&self, found: Found<'_>, identity: Identity, exchange: &mut Exchange, host: &dyn Host) -> Verdict {
+        let bot = found.bot;
         let KnownBot { name, category, weight, .. } = bot;
         let passes = identity.is_verified() && self.step.bypass;
         let denied = bot.reaction() == BotReaction::Deny;
@@ -239,27 +253,33 @@ impl BotGuard {
             Identity::Unverifiable | Identity::Pending => {}
         }
         // An impersonator is not the bot of the rule: its weight is that of an impersonator.
-        let weighs = denied || bot.reaction() == BotReaction::Monitor && !identity.is_false() && !passes;
+        let monitored = matches!(bot.reaction(), BotReaction::Monitor | BotReaction::Maze);
+        let weighs = denied || monitored && !identity.is_false() && !passes;
         let weight = if weighs { *weight } else { 0.0 };
         let tag = format!("bot:{category}:{name}");
         add(exchange, BY_POLICY, tag.into(), weight, format!("the request is that of `{name}`"), host);
         add(exchange, BY_POLICY, format!("bot:{category}").into(), 0.0, format!("a bot of `{category}`"), host);
 
-        let policy = &self.step.name;
-        let refuse = |reason: String| {
-            Verdict::Refuse(
-                Refusal::new(self.status, Category::Threat, format!("bot policy `{policy}`: {reason}")).scored(),
-            )
-        };
+        if let Some(verdict) = self.led_astray(found, identity, exchange, host) {
+            return verdict;
+        }
         match identity {
-            _ if denied => refuse(format!("`{name}` is denied")),
-            Identity::Impersonator if self.impersonator == BotReaction::Deny => refuse(is_not_from(name)),
-            Identity::BadSignature if self.impersonator == BotReaction::Deny => refuse(is_not_signed(name)),
+            _ if denied => self.refuse(&format!("`{name}` is denied")),
+            Identity::Impersonator if self.impersonator == BotReaction::Deny => self.refuse(&is_not_from(name)),
+            Identity::BadSignature if self.impersonator == BotReaction::Deny => self.refuse(&is_not_signed(name)),
             Identity::Verified(how) if passes => {
                 Verdict::Skip(Skip { steps: Skipped::Access, reason: format!("`{name}`, verified {how}") })
             }
             _ => Verdict::Pass,
         }
+    }
+
+    fn refuse(&self, reason: &str) -> Verdict {
+        Verdict::Refuse(Refusal::new(self.status, Category::Threat, self.of_policy(reason)).scored())
+    }
+
+    fn of_policy(&self, reason: &str) -> String {
+        format!("bot policy `{}`: {reason}", self.step.name)
     }
 }
 

@@ -1,5 +1,6 @@
 //! The compiled configuration of a step, and what gateways ask the control plane.
 
+use maze::MazeLimits;
 use prost::{Enumeration, Message};
 
 use crate::fingerprint::{FingerprintList, FingerprintStep};
@@ -49,6 +50,12 @@ pub struct BotGuardStep {
     /// The hosts that signatures must be for, in lower case and without a port, `*.` for all below; empty for any.
     #[prost(string, repeated, tag = "14")]
     pub signature_hosts: Vec<String>,
+    /// The pages for bots with the reaction [`BotReaction::Maze`]; absent where none has it.
+    #[prost(message, optional, tag = "15")]
+    pub maze: Option<MazeLimits>,
+    /// The threat response of the chain has a tier with a maze: those that are not to be shown one are marked by a signal.
+    #[prost(bool, tag = "16")]
+    pub marks_spared: bool,
     /// The action on TLS fingerprints; absent for none.
     #[prost(message, optional, tag = "60")]
     pub fingerprints: Option<FingerprintStep>,
@@ -66,6 +73,8 @@ pub enum BotReaction {
     Monitor = 2,
     /// It is refused.
     Deny = 3,
+    /// What robots.txt forbids it is refused; a bot that is known not to be verified gets a generated page there.
+    Maze = 4,
 }
 
 /// The bots of a policy, in its order, and the texts that it serves. A part of a snapshot.

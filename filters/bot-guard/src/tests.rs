@@ -3,6 +3,7 @@
 mod differential;
 mod fingerprints;
 mod identities;
+mod pages;
 mod ranges;
 mod serving;
 mod signing;
@@ -57,6 +58,8 @@ fn step() -> BotGuardStep {
         signature_nonce: false,
         signatures_per_second: 100,
         signature_hosts: Vec::new(),
+        maze: None,
+        marks_spared: false,
         fingerprints: None,
     }
 }

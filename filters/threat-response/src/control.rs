@@ -1,10 +1,12 @@
 //! The control-plane side: how the plugin is called and configured.
 
-use kit::{Acts, Kind, Plugin, Section};
+use kit::{Acts, Kind, Plugin, Section, SettingsKind};
+use maze::MazeSettings;
 use policies::{ChallengeProvider, ThreatPolicy};
 use prost::Message as _;
 use serde::Deserialize;
 use serde_json::json;
+use snapshot::TierAction;
 
 use crate::ThreatResponseStep;
 
@@ -26,10 +28,15 @@ pub const PLUGIN: Plugin = Plugin {
         }),
         ..Section::NONE
     },
+    settings: &[SettingsKind::of::<MazeSettings>(
+        "The pages of the action `maze` of bot rules and tiers, and what they may cost.",
+    )],
     acts: Acts::Score,
     compile: Some(|config, context| {
-        let policy = Some(policies::of_config(config, context, true)?);
-        Ok(Some(ThreatResponseStep { policy }.encode_to_vec()))
+        let policy = policies::of_config(config, context, true)?;
+        let shows = policy.tiers.iter().any(|tier| tier.action() == TierAction::Maze);
+        let maze = shows.then(|| context.settings::<MazeSettings>().limits());
+        Ok(Some(ThreatResponseStep { policy: Some(policy), maze }.encode_to_vec()))
     }),
     as_companion: Some(without_keys),
     ..Plugin::NONE

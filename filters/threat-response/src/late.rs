@@ -16,12 +16,15 @@ impl ThreatResponse {
     /// The response is held: it can still be replaced.
     pub(crate) fn at_response(&self, exchange: &mut Exchange, slot: &mut Slot, host: &dyn Host) -> Verdict {
         let Some(tier) = self.risen(exchange, slot) else { return Verdict::Pass };
-        let decision = self.decision(tier, exchange.score.total(), self.reason(tier, exchange, "with the response"));
+        let mut decision =
+            self.decision(tier, exchange.score.total(), self.reason(tier, exchange, "with the response"));
         match tier.action() {
             _ if self.policy.dry_run => self.observed(decision, exchange, host),
-            action @ (Action::Deny | Action::Ban) => {
-                if action == Action::Ban {
-                    self.ban(tier, &decision, exchange, host);
+            action @ (Action::Deny | Action::Maze | Action::Ban) => {
+                match action {
+                    Action::Ban => self.ban(tier, &decision, exchange, host),
+                    // A page in the place of a response that is there would not spare the backend anything.
+                    _ => decision.action = Action::Deny,
                 }
                 self.blocked(decision, refuse(tier.status, exchange), exchange, host)
             }

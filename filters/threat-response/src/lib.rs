@@ -20,6 +20,7 @@ use exchange::{
     Action, Answer, Build, Category, Decision, Exchange, Exemptions, Half, Host, Outcome, Plugin, PluginDefinition,
     Refusal, Reply, Role, SecurityEvent, Slot, Verdict,
 };
+use maze::Maze;
 use snapshot::{Message, Policy, Tier};
 
 /// The plugin.
@@ -29,6 +30,7 @@ struct ThreatResponse {
     policy: Policy,
     exemptions: Exemptions,
     challenges: Option<Challenges>,
+    maze: Option<Maze>,
 }
 
 fn build(config: &[u8], _build: &mut Build<'_>) -> Result<Box<dyn Plugin>, String> {
@@ -36,7 +38,8 @@ fn build(config: &[u8], _build: &mut Build<'_>) -> Result<Box<dyn Plugin>, Strin
     let mut policy = step.policy.ok_or("a threat response needs a policy")?;
     let exemptions = Exemptions::new(&policy.exemptions)?;
     let challenges = policy.challenge.take().and_then(Challenges::new);
-    Ok(Box::new(ThreatResponse { policy, exemptions, challenges }))
+    let maze = step.maze.map(Maze::new).transpose()?;
+    Ok(Box::new(ThreatResponse { policy, exemptions, challenges, maze }))
 }
 
 impl Plugin for ThreatResponse {
@@ -65,7 +68,7 @@ impl Plugin for ThreatResponse {
             return Verdict::Pass;
         }
         let Some(tier) = self.policy.tier_at(score) else {
-            return Verdict::Pass;
+            return self.inside_maze(score, exchange, host);
         };
         let reason = format!("score {score} reaches tier {} of policy `{}`", tier.index, self.policy.name);
         let decision = self.decision(tier, score, reason);
@@ -96,13 +99,16 @@ impl Plugin for ThreatResponse {
         }
         let score = exchange.score.total();
         let tier = self.policy.tier_at(score);
-        let stricter = tier.filter(|tier| !self.policy.dry_run && tier.action() >= Action::Tarpit);
+        // A page of the maze stands unless the caller is banned.
+        let least = if refusal.action == Action::Maze { Action::Ban } else { Action::Tarpit };
+        let stricter = tier.filter(|tier| !self.policy.dry_run && tier.action() >= least);
         let mut decision = Decision {
             tier: tier.map(|tier| tier.index),
             dry_run: self.policy.dry_run,
-            ..Decision::new(stricter.map_or(Action::Deny, Tier::action), score, refusal.reason.clone()).enforced()
+            held_millis: if stricter.is_some() { 0 } else { refusal.hold_millis },
+            ..Decision::new(stricter.map_or(refusal.action, Tier::action), score, refusal.reason.clone()).enforced()
         };
-        let mut hold_millis = 0;
+        let mut hold_millis = decision.held_millis;
         let mut reply = None;
         if let Some((tier, action)) = stricter.map(|tier| (tier, tier.action())) {
             match action {
@@ -113,7 +119,9 @@ impl Plugin for ThreatResponse {
                 Action::Ban => self.ban(tier, &decision, exchange, host),
                 _ => {}
             }
-            reply = Some(refuse(tier.status, exchange));
+            let page = if action == Action::Maze { self.page(&mut decision, exchange, host) } else { None };
+            hold_millis = hold_millis.max(decision.held_millis);
+            reply = Some(page.unwrap_or_else(|| refuse(tier.status, exchange)));
         }
         let event = SecurityEvent {
             category: refusal.category,
@@ -156,9 +164,48 @@ impl ThreatResponse {
                 Verdict::Enforce { decision, hold_millis: tier.tarpit_millis, reply: None }
             }
             Action::Deny => self.blocked(decision, refuse(tier.status, exchange), exchange, host),
+            Action::Maze => {
+                let page = self.page(&mut decision, exchange, host);
+                self.blocked(decision, page.unwrap_or_else(|| refuse(tier.status, exchange)), exchange, host)
+            }
             Action::Ban => {
                 self.ban(tier, &decision, exchange, host);
                 self.blocked(decision, refuse(tier.status, exchange), exchange, host)
+            }
+        }
+    }
+
+    /// A caller that follows the links of pages stays in the maze, whatever this request alone scores.
+    fn inside_maze(&self, score: f64, exchange: &mut Exchange, host: &dyn Host) -> Verdict {
+        let inside = self.maze.as_ref().filter(|_| !self.policy.dry_run);
+        if !inside.is_some_and(|maze| maze.is_inside(exchange, host)) {
+            return Verdict::Pass;
+        }
+        let reason = format!("the caller follows the links of the maze of policy `{}`", self.policy.name);
+        let mut decision = Decision::new(Action::Maze, score, reason).enforced();
+        match self.page(&mut decision, exchange, host) {
+            Some(reply) => self.blocked(decision, reply, exchange, host),
+            None => self.blocked(decision, refuse(404, exchange), exchange, host),
+        }
+    }
+
+    /// The answer of the maze. Where none is to be shown the decision becomes a denial and says why.
+    fn page(&self, decision: &mut Decision, exchange: &Exchange, host: &dyn Host) -> Option<Reply> {
+        let page = match &self.maze {
+            Some(_) if maze::may_be_obedient(exchange) => Err("the caller is verified, or obeys robots.txt"),
+            Some(maze) => maze.page(exchange, host).ok_or("a budget is used up, or the request is no GET"),
+            None => Err("this filter has none"),
+        };
+        match page {
+            Ok(page) => {
+                decision.held_millis = page.hold_millis;
+                Some(page.refusal("").reply(&exchange.request, host))
+            }
+            Err(why) => {
+                decision.action = Action::Deny;
+                decision.reason.push_str("; no page of the maze was shown: ");
+                decision.reason.push_str(why);
+                None
             }
         }
     }
@@ -188,7 +235,8 @@ impl ThreatResponse {
     /// Records a decision that answers the caller in the backend's place.
     fn blocked(&self, decision: Decision, reply: Reply, exchange: &mut Exchange, host: &dyn Host) -> Verdict {
         emit(Outcome::Blocked, &decision, exchange, host);
-        Verdict::Enforce { decision, hold_millis: 0, reply: Some(reply) }
+        let hold_millis = decision.held_millis;
+        Verdict::Enforce { decision, hold_millis, reply: Some(reply) }
     }
 
     fn ban(&self, tier: &Tier, decision: &Decision, exchange: &Exchange, host: &dyn Host) {

@@ -1,6 +1,7 @@
 use super::*;
 use exchange::fake::FakeHost;
 use exchange::{Metric, Signal};
+use maze::{MazeBudget, MazeLimits};
 use node_state::{allowlist, bans};
 
 fn tier(index: u32, min_score: f64, action: Action) -> Tier {
@@ -22,7 +23,13 @@ fn response(dry_run: bool, tiers: Vec<Tier>) -> Box<dyn Plugin> {
 }
 
 fn with(policy: Policy) -> Box<dyn Plugin> {
-    let step = ThreatResponseStep { policy: Some(policy) };
+    with_maze(policy, 1000)
+}
+
+fn with_maze(policy: Policy, pages: u32) -> Box<dyn Plugin> {
+    let budget = MazeBudget { pages, kibibytes: 100_000, micros: 100_000 };
+    let limits = MazeLimits { path: "/m/".into(), page_bytes: 2048, hold_millis: 500, caller: budget, all: budget };
+    let step = ThreatResponseStep { policy: Some(policy), maze: Some(limits) };
     build(&step.encode_to_vec(), &mut Build::new(std::iter::empty())).unwrap()
 }
 
@@ -255,4 +262,72 @@ fn dry_run_and_a_missing_provider_ask_nobody() {
         );
         assert!(event["message"].as_str().unwrap().contains(why), "{event}");
     }
+}
+
+/// Asks with a path and further tags; the status, the action of the event, and how long it was held.
+fn wanders(
+    plugin: &dyn Plugin,
+    (method, path): (&str, &str),
+    score: f64,
+    tag: &'static str,
+    host: &FakeHost,
+) -> Wandered {
+    let mut exchange = exchange(score);
+    (exchange.request.method, exchange.request.path) = (method.into(), path.into());
+    exchange.score.add(Signal { weight: 0.0, tag: tag.into(), ..exchange.score.signals()[0].clone() });
+    let verdict = plugin.request(&mut exchange, false, &mut Slot::default(), host);
+    let held = if let Verdict::Enforce { hold_millis, .. } = verdict { hold_millis } else { 0 };
+    let event = host.events_json().pop().unwrap_or_default();
+    let action = event["event"]["action"].as_str().unwrap_or_default().to_owned();
+    (status(&verdict), if verdict == Verdict::Pass { String::new() } else { action }, held)
+}
+
+type Wandered = (Option<u16>, String, u32);
+
+#[test]
+fn a_tier_shows_the_maze_to_those_that_do_not_obey_within_the_budget() {
+    let host = FakeHost::at(1_000_000);
+    let maze = || Policy { tiers: vec![tier(0, 40.0, Action::Maze)], ..Policy::default() };
+    let plugin = with_maze(maze(), 3);
+    let page = |status| (Some(status), "maze".to_owned(), 500);
+    let denied = (Some(403), "deny".to_owned(), 0);
+    assert_eq!(wanders(&*plugin, ("GET", "/x"), 50.0, "x", &host), page(200));
+    for spared in ["bot:verified:googlebot", "bot:spared:gptbot", "bot:signed"] {
+        assert_eq!(wanders(&*plugin, ("GET", "/x"), 50.0, spared, &host), denied, "{spared}");
+    }
+    assert_eq!(wanders(&*plugin, ("POST", "/x"), 50.0, "x", &host), denied);
+    // It stays in the maze without a score, and nothing else of it does.
+    assert_eq!(wanders(&*plugin, ("GET", "/m/a-b-1"), 0.0, "x", &host), page(200));
+    assert_eq!(wanders(&*plugin, ("GET", "/x"), 0.0, "x", &host), (None, String::new(), 0));
+    assert_eq!(wanders(&*plugin, ("HEAD", "/x"), 50.0, "x", &host), page(200));
+    assert_eq!(wanders(&*plugin, ("GET", "/x"), 50.0, "x", &host), denied, "the budget of the caller is used up");
+    assert_eq!(wanders(&*plugin, ("GET", "/m/a"), 0.0, "x", &host), (Some(404), "deny".to_owned(), 0));
+    let event = host.events_json().pop().unwrap();
+    assert!(event["message"].as_str().unwrap().contains("a budget is used up"), "{event}");
+    // In dry run the request passes, and is not drawn in afterwards.
+    let (plugin, host) = (with_maze(Policy { dry_run: true, ..maze() }, 3), FakeHost::at(1_000_000));
+    assert_eq!(wanders(&*plugin, ("GET", "/x"), 50.0, "x", &host), (None, "maze".to_owned(), 0));
+    assert_eq!(wanders(&*plugin, ("GET", "/m/x"), 0.0, "x", &host), (None, String::new(), 0));
+}
+
+#[test]
+fn a_refusal_becomes_a_page_and_a_page_becomes_nothing_but_a_ban() {
+    let answer = |action: Action, of: Refusal| {
+        let host = FakeHost::at(0);
+        let mut exchange = exchange(95.0);
+        exchange.request.method = b"GET".to_vec();
+        let plugin = response(false, vec![tier(0, 40.0, action)]);
+        let verdict = plugin.on_refusal(&mut exchange, &of, "waf", Half::Request, &host).unwrap();
+        let event = host.events_json().pop().unwrap();
+        let Verdict::Enforce { decision, hold_millis, .. } = &verdict else { panic!("{verdict:?}") };
+        assert_eq!(decision.held_millis, *hold_millis);
+        (status(&verdict), event["event"]["action"].as_str().unwrap().to_owned(), *hold_millis)
+    };
+    let denial = || Refusal::new(406, Category::Threat, "rule 949110").scored();
+    let page = || denial().action(Action::Maze).held(70);
+    assert_eq!(answer(Action::Maze, denial()), (Some(200), "maze".to_owned(), 500));
+    for milder in [Action::Log, Action::Tarpit, Action::Deny, Action::Maze] {
+        assert_eq!(answer(milder, page()), (None, "maze".to_owned(), 70), "{milder:?}");
+    }
+    assert_eq!(answer(Action::Ban, page()), (Some(403), "ban".to_owned(), 0));
 }

@@ -121,7 +121,7 @@ fn errors_name_the_field_and_what_it_should_be() {
         (
             "bot-policies",
             json!({"rules": [{"target": "*", "action": "challenge"}]}),
-            "/rules/0/action: unknown value `challenge` (expected one of `allow`, `monitor`, `deny`)",
+            "/rules/0/action: unknown value `challenge` (expected one of `allow`, `monitor`, `deny`, `maze`)",
         ),
         (
             "bot-policies",

@@ -1,6 +1,7 @@
 //! From a policy to a step.
 
 use kit::{CompiledParts, Context, FieldProblem, Item, typed};
+use maze::MazeSettings;
 use prost::Message as _;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -52,7 +53,13 @@ pub(super) fn compile(
     let (hash, part) =
         context.tools.get::<CompiledParts<BotPolicy>>().part(policy, |policy| list(policy).encode_to_vec());
     context.parts.insert(hash.to_vec(), part);
-    Ok(Some(step(policy, hash.to_vec()).encode_to_vec()))
+    let shows = policy.rules.iter().any(|rule| rule.action == BotAction::Maze);
+    let step = BotGuardStep {
+        maze: shows.then(|| context.settings::<MazeSettings>().limits()),
+        marks_spared: policies::has_maze(context),
+        ..step(policy, hash.to_vec())
+    };
+    Ok(Some(step.encode_to_vec()))
 }
 
 /// The step of a policy; `bots` is the hash of its part.
@@ -72,6 +79,8 @@ pub(super) fn step(policy: &Item<BotPolicy>, bots: Vec<u8>) -> BotGuardStep {
         signature_nonce: policy.signature_nonce_required,
         signatures_per_second: policy.signatures_per_second,
         signature_hosts: policy.signature_hosts.iter().map(|host| host.to_ascii_lowercase()).collect(),
+        maze: None,
+        marks_spared: false,
         fingerprints: fingerprints::step(&policy.fingerprints),
     }
 }
@@ -124,5 +133,6 @@ pub(super) fn reaction(action: BotAction) -> BotReaction {
         BotAction::Allow => BotReaction::Allow,
         BotAction::Monitor => BotReaction::Monitor,
         BotAction::Deny => BotReaction::Deny,
+        BotAction::Maze => BotReaction::Maze,
     }
 }

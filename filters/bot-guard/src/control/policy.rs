@@ -100,6 +100,10 @@ pub enum BotAction {
     Monitor,
     /// It is refused, and adds its weight to the score.
     Deny,
+    /// It adds its weight to the score and may take what the served robots.txt allows it, by default nothing. What that forbids is refused: a
+    /// bot that is not verified gets a generated page, within the budgets of `security.maze`, all others `deny_status`. It needs
+    /// `serve_robots_txt`, and is none for `impersonator_action`.
+    Maze,
 }
 
 /// The bytes of all `ua_contains` together, at most: each worker searches for all of them at once.
@@ -176,6 +180,16 @@ impl Entity for BotPolicy {
             let place = format!("/rules/{index}");
             problems.extend(self.target_problem(&rule.target, &format!("{place}/target")));
             problems.extend(weight(&format!("{place}/weight"), rule.weight));
+            if rule.action == BotAction::Maze && !self.serve_robots_txt {
+                let message = "the maze is for bots that take what robots.txt forbids, and this policy serves none";
+                let problem = FieldProblem::new(format!("{place}/action"), message);
+                problems.push(problem.expected("`serve_robots_txt` true, or another action"));
+            }
+        }
+        if self.impersonator_action == BotAction::Maze {
+            let problem =
+                FieldProblem::new("/impersonator_action", "robots.txt may allow the bot that they say they are");
+            problems.push(problem.expected("allow, monitor, deny"));
         }
         problems.extend(within("/signature_max_age_seconds", self.signature_max_age_seconds, 10..=604_800));
         problems.extend(count("/signature_hosts", self.signature_hosts.len(), 64));

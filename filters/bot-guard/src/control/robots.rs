@@ -9,7 +9,7 @@ use crate::BotReaction;
 /// The weight from which a bot is asked to stay away.
 const UNWELCOME: f64 = 50.0;
 
-/// The robots.txt of a policy: bots that it denies, or gives a weight of 50 and more, are disallowed; all others are not. In front are the
+/// The robots.txt of a policy: bots that it denies or keeps in the maze, or gives a weight of 50 and more, are disallowed; all others are not. In front are the
 /// lines of its licences (RSL 1.0, section 4.4), behind the operator's own lines, which go on with the group of all bots.
 pub(super) fn robots_txt(policy: &BotPolicy) -> String {
     let mut text = String::from("# Generated from the bot policy of this site.\n");
@@ -19,7 +19,7 @@ pub(super) fn robots_txt(policy: &BotPolicy) -> String {
     let rules = bots(policy);
     for (signature, bot) in policy.signatures.iter().zip(&rules) {
         let unwelcome = bot.reaction() == BotReaction::Monitor && bot.weight >= UNWELCOME;
-        if bot.reaction() != BotReaction::Deny && !unwelcome {
+        if !matches!(bot.reaction(), BotReaction::Deny | BotReaction::Maze) && !unwelcome {
             continue;
         }
         let mut named = false;

@@ -174,3 +174,18 @@ fn settings_name_resolvers_by_their_addresses() {
     assert_eq!(problems(json!(["dns.example", "192.0.2.1:x", ""])), ["/resolvers/0", "/resolvers/1", "/resolvers/2"]);
     assert_eq!(problems(json!(vec!["::1"; 9])), ["/resolvers"]);
 }
+
+#[test]
+fn the_maze_needs_a_robots_txt_that_forbids_and_is_none_for_impersonators() {
+    let problems = |fields: Value| {
+        let found = policy(fields).check(&Head::default(), &NoReferences);
+        found.into_iter().map(|problem| problem.pointer).collect::<Vec<_>>()
+    };
+    let rules = json!([{ "target": "name:gptbot", "action": "deny" }, { "target": "name:ccbot", "action": "maze" }]);
+    assert_eq!(problems(json!({ "rules": rules, "serve_robots_txt": true })), [] as [&str; 0]);
+    assert_eq!(problems(json!({ "rules": rules })), ["/rules/1/action"]);
+    assert_eq!(problems(json!({ "impersonator_action": "maze" })), ["/impersonator_action"]);
+    let body = policy(json!({ "rules": rules, "serve_robots_txt": true }));
+    let text = call("/security/_robots_txt", json!({ "policy": "p" }), body)["robots_txt"].as_str().unwrap().to_owned();
+    assert!(text.contains("User-agent: ccbot\nDisallow: /\n"), "{text}");
+}

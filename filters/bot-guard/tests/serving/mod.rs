@@ -1,6 +1,6 @@
 //! robots.txt and llms.txt in a real gateway.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use palisade_tests::gateway::{Gateway, route, threat_policy};
 use palisade_tests::http::{Connection, Request};
@@ -19,11 +19,17 @@ fn texts_of_the_policy_are_served_and_bots_that_disobey_are_noticed() {
     // As long as the policy may have it, and longer than a buffer of the gateway.
     let llms = format!("# Site\n{}", "a line of it\n".repeat(80_000));
     let mut gateway = Gateway::start(|control, backend| {
-        control
-            .configure(&json!({ "identity": { "trusted_hops": 1 }, "security": { "ledger": { "enabled": false } } }));
-        let tiers = json!([{ "min_score": 20, "action": "deny", "status": 418 }]);
+        let maze = json!({ "path": "/deep/", "pages_per_caller": 3, "delay_millis": 300 });
+        let security = json!({ "ledger": { "enabled": false }, "maze": maze });
+        control.configure(&json!({ "identity": { "trusted_hops": 1 }, "security": security }));
+        let tiers = json!([
+            { "min_score": 20, "action": "deny", "status": 418 }, { "min_score": 60, "action": "maze", "status": 410 },
+        ]);
         control.create("threat-policies", &threat_policy("demo", json!({ "tiers": tiers })));
-        let rules = json!([{ "target": "name:gptbot", "action": "deny", "weight": 7 }]);
+        let rules = json!([
+            { "target": "name:gptbot", "action": "deny", "weight": 7 }, { "target": "name:ccbot", "action": "maze" },
+            { "target": "name:dotbot", "action": "monitor", "weight": 70 },
+        ]);
         control.create("bot-policies", &json!({
             "id": "bots", "rules": rules, "deny_status": 451, "serve_robots_txt": true, "serve_llms_txt": true,
             "llms_txt": llms, "robots_extra": "Disallow: /private", "robots_licenses": ["https://a.example/rsl.xml"],
@@ -37,7 +43,7 @@ fn texts_of_the_policy_are_served_and_bots_that_disobey_are_noticed() {
 
     let served = gateway.send(&asks("GET", "/robots.txt", "x (GPTBot/1.2)"));
     let expected = "# Generated from the bot policy of this site.\nLicense: https://a.example/rsl.xml\n\nUser-agent: gptbot\n\
-                    Disallow: /\n\nUser-agent: *\nDisallow:\n\nDisallow: /private\n";
+                    Disallow: /\n\nUser-agent: ccbot\nDisallow: /\n\nUser-agent: dotbot\nDisallow: /\n\nUser-agent: *\nDisallow:\n\nDisallow: /private\n";
     assert_eq!((served.status, served.text().as_str()), (200, expected));
     assert_eq!(served.header("content-type").as_deref(), Some("text/plain; charset=utf-8"));
     let mut connection = Connection::open(gateway.address).unwrap();
@@ -66,5 +72,33 @@ fn texts_of_the_policy_are_served_and_bots_that_disobey_are_noticed() {
     assert_eq!(event["threat"]["tags"][0], "bot:disobeys:ahrefsbot", "{event}");
     let served = gateway.control.events().into_iter().filter(|event| event["url"]["path"] == "/robots.txt");
     assert_eq!(served.count(), 0, "what is served makes no event");
+    leads_into_the_maze(&mut gateway);
     assert!(gateway.envoy.vm_failures().is_empty());
+}
+
+/// A bot under the action `maze`, and one whose score reaches a tier with it: three pages each, then the refusal.
+fn leads_into_the_maze(gateway: &mut Gateway) {
+    for (agent, address, module, refused) in [
+        ("x (CCBot/2.0)", "198.51.100.20", "bot-guard", 451),
+        ("x (DotBot/1.2)", "198.51.100.21", "threat-response", 410),
+    ] {
+        let asks = |path: &str| Request::get(path).header("x-forwarded-for", address).header("user-agent", agent);
+        let (mut path, asked) = ("/products?id=1".to_owned(), Instant::now());
+        for _ in 0..3 {
+            let page = gateway.send(&asks(&path));
+            assert_eq!((page.status, page.header("x-robots-tag").as_deref()), (200, Some("noindex, nofollow")));
+            let text = page.text();
+            let link = text.split("href=\"").nth(1).and_then(|rest| rest.split('"').next()).map(str::to_owned);
+            path = link.unwrap_or_else(|| panic!("no link in {text}"));
+            assert!(path.starts_with("/deep/") && !text.contains("products"), "{text}");
+        }
+        assert!(asked.elapsed() >= Duration::from_millis(900), "each page is held back");
+        assert_eq!(gateway.status(&asks(&path)), refused, "{agent}");
+        let event = gateway.control.event("a page of the maze", |event| {
+            event["event"]["action"] == "maze" && event["event"]["module"] == module
+        });
+        let decision = (&event["event"]["outcome"], &event["decision"]["enforced"], &event["decision"]["held_ms"]);
+        assert_eq!(decision, (&json!("blocked"), &json!(true), &json!(300)), "{event}");
+    }
+    assert_eq!(gateway.status(&asks("POST", "/x", "x (DotBot/1.2)")), 410, "only what reads is shown a page");
 }

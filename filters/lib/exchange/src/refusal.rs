@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use crate::decision::printable_id;
-use crate::{Category, Host, Level, Reply, Request};
+use crate::{Action, Category, Host, Level, Reply, Request};
 
 /// The longest body of a refusal, in bytes.
 pub const MAX_REPLY_BODY: usize = 64 * 1024;
@@ -29,6 +29,10 @@ pub struct Refusal {
     pub headers: Vec<(String, Vec<u8>)>,
     /// The body of the answer, at most [`MAX_REPLY_BODY`] bytes.
     pub body: ReplyBody,
+    /// What its event calls the action: [`Action::Deny`], or another one that denies.
+    pub action: Action,
+    /// How long the answer to a request is held back, in milliseconds; it counts as a tarpit does.
+    pub hold_millis: u32,
 }
 
 /// The body of a refusal. The gateway leaves it out of the answer to a HEAD request.
@@ -54,8 +58,16 @@ impl Refusal {
     /// A refusal that is not scored, with the usual headers and body. `reason` is for the operator.
     #[must_use]
     pub fn new(status: u16, category: Category, reason: impl Into<String>) -> Self {
-        let (headers, body) = (Vec::new(), ReplyBody::Text);
-        Self { status, category, reason: reason.into(), scored: false, headers, body }
+        Self {
+            status,
+            category,
+            reason: reason.into(),
+            scored: false,
+            headers: Vec::new(),
+            body: ReplyBody::Text,
+            action: Action::Deny,
+            hold_millis: 0,
+        }
     }
 
     /// Lets the threat response of the route answer more strictly.
@@ -72,6 +84,20 @@ impl Refusal {
         self
     }
 
+    /// Is another action than a denial.
+    #[must_use]
+    pub fn action(mut self, action: Action) -> Self {
+        self.action = action;
+        self
+    }
+
+    /// Holds the answer back.
+    #[must_use]
+    pub fn held(mut self, millis: u32) -> Self {
+        self.hold_millis = millis;
+        self
+    }
+
     /// Answers with another body.
     #[must_use]
     pub fn body(mut self, body: ReplyBody) -> Self {
@@ -80,7 +106,8 @@ impl Refusal {
     }
 
     /// The answer to a request. What is over a bound is replaced or left out, and logged: the refusal stands.
-    pub(crate) fn reply(&self, request: &Request, host: &dyn Host) -> Reply {
+    #[must_use]
+    pub fn reply(&self, request: &Request, host: &dyn Host) -> Reply {
         let mut reply = match self.rendered(&request.id) {
             Some((content_type, body)) if body.len() <= MAX_REPLY_BODY => Reply {
                 status: self.status,

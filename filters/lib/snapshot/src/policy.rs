@@ -154,8 +154,8 @@ pub struct Tier {
     pub throttle_window_seconds: u32,
 }
 
-/// What a tier does, mildest first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Enumeration)]
+/// What a tier does. They are ordered from the mildest to the strictest, which is not the order of their numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Enumeration)]
 #[repr(i32)]
 pub enum TierAction {
     /// Record it.
@@ -170,13 +170,15 @@ pub enum TierAction {
     Deny = 4,
     /// Refuse it and ban the caller.
     Ban = 5,
+    /// Refuse it by a generated page that leads to more of them.
+    Maze = 6,
 }
 
 impl TierAction {
     /// Whether it refuses the request that it is taken on, whatever came before.
     #[must_use]
     pub fn denies(self) -> bool {
-        matches!(self, Self::Deny | Self::Ban)
+        matches!(self, Self::Deny | Self::Maze | Self::Ban)
     }
 
     /// The action's word in configuration and events.
@@ -188,8 +190,33 @@ impl TierAction {
             Self::Throttle => "throttle",
             Self::Tarpit => "tarpit",
             Self::Deny => "deny",
+            Self::Maze => "maze",
             Self::Ban => "ban",
         }
+    }
+
+    fn strictness(self) -> u8 {
+        match self {
+            Self::Log => 0,
+            Self::Challenge => 1,
+            Self::Throttle => 2,
+            Self::Tarpit => 3,
+            Self::Deny => 4,
+            Self::Maze => 5,
+            Self::Ban => 6,
+        }
+    }
+}
+
+impl PartialOrd for TierAction {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for TierAction {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.strictness().cmp(&other.strictness())
     }
 }
 

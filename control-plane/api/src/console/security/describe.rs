@@ -148,7 +148,7 @@ pub(super) fn simulate() -> Operation {
         })),
         "score": { "type": "number" },
         "tier": { "type": ["integer", "null"], "description": "The tier's place in the policy, from 0." },
-        "action": { "enum": ["allow", "log", "challenge", "throttle", "tarpit", "deny", "ban"] },
+        "action": { "enum": ["allow", "log", "challenge", "throttle", "tarpit", "deny", "maze", "ban"] },
         "enforced": { "type": "boolean", "description": "The action denies, and the policy is not in dry run." },
     }));
     post("_simulate", "simulate", "What a policy would do at a score", "SimulateBody")

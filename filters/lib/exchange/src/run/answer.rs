@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use super::{Half, Run, Stage};
 use crate::chain::Step;
-use crate::{Action, Decision, Flow, Host, Level, Metric, Outcome, Refusal, Reply, SecurityEvent, Verdict, transfer};
+use crate::{Decision, Flow, Host, Level, Metric, Outcome, Refusal, Reply, SecurityEvent, Verdict, transfer};
 
 impl Run {
     /// Carries a verdict out; `None` means that the next step is to be asked.
@@ -53,7 +53,8 @@ impl Run {
                 .enforce(decision, hold_millis, Some(reply), steps.list.len(), Half::Request, host)
                 .unwrap_or(Flow::Continue);
         }
-        let decision = Decision::new(Action::Deny, self.exchange.score.total(), refusal.reason.clone()).enforced();
+        let decision = Decision::new(refusal.action, self.exchange.score.total(), refusal.reason.clone());
+        let decision = decision.enforced().held(refusal.hold_millis);
         let event = SecurityEvent {
             category: refusal.category,
             outcome: Outcome::Blocked,
@@ -62,9 +63,8 @@ impl Run {
             decision: &decision,
         };
         self.exchange.emit(&event, host);
-        self.exchange.decision = Some(decision);
         let reply = refusal.reply(&self.exchange.request, host);
-        self.answer(reply, host)
+        self.enforce(decision, refusal.hold_millis, Some(reply), steps.list.len(), half, host).unwrap_or(Flow::Continue)
     }
 
     fn enforce(

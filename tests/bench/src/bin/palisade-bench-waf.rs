@@ -36,6 +36,9 @@ struct Arguments {
     /// Only the transactions whose name begins so; `varied` for the requests that all differ
     #[arg(long, value_name = "NAME")]
     only: Option<String>,
+    /// Count the instructions of requests that all differ, in a metered VM, and measure nothing else: the same on every machine
+    #[arg(long)]
+    instructions: bool,
     /// Print the JSON document in place of the table
     #[arg(long)]
     json: bool,
@@ -65,6 +68,9 @@ fn measure(arguments: &Arguments) -> Result<(), String> {
     let bytes = std::fs::read(filter).map_err(|error| {
         format!("{}: {error}; `make filters` builds the modules, --filter names another one", filter.display())
     })?;
+    if arguments.instructions {
+        return count_instructions(arguments, &lenient);
+    }
     let module = Module::compile(&bytes).map_err(|error| format!("{}: {error}", filter.display()))?;
 
     let mut figures = report::Figures {
@@ -165,6 +171,29 @@ fn measure_varied(
     engines.extend(other.as_mut().map(|other| other as &mut dyn Engine));
     figures.varied_engines = engines.iter().map(|engine| engine.name()).collect();
     figures.varied = varied::measure(&cases, &mut engines, rounds, |what| progress.say(what))?;
+    Ok(())
+}
+
+/// Prints the mean of each kind, of the module and of the other one.
+fn count_instructions(arguments: &Arguments, rules: &RuleSet) -> Result<(), String> {
+    let cases = varied::cases(if arguments.quick { 1_000 } else { 10_000 });
+    let mut files = vec![&arguments.filter];
+    files.extend(&arguments.other);
+    let mut means = Vec::new();
+    for file in files {
+        let bytes = std::fs::read(file).map_err(|error| format!("{}: {error}", file.display()))?;
+        let module = Module::metered(&bytes).map_err(|error| format!("{}: {error}", file.display()))?;
+        means.push(varied::instructions(&cases, &module, &rules.snapshot)?);
+    }
+    let mut out = std::io::stdout().lock();
+    for (at, (kind, mean)) in means[0].iter().enumerate() {
+        let _ = write!(out, "{:8} {mean:9} instructions", kind.name());
+        if let Some((_, other)) = means.get(1).and_then(|other| other.get(at)) {
+            let _ =
+                write!(out, ", the other module {other:9} ({:+.2} %)", (*mean as f64 / *other as f64 - 1.0) * 100.0);
+        }
+        let _ = writeln!(out);
+    }
     Ok(())
 }
 

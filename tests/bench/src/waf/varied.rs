@@ -4,8 +4,11 @@ use std::time::Duration;
 
 use recording::varied::{self, Kind};
 
+use proxy_host::Module;
+
 use super::cases::Case;
 use super::{Engine, median};
+use crate::cost::Meter;
 
 /// What the generated requests begin with.
 const SEED: u64 = 1;
@@ -48,7 +51,10 @@ pub fn measure(
     let mut times = vec![vec![Vec::new(); engines.len()]; Kind::ALL.len()];
     for round in 0..=rounds {
         for turn in 0..10 {
-            for (at, engine) in engines.iter_mut().enumerate() {
+            // Each engine comes first as often as last: the one behind another finds other things in the processor's caches.
+            for place in 0..engines.len() {
+                let at = (turn + place) % engines.len();
+                let engine = &mut engines[at];
                 progress(&format!("different requests, round {round} of {rounds}: {}", engine.name()));
                 for case in cases.len() * turn / 10..cases.len() * (turn + 1) / 10 {
                     let taken = engine.measure(case, 1, Duration::ZERO)?;
@@ -67,4 +73,26 @@ pub fn measure(
         means: times[kind as usize].iter().map(mean).collect(),
     };
     Ok(Kind::ALL.into_iter().map(row).collect())
+}
+
+/// The mean number of instructions of each kind of request in a metered module. The first tenth of the cases is not counted: a VM
+/// builds its automata for them.
+///
+/// # Errors
+///
+/// The filter refuses the snapshot, or a request ended its VM.
+pub fn instructions(cases: &[Case], module: &Module, snapshot: &[u8]) -> Result<Vec<(Kind, u64)>, String> {
+    let mut meter = Meter::new(module, snapshot, u64::MAX)?;
+    let mut counts = vec![(0, 0); Kind::ALL.len()];
+    for (number, case) in cases.iter().enumerate() {
+        let cost = meter.run(&case.exchange);
+        if cost.died {
+            return Err(format!("the VM ended with the request {}", case.name));
+        }
+        if number >= cases.len() / 10 {
+            let (sum, requests) = &mut counts[varied::exchange(SEED, number as u64).0 as usize];
+            (*sum, *requests) = (*sum + cost.instructions, *requests + 1_u64);
+        }
+    }
+    Ok(Kind::ALL.into_iter().zip(counts).map(|(kind, (sum, requests))| (kind, sum / requests.max(1))).collect())
 }

@@ -83,16 +83,21 @@ const ASSIGNMENT: u64 = 800;
 /// ceiling, too.
 const LAST_PHASE: u64 = 16;
 
-/// The cost of a transaction, and its ceilings.
+/// The most units or bytes of one charge, and the highest ceiling: no sum of them overflows.
+const CHARGE: u64 = 1 << 48;
+const CEILING: u64 = 1 << 60;
+
+/// What is left of the budget of a transaction, and its ceilings. Charges are many and small: each is one subtraction, and one test of
+/// signs tells whether anything is left.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Budget {
     limits: BudgetLimits,
-    /// Units of work.
-    work: u64,
-    work_ceiling: u64,
-    /// Bytes of memory.
-    memory: u64,
-    memory_ceiling: u64,
+    /// Units of work; below 0 over the ceiling.
+    work_left: i64,
+    work_ceiling: i64,
+    /// Bytes of memory; below 0 over the ceiling.
+    memory_left: i64,
+    memory_ceiling: i64,
     /// For [`super::Work`].
     pub(super) transformed: u64,
     pub(super) scanned: u64,
@@ -112,10 +117,10 @@ impl Budget {
     pub(super) fn new(limits: BudgetLimits) -> Self {
         Self {
             limits,
-            work: 0,
-            work_ceiling: limits.work,
-            memory: 0,
-            memory_ceiling: limits.memory,
+            work_left: ceiling(limits.work),
+            work_ceiling: ceiling(limits.work),
+            memory_left: ceiling(limits.memory),
+            memory_ceiling: ceiling(limits.memory),
             transformed: 0,
             scanned: 0,
             searched: 0,
@@ -126,31 +131,34 @@ impl Budget {
 
     /// Other ceilings for a transaction that has just begun.
     pub(super) fn set_limits(&mut self, limits: BudgetLimits) {
-        (self.limits, self.work_ceiling, self.memory_ceiling) = (limits, limits.work, limits.memory);
+        self.limits = limits;
+        self.raise_work(ceiling(limits.work) - self.work_ceiling);
+        self.raise_memory(ceiling(limits.memory) - self.memory_ceiling);
     }
 
     /// The transaction brings more bytes, so its ceilings grow.
     pub(super) fn bring(&mut self, bytes: usize) {
         let bytes = number(bytes);
         let BudgetLimits { work_per_byte, memory_per_byte, .. } = self.limits;
-        self.work_ceiling = self.work_ceiling.saturating_add(bytes.saturating_mul(work_per_byte));
-        self.memory_ceiling = self.memory_ceiling.saturating_add(bytes.saturating_mul(memory_per_byte));
+        self.raise_work(amount(bytes.saturating_mul(work_per_byte)));
+        self.raise_memory(amount(bytes.saturating_mul(memory_per_byte)));
     }
 
     /// Work in proportion to what comes, which leaves as much of the budget as there was: the ceiling grows by what it is
     /// charged with.
     pub(super) fn add_paid(&mut self, charge: impl FnOnce(&mut Self)) {
-        let before = self.work;
+        let before = self.work_left;
         charge(self);
-        self.work_ceiling = self.work_ceiling.saturating_add(self.work.saturating_sub(before));
+        self.raise_work(before.saturating_sub(self.work_left));
     }
 
     /// What another transaction of the same request has spent, and may, counts here as well.
     pub(super) fn go_on_from(&mut self, other: &Self) {
-        self.work = self.work.saturating_add(other.work);
-        self.memory = self.memory.saturating_add(other.memory);
-        self.work_ceiling = self.work_ceiling.max(other.work_ceiling);
-        self.memory_ceiling = self.memory_ceiling.max(other.memory_ceiling);
+        let (work, memory) = (other.work_ceiling - other.work_left, other.memory_ceiling - other.memory_left);
+        self.raise_work((other.work_ceiling - self.work_ceiling).max(0));
+        self.raise_memory((other.memory_ceiling - self.memory_ceiling).max(0));
+        self.work_left -= work;
+        self.memory_left -= memory;
     }
 
     /// The response begins, which has a budget of its own whatever the request took.
@@ -164,43 +172,55 @@ impl Budget {
     }
 
     fn allow(&mut self, work: u64, memory: u64) {
-        self.work_ceiling = self.work_ceiling.max(self.work.saturating_add(work));
-        self.memory_ceiling = self.memory_ceiling.max(self.memory.saturating_add(memory));
+        self.raise_work((ceiling(work) - self.work_left).max(0));
+        self.raise_memory((ceiling(memory) - self.memory_left).max(0));
+    }
+
+    fn raise_work(&mut self, by: i64) {
+        self.work_ceiling = self.work_ceiling.saturating_add(by);
+        self.work_left = self.work_left.saturating_add(by);
+    }
+
+    fn raise_memory(&mut self, by: i64) {
+        self.memory_ceiling = self.memory_ceiling.saturating_add(by);
+        self.memory_left = self.memory_left.saturating_add(by);
     }
 
     /// Whether a ceiling was exceeded.
+    #[inline]
     pub(super) fn is_spent(&self) -> bool {
-        self.work > self.work_ceiling || self.memory > self.memory_ceiling
+        self.work_left | self.memory_left < 0
     }
 
     /// The units that are left.
+    #[inline]
     pub(super) fn left(&self) -> u64 {
-        self.work_ceiling.saturating_sub(self.work)
+        self.work_left.max(0).unsigned_abs()
     }
 
     pub(super) fn spent(&self) -> Spent {
-        let Self { work, work_ceiling, memory, memory_ceiling, .. } = *self;
+        let taken =
+            |ceiling: i64, left: i64| (ceiling.saturating_sub(left).max(0).unsigned_abs(), ceiling.unsigned_abs());
+        let (work, work_ceiling) = taken(self.work_ceiling, self.work_left);
+        let (memory, memory_ceiling) = taken(self.memory_ceiling, self.memory_left);
         Spent { work, work_ceiling, memory, memory_ceiling }
     }
 
     /// Units that an operator has counted itself.
+    #[inline]
     pub(super) fn charge(&mut self, units: u64) {
-        self.work = self.work.saturating_add(units);
+        self.work_left = self.work_left.wrapping_sub(amount(units));
     }
 
+    #[inline]
     fn charge_each(&mut self, count: usize, units: u64, each: u64) {
-        self.charge(number(count).saturating_mul(each).saturating_add(units));
+        self.charge(number(count).min(CHARGE >> 12) * each + units);
     }
 
-    /// A transformation of an input of `bytes` bytes.
-    pub(super) fn charge_transformation(&mut self, bytes: usize) {
+    /// A transformation of an input of `bytes` bytes; named if it has changed it.
+    pub(super) fn charge_transformation(&mut self, bytes: usize, changed: Option<Transform>) {
         self.transformed += number(bytes);
-        self.charge_each(bytes, TRANSFORMATION, TRANSFORMED);
-    }
-
-    /// An input of `bytes` bytes was changed.
-    pub(super) fn charge_change(&mut self, bytes: usize, transform: Transform) {
-        self.charge_each(bytes, 0, transform.units());
+        self.charge_each(bytes, TRANSFORMATION, TRANSFORMED + changed.map_or(0, Transform::units));
     }
 
     pub(super) fn charge_scan(&mut self, bytes: usize) {
@@ -218,10 +238,9 @@ impl Budget {
         usize::try_from(self.left() / SCAN_STEP).unwrap_or(usize::MAX)
     }
 
-    /// The run of an operator that counted its units.
-    pub(super) fn charge_operator(&mut self, bytes: usize, units: u64) {
+    /// An operator was run on so many bytes; it counts its units itself.
+    pub(super) fn note_searched(&mut self, bytes: usize) {
         self.searched += number(bytes);
-        self.charge(units);
     }
 
     pub(super) fn charge_copy(&mut self, bytes: usize) {
@@ -254,12 +273,13 @@ impl Budget {
         self.charge_each(length, 0, LISTED);
     }
 
-    pub(super) fn charge_rule(&mut self) {
-        self.charge(RULE);
+    /// The rules of a phase that were begun. They are few however large a request is, so that they are charged at once.
+    pub(super) fn charge_rules(&mut self, rules: u64) {
+        self.charge(rules.saturating_mul(RULE));
     }
 
-    pub(super) fn charge_test(&mut self) {
-        self.charge(TEST);
+    pub(super) fn charge_tests(&mut self, tests: usize) {
+        self.charge_each(tests, 0, TEST);
     }
 
     pub(super) fn charge_match(&mut self) {
@@ -279,13 +299,22 @@ impl Budget {
 
     /// Bytes of memory that are kept.
     pub(super) fn keep(&mut self, bytes: usize) {
-        self.memory = self.memory.saturating_add(number(bytes));
+        self.memory_left = self.memory_left.wrapping_sub(amount(number(bytes)));
     }
 
     /// Bytes of memory that are released.
     pub(super) fn release(&mut self, bytes: usize) {
-        self.memory = self.memory.saturating_sub(number(bytes));
+        self.memory_left = self.memory_left.wrapping_add(amount(number(bytes)));
     }
+}
+
+/// A charge as it is subtracted. In a VM of 32 bits the bound costs nothing where a length is charged.
+fn amount(units: u64) -> i64 {
+    units.min(CHARGE).cast_signed()
+}
+
+fn ceiling(limit: u64) -> i64 {
+    limit.min(CEILING).cast_signed()
 }
 
 fn number(count: usize) -> u64 {
@@ -344,7 +373,7 @@ mod tests {
     fn nothing_overflows() {
         let mut budget = Budget::new(BudgetLimits::NONE);
         budget.charge(u64::MAX);
-        budget.charge_transformation(usize::MAX);
+        budget.charge_transformation(usize::MAX, None);
         budget.bring(usize::MAX);
         budget.keep(usize::MAX);
         assert!(!budget.is_spent());

@@ -14,6 +14,9 @@ use super::store::{Entry, Match};
 use super::transaction::{RemovedTarget, Transaction, UNSET};
 use crate::operator::OperatorKind;
 
+/// From this length on, in bytes, the cost of an operator is charged at once.
+const LONG: usize = 128;
+
 /// The expanded argument of an operator.
 #[derive(Clone, Copy)]
 struct Argument<'a> {
@@ -34,14 +37,13 @@ impl Transaction {
     /// Runs a chain.
     pub(super) fn run_rule(&mut self, engine: &Engine, rule: &Rule, at: u32) -> Flow {
         self.work.rules += 1;
-        self.arena.budget.charge_rule();
-        self.arena.budget.charge_list(self.removed_targets.len());
         self.current_rule = Some(at);
         self.begin_rule();
         // Targets that a `ctl` removed from this rule: chained rules go by the id of the first.
         let removed: Vec<RemovedTarget> = match self.removed_targets.is_empty() {
             true => Vec::new(),
             false => {
+                self.arena.budget.charge_list(self.removed_targets.len());
                 let resolved = self.removed_targets.iter().copied();
                 let of_rule =
                     |removed: &RemovedTarget| removed.resolve(engine).is_some_and(|(filter, _)| filter.matches(rule));
@@ -85,25 +87,27 @@ impl Transaction {
         let mut items = std::mem::take(&mut self.items);
         let mut matched = false;
         self.current_test = self.arena.new_test();
+        self.settle();
         'targets: for (target, number) in link.targets.iter().zip(0..) {
             if !self.target_may_match(engine, link, number) {
                 continue;
             }
             items.clear();
             self.captured_values.begin_link();
-            self.scratch.allow(self.arena.budget.left());
             self.collect(engine, target, &mut items);
+            let mut tests = 0;
             for item in &items {
+                // Equal values have the same number and the same result.
+                if item.value == UNSET || self.arena.has_failed(item.value, self.current_test) {
+                    continue;
+                }
+                tests += 1;
+                if self.is_known_to_fail(link, item.value) || self.is_excluded(engine, link, removed, item) {
+                    continue;
+                }
                 if self.is_overdrawn(engine, Some(item)) {
                     matched = false;
                     break 'targets;
-                }
-                // Equal values have the same number and the same result.
-                if item.value == UNSET
-                    || self.arena.has_failed(item.value, self.current_test)
-                    || self.is_excluded(engine, link, removed, item)
-                {
-                    continue;
                 }
                 if attempt.negative_chain.is_some_and(|chain| self.is_cached_negative(chain, link, item.value)) {
                     continue;
@@ -114,6 +118,7 @@ impl Transaction {
                         attempt.cacheable && attempt.negative_chain.is_some() && self.captured_whole(link, item.value);
                 }
             }
+            self.arena.budget.charge_tests(tests);
         }
         matched &= !self.is_overdrawn(engine, items.last());
         self.items = items;
@@ -144,6 +149,21 @@ impl Transaction {
         (*constant == value).then_some(pairs)
     }
 
+    /// Whether a value is known to fail the test of a link without that its operator is run.
+    fn is_known_to_fail(&mut self, link: &Link, value: Value) -> bool {
+        link.prefilter.is_some_and(|prefilter| self.arena.is_rejected_by(value, prefilter))
+            || link.test_number.is_some_and(|test| self.arena.fails(value, test))
+    }
+
+    /// Charges what operators have cost since the last call, and lets them know what is left.
+    fn settle(&mut self) {
+        let cost = self.captures.take_cost();
+        self.arena.budget.charge(cost);
+        let left = self.arena.budget.left();
+        self.captures.allow(left);
+        self.scratch.allow(left);
+    }
+
     fn is_excluded(&mut self, engine: &Engine, link: &Link, removed: &[RemovedTarget], item: &Item) -> bool {
         if link.exclusions.is_empty() && removed.is_empty() {
             return false;
@@ -163,13 +183,6 @@ impl Transaction {
         argument: Argument<'_>,
         item: &Item,
     ) -> bool {
-        self.arena.budget.charge_test();
-        if link.prefilter.is_some_and(|prefilter| self.arena.is_rejected_by(item.value, prefilter)) {
-            return false;
-        }
-        if link.test_number.is_some_and(|test| self.arena.fails(item.value, test)) {
-            return false;
-        }
         // With a full value cache, the values of a test are released after it.
         let mark = self.arena.is_full().then(|| self.arena.mark());
         let mut made: Vec<Value> = Vec::new();
@@ -265,7 +278,10 @@ impl Transaction {
     ) -> Option<bool> {
         self.captures.clear();
         self.captures.wanted(link.capture);
-        self.captures.allow(self.arena.budget.left());
+        // A short value costs little: what it does is charged with that of others.
+        if self.arena.get(value).len() >= LONG {
+            self.settle();
+        }
         self.work.operators += 1;
         self.work.patterns += u64::from(operator.is_pattern);
         if operator.operator.looks_up() {
@@ -275,7 +291,10 @@ impl Transaction {
         let found = argument.pairs.is_none_or(|pairs| pairs.may_hold(bytes))
             && operator.operator.evaluate(bytes, argument.text, &mut self.captures);
         let length = bytes.len();
-        self.arena.budget.charge_operator(length, self.captures.take_cost());
+        self.arena.budget.note_searched(length);
+        if length >= LONG {
+            self.settle();
+        }
         if self.captures.limit_exceeded() {
             self.note_exceeded_limit(engine, item);
         }

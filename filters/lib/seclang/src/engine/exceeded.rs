@@ -30,9 +30,11 @@ impl Transaction {
     /// Whether the budget is spent, which ends the phase. The first call after that reports it, with the item under
     /// inspection.
     pub(super) fn is_overdrawn(&mut self, engine: &Engine, item: Option<&Item>) -> bool {
-        if !self.arena.budget.is_spent() {
-            return false;
-        }
+        self.arena.budget.is_spent() && self.overdraw(engine, item)
+    }
+
+    #[cold]
+    fn overdraw(&mut self, engine: &Engine, item: Option<&Item>) -> bool {
         if !std::mem::replace(&mut self.overdrawn, true) {
             let spent = self.arena.budget.spent();
             let rule_id = self.current_rule.and_then(|at| engine.rules.get(at as usize)).map_or(0, |rule| rule.id);

@@ -77,7 +77,7 @@ impl Transaction {
             self.has_summary = true;
         }
         let mut steps = std::mem::take(&mut self.summary.steps);
-        let mut cursor = 0;
+        let (mut cursor, rules_before) = (0, self.work.rules);
         if !self.follows_prediction {
             plan = whole;
         } else if phase == 1 {
@@ -96,8 +96,7 @@ impl Transaction {
             // Before removed rules are skipped: the first step with a prefilter resolves the others, even if its rule
             // is removed.
             if *filtered {
-                self.resolve_steps(&engine, plan, &mut steps);
-                if self.is_overdrawn(&engine, None) {
+                if self.resolve_steps(&engine, plan, &mut steps) && self.is_overdrawn(&engine, None) {
                     break;
                 }
                 if !steps.is_pending(number) {
@@ -137,6 +136,7 @@ impl Transaction {
             }
         }
         self.summary.steps = steps;
+        self.arena.budget.charge_rules(self.work.rules - rules_before);
         self.current_rule = None;
         self.begin_rule();
         self.flush_collections();
@@ -162,7 +162,6 @@ impl Transaction {
     /// Runs a rule that is known to match and only assigns or skips: see [`Rule::is_assignment_only`].
     fn run_assignment_rule(&mut self, engine: &Engine, rule: &Rule, at: u32) -> Flow {
         self.work.rules += 1;
-        self.arena.budget.charge_rule();
         for link in &rule.links {
             self.assign(engine, &link.sets);
         }

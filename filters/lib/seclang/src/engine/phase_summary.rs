@@ -232,9 +232,9 @@ impl Transaction {
         let summary = self.target_summary(engine, target);
         let row = self.summary.copied_row(summary.plain, words);
         let mut at_value = summary.first;
+        self.arena.budget.charge_list(summary.end - summary.first);
         while let Some(&value) = self.summary.values.get(at_value).filter(|_| at_value < summary.end) {
             at_value += 1;
-            self.arena.budget.charge_list(1);
             if self.arena.triggers(value) & pipeline.bit == 0 {
                 continue;
             }

@@ -267,10 +267,10 @@ impl TargetQuery {
 
 impl Transaction {
     /// Resolves the steps with a prefilter: marks those as pending whose prefilter a value of their targets passes.
-    /// Called when a phase reaches the first of them.
-    pub(super) fn resolve_steps(&mut self, engine: &Engine, plan: &Plan, steps: &mut Steps) {
+    /// Called when a phase reaches one of them; `false` if they were resolved before.
+    pub(super) fn resolve_steps(&mut self, engine: &Engine, plan: &Plan, steps: &mut Steps) -> bool {
         if std::mem::replace(&mut steps.resolved, true) {
-            return;
+            return false;
         }
         let mut found = std::mem::take(&mut self.summary.found);
         found.clear();
@@ -290,6 +290,7 @@ impl Transaction {
             }
         }
         self.summary.found = found;
+        true
     }
 
     /// Adds the prefilters of a query that the values of its target pass.

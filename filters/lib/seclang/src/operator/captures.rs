@@ -11,6 +11,10 @@ pub const MAX_CAPTURE_LENGTH: usize = 64 * 1024;
 
 /// How many units of work a step back costs.
 const STEP: u64 = 60;
+/// The most units of one charge: no sum of them overflows.
+const CHARGE: u64 = 1 << 48;
+/// What all steps back cost that there can be.
+const ALL_STEPS: u64 = STEP * BACKTRACK_BUDGET as u64;
 
 /// The captures of one evaluation, copied into one buffer that is reused from value to value.
 #[derive(Debug)]
@@ -117,21 +121,26 @@ impl Captures {
 
     /// Charges what an operator is about to cost, or has cost, in units of work.
     pub(crate) fn charge(&mut self, units: u64) {
-        self.cost = self.cost.saturating_add(units);
+        self.cost = self.cost.wrapping_add(units.min(CHARGE));
     }
 
     /// What an evaluation may cost.
     pub(super) fn effort(&self) -> Effort {
         let allowance = self.left();
-        let left = self.backtracks_left.min(usize::try_from(allowance / STEP).unwrap_or(usize::MAX));
+        let left = match allowance < ALL_STEPS {
+            true => self.backtracks_left.min(usize::try_from(allowance / STEP).unwrap_or(usize::MAX)),
+            false => self.backtracks_left,
+        };
         Effort { left, spent: 0, cost: 0, allowance, limited: false }
     }
 
     /// Takes note of what an evaluation has cost.
     pub(super) fn spend(&mut self, effort: Effort) {
-        self.backtracks_left = self.backtracks_left.saturating_sub(effort.spent);
-        let steps = u64::try_from(effort.spent).unwrap_or(u64::MAX);
-        self.charge(steps.saturating_mul(STEP).saturating_add(effort.cost));
+        self.charge(effort.cost);
+        if effort.spent > 0 {
+            self.backtracks_left = self.backtracks_left.saturating_sub(effort.spent);
+            self.charge(u64::try_from(effort.spent).unwrap_or(u64::MAX).saturating_mul(STEP));
+        }
         self.limit_exceeded |= effort.limited;
     }
 
@@ -143,7 +152,7 @@ impl Captures {
         let Some(slot) = self.ranges.get_mut(index) else { return };
         let start = self.buffer.len();
         let kept = bytes.get(..MAX_CAPTURE_LENGTH).unwrap_or(bytes);
-        self.cost = self.cost.saturating_add(u64::try_from(kept.len()).unwrap_or(u64::MAX));
+        self.cost = self.cost.wrapping_add(u64::try_from(kept.len()).unwrap_or(0));
         self.buffer.extend_from_slice(kept);
         *slot = Some((start, start + kept.len()));
         self.len = self.len.max(index + 1);

@@ -203,7 +203,11 @@ impl Operator {
     pub fn evaluate(&self, value: &[u8], expanded: Option<&[u8]>, captures: &mut Captures) -> bool {
         use OperatorKind as Kind;
         let expanded = expanded.filter(|_| self.expands);
-        captures.charge(self.cost(value.len(), expanded.map_or(self.argument.len(), <[u8]>::len)));
+        match &self.matcher {
+            // They charge what they look at themselves.
+            Matcher::Pattern(_) | Matcher::Phrases(_) => captures.charge(RUN),
+            _ => captures.charge(self.cost(value.len(), expanded.map_or(self.argument.len(), <[u8]>::len))),
+        }
         match (&self.matcher, self.kind) {
             (Matcher::Pattern(pattern), Kind::Rx) => pattern.evaluate(value, expanded, false, captures),
             (Matcher::Pattern(pattern), Kind::RxGlobal) => pattern.evaluate(value, expanded, true, captures),
@@ -218,12 +222,11 @@ impl Operator {
         }
     }
 
-    /// Units of work for a value and an argument of these lengths. Patterns, phrases and the detectors of injections charge
-    /// what they look at themselves.
+    /// Units of work for a value and an argument of these lengths. The detectors of injections charge what they look at themselves.
     fn cost(&self, value: usize, argument: usize) -> u64 {
         use OperatorKind as Kind;
         let (bytes, each) = match (&self.matcher, self.kind) {
-            (Matcher::Pattern(_) | Matcher::Phrases(_), _) | (_, Kind::DetectSqli | Kind::DetectXss) => (0, 0),
+            (_, Kind::DetectSqli | Kind::DetectXss) => (0, 0),
             (Matcher::Bytes(_), _) => (value, 6),
             (_, Kind::Within) => (value.saturating_add(argument), 3),
             (_, Kind::BeginsWith | Kind::EndsWith | Kind::StrEq | Kind::UnconditionalMatch) => (value.min(argument), 1),

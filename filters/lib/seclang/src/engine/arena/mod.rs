@@ -413,7 +413,6 @@ impl Arena {
             return known - 1;
         }
         let length = blob.bytes.get(&self.buffer).len();
-        self.budget.charge_transformation(length);
         let result = match (transform, &blob.bytes) {
             (Transform::Lowercase, Bytes::Shared(start, end)) if !full => self.lowered(value, *start..*end),
             _ => match transform.apply(blob.bytes.get(&self.buffer)) {
@@ -421,9 +420,7 @@ impl Arena {
                 Cow::Owned(bytes) => self.push_vec(bytes),
             },
         };
-        if result != value {
-            self.budget.charge_change(length, transform);
-        }
+        self.budget.charge_transformation(length, (result != value).then_some(transform));
         if !full {
             if row == 0 {
                 self.touched |= (value as usize) < self.constants.blobs.max(1);

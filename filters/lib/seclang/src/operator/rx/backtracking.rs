@@ -26,6 +26,9 @@ pub const BACKTRACK_BUDGET: usize = 10_000_000;
 /// How many bytes that are looked at take as long as a step back.
 const BYTES_PER_STEP: usize = 128;
 
+/// The most units of one charge: no sum of them overflows.
+const CHARGE: u64 = 1 << 48;
+
 /// The limits a search is tried under, one after the other. The engine stops at a limit but does not say how many steps
 /// it took: the smallest limit that sufficed is what a search costs, so that small values cost little.
 const TIERS: [usize; 3] = [200, 4000, BACKTRACK_LIMIT];
@@ -59,7 +62,7 @@ impl Effort {
 
     /// Charges units of work.
     pub(super) fn charge(&mut self, units: u64) {
-        self.cost = self.cost.saturating_add(units);
+        self.cost = self.cost.wrapping_add(units.min(CHARGE));
     }
 }
 

@@ -115,7 +115,10 @@ impl Transaction {
     /// Charges the cost of patterns of names.
     fn charge_names(&mut self) {
         let cost = self.scratch.take_cost();
-        self.arena.budget.charge(cost);
+        if cost > 0 {
+            self.arena.budget.charge(cost);
+            self.scratch.allow(self.arena.budget.left());
+        }
     }
 
     fn collect_entries(&mut self, variable: Variable, key: &KeySelector, items: &mut Vec<Item>) {

@@ -16,6 +16,8 @@ use crate::operator::OperatorKind;
 
 /// From this length on, in bytes, the cost of an operator is charged at once.
 const LONG: usize = 128;
+/// The most units that short values have cost and that are charged with others.
+const UNSETTLED: u64 = 4096;
 
 /// The expanded argument of an operator.
 #[derive(Clone, Copy)]
@@ -87,7 +89,9 @@ impl Transaction {
         let mut items = std::mem::take(&mut self.items);
         let mut matched = false;
         self.current_test = self.arena.new_test();
-        self.settle();
+        if self.captures.cost() > UNSETTLED {
+            self.settle();
+        }
         'targets: for (target, number) in link.targets.iter().zip(0..) {
             if !self.target_may_match(engine, link, number) {
                 continue;
@@ -120,7 +124,7 @@ impl Transaction {
             }
             self.arena.budget.charge_tests(tests);
         }
-        matched &= !self.is_overdrawn(engine, items.last());
+        matched = matched && !self.is_overdrawn(engine, items.last());
         self.items = items;
         self.argument = expanded;
         // A pattern for names that gave up selected nothing.
@@ -156,7 +160,7 @@ impl Transaction {
     }
 
     /// Charges what operators have cost since the last call, and lets them know what is left.
-    fn settle(&mut self) {
+    pub(super) fn settle(&mut self) {
         let cost = self.captures.take_cost();
         self.arena.budget.charge(cost);
         let left = self.arena.budget.left();

@@ -69,6 +69,7 @@ impl Transaction {
         if self.is_overdrawn(&engine, Some(&Item { variable: message, name: Name::None, value: EMPTY })) {
             return None;
         }
+        self.settle();
         let phase_at = usize::from(phase).wrapping_sub(1);
         let mut plan = engine.pruned_plans.get(phase_at)?;
         let whole = engine.full_plans.get(phase_at)?;
@@ -113,12 +114,13 @@ impl Transaction {
             let flow = if rule.is_assignment_only && first.decides() && !self.names_removed {
                 self.run_assignment_rule(&engine, rule, *at)
             } else {
-                self.run_rule(&engine, rule, *at)
+                let flow = self.run_rule(&engine, rule, *at);
+                // Beyond the budget no result is complete: the phase ends here.
+                if self.is_overdrawn(&engine, None) {
+                    break;
+                }
+                flow
             };
-            // Beyond the budget no result is complete: the phase ends here.
-            if self.is_overdrawn(&engine, None) {
-                break;
-            }
             let next = match flow {
                 Flow::Next => *at + 1,
                 Flow::To(target) => target.max(*at + 1),
@@ -136,6 +138,7 @@ impl Transaction {
             }
         }
         self.summary.steps = steps;
+        self.settle();
         self.arena.budget.charge_rules(self.work.rules - rules_before);
         self.current_rule = None;
         self.begin_rule();

@@ -114,6 +114,11 @@ impl Captures {
         self.allowance.saturating_sub(self.cost)
     }
 
+    /// What [`Captures::take_cost`] would return.
+    pub(crate) fn cost(&self) -> u64 {
+        self.cost
+    }
+
     /// How many units of work evaluations have cost since this was last asked. A unit is two to five instructions of a wasm VM.
     pub fn take_cost(&mut self) -> u64 {
         std::mem::take(&mut self.cost)

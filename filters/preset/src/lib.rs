@@ -21,6 +21,7 @@ macro_rules! plugins {
 plugins! {
     bot_guard,
     error_leakage,
+    fail2ban,
     #[cfg(feature = "examples")]
     geo_block,
     honeypot,

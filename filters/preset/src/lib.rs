@@ -26,6 +26,7 @@ plugins! {
     geo_block,
     honeypot,
     ip_reputation,
+    login_guard,
     sensitive_data,
     threat_gate,
     threat_response,

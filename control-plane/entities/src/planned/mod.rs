@@ -4,7 +4,6 @@
 //! it. A plugin that comes takes its file from here into its own folder, and its entities with it.
 
 mod api_contract;
-mod login_guard;
 mod object_guard;
 mod traffic_guard;
 mod upload_guard;
@@ -17,7 +16,6 @@ pub(super) use {api_contract::ApiSettings, object_guard::ObjectSettings, traffic
 /// Every plugin that is still to come.
 pub(super) const PLANNED: &[&Plugin] = &[
     &api_contract::PLUGIN,
-    &login_guard::PLUGIN,
     &object_guard::PLUGIN,
     &traffic_guard::PLUGIN,
     &upload_guard::PLUGIN,

@@ -1,0 +1,66 @@
+//! One login, as it is counted.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use exchange::{Caller, Exchange};
+
+use crate::EndpointKind;
+use crate::breached::Digest;
+use crate::credentials::{Credentials, normalized};
+use crate::pseudonym::{Of, Pseudonym, Pseudonyms};
+
+/// A login that is under way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Attempt {
+    pub(crate) kind: EndpointKind,
+    /// The address; of IPv6 the network that callers are judged by.
+    pub(crate) source: Vec<u8>,
+    /// The network around it: 24 bits of IPv4, 48 of IPv6.
+    pub(crate) network: Vec<u8>,
+    /// The account, or the body where no user could be read.
+    pub(crate) user: Pseudonym,
+    /// The account under the key before.
+    pub(crate) user_before: Pseudonym,
+    /// A user could be read.
+    pub(crate) has_user: bool,
+    pub(crate) password: Option<Pseudonym>,
+    /// The patterns that the score has already.
+    pub(crate) told: Vec<&'static str>,
+    /// What the password is looked up by among breached ones.
+    pub(crate) digest: Option<Digest>,
+    /// The password is one of those that were breached.
+    pub(crate) breached: bool,
+}
+
+impl Attempt {
+    pub(crate) fn new(
+        kind: EndpointKind,
+        (found, body): (&Credentials, &[u8]),
+        exchange: &Exchange,
+        (pseudonyms, now): (&Pseudonyms, u64),
+    ) -> Self {
+        let user = found.user.as_deref().map(normalized);
+        let (of, text) = user.as_deref().map_or((Of::Body, body), |user| (Of::User, user));
+        Self {
+            kind,
+            source: exchange.caller.network().unwrap_or_default().into_bytes(),
+            network: network(&exchange.caller),
+            user: pseudonyms.of(of, text, now),
+            user_before: pseudonyms.before(of, text, now),
+            has_user: user.is_some(),
+            password: found.password.as_deref().map(|password| pseudonyms.of(Of::Password, password, now)),
+            told: Vec::new(),
+            digest: None,
+            breached: false,
+        }
+    }
+}
+
+fn network(caller: &Caller) -> Vec<u8> {
+    let text = match caller.ip.parse::<IpAddr>() {
+        Ok(IpAddr::V4(address)) => format!("net {}", Ipv4Addr::from(u32::from(address) & 0xffff_ff00)),
+        Ok(IpAddr::V6(address)) => format!("net {}", Ipv6Addr::from(u128::from(address) & (u128::MAX << 80))),
+        Err(_) => String::from("net"),
+    };
+    text.into_bytes()
+}

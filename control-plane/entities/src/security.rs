@@ -373,6 +373,9 @@ mod tests {
             "dnsbl": {
                 "zones": [], "resolvers": [], "wait_millis": 100, "timeout_millis": 2000, "lookups_per_second": 100, "listed_ttl_seconds": 900, "unlisted_ttl_seconds": 300,
                 "failed_ttl_seconds": 30, "max_entries": 100000
+            },
+            "login": {
+                "breached_file": "", "breached_url": "", "allow_private": false, "wait_millis": 200, "timeout_millis": 5000
             }
         });
         assert_eq!(serde_json::to_value(SecuritySettings::default()).unwrap(), expected);

@@ -6,7 +6,7 @@ use exchange::{Caller, Exchange};
 
 use crate::EndpointKind;
 use crate::breached::Digest;
-use crate::credentials::{Credentials, normalized};
+use crate::credentials::Credentials;
 use crate::pseudonym::{Of, Pseudonym, Pseudonyms};
 
 /// A login that is under way.
@@ -39,16 +39,21 @@ impl Attempt {
         exchange: &Exchange,
         (pseudonyms, now): (&Pseudonyms, u64),
     ) -> Self {
-        let user = found.user.as_deref().map(normalized);
-        let (of, text) = user.as_deref().map_or((Of::Body, body), |user| (Of::User, user));
+        let account = found.account();
+        let (of, text) = match &account {
+            // There may be another user in the body.
+            Some(account) if found.odd => (Of::Body, [account, body].concat()),
+            Some(account) => (Of::User, account.clone()),
+            None => (Of::Body, body.to_vec()),
+        };
         Self {
             kind,
             source: exchange.caller.network().unwrap_or_default().into_bytes(),
             network: network(&exchange.caller),
-            user: pseudonyms.of(of, text, now),
-            user_before: pseudonyms.before(of, text, now),
-            has_user: user.is_some(),
-            password: found.password.as_deref().map(|password| pseudonyms.of(Of::Password, password, now)),
+            user: pseudonyms.of(of, &text, now),
+            user_before: pseudonyms.before(of, &text, now),
+            has_user: of == Of::User,
+            password: found.password().map(|password| pseudonyms.of(Of::Password, &password, now)),
             told: Vec::new(),
             digest: None,
             breached: false,

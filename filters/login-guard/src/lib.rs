@@ -28,7 +28,7 @@ use response_scan::allow_readable_codings;
 use attempt::Attempt;
 use breached::{Breached, Digest, Looked};
 use counts::Counts;
-use credentials::{Credentials, Fields, of_basic};
+use credentials::{Credentials, Fields};
 pub use messages::{BreachedPasswords, BreachedRange, Endpoint, EndpointKind, LoginGuardStep, LoginLimits};
 use outcome::Outcomes;
 use patterns::{Finding, Pattern, Subject};
@@ -52,8 +52,8 @@ struct LoginGuard {
     introduced: Cell<bool>,
 }
 
-/// A request to an endpoint, whose body is still to come.
-struct Expected(EndpointKind);
+/// A request to an endpoint, and its credentials in front of the body, which is still to come.
+struct Expected(EndpointKind, Credentials);
 
 fn build(config: &[u8], _build: &mut Build<'_>) -> Result<Box<dyn Plugin>, String> {
     let step = LoginGuardStep::decode(config).map_err(|error| error.to_string())?;
@@ -84,21 +84,30 @@ impl Plugin for LoginGuard {
         if self.outcomes.reads_bodies() {
             allow_readable_codings(exchange);
         }
-        if let Some(found) = of_basic(&exchange.request.headers) {
-            return self.arrived(kind, (&found, b""), exchange, slot, host);
+        let head = self.fields.of_head(&exchange.request);
+        if has_body && !exchange.request.streaming {
+            slot.put(Expected(kind, head));
+            return Verdict::NeedBody(BodyNeed { limit: self.body_limit });
         }
-        if !has_body || exchange.request.streaming {
+        if head == Credentials::default() && !has_body {
             return Verdict::Pass;
         }
-        slot.put(Expected(kind));
-        Verdict::NeedBody(BodyNeed { limit: self.body_limit })
+        // The body of a stream is not held, and may be any login.
+        let unread = if has_body { host.random().to_le_bytes().to_vec() } else { Vec::new() };
+        let found = Credentials { odd: head.odd || has_body, ..head };
+        self.arrived(kind, (&found, &unread), exchange, slot, host)
     }
 
     fn request_body(&self, exchange: &mut Exchange, body: Body<'_>, slot: &mut Slot, host: &dyn Host) -> Verdict {
-        let Some(Expected(kind)) = slot.take::<Expected>() else { return Verdict::Pass };
+        let Some(Expected(kind, mut found)) = slot.take::<Expected>() else { return Verdict::Pass };
         let content_type = exchange.request.headers.get("content-type").unwrap_or_default();
-        let found = self.fields.of_body(content_type, body.bytes);
-        self.arrived(kind, (&found, body.bytes), exchange, slot, host)
+        self.fields.read_body(content_type, body.bytes, &mut found);
+        if body.complete {
+            return self.arrived(kind, (&found, body.bytes), exchange, slot, host);
+        }
+        // What is behind the limit may be the user; requests that begin alike are not taken for the same.
+        found.odd = true;
+        self.arrived(kind, (&found, &host.random().to_le_bytes()), exchange, slot, host)
     }
 
     fn answered(&self, exchange: &mut Exchange, answer: Answer, slot: &mut Slot, host: &dyn Host) -> Verdict {
@@ -148,8 +157,8 @@ impl LoginGuard {
         for finding in patterns::found(&seen, &self.limits) {
             self.signal(&finding, &mut attempt, exchange, host);
         }
-        let breached = self.breached.as_ref().zip(found.password.as_deref());
-        let looked = breached.map(|(breached, password)| {
+        let only = found.passwords.first().filter(|_| found.passwords.len() == 1);
+        let looked = self.breached.as_ref().zip(only).map(|(breached, password)| {
             let digest = Digest::of(password);
             attempt.digest = Some(digest);
             breached.look(digest, host)

@@ -1,8 +1,10 @@
 //! The login guard in a real gateway with two workers and a control plane: credential stuffing that a policy refuses, an attacked
-//! account, a takeover, breached passwords from a file, and a preset.
+//! account, a takeover, breached passwords from a file and from an address, and a preset.
 #![allow(clippy::indexing_slicing, clippy::unwrap_used, reason = "tests")]
 
-use std::net::Ipv4Addr;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use palisade_tests::gateway::{Gateway, route, threat_policy};
@@ -90,6 +92,18 @@ fn attacks_on_logins_are_noticed_and_refused_by_the_policy() {
     wait_for("three breached passwords", PATIENCE, count).unwrap();
     assert_eq!(events(&gateway, "breached password").len(), 3);
 
+    // The same from an address, which is asked with five digits of the hash.
+    let (address, asked) = ranges();
+    let url = format!("http://{address}/range/");
+    let settings = json!({ "breached_file": "", "breached_url": url, "allow_private": true });
+    gateway.control.configure(&json!({ "security": { "login": settings } }));
+    let count = || {
+        breached("s3cret");
+        Some(()).filter(|()| events(&gateway, "breached password").len() == 4)
+    };
+    wait_for("a breached password of the address", PATIENCE, count).unwrap();
+    assert!(asked.lock().unwrap().iter().any(|path| *path == format!("/range/{}", &hex(&Sha1::digest("s3cret"))[..5])));
+
     let told = format!("{:?}{}{}", gateway.control.events(), gateway.access_log(), gateway.envoy.log_tail(10_000));
     for secret in ["ada@example.com", "guessed", "hunter2"] {
         assert!(!told.to_lowercase().contains(secret), "{secret}");
@@ -110,6 +124,28 @@ fn attacks_on_logins_are_noticed_and_refused_by_the_policy() {
     };
     wait_for("a refusal", PATIENCE, refused).unwrap();
     assert!(gateway.envoy.vm_failures().is_empty());
+}
+
+/// A server with one breached password, and the paths that it was asked for.
+fn ranges() -> (SocketAddr, Arc<Mutex<Vec<String>>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (address, asked) = (listener.local_addr().unwrap(), Arc::<Mutex<Vec<String>>>::default());
+    let own = Arc::clone(&asked);
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut head = String::new();
+            let mut lines = BufReader::new(stream.try_clone().unwrap());
+            while !head.ends_with("\r\n\r\n") && lines.read_line(&mut head).unwrap() > 0 {}
+            let path = head.split(' ').nth(1).unwrap().to_owned();
+            let hash = hex(&Sha1::digest("s3cret"));
+            let body = if path.ends_with(&hash[..5]) { format!("{}:9\r\n", &hash[5..]) } else { String::new() };
+            own.lock().unwrap().push(path);
+            let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", body.len());
+            stream.write_all([head, body].concat().as_bytes()).unwrap();
+        }
+    });
+    (address, asked)
 }
 
 fn hex(bytes: &[u8]) -> String {

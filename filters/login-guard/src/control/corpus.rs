@@ -19,8 +19,12 @@ const MAX_LINE: u64 = 128;
 /// What cannot be read.
 pub(super) fn of_file(path: &Path, prefix: u32) -> Result<Vec<u8>, String> {
     let fail = |error: std::io::Error| format!("{}: {error}", path.display());
-    let mut file = BufReader::new(File::open(path).map_err(fail)?);
-    let length = file.get_ref().metadata().map_err(fail)?.len();
+    // To open a pipe may take for ever.
+    let about = std::fs::metadata(path).map_err(fail)?;
+    if !about.is_file() {
+        return Err(format!("{}: no file", path.display()));
+    }
+    let (mut file, length) = (BufReader::new(File::open(path).map_err(fail)?), about.len());
     // The first line whose prefix is not smaller begins in [low, high].
     let (mut low, mut high) = (0, length);
     while low < high {

@@ -141,7 +141,7 @@ fn ranges_of_a_file_are_found_by_halves() {
     }
     let absent = (0..1 << 20).find(|prefix| hashes.iter().all(|hash| Digest::of_hash(hash).prefix != *prefix)).unwrap();
     assert_eq!((found(absent), found((1 << 20) - 1)), (vec![], vec![]));
-    assert!(corpus::of_file(&folder.path().join("none"), 1).is_err());
+    assert!(corpus::of_file(&folder.path().join("none"), 1).is_err() && corpus::of_file(folder.path(), 1).is_err());
     for odd in ["", "\n\n", "no hash\n", &"x".repeat(10_000)] {
         std::fs::write(&file, odd).unwrap();
         // Nothing is found in it, or it is no list.

@@ -6,11 +6,13 @@ use super::{Credentials, Fields};
 const MAX_FIELDS: usize = 256;
 
 pub(super) fn read(body: &[u8], fields: &Fields, found: &mut Credentials) {
-    for pair in body.split(|byte| *byte == b'&').take(MAX_FIELDS) {
+    let mut pairs = body.split(|byte| *byte == b'&');
+    for pair in pairs.by_ref().take(MAX_FIELDS) {
         let mut halves = pair.splitn(2, |byte| *byte == b'=');
         let (name, value) = (halves.next().unwrap_or_default(), halves.next().unwrap_or_default());
         fields.take(&decoded(name), &decoded(value), found);
     }
+    found.odd |= pairs.next().is_some();
 }
 
 /// Undoes `+` and percent-encoding; what is no escape stays.

@@ -12,6 +12,7 @@ const MAX_BOUNDARY: usize = 70;
 pub(super) fn read(content_type: &[u8], body: &[u8], fields: &Fields, found: &mut Credentials) {
     let Some(boundary) = parameter(content_type, b"boundary").filter(|found| (1..=MAX_BOUNDARY).contains(&found.len()))
     else {
+        found.odd = true;
         return;
     };
     let delimiter = [b"--", boundary].concat();
@@ -19,27 +20,42 @@ pub(super) fn read(content_type: &[u8], body: &[u8], fields: &Fields, found: &mu
     let mut at = memmem::find(rest, &delimiter);
     for _ in 0..MAX_PARTS {
         let Some(begin) = at else { return };
+        let is_last = rest.get(begin.saturating_add(delimiter.len())..).is_some_and(|rest| rest.starts_with(b"--"));
         rest = rest.get(begin.saturating_add(delimiter.len())..).unwrap_or_default();
         at = memmem::find(rest, &delimiter);
         let part = rest.get(..at.unwrap_or(rest.len())).unwrap_or_default();
-        if let Some((name, value)) = field(part) {
-            fields.take(name, value, found);
+        if is_last {
+            return;
+        }
+        match field(part) {
+            Part::Field(name, value) => fields.take(name, value, found),
+            Part::File => {}
+            Part::Odd => found.odd = true,
         }
     }
+    found.odd = true;
 }
 
-/// The name and the value of a part that is no file.
-fn field(part: &[u8]) -> Option<(&[u8], &[u8])> {
-    let end = memmem::find(part, b"\r\n\r\n")?;
-    let (head, value) = (part.get(..end)?, part.get(end.saturating_add(4)..)?);
+enum Part<'a> {
+    Field(&'a [u8], &'a [u8]),
+    File,
+    /// It has no name that can be read.
+    Odd,
+}
+
+fn field(part: &[u8]) -> Part<'_> {
+    let Some(end) = memmem::find(part, b"\r\n\r\n") else { return Part::Odd };
+    let (head, value) = (part.get(..end).unwrap_or_default(), part.get(end.saturating_add(4)..).unwrap_or_default());
     let value = value.strip_suffix(b"\r\n").unwrap_or(value);
     let mut lines = head.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
-    let disposition =
-        lines.find(|line| line.get(..20).is_some_and(|name| name.eq_ignore_ascii_case(b"content-disposition:")))?;
-    if parameter(disposition, b"filename").is_some() {
-        return None;
+    let is_disposition =
+        |line: &&[u8]| line.get(..20).is_some_and(|name| name.eq_ignore_ascii_case(b"content-disposition:"));
+    let Some(disposition) = lines.find(is_disposition) else { return Part::Odd };
+    match parameter(disposition, b"name") {
+        _ if parameter(disposition, b"filename").is_some() => Part::File,
+        Some(name) => Part::Field(name, value),
+        None => Part::Odd,
     }
-    Some((parameter(disposition, b"name")?, value))
 }
 
 /// The value of a parameter, without quotes.

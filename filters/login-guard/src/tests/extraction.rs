@@ -10,10 +10,10 @@ fn fields() -> Fields {
 }
 
 fn body(content_type: &str, body: &[u8]) -> (String, String) {
-    let found = fields().of_body(content_type.as_bytes(), body);
-    let text =
-        |value: Option<Vec<u8>>| value.map_or("-".to_owned(), |value| String::from_utf8_lossy(&value).into_owned());
-    (text(found.user), text(found.password))
+    let mut found = Credentials::default();
+    fields().read_body(content_type.as_bytes(), body, &mut found);
+    let text = |value: Option<Vec<u8>>| value.map_or("-".into(), |value| String::from_utf8_lossy(&value).into_owned());
+    (text(found.account()), text(found.password()))
 }
 
 fn pair(user: &str, password: &str) -> (String, String) {
@@ -25,7 +25,7 @@ fn forms_are_decoded() {
     let form = "application/x-www-form-urlencoded; charset=utf-8";
     assert_eq!(body(form, b"a=1&user=ada&password=s%26cret+x"), pair("ada", "s&cret x"));
     assert_eq!(body(form, b"%75ser=ada%40example.com&pwd=%zz%"), pair("ada@example.com", "%zz%"));
-    assert_eq!(body(form, b"user=&user=ada&user=eve&pass"), pair("ada", "-"), "the first that has a value");
+    assert_eq!(body(form, b"user=&user=ada&user=eve&user=ada&pass"), pair("ada\0eve", "-"), "all that have a value");
     assert_eq!(body("", b"email=ada&passwd=x"), pair("ada", "x"), "without a content type");
     assert_eq!(body(form, b"\xff=\xfe&&=&user=%ff"), pair("\u{fffd}", "-"));
 }
@@ -34,18 +34,15 @@ fn forms_are_decoded() {
 fn json_is_searched_at_any_depth() {
     let json = "application/vnd.api+json";
     assert_eq!(body(json, br#"{"data":{"attributes":{"email":"ada","password":"x"}}}"#), pair("ada", "x"));
-    assert_eq!(
-        body(json, br#"{"inner":{"user":"eve"},"user":"ada","pass":7}"#),
-        pair("ada", "7"),
-        "the outer one first"
-    );
+    assert_eq!(body(json, br#"{"inner":{"user":"eve"},"user" : "ada","pass":7}"#), pair("eve\0ada", "7"));
+    assert_eq!(body(json, br#"{"\u0075ser":"a\"d\u0061","a":"user","pwd":-1.5e3}"#), pair("a\"da", "-1.5e3"));
     assert_eq!(body("", br#" [{"identifier":"ada"},{"pwd":"x"}]"#), pair("ada", "x"));
     assert_eq!(body("text/plain", br#"{"account":"ada"}"#), pair("ada", "-"));
     for odd in [&b"{"[..], b"[]", b"null", b"", b"{\"user\":{}}", b"{\"user\":\"\xff\"}", &b"[".repeat(100_000)] {
         assert_eq!(body(json, odd), pair("-", "-"));
     }
-    let wide = format!("{{\"a\":[{}],\"b\":[{{\"user\":\"ada\"}}]}}", vec!["{}"; 10_000].join(","));
-    assert_eq!(body(json, wide.as_bytes()), pair("-", "-"), "no more than a bounded number of values is looked at");
+    let wide = format!("{{{},\"user\":\"ada\"}}", vec!["\"a\":1"; 5_000].join(","));
+    assert_eq!(body(json, wide.as_bytes()), pair("-", "-"), "no more than a bounded number of names is looked at");
 }
 
 #[test]
@@ -75,20 +72,23 @@ fn multipart_forms_are_read_but_for_their_files() {
 }
 
 #[test]
-fn basic_authentication_is_read() {
-    let basic = |value: &str| of_basic(&Headers::new(&[("authorization", value)]));
-    let found = basic(&format!("basic {}", STANDARD.encode("ada:s:x"))).unwrap();
-    assert_eq!((found.user.as_deref(), found.password.as_deref()), (Some(&b"ada"[..]), Some(&b"s:x"[..])));
+fn basic_authentication_and_the_query_are_read() {
+    let head = |value: &str| fields().of_head(&request("/login", &[("authorization", value)]));
+    let found = head(&format!("basic {}", STANDARD.encode("ada:s:x")));
+    assert_eq!((found.users, found.passwords), (vec![b"ada".to_vec()], vec![b"s:x".to_vec()]));
     for wrong in ["", "Basic", "Basic %%%", "Bearer YTpi", &format!("Basic {}", STANDARD.encode("nocolon"))] {
-        assert_eq!(basic(wrong), None, "{wrong}");
+        assert_eq!(head(wrong), Credentials::default(), "{wrong}");
     }
+    let query = fields().of_head(&request("/login?user=ada&pass=x", &[]));
+    assert_eq!((query.account().unwrap(), query.password().unwrap()), (b"ada".to_vec(), b"x".to_vec()));
 }
 
 #[test]
 fn users_are_compared_without_case_and_space_and_long_values_by_their_beginning() {
-    assert_eq!(credentials::normalized(b" Ada@Example.COM "), b"ada@example.com");
-    assert_eq!(credentials::normalized("\u{c4}da".as_bytes()), "\u{e4}da".as_bytes());
-    assert_eq!(credentials::normalized(b"\xffADA"), b"\xffada");
+    let account = |user: &[u8]| Credentials { users: vec![user.to_vec()], ..Credentials::default() }.account().unwrap();
+    assert_eq!(account(b" Ada@Example.COM "), b"ada@example.com");
+    assert_eq!(account("\u{c4}da".as_bytes()), "\u{e4}da".as_bytes());
+    assert_eq!(account(b"\xffADA"), b"\xffada");
     let long = format!("user={}", "x".repeat(10_000));
     assert_eq!(body("", long.as_bytes()).0.len(), 256);
 }
@@ -204,4 +204,71 @@ fn registrations_and_resets_count_apart_and_by_each_answer() {
         (request(path, &[]), format!("email=u{number}").into_bytes())
     };
     assert_eq!(noticed_at(&step, &mixed, &status(401)), None);
+}
+
+#[test]
+fn values_that_only_the_guard_takes_for_the_user_hide_nothing() {
+    type Way = fn(usize) -> (Request, Vec<u8>);
+    let ways: [(&str, Way); 10] = [
+        ("the first of two fields", |n| {
+            (request("/login", &[]), format!("user=x&password=x&user=u{n}&password=p{n}").into())
+        }),
+        ("another name", |n| (request("/login", &[]), format!("user=x&pass=x&email=u{n}").into())),
+        ("behind many fields", |n| {
+            (request("/login", &[]), format!("user=x&{}user=u{n}&password=p{n}", "a=1&".repeat(300)).into())
+        }),
+        ("behind many users", |n| {
+            let decoys: String = (0..20).map(|decoy| format!("user=d{decoy}&")).collect();
+            (request("/login", &[]), format!("{decoys}user=u{n}").into())
+        }),
+        ("the query", |n| (request(&format!("/login?user=u{n}&password=p{n}"), &[]), b"user=x&password=x".to_vec())),
+        ("beside basic authentication", |n| {
+            let value = format!("Basic {}", STANDARD.encode("x:x"));
+            (request("/login", &[("authorization", &value)]), format!("user=u{n}&password=p{n}").into())
+        }),
+        ("a name twice in an object", |n| {
+            let body = format!(r#"{{"user":"u{n}","password":"p{n}","user":"x","password":"x"}}"#);
+            (request("/login", &[("content-type", "application/json")]), body.into())
+        }),
+        ("behind the end of the JSON", |n| {
+            let body = format!(r#"{{"user":"x","password":"x"}}&user=u{n}&password=p{n}"#);
+            (request("/login", &[("content-type", "application/json")]), body.into())
+        }),
+        ("a part that only some read", |n| {
+            let head = "Content-Disposition: form-data; name=user";
+            let body = format!("--b\r\n{head}\r\n\r\nx\r\n--b\n{head}\n\nu{n}\n--b--");
+            (request("/login", &[("content-type", "multipart/form-data; boundary=b")]), body.into())
+        }),
+        ("another form than the content type says", |n| {
+            (request("/login", &[("content-type", "multipart/form-data")]), format!("user=u{n}&password=p{n}").into())
+        }),
+    ];
+    for (name, of) in ways {
+        assert_eq!(noticed_at(&step(), &of, &status(401)), Some(10), "{name}");
+    }
+}
+
+#[test]
+fn what_is_not_read_hides_nothing() {
+    let (chain, host) = (chain(&step()), FakeHost::at(NOW));
+    // Bodies that begin alike, and are longer than what is read.
+    let noticed = (1..=12).find(|_| {
+        let start = Start { request: request("/login", &[]), route: b"", peer: b"192.0.2.1", node: &"node".into() };
+        let mut run = Run::new(&chain, start, &host);
+        let _ = run.request_headers(true, &host);
+        let _ = run.request_body(Body { bytes: b"user=x&password=x&a=", complete: false }, &host);
+        let _ = run.response_headers(status(401), false, &host);
+        run.exchange().score.total() > 0.0
+    });
+    assert_eq!(noticed, Some(10));
+    // What looks like the beginning of another protocol is not held.
+    let noticed = (1..=12).find(|_| {
+        let request = Request { streaming: true, ..request("/login", &[("upgrade", "h2c")]) };
+        let start = Start { request, route: b"", peer: b"192.0.2.2", node: &"node".into() };
+        let mut run = Run::new(&chain, start, &host);
+        assert_eq!(run.request_headers(true, &host), Flow::Continue);
+        let _ = run.response_headers(status(401), false, &host);
+        run.exchange().score.total() > 0.0
+    });
+    assert_eq!(noticed, Some(10));
 }

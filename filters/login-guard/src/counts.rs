@@ -176,8 +176,9 @@ impl Counts {
         }
     }
 
-    /// Counts a failed login. While `alarm` is on, the day does not learn from it what is usual.
-    pub(crate) fn failed(&self, attempt: &Attempt, alarm: bool, host: &dyn Host) {
+    /// Counts a failed login. While `alarm` is on, the day does not learn from it what is usual. Users who are `known` do not add to an
+    /// attack from many sources: they fail together if the backend has failed.
+    pub(crate) fn failed(&self, attempt: &Attempt, (known, alarm): (bool, bool), host: &dyn Host) {
         let Attempt { source, network, user, password, .. } = attempt;
         let try_of = |subject: &[u8]| [subject, password.as_ref().map_or(&b""[..], |password| password)].concat();
         let key = |what, subject: &[u8]| self.key(what, attempt, subject);
@@ -192,24 +193,26 @@ impl Counts {
         if let Some(password) = password {
             self.wide.insert(host, &key(What::Password, password), user);
         }
-        if first {
+        if first && !known {
             self.sum(What::Failed, attempt, alarm, host);
         }
     }
 
     /// Counts a successful login.
-    pub(crate) fn succeeded(&self, attempt: &Attempt, alarm: bool, host: &dyn Host) {
+    pub(crate) fn succeeded(&self, attempt: &Attempt, (known, alarm): (bool, bool), host: &dyn Host) {
         let Attempt { source, network, user, .. } = attempt;
         let key = |what, subject: &[u8]| self.key(what, attempt, subject);
-        for (set, subject) in [(&self.wide, source), (&self.wide, network), (&self.wide_day, source)] {
+        for (set, subject, counts) in
+            [(&self.wide, source, true), (&self.wide, network, false), (&self.wide_day, source, false)]
+        {
             if set.contains(host, &key(What::Failed, subject), user).0 {
-                let resolved = set.insert(host, &key(What::Resolved, subject), user);
-                if std::ptr::eq(set, &self.wide) && subject == source && resolved.membership == Membership::Added {
+                let resolved = set.insert(host, &key(What::Resolved, subject), user).membership;
+                if counts && !known && resolved == Membership::Added {
                     self.sum(What::Resolved, attempt, alarm, host);
                 }
             }
-            let succeeded = set.insert(host, &key(What::Succeeded, subject), user);
-            if std::ptr::eq(set, &self.wide) && subject == source && succeeded.membership == Membership::Added {
+            let succeeded = set.insert(host, &key(What::Succeeded, subject), user).membership;
+            if counts && succeeded == Membership::Added {
                 self.sum(What::Succeeded, attempt, alarm, host);
             }
         }

@@ -154,8 +154,8 @@ impl LoginGuard {
     ) -> Verdict {
         let mut attempt = Attempt::new(kind, (found, body), exchange, (&self.pseudonyms, host.now()));
         let seen = self.counts.look(&attempt, host);
-        for finding in patterns::found(&seen, &self.limits) {
-            self.signal(&finding, &mut attempt, exchange, host);
+        for finding in patterns::found(&seen, &self.limits).iter().filter(|_| !seen.known) {
+            self.signal(finding, &mut attempt, exchange, host);
         }
         let only = found.passwords.first().filter(|_| found.passwords.len() == 1);
         let looked = self.breached.as_ref().zip(only).map(|(breached, password)| {
@@ -194,11 +194,14 @@ impl LoginGuard {
     }
 
     fn failed(&self, attempt: &mut Attempt, exchange: &mut Exchange, host: &dyn Host) {
-        let alarm = patterns::realm_times(&self.counts.look(attempt, host), &self.limits) >= 1.0;
-        self.counts.failed(attempt, alarm, host);
+        let seen = self.counts.look(attempt, host);
+        let alarm = patterns::realm_times(&seen, &self.limits) >= 1.0;
+        self.counts.failed(attempt, (seen.known, alarm), host);
         let seen = self.counts.look(attempt, host);
         for finding in patterns::found(&seen, &self.limits) {
-            self.signal(&finding, attempt, exchange, host);
+            if !seen.known {
+                self.signal(&finding, attempt, exchange, host);
+            }
             self.report(&finding, attempt, exchange, host);
         }
     }
@@ -206,8 +209,8 @@ impl LoginGuard {
     fn succeeded(&self, attempt: &mut Attempt, exchange: &mut Exchange, host: &dyn Host) {
         let seen = self.counts.look(attempt, host);
         let alarm = patterns::realm_times(&seen, &self.limits) >= 1.0;
-        let findings = patterns::found(&seen, &self.limits);
-        self.counts.succeeded(attempt, alarm, host);
+        let findings = if seen.known { Vec::new() } else { patterns::found(&seen, &self.limits) };
+        self.counts.succeeded(attempt, (seen.known, alarm), host);
         if attempt.breached {
             let detail = "a login with a breached password succeeded".to_owned();
             let finding = Finding { pattern: Pattern::BreachedPassword, subject: Subject::Account, times: 1.0, detail };

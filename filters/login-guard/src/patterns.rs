@@ -70,10 +70,11 @@ impl Pattern {
     }
 }
 
-/// The patterns that a login is a part of. A login from where its account was logged in to before is a part of none.
+/// The patterns that a login is a part of. Its user, if the account was logged in to from there before, is not charged for them
+/// ([`Seen::known`]): only a source that attacks the accounts of its own users is of interest then.
 pub(crate) fn found(seen: &Seen, limits: &LoginLimits) -> Vec<Finding> {
     if seen.known {
-        return Vec::new();
+        return stuffing(seen, limits).filter(|finding| finding.subject == Subject::Source).into_iter().collect();
     }
     [stuffing(seen, limits), spraying(seen, limits), account_attack(seen, limits)].into_iter().flatten().collect()
 }

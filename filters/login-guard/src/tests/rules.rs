@@ -115,6 +115,38 @@ fn a_success_of_the_attacker_does_not_reset_a_count() {
 }
 
 #[test]
+fn a_backend_that_refuses_all_its_users_is_no_attack() {
+    let site = Site::limits(|_| {});
+    let ip = |number: u32| format!("10.{}.{}.1", number / 200, number % 200);
+    (0..400).for_each(|number| {
+        site.succeed(&ip(number), &format!("user{number}"));
+    });
+    site.host.advance(86_400_000);
+    for number in 0..400 {
+        assert_eq!(site.fail(&ip(number), &format!("user{number}"), "right").tags, [] as [&str; 0], "{number}");
+    }
+    assert_eq!(events(&site.host), [] as [&str; 0]);
+}
+
+#[test]
+fn a_source_that_attacks_the_accounts_of_its_own_users_is_reported_and_they_are_not_charged() {
+    let site = Site::limits(|_| {});
+    (0..60).for_each(|number| {
+        site.succeed("203.0.113.1", &format!("worker{number}"));
+    });
+    site.host.advance(86_400_000);
+    for number in 0..60 {
+        let guess = format!("guess{number}");
+        assert_eq!(site.fail("203.0.113.1", &format!("worker{number}"), &guess).tags, [] as [&str; 0]);
+    }
+    assert!(
+        events(&site.host)[0].starts_with("credential stuffing: logins to 10 accounts"),
+        "{:?}",
+        events(&site.host)
+    );
+}
+
+#[test]
 fn an_account_needs_both_failures_and_sources() {
     let attacked = |sources: usize, tries: usize, site: &Site| {
         (0..tries).any(|number| {

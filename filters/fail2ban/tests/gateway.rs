@@ -12,6 +12,7 @@ use palisade_tests::process::wait_for;
 use serde_json::{Value, json};
 
 const PATIENCE: Duration = Duration::from_secs(15);
+const RULES: [&str; 2] = ["SecRuleEngine On", "SecRule ARGS \"@contains evil\" \"id:1,phase:1,deny,status:403\""];
 
 fn status_from(gateway: &Gateway, source: Ipv4Addr, path: &str) -> u16 {
     Request::get(path).send_from(source, gateway.address).unwrap().status
@@ -26,10 +27,7 @@ fn bans(console: &Console, count: usize) -> Vec<Value> {
 fn callers_that_fail_too_often_are_banned_on_all_workers_until_lifted() {
     let mut gateway = Gateway::start(|control, backend| {
         control.create("threat-policies", &threat_policy("demo", json!({ "tiers": [] })));
-        control.create(
-            "waf-configs",
-            &waf_config("rules", json!({ "rules": ["SecRuleEngine On", "SecRule ARGS \"@contains evil\" \"id:1,phase:1,deny,status:403\""] })),
-        );
+        control.create("waf-configs", &waf_config("rules", json!({ "rules": RULES })));
         control.configure(&json!({ "gateway": { "filters": ["preset"] } }));
         let fail2ban = json!({
             "dry_run": false, "max_retry": 3, "ban_time": "2h", "ignored": ["127.0.9.4", "127.0.0.1"], "counter_key": "${req.ip}",
@@ -93,5 +91,31 @@ fn callers_that_fail_too_often_are_banned_on_all_workers_until_lifted() {
     assert_eq!((&event["event"]["outcome"], &event["source"]["ip"]), (&json!("observed"), &json!("127.0.9.9")));
     assert!(event["message"].as_str().unwrap().ends_with("would have been banned for 3600 s"), "{event}");
     assert_eq!(status_from(&gateway, tester, "/status/200"), 200);
+    assert!(gateway.envoy.vm_failures().is_empty());
+}
+
+#[test]
+fn refusals_of_another_filter_count() {
+    let mut gateway = Gateway::start(|control, backend| {
+        control.create("threat-policies", &threat_policy("demo", json!({ "tiers": [] })));
+        control.create("waf-configs", &waf_config("rules", json!({ "rules": RULES })));
+        let filters = ["threat-gate", "fail2ban", "waf", "threat-response"];
+        control.configure(&json!({ "gateway": { "filters": filters } }));
+        let plugins = json!([
+            { "plugin": "SvcThreatGate", "config": { "policy": "demo" } },
+            { "plugin": "SvcFail2Ban", "config": { "dry_run": false, "max_retry": 3 } },
+            { "plugin": "SvcWaf", "config": { "ref": "rules" } },
+            { "plugin": "SvcThreatResponse", "config": { "policy": "demo" } },
+        ]);
+        control.create("routes", &route("app", backend, plugins));
+    });
+    gateway.until(&Request::get("/status/200"), 200, PATIENCE);
+    let [attacker, guesser] = [1, 2].map(|last| Ipv4Addr::new(127, 0, 9, last));
+    for (source, path, status) in [(attacker, "/status/200?q=evil", 403), (guesser, "/status/401", 401)] {
+        (0..2).for_each(|_| assert_eq!(status_from(&gateway, source, path), status));
+        assert_eq!(status_from(&gateway, source, "/status/200"), 200, "two of three");
+        assert_eq!(status_from(&gateway, source, path), status);
+        assert_eq!(status_from(&gateway, source, "/status/200"), 403, "banned");
+    }
     assert!(gateway.envoy.vm_failures().is_empty());
 }

@@ -54,7 +54,7 @@ impl Rule {
         method && self.scope.covers(path)
     }
 
-    /// Has the node told of what others count from now on: a node that has never looked at a count is not.
+    /// Subscribes the node to the counts of others: a node that has never looked at a count is not sent it.
     pub(crate) fn introduce(&self, host: &dyn Host) {
         let _ = (self.failures.get(host, b""), self.bans.get(host, b""));
     }

@@ -6,6 +6,7 @@ use exchange::{Caller, Exchange};
 
 use crate::EndpointKind;
 use crate::breached::Digest;
+use crate::counts::Seen;
 use crate::credentials::Credentials;
 use crate::pseudonym::{Of, Pseudonym, Pseudonyms};
 
@@ -24,8 +25,10 @@ pub(crate) struct Attempt {
     /// A user could be read.
     pub(crate) has_user: bool,
     pub(crate) password: Option<Pseudonym>,
+    /// What was known before it.
+    pub(crate) seen: Seen,
     /// The patterns that the score has already.
-    pub(crate) told: Vec<&'static str>,
+    pub(crate) signalled: Vec<&'static str>,
     /// What the password is looked up by among breached ones.
     pub(crate) digest: Option<Digest>,
     /// The password is one of those that were breached.
@@ -54,7 +57,8 @@ impl Attempt {
             user_before: pseudonyms.before(of, &text, now),
             has_user: of == Of::User,
             password: found.password().map(|password| pseudonyms.of(Of::Password, &password, now)),
-            told: Vec::new(),
+            seen: Seen::default(),
+            signalled: Vec::new(),
             digest: None,
             breached: false,
         }

@@ -62,7 +62,7 @@ pub(crate) struct Origin {
     pub(crate) resolved: u32,
     /// That it has logged in to.
     pub(crate) succeeded: u32,
-    /// Different failed logins: pairs of an account and a password.
+    /// Different failed logins: pairs of an account and a password. Of a source within the window alone.
     pub(crate) tries: u32,
 }
 
@@ -105,7 +105,7 @@ pub(crate) struct Seen {
 }
 
 impl Origin {
-    /// Accounts whose last word is a failure.
+    /// Accounts whose latest login failed.
     pub(crate) fn unresolved(self) -> u32 {
         self.failed.saturating_sub(self.resolved)
     }
@@ -133,7 +133,7 @@ impl Counts {
         })
     }
 
-    /// Has the node told of what others count from now on.
+    /// Subscribes the node to the counts of others.
     pub(crate) fn introduce(&self, host: &dyn Host) {
         for set in [&self.wide, &self.wide_day, &self.narrow, &self.narrow_day] {
             let _ = set.contains(host, b"", b"");
@@ -150,11 +150,18 @@ impl Counts {
             let (there, size) = set.contains(host, &self.key(what, attempt, subject), member);
             (there, u32::from(size))
         };
-        let origin = |set: &CappedSet, subject: &[u8]| Origin {
-            failed: of(set, What::Failed, subject, b"").1,
-            resolved: of(set, What::Resolved, subject, b"").1,
-            succeeded: of(set, What::Succeeded, subject, b"").1,
-            tries: of(set, What::Tries, subject, b"").1,
+        let origin = |set: &CappedSet, subject: &[u8], with_tries: bool| {
+            let failed = of(set, What::Failed, subject, b"").1;
+            if failed == 0 {
+                // Without a failure nothing else of it counts: so it is with most logins.
+                return Origin::default();
+            }
+            Origin {
+                failed,
+                resolved: of(set, What::Resolved, subject, b"").1,
+                succeeded: of(set, What::Succeeded, subject, b"").1,
+                tries: if with_tries { of(set, What::Tries, subject, b"").1 } else { 0 },
+            }
         };
         let target = |set: &CappedSet| Target {
             sources: of(set, What::Sources, user, b"").1,
@@ -163,9 +170,9 @@ impl Counts {
         let failed_here =
             of(&self.wide, What::Failed, source, user).0 && !of(&self.wide, What::Resolved, source, user).0;
         Seen {
-            source: origin(&self.wide, source),
-            source_day: origin(&self.wide_day, source),
-            network: origin(&self.wide, network),
+            source: origin(&self.wide, source, true),
+            source_day: origin(&self.wide_day, source, false),
+            network: origin(&self.wide, network, false),
             account: target(&self.narrow),
             account_day: target(&self.narrow_day),
             password: attempt.password.as_ref().map_or(0, |password| of(&self.wide, What::Password, password, b"").1),

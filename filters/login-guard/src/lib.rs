@@ -154,6 +154,7 @@ impl LoginGuard {
     ) -> Verdict {
         let mut attempt = Attempt::new(kind, (found, body), exchange, (&self.pseudonyms, host.now()));
         let seen = self.counts.look(&attempt, host);
+        attempt.seen = seen;
         for finding in patterns::found(&seen, &self.limits).iter().filter(|_| !seen.known) {
             self.signal(finding, &mut attempt, exchange, host);
         }
@@ -194,9 +195,8 @@ impl LoginGuard {
     }
 
     fn failed(&self, attempt: &mut Attempt, exchange: &mut Exchange, host: &dyn Host) {
-        let seen = self.counts.look(attempt, host);
-        let alarm = patterns::realm_times(&seen, &self.limits) >= 1.0;
-        self.counts.failed(attempt, (seen.known, alarm), host);
+        let alarm = patterns::realm_times(&attempt.seen, &self.limits) >= 1.0;
+        self.counts.failed(attempt, (attempt.seen.known, alarm), host);
         let seen = self.counts.look(attempt, host);
         for finding in patterns::found(&seen, &self.limits) {
             if !seen.known {
@@ -207,7 +207,7 @@ impl LoginGuard {
     }
 
     fn succeeded(&self, attempt: &mut Attempt, exchange: &mut Exchange, host: &dyn Host) {
-        let seen = self.counts.look(attempt, host);
+        let seen = attempt.seen;
         let alarm = patterns::realm_times(&seen, &self.limits) >= 1.0;
         let findings = if seen.known { Vec::new() } else { patterns::found(&seen, &self.limits) };
         self.counts.succeeded(attempt, (seen.known, alarm), host);

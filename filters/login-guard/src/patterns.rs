@@ -1,7 +1,7 @@
 //! Which patterns of attack the counts show.
 //!
 //! Ordinary users fail too, but most of them log in soon after, and a source with many users has many successes. So what counts of
-//! a source, and of all logins together, are accounts whose last word is a failure, beside those that were logged in to.
+//! a source, and of all logins together, are accounts whose latest login failed, beside those that were logged in to.
 
 use crate::LoginLimits;
 use crate::counts::{Origin, Realm, Seen, Target};
@@ -100,7 +100,7 @@ fn stuffing(seen: &Seen, limits: &LoginLimits) -> Option<Finding> {
     let room = f64::from(limits.source_failures) + ORDINARY * f64::from(seen.source.succeeded);
     let many = (Subject::Source, ratio(tries, room), format!("{tries} different logins failed from one source"));
     // A caller that has logged in to anything is not taken for a part of an attack that others make.
-    let stranger = seen.source.succeeded == 0 && seen.source.unresolved() > 0;
+    let unproven = seen.source.succeeded == 0 && seen.source.unresolved() > 0;
     let Realm { succeeded, .. } = seen.realm;
     let all = format!(
         "logins to {} accounts failed from many sources, and to {succeeded} succeeded",
@@ -110,8 +110,8 @@ fn stuffing(seen: &Seen, limits: &LoginLimits) -> Option<Finding> {
         Some(origin(Subject::Source, seen.source, 1.0, "")),
         Some(many),
         Some(origin(Subject::Source, seen.source_day, DAY, " within a day")),
-        stranger.then(|| origin(Subject::Network, seen.network, NETWORK, "")),
-        stranger.then(|| (Subject::All, realm_times(seen, limits), all)),
+        unproven.then(|| origin(Subject::Network, seen.network, NETWORK, "")),
+        unproven.then(|| (Subject::All, realm_times(seen, limits), all)),
     ];
     let most = candidates.into_iter().flatten().max_by(|one, other| one.1.total_cmp(&other.1));
     let (subject, times, detail) = most.filter(|(_, times, _)| *times >= 1.0)?;

@@ -17,10 +17,10 @@ impl LoginGuard {
     /// Adds a pattern to the score, once for each login.
     pub(crate) fn signal(&self, finding: &Finding, attempt: &mut Attempt, exchange: &mut Exchange, host: &dyn Host) {
         let (pattern, tag) = (finding.pattern, finding.pattern.tag());
-        if attempt.told.contains(&tag) {
+        if attempt.signalled.contains(&tag) {
             return;
         }
-        attempt.told.push(tag);
+        attempt.signalled.push(tag);
         let weight = pattern.weight(&self.limits);
         // A weight of 0 is an operator's: it stays.
         let more = if finding.times >= 2.0 && weight > 0.0 { PAST_TWICE } else { 0.0 };

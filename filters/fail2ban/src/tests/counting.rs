@@ -180,21 +180,45 @@ fn workers_and_plugins_with_the_same_key_count_together() {
 
 #[test]
 fn nodes_count_together() {
-    let (one, other, chain) = (FakeHost::at(NOW), FakeHost::at(NOW), chain(&step()));
-    let down =
-        |batches| CountsDown { now_millis: NOW, key: vec![7; 16], instance: 1, batches, ..CountsDown::default() };
-    for node in [&one, &other] {
-        shared_counts::learn(node.shared(), &down(Vec::new()), NOW);
+    // Eight gateways with one worker each, and the counts of a real control plane between them.
+    let hub = counts::Counts::new([7; 16], 1, || NOW);
+    let defaults = Fail2BanStep { general: Some(limits(5)), ..step() };
+    let nodes: Vec<(FakeHost, Chain)> = (0..8).map(|_| (FakeHost::at(NOW), chain(&defaults))).collect();
+    let name = |number: usize| format!("node-{number}");
+    for (number, (host, chain)) in nodes.iter().enumerate() {
+        let _link = hub.linked(&name(number), 1);
+        shared_counts::learn(host.shared(), &hub.greeting(), NOW);
+        // Any request introduces what the node counts.
+        send(chain, host, "192.0.2.9", "/", 200);
     }
-    // Each node has a worker with a chain of its own.
-    let there = self::chain(&step());
-    send(&there, &other, "192.0.2.9", "/", 200);
-    (0..2).for_each(|_| send(&chain, &one, "192.0.2.1", "/", 401));
-    while let Some(up) = shared_counts::news(one.shared(), NOW) {
-        shared_counts::learn(other.shared(), &down(up.batches), NOW);
-    }
-    send(&there, &other, "192.0.2.1", "/", 401);
-    assert_eq!((banned(&one).len(), banned(&other).len()), (0, 1), "the first failure there");
+    let carry = || {
+        for (number, (host, _)) in nodes.iter().enumerate() {
+            while let Some(up) = shared_counts::news(host.shared(), NOW) {
+                hub.take(&name(number), &up);
+                let taken = CountsDown { now_millis: NOW, taken: up.number, ..CountsDown::default() };
+                shared_counts::learn(host.shared(), &taken, NOW);
+            }
+        }
+        for (number, (host, _)) in nodes.iter().enumerate() {
+            while let Some(down) = hub.news(&name(number), 1) {
+                shared_counts::learn(host.shared(), &down, NOW);
+            }
+        }
+    };
+    carry();
+    let bans: Vec<usize> = nodes
+        .iter()
+        .map(|(host, chain)| {
+            send(chain, host, "192.0.2.1", "/", 401);
+            carry();
+            banned(host).len()
+        })
+        .collect();
+    assert_eq!(
+        bans,
+        [0, 0, 0, 0, 1, 0, 0, 0],
+        "the fifth failure, on the fifth node; counting begins anew on all of them"
+    );
 }
 
 #[test]

@@ -53,7 +53,7 @@ impl Exchange {
 pub struct GivenAnswer {
     /// Its status.
     pub status: u16,
-    /// The action that it came of; [`Action::Deny`] for a refusal that no tier asked for.
+    /// The action that led to it; [`Action::Deny`] for a refusal that no tier asked for.
     pub action: Action,
 }
 

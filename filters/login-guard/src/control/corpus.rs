@@ -19,7 +19,7 @@ const MAX_LINE: u64 = 128;
 /// What cannot be read.
 pub(super) fn of_file(path: &Path, prefix: u32) -> Result<Vec<u8>, String> {
     let fail = |error: std::io::Error| format!("{}: {error}", path.display());
-    // To open a pipe may take for ever.
+    // Opening a pipe may take forever.
     let about = std::fs::metadata(path).map_err(fail)?;
     if !about.is_file() {
         return Err(format!("{}: no file", path.display()));

@@ -272,3 +272,22 @@ fn what_is_not_read_hides_nothing() {
     });
     assert_eq!(noticed, Some(10));
 }
+
+#[test]
+fn hostile_bodies_are_read_within_bounds() {
+    let alphabet = br#"{}[]":,\\=&%--b
+u01 "user""password";name=filename"#;
+    let mut state = 1_u64;
+    let mut draw = |end: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(state >> 33).unwrap() % end
+    };
+    for _ in 0..20_000 {
+        let body: Vec<u8> = (0..draw(80)).map(|_| alphabet[draw(alphabet.len())]).collect();
+        for kind in ["application/json", "multipart/form-data; boundary=b", "", "a/b;boundary=\"\""] {
+            let mut found = Credentials::default();
+            fields().read_body(kind.as_bytes(), &body, &mut found);
+            assert!(found.users.len() <= 8 && found.users.iter().all(|user| user.len() <= 256));
+        }
+    }
+}

@@ -1,4 +1,4 @@
-//! Thresholds, weights, and what is told of each pattern.
+//! Thresholds, weights, and what is reported of each pattern.
 
 use exchange::shared_counts;
 use exchange::{Answer, Ask};
@@ -37,7 +37,7 @@ impl Site {
         login(&self.chain, &self.host, (ip, user, "right"), true)
     }
 
-    /// The number of the failure, of so many accounts of one source, at which a tag comes.
+    /// The number of the failure, counted in accounts of one source, at which a tag comes.
     fn accounts_until(&self, tag: &str, password: impl Fn(usize) -> String) -> Option<usize> {
         (1..100).find(|number| has(&self.fail("192.0.2.1", &format!("u{number}"), &password(*number)), tag))
     }
@@ -170,7 +170,7 @@ fn an_account_that_is_tried_slowly_is_noticed_within_a_day() {
 }
 
 #[test]
-fn the_owner_of_an_attacked_account_is_not_signalled_and_a_stranger_takes_it_over() {
+fn the_owner_of_an_attacked_account_is_not_signalled_and_a_login_from_elsewhere_is_a_takeover() {
     let site = Site::limits(|limits| limits.takeover_weight = 66.0);
     site.succeed("198.51.100.7", "ada");
     (0..12).for_each(|number| {

@@ -26,7 +26,7 @@ struct Tried {
     host: FakeHost,
 }
 
-/// What became of a login.
+/// The outcome of a login.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
     /// The backend saw it.

@@ -30,7 +30,7 @@ impl Dice {
         self.next() % end
     }
 
-    /// True in so many of a hundred.
+    /// True in `percent` of 100 cases.
     fn percent(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }
@@ -94,7 +94,7 @@ impl Shop {
         self.person(at, &ip, &format!("customer{number}"), fails, logins);
     }
 
-    /// A login of a person, who fails first in so many of a hundred.
+    /// A login of a person, who fails first in `fails` of 100 cases.
     fn person(&mut self, mut at: u64, ip: &str, user: &str, fails: u64, logins: &mut Vec<Login>) {
         if self.dice.percent(fails) {
             for _ in 0..=self.dice.below(3) {

@@ -111,6 +111,13 @@ impl Origin {
     }
 }
 
+impl Seen {
+    /// Accounts other than this one whose latest login from this source failed.
+    pub(crate) fn others(&self) -> u32 {
+        self.source.unresolved().saturating_sub(u32::from(self.failed_here))
+    }
+}
+
 impl Realm {
     pub(crate) fn unresolved(self) -> u32 {
         self.failed.saturating_sub(self.resolved)

@@ -31,7 +31,7 @@ use counts::Counts;
 use credentials::{Credentials, Fields};
 pub use messages::{BreachedPasswords, BreachedRange, Endpoint, EndpointKind, LoginGuardStep, LoginLimits};
 use outcome::Outcomes;
-use patterns::{Finding, Pattern, Subject};
+use patterns::{Finding, Pattern, Subject, is_charged};
 use pseudonym::Pseudonyms;
 
 /// The plugin.
@@ -155,7 +155,7 @@ impl LoginGuard {
         let mut attempt = Attempt::new(kind, (found, body), exchange, (&self.pseudonyms, host.now()));
         let seen = self.counts.look(&attempt, host);
         attempt.seen = seen;
-        for finding in patterns::found(&seen, &self.limits).iter().filter(|_| !seen.known) {
+        for finding in patterns::found(&seen, &self.limits).iter().filter(|finding| is_charged(finding, &seen)) {
             self.signal(finding, &mut attempt, exchange, host);
         }
         let only = found.passwords.first().filter(|_| found.passwords.len() == 1);
@@ -199,7 +199,7 @@ impl LoginGuard {
         self.counts.failed(attempt, (attempt.seen.known, alarm), host);
         let seen = self.counts.look(attempt, host);
         for finding in patterns::found(&seen, &self.limits) {
-            if !seen.known {
+            if is_charged(&finding, &seen) {
                 self.signal(&finding, attempt, exchange, host);
             }
             self.report(&finding, attempt, exchange, host);
@@ -236,8 +236,7 @@ impl LoginGuard {
             return Some(takeover(Subject::Account, attacked.times, detail));
         }
         // A user who has mistyped the own account, and nothing else, is none of the attackers.
-        let others = seen.source.unresolved().saturating_sub(u32::from(seen.failed_here));
-        let suspicious = |finding: &&Finding| finding.subject == Subject::Password || others > 0;
+        let suspicious = |finding: &&Finding| finding.subject == Subject::Password || seen.others() > 0;
         let cause = findings.iter().find(suspicious)?;
         let (of_source, of_all) = self.counts.taken(attempt, host);
         let threshold = self.limits.takeover_accounts.max(1);

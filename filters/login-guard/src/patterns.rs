@@ -79,13 +79,23 @@ pub(crate) fn found(seen: &Seen, limits: &LoginLimits) -> Vec<Finding> {
     [stuffing(seen, limits), spraying(seen, limits), account_attack(seen, limits)].into_iter().flatten().collect()
 }
 
+/// Whether a login is charged for a pattern that it is a part of. In an attack of many sources the users who mistype their own
+/// password are not: their source has failed for no other account.
+pub(crate) fn is_charged(finding: &Finding, seen: &Seen) -> bool {
+    let by_others = matches!(finding.subject, Subject::Network | Subject::All);
+    !seen.known && (!by_others || seen.others() > 0)
+}
+
 /// How far all logins together are beyond what is usual; an attack from many sources from 1 on.
 pub(crate) fn realm_times(seen: &Seen, limits: &LoginLimits) -> f64 {
-    let Realm { succeeded, .. } = seen.realm;
-    let day = seen.realm_day;
-    let usual = if day.succeeded < LEARNED { 0.0 } else { ratio(day.unresolved(), f64::from(day.succeeded)) };
+    let Seen { realm, realm_day: day, .. } = seen;
+    // What the window has is not usual yet: an attack would hide itself.
+    let succeeded = day.succeeded.saturating_sub(realm.succeeded);
+    let unresolved = day.unresolved().saturating_sub(realm.unresolved());
+    let usual = if succeeded < LEARNED { 0.0 } else { ratio(unresolved, f64::from(succeeded)) };
     let slope = (UNUSUAL * usual).clamp(USUAL.0, USUAL.1);
-    ratio(seen.realm.unresolved(), REALM * f64::from(limits.source_accounts) + slope * f64::from(succeeded))
+    let room = REALM * f64::from(limits.source_accounts) + slope * f64::from(realm.succeeded);
+    ratio(realm.unresolved(), room)
 }
 
 fn stuffing(seen: &Seen, limits: &LoginLimits) -> Option<Finding> {

@@ -197,11 +197,17 @@ fn takeovers_by_a_source_reach_their_threshold() {
 #[test]
 fn a_network_of_sources_is_noticed_though_none_of_them_is() {
     let site = Site::limits(|_| {});
+    let ip = |number: usize| format!("192.0.2.{number}");
     let at = (1..100).find(|number| {
-        has(&site.fail(&format!("192.0.2.{number}"), &format!("u{number}"), &format!("p{number}")), STUFFING)
+        let outcome = site.fail(&ip(*number), &format!("u{number}"), &format!("p{number}"));
+        assert_eq!(outcome.tags, [] as [&str; 0], "one account of a source may be its user's own");
+        !events(&site.host).is_empty()
     });
     assert_eq!(at, Some(30));
     assert!(events(&site.host)[0].contains("from a network"), "{:?}", events(&site.host));
+    assert_eq!(site.fail(&ip(1), "u1", "again").tags, [] as [&str; 0]);
+    assert_eq!(site.fail(&ip(1), "another", "p").early, [STUFFING]);
+    assert_eq!(site.succeed(&ip(200), "a user of the network").early, [] as [&str; 0]);
 }
 
 #[test]

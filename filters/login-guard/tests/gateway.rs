@@ -151,3 +151,24 @@ fn ranges() -> (SocketAddr, Arc<Mutex<Vec<String>>>) {
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02X}")).collect()
 }
+
+#[test]
+fn the_guard_works_as_a_filter_of_its_own() {
+    let mut gateway = Gateway::start(|control, backend| {
+        let tiers = json!([{ "min_score": 50, "action": "deny", "status": 418 }]);
+        control.create("threat-policies", &threat_policy("demo", json!({ "tiers": tiers })));
+        control.configure(&json!({ "gateway": { "filters": ["login-guard", "threat-response"] } }));
+        let plugins = json!([
+            { "plugin": "SvcLoginGuard", "config": { "login_paths": ["/status/*"] } },
+            { "plugin": "SvcThreatResponse", "config": { "policy": "demo" } },
+        ]);
+        control.create("routes", &route("app", backend, plugins));
+    });
+    gateway.until(&Request::get("/status/200"), 200, PATIENCE);
+    let stuffer = Ipv4Addr::new(127, 0, 9, 1);
+    let statuses: Vec<u16> =
+        (0..12).map(|number| login(&gateway, stuffer, 401, &format!("u{number}"), &format!("p{number}"))).collect();
+    assert_eq!((&statuses[..9], &statuses[10..]), (&[401; 9][..], &[418; 2][..]));
+    event(&gateway, "credential stuffing: logins to 10 accounts failed from one source");
+    assert!(gateway.envoy.vm_failures().is_empty());
+}

@@ -72,6 +72,18 @@ fn multipart_forms_are_read_but_for_their_files() {
 }
 
 #[test]
+fn only_fields_of_the_configuration_are_read() {
+    let fields = Fields::new(vec!["nick".into()], vec!["word".into()]);
+    let read = |body: &[u8]| {
+        let mut found = Credentials::default();
+        fields.read_body(b"", body, &mut found);
+        (found.account(), found.password())
+    };
+    assert_eq!(read(b"nick=ada&word=x&user=eve&password=y"), (Some(b"ada".to_vec()), Some(b"x".to_vec())));
+    assert_eq!(read(b"Nick=ada&user=eve&password=y"), (None, None));
+}
+
+#[test]
 fn basic_authentication_and_the_query_are_read() {
     let head = |value: &str| fields().of_head(&request("/login", &[("authorization", value)]));
     let found = head(&format!("basic {}", STANDARD.encode("ada:s:x")));

@@ -82,6 +82,24 @@ fn weights_are_those_of_the_configuration_and_grow_past_twice_a_threshold() {
 }
 
 #[test]
+fn the_weights_of_an_attacked_account_and_of_a_breached_password_are_those_of_the_configuration() {
+    let site = Site::limits(|limits| limits.account_attack_weight = 17.0);
+    let attacked = |number: usize| site.fail(&format!("192.0.{number}.1"), "ada", &format!("p{number}"));
+    assert_eq!(((1..=9).map(attacked).map(|outcome| outcome.score).sum::<f64>(), attacked(10).score), (0.0, 17.0));
+    let mut step = LoginGuardStep { breached_wait_millis: 100, ..step() };
+    step.limits.as_mut().unwrap().breached_weight = 11.0;
+    let suffix = *Sha1::digest(b"hunter2")[2..].first_chunk::<8>().unwrap();
+    let answer = Answer::Data(BreachedPasswords { suffixes: suffix.to_vec() }.encode_to_vec());
+    let start = Start { request: request("/login", &[]), route: b"", peer: b"192.0.2.1", node: &"node".into() };
+    let host = FakeHost::at(NOW);
+    let mut run = Run::new(&chain(&step), start, &host);
+    let _ = run.request_headers(true, &host);
+    let _ = run.request_body(Body { bytes: b"user=ada&pass=hunter2", complete: true }, &host);
+    let _ = run.answered(answer, &host);
+    assert_eq!(run.exchange().score.total(), 11.0);
+}
+
+#[test]
 fn a_source_that_is_noticed_is_signalled_before_the_backend_sees_its_next_login() {
     let site = Site::limits(|_| {});
     (1..=10).for_each(|number| {

@@ -82,6 +82,12 @@ mod tests {
     }
 
     #[test]
+    fn fail2ban_is_behind_the_ip_reputation() {
+        let chain = expanded(json!({ "fail2ban": true })).unwrap();
+        assert_eq!(chain[3], ("fail2ban".to_owned(), Some(4.0)));
+    }
+
+    #[test]
     fn a_honeypot_is_in_front_of_all_others() {
         let chain = expanded(json!({ "honeypot_policy": "traps" })).unwrap();
         let expected = [
@@ -99,7 +105,7 @@ mod tests {
         let off = json!({ "gate": false, "bots": false, "reputation": false, "response": false });
         assert_eq!(expanded(off).unwrap(), []);
         assert_eq!(expanded(json!({ "waf": false, "waf_config": "x", "gate": false })).unwrap().len(), 3);
-        assert_eq!(expanded(json!({ "fail2ban": true, "objects_budget": 5 })).unwrap().len(), 4);
+        assert_eq!(expanded(json!({ "traffic": true, "objects_budget": 5 })).unwrap().len(), 4);
     }
 
     /// How often a preset with these fields lays a plugin down.

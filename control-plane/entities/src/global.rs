@@ -98,6 +98,11 @@ impl Entity for GlobalConfig {
         problems
     }
 
+    fn longest_ban(&self) -> Option<u64> {
+        let validators = self.incoming_request_validators.iter();
+        validators.filter_map(|validator| plugin_refs::longest_ban(&validator.plugin, &validator.config)).max()
+    }
+
     fn unused(&self, _head: &Head) -> Vec<FieldProblem> {
         let validators = self.incoming_request_validators.iter().enumerate().filter(|(_, validator)| validator.enabled);
         let found = validators.flat_map(|(index, validator)| {

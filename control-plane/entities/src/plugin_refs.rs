@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value};
 
-use super::plugins::{self, ALL, PRESET_CLASSES};
+use super::plugins::{self, ALL, PRESET_CLASSES, Plugin};
 use super::{FieldProblem, References};
 use kit::reference;
 use kit::token;
@@ -29,6 +29,18 @@ pub(super) fn missing(plugin: &str, config: &Map<String, Value>, refs: &dyn Refe
         }
     }
     problems
+}
+
+/// The longest ban that gateways may order because of a plugin in a chain, in seconds; of a preset, because of what it lays down.
+pub(super) fn longest_ban(plugin: &str, config: &Map<String, Value>) -> Option<u64> {
+    let laid_down = |plugin: &'static Plugin| match plugin.preset.lay_down?(config).ok()?.0? {
+        Value::Object(config) => plugin.longest_ban?(&config),
+        _ => None,
+    };
+    if PRESET_CLASSES.contains(&plugin) {
+        return plugins::active().filter_map(laid_down).max();
+    }
+    plugins::by_name(plugin)?.longest_ban?(config)
 }
 
 /// The keys of a route's metadata that name an entity for some plugin, with the collection.

@@ -180,6 +180,10 @@ impl Entity for Route {
         self.enabled
     }
 
+    fn longest_ban(&self) -> Option<u64> {
+        self.plugins.iter().filter_map(|plugin| plugin_refs::longest_ban(&plugin.plugin, &plugin.config)).max()
+    }
+
     fn unused(&self, head: &Head) -> Vec<FieldProblem> {
         let plugins = self.plugins.iter().enumerate().filter(|(_, plugin)| plugin.enabled);
         let found = plugins.flat_map(|(index, plugin)| {

@@ -378,6 +378,9 @@ mod tests {
                 "path": "/archive/", "page_bytes": 8192, "delay_millis": 1000, "pages_per_caller": 500,
                 "kilobytes_per_caller": 4096, "processor_millis_per_caller": 10, "pages": 50000, "kilobytes": 409600,
                 "processor_millis": 100
+            },
+            "login": {
+                "breached_file": "", "breached_url": "", "allow_private": false, "wait_millis": 200, "timeout_millis": 5000
             }
         });
         assert_eq!(serde_json::to_value(SecuritySettings::default()).unwrap(), expected);

@@ -38,7 +38,8 @@ pub use operation::{
 };
 pub use parse::{typed, unknown_field, unsaved};
 pub use plugin::{
-    Acts, AsCompanion, CheckChain, Checked, CompileConfig, LaidDown, LayDown, Plugin, Reference, Remark, Section,
+    Acts, AsCompanion, CheckChain, Checked, CompileConfig, LaidDown, LayDown, LongestBan, Plugin, Reference, Remark,
+    Section,
 };
 pub use problem::{FieldProblem, token};
 pub use runtime::{Runtime, Runtimes};

@@ -48,6 +48,8 @@ pub struct Plugin {
     pub charged_by_trail: bool,
     /// What it does with a score or a ban.
     pub acts: Acts,
+    /// The longest ban that gateways may order because of its configuration; see [`Entity::longest_ban`](crate::Entity::longest_ban).
+    pub longest_ban: Option<LongestBan>,
     /// Compiles its configuration; `None` where this release does not have the plugin.
     pub compile: Option<CompileConfig>,
     /// Makes of its configuration that of a step which only answers what other plugins of a filter refuse; `None` where it is the same.
@@ -108,6 +110,9 @@ pub type LaidDown = (Option<Value>, Option<Box<dyn Guard>>);
 /// What is wrong with it; pointers are relative to the configuration.
 pub type CompileConfig = fn(&Map<String, Value>, &mut Context<'_>) -> Result<Option<Vec<u8>>, Vec<FieldProblem>>;
 
+/// The longest ban that a plugin's configuration leads to, in seconds; `None` for none, and for a configuration that is wrong.
+pub type LongestBan = fn(&Map<String, Value>) -> Option<u64>;
+
 /// Makes of a step's configuration that of a companion, see [`Plugin::as_companion`].
 pub type AsCompanion = fn(&[u8]) -> Vec<u8>;
 
@@ -154,6 +159,7 @@ impl Plugin {
         operations: &[],
         charged_by_trail: false,
         acts: Acts::No,
+        longest_ban: None,
         compile: None,
         as_companion: None,
         inspects_trailers: false,

@@ -83,19 +83,19 @@ async fn fields_of_presets_and_rules_warn_with_their_pointer() {
     let preset =
         |config: Value| json!({ "id": "r", "plugins": [{ "plugin": "SecuritySuitePreset", "config": config }] });
     let route = preset(
-        json!({ "fail2ban": true, "fail2ban_dry_run": true, "objects_budget": 5, "login": false, "gate": true }),
+        json!({ "traffic": true, "traffic_sensitivity": "low", "objects_budget": 5, "uploads": false, "gate": true }),
     );
-    let [fail2ban, objects] = &told(&api.call("POST", "/routes", Some(route)).await)[..] else { panic!() };
+    let [traffic, objects] = &told(&api.call("POST", "/routes", Some(route)).await)[..] else { panic!() };
     assert!(
-        fail2ban.starts_with("routes/r: /plugins/0/config/fail2ban: not active yet: this release has no fail2ban"),
-        "{fail2ban}"
+        traffic.starts_with("routes/r: /plugins/0/config/traffic: not active yet: this release has no traffic guard"),
+        "{traffic}"
     );
-    let says = ["`fail2ban`, `fail2ban_dry_run` has no effect", "`fail2ban: false`"];
-    assert!(says.iter().all(|text| fail2ban.contains(text)), "{fail2ban}");
+    let says = ["`traffic`, `traffic_sensitivity` has no effect", "`traffic: false`"];
+    assert!(says.iter().all(|text| traffic.contains(text)), "{traffic}");
     assert!(objects.starts_with("routes/r: /plugins/0/config/objects_budget: not active yet"), "{objects}");
-    let quiet = preset(json!({ "fail2ban": false, "fail2ban_dry_run": true, "reputation": false }));
+    let quiet = preset(json!({ "traffic": false, "traffic_sensitivity": "low", "reputation": false }));
     assert_eq!(told(&api.call("PUT", "/routes/r", Some(quiet)).await), [] as [String; 0]);
-    let off = json!({ "plugins": [{ "plugin": "preset", "enabled": false, "config": { "fail2ban": true } }] });
+    let off = json!({ "plugins": [{ "plugin": "preset", "enabled": false, "config": { "traffic": true } }] });
     assert_eq!(told(&api.call("PATCH", "/routes/r", Some(off)).await), [] as [String; 0]);
 
     api.call("POST", "/api-contracts", Some(json!({ "id": "shop", "spec": "openapi: 3.0.0" }))).await;
@@ -124,7 +124,7 @@ async fn fields_of_presets_and_rules_warn_with_their_pointer() {
         (400, &json!("/security/traffic/max_keys"))
     );
 
-    let rule = json!({ "id": "a", "categories": ["threat", "fail2ban"] });
+    let rule = json!({ "id": "a", "categories": ["threat", "traffic"] });
     let [rule] = &told(&api.call("POST", "/alert-rules", Some(rule)).await)[..] else { panic!() };
     assert!(rule.starts_with("alert-rules/a: /categories/1: not active yet"), "{rule}");
 }

@@ -21,10 +21,12 @@ macro_rules! plugins {
 plugins! {
     bot_guard,
     error_leakage,
+    fail2ban,
     #[cfg(feature = "examples")]
     geo_block,
     honeypot,
     ip_reputation,
+    login_guard,
     sensitive_data,
     threat_gate,
     threat_response,

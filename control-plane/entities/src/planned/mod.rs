@@ -4,8 +4,6 @@
 //! it. A plugin that comes takes its file from here into its own folder, and its entities with it.
 
 mod api_contract;
-mod fail2ban;
-mod login_guard;
 mod object_guard;
 mod traffic_guard;
 mod upload_guard;
@@ -16,11 +14,5 @@ use kit::Plugin;
 pub(super) use {api_contract::ApiSettings, object_guard::ObjectSettings, traffic_guard::TrafficSettings};
 
 /// Every plugin that is still to come.
-pub(super) const PLANNED: &[&Plugin] = &[
-    &api_contract::PLUGIN,
-    &fail2ban::PLUGIN,
-    &login_guard::PLUGIN,
-    &object_guard::PLUGIN,
-    &traffic_guard::PLUGIN,
-    &upload_guard::PLUGIN,
-];
+pub(super) const PLANNED: &[&Plugin] =
+    &[&api_contract::PLUGIN, &object_guard::PLUGIN, &traffic_guard::PLUGIN, &upload_guard::PLUGIN];

@@ -97,6 +97,16 @@ pub fn ban(exchange: &Exchange, ban: &NewBan<'_>, host: &dyn Host) -> Banned {
     banned
 }
 
+/// The outcome that [`ban`] would have on this node, without a ban: for plugins in dry run.
+#[must_use]
+pub fn preview(exchange: &Exchange, scope: BanScope, host: &dyn Host) -> Banned {
+    match identity(exchange, scope).map(|identity| identity.key()) {
+        None => Banned::NoIdentity,
+        Some(key) if is_allowlisted(exchange, &key, host, host.now()) => Banned::Allowlisted(key),
+        Some(key) => Banned::InForce(key),
+    }
+}
+
 /// The first ban that the caller is under. A ban on a caller that was put on the allowlist later holds no longer.
 #[must_use]
 pub fn standing(exchange: &Exchange, host: &dyn Host) -> Option<Standing> {
@@ -162,7 +172,9 @@ mod tests {
     #[test]
     fn a_ban_holds_here_at_once_and_the_control_plane_is_asked() {
         let (host, exchange) = (FakeHost::at(1_000), caller());
-        assert_eq!(standing(&exchange, &host), None);
+        assert_eq!(preview(&exchange, BanScope::Ip, &host), Banned::InForce("ip:192.0.2.1".into()));
+        assert_eq!(preview(&exchange, BanScope::ApiKey, &host), Banned::NoIdentity);
+        assert_eq!((standing(&exchange, &host), host.bans.borrow().len()), (None, 0));
         assert_eq!(ban(&exchange, &of(BanScope::Ip), &host), Banned::InForce("ip:192.0.2.1".into()));
         let found = standing(&exchange, &host).unwrap();
         assert_eq!(found.describe(1_000), "ip:192.0.2.1 is banned for another 10 s: too many logins");
@@ -208,6 +220,7 @@ mod tests {
         for allowed in ["user:ada", "ip:192.0.2.1"] {
             let host = FakeHost::at(1_000);
             allowlist::apply(&host.shared_data, allowed, 90_000, 1_000).unwrap();
+            assert_eq!(preview(&caller(), BanScope::Auto, &host), Banned::Allowlisted("user:ada".into()));
             assert_eq!(ban(&caller(), &of(BanScope::Auto), &host), Banned::Allowlisted("user:ada".into()));
             assert_eq!((standing(&caller(), &host), host.bans.borrow().len()), (None, 1));
             assert_eq!(host.counts.borrow().get(&Metric::Bans), None);

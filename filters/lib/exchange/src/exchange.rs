@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use crate::{Caller, Changes, Decision, Headers, Score, SkipNote};
+use crate::{Action, Caller, Changes, Decision, Headers, Score, SkipNote};
 
 /// One request, its response, and what was found out about both.
 #[derive(Debug, Default)]
@@ -33,6 +33,8 @@ pub struct Exchange {
     pub target_is_secret: bool,
     /// A filter of this gateway, this one or another, has answered in the backend's place.
     pub answered: bool,
+    /// That answer, from when it is given on.
+    pub given: Option<GivenAnswer>,
     /// Events that this exchange has emitted so far, one line of JSON each.
     pub events: Vec<Vec<u8>>,
 }
@@ -44,6 +46,15 @@ impl Exchange {
     pub fn is_decided(&self) -> bool {
         self.decision.is_some() || self.decided_elsewhere
     }
+}
+
+/// An answer that a filter of this gateway has given in the backend's place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GivenAnswer {
+    /// Its status.
+    pub status: u16,
+    /// The action that led to it; [`Action::Deny`] for a refusal that no tier asked for.
+    pub action: Action,
 }
 
 /// The head of a request.

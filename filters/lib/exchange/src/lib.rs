@@ -53,7 +53,7 @@ pub use chain::{Chain, LoadError, Registry};
 pub use changes::{Changes, HeaderChange, MAX_CHANGE_BYTES, MAX_CHANGES};
 pub use decision::{Action, Decision, Reply, printable_id};
 pub use event::{Category, EVENT_TOKEN, Outcome, SecurityEvent, timestamp as event_timestamp};
-pub use exchange::{Exchange, Request, Response, Route};
+pub use exchange::{Exchange, GivenAnswer, Request, Response, Route};
 pub use exempt::Exemptions;
 pub use flow::Flow;
 pub use headers::Headers;

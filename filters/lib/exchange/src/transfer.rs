@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use prost::Message;
 
-use crate::{Caller, Exchange, Host, Labels, Score, Signal, SkipNote, Skipped};
+use crate::{Action, Caller, Exchange, GivenAnswer, Host, Labels, Score, Signal, SkipNote, Skipped};
 
 /// The filter state that carries the exchange.
 pub const EXCHANGE_TOKEN: &str = "svc.exchange";
@@ -37,6 +37,12 @@ struct Carried {
     /// [`Exchange::target_is_secret`].
     #[prost(bool, tag = "8")]
     target_is_secret: bool,
+    /// The status of that answer; 0 without one.
+    #[prost(uint32, tag = "9")]
+    given_status: u32,
+    /// The action that it came of.
+    #[prost(enumeration = "Action", tag = "10")]
+    given_action: i32,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -133,6 +139,8 @@ pub(crate) fn receive(exchange: &mut Exchange, host: &dyn Host) {
     let Some(carried) = carried(host) else {
         return;
     };
+    let (status, action) = (u16::try_from(carried.given_status).unwrap_or(0), carried.given_action());
+    exchange.given = (status != 0).then_some(GivenAnswer { status, action });
     exchange.decided_elsewhere = carried.decided;
     exchange.elsewhere_score = carried.decided.then_some(carried.decided_score);
     exchange.score = score(carried.signals, carried.overflow);
@@ -208,6 +216,8 @@ pub(crate) fn send(exchange: &Exchange, host: &dyn Host) {
         answered,
         caller,
         target_is_secret: exchange.target_is_secret,
+        given_status: exchange.given.map_or(0, |given| given.status.into()),
+        given_action: exchange.given.map_or(Action::Deny, |given| given.action).into(),
     };
     host.set_filter_state(EXCHANGE_TOKEN, STANDARD_NO_PAD.encode(carried.encode_to_vec()).as_bytes());
 }
@@ -277,11 +287,11 @@ mod tests {
         receive(&mut second, &host);
         assert_eq!((&second.caller, second.answered), (&first.caller, false));
         // And to the filter behind it.
-        second.answered = true;
+        (second.answered, second.given) = (true, Some(GivenAnswer { status: 429, action: Action::Throttle }));
         send(&second, &host);
         let mut third = Exchange::default();
         receive(&mut third, &host);
-        assert_eq!((third.caller, third.answered), (first.caller, true));
+        assert_eq!((third.caller, third.answered, third.given), (first.caller, true, second.given));
     }
 
     #[test]

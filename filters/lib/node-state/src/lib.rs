@@ -119,6 +119,14 @@ pub struct MemorySharedData {
     memory: Rc<WorkerMemory>,
 }
 
+impl MemorySharedData {
+    /// How many bytes its keys and values have.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.values.borrow().iter().map(|(key, (value, _))| key.len().saturating_add(value.len())).sum()
+    }
+}
+
 impl SharedData for MemorySharedData {
     fn get(&self, key: &str) -> Option<(Vec<u8>, u32)> {
         self.values.borrow().get(key).cloned()

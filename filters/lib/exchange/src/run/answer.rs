@@ -4,7 +4,9 @@ use std::rc::Rc;
 
 use super::{Half, Run, Stage};
 use crate::chain::Step;
-use crate::{Decision, Flow, Host, Level, Metric, Outcome, Refusal, Reply, SecurityEvent, Verdict, transfer};
+use crate::{
+    Action, Decision, Flow, GivenAnswer, Host, Level, Metric, Outcome, Refusal, Reply, SecurityEvent, Verdict, transfer,
+};
 
 impl Run {
     /// Carries a verdict out; `None` means that the next step is to be asked.
@@ -98,6 +100,8 @@ impl Run {
         self.replaced_body = None;
         self.exchange.changes.discard();
         self.exchange.answered = true;
+        let action = self.exchange.decision.as_ref().map_or(Action::Deny, |decision| decision.action);
+        self.exchange.given = Some(GivenAnswer { status: reply.status, action });
         // What the steps still have to say belongs in the access log, which the gateway writes right after the answer.
         self.finish(host);
         self.hand_on(host);

@@ -1,0 +1,192 @@
+//! Fail2ban: callers whose requests fail too often within some time are banned.
+//!
+//! A request fails if it is answered with one of the statuses of the configuration, by the backend or by a plugin behind this one.
+//! Failures are counted by a key of the configuration over all workers and all nodes. A success in between changes nothing: who tries
+//! many passwords also logs in to an account of their own.
+
+#[cfg(feature = "control")]
+pub mod control;
+mod key;
+mod messages;
+mod rule;
+
+use std::cell::Cell;
+
+use exchange::bans::{self, BanScope, Banned, NewBan};
+use exchange::{
+    Action, Build, Category, Decision, Exchange, Exemptions, Host, Outcome, PathReadings, Plugin, PluginDefinition,
+    Request, Role, SecurityEvent, Signal, Slot, Table, Update, Verdict,
+};
+use prost::Message as _;
+
+use key::CounterKey;
+pub use messages::{Fail2BanRule, Fail2BanScope, Fail2BanStep, KeyPart, KeyPlace, StatusRange};
+use rule::{Rule, Statuses};
+
+/// The plugin.
+pub const PLUGIN: PluginDefinition = PluginDefinition::new("fail2ban", build).role(Role::Detector);
+
+/// Keys whose failures led to no ban that is in force: what would be banned next is not reported again until then.
+const REPORTED: Table = Table { name: "fail2ban.reported", shards: 64, entries_per_shard: 128 };
+/// How long a key is not reported again whose caller cannot be banned, in milliseconds: each time is a message to the control plane.
+const REPORT_AFTER: u64 = 60_000;
+
+struct Fail2Ban {
+    dry_run: bool,
+    scope: BanScope,
+    key: CounterKey,
+    ignored: Exemptions,
+    weight: f64,
+    general: Rule,
+    rules: Vec<Rule>,
+    /// The statuses of all rules.
+    statuses: Statuses,
+    /// This worker has introduced what it counts.
+    introduced: Cell<bool>,
+}
+
+/// The request has come as far as this plugin, and its answer was not seen yet.
+struct Unanswered;
+
+fn build(config: &[u8], _build: &mut Build<'_>) -> Result<Box<dyn Plugin>, String> {
+    let step = Fail2BanStep::decode(config).map_err(|error| error.to_string())?;
+    let scope = match step.ban_scope() {
+        Fail2BanScope::Auto => BanScope::Auto,
+        Fail2BanScope::Ip => BanScope::Ip,
+        Fail2BanScope::ApiKey => BanScope::ApiKey,
+    };
+    let general = Rule::new(step.general.ok_or("fail2ban has no limits")?)?;
+    let rules = step.rules.into_iter().map(Rule::new).collect::<Result<Vec<_>, _>>()?;
+    Ok(Box::new(Fail2Ban {
+        dry_run: step.dry_run,
+        scope,
+        key: CounterKey::new(step.key)?,
+        ignored: Exemptions::new(&step.ignored)?,
+        weight: step.weight,
+        statuses: rules.iter().fold(general.statuses, |all, rule| all.union(rule.statuses)),
+        general,
+        rules,
+        introduced: Cell::new(false),
+    }))
+}
+
+impl Plugin for Fail2Ban {
+    fn access(&self, _exchange: &mut Exchange, slot: &mut Slot, host: &dyn Host) -> Verdict {
+        if !self.introduced.replace(true) {
+            self.rules.iter().chain([&self.general]).for_each(|rule| rule.introduce(host));
+        }
+        slot.put(Unanswered);
+        Verdict::Pass
+    }
+
+    fn response(&self, exchange: &mut Exchange, _has_body: bool, slot: &mut Slot, host: &dyn Host) -> Verdict {
+        slot.take::<Unanswered>();
+        if let Some(status) = exchange.response.as_ref().map(|response| response.status) {
+            self.answered(status, exchange, host);
+        }
+        Verdict::Pass
+    }
+
+    /// An answer in the backend's place has no response phase. What was refused in front of this plugin is not counted: there the
+    /// caller is known already.
+    fn finish(&self, exchange: &mut Exchange, slot: &mut Slot, host: &dyn Host) {
+        if slot.take::<Unanswered>().is_none() {
+            return;
+        }
+        // A challenge is a question, and a quota is not used up by failing: their answers are milder than a ban on purpose.
+        let given = exchange.given.filter(|given| !matches!(given.action, Action::Challenge | Action::Throttle));
+        if let Some(given) = given {
+            self.answered(given.status, exchange, host);
+        }
+    }
+}
+
+impl Fail2Ban {
+    /// Counts an answer if its status is a failure.
+    fn answered(&self, status: u16, exchange: &mut Exchange, host: &dyn Host) {
+        if !self.statuses.contains(status) || self.ignored.cover(&exchange.caller.ip) {
+            return;
+        }
+        let rule = self.rule(&exchange.request);
+        // A banned caller is refused for its ban, which would otherwise be renewed for as long as it asks.
+        if !rule.statuses.contains(status) || bans::standing(exchange, host).is_some() {
+            return;
+        }
+        let key = self.key.of(exchange, &rule.label);
+        let failures = rule.count(&key, host);
+        let detail = format!("an answer with status {status}, failure {failures} of {}", rule.max_retry);
+        exchange.score.add(signal(self.weight, format!("fail2ban:{status}"), detail, host));
+        if failures >= rule.max_retry && REPORTED.get(host.shared(), &key, host.now()).is_none() {
+            self.act(&key, (failures, status), rule, exchange, host);
+        }
+    }
+
+    fn rule(&self, request: &Request) -> &Rule {
+        if self.rules.is_empty() {
+            return &self.general;
+        }
+        let path = PathReadings::of(request.path_only());
+        self.rules.iter().find(|rule| rule.covers(request, &path)).unwrap_or(&self.general)
+    }
+
+    /// Bans the caller, or reports that it would have been banned.
+    fn act(&self, key: &[u8], (failures, status): (u32, u16), rule: &Rule, exchange: &mut Exchange, host: &dyn Host) {
+        let about = if rule.pattern.is_empty() { String::new() } else { format!(" to `{}`", rule.pattern) };
+        let seconds = rule.detect_millis / 1000;
+        let found = format!("{failures} failed requests{about} within {seconds} s, the last one with status {status}");
+        exchange.score.add(signal(0.0, "fail2ban".to_owned(), found.clone(), host));
+        let score = exchange.score.total();
+        let ban = NewBan { scope: self.scope, millis: rule.ban_millis, reason: &format!("fail2ban: {found}"), score };
+        let banned = match self.dry_run {
+            true => bans::preview(exchange, self.scope, host),
+            false => bans::ban(exchange, &ban, host),
+        };
+        rule.note_ban(key, host);
+        let in_force = !self.dry_run && matches!(banned, Banned::InForce(_));
+        if !in_force {
+            let quiet = if self.dry_run { rule.ban_millis } else { REPORT_AFTER.min(rule.ban_millis) };
+            let until = host.now().saturating_add(quiet);
+            // Without the note it is reported again, which is all.
+            let _ = REPORTED.update(host.shared(), key, host.now(), |_| Update::Put(Vec::new(), until));
+        }
+        let consequence = self.consequence(&banned, rule.ban_millis / 1000);
+        let decision = Decision::new(Action::Ban, score, format!("{found}; {consequence}"));
+        let decision = match self.dry_run {
+            true => decision.dry_run(),
+            false => Decision { enforced: in_force, ..decision },
+        };
+        let event = SecurityEvent {
+            category: Category::Fail2ban,
+            outcome: if in_force { Outcome::Blocked } else { Outcome::Observed },
+            module: PLUGIN.name,
+            message: &decision.reason,
+            decision: &decision,
+        };
+        exchange.emit(&event, host);
+    }
+
+    fn consequence(&self, banned: &Banned, seconds: u64) -> String {
+        match (banned, self.dry_run) {
+            (Banned::InForce(key), true) => format!("{key} would have been banned for {seconds} s"),
+            (Banned::InForce(key), false) => format!("{key} is banned for {seconds} s"),
+            (Banned::Allowlisted(key), _) => format!("{key} is on the allowlist and not banned"),
+            (Banned::NotStored(key), _) => format!("the ban on {key} could not be noted on this node"),
+            (Banned::NoIdentity, _) => "the caller has no identity that could be banned".to_owned(),
+        }
+    }
+}
+
+fn signal(weight: f64, tag: String, detail: String, host: &dyn Host) -> Signal {
+    Signal {
+        source: "fail2ban".into(),
+        kind: "fail2ban".into(),
+        weight,
+        confidence: 1.0,
+        tag: tag.into(),
+        detail,
+        at: host.now(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

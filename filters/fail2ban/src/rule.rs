@@ -1,0 +1,109 @@
+//! Which failures count, and how many lead to a ban.
+
+use exchange::shared_counts::Window;
+use exchange::{Host, PathReadings, Request, Scope};
+
+use crate::{Fail2BanRule, StatusRange};
+
+/// The slices of a window. A failure counts for the time of the configuration, and for up to a tenth of it more.
+const SLICES: u8 = 10;
+
+/// A set of statuses from 0 to 1023.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Statuses([u64; 16]);
+
+/// The limits of some requests.
+pub(crate) struct Rule {
+    /// The pattern, and the methods: what the rule is called in keys.
+    pub(crate) label: String,
+    /// The pattern, for people.
+    pub(crate) pattern: String,
+    scope: Scope,
+    methods: Vec<String>,
+    pub(crate) statuses: Statuses,
+    pub(crate) max_retry: u32,
+    pub(crate) detect_millis: u64,
+    pub(crate) ban_millis: u64,
+    failures: Window,
+    /// How often a key led to a ban within the window. Failures are counted anew after each.
+    bans: Window,
+}
+
+impl Rule {
+    pub(crate) fn new(rule: Fail2BanRule) -> Result<Self, String> {
+        let Fail2BanRule { pattern, methods, statuses, max_retry, detect_millis, ban_millis } = rule;
+        let max_retry = max_retry.max(1);
+        let patterns: Vec<String> = if pattern.is_empty() { Vec::new() } else { vec![pattern.clone()] };
+        Ok(Self {
+            label: if pattern.is_empty() { String::new() } else { format!("{} {pattern}", methods.join(",")) },
+            scope: Scope::new(&patterns, &[])?,
+            pattern,
+            methods,
+            statuses: Statuses::of(&statuses),
+            max_retry,
+            detect_millis,
+            ban_millis,
+            failures: Window::new("fail2ban.failures", detect_millis, SLICES)?.everywhere_from(shared_from(max_retry)),
+            bans: Window::new("fail2ban.bans", detect_millis, SLICES)?.everywhere_from(1),
+        })
+    }
+
+    /// Whether the rule is about a request.
+    pub(crate) fn covers(&self, request: &Request, path: &PathReadings<'_>) -> bool {
+        let method = self.methods.is_empty() || self.methods.iter().any(|method| method.as_bytes() == request.method);
+        method && self.scope.covers(path)
+    }
+
+    /// Subscribes the node to the counts of others: a node that has never looked at a count is not sent it.
+    pub(crate) fn introduce(&self, host: &dyn Host) {
+        let _ = (self.failures.get(host, b""), self.bans.get(host, b""));
+    }
+
+    /// Counts a failure of a key; how many there are on all nodes since its last ban.
+    pub(crate) fn count(&self, key: &[u8], host: &dyn Host) -> u32 {
+        let bans = self.bans.get(host, key).total();
+        self.failures.add(host, &[key, &bans.to_le_bytes()].concat(), 1).total()
+    }
+
+    /// Notes that the failures of a key have led to a ban: they are used up.
+    pub(crate) fn note_ban(&self, key: &[u8], host: &dyn Host) {
+        self.bans.add(host, key, 1);
+    }
+}
+
+/// From which count on every node learns of a key, so that the failure that reaches `max_retry` does so on any of them. Rounded down
+/// to a power of two: what differs in it is a group of counts of its own, of which a node has few.
+fn shared_from(max_retry: u32) -> u32 {
+    let before = max_retry.saturating_sub(1).max(1);
+    1 << before.ilog2()
+}
+
+// === impl Statuses ===
+
+impl Statuses {
+    pub(crate) fn of(ranges: &[StatusRange]) -> Self {
+        let mut statuses = Self::default();
+        for StatusRange { first, last } in ranges {
+            for status in *first..=(*last).min(1023) {
+                statuses.insert(status);
+            }
+        }
+        statuses
+    }
+
+    fn insert(&mut self, status: u32) {
+        if let Some(word) = usize::try_from(status / 64).ok().and_then(|at| self.0.get_mut(at)) {
+            *word |= 1 << (status % 64);
+        }
+    }
+
+    pub(crate) fn contains(self, status: u16) -> bool {
+        self.0.get(usize::from(status / 64)).is_some_and(|word| word >> (status % 64) & 1 == 1)
+    }
+
+    pub(crate) fn union(self, other: Self) -> Self {
+        let mut both = self;
+        both.0.iter_mut().zip(other.0).for_each(|(own, other)| *own |= other);
+        both
+    }
+}

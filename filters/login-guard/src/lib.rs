@@ -1,0 +1,252 @@
+//! The login guard: credential stuffing, password spraying, attacks on accounts and takeovers.
+//!
+//! It reads user names and passwords of requests to the login paths of its configuration, sees by the responses which logins failed, and
+//! counts over all workers and nodes. User names and passwords stand nowhere but in the request itself: what is counted and what
+//! events show are keyed hashes of them. The guard refuses nothing; its patterns are signals, on which a threat response acts.
+
+mod attempt;
+mod breached;
+#[cfg(feature = "control")]
+pub mod control;
+mod counts;
+mod credentials;
+mod messages;
+mod outcome;
+mod patterns;
+mod pseudonym;
+mod report;
+
+use std::cell::Cell;
+
+use exchange::{
+    Answer, Body, BodyNeed, Build, Exchange, Host, PathReadings, Plugin, PluginDefinition, Request, Role, Scope, Slot,
+    Verdict,
+};
+use prost::Message as _;
+use response_scan::allow_readable_codings;
+
+use attempt::Attempt;
+use breached::{Breached, Digest, Looked};
+use counts::Counts;
+use credentials::{Credentials, Fields};
+pub use messages::{BreachedPasswords, BreachedRange, Endpoint, EndpointKind, LoginGuardStep, LoginLimits};
+use outcome::Outcomes;
+use patterns::{Finding, Pattern, Subject, is_charged};
+use pseudonym::Pseudonyms;
+
+/// The plugin.
+pub const PLUGIN: PluginDefinition = PluginDefinition::new("login-guard", build).role(Role::Detector);
+
+struct LoginGuard {
+    endpoints: Vec<(EndpointKind, Scope)>,
+    methods: Vec<String>,
+    fields: Fields,
+    outcomes: Outcomes,
+    limits: LoginLimits,
+    window_millis: u64,
+    body_limit: usize,
+    pseudonyms: Pseudonyms,
+    counts: Counts,
+    breached: Option<Breached>,
+    /// This worker has introduced what it counts.
+    introduced: Cell<bool>,
+}
+
+/// A request to an endpoint, and its credentials in front of the body, which is still to come.
+struct Expected(EndpointKind, Credentials);
+
+fn build(config: &[u8], _build: &mut Build<'_>) -> Result<Box<dyn Plugin>, String> {
+    let step = LoginGuardStep::decode(config).map_err(|error| error.to_string())?;
+    let endpoint = |endpoint: &Endpoint| {
+        Ok::<_, String>((endpoint.kind(), Scope::new(std::slice::from_ref(&endpoint.pattern), &[])?))
+    };
+    Ok(Box::new(LoginGuard {
+        endpoints: step.endpoints.iter().map(endpoint).collect::<Result<_, _>>()?,
+        methods: step.methods,
+        fields: Fields::new(step.username_fields, step.password_fields),
+        outcomes: Outcomes::new(&step.failure_statuses, &step.failure_marker),
+        limits: step.limits.ok_or("the login guard has no limits")?,
+        window_millis: step.window_millis,
+        body_limit: usize::try_from(step.body_limit).unwrap_or(usize::MAX),
+        pseudonyms: Pseudonyms::new(step.secret),
+        counts: Counts::new(step.window_millis, &step.realm)?,
+        breached: (step.breached_wait_millis > 0).then(|| Breached::new(step.breached_wait_millis)),
+        introduced: Cell::new(false),
+    }))
+}
+
+impl Plugin for LoginGuard {
+    fn request(&self, exchange: &mut Exchange, has_body: bool, slot: &mut Slot, host: &dyn Host) -> Verdict {
+        if !self.introduced.replace(true) {
+            self.counts.introduce(host);
+        }
+        let Some(kind) = self.endpoint(&exchange.request) else { return Verdict::Pass };
+        if self.outcomes.reads_bodies() {
+            allow_readable_codings(exchange);
+        }
+        let head = self.fields.of_head(&exchange.request);
+        if has_body && !exchange.request.streaming {
+            slot.put(Expected(kind, head));
+            return Verdict::NeedBody(BodyNeed { limit: self.body_limit });
+        }
+        if head == Credentials::default() && !has_body {
+            return Verdict::Pass;
+        }
+        // The body of a stream is not held, and may be any login.
+        let unread = if has_body { host.random().to_le_bytes().to_vec() } else { Vec::new() };
+        let found = Credentials { odd: head.odd || has_body, ..head };
+        self.arrived(kind, (&found, &unread), exchange, slot, host)
+    }
+
+    fn request_body(&self, exchange: &mut Exchange, body: Body<'_>, slot: &mut Slot, host: &dyn Host) -> Verdict {
+        let Some(Expected(kind, mut found)) = slot.take::<Expected>() else { return Verdict::Pass };
+        let content_type = exchange.request.headers.get("content-type").unwrap_or_default();
+        self.fields.read_body(content_type, body.bytes, &mut found);
+        if body.complete {
+            return self.arrived(kind, (&found, body.bytes), exchange, slot, host);
+        }
+        // What is behind the limit may be the user; requests that begin alike are not taken for the same.
+        found.odd = true;
+        self.arrived(kind, (&found, &host.random().to_le_bytes()), exchange, slot, host)
+    }
+
+    fn answered(&self, exchange: &mut Exchange, answer: Answer, slot: &mut Slot, host: &dyn Host) -> Verdict {
+        if let (Some(breached), Some(attempt)) = (&self.breached, slot.get::<Attempt>())
+            && attempt.digest.is_some_and(|digest| breached.answered(&answer, digest, host))
+        {
+            self.breached_password(attempt, exchange, host);
+        }
+        Verdict::Pass
+    }
+
+    fn response(&self, exchange: &mut Exchange, has_body: bool, slot: &mut Slot, host: &dyn Host) -> Verdict {
+        let (Some(attempt), Some(response)) = (slot.get::<Attempt>(), &exchange.response) else {
+            return Verdict::Pass;
+        };
+        if attempt.kind == EndpointKind::Login && has_body && self.outcomes.needs_body(response) {
+            return Verdict::NeedBody(BodyNeed { limit: self.body_limit });
+        }
+        self.settle(exchange, None, slot, host)
+    }
+
+    fn response_body(&self, exchange: &mut Exchange, body: Body<'_>, slot: &mut Slot, host: &dyn Host) -> Verdict {
+        self.settle(exchange, Some(body), slot, host)
+    }
+}
+
+impl LoginGuard {
+    fn endpoint(&self, request: &Request) -> Option<EndpointKind> {
+        if !self.methods.iter().any(|method| method.as_bytes() == request.method) {
+            return None;
+        }
+        let path = PathReadings::of(request.path_only());
+        self.endpoints.iter().find(|(_, scope)| scope.covers(&path)).map(|(kind, _)| *kind)
+    }
+
+    /// The credentials of a request are there: what is known of them counts before the backend sees it.
+    fn arrived(
+        &self,
+        kind: EndpointKind,
+        (found, body): (&Credentials, &[u8]),
+        exchange: &mut Exchange,
+        slot: &mut Slot,
+        host: &dyn Host,
+    ) -> Verdict {
+        let mut attempt = Attempt::new(kind, (found, body), exchange, (&self.pseudonyms, host.now()));
+        let seen = self.counts.look(&attempt, host);
+        attempt.seen = seen;
+        for finding in patterns::found(&seen, &self.limits).iter().filter(|finding| is_charged(finding, &seen)) {
+            self.signal(finding, &mut attempt, exchange, host);
+        }
+        let only = found.passwords.first().filter(|_| found.passwords.len() == 1);
+        let looked = self.breached.as_ref().zip(only).map(|(breached, password)| {
+            let digest = Digest::of(password);
+            attempt.digest = Some(digest);
+            breached.look(digest, host)
+        });
+        if looked == Some(Looked::Breached) {
+            self.breached_password(&mut attempt, exchange, host);
+        }
+        slot.put(attempt);
+        match looked {
+            Some(Looked::Unknown(ask)) => Verdict::Ask(ask),
+            _ => Verdict::Pass,
+        }
+    }
+
+    fn breached_password(&self, attempt: &mut Attempt, exchange: &mut Exchange, host: &dyn Host) {
+        attempt.breached = true;
+        let detail = "the password is one of those that were breached".to_owned();
+        let finding = Finding { pattern: Pattern::BreachedPassword, subject: Subject::Account, times: 1.0, detail };
+        self.signal(&finding, attempt, exchange, host);
+    }
+
+    /// The response is there: the login is counted.
+    fn settle(&self, exchange: &mut Exchange, body: Option<Body<'_>>, slot: &mut Slot, host: &dyn Host) -> Verdict {
+        let (Some(mut attempt), Some(response)) = (slot.take::<Attempt>(), &exchange.response) else {
+            return Verdict::Pass;
+        };
+        match self.outcomes.of(attempt.kind, response, body) {
+            Some(true) => self.succeeded(&mut attempt, exchange, host),
+            Some(false) => self.failed(&mut attempt, exchange, host),
+            None => {}
+        }
+        Verdict::Pass
+    }
+
+    fn failed(&self, attempt: &mut Attempt, exchange: &mut Exchange, host: &dyn Host) {
+        let alarm = patterns::realm_times(&attempt.seen, &self.limits) >= 1.0;
+        self.counts.failed(attempt, (attempt.seen.known, alarm), host);
+        let seen = self.counts.look(attempt, host);
+        for finding in patterns::found(&seen, &self.limits) {
+            if is_charged(&finding, &seen) {
+                self.signal(&finding, attempt, exchange, host);
+            }
+            self.report(&finding, attempt, exchange, host);
+        }
+    }
+
+    fn succeeded(&self, attempt: &mut Attempt, exchange: &mut Exchange, host: &dyn Host) {
+        let seen = attempt.seen;
+        let alarm = patterns::realm_times(&seen, &self.limits) >= 1.0;
+        let findings = if seen.known { Vec::new() } else { patterns::found(&seen, &self.limits) };
+        self.counts.succeeded(attempt, (seen.known, alarm), host);
+        if attempt.breached {
+            let detail = "a login with a breached password succeeded".to_owned();
+            let finding = Finding { pattern: Pattern::BreachedPassword, subject: Subject::Account, times: 1.0, detail };
+            self.report(&finding, attempt, exchange, host);
+        }
+        if let Some(takeover) = self.takeover(&findings, &seen, attempt, host) {
+            self.signal(&takeover, attempt, exchange, host);
+            self.report(&takeover, attempt, exchange, host);
+        }
+    }
+
+    /// A login that succeeds for the first time from where it comes, in the middle of an attack.
+    fn takeover(
+        &self,
+        findings: &[Finding],
+        seen: &counts::Seen,
+        attempt: &Attempt,
+        host: &dyn Host,
+    ) -> Option<Finding> {
+        let takeover = |subject, times, detail| Finding { pattern: Pattern::Takeover, subject, times, detail };
+        if let Some(attacked) = findings.iter().find(|finding| finding.pattern == Pattern::AccountAttack) {
+            let detail = format!("a login to an account succeeded from a new place after {}", attacked.detail);
+            return Some(takeover(Subject::Account, attacked.times, detail));
+        }
+        // A user who has mistyped the own account, and nothing else, is none of the attackers.
+        let suspicious = |finding: &&Finding| finding.subject == Subject::Password || seen.others() > 0;
+        let cause = findings.iter().find(suspicious)?;
+        let (of_source, of_all) = self.counts.taken(attempt, host);
+        let threshold = self.limits.takeover_accounts.max(1);
+        let (subject, count) =
+            if of_source >= threshold { (Subject::Source, of_source) } else { (Subject::All, of_all) };
+        let detail =
+            format!("logins to {count} accounts succeeded for the first time during an attack ({})", cause.detail);
+        (count >= threshold).then(|| takeover(subject, f64::from(count) / f64::from(threshold), detail))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,55 @@
+//! Whether a login has failed, by its response.
+
+use exchange::{Body, Response};
+use memchr::memmem;
+use response_scan::Inspection;
+
+use crate::EndpointKind;
+
+/// What the response to a failed login looks like.
+pub(crate) struct Outcomes {
+    statuses: Vec<u16>,
+    marker: Vec<u8>,
+}
+
+impl Outcomes {
+    pub(crate) fn new(statuses: &[u32], marker: &str) -> Self {
+        let statuses = statuses.iter().filter_map(|status| u16::try_from(*status).ok()).collect();
+        Self { statuses, marker: marker.as_bytes().to_vec() }
+    }
+
+    /// Bodies of responses are read.
+    pub(crate) fn reads_bodies(&self) -> bool {
+        !self.marker.is_empty()
+    }
+
+    /// Only the body tells whether the login has failed.
+    pub(crate) fn needs_body(&self, response: &Response) -> bool {
+        self.reads_bodies() && (200..300).contains(&response.status) && Inspection::of(response, &[]).is_some()
+    }
+
+    /// Whether a login has succeeded; `None` where the response does not say. Of a registration, and of a request for a new
+    /// password, each counts as a failure that the backend has answered: it says the same for any account.
+    pub(crate) fn of(&self, kind: EndpointKind, response: &Response, body: Option<Body<'_>>) -> Option<bool> {
+        let status = response.status;
+        if kind != EndpointKind::Login {
+            return (200..500).contains(&status).then_some(false);
+        }
+        if self.statuses.contains(&status) {
+            return Some(false);
+        }
+        match status {
+            300..400 => Some(!self.marked(response.headers.get("location").unwrap_or_default())),
+            200..300 => {
+                let text = body.zip(Inspection::of(response, &[]));
+                let text = text.map(|(body, inspection)| inspection.text(body, &response.headers));
+                Some(!text.is_some_and(|text| self.marked(&text.units())))
+            }
+            _ => None,
+        }
+    }
+
+    fn marked(&self, text: &[u8]) -> bool {
+        !self.marker.is_empty() && memmem::find(text, &self.marker).is_some()
+    }
+}

@@ -1,0 +1,305 @@
+//! Which requests are logins, and what their users and passwords are.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use super::*;
+
+fn fields() -> Fields {
+    Fields::new(step().username_fields, step().password_fields)
+}
+
+fn body(content_type: &str, body: &[u8]) -> (String, String) {
+    let mut found = Credentials::default();
+    fields().read_body(content_type.as_bytes(), body, &mut found);
+    let text = |value: Option<Vec<u8>>| value.map_or("-".into(), |value| String::from_utf8_lossy(&value).into_owned());
+    (text(found.account()), text(found.password()))
+}
+
+fn pair(user: &str, password: &str) -> (String, String) {
+    (user.to_owned(), password.to_owned())
+}
+
+#[test]
+fn forms_are_decoded() {
+    let form = "application/x-www-form-urlencoded; charset=utf-8";
+    assert_eq!(body(form, b"a=1&user=ada&password=s%26cret+x"), pair("ada", "s&cret x"));
+    assert_eq!(body(form, b"%75ser=ada%40example.com&pwd=%zz%"), pair("ada@example.com", "%zz%"));
+    assert_eq!(body(form, b"user=&user=ada&user=eve&user=ada&pass"), pair("ada\0eve", "-"), "all that have a value");
+    assert_eq!(body("", b"email=ada&passwd=x"), pair("ada", "x"), "without a content type");
+    assert_eq!(body(form, b"\xff=\xfe&&=&user=%ff"), pair("\u{fffd}", "-"));
+}
+
+#[test]
+fn json_is_searched_at_any_depth() {
+    let json = "application/vnd.api+json";
+    assert_eq!(body(json, br#"{"data":{"attributes":{"email":"ada","password":"x"}}}"#), pair("ada", "x"));
+    assert_eq!(body(json, br#"{"inner":{"user":"eve"},"user" : "ada","pass":7}"#), pair("eve\0ada", "7"));
+    assert_eq!(body(json, br#"{"\u0075ser":"a\"d\u0061","a":"user","pwd":-1.5e3}"#), pair("a\"da", "-1.5e3"));
+    assert_eq!(body("", br#" [{"identifier":"ada"},{"pwd":"x"}]"#), pair("ada", "x"));
+    assert_eq!(body("text/plain", br#"{"account":"ada"}"#), pair("ada", "-"));
+    for odd in [&b"{"[..], b"[]", b"null", b"", b"{\"user\":{}}", b"{\"user\":\"\xff\"}", &b"[".repeat(100_000)] {
+        assert_eq!(body(json, odd), pair("-", "-"));
+    }
+    let wide = format!("{{{},\"user\":\"ada\"}}", vec!["\"a\":1"; 5_000].join(","));
+    assert_eq!(body(json, wide.as_bytes()), pair("-", "-"), "no more than a bounded number of names is looked at");
+}
+
+#[test]
+fn multipart_forms_are_read_but_for_their_files() {
+    let part = |disposition: &str, value: &str| {
+        format!("--b1\r\nContent-Disposition: form-data; {disposition}\r\n\r\n{value}\r\n")
+    };
+    let all = [
+        part("name=\"user\"; filename=\"a\"", "a file"),
+        part("name=user", "ada"),
+        part("name=\"password\"", "two\r\nlines"),
+        "--b1--\r\n".to_owned(),
+    ]
+    .concat();
+    for kind in ["multipart/form-data; boundary=b1", "Multipart/Form-Data; boundary=\"b1\""] {
+        assert_eq!(body(kind, all.as_bytes()), pair("ada", "two\r\nlines"), "{kind}");
+    }
+    for (kind, odd) in [
+        ("multipart/form-data", "--b1"),
+        ("multipart/form-data; boundary=", "--"),
+        ("multipart/form-data; boundary=b1", "--b1\r\n--b1\r\n\r\n--b1"),
+    ] {
+        assert_eq!(body(kind, odd.as_bytes()), pair("-", "-"));
+    }
+    let many = [part("name=x", "1").repeat(64), part("name=user", "ada")].concat();
+    assert_eq!(body("multipart/form-data; boundary=b1", many.as_bytes()), pair("-", "-"));
+}
+
+#[test]
+fn only_fields_of_the_configuration_are_read() {
+    let fields = Fields::new(vec!["nick".into()], vec!["word".into()]);
+    let read = |body: &[u8]| {
+        let mut found = Credentials::default();
+        fields.read_body(b"", body, &mut found);
+        (found.account(), found.password())
+    };
+    assert_eq!(read(b"nick=ada&word=x&user=eve&password=y"), (Some(b"ada".to_vec()), Some(b"x".to_vec())));
+    assert_eq!(read(b"Nick=ada&user=eve&password=y"), (None, None));
+}
+
+#[test]
+fn basic_authentication_and_the_query_are_read() {
+    let head = |value: &str| fields().of_head(&request("/login", &[("authorization", value)]));
+    let found = head(&format!("basic {}", STANDARD.encode("ada:s:x")));
+    assert_eq!((found.users, found.passwords), (vec![b"ada".to_vec()], vec![b"s:x".to_vec()]));
+    for wrong in ["", "Basic", "Basic %%%", "Bearer YTpi", &format!("Basic {}", STANDARD.encode("nocolon"))] {
+        assert_eq!(head(wrong), Credentials::default(), "{wrong}");
+    }
+    let query = fields().of_head(&request("/login?user=ada&pass=x", &[]));
+    assert_eq!((query.account().unwrap(), query.password().unwrap()), (b"ada".to_vec(), b"x".to_vec()));
+}
+
+#[test]
+fn users_are_compared_without_case_and_space_and_long_values_by_their_beginning() {
+    let account = |user: &[u8]| Credentials { users: vec![user.to_vec()], ..Credentials::default() }.account().unwrap();
+    assert_eq!(account(b" Ada@Example.COM "), b"ada@example.com");
+    assert_eq!(account("\u{c4}da".as_bytes()), "\u{e4}da".as_bytes());
+    assert_eq!(account(b"\xffADA"), b"\xffada");
+    let long = format!("user={}", "x".repeat(10_000));
+    assert_eq!(body("", long.as_bytes()).0.len(), 256);
+}
+
+/// Whether a request waits for its body.
+fn is_watched(step: &LoginGuardStep, method: &str, path: &str) -> bool {
+    let host = FakeHost::at(NOW);
+    let request = Request { method: method.into(), ..request(path, &[]) };
+    let start = Start { request, route: b"", peer: b"192.0.2.1", node: &"node".into() };
+    matches!(Run::new(&chain(step), start, &host).request_headers(true, &host), Flow::Buffer { limit: 65_536 })
+}
+
+#[test]
+fn only_logins_wait_for_their_bodies() {
+    for path in ["/login", "/LOGIN?next=/", "/x/../%6cogin"] {
+        assert!(is_watched(&step(), "POST", path), "{path}");
+    }
+    for (method, path) in [("GET", "/login"), ("POST", "/"), ("POST", "/login2"), ("POST", "/app/login")] {
+        assert!(!is_watched(&step(), method, path), "{method} {path}");
+    }
+    let put = LoginGuardStep { methods: vec!["PUT".into()], ..step() };
+    assert!(is_watched(&put, "PUT", "/login") && !is_watched(&put, "POST", "/login"));
+}
+
+/// How many of twelve different logins it takes until credential stuffing is noticed, by a request and a body for each.
+fn noticed_at(step: &LoginGuardStep, of: &dyn Fn(usize) -> (Request, Vec<u8>), response: &Response) -> Option<usize> {
+    let (chain, host) = (chain(step), FakeHost::at(NOW));
+    (1..=12).find(|number| {
+        let (request, body) = of(*number);
+        let told = send(&chain, &host, "192.0.2.1", (request, &body), response.clone());
+        told.tags.contains(&"login:credential_stuffing".to_owned())
+    })
+}
+
+#[test]
+fn each_way_to_send_credentials_is_counted() {
+    let json = |number: usize| {
+        let body = format!(r#"{{"login":"u{number}","password":"p"}}"#).replace("\"p\"", &format!("\"p{number}\""));
+        (request("/login", &[("content-type", "application/json")]), body.into_bytes())
+    };
+    let basic = |number: usize| {
+        let value = format!("Basic {}", STANDARD.encode(format!("u{number}:p{number}")));
+        (request("/login", &[("authorization", &value)]), Vec::new())
+    };
+    // A body that cannot be read counts by what it is.
+    let unreadable = |number: usize| (request("/login", &[]), format!("<login>u{number}</login>").into_bytes());
+    let padded = |number: usize| {
+        (
+            request("/login", &[("content-type", "application/json")]),
+            format!("{{\"user\":\"u{number}\",\"x\":\"").into_bytes(),
+        )
+    };
+    for of in [&json as &dyn Fn(usize) -> _, &basic, &unreadable, &padded] {
+        assert_eq!(noticed_at(&step(), of, &status(401)), Some(10));
+    }
+    let same = |_| (request("/login", &[]), b"<login>u</login>".to_vec());
+    assert_eq!(noticed_at(&step(), &same, &status(401)), None, "one and the same");
+    let empty = |_| (request("/login", &[]), Vec::new());
+    assert_eq!(noticed_at(&step(), &empty, &status(401)), None, "no credentials at all");
+}
+
+#[test]
+fn failures_are_told_by_status_and_by_a_marker_in_the_redirect() {
+    let form = |number: usize| (request("/login", &[]), format!("user=u{number}&pass=p{number}").into_bytes());
+    for (code, expected) in
+        [(401, Some(10)), (403, Some(10)), (200, None), (302, None), (500, None), (404, None), (429, None)]
+    {
+        assert_eq!(noticed_at(&step(), &form, &status(code)), expected, "{code}");
+    }
+    let step = LoginGuardStep { failure_statuses: vec![422], failure_marker: "error=1".into(), ..step() };
+    assert_eq!(noticed_at(&step, &form, &status(422)), Some(10));
+    assert_eq!(noticed_at(&step, &form, &status(401)), None);
+    let to = |location| Response { headers: Headers::new(&[("location", location)]), ..status(303) };
+    assert_eq!(noticed_at(&step, &form, &to("/login?error=1")), Some(10));
+    assert_eq!(noticed_at(&step, &form, &to("/home")), None);
+}
+
+#[test]
+fn a_marker_in_the_body_makes_a_failure() {
+    let marked = LoginGuardStep { failure_marker: "Wrong password".into(), ..step() };
+    let (chain, host) = (chain(&marked), FakeHost::at(NOW));
+    for number in 0..10 {
+        let form = format!("user=u{number}&pass=p{number}");
+        let start = Start { request: request("/login", &[]), route: b"", peer: b"192.0.2.1", node: &"node".into() };
+        let mut run = Run::new(&chain, start, &host);
+        let _ = run.request_headers(true, &host);
+        assert_eq!(run.request_body(Body { bytes: form.as_bytes(), complete: true }, &host), Flow::Continue);
+        let page = Response { headers: Headers::new(&[("content-type", "text/html")]), ..status(200) };
+        assert_eq!(run.response_headers(page, true, &host), Flow::Buffer { limit: 65_536 });
+        let page = if number < 5 { &b"<p>Wrong password"[..] } else { b"<p>Wrong password, or user" };
+        assert_eq!(run.response_body(Body { bytes: page, complete: true }, &host), Flow::Continue);
+        run.finish(&host);
+    }
+    assert!(events(&host)[0].starts_with("credential stuffing"), "{:?}", events(&host));
+}
+
+#[test]
+fn registrations_and_resets_count_apart_and_by_each_answer() {
+    let endpoint = |pattern: &str, kind: EndpointKind| Endpoint { pattern: pattern.into(), kind: kind.into() };
+    let endpoints = vec![
+        endpoint("^/login$", EndpointKind::Login),
+        endpoint("^/signup$", EndpointKind::Registration),
+        endpoint("^/reset$", EndpointKind::Reset),
+    ];
+    let step = LoginGuardStep { endpoints, ..step() };
+    for path in ["/signup", "/reset"] {
+        let form = |number: usize| (request(path, &[]), format!("email=u{number}").into_bytes());
+        assert_eq!(noticed_at(&step, &form, &status(200)), Some(10), "{path}");
+        assert_eq!(noticed_at(&step, &form, &status(503)), None, "{path}");
+    }
+    let mixed = |number: usize| {
+        let path = ["/login", "/signup", "/reset"][number % 3];
+        (request(path, &[]), format!("email=u{number}").into_bytes())
+    };
+    assert_eq!(noticed_at(&step, &mixed, &status(401)), None);
+}
+
+#[test]
+fn values_that_only_the_guard_takes_for_the_user_hide_nothing() {
+    type Way = fn(usize) -> (Request, Vec<u8>);
+    let ways: [(&str, Way); 10] = [
+        ("the first of two fields", |n| {
+            (request("/login", &[]), format!("user=x&password=x&user=u{n}&password=p{n}").into())
+        }),
+        ("another name", |n| (request("/login", &[]), format!("user=x&pass=x&email=u{n}").into())),
+        ("behind many fields", |n| {
+            (request("/login", &[]), format!("user=x&{}user=u{n}&password=p{n}", "a=1&".repeat(300)).into())
+        }),
+        ("behind many users", |n| {
+            let decoys: String = (0..20).map(|decoy| format!("user=d{decoy}&")).collect();
+            (request("/login", &[]), format!("{decoys}user=u{n}").into())
+        }),
+        ("the query", |n| (request(&format!("/login?user=u{n}&password=p{n}"), &[]), b"user=x&password=x".to_vec())),
+        ("beside basic authentication", |n| {
+            let value = format!("Basic {}", STANDARD.encode("x:x"));
+            (request("/login", &[("authorization", &value)]), format!("user=u{n}&password=p{n}").into())
+        }),
+        ("a name twice in an object", |n| {
+            let body = format!(r#"{{"user":"u{n}","password":"p{n}","user":"x","password":"x"}}"#);
+            (request("/login", &[("content-type", "application/json")]), body.into())
+        }),
+        ("behind the end of the JSON", |n| {
+            let body = format!(r#"{{"user":"x","password":"x"}}&user=u{n}&password=p{n}"#);
+            (request("/login", &[("content-type", "application/json")]), body.into())
+        }),
+        ("a part that only some read", |n| {
+            let head = "Content-Disposition: form-data; name=user";
+            let body = format!("--b\r\n{head}\r\n\r\nx\r\n--b\n{head}\n\nu{n}\n--b--");
+            (request("/login", &[("content-type", "multipart/form-data; boundary=b")]), body.into())
+        }),
+        ("another form than the content type says", |n| {
+            (request("/login", &[("content-type", "multipart/form-data")]), format!("user=u{n}&password=p{n}").into())
+        }),
+    ];
+    for (name, of) in ways {
+        assert_eq!(noticed_at(&step(), &of, &status(401)), Some(10), "{name}");
+    }
+}
+
+#[test]
+fn what_is_not_read_hides_nothing() {
+    let (chain, host) = (chain(&step()), FakeHost::at(NOW));
+    // Bodies that begin alike, and are longer than what is read.
+    let noticed = (1..=12).find(|_| {
+        let start = Start { request: request("/login", &[]), route: b"", peer: b"192.0.2.1", node: &"node".into() };
+        let mut run = Run::new(&chain, start, &host);
+        let _ = run.request_headers(true, &host);
+        let _ = run.request_body(Body { bytes: b"user=x&password=x&a=", complete: false }, &host);
+        let _ = run.response_headers(status(401), false, &host);
+        run.exchange().score.total() > 0.0
+    });
+    assert_eq!(noticed, Some(10));
+    // What looks like the beginning of another protocol is not held.
+    let noticed = (1..=12).find(|_| {
+        let request = Request { streaming: true, ..request("/login", &[("upgrade", "h2c")]) };
+        let start = Start { request, route: b"", peer: b"192.0.2.2", node: &"node".into() };
+        let mut run = Run::new(&chain, start, &host);
+        assert_eq!(run.request_headers(true, &host), Flow::Continue);
+        let _ = run.response_headers(status(401), false, &host);
+        run.exchange().score.total() > 0.0
+    });
+    assert_eq!(noticed, Some(10));
+}
+
+#[test]
+fn hostile_bodies_are_read_within_bounds() {
+    let alphabet = br#"{}[]":,\\=&%--b
+u01 "user""password";name=filename"#;
+    let mut state = 1_u64;
+    let mut draw = |end: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(state >> 33).unwrap() % end
+    };
+    for _ in 0..20_000 {
+        let body: Vec<u8> = (0..draw(80)).map(|_| alphabet[draw(alphabet.len())]).collect();
+        for kind in ["application/json", "multipart/form-data; boundary=b", "", "a/b;boundary=\"\""] {
+            let mut found = Credentials::default();
+            fields().read_body(kind.as_bytes(), &body, &mut found);
+            assert!(found.users.len() <= 8 && found.users.iter().all(|user| user.len() <= 256));
+        }
+    }
+}

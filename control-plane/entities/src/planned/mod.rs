@@ -8,7 +8,6 @@ mod fail2ban;
 mod login_guard;
 mod object_guard;
 mod traffic_guard;
-mod upload_guard;
 
 use kit::Plugin;
 
@@ -22,5 +21,4 @@ pub(super) const PLANNED: &[&Plugin] = &[
     &login_guard::PLUGIN,
     &object_guard::PLUGIN,
     &traffic_guard::PLUGIN,
-    &upload_guard::PLUGIN,
 ];

@@ -34,6 +34,18 @@ pub fn names(value: &[u8], name: &str) -> Vec<Vec<u8>> {
     found
 }
 
+/// The readings of the last segment of a path in a request target: as it was sent, and with percent escapes undone once and twice.
+#[must_use]
+pub fn path_names(path: &[u8]) -> Vec<Vec<u8>> {
+    let segment = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+    let mut found = Vec::new();
+    let once = percent(segment);
+    add(&mut found, segment.to_vec());
+    add(&mut found, percent(&once));
+    add(&mut found, once);
+    found
+}
+
 fn add(found: &mut Vec<Vec<u8>>, name: Vec<u8>) {
     if !name.is_empty() && found.len() < MAX_NAMES && !found.contains(&name) {
         found.push(name);

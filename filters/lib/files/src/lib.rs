@@ -1,7 +1,7 @@
 //! What uploaded files are: their names, their types by content, and what is in their archives.
 //!
 //! Nothing here knows of a gateway. [`inspect`] takes one file and a [`Policy`], and leaves [`Findings`]; [`Work`] bounds what all files
-//! of a request may take. [`disposition`] and [`json`] find files and their names in requests.
+//! of a request may take. [`disposition`], [`mime`] and [`json`] find files and their names in requests.
 //!
 //! All of it is linear in the bytes of a file and in what opening archives may write, and reads only the bytes that it is given: a file
 //! may be cut off anywhere.
@@ -17,6 +17,7 @@ mod format;
 mod inspect;
 pub mod json;
 mod magic;
+pub mod mime;
 mod name;
 mod policy;
 mod text;

@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Entity, FieldProblem, Head, References};
 use kit::checks::{host, within};
+use kit::{Entity, FieldProblem, Head, References};
 
 /// A connection to a scanner.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

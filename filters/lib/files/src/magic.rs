@@ -209,6 +209,10 @@ fn by_brands(bytes: &[u8]) -> Format {
 /// Two frames of MPEG audio or of AAC behind each other.
 fn mpeg_audio(bytes: &[u8]) -> Option<Format> {
     let word = be16(bytes, 0)?;
+    // The mark of UTF-16 in front of a text is no frame.
+    if word == 0xfffe {
+        return None;
+    }
     if word & 0xfff6 == 0xfff0 {
         let length = usize::from(be16(bytes, 3)?) << 3 | usize::from(bytes.get(5)? >> 5);
         let length = length & 0x1fff;

@@ -66,6 +66,8 @@ impl Field {
 struct Frame {
     start: usize,
     step: Step,
+    /// A key of an object was read with its colon: the next text is a value.
+    valued: bool,
 }
 
 /// The texts in fields of a document, at most `most` of them.
@@ -83,21 +85,25 @@ pub fn find(document: &[u8], fields: &[Field], most: usize) -> Vec<Found> {
                     break;
                 }
                 let step = if *byte == b'{' { Step::Key(Vec::new()) } else { Step::Each };
-                frames.push(Frame { start: at, step });
+                frames.push(Frame { start: at, step, valued: *byte == b'[' });
             }
             b'}' | b']' => {
                 frames.pop();
+            }
+            b',' => {
+                let object = frames.last_mut().filter(|frame| matches!(frame.step, Step::Key(_)));
+                object.into_iter().for_each(|frame| frame.valued = false);
             }
             b'"' => {
                 let rest = document.get(at..).unwrap_or_default();
                 let (length, complete) = string_length(rest);
                 let raw = rest.get(..length).unwrap_or_default();
                 at = at.saturating_add(length + 1);
-                if let Some(frame @ Frame { step: Step::Key(_), .. }) = frames.last_mut()
-                    && let Some(behind) = colon(document, at)
-                {
+                if let Some(frame @ Frame { valued: false, .. }) = frames.last_mut() {
                     frame.step = Step::Key(unescaped(raw));
-                    at = behind;
+                    if let Some(behind) = colon(document, at) {
+                        (frame.valued, at) = (true, behind);
+                    }
                     continue;
                 }
                 let parent = frames.last().map_or(0, |frame| frame.start);

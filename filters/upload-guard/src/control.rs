@@ -20,6 +20,7 @@ pub const PLUGIN: Plugin = Plugin {
     order: 230,
     kinds: &[Kind::of::<MalwareScanner>()],
     references: &[("scanner", "malware-scanners")],
+    inert: &[("scanner", "client of malware scanners"), ("scan_failure_action", "client of malware scanners")],
     preset: Section {
         switch: Some("uploads"),
         fields: &["uploads_mode", "uploads_allowed_extensions", "uploads_scanner", "uploads_scan_failure_action"],

@@ -76,7 +76,9 @@ fn files_are_refused_pass_and_are_reported() {
     assert_eq!(event["threat"]["tags"], json!(["upload:denied_extension"]), "{event}");
 
     assert_eq!(send(upload("/watched/anything", "shell.php", b"<?php 1;")).status, 200);
-    let event = gateway.control.event("what was observed", |event| event["event"]["outcome"] == "observed");
+    let event = gateway.control.event("what was observed", |event| {
+        (&event["event"]["module"], &event["event"]["outcome"]) == (&json!("upload-guard"), &json!("observed"))
+    });
     assert_eq!((&event["event"]["category"], &event["decision"]["dry_run"]), (&json!("upload"), &json!(true)));
     assert!(event["message"].as_str().unwrap().contains("would have been refused with 415"), "{event}");
 

@@ -2,11 +2,15 @@
 
 mod config;
 mod scanner;
+mod scanning;
+
+use std::sync::Arc;
 
 use kit::{Context, FieldProblem, Kind, Plugin, Section};
 use prost::Message as _;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use snapshot::MAX_WAIT_MILLIS;
 
 pub use config::{JsonFieldConfig, RejectAction, UploadGuardConfig, UploadMode};
 pub use scanner::{IcapMode, MalwareScanner, ScannerKind};
@@ -20,7 +24,6 @@ pub const PLUGIN: Plugin = Plugin {
     order: 230,
     kinds: &[Kind::of::<MalwareScanner>()],
     references: &[("scanner", "malware-scanners")],
-    inert: &[("scanner", "client of malware scanners"), ("scan_failure_action", "client of malware scanners")],
     preset: Section {
         switch: Some("uploads"),
         fields: &["uploads_mode", "uploads_allowed_extensions", "uploads_scanner", "uploads_scan_failure_action"],
@@ -43,7 +46,10 @@ pub const PLUGIN: Plugin = Plugin {
         }),
     },
     categories: &["upload"],
+    operations: scanning::OPERATIONS,
     compile: Some(compile),
+    runtime: Some(|| Arc::new(scanning::Scanners::default())),
+    gather: Some(|sources| Box::pin(scanning::gather(sources))),
     ..Plugin::NONE
 };
 
@@ -62,7 +68,17 @@ fn compile(config: &Map<String, Value>, context: &mut Context<'_>) -> Result<Opt
     let config = UploadGuardConfig::read(config)?;
     context.warnings.extend(config.warnings());
     *context.largest_body = config.body_limit.max(*context.largest_body);
-    Ok(Some(config.step().encode_to_vec()))
+    let mut step = config.step();
+    if let Some(scanner) = context.view.get::<MalwareScanner>(&step.scanner).filter(|_| !step.scanner.is_empty()) {
+        // The control plane answers a little before the gateway gives up, and says what is wrong.
+        let millis = u32::try_from(scanner.timeout_millis).unwrap_or(u32::MAX);
+        step.scan_millis = millis.saturating_add(500).min(MAX_WAIT_MILLIS);
+        if !scanner.enabled {
+            context.warnings.push(format!("the malware scanner `{}` is disabled, so no file is scanned", step.scanner));
+            step.scanner.clear();
+        }
+    }
+    Ok(Some(step.encode_to_vec()))
 }
 
 #[cfg(test)]

@@ -4,22 +4,23 @@
 //! `body_limit`, inspected in one pass, and then goes on or is refused.
 
 mod body;
+mod codings;
 #[cfg(feature = "control")]
 pub mod control;
 mod messages;
+mod scan;
 
 use exchange::{
-    Action, Body, BodyNeed, Build, Category, Decision, Exchange, Host, Outcome, Plugin, PluginDefinition, Refusal,
-    ReplyBody, Role, SecurityEvent, Signal, Slot, Verdict,
+    Action, Answer, Body, BodyNeed, Build, Category, Decision, Exchange, Host, Outcome, Plugin, PluginDefinition,
+    Refusal, ReplyBody, Role, SecurityEvent, Signal, Slot, Verdict,
 };
 use files::json::Field;
-use files::{Finding, Limits, Policy, Reason};
+use files::{Finding, Limits, Policy};
 use prost::Message as _;
-use seclang::body::decode::{DecodeError, decode};
-use seclang::body::decode_prefix;
 
-use body::Inspected;
-pub use messages::{JsonField, UploadStep};
+use body::{Finder, Inspector};
+use codings::{Decoded, Undecodable};
+pub use messages::{JsonField, ScanAnswer, ScanFiles, ScanVerdict, UploadStep};
 
 /// The plugin.
 pub const PLUGIN: PluginDefinition = PluginDefinition::new("upload-guard", build).role(Role::Detector);
@@ -68,84 +69,72 @@ impl Plugin for UploadGuard {
         if has_body { Verdict::NeedBody(BodyNeed { limit: self.limit }) } else { Verdict::Pass }
     }
 
-    fn request_body(&self, exchange: &mut Exchange, body: Body<'_>, _slot: &mut Slot, host: &dyn Host) -> Verdict {
-        let mut inspected = Inspected::default();
-        let complete = self.inspect_coded(exchange, body, &mut inspected);
-        let partial = (!complete && inspected.files > 0).then_some(self.limit);
-        self.react(&inspected, partial, exchange, host)
+    fn request_body(&self, exchange: &mut Exchange, body: Body<'_>, slot: &mut Slot, host: &dyn Host) -> Verdict {
+        let mut finder = Finder::new(&self.json_fields, self.max_files, Inspector::new(&self.policy));
+        let complete = self.find(exchange, body, &mut finder);
+        let partial = !complete && finder.files > 0;
+        if partial {
+            exchange.score.add(signal(PARTIAL.into(), self.partial_note(), 0.0, host));
+        }
+        if let Some(refusal) = self.react(finder.sink.findings.list(), partial, exchange, host) {
+            return refusal;
+        }
+        match finder.files {
+            0 => Verdict::Pass,
+            _ => self.scan(partial, exchange, slot),
+        }
+    }
+
+    fn answered(&self, exchange: &mut Exchange, answer: Answer, slot: &mut Slot, host: &dyn Host) -> Verdict {
+        self.scanned(&answer, exchange, slot, host)
     }
 }
 
 impl UploadGuard {
-    /// Undoes the content codings of a body and inspects it; whether all of it was there.
-    fn inspect_coded(&self, exchange: &Exchange, body: Body<'_>, inspected: &mut Inspected) -> bool {
+    /// Undoes the content codings of a body and finds its files; whether all of it was there.
+    fn find(&self, exchange: &Exchange, body: Body<'_>, finder: &mut Finder<'_, Inspector<'_>>) -> bool {
         let request = &exchange.request;
-        let coding = request.headers.all("content-encoding").collect::<Vec<_>>().join(b",".as_slice());
-        let mut named = coding.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
-        if named.all(|name| name.is_empty() || name.eq_ignore_ascii_case(b"identity")) {
-            self.inspect(request, body, inspected);
-            return body.complete;
-        }
+        let coding = codings::list(&request.headers);
         let ratio = u32::try_from(self.step.archive_max_ratio).unwrap_or(u32::MAX);
-        let (bytes, complete) = match decode(&coding, body.bytes, self.limit, ratio) {
-            Ok(bytes) => (bytes, body.complete),
-            Err(DecodeError::Ratio) => {
-                let detail = format!("the body expands to more than {ratio} times its length");
-                inspected.findings.add(Reason::ArchiveBomb, detail);
-                return true;
+        match codings::decoded(&coding, body, self.limit, ratio) {
+            Ok(Decoded { bytes, complete }) => {
+                finder.find(request, Body { bytes: &bytes, complete });
+                complete
             }
-            Err(error) => {
-                let cut = error == DecodeError::TooLarge || error == DecodeError::Truncated && !body.complete;
-                match decode_prefix(&coding, body.bytes, self.limit).filter(|_| cut) {
-                    Some(bytes) => (bytes, false),
-                    None => {
-                        inspected.findings.add(Reason::UndecodableBody, error.to_string());
-                        return true;
-                    }
-                }
+            Err(Undecodable { reason, detail }) => {
+                finder.sink.findings.add(reason, detail);
+                true
             }
-        };
-        self.inspect(request, Body { bytes: &bytes, complete }, inspected);
-        complete
+        }
     }
 
-    fn react(
-        &self,
-        inspected: &Inspected,
-        partial: Option<usize>,
-        exchange: &mut Exchange,
-        host: &dyn Host,
-    ) -> Verdict {
-        let note = partial.map(|bytes| format!("only the first {bytes} bytes of the body were inspected"));
-        if let Some(note) = &note {
-            exchange.score.add(signal(PARTIAL.into(), note.clone(), 0.0, host));
-        }
-        for finding in inspected.findings.list() {
+    /// That only the beginning of a body was inspected.
+    fn partial_note(&self) -> String {
+        format!("only the first {} bytes of the body were inspected", self.limit)
+    }
+
+    /// Leaves the signals of findings, and acts on the one that decides: the refusal, or an event of a guard that monitors.
+    fn react(&self, findings: &[Finding], partial: bool, exchange: &mut Exchange, host: &dyn Host) -> Option<Verdict> {
+        for finding in findings {
             let tag = format!("upload:{}", finding.reason.word());
             exchange.score.add(signal(tag, finding.detail.clone(), self.step.weight, host));
         }
-        let Some(Finding { reason, detail }) = inspected.findings.first() else {
-            return Verdict::Pass;
-        };
+        let Finding { reason, detail } = findings.iter().min_by_key(|finding| finding.reason)?;
         let (word, status) = (reason.word(), reason.status());
-        let mut message = format!("{word}: {detail}");
-        if let Some(note) = &note {
-            message.push_str("; ");
-            message.push_str(note);
-        }
+        let note = if partial { format!("; {}", self.partial_note()) } else { String::new() };
+        let message = format!("{word}: {detail}{note}");
         if self.step.monitor {
-            message.push_str(&format!("; the request would have been refused with {status}"));
+            let message = format!("{message}; the request would have been refused with {status}");
             let decision = Decision::new(Action::Deny, exchange.score.total(), message).dry_run();
-            observe(&decision, exchange, host);
-            return Verdict::Pass;
+            observe(Category::Upload, &decision, exchange, host);
+            return None;
         }
-        let detail = note.map_or_else(|| detail.clone(), |note| format!("{detail}; {note}"));
         let body = ReplyBody::Json(vec![
             ("error", "upload_refused".to_owned()),
             ("reason", word.to_owned()),
-            ("detail", detail),
+            ("detail", format!("{detail}{note}")),
         ]);
-        Verdict::Refuse(Refusal::new(status, Category::Upload, message).scored().body(body))
+        Some(Verdict::Refuse(Refusal::new(status, Category::Upload, message).scored().body(body)))
     }
 }
 
@@ -155,9 +144,9 @@ fn signal(tag: String, detail: String, weight: f64, host: &dyn Host) -> Signal {
 }
 
 /// Emits an event about a request that goes on.
-fn observe(decision: &Decision, exchange: &mut Exchange, host: &dyn Host) {
+fn observe(category: Category, decision: &Decision, exchange: &mut Exchange, host: &dyn Host) {
     let event = SecurityEvent {
-        category: Category::Upload,
+        category,
         outcome: Outcome::Observed,
         module: PLUGIN.name,
         message: &decision.reason,

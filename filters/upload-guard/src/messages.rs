@@ -1,6 +1,7 @@
 //! The compiled configuration of a step.
 
-use prost::Message;
+use prost::{Enumeration, Message};
+use snapshot::Topic;
 
 /// Configuration of an `upload-guard` step.
 #[derive(Clone, PartialEq, Message)]
@@ -56,6 +57,15 @@ pub struct UploadStep {
     /// What a reason adds to the score, 0 to 100.
     #[prost(double, tag = "17")]
     pub weight: f64,
+    /// The scanner that files are sent to; empty for none.
+    #[prost(string, tag = "18")]
+    pub scanner: String,
+    /// How long a request waits for the scanner, in milliseconds.
+    #[prost(uint32, tag = "19")]
+    pub scan_millis: u32,
+    /// Requests whose files could not be scanned go on.
+    #[prost(bool, tag = "20")]
+    pub allow_unscanned: bool,
 }
 
 /// A field of JSON that holds a file in base64.
@@ -67,4 +77,58 @@ pub struct JsonField {
     /// The key beside it that has the file's name; empty for none.
     #[prost(string, tag = "2")]
     pub name: String,
+}
+
+/// Asks for a scan of the files in the body that comes along.
+#[derive(Clone, PartialEq, Message)]
+pub struct ScanFiles {
+    /// The scanner: an id of `malware-scanners`.
+    #[prost(string, tag = "1")]
+    pub scanner: String,
+    /// The `content-type` of the request.
+    #[prost(bytes = "vec", tag = "2")]
+    pub content_type: Vec<u8>,
+    /// Its content codings, as one list.
+    #[prost(bytes = "vec", tag = "3")]
+    pub content_encoding: Vec<u8>,
+    /// Fields of JSON that hold files.
+    #[prost(message, repeated, tag = "4")]
+    pub json_fields: Vec<JsonField>,
+    /// The most bytes of the body, decoded.
+    #[prost(uint64, tag = "5")]
+    pub body_limit: u64,
+    /// The most files of the body.
+    #[prost(uint32, tag = "6")]
+    pub max_files: u32,
+    /// How long the request waits, in milliseconds.
+    #[prost(uint32, tag = "7")]
+    pub millis: u32,
+}
+
+impl Topic for ScanFiles {
+    const TOPIC: &'static str = "upload-guard.scan";
+    type Answer = ScanAnswer;
+}
+
+/// What a scan has found.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub struct ScanAnswer {
+    /// The verdict.
+    #[prost(enumeration = "ScanVerdict", tag = "1")]
+    pub verdict: i32,
+    /// The name of what was found, or why there is no verdict.
+    #[prost(string, tag = "2")]
+    pub detail: String,
+}
+
+/// The verdict of a scan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Enumeration)]
+#[repr(i32)]
+pub enum ScanVerdict {
+    /// There is none.
+    Failed = 0,
+    /// Nothing was found in any file.
+    Clean = 1,
+    /// A file is infected.
+    Infected = 2,
 }

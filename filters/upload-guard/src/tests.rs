@@ -11,6 +11,7 @@ use super::*;
 
 mod bodies;
 mod limits;
+mod scans;
 
 const FORM: &str = "multipart/form-data; boundary=cut";
 const PNG: &[u8] =

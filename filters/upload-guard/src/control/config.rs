@@ -207,6 +207,9 @@ impl UploadGuardConfig {
             check_entries: self.check_archive_entry_extensions,
             json_fields: self.json_fields.iter().map(field).collect(),
             weight: self.weight,
+            scanner: self.scanner.clone().unwrap_or_default(),
+            scan_millis: 0,
+            allow_unscanned: self.scan_failure_action == RejectAction::Allow,
         }
     }
 }

@@ -86,3 +86,27 @@ fn a_preset_lays_it_down_where_it_is_switched_on() {
     let wrong = json!({ "uploads_allowed_extensions": ["*.pdf"] });
     assert_eq!(lay_down(wrong.as_object().unwrap()).map(|_| ()).unwrap_err().pointer, "/uploads_allowed_extensions/0");
 }
+
+#[test]
+fn sockets_of_services_can_be_named_and_no_others() {
+    let check = |document: Value| kit::unsaved::<MalwareScanner>(document, &Nothing).map(|item| item.body.host.clone());
+    assert_eq!(check(json!({ "host": "/run/clamav/clamd.ctl" })).unwrap(), "/run/clamav/clamd.ctl");
+    assert!(check(json!({ "host": "/var/run/clamd.sock" })).is_ok());
+    for document in [
+        json!({ "host": "/run/../etc/x" }),
+        json!({ "host": "/etc/clamd.ctl" }),
+        json!({ "host": "/run/clam av" }),
+        json!({ "host": "/run/x", "kind": "icap" }),
+        json!({ "host": format!("/run/{}", "a".repeat(100)) }),
+    ] {
+        assert_eq!(check(document.clone()).unwrap_err().pointer, "/host", "{document}");
+    }
+}
+
+struct Nothing;
+
+impl kit::References for Nothing {
+    fn exists(&self, _collection: &str, _id: &str) -> Option<bool> {
+        None
+    }
+}

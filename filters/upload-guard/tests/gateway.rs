@@ -1,7 +1,10 @@
 //! The upload guard of a preset in a real gateway with a control plane: files that are refused, that pass, and that are reported.
 #![allow(clippy::indexing_slicing, clippy::unwrap_used, reason = "tests")]
 
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -94,5 +97,91 @@ fn files_are_refused_pass_and_are_reported() {
     let long = send(upload("/json/anything", "a.bin", &[1; 300_000]));
     assert_eq!(long.status, 200);
     assert_eq!(send(upload("/json/anything", "a.exe", &[1; 300_000])).status, 415);
+    assert!(gateway.envoy.vm_failures().is_empty());
+}
+
+/// A clamd that finds the text `infected`, until it is switched off: then it closes connections in the middle.
+fn clamd(works: Arc<AtomicBool>) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let works = works.load(Ordering::SeqCst);
+            std::thread::spawn(move || works.then(|| serve(stream)));
+        }
+    });
+    port
+}
+
+fn serve(mut stream: TcpStream) -> Option<()> {
+    let mut command = Vec::new();
+    while command.last() != Some(&0) {
+        let mut byte = [0];
+        stream.read_exact(&mut byte).ok()?;
+        command.push(byte[0]);
+    }
+    if command == b"zVERSION\0" {
+        return stream.write_all(b"ClamAV 1.4.1/1/today\0").ok();
+    }
+    assert_eq!(command, b"zINSTREAM\0");
+    let mut content = Vec::new();
+    loop {
+        let mut length = [0; 4];
+        stream.read_exact(&mut length).ok()?;
+        let length = usize::try_from(u32::from_be_bytes(length)).unwrap();
+        if length == 0 {
+            break;
+        }
+        let mut chunk = vec![0; length];
+        stream.read_exact(&mut chunk).ok()?;
+        content.extend(chunk);
+    }
+    let infected = content.windows(8).any(|window| window == b"infected");
+    stream.write_all(if infected { b"stream: Test-Signature FOUND\0" } else { b"stream: OK\0" }).ok()
+}
+
+#[test]
+fn files_are_scanned() {
+    let works = Arc::new(AtomicBool::new(true));
+    let port = clamd(Arc::clone(&works));
+    let mut gateway = Gateway::start(|control, backend| {
+        control.create("threat-policies", &threat_policy("demo", json!({ "tiers": [] })));
+        control.create("malware-scanners", &json!({ "id": "clam", "port": port, "timeout_millis": 3000 }));
+        for (id, path, action) in [("app", "/", "reject"), ("open", "/open", "allow")] {
+            let config = json!({
+                "threat_policy": "demo", "waf": false, "uploads": true, "uploads_scanner": "clam",
+                "uploads_scan_failure_action": action,
+            });
+            let mut route = route(id, backend, json!([{ "plugin": "SecuritySuitePreset", "config": config }]));
+            route["paths"] = json!([path]);
+            control.create("routes", &route);
+        }
+    });
+    gateway.until(&Request::get("/status/200"), 200, PATIENCE);
+    let send = |request: Request| gateway.send(&request);
+    let long = [vec![b'x'; 700_000], b"infected".to_vec()].concat();
+    assert_eq!(send(upload("/anything", "a.txt", &vec![b'x'; 700_000])).status, 200);
+    let found = send(upload("/anything", "a.txt", &long));
+    assert_eq!(refusal(&found), (403, json!("upload_refused"), json!("malware")));
+    assert!(found.text().contains("Test-Signature"), "{}", found.text());
+    assert_eq!(send(Request::post("/anything", "application/octet-stream", b"infected")).status, 403);
+    let event = gateway.control.event("malware", |event| event["threat"]["tags"] == json!(["upload:malware"]));
+    assert_eq!((&event["event"]["category"], &event["event"]["outcome"]), (&json!("upload"), &json!("blocked")));
+
+    works.store(false, Ordering::SeqCst);
+    assert_eq!(
+        refusal(&send(upload("/anything", "a.txt", b"other"))),
+        (503, json!("upload_refused"), json!("scan_failed"))
+    );
+    assert_eq!(send(upload("/open/anything", "a.txt", b"other")).status, 200);
+    let event =
+        gateway.control.event("an open failure", |event| event["threat"]["tags"] == json!(["upload:scan_failed"]));
+    assert_eq!((&event["event"]["category"], &event["event"]["outcome"]), (&json!("dependency"), &json!("observed")));
+    gateway.control.event("a failing scanner", |event| {
+        event["message"].as_str().is_some_and(|message| message.contains("malware scanner clam"))
+    });
+    // The verdict on a file that was scanned before is still known; longer bodies than the limit have none.
+    assert_eq!(send(upload("/anything", "a.txt", &vec![b'x'; 700_000])).status, 200);
+    assert_eq!(send(upload("/anything", "a.txt", &vec![b'x'; 1_200_000])).status, 503);
     assert!(gateway.envoy.vm_failures().is_empty());
 }

@@ -117,7 +117,8 @@ impl UploadGuard {
     fn react(&self, findings: &[Finding], partial: bool, exchange: &mut Exchange, host: &dyn Host) -> Option<Verdict> {
         for finding in findings {
             let tag = format!("upload:{}", finding.reason.word());
-            exchange.score.add(signal(tag, finding.detail.clone(), self.step.weight, host));
+            let weight = if finding.reason.is_attack() { self.step.weight } else { 0.0 };
+            exchange.score.add(signal(tag, finding.detail.clone(), weight, host));
         }
         let Finding { reason, detail } = findings.iter().min_by_key(|finding| finding.reason)?;
         let (word, status) = (reason.word(), reason.status());

@@ -54,7 +54,7 @@ pub struct UploadStep {
     /// Fields of JSON that hold files.
     #[prost(message, repeated, tag = "16")]
     pub json_fields: Vec<JsonField>,
-    /// What a reason adds to the score, 0 to 100.
+    /// What a reason that shows an attack adds to the score, 0 to 100.
     #[prost(double, tag = "17")]
     pub weight: f64,
     /// The scanner that files are sent to; empty for none.

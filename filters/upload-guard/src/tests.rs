@@ -128,7 +128,7 @@ fn a_refusal_says_why_and_leaves_an_event_and_a_signal() {
     assert_eq!(outcome.tags, ["upload:denied_extension", "upload:denied_type"]);
     let event = &outcome.host.events_json()[0];
     assert_eq!((&event["event"]["category"], &event["event"]["outcome"]), (&json!("upload"), &json!("blocked")));
-    assert_eq!((&event["event"]["module"], &event["threat"]["score"]), (&json!("upload-guard"), &json!(40)));
+    assert_eq!((&event["event"]["module"], &event["threat"]["score"]), (&json!("upload-guard"), &json!(0)));
     assert!(event["message"].as_str().unwrap().starts_with("denied_extension: "), "{event}");
 }
 
@@ -154,4 +154,15 @@ fn a_step_that_cannot_be_read_is_an_error() {
     let steps = vec![Step { plugin: PLUGIN.name.into(), config, ..Step::default() }];
     let snapshot = Snapshot { filter: "preset".into(), global: steps, ..Snapshot::default() };
     assert!(Chain::load(&snapshot, &[PLUGIN]).is_err_and(|error| error.to_string().contains("the field `a[`")));
+}
+
+#[test]
+fn reasons_that_show_an_attack_have_a_weight() {
+    let score = |weight: f64, name: &str, content: &[u8]| {
+        let outcome = post(&UploadStep { weight, ..step() }, FORM, &form(name, content));
+        outcome.host.events_json()[0]["threat"]["score"].as_f64()
+    };
+    assert_eq!(score(20.0, "a.exe", PNG), Some(0.0), "a wrong file is no attack");
+    assert_eq!(score(20.0, "a.php.png", PNG), Some(20.0));
+    assert_eq!(score(35.0, "../a.php.png", PNG), Some(70.0));
 }

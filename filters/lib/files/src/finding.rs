@@ -93,6 +93,13 @@ impl Reason {
         }
     }
 
+    /// Whether it shows an attack: people who upload the wrong file, or one that is too long, do not come to it.
+    #[must_use]
+    pub const fn is_attack(self) -> bool {
+        use Reason::{ArchiveBomb, DoubleExtension, Malware, NullByte, Polyglot, ZipSlip};
+        matches!(self, ArchiveBomb | DoubleExtension | Malware | NullByte | Polyglot | ZipSlip)
+    }
+
     /// The status of a refusal for it.
     #[must_use]
     pub const fn status(self) -> u16 {

@@ -92,7 +92,7 @@ pub struct UploadGuardConfig {
     pub scan_failure_action: RejectAction,
     /// Fields of JSON that hold files in base64, at most 32.
     pub json_fields: Vec<JsonFieldConfig>,
-    /// What a reason adds to the score: 0 to 100.
+    /// What a reason that shows an attack adds to the score: 0 to 100.
     pub weight: f64,
 }
 

@@ -160,6 +160,7 @@ fn what_a_run_shows_is_described() {
         "_reports_",
         "_node_auth_",
         "_tls_",
+        "_upload_",
         "_reload",
         "console_refusals",
     ];

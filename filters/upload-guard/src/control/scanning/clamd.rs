@@ -27,7 +27,8 @@ where
     }
 }
 
-/// Its version, with that of its database: `ClamAV 1.4.1/27500/Tue Jan  7 10:26:04 2025`.
+/// The version of its database: `ClamAV 1.4.1/27500/Tue Jan  7 10:26:04 2025`. Empty where it has none but databases of the operator's own,
+/// whose changes it does not show.
 ///
 /// # Errors
 /// Why there is none.
@@ -37,7 +38,11 @@ where
 {
     stream.write_all(b"zVERSION\0").await.map_err(|error| lost(&error))?;
     let reply = reply(&mut stream).await?;
-    if reply.starts_with("ClamAV") { Ok(reply) } else { Err(unexpected(&reply)) }
+    match reply.starts_with("ClamAV") {
+        true if reply.contains('/') => Ok(reply),
+        true => Ok(String::new()),
+        false => Err(unexpected(&reply)),
+    }
 }
 
 async fn send<S: AsyncWrite + Unpin>(stream: &mut S, content: &[u8]) -> Result<(), String> {

@@ -38,7 +38,7 @@ pub(super) struct Options {
 pub(super) async fn options(connection: &mut Connection, scanner: &MalwareScanner) -> Result<(Options, bool), String> {
     let request = head("OPTIONS", scanner, &[("Encapsulated", "null-body=0".to_owned())]);
     send(connection, request.as_bytes()).await?;
-    let reply = read_reply(connection, 0).await?;
+    let reply = read_reply(connection, 0, |_| false).await?;
     if reply.head.status != 200 {
         return Err(format!("the ICAP server answered OPTIONS with {}", reply.head.status));
     }
@@ -71,13 +71,13 @@ pub(super) async fn scan(
 ) -> Result<(Verdict, bool), String> {
     let (request, preview) = request(scanner, options, content);
     send(connection, &request).await?;
-    let mut reply = read_reply(connection, content.len()).await?;
+    let mut reply = read_reply(connection, content.len(), is_infected).await?;
     if reply.head.status == 100 {
         let rest = preview.and_then(|shown| content.get(shown..)).filter(|rest| !rest.is_empty());
         let Some(rest) = rest else { return Err("the ICAP server asks for more than there is".to_owned()) };
         send(connection, &chunked(rest)).await?;
         send(connection, b"0\r\n\r\n").await?;
-        reply = read_reply(connection, content.len()).await?;
+        reply = read_reply(connection, content.len(), is_infected).await?;
     }
     let keeps = reply.head.keeps_alive() && reply.complete;
     verdict(&reply, content).map(|verdict| (verdict, keeps))
@@ -172,6 +172,11 @@ fn verdict(reply: &Reply, content: &[u8]) -> Result<Verdict, String> {
         },
         status => Err(format!("the ICAP server answered {status}")),
     }
+}
+
+/// Whether a header names a threat. What follows is a page for people, which not every server sends to its end.
+fn is_infected(head: &Head) -> bool {
+    FOUND.iter().any(|name| found(head, name).is_some())
 }
 
 /// The threat that a header names.

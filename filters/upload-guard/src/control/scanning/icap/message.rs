@@ -53,12 +53,21 @@ impl Head {
     }
 }
 
-/// Reads an answer. The body of HTTP in it is read up to the length of the file and some more.
-pub(super) async fn read_reply<S: AsyncBufRead + Unpin>(stream: &mut S, length: usize) -> Result<Reply, String> {
+/// Reads an answer. The body of HTTP in it is read up to the length of the file and some more, and not at all where the head says
+/// `enough`: then the connection serves no other request.
+pub(super) async fn read_reply<S: AsyncBufRead + Unpin>(
+    stream: &mut S,
+    length: usize,
+    enough: impl Fn(&Head) -> bool,
+) -> Result<Reply, String> {
     let text = head_text(stream).await?;
     let head = Head::parse(&text).filter(|head| !head.is_request && text.starts_with("ICAP/"));
     let head = head.ok_or_else(|| format!("the ICAP server answered `{}`", super::shown(&text)))?;
     let mut reply = Reply { head, complete: true, ..Reply::default() };
+    if enough(&reply.head) {
+        reply.complete = false;
+        return Ok(reply);
+    }
     let parts = reply.head.get("encapsulated").unwrap_or_default().to_owned();
     let has = |part: &str| parts.split(',').any(|entry| entry.trim().to_ascii_lowercase().starts_with(part));
     if matches!(reply.head.status, 100 | 204) || parts.is_empty() {

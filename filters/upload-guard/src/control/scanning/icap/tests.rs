@@ -1,7 +1,7 @@
 use super::*;
 
 async fn read(text: &str, length: usize) -> Result<Reply, String> {
-    read_reply(&mut BufReader::new(text.as_bytes()), length).await
+    read_reply(&mut BufReader::new(text.as_bytes()), length, is_infected).await
 }
 
 #[tokio::test]

@@ -174,11 +174,11 @@ fn files_are_scanned() {
         (503, json!("upload_refused"), json!("scan_failed"))
     );
     assert_eq!(send(upload("/open/anything", "a.txt", b"other")).status, 200);
-    gateway.control.event("an open failure", |event| {
+    let _ = gateway.control.event("an open failure", |event| {
         event["threat"]["tags"] == json!(["upload:scan_failed"])
             && (&event["event"]["category"], &event["event"]["outcome"]) == (&json!("dependency"), &json!("observed"))
     });
-    gateway.control.event("a failing scanner", |event| {
+    let _ = gateway.control.event("a failing scanner", |event| {
         event["message"].as_str().is_some_and(|message| message.contains("malware scanner clam"))
     });
     // The verdict on a file that was scanned before is still known; longer bodies than the limit have none.

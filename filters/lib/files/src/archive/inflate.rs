@@ -1,11 +1,11 @@
 //! Deflate (RFC 1951) under the limits of an archive.
 
-use flate2::{Crc, Decompress, FlushDecompress, Status};
+use flate2::{Crc, FlushDecompress, Status};
 
 use super::{Opener, Stop};
 
 /// How much is decompressed at once, in bytes.
-const CHUNK: usize = 32 << 10;
+pub(super) const CHUNK: usize = 32 << 10;
 
 /// A decompressed stream.
 pub(super) struct Inflated {
@@ -26,26 +26,25 @@ pub(super) struct Inflated {
 impl Opener<'_> {
     /// Decompresses a stream. What `keeps` says of the first bytes decides whether the rest is kept.
     pub(super) fn inflate(&mut self, input: &[u8], keeps: impl Fn(&[u8]) -> bool) -> Result<Inflated, Stop> {
-        let mut decoder = Decompress::new(false);
-        let mut chunk = vec![0; CHUNK];
+        self.decoder.reset(false);
         let mut crc = Crc::new();
         let mut inflated = Inflated { taken: 0, length: 0, crc: 0, ended: false, kept: Vec::new(), whole: true };
         let mut keep = true;
         loop {
             let rest = input.get(inflated.taken..).unwrap_or_default();
-            let (read, written) = (decoder.total_in(), decoder.total_out());
-            let status = decoder.decompress(rest, &mut chunk, FlushDecompress::None);
-            let taken = usize::try_from(decoder.total_in() - read).unwrap_or(0);
-            let length = decoder.total_out() - written;
+            let (read, written) = (self.decoder.total_in(), self.decoder.total_out());
+            let status = self.decoder.decompress(rest, &mut self.chunk, FlushDecompress::None);
+            let taken = usize::try_from(self.decoder.total_in() - read).unwrap_or(0);
+            let length = self.decoder.total_out() - written;
             inflated.taken = inflated.taken.saturating_add(taken);
             inflated.length = inflated.length.saturating_add(length);
-            let bytes = usize::try_from(length).ok().and_then(|length| chunk.get(..length)).unwrap_or_default();
-            crc.update(bytes);
             self.expand(length)?;
             match self.work.bytes.checked_sub(length) {
                 Some(left) => self.work.bytes = left,
                 None => return Err(self.over_budget()),
             }
+            let bytes = usize::try_from(length).ok().and_then(|length| self.chunk.get(..length)).unwrap_or_default();
+            crc.update(bytes);
             if keep {
                 let first = inflated.kept.is_empty();
                 let within = u64::try_from(inflated.kept.len()).is_ok_and(|kept| kept + length <= self.work.memory);

@@ -11,6 +11,8 @@ mod seven_zip;
 mod tar;
 mod zip;
 
+use flate2::Decompress;
+
 use crate::policy::{RATIO_FREE, WORK_BYTES, WORK_MEMORY, WORK_STEPS};
 use crate::{Family, Findings, Format, Name, Policy, Reason, identify};
 
@@ -64,12 +66,16 @@ pub(crate) struct Opener<'a> {
     length: u64,
     /// The bytes of `work` at the beginning of this file.
     before: u64,
+    /// What decompresses one stream after the other: to make it anew for each entry would take longer than most entries do.
+    decoder: Decompress,
+    chunk: Vec<u8>,
 }
 
 impl<'a> Opener<'a> {
     pub(crate) fn new(policy: &'a Policy, work: &'a mut Work, findings: &'a mut Findings, length: usize) -> Self {
         let before = work.expanded;
-        Self { policy, work, findings, length: u64::try_from(length).unwrap_or(u64::MAX), before }
+        let length = u64::try_from(length).unwrap_or(u64::MAX);
+        Self { policy, work, findings, length, before, decoder: Decompress::new(false), chunk: vec![0; inflate::CHUNK] }
     }
 
     /// Opens an archive at a depth, from 1 on. `complete` is false where the end of the upload is missing.

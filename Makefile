@@ -96,10 +96,10 @@ test-all: crowdsec rbldnsd clamd c-icap ## Every test, the longest ones included
 # Filters run in a wasm VM, where a usize has 32 bits and there is one thread: unit tests of what they are made of run there too.
 # Their runner is built as `make test` builds it: with other features, wasmtime would be compiled once more.
 .PHONY: test-wasm
-test-wasm: targets ## Unit tests of the rule engine and of exchanges on wasm32-wasip1 (ARGS for them)
+test-wasm: targets ## Unit tests of the rule engine, of exchanges and of files on wasm32-wasip1 (ARGS for them)
 	$(LINTING) $(CARGO) test $(NATIVE) --test run_wasi --no-run
 	CARGO_TARGET_WASM32_WASIP1_RUNNER=$(CURDIR)/target/debug/palisade-run-wasi \
-	  $(CARGO) test --target $(WASM_TARGET) --lib -p seclang -p exchange $(ARGS)
+	  $(CARGO) test --target $(WASM_TARGET) --lib -p seclang -p exchange -p files $(ARGS)
 
 .PHONY: check
 check: check-format check-wasm deny ## Formatting, clippy, documentation and dependencies, warnings denied

@@ -59,6 +59,10 @@ async fn verdict(
     let finding = tokio::task::spawn_blocking(move || extract::files(&asked, &bytes, complete));
     let files = finding.await.map_err(|error| error.to_string())??;
     for file in &files {
+        // That is no fault of the scanner.
+        if let Some(why) = scanner.too_long(&file.content) {
+            return Err(why);
+        }
         let left = end.saturating_duration_since(Instant::now());
         match scanner.verdict(&file.content, file.digest, now, left).await {
             Ok(Verdict::Clean) => {}

@@ -35,6 +35,7 @@ pub(in super::super) async fn gather(sources: Sources) {
     );
     let mut check = interval(CHECK);
     check.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut checks = JoinSet::new();
     loop {
         tokio::select! {
             changed = entities.changed() => {
@@ -44,7 +45,23 @@ pub(in super::super) async fn gather(sources: Sources) {
                 follow(&scanners, &sources, &mut entities);
                 check.reset_immediately();
             }
-            _ = check.tick() => check_all(&scanners, &sources).await,
+            _ = check.tick(), if checks.is_empty() => {
+                for (id, scanner) in scanners.all() {
+                    checks.spawn(async move {
+                        let outcome = scanner.check().await;
+                        (id, scanner, outcome)
+                    });
+                }
+            }
+            Some(Ok((id, scanner, outcome))) = checks.join_next() => {
+                // It may have been changed or removed meanwhile.
+                if scanners.get(&id).is_some_and(|now| Arc::ptr_eq(&now, &scanner)) {
+                    match outcome {
+                        Ok(()) => sources.health.works(&subject(&id)),
+                        Err(why) => sources.health.fails(&subject(&id), &why),
+                    }
+                }
+            }
         }
     }
 }
@@ -52,20 +69,6 @@ pub(in super::super) async fn gather(sources: Sources) {
 fn follow(scanners: &Scanners, sources: &Sources, entities: &mut kit::EntityWatch) {
     let gone = scanners.follow(&**entities.borrow_and_update(), &sources.outbound);
     gone.iter().for_each(|id| sources.health.ends(&subject(id)));
-}
-
-/// Asks all scanners at once; the slowest one takes no longer than its timeout.
-async fn check_all(scanners: &Scanners, sources: &Sources) {
-    let mut running = JoinSet::new();
-    for (id, scanner) in scanners.all() {
-        running.spawn(async move { (id, scanner.check().await) });
-    }
-    while let Some(Ok((id, outcome))) = running.join_next().await {
-        match outcome {
-            Ok(()) => sources.health.works(&subject(&id)),
-            Err(why) => sources.health.fails(&subject(&id), &why),
-        }
-    }
 }
 
 /// What operators know a scanner by.

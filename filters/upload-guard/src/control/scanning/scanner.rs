@@ -73,9 +73,8 @@ impl Scanner {
     /// # Errors
     /// Why there is no verdict.
     pub(super) async fn scan(&self, content: &[u8], patience: Duration) -> Result<Verdict, String> {
-        let (length, most) = (u64::try_from(content.len()).unwrap_or(u64::MAX), self.definition.max_file_size);
-        if length > most {
-            return Err(format!("a file has {length} bytes, more than the {most} of the scanner's `max_file_size`"));
+        if let Some(why) = self.too_long(content) {
+            return Err(why);
         }
         let timeout = patience.min(Duration::from_millis(self.definition.timeout_millis));
         self.within(timeout, async {
@@ -88,12 +87,27 @@ impl Scanner {
         .await
     }
 
-    /// Asks whether it works, and for the version of its database.
+    /// That a file is longer than the scanner is sent.
+    pub(super) fn too_long(&self, content: &[u8]) -> Option<String> {
+        let (length, most) = (u64::try_from(content.len()).unwrap_or(u64::MAX), self.definition.max_file_size);
+        (length > most)
+            .then(|| format!("a file has {length} bytes, more than the {most} of the scanner's `max_file_size`"))
+    }
+
+    /// Asks for the version of its database, and has a few bytes scanned: whether it works.
     ///
     /// # Errors
     /// Why it does not.
     pub(super) async fn check(&self) -> Result<(), String> {
         let timeout = Duration::from_millis(self.definition.timeout_millis).min(Duration::from_secs(10));
+        self.ask_version(timeout).await?;
+        match self.scan(b"-", timeout).await? {
+            Verdict::Clean => Ok(()),
+            Verdict::Infected(threat) => Err(format!("it finds {threat} in a file of one character")),
+        }
+    }
+
+    async fn ask_version(&self, timeout: Duration) -> Result<(), String> {
         self.within(timeout, async {
             match self.definition.kind {
                 ScannerKind::Clamd => {

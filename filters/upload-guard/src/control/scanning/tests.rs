@@ -63,6 +63,9 @@ async fn clamd_is_reached_by_a_socket_of_this_machine() {
 
 #[tokio::test]
 async fn a_scanner_that_fails_gives_no_verdict() {
+    let liar = clamd(Clamd::Says("stream: Everything FOUND")).await;
+    let liar = scanner("clamd", liar.port, json!({})).check().await;
+    assert!(liar.unwrap_err().contains("finds Everything in a file of one character"));
     let down = scanner("clamd", servers::closed_port().await, json!({}));
     assert!(scan(&down, b"x").await.is_err() && down.check().await.is_err());
     for (how, why) in [
@@ -137,14 +140,15 @@ async fn verdicts_are_kept_while_the_database_stays_the_same() {
     ask(1, 0).await;
     assert_eq!(server.scans(), 2, "its version is not known yet");
     scanner.check().await.unwrap();
-    for (digest, now, scans) in [(1, 0, 3), (1, 10, 3), (2, 10, 4), (2, 10, 4), (1, 3_600_001, 5)] {
+    // The check has scanned as well.
+    for (digest, now, scans) in [(1, 0, 4), (1, 10, 4), (2, 10, 5), (2, 10, 5), (1, 3_600_001, 6)] {
         ask(digest, now).await;
         assert_eq!(server.scans(), scans, "{digest} at {now}");
     }
     server.update();
     scanner.check().await.unwrap();
     ask(1, 3_600_001).await;
-    assert_eq!(server.scans(), 6, "another database");
+    assert_eq!(server.scans(), 8, "another database");
 }
 
 #[test]

@@ -191,3 +191,57 @@ async fn a_test_sends_both_files() {
     .await
     .unwrap();
 }
+
+#[tokio::test]
+async fn the_gatherer_follows_entities_and_tells_of_scanners_that_fail() {
+    let (works, fails) = (clamd(Clamd::Works { limit: 1 << 20 }).await, clamd(Clamd::Closes).await);
+    let of = |port: u16| Arc::new(entities(&[("clam", json!({ "port": port, "timeout_millis": 500 }))]));
+    let (sender, seen) = tokio::sync::watch::channel(of(works.port) as Arc<dyn EntitySource + Send + Sync>);
+    let folder = tempfile::tempdir().unwrap();
+    let answerer: Arc<Mutex<Option<kit::AnswerWithBody>>> = Arc::default();
+    let (registered, told) = (Arc::clone(&answerer), Arc::new(Told::default()));
+    const PLUGIN: &kit::Plugin = &crate::control::PLUGIN;
+    let around = kit::Surroundings {
+        entities: seen,
+        material: material::Material::default(),
+        store: Arc::new(store::SqliteStore::open(folder.path(), store::SqliteOptions::default()).unwrap()),
+        outbound: Outbound::new(Vec::new()),
+        health: Arc::clone(&told) as Arc<dyn SourceHealth>,
+        clock: || 0,
+        trouble: Arc::new(|_, what| panic!("{what}")),
+        runtimes: kit::Runtimes::of(std::iter::once(PLUGIN)),
+        reports: Arc::new(|kind| panic!("nothing is received of `{kind}`")),
+        gateways: kit::Gateways {
+            answer_with_body: Arc::new(move |topic, answer| {
+                assert_eq!(topic, "upload-guard.scan");
+                *registered.lock().unwrap() = Some(answer);
+            }),
+            ..kit::Gateways::none()
+        },
+    };
+    let gathering = tokio::spawn(gather(kit::Sources::new(PLUGIN, &around)));
+    let until = async |what: &str, test: &dyn Fn() -> bool| {
+        for _ in 0..500 {
+            if test() {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("{what}");
+    };
+    until("an answerer", &|| answerer.lock().unwrap().is_some()).await;
+    let ask = async || {
+        let answer = answerer.lock().unwrap().clone().unwrap();
+        let body = Given { bytes: Some(form(&eicar())), complete: true };
+        let question = prost::Message::encode_to_vec(&question("multipart/form-data; boundary=b"));
+        let answer = answer(question, Box::new(body)).await.unwrap();
+        <crate::ScanAnswer as prost::Message>::decode(answer.as_slice()).unwrap().verdict()
+    };
+    assert_eq!(ask().await, ScanVerdict::Infected);
+    assert!(told.0.lock().unwrap().is_empty());
+    sender.send_replace(of(fails.port));
+    until("a failure", &|| told.0.lock().unwrap().iter().any(|line| line.starts_with("malware scanner clam: "))).await;
+    assert_eq!(ask().await, ScanVerdict::Failed);
+    drop(sender);
+    gathering.await.unwrap();
+}

@@ -174,7 +174,7 @@ formats! {
     PostScript "postscript" Document ["ps" "eps" "ai"],
     Rtf "rtf" Document ["rtf" "doc"],
     /// Office documents of before 2007, and mails of Outlook.
-    Ole "ole" Document ["doc" "dot" "xls" "xlt" "ppt" "pps" "pot" "vsd" "pub" "msg" "mpp" "hwp" "wps" "db"],
+    Ole "ole" Document ["doc" "dot" "xls" "xlt" "ppt" "pps" "pot" "vsd" "pub" "msg" "mpp" "hwp" "wps"],
     Docx "docx" Document ["docx" "dotx" "docm" "dotm"],
     Xlsx "xlsx" Document ["xlsx" "xltx" "xlsm" "xltm" "xlam" "xlsb"],
     Pptx "pptx" Document ["pptx" "potx" "ppsx" "sldx" "thmx" "pptm" "potm" "ppsm" "ppam"],
@@ -207,7 +207,7 @@ formats! {
     Xml "xml" Text ["xml" "xsd" "xsl" "xslt" "rss" "atom" "kml" "gpx" "plist" "xmp" "xliff" "musicxml" "dae" "rdf" "wsdl" "tei" "csproj" "doc" "xls" "vdx" "fodt" "fods" "fodp"],
     Json "json" Text ["json" "geojson" "ndjson" "jsonl" "ipynb" "har" "map" "webmanifest"],
     Text "text" Text ["txt" "csv" "tsv" "md" "log" "ini" "yml" "yaml" "ics" "vcf" "eml" "tex" "srt" "vtt" "sql" "conf" "cfg" "properties" "pem" "crt" "csr" "key" "css" "toml" "rst" "po"],
-    Sqlite "sqlite" Data ["sqlite" "sqlite3" "db"],
+    Sqlite "sqlite" Data ["sqlite" "sqlite3"],
     Parquet "parquet" Data ["parquet"],
     Pcap "pcap" Data ["pcap" "pcapng" "cap"],
     Empty "empty" Data [],

@@ -3,6 +3,9 @@
 use crate::archive::{Opener, Work, is_opened};
 use crate::{Family, Findings, Format, Name, Policy, Reason, cfb, ends, identify, text};
 
+/// Extensions of texts that may begin with tags of HTML.
+const PLAIN: [&str; 7] = ["md", "markdown", "mdx", "rst", "txt", "csv", "log"];
+
 /// A file of a request.
 #[derive(Debug, Clone, Copy)]
 pub struct File<'a> {
@@ -152,12 +155,23 @@ fn contradicts(format: Format, extension: &str, content: &[u8]) -> bool {
     })
 }
 
-/// The format, given the name: documents of Markdown and the like begin with tags of HTML, and are no pages.
+/// The format, given the name. Documents of Markdown begin with tags of HTML and are no pages; data such as JSON and CSV may hold the
+/// tags of servers, which run them in no file of that name, and is no script unless it begins with one.
 fn as_named(format: Format, names: &[Name], content: &[u8]) -> Format {
-    let plain = ["md", "markdown", "mdx", "rst", "txt", "csv", "log"];
-    let is_plain = |name: &Name| name.extension().is_some_and(|extension| plain.contains(&extension));
-    let weak = format == Format::Html && !names.is_empty() && names.iter().all(is_plain);
-    if weak && text::as_text(content).is_some_and(|text| !text::is_whole_page(&text)) { Format::Text } else { format }
+    let all_are =
+        |of: &dyn Fn(&str) -> bool| !names.is_empty() && names.iter().all(|name| name.extension().is_some_and(of));
+    let Some(text) = text::as_text(content) else { return format };
+    match format {
+        Format::Html if all_are(&|extension| PLAIN.contains(&extension)) && !text::is_whole_page(&text) => Format::Text,
+        Format::Php | Format::Asp if all_are(&is_data) => text::of_data(&text).unwrap_or(format),
+        _ => format,
+    }
+}
+
+/// Whether files of an extension are text that nothing runs.
+fn is_data(extension: &str) -> bool {
+    let mut formats = Format::of_extension(extension).peekable();
+    formats.peek().is_some() && formats.all(|format| format.family() == Family::Text)
 }
 
 fn is_zip(content: &[u8]) -> bool {

@@ -83,8 +83,9 @@ const SPELLINGS: &[(&str, &[&str])] = &[
     ("lnk", &["url", "desktop", "scf"]),
 ];
 
-/// Denied extensions that are words of ordinary names: in front of the last extension they are not denied (`shop.com.pdf`).
-const WORDS: [&str; 3] = ["com", "js", "pl"];
+/// Denied extensions that ordinary names have in front of the last one (`shop.com.pdf`, `setup.py.txt`, `page.html.gz`), and that no
+/// server acts on there: they are not denied there.
+const WORDS: [&str; 11] = ["com", "htm", "html", "js", "mjs", "pl", "py", "sh", "svg", "svgz", "xhtml"];
 
 impl Default for Policy {
     fn default() -> Self {
@@ -120,7 +121,10 @@ impl Policy {
 
     /// Whether an extension in front of the last one is denied.
     pub(crate) fn denies_inner(&self, extension: &str) -> bool {
-        !WORDS.contains(&extension) && self.denies_extension(extension)
+        let named = self.denied_extensions.iter().any(|denied| denied == extension);
+        // Other spellings may be ordinary words as well (`org.gnome.desktop.xml`).
+        let page = extension.starts_with("ph") && self.denies_extension(extension);
+        !WORDS.contains(&extension) && (named || page)
     }
 
     pub(crate) fn allows_extension(&self, extension: &str) -> bool {

@@ -75,9 +75,13 @@ pub(crate) fn of_text(text: &[u8]) -> Format {
     if starts_like_mail_page(start) {
         return Format::Html;
     }
-    let closing = start.trim_ascii_end().last().copied();
-    match (first, closing) {
-        (b'{', Some(b'}')) | (b'[', Some(b']')) => Format::Json,
+    data(start)
+}
+
+/// Text without markup.
+fn data(start: &[u8]) -> Format {
+    match (start.first(), start.trim_ascii_end().last()) {
+        (Some(b'{'), Some(b'}')) | (Some(b'['), Some(b']')) => Format::Json,
         _ => Format::Text,
     }
 }
@@ -298,6 +302,17 @@ fn has_reference_to_letters(text: &[u8]) -> bool {
         let value = digits.iter().take(8).map_while(|byte| char::from(*byte).to_digit(radix));
         let value = value.fold(0_u32, |value, digit| value.saturating_mul(radix).saturating_add(digit));
         matches!(value, 0x41..=0x5a | 0x61..=0x7a | 0x3a)
+    })
+}
+
+/// The format of a text that holds tags of servers, if it is data nevertheless: it does not begin with one of them.
+pub(crate) fn of_data(text: &[u8]) -> Option<Format> {
+    let start = text.trim_ascii_start();
+    let runs =
+        begins(start, b"<?php") || start.starts_with(b"<?=") || start.starts_with(b"<%") || start.starts_with(b"#!");
+    (!runs).then(|| match start.first() {
+        Some(b'<') => markup(start),
+        _ => data(start),
     })
 }
 

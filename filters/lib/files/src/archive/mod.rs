@@ -5,6 +5,7 @@
 
 mod gzip;
 mod inflate;
+mod links;
 mod opaque;
 mod rar;
 mod seven_zip;
@@ -16,6 +17,7 @@ use flate2::Decompress;
 use crate::policy::{RATIO_FREE, WORK_BYTES, WORK_MEMORY, WORK_STEPS};
 use crate::{Family, Findings, Format, Name, Policy, Reason, identify};
 
+use links::Links;
 pub(crate) use tar::is_old_tar;
 pub(crate) use zip::{is_appended as is_appended_zip, kind_of as kind_of_zip};
 
@@ -66,6 +68,8 @@ pub(crate) struct Opener<'a> {
     length: u64,
     /// The bytes of `work` at the beginning of this file.
     before: u64,
+    /// The paths of links in the archives that are open, the innermost last.
+    links: Vec<Links>,
     /// What decompresses one stream after the other: to make it anew for each entry would take longer than most entries do.
     decoder: Decompress,
     chunk: Vec<u8>,
@@ -75,7 +79,17 @@ impl<'a> Opener<'a> {
     pub(crate) fn new(policy: &'a Policy, work: &'a mut Work, findings: &'a mut Findings, length: usize) -> Self {
         let before = work.expanded;
         let length = u64::try_from(length).unwrap_or(u64::MAX);
-        Self { policy, work, findings, length, before, decoder: Decompress::new(false), chunk: vec![0; inflate::CHUNK] }
+        let links = Vec::new();
+        Self {
+            policy,
+            work,
+            findings,
+            length,
+            before,
+            links,
+            decoder: Decompress::new(false),
+            chunk: vec![0; inflate::CHUNK],
+        }
     }
 
     /// Opens an archive at a depth, from 1 on. `complete` is false where the end of the upload is missing.
@@ -85,6 +99,13 @@ impl<'a> Opener<'a> {
             self.findings.add(Reason::ArchiveDepth, format!("archives lie in each other more than {most} deep"));
             return Err(Stop::Over);
         }
+        self.links.push(Links::default());
+        let opened = self.open_as(bytes, format, depth, complete);
+        self.links.pop();
+        opened
+    }
+
+    fn open_as(&mut self, bytes: &[u8], format: Format, depth: u32, complete: bool) -> Result<(), Stop> {
         match format {
             format if format.is_zip() => zip::open(self, bytes, depth, complete),
             Format::Tar => tar::open(self, bytes, depth, complete),
@@ -130,6 +151,11 @@ impl<'a> Opener<'a> {
         }
         let name = Name::read(raw);
         self.path(&name, raw, "the entry");
+        if self.links.last().is_some_and(|links| links.lead_to(raw)) {
+            let raw = raw.get(..128).unwrap_or(raw).escape_ascii();
+            self.findings
+                .add(Reason::ZipSlip, format!("the entry `{raw}` of an archive is written through a link of it"));
+        }
         if checks_extension && self.policy.check_entries {
             let denied = name.extensions.last().filter(|extension| self.policy.denies_extension(extension));
             if let Some(extension) = denied {
@@ -140,7 +166,21 @@ impl<'a> Opener<'a> {
         Ok(name)
     }
 
-    /// A path that an archive writes to, or that a link of it leads to.
+    /// A link of an archive, and where it leads: from the folder that it is in, or from the archive's own where it is a hard link.
+    fn link(&mut self, raw: &[u8], target: &[u8], hard: bool) {
+        let name = Name::read(target);
+        let inside = !name.absolute && !name.null_byte && links::stays_inside(if hard { b"" } else { raw }, target);
+        if !inside {
+            let target = target.get(..128).unwrap_or(target).escape_ascii();
+            let detail = format!("a link to `{target}` of an archive leads out of its folder");
+            self.findings.add(Reason::ZipSlip, detail);
+        }
+        if let Some(links) = self.links.last_mut().filter(|_| !hard) {
+            links.add(raw);
+        }
+    }
+
+    /// A path that an archive writes to.
     fn path(&mut self, name: &Name, raw: &[u8], what: &str) {
         if name.null_byte {
             self.findings

@@ -1,8 +1,8 @@
 //! tar: ustar (POSIX 1003.1), with the extensions of GNU and pax, and the form before it.
 
 use super::{Opener, Stop};
+use crate::Reason;
 use crate::bytes::{place, slice};
-use crate::{Name, Reason};
 
 /// The length of a header and of the unit of content, in bytes.
 const BLOCK: usize = 512;
@@ -15,8 +15,8 @@ pub(crate) fn is_old_tar(bytes: &[u8]) -> bool {
 
 pub(super) fn open(opener: &mut Opener<'_>, bytes: &[u8], depth: u32, complete: bool) -> Result<(), Stop> {
     let mut rest = bytes;
-    // The name that a header in front gives to the next entry.
-    let mut names: Vec<Vec<u8>> = Vec::new();
+    // What headers in front say of the next entry.
+    let (mut long_name, mut long_link): (Option<Vec<u8>>, Option<Vec<u8>>) = (None, None);
     let mut ended = false;
     while let Some(header) = rest.get(..BLOCK) {
         if header.iter().all(|byte| *byte == 0) {
@@ -36,7 +36,14 @@ pub(super) fn open(opener: &mut Opener<'_>, bytes: &[u8], depth: u32, complete: 
         let kind = header.get(156).copied().unwrap_or_default();
         // Links, devices and folders have no content, whatever they say.
         let length = if matches!(kind, b'1'..=b'6') { 0 } else { place(size) };
-        let behind = rest.get(BLOCK..).unwrap_or_default();
+        let mut behind = rest.get(BLOCK..).unwrap_or_default();
+        // The list of the parts of a sparse file goes on in blocks of its own.
+        let mut listed = kind == b'S' && header.get(482).is_some_and(|more| *more != 0);
+        while listed {
+            opener.step()?;
+            listed = behind.get(504).is_some_and(|more| *more != 0);
+            behind = behind.get(BLOCK..).unwrap_or_default();
+        }
         let whole = slice(behind, 0, length);
         if whole.is_none() {
             opener.declares(size)?;
@@ -48,24 +55,30 @@ pub(super) fn open(opener: &mut Opener<'_>, bytes: &[u8], depth: u32, complete: 
         match kind {
             b'L' | b'K' => {
                 opener.step()?;
-                names.push(content.split(|byte| *byte == 0).next().unwrap_or_default().to_vec());
+                let long = content.split(|byte| *byte == 0).next().unwrap_or_default().to_vec();
+                if kind == b'L' { long_name = Some(long) } else { long_link = Some(long) }
             }
             b'x' | b'g' => {
                 opener.step()?;
-                pax(content, &mut names);
+                pax(content, &mut long_name, &mut long_link);
             }
             _ => {
-                let name = opener.entry(&path(header), true)?;
-                for raw in names.drain(..) {
-                    let other = Name::read(&raw);
-                    opener.path(&other, &raw, "the entry");
+                let mut name = opener.entry(&path(header), true)?;
+                if let Some(raw) = &long_name {
+                    name = opener.entry(raw, true)?;
                 }
                 if matches!(kind, b'1' | b'2') {
-                    link(opener, text(slice(header, 157, 100).unwrap_or_default()));
+                    let target = text(slice(header, 157, 100).unwrap_or_default());
+                    opener.link(
+                        long_name.as_deref().unwrap_or(&path(header)),
+                        long_link.as_deref().unwrap_or(target),
+                        kind == b'1',
+                    );
                 }
                 let real = if kind == b'S' { number(slice(header, 483, 12).unwrap_or_default()) } else { None };
                 opener.expand(real.unwrap_or(0).max(u64::try_from(content.len()).unwrap_or(u64::MAX)))?;
                 opener.content(&name, content, depth, whole.is_some())?;
+                (long_name, long_link) = (None, None);
             }
         }
         let blocks = length.div_ceil(BLOCK).saturating_mul(BLOCK);
@@ -75,11 +88,6 @@ pub(super) fn open(opener: &mut Opener<'_>, bytes: &[u8], depth: u32, complete: 
         return Err(opener.unreadable("a tar file ends within a header"));
     }
     Ok(())
-}
-
-fn link(opener: &mut Opener<'_>, target: &[u8]) {
-    let name = Name::read(target);
-    opener.path(&name, target, "a link to");
 }
 
 /// The name of an entry, with its prefix.
@@ -101,14 +109,17 @@ fn text(field: &[u8]) -> &[u8] {
     field.split(|byte| *byte == 0).next().unwrap_or_default()
 }
 
-/// The names in the records of a pax header: `LENGTH KEY=VALUE\n`.
-fn pax(content: &[u8], names: &mut Vec<Vec<u8>>) {
+/// The name and the target in the records of a pax header: `LENGTH KEY=VALUE\n`.
+fn pax(content: &[u8], name: &mut Option<Vec<u8>>, link: &mut Option<Vec<u8>>) {
     for line in content.split(|byte| *byte == b'\n').take(64) {
         let Some(record) = line.splitn(2, |byte| *byte == b' ').nth(1) else { continue };
-        for key in [b"path=".as_slice(), b"linkpath=", b"GNU.sparse.name="] {
+        for key in [b"path=".as_slice(), b"GNU.sparse.name="] {
             if let Some(value) = record.strip_prefix(key) {
-                names.push(value.to_vec());
+                *name = Some(value.to_vec());
             }
+        }
+        if let Some(value) = record.strip_prefix(b"linkpath=") {
+            *link = Some(value.to_vec());
         }
     }
 }
@@ -127,9 +138,12 @@ fn number(field: &[u8]) -> Option<u64> {
     })
 }
 
-/// Whether the checksum of a header is right: the sum of its bytes with blanks in place of the checksum.
+/// Whether the checksum of a header is right: the sum of its bytes with blanks in place of the checksum. Old programs have added them as
+/// numbers with a sign.
 fn is_right(header: &[u8]) -> bool {
-    let sum =
-        header.iter().enumerate().map(|(at, byte)| if (148..156).contains(&at) { 32 } else { u64::from(*byte) }).sum();
-    number(slice(header, 148, 8).unwrap_or_default()) == Some(sum)
+    let bytes = || header.iter().enumerate().map(|(at, byte)| if (148..156).contains(&at) { 32 } else { *byte });
+    let sum: i64 = bytes().map(i64::from).sum();
+    let signed: i64 = bytes().map(|byte| i64::from(byte.cast_signed())).sum();
+    let named = number(slice(header, 148, 8).unwrap_or_default()).and_then(|named| i64::try_from(named).ok());
+    named.is_some_and(|named| named == sum || named == signed)
 }

@@ -195,7 +195,7 @@ fn content(opener: &mut Opener<'_>, entry: &Entry<'_>, name: &Name, data: &[u8],
 
 fn link(opener: &mut Opener<'_>, entry: &Entry<'_>, target: &[u8]) {
     if entry.is_link() {
-        opener.path(&Name::read(target), target, "a link to");
+        opener.link(entry.name, target, false);
     }
 }
 

@@ -87,10 +87,37 @@ fn links_and_other_names_count_as_paths() {
     assert_eq!(plain("a.zip", &zip_of(&[link("b.txt"), Entry::stored("b.txt", b"x")])), "ok");
     let unicode = [b"\x75\x70\x09\0\x01\0\0\0\0".as_slice(), b"../x"].concat();
     assert_eq!(plain("a.zip", &zip_of(&[Entry { extra: unicode, ..Entry::stored("a", b"x") }])), "zip_slip");
-    for kind in [b'1', b'2'] {
-        let bytes = [tar_entry(b"link", b"", kind, b"../../etc"), vec![0; 1024]].concat();
-        assert_eq!(plain("a.tar", &bytes), "zip_slip");
+    let tar_of = |entries: &[Vec<u8>]| [entries.concat(), vec![0; 1024]].concat();
+    for (name, target, kind, expected) in [
+        ("link", "../../etc", b'1', "zip_slip"),
+        ("link", "../../etc", b'2', "zip_slip"),
+        ("a/b/link", "../c", b'2', "ok"),
+        ("a/b/link", "../../c", b'2', "ok"),
+        ("a/b/link", "../../../c", b'2', "zip_slip"),
+        ("a/b/link", "c/../../../../d", b'2', "zip_slip"),
+        ("./a//link", "../../c", b'2', "zip_slip"),
+        ("a/b/link", "../c", b'1', "zip_slip"),
+        ("a/b/link", "a/c", b'1', "ok"),
+        ("a/link", "/etc", b'2', "zip_slip"),
+        ("a/link", "C:\\x", b'2', "zip_slip"),
+    ] {
+        let bytes = tar_of(&[tar_entry(name.as_bytes(), b"", kind, target.as_bytes())]);
+        assert_eq!(plain("a.tar", &bytes), expected, "{name} to {target}");
     }
+    // Each of these links stays inside; what is written through the first one does not.
+    let through = [
+        tar_entry(b"dir/up", b"", b'2', b".."),
+        tar_entry(b"dir/up/up", b"", b'2', b".."),
+        tar_entry(b"dir/up/up/x", b"x", b'0', b""),
+    ];
+    assert_eq!((plain("a.tar", &tar_of(&through[..1])), plain("a.tar", &tar_of(&through[..2]))), ("ok", "zip_slip"));
+    let within = zip_of(&[link("."), Entry::stored("./link/x", b"x")]);
+    assert_eq!(plain("a.zip", &within), "zip_slip");
+    let beside = zip_of(&[link("."), Entry::stored("link2/x", b"x"), Entry::stored("y/link/x", b"x")]);
+    assert_eq!(plain("a.zip", &beside), "ok");
+    let target =
+        [tar_entry(b"k", b"../../x\0", b'K', b""), tar_entry(b"a/link", b"", b'2', b"ok"), vec![0; 1024]].concat();
+    assert_eq!(plain("a.tar", &target), "zip_slip");
     let long = [tar_entry(b"././@LongLink", b"../../long\0", b'L', b""), tar(&[("short", b"x")])].concat();
     assert_eq!(plain("a.tar", &long), "zip_slip");
     let pax = [tar_entry(b"pax", b"18 path=../../long\n", b'x', b""), tar(&[("short", b"x")])].concat();

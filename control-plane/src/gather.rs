@@ -7,7 +7,8 @@ use base::clock;
 use entities::{EntityService, EntitySource};
 use events::{EventHub, EventTap, Part};
 use kit::{
-    AskedBody, BoxFuture, EventStream, GatewayReports, Gateways, ReportStream, SourceHealth, Sources, Surroundings, Trouble,
+    AskedBody, BoxFuture, EventStream, GatewayReports, Gateways, ReportStream, SourceHealth, Sources, Surroundings,
+    Trouble,
 };
 use link::{LinkHub, QuestionBody, ReportReceiver, Reports};
 use tokio::sync::watch;

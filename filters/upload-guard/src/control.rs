@@ -76,6 +76,12 @@ fn compile(config: &Map<String, Value>, context: &mut Context<'_>) -> Result<Opt
         if !scanner.enabled {
             context.warnings.push(format!("the malware scanner `{}` is disabled, so no file is scanned", step.scanner));
             step.scanner.clear();
+        } else if scanner.max_file_size < step.body_limit {
+            context.warnings.push(format!(
+                "the `max_file_size` of the malware scanner `{}` is below the upload guard's `body_limit`: files between the two cannot be \
+                 scanned",
+                step.scanner
+            ));
         }
     }
     Ok(Some(step.encode_to_vec()))

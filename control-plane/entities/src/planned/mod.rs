@@ -15,10 +15,5 @@ use kit::Plugin;
 pub(super) use {api_contract::ApiSettings, object_guard::ObjectSettings, traffic_guard::TrafficSettings};
 
 /// Every plugin that is still to come.
-pub(super) const PLANNED: &[&Plugin] = &[
-    &api_contract::PLUGIN,
-    &fail2ban::PLUGIN,
-    &login_guard::PLUGIN,
-    &object_guard::PLUGIN,
-    &traffic_guard::PLUGIN,
-];
+pub(super) const PLANNED: &[&Plugin] =
+    &[&api_contract::PLUGIN, &fail2ban::PLUGIN, &login_guard::PLUGIN, &object_guard::PLUGIN, &traffic_guard::PLUGIN];

@@ -169,10 +169,15 @@ impl UploadGuardConfig {
             ("types", both(&self.allowed_types, &self.denied_types)),
         ];
         let named = lists.into_iter().filter(|(_, words)| !words.is_empty());
+        let long = (self.max_file_size > self.body_limit).then(|| {
+            "the upload guard's `max_file_size` is above its `body_limit`: of files in forms and JSON no more than that is measured"
+                .to_owned()
+        });
         named
             .map(|(what, words)| {
                 format!("the upload guard allows and denies the {what} `{words}`; files that have them are refused")
             })
+            .chain(long)
             .collect()
     }
 

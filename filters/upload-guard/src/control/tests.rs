@@ -41,6 +41,8 @@ fn what_is_allowed_by_name_is_taken_out_of_the_usual_denials() {
     );
     let warnings = both.warnings();
     assert!(warnings.len() == 1 && warnings[0].contains("allows and denies the extensions `svg`"), "{warnings:?}");
+    let warned = |config: Value| read(config).unwrap().warnings().len();
+    assert_eq!((warned(json!({ "max_file_size": 1_048_577 })), warned(json!({ "max_file_size": 1_048_576 }))), (1, 0));
 }
 
 #[test]

@@ -38,8 +38,13 @@ pub(super) fn open(opener: &mut Opener<'_>, bytes: &[u8], depth: u32, complete: 
         }
         let input = rest.get(header.length..).unwrap_or_default();
         let inflated = opener.inflate(input, is_kept)?;
-        whole &= inflated.whole;
-        content.extend_from_slice(&inflated.kept);
+        // All members together are one file, which is in memory.
+        let length = content.len().saturating_add(inflated.kept.len());
+        let fits = u64::try_from(length).is_ok_and(|length| length <= opener.work.memory);
+        whole &= inflated.whole && fits;
+        if fits {
+            content.extend_from_slice(&inflated.kept);
+        }
         let trailer = input.get(inflated.taken..).unwrap_or_default();
         if !inflated.ended {
             if complete {

@@ -311,6 +311,20 @@ fn what_takes_too_much_work_is_unreadable() {
 }
 
 #[test]
+fn members_of_gzip_are_one_file() {
+    let packed = tar(&[("../a", b"x")]);
+    let split = |at: usize| [gzip(&packed[..at]), gzip(&packed[at..])].concat();
+    // What is split cannot be opened: it is not known before that the parts belong to an archive.
+    for at in [1, 100, 300, 600] {
+        assert_ne!(plain("a.tgz", &split(at)), "ok", "{at}");
+    }
+    let inner = zip(&[("../a", b"x")]);
+    assert_ne!(plain("a.gz", &[gzip(&inner[..2]), gzip(&inner[2..])].concat()), "ok");
+    assert_eq!(plain("a.gz", &gzip(&make::noise(2000)).repeat(900)), "ok");
+    assert_eq!(plain("a.gz", &gzip(b"x").repeat(1001)), "polyglot", "more members than are read");
+}
+
+#[test]
 fn entries_are_checked_where_the_policy_says_so() {
     let checked = Policy { check_entries: true, ..Policy::default() };
     let named = zip(&[("docs/a.exe", b"harmless")]);

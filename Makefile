@@ -59,6 +59,8 @@ export PALISADE_SCHEMATHESIS := $(CURDIR)/$(CACHE)/schemathesis
 export PALISADE_SCHEMAS := $(CURDIR)/$(CACHE)/schemas
 export PALISADE_CROWDSEC := $(CURDIR)/$(CACHE)/crowdsec
 export PALISADE_RBLDNSD := $(CURDIR)/$(CACHE)/rbldnsd
+export PALISADE_CLAMD := $(CURDIR)/$(CACHE)/clamd
+export PALISADE_C_ICAP := $(CURDIR)/$(CACHE)/c-icap
 
 # LINTS=1: clippy and rustdoc, warnings denied, over each crate of the workspace that a native build compiles.
 LINTING := $(if $(LINTS),RUSTC_WORKSPACE_WRAPPER=$(CURDIR)/tests/scripts/rustc_with_lints.sh)
@@ -88,16 +90,16 @@ test: filters envoy crs crs-3 schemas schemathesis ## The tests, those against t
 	$(MAKE) test-wasm ARGS=
 
 .PHONY: test-all
-test-all: crowdsec rbldnsd ## Every test, the longest ones included (ARGS for the runner)
+test-all: crowdsec rbldnsd clamd c-icap ## Every test, the longest ones included (ARGS for the runner)
 	$(MAKE) test PROFILE=all FILTERS_PROFILE=wasm
 
 # Filters run in a wasm VM, where a usize has 32 bits and there is one thread: unit tests of what they are made of run there too.
 # Their runner is built as `make test` builds it: with other features, wasmtime would be compiled once more.
 .PHONY: test-wasm
-test-wasm: targets ## Unit tests of the rule engine and of exchanges on wasm32-wasip1 (ARGS for them)
+test-wasm: targets ## Unit tests of the rule engine, of exchanges and of files on wasm32-wasip1 (ARGS for them)
 	$(LINTING) $(CARGO) test $(NATIVE) --test run_wasi --no-run
 	CARGO_TARGET_WASM32_WASIP1_RUNNER=$(CURDIR)/target/debug/palisade-run-wasi \
-	  $(CARGO) test --target $(WASM_TARGET) --lib -p seclang -p exchange $(ARGS)
+	  $(CARGO) test --target $(WASM_TARGET) --lib -p seclang -p exchange -p files $(ARGS)
 
 .PHONY: check
 check: check-format check-wasm deny ## Formatting, clippy, documentation and dependencies, warnings denied
@@ -370,6 +372,16 @@ crowdsec: ## Debian's crowdsec, in .cache/crowdsec, unpacked and not installed: 
 .PHONY: rbldnsd
 rbldnsd: ## Debian's rbldnsd, in .cache/rbldnsd, unpacked and not installed: DNS blocklists are tested against it
 	@$(PYTHON) tests/scripts/fetch_package.py rbldnsd usr/sbin/rbldnsd --out $(CACHE)/rbldnsd
+
+.PHONY: clamd
+clamd: ## Debian's clamd, in .cache/clamd, unpacked and not installed: malware scanners are tested against it
+	@$(PYTHON) tests/scripts/fetch_package.py clamav-daemon usr/sbin/clamd --libraries libclamav12 libmspack0 \
+	  --out $(CACHE)/clamd
+
+.PHONY: c-icap
+c-icap: ## Debian's c-icap, in .cache/c-icap, unpacked and not installed: malware scanners are tested against it
+	@$(PYTHON) tests/scripts/fetch_package.py c-icap usr/bin/c-icap --libraries libicapapi5 libpcre3 libc-icap-mod-virus-scan \
+	  --starts=-V --out $(CACHE)/c-icap
 
 # PALISADE_API_SEED and PALISADE_API_SECONDS are read by the test.
 .PHONY: api-requests

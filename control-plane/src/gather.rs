@@ -7,9 +7,10 @@ use base::clock;
 use entities::{EntityService, EntitySource};
 use events::{EventHub, EventTap, Part};
 use kit::{
-    BoxFuture, EventStream, GatewayReports, Gateways, ReportStream, SourceHealth, Sources, Surroundings, Trouble,
+    AskedBody, BoxFuture, EventStream, GatewayReports, Gateways, ReportStream, SourceHealth, Sources, Surroundings,
+    Trouble,
 };
-use link::{LinkHub, ReportReceiver, Reports};
+use link::{LinkHub, QuestionBody, ReportReceiver, Reports};
 use tokio::sync::watch;
 
 use crate::cli::Parts;
@@ -23,16 +24,23 @@ struct Stream(ReportReceiver);
 /// Events, as gatherers see them.
 struct Tap(EventTap);
 
+/// The body of a question, as gatherers see it.
+struct Body(QuestionBody);
+
 /// Starts the gatherers of all plugins.
 pub(crate) fn start(parts: &Parts, link: &LinkHub, events: EventHub) {
     let kinds = link.reports();
     let trouble: Trouble = Arc::new(|plugin, what| tracing::warn!(plugin, "material is not up to date: {what}"));
     let tapped = events.clone();
-    let answers = link.answers().clone();
+    let (answers, with_body) = (link.answers().clone(), link.answers().clone());
     let gateways = Gateways {
         events: Arc::new(move |plugin| Box::new(Tap(tapped.tap(plugin)))),
         has_trail: |module| entities::plugins::active().any(|plugin| plugin.charged_by_trail && plugin.name == module),
         answer: Arc::new(move |topic, answer| answers.register_encoded(topic, answer)),
+        answer_with_body: Arc::new(move |topic, answer| {
+            let answer = Arc::new(move |data, body| answer(data, Box::new(Body(body)) as Box<dyn AskedBody>));
+            with_body.register_encoded_with_body(topic, answer);
+        }),
     };
     let around = Surroundings {
         entities: follow(&parts.entities),
@@ -75,6 +83,20 @@ impl ReportStream for Stream {
             let Reports { node, reports } = self.0.next().await?;
             Some(GatewayReports { node, reports })
         })
+    }
+}
+
+impl AskedBody for Body {
+    fn length(&self) -> u64 {
+        self.0.length()
+    }
+
+    fn is_complete(&self) -> bool {
+        self.0.is_complete()
+    }
+
+    fn collect(self: Box<Self>, limit: usize) -> BoxFuture<'static, Option<Vec<u8>>> {
+        Box::pin(async move { self.0.collect(limit).await.ok() })
     }
 }
 

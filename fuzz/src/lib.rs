@@ -1,6 +1,9 @@
 //! What the fuzz targets run. The plain test `filters/lib/seclang/tests/all/fuzz_smoke.rs` runs the same bodies.
 
 pub mod bodies;
+/// Uploaded files; the plain test is `filters/lib/files/tests/fuzz_smoke.rs`.
+#[path = "bodies/files.rs"]
+pub mod files;
 /// Scanners of responses; the plain test is `filters/lib/response-scan/tests/fuzz_smoke.rs`.
 #[path = "bodies/response_scan.rs"]
 pub mod responses;

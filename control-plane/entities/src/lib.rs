@@ -27,7 +27,6 @@ mod plugin_refs;
 pub mod plugins;
 pub mod registry;
 mod route;
-mod scanners;
 mod security;
 mod service;
 mod set;
@@ -51,7 +50,6 @@ pub use identity::{CertificateName, Gives, IdentitySettings, SetBy, Verifier, Ve
 pub use ip_reputation::control::{AsnDatabase, DecisionScope, GeoDatabase, SvcBouncer};
 pub use listener::{EscapedSlashes, ListenerConfig, RequestTrailers, UnderscoreHeaders};
 pub use route::{Backend, Protocol, Route, RoutePlugin};
-pub use scanners::{IcapMode, MalwareScanner, ScannerKind};
 pub use security::{IncidentSettings, LedgerSettings, SecuritySettings, TarpitSettings};
 pub use service::EntityService;
 pub use set::EntitySet;

@@ -67,6 +67,21 @@ pub trait EventStream: Send {
 /// once the worker that has asked does not wait any more.
 pub type AnswerQuestion = Arc<dyn Fn(Vec<u8>) -> BoxFuture<'static, Option<Vec<u8>>> + Send + Sync>;
 
+/// The body that comes with a question. It is sent while it is taken; what is not taken is not sent.
+pub trait AskedBody: Send {
+    /// How many bytes there are, at most [`snapshot::MAX_ASK_BODY`].
+    fn length(&self) -> u64;
+
+    /// Whether they are the whole body of the message; otherwise its beginning.
+    fn is_complete(&self) -> bool;
+
+    /// All of it, if it is no longer than `limit` bytes; `None` if it is, and where not all of it comes.
+    fn collect(self: Box<Self>, limit: usize) -> BoxFuture<'static, Option<Vec<u8>>>;
+}
+
+/// [`AnswerQuestion`] for questions that come with a body (`exchange::Ask::with_body`).
+pub type AnswerWithBody = Arc<dyn Fn(Vec<u8>, Box<dyn AskedBody>) -> BoxFuture<'static, Option<Vec<u8>>> + Send + Sync>;
+
 /// What gateways send beside reports: events, and questions.
 #[derive(Clone)]
 pub struct Gateways {
@@ -76,6 +91,8 @@ pub struct Gateways {
     pub has_trail: fn(&str) -> bool,
     /// Has the questions of a topic answered; the first answerer of a topic stays.
     pub answer: Arc<dyn Fn(&'static str, AnswerQuestion) + Send + Sync>,
+    /// The same for questions that come with a body.
+    pub answer_with_body: Arc<dyn Fn(&'static str, AnswerWithBody) + Send + Sync>,
 }
 
 impl Gateways {
@@ -88,7 +105,12 @@ impl Gateways {
                 Box::pin(std::future::pending())
             }
         }
-        Gateways { events: Arc::new(|_| Box::new(Silence)), has_trail: |_| false, answer: Arc::new(|_, _| {}) }
+        Gateways {
+            events: Arc::new(|_| Box::new(Silence)),
+            has_trail: |_| false,
+            answer: Arc::new(|_, _| {}),
+            answer_with_body: Arc::new(|_, _| {}),
+        }
     }
 }
 
@@ -189,6 +211,12 @@ impl Sources {
     /// Has the questions of a topic (`exchange::Ask` of the plugin's filter) answered from now on, in a task of each question.
     pub fn answer(&self, topic: &'static str, answer: AnswerQuestion) {
         (self.gateways.answer)(topic, answer);
+    }
+
+    /// [`Sources::answer`] for questions that come with a body. A few of a topic are answered at a time; bodies of those that wait are not
+    /// sent yet.
+    pub fn answer_with_body(&self, topic: &'static str, answer: AnswerWithBody) {
+        (self.gateways.answer_with_body)(topic, answer);
     }
 
     /// Publishes a table of address ranges as a whole, in a thread that may take long; what differs from the one before goes to the

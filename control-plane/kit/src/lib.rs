@@ -27,8 +27,8 @@ pub use checks::Headers;
 pub use compile::{Chained, CompiledParts, Context, Parts, Tool, Tools};
 pub use entity::{AnyEntity, Collection, Entity, EntitySource, Examine, Head, Item, References, Slot, reference};
 pub use gather::{
-    AnswerQuestion, BoxFuture, EntityWatch, EventStream, GatewayReports, Gateways, Gather, OpenReports, ReportStream,
-    SourceHealth, Sources, Surroundings, Trouble,
+    AnswerQuestion, AnswerWithBody, AskedBody, BoxFuture, EntityWatch, EventStream, GatewayReports, Gateways, Gather,
+    OpenReports, ReportStream, SourceHealth, Sources, Surroundings, Trouble,
 };
 pub use guard::Guard;
 pub use kind::Kind;

@@ -62,6 +62,9 @@ pub type Answering = Pin<Box<dyn Future<Output = Option<Vec<u8>>> + Send>>;
 /// Answers an encoded question with an encoded answer; `None` if it could not be found out.
 pub type EncodedAnswer = Arc<dyn Fn(Vec<u8>) -> Answering + Send + Sync>;
 
+/// [`EncodedAnswer`] for a question that comes with a body.
+pub type EncodedBodyAnswer = Arc<dyn Fn(Vec<u8>, QuestionBody) -> Answering + Send + Sync>;
+
 /// The answerers, by topic. Clones share them.
 #[derive(Clone, Default)]
 pub struct Answers {
@@ -106,6 +109,12 @@ impl Answers {
     pub fn register_encoded(&self, topic: &'static str, answer: EncodedAnswer) {
         let limits = AnswerLimits { running: 1024, waiting: 0 };
         self.add(topic, limits, move |_node, data, _body| answer(data));
+    }
+
+    /// [`Answers::register_encoded`] for questions that come with a body. Fewer are taken at once: each holds a part of its body.
+    pub fn register_encoded_with_body(&self, topic: &'static str, answer: EncodedBodyAnswer) {
+        let limits = AnswerLimits { running: 16, waiting: 256 };
+        self.add(topic, limits, move |_node, data, body| answer(data, body));
     }
 
     fn add(

@@ -15,7 +15,7 @@ mod service;
 mod tables;
 
 pub use self::counts::{start_counts, sweep_counts};
-pub use answers::{AnswerLimits, Answerer, Answering, Answers, BodyAnswerer, EncodedAnswer};
+pub use answers::{AnswerLimits, Answerer, Answering, Answers, BodyAnswerer, EncodedAnswer, EncodedBodyAnswer};
 pub use bodies::{BodyLost, QuestionBody};
 pub use hub::LinkHub;
 pub use reports::{ReportKinds, ReportReceiver, Reports};

@@ -18,8 +18,10 @@ mod tls;
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use ipnet::IpNet;
+use tokio::net::TcpStream;
 
 pub use address::{PRIVATE, special_use};
 pub use call::{Answer, Call};
@@ -89,6 +91,28 @@ impl Outbound {
             Err(_) => {
                 let what = format!("no complete answer within {} s", timeout.as_secs_f64());
                 Err(OutboundError::new(OutboundFault::Timeout, first, what))
+            }
+        }
+    }
+
+    /// Opens a connection for another protocol than HTTP, to a port of a host that an entity names.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Outbound::call`].
+    pub async fn connect(&self, host: &str, port: u16, timeout: Duration) -> Result<TcpStream, OutboundError> {
+        let deadline = tokio::time::Instant::now() + timeout;
+        let bracketed = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
+        let target = Target::parse(&format!("http://{bracketed}:{port}/"))?;
+        let opening = async {
+            let addresses = resolve::checked(self.0.resolver.as_ref(), &target, &self.0.allowed).await?;
+            connection::open(&target, &addresses, deadline).await
+        };
+        match tokio::time::timeout_at(deadline, opening).await {
+            Ok(outcome) => outcome,
+            Err(_) => {
+                let what = format!("no connection within {} s", timeout.as_secs_f64());
+                Err(OutboundError::new(OutboundFault::Timeout, format!("{bracketed}:{port}"), what))
             }
         }
     }

@@ -332,6 +332,11 @@ pub const CATALOGUE: &[Described] = &[
         "Time until the certificate in use expires, negative afterwards, by port: admin, xds",
     ),
     counter("palisade_tls_handshake_failures_total", &["port", "reason"], "TLS handshakes that failed or timed out"),
+    counter(
+        "palisade_upload_scans_total",
+        &["outcome"],
+        "Scans of the files of uploads, by outcome: clean, infected, failed (no verdict)",
+    ),
     histogram(
         "palisade_xds_acknowledge_seconds",
         &["type"],

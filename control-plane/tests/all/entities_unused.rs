@@ -66,15 +66,14 @@ async fn an_entity_of_an_inert_collection_warns_and_one_of_an_active_collection_
 #[tokio::test]
 async fn a_write_is_warned_of_its_own_entity_alone() {
     let api = api().await;
-    let scanner = json!({ "id": "a", "kind": "icap", "host": "scanner.test" });
-    assert_eq!(told(&api.call("POST", "/malware-scanners", Some(scanner)).await).len(), 1);
+    let contract = json!({ "id": "a", "spec": "openapi: 3.0.0" });
+    assert_eq!(told(&api.call("POST", "/api-contracts", Some(contract)).await).len(), 1);
     assert_eq!(told(&api.call("POST", "/waf-rulesets", Some(json!({ "id": "b" }))).await), [] as [String; 0]);
-    let line =
-        |id: &str, port: u32| json!({ "id": id, "kind": "icap", "host": "scanner.test", "port": port }).to_string();
-    let lines = [line("b", 1344), line("c", 0), line("d", 1344)].join("\n");
-    let many = api.raw("POST", "/malware-scanners/_bulk", "application/x-ndjson", &lines).await;
+    let line = |id: &str, base: &str| json!({ "id": id, "spec": "openapi: 3.0.0", "base_path": base }).to_string();
+    let lines = [line("b", ""), line("c", "no path"), line("d", "/shop")].join("\n");
+    let many = api.raw("POST", "/api-contracts/_bulk", "application/x-ndjson", &lines).await;
     let named: Vec<String> = told(&many).iter().map(|warning| warning.split(':').next().unwrap().to_owned()).collect();
-    assert_eq!(named, ["malware-scanners/b", "malware-scanners/d"], "the refused one is not written: {}", many.text);
+    assert_eq!(named, ["api-contracts/b", "api-contracts/d"], "the refused one is not written: {}", many.text);
 }
 
 #[tokio::test]
@@ -190,17 +189,17 @@ async fn an_action_that_is_none_warns_on_the_write_that_has_it() {
 fn check_compile_and_apply_say_the_same() {
     let folder = tempfile::tempdir().unwrap();
     let (entities, data) = (folder.path().join("entities"), folder.path().join("data"));
-    std::fs::create_dir_all(entities.join("malware-scanners")).unwrap();
-    let file = entities.join("malware-scanners/all.yaml");
-    std::fs::write(&file, "kind: icap\nhost: scanner.test\n").unwrap();
-    let note = unused::collection_note("malware-scanners").unwrap();
+    std::fs::create_dir_all(entities.join("api-contracts")).unwrap();
+    let file = entities.join("api-contracts/all.yaml");
+    std::fs::write(&file, "spec: \"openapi: 3.0.0\"\n").unwrap();
+    let note = unused::collection_note("api-contracts").unwrap();
     let expected = format!("warning: {}: /enabled: {note}", file.display());
     let entities = entities.to_str().unwrap();
     let checked = run(&["check", entities]);
     let out = text(&checked.stdout);
     assert!(checked.status.success() && out.contains(&expected), "{out}");
     let compiled = run(&["compile", "--entities", entities, "--out", folder.path().join("out.pb").to_str().unwrap()]);
-    assert!(text(&compiled.stdout).contains(&format!("malware-scanners/all: /enabled: {note}")), "{compiled:?}");
+    assert!(text(&compiled.stdout).contains(&format!("api-contracts/all: /enabled: {note}")), "{compiled:?}");
 
     let mut server = Server::start(&data);
     let key = data.join("admin-key.json");
@@ -212,7 +211,7 @@ fn check_compile_and_apply_say_the_same() {
     }
     server.signal("TERM");
     server.child.wait().unwrap();
-    std::fs::write(&file, "kind: icap\nhost: other.test\n").unwrap();
+    std::fs::write(&file, "spec: \"openapi: 3.1.0\"\n").unwrap();
     let applied = run(&["apply", entities, "--data", data.to_str().unwrap()]);
     assert!(applied.status.success() && text(&applied.stdout).contains(&expected), "{applied:?}");
 }

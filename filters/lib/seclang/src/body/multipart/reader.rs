@@ -6,7 +6,7 @@ use crate::body::Charset;
 
 use super::disposition::Doubt;
 use super::part_reader::PartReader;
-use super::{Failure, Limit, Limits, Multipart, boundary, loose, transfer, trim_start};
+use super::{Failure, Limit, Limits, Multipart, Part, boundary, loose, transfer, trim_start};
 
 /// Reads a multipart body as it comes.
 #[derive(Debug)]
@@ -149,6 +149,17 @@ impl Reader {
         let encoding = open.transfer_encoding.as_deref().unwrap_or_default();
         let content: [&[u8]; 2] = if file { [b"", b""] } else { [&open.part.value, &self.line] };
         Some(OpenPart { file, encoding, content })
+    }
+
+    /// Takes the part whose content is being read, with what has come of it, where the reader keeps files: for a body whose end is
+    /// missing. Nothing more is read into it.
+    #[must_use]
+    pub fn take_open_part(&mut self) -> Option<Part> {
+        let open = self.part.take_if(|open| open.in_data && self.state == State::Reading)?;
+        let mut part = open.part;
+        part.value.extend_from_slice(&self.line);
+        part.size = part.value.len();
+        Some(part)
     }
 
     /// Whether reading has stopped at what is malformed.

@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Entity, FieldProblem, Head, References};
 use kit::checks::{host, within};
+use kit::{Entity, FieldProblem, Head, References};
 
 /// A connection to a scanner.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -14,7 +14,7 @@ pub struct MalwareScanner {
     pub enabled: bool,
     /// Its protocol. Default clamd.
     pub kind: ScannerKind,
-    /// Its address: a host name or an IP address. Default `127.0.0.1`.
+    /// Its address: a host name or an IP address; of clamd on this machine also the path of its socket. Default `127.0.0.1`.
     pub host: String,
     /// The TCP port. Default 3310 for clamd, 1344 for icap.
     pub port: u16,
@@ -58,7 +58,7 @@ struct Document {
     enabled: bool,
     /// Its protocol.
     kind: ScannerKind,
-    /// Its address: a host name or an IP address.
+    /// Its address: a host name or an IP address; of clamd on this machine also the path of its socket.
     host: String,
     /// The TCP port; 3310 for clamd, 1344 for icap if it is left out.
     port: Option<u16>,
@@ -87,7 +87,10 @@ impl Entity for MalwareScanner {
 
     fn check(&self, _head: &Head, _refs: &dyn References) -> Vec<FieldProblem> {
         let mut problems = Vec::new();
-        problems.extend(host("/host", &self.host));
+        problems.extend(match self.host.starts_with('/') {
+            true => self.socket_problem(),
+            false => host("/host", &self.host),
+        });
         if self.port == 0 {
             problems.push(FieldProblem::new("/port", "nothing listens on port 0").expected("1 to 65535"));
         }
@@ -103,6 +106,19 @@ impl Entity for MalwareScanner {
 
     fn is_enabled(&self) -> bool {
         self.enabled
+    }
+}
+
+impl MalwareScanner {
+    /// The problem of a socket of this machine. Only those in the folders for sockets of services can be named.
+    fn socket_problem(&self) -> Option<FieldProblem> {
+        let sane = |byte: u8| byte.is_ascii_alphanumeric() || b"._-/".contains(&byte);
+        let within = ["/run/", "/var/run/"].iter().any(|folder| self.host.starts_with(folder));
+        let path =
+            self.host.bytes().all(sane) && self.host.len() <= 100 && !self.host.split('/').any(|part| part == "..");
+        let expected = "a path such as `/run/clamav/clamd.ctl`, with the kind `clamd`";
+        (self.kind != ScannerKind::Clamd || !within || !path)
+            .then(|| FieldProblem::new("/host", "this is no socket that can be used").expected(expected))
     }
 }
 

@@ -1,0 +1,247 @@
+//! Archives, opened as streams under limits and a budget.
+//!
+//! ZIP, tar and gzip are opened, in each other as deep as the limit says. Of 7z, RAR, xz, zstd and others the headers are read: for
+//! names that leave the folder, for lengths over the limits, for encryption. Their content cannot be read here.
+
+mod gzip;
+mod inflate;
+mod links;
+mod opaque;
+mod rar;
+mod seven_zip;
+mod tar;
+mod zip;
+
+use flate2::Decompress;
+
+use crate::policy::{RATIO_FREE, WORK_BYTES, WORK_MEMORY, WORK_STEPS};
+use crate::{Family, Findings, Format, Name, Policy, Reason, identify};
+
+use links::Links;
+pub(crate) use tar::is_old_tar;
+pub(crate) use zip::{is_appended as is_appended_zip, kind_of as kind_of_zip};
+
+/// What opening archives of one request has taken so far.
+#[derive(Debug, Clone)]
+pub struct Work {
+    /// Bytes that may still be decompressed.
+    bytes: u64,
+    /// Bytes of archives within archives that may still be in memory.
+    memory: u64,
+    /// Entries and headers that may still be read.
+    steps: u64,
+    /// Entries of all archives.
+    entries: u64,
+    /// Bytes that opening has written, or that archives say it would write.
+    expanded: u64,
+}
+
+impl Default for Work {
+    fn default() -> Self {
+        Self { bytes: WORK_BYTES, memory: WORK_MEMORY, steps: WORK_STEPS, entries: 0, expanded: 0 }
+    }
+}
+
+impl Work {
+    /// The bytes that were decompressed.
+    #[must_use]
+    pub fn done(&self) -> u64 {
+        WORK_BYTES.saturating_sub(self.bytes)
+    }
+}
+
+/// Why an archive is not opened further.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// A limit or the budget is reached: nothing of the upload is opened any more. The finding is there.
+    Over,
+    /// This archive cannot be read further. The finding is there.
+    Unreadable,
+}
+
+/// Opens an uploaded file's archives.
+pub(crate) struct Opener<'a> {
+    policy: &'a Policy,
+    work: &'a mut Work,
+    findings: &'a mut Findings,
+    /// The length of the uploaded file, in bytes.
+    length: u64,
+    /// The bytes of `work` at the beginning of this file.
+    before: u64,
+    /// The paths of links in the archives that are open, the innermost last.
+    links: Vec<Links>,
+    /// What decompresses one stream after the other: to make it anew for each entry would take longer than most entries do.
+    decoder: Decompress,
+    chunk: Vec<u8>,
+}
+
+impl<'a> Opener<'a> {
+    pub(crate) fn new(policy: &'a Policy, work: &'a mut Work, findings: &'a mut Findings, length: usize) -> Self {
+        let before = work.expanded;
+        let length = u64::try_from(length).unwrap_or(u64::MAX);
+        let links = Vec::new();
+        Self {
+            policy,
+            work,
+            findings,
+            length,
+            before,
+            links,
+            decoder: Decompress::new(false),
+            chunk: vec![0; inflate::CHUNK],
+        }
+    }
+
+    /// Opens an archive at a depth, from 1 on. `complete` is false where the end of the upload is missing.
+    pub(crate) fn open(&mut self, bytes: &[u8], format: Format, depth: u32, complete: bool) -> Result<(), Stop> {
+        if depth > self.policy.limits.depth {
+            let most = self.policy.limits.depth;
+            self.findings.add(Reason::ArchiveDepth, format!("archives lie in each other more than {most} deep"));
+            return Err(Stop::Over);
+        }
+        self.links.push(Links::default());
+        let opened = self.open_as(bytes, format, depth, complete);
+        self.links.pop();
+        opened
+    }
+
+    fn open_as(&mut self, bytes: &[u8], format: Format, depth: u32, complete: bool) -> Result<(), Stop> {
+        match format {
+            format if format.is_zip() => zip::open(self, bytes, depth, complete),
+            Format::Tar => tar::open(self, bytes, depth, complete),
+            Format::Gzip => gzip::open(self, bytes, depth, complete),
+            Format::SevenZip => seven_zip::open(self, bytes, complete),
+            Format::Rar => rar::open(self, bytes, complete),
+            format if format.family() == Family::Archive => opaque::open(self, bytes, format, complete),
+            _ => Ok(()),
+        }
+    }
+
+    /// Opens what an entry holds, if that is an archive, and checks its type where the policy says so.
+    fn content(&mut self, name: &Name, content: &[u8], depth: u32, complete: bool) -> Result<(), Stop> {
+        let format = identify(content);
+        self.kind(name, format);
+        match is_opened(format) {
+            true => match self.open(content, format, depth + 1, complete) {
+                // The entry cannot be read, the others may be.
+                Err(Stop::Unreadable) | Ok(()) => Ok(()),
+                over => over,
+            },
+            false => Ok(()),
+        }
+    }
+
+    /// The type of an entry by its beginning.
+    fn kind(&mut self, name: &Name, format: Format) {
+        if self.policy.check_entries && self.policy.denies_type(format) {
+            let shown = &name.shown;
+            self.findings
+                .add(Reason::DeniedType, format!("the entry `{shown}` of an archive is of the denied type {format}"));
+        }
+    }
+
+    /// Counts an entry and checks its name.
+    fn entry(&mut self, raw: &[u8], checks_extension: bool) -> Result<Name, Stop> {
+        self.step()?;
+        self.work.entries = self.work.entries.saturating_add(1);
+        let most = self.policy.limits.entries;
+        if self.work.entries > most {
+            self.findings.add(Reason::ArchiveEntries, format!("archives have more than {most} entries"));
+            return Err(Stop::Over);
+        }
+        let name = Name::read(raw);
+        self.path(&name, raw, "the entry");
+        if self.links.last().is_some_and(|links| links.lead_to(raw)) {
+            let raw = raw.get(..128).unwrap_or(raw).escape_ascii();
+            self.findings
+                .add(Reason::ZipSlip, format!("the entry `{raw}` of an archive is written through a link of it"));
+        }
+        if checks_extension && self.policy.check_entries {
+            let denied = name.extensions.last().filter(|extension| self.policy.denies_extension(extension));
+            if let Some(extension) = denied {
+                let detail = format!("the entry `{}` of an archive has the denied extension {extension}", name.shown);
+                self.findings.add(Reason::DeniedExtension, detail);
+            }
+        }
+        Ok(name)
+    }
+
+    /// A link of an archive, and where it leads: from the folder that it is in, or from the archive's own where it is a hard link.
+    fn link(&mut self, raw: &[u8], target: &[u8], hard: bool) {
+        let name = Name::read(target);
+        let inside = !name.absolute && !name.null_byte && links::stays_inside(if hard { b"" } else { raw }, target);
+        if !inside {
+            let target = target.get(..128).unwrap_or(target).escape_ascii();
+            let detail = format!("a link to `{target}` of an archive leads out of its folder");
+            self.findings.add(Reason::ZipSlip, detail);
+        }
+        if let Some(links) = self.links.last_mut().filter(|_| !hard) {
+            links.add(raw);
+        }
+    }
+
+    /// A path that an archive writes to.
+    fn path(&mut self, name: &Name, raw: &[u8], what: &str) {
+        if name.null_byte {
+            self.findings
+                .add(Reason::NullByte, format!("{what} `{}` of an archive has a NUL byte in its name", name.shown));
+        }
+        if name.leaves_folder || name.absolute {
+            let raw = raw.get(..128).unwrap_or(raw).escape_ascii();
+            self.findings.add(Reason::ZipSlip, format!("{what} `{raw}` of an archive leads out of its folder"));
+        }
+    }
+
+    fn step(&mut self) -> Result<(), Stop> {
+        match self.work.steps.checked_sub(1) {
+            Some(left) => {
+                self.work.steps = left;
+                Ok(())
+            }
+            None => Err(self.over_budget()),
+        }
+    }
+
+    /// What opening writes, or says that it would.
+    fn expand(&mut self, bytes: u64) -> Result<(), Stop> {
+        self.work.expanded = self.work.expanded.saturating_add(bytes);
+        self.bomb(self.work.expanded.saturating_sub(self.before), self.work.expanded)
+    }
+
+    /// What an archive says that it would write in all.
+    fn declares(&mut self, bytes: u64) -> Result<(), Stop> {
+        let of_file = self.work.expanded.saturating_sub(self.before).max(bytes);
+        self.bomb(of_file, self.work.expanded.max(bytes))
+    }
+
+    fn bomb(&mut self, of_file: u64, of_all: u64) -> Result<(), Stop> {
+        let (most, ratio) = (self.policy.limits.expanded, self.policy.limits.ratio);
+        if of_all > most {
+            self.findings.add(Reason::ArchiveBomb, format!("archives expand to more than {most} bytes"));
+            return Err(Stop::Over);
+        }
+        if of_file > RATIO_FREE && of_file > self.length.saturating_mul(ratio) {
+            self.findings.add(Reason::ArchiveBomb, format!("an archive expands to more than {ratio} times its length"));
+            return Err(Stop::Over);
+        }
+        Ok(())
+    }
+
+    fn over_budget(&mut self) -> Stop {
+        self.unreadable("opening the archive takes more work than is allowed");
+        Stop::Over
+    }
+
+    /// Notes that something cannot be read. The archive goes on unless the caller stops it.
+    fn unreadable(&mut self, why: impl Into<String>) -> Stop {
+        if self.policy.reject_unreadable {
+            self.findings.add(Reason::UnreadableArchive, why);
+        }
+        Stop::Unreadable
+    }
+}
+
+/// Whether files of a format are opened wherever they are.
+pub(crate) fn is_opened(format: Format) -> bool {
+    format.is_zip() || format.family() == Family::Archive
+}

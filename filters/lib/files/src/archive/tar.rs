@@ -1,0 +1,149 @@
+//! tar: ustar (POSIX 1003.1), with the extensions of GNU and pax, and the form before it.
+
+use super::{Opener, Stop};
+use crate::Reason;
+use crate::bytes::{place, slice};
+
+/// The length of a header and of the unit of content, in bytes.
+const BLOCK: usize = 512;
+
+/// Whether bytes begin with a header of the old form, which has no signature: its checksum is right, and it has a name.
+pub(crate) fn is_old_tar(bytes: &[u8]) -> bool {
+    let Some(header) = bytes.get(..BLOCK) else { return false };
+    header.first().is_some_and(u8::is_ascii_graphic) && is_right(header)
+}
+
+pub(super) fn open(opener: &mut Opener<'_>, bytes: &[u8], depth: u32, complete: bool) -> Result<(), Stop> {
+    let mut rest = bytes;
+    // What headers in front say of the next entry.
+    let (mut long_name, mut long_link): (Option<Vec<u8>>, Option<Vec<u8>>) = (None, None);
+    let mut ended = false;
+    while let Some(header) = rest.get(..BLOCK) {
+        if header.iter().all(|byte| *byte == 0) {
+            ended = true;
+            let behind = rest.get(BLOCK..).unwrap_or_default();
+            if behind.iter().any(|byte| *byte != 0) {
+                opener.findings.add(Reason::Polyglot, "data follows the end of a tar file");
+            }
+            break;
+        }
+        if !is_right(header) {
+            return Err(opener.unreadable("a header of a tar file is damaged"));
+        }
+        let Some(size) = number(slice(header, 124, 12).unwrap_or_default()) else {
+            return Err(opener.unreadable("a header of a tar file has no length"));
+        };
+        let kind = header.get(156).copied().unwrap_or_default();
+        // Links, devices and folders have no content, whatever they say.
+        let length = if matches!(kind, b'1'..=b'6') { 0 } else { place(size) };
+        let mut behind = rest.get(BLOCK..).unwrap_or_default();
+        // The list of the parts of a sparse file goes on in blocks of its own.
+        let mut listed = kind == b'S' && header.get(482).is_some_and(|more| *more != 0);
+        while listed {
+            opener.step()?;
+            listed = behind.get(504).is_some_and(|more| *more != 0);
+            behind = behind.get(BLOCK..).unwrap_or_default();
+        }
+        let whole = slice(behind, 0, length);
+        if whole.is_none() {
+            opener.declares(size)?;
+            if complete {
+                return Err(opener.unreadable("a tar file is shorter than its entries"));
+            }
+        }
+        let content = whole.unwrap_or(behind);
+        match kind {
+            b'L' | b'K' => {
+                opener.step()?;
+                let long = content.split(|byte| *byte == 0).next().unwrap_or_default().to_vec();
+                if kind == b'L' { long_name = Some(long) } else { long_link = Some(long) }
+            }
+            b'x' | b'g' => {
+                opener.step()?;
+                pax(content, &mut long_name, &mut long_link);
+            }
+            _ => {
+                let mut name = opener.entry(&path(header), true)?;
+                if let Some(raw) = &long_name {
+                    name = opener.entry(raw, true)?;
+                }
+                if matches!(kind, b'1' | b'2') {
+                    let target = text(slice(header, 157, 100).unwrap_or_default());
+                    opener.link(
+                        long_name.as_deref().unwrap_or(&path(header)),
+                        long_link.as_deref().unwrap_or(target),
+                        kind == b'1',
+                    );
+                }
+                let real = if kind == b'S' { number(slice(header, 483, 12).unwrap_or_default()) } else { None };
+                opener.expand(real.unwrap_or(0).max(u64::try_from(content.len()).unwrap_or(u64::MAX)))?;
+                opener.content(&name, content, depth, whole.is_some())?;
+                (long_name, long_link) = (None, None);
+            }
+        }
+        let blocks = length.div_ceil(BLOCK).saturating_mul(BLOCK);
+        rest = behind.get(blocks..).unwrap_or_default();
+    }
+    if complete && !ended && !rest.is_empty() {
+        return Err(opener.unreadable("a tar file ends within a header"));
+    }
+    Ok(())
+}
+
+/// The name of an entry, with its prefix.
+fn path(header: &[u8]) -> Vec<u8> {
+    let name = text(slice(header, 0, 100).unwrap_or_default());
+    let prefix = match slice(header, 257, 5) {
+        Some(b"ustar") if slice(header, 257, 8) != Some(b"ustar  \0") => {
+            text(slice(header, 345, 155).unwrap_or_default())
+        }
+        _ => &[],
+    };
+    match prefix.is_empty() {
+        true => name.to_vec(),
+        false => [prefix, b"/", name].concat(),
+    }
+}
+
+fn text(field: &[u8]) -> &[u8] {
+    field.split(|byte| *byte == 0).next().unwrap_or_default()
+}
+
+/// The name and the target in the records of a pax header: `LENGTH KEY=VALUE\n`.
+fn pax(content: &[u8], name: &mut Option<Vec<u8>>, link: &mut Option<Vec<u8>>) {
+    for line in content.split(|byte| *byte == b'\n').take(64) {
+        let Some(record) = line.splitn(2, |byte| *byte == b' ').nth(1) else { continue };
+        for key in [b"path=".as_slice(), b"GNU.sparse.name="] {
+            if let Some(value) = record.strip_prefix(key) {
+                *name = Some(value.to_vec());
+            }
+        }
+        if let Some(value) = record.strip_prefix(b"linkpath=") {
+            *link = Some(value.to_vec());
+        }
+    }
+}
+
+/// A number in octal digits, or in base 256 where the first bit is set.
+fn number(field: &[u8]) -> Option<u64> {
+    let (first, rest) = field.split_first()?;
+    if *first & 0x80 != 0 {
+        let start = u64::from(first & 0x7f);
+        return rest.iter().try_fold(start, |value, byte| value.checked_mul(256)?.checked_add(u64::from(*byte)));
+    }
+    let digits = field.trim_ascii_start().split(|byte| matches!(byte, 0 | b' ')).next().unwrap_or_default();
+    digits.iter().try_fold(0_u64, |value, byte| {
+        let digit = byte.checked_sub(b'0').filter(|digit| *digit < 8)?;
+        value.checked_mul(8)?.checked_add(u64::from(digit))
+    })
+}
+
+/// Whether the checksum of a header is right: the sum of its bytes with blanks in place of the checksum. Old programs have added them as
+/// numbers with a sign.
+fn is_right(header: &[u8]) -> bool {
+    let bytes = || header.iter().enumerate().map(|(at, byte)| if (148..156).contains(&at) { 32 } else { *byte });
+    let sum: i64 = bytes().map(i64::from).sum();
+    let signed: i64 = bytes().map(|byte| i64::from(byte.cast_signed())).sum();
+    let named = number(slice(header, 148, 8).unwrap_or_default()).and_then(|named| i64::try_from(named).ok());
+    named.is_some_and(|named| named == sum || named == signed)
+}

@@ -1,0 +1,150 @@
+//! What is in a file beside its format: behind its end, in front of it, and in its text fields.
+
+use memchr::memmem;
+
+use crate::bytes::{be16, be32, find_ignoring_case, le32, place, slice};
+use crate::text::server_tag;
+use crate::{Family, Format, archive};
+
+/// How far a PDF may begin behind the start of a file for readers (PDF 1.7, appendix H.3.4.1), in bytes.
+const PDF_REACH: usize = 1024;
+
+/// How a file can be read as another format beside its own.
+pub(crate) fn polyglot(bytes: &[u8], format: Format, complete: bool) -> Option<String> {
+    let family = format.family();
+    let media = matches!(family, Family::Image | Family::Audio | Family::Video | Family::Font);
+    let pdf = matches!(format, Format::Pdf | Format::ActivePdf);
+    if media || pdf || format == Format::Unknown {
+        if let Some(script) = server_tag(bytes) {
+            return Some(format!("a file of the format {format} holds a script of the type {script}"));
+        }
+        if memmem::find(bytes, b"__HALT_COMPILER").is_some() {
+            return Some(format!("a file of the format {format} is a PHP archive as well"));
+        }
+    }
+    if pdf && !bytes.trim_ascii_start().starts_with(b"%PDF-") {
+        return Some("data is in front of a PDF".to_owned());
+    }
+    if family == Family::Image {
+        for page in [b"<script".as_slice(), b"<iframe", b"<html"] {
+            if find_ignoring_case(bytes, page).is_some() {
+                return Some(format!("an image of the format {format} holds a page"));
+            }
+        }
+        if begins_script(bytes, format) {
+            return Some(format!("an image of the format {format} begins as a script does"));
+        }
+    }
+    if media || format == Format::Unknown || family == Family::Text {
+        for (signature, other) in [(b"Rar!\x1a\x07".as_slice(), Format::Rar), (b"7z\xbc\xaf\x27\x1c", Format::SevenZip)]
+        {
+            if memmem::find(bytes, signature).is_some() {
+                return Some(format!("a file of the format {format} holds one of the format {other}"));
+            }
+        }
+    }
+    let start = bytes.get(..PDF_REACH).unwrap_or(bytes);
+    if !pdf
+        && family != Family::Executable
+        && !matches!(family, Family::Archive)
+        && memmem::find(start, b"%PDF-").is_some()
+    {
+        return Some(format!("a file of the format {format} is a PDF as well"));
+    }
+    // Self-extracting programs are archives as well; compound files may hold office documents.
+    let own =
+        format.is_zip() || matches!(format, Format::Ole | Format::Msi | Format::Macro) || family == Family::Executable;
+    if complete && !own && archive::is_appended_zip(bytes, !media && family != Family::Text) {
+        return Some(format!("a file of the format {format} is a ZIP file as well"));
+    }
+    let behind = end_of_image(bytes, format).and_then(|end| bytes.get(end..)).filter(|behind| behind.len() > 3);
+    let other = behind.map(crate::identify).filter(|other| {
+        matches!(
+            other.family(),
+            Family::Executable | Family::Script | Family::Html | Family::Archive | Family::Document
+        )
+    });
+    other.map(|other| format!("a file of the format {other} follows an image of the format {format}"))
+}
+
+/// Whether the header of an image is the beginning of a script: `GIF89a/*`, `GIF89a=1`, `BM=`, a first segment of JPEG of 0x2f2a bytes.
+fn begins_script(bytes: &[u8], format: Format) -> bool {
+    let begins = |pair: Option<&[u8]>| match pair {
+        Some(b"/*" | b"//") => true,
+        Some([b'=', next]) => next.is_ascii_graphic() || *next == b' ',
+        _ => false,
+    };
+    match format {
+        Format::Gif => begins(slice(bytes, 6, 2)),
+        Format::Bmp => begins(slice(bytes, 2, 2)) && le32(bytes, 2).map(place) != Some(bytes.len()),
+        Format::Jpeg => slice(bytes, 4, 2) == Some(b"/*"),
+        _ => false,
+    }
+}
+
+/// Where an image ends, for the formats that say so.
+fn end_of_image(bytes: &[u8], format: Format) -> Option<usize> {
+    match format {
+        Format::Png => png(bytes),
+        Format::Gif => gif(bytes),
+        Format::Jpeg => jpeg(bytes),
+        Format::Webp => Some(place(le32(bytes, 4)?).checked_add(8)?),
+        Format::Bmp => le32(bytes, 2).map(place),
+        _ => None,
+    }
+}
+
+fn png(bytes: &[u8]) -> Option<usize> {
+    let mut at: usize = 8;
+    loop {
+        let end = at.checked_add(12)?.checked_add(place(be32(bytes, at)?))?;
+        if slice(bytes, at + 4, 4)? == b"IEND" {
+            return Some(end);
+        }
+        at = end;
+    }
+}
+
+fn gif(bytes: &[u8]) -> Option<usize> {
+    let table = |flags: u8| if flags & 0x80 != 0 { 3 << (1 + (flags & 7)) } else { 0 };
+    let mut at: usize = 13 + table(*bytes.get(10)?);
+    loop {
+        at = match bytes.get(at)? {
+            0x3b => return Some(at + 1),
+            0x21 => blocks(bytes, at + 2)?,
+            0x2c => blocks(bytes, at + 11 + table(*bytes.get(at + 9)?))?,
+            _ => return None,
+        };
+    }
+}
+
+/// The place behind blocks of data: each with its length in front, the last one empty.
+fn blocks(bytes: &[u8], mut at: usize) -> Option<usize> {
+    loop {
+        let length = usize::from(*bytes.get(at)?);
+        at += length + 1;
+        if length == 0 {
+            return Some(at);
+        }
+    }
+}
+
+fn jpeg(bytes: &[u8]) -> Option<usize> {
+    let mut at: usize = 2;
+    // The segments in front of the image; thumbnails are within them.
+    loop {
+        let marker = be16(bytes, at)?;
+        at += 2;
+        match marker {
+            0xffd9 => return Some(at),
+            0xffff => at -= 1,
+            0xffd0..=0xffd8 | 0xff01 => {}
+            0xffda => break,
+            0xff02.. => at = at.checked_add(usize::from(be16(bytes, at)?))?,
+            _ => return None,
+        }
+    }
+    // In the image, markers are those without a zero behind them; a further scan has segments in front.
+    let image = bytes.get(at..)?;
+    memmem::find(image, b"\xff\xd9").map(|end| at + end + 2)
+}

@@ -1,0 +1,179 @@
+//! One file: its names, its length, its type, its archives.
+
+use crate::archive::{Opener, Work, is_opened};
+use crate::{Family, Findings, Format, Name, Policy, Reason, cfb, ends, identify, text};
+
+/// Extensions of texts that may begin with tags of HTML.
+const PLAIN: [&str; 7] = ["md", "markdown", "mdx", "rst", "txt", "csv", "log"];
+
+/// A file of a request.
+#[derive(Debug, Clone, Copy)]
+pub struct File<'a> {
+    /// Its name in every reading of what the request says; empty if it has none.
+    pub names: &'a [Vec<u8>],
+    /// The media type that the request gives it.
+    pub media_type: Option<&'a [u8]>,
+    /// Its bytes, as far as they are there.
+    pub content: &'a [u8],
+    /// All of its bytes are there.
+    pub complete: bool,
+    /// Its length, where that is known although bytes are missing.
+    pub length: Option<u64>,
+}
+
+/// Inspects a file; its format. `work` is what the files of a request may take together.
+pub fn inspect(file: &File<'_>, policy: &Policy, work: &mut Work, findings: &mut Findings) -> Format {
+    let names: Vec<Name> = file.names.iter().map(|name| Name::read(name)).collect();
+    for name in &names {
+        check_name(name, policy, findings);
+    }
+    let there = u64::try_from(file.content.len()).unwrap_or(u64::MAX);
+    let length = file.length.unwrap_or(there).max(there);
+    if policy.max_file_size > 0 && length > policy.max_file_size {
+        let most = policy.max_file_size;
+        findings.add(Reason::FileTooLarge, format!("a file has {length} bytes, more than {most}"));
+    }
+    let format = as_named(identify(file.content), &names, file.content);
+    check_type(format, &names, policy, findings);
+    if policy.check_mismatch {
+        check_mismatch(format, &names, file, findings);
+    }
+    if let Some(how) = ends::polyglot(file.content, format, file.complete) {
+        findings.add(Reason::Polyglot, how);
+    }
+    if matches!(format, Format::Ole | Format::Macro) && policy.reject_unreadable && cfb::read(file.content).encrypted {
+        findings.add(Reason::UnreadableArchive, "an office document is encrypted");
+    }
+    if is_opened(format) || is_zip(file.content) {
+        let opened = if format.is_zip() || !is_zip(file.content) { format } else { Format::Zip };
+        // What stops it is among the findings.
+        let _ = Opener::new(policy, work, findings, file.content.len()).open(file.content, opened, 1, file.complete);
+    }
+    format
+}
+
+fn check_name(name: &Name, policy: &Policy, findings: &mut Findings) {
+    let shown = &name.shown;
+    if name.null_byte {
+        findings.add(Reason::NullByte, format!("the name `{shown}` holds a NUL byte"));
+    }
+    if name.leaves_folder {
+        findings.add(Reason::ZipSlip, format!("the name `{shown}` has a path out of its folder"));
+    }
+    if name.reordered {
+        findings.add(Reason::DoubleExtension, format!("the name `{shown}` holds characters that hide its extension"));
+    }
+    let whole = name.whole.trim_start_matches('.');
+    if let Some(extension) = name.extension().filter(|extension| policy.denies_extension(extension)) {
+        findings.add(Reason::DeniedExtension, format!("the name `{shown}` has the denied extension {extension}"));
+    } else if policy.denies_extension(whole) && name.whole.contains('.') {
+        findings.add(Reason::DeniedExtension, format!("the name `{shown}` is denied"));
+    }
+    let inner = name.extensions.split_last().map(|(_, inner)| inner).unwrap_or_default();
+    if let Some(extension) = inner.iter().find(|extension| policy.denies_inner(extension)) {
+        let detail = format!("the name `{shown}` has the denied extension {extension} in front of its last one");
+        findings.add(Reason::DoubleExtension, detail);
+    }
+    if !policy.allows_extension(name.extension().unwrap_or_default()) {
+        findings.add(Reason::ExtensionNotAllowed, format!("the extension of `{shown}` is none of those allowed"));
+    }
+}
+
+fn check_type(format: Format, names: &[Name], policy: &Policy, findings: &mut Findings) {
+    if policy.denies_type(format) {
+        let family = format.family().word();
+        findings.add(Reason::DeniedType, format!("a file is of the denied type {format} ({family})"));
+    }
+    if !policy.allows_type(format) && format != Format::Empty {
+        findings.add(Reason::TypeNotAllowed, format!("a file is of the type {format}, which is none of those allowed"));
+    }
+    // A file without a name has the extensions of its format.
+    let unnamed = names.is_empty() && !policy.allowed_extensions.is_empty() && format != Format::Empty;
+    if unnamed && !format.extensions().iter().any(|extension| policy.allows_extension(extension)) {
+        let detail = format!("a file without a name is of the type {format}, whose extensions are not allowed");
+        findings.add(Reason::ExtensionNotAllowed, detail);
+    }
+}
+
+fn check_mismatch(format: Format, names: &[Name], file: &File<'_>, findings: &mut Findings) {
+    let extensions = names.iter().filter_map(|name| name.extension().map(|extension| (extension, name.shown.as_str())));
+    for (extension, shown) in extensions {
+        if contradicts(format, extension, file.content) {
+            let detail = format!(
+                "the content of `{shown}` is of the type {format}, which the extension {extension} does not have"
+            );
+            findings.add(Reason::TypeMismatch, detail);
+        }
+    }
+    let media = file.media_type.and_then(|media| media.split(|byte| *byte == b';').next()).unwrap_or_default();
+    let media = String::from_utf8_lossy(media.trim_ascii()).to_ascii_lowercase();
+    if extension_of(&media).is_some_and(|extension| contradicts(format, extension, file.content)) {
+        findings.add(Reason::TypeMismatch, format!("a file is of the type {format}, and its media type is {media}"));
+    }
+}
+
+/// The extension for a media type that browsers and applications act on.
+fn extension_of(media: &str) -> Option<&'static str> {
+    Some(match media {
+        "image/png" => "png",
+        "image/jpeg" | "image/jpg" | "image/pjpeg" => "jpg",
+        "image/gif" => "gif",
+        "image/webp" => "webp",
+        "image/svg+xml" => "svg",
+        "application/pdf" => "pdf",
+        _ => return None,
+    })
+}
+
+/// Whether no file of an extension has this format. Formats of one family are not told apart: pictures and films are often named
+/// after another format, and that does no harm.
+fn contradicts(format: Format, extension: &str, content: &[u8]) -> bool {
+    let expected: Vec<Format> = Format::of_extension(extension).collect();
+    if expected.is_empty() || format == Format::Empty || expected.contains(&format) {
+        return false;
+    }
+    if format == Format::Unknown {
+        return expected.iter().all(|expected| expected.has_signature());
+    }
+    // An office document is a ZIP file as well, but not one with macros or a program.
+    if expected.contains(&Format::Zip) && format.is_zip() && format.family() == Family::Document {
+        return false;
+    }
+    let text = expected.iter().any(|expected| expected.is_text());
+    if text && matches!(format, Format::Text | Format::Json | Format::Xml) {
+        return false;
+    }
+    // PostScript and RTF are text, and so are old mails.
+    if text && text::as_text(content).is_some() && format.family() == Family::Document {
+        return !expected.iter().any(|expected| matches!(expected, Format::Text));
+    }
+    let sound = |family| matches!(family, Family::Audio | Family::Video);
+    let family = format.family();
+    !expected.iter().any(|expected| {
+        let other = expected.family();
+        (other == family && !matches!(family, Family::Script | Family::Executable)) || sound(other) && sound(family)
+    })
+}
+
+/// The format, given the name. Documents of Markdown begin with tags of HTML and are no pages; data such as JSON and CSV may hold the
+/// tags of servers, which run them in no file of that name, and is no script unless it begins with one.
+fn as_named(format: Format, names: &[Name], content: &[u8]) -> Format {
+    let all_are =
+        |of: &dyn Fn(&str) -> bool| !names.is_empty() && names.iter().all(|name| name.extension().is_some_and(of));
+    let Some(text) = text::as_text(content) else { return format };
+    match format {
+        Format::Html if all_are(&|extension| PLAIN.contains(&extension)) && !text::is_whole_page(&text) => Format::Text,
+        Format::Php | Format::Asp if all_are(&is_data) => text::of_data(&text).unwrap_or(format),
+        _ => format,
+    }
+}
+
+/// Whether files of an extension are text that nothing runs.
+fn is_data(extension: &str) -> bool {
+    let mut formats = Format::of_extension(extension).peekable();
+    formats.peek().is_some() && formats.all(|format| format.family() == Family::Text)
+}
+
+fn is_zip(content: &[u8]) -> bool {
+    content.starts_with(b"PK\x03\x04") || content.starts_with(b"PK\x05\x06")
+}

@@ -1,0 +1,324 @@
+//! Formats of text: pages, scripts, SVG, XML, JSON.
+
+use std::borrow::Cow;
+
+use memchr::memmem;
+
+use crate::Format;
+use crate::bytes::{find_ignoring_case, slice};
+
+/// How many bytes of a text are searched for its root element and for what makes it a script.
+const REACH: usize = 1 << 20;
+/// The tags that make a page of a text that begins with one of them (WHATWG MIME Sniffing, section 7.1, and what browsers add).
+const PAGE_TAGS: [&[u8]; 22] = [
+    b"!doctype html",
+    b"html",
+    b"head",
+    b"script",
+    b"iframe",
+    b"h1",
+    b"div",
+    b"font",
+    b"table",
+    b"a",
+    b"style",
+    b"title",
+    b"b",
+    b"body",
+    b"br",
+    b"p",
+    b"img",
+    b"object",
+    b"embed",
+    b"meta",
+    b"form",
+    b"link",
+];
+/// What loads or runs a script in an SVG image, beside event handlers.
+const ACTIVE_SVG: [&[u8]; 8] =
+    [b"<script", b":script", b"javascript:", b"<foreignobject", b":foreignobject", b"<iframe", b"<embed", b"<!entity"];
+/// Words of scripts for the Windows script host.
+const WINDOWS_SCRIPT: [&[u8]; 4] =
+    [b"wscript.shell", b"wscript.createobject", b"scripting.filesystemobject", b"shell.application"];
+
+/// The text of bytes that may be UTF-16: one byte for each character of ASCII. `None` where they are no text.
+pub(crate) fn as_text(bytes: &[u8]) -> Option<Cow<'_, [u8]>> {
+    let wide = |bytes: &[u8], high: usize| {
+        let narrow = |pair: &[u8; 2]| {
+            let [first, second] = *pair;
+            let (low, high) = if high == 1 { (first, second) } else { (second, first) };
+            if high == 0 && low.is_ascii() { low } else { 0x80 }
+        };
+        let reach = bytes.get(..REACH).unwrap_or(bytes);
+        Cow::Owned(reach.as_chunks::<2>().0.iter().map(narrow).collect())
+    };
+    match bytes {
+        [0xff, 0xfe, rest @ ..] => Some(wide(rest, 1)),
+        [0xfe, 0xff, rest @ ..] => Some(wide(rest, 0)),
+        [b'<', 0, second, 0, ..] if second.is_ascii_graphic() => Some(wide(bytes, 1)),
+        [0, b'<', 0, second, ..] if second.is_ascii_graphic() => Some(wide(bytes, 0)),
+        [0xef, 0xbb, 0xbf, rest @ ..] => crate::magic::looks_like_text(rest).then_some(Cow::Borrowed(rest)),
+        _ => crate::magic::looks_like_text(bytes).then_some(Cow::Borrowed(bytes)),
+    }
+}
+
+/// The format of a text.
+pub(crate) fn of_text(text: &[u8]) -> Format {
+    let start = text.trim_ascii_start();
+    if let Some(script) = script(start) {
+        return script;
+    }
+    let first = start.first().copied().unwrap_or_default();
+    if first == b'<' {
+        return markup(start);
+    }
+    if starts_like_mail_page(start) {
+        return Format::Html;
+    }
+    data(start)
+}
+
+/// Text without markup.
+fn data(start: &[u8]) -> Format {
+    match (start.first(), start.trim_ascii_end().last()) {
+        (Some(b'{'), Some(b'}')) | (Some(b'['), Some(b']')) => Format::Json,
+        _ => Format::Text,
+    }
+}
+
+/// The script that a text is: what runs it does so wherever its tag is.
+fn script(start: &[u8]) -> Option<Format> {
+    let reach = start.get(..REACH).unwrap_or(start);
+    if reach.starts_with(b"#!") && reach.get(2..).is_some_and(|rest| rest.trim_ascii_start().starts_with(b"/")) {
+        return Some(Format::Shell);
+    }
+    if let Some(format) = server_tag(reach) {
+        return Some(format);
+    }
+    let lower = |length: usize| reach.get(..length.min(reach.len())).unwrap_or_default().to_ascii_lowercase();
+    let head = lower(64);
+    if head.starts_with(b"@echo off") || head.starts_with(b"@echo on") || head.starts_with(b"@cmd ") {
+        return Some(Format::Batch);
+    }
+    if head.starts_with(b"windows registry editor version") || head.starts_with(b"regedit4") {
+        return Some(Format::Registry);
+    }
+    if head.starts_with(b"#requires -") || head.starts_with(b"# powershell") {
+        return Some(Format::PowerShell);
+    }
+    let beginning = reach.get(..64 << 10).unwrap_or(reach);
+    if WINDOWS_SCRIPT.iter().any(|word| find_ignoring_case(beginning, word).is_some())
+        || find_ignoring_case(beginning, b"<hta:application").is_some()
+    {
+        return Some(Format::WindowsScript);
+    }
+    None
+}
+
+/// The tags that servers run, wherever they are.
+pub(crate) fn server_tag(bytes: &[u8]) -> Option<Format> {
+    if find_ignoring_case(bytes, b"<?php").is_some() || has_short_tag(bytes) {
+        return Some(Format::Php);
+    }
+    if find_ignoring_case(bytes, b"language=\"php\"").is_some() && find_ignoring_case(bytes, b"<script").is_some() {
+        return Some(Format::Php);
+    }
+    let page = |rest: &[u8]| {
+        let rest = rest.trim_ascii_start();
+        let words: [&[u8]; 9] = [
+            b"page ",
+            b"eval",
+            b"execute",
+            b"response.",
+            b"request.",
+            b"runtime.",
+            b"import ",
+            b"webhandler ",
+            b"language",
+        ];
+        rest.starts_with(b"@") || rest.starts_with(b"=") || words.iter().any(|word| begins(rest, word))
+    };
+    let mut tags = memmem::find_iter(bytes, b"<%").filter_map(|at| slice(bytes, at + 2, 24).or(bytes.get(at + 2..)));
+    let printable = |rest: &[u8]| rest.iter().take(8).all(|byte| matches!(byte, b'\t' | b'\n' | b'\r' | b' '..=b'~'));
+    if tags.any(|rest| rest.len() >= 8 && printable(rest) && page(rest))
+        || memmem::find(bytes, b"<jsp:").is_some()
+        || find_ignoring_case(bytes, b"runat=\"server\"").is_some()
+    {
+        return Some(Format::Asp);
+    }
+    None
+}
+
+/// `<?=` with a PHP expression behind it. Three bytes are in any large file: what follows must be text as well.
+fn has_short_tag(bytes: &[u8]) -> bool {
+    memmem::find_iter(bytes, b"<?=").any(|at| {
+        let rest = bytes.get(at + 3..).unwrap_or_default().get(..8).unwrap_or_default();
+        rest.len() == 8 && rest.iter().all(|byte| matches!(byte, b'\t' | b'\n' | b'\r' | b' '..=b'~'))
+    })
+}
+
+fn begins(text: &[u8], word: &[u8]) -> bool {
+    text.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word))
+}
+
+/// A page saved as a mail (MHTML).
+fn starts_like_mail_page(start: &[u8]) -> bool {
+    let head = start.get(..4096).unwrap_or(start);
+    let mime = find_ignoring_case(head, b"mime-version:").is_some();
+    mime && find_ignoring_case(head, b"multipart/related").is_some()
+        && find_ignoring_case(start, b"text/html").is_some()
+}
+
+/// Text that begins with `<`.
+fn markup(start: &[u8]) -> Format {
+    let reach = start.get(..REACH).unwrap_or(start);
+    if is_page_tag(reach) {
+        return Format::Html;
+    }
+    // A server includes what such a comment names.
+    if begins(reach, b"<!--#") {
+        return Format::Html;
+    }
+    let Some(root) = root(reach) else {
+        // Browsers take a comment for the beginning of a page.
+        return if begins(reach, b"<!--") { Format::Html } else { Format::Text };
+    };
+    let local = root.rsplit(|byte| *byte == b':').next().unwrap_or(root);
+    if local.eq_ignore_ascii_case(b"svg") {
+        return if is_active_svg(reach) { Format::ActiveSvg } else { Format::Svg };
+    }
+    if local.eq_ignore_ascii_case(b"html") || is_page_tag_name(local) {
+        return Format::Html;
+    }
+    // An element of XHTML in any XML document is run like one of a page.
+    let xhtml = memmem::find(reach, b"http://www.w3.org/1999/xhtml").is_some();
+    if xhtml && (find_ignoring_case(reach, b"script").is_some() || find_ignoring_case(reach, b"iframe").is_some()) {
+        return Format::Html;
+    }
+    let declared = begins(reach, b"<?xml") || find_ignoring_case(reach, b"xmlns").is_some();
+    if memmem::find(reach, b"progid=\"Word.Document\"").is_some()
+        || memmem::find(reach, b"progid=\"Excel.Sheet\"").is_some()
+    {
+        let has_macros =
+            memmem::find(reach, b"macrosPresent=\"yes\"").is_some() || memmem::find(reach, b".mso").is_some();
+        return if has_macros { Format::Macro } else { Format::Xml };
+    }
+    if begins(local, b"scriptlet")
+        || (begins(local, b"job") || begins(local, b"package")) && find_ignoring_case(reach, b"<script").is_some()
+    {
+        return Format::WindowsScript;
+    }
+    if declared || reach.trim_ascii_end().ends_with(b">") { Format::Xml } else { Format::Text }
+}
+
+fn is_page_tag(text: &[u8]) -> bool {
+    let Some(inside) = text.strip_prefix(b"<") else { return false };
+    PAGE_TAGS.iter().any(|tag| {
+        begins(inside, tag)
+            && inside
+                .get(tag.len())
+                .is_none_or(|byte| matches!(byte, b' ' | b'>' | b'\t' | b'\n' | b'\r' | 0x0c | b'/'))
+    })
+}
+
+fn is_page_tag_name(name: &[u8]) -> bool {
+    PAGE_TAGS.iter().any(|tag| tag.len() > 2 && tag.eq_ignore_ascii_case(name))
+}
+
+/// The name of the first element: behind the declaration, comments, instructions and the document type.
+fn root(mut text: &[u8]) -> Option<&[u8]> {
+    loop {
+        text = text.trim_ascii_start();
+        let end: &[u8] = match text {
+            [b'<', b'!', b'-', b'-', ..] => b"-->",
+            [b'<', b'?', ..] => b"?>",
+            [b'<', b'!', ..] => {
+                if begins(text, b"<!doctype svg") {
+                    return Some(b"svg");
+                }
+                if begins(text, b"<!doctype html") {
+                    return Some(b"html");
+                }
+                text = behind_doctype(text)?;
+                continue;
+            }
+            [b'<', rest @ ..] => {
+                let length =
+                    rest.iter().take_while(|byte| !matches!(byte, b' ' | b'>' | b'/' | b'\t' | b'\n' | b'\r')).count();
+                return rest.get(..length).filter(|name| !name.is_empty());
+            }
+            _ => return None,
+        };
+        let at = memmem::find(text, end)?;
+        text = text.get(at + end.len()..)?;
+    }
+}
+
+/// What follows a document type, whose internal part is in brackets.
+fn behind_doctype(text: &[u8]) -> Option<&[u8]> {
+    let bracket = memchr::memchr2(b'[', b'>', text)?;
+    let close = match text.get(bracket) {
+        Some(b'>') => bracket,
+        _ => {
+            let inner = bracket + memchr::memchr(b']', text.get(bracket..)?)?;
+            inner + memchr::memchr(b'>', text.get(inner..)?)?
+        }
+    };
+    text.get(close + 1..)
+}
+
+/// Whether an SVG image can run something: scripts, event handlers, elements of pages, references to scripts.
+fn is_active_svg(text: &[u8]) -> bool {
+    if ACTIVE_SVG.iter().any(|word| find_ignoring_case(text, word).is_some()) {
+        return true;
+    }
+    // Characters may be written as references: `javas&#99;ript:`.
+    if find_ignoring_case(text, b"href").is_some() && has_reference_to_letters(text) {
+        return true;
+    }
+    let handlers = memchr::memchr2_iter(b'o', b'O', text).filter(|at| {
+        let before = at.checked_sub(1).and_then(|before| text.get(before)).copied().unwrap_or(b' ');
+        matches!(before, b' ' | b'\t' | b'\n' | b'\r' | b'\'' | b'"' | b'/')
+    });
+    handlers.into_iter().any(|at| is_handler(text.get(at..).unwrap_or_default()))
+}
+
+/// `on`, letters, `=`.
+fn is_handler(text: &[u8]) -> bool {
+    let Some(rest) = text.get(2..).filter(|_| begins(text, b"on")) else { return false };
+    let letters = rest.iter().take(24).take_while(|byte| byte.is_ascii_alphabetic()).count();
+    let behind = rest.get(letters..).unwrap_or_default();
+    letters >= 3 && behind.trim_ascii_start().starts_with(b"=")
+}
+
+fn has_reference_to_letters(text: &[u8]) -> bool {
+    memmem::find_iter(text, b"&#").any(|at| {
+        let digits = text.get(at + 2..).unwrap_or_default();
+        let (hex, digits) = match digits {
+            [b'x' | b'X', rest @ ..] => (true, rest),
+            _ => (false, digits),
+        };
+        let radix = if hex { 16 } else { 10 };
+        let value = digits.iter().take(8).map_while(|byte| char::from(*byte).to_digit(radix));
+        let value = value.fold(0_u32, |value, digit| value.saturating_mul(radix).saturating_add(digit));
+        matches!(value, 0x41..=0x5a | 0x61..=0x7a | 0x3a)
+    })
+}
+
+/// The format of a text that holds tags of servers, if it is data nevertheless: it does not begin with one of them.
+pub(crate) fn of_data(text: &[u8]) -> Option<Format> {
+    let start = text.trim_ascii_start();
+    let runs =
+        begins(start, b"<?php") || start.starts_with(b"<?=") || start.starts_with(b"<%") || start.starts_with(b"#!");
+    (!runs).then(|| match start.first() {
+        Some(b'<') => markup(start),
+        _ => data(start),
+    })
+}
+
+/// Whether a page begins as whole pages do, or runs something: by more than a tag that other texts have as well.
+pub(crate) fn is_whole_page(text: &[u8]) -> bool {
+    let start = text.trim_ascii_start();
+    let strong: [&[u8]; 7] = [b"<!doctype html", b"<html", b"<head", b"<body", b"<script", b"<iframe", b"<?xml"];
+    strong.iter().any(|tag| begins(start, tag)) || find_ignoring_case(start, b"<script").is_some()
+}

@@ -1,0 +1,77 @@
+//! The answer to a gateway's question: the files of a body, each by the scanner.
+
+use std::time::Duration;
+
+use kit::{AskedBody, SourceHealth};
+use snapshot::MAX_ASK_BODY;
+use tokio::time::Instant;
+
+use super::gather::subject;
+use super::{Scanners, Verdict, extract};
+use crate::{ScanAnswer, ScanFiles, ScanVerdict};
+
+/// How long before the gateway gives up an answer is sent at the latest.
+const MARGIN: Duration = Duration::from_millis(200);
+
+/// Has the files of a body scanned. There always is an answer, which says why there is no verdict.
+pub(super) async fn answer(
+    scanners: &Scanners,
+    question: &ScanFiles,
+    body: Box<dyn AskedBody>,
+    health: &dyn SourceHealth,
+    now: u64,
+) -> ScanAnswer {
+    let waits = Duration::from_millis(u64::from(question.millis));
+    let end = Instant::now() + waits.saturating_sub(MARGIN);
+    let working = verdict(scanners, question, body, health, now, end);
+    let outcome = match tokio::time::timeout_at(end, working).await {
+        Ok(outcome) => outcome,
+        Err(_) => Err(format!("the scan has not ended within {} ms", waits.as_millis())),
+    };
+    let (word, verdict, detail) = match outcome {
+        Ok(Verdict::Clean) => ("clean", ScanVerdict::Clean, String::new()),
+        Ok(Verdict::Infected(threat)) => ("infected", ScanVerdict::Infected, threat),
+        Err(why) => ("failed", ScanVerdict::Failed, why),
+    };
+    metrics::counter!("palisade_upload_scans_total", "outcome" => word).increment(1);
+    ScanAnswer { verdict: verdict.into(), detail }
+}
+
+async fn verdict(
+    scanners: &Scanners,
+    question: &ScanFiles,
+    body: Box<dyn AskedBody>,
+    health: &dyn SourceHealth,
+    now: u64,
+    end: Instant,
+) -> Result<Verdict, String> {
+    let id = question.scanner.as_str();
+    let Some(scanner) = scanners.get(id) else {
+        return Err(format!("there is no scanner `{}` that is enabled", super::shown(id)));
+    };
+    // A body and its files are in memory, and its decoded form.
+    let _memory = scanners.memory.acquire_many(Scanners::units(body.length().saturating_mul(3))).await;
+    let complete = body.is_complete();
+    let Some(bytes) = body.collect(MAX_ASK_BODY).await else {
+        return Err("the gateway has not sent all of the body".to_owned());
+    };
+    let asked = question.clone();
+    let finding = tokio::task::spawn_blocking(move || extract::files(&asked, &bytes, complete));
+    let files = finding.await.map_err(|error| error.to_string())??;
+    for file in &files {
+        // That is no fault of the scanner.
+        if let Some(why) = scanner.too_long(&file.content) {
+            return Err(why);
+        }
+        let left = end.saturating_duration_since(Instant::now());
+        match scanner.verdict(&file.content, file.digest, now, left).await {
+            Ok(Verdict::Clean) => {}
+            Ok(infected) => return Ok(infected),
+            Err(why) => {
+                health.fails(&subject(id), &why);
+                return Err(why);
+            }
+        }
+    }
+    Ok(Verdict::Clean)
+}

@@ -39,7 +39,7 @@ fn chain_with(policy: HoneypotPolicy, response: Option<snapshot::Policy>) -> Cha
     let config = compile::step(&policy, hash.clone()).encode_to_vec();
     let mut global = vec![Step { plugin: PLUGIN.name.into(), config, ..Step::default() }];
     if let Some(policy) = response {
-        let config = ThreatResponseStep { policy: Some(policy) }.encode_to_vec();
+        let config = ThreatResponseStep { policy: Some(policy), maze: None }.encode_to_vec();
         global.push(Step { plugin: threat_response::PLUGIN.name.into(), config, ..Step::default() });
     }
     let parts = vec![Part { hash, data }];

@@ -61,7 +61,8 @@ impl Tried {
         };
         let tiers =
             vec![tier(0, 40.0, TierAction::Log), tier(1, 70.0, TierAction::Deny), tier(2, 90.0, TierAction::Ban)];
-        let response = ThreatResponseStep { policy: Some(Policy { tiers, ..Policy::default() }) };
+        let response =
+            ThreatResponseStep { policy: Some(Policy { tiers, ..Policy::default() }), ..ThreatResponseStep::default() };
         let steps = [(PLUGIN.name, step().encode_to_vec()), ("threat-response", response.encode_to_vec())];
         Self::new(&steps, &[PLUGIN, threat_response::PLUGIN])
     }

@@ -44,7 +44,7 @@ SecRule REQUEST_METHOD "@streq POST" "id:2,phase:1,deny,status:406"
     let steps = vec![
         step("threat-gate", ThreatGateStep { policy: Some(policy.clone()) }.encode_to_vec()),
         step("waf", rules.encode_to_vec()),
-        step("threat-response", ThreatResponseStep { policy: Some(policy) }.encode_to_vec()),
+        step("threat-response", ThreatResponseStep { policy: Some(policy), maze: None }.encode_to_vec()),
     ];
     let routes = vec![RouteChain { name: "demo".into(), steps, ..RouteChain::default() }];
     seal(&Snapshot { filter: "preset".into(), routes, parts: waf.parts, ..Snapshot::default() }).encode_to_vec()

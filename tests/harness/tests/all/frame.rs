@@ -150,7 +150,7 @@ fn step(number: usize, case: &StepCase) -> Step {
                 }
             });
             let policy = Policy { name: "probe".into(), tiers: tiers.collect(), ..Policy::default() };
-            ThreatResponseStep { policy: Some(policy) }.encode_to_vec()
+            ThreatResponseStep { policy: Some(policy), maze: None }.encode_to_vec()
         }
         "threat-gate" => ThreatGateStep { policy: Some(Policy::default()) }.encode_to_vec(),
         _ => serde_json::to_vec(&case.config).unwrap(),

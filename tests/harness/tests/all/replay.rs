@@ -48,7 +48,7 @@ fn snapshot(tiers: Vec<Tier>) -> Vec<u8> {
         make("threat-gate", ThreatGateStep { policy: Some(policy.clone()) }.encode_to_vec()),
         make("waf", light),
         make("waf", heavy),
-        make("threat-response", ThreatResponseStep { policy: Some(policy) }.encode_to_vec()),
+        make("threat-response", ThreatResponseStep { policy: Some(policy), maze: None }.encode_to_vec()),
     ];
     let routes = vec![RouteChain { name: ROUTE.into(), id: "r".into(), steps, ..RouteChain::default() }];
     let link = Some(LinkSettings { cluster: "control".into(), flush_millis: 200, max_queued: 1000 });

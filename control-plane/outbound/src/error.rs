@@ -44,6 +44,11 @@ impl OutboundError {
         OutboundError { status: Some(status), ..self }
     }
 
+    /// The same of a connection for another protocol, which has a host and a port alone.
+    pub(super) fn of_connection(self, place: &str) -> OutboundError {
+        OutboundError { origin: place.to_owned(), ..self }
+    }
+
     /// What kind of failure it is.
     #[must_use]
     pub fn fault(&self) -> OutboundFault {

@@ -103,16 +103,17 @@ impl Outbound {
     pub async fn connect(&self, host: &str, port: u16, timeout: Duration) -> Result<TcpStream, OutboundError> {
         let deadline = tokio::time::Instant::now() + timeout;
         let bracketed = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
-        let target = Target::parse(&format!("http://{bracketed}:{port}/"))?;
+        let place = format!("{bracketed}:{port}");
+        let target = Target::parse(&format!("http://{place}/"))?;
         let opening = async {
             let addresses = resolve::checked(self.0.resolver.as_ref(), &target, &self.0.allowed).await?;
             connection::open(&target, &addresses, deadline).await
         };
         match tokio::time::timeout_at(deadline, opening).await {
-            Ok(outcome) => outcome,
+            Ok(outcome) => outcome.map_err(|error| error.of_connection(&place)),
             Err(_) => {
                 let what = format!("no connection within {} s", timeout.as_secs_f64());
-                Err(OutboundError::new(OutboundFault::Timeout, format!("{bracketed}:{port}"), what))
+                Err(OutboundError::new(OutboundFault::Timeout, place, what))
             }
         }
     }

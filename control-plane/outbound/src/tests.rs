@@ -380,3 +380,23 @@ async fn a_client_that_reaches_private_targets_reaches_no_link_local_ones() {
         assert_eq!(error.fault(), OutboundFault::Refused, "{other}");
     }
 }
+
+#[tokio::test]
+async fn connections_for_other_protocols_are_guarded_as_calls_are() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let outbound = Outbound::with(Vec::new(), Names::new(&[]), Trust::system());
+    let patience = Duration::from_secs(5);
+    let refused = outbound.connect("127.0.0.1", port, patience).await.unwrap_err();
+    assert_eq!(refused.fault(), OutboundFault::Refused);
+    assert!(refused.to_string().starts_with(&format!("127.0.0.1:{port}: ")), "{refused}");
+    let private = outbound.reaching_private();
+    assert!(private.connect("127.0.0.1", port, patience).await.is_ok());
+    drop(listener);
+    assert_eq!(private.connect("127.0.0.1", port, patience).await.unwrap_err().fault(), OutboundFault::Connection);
+    for (host, fault) in
+        [("169.254.169.254", OutboundFault::Refused), ("fe80::1", OutboundFault::Refused), ("a b", OutboundFault::Url)]
+    {
+        assert_eq!(private.connect(host, port, patience).await.unwrap_err().fault(), fault, "{host}");
+    }
+}

@@ -301,3 +301,25 @@ fn limits_hold() {
     let headers: String = (0..31).map(|index| format!("X-{index}: b\r\n")).collect();
     assert!(changed("X-A: b\r\n", &headers).malformed);
 }
+
+#[test]
+fn a_part_whose_end_is_missing_can_be_taken() {
+    let body = b"--b\r\ncontent-disposition: form-data; name=\"a\"; filename=\"x\"\r\n\r\nhello\r\n--b\r\n\
+        content-disposition: form-data; name=\"c\"; filename=\"y\"\r\n\r\nfirst\r\nsecond";
+    let mut reader = Reader::new(b"multipart/form-data; boundary=b", Limits::default(), true);
+    reader.feed(body);
+    let open = reader.take_open_part().unwrap();
+    assert_eq!(
+        (open.filename.as_deref(), open.value.as_slice()),
+        (Some(b"y".as_slice()), b"first\r\nsecond".as_slice())
+    );
+    assert!(reader.take_open_part().is_none());
+    let read = reader.finish();
+    assert_eq!((read.parts.len(), read.parts[0].value.as_slice()), (1, b"hello".as_slice()));
+    // In the head of a part, and where the body cannot be read, there is none.
+    for length in [0, 3, 20, 60] {
+        let mut reader = Reader::new(b"multipart/form-data; boundary=b", Limits::default(), true);
+        reader.feed(&body[..length]);
+        assert!(reader.take_open_part().is_none(), "{length}");
+    }
+}

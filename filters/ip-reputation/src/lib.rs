@@ -19,8 +19,8 @@ use prost::Message as _;
 pub use messages::{FeedOfStep, IpReputationStep};
 use reputation_tables::Blocklists;
 pub use reputation_tables::{
-    AddressAnswer, AddressQuestion, AddressVerdict, COUNTRIES, NETWORKS, REPORTS, VERDICTS, address_bytes, country_label,
-    is_listable, label_country, network, read_address, verdict_key,
+    AddressAnswer, AddressQuestion, AddressVerdict, COUNTRIES, NETWORKS, REPORTS, VERDICTS, address_bytes,
+    country_label, is_listable, label_country, network, read_address, verdict_key,
 };
 
 /// The plugin.

@@ -16,7 +16,7 @@ const RANKS: u16 = 64;
 /// How many of each an event names.
 const NAMED: usize = 3;
 /// One request in so many of a surge is ranked, with their weight.
-pub(crate) const SAMPLED: u32 = 4;
+const SAMPLED: u32 = 4;
 
 /// A surge in the rankings.
 pub(crate) type SurgeId = [u8; 8];
@@ -26,6 +26,12 @@ pub(crate) fn surge_id(dimension: u8, key: &[u8], since: u64) -> SurgeId {
     let bytes = since.to_le_bytes().into_iter().chain([dimension]).chain(key.iter().copied());
     let fnv = |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     bytes.fold(0xcbf2_9ce4_8422_2325, fnv).to_le_bytes()
+}
+
+/// Whether the request with this number in its bucket is ranked. The numbers are mixed: callers often take turns, and every fourth request
+/// could always be the same one's.
+pub(crate) fn is_sampled(number: u32) -> bool {
+    (number.wrapping_mul(0x9e37_79b1) >> 16) % SAMPLED == 0
 }
 
 /// Ranks a request of a surge. `network` is the one of the caller.

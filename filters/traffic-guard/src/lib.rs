@@ -14,12 +14,10 @@ mod report;
 
 use std::net::IpAddr;
 
-use exchange::{
-    Build, Exchange, Host, Plugin, PluginDefinition, RangesTable, Role, Signal, Slot, Verdict,
-};
+use exchange::{Build, Exchange, Host, Plugin, PluginDefinition, RangesTable, Role, Signal, Slot, Verdict};
 use prost::Message as _;
 
-use causes::{SAMPLED, SurgeId};
+use causes::SurgeId;
 pub use messages::{Dimension, DimensionOfStep, TrafficGuardStep};
 use pace::{Limits, Moment, Turn};
 use paces::Paces;
@@ -55,7 +53,8 @@ struct InSurges(Vec<SurgeId>);
 fn build(config: &[u8], build: &mut Build<'_>) -> Result<Box<dyn Plugin>, String> {
     let step = TrafficGuardStep::decode(config).map_err(|error| error.to_string())?;
     let watched = |of_step: &DimensionOfStep| {
-        let dimension = Dimension::try_from(of_step.dimension).map_err(|_| "the traffic guard has an unknown dimension")?;
+        let dimension =
+            Dimension::try_from(of_step.dimension).map_err(|_| "the traffic guard has an unknown dimension")?;
         Ok(Watched { dimension, floor: of_step.floor, weight: of_step.weight })
     };
     let limits = Limits {
@@ -88,7 +87,7 @@ impl Plugin for TrafficGuard {
             let place = (watched.dimension, key.as_bytes());
             let Some(moment) = self.paces.count(place, (1, &exchange.route.id), watched.floor, host) else { continue };
             self.judge(watched, &key, &moment, exchange, host);
-            if moment.pace.since != 0 && moment.pace.count % SAMPLED == 0 {
+            if moment.pace.since != 0 && causes::is_sampled(moment.pace.count) {
                 surges.push(causes::surge_id(letter, key.as_bytes(), moment.pace.since));
             }
         }

@@ -19,7 +19,9 @@ impl TrafficGuard {
         let (count, seconds) = (pace.count.max(pace.before), self.seconds());
         let (usual, threshold) = (pace.usual, moment.threshold);
         let name = name(dimension, key);
-        format!("surge of {name}: {count} requests in {seconds} s; {usual:.1} are usual, and more than {threshold:.0} a surge")
+        format!(
+            "surge of {name}: {count} requests in {seconds} s; {usual:.1} are usual, and more than {threshold:.0} a surge"
+        )
     }
 
     /// Emits the event of a turn.

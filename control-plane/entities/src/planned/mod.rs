@@ -13,5 +13,4 @@ use kit::Plugin;
 pub(super) use {api_contract::ApiSettings, object_guard::ObjectSettings};
 
 /// Every plugin that is still to come.
-pub(super) const PLANNED: &[&Plugin] =
-    &[&api_contract::PLUGIN, &object_guard::PLUGIN, &upload_guard::PLUGIN];
+pub(super) const PLANNED: &[&Plugin] = &[&api_contract::PLUGIN, &object_guard::PLUGIN, &upload_guard::PLUGIN];

@@ -118,8 +118,11 @@ impl TrafficGuardConfig {
             (self.asn, Dimension::Asn, self.asn_floor, self.asn_weight),
         ];
         let watched = all.into_iter().filter(|(is_watched, ..)| *is_watched);
-        let dimension =
-            |(_, dimension, floor, weight): (_, Dimension, _, _)| DimensionOfStep { dimension: dimension.into(), floor, weight };
+        let dimension = |(_, dimension, floor, weight): (_, Dimension, _, _)| DimensionOfStep {
+            dimension: dimension.into(),
+            floor,
+            weight,
+        };
         TrafficGuardStep {
             dimensions: watched.map(dimension).collect(),
             surge_factor: self.surge_factor,

@@ -9,9 +9,10 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TrafficSettings {
-    /// The most routes, sources, consumers and networks that a node watches; `max-keys` is accepted as well, 1 to 1048576. Default 200000.
+    /// The most routes, sources, consumers and networks that a node watches; `max-keys` is accepted as well, 1 to 5000000, of which
+    /// 1048576 take effect at most. Default 200000.
     #[serde(alias = "max-keys")]
-    #[schemars(range(min = 1, max = 1_048_576))]
+    #[schemars(range(min = 1, max = 5_000_000))]
     pub max_keys: u32,
 }
 
@@ -25,6 +26,6 @@ impl Settings for TrafficSettings {
     const FIELD: &'static str = "traffic";
 
     fn check(&self) -> Vec<FieldProblem> {
-        within("/max_keys", self.max_keys, 1..=node_state::MAX_KEYS).into_iter().collect()
+        within("/max_keys", self.max_keys, 1..=5_000_000).into_iter().collect()
     }
 }

@@ -1,10 +1,15 @@
 //! The pace of one key: how many requests it has in a bucket, and how many are usual.
 //!
 //! The usual pace is the average of the closed buckets, in which newer ones count more; while there are few, their mean. Buckets of a surge
-//! are left out, so that a flood does not become usual.
+//! are left out, so that a flood does not become usual. A pace that varies by chance, such as that of a few people who ask for whole pages at
+//! once, has room for that: its usual distance from the average is learned as well.
 
 /// How long a surge lasts before its pace is learned after all, in milliseconds: traffic that has grown for good is no alarm for ever.
 const LONGEST_SURGE: u64 = 6 * 3_600_000;
+/// How many times its usual distance above the average a bucket is to be expected, and by how much more at most the threshold of a pace that
+/// varies is: five times the usual pace is a surge all the same where the factor is 3.
+const DISTANCES: f64 = 10.0;
+const MOST_ROOM: f64 = 1.65;
 
 /// How paces are learned and judged.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -32,6 +37,8 @@ pub(crate) struct Pace {
     pub(crate) before: u32,
     /// How many requests in a bucket are usual.
     pub(crate) usual: f64,
+    /// How far from that a bucket usually is.
+    distance: f64,
     /// How many buckets were learned.
     learned: u32,
     /// The bucket in which a surge began; 0 for none.
@@ -84,9 +91,11 @@ impl Limits {
         per_second * f64::from(self.millis) / 1000.0
     }
 
-    /// Above how many requests in a bucket a surge begins, where so many are usual and so many are the floor.
-    fn threshold(&self, usual: f64, floor: f64) -> f64 {
-        (self.factor * usual.max(floor)).max(1.0)
+    /// Above how many requests in a bucket a surge of a pace begins, where so many are the floor.
+    fn threshold(&self, pace: &Pace, floor: f64) -> f64 {
+        let steady = (self.factor * pace.usual.max(floor)).max(1.0);
+        let expected = pace.usual + DISTANCES * pace.distance;
+        steady.max(expected.min(MOST_ROOM * steady))
     }
 
     /// The share of a new bucket in the average, once enough are learned.
@@ -97,7 +106,7 @@ impl Limits {
 
 impl Pace {
     /// The bytes of an encoded pace.
-    pub(crate) const BYTES: usize = 45;
+    pub(crate) const BYTES: usize = 53;
 
     /// The pace of a key that has had no request so far: in the current bucket, `count` are counted. `history` says whether earlier
     /// ones would have been noticed, so that none is usual.
@@ -110,7 +119,7 @@ impl Pace {
     pub(crate) fn add(mut self, by: u32, bucket: u64, limits: &Limits, floor: f64) -> Moment {
         let mut turn = self.pass(bucket, limits, floor);
         self.count = self.count.saturating_add(by);
-        let threshold = limits.threshold(self.usual, floor);
+        let threshold = limits.threshold(&self, floor);
         if self.since != 0 {
             self.peak = self.peak.max(self.count);
             if !self.told && self.bucket >= self.since.saturating_add(2) {
@@ -135,7 +144,7 @@ impl Pace {
         if passed == 0 {
             return Turn::None;
         }
-        let threshold = limits.threshold(self.usual, floor);
+        let threshold = limits.threshold(self, floor);
         let calm = f64::from(self.count) <= threshold || passed > 1;
         let length = self.bucket.saturating_sub(self.since);
         let is_new_pace = length.saturating_mul(u64::from(limits.millis)) > LONGEST_SURGE;
@@ -160,6 +169,7 @@ impl Pace {
     fn learn(&mut self, count: f64, threshold: f64, limits: &Limits) {
         let count = if self.learned >= limits.warmup { count.min(threshold) } else { count };
         let share = limits.share().max(1.0 / (f64::from(self.learned) + 1.0));
+        self.distance += share * ((count - self.usual).abs() - self.distance);
         self.usual += share * (count - self.usual);
         self.learned = self.learned.saturating_add(1);
     }
@@ -167,15 +177,22 @@ impl Pace {
     /// Takes buckets without a request into the average.
     fn learn_idle(&mut self, buckets: u64, limits: &Limits) {
         let buckets = u32::try_from(buckets).unwrap_or(u32::MAX);
-        // As long as it is a mean, the shares of zeros multiply to a fraction.
         let until_average = (limits.learning.saturating_add(1) / 2).saturating_sub(self.learned);
         let in_mean = buckets.min(until_average);
-        let learned = f64::from(self.learned);
+        // As long as it is a mean, the shares of zeros multiply to a fraction; the distances add up to nearly a logarithm.
+        let (learned, all) = (f64::from(self.learned), f64::from(self.learned) + f64::from(in_mean));
         if in_mean > 0 {
-            self.usual *= learned / (learned + f64::from(in_mean));
+            let grown = (all / learned.max(1.0)).ln().max(0.0);
+            self.distance = (self.distance + self.usual * grown) * learned / all;
+            self.usual *= learned / all;
         }
         let rest = i32::try_from(buckets.saturating_sub(in_mean)).unwrap_or(i32::MAX);
-        self.usual *= (1.0 - limits.share()).max(0.0).powi(rest);
+        if rest > 0 {
+            let stays = (1.0 - limits.share()).max(0.0);
+            let gone = f64::from(rest) * limits.share() * stays.powi(rest.saturating_sub(1));
+            self.distance = self.distance * stays.powi(rest) + self.usual * gone;
+            self.usual *= stays.powi(rest);
+        }
         self.learned = self.learned.saturating_add(buckets);
     }
 
@@ -193,12 +210,12 @@ impl Pace {
 
     /// The pace as bytes, little endian.
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let Self { millis, bucket, count, before, usual, learned, since, peak, told } = self;
+        let Self { millis, bucket, count, before, usual, distance, learned, since, peak, told } = self;
         let mut bytes = Vec::with_capacity(Self::BYTES);
         for number in [millis, count, before, learned, peak] {
             bytes.extend_from_slice(&number.to_le_bytes());
         }
-        for number in [*bucket, usual.to_bits(), *since] {
+        for number in [*bucket, usual.to_bits(), distance.to_bits(), *since] {
             bytes.extend_from_slice(&number.to_le_bytes());
         }
         bytes.push(u8::from(*told));
@@ -208,14 +225,16 @@ impl Pace {
     /// Reads a pace; `None` for bytes that are none.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         let (small, rest) = bytes.split_first_chunk::<20>()?;
-        let (large, told) = rest.split_first_chunk::<24>()?;
+        let (large, told) = rest.split_first_chunk::<32>()?;
         let [told] = told else { return None };
         let mut small = small.as_chunks::<4>().0.iter().map(|number| u32::from_le_bytes(*number));
         let mut large = large.as_chunks::<8>().0.iter().map(|number| u64::from_le_bytes(*number));
         let (millis, count, before) = (small.next()?, small.next()?, small.next()?);
         let (learned, peak) = (small.next()?, small.next()?);
-        let (bucket, usual, since) = (large.next()?, f64::from_bits(large.next()?), large.next()?);
-        let usual = if usual.is_finite() { usual.max(0.0) } else { return None };
-        Some(Self { millis, bucket, count, before, usual, learned, since, peak, told: *told != 0 })
+        let (bucket, usual, distance) = (large.next()?, f64::from_bits(large.next()?), f64::from_bits(large.next()?));
+        let since = large.next()?;
+        let is_number = usual.is_finite() && distance.is_finite() && usual >= 0.0 && distance >= 0.0;
+        let pace = Self { millis, bucket, count, before, usual, distance, learned, since, peak, told: *told != 0 };
+        is_number.then_some(pace)
     }
 }

@@ -29,7 +29,7 @@ fn a_burst_of_one_source_is_told_and_refused_while_it_lasts() {
     let mut gateway = Gateway::start(|control, backend| {
         let tiers = json!([{ "min_score": 40, "action": "deny", "status": 418 }]);
         control.create("threat-policies", &threat_policy("demo", json!({ "tiers": tiers })));
-        let settings = json!({ "traffic": { "max-keys": 5000 } });
+        let settings = json!({ "traffic": { "max_keys": 5000 } });
         control.configure(&json!({ "gateway": { "filters": ["preset"] }, "security": settings }));
         let guard = json!({ "route": false, "bucket_seconds": 1, "learning_buckets": 10, "warmup_buckets": 2, "source_floor": 3 });
         let plugins = json!([
@@ -68,7 +68,11 @@ fn a_burst_of_one_source_is_told_and_refused_while_it_lasts() {
 
     // The same by a preset, with the state of the node.
     let config = json!({ "threat_policy": "demo", "traffic": true, "traffic_sensitivity": "high", "reputation": false, "bots": false });
-    gateway.control.patch("routes", "app", &json!({ "plugins": [{ "plugin": "SecuritySuitePreset", "config": config }] }));
+    gateway.control.patch(
+        "routes",
+        "app",
+        &json!({ "plugins": [{ "plugin": "SecuritySuitePreset", "config": config }] }),
+    );
     gateway.until(&Request::get("/status/200"), 200, PATIENCE);
     assert_eq!(status_from(&gateway, flood), 200);
     assert!(gateway.envoy.vm_failures().is_empty());

@@ -21,6 +21,7 @@ fn a_surge_has_an_event_at_its_begin_after_a_bucket_and_at_its_end_and_names_who
         let path = if number % 2 == 0 { "/search?q=secret" } else { "/" };
         send(&*plugin, &host, From { ip: &ip, path, ..ONE });
     }
+    host.advance(BUCKET);
     (0..3).for_each(|_| drop(bucket(&*plugin, &host, ONE, 10)));
     let told = messages(&host);
     let [begin, goes_on, end] = &told[..] else { panic!("{told:#?}") };

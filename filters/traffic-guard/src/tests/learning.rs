@@ -52,6 +52,23 @@ fn the_floor_is_what_is_usual_at_least() {
 }
 
 #[test]
+fn a_pace_that_varies_has_room_for_it_within_a_limit() {
+    let limits = limits();
+    let after = |high, low| {
+        let mut pace = Pace::new(&limits, 1000, 0, true);
+        (1000..1200)
+            .for_each(|bucket| pace = pace.add(if bucket % 2 == 0 { high } else { low }, bucket, &limits, FLOOR).pace);
+        pace.add(0, 1200, &limits, FLOOR).threshold
+    };
+    assert!((after(100, 100) - 300.0).abs() < 1.0, "{}", after(100, 100));
+    assert!((290.0..310.0).contains(&after(120, 80)), "{}", after(120, 80));
+    let varied = after(135, 65);
+    assert!((400.0..480.0).contains(&varied), "{varied}");
+    let wild = after(200, 0);
+    assert!((480.0..=520.0).contains(&wild), "{wild}");
+}
+
+#[test]
 fn nothing_is_a_surge_before_enough_is_learned() {
     let limits = limits();
     let (pace, now) = learned(&limits, 10, 5);
@@ -67,9 +84,12 @@ fn buckets_without_requests_count_as_zeros() {
     let limits = limits();
     for idle in [0, 1, 7, 40, 500] {
         let (mut one_by_one, now) = learned(&limits, 100, 20);
-        let at_once = one_by_one.add(0, now + idle, &limits, FLOOR).pace.usual;
+        let at_once = one_by_one.add(0, now + idle, &limits, FLOOR);
         (0..=idle).for_each(|passed| one_by_one = one_by_one.add(0, now + passed, &limits, FLOOR).pace);
-        assert!((one_by_one.usual - at_once).abs() < 1e-6, "{idle}: {} {at_once}", one_by_one.usual);
+        let (one, other) = (one_by_one.usual, at_once.pace.usual);
+        assert!((one - other).abs() < 1e-6, "{idle}: {one} {other}");
+        let (one, other) = (one_by_one.add(0, now + idle, &limits, FLOOR).threshold, at_once.threshold);
+        assert!((one - other).abs() < other / 50.0, "{idle}: {one} {other}");
     }
     let (pace, now) = learned(&limits, 100, 200);
     assert!((pace.add(0, now, &limits, FLOOR).pace.usual - 100.0).abs() < 1e-6);

@@ -28,6 +28,16 @@ impl Random {
         (0..12).map(|_| self.share()).sum::<f64>() - 6.0
     }
 
+    /// Of a Poisson distribution.
+    fn poisson(&mut self, expected: f64) -> u32 {
+        let (mut events, mut product) = (0, self.share());
+        while product > (-expected).exp() {
+            product *= self.share();
+            events += 1;
+        }
+        events
+    }
+
     /// How many requests come where so many are expected, with a spread of 8 % beyond that of chance.
     fn requests(&mut self, expected: f64) -> u32 {
         let spread = (expected + (0.08 * expected).powi(2)).sqrt();
@@ -50,17 +60,21 @@ fn site(time: u64) -> f64 {
 /// A key of the site: the dimension, its floor in requests per second, and the requests per second at a time.
 type Actor = (Dimension, f64, fn(u64, &mut Random) -> f64);
 
-const ACTORS: [Actor; 8] = [
+/// The share of the people of an office who are there: they come and go within an hour.
+fn there(time: u64) -> f64 {
+    let at = (time % BUCKETS_OF_A_DAY) as f64;
+    ((at - 2880.0) / 360.0).min((6480.0 - at) / 360.0).clamp(0.0, 1.0)
+}
+
+const ACTORS: [Actor; 9] = [
     // Routes: busy, middling and quiet.
     (Dimension::Route, 20.0, |time, _| 400.0 * site(time)),
     (Dimension::Route, 20.0, |time, _| 40.0 * site(time)),
     (Dimension::Route, 20.0, |time, _| 2.0 * site(time)),
-    // An office behind one address, whose people come and go within an hour.
-    (Dimension::Source, 5.0, |time, _| {
-        let at = (time % BUCKETS_OF_A_DAY) as f64;
-        let there = ((at - 2880.0) / 360.0).min((6480.0 - at) / 360.0).clamp(0.0, 1.0);
-        0.1 + 20.0 * there
-    }),
+    // An office behind one address.
+    (Dimension::Source, 5.0, |time, _| 0.1 + 20.0 * there(time)),
+    // A smaller one, whose people ask for pages of twenty requests at once.
+    (Dimension::Source, 5.0, |time, random| f64::from(random.poisson(0.02 + 3.0 * there(time))) * 2.0),
     // A browser: a page of sixty requests now and then.
     (Dimension::Source, 5.0, |_, random| if random.share() < 0.1 { 6.0 } else { 0.0 }),
     // A crawler that comes for twenty minutes every two hours.

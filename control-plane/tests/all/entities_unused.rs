@@ -85,7 +85,7 @@ async fn fields_of_presets_and_rules_warn_with_their_pointer() {
     let route = preset(
         json!({ "objects": true, "objects_mode": "monitor", "api_contract_mode": "monitor", "uploads": false, "gate": true }),
     );
-    let [objects, contract] = &told(&api.call("POST", "/routes", Some(route)).await)[..] else { panic!() };
+    let [contract, objects] = &told(&api.call("POST", "/routes", Some(route)).await)[..] else { panic!() };
     assert!(
         objects.starts_with("routes/r: /plugins/0/config/objects: not active yet: this release has no object guard"),
         "{objects}"

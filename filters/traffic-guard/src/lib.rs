@@ -73,7 +73,6 @@ fn build(config: &[u8], build: &mut Build<'_>) -> Result<Box<dyn Plugin>, String
 
 impl Plugin for TrafficGuard {
     fn access(&self, exchange: &mut Exchange, slot: &mut Slot, host: &dyn Host) -> Verdict {
-        self.paces.note_route(&exchange.route.id, host);
         let mut counted = host.filter_state(COUNTED).unwrap_or_default();
         let already = counted.len();
         let mut surges = Vec::new();

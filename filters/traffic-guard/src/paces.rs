@@ -20,8 +20,8 @@ const WIDTH: u32 = 1 << 16;
 const SKETCH_MILLIS: u32 = 10_000;
 /// The share of its floor from which on a caller is watched.
 const ENTRY: f64 = 0.25;
-/// The most routes that a worker notes to have seen; of more, it asks the node again.
-const MAX_ROUTES: usize = 4096;
+/// The most dimensions of routes that a worker notes to have seen; of more, it asks the node again.
+const MAX_NOTED: usize = 4096;
 
 /// The paces of all keys.
 pub(crate) struct Paces {
@@ -29,8 +29,8 @@ pub(crate) struct Paces {
     records: Records,
     /// Answers for callers that are too slow to have a place among the records.
     sketch: Sketch,
-    /// The routes that this worker has noted as watched.
-    noted: RefCell<HashSet<Rc<str>>>,
+    /// The dimensions of routes that this worker has noted as watched.
+    noted: RefCell<HashSet<(u8, Rc<str>)>>,
 }
 
 impl Paces {
@@ -43,35 +43,37 @@ impl Paces {
         }
     }
 
-    /// Notes since when the node watches a route.
-    pub(crate) fn note_route(&self, route: &Rc<str>, host: &dyn Host) {
+    /// Notes since when the node watches callers of a route in a dimension. Routes do not tell it alone: a database of networks may come
+    /// later than the traffic, and then no network was slow before.
+    fn note(&self, dimension: Dimension, route: &Rc<str>, host: &dyn Host) {
         let Ok(mut noted) = self.noted.try_borrow_mut() else { return };
-        if noted.contains(route) {
+        let of_worker = (dimension as u8, Rc::clone(route));
+        if noted.contains(&of_worker) {
             return;
         }
         let bucket = self.limits.bucket(host.now());
-        // Without the note the route counts as new, and is noted another time.
-        let stored = edit(host.shared(), &self.watched_key(route), |known| {
+        let stored = edit(host.shared(), &self.watched_key(dimension, route), |known| {
             let stands = read_number(known).is_some_and(|since| since <= bucket);
             ((), (!stands).then(|| bucket.to_le_bytes().to_vec()))
         });
+        // Without the note its callers are unknown, and it is noted another time.
         if stored.is_some() {
-            if noted.len() >= MAX_ROUTES {
+            if noted.len() >= MAX_NOTED {
                 noted.clear();
             }
-            noted.insert(Rc::clone(route));
+            noted.insert(of_worker);
         }
     }
 
-    /// Whether the node has watched a route for long enough that a caller without a record is known to have been slow.
-    fn is_watched(&self, route: &Rc<str>, host: &dyn Host) -> bool {
-        let since = host.shared().get(&self.watched_key(route)).and_then(|(value, _)| read_number(&value));
+    /// Whether callers of a route were watched for long enough that one without a record is known to have been slow.
+    fn is_watched(&self, dimension: Dimension, route: &Rc<str>, host: &dyn Host) -> bool {
+        let since = host.shared().get(&self.watched_key(dimension, route)).and_then(|(value, _)| read_number(&value));
         let passed = since.and_then(|since| self.limits.bucket(host.now()).checked_sub(since));
         passed.is_some_and(|passed| passed >= u64::from(self.limits.warmup))
     }
 
-    fn watched_key(&self, route: &str) -> String {
-        format!("traffic.watched/{}/{route}", self.limits.millis)
+    fn watched_key(&self, dimension: Dimension, route: &str) -> String {
+        format!("traffic.watched/{}/{}/{route}", self.limits.millis, dimension as u8)
     }
 
     /// Counts `by` requests of a key; `None` for a caller that is too slow to be watched. `route` is the id of the route of the
@@ -91,6 +93,7 @@ impl Paces {
             // There are as many as operators have made: each has a record, and learns its pace before anything is a surge.
             return add(Some(Pace::new(limits, bucket, 0, false)));
         }
+        self.note(dimension, route, host);
         if let Some(moment) = add(None) {
             return Some(moment);
         }
@@ -101,7 +104,7 @@ impl Paces {
         }
         // It was too slow until now, so this is all that it can have had in this bucket. A cast of a float saturates.
         let so_far = (in_bucket * ENTRY) as u32;
-        add(Some(Pace::new(limits, bucket, so_far, self.is_watched(route, host))))
+        add(Some(Pace::new(limits, bucket, so_far, self.is_watched(dimension, route, host))))
     }
 
     /// Counts requests of a key with its dimension in front. A key without a record gets `first`; `None` if there is none either.

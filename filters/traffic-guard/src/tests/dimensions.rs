@@ -5,8 +5,10 @@ use super::*;
 /// A plugin whose node has watched the route `shop` for a while, with little traffic.
 fn watching(step: &TrafficGuardStep) -> (Box<dyn Plugin>, FakeHost) {
     let (plugin, host) = (plugin(step), FakeHost::at(NOW));
+    let of_network = From { ip: "192.0.2.200", apikey: Some("other"), ..ONE };
     for _ in 0..10 {
-        assert_eq!(bucket(&*plugin, &host, ONE, 2), (0.0, String::new()));
+        assert_eq!(send(&*plugin, &host, of_network), (0.0, String::new()));
+        assert_eq!(bucket(&*plugin, &host, ONE, 1), (0.0, String::new()));
     }
     (plugin, host)
 }
@@ -60,6 +62,26 @@ fn a_consumer_and_a_network_surge_whatever_their_addresses_are() {
     assert_eq!(last, (30.0, "traffic:asn_surge".to_owned()));
     assert!(messages(&host)[0].contains("the network AS64496"), "{:?}", messages(&host));
     assert_eq!(send(&*plugin, &host, ONE), (0.0, String::new()), "an address without a network");
+}
+
+#[test]
+fn networks_and_consumers_that_become_known_later_were_not_slow_before() {
+    let (step, host) = (step(), FakeHost::at(NOW));
+    let before = plugin_with(&step, false);
+    let visitor = |number: u32| format!("192.0.2.{}", number % 250);
+    for _ in 0..10 {
+        (0..1000).for_each(|number| drop(send(&*before, &host, From { ip: &visitor(number), ..ONE })));
+        host.advance(BUCKET);
+    }
+    // The database comes, and keys are verified from now on.
+    let after = plugin(&step);
+    for _ in 0..10 {
+        for number in 0..1000 {
+            let from = From { ip: &visitor(number), apikey: Some("partner"), ..ONE };
+            assert_eq!(send(&*after, &host, from), (0.0, String::new()));
+        }
+        host.advance(BUCKET);
+    }
 }
 
 #[test]

@@ -12,7 +12,6 @@ fn a_flood_of_new_sources_pushes_out_no_source_that_is_known() {
     let shop: Rc<str> = "shop".into();
     let paces = Paces::new(limits(), 200_000);
     let count = |key: &[u8], by| paces.count((Dimension::Source, key), (by, &shop), 5.0, &host);
-    paces.note_route(&shop, &host);
     for _ in 0..20 {
         count(b"office", 20);
         host.advance(BUCKET);
@@ -41,7 +40,6 @@ fn with_fewer_places_than_fast_sources_the_known_ones_stay() {
     let shop: Rc<str> = "shop".into();
     let paces = Paces::new(limits(), 100);
     let count = |key: &[u8], by| paces.count((Dimension::Source, key), (by, &shop), 5.0, &host);
-    paces.note_route(&shop, &host);
     paces.count((Dimension::Route, b"shop"), (1, &shop), 20.0, &host);
     for _ in 0..20 {
         count(b"office", 60);
@@ -75,13 +73,11 @@ impl Losses for FakeHost {
 fn many_routes_are_noted_without_limit_on_the_node_and_with_one_in_a_worker() {
     let host = FakeHost::at(NOW);
     let paces = Paces::new(limits(), 1000);
+    let count = |route: &Rc<str>, by| paces.count((Dimension::Source, b"a"), (by, route), 5.0, &host);
     for number in 0..5000 {
-        paces.note_route(&Rc::from(format!("route-{number}")), &host);
+        let _ = count(&Rc::from(format!("route-{number}")), 0);
     }
     host.advance(7 * BUCKET);
-    let early: Rc<str> = "route-0".into();
-    paces.note_route(&early, &host);
-    let moment =
-        (0..20).filter_map(|_| paces.count((Dimension::Source, b"a"), (20, &early), 5.0, &host)).last().unwrap();
+    let moment = count(&Rc::from("route-0"), 200).unwrap();
     assert_ne!(moment.pace.since, 0, "it has been watched since it was first noted");
 }

@@ -201,7 +201,6 @@ fn a_source_that_floods_from_the_first_request_of_a_route_on_is_found_once_it_gr
     let shop: Rc<str> = "shop".into();
     let paces = Paces::new(limits(), 1000);
     let count = |by| {
-        paces.note_route(&shop, &host);
         let moment = paces.count((Dimension::Source, b"a"), (by, &shop), 5.0, &host);
         host.advance(BUCKET);
         moment.is_some_and(|moment| moment.pace.since != 0)

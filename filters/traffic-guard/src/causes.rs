@@ -31,7 +31,7 @@ pub(crate) fn surge_id(dimension: u8, key: &[u8], since: u64) -> SurgeId {
 /// Whether the request with this number in its bucket is ranked. The numbers are mixed: callers often take turns, and every fourth request
 /// could always be the same one's.
 pub(crate) fn is_sampled(number: u32) -> bool {
-    (number.wrapping_mul(0x9e37_79b1) >> 16) % SAMPLED == 0
+    (number.wrapping_mul(0x9e37_79b1) >> 16).is_multiple_of(SAMPLED)
 }
 
 /// Ranks a request of a surge. `network` is the one of the caller.

@@ -1,6 +1,11 @@
 //! The traffic guard in a real gateway with two workers and a control plane: a burst of one source is told and refused by the policy while
 //! it lasts, and a preset lays the guard down.
-#![allow(clippy::indexing_slicing, clippy::unwrap_used, reason = "tests")]
+#![allow(
+    clippy::disallowed_methods,
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "tests; buckets pass with the time"
+)]
 
 use std::net::Ipv4Addr;
 use std::thread::sleep;

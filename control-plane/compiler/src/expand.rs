@@ -88,6 +88,12 @@ mod tests {
     }
 
     #[test]
+    fn the_traffic_guard_is_the_last_that_looks_at_the_caller() {
+        let chain = expanded(json!({ "fail2ban": true, "traffic": true })).unwrap();
+        assert_eq!(chain[4], ("traffic-guard".to_owned(), Some(5.0)));
+    }
+
+    #[test]
     fn a_honeypot_is_in_front_of_all_others() {
         let chain = expanded(json!({ "honeypot_policy": "traps" })).unwrap();
         let expected = [
@@ -105,7 +111,7 @@ mod tests {
         let off = json!({ "gate": false, "bots": false, "reputation": false, "response": false });
         assert_eq!(expanded(off).unwrap(), []);
         assert_eq!(expanded(json!({ "waf": false, "waf_config": "x", "gate": false })).unwrap().len(), 3);
-        assert_eq!(expanded(json!({ "traffic": true, "objects_budget": 5 })).unwrap().len(), 4);
+        assert_eq!(expanded(json!({ "objects": true, "objects_budget": 5 })).unwrap().len(), 4);
     }
 
     /// How often a preset with these fields lays a plugin down.

@@ -303,7 +303,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::planned::{ApiSettings, ObjectSettings, TrafficSettings};
+    use crate::planned::{ApiSettings, ObjectSettings};
 
     fn problems(settings: Value) -> Vec<String> {
         let settings: SecuritySettings = serde_json::from_value(settings).unwrap();
@@ -365,7 +365,6 @@ mod tests {
             },
             "api": { "inventory": { "max_records": 20000 } },
             "objects": { "max_keys": 20000 },
-            "traffic": { "max_keys": 200000 },
             "bots": {
                 "resolvers": [], "timeout_millis": 2000, "lookups_per_second": 50, "verified_ttl_seconds": 21600,
                 "impersonator_ttl_seconds": 900, "failed_ttl_seconds": 60, "max_entries": 100000
@@ -381,18 +380,18 @@ mod tests {
             },
             "login": {
                 "breached_file": "", "breached_url": "", "allow_private": false, "wait_millis": 200, "timeout_millis": 5000
-            }
+            },
+            "traffic": { "max_keys": 200000 }
         });
         assert_eq!(serde_json::to_value(SecuritySettings::default()).unwrap(), expected);
         // As the specification writes them.
-        let named = json!({ "api": { "inventory": { "max-records": 7 } }, "objects": { "max-keys": 8 }, "traffic": { "max-keys": 9 } });
+        let named = json!({ "api": { "inventory": { "max-records": 7 } }, "objects": { "max-keys": 8 } });
         let settings: SecuritySettings = serde_json::from_value(named).unwrap();
         let found = (
             settings.plugins.get::<ApiSettings>().inventory.max_records,
             settings.plugins.get::<ObjectSettings>().max_keys,
-            settings.plugins.get::<TrafficSettings>().max_keys,
         );
-        assert_eq!(found, (7, 8, 9));
+        assert_eq!(found, (7, 8));
     }
 
     #[test]
@@ -405,8 +404,8 @@ mod tests {
         assert_eq!(place(wrong).0, "/security/api/inventory/max_records");
         assert_eq!(place(json!({ "api": null })).0, "/security/api");
         assert_eq!(place(json!({ "dnsbl": "x" })).0, "/security/dnsbl");
-        let (pointer, message) = place(json!({ "traffic": { "max_kys": 1 } }));
-        assert_eq!(pointer, "/security/traffic/max_kys");
+        let (pointer, message) = place(json!({ "objects": { "max_kys": 1 } }));
+        assert_eq!(pointer, "/security/objects/max_kys");
         assert!(message.contains("did you mean `max-keys`?"), "{message}");
         let (pointer, message) = place(json!({ "trafic": {} }));
         assert_eq!(pointer, "/security/trafic");
@@ -418,7 +417,7 @@ mod tests {
     fn settings_without_their_plugin_are_told_once_they_are_changed() {
         assert_eq!(SecuritySettings::default().unused(), []);
         let changed = json!({
-            "api": { "inventory": { "max_records": 1 } }, "objects": { "max_keys": 1 }, "traffic": { "max_keys": 1 },
+            "api": { "inventory": { "max_records": 1 } }, "objects": { "max_keys": 1 },
             "dnsbl": { "wait_millis": 1 }
         });
         let changed: SecuritySettings = serde_json::from_value(changed).unwrap();

@@ -82,19 +82,19 @@ async fn fields_of_presets_and_rules_warn_with_their_pointer() {
     let preset =
         |config: Value| json!({ "id": "r", "plugins": [{ "plugin": "SecuritySuitePreset", "config": config }] });
     let route = preset(
-        json!({ "traffic": true, "traffic_sensitivity": "low", "objects_budget": 5, "uploads": false, "gate": true }),
+        json!({ "objects": true, "objects_mode": "monitor", "api_contract_mode": "monitor", "uploads": false, "gate": true }),
     );
-    let [traffic, objects] = &told(&api.call("POST", "/routes", Some(route)).await)[..] else { panic!() };
+    let [contract, objects] = &told(&api.call("POST", "/routes", Some(route)).await)[..] else { panic!() };
     assert!(
-        traffic.starts_with("routes/r: /plugins/0/config/traffic: not active yet: this release has no traffic guard"),
-        "{traffic}"
+        objects.starts_with("routes/r: /plugins/0/config/objects: not active yet: this release has no object guard"),
+        "{objects}"
     );
-    let says = ["`traffic`, `traffic_sensitivity` has no effect", "`traffic: false`"];
-    assert!(says.iter().all(|text| traffic.contains(text)), "{traffic}");
-    assert!(objects.starts_with("routes/r: /plugins/0/config/objects_budget: not active yet"), "{objects}");
-    let quiet = preset(json!({ "traffic": false, "traffic_sensitivity": "low", "reputation": false }));
+    let says = ["`objects`, `objects_mode` has no effect", "`objects: false`"];
+    assert!(says.iter().all(|text| objects.contains(text)), "{objects}");
+    assert!(contract.starts_with("routes/r: /plugins/0/config/api_contract_mode: not active yet"), "{contract}");
+    let quiet = preset(json!({ "objects": false, "objects_mode": "monitor", "reputation": false }));
     assert_eq!(told(&api.call("PUT", "/routes/r", Some(quiet)).await), [] as [String; 0]);
-    let off = json!({ "plugins": [{ "plugin": "preset", "enabled": false, "config": { "traffic": true } }] });
+    let off = json!({ "plugins": [{ "plugin": "preset", "enabled": false, "config": { "objects": true } }] });
     assert_eq!(told(&api.call("PATCH", "/routes/r", Some(off)).await), [] as [String; 0]);
 
     api.call("POST", "/api-contracts", Some(json!({ "id": "shop", "spec": "openapi: 3.0.0" }))).await;
@@ -102,12 +102,11 @@ async fn fields_of_presets_and_rules_warn_with_their_pointer() {
     let [contract] = &told(&api.call("PATCH", "/routes/r", Some(named)).await)[..] else { panic!() };
     assert!(contract.starts_with("routes/r: /metadata/svc-api-contract: not active yet"), "{contract}");
 
-    let validators = json!({ "incoming_request_validators": [{ "plugin": "SecuritySuiteGlobalPreset", "config": { "traffic_sensitivity": "low" } }] });
+    let validators = json!({ "incoming_request_validators": [{ "plugin": "SecuritySuiteGlobalPreset", "config": { "objects_budget": 5 } }] });
     let [global] = &told(&api.call("PATCH", "/global-config/global-config", Some(validators)).await)[..] else {
         panic!()
     };
-    let place =
-        "global-config/global-config: /incoming_request_validators/0/config/traffic_sensitivity: not active yet";
+    let place = "global-config/global-config: /incoming_request_validators/0/config/objects_budget: not active yet";
     assert!(global.starts_with(place), "{global}");
 
     let settings = json!({ "incoming_request_validators": null, "security": { "objects": { "max_keys": 7 }, "ledger": { "window_seconds": 7 } } });
@@ -116,14 +115,14 @@ async fn fields_of_presets_and_rules_warn_with_their_pointer() {
     };
     let place = "global-config/global-config: /security/objects: not active yet: this release has no object guard";
     assert!(settings.starts_with(place), "{settings}");
-    let wrong = json!({ "security": { "traffic": { "max_keys": 0 } } });
+    let wrong = json!({ "security": { "objects": { "max_keys": 0 } } });
     let wrong = api.call("PATCH", "/global-config/global-config", Some(wrong)).await;
     assert_eq!(
         (wrong.status.as_u16(), &wrong.body["errors"][0]["pointer"]),
-        (400, &json!("/security/traffic/max_keys"))
+        (400, &json!("/security/objects/max_keys"))
     );
 
-    let rule = json!({ "id": "a", "categories": ["threat", "traffic"] });
+    let rule = json!({ "id": "a", "categories": ["threat", "objects"] });
     let [rule] = &told(&api.call("POST", "/alert-rules", Some(rule)).await)[..] else { panic!() };
     assert!(rule.starts_with("alert-rules/a: /categories/1: not active yet"), "{rule}");
 }

@@ -19,8 +19,8 @@ use prost::Message as _;
 pub use messages::{FeedOfStep, IpReputationStep};
 use reputation_tables::Blocklists;
 pub use reputation_tables::{
-    AddressAnswer, AddressQuestion, AddressVerdict, COUNTRIES, REPORTS, VERDICTS, address_bytes, country_label,
-    is_listable, label_country, network, read_address, verdict_key,
+    AddressAnswer, AddressQuestion, AddressVerdict, COUNTRIES, NETWORKS, REPORTS, VERDICTS, address_bytes,
+    country_label, is_listable, label_country, network, read_address, verdict_key,
 };
 
 /// The plugin.
@@ -38,9 +38,6 @@ pub const NAMED_DECISIONS: &str = "ip-reputation.named-decisions";
 
 /// The table of address ranges, each labelled with the keys of the classes that databases have its network in.
 pub const CLASSES: &str = "ip-reputation.classes";
-
-/// The table of address ranges, each labelled with the number of its network (autonomous system).
-pub const NETWORKS: &str = "ip-reputation.networks";
 
 /// What is behind the key of a bouncer whose decision is no ban: it never refuses by itself.
 pub const MILD: char = '~';

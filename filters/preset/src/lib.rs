@@ -30,6 +30,7 @@ plugins! {
     sensitive_data,
     threat_gate,
     threat_response,
+    traffic_guard,
     upload_guard,
     waf,
 }

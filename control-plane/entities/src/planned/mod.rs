@@ -5,12 +5,11 @@
 
 mod api_contract;
 mod object_guard;
-mod traffic_guard;
 
 use kit::Plugin;
 
 #[cfg(test)]
-pub(super) use {api_contract::ApiSettings, object_guard::ObjectSettings, traffic_guard::TrafficSettings};
+pub(super) use {api_contract::ApiSettings, object_guard::ObjectSettings};
 
 /// Every plugin that is still to come.
-pub(super) const PLANNED: &[&Plugin] = &[&api_contract::PLUGIN, &object_guard::PLUGIN, &traffic_guard::PLUGIN];
+pub(super) const PLANNED: &[&Plugin] = &[&api_contract::PLUGIN, &object_guard::PLUGIN];

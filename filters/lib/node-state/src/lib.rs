@@ -5,6 +5,7 @@
 //! | [`Windows`] | how often a key came up in the last minutes | 30 to 94 bytes for each key |
 //! | [`Sets`] | which different members came up with a key, up to a cap | 34 bytes, and 8 for each member |
 //! | [`ClusterWindows`], [`ClusterSets`] | the same over all nodes, as far as this one has learned of the others | twice that of a window; 9 bytes for each member |
+//! | [`Records`] | a record of its plugin for each key; the lightest give way | 18 bytes and the value for each key |
 //! | [`Sketch`] | at most how often any of an unlimited number of keys came up | fixed: 32 bytes for each place of its width |
 //! | [`Top`] | which keys came up most | fixed |
 //! | [`Shares`] | a number that workers make up together | 20 bytes for each worker |
@@ -36,6 +37,7 @@ mod keyed;
 mod lease;
 mod memory;
 mod ranged;
+mod records;
 mod secret;
 mod sets;
 mod shares;
@@ -54,6 +56,7 @@ pub use keyed::MAX_KEYS;
 pub use lease::{Holder, Lease};
 pub use memory::{Losses, WorkerMemory};
 pub use ranged::MAX_RANGES;
+pub use records::{Records, Updated};
 pub use sets::{Inserted, MAX_MEMBERS, Membership, Sets};
 pub use shares::Shares;
 pub use sketch::{MAX_WIDTH, Sketch};

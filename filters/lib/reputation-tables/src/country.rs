@@ -1,7 +1,10 @@
-//! Countries of addresses.
+//! Countries and networks of addresses.
 
 /// The table of address ranges, each labelled with its country, see [`country_label`].
 pub const COUNTRIES: &str = "ip-reputation.countries";
+
+/// The table of address ranges, each labelled with the number of its network (autonomous system).
+pub const NETWORKS: &str = "ip-reputation.networks";
 
 /// The label of a country in [`COUNTRIES`]: its two letters, the first one in the higher byte.
 #[must_use]

@@ -1,0 +1,142 @@
+//! The paces of all keys, shared by the workers of a node.
+
+use std::cell::RefCell;
+use std::collections::HashSet;
+use std::rc::Rc;
+
+use exchange::Host;
+use node_state::{Records, Sketch, edit};
+
+use crate::messages::Dimension;
+use crate::pace::{Limits, Moment, Pace, Turn};
+
+/// The longest that a key without a request is kept, in milliseconds.
+const LONGEST_IDLE: u64 = 86_400_000;
+/// How many times as long as it is learned a key without a request is kept: by then its usual pace is as good as none.
+const IDLE: u64 = 4;
+/// The places of a row of the sketch: 2 MiB.
+const WIDTH: u32 = 1 << 16;
+/// How long the sketch counts, in milliseconds.
+const SKETCH_MILLIS: u32 = 10_000;
+/// The share of its floor from which on a caller is watched.
+const ENTRY: f64 = 0.25;
+/// The most dimensions of routes that a worker notes to have seen; of more, it asks the node again.
+const MAX_NOTED: usize = 4096;
+
+/// The paces of all keys.
+pub(crate) struct Paces {
+    limits: Limits,
+    records: Records,
+    /// Answers for callers that are too slow to have a place among the records.
+    sketch: Sketch,
+    /// The dimensions of routes that this worker has noted as watched.
+    noted: RefCell<HashSet<(u8, Rc<str>)>>,
+}
+
+impl Paces {
+    pub(crate) fn new(limits: Limits, max_keys: u32) -> Self {
+        Self {
+            limits,
+            records: Records::new("traffic.paces", max_keys, Pace::BYTES + 1, LONGEST_IDLE),
+            sketch: Sketch::new("traffic.sketch", WIDTH, SKETCH_MILLIS as u64),
+            noted: RefCell::default(),
+        }
+    }
+
+    /// Notes since when the node watches callers of a route in a dimension. Routes do not tell it alone: a database of networks may come
+    /// later than the traffic, and then no network was slow before.
+    fn note(&self, dimension: Dimension, route: &Rc<str>, host: &dyn Host) {
+        let Ok(mut noted) = self.noted.try_borrow_mut() else { return };
+        let of_worker = (dimension as u8, Rc::clone(route));
+        if noted.contains(&of_worker) {
+            return;
+        }
+        let bucket = self.limits.bucket(host.now());
+        let stored = edit(host.shared(), &self.watched_key(dimension, route), |known| {
+            let stands = read_number(known).is_some_and(|since| since <= bucket);
+            ((), (!stands).then(|| bucket.to_le_bytes().to_vec()))
+        });
+        // Without the note its callers are unknown, and it is noted another time.
+        if stored.is_some() {
+            if noted.len() >= MAX_NOTED {
+                noted.clear();
+            }
+            noted.insert(of_worker);
+        }
+    }
+
+    /// Whether callers of a route were watched for long enough that one without a record is known to have been slow.
+    fn is_watched(&self, dimension: Dimension, route: &Rc<str>, host: &dyn Host) -> bool {
+        let since = host.shared().get(&self.watched_key(dimension, route)).and_then(|(value, _)| read_number(&value));
+        let passed = since.and_then(|since| self.limits.bucket(host.now()).checked_sub(since));
+        passed.is_some_and(|passed| passed >= u64::from(self.limits.warmup))
+    }
+
+    fn watched_key(&self, dimension: Dimension, route: &str) -> String {
+        format!("traffic.watched/{}/{}/{route}", self.limits.millis, dimension as u8)
+    }
+
+    /// Counts `by` requests of a key; `None` for a caller that is too slow to be watched. `route` is the id of the route of the
+    /// requests, `floor` is in requests per second.
+    pub(crate) fn count(
+        &self,
+        (dimension, key): (Dimension, &[u8]),
+        (by, route): (u32, &Rc<str>),
+        floor: f64,
+        host: &dyn Host,
+    ) -> Option<Moment> {
+        let (limits, now) = (&self.limits, host.now());
+        let (bucket, in_bucket) = (limits.bucket(now), limits.in_bucket(floor));
+        let full = [&[dimension as u8], key].concat();
+        let add = |first| self.add((&full, first), by, in_bucket, host);
+        if dimension == Dimension::Route {
+            // There are as many as operators have made: each has a record, and learns its pace before anything is a surge.
+            return add(Some(Pace::new(limits, bucket, 0, false)));
+        }
+        self.note(dimension, route, host);
+        if let Some(moment) = add(None) {
+            return Some(moment);
+        }
+        let entry = (floor * ENTRY * f64::from(SKETCH_MILLIS) / 1000.0).max(1.0);
+        let counted = self.sketch.add(host.shared(), &full, by, now).total;
+        if f64::from(counted) < entry {
+            return None;
+        }
+        // It was too slow until now, so this is all that it can have had in this bucket. A cast of a float saturates.
+        let so_far = (in_bucket * ENTRY) as u32;
+        add(Some(Pace::new(limits, bucket, so_far, self.is_watched(dimension, route, host))))
+    }
+
+    /// Counts requests of a key with its dimension in front. A key without a record gets `first`; `None` if there is none either.
+    fn add(&self, (key, first): (&[u8], Option<Pace>), by: u32, floor: f64, host: &dyn Host) -> Option<Moment> {
+        let (limits, now) = (&self.limits, host.now());
+        let bucket = limits.bucket(now);
+        let kind = key.first().copied().unwrap_or_default();
+        let idle = match kind == Dimension::Route as u8 {
+            true => LONGEST_IDLE,
+            false => u64::from(limits.millis).saturating_mul(u64::from(limits.learning)).saturating_mul(IDLE),
+        };
+        let until = now.saturating_add(idle.min(LONGEST_IDLE));
+        let updated = self.records.update(host.shared(), key, now, weight, |known| {
+            let known = known.and_then(|value| Pace::decode(value.split_first()?.1)).or(first);
+            let Some(pace) = known else { return (None, None) };
+            let moment = pace.add(by, bucket, limits, floor);
+            (Some(moment), Some(([&[kind], moment.pace.encode().as_slice()].concat(), until)))
+        });
+        // What was not stored is told by the next request.
+        updated.result.map(|moment| if updated.lost { Moment { turn: Turn::None, ..moment } } else { moment })
+    }
+}
+
+/// What a record counts against others for a place: routes never give way to callers.
+fn weight(record: &[u8]) -> u64 {
+    match record.split_first() {
+        Some((kind, _)) if *kind == Dimension::Route as u8 => u64::MAX,
+        Some((_, pace)) => Pace::decode(pace).map_or(0, |pace| pace.weight()),
+        None => 0,
+    }
+}
+
+fn read_number(bytes: &[u8]) -> Option<u64> {
+    bytes.first_chunk().map(|number| u64::from_le_bytes(*number))
+}

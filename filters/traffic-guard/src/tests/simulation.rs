@@ -1,0 +1,210 @@
+//! Four weeks of a site, and attacks on it. All of it is drawn from seeds, with a clock that stands until it is moved.
+
+use super::*;
+use crate::pace::Pace;
+use crate::paces::Paces;
+
+const BUCKETS_OF_A_DAY: u64 = 8640;
+const DAYS: u64 = 28;
+
+/// Random numbers from a seed (SplitMix64).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// From 0 to 1.
+    fn share(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    /// Of a normal distribution, nearly.
+    fn normal(&mut self) -> f64 {
+        (0..12).map(|_| self.share()).sum::<f64>() - 6.0
+    }
+
+    /// Of a Poisson distribution.
+    fn poisson(&mut self, expected: f64) -> u32 {
+        let (mut events, mut product) = (0, self.share());
+        while product > (-expected).exp() {
+            product *= self.share();
+            events += 1;
+        }
+        events
+    }
+
+    /// How many requests come where so many are expected, with a spread of 8 % beyond that of chance.
+    fn requests(&mut self, expected: f64) -> u32 {
+        let spread = (expected + (0.08 * expected).powi(2)).sqrt();
+        (expected + spread * self.normal()).round().max(0.0) as u32
+    }
+}
+
+/// What of its pace at noon a site has, by the time in buckets: day and night, the weekend, a week in which it grows by 20 % a day, and a
+/// launch that brings two and a half times as many at once and is over after three hours.
+fn site(time: u64) -> f64 {
+    let (day, of_day) = (time / BUCKETS_OF_A_DAY, (time % BUCKETS_OF_A_DAY) as f64 / BUCKETS_OF_A_DAY as f64);
+    let daily = 0.55 - 0.45 * (of_day * std::f64::consts::TAU).cos();
+    let weekend = if day % 7 >= 5 { 0.6 } else { 1.0 };
+    let growth = 1.2_f64.powf((time as f64 / BUCKETS_OF_A_DAY as f64 - 7.0).clamp(0.0, 7.0));
+    let launch = 17 * BUCKETS_OF_A_DAY + BUCKETS_OF_A_DAY / 2;
+    let launched = if (launch..launch + 1080).contains(&time) { 2.5 } else { 1.0 };
+    daily * weekend * growth * launched
+}
+
+/// A key of the site: the dimension, its floor in requests per second, and the requests per second at a time.
+type Actor = (Dimension, f64, fn(u64, &mut Random) -> f64);
+
+/// The share of the people of an office who are there: they come and go within an hour.
+fn there(time: u64) -> f64 {
+    let at = (time % BUCKETS_OF_A_DAY) as f64;
+    ((at - 2880.0) / 360.0).min((6480.0 - at) / 360.0).clamp(0.0, 1.0)
+}
+
+const ACTORS: [Actor; 9] = [
+    // Routes: busy, middling and quiet.
+    (Dimension::Route, 20.0, |time, _| 400.0 * site(time)),
+    (Dimension::Route, 20.0, |time, _| 40.0 * site(time)),
+    (Dimension::Route, 20.0, |time, _| 2.0 * site(time)),
+    // An office behind one address.
+    (Dimension::Source, 5.0, |time, _| 0.1 + 20.0 * there(time)),
+    // A smaller one, whose people ask for pages of twenty requests at once.
+    (Dimension::Source, 5.0, |time, random| f64::from(random.poisson(0.02 + 3.0 * there(time))) * 2.0),
+    // A browser: a page of sixty requests now and then.
+    (Dimension::Source, 5.0, |_, random| if random.share() < 0.1 { 6.0 } else { 0.0 }),
+    // A crawler that comes for twenty minutes every two hours.
+    (Dimension::Source, 5.0, |time, _| if time % 720 < 120 { 8.0 } else { 0.0 }),
+    // A partner with a batch every hour.
+    (Dimension::Consumer, 10.0, |time, _| if time % 360 < 30 { 18.0 } else { 1.0 }),
+    // The network of a large provider.
+    (Dimension::Asn, 20.0, |time, _| 120.0 * site(time)),
+];
+
+/// The surges of the site in four weeks with a factor, by actor.
+fn surges(factor: f64, seed: u64) -> [u32; ACTORS.len()] {
+    let limits = Limits { factor, ..limits() };
+    let mut random = Random(seed);
+    ACTORS.map(|(_, floor, pace_at)| {
+        let mut pace = Pace::new(&limits, 0, 0, false);
+        let mut begun = 0;
+        for time in 0..DAYS * BUCKETS_OF_A_DAY {
+            let per_second = pace_at(time, &mut random);
+            let requests = random.requests(per_second * 10.0);
+            let moment = pace.add(requests, time, &limits, limits.in_bucket(floor));
+            pace = moment.pace;
+            begun += u32::from(moment.turn == Turn::Begins);
+        }
+        begun
+    })
+}
+
+#[test]
+fn four_weeks_of_a_site_without_an_attack_have_at_most_a_surge_a_week() {
+    for seed in [1, 2] {
+        let of = |factor| surges(factor, seed);
+        let (low, medium, high) = (of(5.0), of(3.0), of(2.0));
+        println!("seed {seed}, surges in four weeks: low {low:?}, medium {medium:?}, high {high:?}");
+        assert!(medium.iter().sum::<u32>() <= 4, "{medium:?}");
+        assert_eq!(low.iter().sum::<u32>(), 0, "{low:?}");
+    }
+}
+
+/// A flood of five times the usual pace, as requests in a bucket: sources, consumers and networks that take part.
+struct Flood {
+    /// What is found.
+    dimension: Dimension,
+    sources: u32,
+    apikey: Option<&'static str>,
+    /// They are addresses of AS64496.
+    in_network: bool,
+    /// The requests in a bucket.
+    requests: u32,
+}
+
+/// The site at its noon pace for a while, then the flood: in which bucket it was found, and the tags of it.
+fn found(flood: &Flood) -> (u32, Vec<String>) {
+    let (plugin, host) = (plugin(&step()), FakeHost::at(NOW));
+    let mut random = Random(7);
+    let ordinary = |random: &mut Random, host: &FakeHost| {
+        // 40 requests a second from 4,000 visitors, a partner's among them, and some of the network.
+        for _ in 0..random.requests(400.0) {
+            let visitor = random.next() % 4000;
+            let ip = match visitor {
+                0..200 => format!("192.0.2.{visitor}"),
+                _ => format!("10.1.{}.{}", visitor / 256, visitor % 256),
+            };
+            let apikey = (visitor % 10 == 3).then_some("partner");
+            let _ = send(&*plugin, host, From { ip: &ip, apikey, ..ONE });
+        }
+    };
+    for _ in 0..40 {
+        ordinary(&mut random, &host);
+        host.advance(BUCKET);
+    }
+    assert_eq!(messages(&host), [] as [String; 0]);
+    for bucket in 1..=3 {
+        ordinary(&mut random, &host);
+        let mut tags: Vec<String> = Vec::new();
+        for number in 0..flood.requests {
+            let source = number % flood.sources;
+            let ip = match flood.in_network {
+                true => format!("192.0.2.{}", source % 250),
+                false => format!("172.{}.{}.{}", 16 + source / 65_536, source / 256 % 256, source % 256),
+            };
+            let (_, found) = send(&*plugin, &host, From { ip: &ip, apikey: flood.apikey, ..ONE });
+            tags.extend(found.split(' ').filter(|tag| !tag.is_empty()).map(str::to_owned));
+        }
+        if !tags.is_empty() {
+            tags.sort_unstable();
+            tags.dedup();
+            return (bucket, tags);
+        }
+        host.advance(BUCKET);
+    }
+    panic!("{:?} was not found", flood.dimension);
+}
+
+#[test]
+fn a_flood_of_five_times_the_pace_is_found_within_two_buckets_with_its_dimension() {
+    let floods = [
+        // 40 requests a second are usual for the route.
+        Flood { dimension: Dimension::Route, sources: 2000, apikey: None, in_network: false, requests: 2000 },
+        // Nothing is usual for a new source, so five times its floor.
+        Flood { dimension: Dimension::Source, sources: 1, apikey: None, in_network: false, requests: 250 },
+        // 4 requests a second are usual for the partner, so five times its floor.
+        Flood {
+            dimension: Dimension::Consumer,
+            sources: 100,
+            apikey: Some("partner"),
+            in_network: false,
+            requests: 500,
+        },
+        // 2 requests a second are usual for the network, so a little over three times its floor.
+        Flood { dimension: Dimension::Asn, sources: 250, apikey: None, in_network: true, requests: 650 },
+    ];
+    for flood in &floods {
+        let (bucket, tags) = found(flood);
+        println!("{:?}: found in bucket {bucket}, {tags:?}", flood.dimension);
+        assert!(bucket <= 2);
+        assert_eq!(tags, [flood.dimension.tag()], "nothing else surges");
+    }
+}
+
+#[test]
+fn a_source_that_floods_from_the_first_request_of_a_route_on_is_found_once_it_grows() {
+    let host = FakeHost::at(NOW);
+    let shop: Rc<str> = "shop".into();
+    let paces = Paces::new(limits(), 1000);
+    let count = |by| {
+        let moment = paces.count((Dimension::Source, b"a"), (by, &shop), 5.0, &host);
+        host.advance(BUCKET);
+        moment.is_some_and(|moment| moment.pace.since != 0)
+    };
+    assert!((0..20).all(|_| !count(400)), "with nothing to compare it with, it is taken for usual");
+    assert!(count(1300));
+}

@@ -6,6 +6,10 @@ use super::change::{Precondition, Replacement, WriteError};
 use super::{FieldProblem, Slot, patch};
 use base::clock;
 
+/// The fields that have a second spelling, that of the specification, and the one that they are shown in.
+const SPELLINGS: [(&str, &str); 3] =
+    [("max-keys", "max_keys"), ("max-records", "max_records"), ("fail-open", "fail_open")];
+
 /// Gives the document the id of its path, and refuses another one.
 pub(super) fn keep_id(document: &mut Value, id: &str) -> Result<(), WriteError> {
     let Some(fields) = document.as_object_mut() else {
@@ -35,11 +39,32 @@ pub(super) fn apply(slot: &Slot, replacement: Replacement) -> Result<Value, Writ
     let mut document = shown.clone();
     match replacement {
         Replacement::Whole(whole) => document = whole,
-        Replacement::Merge(patch) => json_patch::merge(&mut document, &patch),
+        Replacement::Merge(mut patch) => {
+            respell(&mut patch, &shown);
+            json_patch::merge(&mut document, &patch);
+        }
         Replacement::Patch(patch) => patch::apply(&mut document, patch)?,
     }
     kit::restore(&mut document, &shown, &slot.entity.stored());
     Ok(document)
+}
+
+/// Names fields of a merge patch as they are shown: one that is written in its other spelling would otherwise be there twice.
+fn respell(patch: &mut Value, shown: &Value) {
+    let (Some(fields), Some(shown)) = (patch.as_object_mut(), shown.as_object()) else { return };
+    for (other, name) in SPELLINGS {
+        if shown.contains_key(name)
+            && !fields.contains_key(name)
+            && let Some(value) = fields.remove(other)
+        {
+            fields.insert(name.to_owned(), value);
+        }
+    }
+    for (name, value) in fields {
+        if let Some(shown) = shown.get(name) {
+            respell(value, shown);
+        }
+    }
 }
 
 /// Keeps the times that the server notes in the metadata, whatever the document says about them.

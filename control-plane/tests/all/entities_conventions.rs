@@ -90,6 +90,28 @@ async fn patch_takes_a_merge_patch_or_a_json_patch() {
 }
 
 #[tokio::test]
+async fn a_merge_patch_may_have_either_spelling_of_a_field() {
+    let api = filled().await;
+    let one = "/global-config/global-config";
+    for (patch, pointer, expected) in [
+        (json!({ "security": { "traffic": { "max-keys": 900 } } }), "/security/traffic/max_keys", json!(900)),
+        (json!({ "security": { "traffic": { "max_keys": 901 } } }), "/security/traffic/max_keys", json!(901)),
+        (json!({ "security": { "objects": { "max-keys": 902 } } }), "/security/objects/max_keys", json!(902)),
+        (
+            json!({ "security": { "api": { "inventory": { "max-records": 903 } } } }),
+            "/security/api/inventory/max_records",
+            json!(903),
+        ),
+        (json!({ "waf": { "fail-open": true } }), "/waf/fail_open", json!(true)),
+    ] {
+        let answer = api.call("PATCH", one, Some(patch.clone())).await;
+        assert_eq!((answer.status, answer.body.pointer(pointer)), (200, Some(&expected)), "{patch} {}", answer.text);
+    }
+    let both = json!({ "security": { "traffic": { "max-keys": 1000, "max_keys": 1001 } } });
+    assert_eq!(api.call("PATCH", one, Some(both)).await.status, 400, "which of the two is meant, it does not say");
+}
+
+#[tokio::test]
 async fn every_collection_counts_describes_and_takes_many() {
     let api = filled().await;
     assert_eq!(api.call("GET", "/waf-rulesets/_count", None).await.body, json!({"count": 5}));

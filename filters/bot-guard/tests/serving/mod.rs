@@ -77,6 +77,7 @@ fn texts_of_the_policy_are_served_and_bots_that_disobey_are_noticed() {
 }
 
 /// A bot under the action `maze`, and one whose score reaches a tier with it: three pages each, then the refusal.
+#[allow(clippy::disallowed_methods, reason = "a real gateway holds the answer back")]
 fn leads_into_the_maze(gateway: &mut Gateway) {
     for (agent, address, module, refused) in [
         ("x (CCBot/2.0)", "198.51.100.20", "bot-guard", 451),
@@ -89,7 +90,7 @@ fn leads_into_the_maze(gateway: &mut Gateway) {
             assert_eq!((page.status, page.header("x-robots-tag").as_deref()), (200, Some("noindex, nofollow")));
             let text = page.text();
             let link = text.split("href=\"").nth(1).and_then(|rest| rest.split('"').next()).map(str::to_owned);
-            path = link.unwrap_or_else(|| panic!("no link in {text}"));
+            path = link.unwrap_or_default();
             assert!(path.starts_with("/deep/") && !text.contains("products"), "{text}");
         }
         assert!(asked.elapsed() >= Duration::from_millis(900), "each page is held back");

@@ -282,7 +282,7 @@ impl Transaction {
     ) -> Option<bool> {
         self.captures.clear();
         self.captures.wanted(link.capture);
-        // A short value costs little: what it does is charged with that of others.
+        // Most short values cost little, and are charged together.
         if self.arena.get(value).len() >= LONG {
             self.settle();
         }
@@ -296,7 +296,8 @@ impl Transaction {
             && operator.operator.evaluate(bytes, argument.text, &mut self.captures);
         let length = bytes.len();
         self.arena.budget.note_searched(length);
-        if length >= LONG {
+        // A short value can cost much as well, where a pattern steps back.
+        if length >= LONG || self.captures.cost() > UNSETTLED {
             self.settle();
         }
         if self.captures.limit_exceeded() {

@@ -274,7 +274,7 @@ bench-responses: targets ## The scanners of responses beside memchr, natively an
 	$(if $(FOLDERS),@true,$(CARGO) run -p run-wasi -- target/$(WASM_TARGET)/wasm/examples/bench-responses.wasm)
 
 .PHONY: bench-signatures
-bench-signatures: targets ## What the verification of one signature of a bot costs, natively and in WebAssembly
+bench-signatures: targets ## What one signature of a bot and a page of the maze cost, natively and in WebAssembly
 	$(CARGO) run --release -p signature-cost
 	$(CARGO) build --profile wasm --target $(WASM_TARGET) -p signature-cost
 	$(CARGO) run -p run-wasi -- target/$(WASM_TARGET)/wasm/palisade-signature-cost.wasm

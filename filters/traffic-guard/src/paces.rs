@@ -12,7 +12,7 @@ use crate::pace::{Limits, Moment, Pace, Turn};
 
 /// The longest that a key without a request is kept, in milliseconds.
 const LONGEST_IDLE: u64 = 86_400_000;
-/// How many times as long as it is learned a key without a request is kept: by then its usual pace is as good as none.
+/// How many times as long as it is learned a key without a request is kept: by then its usual pace is close to 0.
 const IDLE: u64 = 4;
 /// The places of a row of the sketch: 2 MiB.
 const WIDTH: u32 = 1 << 16;

@@ -142,7 +142,7 @@ fn unescaped(text: &[u8], escapes: impl Fn(u8) -> bool) -> Vec<u8> {
 }
 
 /// With percent escapes undone.
-fn percent(text: &[u8]) -> Vec<u8> {
+pub(crate) fn percent(text: &[u8]) -> Vec<u8> {
     let mut plain = Vec::with_capacity(text.len());
     let mut rest = text;
     while let Some((byte, behind)) = rest.split_first() {

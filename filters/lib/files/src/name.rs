@@ -1,6 +1,6 @@
 //! What the name of a file says: its extensions as servers, systems and readers see them.
 
-use crate::base64::hex_pair;
+use crate::disposition::percent;
 
 /// The longest name that is read, in bytes.
 const MAX_NAME: usize = 4096;
@@ -106,23 +106,8 @@ fn is_up(segment: &str) -> bool {
 
 /// With percent escapes undone twice, for paths that were escaped once more.
 fn twice_decoded(text: &str) -> String {
-    let once = |bytes: &[u8]| {
-        let mut plain = Vec::with_capacity(bytes.len());
-        let mut rest = bytes;
-        while let Some((byte, behind)) = rest.split_first() {
-            rest = behind;
-            match hex_pair(rest).filter(|_| *byte == b'%') {
-                Some(value) => {
-                    plain.push(value);
-                    rest = rest.get(2..).unwrap_or_default();
-                }
-                None => plain.push(*byte),
-            }
-        }
-        plain
-    };
     match text.contains('%') {
-        true => String::from_utf8_lossy(&once(&once(text.as_bytes()))).into_owned(),
+        true => String::from_utf8_lossy(&percent(&percent(text.as_bytes()))).into_owned(),
         false => text.to_owned(),
     }
 }

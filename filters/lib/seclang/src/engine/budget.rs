@@ -1,7 +1,7 @@
 //! The budget of a transaction.
 //!
 //! Work is counted in units of two to five instructions of a wasm VM, about one of a processor. Each transformation,
-//! scan, run of an operator and list of values is charged once, before it is done if its amount is known by then.
+//! scan, run of an operator and list of values is charged once; rules and tests, which cost little, many at a time.
 //! Memory is charged for what a transaction keeps. Both have a ceiling that grows with the bytes of the request (or of
 //! its response). At the ceiling the phase ends; see [`super::ExceededLimit`].
 

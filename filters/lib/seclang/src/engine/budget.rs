@@ -87,17 +87,22 @@ const LAST_PHASE: u64 = 16;
 const CHARGE: u64 = 1 << 48;
 const CEILING: u64 = 1 << 60;
 
-/// What is left of the budget of a transaction, and its ceilings. Charges are many and small: each is one subtraction, and one test of
-/// signs tells whether anything is left.
+/// What is subtracted from the work that is left while no memory is.
+const SHORT: i64 = 1 << 61;
+
+/// What is left of the budget of a transaction, and its ceilings. Charges are many and small: each is one subtraction, and the sign of
+/// one number tells whether anything is left.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Budget {
     limits: BudgetLimits,
-    /// Units of work; below 0 over the ceiling.
-    work_left: i64,
+    /// Units of work; below 0 over the ceiling. Less [`SHORT`] where memory is over its ceiling.
+    left: i64,
     work_ceiling: i64,
     /// Bytes of memory; below 0 over the ceiling.
     memory_left: i64,
     memory_ceiling: i64,
+    /// Whether memory is over its ceiling.
+    short_of_memory: bool,
     /// For [`super::Work`].
     pub(super) transformed: u64,
     pub(super) scanned: u64,
@@ -117,10 +122,11 @@ impl Budget {
     pub(super) fn new(limits: BudgetLimits) -> Self {
         Self {
             limits,
-            work_left: ceiling(limits.work),
+            left: ceiling(limits.work),
             work_ceiling: ceiling(limits.work),
             memory_left: ceiling(limits.memory),
             memory_ceiling: ceiling(limits.memory),
+            short_of_memory: false,
             transformed: 0,
             scanned: 0,
             searched: 0,
@@ -147,18 +153,19 @@ impl Budget {
     /// Work in proportion to what comes, which leaves as much of the budget as there was: the ceiling grows by what it is
     /// charged with.
     pub(super) fn add_paid(&mut self, charge: impl FnOnce(&mut Self)) {
-        let before = self.work_left;
+        let before = self.work_left();
         charge(self);
-        self.raise_work(before.saturating_sub(self.work_left));
+        self.raise_work(before.saturating_sub(self.work_left()));
     }
 
     /// What another transaction of the same request has spent, and may, counts here as well.
     pub(super) fn go_on_from(&mut self, other: &Self) {
-        let (work, memory) = (other.work_ceiling - other.work_left, other.memory_ceiling - other.memory_left);
+        let (work, memory) = (other.work_ceiling - other.work_left(), other.memory_ceiling - other.memory_left);
         self.raise_work((other.work_ceiling - self.work_ceiling).max(0));
         self.raise_memory((other.memory_ceiling - self.memory_ceiling).max(0));
-        self.work_left -= work;
+        self.left -= work;
         self.memory_left -= memory;
+        self.note_memory();
     }
 
     /// The response begins, which has a budget of its own whatever the request took.
@@ -172,36 +179,51 @@ impl Budget {
     }
 
     fn allow(&mut self, work: u64, memory: u64) {
-        self.raise_work((ceiling(work) - self.work_left).max(0));
+        self.raise_work((ceiling(work) - self.work_left()).max(0));
         self.raise_memory((ceiling(memory) - self.memory_left).max(0));
     }
 
     fn raise_work(&mut self, by: i64) {
         self.work_ceiling = self.work_ceiling.saturating_add(by);
-        self.work_left = self.work_left.saturating_add(by);
+        self.left = self.left.saturating_add(by);
     }
 
     fn raise_memory(&mut self, by: i64) {
         self.memory_ceiling = self.memory_ceiling.saturating_add(by);
         self.memory_left = self.memory_left.saturating_add(by);
+        self.note_memory();
+    }
+
+    /// Memory was taken or returned.
+    #[inline]
+    fn note_memory(&mut self) {
+        if (self.memory_left < 0) != self.short_of_memory {
+            self.short_of_memory = !self.short_of_memory;
+            self.left += if self.short_of_memory { -SHORT } else { SHORT };
+        }
+    }
+
+    /// The units of work that are left, whatever memory is; below 0 over the ceiling.
+    fn work_left(&self) -> i64 {
+        self.left + if self.short_of_memory { SHORT } else { 0 }
     }
 
     /// Whether a ceiling was exceeded.
     #[inline]
     pub(super) fn is_spent(&self) -> bool {
-        self.work_left | self.memory_left < 0
+        self.left < 0
     }
 
-    /// The units that are left.
+    /// The units that are left: none without memory.
     #[inline]
     pub(super) fn left(&self) -> u64 {
-        self.work_left.max(0).unsigned_abs()
+        self.left.max(0).unsigned_abs()
     }
 
     pub(super) fn spent(&self) -> Spent {
         let taken =
             |ceiling: i64, left: i64| (ceiling.saturating_sub(left).max(0).unsigned_abs(), ceiling.unsigned_abs());
-        let (work, work_ceiling) = taken(self.work_ceiling, self.work_left);
+        let (work, work_ceiling) = taken(self.work_ceiling, self.work_left());
         let (memory, memory_ceiling) = taken(self.memory_ceiling, self.memory_left);
         Spent { work, work_ceiling, memory, memory_ceiling }
     }
@@ -209,7 +231,7 @@ impl Budget {
     /// Units that an operator has counted itself.
     #[inline]
     pub(super) fn charge(&mut self, units: u64) {
-        self.work_left = self.work_left.wrapping_sub(amount(units));
+        self.left = self.left.wrapping_sub(amount(units));
     }
 
     #[inline]
@@ -223,14 +245,11 @@ impl Budget {
         self.charge_each(bytes, TRANSFORMATION, TRANSFORMED + changed.map_or(0, Transform::units));
     }
 
-    pub(super) fn charge_scan(&mut self, bytes: usize) {
+    /// A scan of `bytes` bytes, and the positions and literals that it looked at besides.
+    pub(super) fn charge_scan(&mut self, bytes: usize, steps: usize) {
         self.scanned += number(bytes);
-        self.charge_each(bytes, SCAN, SCANNED);
-    }
-
-    /// The positions and literals that a scan looked at, besides all bytes.
-    pub(super) fn charge_scan_steps(&mut self, steps: usize) {
-        self.charge_each(steps, 0, SCAN_STEP);
+        let steps = number(steps).min(CHARGE >> 12) * SCAN_STEP;
+        self.charge_each(bytes, SCAN + steps, SCANNED);
     }
 
     /// How many scan steps the remaining units suffice for.
@@ -290,21 +309,24 @@ impl Budget {
         self.charge(ASSIGNMENT);
     }
 
-    /// A value that is kept.
-    pub(super) fn charge_value(&mut self, bytes: usize) {
-        self.values += 1;
-        self.charge_each(bytes, VALUE, KEPT);
-        self.keep(bytes.saturating_add(VALUE_SIZE));
+    /// Values that are kept, and the bytes that they take: their own, and [`VALUE_SIZE`] for each.
+    pub(super) fn charge_values(&mut self, values: usize, bytes: usize) {
+        self.values += number(values);
+        self.charge_each(values, 0, VALUE);
+        self.charge_each(bytes.saturating_sub(values.saturating_mul(VALUE_SIZE)), 0, KEPT);
+        self.keep(bytes);
     }
 
     /// Bytes of memory that are kept.
     pub(super) fn keep(&mut self, bytes: usize) {
         self.memory_left = self.memory_left.wrapping_sub(amount(number(bytes)));
+        self.note_memory();
     }
 
     /// Bytes of memory that are released.
     pub(super) fn release(&mut self, bytes: usize) {
         self.memory_left = self.memory_left.wrapping_add(amount(number(bytes)));
+        self.note_memory();
     }
 }
 

@@ -68,11 +68,14 @@ impl<'a> Builder<'a> {
         let operator = Operator::build(kind, &argument)?;
         let expanded = operator.needs_expansion().then(|| self.template(&wire.text)).transpose()?;
         let is_pattern = matches!(kind, OperatorKind::Rx | OperatorKind::RxGlobal);
+        // Of an argument with macros it is not known.
+        let steps_back = operator.is_backtracking() || is_pattern && expanded.is_some();
         Ok(BuiltOperator {
             operator,
             argument: expanded,
             pairs: self.with_prefilter.then(OnceLock::new),
             is_pattern,
+            steps_back,
             prefilter: None,
             settles: true,
         })

@@ -15,9 +15,14 @@ use super::transaction::{RemovedTarget, Transaction, UNSET};
 use crate::operator::OperatorKind;
 
 /// From this length on, in bytes, the cost of an operator is charged at once.
-const LONG: usize = 128;
+const LONG: usize = 512;
 /// The most units that short values have cost and that are charged with others.
-const UNSETTLED: u64 = 4096;
+const UNSETTLED: u64 = 16 * 1024;
+
+/// The most tests of a link after which it is not asked whether the budget is spent, if no operator was run.
+const FEW: usize = 32;
+/// The most tests that are charged with others.
+const MANY: usize = 4096;
 
 /// The expanded argument of an operator.
 #[derive(Clone, Copy)]
@@ -36,7 +41,7 @@ struct Attempt<'a> {
 }
 
 impl Transaction {
-    /// Runs a chain.
+    /// Runs a chain. The phase ends if the budget is spent.
     pub(super) fn run_rule(&mut self, engine: &Engine, rule: &Rule, at: u32) -> Flow {
         self.work.rules += 1;
         self.current_rule = Some(at);
@@ -58,7 +63,8 @@ impl Transaction {
         let mut of_others = Attempt::default();
         for (link, number) in rule.links.iter().zip(0..) {
             let attempt = if number == 0 { &mut of_first } else { &mut of_others };
-            if !self.run_link(engine, link, &removed, attempt) {
+            let Some(matched) = self.run_link(engine, link, &removed, attempt) else { return Flow::Stop };
+            if !matched {
                 if let (Some(chain), Some(first), 1, true) =
                     (of_first.negative_chain, rule.links.first(), number, of_first.cacheable)
                 {
@@ -67,14 +73,22 @@ impl Transaction {
                 return Flow::Next;
             }
         }
-        self.act_on_match(engine, rule, at)
+        let flow = self.act_on_match(engine, rule, at);
+        if self.is_overdrawn(engine, None) { Flow::Stop } else { flow }
     }
 
-    /// Runs one test on all its values. Assignments run for every value that matches.
-    fn run_link(&mut self, engine: &Engine, link: &Link, removed: &[RemovedTarget], attempt: &mut Attempt<'_>) -> bool {
+    /// Runs one test on all its values. Assignments run for every value that matches. `None` if the budget is spent: no
+    /// result is complete then, and the phase ends.
+    fn run_link(
+        &mut self,
+        engine: &Engine,
+        link: &Link,
+        removed: &[RemovedTarget],
+        attempt: &mut Attempt<'_>,
+    ) -> Option<bool> {
         let Some(operator) = link.operator.and_then(|at| engine.operators.get(at as usize)) else {
             self.assign(engine, &link.sets);
-            return true;
+            return Some(true);
         };
         let mut expanded = std::mem::take(&mut self.argument);
         expanded.clear();
@@ -92,6 +106,7 @@ impl Transaction {
         if self.captures.cost() > UNSETTLED {
             self.settle();
         }
+        let (mut tests, mut spent) = (0, false);
         'targets: for (target, number) in link.targets.iter().zip(0..) {
             if !self.target_may_match(engine, link, number) {
                 continue;
@@ -99,19 +114,28 @@ impl Transaction {
             items.clear();
             self.captured_values.begin_link();
             self.collect(engine, target, &mut items);
-            let mut tests = 0;
             for item in &items {
                 // Equal values have the same number and the same result.
                 if item.value == UNSET || self.arena.has_failed(item.value, self.current_test) {
                     continue;
                 }
                 tests += 1;
-                if self.is_known_to_fail(link, item.value) || self.is_excluded(engine, link, removed, item) {
+                if self.is_known_to_fail(link, item.value) {
                     continue;
                 }
-                if self.is_overdrawn(engine, Some(item)) {
-                    matched = false;
-                    break 'targets;
+                if !link.exclusions.is_empty() || !removed.is_empty() {
+                    // Lists of targets may be long: these are charged in time.
+                    tests += link.exclusions.len() + removed.len();
+                    if tests > MANY {
+                        self.arena.budget.charge_tests(std::mem::take(&mut tests));
+                        if self.is_overdrawn(engine, Some(item)) {
+                            spent = true;
+                            break 'targets;
+                        }
+                    }
+                    if self.is_excluded(engine, link, removed, item) {
+                        continue;
+                    }
                 }
                 if attempt.negative_chain.is_some_and(|chain| self.is_cached_negative(chain, link, item.value)) {
                     continue;
@@ -121,10 +145,14 @@ impl Transaction {
                     attempt.cacheable =
                         attempt.cacheable && attempt.negative_chain.is_some() && self.captured_whole(link, item.value);
                 }
+                if self.is_overdrawn(engine, Some(item)) {
+                    spent = true;
+                    break 'targets;
+                }
             }
-            self.arena.budget.charge_tests(tests);
         }
-        matched = matched && !self.is_overdrawn(engine, items.last());
+        self.arena.budget.charge_tests(tests);
+        spent = spent || tests > FEW && self.is_overdrawn(engine, items.last());
         self.items = items;
         self.argument = expanded;
         // A pattern for names that gave up selected nothing.
@@ -136,7 +164,7 @@ impl Transaction {
             self.publish_exceeded_limit(engine);
             attempt.cacheable = false;
         }
-        matched
+        (!spent).then_some(matched)
     }
 
     /// The pairs of the argument of `@within`, if it is a name of TX that holds a constant, such as a list of methods
@@ -169,10 +197,6 @@ impl Transaction {
     }
 
     fn is_excluded(&mut self, engine: &Engine, link: &Link, removed: &[RemovedTarget], item: &Item) -> bool {
-        if link.exclusions.is_empty() && removed.is_empty() {
-            return false;
-        }
-        self.arena.budget.charge_list(link.exclusions.len() + removed.len());
         link.exclusions.iter().any(|target| self.covers(engine, target, item))
             || removed
                 .iter()
@@ -282,8 +306,9 @@ impl Transaction {
     ) -> Option<bool> {
         self.captures.clear();
         self.captures.wanted(link.capture);
-        // Most short values cost little, and are charged together.
-        if self.arena.get(value).len() >= LONG {
+        // Most short values cost little, and are charged together. A pattern that steps back has to know what is left.
+        let alone = operator.steps_back || self.arena.get(value).len() >= LONG;
+        if alone {
             self.settle();
         }
         self.work.operators += 1;
@@ -296,8 +321,7 @@ impl Transaction {
             && operator.operator.evaluate(bytes, argument.text, &mut self.captures);
         let length = bytes.len();
         self.arena.budget.note_searched(length);
-        // A short value can cost much as well, where a pattern steps back.
-        if length >= LONG || self.captures.cost() > UNSETTLED {
+        if alone || self.captures.cost() > UNSETTLED {
             self.settle();
         }
         if self.captures.limit_exceeded() {

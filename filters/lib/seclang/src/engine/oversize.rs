@@ -229,7 +229,7 @@ impl Transaction {
         self.rest.bytes = self.rest.bytes.saturating_add(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
         self.arena.budget.add_paid(|budget| {
             budget.charge_decoding(bytes.len().saturating_mul(readings), 0);
-            (0..windows).for_each(|_| budget.charge_scan(WINDOW));
+            (0..windows).for_each(|_| budget.charge_scan(WINDOW, 0));
         });
     }
 

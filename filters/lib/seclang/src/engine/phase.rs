@@ -114,12 +114,7 @@ impl Transaction {
             let flow = if rule.is_assignment_only && first.decides() && !self.names_removed {
                 self.run_assignment_rule(&engine, rule, *at)
             } else {
-                let flow = self.run_rule(&engine, rule, *at);
-                // Beyond the budget no result is complete: the phase ends here.
-                if self.is_overdrawn(&engine, None) {
-                    break;
-                }
-                flow
+                self.run_rule(&engine, rule, *at)
             };
             let next = match flow {
                 Flow::Next => *at + 1,
@@ -139,6 +134,7 @@ impl Transaction {
         }
         self.summary.steps = steps;
         self.settle();
+        self.arena.charge_values();
         self.arena.budget.charge_rules(self.work.rules - rules_before);
         self.current_rule = None;
         self.begin_rule();

@@ -19,6 +19,12 @@ use crate::operator::{Operator, integer};
 /// The most words that the rows of all values of one transaction take: 4 MiB. Beyond, the tests are run.
 const WORDS: usize = 1 << 19;
 
+/// The longest list of values that the budget is not charged with for each pipeline.
+const SHORT_LIST: usize = 8;
+
+/// How many values are scanned before it is asked whether the budget is spent. Scans that take many steps ask themselves.
+const TOGETHER: usize = 16;
+
 /// The summary of the current phase. Row numbers are an index plus 1.
 #[derive(Default)]
 pub(super) struct PhaseSummary {
@@ -199,14 +205,22 @@ impl Transaction {
         let first = self.summary.values.len();
         let plain = self.summary.new_row(words);
         let (mut complete, mut triggers) = (true, 0);
-        for item in items.iter().filter(|item| item.value != UNSET) {
-            if self.is_overdrawn(engine, Some(item)) {
+        'items: for together in items.chunks(TOGETHER) {
+            for item in together.iter().filter(|item| item.value != UNSET) {
+                let row = self.summary.row_mut(plain, words);
+                if complete && !self.arena.unite(&engine.scanner, item.value, row) {
+                    complete = false;
+                    if self.is_overdrawn(engine, Some(item)) {
+                        break 'items;
+                    }
+                }
+                triggers |= self.arena.triggers(item.value);
+                self.summary.values.push(item.value);
+            }
+            if self.is_overdrawn(engine, together.last()) {
                 complete = false;
                 break;
             }
-            complete = complete && self.arena.unite(&engine.scanner, item.value, self.summary.row_mut(plain, words));
-            triggers |= self.arena.triggers(item.value);
-            self.summary.values.push(item.value);
         }
         if !complete {
             // Without all values: the target passes every prefilter, after every pipeline.
@@ -232,7 +246,11 @@ impl Transaction {
         let summary = self.target_summary(engine, target);
         let row = self.summary.copied_row(summary.plain, words);
         let mut at_value = summary.first;
-        self.arena.budget.charge_list(summary.end - summary.first);
+        let values = summary.end - summary.first;
+        // There are few short lists, however large a request is.
+        if values > SHORT_LIST {
+            self.arena.budget.charge_list(values);
+        }
         while let Some(&value) = self.summary.values.get(at_value).filter(|_| at_value < summary.end) {
             at_value += 1;
             if self.arena.triggers(value) & pipeline.bit == 0 {
@@ -288,13 +306,16 @@ impl Arena {
 
     /// Unites a row with the prefilters that a value passes after a pipeline; `false` if a limit prevents the scan.
     fn unite_pipeline(&mut self, scanner: &Scanner, value: Value, pipeline: &Pipeline, row: &mut [u64]) -> bool {
+        if self.budget.is_spent() {
+            return false;
+        }
         let mut value = value;
         for step in &pipeline.transforms {
             if self.leaves(value, step.changes) {
                 continue;
             }
             // A full cache would not keep the results.
-            if self.is_full() || self.budget.is_spent() {
+            if self.is_full() {
                 return false;
             }
             let next = self.transformed(value, step.transform);
@@ -307,7 +328,8 @@ impl Arena {
     }
 
     fn unite(&mut self, scanner: &Scanner, value: Value, row: &mut [u64]) -> bool {
-        if self.prefilter_words() > WORDS || self.is_full() || self.budget.is_spent() {
+        let may_scan = || self.prefilter_words() <= WORDS && !self.is_full();
+        if !self.is_scanned(value) && !may_scan() {
             return false;
         }
         self.passed_prefilters(scanner, value).is_some_and(|passed| {

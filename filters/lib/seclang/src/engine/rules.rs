@@ -20,6 +20,8 @@ pub(super) struct BuiltOperator {
     pub(super) pairs: Option<OnceLock<(Value, Pairs)>>,
     /// Whether it is a regular expression.
     pub(super) is_pattern: bool,
+    /// Whether a search may step back.
+    pub(super) steps_back: bool,
     /// The number of its prefilter in the scanner.
     pub(super) prefilter: Option<u32>,
     /// Whether a non-match on a value clears the prefilter in the row of the value: the transformations of every test

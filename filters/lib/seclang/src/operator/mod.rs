@@ -39,7 +39,7 @@ use phrases::Phrases;
 use rx::Pattern;
 
 /// Units of work for each run of an operator.
-const RUN: u64 = 160;
+pub(crate) const RUN: u64 = 160;
 
 /// The data files next to the rules (`@pmFromFile`, `@ipMatchFromFile`).
 pub trait DataFiles {
@@ -204,8 +204,8 @@ impl Operator {
         use OperatorKind as Kind;
         let expanded = expanded.filter(|_| self.expands);
         match &self.matcher {
-            // They charge what they look at themselves.
-            Matcher::Pattern(_) | Matcher::Phrases(_) => captures.charge(RUN),
+            // They charge what they cost themselves.
+            Matcher::Pattern(_) | Matcher::Phrases(_) => {}
             _ => captures.charge(self.cost(value.len(), expanded.map_or(self.argument.len(), <[u8]>::len))),
         }
         match (&self.matcher, self.kind) {

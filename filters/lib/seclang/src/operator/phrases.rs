@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use aho_corasick::{AhoCorasick, AhoCorasickBuilder};
 
 use super::captures::Captures;
-use super::{DataFiles, OperatorError};
+use super::{DataFiles, OperatorError, RUN};
 
 /// How many phrases one operator may have: 100 000.
 pub const MAX_PHRASES: usize = 100_000;
@@ -137,7 +137,7 @@ impl Phrases {
         };
         let found = automaton.find(value);
         let seen = found.map_or(value.len(), |found| found.end());
-        captures.charge(SEARCH.saturating_add(BYTE.saturating_mul(u64::try_from(seen).unwrap_or(u64::MAX))));
+        captures.charge((RUN + SEARCH).saturating_add(BYTE.saturating_mul(u64::try_from(seen).unwrap_or(u64::MAX))));
         let Some(found) = found else {
             return false;
         };

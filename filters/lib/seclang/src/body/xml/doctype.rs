@@ -14,6 +14,9 @@ const EXPANSION: usize = 256 * 1024;
 /// How deep entities may refer to one another.
 const DEPTH: usize = 8;
 
+/// The last literals that a further one is compared with.
+const RECENT: usize = 8;
+
 /// What the document type declares.
 #[derive(Debug, Default)]
 pub(super) struct DocumentType<'a> {
@@ -57,8 +60,6 @@ impl<'a> Parser<'a> {
             }
             if self.accept(b"<?") {
                 self.instruction()?;
-                let text = self.between(start + 2, self.at.saturating_sub(2));
-                self.literal(text.to_vec(), &mut literals)?;
                 continue;
             }
             if self.accept(b"<!ENTITY") {
@@ -159,9 +160,14 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    fn keep_literal(&mut self, value: Vec<u8>) -> Result<(), XmlError> {
+    /// Keeps a literal of the document. Many elements declare the same namespaces.
+    pub(super) fn keep_literal(&mut self, value: Vec<u8>) -> Result<(), XmlError> {
+        if value.is_empty() || self.xml.literals.iter().rev().take(RECENT).any(|recent| *recent == value) {
+            return Ok(());
+        }
         if self.xml.literals.len() >= 2 * self.limits.attributes {
-            return self.beyond("the document type has too many literals", "literals", self.limits.attributes);
+            let message = "there are too many namespaces, instructions and literals of the document type";
+            return self.beyond(message, "literals", self.limits.attributes);
         }
         self.xml.literals.push(value);
         Ok(())
@@ -214,7 +220,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    fn between(&self, start: usize, end: usize) -> &'a [u8] {
+    pub(super) fn between(&self, start: usize, end: usize) -> &'a [u8] {
         self.body.get(start..end).unwrap_or_default()
     }
 }

@@ -42,8 +42,9 @@ pub struct Xml {
     pub text: Vec<u8>,
     /// The value of each attribute, in document order: `XML://@*`. Declarations of namespaces are no attributes.
     pub attributes: Vec<Vec<u8>>,
-    /// The literals of the document type: values of entities, public and system identifiers, default values of
-    /// attributes; its comments and processing instructions as well.
+    /// What is neither text nor an attribute, but may reach an application: the names of namespaces, processing
+    /// instructions, and the literals of the document type (values of entities, public and system identifiers, default
+    /// values of attributes; its comments as well).
     pub literals: Vec<Vec<u8>>,
 }
 
@@ -280,7 +281,9 @@ impl<'a> Parser<'a> {
         self.fail("a comment must not contain two hyphens")
     }
 
+    /// A processing instruction behind `<?`, a literal: with its delimiters if it is one for PHP, which rules know it by.
     fn instruction(&mut self) -> Result<(), XmlError> {
+        let start = self.at;
         let target = self.name()?;
         if target.eq_ignore_ascii_case(b"xml") {
             return self.fail("an XML declaration must be at the start");
@@ -288,7 +291,10 @@ impl<'a> Parser<'a> {
         if !self.rest().starts_with(b"?>") && !self.space() {
             return self.fail("white space was expected");
         }
-        self.until(b"?>", "a processing instruction is not closed").map(|_| ())
+        self.until(b"?>", "a processing instruction is not closed")?;
+        let delimiter = if target.eq_ignore_ascii_case(b"php") { 0 } else { 2 };
+        let text = self.between(start + delimiter - 2, self.at.saturating_sub(delimiter));
+        self.keep_literal(text.to_vec())
     }
 
     fn start_tag(&mut self) -> Result<(), XmlError> {
@@ -349,9 +355,9 @@ impl<'a> Parser<'a> {
         self.text(raw, start, true, &mut value)?;
         if name == b"xmlns" || name.starts_with(b"xmlns:") {
             if let Some(shape) = &mut self.shape {
-                shape.declare(name, value);
+                shape.declare(name, value.clone());
             }
-            return Ok(());
+            return self.keep_literal(value);
         }
         if self.xml.attributes.len() == self.limits.attributes {
             return self.beyond("there are too many attributes", "attributes", self.limits.attributes);

@@ -95,6 +95,26 @@ fn keeps_what_was_read_before_an_error() {
     }
 }
 
+#[test]
+fn namespaces_and_instructions_are_literals() {
+    let cases: &[(&str, &[&str])] = &[
+        ("<a xmlns=\"u' or 1=1\" xmlns:p='v'><p:b xmlns=\"u' or 1=1\"/></a>", &["u' or 1=1", "v"]),
+        ("<?x ' or 1=1 -- ?><a/><?y?>", &["x ' or 1=1 -- ", "y"]),
+        ("<a xmlns=''><?PHP system('id') ?></a>", &["<?PHP system('id') ?>"]),
+        ("<?xml version='1.0'?><a><?b <script>?></a>", &["b <script>"]),
+    ];
+    for (document, literals) in cases {
+        let (_, found, error) = with_doctype(document, false);
+        assert_eq!((found.iter().map(String::as_str).collect::<Vec<_>>().as_slice(), error), (*literals, None));
+    }
+    let many: String = (0..20_001).map(|number| format!("<b xmlns='{number}'/>")).collect();
+    let (_, _, error) = with_doctype(&format!("<a>{many}</a>"), false);
+    assert!(error.is_some_and(|error| error.limit.is_some()));
+    let alike: String = (0..20_001).map(|number| format!("<b xmlns='{}' xmlns:x='y'/>", number % 3)).collect();
+    let (_, found, error) = with_doctype(&format!("<a>{alike}</a>"), false);
+    assert_eq!((found.len(), error), (4, None));
+}
+
 /// The text, the literals and the error's message, where document types are allowed or not.
 fn with_doctype(document: &str, doctype: bool) -> (String, Vec<String>, Option<XmlError>) {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -107,10 +127,14 @@ fn a_document_type_that_declares_or_refers_is_refused_and_read() {
     let cases: &[(&str, &str, &[&str])] = &[
         ("<!DOCTYPE a SYSTEM \"file:///etc/passwd\"><a>x</a>", "x", &["file:///etc/passwd"]),
         ("<!DOCTYPE a PUBLIC 'p' 'http://evil/x.dtd'><a>x</a>", "x", &["p", "http://evil/x.dtd"]),
-        ("<!-- c --><?pi?>\n<!DOCTYPE\ta\n[<!ENTITY x SYSTEM 'php://filter'>]><a>&x;</a>", "&x;", &["php://filter"]),
+        (
+            "<!-- c --><?pi?>\n<!DOCTYPE\ta\n[<!ENTITY x SYSTEM 'php://filter'>]><a>&x;</a>",
+            "&x;",
+            &["pi", "php://filter"],
+        ),
         ("<!DOCTYPE a[<!ENTITY % p SYSTEM 'http://evil/'>]><a/>", "", &["http://evil/"]),
         ("<!DOCTYPE a [<!ENTITY e \"boom]>\"><!-- > -->]><a>&e;x</a>", "boom]>x", &["boom]>", " > "]),
-        ("<!DOCTYPE a [<!ATTLIST a b CDATA '&#x3c;script>' ><?pi d?>]><a/>", "", &["<script>", "pi d"]),
+        ("<!DOCTYPE a [<!ATTLIST a b CDATA '&#x3c;script>' ><?pi d?>]><a/>", "", &["pi d", "<script>"]),
         (
             "<!DOCTYPE a [<!ENTITY e '&f;ipt>'><!ENTITY f '&#38;#60;scr'><!ENTITY f 'other'>]><a>&e;</a>",
             "<script>",

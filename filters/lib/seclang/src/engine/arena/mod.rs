@@ -42,6 +42,9 @@ const RECENT: usize = 256;
 /// The length below which the bytes of a value are searched anew for every question about them.
 const SCANNED: usize = 64;
 
+/// The most bytes of values, and of rows, that the budget is not charged with yet: most are short, and are charged together.
+const UNCHARGED: usize = 16 * 1024;
+
 struct Blob {
     bytes: Bytes,
     /// The row of transformation results in [`Arena::rows`], plus 1; 0 if there are none.
@@ -86,7 +89,9 @@ impl Blob {
 pub(super) struct Arena {
     blobs: Vec<Blob>,
     buffer: Vec<u8>,
+    /// The bytes of all values, [`VALUE_SIZE`] for each included, that the budget was charged with.
     bytes: usize,
+    charged: Charged,
     /// The values of small numbers, such as counts and scores; 0 if not made yet.
     numbers: [u32; 32],
     /// For each value and transformation the result plus 1; 0 if it is not cached.
@@ -108,6 +113,15 @@ pub(super) struct Arena {
     /// Short values by a hash, because arguments repeat. Stale entries of other transactions are harmless, as the bytes
     /// are compared.
     recent: Vec<Value>,
+}
+
+/// How many values the budget was charged with, the bytes of rows that it was charged with, and the bytes of values and rows
+/// that it was not.
+#[derive(Default)]
+struct Charged {
+    values: usize,
+    rows: usize,
+    left: usize,
 }
 
 /// The constants, which stay when the arena is cleared: their number, the length of their bytes, and those that are
@@ -145,6 +159,7 @@ impl Arena {
         if self.blobs.is_empty() {
             self.blobs.push(Blob::new(Bytes::Shared(0, 0)));
         }
+        self.note_charged();
     }
 
     /// The memory in use, in bytes.
@@ -177,7 +192,8 @@ impl Arena {
             return EMPTY;
         }
         // In a full arena values are released one by one.
-        let bytes = match bytes.len() <= SHORT && self.buffer.len() < BUFFER && !self.is_full() {
+        let length = bytes.len();
+        let bytes = match length <= SHORT && self.buffer.len() < BUFFER && !self.is_full() {
             true => {
                 let start = self.buffer.len();
                 self.buffer.extend_from_slice(bytes);
@@ -185,7 +201,7 @@ impl Arena {
             }
             false => Bytes::Own(bytes.into()),
         };
-        self.add(bytes)
+        self.add(bytes, length)
     }
 
     /// Adds a value that may be in the hot cache: see [`super::hot_cache`].
@@ -276,31 +292,68 @@ impl Arena {
     fn push_vec(&mut self, bytes: Vec<u8>) -> Value {
         match bytes.len() <= SHORT {
             true => self.push(bytes),
-            false => self.add(Bytes::Own(bytes.into())),
+            false => {
+                let length = bytes.len();
+                self.add(Bytes::Own(bytes.into()), length)
+            }
         }
     }
 
     /// Adds a value in memory of its own, which can be replaced.
     pub(super) fn push_own(&mut self, bytes: &[u8]) -> Value {
-        self.add(Bytes::Own(bytes.into()))
+        self.add(Bytes::Own(bytes.into()), bytes.len())
     }
 
     /// Replaces a value of [`Arena::push_own`]; no cached result may refer to it.
     pub(super) fn replace(&mut self, value: Value, bytes: &[u8]) {
         self.hollow(value);
-        self.budget.charge_value(bytes.len());
         self.bytes += bytes.len() + VALUE_SIZE;
+        self.budget.charge_values(1, bytes.len() + VALUE_SIZE);
         if let Some(blob) = self.blobs.get_mut(value as usize) {
             *blob = Blob::new(Bytes::Own(bytes.into()));
         }
     }
 
-    fn add(&mut self, bytes: Bytes) -> Value {
-        let length = bytes.get(&self.buffer).len();
-        self.budget.charge_value(length);
-        self.bytes += length + VALUE_SIZE;
+    /// Adds a value of so many bytes.
+    #[inline(always)]
+    fn add(&mut self, bytes: Bytes, length: usize) -> Value {
         self.blobs.push(Blob::new(bytes));
+        self.charged.left += length + VALUE_SIZE;
+        if self.charged.left > UNCHARGED {
+            self.charge_values();
+        }
         u32::try_from(self.blobs.len() - 1).unwrap_or(EMPTY)
+    }
+
+    /// A row of so many bytes was added.
+    fn note_row(&mut self, bytes: usize) {
+        self.charged.left += bytes;
+        if self.charged.left > UNCHARGED {
+            self.charge_values();
+        }
+    }
+
+    /// Charges the budget with the values and rows that were added since the last call.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn charge_values(&mut self) {
+        let values = self.blobs.len().saturating_sub(self.charged.values);
+        let rows = self.row_bytes().saturating_sub(self.charged.rows);
+        let bytes = self.charged.left.saturating_sub(rows);
+        self.bytes += bytes;
+        self.budget.charge_values(values, bytes);
+        self.budget.keep(rows);
+        self.note_charged();
+    }
+
+    /// All values and rows are charged.
+    fn note_charged(&mut self) {
+        self.charged = Charged { values: self.blobs.len(), rows: self.row_bytes(), left: 0 };
+    }
+
+    /// The bytes of the rows of all values.
+    fn row_bytes(&self) -> usize {
+        self.rows.items() * size_of::<u32>() + self.prefilters.items() * size_of::<u64>()
     }
 
     pub(super) fn number(&mut self, number: i64) -> Value {
@@ -328,12 +381,14 @@ impl Arena {
     /// Drops the values made since `mark`. The arena must have been full at the mark: then no cached result refers to
     /// them.
     pub(super) fn forget_since(&mut self, mark: usize) {
+        self.charge_values();
         let mut bytes = 0;
         for blob in self.blobs.drain(mark.max(1).min(self.blobs.len())..) {
             bytes += blob.bytes.get(&self.buffer).len() + VALUE_SIZE;
         }
         self.bytes = self.bytes.saturating_sub(bytes);
         self.budget.release(bytes);
+        self.note_charged();
         for number in self.numbers.iter_mut().filter(|number| **number as usize >= mark) {
             *number = 0;
         }
@@ -341,6 +396,7 @@ impl Arena {
 
     /// Releases the bytes of a value that is no longer needed.
     pub(super) fn hollow(&mut self, value: Value) {
+        self.charge_values();
         if let Some(blob) = self.blobs.get_mut(value as usize) {
             let bytes = blob.bytes.get(&self.buffer).len() + VALUE_SIZE;
             self.bytes = self.bytes.saturating_sub(bytes);
@@ -385,7 +441,8 @@ impl Arena {
 
     /// The bytes of all values.
     #[cfg(test)]
-    pub(super) fn bytes(&self) -> usize {
+    pub(super) fn bytes(&mut self) -> usize {
+        self.charge_values();
         self.bytes
     }
 
@@ -399,7 +456,8 @@ impl Arena {
         if let Some(lowered) = self.buffer.get_mut(start..) {
             lowered.make_ascii_lowercase();
         }
-        self.add(Bytes::Shared(start, self.buffer.len()))
+        let end = self.buffer.len();
+        self.add(Bytes::Shared(start, end), end.saturating_sub(start))
     }
 
     /// The value after one transformation: the same number if nothing changed.
@@ -425,7 +483,7 @@ impl Arena {
             if row == 0 {
                 self.touched |= (value as usize) < self.constants.blobs.max(1);
                 row = self.rows.add(ROW) + 1;
-                self.budget.keep(ROW * size_of::<u32>());
+                self.note_row(ROW * size_of::<u32>());
                 if let Some(blob) = self.blobs.get_mut(value as usize) {
                     blob.row = u32::try_from(row).unwrap_or(0);
                 }

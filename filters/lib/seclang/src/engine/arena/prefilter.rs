@@ -1,11 +1,13 @@
 //! The rows of prefilters that values pass, and the bytes that occur in values.
 
-use super::super::scanner::{Scanner, clear_passed, is_passed};
+use super::super::scanner::{LONG, Scanner, clear_passed, is_passed};
 use super::{Arena, Blob, SCANNED, SHORT, Value};
 use crate::operator::ByteSet;
 
 /// The most long values that are compared with a new one.
 const ALIKE: usize = 16;
+/// The most steps of a scan after which it is not asked whether the budget is spent.
+const FEW_STEPS: usize = 2048;
 
 impl Arena {
     /// Clears a prefilter in the row of a value: its operator was run on the untransformed value and did not match. It
@@ -52,6 +54,11 @@ impl Arena {
         self.blobs.get(value as usize).filter(|blob| blob.prefilters != 0).map_or(u64::MAX, |blob| blob.triggers)
     }
 
+    /// Whether the row of prefilters that a value passes is known.
+    pub(in crate::engine) fn is_scanned(&self, value: Value) -> bool {
+        self.blobs.get(value as usize).is_some_and(|blob| blob.prefilters != 0)
+    }
+
     /// The words that the rows of all values take.
     pub(in crate::engine) fn prefilter_words(&self) -> usize {
         self.prefilters.items()
@@ -69,10 +76,10 @@ impl Arena {
     #[inline(never)]
     fn scan(&mut self, scanner: &Scanner, value: Value, words: usize) -> Option<()> {
         let length = self.get(value).len();
-        self.budget.charge_scan(length);
-        self.budget.keep(words * size_of::<u64>());
+        let mut steps = 0;
         let alike = self.scanned_ignoring_case(value).and_then(|from| Some(self.prefilters.get(from)?.to_vec()));
         let number = self.prefilters.add(words);
+        self.note_row(words * size_of::<u64>());
         let blob = self.blobs.get_mut(value as usize)?;
         if blob.bytes.get(&self.buffer).len() > SHORT && self.scanned.len() < ALIKE {
             self.scanned.push(value);
@@ -89,9 +96,9 @@ impl Arena {
                 scanner.triggers(bytes)
             }
             (None, None) => {
-                let allowed = self.budget.scan_steps_left();
-                let (triggers, steps) = scanner.scan_within(bytes, row, allowed);
-                self.budget.charge_scan_steps(steps);
+                let allowed = if length < LONG { usize::MAX } else { self.budget.scan_steps_left() };
+                let (triggers, taken) = scanner.scan_within(bytes, row, allowed);
+                steps = taken;
                 // A scan that ended early has spent the budget: its result is not cached.
                 if steps <= allowed {
                     self.hot_cache.store_scan(blob.cache_slot, row, triggers);
@@ -100,7 +107,8 @@ impl Arena {
             }
         };
         blob.prefilters = u32::try_from(number + 1).unwrap_or(0);
-        Some(())
+        self.budget.charge_scan(length, steps);
+        (steps <= FEW_STEPS || !self.budget.is_spent()).then_some(())
     }
 
     /// The row of another long value that differs at most in the case of letters, which prefilters ignore:

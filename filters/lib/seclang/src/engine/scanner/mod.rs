@@ -28,7 +28,7 @@ const SETS: usize = 256;
 type Bits = [u64; SETS / 64];
 
 /// The length from which a value is scanned as a long one, in bytes: the setup is then small in comparison.
-const LONG: usize = 8 * 1024;
+pub(super) const LONG: usize = 8 * 1024;
 
 /// The length from which the scan first finds the distinct bytes of a value: looking up each of the 256 takes as long.
 const MANY: usize = 256;
@@ -155,7 +155,8 @@ impl Scanner {
         self.scan_within(value, row, usize::MAX)
     }
 
-    /// The same; ends early, with too few bits, after more than `allowed` positions and literals.
+    /// The same; of a value of [`LONG`] bytes and more it ends early, with too few bits, after more than `allowed` positions
+    /// and literals.
     #[inline(never)]
     pub(super) fn scan_within(&self, value: &[u8], row: &mut [u64], allowed: usize) -> (u64, usize) {
         row.copy_from_slice(&self.base);
@@ -167,7 +168,7 @@ impl Scanner {
             self.find_in_long(value, row, allowed, &mut steps);
         } else {
             let mut search = Search::new(value);
-            while let Some(hits) = search.next(&self.filter, &self.marks).filter(|_| steps <= allowed) {
+            while let Some(hits) = search.next(&self.filter, &self.marks) {
                 for hit in hits {
                     steps += 1;
                     if let Some((table, piece)) = self.piece(hit, value) {

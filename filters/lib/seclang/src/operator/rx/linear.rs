@@ -58,6 +58,9 @@ const ABSENT: [&[u8]; 3] = [b"\\$", b"\\", b""];
 /// The pieces of [`Linear::prepare`].
 pub(super) const PIECES: usize = ABSENT.len() + 1;
 
+/// After how many searched bytes the memory of an automaton is measured again.
+const MEASURED: usize = 256;
+
 /// For how long values a probe is built in advance, in bytes.
 const PREPARED_LENGTH: usize = 64 << 10;
 
@@ -65,8 +68,8 @@ const PREPARED_LENGTH: usize = 64 << 10;
 #[derive(Debug)]
 pub(super) struct Linear {
     regex: meta::Regex,
-    /// What the automaton has become, and how large.
-    cache: Mutex<Option<(meta::Cache, usize)>>,
+    /// What the automaton has become.
+    cache: Mutex<Option<Kept>>,
     /// Whether the general engine looks for one of few literals that matches begin with, which nothing beats.
     by_prefix: bool,
     /// How many states the NFA has at most.
@@ -76,6 +79,22 @@ pub(super) struct Linear {
     starts: [OnceLock<Option<Arc<Starts>>>; ABSENT.len()],
     /// Built when a value is first that long.
     probe: OnceLock<Option<Probe>>,
+}
+
+/// What searches keep of an automaton.
+#[derive(Debug)]
+struct Kept {
+    cache: meta::Cache,
+    /// How large it was when it was last measured, in bytes.
+    size: usize,
+    /// How many bytes were searched since then: each adds a state at most.
+    since: usize,
+}
+
+impl Kept {
+    fn new(regex: &meta::Regex) -> Self {
+        Self { cache: regex.create_cache(), size: 0, since: 0 }
+    }
 }
 
 /// What a probe found.
@@ -129,7 +148,8 @@ impl Linear {
 
     /// The memory of all automata that grows with the values that were searched, in bytes.
     pub(super) fn cached(&self) -> usize {
-        let general = self.cache.try_lock().ok().and_then(|kept| Some(kept.as_ref()?.0.memory_usage())).unwrap_or(0);
+        let general =
+            self.cache.try_lock().ok().and_then(|kept| Some(kept.as_ref()?.cache.memory_usage())).unwrap_or(0);
         let starts: usize = self.built_starts().map(Starts::cached).sum();
         general + starts + self.built_probe().map_or(0, Probe::cached)
     }
@@ -209,8 +229,8 @@ impl Linear {
         effort.charge(units(input.get_span().len(), 2 * BYTE));
         let found = match self.cache.try_lock() {
             Ok(mut kept) => {
-                let (cache, _) = kept.get_or_insert_with(|| (self.regex.create_cache(), 0));
-                self.regex.search_with(cache, input)
+                let kept = kept.get_or_insert_with(|| Kept::new(&self.regex));
+                self.regex.search_with(&mut kept.cache, input)
             }
             Err(_) => self.regex.search(input),
         };
@@ -253,12 +273,12 @@ impl Linear {
             Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
             Err(TryLockError::WouldBlock) => None,
         };
-        let mut known_cache = kept.as_mut().map(|kept| kept.get_or_insert_with(|| (self.regex.create_cache(), 0)));
-        let found = match (&mut known_cache, groups) {
-            (Some((cache, _)), false) => self.regex.search_half_with(cache, &input.clone().earliest(true)),
+        let mut known = kept.as_mut().map(|kept| kept.get_or_insert_with(|| Kept::new(&self.regex)));
+        let found = match (&mut known, groups) {
+            (Some(kept), false) => self.regex.search_half_with(&mut kept.cache, &input.clone().earliest(true)),
             (None, false) => self.regex.search_half(&input.clone().earliest(true)),
-            (Some((cache, _)), true) => {
-                self.regex.search_slots_with(cache, input, slots).map(|pattern| HalfMatch::new(pattern, 0))
+            (Some(kept), true) => {
+                self.regex.search_slots_with(&mut kept.cache, input, slots).map(|pattern| HalfMatch::new(pattern, 0))
             }
             (None, true) => self.regex.search_slots(input, slots).map(|pattern| HalfMatch::new(pattern, 0)),
         };
@@ -270,14 +290,18 @@ impl Linear {
         if groups && self.has_groups() {
             effort.charge(self.groups_cost(first.map_or(0, |(start, end)| end.saturating_sub(start))));
         }
-        if let Some((cache, size)) = known_cache {
-            let grown = cache.memory_usage();
-            let before = std::mem::replace(size, grown);
-            if grown > GROWN {
-                effort.charge(units(grown.saturating_sub(before.max(GROWN)), GROWTH));
-            }
-            if grown < before {
-                effort.charge(units(grown, GROWTH) + units(seen, THRASHED));
+        if let Some(kept) = known {
+            kept.since = kept.since.saturating_add(seen);
+            if kept.since >= MEASURED {
+                kept.since = 0;
+                let grown = kept.cache.memory_usage();
+                let before = std::mem::replace(&mut kept.size, grown);
+                if grown > GROWN {
+                    effort.charge(units(grown.saturating_sub(before.max(GROWN)), GROWTH));
+                }
+                if grown < before {
+                    effort.charge(units(grown, GROWTH) + units(seen, THRASHED));
+                }
             }
         }
         found

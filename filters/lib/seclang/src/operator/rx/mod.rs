@@ -36,7 +36,7 @@ pub(super) use linear::syntax;
 
 use super::captures::{Captures, MAX_CAPTURES};
 use super::identifier::MAX_CANDIDATES;
-use super::{OperatorArgument, OperatorError};
+use super::{OperatorArgument, OperatorError, RUN};
 
 /// How large a compiled pattern may be, in bytes: 8 MiB. The largest of the Core Rule Set takes a fifth of it.
 pub const PATTERN_SIZE_LIMIT: usize = 8 << 20;
@@ -233,7 +233,7 @@ impl Pattern {
         if expanded.is_none()
             && let Some(found) = self.shared.shape().search(value)
         {
-            captures.charge(SHAPE);
+            captures.charge(RUN + SHAPE);
             if let Some(end) = found {
                 captures.set(0, value.get(..end).unwrap_or_default());
             }
@@ -252,6 +252,7 @@ impl Pattern {
             return false;
         };
         let mut effort = captures.effort();
+        effort.charge(RUN);
         let groups = captures.is_wanted();
         let mut found = pattern.search(value, 0, groups, &mut effort);
         let mut spans = found;
@@ -288,6 +289,7 @@ impl Pattern {
             return false;
         };
         let mut effort = captures.effort();
+        effort.charge(RUN);
         let (mut at, mut candidates) = (0, 0);
         loop {
             if candidates == MAX_CANDIDATES {

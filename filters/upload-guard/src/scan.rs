@@ -21,7 +21,7 @@ impl UploadGuard {
         let question = ScanFiles {
             scanner: self.step.scanner.clone(),
             content_type: headers.get("content-type").unwrap_or_default().to_vec(),
-            content_encoding: codings::list(headers),
+            content_encoding: exchange::codings::list(headers),
             json_fields: self.step.json_fields.clone(),
             body_limit: self.step.body_limit,
             max_files: self.step.max_files,

@@ -9,11 +9,15 @@ use std::collections::HashMap;
 use crate::pace::{Limits, Moment, Turn};
 
 /// The most keys of which a worker keeps requests.
-const MAX_KEYS: usize = 512;
+const MAX_KEYS: usize = 2048;
 /// The share of what is left until a surge that a worker keeps at most: all workers together keep no surge from being seen.
 const SHARE: f64 = 1.0 / 32.0;
-/// How long it keeps them, as a part of a bucket.
-const PARTS: u32 = 40;
+/// The share of what a key has already, while its pace is learned: nothing is a surge by then.
+const LEARNING_SHARE: f64 = 1.0 / 16.0;
+/// The most requests of a caller that is too slow for a record.
+const OF_SLOW: u32 = 2;
+/// How long it keeps them, as a part of a bucket. A key that is fast has used up its share before.
+const PARTS: u32 = 4;
 
 /// What is kept of all keys.
 #[derive(Default)]
@@ -21,8 +25,8 @@ pub(crate) struct Held(RefCell<HashMap<Vec<u8>, Kept>>);
 
 #[derive(Debug, Clone, Copy)]
 struct Kept {
-    /// The pace when the node has counted last.
-    moment: Moment,
+    /// The pace when the node has counted last; `None` of a caller that is too slow to be watched.
+    moment: Option<Moment>,
     /// The requests since.
     count: u32,
     /// The most of them.
@@ -44,7 +48,7 @@ pub(crate) struct Due {
 
 impl Held {
     /// Keeps requests of a key, if it may: the pace with them. Otherwise what was kept of the key is due.
-    pub(crate) fn keep(&self, key: &[u8], by: u32, limits: &Limits, now: u64) -> Result<Moment, Option<Due>> {
+    pub(crate) fn keep(&self, key: &[u8], by: u32, limits: &Limits, now: u64) -> Result<Option<Moment>, Option<Due>> {
         let Ok(mut keys) = self.0.try_borrow_mut() else { return Err(None) };
         let Some(kept) = keys.get_mut(key) else { return Err(None) };
         let more = kept.count.saturating_add(by);
@@ -55,17 +59,17 @@ impl Held {
             return Err((due.count > 0).then_some(due));
         }
         kept.count = more;
-        let mut moment = kept.moment;
-        moment.pace.count = moment.pace.count.saturating_add(more);
-        Ok(moment)
+        Ok(kept.moment.map(|mut moment| {
+            moment.pace.count = moment.pace.count.saturating_add(more);
+            moment
+        }))
     }
 
     /// The node has counted a key: how many requests may be kept from now on.
-    pub(crate) fn counted(&self, key: &[u8], moment: &Moment, limits: &Limits, now: u64) {
+    pub(crate) fn counted(&self, key: &[u8], moment: Option<&Moment>, limits: &Limits, now: u64) {
         let Ok(mut keys) = self.0.try_borrow_mut() else { return };
-        // A cast of a float saturates.
-        let most = ((moment.threshold - f64::from(moment.pace.count)) * SHARE) as u32;
-        if moment.pace.since != 0 || most == 0 {
+        let most = moment.map_or(OF_SLOW, |moment| most(moment, limits));
+        if most == 0 {
             keys.remove(key);
             return;
         }
@@ -78,7 +82,8 @@ impl Held {
             }
         }
         let until = now.saturating_add(u64::from(limits.millis / PARTS));
-        let kept = Kept { moment: Moment { turn: Turn::None, ..*moment }, count: 0, most, bucket, until };
+        let moment = moment.map(|moment| Moment { turn: Turn::None, ..*moment });
+        let kept = Kept { moment, count: 0, most, bucket, until };
         match keys.get_mut(key) {
             Some(known) => *known = kept,
             None => drop(keys.insert(key.to_vec(), kept)),
@@ -97,4 +102,15 @@ impl Held {
         });
         due
     }
+}
+
+/// How many requests of a key a worker may keep.
+fn most(moment: &Moment, limits: &Limits) -> u32 {
+    let pace = &moment.pace;
+    let share = match pace.is_learned(limits) {
+        true => (moment.threshold - f64::from(pace.count)) * SHARE,
+        false => f64::from(pace.count) * LEARNING_SHARE,
+    };
+    // A cast of a float saturates.
+    if pace.since == 0 { share as u32 } else { 0 }
 }

@@ -92,14 +92,17 @@ impl Paces {
         let now = host.now();
         let full = [&[dimension as u8], key].concat();
         let floor_in_bucket = self.limits.in_bucket(floor);
-        match self.held.keep(&full, by, &self.limits, now) {
-            Ok(moment) => return Some(moment),
-            Err(Some(due)) => self.settle(&full, due, floor_in_bucket, host),
-            Err(None) => {}
-        }
-        let moment = self.count_now((dimension, &full), (by, route), floor, host)?;
-        self.held.counted(&full, &moment, &self.limits, now);
-        Some(moment)
+        let by = match self.held.keep(&full, by, &self.limits, now) {
+            Ok(moment) => return moment,
+            Err(Some(due)) if due.bucket == self.limits.bucket(now) => by.saturating_add(due.count),
+            Err(due) => {
+                due.into_iter().for_each(|due| self.settle(&full, due, floor_in_bucket, host));
+                by
+            }
+        };
+        let moment = self.count_now((dimension, &full), (by, route), floor, host);
+        self.held.counted(&full, moment.as_ref(), &self.limits, now);
+        moment
     }
 
     /// Lets the node count what was held back for long enough, of keys with these floors in requests per second.
@@ -112,7 +115,9 @@ impl Paces {
 
     /// Far from a threshold this changes no surge.
     fn settle(&self, full: &[u8], due: Due, floor: f64, host: &dyn Host) {
-        self.add((full, None), (due.count, due.bucket), floor, host);
+        if self.add((full, None), (due.count, due.bucket), floor, host).is_none() {
+            self.sketch.add(host.shared(), full, due.count, host.now());
+        }
     }
 
     /// The pace of a key without a further request: the buckets that are over are closed. `None` for a key without a record.

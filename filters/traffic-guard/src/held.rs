@@ -15,7 +15,7 @@ const SHARE: f64 = 1.0 / 32.0;
 /// The share of what a key has already, while its pace is learned: nothing is a surge by then.
 const LEARNING_SHARE: f64 = 1.0 / 16.0;
 /// The most requests of a caller that is too slow for a record.
-const OF_SLOW: u32 = 2;
+const OF_SLOW: u32 = 3;
 /// How long it keeps them, as a part of a bucket. A key that is fast has used up its share before.
 const PARTS: u32 = 4;
 

@@ -3,7 +3,7 @@
 use exchange::{Action, Answer, Ask, Category, Decision, Exchange, Host, Slot, Verdict};
 use files::{Finding, Reason};
 
-use crate::{ScanAnswer, ScanFiles, ScanVerdict, UploadGuard, codings, observe, signal};
+use crate::{ScanAnswer, ScanFiles, ScanVerdict, UploadGuard, observe, signal};
 
 /// A scan that is waited for.
 struct Waiting {

@@ -20,8 +20,10 @@ pub fn is_identity(list: &[u8]) -> bool {
 /// Lets the backend use only codings that can be undone, unless an earlier step has limited them already: a client must not be able to
 /// choose one that hides the response from its inspection.
 pub fn limit(exchange: &mut Exchange) {
-    if exchange.accept_encoding.is_none() {
-        exchange.accept_encoding = readable(exchange.request.headers.all("accept-encoding"));
+    let accepted = || exchange.request.headers.all("accept-encoding");
+    // So it is with most requests.
+    if exchange.accept_encoding.is_none() && !accepted().flat_map(items).all(is_readable) {
+        exchange.accept_encoding = readable(accepted());
     }
 }
 

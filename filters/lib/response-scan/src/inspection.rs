@@ -70,11 +70,14 @@ impl Inspection {
     #[must_use]
     pub fn of_part(response: &Response, types: &[String]) -> bool {
         let headers = &response.headers;
+        let is_part = response.status == 206 || response.status == 200 && headers.get("content-range").is_some();
+        if !is_part || response.streaming {
+            return false;
+        }
         let kind = headers.get("content-type").unwrap_or_default();
         let media = kind.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
-        let is_part = response.status == 206 || headers.get("content-range").is_some() && response.status == 200;
         let is_text = std::str::from_utf8(media).is_ok_and(|media| is_inspected_type(media, types));
-        is_part && !response.streaming && (is_text || media.eq_ignore_ascii_case(b"multipart/byteranges"))
+        is_text || media.eq_ignore_ascii_case(b"multipart/byteranges")
     }
 
     /// The text of a body: content codings undone as far as they can be, and the letters of UTF-16 as bytes.

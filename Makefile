@@ -266,6 +266,13 @@ bench-ranges: targets ## A lookup in tables of ranges beside a binary search, na
 	$(CARGO) build --profile wasm --target $(WASM_TARGET) -p tables --example bench-ranges
 	$(CARGO) run -p run-wasi -- target/$(WASM_TARGET)/wasm/examples/bench-ranges.wasm
 
+# The scanners of responses come with it: how fast they are beside memchr.
+.PHONY: bench-guards
+bench-guards: filters crs bench-responses ## What the guards cost in a VM: switched on, at work, with 100,000 callers; memory (ARGS=--only PART, ...)
+	$(CARGO) build -p palisade --bins
+	$(CARGO) build --release -p palisade-bench --bin palisade-bench-guards
+	PALISADE_BIN=$(CURDIR)/target/debug/palisade target/release/palisade-bench-guards --out target/bench/guards.json $(ARGS)
+
 .PHONY: bench-responses
 bench-responses: targets ## The scanners of responses beside memchr, natively and in a VM (FOLDERS=folders to search for matches instead)
 	$(CARGO) build --release -p response-scan --example bench-responses

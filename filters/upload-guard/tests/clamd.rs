@@ -128,7 +128,7 @@ fn large_uploads_at_once_are_scanned_and_a_scanner_that_is_killed_lets_pass_what
     let processes = [gateway.envoy.process().id(), gateway.control.process().id()];
     let before = processes.map(resident);
     let megabytes = (AT_ONCE * LENGTH) as f64 / 1e6;
-    let mut tell = |what: &str, path: &str, first: u64| {
+    let tell = |what: &str, path: &str, first: u64| {
         let ((statuses, time), most) = highest(processes, || at_once(&gateway, path, first, LENGTH));
         let speed = megabytes / time.as_secs_f64();
         println!(

@@ -280,6 +280,14 @@ bench-responses: targets ## The scanners of responses beside memchr, natively an
 	$(if $(FOLDERS),@true,$(CARGO) build --profile wasm --target $(WASM_TARGET) -p response-scan --example bench-responses)
 	$(if $(FOLDERS),@true,$(CARGO) run -p run-wasi -- target/$(WASM_TARGET)/wasm/examples/bench-responses.wasm)
 
+.PHONY: file-types
+file-types: ## Types of files made by real tools, as the upload guard finds them, beside libmagic (Debian's package file)
+	@command -v file >/dev/null || { echo "file is missing: install Debian's package file" >&2; exit 1; }
+	@test -x $(CACHE)/file-types/bin/python || { $(PYTHON) -m venv $(CACHE)/file-types && \
+	  $(CACHE)/file-types/bin/pip install --quiet --requirement tests/scripts/requirements-file-types.txt; }
+	$(CARGO) build --release -p files --example identify
+	$(CACHE)/file-types/bin/python tests/scripts/file_types.py --identify target/release/examples/identify --out target/file-types
+
 .PHONY: bench-signatures
 bench-signatures: targets ## What one signature of a bot and a page of the maze cost, natively and in WebAssembly
 	$(CARGO) run --release -p signature-cost

@@ -130,8 +130,7 @@ impl Plugin for TrafficGuard {
                 return false;
             };
             if moment.turn != Turn::None {
-                let mut exchange = Exchange::default();
-                exchange.route = open.route.clone();
+                let mut exchange = Exchange { route: open.route.clone(), ..Exchange::default() };
                 self.report(open.dimension, &open.key, &moment, &mut exchange, host);
             }
             moment.pace.since != 0

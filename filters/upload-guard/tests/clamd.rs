@@ -1,5 +1,11 @@
 //! Large uploads through a real gateway to Debian's clamd, several at once; and what becomes of them when it is killed.
-#![allow(clippy::indexing_slicing, clippy::unwrap_used, reason = "tests")]
+#![allow(
+    clippy::disallowed_methods,
+    clippy::indexing_slicing,
+    clippy::print_stderr,
+    clippy::unwrap_used,
+    reason = "tests; figures are those of real time"
+)]
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};

@@ -1,59 +1,28 @@
-//! Many literals at once, by three bytes of each that ordinary texts rarely have.
+//! Many literals at once.
 //!
-//! A search names the places that may have such a key, a table says which literals have it, and these are compared as a whole. On
-//! x86_64 the search is the packed one of `aho-corasick` (Teddy). It has no form for WebAssembly, where a small one of the same
-//! idea is used: for each place, two table lookups in each of three bytes leave a bit for each bucket of keys that may be there.
+//! On x86_64 the packed searcher of `aho-corasick` (Teddy) compares 16 or 32 bytes at a time with their beginnings. It has no form for
+//! WebAssembly. There a small search of the same idea names the places that may have one of their keys, which are the three bytes of
+//! each that ordinary texts have least: two table lookups in each of three bytes leave a bit for each bucket of keys that may be
+//! there. A table says which literals have the key, and these are compared as a whole.
 
+#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+mod keyed;
+#[cfg(any(test, all(target_arch = "wasm32", target_feature = "simd128")))]
 mod keys;
 #[cfg(not(all(target_arch = "wasm32", target_feature = "simd128")))]
-#[path = "literals/packed.rs"]
-mod search;
+mod packed;
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
-#[path = "literals/simd128.rs"]
-mod search;
+mod simd128;
 
-use keys::Keys;
-use search::Search;
+#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+pub use keyed::Literals;
+#[cfg(not(all(target_arch = "wasm32", target_feature = "simd128")))]
+pub use packed::Literals;
 
 /// The fewest bytes of a literal.
 pub const MIN_LITERAL: usize = 3;
 /// The most literals of a set.
 pub const MAX_LITERALS: usize = 64;
-
-/// A set of literals, each known by its place in the list.
-#[derive(Debug)]
-pub struct Literals {
-    keys: Keys,
-    search: Search,
-}
-
-impl Literals {
-    /// Literals of at least [`MIN_LITERAL`] bytes, at most [`MAX_LITERALS`]; none of them begins with another.
-    #[must_use]
-    pub fn new(literals: &[&[u8]]) -> Self {
-        let keys = Keys::new(literals);
-        Self { search: Search::new(keys.all()), keys }
-    }
-
-    /// Calls `visit` with each occurrence: the literal, and where it begins. Literals may overlap. Leaves out what is before the
-    /// place that `visit` returns.
-    pub fn each(&self, text: &[u8], mut visit: impl FnMut(usize, usize) -> usize) {
-        self.search.each(text, |place| self.check(text, place, &mut visit));
-    }
-
-    /// Visits the literals whose key is at a place; the place to go on at.
-    fn check(&self, text: &[u8], place: usize, visit: &mut impl FnMut(usize, usize) -> usize) -> usize {
-        let mut next = place + 1;
-        let key = text.get(place..).and_then(|rest| rest.first_chunk());
-        for entry in key.map_or(&[][..], |key| self.keys.entries(*key)) {
-            let Some(start) = place.checked_sub(entry.offset) else { continue };
-            if text.get(start..).is_some_and(|rest| rest.starts_with(&entry.literal)) {
-                next = next.max(visit(entry.index, start));
-            }
-        }
-        next
-    }
-}
 
 #[cfg(test)]
 mod tests {
@@ -101,14 +70,17 @@ mod tests {
     }
 
     #[test]
-    fn literals_with_the_same_key_are_told_apart() {
-        let literals = Literals::new(&[b"Zebra one", b"a Zebra", b"Zeb"]);
-        let mut found = Vec::new();
-        literals.each(b"see a Zebra one", |literal, at| {
-            found.push((literal, at));
-            0
-        });
-        found.sort_unstable();
-        assert_eq!(found, [(0, 6), (1, 4), (2, 6)]);
+    fn each_literal_is_found_by_its_key() {
+        let literals: [&[u8]; 4] = [b"Zebra one", b"a Zebra", b"ORA-", b"-----BEGIN "];
+        let keys = keys::Keys::new(&literals);
+        for (index, literal) in literals.iter().enumerate() {
+            let by_key = literal.windows(3).enumerate().any(|(offset, window)| {
+                let entries = keys.entries(*window.first_chunk().unwrap());
+                entries.iter().any(|entry| (entry.index, entry.offset) == (index, offset) && entry.literal == **literal)
+            });
+            assert!(by_key, "{index}");
+        }
+        assert!(keys.all().len() <= literals.len() && keys.entries(*b"xyz").is_empty());
+        assert!(keys::frequency(b'e') > keys::frequency(b'Z'));
     }
 }

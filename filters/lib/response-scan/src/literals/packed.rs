@@ -1,36 +1,42 @@
-//! The search for keys with `aho-corasick`.
+//! Literals with the packed searcher of `aho-corasick`.
 
 use aho_corasick::packed::{Config, MatchKind, Searcher};
-use aho_corasick::{AhoCorasick, Input, Span};
+use aho_corasick::{AhoCorasick, Span};
 
-use super::keys::Key;
+/// A set of literals, each known by its place in the list.
+#[derive(Debug)]
+pub struct Literals(Kind);
 
 #[derive(Debug)]
-pub(super) enum Search {
+enum Kind {
     Packed(Searcher),
     /// On processors without the instructions.
     Automaton(Option<AhoCorasick>),
 }
 
-impl Search {
-    pub(super) fn new(keys: &[Key]) -> Self {
-        let packed = Config::new().match_kind(MatchKind::LeftmostFirst).builder().extend(keys).build();
-        packed.map_or_else(|| Self::Automaton(AhoCorasick::new(keys).ok()), Self::Packed)
+impl Literals {
+    /// Literals of at least [`MIN_LITERAL`](super::MIN_LITERAL) bytes, at most [`MAX_LITERALS`](super::MAX_LITERALS); none of
+    /// them begins with another.
+    #[must_use]
+    pub fn new(literals: &[&[u8]]) -> Self {
+        let packed = Config::new().match_kind(MatchKind::LeftmostFirst).builder().extend(literals).build();
+        Self(packed.map_or_else(|| Kind::Automaton(AhoCorasick::new(literals).ok()), Kind::Packed))
     }
 
-    /// Calls `check` with each place of a key, and goes on where it says.
-    pub(super) fn each(&self, text: &[u8], mut check: impl FnMut(usize) -> usize) {
-        let mut start = 0;
-        while start < text.len() {
-            let span = Span { start, end: text.len() };
-            let found = match self {
-                Self::Packed(searcher) => searcher.find_in(text, span),
-                Self::Automaton(automaton) => {
-                    automaton.as_ref().and_then(|automaton| automaton.find(Input::new(text).span(span)))
+    /// Calls `visit` with each occurrence: the literal, and where it begins. Literals may overlap. Goes on at the place that
+    /// `visit` returns, or behind the beginning where that is later.
+    pub fn each(&self, text: &[u8], mut visit: impl FnMut(usize, usize) -> usize) {
+        let mut at = 0;
+        while at < text.len() {
+            let span = Span { start: at, end: text.len() };
+            let found = match &self.0 {
+                Kind::Packed(searcher) => searcher.find_in(text, span),
+                Kind::Automaton(automaton) => {
+                    automaton.as_ref().and_then(|automaton| automaton.find(aho_corasick::Input::new(text).span(span)))
                 }
             };
             let Some(found) = found else { return };
-            start = check(found.start()).max(found.start() + 1);
+            at = visit(found.pattern().as_usize(), found.start()).max(found.start() + 1);
         }
     }
 }

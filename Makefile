@@ -266,12 +266,27 @@ bench-ranges: targets ## A lookup in tables of ranges beside a binary search, na
 	$(CARGO) build --profile wasm --target $(WASM_TARGET) -p tables --example bench-ranges
 	$(CARGO) run -p run-wasi -- target/$(WASM_TARGET)/wasm/examples/bench-ranges.wasm
 
+# The scanners of responses come with it: how fast they are beside memchr.
+.PHONY: bench-guards
+bench-guards: filters crs bench-responses ## What the guards cost in a VM: switched on, at work, with 100,000 callers; memory (ARGS=--only PART, ...)
+	$(CARGO) build -p palisade --bins
+	$(CARGO) build --release -p palisade-bench --bin palisade-bench-guards
+	PALISADE_BIN=$(CURDIR)/target/debug/palisade target/release/palisade-bench-guards --out target/bench/guards.json $(ARGS)
+
 .PHONY: bench-responses
 bench-responses: targets ## The scanners of responses beside memchr, natively and in a VM (FOLDERS=folders to search for matches instead)
 	$(CARGO) build --release -p response-scan --example bench-responses
 	target/release/examples/bench-responses $(FOLDERS)
 	$(if $(FOLDERS),@true,$(CARGO) build --profile wasm --target $(WASM_TARGET) -p response-scan --example bench-responses)
 	$(if $(FOLDERS),@true,$(CARGO) run -p run-wasi -- target/$(WASM_TARGET)/wasm/examples/bench-responses.wasm)
+
+.PHONY: file-types
+file-types: ## Types of files made by real tools, as the upload guard finds them, beside libmagic (Debian's package file)
+	@command -v file >/dev/null || { echo "file is missing: install Debian's package file" >&2; exit 1; }
+	@test -x $(CACHE)/file-types/bin/python || { $(PYTHON) -m venv $(CACHE)/file-types && \
+	  $(CACHE)/file-types/bin/pip install --quiet --requirement tests/scripts/requirements-file-types.txt; }
+	$(CARGO) build --release -p files --example identify
+	$(CACHE)/file-types/bin/python tests/scripts/file_types.py --identify target/release/examples/identify --out target/file-types
 
 .PHONY: bench-signatures
 bench-signatures: targets ## What one signature of a bot and a page of the maze cost, natively and in WebAssembly

@@ -61,11 +61,31 @@ pub struct ErrorLeakageConfig {
     pub content_types: Vec<String>,
     /// What a match adds to the score: 0 to 100.
     pub weight: f64,
+    /// Whether clients get parts of texts.
+    pub ranges: Ranges,
+}
+
+/// Whether clients get parts of texts (RFC 9110, section 14).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ranges {
+    /// Only the whole of them: a part may cut what is looked for.
+    #[default]
+    Whole,
+    /// They do, as the backend sends them, not inspected.
+    Pass,
 }
 
 impl Default for ErrorLeakageConfig {
     fn default() -> Self {
-        Self { mode: LeakageMode::Mask, body_limit: 262_144, paranoia_level: 1, content_types: Vec::new(), weight: 0.0 }
+        Self {
+            mode: LeakageMode::Mask,
+            body_limit: 262_144,
+            paranoia_level: 1,
+            content_types: Vec::new(),
+            weight: 0.0,
+            ranges: Ranges::Whole,
+        }
     }
 }
 
@@ -110,6 +130,7 @@ fn step(config: ErrorLeakageConfig) -> ErrorLeakageStep {
         paranoia_level: config.paranoia_level.into(),
         content_types: config.content_types,
         weight: config.weight,
+        pass_ranges: config.ranges == Ranges::Pass,
     }
 }
 

@@ -8,12 +8,12 @@ pub mod control;
 mod messages;
 
 use exchange::{
-    Action, Body, BodyNeed, Build, Category, Decision, Exchange, Headers, Host, Outcome, Plugin, PluginDefinition,
-    Refusal, ReplyBody, Role, SecurityEvent, Signal, Slot, Verdict,
+    Action, Body, Build, Category, Decision, Exchange, Headers, Host, Outcome, Plugin, PluginDefinition, Refusal,
+    ReplyBody, Role, SecurityEvent, Signal, Slot, Verdict,
 };
 use prost::Message as _;
 use response_scan::leakage::{Leak, MAX_LEVEL, Scanner};
-use response_scan::{Inspection, Text, allow_readable_codings, offset_class};
+use response_scan::{Head, NO_PARTS, NO_PARTS_REASON, Responses, Text, offset_class};
 
 pub use messages::ErrorLeakageStep;
 
@@ -30,7 +30,7 @@ const KEPT_PREFIX: &str = "access-control-";
 
 struct ErrorLeakage {
     step: ErrorLeakageStep,
-    limit: usize,
+    responses: Responses,
     scanner: Scanner,
 }
 
@@ -38,30 +38,31 @@ fn build(config: &[u8], _build: &mut Build<'_>) -> Result<Box<dyn Plugin>, Strin
     let step = ErrorLeakageStep::decode(config).map_err(|error| error.to_string())?;
     let level = u8::try_from(step.paranoia_level).ok().filter(|level| (1..=MAX_LEVEL).contains(level));
     let level = level.ok_or("the error leakage guard has a paranoia level that this filter does not know")?;
-    let limit = usize::try_from(step.body_limit).unwrap_or(usize::MAX);
-    Ok(Box::new(ErrorLeakage { step, limit, scanner: Scanner::new(level) }))
+    let responses = Responses {
+        content_types: step.content_types.clone(),
+        limit: usize::try_from(step.body_limit).unwrap_or(usize::MAX),
+        whole: !step.pass_ranges,
+        monitor: step.monitor,
+    };
+    Ok(Box::new(ErrorLeakage { step, responses, scanner: Scanner::new(level) }))
 }
 
 impl Plugin for ErrorLeakage {
-    fn request(&self, exchange: &mut Exchange, _has_body: bool, _slot: &mut Slot, _host: &dyn Host) -> Verdict {
-        allow_readable_codings(exchange);
+    fn request(&self, exchange: &mut Exchange, _has_body: bool, _slot: &mut Slot, host: &dyn Host) -> Verdict {
+        self.responses.request(exchange, host);
         Verdict::Pass
     }
 
-    fn response(&self, exchange: &mut Exchange, has_body: bool, slot: &mut Slot, _host: &dyn Host) -> Verdict {
-        let response = exchange.response.as_ref().filter(|_| has_body);
-        let Some(inspection) = response.and_then(|response| Inspection::of(response, &self.step.content_types)) else {
-            return Verdict::Pass;
-        };
-        slot.put(inspection);
-        Verdict::NeedBody(BodyNeed { limit: self.limit })
+    fn response(&self, exchange: &mut Exchange, has_body: bool, slot: &mut Slot, host: &dyn Host) -> Verdict {
+        match self.responses.response(exchange, has_body, slot) {
+            Head::Pass => Verdict::Pass,
+            Head::Hold(need) => Verdict::NeedBody(need),
+            Head::Part => self.refuse_part(exchange, host),
+        }
     }
 
     fn response_body(&self, exchange: &mut Exchange, body: Body<'_>, slot: &mut Slot, host: &dyn Host) -> Verdict {
-        let (Some(inspection), Some(response)) = (slot.take::<Inspection>(), &exchange.response) else {
-            return Verdict::Pass;
-        };
-        let text = inspection.text(body, &response.headers);
+        let Some((_, text)) = Responses::text(exchange, body, slot) else { return Verdict::Pass };
         let leaks = self.scanner.scan(&text.units());
         if leaks.is_empty() {
             return Verdict::Pass;
@@ -71,6 +72,18 @@ impl Plugin for ErrorLeakage {
 }
 
 impl ErrorLeakage {
+    fn refuse_part(&self, exchange: &mut Exchange, host: &dyn Host) -> Verdict {
+        if self.step.monitor {
+            observe(format!("{NO_PARTS_REASON}; it would not have been given"), exchange, host);
+            return Verdict::Pass;
+        }
+        let body = ReplyBody::Json(vec![
+            ("error", "range_not_satisfiable".to_owned()),
+            ("message", "Ask for the whole of it.".to_owned()),
+        ]);
+        Verdict::Refuse(Refusal::new(NO_PARTS, Category::Leakage, NO_PARTS_REASON).body(body))
+    }
+
     fn react(&self, leaks: &[Leak], text: &Text<'_>, exchange: &mut Exchange, host: &dyn Host) -> Verdict {
         for leak in leaks {
             exchange.score.add(self.signal(leak, host));
@@ -85,15 +98,7 @@ impl ErrorLeakage {
         }
         if self.step.monitor {
             reason.push_str(&format!("; it would have been replaced by an answer with status {answer}"));
-            let decision = Decision::new(Action::Log, exchange.score.total(), reason).dry_run();
-            let event = SecurityEvent {
-                category: Category::Leakage,
-                outcome: Outcome::Observed,
-                module: PLUGIN.name,
-                message: &decision.reason,
-                decision: &decision,
-            };
-            exchange.emit(&event, host);
+            observe(reason, exchange, host);
             return Verdict::Pass;
         }
         let body = ReplyBody::Json(vec![
@@ -118,6 +123,19 @@ impl ErrorLeakage {
             at: host.now(),
         }
     }
+}
+
+/// Emits an event about a response that goes on, of a guard that monitors.
+fn observe(reason: String, exchange: &mut Exchange, host: &dyn Host) {
+    let decision = Decision::new(Action::Log, exchange.score.total(), reason).dry_run();
+    let event = SecurityEvent {
+        category: Category::Leakage,
+        outcome: Outcome::Observed,
+        module: PLUGIN.name,
+        message: &decision.reason,
+        decision: &decision,
+    };
+    exchange.emit(&event, host);
 }
 
 fn describe(leak: &Leak) -> String {

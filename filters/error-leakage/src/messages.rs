@@ -20,4 +20,7 @@ pub struct ErrorLeakageStep {
     /// The weight of a signal, 0 to 100.
     #[prost(double, tag = "5")]
     pub weight: f64,
+    /// Requests for parts of texts go on, and the parts are not inspected.
+    #[prost(bool, tag = "6")]
+    pub pass_ranges: bool,
 }

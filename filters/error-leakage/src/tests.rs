@@ -116,3 +116,38 @@ fn compressed_long_and_wide_bodies_are_inspected() {
     let headers = [("content-type", "text/html"), ("content-encoding", "gzip")];
     assert!(matches!(exchange(&step(), 200, &headers, TRACE.as_bytes(), true).flow, Flow::Answer(_)));
 }
+
+/// A request for a part of a path: the headers of the request that go on, and what becomes of a part of a text.
+fn part(step: &ErrorLeakageStep, path: &str) -> (bool, Flow, FakeHost) {
+    let global = vec![Step { plugin: PLUGIN.name.into(), config: step.encode_to_vec(), ..Step::default() }];
+    let snapshot = Snapshot { filter: "preset".into(), global, ..Snapshot::default() };
+    let chain = Chain::load(&snapshot, &[PLUGIN]).unwrap();
+    let host = FakeHost::at(0);
+    let headers = Headers::new(&[("range", "bytes=0-9")]);
+    let request = Request { method: b"GET".to_vec(), path: path.into(), headers, ..Request::default() };
+    let start = Start { request, route: b"", peer: b"192.0.2.7:1", node: &"node".into() };
+    let mut run = Run::new(&chain, start, &host);
+    assert_eq!(run.request_headers(false, &host), Flow::Continue);
+    let ranged = run.exchange().request.headers.get("range").is_some();
+    let _ = run.take_changes(Half::Request);
+    let headers = Headers::new(&[("content-type", "text/html"), ("content-range", "bytes 0-9/1000")]);
+    let flow = run.response_headers(Response { status: 206, headers, streaming: false }, true, &host);
+    (ranged, flow, host)
+}
+
+#[test]
+fn clients_get_no_parts_of_texts_unless_the_configuration_lets_them() {
+    let (ranged, _, _) = part(&step(), "/page");
+    assert!(!ranged, "the backend answers with the whole");
+    let (ranged, flow, host) = part(&step(), "/film.mp4");
+    assert!(ranged, "players ask for parts");
+    let Flow::Answer(reply) = flow else { panic!("a part of a text under the name of a film: {flow:?}") };
+    assert_eq!(reply.status, 416);
+    assert_eq!(host.events_json()[0]["event"]["outcome"], json!("blocked"));
+    let (ranged, flow, host) = part(&ErrorLeakageStep { monitor: true, ..step() }, "/page");
+    assert_eq!((ranged, flow), (true, Flow::Continue));
+    let event = &host.events_json()[0];
+    assert!(event["message"].as_str().unwrap().ends_with("it would not have been given"), "{event}");
+    let (ranged, flow, host) = part(&ErrorLeakageStep { pass_ranges: true, ..step() }, "/page");
+    assert_eq!((ranged, flow, host.events_json().len()), (true, Flow::Continue, 0));
+}

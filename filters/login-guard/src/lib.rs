@@ -23,7 +23,6 @@ use exchange::{
     Verdict,
 };
 use prost::Message as _;
-use response_scan::allow_readable_codings;
 
 use attempt::Attempt;
 use breached::{Breached, Digest, Looked};
@@ -82,7 +81,7 @@ impl Plugin for LoginGuard {
         }
         let Some(kind) = self.endpoint(&exchange.request) else { return Verdict::Pass };
         if self.outcomes.reads_bodies() {
-            allow_readable_codings(exchange);
+            exchange::codings::limit(exchange);
         }
         let head = self.fields.of_head(&exchange.request);
         if has_body && !exchange.request.streaming {

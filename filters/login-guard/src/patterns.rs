@@ -98,6 +98,14 @@ pub(crate) fn realm_times(seen: &Seen, limits: &LoginLimits) -> f64 {
     ratio(realm.unresolved(), room)
 }
 
+/// The same for a day, in which an attack is seen that stays below the threshold of a window. What is usual on a day is not known: so many
+/// as are ordinary for an account that is logged in to.
+fn realm_day_times(seen: &Seen, limits: &LoginLimits) -> f64 {
+    let day = seen.realm_day;
+    let room = REALM * DAY * f64::from(limits.source_accounts) + ORDINARY * f64::from(day.succeeded);
+    ratio(day.unresolved(), room)
+}
+
 fn stuffing(seen: &Seen, limits: &LoginLimits) -> Option<Finding> {
     let accounts = f64::from(limits.source_accounts);
     let origin = |subject, origin: Origin, factor: f64, span: &str| {
@@ -116,12 +124,18 @@ fn stuffing(seen: &Seen, limits: &LoginLimits) -> Option<Finding> {
         "logins to {} accounts failed from many sources, and to {succeeded} succeeded",
         seen.realm.unresolved()
     );
+    let all_day = format!(
+        "logins to {} accounts failed from many sources within a day, and to {} succeeded",
+        seen.realm_day.unresolved(),
+        seen.realm_day.succeeded
+    );
     let candidates = [
         Some(origin(Subject::Source, seen.source, 1.0, "")),
         Some(many),
         Some(origin(Subject::Source, seen.source_day, DAY, " within a day")),
         unproven.then(|| origin(Subject::Network, seen.network, NETWORK, "")),
         unproven.then(|| (Subject::All, realm_times(seen, limits), all)),
+        unproven.then(|| (Subject::All, realm_day_times(seen, limits), all_day)),
     ];
     let most = candidates.into_iter().flatten().max_by(|one, other| one.1.total_cmp(&other.1));
     let (subject, times, detail) = most.filter(|(_, times, _)| *times >= 1.0)?;

@@ -8,12 +8,12 @@ pub mod control;
 mod messages;
 
 use exchange::{
-    Action, Body, BodyNeed, Build, Category, Decision, Exchange, Host, Outcome, Plugin, PluginDefinition, Refusal,
-    ReplyBody, Role, SecurityEvent, Signal, Slot, Verdict,
+    Action, Body, Build, Category, Decision, Exchange, Host, Outcome, Plugin, PluginDefinition, Refusal, ReplyBody,
+    Role, SecurityEvent, Signal, Slot, Verdict,
 };
 use prost::Message as _;
 use response_scan::sensitive::{Checksum, CustomPattern, Detector, Finding, Scanner, mask};
-use response_scan::{Inspection, Text, allow_readable_codings, offset_class};
+use response_scan::{Head, NO_PARTS, NO_PARTS_REASON, Responses, Text, offset_class};
 
 pub use messages::{CustomDetector, DataAction, DetectorAction, PatternChecksum, SensitiveDataStep};
 
@@ -27,7 +27,7 @@ pub const MAX_CUSTOM: usize = 16;
 
 struct SensitiveData {
     step: SensitiveDataStep,
-    limit: usize,
+    responses: Responses,
     scanner: Scanner,
     actions: Vec<(Detector, DataAction)>,
 }
@@ -65,30 +65,31 @@ fn build(config: &[u8], _build: &mut Build<'_>) -> Result<Box<dyn Plugin>, Strin
         actions.push((Detector::Custom(place), action(own.action)?));
     }
     let threshold = usize::try_from(step.email_threshold).unwrap_or(usize::MAX);
-    let limit = usize::try_from(step.body_limit).unwrap_or(usize::MAX);
-    Ok(Box::new(SensitiveData { scanner: Scanner::new(built_in, threshold, custom), step, limit, actions }))
+    let responses = Responses {
+        content_types: step.content_types.clone(),
+        limit: usize::try_from(step.body_limit).unwrap_or(usize::MAX),
+        whole: !step.pass_ranges,
+        monitor: step.monitor,
+    };
+    Ok(Box::new(SensitiveData { scanner: Scanner::new(built_in, threshold, custom), step, responses, actions }))
 }
 
 impl Plugin for SensitiveData {
-    fn request(&self, exchange: &mut Exchange, _has_body: bool, _slot: &mut Slot, _host: &dyn Host) -> Verdict {
-        allow_readable_codings(exchange);
+    fn request(&self, exchange: &mut Exchange, _has_body: bool, _slot: &mut Slot, host: &dyn Host) -> Verdict {
+        self.responses.request(exchange, host);
         Verdict::Pass
     }
 
-    fn response(&self, exchange: &mut Exchange, has_body: bool, slot: &mut Slot, _host: &dyn Host) -> Verdict {
-        let response = exchange.response.as_ref().filter(|_| has_body);
-        let Some(inspection) = response.and_then(|response| Inspection::of(response, &self.step.content_types)) else {
-            return Verdict::Pass;
-        };
-        slot.put(inspection);
-        Verdict::NeedBody(BodyNeed { limit: self.limit })
+    fn response(&self, exchange: &mut Exchange, has_body: bool, slot: &mut Slot, host: &dyn Host) -> Verdict {
+        match self.responses.response(exchange, has_body, slot) {
+            Head::Pass => Verdict::Pass,
+            Head::Hold(need) => Verdict::NeedBody(need),
+            Head::Part => self.refuse_part(exchange, host),
+        }
     }
 
     fn response_body(&self, exchange: &mut Exchange, body: Body<'_>, slot: &mut Slot, host: &dyn Host) -> Verdict {
-        let (Some(inspection), Some(response)) = (slot.take::<Inspection>(), &exchange.response) else {
-            return Verdict::Pass;
-        };
-        let text = inspection.text(body, &response.headers);
+        let Some((inspection, text)) = Responses::text(exchange, body, slot) else { return Verdict::Pass };
         let units = text.units();
         let found = self.scanner.scan(&units);
         if found.is_empty() {
@@ -105,6 +106,26 @@ impl Plugin for SensitiveData {
 }
 
 impl SensitiveData {
+    fn refuse_part(&self, exchange: &mut Exchange, host: &dyn Host) -> Verdict {
+        // Nothing is withheld where no detector does more than to log.
+        let only_logs = self.actions.iter().all(|(_, action)| *action <= DataAction::Log);
+        if self.step.monitor || only_logs {
+            let reason = match self.step.monitor {
+                true => format!("{NO_PARTS_REASON}; it would not have been given"),
+                false => format!("{NO_PARTS_REASON}; it was not inspected"),
+            };
+            let decision = Decision::new(Action::Log, exchange.score.total(), reason);
+            let decision = if self.step.monitor { decision.dry_run() } else { decision };
+            observe(&decision, exchange, host);
+            return Verdict::Pass;
+        }
+        let body = ReplyBody::Json(vec![
+            ("error", "range_not_satisfiable".to_owned()),
+            ("message", "Ask for the whole of it.".to_owned()),
+        ]);
+        Verdict::Refuse(Refusal::new(NO_PARTS, Category::SensitiveData, NO_PARTS_REASON).body(body))
+    }
+
     fn react(
         &self,
         found: &[Finding],

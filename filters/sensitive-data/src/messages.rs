@@ -26,6 +26,9 @@ pub struct SensitiveDataStep {
     /// Detectors of the configuration, at most 16.
     #[prost(message, repeated, tag = "7")]
     pub custom: Vec<CustomDetector>,
+    /// Requests for parts of texts go on, and the parts are not inspected.
+    #[prost(bool, tag = "8")]
+    pub pass_ranges: bool,
 }
 
 /// A built-in detector and what is done about its matches.

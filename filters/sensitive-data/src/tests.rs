@@ -163,3 +163,36 @@ fn detectors_of_the_configuration_are_named() {
     assert_eq!(exchanged.replaced.as_deref(), Some(r#"{"id":"***-****","other":"***-****"}"#));
     assert_eq!(exchanged.host.events_json()[0]["threat"]["tags"], json!(["dlp:member"]));
 }
+
+/// A request for a part of a path: whether it goes on as one, and what becomes of a part of a text.
+fn part(step: &SensitiveDataStep, path: &str) -> (bool, Flow, FakeHost) {
+    let global = vec![Step { plugin: PLUGIN.name.into(), config: step.encode_to_vec(), ..Step::default() }];
+    let snapshot = Snapshot { filter: "preset".into(), global, ..Snapshot::default() };
+    let chain = Chain::load(&snapshot, &[PLUGIN]).unwrap();
+    let host = FakeHost::at(0);
+    let headers = Headers::new(&[("range", "bytes=0-9")]);
+    let request = Request { method: b"GET".to_vec(), path: path.into(), headers, ..Request::default() };
+    let start = Start { request, route: b"", peer: b"192.0.2.7:1", node: &"node".into() };
+    let mut run = Run::new(&chain, start, &host);
+    assert_eq!(run.request_headers(false, &host), Flow::Continue);
+    let ranged = run.exchange().request.headers.get("range").is_some();
+    let _ = run.take_changes(Half::Request);
+    let headers = Headers::new(&[("content-type", "application/json"), ("content-range", "bytes 0-9/1000")]);
+    let flow = run.response_headers(Response { status: 206, headers, streaming: false }, true, &host);
+    (ranged, flow, host)
+}
+
+#[test]
+fn clients_get_no_parts_of_texts_unless_the_configuration_lets_them() {
+    assert!(!part(&masking(), "/customers").0, "the backend answers with the whole");
+    let (ranged, flow, _) = part(&masking(), "/customers.zip");
+    assert!(ranged && matches!(&flow, Flow::Answer(reply) if reply.status == 416), "{flow:?}");
+    let (ranged, flow, host) = part(&SensitiveDataStep { monitor: true, ..masking() }, "/customers");
+    assert_eq!((ranged, flow), (true, Flow::Continue));
+    assert_eq!(host.events_json()[0]["decision"]["dry_run"], json!(true));
+    let (_, flow, host) = part(&step(&[("card", DataAction::Log)]), "/customers.zip");
+    assert_eq!(flow, Flow::Continue);
+    assert!(host.events_json()[0]["message"].as_str().unwrap().ends_with("it was not inspected"));
+    let (ranged, flow, host) = part(&SensitiveDataStep { pass_ranges: true, ..masking() }, "/customers");
+    assert_eq!((ranged, flow, host.events_json().len()), (true, Flow::Continue, 0));
+}

@@ -7,18 +7,23 @@
 mod causes;
 #[cfg(feature = "control")]
 pub mod control;
+mod held;
 mod messages;
+mod open;
 mod pace;
 mod paces;
 mod report;
 
 use std::net::IpAddr;
 
-use exchange::{Build, Exchange, Host, Plugin, PluginDefinition, RangesTable, Role, Signal, Slot, Verdict};
+use exchange::{
+    Build, Exchange, Host, Plugin, PluginDefinition, RangesTable, Role, Signal, Slot, Timer, Verdict, Workers,
+};
 use prost::Message as _;
 
 use causes::SurgeId;
 pub use messages::{Dimension, DimensionOfStep, TrafficGuardStep};
+use open::OpenSurges;
 use pace::{Limits, Moment, Turn};
 use paces::Paces;
 use reputation_tables::{NETWORKS, network};
@@ -28,6 +33,8 @@ pub const PLUGIN: PluginDefinition = PluginDefinition::new("traffic-guard", buil
 
 /// The filter state that names the dimensions in which a request was counted: a guard behind another one leaves them out.
 const COUNTED: &str = "svc.traffic";
+/// How often a worker looks for ends of surges, in milliseconds.
+const LOOK_MILLIS: u32 = 1_000;
 /// What is added to a weight past twice a threshold, and past four times.
 const PAST_TWICE: f64 = 20.0;
 const PAST_FOUR_TIMES: f64 = 40.0;
@@ -38,6 +45,8 @@ struct TrafficGuard {
     paces: Paces,
     /// The numbers of networks; without the table there is no dimension of networks.
     networks: RangesTable,
+    /// The surges that this worker has seen and whose end it looks for.
+    open: OpenSurges,
 }
 
 /// A dimension that is watched.
@@ -68,6 +77,7 @@ fn build(config: &[u8], build: &mut Build<'_>) -> Result<Box<dyn Plugin>, String
         limits,
         paces: Paces::new(limits, step.max_keys),
         networks: build.ranges(NETWORKS)?,
+        open: OpenSurges::default(),
     }))
 }
 
@@ -104,6 +114,27 @@ impl Plugin for TrafficGuard {
         let Some(InSurges(surges)) = slot.take() else { return };
         let network = self.network_of(exchange);
         surges.into_iter().for_each(|surge| causes::rank(surge, &network, exchange, host));
+    }
+
+    fn timer(&self) -> Option<Timer> {
+        Some(Timer { millis: LOOK_MILLIS, on: Workers::All })
+    }
+
+    /// A surge is over with the bucket in which it was calm, whether or not another request comes.
+    fn on_timer(&self, host: &dyn Host) {
+        let of = |kind: u8| self.watched.iter().find(|watched| watched.dimension as u8 == kind);
+        self.paces.settle_all(|kind| of(kind).map_or(0.0, |watched| watched.floor), host);
+        self.open.look(self.limits.bucket(host.now()), |open| {
+            let Some(watched) = of(open.dimension as u8) else { return false };
+            let Some(moment) = self.paces.look((open.dimension, open.key.as_bytes()), watched.floor, host) else {
+                return false;
+            };
+            if moment.turn != Turn::None {
+                let mut exchange = Exchange { route: open.route.clone(), ..Exchange::default() };
+                self.report(open.dimension, &open.key, &moment, &mut exchange, host);
+            }
+            moment.pace.since != 0
+        });
     }
 }
 
@@ -145,6 +176,8 @@ impl TrafficGuard {
     /// Adds a surge to the score, and tells what has changed in it.
     fn judge(&self, watched: &Watched, key: &str, moment: &Moment, exchange: &mut Exchange, host: &dyn Host) {
         if moment.pace.since != 0 {
+            let bucket = self.limits.bucket(host.now());
+            self.open.note(bucket, (watched.dimension, key), &exchange.route);
             exchange.score.add(Signal {
                 source: "traffic".into(),
                 kind: "traffic".into(),

@@ -115,6 +115,11 @@ impl Pace {
         Self { millis: limits.millis, bucket, count, learned, ..Self::default() }
     }
 
+    /// Whether enough was learned for a surge.
+    pub(crate) fn is_learned(&self, limits: &Limits) -> bool {
+        self.learned >= limits.warmup
+    }
+
     /// Counts `by` requests in a bucket. `floor` is the least that is taken for usual, in requests in a bucket.
     pub(crate) fn add(mut self, by: u32, bucket: u64, limits: &Limits, floor: f64) -> Moment {
         let mut turn = self.pass(bucket, limits, floor);
@@ -126,7 +131,7 @@ impl Pace {
                 self.told = true;
                 turn = Turn::GoesOn;
             }
-        } else if turn == Turn::None && self.learned >= limits.warmup && f64::from(self.count) > threshold {
+        } else if turn == Turn::None && self.is_learned(limits) && f64::from(self.count) > threshold {
             (self.since, self.peak, self.told, turn) = (self.bucket.max(1), self.count, false, Turn::Begins);
         }
         Moment { pace: self, threshold, turn }

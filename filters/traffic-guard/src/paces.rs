@@ -7,6 +7,7 @@ use std::rc::Rc;
 use exchange::Host;
 use node_state::{Records, Sketch, edit};
 
+use crate::held::{Due, Held};
 use crate::messages::Dimension;
 use crate::pace::{Limits, Moment, Pace, Turn};
 
@@ -31,6 +32,8 @@ pub(crate) struct Paces {
     sketch: Sketch,
     /// The dimensions of routes that this worker has noted as watched.
     noted: RefCell<HashSet<(u8, Rc<str>)>>,
+    /// What the node has still to count.
+    held: Held,
 }
 
 impl Paces {
@@ -40,6 +43,7 @@ impl Paces {
             records: Records::new("traffic.paces", max_keys, Pace::BYTES + 1, LONGEST_IDLE),
             sketch: Sketch::new("traffic.sketch", WIDTH, SKETCH_MILLIS as u64),
             noted: RefCell::default(),
+            held: Held::default(),
         }
     }
 
@@ -85,10 +89,54 @@ impl Paces {
         floor: f64,
         host: &dyn Host,
     ) -> Option<Moment> {
+        let now = host.now();
+        let full = [&[dimension as u8], key].concat();
+        let floor_in_bucket = self.limits.in_bucket(floor);
+        let by = match self.held.keep(&full, by, &self.limits, now) {
+            Ok(moment) => return moment,
+            Err(Some(due)) if due.bucket == self.limits.bucket(now) => by.saturating_add(due.count),
+            Err(due) => {
+                due.into_iter().for_each(|due| self.settle(&full, due, floor_in_bucket, host));
+                by
+            }
+        };
+        let moment = self.count_now((dimension, &full), (by, route), floor, host);
+        self.held.counted(&full, moment.as_ref(), &self.limits, now);
+        moment
+    }
+
+    /// Lets the node count what was held back for long enough, of keys with these floors in requests per second.
+    pub(crate) fn settle_all(&self, floor: impl Fn(u8) -> f64, host: &dyn Host) {
+        for (key, due) in self.held.take_due(host.now()) {
+            let kind = key.first().copied().unwrap_or_default();
+            self.settle(&key, due, self.limits.in_bucket(floor(kind)), host);
+        }
+    }
+
+    /// Far from a threshold this changes no surge.
+    fn settle(&self, full: &[u8], due: Due, floor: f64, host: &dyn Host) {
+        if self.add((full, None), (due.count, due.bucket), floor, host).is_none() {
+            self.sketch.add(host.shared(), full, due.count, host.now());
+        }
+    }
+
+    /// The pace of a key without a further request: the buckets that are over are closed. `None` for a key without a record.
+    pub(crate) fn look(&self, (dimension, key): (Dimension, &[u8]), floor: f64, host: &dyn Host) -> Option<Moment> {
+        let full = [&[dimension as u8], key].concat();
+        let bucket = self.limits.bucket(host.now());
+        self.add((&full, None), (0, bucket), self.limits.in_bucket(floor), host)
+    }
+
+    fn count_now(
+        &self,
+        (dimension, full): (Dimension, &[u8]),
+        (by, route): (u32, &Rc<str>),
+        floor: f64,
+        host: &dyn Host,
+    ) -> Option<Moment> {
         let (limits, now) = (&self.limits, host.now());
         let (bucket, in_bucket) = (limits.bucket(now), limits.in_bucket(floor));
-        let full = [&[dimension as u8], key].concat();
-        let add = |first| self.add((&full, first), by, in_bucket, host);
+        let add = |first| self.add((full, first), (by, bucket), in_bucket, host);
         if dimension == Dimension::Route {
             // There are as many as operators have made: each has a record, and learns its pace before anything is a surge.
             return add(Some(Pace::new(limits, bucket, 0, false)));
@@ -98,7 +146,7 @@ impl Paces {
             return Some(moment);
         }
         let entry = (floor * ENTRY * f64::from(SKETCH_MILLIS) / 1000.0).max(1.0);
-        let counted = self.sketch.add(host.shared(), &full, by, now).total;
+        let counted = self.sketch.add(host.shared(), full, by, now).total;
         if f64::from(counted) < entry {
             return None;
         }
@@ -108,9 +156,14 @@ impl Paces {
     }
 
     /// Counts requests of a key with its dimension in front. A key without a record gets `first`; `None` if there is none either.
-    fn add(&self, (key, first): (&[u8], Option<Pace>), by: u32, floor: f64, host: &dyn Host) -> Option<Moment> {
+    fn add(
+        &self,
+        (key, first): (&[u8], Option<Pace>),
+        (by, bucket): (u32, u64),
+        floor: f64,
+        host: &dyn Host,
+    ) -> Option<Moment> {
         let (limits, now) = (&self.limits, host.now());
-        let bucket = limits.bucket(now);
         let kind = key.first().copied().unwrap_or_default();
         let idle = match kind == Dimension::Route as u8 {
             true => LONGEST_IDLE,

@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use exchange::{Body, Headers};
+use exchange::Body;
+use exchange::codings::is_identity;
 use files::Reason;
 use seclang::body::decode::{DecodeError, decode};
 use seclang::body::decode_prefix;
@@ -21,15 +22,9 @@ pub(crate) struct Undecodable {
     pub(crate) detail: String,
 }
 
-/// The codings of a message as one list.
-pub(crate) fn list(headers: &Headers) -> Vec<u8> {
-    headers.all("content-encoding").collect::<Vec<_>>().join(b",".as_slice())
-}
-
 /// Undoes the codings of a body, up to `limit` bytes and to `ratio` times its length.
 pub(crate) fn decoded<'b>(coding: &[u8], body: Body<'b>, limit: usize, ratio: u32) -> Result<Decoded<'b>, Undecodable> {
-    let mut named = coding.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
-    if named.all(|name| name.is_empty() || name.eq_ignore_ascii_case(b"identity")) {
+    if is_identity(coding) {
         return Ok(Decoded { bytes: Cow::Borrowed(body.bytes), complete: body.complete });
     }
     match decode(coding, body.bytes, limit, ratio) {

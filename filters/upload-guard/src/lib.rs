@@ -94,7 +94,7 @@ impl UploadGuard {
     /// Undoes the content codings of a body and finds its files; whether all of it was there.
     fn find(&self, exchange: &Exchange, body: Body<'_>, finder: &mut Finder<'_, Inspector<'_>>) -> bool {
         let request = &exchange.request;
-        let coding = codings::list(&request.headers);
+        let coding = exchange::codings::list(&request.headers);
         let ratio = u32::try_from(self.step.archive_max_ratio).unwrap_or(u32::MAX);
         match codings::decoded(&coding, body, self.limit, ratio) {
             Ok(Decoded { bytes, complete }) => {

@@ -3,7 +3,7 @@
 use exchange::{Action, Answer, Ask, Category, Decision, Exchange, Host, Slot, Verdict};
 use files::{Finding, Reason};
 
-use crate::{ScanAnswer, ScanFiles, ScanVerdict, UploadGuard, codings, observe, signal};
+use crate::{ScanAnswer, ScanFiles, ScanVerdict, UploadGuard, observe, signal};
 
 /// A scan that is waited for.
 struct Waiting {
@@ -21,7 +21,7 @@ impl UploadGuard {
         let question = ScanFiles {
             scanner: self.step.scanner.clone(),
             content_type: headers.get("content-type").unwrap_or_default().to_vec(),
-            content_encoding: codings::list(headers),
+            content_encoding: exchange::codings::list(headers),
             json_fields: self.step.json_fields.clone(),
             body_limit: self.step.body_limit,
             max_files: self.step.max_files,

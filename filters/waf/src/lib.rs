@@ -5,7 +5,6 @@
 //! for the threat response, and every exchange in which a rule spoke ends in one `SvcWafTrailEvent`.
 
 mod body;
-mod codings;
 mod collections;
 #[cfg(feature = "control")]
 pub mod control;
@@ -120,8 +119,7 @@ impl Plugin for Waf {
         let intervention = transaction.request_headers();
         let wants_body = transaction.wants_request_body();
         if self.step.inspect_output_body && transaction.inspects_responses() {
-            let accepted = exchange.request.headers.all("accept-encoding");
-            exchange.accept_encoding = codings::readable(accepted).or(exchange.accept_encoding.take());
+            exchange::codings::limit(exchange);
         }
         slot.put(State { lookups, ..State::new(transaction) });
         let Some(state) = slot.get::<State>() else {

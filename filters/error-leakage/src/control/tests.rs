@@ -9,7 +9,9 @@ fn the_defaults_are_those_of_the_reference() {
     let config = read_json(json!({})).unwrap();
     assert_eq!((config.mode, config.body_limit, config.paranoia_level), (LeakageMode::Mask, 262_144, 1));
     assert_eq!((config.content_types.len(), config.weight), (0, 0.0));
-    assert!(!step(config).monitor);
+    let step_of = step(config);
+    assert!(!step_of.monitor && !step_of.pass_ranges);
+    assert!(step(read_json(json!({ "ranges": "pass" })).unwrap()).pass_ranges);
 }
 
 #[test]
@@ -21,6 +23,7 @@ fn wrong_fields_are_named() {
         (json!({ "content_types": ["text"] }), "/content_types/0"),
         (json!({ "weight": 101 }), "/weight"),
         (json!({ "mode": "block" }), "/mode"),
+        (json!({ "ranges": "some" }), "/ranges"),
     ] {
         let problems = read_json(config.clone()).unwrap_err();
         assert_eq!((problems.len(), problems[0].pointer.as_str()), (1, pointer), "{config}");

@@ -11,6 +11,7 @@ pub mod bans;
 mod body;
 mod chain;
 mod changes;
+pub mod codings;
 mod decision;
 mod event;
 mod exchange;

@@ -1,83 +1,125 @@
-//! 64 bytes at a time, in plain loops that compilers turn into vector instructions: no place of a block decides what is done with the
-//! next one.
+//! 64 bytes at a time: which of them are in a class, as bits.
+//!
+//! In WebAssembly by its vectors; elsewhere by plain loops that compilers turn into such instructions.
 
 /// The bytes of a block.
 pub(crate) const BLOCK: usize = 64;
-/// A block and what may follow it in a word that begins in it.
-const WITH_REST: usize = BLOCK + 4;
 
-/// What a block may have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Hints {
-    /// Three digits side by side begin in it.
-    pub(crate) digits: bool,
-    /// Two capital letters and two digits begin in it.
-    pub(crate) account: bool,
-    /// It has an `@`.
-    pub(crate) at: bool,
-}
+/// A block of a text.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Block(lanes::Lanes);
 
-/// Which bytes of a block are in a class: bit `i` is byte `i`.
-pub(crate) fn mask(block: &[u8; BLOCK], class: impl Fn(u8) -> bool) -> u64 {
-    // All ones for each byte of the class, then the highest bit of each of eight bytes side by side.
-    let flags = flags(block, |byte| if class(byte) { 0xff } else { 0 });
-    let (words, _) = flags.as_chunks::<8>();
-    words.iter().enumerate().fold(0, |mask, (place, word)| {
-        let bits = u64::from_le_bytes(*word) & 0x8080_8080_8080_8080;
-        mask | (bits.wrapping_mul(0x0002_0408_1020_4081) >> 56) << (8 * place)
-    })
-}
-
-/// A flag for each byte. A plain loop: compilers make no vectors of `map` of an array.
-#[inline]
-fn flags<const N: usize>(bytes: &[u8; N], flag: impl Fn(u8) -> u8) -> [u8; N] {
-    let mut flags = [0; N];
-    for (to, from) in flags.iter_mut().zip(bytes) {
-        *to = flag(*from);
+impl Block {
+    /// The bytes of a text from `at` on; NUL behind its end.
+    #[inline]
+    pub(crate) fn of(text: &[u8], at: usize) -> Self {
+        let rest = text.get(at..).unwrap_or_default();
+        if let Some(whole) = rest.first_chunk() {
+            return Self(lanes::of(whole));
+        }
+        let mut filled = [0; BLOCK];
+        filled.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
+        Self(lanes::of(&filled))
     }
-    flags
+
+    /// Which bytes are this one: bit `i` is byte `i`.
+    #[inline]
+    pub(crate) fn equal(&self, byte: u8) -> u64 {
+        lanes::equal(&self.0, byte)
+    }
+
+    /// Which bytes are one of two.
+    #[inline]
+    pub(crate) fn either(&self, one: u8, other: u8) -> u64 {
+        lanes::either(&self.0, one, other)
+    }
+
+    /// Which bytes are one of the `count` from `first` on.
+    #[inline]
+    pub(crate) fn range(&self, first: u8, count: u8) -> u64 {
+        lanes::range(&self.0, first, count)
+    }
 }
 
-/// The bytes of a text from `at` on; NUL behind its end.
-pub(crate) fn block(text: &[u8], at: usize) -> [u8; BLOCK] {
-    padded(text, at)
+#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+mod lanes {
+    use std::arch::wasm32::{i64x2, u8x16_bitmask, u8x16_eq, u8x16_lt, u8x16_splat, u8x16_sub, v128, v128_or};
+
+    use super::BLOCK;
+
+    pub(super) type Lanes = [v128; 4];
+
+    #[inline]
+    pub(super) fn of(bytes: &[u8; BLOCK]) -> Lanes {
+        let (words, _) = bytes.as_chunks::<8>();
+        let word = |at: usize| i64::from_le_bytes(words.get(at).copied().unwrap_or_default());
+        [0, 2, 4, 6].map(|at| i64x2(word(at), word(at + 1)))
+    }
+
+    #[inline]
+    pub(super) fn equal(lanes: &Lanes, byte: u8) -> u64 {
+        bits(lanes, |lanes| u8x16_eq(lanes, u8x16_splat(byte)))
+    }
+
+    #[inline]
+    pub(super) fn either(lanes: &Lanes, one: u8, other: u8) -> u64 {
+        bits(lanes, |lanes| v128_or(u8x16_eq(lanes, u8x16_splat(one)), u8x16_eq(lanes, u8x16_splat(other))))
+    }
+
+    #[inline]
+    pub(super) fn range(lanes: &Lanes, first: u8, count: u8) -> u64 {
+        bits(lanes, |lanes| u8x16_lt(u8x16_sub(lanes, u8x16_splat(first)), u8x16_splat(count)))
+    }
+
+    #[inline]
+    fn bits(lanes: &Lanes, class: impl Fn(v128) -> v128) -> u64 {
+        let [a, b, c, d] = lanes.map(|lanes| u64::from(u8x16_bitmask(class(lanes))));
+        a | b << 16 | c << 32 | d << 48
+    }
 }
 
-fn padded<const N: usize>(text: &[u8], at: usize) -> [u8; N] {
-    let rest = text.get(at..).unwrap_or_default();
-    if let Some(whole) = rest.first_chunk() {
-        return *whole;
-    }
-    let mut filled = [0; N];
-    filled.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
-    filled
-}
+#[cfg(not(all(target_arch = "wasm32", target_feature = "simd128")))]
+mod lanes {
+    use super::BLOCK;
 
-/// What the block at a place may have.
-#[inline]
-pub(crate) fn hints(text: &[u8], at: usize) -> Hints {
-    let bytes: [u8; WITH_REST] = padded(text, at);
-    let digit = flags(&bytes, |byte| u8::from(byte.wrapping_sub(b'0') < 10));
-    let capital = flags(&bytes, |byte| u8::from(byte.wrapping_sub(b'A') < 26));
-    let (mut digits, mut account, mut sign) = (0, 0, 0);
-    for ((first, second), third) in shifted(&digit, 0).iter().zip(shifted(&digit, 1)).zip(shifted(&digit, 2)) {
-        digits |= first & second & third;
-    }
-    let letters = shifted(&capital, 0).iter().zip(shifted(&capital, 1));
-    let numbers = shifted(&digit, 2).iter().zip(shifted(&digit, 3));
-    for ((first, second), (third, fourth)) in letters.zip(numbers) {
-        account |= first & second & third & fourth;
-    }
-    for byte in shifted(&bytes, 0) {
-        sign |= u8::from(*byte == b'@');
-    }
-    Hints { digits: digits != 0, account: account != 0, at: sign != 0 }
-}
+    pub(super) type Lanes = [u8; BLOCK];
 
-/// 64 of the bytes, from the byte `by` on.
-fn shifted(bytes: &[u8; WITH_REST], by: usize) -> &[u8; BLOCK] {
-    const NONE: &[u8; BLOCK] = &[0; BLOCK];
-    bytes.get(by..).and_then(|rest| rest.first_chunk()).unwrap_or(NONE)
+    #[inline]
+    pub(super) fn of(bytes: &[u8; BLOCK]) -> Lanes {
+        *bytes
+    }
+
+    #[inline]
+    pub(super) fn equal(lanes: &Lanes, byte: u8) -> u64 {
+        bits(lanes, |known| known == byte)
+    }
+
+    #[inline]
+    pub(super) fn either(lanes: &Lanes, one: u8, other: u8) -> u64 {
+        bits(lanes, |known| known == one || known == other)
+    }
+
+    #[inline]
+    pub(super) fn range(lanes: &Lanes, first: u8, count: u8) -> u64 {
+        bits(lanes, |known| known.wrapping_sub(first) < count)
+    }
+
+    #[inline]
+    fn bits(lanes: &Lanes, class: impl Fn(u8) -> bool) -> u64 {
+        let mut flags = [0; BLOCK];
+        for (to, from) in flags.iter_mut().zip(lanes) {
+            *to = if class(*from) { 0xff } else { 0 };
+        }
+        if flags.iter().fold(0, |any, flag| any | flag) == 0 {
+            return 0;
+        }
+        // The highest bit of each of eight bytes side by side.
+        let (words, _) = flags.as_chunks::<8>();
+        words.iter().enumerate().fold(0, |mask, (place, word)| {
+            let bits = u64::from_le_bytes(*word) & 0x8080_8080_8080_8080;
+            mask | (bits.wrapping_mul(0x0002_0408_1020_4081) >> 56) << (8 * place)
+        })
+    }
 }
 
 #[cfg(test)]
@@ -85,26 +127,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn masks_are_those_of_a_loop() {
+    fn bits_are_those_of_a_loop() {
         let text: Vec<u8> = (0..1000u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
         for at in (0..text.len()).step_by(BLOCK) {
-            for class in [|byte: u8| byte.is_ascii_digit(), |byte: u8| byte == 0, |_| true, |byte: u8| byte >= 200] {
-                let expected = (0..BLOCK)
-                    .fold(0, |mask, bit| mask | u64::from(class(text.get(at + bit).copied().unwrap_or(0))) << bit);
-                assert_eq!(mask(&block(&text, at), class), expected, "{at}");
-            }
-        }
-    }
-
-    #[test]
-    fn hints_are_found_at_every_place() {
-        for at in 0..BLOCK {
-            let hints_of = |word: &str| hints(&[vec![b'.'; at].as_slice(), word.as_bytes()].concat(), 0);
-            let none = Hints { digits: false, account: false, at: false };
-            assert_eq!(hints_of("12.34"), none);
-            assert_eq!(hints_of("123"), Hints { digits: true, ..none });
-            assert_eq!(hints_of("AB12"), Hints { account: true, ..none });
-            assert_eq!(hints_of("@"), Hints { at: true, ..none });
+            let expected = |class: &dyn Fn(u8) -> bool| {
+                (0..BLOCK).fold(0, |mask, bit| mask | u64::from(class(text.get(at + bit).copied().unwrap_or(0))) << bit)
+            };
+            let block = Block::of(&text, at);
+            assert_eq!(block.range(b'0', 10), expected(&|byte| byte.is_ascii_digit()), "{at}");
+            assert_eq!(block.range(200, 56), expected(&|byte| byte >= 200), "{at}");
+            assert_eq!(block.equal(0), expected(&|byte| byte == 0), "{at}");
+            assert_eq!(block.either(b' ', b'-'), expected(&|byte| byte == b' ' || byte == b'-'), "{at}");
         }
     }
 }

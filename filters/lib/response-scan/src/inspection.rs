@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use exchange::{Body, Exchange, Headers, Response};
+use exchange::{Body, Headers, Response, codings};
 use seclang::body::decode::{DecodeError, decode};
 use seclang::body::decode_prefix;
 
@@ -66,11 +66,24 @@ impl Inspection {
         Some(Self { json, utf16 })
     }
 
+    /// Whether a response is a part of a text that would be inspected as a whole. Several parts side by side do not say what they are of.
+    #[must_use]
+    pub fn of_part(response: &Response, types: &[String]) -> bool {
+        let headers = &response.headers;
+        let is_part = response.status == 206 || response.status == 200 && headers.get("content-range").is_some();
+        if !is_part || response.streaming {
+            return false;
+        }
+        let kind = headers.get("content-type").unwrap_or_default();
+        let media = kind.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
+        let is_text = std::str::from_utf8(media).is_ok_and(|media| is_inspected_type(media, types));
+        is_text || media.eq_ignore_ascii_case(b"multipart/byteranges")
+    }
+
     /// The text of a body: content codings undone as far as they can be, and the letters of UTF-16 as bytes.
     #[must_use]
     pub fn text<'b>(&self, body: Body<'b>, headers: &Headers) -> Text<'b> {
-        let coding = headers.all("content-encoding").collect::<Vec<_>>().join(b",".as_slice());
-        let mut text = decoded(&coding, body);
+        let mut text = decoded(&codings::list(headers), body);
         let order = match (text.bytes.as_ref(), self.utf16) {
             ([0xff, 0xfe, ..], _) => Some(Order::Little),
             ([0xfe, 0xff, ..], _) => Some(Order::Big),
@@ -125,8 +138,7 @@ impl Text<'_> {
 
 fn decoded<'b>(coding: &[u8], body: Body<'b>) -> Text<'b> {
     let whole = |bytes, complete, undecoded| Text { bytes, complete, undecoded, wide: None };
-    let named = coding.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
-    if named.clone().all(|name| name.is_empty() || name.eq_ignore_ascii_case(b"identity")) || body.bytes.is_empty() {
+    if codings::is_identity(coding) || body.bytes.is_empty() {
         return whole(Cow::Borrowed(body.bytes), body.complete, false);
     }
     let most = body.bytes.len().max(64 << 10).saturating_mul(EXPANSION);
@@ -183,40 +195,6 @@ pub fn content_types_problem(entry: &str) -> Option<&'static str> {
         !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$&^_.+-".contains(&byte))
     };
     (!token(group) || !(token(name) || name == "*")).then_some("it is no media type")
-}
-
-/// Lets the backend use only codings that can be undone, unless an earlier step has limited them already: a client must not be able to
-/// choose one that hides the response from its inspection.
-pub fn allow_readable_codings(exchange: &mut Exchange) {
-    if exchange.accept_encoding.is_some() {
-        return;
-    }
-    let mut accepted = exchange.request.headers.all("accept-encoding").peekable();
-    if accepted.peek().is_none() {
-        return;
-    }
-    let list = accepted.collect::<Vec<_>>().join(b",".as_slice());
-    let items = || list.split(|byte| *byte == b',').map(<[u8]>::trim_ascii).filter(|item| !item.is_empty());
-    if items().all(is_readable) {
-        return;
-    }
-    let kept: Vec<&[u8]> = items().filter(|item| is_readable(item)).collect();
-    let kept = if kept.is_empty() { b"identity".to_vec() } else { kept.join(b", ".as_slice()) };
-    exchange.accept_encoding = Some(kept);
-}
-
-/// Whether the coding of an item can be undone, or is one that the client does not take.
-fn is_readable(item: &[u8]) -> bool {
-    let mut parts = item.split(|byte| *byte == b';').map(<[u8]>::trim_ascii);
-    let coding = parts.next().unwrap_or_default();
-    let known = ["gzip", "x-gzip", "deflate", "br", "identity"]
-        .iter()
-        .any(|known| coding.eq_ignore_ascii_case(known.as_bytes()));
-    let refused = |part: &[u8]| {
-        let weight = part.strip_prefix(b"q=").or_else(|| part.strip_prefix(b"Q="));
-        weight.is_some_and(|weight| weight.starts_with(b"0") && weight.iter().all(|byte| matches!(byte, b'0' | b'.')))
-    };
-    known || parts.any(refused)
 }
 
 #[cfg(test)]
@@ -297,21 +275,5 @@ mod tests {
         let bomb = b"\x9b\xff\xff\x3f\xf8\x27\x00\xe2\xb1\x40\x20\xf7\xfe\x07";
         let (text, complete, _) = read("br", bomb, true);
         assert!(text.len() <= 1 << 20 && !complete, "{}", text.len());
-    }
-
-    #[test]
-    fn codings_that_cannot_be_undone_are_not_offered() {
-        for (sent, expected) in [
-            ("gzip, deflate, br", None),
-            ("gzip, zstd", Some("gzip")),
-            ("*", Some("identity")),
-            ("zstd;q=0, gzip", None),
-            ("zstd;q=0.5", Some("identity")),
-        ] {
-            let mut exchange = Exchange::default();
-            exchange.request.headers = Headers::new(&[("accept-encoding", sent)]);
-            allow_readable_codings(&mut exchange);
-            assert_eq!(exchange.accept_encoding.as_deref(), expected.map(str::as_bytes), "{sent}");
-        }
     }
 }

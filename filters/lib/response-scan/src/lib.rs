@@ -7,12 +7,14 @@
 //! All scans are linear in the body: a place is checked within a fixed distance, and a run of digits is read once.
 
 mod blocks;
+mod guard;
 mod inspection;
 pub mod leakage;
 pub mod literals;
 pub mod sensitive;
 
-pub use inspection::{Inspection, Text, allow_readable_codings, content_types_problem, is_inspected_type};
+pub use guard::{Head, NO_PARTS, NO_PARTS_REASON, Responses};
+pub use inspection::{Inspection, Text, content_types_problem, is_inspected_type};
 
 /// Where in a text something was found, as events name it: never the exact place, which would help to find the value.
 #[must_use]

@@ -96,6 +96,19 @@ pub struct SensitiveDataConfig {
     pub content_types: Vec<String>,
     /// What the matches of a detector add to the score: 0 to 100.
     pub weight: f64,
+    /// Whether clients get parts of texts.
+    pub ranges: Ranges,
+}
+
+/// Whether clients get parts of texts (RFC 9110, section 14).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ranges {
+    /// Only the whole of them: a part may cut what is looked for.
+    #[default]
+    Whole,
+    /// They do, as the backend sends them, not inspected.
+    Pass,
 }
 
 impl Default for SensitiveDataConfig {
@@ -108,6 +121,7 @@ impl Default for SensitiveDataConfig {
             body_limit: 262_144,
             content_types: Vec::new(),
             weight: 0.0,
+            ranges: Ranges::Whole,
         }
     }
 }
@@ -181,6 +195,7 @@ impl SensitiveDataConfig {
             weight: self.weight,
             detectors: built_in.collect(),
             custom: custom.collect(),
+            pass_ranges: self.ranges == Ranges::Pass,
         }
     }
 }

@@ -9,6 +9,7 @@ fn the_defaults_are_those_of_the_reference() {
     let config = read(json!({})).unwrap();
     assert_eq!((config.mode, config.email_threshold, config.body_limit), (SensitiveDataMode::Enforce, 50, 262_144));
     let step = config.step();
+    assert!(!step.pass_ranges && read(json!({ "ranges": "pass" })).unwrap().step().pass_ranges);
     let actions: Vec<_> =
         step.detectors.iter().map(|known| (known.detector.as_str(), format!("{:?}", known.action()))).collect();
     let masked =
@@ -27,6 +28,7 @@ fn wrong_fields_are_named() {
         (json!({ "body_limit": 1 }), "/body_limit"),
         (json!({ "content_types": ["*"] }), "/content_types/0"),
         (json!({ "weight": -1 }), "/weight"),
+        (json!({ "ranges": true }), "/ranges"),
         (custom(json!({ "name": "Member", "pattern": "a" })), "/custom_detectors/0/name"),
         (custom(json!({ "name": "card", "pattern": "a" })), "/custom_detectors/0/name"),
         (custom(json!({ "name": "x", "pattern": "(" })), "/custom_detectors/0/pattern"),

@@ -1,6 +1,7 @@
 //! The events of a surge.
 
 use super::*;
+use crate::paces::Paces;
 
 fn flooded(host: &FakeHost) -> Box<dyn Plugin> {
     let plugin = plugin(&only(Dimension::Route));
@@ -89,4 +90,54 @@ fn hostile_text_is_one_line_of_an_event() {
     }
     let told = messages(&host);
     assert!(told[1].contains("paths /?[31m????x (") || told[1].contains("paths /?[31m???x ("), "{}", told[1]);
+}
+
+#[test]
+fn the_end_of_a_surge_is_told_by_the_timer_where_no_request_comes() {
+    let host = FakeHost::at(NOW);
+    let plugin = flooded(&host);
+    (0..700).for_each(|_| drop(send(&*plugin, &host, ONE)));
+    assert_eq!(messages(&host).len(), 1);
+    // The bucket of the surge is not over, then it was one of the surge.
+    plugin.on_timer(&host);
+    host.advance(BUCKET);
+    plugin.on_timer(&host);
+    assert_eq!(messages(&host).len(), 1);
+    host.advance(BUCKET);
+    plugin.on_timer(&host);
+    let told = messages(&host);
+    let [_, end] = &told[..] else { panic!("{told:#?}") };
+    assert!(
+        end.starts_with("end of the surge of the route `shop` after 10 s with up to 700 requests in 10 s;"),
+        "{end}"
+    );
+    let route = &host.events_json()[1]["route"];
+    assert_eq!(route["id"], "shop", "{route}");
+    host.advance(BUCKET);
+    plugin.on_timer(&host);
+    assert_eq!(messages(&host).len(), 2, "once");
+}
+
+#[test]
+fn requests_that_a_worker_holds_back_are_counted_by_the_node_in_time() {
+    let host = FakeHost::at(NOW);
+    let (one, other) = (plugin(&only(Dimension::Route)), plugin(&only(Dimension::Route)));
+    let shared = |host: &FakeHost| {
+        let key = (Dimension::Route, &b"shop"[..]);
+        Paces::new(limits(), 200_000).look(key, 20.0, host).map_or(0, |moment| moment.pace.count)
+    };
+    (0..100).for_each(|_| drop(send(&*one, &host, ONE)));
+    assert!((90..100).contains(&shared(&host)), "the others are few, and a surge is far");
+    host.advance(2_500);
+    one.on_timer(&host);
+    assert_eq!(shared(&host), 100);
+    host.advance(7_500);
+    // Two workers side by side see the surge as one would.
+    for _ in 0..10 {
+        (0..25).for_each(|_| drop((send(&*one, &host, ONE), send(&*other, &host, ONE))));
+        host.advance(BUCKET);
+    }
+    let all = (0..700).map(|number| send(if number % 2 == 0 { &*one } else { &*other }, &host, ONE).1);
+    let begun = all.take_while(|tags| tags.is_empty()).count();
+    assert!((595..=630).contains(&begun), "{begun}");
 }

@@ -195,6 +195,68 @@ fn a_flood_of_five_times_the_pace_is_found_within_two_buckets_with_its_dimension
     }
 }
 
+/// A key whose usual pace is above its floor, drawn from a seed, and a flood of five times that pace on top of the site's other
+/// requests: the bucket in which it is found, and the tags of all requests until then.
+fn five_times(dimension: Dimension, usual: f64, seed: u64) -> (u32, Vec<String>) {
+    let floors =
+        [(Dimension::Route, 500.0), (Dimension::Source, 5.0), (Dimension::Consumer, 10.0), (Dimension::Asn, 20.0)];
+    let dimensions =
+        floors.map(|(dimension, floor)| DimensionOfStep { dimension: dimension.into(), floor, weight: 40.0 });
+    // Others who ask at the same time are far below their floors; the route has a floor above all of it but its own flood.
+    let (plugin, host) = (plugin(&TrafficGuardStep { dimensions: dimensions.to_vec(), ..step() }), FakeHost::at(NOW));
+    let mut random = Random(seed);
+    let request = |number: u64| {
+        let place = number % 4096;
+        let (ip, apikey) = match dimension {
+            Dimension::Source => ("198.51.100.7".to_owned(), None),
+            Dimension::Asn => (format!("192.0.2.{}", place % 250), None),
+            Dimension::Consumer => (format!("172.16.{}.{}", place / 256, place % 256), Some("partner")),
+            Dimension::Route => (format!("172.16.{}.{}", place / 256, place % 256), None),
+        };
+        send(&*plugin, &host, From { ip: &ip, apikey, ..ONE }).1
+    };
+    let mut number = 0;
+    let mut bucket = |times: f64, random: &mut Random| {
+        let mut tags: Vec<String> = Vec::new();
+        for _ in 0..random.requests(usual * times * 10.0) {
+            number += 1;
+            tags.extend(request(number).split(' ').filter(|tag| !tag.is_empty()).map(str::to_owned));
+        }
+        host.advance(BUCKET);
+        tags.sort_unstable();
+        tags.dedup();
+        tags
+    };
+    for _ in 0..60 {
+        assert_eq!(
+            bucket(1.0, &mut random),
+            [] as [String; 0],
+            "{dimension:?}, seed {seed}: nothing surges before the flood"
+        );
+    }
+    for after in 1..=2 {
+        let tags = bucket(5.0, &mut random);
+        if !tags.is_empty() {
+            return (after, tags);
+        }
+    }
+    panic!("{dimension:?} was not found, seed {seed}");
+}
+
+#[test]
+fn five_times_the_usual_pace_is_found_in_each_dimension() {
+    for seed in 1..=4 {
+        // Paces above the floors, so that what is usual decides.
+        for (dimension, usual) in
+            [(Dimension::Source, 6.0), (Dimension::Source, 12.0), (Dimension::Consumer, 25.0), (Dimension::Asn, 30.0)]
+        {
+            let (bucket, tags) = five_times(dimension, usual, seed);
+            println!("seed {seed}, {dimension:?} at {usual} requests/s: found in bucket {bucket}, {tags:?}");
+            assert_eq!(tags, [dimension.tag()], "nothing else surges");
+        }
+    }
+}
+
 #[test]
 fn a_source_that_floods_from_the_first_request_of_a_route_on_is_found_once_it_grows() {
     let host = FakeHost::at(NOW);

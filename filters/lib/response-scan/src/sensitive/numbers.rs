@@ -1,12 +1,12 @@
 //! Numbers: payment cards, social security numbers, and where IBANs and e-mail addresses may begin.
 //!
-//! The prefilter reads 64 bytes at a time. Blocks without three digits side by side are skipped. In the others, digits with single
-//! separators form runs, as bits, and only runs of 11 bytes are read: the shortest number is `123-45-6789`.
+//! The prefilter reads 64 bytes at a time and makes bits of them. Digits with single separators form runs, and only runs of 11 bytes
+//! are read: the shortest number is `123-45-6789`.
 
 use super::checksum::luhn;
 use super::emails::Emails;
 use super::{Detector, DetectorSet, Finding, byte, byte_before, iban, is_inside_word, is_word};
-use crate::blocks::{BLOCK, block, hints, mask};
+use crate::blocks::{BLOCK, Block};
 
 /// The fewest and the most digits of a number.
 const SHORTEST: usize = 9;
@@ -19,48 +19,58 @@ const BACK: usize = 128;
 pub(super) fn scan(text: &[u8], set: DetectorSet, mut emails: Option<&mut Emails>, found: &mut Vec<Finding>) {
     let numbers = set.has(Detector::Card) || set.has(Detector::FrNir) || set.has(Detector::UsSsn);
     let (ibans, corsica) = (set.has(Detector::Iban), set.has(Detector::FrNir));
-    let (mut digits_before, mut done, mut letters_done) = (false, 0, 0);
+    let (mut digits, mut capitals, mut runs, mut done) = (Bits::default(), Bits::default(), Runs(0), 0);
     for at in (0..text.len()).step_by(BLOCK) {
-        let hints = hints(text, at);
-        if hints.at
-            && let Some(emails) = &mut emails
-        {
-            let mut signs = mask(&block(text, at), |byte| byte == b'@');
-            while signs != 0 {
-                emails.take(text, at + lowest(&mut signs));
-            }
+        let block = Block::of(text, at);
+        if let Some(emails) = &mut emails {
+            each(block.equal(b'@'), |place| emails.take(text, at + place));
         }
-        if hints.account && ibans {
-            accounts(text, at, found);
+        digits.push(block.range(b'0', 10));
+        if ibans {
+            capitals.push(block.range(b'A', 26));
+            // The second of two digits behind two capitals.
+            let ends = digits.here & digits.earlier(1) & capitals.earlier(2) & capitals.earlier(3);
+            each(ends, |place| found.extend(account(text, at + place)));
         }
-        // A number whose last digits are in this block may have its groups in the one before.
-        if numbers && (hints.digits || digits_before) {
-            let runs = Runs::of(text, at);
-            let mut hits = runs.long();
-            while hits != 0 {
-                let place = at + lowest(&mut hits);
-                if place >= done && place < text.len() {
-                    done = read_run(text, place, set, found);
-                }
-            }
-            if corsica {
-                // The letter may be in the block before, which has been left out unless it has three digits side by side.
-                if let Some(before) = at.checked_sub(BLOCK).filter(|before| *before >= letters_done) {
-                    letters(text, before, &Runs::of(text, before), found);
-                }
-                letters(text, at, &runs, found);
-                letters_done = at + BLOCK;
-            }
+        if !numbers {
+            continue;
         }
-        digits_before = hints.digits;
+        let behind = digits.earlier(1);
+        let separators = if behind == 0 { 0 } else { block.either(b' ', b'-') & behind };
+        runs.push(digits.here | separators);
+        let four = runs.four();
+        if four >> 63 == 0 {
+            continue;
+        }
+        each(runs_of_eleven(four), |place| {
+            if at + place >= done && at + place < text.len() {
+                done = read_run(text, at + place, set, found);
+            }
+        });
+        let letters = if corsica { behind_six(four) } else { 0 };
+        if letters != 0 {
+            each(letters & block.either(b'A', b'B'), |place| found.extend(corsican(text, at + place)));
+        }
     }
 }
 
-/// The French numbers of Corsica whose letters are in a block.
-fn letters(text: &[u8], at: usize, runs: &Runs, found: &mut Vec<Finding>) {
-    let mut hits = runs.six_before() & mask(&block(text, at), |byte| matches!(byte, b'A' | b'B'));
-    while hits != 0 {
-        found.extend(corsican(text, at + lowest(&mut hits)));
+/// The bits of a block, and of the one before it.
+#[derive(Debug, Clone, Copy, Default)]
+struct Bits {
+    before: u64,
+    here: u64,
+}
+
+impl Bits {
+    #[inline]
+    fn push(&mut self, bits: u64) {
+        (self.before, self.here) = (self.here, bits);
+    }
+
+    /// The bits so many places earlier: 1 to 63.
+    #[inline]
+    fn earlier(self, places: u32) -> u64 {
+        self.here << places | self.before >> (64 - places)
     }
 }
 
@@ -68,53 +78,43 @@ fn letters(text: &[u8], at: usize, runs: &Runs, found: &mut Vec<Finding>) {
 struct Runs(u128);
 
 impl Runs {
-    fn of(text: &[u8], at: usize) -> Self {
-        let half = |at: usize| {
-            let block = block(text, at);
-            let digits = mask(&block, |byte| byte.is_ascii_digit());
-            let separators = mask(&block, is_separator);
-            let first = u64::from(byte_before(text, at).is_ascii_digit());
-            u128::from(digits | (separators & (digits << 1 | first)))
-        };
-        Self(half(at) << 64 | at.checked_sub(BLOCK).map_or(0, half))
+    #[inline]
+    fn push(&mut self, bits: u64) {
+        self.0 = u128::from(bits) << 64 | self.0 >> 64;
     }
 
-    /// The bytes of the block that end eleven of a run.
-    fn long(&self) -> u64 {
-        let four = self.four();
-        let eight = four & four << 4;
-        high(eight & eight << 3)
-    }
-
-    /// The bytes of the block that follow six of a run.
-    fn six_before(&self) -> u64 {
-        let four = self.four();
-        high((four & four << 2) << 1)
-    }
-
+    /// The last of four side by side.
+    #[inline]
     fn four(&self) -> u128 {
         let two = self.0 & self.0 << 1;
         two & two << 2
     }
 }
 
-/// The account numbers that begin in a block.
-fn accounts(text: &[u8], at: usize, found: &mut Vec<Finding>) {
-    let mut letters = mask(&block(text, at), |byte| byte.is_ascii_uppercase());
-    while letters != 0 {
-        let start = at + lowest(&mut letters);
-        let begins = byte(text, start + 1).is_ascii_uppercase() && byte(text, start + 2).is_ascii_digit();
-        if begins {
-            found.extend(iban::at(text, start).map(|end| Finding { detector: Detector::Iban, start, end }));
-        }
-    }
+/// The last of eleven side by side in the block, of the last of four.
+fn runs_of_eleven(four: u128) -> u64 {
+    let eight = four & four << 4;
+    high(eight & eight << 3)
 }
 
-/// Takes the lowest bit out of a mask that has one; its place.
-fn lowest(mask: &mut u64) -> usize {
-    let place = mask.trailing_zeros() as usize;
-    *mask &= mask.wrapping_sub(1);
-    place
+/// The bytes of the block that follow six side by side, of the last of four.
+fn behind_six(four: u128) -> u64 {
+    high((four & four << 2) << 1)
+}
+
+/// The account number whose first two digits end here.
+fn account(text: &[u8], second: usize) -> Option<Finding> {
+    let start = second.checked_sub(3)?;
+    iban::at(text, start).map(|end| Finding { detector: Detector::Iban, start, end })
+}
+
+/// Calls `visit` with the place of each bit.
+#[inline]
+fn each(mut mask: u64, mut visit: impl FnMut(usize)) {
+    while mask != 0 {
+        visit(mask.trailing_zeros() as usize);
+        mask &= mask.wrapping_sub(1);
+    }
 }
 
 fn high(mask: u128) -> u64 {

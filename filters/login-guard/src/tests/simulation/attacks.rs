@@ -142,3 +142,45 @@ fn accounts_that_a_stuffing_source_gets_into_are_a_takeover() {
     let told = events(&host);
     assert!(told.iter().any(|event| event.contains("account takeover: logins to 3 accounts succeeded")), "{told:?}");
 }
+
+#[test]
+fn an_attack_below_the_threshold_of_a_window_is_seen_within_a_day() {
+    // 1,000 sources with three attempts each, spread over a day: 31 in a quarter of an hour, beside a shop of 700 logins.
+    let guard = Tried::guard();
+    let mut shop = shop::Shop::new(5);
+    for login in (0..7).flat_map(|day| shop.day(day, MONDAY + day * DAY)).collect::<Vec<_>>() {
+        guard.send(&login);
+    }
+    let _ = guard.reported();
+    let start = MONDAY + 7 * DAY;
+    let mut all: Vec<(bool, Login)> = shop.day(7, start).into_iter().map(|login| (false, login)).collect();
+    all.extend((0..3000_u64).map(|number| {
+        let source = number % 1000;
+        let login = Login {
+            at: start + number * (DAY / 3000),
+            ip: format!("{}.{}.{}.7", 5 + source % 180, source % 251, source % 13),
+            user: format!("leaked{number}@example.com"),
+            password: format!("pass-{number}"),
+            ok: false,
+        };
+        (true, login)
+    }));
+    all.sort_by_key(|(_, login)| login.at);
+    let (mut tried, mut refused) = (0_u32, 0_u32);
+    let mut seen_at = None;
+    for (attack, login) in &all {
+        let fate = guard.send(login);
+        if *attack {
+            tried += 1;
+            let told = guard.reported().iter().any(|event| event.contains("from many sources"));
+            if told && seen_at.is_none() {
+                seen_at = Some(tried);
+            }
+        } else {
+            refused += u32::from(fate != Fate::Passed);
+        }
+    }
+    println!("slow attack of 1,000 sources: seen after {seen_at:?} attempts of {tried}; users refused: {refused}");
+    assert!(seen_at.is_some_and(|tried| tried < 1000), "{seen_at:?}");
+    assert_eq!(refused, 0);
+}

@@ -49,22 +49,27 @@ async fn verdict(
     let Some(scanner) = scanners.get(id) else {
         return Err(format!("there is no scanner `{}` that is enabled", super::shown(id)));
     };
-    // A body and its files are in memory, and its decoded form.
-    let _memory = scanners.memory.acquire_many(Scanners::units(body.length().saturating_mul(3))).await;
+    // A body is in memory; of a coded one its decoded form as well, and files in base64.
+    let forms = if question.content_encoding.is_empty() && question.json_fields.is_empty() { 1 } else { 3 };
+    let _memory = scanners.memory.acquire_many(Scanners::units(body.length().saturating_mul(forms))).await;
     let complete = body.is_complete();
     let Some(bytes) = body.collect(MAX_ASK_BODY).await else {
         return Err("the gateway has not sent all of the body".to_owned());
     };
     let asked = question.clone();
-    let finding = tokio::task::spawn_blocking(move || extract::files(&asked, &bytes, complete));
-    let files = finding.await.map_err(|error| error.to_string())??;
-    for file in &files {
+    let finding = tokio::task::spawn_blocking(move || {
+        let files = extract::files(&asked, &bytes, complete);
+        (bytes, files)
+    });
+    let (bytes, files) = finding.await.map_err(|error| error.to_string())?;
+    for file in files? {
+        let content = file.content(&bytes);
         // That is no fault of the scanner.
-        if let Some(why) = scanner.too_long(&file.content) {
+        if let Some(why) = scanner.too_long(content) {
             return Err(why);
         }
         let left = end.saturating_duration_since(Instant::now());
-        match scanner.verdict(&file.content, file.digest, now, left).await {
+        match scanner.verdict(content, file.digest, now, left).await {
             Ok(Verdict::Clean) => {}
             Ok(infected) => return Ok(infected),
             Err(why) => {

@@ -1,5 +1,7 @@
 //! The files of a body, found as gateways find them.
 
+use std::ops::Range;
+
 use exchange::{Body, Headers, Request};
 use files::json::Field;
 use files::{File, Reason};
@@ -14,18 +16,41 @@ const MAX_RATIO: u32 = 10_000;
 
 /// A file to be scanned.
 pub(super) struct Extracted {
-    pub(super) content: Vec<u8>,
+    content: Content,
     pub(super) digest: Digest,
 }
 
-#[derive(Default)]
-struct Collected(Vec<Extracted>);
+/// The bytes of a file.
+enum Content {
+    /// Those of a part of the body: most files are one, and are not copied.
+    Part(Range<usize>),
+    Own(Vec<u8>),
+}
 
-impl Sink for &mut Collected {
+impl Extracted {
+    /// The bytes of the file, which was found in this body.
+    pub(super) fn content<'b>(&'b self, body: &'b [u8]) -> &'b [u8] {
+        match &self.content {
+            Content::Part(range) => body.get(range.clone()).unwrap_or_default(),
+            Content::Own(bytes) => bytes,
+        }
+    }
+}
+
+struct Collected<'b> {
+    body: &'b [u8],
+    files: Vec<Extracted>,
+}
+
+impl Sink for &mut Collected<'_> {
     fn file(&mut self, file: &File<'_>) {
         let digest = Sha256::digest(file.content).into();
-        if !file.content.is_empty() && !self.0.iter().any(|known| known.digest == digest) {
-            self.0.push(Extracted { content: file.content.to_vec(), digest });
+        if !file.content.is_empty() && !self.files.iter().any(|known| known.digest == digest) {
+            let content = match part_of(self.body, file.content) {
+                Some(range) => Content::Part(range),
+                None => Content::Own(file.content.to_vec()),
+            };
+            self.files.push(Extracted { content, digest });
         }
     }
 
@@ -48,9 +73,17 @@ pub(super) fn files(question: &ScanFiles, body: &[u8], complete: bool) -> Result
         kind => Headers::from([("content-type", kind)]),
     };
     let request = Request { headers, ..Request::default() };
-    let mut collected = Collected::default();
+    let mut collected = Collected { body, files: Vec::new() };
     let max_files = usize::try_from(question.max_files).unwrap_or(usize::MAX);
     let mut finder = Finder::new(&fields, max_files, &mut collected);
     finder.find(&request, Body { bytes: &decoded.bytes, complete: decoded.complete });
-    Ok(collected.0)
+    Ok(collected.files)
+}
+
+/// Where a slice of a body is in it; `None` where it is no slice of this body.
+fn part_of(body: &[u8], slice: &[u8]) -> Option<Range<usize>> {
+    let start = slice.as_ptr().addr().checked_sub(body.as_ptr().addr())?;
+    let range = start..start.checked_add(slice.len())?;
+    // Addresses alone could be those of other bytes at a place that was freed: the content decides.
+    body.get(range.clone()).filter(|found| *found == slice).map(|_| range)
 }

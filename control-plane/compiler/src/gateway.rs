@@ -132,6 +132,7 @@ impl<'a> Gateways<'a> {
         let chains: Vec<(usize, &'a Chain)> =
             self.chains.routes.iter().enumerate().filter(|(_, chain)| chain.is_in(group)).collect();
         self.warn_of_plugins(group, &gateway.filters, &chains);
+        self.warn_of_fingerprints(group, gateway, &chains);
         let filters = gateway.filters.iter().map(|filter| self.filter(filter, gateway, &chains)).collect();
         let ecds_only = gateway.delivery == Delivery::Ecds;
         self.warn_of_identity(group, gateway);
@@ -221,6 +222,21 @@ impl<'a> Gateways<'a> {
                 let warning = format!("no filter of this gateway{of} runs the plugin `{}`", step.plugin);
                 self.warnings.insert(warning);
             }
+        }
+    }
+
+    /// Plugins that judge by TLS fingerprints, behind a listener that computes none.
+    fn warn_of_fingerprints(&mut self, group: &str, gateway: &entities::Gateway, chains: &[(usize, &Chain)]) {
+        if gateway.may_have_fingerprints() {
+            return;
+        }
+        let own = chains.iter().flat_map(|(_, chain)| &chain.steps.guards);
+        let guards = self.chains.global.guards.iter().chain(own).filter(|guard| guard.needs_fingerprints());
+        for (collection, id) in guards.filter_map(|guard| guard.entity()) {
+            self.warnings.insert(format!(
+                "{collection}/{id} /fingerprints/enabled: nothing is judged by TLS fingerprints on the gateways of the group `{group}`: \
+                 their listener has no TLS; set `gateway.tls`"
+            ));
         }
     }
 

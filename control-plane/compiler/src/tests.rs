@@ -416,3 +416,19 @@ fn bans_on_fingerprints_need_tls_on_the_listener_and_say_so() {
     );
     assert_eq!(compiled(json!({})), (None, true));
 }
+
+#[test]
+fn a_bot_policy_with_fingerprints_needs_tls_on_the_listener_and_says_so() {
+    let warned = |enabled: bool, gateway: Value| {
+        let policy = json!({ "kind": "bot-policy", "id": "bots", "fingerprints": { "enabled": enabled } });
+        let bots = route(json!([{ "plugin": "SvcBotGuard", "config": { "policy": "bots" } }]));
+        let set = entities(&[policy, bots, json!({ "kind": "global-config", "gateway": gateway })]);
+        let compiled = compiler().compile(&set).unwrap_or_else(|problems| panic!("{problems:?}"));
+        let start = "bot-policies/bots /fingerprints/enabled: ";
+        compiled.warnings.iter().any(|warning| warning.starts_with(start) && warning.contains("`gateway.tls`"))
+    };
+    assert!(warned(true, json!({})));
+    assert!(!warned(false, json!({})));
+    assert!(!warned(true, json!({ "tls": { "certificate": "/tls.pem", "private_key": "/tls.key" } })));
+    assert!(!warned(true, json!({ "delivery": "ecds" })), "a listener of another control plane may have it");
+}

@@ -53,7 +53,7 @@ pub use route::{Backend, Protocol, Route, RoutePlugin};
 pub use security::{IncidentSettings, LedgerSettings, SecuritySettings, TarpitSettings};
 pub use service::EntityService;
 pub use set::EntitySet;
-pub use tls::ServerTls;
+pub use tls::{ServerTls, TlsSecret};
 
 pub use groups::missing as missing_group;
 pub use kit::{

@@ -20,6 +20,11 @@ pub trait Guard: Any + Debug + Send + Sync {
         false
     }
 
+    /// Whether the plugin judges callers by TLS fingerprints, which not every listener computes.
+    fn needs_fingerprints(&self) -> bool {
+        false
+    }
+
     /// The entity that says what it does, by collection and id.
     fn entity(&self) -> Option<(&'static str, &str)> {
         None

@@ -110,6 +110,11 @@ pub const CATALOGUE: &[Described] = &[
         &["bouncer"],
         "Alerts that wait to be sent to the decision service of a bouncer",
     ),
+    counter(
+        "palisade_bouncers_bans_skipped_total",
+        &["bouncer"],
+        "Alerts that asked for no ban, although the bouncer has `push_with_decision`: the caller is private or on the allowlist",
+    ),
     gauge(
         "palisade_bouncers_decisions",
         &["bouncer", "kind"],

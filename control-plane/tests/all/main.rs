@@ -50,6 +50,7 @@ mod link_proto;
 mod link_streams;
 mod link_support;
 mod link_trust;
+mod listener_sds;
 mod observability;
 mod openapi;
 mod openapi_requests;

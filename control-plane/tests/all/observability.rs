@@ -110,6 +110,11 @@ fn the_dashboard_asks_for_metrics_that_exist() {
             assert!(label || listed.contains(name) || listed.contains(base), "{name} in {expression}");
         }
     }
+    // What bots are verified by is all on it.
+    for bots in CATALOGUE.iter().filter(|described| described.name.starts_with("palisade_bots_")) {
+        let is_asked = |expression: &String| expression.contains(&format!("{}{{", bots.name));
+        assert!(expressions.iter().any(is_asked), "no panel has {}", bots.name);
+    }
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod compile;
 mod directories;
+mod fetching;
 mod fingerprints;
 mod guard;
 mod known;

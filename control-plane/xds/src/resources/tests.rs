@@ -229,7 +229,7 @@ fn listens(tls: Option<entities::ServerTls>) -> (Vec<String>, bool, Vec<String>)
 fn a_listener_with_tls_computes_fingerprints_in_front_of_our_filters() {
     let (connections, ends_tls, plain) = listens(None);
     assert_eq!((connections, ends_tls, plain.len()), (Vec::new(), false, 2));
-    let tls = entities::ServerTls { certificate: "/tls.pem".into(), private_key: "/tls.key".into() };
+    let tls = entities::ServerTls { certificate: "/tls.pem".into(), private_key: "/tls.key".into(), sds: None };
     let (connections, ends_tls, names) = listens(Some(tls));
     assert_eq!((connections, ends_tls), (vec!["envoy.filters.listener.tls_inspector".to_owned()], true));
     assert_eq!(names, [&["palisade.fingerprints".to_owned()], &plain[..]].concat());

@@ -43,9 +43,9 @@ pub(super) fn compile(
     let guard = match () {
         () if !policy.enabled => BotGuardOf::Disabled(id),
         () if !policy.acts() => BotGuardOf::Empty(id),
-        () => BotGuardOf::Policy(id),
+        () => BotGuardOf::Policy { id, fingerprints: policy.fingerprints.enabled },
     };
-    let acts = matches!(guard, BotGuardOf::Policy(_));
+    let acts = matches!(guard, BotGuardOf::Policy { .. });
     context.guards.push(Box::new(guard));
     if !acts {
         return Ok(None);

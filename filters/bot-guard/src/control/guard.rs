@@ -9,8 +9,8 @@ use super::BotPolicy;
 /// What a bot guard will do.
 #[derive(Debug)]
 pub(super) enum BotGuardOf {
-    /// It acts by a policy.
-    Policy(String),
+    /// It acts by a policy. `fingerprints`: it looks at TLS fingerprints, among others.
+    Policy { id: String, fingerprints: bool },
     /// The policy that it names is disabled.
     Disabled(String),
     /// The policy that it names knows no bots, leaves unknown ones alone and serves nothing.
@@ -27,13 +27,17 @@ impl Guard for BotGuardOf {
                 vec![format!("the bot policy `{id}` has no signatures and gives unknown bots no weight")]
             }
             BotGuardOf::None { laid_down: false } => vec!["no bot policy is enabled".to_owned()],
-            BotGuardOf::Policy(_) | BotGuardOf::None { laid_down: true } => Vec::new(),
+            BotGuardOf::Policy { .. } | BotGuardOf::None { laid_down: true } => Vec::new(),
         }
+    }
+
+    fn needs_fingerprints(&self) -> bool {
+        matches!(self, BotGuardOf::Policy { fingerprints: true, .. })
     }
 
     fn entity(&self) -> Option<(&'static str, &str)> {
         match self {
-            BotGuardOf::Policy(id) | BotGuardOf::Disabled(id) | BotGuardOf::Empty(id) => {
+            BotGuardOf::Policy { id, .. } | BotGuardOf::Disabled(id) | BotGuardOf::Empty(id) => {
                 Some((BotPolicy::COLLECTION, id))
             }
             BotGuardOf::None { .. } => None,

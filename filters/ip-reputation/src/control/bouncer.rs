@@ -19,7 +19,8 @@ pub struct SvcBouncer {
     pub enabled: bool,
     /// The address of the service's local API. Default `http://127.0.0.1:8080`.
     pub lapi_url: String,
-    /// Whether the service may be on a loopback address or a private one of IPv4. Not needed for the default address. Default false.
+    /// Whether the service may be on a loopback address or a private one of IPv4 (not needed for the default address), and whether alerts
+    /// ask for bans of private, loopback and link-local callers. Default false.
     pub allow_private: bool,
     /// The bouncer's key, a secret. Each bouncer needs one of its own: the service keeps by the key what it has sent.
     pub api_key: Secret,
@@ -51,7 +52,7 @@ pub struct SvcBouncer {
     pub push_interval_seconds: u64,
     /// The maximum number of alerts in a push, 1 to 1000. Default 50.
     pub push_max_batch: u64,
-    /// Whether alerts ask for a decision. Default false.
+    /// Whether alerts ask for a decision, except on callers that are on the allowlist or, without `allow_private`, private. Default false.
     pub push_with_decision: bool,
     /// The duration of that decision, such as `4h` or `1h30m`. Default `4h`.
     pub push_decision_duration: String,

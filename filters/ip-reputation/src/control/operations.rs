@@ -330,6 +330,7 @@ fn bouncer_status(bouncer: &Item<SvcBouncer>, runtime: &Reputation) -> Value {
         "pending_push": push.pending,
         "push": {
             "sent": push.sent,
+            "skipped_bans": push.skipped_bans,
             "dropped": push.dropped,
             "last_push": push.last_push,
             "last_error": push.last_error,

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-use std::time::Duration;
 
 use kit::Sources;
 use lists::Failure;
@@ -15,15 +14,9 @@ use super::directory::KeyDirectory;
 use super::fetch::{FetchedKeys, fetch};
 use super::jwks::{KeySet, thumbprint};
 use super::{WantedDirectory, keep, wanted};
+use crate::control::fetching::{self, AT_ONCE};
 use crate::control::verify::Verification;
 use crate::{DIRECTORY_BYTES, KEYS, directory_label, key_row};
-
-/// Directories that are fetched at the same time, at most.
-const AT_ONCE: usize = 4;
-/// The longest sleep: clocks are set, and waits are computed with the one on the wall.
-const LONGEST_SLEEP: Duration = Duration::from_secs(60);
-/// The pause before the store is asked again.
-const LOAD_AGAIN: Duration = Duration::from_secs(5);
 
 /// Directories in force, by their labels.
 type InForce = Vec<([u8; DIRECTORY_BYTES], KeySet)>;
@@ -58,8 +51,7 @@ impl Gatherer {
             self.start_fetches();
             self.show();
             let now = (self.sources.clock)();
-            let next = self.directories.values().filter_map(KeyDirectory::next).filter(|next| *next > now).min();
-            let sleep = next.map_or(LONGEST_SLEEP, |next| Duration::from_millis(next - now).min(LONGEST_SLEEP));
+            let sleep = fetching::sleep(self.directories.values().filter_map(KeyDirectory::next), now);
             tokio::select! {
                 changed = self.sources.entities.changed() => match changed {
                     Ok(()) => self.follow_entities().await,
@@ -101,13 +93,7 @@ impl Gatherer {
     }
 
     async fn take_up(&mut self, wanted: &WantedDirectory) {
-        let kept = loop {
-            match self.sources.store.document(&document_name(wanted)).await {
-                Ok(kept) => break kept,
-                Err(error) => self.sources.trouble(&format!("keys of bots could not be read: {error}")),
-            }
-            tokio::time::sleep(LOAD_AGAIN).await;
-        };
+        let kept = fetching::load(&self.sources, &document_name(wanted), "keys of bots").await;
         let kept = kept.and_then(|document| keep::restored(&document));
         let directory = KeyDirectory::new(wanted.clone(), kept, (self.sources.clock)());
         self.directories.insert(wanted.identifier.clone(), directory);
@@ -115,13 +101,8 @@ impl Gatherer {
 
     /// Removes what is kept of directories that no policy wants.
     async fn forget_documents(&self, wanted: &[WantedDirectory]) {
-        let Ok(names) = self.sources.store.document_names(keep::PREFIX).await else { return };
         let wanted: Vec<String> = wanted.iter().map(document_name).collect();
-        for name in names.iter().filter(|name| !wanted.contains(name)) {
-            if let Err(error) = self.sources.store.document_remove(name).await {
-                self.sources.trouble(&format!("a key directory could not be removed: {error}"));
-            }
-        }
+        fetching::forget(&self.sources, keep::PREFIX, &wanted, "a key directory").await;
     }
 
     fn start_fetches(&mut self) {
@@ -150,9 +131,7 @@ impl Gatherer {
                 self.sources.health.works(&subject);
                 let document = directory.current.as_ref().map(keep::document).unwrap_or_default();
                 let name = document_name(&directory.wanted);
-                if let Err(error) = self.sources.store.document_put(&name, document).await {
-                    self.sources.trouble(&format!("{subject} could not be kept: {error}"));
-                }
+                fetching::keep(&self.sources, &name, document, &subject).await;
             }
             Err(why) => {
                 counter!("palisade_bots_key_directory_failures_total").increment(1);

@@ -25,9 +25,10 @@ use tokio::sync::watch;
 
 use super::super::verify::Verification;
 use super::super::{BotPolicy, PLUGIN};
-use super::directory::{INTERVAL, LIFETIME};
+use super::directory::INTERVAL;
 use super::jwks::thumbprint;
 use super::*;
+use crate::control::fetching::LIFETIME;
 use crate::{KEYS, SignerKey, key_row};
 
 const NOW: u64 = 1_800_000_000_000;

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-use std::time::Duration;
 
 use kit::Sources;
 use lists::{Failure, Fetched};
@@ -12,14 +11,8 @@ use tokio::task::{Id, JoinSet};
 use super::list::PublishedList;
 use super::{WantedList, keep, label, table, wanted};
 use crate::RANGES;
+use crate::control::fetching::{self, AT_ONCE};
 use crate::control::verify::Verification;
-
-/// Lists that are fetched at the same time, at most.
-const AT_ONCE: usize = 4;
-/// The longest sleep: clocks are set, and waits are computed with the one on the wall.
-const LONGEST_SLEEP: Duration = Duration::from_secs(60);
-/// The pause before the store is asked again.
-const LOAD_AGAIN: Duration = Duration::from_secs(5);
 
 struct Gatherer {
     sources: Sources,
@@ -51,8 +44,7 @@ impl Gatherer {
             self.start_fetches();
             self.show();
             let now = (self.sources.clock)();
-            let next = self.lists.values().filter_map(PublishedList::next).filter(|next| *next > now).min();
-            let sleep = next.map_or(LONGEST_SLEEP, |next| Duration::from_millis(next - now).min(LONGEST_SLEEP));
+            let sleep = fetching::sleep(self.lists.values().filter_map(PublishedList::next), now);
             tokio::select! {
                 changed = self.sources.entities.changed() => match changed {
                     Ok(()) => self.follow_entities().await,
@@ -91,13 +83,7 @@ impl Gatherer {
 
     async fn take_up(&mut self, wanted: &WantedList) {
         let name = format!("{}{}", keep::PREFIX, label(&wanted.url));
-        let kept = loop {
-            match self.sources.store.document(&name).await {
-                Ok(kept) => break kept,
-                Err(error) => self.sources.trouble(&format!("published addresses of bots could not be read: {error}")),
-            }
-            tokio::time::sleep(LOAD_AGAIN).await;
-        };
+        let kept = fetching::load(&self.sources, &name, "published addresses of bots").await;
         let kept = kept.and_then(|document| keep::restored(&document));
         match PublishedList::new(&wanted.url, &wanted.bot, kept, (self.sources.clock)()) {
             Ok(list) => drop(self.lists.insert(wanted.url.clone(), list)),
@@ -107,14 +93,9 @@ impl Gatherer {
 
     /// Removes what is kept of lists that no policy wants.
     async fn forget_documents(&self, wanted: &[WantedList]) {
-        let Ok(names) = self.sources.store.document_names(keep::PREFIX).await else { return };
         let wanted: Vec<String> =
             wanted.iter().map(|wanted| format!("{}{}", keep::PREFIX, label(&wanted.url))).collect();
-        for name in names.iter().filter(|name| !wanted.contains(name)) {
-            if let Err(error) = self.sources.store.document_remove(name).await {
-                self.sources.trouble(&format!("a list of published addresses could not be removed: {error}"));
-            }
-        }
+        fetching::forget(&self.sources, keep::PREFIX, &wanted, "a list of published addresses").await;
     }
 
     fn start_fetches(&mut self) {
@@ -143,9 +124,7 @@ impl Gatherer {
                 self.sources.health.works(&subject);
                 let document = list.current.as_ref().map(keep::document).unwrap_or_default();
                 let name = format!("{}{}", keep::PREFIX, label(&url));
-                if let Err(error) = self.sources.store.document_put(&name, document).await {
-                    self.sources.trouble(&format!("{subject} could not be kept: {error}"));
-                }
+                fetching::keep(&self.sources, &name, document, &subject).await;
             }
             Err(why) => {
                 counter!("palisade_bots_range_failures_total").increment(1);

@@ -1,8 +1,10 @@
 //! One list: how it is fetched, what is known of it, and when it is due.
 
 use feeds::{AddressSet, Format};
-use lists::{Before, Failure, Fetched, ListFetch, ListSource, Snapshot, Validators, wait};
+use lists::{Before, Failure, Fetched, ListFetch, ListSource, Snapshot, Validators};
 use serde::Serialize;
+
+use crate::control::fetching::{LIFETIME, Schedule};
 
 /// The bytes of an answer, and the entries of a list, at most: the longest known one has some thousand.
 const MAX_ANSWER: usize = 4 << 20;
@@ -13,10 +15,6 @@ const MAX_V4: u64 = 1 << 20;
 const MAX_V6: u128 = 1 << 32;
 /// How often a list is fetched, in milliseconds.
 const INTERVAL: u64 = 86_400_000;
-/// How long a list counts after its publisher has last confirmed it, in milliseconds: addresses are given to others.
-pub(super) const LIFETIME: u64 = 7 * 86_400_000;
-/// The longest text of an error, in characters.
-const MAX_ERROR: usize = 500;
 
 /// A list of addresses that the owner of a bot publishes.
 #[derive(Debug)]
@@ -26,12 +24,7 @@ pub(super) struct PublishedList {
     /// The last list that was taken.
     pub(super) current: Option<Snapshot>,
     fetch: ListFetch,
-    error: Option<String>,
-    failures: u32,
-    /// When it is fetched next, in milliseconds since 1970, and the longest wait until then: the clock may be set back.
-    due: u64,
-    wait: u64,
-    running: bool,
+    schedule: Schedule,
 }
 
 /// A list as the console shows it.
@@ -68,42 +61,23 @@ impl PublishedList {
         let fetch = ListFetch::new(source, "published addresses of a bot")?;
         // A list from the future would count for longer than its publisher has confirmed it.
         let current = kept.filter(|list| list.source == fetch.source && list.fetched_at <= now);
-        let mut list = PublishedList {
-            bot: bot.to_owned(),
-            current,
-            fetch,
-            error: None,
-            failures: 0,
-            due: now,
-            wait: 0,
-            running: false,
-        };
-        if let Some(fetched_at) = list.current.as_ref().map(|list| list.fetched_at) {
-            list.is_due(fetched_at.saturating_add(INTERVAL), now);
-        }
-        Ok(list)
-    }
-
-    fn is_due(&mut self, due: u64, now: u64) {
-        self.due = due;
-        self.wait = due.saturating_sub(now);
+        let schedule = Schedule::new(INTERVAL, current.as_ref().map(|list| list.fetched_at), now);
+        Ok(PublishedList { bot: bot.to_owned(), current, fetch, schedule })
     }
 
     /// Whether it is to be fetched now.
     pub(super) fn must_be_fetched(&mut self, now: u64) -> bool {
-        self.due = self.due.min(now.saturating_add(self.wait));
-        !self.running && self.due <= now
+        self.schedule.must_be_fetched(now)
     }
 
     /// When it is fetched next, or ends; `None` while it is being fetched and has no end.
     pub(super) fn next(&self) -> Option<u64> {
-        let end = self.current.as_ref().map(|list| list.fetched_at.saturating_add(LIFETIME));
-        end.into_iter().chain((!self.running).then_some(self.due)).min()
+        self.schedule.next(self.current.as_ref().map(|list| list.fetched_at))
     }
 
     /// Begins a fetch. A list that does not count any more is not compared with: otherwise one that has changed much were never taken.
     pub(super) fn start(&mut self, now: u64) -> Start {
-        self.running = true;
+        self.schedule.start();
         let current = self.in_force(now);
         let validators = current.map(|list| list.validators.clone()).unwrap_or_default();
         let before = current.map(|list| list.list.bytes.clone());
@@ -112,24 +86,8 @@ impl PublishedList {
 
     /// Ends a fetch; why it failed.
     pub(super) fn ended(&mut self, outcome: Result<Fetched, Failure>, now: u64, random: u32) -> Result<(), String> {
-        self.running = false;
-        let outcome = outcome.and_then(|fetched| self.take(fetched, now).map_err(Failure::new));
-        let mut wish = 0;
-        let taken = match outcome {
-            Ok(()) => {
-                (self.error, self.failures) = (None, 0);
-                Ok(())
-            }
-            Err(Failure { why, wait_millis }) => {
-                wish = wait_millis.unwrap_or_default();
-                self.failures = self.failures.saturating_add(1);
-                let why: String = why.chars().take(MAX_ERROR).collect();
-                self.error = Some(why.clone());
-                Err(why)
-            }
-        };
-        self.is_due(now.saturating_add(wait(INTERVAL, self.failures, random).max(wish)), now);
-        taken
+        let taken = outcome.and_then(|fetched| self.take(fetched, now).map_err(Failure::new));
+        self.schedule.ended(taken, now, random)
     }
 
     fn take(&mut self, fetched: Fetched, now: u64) -> Result<(), String> {
@@ -162,7 +120,7 @@ impl PublishedList {
 
     /// Why the last fetch failed.
     pub(super) fn error(&self) -> Option<&str> {
-        self.error.as_deref()
+        self.schedule.error()
     }
 
     /// It as the console shows it.
@@ -174,7 +132,7 @@ impl PublishedList {
             in_force: in_force.is_some(),
             ranges: in_force.map_or(0, |list| list.ranges),
             fetched_at: self.current.as_ref().map(|list| list.fetched_at),
-            error: self.error.clone(),
+            error: self.error().map(str::to_owned),
         }
     }
 }

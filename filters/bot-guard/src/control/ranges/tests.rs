@@ -19,8 +19,9 @@ use tokio::sync::watch;
 
 use super::super::verify::Verification;
 use super::super::{BotPolicy, PLUGIN};
-use super::list::{LIFETIME, PublishedList};
+use super::list::PublishedList;
 use super::*;
+use crate::control::fetching::LIFETIME;
 use crate::{LISTS, RANGES};
 
 const NOW: u64 = 1_800_000_000_000;

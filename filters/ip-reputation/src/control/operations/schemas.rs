@@ -128,6 +128,7 @@ fn bouncer_status() -> Value {
     let push = object(
         json!({
             "sent": count("Alerts that the service has taken since the control plane started, or since alerts were switched on."),
+            "skipped_bans": count("Those of them that asked for no ban although the bouncer has `push_with_decision`, because the caller is private or on the allowlist."),
             "dropped": count("Alerts that were dropped since then: too many waited, or the service does not take them."),
             "last_push": { "type": ["integer", "null"], "description": "When the service last took alerts, in milliseconds since 1970." },
             "last_error": text_or_null("Why the last call failed. Null if it did not."),

@@ -7,6 +7,7 @@ mod attack;
 mod pusher;
 mod queue;
 mod service;
+mod spared;
 #[cfg(test)]
 mod tests;
 
@@ -124,6 +125,7 @@ impl Gatherer {
             failures: 0,
             has_metrics: self.runtime.has_metrics(id),
             counted: [0; 2],
+            counted_skipped: 0,
         };
         self.runtime.show_push(id, Some(Arc::clone(&pushed)));
         let task = tokio::spawn(pusher.run()).abort_handle();

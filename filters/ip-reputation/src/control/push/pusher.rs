@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use super::attack::{Attack, Way};
 use super::queue::{Alert, Queue};
 use super::service::{Failure, Machine, Plan, Token};
+use super::spared::Spared;
 
 /// The pause between two signs of life.
 const BEAT: Duration = Duration::from_secs(60);
@@ -33,6 +34,7 @@ pub(in super::super) struct Pushed(Mutex<State>);
 struct State {
     queue: Queue,
     sent: u64,
+    skipped_bans: u64,
     last_push: Option<u64>,
     error: Option<String>,
 }
@@ -44,6 +46,8 @@ pub(in super::super) struct ShownPush {
     pub(in super::super) pending: usize,
     /// Alerts that the service has taken since the control plane started.
     pub(in super::super) sent: u64,
+    /// Those of them that asked for no ban because the caller is private or on the allowlist.
+    pub(in super::super) skipped_bans: u64,
     /// Alerts that were dropped since then: too many waited, or the service does not take them.
     pub(in super::super) dropped: u64,
     /// When the service last took alerts, in milliseconds since 1970.
@@ -58,6 +62,7 @@ impl Pushed {
         ShownPush {
             pending: state.queue.pending(),
             sent: state.sent,
+            skipped_bans: state.skipped_bans,
             dropped: state.queue.dropped,
             last_push: state.last_push,
             last_error: state.error.clone(),
@@ -98,6 +103,8 @@ pub(super) struct Pusher {
     pub(super) has_metrics: bool,
     /// The numbers of sent and dropped alerts that monitoring has: those of a task before this one are in it as well.
     pub(super) counted: [u64; 2],
+    /// The number of skipped bans that monitoring has.
+    pub(super) counted_skipped: u64,
 }
 
 impl Pusher {
@@ -155,7 +162,13 @@ impl Pusher {
         let most = if alone { 1 } else { plan.batch };
         let pushed = Arc::clone(&self.pushed);
         let batch = Taken::from(&pushed, most);
-        let documents: Vec<_> = batch.alerts.iter().map(|(_, alert)| alert.document(&plan.form)).collect();
+        let asks = batch.alerts.iter().any(|(_, alert)| alert.asks_for_ban(&plan.form));
+        let spared = if asks { Some(Spared::now(&self.sources, plan.bans_private).await) } else { None };
+        let is_spared = |alert: &Alert| spared.as_ref().is_some_and(|spared| spared.has(alert.address()));
+        let documents: Vec<_> =
+            batch.alerts.iter().map(|(_, alert)| alert.document(&plan.form, is_spared(alert))).collect();
+        let skipped =
+            batch.alerts.iter().filter(|(_, alert)| alert.asks_for_ban(&plan.form) && is_spared(alert)).count();
         let outcome = self.with_token(plan, Work::Send(&documents)).await;
         let number = batch.alerts.len();
         match &outcome {
@@ -163,6 +176,7 @@ impl Pusher {
                 batch.settle(0);
                 let mut state = self.pushed.lock();
                 state.sent += u64::try_from(number).unwrap_or(u64::MAX);
+                state.skipped_bans += u64::try_from(skipped).unwrap_or(u64::MAX);
                 state.last_push = Some((self.sources.clock)());
                 drop(state);
                 let waiting = self.pushed.lock().queue.pending();
@@ -224,9 +238,12 @@ impl Pusher {
         if !self.has_metrics {
             return;
         }
-        let ShownPush { pending, sent, dropped, .. } = self.pushed.shown();
+        let ShownPush { pending, sent, skipped_bans, dropped, .. } = self.pushed.shown();
         let pending = u32::try_from(pending).unwrap_or(u32::MAX);
         gauge!("palisade_bouncers_alerts_waiting", "bouncer" => self.id.clone()).set(pending);
+        counter!("palisade_bouncers_bans_skipped_total", "bouncer" => self.id.clone())
+            .increment(skipped_bans.saturating_sub(self.counted_skipped));
+        self.counted_skipped = skipped_bans;
         for ((outcome, count), counted) in [("sent", sent), ("dropped", dropped)].into_iter().zip(&mut self.counted) {
             counter!("palisade_bouncers_alerts_total", "bouncer" => self.id.clone(), "outcome" => outcome)
                 .increment(count.saturating_sub(*counted));

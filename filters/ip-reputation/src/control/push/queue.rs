@@ -141,15 +141,25 @@ impl Alert {
         }
     }
 
-    /// As the service takes it: all fields that it requires, and a decision where one is asked for. What rules only monitor asks for none.
-    pub(super) fn document(&self, form: &Form) -> Value {
+    /// The caller.
+    pub(super) fn address(&self) -> IpAddr {
+        self.address
+    }
+
+    /// Whether it asks for a decision. What rules only monitor asks for none.
+    pub(super) fn asks_for_ban(&self, form: &Form) -> bool {
+        form.decision.is_some() && !self.monitored
+    }
+
+    /// As the service takes it: all fields that it requires, and a decision where one is asked for, unless the caller is `spared`.
+    pub(super) fn document(&self, form: &Form, spared: bool) -> Value {
         let address = self.address.to_string();
         let events = self.described.iter().map(|attack| {
             let facts = attack.facts.iter().map(|(key, value)| json!({ "key": key, "value": value }));
             json!({ "timestamp": base::clock::rfc3339(attack.at), "meta": facts.collect::<Vec<_>>() })
         });
         let message = self.described.first().map(|attack| attack.message().to_owned()).unwrap_or_default();
-        let decision = form.decision.as_ref().filter(|_| !self.monitored);
+        let decision = form.decision.as_ref().filter(|_| self.asks_for_ban(form) && !spared);
         let mut document = json!({
             "scenario": form.scenario,
             "scenario_hash": "",

@@ -29,6 +29,8 @@ pub(super) struct Plan {
     pub(super) batch: usize,
     pub(super) rules: bool,
     pub(super) monitored: bool,
+    /// Bans of private addresses may be asked for.
+    pub(super) bans_private: bool,
 }
 
 /// A machine at a service. With another one, the token is another one.
@@ -89,6 +91,7 @@ impl Plan {
             batch: usize::try_from(bouncer.push_max_batch).unwrap_or(1).max(1),
             rules: bouncer.push_waf_detections,
             monitored: bouncer.push_waf_monitored,
+            bans_private: bouncer.allow_private,
         })
     }
 }

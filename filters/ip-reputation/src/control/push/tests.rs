@@ -297,3 +297,30 @@ async fn a_flood_is_bounded_and_loses_the_oldest() {
     assert_eq!(shown.sent + shown.dropped, 10_000);
     assert_eq!(addresses(&lapi).last().unwrap(), "10.0.39.15", "the newest is there");
 }
+
+#[tokio::test]
+async fn no_ban_is_asked_for_of_private_and_allowlisted_callers() {
+    let lapi = Lapi::start().await;
+    let own = SvcBouncer { push_with_decision: true, allow_private: true, ..bouncer(&lapi) };
+    let (_folder, world) = world(&[("a", own.clone())]).await;
+    let bans = |lapi: &Lapi| {
+        let alerts = lapi.taken().concat();
+        let banned = alerts.iter().filter(|alert| alert["remediation"] == true && alert.get("decisions").is_some());
+        banned.map(|alert| alert["source"]["value"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    world.allow("ip:192.0.2.0/28").await;
+    ["10.1.2.3", "192.0.2.3", "192.0.2.77"].into_iter().for_each(|address| assert!(world.event(&refusal(address))));
+    world.until("the alerts", |world| world.runtime.push("a").sent == 3).await;
+    assert_eq!(bans(&lapi), ["10.1.2.3", "192.0.2.77"]);
+    assert_eq!(world.runtime.push("a").skipped_bans, 1);
+    // What rules only monitor asks for no ban in any case, and skips none.
+    world.set("a", Some(SvcBouncer { push_waf_monitored: true, ..own.clone() }));
+    world.event(&trail("192.0.2.4", false));
+    world.until("the alert", |world| world.runtime.push("a").sent == 4).await;
+    assert_eq!((bans(&lapi).len(), world.runtime.push("a").skipped_bans), (2, 1));
+    // This test's control plane reaches the service without it.
+    world.set("a", Some(SvcBouncer { allow_private: false, ..own }));
+    world.event(&refusal("10.1.2.4"));
+    world.until("the last alert", |world| world.runtime.push("a").sent == 5).await;
+    assert_eq!((bans(&lapi).len(), world.runtime.push("a").skipped_bans), (2, 2));
+}

@@ -23,6 +23,8 @@ pub(crate) struct Index<A: Address> {
     scale: Scale<A::Head>,
     /// The number of parts, as a power of two.
     bits: u32,
+    /// The heads of few rows, which are all compared; empty where there are more.
+    few: Vec<A::Head>,
     /// An entry for each part.
     parts: Vec<u32>,
     /// An entry for each piece of a part: from the place of the part's first row on. Empty without such a level.
@@ -58,13 +60,26 @@ impl<H: Head> Scale<H> {
 impl<A: Address> Index<A> {
     /// The index of few rows, which are all compared.
     pub(crate) fn of_few(base: &BaseRows<'_, A>) -> Self {
+        let few = (0..base.len()).filter_map(|row| base.head(row)).collect();
+        Self { few, ..Self::empty(base) }
+    }
+
+    fn empty(base: &BaseRows<'_, A>) -> Self {
         let scale = Scale::new(A::Head::LOWEST, A::Head::LOWEST);
-        Self { scale, bits: 0, parts: Vec::new(), pieces: Vec::new(), before: Vec::new(), ragged: ragged(base) }
+        Self {
+            scale,
+            bits: 0,
+            few: Vec::new(),
+            parts: Vec::new(),
+            pieces: Vec::new(),
+            before: Vec::new(),
+            ragged: ragged(base),
+        }
     }
 
     /// The index of rows. That of rows that are not in order takes no more memory, and leads to some of them.
     pub(crate) fn new(base: &BaseRows<'_, A>) -> Self {
-        let mut index = Self::of_few(base);
+        let mut index = Self::empty(base);
         let rows = base.len();
         let ends = base.head(0).zip(rows.checked_sub(1).and_then(|last| base.head(last)));
         if let Some(((lowest, highest), bits)) = ends.zip((rows / A::Head::ROWS_OF_A_PART).checked_ilog2())
@@ -80,7 +95,14 @@ impl<A: Address> Index<A> {
     /// The bytes that it takes.
     pub(crate) fn size(&self) -> usize {
         let entries = size_of_val(self.parts.as_slice()) + size_of_val(self.pieces.as_slice());
-        entries + self.before.len() + size_of_val(self.ragged.as_slice())
+        entries + size_of_val(self.few.as_slice()) + self.before.len() + size_of_val(self.ragged.as_slice())
+    }
+
+    /// How many of few rows begin before an address with this head or at it.
+    #[inline]
+    pub(crate) fn few_begun(&self, head: A::Head) -> usize {
+        // They fit a narrow number, so that several are compared and counted at once.
+        self.few.iter().map(|first| u32::from(*first <= head)).sum::<u32>() as usize
     }
 
     /// How many rows begin before an address with this head, less the few of its last piece.

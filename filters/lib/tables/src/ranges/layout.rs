@@ -17,9 +17,9 @@ const MAGIC: &[u8; 4] = b"PRT3";
 const HEADER: usize = 24;
 
 /// Of as many rows all beginnings are compared: nothing branches on them.
-const FEW: usize = 16;
+const FEW: usize = 32;
 /// The rows behind the place that the index says which are compared at once: there are seldom more that begin before the address.
-const WINDOW: usize = 3;
+const WINDOW: usize = 6;
 
 /// How many bytes the label of a range takes in a table: 1 (labels to 255), 2 (to 65,535) or 4.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -238,16 +238,16 @@ impl<A: Address> BaseRows<'_, A> {
         let head = address.head();
         let begun = |row: &[u8; ROW]| usize::from(A::Head::read(row).is_some_and(|(first, _)| first <= head));
         if self.count <= FEW {
-            let rows = self.heads.as_chunks::<ROW>().0;
-            let at = rows.iter().map(begun).sum::<usize>().checked_sub(1)?;
-            return self.label(address, at, rows.get(at)?, index);
+            let at = index.few_begun(head).checked_sub(1)?;
+            return self.label(address, at, self.heads.as_chunks::<ROW>().0.get(at)?, index);
         }
         // One row before those that are compared: it is the one if none of them has begun.
         let before = index.rows_before(head).clamp(1, self.count - WINDOW) - 1;
         let rows = self.heads.get(before * ROW..)?.as_chunks::<ROW>().0.first_chunk::<{ WINDOW + 1 }>()?;
         let [_, window @ ..] = rows;
         let found = window.iter().map(begun).sum::<usize>();
-        if found < WINDOW {
+        // Behind the last row of all there is none that could have begun.
+        if (found < WINDOW) | (before + WINDOW + 1 == self.count) {
             return self.label(address, before + found, rows.get(found)?, index);
         }
         let rows = self.heads.as_chunks::<ROW>().0;

@@ -102,7 +102,7 @@ fn alerts_are_gathered_by_address_until_they_are_on_their_way() {
     assert_eq!(queue.pending(), 4, "what comes while one is on its way is another one");
     queue.put_back(taken);
     let form = Form { scenario: "s".to_owned(), decision: Some("1h".to_owned()) };
-    let documents: Vec<Value> = queue.take(9).iter().map(|(_, alert)| alert.document(&form)).collect();
+    let documents: Vec<Value> = queue.take(9).iter().map(|(_, alert)| alert.document(&form, false)).collect();
     let counts: Vec<&Value> = documents.iter().map(|document| &document["events_count"]).collect();
     assert_eq!(counts, [9, 1, 1, 1], "in their old places");
     let asks: Vec<bool> = documents.iter().map(|document| document.get("decisions").is_some()).collect();
@@ -112,5 +112,5 @@ fn alerts_are_gathered_by_address_until_they_are_on_their_way() {
         queue.add(&attack(&std::net::Ipv4Addr::from(number).to_string(), refusal));
     }
     assert_eq!((queue.pending(), queue.dropped), (MAX_WAITING, 100_000 - MAX_WAITING as u64));
-    assert_eq!(queue.take(1)[0].1.document(&form)["source"]["value"], "0.1.118.160");
+    assert_eq!(queue.take(1)[0].1.document(&form, false)["source"]["value"], "0.1.118.160");
 }

@@ -3,7 +3,7 @@
 //! Far from a surge it does not matter at once whether a key has one request more. A worker keeps a few of them for a short time, so
 //! that not every request reads and writes what all workers share.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 
 use crate::pace::{Limits, Moment, Turn};
@@ -21,7 +21,11 @@ const PARTS: u32 = 4;
 
 /// What is kept of all keys.
 #[derive(Default)]
-pub(crate) struct Held(RefCell<HashMap<Vec<u8>, Kept>>);
+pub(crate) struct Held {
+    keys: RefCell<HashMap<Vec<u8>, Kept>>,
+    /// The bucket in which room was last made: a flood of new keys must not go through all of them for each.
+    swept: Cell<u64>,
+}
 
 #[derive(Debug, Clone, Copy)]
 struct Kept {
@@ -49,7 +53,7 @@ pub(crate) struct Due {
 impl Held {
     /// Keeps requests of a key, if it may: the pace with them. Otherwise what was kept of the key is due.
     pub(crate) fn keep(&self, key: &[u8], by: u32, limits: &Limits, now: u64) -> Result<Option<Moment>, Option<Due>> {
-        let Ok(mut keys) = self.0.try_borrow_mut() else { return Err(None) };
+        let Ok(mut keys) = self.keys.try_borrow_mut() else { return Err(None) };
         let Some(kept) = keys.get_mut(key) else { return Err(None) };
         let more = kept.count.saturating_add(by);
         let in_time = now < kept.until && limits.bucket(now) == kept.bucket;
@@ -67,7 +71,7 @@ impl Held {
 
     /// The node has counted a key: how many requests may be kept from now on.
     pub(crate) fn counted(&self, key: &[u8], moment: Option<&Moment>, limits: &Limits, now: u64) {
-        let Ok(mut keys) = self.0.try_borrow_mut() else { return };
+        let Ok(mut keys) = self.keys.try_borrow_mut() else { return };
         let most = moment.map_or(OF_SLOW, |moment| most(moment, limits));
         if most == 0 {
             keys.remove(key);
@@ -76,7 +80,9 @@ impl Held {
         let bucket = limits.bucket(now);
         if keys.len() >= MAX_KEYS && !keys.contains_key(key) {
             // Of keys without a request for a while little is kept, and a surge is far: it is left out.
-            keys.retain(|_, kept| kept.bucket == bucket);
+            if self.swept.replace(bucket) != bucket {
+                keys.retain(|_, kept| kept.bucket == bucket);
+            }
             if keys.len() >= MAX_KEYS {
                 return;
             }
@@ -92,7 +98,7 @@ impl Held {
 
     /// All that the node has to count because of the time.
     pub(crate) fn take_due(&self, now: u64) -> Vec<(Vec<u8>, Due)> {
-        let Ok(mut keys) = self.0.try_borrow_mut() else { return Vec::new() };
+        let Ok(mut keys) = self.keys.try_borrow_mut() else { return Vec::new() };
         let mut due = Vec::new();
         keys.retain(|key, kept| {
             if now >= kept.until && kept.count > 0 {

@@ -73,11 +73,8 @@ impl Plugin for ApiContract {
             }
         };
         let header = |name: &str| joined(&request.headers, name);
-        let head = Head {
-            query: request.query(),
-            header: &header,
-            reject_unknown: self.step.reject_unknown_query_params,
-        };
+        let head =
+            Head { query: request.query(), header: &header, reject_unknown: self.step.reject_unknown_query_params };
         let mut found = contract.check_parameters(&matched, &head);
         let mut body = contract.request_body(matched.operation, request.headers.get("content-type"), has_body);
         if let BodyCheck::Wrong(violation) = body {
@@ -121,9 +118,7 @@ impl Plugin for ApiContract {
         };
         let found = self.check(contract, schema, body, &exchange.request.headers, false, host);
         match found {
-            Some(violation) => {
-                self.mismatches(vec![violation], &contract.label(seen.operation), None, exchange, host)
-            }
+            Some(violation) => self.mismatches(vec![violation], &contract.label(seen.operation), None, exchange, host),
             None => Verdict::Pass,
         }
     }
@@ -220,8 +215,9 @@ impl ApiContract {
     fn tell_unjudged(&self, host: &dyn Host) {
         let name = &self.step.name;
         if report::is_due(host, b"unjudged", name.as_bytes(), report::MINUTE) {
-            let message =
-                format!("palisade: the check of a body against the API contract `{name}` takes too much work; it was given up");
+            let message = format!(
+                "palisade: the check of a body against the API contract `{name}` takes too much work; it was given up"
+            );
             host.log(Level::Warn, &message);
         }
     }
@@ -234,7 +230,8 @@ fn is_json(body: &BodyCheck) -> bool {
 
 /// Whether the announced length of a body is over the limit.
 fn announces_more(headers: &Headers, limit: usize) -> bool {
-    let length = headers.get("content-length").and_then(|length| std::str::from_utf8(length).ok()?.parse::<usize>().ok());
+    let length =
+        headers.get("content-length").and_then(|length| std::str::from_utf8(length).ok()?.parse::<usize>().ok());
     length.is_some_and(|length| length > limit)
 }
 

@@ -52,7 +52,8 @@ impl ApiContract {
             refusal = refusal.header("allow", allow);
         }
         if self.step.expose_errors {
-            let listed = found.iter().map(|one| json!({ "kind": one.kind.word(), "where": one.place, "detail": one.detail }));
+            let listed =
+                found.iter().map(|one| json!({ "kind": one.kind.word(), "where": one.place, "detail": one.detail }));
             let body = json!({ "error": "contract_violation", "violations": listed.collect::<Vec<_>>() });
             let body = ReplyBody::Bytes { content_type: "application/json", bytes: body.to_string().into_bytes() };
             refusal = refusal.body(body);

@@ -55,7 +55,9 @@ pub(super) fn compile(
     let config = ApiContractConfig::read(config)?;
     let of_route = || context.metadata.get(ROUTE_KEY).and_then(Value::as_str).map(str::to_owned);
     let Some(id) = config.contract.clone().or_else(of_route) else {
-        let warning = format!("the API contract check has no `contract`, and the route's metadata has no `{ROUTE_KEY}`: it checks nothing");
+        let warning = format!(
+            "the API contract check has no `contract`, and the route's metadata has no `{ROUTE_KEY}`: it checks nothing"
+        );
         context.warnings.push(warning);
         return Ok(None);
     };

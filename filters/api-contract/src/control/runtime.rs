@@ -72,7 +72,8 @@ pub(super) async fn gather(sources: Sources) {
 
 async fn fetch(outbound: &Outbound, url: String) -> Result<String, String> {
     let mut headers = HeaderMap::new();
-    headers.insert(header::ACCEPT, HeaderValue::from_static("application/json, application/yaml, text/yaml, */*;q=0.1"));
+    headers
+        .insert(header::ACCEPT, HeaderValue::from_static("application/json, application/yaml, text/yaml, */*;q=0.1"));
     let call = Call {
         method: Method::GET,
         url,

@@ -115,7 +115,7 @@ impl Number {
             // self / divisor = mantissa / (modulus * 10^-shift)
             let scale = u32::try_from(-shift).ok().and_then(|shift| 10u128.checked_pow(shift));
             let whole = scale.and_then(|scale| modulus.checked_mul(scale));
-            return whole.is_some_and(|whole| self.mantissa.unsigned_abs() % whole == 0);
+            return whole.is_some_and(|whole| self.mantissa.unsigned_abs().is_multiple_of(whole));
         }
         if modulus > u128::MAX / 10 {
             return false;

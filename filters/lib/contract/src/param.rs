@@ -352,9 +352,9 @@ fn value(text: &[u8], allowed: u32, typed: bool, out: &mut Vec<u8>) {
     let is_text = allowed & types::STRING != 0;
     let as_others = typed || !is_text;
     let number = allowed & (types::NUMBER | types::INTEGER) != 0;
-    if as_others && number && number_length(text) == Some(text.len()) {
-        out.extend(text);
-    } else if as_others && allowed & types::BOOLEAN != 0 && (text == b"true" || text == b"false") {
+    let as_number = number && number_length(text) == Some(text.len());
+    let as_boolean = allowed & types::BOOLEAN != 0 && (text == b"true" || text == b"false");
+    if as_others && (as_number || as_boolean) {
         out.extend(text);
     } else if as_others && allowed & types::NULL != 0 && (text == b"null" || (text.is_empty() && !is_text)) {
         out.extend(b"null");

@@ -85,10 +85,10 @@ impl Contract {
         }
         let before = values.len();
         for partial in &route.partials {
-            if self.partial(partial, segment, values) {
-                if let Some(found) = self.walk(partial.child, rest, values) {
-                    return Some(found);
-                }
+            if self.partial(partial, segment, values)
+                && let Some(found) = self.walk(partial.child, rest, values)
+            {
+                return Some(found);
             }
             values.truncate(before);
         }

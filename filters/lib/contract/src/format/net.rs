@@ -63,11 +63,8 @@ pub(super) fn is_email(text: &[u8], international: bool) -> bool {
         let mut bytes = text.iter();
         while let Some(byte) = bytes.next() {
             match byte {
-                b'\\' => {
-                    if bytes.next().is_none() {
-                        return false;
-                    }
-                }
+                b'\\' if bytes.next().is_none() => return false,
+                b'\\' => {}
                 b'"' => return false,
                 byte if byte.is_ascii_control() || (!byte.is_ascii() && !international) => return false,
                 _ => {}

@@ -249,3 +249,34 @@ fn damaged_images_are_refused_or_check_nothing() {
         }
     }
 }
+
+/// A document of `PALISADE_CONTRACT`, such as GitHub's: its compact form is small, and each operation's own path leads to it.
+#[test]
+fn a_large_document_is_compact_and_its_paths_lead_to_themselves() {
+    let Some(file) = std::env::var_os("PALISADE_CONTRACT") else {
+        println!("skipped: PALISADE_CONTRACT names no document");
+        return;
+    };
+    let text = std::fs::read_to_string(file).unwrap();
+    let compiled = compile(&text, "/", Options::default()).unwrap();
+    println!(
+        "{} operations, {} bytes of requests, {} warnings",
+        compiled.operations.len(),
+        compiled.image.len(),
+        compiled.warnings.len()
+    );
+    compiled.warnings.iter().take(5).for_each(|warning| println!("{warning}"));
+    let with_responses = compile(&text, "/", Options { responses: true }).unwrap();
+    println!("{} bytes with responses", with_responses.image.len());
+    assert!(compiled.image.len() <= 1 << 20, "{}", compiled.image.len());
+    let contract = Contract::open(&compiled.image).unwrap();
+    let mut others = Vec::new();
+    for operation in &compiled.operations {
+        let own = format!("{} {}", operation.method, operation.path);
+        let found = label(&contract, &operation.method, &operation.path);
+        if found != own {
+            others.push(format!("{own} leads to {found}"));
+        }
+    }
+    assert!(others.is_empty(), "{others:?}");
+}

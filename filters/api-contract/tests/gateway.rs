@@ -49,10 +49,15 @@ fn a_contract_is_enforced_and_observed() {
     let refused = gateway.send(&Request::new("DELETE", "/status/200"));
     assert_eq!(refused.header("allow"), Some("GET, HEAD".to_owned()));
     let wrong = gateway.send(&Request::json("/reflect", &json!({ "status": "x" })));
-    let violations = json!([{ "kind": "invalid_body", "where": "body:/status", "detail": "expected the type integer" }]);
+    let violations =
+        json!([{ "kind": "invalid_body", "where": "body:/status", "detail": "expected the type integer" }]);
     assert_eq!(wrong.json(), json!({ "error": "contract_violation", "violations": violations }));
     let event = gateway.control.event("a refusal", |event| event["threat"]["tags"] == json!(["api:invalid_body"]));
-    assert_eq!((&event["event"]["category"], &event["event"]["outcome"]), (&json!("api"), &json!("blocked")), "{event}");
+    assert_eq!(
+        (&event["event"]["category"], &event["event"]["outcome"]),
+        (&json!("api"), &json!("blocked")),
+        "{event}"
+    );
     let observed = json!(["api:undeclared_status"]);
     let event = gateway.control.event("an undeclared status", |event| event["threat"]["tags"] == observed);
     assert_eq!(event["event"]["outcome"], "observed", "{event}");

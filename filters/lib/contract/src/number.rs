@@ -128,12 +128,10 @@ impl Number {
         rest == 0
     }
 
-    /// It is in a range of whole numbers.
+    /// A whole number is in a range.
     pub(crate) fn is_within(self, low: i64, high: i64) -> bool {
-        let of = |value: i64| Self::read(value.to_string().as_bytes());
-        match (of(low), of(high)) {
-            (Some(low), Some(high)) => self.compare(low) != Ordering::Less && self.compare(high) != Ordering::Greater,
-            _ => true,
-        }
+        let scale = u32::try_from(self.exponent).ok().and_then(|exponent| 10i128.checked_pow(exponent));
+        let value = scale.and_then(|scale| self.mantissa.checked_mul(scale));
+        value.is_some_and(|value| (i128::from(low)..=i128::from(high)).contains(&value))
     }
 }

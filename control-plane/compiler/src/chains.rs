@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
+use serde_json::Value;
 use snapshot::Step;
 
 use super::compiled::CompileProblem;
@@ -45,7 +46,7 @@ impl Chains {
             problems.extend(all);
         };
         let found = memory.get(GlobalConfig::COLLECTION, GlobalConfig::ID, inputs, |view| {
-            steps(validators(global(view)), view, tools, settings)
+            steps(validators(global(view)), &BTreeMap::new(), view, tools, settings)
         });
         match found {
             Ok(steps) => chains.global = steps,
@@ -66,7 +67,7 @@ impl Chains {
             let no_grpc = route.backend.as_ref().is_some_and(|backend| backend.protocol == Protocol::Http1);
             let found = memory.get(Route::COLLECTION, &route.head.id, inputs, |view| {
                 let Some(route) = view.get::<Route>(&route.head.id) else { return Ok(Steps::default()) };
-                steps(route_plugins(route), view, tools, settings)
+                steps(route_plugins(route), &route.head.metadata, view, tools, settings)
             });
             match found {
                 Ok(steps) => {
@@ -87,6 +88,7 @@ fn meet(one: &Route, other: &Route) -> bool {
 
 fn steps(
     listed: Result<Listed, Vec<FieldProblem>>,
+    metadata: &BTreeMap<String, Value>,
     view: &View<'_>,
     tools: &Tools,
     settings: &Settings,
@@ -112,6 +114,7 @@ fn steps(
             keys: &settings.challenge_root,
             fail_open: global.waf.fail_open,
             chain: &chain,
+            metadata,
             parts: parts.entry(plugin.name).or_default(),
             largest_body,
             largest_request,

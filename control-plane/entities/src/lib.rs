@@ -9,7 +9,6 @@ mod api_key;
 mod backend_address;
 mod batch;
 mod change;
-mod contracts;
 mod document;
 mod files;
 mod gateway;
@@ -41,7 +40,6 @@ pub use api_key::ApiKey;
 pub use change::{
     BatchEntry, BatchOptions, BatchOutcome, BatchWrite, Precondition, Replacement, WriteError, Written, exactly,
 };
-pub use contracts::ApiContract;
 pub use files::{FileEntity, FileProblem};
 pub use gateway::{Delivery, Gateway};
 pub use global::{GlobalConfig, Validator, WafSettings};

@@ -27,6 +27,8 @@ pub struct Context<'a> {
     pub fail_open: bool,
     /// The plugins of the chain, this one among them, in their order.
     pub chain: &'a [Chained<'a>],
+    /// The metadata of the route; empty for the global chain.
+    pub metadata: &'a BTreeMap<String, Value>,
     /// Parts that the steps so far refer to.
     pub parts: &'a mut Parts,
     /// The largest request or response body that any step holds, in bytes.

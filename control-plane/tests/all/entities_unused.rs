@@ -66,14 +66,17 @@ async fn an_entity_of_an_inert_collection_warns_and_one_of_an_active_collection_
 #[tokio::test]
 async fn a_write_is_warned_of_its_own_entity_alone() {
     let api = api().await;
-    let contract = json!({ "id": "a", "spec": "openapi: 3.0.0" });
-    assert_eq!(told(&api.call("POST", "/api-contracts", Some(contract)).await).len(), 1);
+    let line = |id: &str, objects: Value| {
+        let plugins = json!([{ "plugin": "SecuritySuitePreset", "config": { "objects": objects } }]);
+        json!({ "id": id, "plugins": plugins }).to_string()
+    };
+    let first: Value = serde_json::from_str(&line("a", json!(true))).unwrap();
+    assert_eq!(told(&api.call("POST", "/routes", Some(first)).await).len(), 1);
     assert_eq!(told(&api.call("POST", "/waf-rulesets", Some(json!({ "id": "b" }))).await), [] as [String; 0]);
-    let line = |id: &str, base: &str| json!({ "id": id, "spec": "openapi: 3.0.0", "base_path": base }).to_string();
-    let lines = [line("b", ""), line("c", "no path"), line("d", "/shop")].join("\n");
-    let many = api.raw("POST", "/api-contracts/_bulk", "application/x-ndjson", &lines).await;
+    let lines = [line("b", json!(true)), line("_c", json!(true)), line("d", json!(true))].join("\n");
+    let many = api.raw("POST", "/routes/_bulk", "application/x-ndjson", &lines).await;
     let named: Vec<String> = told(&many).iter().map(|warning| warning.split(':').next().unwrap().to_owned()).collect();
-    assert_eq!(named, ["api-contracts/b", "api-contracts/d"], "the refused one is not written: {}", many.text);
+    assert_eq!(named, ["routes/b", "routes/d"], "the refused one is not written: {}", many.text);
 }
 
 #[tokio::test]
@@ -81,26 +84,18 @@ async fn fields_of_presets_and_rules_warn_with_their_pointer() {
     let api = api().await;
     let preset =
         |config: Value| json!({ "id": "r", "plugins": [{ "plugin": "SecuritySuitePreset", "config": config }] });
-    let route = preset(
-        json!({ "objects": true, "objects_mode": "monitor", "api_contract_mode": "monitor", "uploads": false, "gate": true }),
-    );
-    let [contract, objects] = &told(&api.call("POST", "/routes", Some(route)).await)[..] else { panic!() };
+    let route = preset(json!({ "objects": true, "objects_mode": "monitor", "uploads": false, "gate": true }));
+    let [objects] = &told(&api.call("POST", "/routes", Some(route)).await)[..] else { panic!() };
     assert!(
         objects.starts_with("routes/r: /plugins/0/config/objects: not active yet: this release has no object guard"),
         "{objects}"
     );
     let says = ["`objects`, `objects_mode` has no effect", "`objects: false`"];
     assert!(says.iter().all(|text| objects.contains(text)), "{objects}");
-    assert!(contract.starts_with("routes/r: /plugins/0/config/api_contract_mode: not active yet"), "{contract}");
     let quiet = preset(json!({ "objects": false, "objects_mode": "monitor", "reputation": false }));
     assert_eq!(told(&api.call("PUT", "/routes/r", Some(quiet)).await), [] as [String; 0]);
     let off = json!({ "plugins": [{ "plugin": "preset", "enabled": false, "config": { "objects": true } }] });
     assert_eq!(told(&api.call("PATCH", "/routes/r", Some(off)).await), [] as [String; 0]);
-
-    api.call("POST", "/api-contracts", Some(json!({ "id": "shop", "spec": "openapi: 3.0.0" }))).await;
-    let named = json!({ "metadata": { "svc-api-contract": "shop" } });
-    let [contract] = &told(&api.call("PATCH", "/routes/r", Some(named)).await)[..] else { panic!() };
-    assert!(contract.starts_with("routes/r: /metadata/svc-api-contract: not active yet"), "{contract}");
 
     let validators = json!({ "incoming_request_validators": [{ "plugin": "SecuritySuiteGlobalPreset", "config": { "objects_budget": 5 } }] });
     let [global] = &told(&api.call("PATCH", "/global-config/global-config", Some(validators)).await)[..] else {
@@ -188,17 +183,18 @@ async fn an_action_that_is_none_warns_on_the_write_that_has_it() {
 fn check_compile_and_apply_say_the_same() {
     let folder = tempfile::tempdir().unwrap();
     let (entities, data) = (folder.path().join("entities"), folder.path().join("data"));
-    std::fs::create_dir_all(entities.join("api-contracts")).unwrap();
-    let file = entities.join("api-contracts/all.yaml");
-    std::fs::write(&file, "spec: \"openapi: 3.0.0\"\n").unwrap();
-    let note = unused::collection_note("api-contracts").unwrap();
-    let expected = format!("warning: {}: /enabled: {note}", file.display());
+    std::fs::create_dir_all(entities.join("routes")).unwrap();
+    let file = entities.join("routes/all.yaml");
+    let plugins = "plugins: [{plugin: SecuritySuitePreset, config: {objects: true}}]\n";
+    std::fs::write(&file, plugins).unwrap();
+    let note = "/plugins/0/config/objects: not active yet: this release has no object guard";
+    let expected = format!("warning: {}: {note}", file.display());
     let entities = entities.to_str().unwrap();
     let checked = run(&["check", entities]);
     let out = text(&checked.stdout);
     assert!(checked.status.success() && out.contains(&expected), "{out}");
     let compiled = run(&["compile", "--entities", entities, "--out", folder.path().join("out.pb").to_str().unwrap()]);
-    assert!(text(&compiled.stdout).contains(&format!("api-contracts/all: /enabled: {note}")), "{compiled:?}");
+    assert!(text(&compiled.stdout).contains(&format!("routes/all: {note}")), "{compiled:?}");
 
     let mut server = Server::start(&data);
     let key = data.join("admin-key.json");
@@ -210,7 +206,7 @@ fn check_compile_and_apply_say_the_same() {
     }
     server.signal("TERM");
     server.child.wait().unwrap();
-    std::fs::write(&file, "spec: \"openapi: 3.1.0\"\n").unwrap();
+    std::fs::write(&file, format!("description: other\n{plugins}")).unwrap();
     let applied = run(&["apply", entities, "--data", data.to_str().unwrap()]);
     assert!(applied.status.success() && text(&applied.stdout).contains(&expected), "{applied:?}");
 }

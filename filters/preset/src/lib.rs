@@ -19,6 +19,7 @@ macro_rules! plugins {
 
 // A new plugin is its folder, its line here, and its line in this crate's Cargo.toml.
 plugins! {
+    api_contract,
     bot_guard,
     error_leakage,
     fail2ban,

@@ -3,13 +3,13 @@
 //! What only they would use is stored and checked, and answered with a warning ([`super::unused`]), so that no operator relies on
 //! it. A plugin that comes takes its file from here into its own folder, and its entities with it.
 
-mod api_contract;
+mod api_report;
 mod object_guard;
 
 use kit::Plugin;
 
 #[cfg(test)]
-pub(super) use {api_contract::ApiSettings, object_guard::ObjectSettings};
+pub(super) use {api_report::ApiSettings, object_guard::ObjectSettings};
 
 /// Every plugin that is still to come.
-pub(super) const PLANNED: &[&Plugin] = &[&api_contract::PLUGIN, &object_guard::PLUGIN];
+pub(super) const PLANNED: &[&Plugin] = &[&api_report::PLUGIN, &object_guard::PLUGIN];

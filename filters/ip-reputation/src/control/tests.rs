@@ -92,6 +92,7 @@ fn compiled_with(config: &Map<String, Value>, entities: &Feeds, settings: &Plugi
         keys: &ChallengeRoot::for_checks(),
         fail_open: false,
         chain: &[],
+        metadata: &BTreeMap::new(),
         parts: &mut parts,
         largest_body: &mut body,
         largest_request: &mut request,

@@ -1,32 +1,19 @@
-//! `SvcApiContract`: requests and responses beside an OpenAPI document.
+//! The API report: what APIs are asked for, beside their contracts.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::ApiContract;
 use kit::checks::within;
-use kit::{FieldProblem, Kind, Plugin, Section, Settings, SettingsKind};
+use kit::{FieldProblem, Plugin, Settings, SettingsKind};
 
 pub(super) const PLUGIN: Plugin = Plugin {
-    name: "api-contract",
-    title: "API contract check",
-    classes: &["SvcApiContract"],
-    order: 210,
-    kinds: &[Kind::of::<ApiContract>()],
-    references: &[("contract", "api-contracts")],
-    preset: Section {
-        switch: Some("api_contract"),
-        fields: &["api_contract_id", "api_contract_mode"],
-        references: &[("api_contract_id", "api-contracts")],
-        ..Section::NONE
-    },
-    categories: &["api"],
-    settings: &[SettingsKind::of::<ApiSettings>("Limits of API contracts and of the API report.")],
-    route_metadata: &[("svc-api-contract", "api-contracts")],
+    name: "api-report",
+    title: "API report",
+    settings: &[SettingsKind::of::<ApiSettings>("Limits of the API report.")],
     ..Plugin::NONE
 };
 
-/// Limits of API contracts and of the API report.
+/// Limits of the API report.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct ApiSettings {

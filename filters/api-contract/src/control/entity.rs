@@ -1,10 +1,10 @@
-//! `api-contracts`: what an API has promised to take and to answer.
+//! `api-contracts`: what an API promises to take and to answer.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Entity, FieldProblem, Head, References};
 use kit::checks::{required, text};
+use kit::{Entity, FieldProblem, Head, References};
 
 /// An OpenAPI document. One that does not compile is stored and checks nothing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -1,0 +1,203 @@
+use contract::compile::{Options, compile};
+use exchange::fake::FakeHost;
+use exchange::{Category, Refusal, ReplyBody, Request, Response};
+use serde_json::{Value, json};
+use snapshot::content_hash;
+
+use super::*;
+
+const SHOP: &str = r#"
+openapi: 3.0.3
+paths:
+  /items:
+    get:
+      parameters: [{name: limit, in: query, schema: {type: integer}}]
+      responses: {"200": {description: ok, content: {application/json: {schema: {type: array}}}}}
+    post:
+      requestBody: {required: true, content: {application/json: {schema: {type: object, required: [name], properties: {name: {type: string}}}}}}
+      responses: {"201": {description: ok}}
+"#;
+
+fn plugin(change: impl FnOnce(&mut ApiContractStep)) -> Box<dyn Plugin> {
+    let image = compile(SHOP, "/api", Options { responses: true }).unwrap().image;
+    let hash = content_hash(&image);
+    let mut step = ApiContractStep {
+        contract: hash.to_vec(),
+        name: "shop".to_owned(),
+        enforce: true,
+        max_body_bytes: 1024,
+        unknown_path_weight: 20.0,
+        violation_weight: 30.0,
+        ..ApiContractStep::default()
+    };
+    change(&mut step);
+    let parts = [(hash.as_slice(), image.as_slice())];
+    build(&step.encode_to_vec(), &mut Build::new(parts.into_iter())).unwrap()
+}
+
+fn exchange(method: &str, path: &str, headers: &[(&str, &str)]) -> Exchange {
+    let mut all = vec![(":method", method), (":path", path)];
+    all.extend(headers);
+    let (request, _) = Request::read(Headers::new(&all), b"HTTP/1.1".to_vec(), false);
+    Exchange { request, ..Exchange::default() }
+}
+
+fn refused(verdict: Verdict) -> Refusal {
+    match verdict {
+        Verdict::Refuse(refusal) => refusal,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn headers(plugin: &dyn Plugin, exchange: &mut Exchange, has_body: bool, host: &FakeHost) -> Verdict {
+    plugin.request(exchange, has_body, &mut Slot::default(), host)
+}
+
+const JSON: (&str, &str) = ("content-type", "application/json");
+
+fn post(plugin: &dyn Plugin, kind: &[(&str, &str)], body: &[u8], complete: bool, host: &FakeHost) -> Verdict {
+    let mut exchange = exchange("POST", "/api/items", kind);
+    let mut slot = Slot::default();
+    match plugin.request(&mut exchange, true, &mut slot, host) {
+        Verdict::NeedBody(need) => {
+            assert_eq!(need.limit, 1024);
+            plugin.request_body(&mut exchange, Body { bytes: body, complete }, &mut slot, host)
+        }
+        other => other,
+    }
+}
+
+#[test]
+fn each_mismatch_has_its_status() {
+    let (plugin, host) = (plugin(|step| step.reject_unknown_query_params = true), FakeHost::at(1000));
+    for (method, path, has_body, status) in [
+        ("GET", "/api/other", false, 404),
+        ("GET", "/items", false, 404),
+        ("DELETE", "/api/items", false, 405),
+        ("OPTIONS", "/api/items", false, 405),
+        ("GET", "/api/items?limit=x", false, 400),
+        ("GET", "/api/items?more=1", false, 400),
+        ("POST", "/api/items", false, 400),
+        ("POST", "/api/items", true, 415),
+    ] {
+        let mut exchange = exchange(method, path, &[]);
+        let refusal = refused(headers(&*plugin, &mut exchange, has_body, &host));
+        assert_eq!((refusal.status, refusal.category), (status, Category::Api), "{method} {path}");
+        let allow = refusal.headers.iter().find(|(name, _)| name == "allow").map(|(_, value)| value.as_slice());
+        assert_eq!(allow, (status == 405).then_some(b"GET, HEAD, POST".as_slice()));
+        assert_eq!(refusal.body, ReplyBody::Text);
+        assert!(!refusal.scored && exchange.score.total() == 0.0);
+    }
+    assert_eq!(headers(&*plugin, &mut exchange("HEAD", "/api/items?limit=5", &[]), false, &host), Verdict::Pass);
+    let cors = [("origin", "https://a.example"), ("access-control-request-method", "PUT")];
+    assert_eq!(headers(&*plugin, &mut exchange("OPTIONS", "/api/items", &cors), false, &host), Verdict::Pass);
+}
+
+#[test]
+fn bodies_are_checked() {
+    let (plugin, host) = (plugin(|_| {}), FakeHost::at(1000));
+    assert_eq!(post(&*plugin, &[JSON], br#"{"name":"a"}"#, true, &host), Verdict::Pass);
+    for (body, complete, status) in [
+        (b"".as_slice(), true, 400),
+        (b"{\"name\":1}", true, 400),
+        (b"{}", true, 400),
+        (b"{", true, 400),
+        (b"{\"name\":", false, 413),
+    ] {
+        assert_eq!(refused(post(&*plugin, &[JSON], body, complete, &host)).status, status, "{body:?}");
+    }
+    let long = [JSON, ("content-length", "1025")];
+    assert_eq!(refused(post(&*plugin, &long, b"", true, &host)).status, 413);
+    let coded = [JSON, ("content-encoding", "zstd")];
+    assert_eq!(refused(post(&*plugin, &coded, b"{}", true, &host)).status, 415);
+    let gzip = [JSON, ("content-encoding", "gzip")];
+    assert_eq!(refused(post(&*plugin, &gzip, b"{}", true, &host)).status, 400);
+}
+
+#[test]
+fn errors_are_exposed_and_scored_where_asked() {
+    let step = |step: &mut ApiContractStep| (step.expose_errors, step.contribute) = (true, true);
+    let (plugin, host) = (plugin(step), FakeHost::at(1000));
+    let mut wrong = exchange("GET", "/api/items?limit=x", &[]);
+    let refusal = refused(headers(&*plugin, &mut wrong, false, &host));
+    assert!(refusal.scored && wrong.score.total() == 30.0);
+    let ReplyBody::Bytes { content_type: "application/json", bytes } = refusal.body else { panic!() };
+    let violations =
+        json!([{ "kind": "invalid_parameter", "where": "query:limit", "detail": "expected the type integer" }]);
+    let expected = json!({ "error": "contract_violation", "violations": violations });
+    assert_eq!(serde_json::from_slice::<Value>(&bytes).unwrap(), expected);
+    assert_eq!(wrong.score.tags(), ["api:invalid_parameter"]);
+    let mut unknown = exchange("GET", "/x", &[]);
+    refused(headers(&*plugin, &mut unknown, false, &host));
+    assert_eq!(unknown.score.total(), 20.0);
+}
+
+#[test]
+fn monitoring_tells_once_a_minute_and_refuses_nothing() {
+    let (plugin, host) = (plugin(|step| step.enforce = false), FakeHost::at(1_000_000));
+    let send = |path: &str| assert_eq!(headers(&*plugin, &mut exchange("GET", path, &[]), false, &host), Verdict::Pass);
+    send("/api/items?limit=x");
+    send("/api/items?limit=y");
+    assert_eq!(host.events_json().len(), 1);
+    let event = &host.events_json()[0];
+    assert_eq!(event["event"]["category"], "api");
+    assert_eq!(event["event"]["outcome"], "observed");
+    assert_eq!(event["threat"]["tags"], json!(["api:invalid_parameter"]));
+    assert!(event["message"].as_str().unwrap().contains("would have been refused with 400"), "{event}");
+    assert!(!event.to_string().contains("limit=y"));
+    send("/api/none");
+    assert_eq!(host.events_json().len(), 2);
+    host.advance(60_001);
+    send("/api/items?limit=x");
+    assert_eq!(host.events_json().len(), 3);
+    assert_eq!(post(&*plugin, &[JSON], b"{}", true, &host), Verdict::Pass);
+    assert_eq!(host.events_json()[3]["threat"]["tags"], json!(["api:invalid_body"]));
+}
+
+fn answer(plugin: &dyn Plugin, status: &str, kind: Option<&str>, body: &[u8], host: &FakeHost) -> Verdict {
+    let (mut exchange, mut slot) = (exchange("GET", "/api/items", &[]), Slot::default());
+    assert_eq!(plugin.request(&mut exchange, false, &mut slot, host), Verdict::Pass);
+    let mut headers = vec![(":status", status)];
+    headers.extend(kind.map(|kind| ("content-type", kind)));
+    exchange.response = Some(Response::read(Headers::new(&headers), exchange::Opening::default()));
+    match plugin.response(&mut exchange, true, &mut slot, host) {
+        Verdict::NeedBody(_) => {
+            plugin.response_body(&mut exchange, Body { bytes: body, complete: true }, &mut slot, host)
+        }
+        other => other,
+    }
+}
+
+#[test]
+fn responses_are_reported_and_never_refused() {
+    let (checks, host) = (plugin(|step| step.validate_responses = true), FakeHost::at(1000));
+    let json = Some("application/json");
+    for (status, kind, body, tag) in [
+        ("200", json, b"[]".as_slice(), None),
+        ("500", json, b"[]", Some("api:undeclared_status")),
+        ("200", Some("text/html"), b"", Some("api:undeclared_media_type")),
+        ("200", json, b"{}", Some("api:invalid_response")),
+    ] {
+        let before = host.events_json().len();
+        assert_eq!(answer(&*checks, status, kind, body, &host), Verdict::Pass);
+        let events = host.events_json();
+        let told = events.get(before).map(|event| event["threat"]["tags"][0].as_str().unwrap().to_owned());
+        assert_eq!(told.as_deref(), tag);
+    }
+    let (off, host) = (plugin(|_| {}), FakeHost::at(1000));
+    assert_eq!(answer(&*off, "500", None, b"", &host), Verdict::Pass);
+    assert_eq!(host.events_json().len(), 0);
+}
+
+#[test]
+fn a_broken_contract_is_logged_once_an_hour_and_checks_nothing() {
+    let step =
+        |step: &mut ApiContractStep| (step.contract, step.broken) = (Vec::new(), "/openapi: no version".to_owned());
+    let (plugin, host) = (plugin(step), FakeHost::at(1000));
+    for wait in [0, 3_599_000, 2_000] {
+        host.advance(wait);
+        assert_eq!(headers(&*plugin, &mut exchange("GET", "/x", &[]), false, &host), Verdict::Pass);
+    }
+    assert_eq!(host.logged.borrow().len(), 2);
+    assert!(host.logged.borrow()[0].contains("`shop` does not compile"), "{:?}", host.logged.borrow());
+}

@@ -1,0 +1,32 @@
+//! API contracts: OpenAPI 3.0 and 3.1.
+//!
+//! The control plane compiles a document into a compact form (feature `compile`). A filter opens that form, which costs a check of
+//! bounds, finds the operation of a request, and checks parameters and bodies. What an operation needs is decoded when it is needed
+//! first.
+//!
+//! All work is bounded: the size of the form, the memory of patterns, the nesting of JSON, and the steps of each check. A check that
+//! is given up judges nothing.
+
+mod check;
+#[cfg(feature = "compile")]
+pub mod compile;
+mod contract;
+mod format;
+mod image;
+mod json;
+mod media;
+mod number;
+mod param;
+mod pattern;
+mod percent;
+mod record;
+mod route;
+mod schema;
+
+pub use check::{BodyCheck, BodyResult, Head, Mismatch, Violation, missing_body};
+pub use contract::Contract;
+pub use image::MAX_IMAGE;
+pub use route::{Found, Matched};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,2 @@
+mod operations;
+mod suite;

@@ -124,8 +124,8 @@ impl Transaction {
                     continue;
                 }
                 if !link.exclusions.is_empty() || !removed.is_empty() {
-                    // Lists of targets may be long: these are charged in time.
-                    tests += link.exclusions.len() + removed.len();
+                    // Two comparisons of targets cost as much as a test. Their lists may be long: these are charged in time.
+                    tests += (link.exclusions.len() + removed.len()).div_ceil(2);
                     if tests > MANY {
                         self.arena.budget.charge_tests(std::mem::take(&mut tests));
                         if self.is_overdrawn(engine, Some(item)) {

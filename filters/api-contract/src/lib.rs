@@ -155,7 +155,7 @@ impl Plugin for ApiContract {
 }
 
 impl ApiContract {
-    /// Checks a JSON body. What cannot be judged is counted, and passes.
+    /// Checks a JSON body. What a broken schema cannot judge is counted, and passes.
     fn check(
         &self,
         contract: &Contract,
@@ -215,7 +215,7 @@ impl ApiContract {
         let name = &self.step.name;
         if report::is_due(host, b"unjudged", name.as_bytes(), report::MINUTE) {
             let message = format!(
-                "palisade: the check of a body against the API contract `{name}` takes too much work; it was given up"
+                "palisade: a schema of the API contract `{name}` refers to itself in a circle, and checks nothing"
             );
             host.log(Level::Warn, &message);
         }

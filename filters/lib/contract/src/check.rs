@@ -252,6 +252,9 @@ impl Contract {
         match check(self, schema, &document, side, length.saturating_mul(4).saturating_add(200_000)) {
             Checked::Valid => BodyResult::Valid,
             Checked::Unjudged => BodyResult::Unjudged,
+            // As a body that is too long, it cannot be checked, and does not match: otherwise costly bodies would be a way around
+            // the contract.
+            Checked::TooCostly => BodyResult::Invalid(Violation::new(kind, "body", "checking it takes too much work")),
             Checked::Invalid(pointer, expected) => {
                 let place = if pointer.is_empty() { "body".to_owned() } else { format!("body:{pointer}") };
                 BodyResult::Invalid(Violation::new(kind, place, format!("expected {expected}")))
@@ -293,7 +296,7 @@ pub enum BodyResult {
     Valid,
     /// It does not.
     Invalid(Violation),
-    /// The check took more work than it may.
+    /// A schema refers to itself in a circle, and checks nothing.
     Unjudged,
 }
 

@@ -248,6 +248,7 @@ pub(crate) fn check_written(
     let judge = |text: Vec<u8>| match Document::read(text) {
         Ok(document) => match check(contract, schema, &document, Side::Request, BUDGET) {
             Checked::Valid | Checked::Unjudged => Ok(()),
+            Checked::TooCostly => Err("checking it takes too much work".to_owned()),
             Checked::Invalid(pointer, expected) if pointer.is_empty() => Err(format!("expected {expected}")),
             Checked::Invalid(pointer, expected) => Err(format!("{pointer}: expected {expected}")),
         },

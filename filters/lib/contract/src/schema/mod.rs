@@ -14,6 +14,9 @@ use evaluated::Evaluated;
 /// The deepest nesting of schemas within one check.
 const MAX_NESTING: u32 = 250;
 
+/// The most schemas in turn for one value that lead to one another: more are a circle.
+const MAX_TURNS: u32 = 100;
+
 /// Which way a value goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
@@ -30,7 +33,9 @@ pub(crate) enum Checked {
     Valid,
     /// It is not: where in it, as a JSON pointer, and what is expected there.
     Invalid(String, String),
-    /// The check took more work than it may.
+    /// The check took more work than it may, or the value is nested too deep for it.
+    TooCostly,
+    /// A schema refers to itself in a circle, and checks nothing.
     Unjudged,
 }
 
@@ -47,6 +52,10 @@ pub(crate) struct Validator<'a> {
     budget: u64,
     nesting: u32,
     exhausted: bool,
+    /// Where the value is that is looked at, and how many schemas it came through in turn.
+    place: usize,
+    turns: u32,
+    circle: bool,
     failure: Option<Failure>,
     /// How many failures are expected, and so not described.
     silent: u32,
@@ -64,14 +73,20 @@ pub(crate) fn check(contract: &Contract, schema: u32, document: &Document<'_>, s
         budget,
         nesting: 0,
         exhausted: false,
+        place: usize::MAX,
+        turns: 0,
+        circle: false,
         failure: None,
         silent: 0,
         scope: Vec::new(),
         dynamic,
     };
     let valid = validator.valid(schema, document.root(), None);
-    if validator.exhausted {
+    if validator.circle {
         return Checked::Unjudged;
+    }
+    if validator.exhausted {
+        return Checked::TooCostly;
     }
     match validator.failure.filter(|_| !valid) {
         Some(failure) => Checked::Invalid(document.pointer(failure.at), failure.expected),
@@ -107,12 +122,17 @@ impl<'a> Validator<'a> {
 
     /// Whether a value is valid. Of a valid one, `evaluated` learns which properties and items were looked at.
     fn valid(&mut self, entry: u32, value: Value<'_>, evaluated: Option<&mut Evaluated>) -> bool {
-        if self.nesting >= MAX_NESTING {
-            self.exhausted = true;
-        }
-        if !self.charge(1) {
-            return true;
-        }
+        let before = (self.place, self.turns);
+        self.turns = if value.at == self.place { self.turns + 1 } else { 0 };
+        self.place = value.at;
+        self.circle |= self.turns >= MAX_TURNS;
+        self.exhausted |= self.circle || self.nesting >= MAX_NESTING;
+        let valid = !self.charge(1) || self.valid_here(entry, value, evaluated);
+        (self.place, self.turns) = before;
+        valid
+    }
+
+    fn valid_here(&mut self, entry: u32, value: Value<'_>, evaluated: Option<&mut Evaluated>) -> bool {
         let contract = self.contract;
         let Some(schema) = contract.schema(entry) else {
             // A damaged record checks nothing.

@@ -230,6 +230,25 @@ fn hostile_documents_are_bounded() {
 }
 
 #[test]
+fn a_body_that_takes_too_much_work_does_not_match() {
+    // Each level of the value is looked at by two alternatives.
+    let document = r##"{"openapi":"3.1.0","paths":{"/a":{"post":{"requestBody":{"content":{"application/json":{"schema":{"$ref":"#/components/schemas/A"}}}}}}},
+        "components":{"schemas":{"A":{"type":"object","anyOf":[
+            {"properties":{"a":{"$ref":"#/components/schemas/A"}}},
+            {"properties":{"a":{"$ref":"#/components/schemas/A"}}}]}}}}"##;
+    let contract = Contract::open(&compile(document, "", Options::default()).unwrap().image).unwrap();
+    let Found::Operation(matched) = contract.find(b"POST", b"/a", false) else { panic!() };
+    let BodyCheck::Json(schema) = contract.request_body(matched.operation, Some(b"application/json"), true) else {
+        panic!()
+    };
+    let nested = |depth: usize| format!("{}1{}", "{\"a\":".repeat(depth), "}".repeat(depth)).into_bytes();
+    let BodyResult::Invalid(found) = contract.check_body(schema, &nested(3), false) else { panic!() };
+    assert_eq!(found.detail.as_str(), "expected a value that matches one of the alternatives");
+    let BodyResult::Invalid(found) = contract.check_body(schema, &nested(60), false) else { panic!() };
+    assert_eq!((found.kind, found.detail.as_str()), (Mismatch::InvalidBody, "checking it takes too much work"));
+}
+
+#[test]
 fn damaged_images_are_refused_or_check_nothing() {
     let image = compile(SHOP, "", Options { responses: true }).unwrap().image;
     assert!(Contract::open(b"PCT9").is_err());

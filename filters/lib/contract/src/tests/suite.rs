@@ -47,7 +47,7 @@ fn judge(schema: &Value, value: &Value, version_31: bool) -> Result<bool, String
     match check(&contract, 0, &document, Side::Request, 1_000_000) {
         Checked::Valid => Ok(true),
         Checked::Invalid(..) => Ok(false),
-        Checked::Unjudged => Err("not judged".to_owned()),
+        Checked::Unjudged | Checked::TooCostly => Err("not judged".to_owned()),
     }
 }
 

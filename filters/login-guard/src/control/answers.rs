@@ -8,7 +8,7 @@ use std::time::Duration;
 use axum::body::Bytes;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use kit::{EntitySource, Sources};
-use outbound::Call;
+use outbound::{Call, Outbound};
 use prost::Message as _;
 use snapshot::Topic as _;
 use tokio::sync::Semaphore;
@@ -97,7 +97,7 @@ impl Answerer {
             return Some(kept);
         }
         let found = match settings.breached_file.is_empty() {
-            true => self.fetched(prefix, &settings).await,
+            true => fetched(&self.sources.outbound, prefix, &settings).await,
             false => {
                 let file = PathBuf::from(&settings.breached_file);
                 let reading = tokio::task::spawn_blocking(move || corpus::of_file(&file, prefix));
@@ -114,27 +114,6 @@ impl Answerer {
                 self.sources.health.fails(SUBJECT, &why);
                 None
             }
-        }
-    }
-
-    async fn fetched(&self, prefix: u32, settings: &LoginSettings) -> Result<Vec<u8>, String> {
-        let padding = (header::HeaderName::from_static("add-padding"), HeaderValue::from_static("true"));
-        let agent = (header::USER_AGENT, HeaderValue::from_static("palisade"));
-        let call = Call {
-            method: Method::GET,
-            url: format!("{}{prefix:05X}", settings.breached_url),
-            headers: HeaderMap::from_iter([padding, agent]),
-            body: Bytes::new(),
-            timeout: Duration::from_millis(settings.timeout_millis.into()),
-            max_answer_bytes: MAX_ANSWER,
-            redirects: 0,
-        };
-        let outbound = &self.sources.outbound;
-        let outbound = if settings.allow_private { outbound.reaching_private() } else { outbound.clone() };
-        let answer = outbound.call(call).await.map_err(|error| error.to_string())?;
-        match answer.status {
-            StatusCode::OK => Ok(corpus::of_answer(&answer.body, prefix)),
-            other => Err(format!("the server answers {}", other.as_u16())),
         }
     }
 
@@ -156,5 +135,51 @@ impl Answerer {
             kept.remove(&first);
         }
         kept.insert(prefix, (now.saturating_add(KEEP), suffixes.to_vec()));
+    }
+}
+
+/// The suffixes that an address knows of a prefix; the reason if it gives none within the time of the settings.
+async fn fetched(outbound: &Outbound, prefix: u32, settings: &LoginSettings) -> Result<Vec<u8>, String> {
+    let padding = (header::HeaderName::from_static("add-padding"), HeaderValue::from_static("true"));
+    let agent = (header::USER_AGENT, HeaderValue::from_static("palisade"));
+    let call = Call {
+        method: Method::GET,
+        url: format!("{}{prefix:05X}", settings.breached_url),
+        headers: HeaderMap::from_iter([padding, agent]),
+        body: Bytes::new(),
+        timeout: Duration::from_millis(settings.timeout_millis.into()),
+        max_answer_bytes: MAX_ANSWER,
+        redirects: 0,
+    };
+    let outbound = if settings.allow_private { outbound.reaching_private() } else { outbound.clone() };
+    let answer = outbound.call(call).await.map_err(|error| error.to_string())?;
+    match answer.status {
+        StatusCode::OK => Ok(corpus::of_answer(&answer.body, prefix)),
+        other => Err(format!("the server answers {}", other.as_u16())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn an_address_that_does_not_answer_is_given_up_after_the_time_of_the_settings() {
+        let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let settings = |timeout_millis| LoginSettings {
+            breached_url: format!("http://{}/range/", silent.local_addr().unwrap()),
+            allow_private: true,
+            timeout_millis,
+            ..LoginSettings::default()
+        };
+        let outbound = Outbound::new(Vec::new());
+        // The longer one of two that begin together is still waiting when the shorter one ends.
+        let (short, long) = (settings(100), settings(30_000));
+        let began = tokio::time::Instant::now();
+        let ended = tokio::select! {
+            ended = fetched(&outbound, 0xabcde, &short) => ended,
+            _ = fetched(&outbound, 0xabcde, &long) => Ok(Vec::new()),
+        };
+        assert!(ended.is_err() && began.elapsed() >= Duration::from_millis(100), "{ended:?}");
     }
 }

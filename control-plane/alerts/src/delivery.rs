@@ -35,6 +35,8 @@ pub(super) struct Delivery {
     lanes: Lanes,
     /// The rules whose last message was given up.
     failing: Mutex<HashSet<String>>,
+    /// Held while the number of waiting messages is counted and shown.
+    gauging: Mutex<()>,
 }
 
 /// A message that has room, and is not sent yet.
@@ -103,7 +105,16 @@ impl Delivery {
         clock: Arc<dyn Fn() -> u64 + Send + Sync>,
     ) -> Delivery {
         begin_metrics();
-        Delivery { keeper, entities, events, outbound, clock, lanes: Lanes::new(), failing: Mutex::default() }
+        Delivery {
+            keeper,
+            entities,
+            events,
+            outbound,
+            clock,
+            lanes: Lanes::new(),
+            failing: Mutex::default(),
+            gauging: Mutex::default(),
+        }
     }
 
     /// Takes a message over, where there is room for it. Never waits.
@@ -228,6 +239,8 @@ impl Delivery {
     }
 
     fn gauge(&self) {
+        // Counted and said in one: otherwise one of two that end at once overwrites the other with an older count.
+        let _turn = self.gauging.lock().unwrap_or_else(PoisonError::into_inner);
         metrics::gauge!("palisade_alerts_waiting_messages").set(self.lanes.waiting());
     }
 }

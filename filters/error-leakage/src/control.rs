@@ -70,9 +70,9 @@ pub struct ErrorLeakageConfig {
 #[serde(rename_all = "snake_case")]
 pub enum Ranges {
     /// Only the whole of them: a part may cut what is looked for.
-    #[default]
     Whole,
     /// They do, as the backend sends them, not inspected.
+    #[default]
     Pass,
 }
 
@@ -84,7 +84,7 @@ impl Default for ErrorLeakageConfig {
             paranoia_level: 1,
             content_types: Vec::new(),
             weight: 0.0,
-            ranges: Ranges::Whole,
+            ranges: Ranges::Pass,
         }
     }
 }

@@ -10,8 +10,8 @@ fn the_defaults_are_those_of_the_reference() {
     assert_eq!((config.mode, config.body_limit, config.paranoia_level), (LeakageMode::Mask, 262_144, 1));
     assert_eq!((config.content_types.len(), config.weight), (0, 0.0));
     let step_of = step(config);
-    assert!(!step_of.monitor && !step_of.pass_ranges);
-    assert!(step(read_json(json!({ "ranges": "pass" })).unwrap()).pass_ranges);
+    assert!(!step_of.monitor && step_of.pass_ranges);
+    assert!(!step(read_json(json!({ "ranges": "whole" })).unwrap()).pass_ranges);
 }
 
 #[test]

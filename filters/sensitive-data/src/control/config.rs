@@ -105,9 +105,9 @@ pub struct SensitiveDataConfig {
 #[serde(rename_all = "snake_case")]
 pub enum Ranges {
     /// Only the whole of them: a part may cut what is looked for.
-    #[default]
     Whole,
     /// They do, as the backend sends them, not inspected.
+    #[default]
     Pass,
 }
 
@@ -121,7 +121,7 @@ impl Default for SensitiveDataConfig {
             body_limit: 262_144,
             content_types: Vec::new(),
             weight: 0.0,
-            ranges: Ranges::Whole,
+            ranges: Ranges::Pass,
         }
     }
 }

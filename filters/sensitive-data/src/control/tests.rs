@@ -9,7 +9,7 @@ fn the_defaults_are_those_of_the_reference() {
     let config = read(json!({})).unwrap();
     assert_eq!((config.mode, config.email_threshold, config.body_limit), (SensitiveDataMode::Enforce, 50, 262_144));
     let step = config.step();
-    assert!(!step.pass_ranges && read(json!({ "ranges": "pass" })).unwrap().step().pass_ranges);
+    assert!(step.pass_ranges && !read(json!({ "ranges": "whole" })).unwrap().step().pass_ranges);
     let actions: Vec<_> =
         step.detectors.iter().map(|known| (known.detector.as_str(), format!("{:?}", known.action()))).collect();
     let masked =

@@ -65,19 +65,13 @@ fn a_burst_of_one_source_is_told_and_refused_while_it_lasts() {
     let end = event(&gateway, "end of the surge of the source 127.0.9.1 after");
     let message = end["message"].as_str().unwrap();
     assert!(message.contains("most requests: sources 127.0.9.1 (") && message.contains("paths /status/200 ("), "{end}");
-    let told: Vec<String> = gateway
-        .control
-        .events()
-        .iter()
-        .filter_map(|event| {
-            (event["event"]["module"] == "traffic-guard")
-                .then(|| event["message"].as_str().unwrap_or_default().to_owned())
-        })
-        .collect();
+    let events = gateway.control.events();
+    let of_guard = events.iter().filter(|event| event["event"]["module"] == "traffic-guard");
+    let told: Vec<&str> = of_guard.filter_map(|event| event["message"].as_str()).collect();
     // The event of a surge that goes on names what it is made of.
     let begins =
-        |message: &&String| message.starts_with("surge of the source 127.0.9.1:") && !message.contains("most requests");
-    let ends = |message: &&String| message.starts_with("end of");
+        |message: &&&str| message.starts_with("surge of the source 127.0.9.1:") && !message.contains("most requests");
+    let ends = |message: &&&str| message.starts_with("end of");
     let counts = (told.iter().filter(begins).count(), told.iter().filter(ends).count());
     assert_eq!(counts, (1, 1), "each once on the node: {told:?}");
 

@@ -1,7 +1,8 @@
 //! The budget of a transaction.
 //!
 //! Work is counted in units of two to five instructions of a wasm VM, about one of a processor. Each transformation,
-//! scan, run of an operator and list of values is charged once; rules and tests, which cost little, many at a time.
+//! scan, run of an operator on a long value and long list is charged once; rules, tests, values and short lists, which cost
+//! little, many at a time.
 //! Memory is charged for what a transaction keeps. Both have a ceiling that grows with the bytes of the request (or of
 //! its response). At the ceiling the phase ends; see [`super::ExceededLimit`].
 

@@ -129,7 +129,7 @@ fn each_family_is_reported_once_at_its_first_place() {
 #[test]
 fn long_texts_of_anchors_end() {
     for rule in RULES {
-        let text = rule.anchor.repeat(1_000_000 / rule.anchor.len());
+        let text = rule.anchor.repeat(100_000 / rule.anchor.len());
         let _ = Scanner::new(4).scan(text.as_bytes());
     }
 }

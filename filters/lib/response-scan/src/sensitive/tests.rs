@@ -228,7 +228,7 @@ fn bytes_that_are_no_text_are_scanned_as_well() {
 /// What an attacker makes long must not be read again and again: the counts of findings are those of the text.
 #[test]
 fn long_texts_of_one_kind_end() {
-    let millions = |unit: &str| unit.repeat(4_000_000 / unit.len());
+    let long = |unit: &str| unit.repeat(400_000 / unit.len());
     for unit in [
         "1",
         "1 ",
@@ -255,7 +255,7 @@ fn long_texts_of_one_kind_end() {
         "\u{0}",
         "A1",
     ] {
-        assert_eq!(found(&millions(unit)), [], "{unit}");
+        assert_eq!(found(&long(unit)), [], "{unit}");
     }
-    assert_eq!(found(&millions("4111111111111111,")).len(), 4_000_000 / 17);
+    assert_eq!(found(&long("4111111111111111,")).len(), 400_000 / 17);
 }

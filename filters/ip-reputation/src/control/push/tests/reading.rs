@@ -108,9 +108,9 @@ fn alerts_are_gathered_by_address_until_they_are_on_their_way() {
     let asks: Vec<bool> = documents.iter().map(|document| document.get("decisions").is_some()).collect();
     assert_eq!(asks, [true, false, true, true]);
     queue.settle(0);
-    for number in 0..100_000_u32 {
+    for number in 0..10_000_u32 {
         queue.add(&attack(&std::net::Ipv4Addr::from(number).to_string(), refusal));
     }
-    assert_eq!((queue.pending(), queue.dropped), (MAX_WAITING, 100_000 - MAX_WAITING as u64));
-    assert_eq!(queue.take(1)[0].1.document(&form, false)["source"]["value"], "0.1.118.160");
+    assert_eq!((queue.pending(), queue.dropped), (MAX_WAITING, 10_000 - MAX_WAITING as u64));
+    assert_eq!(queue.take(1)[0].1.document(&form, false)["source"]["value"], "0.0.23.16");
 }

@@ -22,7 +22,7 @@ RUN --mount=type=cache,target=/usr/local/cargo/registry \
     && install -D -m 0755 target/release/palisade /out/usr/bin/palisade \
     && install -D -m 0644 -t /out/usr/share/palisade/filters target/filters/preset.wasm target/filters/waf.wasm \
        target/filters/api-contract.wasm target/filters/bot-guard.wasm target/filters/error-leakage.wasm target/filters/fail2ban.wasm target/filters/honeypot.wasm \
-       target/filters/ip-reputation.wasm target/filters/login-guard.wasm target/filters/sensitive-data.wasm target/filters/threat-gate.wasm target/filters/threat-response.wasm \
+       target/filters/ip-reputation.wasm target/filters/login-guard.wasm target/filters/object-guard.wasm target/filters/sensitive-data.wasm target/filters/threat-gate.wasm target/filters/threat-response.wasm \
        target/filters/traffic-guard.wasm target/filters/upload-guard.wasm \
     && install -D -m 0644 LICENSE /out/usr/share/doc/palisade/LICENSE \
     && install -d -m 0700 -o 65532 -g 65532 /out/var/lib/palisade

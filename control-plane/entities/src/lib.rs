@@ -21,7 +21,6 @@ mod listener;
 mod parse_tests;
 mod patch;
 pub mod path_prefix;
-mod planned;
 mod plugin_refs;
 pub mod plugins;
 pub mod registry;

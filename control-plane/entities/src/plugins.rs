@@ -1,14 +1,12 @@
-//! Every plugin of the suite: those of this release, as the registry of `filters/preset` has them, and those of later ones.
+//! Every plugin of the suite, as the registry of `filters/preset` has them.
 
 use std::sync::LazyLock;
-
-use super::planned::PLANNED;
 
 pub use kit::{Plugin, Section};
 
 /// Every plugin, in the order of a full preset: access, request, response.
 pub static ALL: LazyLock<Vec<&'static Plugin>> = LazyLock::new(|| {
-    let mut all: Vec<&Plugin> = preset::CONTROL.iter().chain(PLANNED).copied().collect();
+    let mut all: Vec<&Plugin> = preset::CONTROL.to_vec();
     all.sort_by_key(|plugin| plugin.order);
     all
 });

@@ -1,5 +1,6 @@
 //! `routes`: which requests, to which backend, through which plugins.
 
+use credentials::Credentials;
 use exchange::Scope;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -40,6 +41,8 @@ pub struct Route {
     pub backend: Option<Backend>,
     /// The plugins of its chain.
     pub plugins: Vec<RoutePlugin>,
+    /// What checks credentials on it beside its plugins, none of which does: for the audit of credentials alone.
+    pub credentials: Credentials,
 }
 
 /// The destination of a route's requests.
@@ -122,6 +125,7 @@ impl Default for Route {
             envoy_route: String::new(),
             backend: None,
             plugins: Vec::new(),
+            credentials: Credentials::default(),
         }
     }
 }
@@ -159,6 +163,7 @@ impl Entity for Route {
             let found = plugin.check().into_iter().chain(plugin_refs::missing(&plugin.plugin, &plugin.config, refs));
             problems.extend(found.map(|problem| problem.under(&format!("/plugins/{index}"))));
         }
+        problems.extend(self.credentials.check().into_iter().map(|problem| problem.under("/credentials")));
         for (key, value) in &head.metadata {
             // They become Envoy route metadata, which filters read as strings.
             if !value.is_string() {
@@ -291,7 +296,8 @@ mod tests {
     #[test]
     fn the_defaults_are_documented_ones() {
         let expected = json!({
-            "enabled": true, "groups": [], "hosts": ["*"], "paths": ["/"], "envoy_route": "", "backend": null, "plugins": []
+            "enabled": true, "groups": [], "hosts": ["*"], "paths": ["/"], "envoy_route": "", "backend": null, "plugins": [],
+            "credentials": {"checks": [], "envoy": []}
         });
         assert_eq!(serde_json::to_value(Route::default()).unwrap(), expected);
         let backend: Backend = serde_json::from_value(json!({"address": "b", "port": 80})).unwrap();
@@ -310,7 +316,11 @@ mod tests {
             "hosts": ["ok.example", "shop.*", "exa mple", "a*b"],
             "paths": ["/fine", "fine"],
             "backend": {"address": "http://b", "port": 0},
-            "plugins": [{"plugin": "SvcWaf", "include": ["^/a", "(", "(?-u:\\xff)", "[\u{e9}]", "\\p{L}", "(a{900}){900}"], "exclude": ["[z-a]"]}, {"plugin": ""}]
+            "plugins": [{"plugin": "SvcWaf", "include": ["^/a", "(", "(?-u:\\xff)", "[\u{e9}]", "\\p{L}", "(a{900}){900}"], "exclude": ["[z-a]"]}, {"plugin": ""}],
+            "credentials": {
+                "checks": [{"kinds": [], "carriers": ["body:x"], "methods": ["get"], "include": ["("]}],
+                "envoy": [{"listener": "l", "path": "[", "checks": [{"kinds": ["jwt"], "exclude": ["\\p{L}"]}]}]
+            }
         }))
         .unwrap();
         let head = Head { metadata: [("a/b".to_owned(), json!(1))].into(), ..Head::default() };
@@ -329,6 +339,12 @@ mod tests {
                 "/plugins/0/include/5",
                 "/plugins/0/exclude/0",
                 "/plugins/1/plugin",
+                "/credentials/checks/0/kinds",
+                "/credentials/checks/0/carriers/0",
+                "/credentials/checks/0/methods/0",
+                "/credentials/checks/0/include/0",
+                "/credentials/envoy/0/path",
+                "/credentials/envoy/0/checks/0/exclude/0",
                 "/metadata/a~1b"
             ]
         );

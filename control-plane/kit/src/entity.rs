@@ -28,6 +28,9 @@ pub trait Entity: Serialize + DeserializeOwned + JsonSchema + Send + Sync + 'sta
     /// The words of a field `kind` that the collection has for itself. Its documents then do not carry
     /// [`Entity::KIND`]; the path or the folder says what they are, and where there is neither, one of these words.
     const OWN_KINDS: &'static [&'static str] = &[];
+    /// The longest document in a request for one entity, in bytes, where that is more than `--max-body-bytes` allows; 0 where the
+    /// general limit is enough.
+    const MAX_DOCUMENT: usize = 0;
 
     /// What is wrong with the fields that their types do not say. Empty when nothing is.
     fn check(&self, head: &Head, refs: &dyn References) -> Vec<FieldProblem>;

@@ -24,6 +24,8 @@ pub struct Kind {
     pub singleton: Option<&'static str>,
     /// The words of a field `kind` that the collection has for itself, see [`Entity::OWN_KINDS`].
     pub own_kinds: &'static [&'static str],
+    /// The longest document in a request for one entity, in bytes; 0 where the general limit is enough.
+    pub max_document: usize,
     reader: Reader,
     template: fn() -> Value,
     schema: fn(Option<&str>) -> Value,
@@ -43,6 +45,7 @@ impl Kind {
             id_prefix: T::ID_PREFIX,
             singleton: T::SINGLETON,
             own_kinds: T::OWN_KINDS,
+            max_document: T::MAX_DOCUMENT,
             reader: parse::read::<T>,
             template: T::template,
             schema: schema::of::<T>,

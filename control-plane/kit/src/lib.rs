@@ -15,6 +15,7 @@ mod operation;
 mod parse;
 mod plugin;
 mod problem;
+mod report;
 mod runtime;
 mod schema;
 mod secret;
@@ -42,6 +43,7 @@ pub use plugin::{
     Section,
 };
 pub use problem::{FieldProblem, token};
+pub use report::{MakeReport, NoReport, Report, ReportParameter};
 pub use runtime::{Runtime, Runtimes};
 pub use secret::{MASK, Secret, restore, with_masks};
 pub use settings::{AnySettings, PluginSettings, Settings, SettingsKind};

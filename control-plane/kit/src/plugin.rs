@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use crate::{Context, FieldProblem, Gather, Guard, Kind, Operation, Runtime, SettingsKind, typed};
+use crate::{Context, FieldProblem, Gather, Guard, Kind, Operation, Report, Runtime, SettingsKind, typed};
 
 /// A field or a key that names an entity, and the collection of the entity.
 pub type Reference = (&'static str, &'static str);
@@ -43,6 +43,8 @@ pub struct Plugin {
     pub settings: &'static [SettingsKind],
     /// Its endpoints in the console.
     pub operations: &'static [Operation],
+    /// Its reports, for the console and for pipelines.
+    pub reports: &'static [Report],
     /// Its trail events say what its refusals are charged in the ledger, so that the security events of the same refusals are not charged
     /// as well.
     pub charged_by_trail: bool,
@@ -157,6 +159,7 @@ impl Plugin {
         categories: &[],
         settings: &[],
         operations: &[],
+        reports: &[],
         charged_by_trail: false,
         acts: Acts::No,
         longest_ban: None,

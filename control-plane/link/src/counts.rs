@@ -207,11 +207,17 @@ impl Answerer for Sets {
         let group = of_kind(question.group, CountKind::Set)?;
         let (own, member) = (question.own?, question.member);
         let asking = Asking { node, incarnation: question.incarnation, group: &group };
-        let known = counts.members(asking, &own)?;
+        let asked_alone = question.limit > 0;
+        let (cap, known) = match asked_alone {
+            true => (question.limit.min(group.cap), Vec::new()),
+            false => (group.cap, counts.members(asking, &own)?),
+        };
         let of = self.0.counted(node, &group, own.key);
-        let added = store.set_add(SetAdd { of, member, cap: group.cap, known }).await;
+        let added = store.set_add(SetAdd { of, member, cap, known }).await;
         let added = added.inspect_err(|error| tracing::error!(%error, "adding to a set failed")).ok()?;
-        counts.note_members(&group, own.key, &added.members);
+        if !asked_alone {
+            counts.note_members(&group, own.key, &added.members);
+        }
         let membership = match added.outcome {
             AddOutcome::Added => SetMembership::Added,
             AddOutcome::Known => SetMembership::Known,

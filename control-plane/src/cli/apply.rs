@@ -8,11 +8,11 @@ use std::process::ExitCode;
 use anstyle::{AnsiColor, Style};
 use serde_json::Value;
 
-use super::diff::{Difference, differences};
 use super::error::CliError;
 use super::export::without_times;
 use super::output::{say, warn};
 use super::target::{Outcome, Planned, PlannedChange, Target, TargetArgs};
+use credentials::{Difference, differences};
 use entities::registry::KINDS;
 use entities::{FileEntity, Kind};
 
@@ -43,22 +43,35 @@ pub(super) struct ApplyCommand {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum Color {
+pub(super) enum Color {
     Auto,
     Always,
     Never,
 }
 
 /// One step: the change, the file that asks for it, and how it is shown.
-struct Step {
-    planned: Planned,
-    file: Option<PathBuf>,
-    differences: Vec<Difference>,
+pub(super) struct Step {
+    pub(super) planned: Planned,
+    pub(super) file: Option<PathBuf>,
+    pub(super) differences: Vec<Difference>,
+}
+
+impl Color {
+    /// Whether colours are shown.
+    pub(super) fn is_on(self) -> bool {
+        match self {
+            Color::Always => true,
+            Color::Never => false,
+            Color::Auto => {
+                std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|set| set.is_empty())
+            }
+        }
+    }
 }
 
 impl Step {
     /// The collection and the id.
-    fn name(&self) -> String {
+    pub(super) fn name(&self) -> String {
         format!("{}/{}", self.planned.kind.collection, self.planned.id)
     }
 }
@@ -74,13 +87,7 @@ impl ApplyCommand {
                 return Err(CliError::Other(format!("{} is not in order; nothing was changed", self.folder.display())));
             }
         };
-        let colored = match self.color {
-            Color::Always => true,
-            Color::Never => false,
-            Color::Auto => {
-                std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|set| set.is_empty())
-            }
-        };
+        let colored = self.color.is_on();
         let target = self.target.open().await?;
         let steps = plan(&target, &files, self.prune, self.all).await?;
         let outcome = carry_out(&target, &steps, self.dry_run, colored).await;
@@ -89,7 +96,13 @@ impl ApplyCommand {
     }
 }
 
-async fn carry_out(target: &Target, steps: &[Step], dry_run: bool, colored: bool) -> Result<ExitCode, CliError> {
+/// Shows the steps and takes them, all or none.
+pub(super) async fn carry_out(
+    target: &Target,
+    steps: &[Step],
+    dry_run: bool,
+    colored: bool,
+) -> Result<ExitCode, CliError> {
     if steps.is_empty() {
         say(format_args!("nothing to do"))?;
         return Ok(ExitCode::SUCCESS);

@@ -22,7 +22,9 @@ pub(super) struct Client {
     /// `host:port`.
     authority: String,
     dial: Dial,
-    /// What all paths begin with, such as `/apis/palisade.svc/v1`.
+    /// What the URL has in front of all paths; empty for most.
+    root: String,
+    /// What the paths of collections begin with, such as `/apis/palisade.svc/v1`.
     base: String,
     authorization: String,
 }
@@ -58,6 +60,7 @@ impl Client {
         Ok(Client {
             authority,
             dial,
+            root: uri.path().trim_end_matches('/').to_owned(),
             base: format!("{}/apis/{group}/v1", uri.path().trim_end_matches('/')),
             authorization: format!("Basic {}", STANDARD.encode(key)),
         })
@@ -65,18 +68,31 @@ impl Client {
 
     /// Calls `path` below the collections' base and reads the answer as JSON. An answer that is no success is an error.
     pub(super) async fn get(&self, path: &str) -> Result<(Value, Answer), CliError> {
-        let answer = self.call(Method::GET, path, "application/json", String::new()).await?;
+        self.get_at(&format!("{}{path}", self.base)).await
+    }
+
+    /// The same for a path outside of the collections, such as that of a report.
+    pub(super) async fn get_report(&self, path: &str) -> Result<Value, CliError> {
+        Ok(self.get_at(&format!("{}/api/extensions/svc/waf/api{path}", self.root)).await?.0)
+    }
+
+    async fn get_at(&self, target: &str) -> Result<(Value, Answer), CliError> {
+        let answer = self.call_at(Method::GET, target, "application/json", String::new()).await?;
         let body: Value = serde_json::from_str(&answer.text).unwrap_or_default();
         if answer.status.is_success() {
             return Ok((body, answer));
         }
-        Err(self.refused(path, answer.status, &body))
+        Err(self.refused_at(target, answer.status, &body))
     }
 
     /// What to say of an answer that is no success.
     pub(super) fn refused(&self, path: &str, status: StatusCode, body: &Value) -> CliError {
+        self.refused_at(&format!("{}{path}", self.base), status, body)
+    }
+
+    fn refused_at(&self, target: &str, status: StatusCode, body: &Value) -> CliError {
         let said = body.get("error_description").and_then(Value::as_str).unwrap_or("it does not say why");
-        CliError::Other(format!("{} answers {status} for {}{path}: {said}", self.authority, self.base))
+        CliError::Other(format!("{} answers {status} for {target}: {said}", self.authority))
     }
 
     pub(super) async fn call(
@@ -86,7 +102,17 @@ impl Client {
         content_type: &str,
         body: String,
     ) -> Result<Answer, CliError> {
-        match tokio::time::timeout(TIMEOUT, self.exchange(method, path, content_type, body)).await {
+        self.call_at(method, &format!("{}{path}", self.base), content_type, body).await
+    }
+
+    async fn call_at(
+        &self,
+        method: Method,
+        target: &str,
+        content_type: &str,
+        body: String,
+    ) -> Result<Answer, CliError> {
+        match tokio::time::timeout(TIMEOUT, self.exchange(method, target, content_type, body)).await {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(error)) => Err(CliError::Io(format!("call {}", self.authority), error)),
             Err(_) => {
@@ -95,14 +121,20 @@ impl Client {
         }
     }
 
-    async fn exchange(&self, method: Method, path: &str, content_type: &str, body: String) -> std::io::Result<Answer> {
+    async fn exchange(
+        &self,
+        method: Method,
+        target: &str,
+        content_type: &str,
+        body: String,
+    ) -> std::io::Result<Answer> {
         let stream = self.dial.connect().await?;
         let (mut sender, connection) =
             hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(std::io::Error::other)?;
         tokio::spawn(connection);
         let request = Request::builder()
             .method(method)
-            .uri(format!("{}{path}", self.base))
+            .uri(target)
             .header(header::HOST, &self.authority)
             .header(header::AUTHORIZATION, &self.authorization)
             .header(header::CONTENT_TYPE, content_type)

@@ -6,13 +6,16 @@ mod backup;
 mod check;
 mod client;
 mod compile;
+mod contract;
 mod dial;
-mod diff;
 mod error;
 mod export;
 mod node_token;
 mod operator;
 mod output;
+mod report;
+mod report_text;
+mod routes;
 mod secret;
 mod serve;
 mod target;
@@ -56,14 +59,24 @@ enum Command {
     ///
     /// Exits with 0 on success, with 1 if --dry-run finds differences, with 2 after an error.
     Apply(apply::ApplyCommand),
+    /// Import routes, and what checks credentials on them, from an Envoy.
+    #[command(subcommand)]
+    Routes(routes::RoutesCommand),
     /// Write the entities of a control plane to a folder, a file each.
     Export(export::ExportCommand),
     /// Copy the whole store into one file; works beside a running control plane.
     Backup(backup::BackupCommand),
     /// Replace the store by a backup while no control plane uses it; the old store is kept beside it.
     Restore(backup::RestoreCommand),
+    /// Show what APIs are asked for, beside their contracts: calls, shadow and zombie endpoints, drift, credentials.
+    ///
+    /// Exits with 0, with 1 if --fail-on finds something, with 2 after an error.
+    Report(report::ReportCommand),
     /// Compile the entities of a folder into the snapshot that a gateway without a control plane runs.
     Compile(compile::CompileCommand),
+    /// Learn API contracts from traffic.
+    #[command(subcommand)]
+    Contract(contract::ContractCommand),
 }
 
 /// Runs the command that the process was started with.
@@ -80,17 +93,14 @@ pub fn main() -> ExitCode {
             Command::Operator(command) => command.run().await,
             Command::NodeToken(command) => command.run(),
             Command::Check(command) => command.run(),
-            Command::Apply(command) => match command.run().await {
-                Ok(code) => return Ok(code),
-                Err(error) => {
-                    report(error);
-                    return Ok(ExitCode::from(2));
-                }
-            },
+            Command::Apply(command) => return Ok(code_of(command.run().await)),
+            Command::Report(command) => return Ok(code_of(command.run().await)),
+            Command::Routes(command) => return Ok(code_of(command.run().await)),
             Command::Backup(command) => command.run(),
             Command::Restore(command) => command.run(),
             Command::Export(command) => command.run().await,
             Command::Compile(command) => command.run(),
+            Command::Contract(command) => command.run(),
         }
         .map(|()| ExitCode::SUCCESS)
     });
@@ -100,6 +110,14 @@ pub fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) => report(error),
     }
+}
+
+/// The exit code of a command that has one of its own for what it found: an error is 2.
+fn code_of(outcome: Result<ExitCode, CliError>) -> ExitCode {
+    outcome.unwrap_or_else(|error| {
+        report(error);
+        ExitCode::from(2)
+    })
 }
 
 fn report(error: CliError) -> ExitCode {

@@ -270,7 +270,8 @@ fn rest_router(
     };
     let logging = Logging { logs, events: state.events.clone() };
     let logging = guard(rest::log_level::router(logging), state.access.clone(), None);
-    let reports = guard(rest::report::router(reports), state.access.clone(), Some(Scope::Report));
+    let reports = rest::report::router(reports).merge(console::report_router(console));
+    let reports = guard(reports, state.access.clone(), Some(Scope::Report));
     rest::router_with(
         state,
         reports

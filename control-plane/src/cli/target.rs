@@ -93,6 +93,21 @@ impl TargetArgs {
             })));
             return Ok(Target::Stopped(entities, store));
         }
+        let needs = "; or --data DIR for the store of a stopped control plane";
+        Ok(Target::Running(self.client(needs)?))
+    }
+
+    /// A control plane that runs, where no other will do.
+    pub(super) fn running(self) -> Result<Client, CliError> {
+        if self.data.is_some() {
+            let message = "--data is the store of a control plane that does not run; this needs one that does (--url)";
+            return Err(CliError::Other(message.to_owned()));
+        }
+        self.client("")
+    }
+
+    /// A client; `else_` says what else there is to give than a key.
+    fn client(self, else_: &str) -> Result<Client, CliError> {
         let key = match (self.key, self.key_file) {
             (Some(key), _) => key,
             (None, Some(file)) => {
@@ -110,11 +125,11 @@ impl TargetArgs {
                 }
             }
             (None, None) => {
-                let message = "an admin key is needed: PALISADE_ADMIN_KEY=ID:SECRET or --key-file FILE; or --data DIR for the store of a stopped control plane";
-                return Err(CliError::Other(message.to_owned()));
+                let message = format!("an admin key is needed: PALISADE_ADMIN_KEY=ID:SECRET or --key-file FILE{else_}");
+                return Err(CliError::Other(message));
             }
         };
-        Ok(Target::Running(Client::new(&self.url, &self.entity_group, &key, self.ca.as_deref())?))
+        Client::new(&self.url, &self.entity_group, &key, self.ca.as_deref())
     }
 }
 

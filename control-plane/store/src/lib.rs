@@ -16,6 +16,7 @@ pub mod fabric;
 pub mod feeds;
 mod file;
 mod incidents;
+pub mod inventory;
 mod ledger;
 mod operators;
 mod pending;
@@ -27,6 +28,7 @@ mod sqlite_alerts;
 mod sqlite_counts;
 mod sqlite_fabric;
 mod sqlite_feeds;
+mod sqlite_inventory;
 mod writer;
 
 use tokio::sync::watch;
@@ -40,13 +42,14 @@ pub use counts::CountStore;
 pub use error::StoreError;
 pub use fabric::FabricStore;
 pub use feeds::FeedStore;
+pub use inventory::InventoryStore;
 pub use pending::Pending;
 pub use sqlite::{SqliteOptions, SqliteStore};
 
 /// Durable memory of the control plane. Every method may wait for the medium; none blocks the async runtime.
 /// What the decision fabric keeps is in [`FabricStore`], what alert rules keep in [`AlertStore`], what nodes count together in
-/// [`CountStore`], what is kept of threat feeds in [`FeedStore`].
-pub trait Store: AlertStore + CountStore + FabricStore + FeedStore + Send + Sync + 'static {
+/// [`CountStore`], what is kept of threat feeds in [`FeedStore`], what is counted of APIs in [`InventoryStore`].
+pub trait Store: AlertStore + CountStore + FabricStore + FeedStore + InventoryStore + Send + Sync + 'static {
     /// All entities of all collections with the revision they were read at, in one consistent view.
     fn entities(&self) -> Pending<'_, EntityRows>;
 

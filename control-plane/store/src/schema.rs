@@ -110,6 +110,15 @@ const MIGRATIONS: &[&str] = &[
         feed TEXT NOT NULL, hash BLOB NOT NULL, bytes BLOB NOT NULL, UNIQUE (feed, hash)
     );
 ",
+    "
+    CREATE TABLE inventory (
+        route TEXT NOT NULL, record TEXT NOT NULL, seen_millis INTEGER NOT NULL, body BLOB NOT NULL, PRIMARY KEY (route, record)
+    );
+    CREATE TABLE inventory_worker (
+        node TEXT NOT NULL, worker INTEGER NOT NULL, sequence INTEGER NOT NULL, window INTEGER NOT NULL,
+        seen_millis INTEGER NOT NULL, PRIMARY KEY (node, worker)
+    ) WITHOUT ROWID;
+",
 ];
 
 /// The newest schema version that this release reads and writes.

@@ -58,4 +58,5 @@ passes! {
     shared_counts_have_a_bounded_number_of_rows_and_no_node_has_all_of_them,
     the_lists_of_a_feed_come_back(again),
     what_is_kept_of_feeds_is_bounded,
+    the_inventory_comes_back(again),
 }

@@ -72,10 +72,10 @@ fn questions_on_counts_are_described() {
         described("palisade.v1.BudgetTaken", &answer.encode_to_vec()),
         json!({ "taken": true, "others": count_json })
     );
-    let add = AddToSet { group, incarnation: 8, own: Some(members()), member: 9 };
+    let add = AddToSet { group, incarnation: 8, own: Some(members()), member: 9, limit: 10 };
     assert_eq!(
         described("palisade.v1.AddToSet", &add.encode_to_vec()),
-        json!({ "group": group_json, "incarnation": 8, "own": members_json, "member": 9 })
+        json!({ "group": group_json, "incarnation": 8, "own": members_json, "member": 9, "limit": 10 })
     );
     let answer = AddedToSet { membership: SetMembership::Known.into(), size: 9 };
     assert_eq!(

@@ -36,7 +36,8 @@ async fn whole() -> Api {
     let outbound = Outbound::new(Vec::new());
     let alerts = Alerts::new(store.clone(), entities.clone(), events.clone(), outbound, told.clone());
     let fabric = Fabric::new(store, entities, events, Announcer::new(clock::now_millis), told);
-    let reports = guard(report::router(reports), api.state.access.clone(), Some(Scope::Report));
+    let reports = report::router(reports).merge(console::report_router(&console));
+    let reports = guard(reports, api.state.access.clone(), Some(Scope::Report));
     let further =
         reports.merge(console::router(&console)).merge(console::security_router(&console, fabric, Hub::new(), alerts));
     api.router = rest::router_with(api.state.clone(), further);

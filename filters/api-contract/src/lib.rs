@@ -4,6 +4,8 @@
 
 #[cfg(feature = "control")]
 pub mod control;
+mod drift;
+pub mod inventory;
 mod messages;
 mod report;
 
@@ -12,10 +14,14 @@ use std::rc::Rc;
 
 use contract::{BodyCheck, BodyResult, Contract, Found, Head, Mismatch, Violation, missing_body};
 use exchange::{
-    Body, BodyNeed, Build, Exchange, Headers, Host, Level, Metric, Plugin, PluginDefinition, Role, Slot, Verdict,
+    Body, BodyNeed, Build, Exchange, Headers, Host, Level, MatchedOperation, Metric, Plugin, PluginDefinition, Role,
+    Slot, Timer, Verdict, Workers,
 };
 use prost::Message as _;
 use seclang::body::decode::{DecodeError, decode};
+
+use drift::{Payload, Sampling};
+use inventory::{Call, Inventory, Target};
 
 pub use messages::ApiContractStep;
 
@@ -24,19 +30,26 @@ pub const PLUGIN: PluginDefinition = PluginDefinition::new("api-contract", build
 
 /// The factor by which a coded body may grow.
 const MAX_RATIO: u32 = 100;
+/// How often a worker looks whether a report is due, in milliseconds.
+const TICK: u32 = 1000;
 
 struct ApiContract {
     step: ApiContractStep,
     /// `None` where the document does not compile.
     contract: Option<Rc<Contract>>,
     limit: usize,
+    sampling: Sampling,
 }
 
 /// What is remembered of one exchange.
 struct Seen {
-    operation: u32,
+    target: Target,
     /// What is checked of the body that is due.
     body: BodyCheck,
+    /// The first mismatch that enforcing would have refused the request for.
+    mismatch: Option<Violation>,
+    /// The body of the response is looked at for the report.
+    sampled: bool,
 }
 
 fn build(config: &[u8], build: &mut Build<'_>) -> Result<Box<dyn Plugin>, String> {
@@ -47,7 +60,8 @@ fn build(config: &[u8], build: &mut Build<'_>) -> Result<Box<dyn Plugin>, String
         Some(build.shared(&step.contract, |bytes| Contract::open(bytes).map(Rc::new))?)
     };
     let limit = usize::try_from(step.max_body_bytes).unwrap_or(usize::MAX);
-    Ok(Box::new(ApiContract { step, contract, limit }))
+    let sampling = Sampling::new(if step.inventory { step.drift_sampling_millis } else { 0 });
+    Ok(Box::new(ApiContract { step, contract, limit, sampling }))
 }
 
 impl Plugin for ApiContract {
@@ -64,11 +78,11 @@ impl Plugin for ApiContract {
             Found::Preflight => return Verdict::Pass,
             Found::UnknownPath => {
                 let found = Violation::new(Mismatch::UnknownPath, "path", "no operation has this path");
-                return self.mismatches(vec![found], "", None, exchange, host);
+                return self.outside(found, None, exchange, slot, host);
             }
             Found::MethodNotAllowed(allow) => {
                 let found = Violation::new(Mismatch::MethodNotAllowed, "method", format!("expected one of {allow}"));
-                return self.mismatches(vec![found], "", Some(allow), exchange, host);
+                return self.outside(found, Some(allow), exchange, slot, host);
             }
         };
         let header = |name: &str| joined(&request.headers, name);
@@ -84,9 +98,12 @@ impl Plugin for ApiContract {
             body = BodyCheck::None;
         }
         let operation = matched.operation;
+        let (template, parameters) = contract.named(&matched);
+        exchange.operation = Some(MatchedOperation::new(template, parameters));
         if self.step.validate_responses {
             exchange::codings::limit(exchange);
         }
+        let mismatch = self.would_refuse(found.first());
         let verdict = if found.is_empty() {
             Verdict::Pass
         } else {
@@ -98,7 +115,7 @@ impl Plugin for ApiContract {
             BodyCheck::Json(_) | BodyCheck::Required(Some(_)) => Some(BodyNeed { limit: self.limit }),
             BodyCheck::None | BodyCheck::Wrong(_) => None,
         };
-        slot.put(Seen { operation, body });
+        slot.put(Seen { target: Target::Operation(operation), body, mismatch, sampled: false });
         match need {
             Some(need) if verdict == Verdict::Pass && has_body => Verdict::NeedBody(need),
             _ => verdict,
@@ -107,54 +124,176 @@ impl Plugin for ApiContract {
 
     fn request_body(&self, exchange: &mut Exchange, body: Body<'_>, slot: &mut Slot, host: &dyn Host) -> Verdict {
         let (Some(contract), Some(seen)) = (&self.contract, slot.get::<Seen>()) else { return Verdict::Pass };
-        let schema = match seen.body {
-            BodyCheck::Required(_) if body.bytes.is_empty() && body.complete => {
-                return self.mismatches(vec![missing_body()], &contract.label(seen.operation), None, exchange, host);
+        let Target::Operation(operation) = seen.target else { return Verdict::Pass };
+        let found = match seen.body {
+            BodyCheck::Required(_) if body.bytes.is_empty() && body.complete => vec![missing_body()],
+            BodyCheck::Json(_) if body.bytes.is_empty() && body.complete => Vec::new(),
+            BodyCheck::Required(Some(schema)) | BodyCheck::Json(schema) => {
+                self.sample_request(contract, operation, body, exchange, host);
+                self.check(contract, schema, body, &exchange.request.headers, false, host)
             }
-            BodyCheck::Json(_) if body.bytes.is_empty() && body.complete => return Verdict::Pass,
-            BodyCheck::Required(Some(schema)) | BodyCheck::Json(schema) => schema,
-            BodyCheck::Required(None) | BodyCheck::None | BodyCheck::Wrong(_) => return Verdict::Pass,
+            BodyCheck::Required(None) | BodyCheck::None | BodyCheck::Wrong(_) => Vec::new(),
         };
-        let found = self.check(contract, schema, body, &exchange.request.headers, false, host);
-        match found {
-            Some(violation) => self.mismatches(vec![violation], &contract.label(seen.operation), None, exchange, host),
-            None => Verdict::Pass,
+        if let Some(first) = found.first()
+            && seen.mismatch.is_none()
+        {
+            seen.mismatch = self.would_refuse(Some(first));
         }
+        self.mismatches(found, &contract.label(operation), None, exchange, host)
     }
 
     fn response(&self, exchange: &mut Exchange, has_body: bool, slot: &mut Slot, host: &dyn Host) -> Verdict {
         let (Some(contract), Some(seen)) = (&self.contract, slot.get::<Seen>()) else { return Verdict::Pass };
-        let Some(response) = exchange.response.as_ref().filter(|_| self.step.validate_responses && !exchange.answered)
-        else {
-            return Verdict::Pass;
-        };
+        let Target::Operation(operation) = seen.target else { return Verdict::Pass };
+        let Some(response) = exchange.response.as_ref().filter(|_| !exchange.answered) else { return Verdict::Pass };
         let partial = matches!(response.status, 206 | 304) || response.headers.get("content-range").is_some();
         let has_body = has_body && !partial && !response.streaming;
         let kind = response.headers.get("content-type");
-        seen.body = contract.response_body(seen.operation, response.status, kind, has_body);
-        if let BodyCheck::Wrong(violation) = &seen.body {
-            let (violation, operation) = (violation.clone(), contract.label(seen.operation));
-            self.report(&[violation], &operation, exchange, host);
-            return Verdict::Pass;
+        seen.sampled = !partial && self.sample_response(contract, operation, has_body, exchange, host);
+        if self.step.validate_responses {
+            seen.body = contract.response_body(operation, response.status, kind, has_body);
+            if let BodyCheck::Wrong(violation) = &seen.body {
+                let violation = violation.clone();
+                self.report(&[violation], &contract.label(operation), exchange, host);
+            }
+        } else {
+            seen.body = BodyCheck::None;
         }
-        if is_json(&seen.body) { Verdict::NeedBody(BodyNeed { limit: self.limit }) } else { Verdict::Pass }
+        if seen.sampled || is_json(&seen.body) {
+            Verdict::NeedBody(BodyNeed { limit: self.limit })
+        } else {
+            Verdict::Pass
+        }
     }
 
     fn response_body(&self, exchange: &mut Exchange, body: Body<'_>, slot: &mut Slot, host: &dyn Host) -> Verdict {
-        let (Some(contract), Some(seen)) = (&self.contract, slot.take::<Seen>()) else { return Verdict::Pass };
-        let (BodyCheck::Json(schema), Some(response)) = (seen.body, &exchange.response) else { return Verdict::Pass };
+        let (Some(contract), Some(seen)) = (&self.contract, slot.get::<Seen>()) else { return Verdict::Pass };
+        let (Target::Operation(operation), Some(response)) = (seen.target, &exchange.response) else {
+            return Verdict::Pass;
+        };
+        if seen.sampled {
+            let payload = Payload { route: &exchange.route.id, operation, status: response.status };
+            let plain = self.plain(body, &response.headers);
+            payload.send(&contract.label(operation), response.headers.get("content-type"), plain.as_deref(), host);
+        }
+        let BodyCheck::Json(schema) = seen.body else { return Verdict::Pass };
         // A longer one is no mismatch: its backend promises no length.
         if body.complete && self.step.validate_responses {
             let found = self.check(contract, schema, body, &response.headers, true, host);
-            if let Some(violation) = found {
-                self.report(&[violation], &contract.label(seen.operation), exchange, host);
+            if !found.is_empty() {
+                self.report(&found, &contract.label(operation), exchange, host);
             }
         }
         Verdict::Pass
     }
+
+    fn finish(&self, exchange: &mut Exchange, slot: &mut Slot, host: &dyn Host) {
+        let (Some(contract), Some(seen)) = (&self.contract, slot.take::<Seen>()) else { return };
+        // Where no route of the control plane is meant, there is nothing to report on.
+        if !self.step.inventory || exchange.route.id.is_empty() {
+            return;
+        }
+        let label = || match seen.target {
+            Target::Operation(operation) => contract.label(operation),
+            Target::Outside => String::new(),
+        };
+        let call = Call {
+            target: seen.target,
+            label: &label,
+            contract: &self.step.contract,
+            mismatch: seen.mismatch.as_ref(),
+            max_records: usize::try_from(self.step.max_records).unwrap_or(usize::MAX),
+        };
+        Inventory::of(host).count(&call, exchange, host);
+    }
+
+    fn timer(&self) -> Option<Timer> {
+        // Each second, so that what comes after a silence is told soon.
+        (self.step.inventory && self.contract.is_some()).then_some(Timer { millis: TICK, on: Workers::All })
+    }
+
+    fn on_timer(&self, host: &dyn Host) {
+        Inventory::of(host).publish(&self.step.id, host);
+    }
 }
 
 impl ApiContract {
+    /// What is outside of the contract.
+    fn outside(
+        &self,
+        found: Violation,
+        allow: Option<String>,
+        exchange: &mut Exchange,
+        slot: &mut Slot,
+        host: &dyn Host,
+    ) -> Verdict {
+        let mismatch = self.would_refuse(Some(&found));
+        slot.put(Seen { target: Target::Outside, body: BodyCheck::None, mismatch, sampled: false });
+        self.mismatches(vec![found], "", allow, exchange, host)
+    }
+
+    /// The mismatch for the report, where nothing is refused for it.
+    fn would_refuse(&self, found: Option<&Violation>) -> Option<Violation> {
+        found.filter(|_| !self.step.enforce && self.step.inventory).cloned()
+    }
+
+    /// Looks at the body of a request, where it is due.
+    fn sample_request(
+        &self,
+        contract: &Contract,
+        operation: u32,
+        body: Body<'_>,
+        exchange: &Exchange,
+        host: &dyn Host,
+    ) {
+        let payload = Payload { route: &exchange.route.id, operation, status: 0 };
+        let label = || contract.label(operation);
+        if !body.complete || !self.sampling.is_due(payload, label, host) {
+            return;
+        }
+        let headers = &exchange.request.headers;
+        if let Some(plain) = self.plain(body, headers) {
+            payload.send(&label(), headers.get("content-type"), Some(&plain), host);
+        }
+    }
+
+    /// Looks at a response, where it is due; whether its body is wanted for that. A body of unknown length is not held for it: it may
+    /// be a stream that never ends.
+    fn sample_response(
+        &self,
+        contract: &Contract,
+        operation: u32,
+        has_body: bool,
+        exchange: &Exchange,
+        host: &dyn Host,
+    ) -> bool {
+        let Some(response) = &exchange.response else { return false };
+        let payload = Payload { route: &exchange.route.id, operation, status: response.status };
+        let label = || contract.label(operation);
+        if !self.sampling.is_due(payload, label, host) {
+            return false;
+        }
+        let kind = response.headers.get("content-type");
+        let length = content_length(&response.headers).is_some_and(|length| length <= self.limit);
+        let wanted = has_body && length && kind.is_some_and(names_json);
+        if !wanted {
+            payload.send(&label(), kind, None, host);
+        }
+        wanted
+    }
+
+    /// A whole body without its content coding; `None` where it cannot be decoded.
+    fn plain<'b>(&self, body: Body<'b>, headers: &Headers) -> Option<Cow<'b, [u8]>> {
+        if !body.complete {
+            return None;
+        }
+        let coding = codings(headers);
+        if is_plain(&coding) {
+            return Some(Cow::Borrowed(body.bytes));
+        }
+        decode(&coding, body.bytes, self.limit, MAX_RATIO).ok().map(Cow::Owned)
+    }
+
     /// Checks a JSON body. What a broken schema cannot judge is counted, and passes.
     fn check(
         &self,
@@ -164,33 +303,33 @@ impl ApiContract {
         headers: &Headers,
         response: bool,
         host: &dyn Host,
-    ) -> Option<Violation> {
+    ) -> Vec<Violation> {
         if !body.complete {
-            return Some(self.too_large());
+            return vec![self.too_large()];
         }
-        let coding = headers.all("content-encoding").collect::<Vec<_>>().join(b",".as_slice());
-        let bytes = if coding.iter().all(|byte| b" ,".contains(byte)) {
+        let coding = codings(headers);
+        let bytes = if is_plain(&coding) {
             Cow::Borrowed(body.bytes)
         } else {
             match decode(&coding, body.bytes, self.limit, MAX_RATIO) {
                 Ok(bytes) => Cow::Owned(bytes),
                 // A response in a coding of its own is not read.
-                Err(_) if response => return None,
-                Err(DecodeError::TooLarge) => return Some(self.too_large()),
+                Err(_) if response => return Vec::new(),
+                Err(DecodeError::TooLarge) => return vec![self.too_large()],
                 Err(DecodeError::Unknown) => {
                     let detail = "the content coding is not known, so that the body cannot be checked";
-                    return Some(Violation::new(Mismatch::UnsupportedMediaType, "header:content-encoding", detail));
+                    return vec![Violation::new(Mismatch::UnsupportedMediaType, "header:content-encoding", detail)];
                 }
-                Err(error) => return Some(Violation::new(Mismatch::InvalidBody, "body", error.to_string())),
+                Err(error) => return vec![Violation::new(Mismatch::InvalidBody, "body", error.to_string())],
             }
         };
         match contract.check_body(schema, &bytes, response) {
-            BodyResult::Valid => None,
-            BodyResult::Invalid(violation) => Some(violation),
+            BodyResult::Valid => Vec::new(),
+            BodyResult::Invalid(violations) => violations,
             BodyResult::Unjudged => {
                 host.count(Metric::PluginFailures);
                 self.tell_unjudged(host);
-                None
+                Vec::new()
             }
         }
     }
@@ -227,11 +366,29 @@ fn is_json(body: &BodyCheck) -> bool {
     matches!(body, BodyCheck::Json(_) | BodyCheck::Required(Some(_)))
 }
 
+/// The content codings of a message.
+fn codings(headers: &Headers) -> Vec<u8> {
+    headers.all("content-encoding").collect::<Vec<_>>().join(b",".as_slice())
+}
+
+fn is_plain(coding: &[u8]) -> bool {
+    coding.iter().all(|byte| b" ,".contains(byte))
+}
+
+/// Whether a media type is JSON.
+fn names_json(content_type: &[u8]) -> bool {
+    let essence = content_type.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii().to_ascii_lowercase();
+    essence == b"application/json" || essence == b"text/json" || essence.ends_with(b"+json")
+}
+
+/// The announced length of a body.
+fn content_length(headers: &Headers) -> Option<usize> {
+    std::str::from_utf8(headers.get("content-length")?).ok()?.parse().ok()
+}
+
 /// Whether the announced length of a body is over the limit.
 fn announces_more(headers: &Headers, limit: usize) -> bool {
-    let length =
-        headers.get("content-length").and_then(|length| std::str::from_utf8(length).ok()?.parse::<usize>().ok());
-    length.is_some_and(|length| length > limit)
+    content_length(headers).is_some_and(|length| length > limit)
 }
 
 /// The values of a header, joined.

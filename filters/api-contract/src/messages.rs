@@ -38,4 +38,16 @@ pub struct ApiContractStep {
     /// What other mismatches add to the score, 0 to 100.
     #[prost(double, tag = "11")]
     pub violation_weight: f64,
+    /// The API report counts calls.
+    #[prost(bool, tag = "12")]
+    pub inventory: bool,
+    /// How much time is between two payloads of an operation that are looked at, in milliseconds; 0 for none.
+    #[prost(uint64, tag = "13")]
+    pub drift_sampling_millis: u64,
+    /// The contract's id.
+    #[prost(string, tag = "14")]
+    pub id: String,
+    /// The most records of the inventory on a worker.
+    #[prost(uint32, tag = "15")]
+    pub max_records: u32,
 }

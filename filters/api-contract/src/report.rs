@@ -88,11 +88,15 @@ impl ApiContract {
         exchange.emit(&event, host);
     }
 
-    /// Leaves a signal for each mismatch; without `contribute` it weighs nothing.
+    /// Leaves a signal for each mismatch; without `contribute` it weighs nothing. A body counts once, in however many places it is
+    /// wrong.
     fn signal(&self, found: &[Violation], exchange: &mut Exchange, host: &dyn Host) {
+        let mut bodies = 0;
         for one in found {
+            bodies += u32::from(one.kind == Mismatch::InvalidBody);
             let weight = match one.kind {
                 _ if !self.step.contribute => 0.0,
+                Mismatch::InvalidBody if bodies > 1 => 0.0,
                 kind if is_of_response(kind) => 0.0,
                 Mismatch::UnknownPath | Mismatch::MethodNotAllowed => self.step.unknown_path_weight,
                 _ => self.step.violation_weight,

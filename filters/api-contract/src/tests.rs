@@ -14,7 +14,7 @@ paths:
       parameters: [{name: limit, in: query, schema: {type: integer}}]
       responses: {"200": {description: ok, content: {application/json: {schema: {type: array}}}}}
     post:
-      requestBody: {required: true, content: {application/json: {schema: {type: object, required: [name], properties: {name: {type: string}}}}}}
+      requestBody: {required: true, content: {application/json: {schema: {type: object, required: [name], properties: {name: {type: string}, tags: {type: array, items: {type: string}}}}}}}
       responses: {"201": {description: ok}}
 "#;
 
@@ -130,6 +130,45 @@ fn errors_are_exposed_and_scored_where_asked() {
     let mut unknown = exchange("GET", "/x", &[]);
     refused(headers(&*plugin, &mut unknown, false, &host));
     assert_eq!(unknown.score.total(), 20.0);
+}
+
+#[test]
+fn a_body_counts_once_in_however_many_places_it_is_wrong() {
+    let change = |step: &mut ApiContractStep| (step.enforce, step.contribute) = (false, true);
+    let (plugin, host) = (plugin(change), FakeHost::at(1000));
+    let (mut wrong, mut slot) = (exchange("POST", "/api/items", &[JSON]), Slot::default());
+    assert!(matches!(plugin.request(&mut wrong, true, &mut slot, &host), Verdict::NeedBody(_)));
+    let body = Body { bytes: br#"{"tags":[1,"a",2],"name":7}"#, complete: true };
+    assert_eq!(plugin.request_body(&mut wrong, body, &mut slot, &host), Verdict::Pass);
+    assert_eq!(wrong.score.total(), 30.0);
+    let events = host.events_json();
+    assert_eq!(events.len(), 1);
+    let signals = events[0]["threat"]["signals"].as_array().unwrap();
+    let details: Vec<&str> = signals.iter().map(|signal| signal["detail"].as_str().unwrap()).collect();
+    assert_eq!(
+        details,
+        [
+            "body:/tags/0: expected the type string",
+            "body:/tags/2: expected the type string",
+            "body:/name: expected the type string",
+        ]
+    );
+    let message = events[0]["message"].as_str().unwrap();
+    assert!(details.iter().all(|detail| message.contains(detail)), "{message}");
+}
+
+#[test]
+fn bodies_up_to_the_limit_are_checked() {
+    let (plugin, host) = (plugin(|_| {}), FakeHost::at(1000));
+    let padded = |length: usize| {
+        let body = br#"{"name":"a"}"#.to_vec();
+        [vec![b' '; length - body.len()], body].concat()
+    };
+    let announced = |length: &'static str| [JSON, ("content-length", length)];
+    assert_eq!(post(&*plugin, &announced("1024"), &padded(1024), true, &host), Verdict::Pass);
+    assert_eq!(refused(post(&*plugin, &announced("1025"), &padded(1025), true, &host)).status, 413);
+    // Without a length, what the gateway holds of a longer body is not all of it.
+    assert_eq!(refused(post(&*plugin, &[JSON], &padded(1024), false, &host)).status, 413);
 }
 
 #[test]

@@ -63,3 +63,40 @@ fn a_contract_is_enforced_and_observed() {
     assert_eq!(event["event"]["outcome"], "observed", "{event}");
     assert!(gateway.envoy.vm_failures().is_empty());
 }
+
+#[test]
+fn a_preset_lays_down_the_check() {
+    let mut gateway = Gateway::start(|control, backend| {
+        control.create("threat-policies", &threat_policy("demo", json!({ "tiers": [] })));
+        control.create("api-contracts", &json!({ "id": "shop", "name": "Shop", "spec": SHOP }));
+        let preset = |more: serde_json::Value| {
+            let mut config = json!({ "threat_policy": "demo" });
+            config.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            json!([{ "plugin": "SecuritySuitePreset", "config": config }])
+        };
+        let enforced = json!({ "api_contract": true, "api_contract_id": "shop", "api_contract_mode": "enforce" });
+        control.create("routes", &route("app", backend, preset(enforced)));
+    });
+    gateway.until(&Request::get("/status/200"), 200, PATIENCE);
+    for (request, status) in [
+        (Request::get("/none"), 404),
+        (Request::new("DELETE", "/status/200"), 405),
+        (Request::get("/status/x"), 400),
+        (Request::json("/reflect", &json!({ "status": "x" })), 400),
+        (Request::json("/reflect", &json!({ "status": 200 })), 200),
+        (Request::json("/reflect", &json!({ "status": 200, "more": "a".repeat(1 << 20) })), 413),
+    ] {
+        assert_eq!(gateway.send(&request).status, status);
+    }
+    // In the mode `monitor`, which is the default, the same requests pass, and are told of.
+    let config = json!([{ "plugin": "SecuritySuitePreset", "config": {
+        "threat_policy": "demo", "api_contract": true, "api_contract_id": "shop",
+    } }]);
+    gateway.control.patch("routes", "app", &json!({ "plugins": config }));
+    gateway.until(&Request::get("/status/300"), 300, PATIENCE);
+    let tag = json!(["api:invalid_parameter"]);
+    let observed =
+        |event: &serde_json::Value| event["threat"]["tags"] == tag && event["event"]["outcome"] == "observed";
+    let _ = gateway.control.event("an observed mismatch", observed);
+    assert!(gateway.envoy.vm_failures().is_empty());
+}

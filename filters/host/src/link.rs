@@ -114,6 +114,11 @@ pub(crate) fn ask(
     LINK.with_borrow_mut(|link| link.ask(ask, body, context, stream))
 }
 
+/// Whether there is a control plane to report to.
+pub(crate) fn is_configured() -> bool {
+    LINK.with_borrow(|link| link.settings.is_some())
+}
+
 /// Queues a load report.
 pub(crate) fn report_load(report: LoadReport) {
     LINK.with_borrow_mut(|link| {

@@ -137,6 +137,9 @@ impl Host for ProxyHost {
     }
 
     fn send_report(&self, kind: &'static str, data: Vec<u8>) {
-        reports::queue(kind, data);
+        // Without a control plane nobody ever takes them.
+        if link::is_configured() {
+            reports::queue(kind, data);
+        }
     }
 }

@@ -28,6 +28,8 @@ plugins! {
     honeypot,
     ip_reputation,
     login_guard,
+    object_guard,
+    query_guard,
     sensitive_data,
     threat_gate,
     threat_response,

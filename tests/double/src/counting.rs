@@ -87,16 +87,19 @@ impl Counting {
             let others = self.counts.count_now(asking, &own);
             return Some(BudgetTaken { taken, others }.encode_to_vec());
         }
-        let AddToSet { group, incarnation, own, member } = question.read()?;
+        let AddToSet { group, incarnation, own, member, limit } = question.read()?;
         let (group, own) = (group?, own?);
-        let mut known: BTreeSet<u64> =
-            self.counts.members(Asking { node, incarnation, group: &group }, &own)?.into_iter().collect();
+        let asking = Asking { node, incarnation, group: &group };
+        let (cap, mut known) = match limit {
+            0 => (group.cap, self.counts.members(asking, &own)?.into_iter().collect()),
+            limit => (limit.min(group.cap), BTreeSet::new()),
+        };
         let mut asked = self.asked();
         let members = asked.members.entry((group.scope(), own.key)).or_default();
         known.extend(members.iter());
         let membership = match known.len() {
             _ if known.contains(&member) => SetMembership::Known,
-            size if size >= group.cap as usize => SetMembership::Full,
+            size if size >= cap as usize => SetMembership::Full,
             _ => SetMembership::Added,
         };
         if membership != SetMembership::Full {

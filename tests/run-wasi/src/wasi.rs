@@ -1,9 +1,9 @@
-//! The calls of `wasi_snapshot_preview1` that a test program makes: arguments, environment, clocks, random bytes and standard output.
+//! The calls of `wasi_snapshot_preview1` that a test program makes: arguments, environment, clocks, random bytes, standard input and output.
 //! There are no files: each call about one says that the descriptor is bad.
 
 use std::fmt;
 use std::hash::{BuildHasher as _, RandomState};
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use wasmtime::{Caller, Linker};
@@ -80,10 +80,7 @@ pub(crate) fn link(linker: &mut Linker<Process>) -> wasmtime::Result<()> {
             stat[0] = CHARACTER_DEVICE;
             write(&mut call, out, &stat)
         })?
-        .func_wrap(module, "fd_read", |mut call: Call<'_>, fd: u32, _: u32, _: u32, out: u32| -> Answer {
-            // Standard input has ended.
-            if fd == 0 { write(&mut call, out, &0_u32.to_le_bytes()) } else { Ok(BAD_DESCRIPTOR) }
-        })?
+        .func_wrap(module, "fd_read", standard_input)?
         .func_wrap(
             module,
             "fd_seek",
@@ -153,6 +150,18 @@ fn standard_output(mut call: Call<'_>, fd: u32, vectors: u32, count: u32, out: u
         return Ok(IO);
     }
     write(&mut call, out, &length(text.len()).to_le_bytes())
+}
+
+/// Fills the first of the vectors, which is what a read may do.
+fn standard_input(mut call: Call<'_>, fd: u32, vectors: u32, count: u32, out: u32) -> Answer {
+    if fd != 0 {
+        return Ok(BAD_DESCRIPTOR);
+    }
+    let (at, size) = if count > 0 { (word(&mut call, vectors)?, word(&mut call, vectors + 4)?) } else { (0, 0) };
+    let mut bytes = vec![0; size as usize];
+    let Ok(taken) = io::stdin().read(&mut bytes) else { return Ok(IO) };
+    write(&mut call, at, bytes.get(..taken).unwrap_or_default())?;
+    write(&mut call, out, &length(taken).to_le_bytes())
 }
 
 fn length(bytes: usize) -> u32 {

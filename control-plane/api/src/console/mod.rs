@@ -8,6 +8,7 @@ mod describe;
 mod guard;
 mod login;
 mod operations;
+mod reports;
 mod security;
 mod session;
 mod state;
@@ -16,12 +17,17 @@ mod turns;
 use crate::openapi::Routes;
 
 pub use guard::protect;
+pub use reports::admin_router as report_router;
 pub use security::router as security_router;
 pub use state::{Clock, Console};
 
 /// The endpoints of this module and those of plugins: `session/…`, `utils/…` and the like. They bring their own access control.
 pub fn router(console: &Console) -> Routes {
-    let guarded = Routes::new().merge(login::guarded()).merge(operations::router()).merge(challenges::router());
+    let guarded = Routes::new()
+        .merge(login::guarded())
+        .merge(operations::router())
+        .merge(reports::router())
+        .merge(challenges::router());
     let guarded = protect(guarded.with_state(console.clone()), console.clone());
     login::open().with_state(console.clone()).merge(guarded)
 }

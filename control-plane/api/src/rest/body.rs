@@ -66,12 +66,13 @@ pub(super) fn replacement(patch: Value) -> Result<Replacement, ApiError> {
 
 /// The bytes of a body, within the limit.
 pub(super) fn whole(body: Body) -> Result<Bytes, ApiError> {
+    whole_within(body, "the body exceeds the limit (`--max-body-bytes`)")
+}
+
+/// The bytes of a body; `too_large` says what is exceeded by one that is not within the limit.
+pub(super) fn whole_within(body: Body, too_large: &str) -> Result<Bytes, ApiError> {
     body.map_err(|rejection| match rejection.status() {
-        StatusCode::PAYLOAD_TOO_LARGE => ApiError::new(
-            StatusCode::PAYLOAD_TOO_LARGE,
-            "payload_too_large",
-            "the body exceeds the limit (`--max-body-bytes`)",
-        ),
+        StatusCode::PAYLOAD_TOO_LARGE => ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "payload_too_large", too_large),
         _ if is_too_slow(&rejection) => {
             ApiError::new(StatusCode::REQUEST_TIMEOUT, "too_slow", "the body did not come in time")
         }

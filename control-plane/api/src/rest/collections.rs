@@ -42,7 +42,21 @@ pub(super) fn router(state: &AppState) -> Routes<AppState> {
     let routes = registry::KINDS
         .iter()
         .fold(routes, |routes, kind| routes.schema_as(&component_name(kind), entity_schema(kind)));
-    routes.layered(|router| router.layer(DefaultBodyLimit::max(state.config.max_body_bytes)))
+    let general = state.config.max_body_bytes;
+    routes.layered(|router| {
+        router.layer(axum::middleware::map_request(move |mut request: axum::extract::Request| async move {
+            DefaultBodyLimit::max(longest_body(request.uri().path(), general)).apply(&mut request);
+            request
+        }))
+    })
+}
+
+/// The longest body of a request by its path, in bytes: some collections have documents that are longer than others.
+fn longest_body(path: &str, general: usize) -> usize {
+    // `/apis/{group}/v1/{collection}`
+    let collection = path.split('/').nth(4).unwrap_or_default();
+    let own = registry::KINDS.iter().find(|kind| kind.collection == collection).map_or(0, |kind| kind.max_document);
+    general.max(own)
 }
 
 /// The description of an operation for each collection.

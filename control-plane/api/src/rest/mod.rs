@@ -14,6 +14,7 @@ pub mod nodes;
 mod operations;
 mod path;
 pub mod report;
+mod routes_import;
 mod state;
 mod warnings;
 
@@ -38,6 +39,6 @@ pub fn router_with(state: AppState, further: Routes) -> Router {
 
 /// The routes of this module, guarded.
 pub fn routes(state: &AppState) -> Routes<AppState> {
-    let entities = collections::router(state).merge(bulk::router(state));
+    let entities = collections::router(state).merge(bulk::router(state)).merge(routes_import::router(state));
     guard(entities, state.access.clone(), None).merge(operations::router())
 }

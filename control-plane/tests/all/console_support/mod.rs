@@ -74,7 +74,8 @@ impl ConsoleApi {
         let fabric = Fabric::new(store, entities, events, link.announcer().clone(), told);
         fabric.load().await.unwrap();
         let reports = Reports { events: api.state.events.clone(), nodes: hub.clone() };
-        let reports = guard(report::router(reports), api.state.access.clone(), Some(Scope::Report));
+        let reports = report::router(reports).merge(console::report_router(&console));
+        let reports = guard(reports, api.state.access.clone(), Some(Scope::Report));
         let security = console::security_router(&console, fabric.clone(), hub.clone(), alerts);
         let routes = console::router(&console).merge(security).merge(reports);
         api.router = rest::router_with(api.state.clone(), routes);

@@ -5,6 +5,7 @@ mod bans;
 mod bounds;
 mod counts;
 mod feeds;
+mod inventory;
 mod ledger;
 mod records;
 
@@ -15,6 +16,7 @@ pub(crate) use bans::*;
 pub(crate) use bounds::*;
 pub(crate) use counts::*;
 pub(crate) use feeds::*;
+pub(crate) use inventory::*;
 pub(crate) use ledger::*;
 pub(crate) use records::*;
 

@@ -9,7 +9,7 @@ use prost::Message as _;
 use serde_json::{Map, Value};
 use snapshot::content_hash;
 
-use super::{ApiContract, ApiContractConfig, ApiContractMode, ROUTE_KEY};
+use super::{ApiContract, ApiContractConfig, ApiContractMode, ApiSettings, ROUTE_KEY};
 use crate::ApiContractStep;
 
 /// A compiled contract, or why it does not compile.
@@ -71,7 +71,8 @@ pub(super) fn compile(
     }
     let options = Options { responses: config.validate_responses };
     let outcome = context.tools.get::<CompiledContracts>().get(item, options);
-    let mut step = step(&config, item);
+    let max_records = context.settings::<ApiSettings>().inventory.max_records;
+    let mut step = step(&config, item, max_records);
     match &*outcome {
         Ok(compiled) => {
             let hash = content_hash(&compiled.image).to_vec();
@@ -87,7 +88,7 @@ pub(super) fn compile(
     Ok(Some(step.encode_to_vec()))
 }
 
-fn step(config: &ApiContractConfig, item: &Item<ApiContract>) -> ApiContractStep {
+fn step(config: &ApiContractConfig, item: &Item<ApiContract>, max_records: u32) -> ApiContractStep {
     ApiContractStep {
         contract: Vec::new(),
         name: if item.head.name.is_empty() { item.head.id.clone() } else { item.head.name.clone() },
@@ -100,5 +101,9 @@ fn step(config: &ApiContractConfig, item: &Item<ApiContract>) -> ApiContractStep
         validate_responses: config.validate_responses,
         unknown_path_weight: config.unknown_path_weight,
         violation_weight: config.violation_weight,
+        inventory: config.inventory,
+        drift_sampling_millis: config.drift_sampling_seconds.saturating_mul(1000),
+        id: item.head.id.clone(),
+        max_records,
     }
 }

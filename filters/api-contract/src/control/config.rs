@@ -40,9 +40,9 @@ pub struct ApiContractConfig {
     pub unknown_path_weight: f64,
     /// What other mismatches add to the score: 0 to 100.
     pub violation_weight: f64,
-    /// The API report counts calls. Not active yet.
+    /// The API report counts calls.
     pub inventory: bool,
-    /// How often the API report looks at a payload of an operation, in seconds: 1 to 86400. Not active yet.
+    /// How often the API report looks at a payload of an operation, in seconds: 1 to 86400.
     pub drift_sampling_seconds: u64,
 }
 

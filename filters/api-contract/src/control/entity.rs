@@ -34,6 +34,8 @@ impl Default for ApiContract {
 impl Entity for ApiContract {
     const COLLECTION: &'static str = "api-contracts";
     const KIND: &'static str = "api-contract";
+    /// A document as a text of JSON: with the escapes of its quotes and lines.
+    const MAX_DOCUMENT: usize = Self::MAX_BYTES / 4 * 5;
 
     fn check(&self, _head: &Head, _refs: &dyn References) -> Vec<FieldProblem> {
         let mut problems = Vec::new();

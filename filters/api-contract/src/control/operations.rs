@@ -11,14 +11,14 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::ApiContract;
-use super::runtime::Fetches;
+use super::runtime::AtWork;
 
 /// The largest body of a check, in bytes: 32 MiB.
 const MAX_CHECKED: usize = 32 << 20;
 /// The most operations that an answer lists.
 const MAX_LISTED: usize = 5000;
 
-const GROUP: OperationGroup = OperationGroup {
+pub(super) const GROUP: OperationGroup = OperationGroup {
     name: "API contracts",
     about: "OpenAPI documents. Calls that fail are answered with 200 too, `done` being false.",
 };
@@ -132,8 +132,8 @@ impl OperationBody for FetchBody {
     const SCHEMA: &'static str = "ContractFetchBody";
 
     fn run(self, context: &OperationContext<'_>) -> OperationAnswer {
-        let Some(fetches) = context.runtime::<Fetches>() else { return not_done("this control plane fetches nothing") };
-        match fetches.fetch(self.url) {
+        let Some(at_work) = context.runtime::<AtWork>() else { return not_done("this control plane fetches nothing") };
+        match at_work.fetches.fetch(self.url) {
             Ok(spec) => OperationAnswer::Done(json!({ "done": true, "spec": spec })),
             Err(error) => not_done(error),
         }

@@ -1,6 +1,6 @@
-//! Contracts that the console fetches.
+//! What the plugin has at work: contracts that the console fetches, and the API report.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::body::Bytes;
@@ -8,6 +8,8 @@ use axum::http::{HeaderMap, HeaderValue, Method, header};
 use kit::Sources;
 use outbound::{Call, Outbound};
 use tokio::sync::{mpsc, oneshot};
+
+use super::report::{self, ApiReport};
 
 /// The largest document that is fetched, in bytes: 5 MB.
 pub(super) const MAX_FETCHED: usize = 5_000_000;
@@ -22,6 +24,19 @@ const REDIRECTS: u8 = 3;
 struct Order {
     url: String,
     done: oneshot::Sender<Result<String, String>>,
+}
+
+/// What the plugin has at work.
+#[derive(Default)]
+pub(super) struct AtWork {
+    pub(super) fetches: Fetches,
+    pub(super) report: Arc<ApiReport>,
+}
+
+/// Keeps both going, for as long as the control plane runs.
+pub(super) async fn gather(sources: Sources) {
+    let Some(at_work) = sources.runtime::<AtWork>() else { return };
+    tokio::join!(report::gather(sources.clone(), Arc::clone(&at_work.report)), fetch_all(sources, &at_work.fetches));
 }
 
 /// The way from the console to the gatherer, which makes the calls.
@@ -47,9 +62,8 @@ impl Fetches {
     }
 }
 
-/// Makes the calls, one after the other, for as long as the control plane runs.
-pub(super) async fn gather(sources: Sources) {
-    let Some(fetches) = sources.runtime::<Fetches>() else { return };
+/// Makes the calls, one after the other.
+async fn fetch_all(sources: Sources, fetches: &Fetches) {
     let inbox = fetches.inbox.lock().unwrap_or_else(PoisonError::into_inner).take();
     let Some(mut inbox) = inbox else { return };
     let mut entities = sources.entities.clone();

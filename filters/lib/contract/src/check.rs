@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::contract::Contract;
+use crate::compiled::Contract;
 use crate::json::Document;
 use crate::media;
 use crate::param::{Place, Style, Written, check_written};
@@ -191,7 +191,7 @@ impl Contract {
             if found.len() >= MAX_MISMATCHES {
                 return;
             }
-            if !name.is_empty() && !declared(name) {
+            if !declared(name) {
                 let shown: String =
                     String::from_utf8_lossy(name).chars().filter(|shown| !shown.is_control()).take(64).collect();
                 found.push(Violation::new(
@@ -235,29 +235,32 @@ impl Contract {
         Some(entry.schema.filter(|_| media::is_json(&essence)))
     }
 
-    /// Checks a body. `None` where it matches.
+    /// Checks a body.
     #[must_use]
     pub fn check_body(&self, schema: u32, body: &[u8], response: bool) -> BodyResult {
         let (side, kind) =
             if response { (Side::Response, Mismatch::InvalidResponse) } else { (Side::Request, Mismatch::InvalidBody) };
-        let document = match Document::read(body) {
+        let one = |detail: String| BodyResult::Invalid(vec![Violation::new(kind, "body", detail)]);
+        let document = match Document::read_with(Cow::Borrowed(body), self.take_items()) {
             Ok(document) => document,
-            Err(wrong) => {
-                let detail = format!("the body is no JSON: byte {}: {}", wrong.at, wrong.what);
-                return BodyResult::Invalid(Violation::new(kind, "body", detail));
-            }
+            Err(wrong) => return one(format!("the body is no JSON: byte {}: {}", wrong.at, wrong.what)),
         };
         let length = u64::try_from(body.len()).unwrap_or(u64::MAX);
         // Enough for a dozen schemas at every value of the body.
-        match check(self, schema, &document, side, length.saturating_mul(4).saturating_add(200_000)) {
+        let checked = check(self, schema, &document, side, length.saturating_mul(4).saturating_add(200_000));
+        self.keep_items(document.into_items());
+        match checked {
             Checked::Valid => BodyResult::Valid,
             Checked::Unjudged => BodyResult::Unjudged,
             // As a body that is too long, it cannot be checked, and does not match: otherwise costly bodies would be a way around
             // the contract.
-            Checked::TooCostly => BodyResult::Invalid(Violation::new(kind, "body", "checking it takes too much work")),
-            Checked::Invalid(pointer, expected) => {
-                let place = if pointer.is_empty() { "body".to_owned() } else { format!("body:{pointer}") };
-                BodyResult::Invalid(Violation::new(kind, place, format!("expected {expected}")))
+            Checked::TooCostly => one("checking it takes too much work".to_owned()),
+            Checked::Invalid(found) => {
+                let violations = found.into_iter().map(|(pointer, expected)| {
+                    let place = if pointer.is_empty() { "body".to_owned() } else { format!("body:{pointer}") };
+                    Violation::new(kind, place, format!("expected {expected}"))
+                });
+                BodyResult::Invalid(violations.collect())
             }
         }
     }
@@ -294,8 +297,8 @@ impl Contract {
 pub enum BodyResult {
     /// It matches.
     Valid,
-    /// It does not.
-    Invalid(Violation),
+    /// It does not: at these places, at most eight.
+    Invalid(Vec<Violation>),
     /// A schema refers to itself in a circle, and checks nothing.
     Unjudged,
 }

@@ -90,6 +90,21 @@ impl Image {
         usize::try_from(entry).ok().and_then(|entry| self.record(Table::Texts, entry)).unwrap_or_default()
     }
 
+    /// Where a text is.
+    pub(crate) fn text_place(&self, entry: u32) -> (u32, u32) {
+        let text = self.text(entry);
+        let start = text.as_ptr().addr().wrapping_sub(self.bytes.as_ptr().addr());
+        let short = |place: usize| u32::try_from(place).unwrap_or(u32::MAX);
+        if text.is_empty() { (0, 0) } else { (short(start), short(start.saturating_add(text.len()))) }
+    }
+
+    /// The bytes between two places.
+    #[inline]
+    pub(crate) fn slice(&self, start: u32, end: u32) -> &[u8] {
+        let place = |place: u32| usize::try_from(place).unwrap_or(usize::MAX);
+        self.bytes.get(place(start)..place(end)).unwrap_or_default()
+    }
+
     /// Its size, in bytes.
     pub(crate) fn size(&self) -> usize {
         self.bytes.len()

@@ -1,38 +1,79 @@
 //! JSON (RFC 8259) as a flat list of items over its text: one pass, nothing copied, a bounded depth. Names that come twice in an object
 //! are both kept, so both are checked, whichever of them the backend reads.
 
+mod scan;
+
 use std::borrow::Cow;
 
 use crate::number::Number;
 
+pub(crate) use scan::number_length;
+
 /// The deepest nesting.
 pub(crate) const MAX_DEPTH: usize = 96;
+/// The longest text, in bytes: 256 MiB. Counts of items fit into 28 bits then.
+const MAX_TEXT: usize = 1 << 28;
 
 /// What an item is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
 pub(crate) enum Kind {
-    Null,
-    False,
-    True,
-    Number,
-    String,
-    Array,
-    Object,
+    Null = 0,
+    False = 1,
+    True = 2,
+    Number = 3,
+    String = 4,
+    Array = 5,
+    Object = 6,
 }
 
-/// A value, or the name of a member, which is in front of its value.
+/// A value, or the name of a member, which is in front of its value. 16 bytes.
 #[derive(Clone, Copy, Debug)]
-struct Item {
-    kind: Kind,
-    /// A string with escapes.
-    escaped: bool,
+pub(crate) struct Item {
     /// The text: of a string without its quotes.
     start: u32,
     end: u32,
-    /// The item behind it and all that it holds.
+    /// The item behind it and all that it holds; of an array or object that is still open, the one that it is in.
     next: u32,
-    /// The elements or members that it holds.
-    count: u32,
+    /// The kind in the highest three bits, a flag, and the elements or members that it holds.
+    info: u32,
+}
+
+/// A string with escapes, or a number with a fraction or an exponent.
+const FLAG: u32 = 1 << 28;
+const COUNT: u32 = FLAG - 1;
+
+impl Item {
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "texts have less than 256 MiB, and not more items than bytes")]
+    fn new(kind: Kind, start: usize, end: usize, next: usize) -> Self {
+        Self { start: start as u32, end: end as u32, next: next as u32, info: (kind as u32) << 29 }
+    }
+
+    fn flagged(mut self, flag: bool) -> Self {
+        self.info |= if flag { FLAG } else { 0 };
+        self
+    }
+
+    fn kind(self) -> Kind {
+        match self.info >> 29 {
+            1 => Kind::False,
+            2 => Kind::True,
+            3 => Kind::Number,
+            4 => Kind::String,
+            5 => Kind::Array,
+            6 => Kind::Object,
+            _ => Kind::Null,
+        }
+    }
+
+    fn is_flagged(self) -> bool {
+        self.info & FLAG != 0
+    }
+
+    fn count(self) -> u32 {
+        self.info & COUNT
+    }
 }
 
 /// Why a text is no JSON.
@@ -54,17 +95,27 @@ pub(crate) struct Document<'a> {
 impl<'a> Document<'a> {
     /// Reads a text.
     pub(crate) fn read(text: impl Into<Cow<'a, [u8]>>) -> Result<Self, NotJson> {
-        let text = text.into();
+        Self::read_with(text.into(), Vec::new())
+    }
+
+    /// Reads a text with the memory of another document: what is in `items` is dropped.
+    pub(crate) fn read_with(text: Cow<'a, [u8]>, mut items: Vec<Item>) -> Result<Self, NotJson> {
         let error = |at, what| NotJson { at, what };
-        if u32::try_from(text.len()).is_err() {
-            return Err(error(0, "the text has 4 GiB or more"));
+        if text.len() >= MAX_TEXT {
+            return Err(error(0, "the text has 256 MiB or more"));
         }
         if let Err(utf8) = std::str::from_utf8(&text) {
             return Err(error(utf8.valid_up_to(), "the text is not UTF-8"));
         }
-        let items =
-            Scanner { text: &text, at: 0, items: Vec::with_capacity(text.len() / 12), open: Vec::new() }.scan()?;
+        items.clear();
+        items.reserve(text.len() / 16);
+        scan::scan(&text, &mut items)?;
         Ok(Self { text, items })
+    }
+
+    /// Its memory, for another document.
+    pub(crate) fn into_items(self) -> Vec<Item> {
+        self.items
     }
 
     /// The value as a whole.
@@ -110,9 +161,10 @@ pub(crate) struct Value<'a> {
 }
 
 impl<'a> Value<'a> {
+    #[inline]
     fn item(self) -> Item {
-        let none = Item { kind: Kind::Null, escaped: false, start: 0, end: 0, next: u32::MAX, count: 0 };
-        self.items.get(self.at).copied().unwrap_or(none)
+        const NONE: Item = Item { start: 0, end: 0, next: u32::MAX, info: 0 };
+        self.items.get(self.at).copied().unwrap_or(NONE)
     }
 
     fn at(self, at: usize) -> Self {
@@ -125,12 +177,12 @@ impl<'a> Value<'a> {
 
     /// What it is.
     pub(crate) fn kind(self) -> Kind {
-        self.item().kind
+        self.item().kind()
     }
 
     /// The elements or members that it holds.
     pub(crate) fn count(self) -> usize {
-        usize::try_from(self.item().count).unwrap_or(usize::MAX)
+        usize::try_from(self.item().count()).unwrap_or(usize::MAX)
     }
 
     /// Its text: of a string without its quotes, and with its escapes.
@@ -142,7 +194,17 @@ impl<'a> Value<'a> {
 
     /// A string without its escapes.
     pub(crate) fn string(self) -> Cow<'a, [u8]> {
-        if self.item().escaped { Cow::Owned(unescape(self.raw())) } else { Cow::Borrowed(self.raw()) }
+        if self.item().is_flagged() { Cow::Owned(unescape(self.raw())) } else { Cow::Borrowed(self.raw()) }
+    }
+
+    /// Whether it is a string without escapes.
+    pub(crate) fn is_literal(self) -> bool {
+        self.kind() == Kind::String && !self.item().is_flagged()
+    }
+
+    /// Whether it is a number that is written without a fraction and without an exponent.
+    pub(crate) fn is_plain(self) -> bool {
+        self.kind() == Kind::Number && !self.item().is_flagged()
     }
 
     /// A number.
@@ -175,7 +237,8 @@ impl<'a> Value<'a> {
 
     /// The first member of a name.
     pub(crate) fn member(self, name: &[u8]) -> Option<Value<'a>> {
-        self.members().find(|(own, _)| own.string().as_ref() == name).map(|(_, value)| value)
+        let is = |own: Value<'a>| if own.is_literal() { own.raw() == name } else { own.string().as_ref() == name };
+        self.members().find(|(own, _)| is(*own)).map(|(_, value)| value)
     }
 
     /// Whether a member has a name.
@@ -248,223 +311,13 @@ fn unescape(raw: &[u8]) -> Vec<u8> {
     out
 }
 
+/// Four hexadecimal digits.
 fn hex(text: &[u8]) -> Option<u32> {
     let digits = text.get(..4)?;
     if !digits.iter().all(u8::is_ascii_hexdigit) {
         return None;
     }
     u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
-}
-
-struct Scanner<'a> {
-    text: &'a [u8],
-    at: usize,
-    items: Vec<Item>,
-    /// The arrays and objects that are open.
-    open: Vec<usize>,
-}
-
-impl Scanner<'_> {
-    fn scan(mut self) -> Result<Vec<Item>, NotJson> {
-        if self.text.starts_with(b"\xef\xbb\xbf") {
-            self.at = 3;
-        }
-        loop {
-            // A value is due.
-            self.space();
-            if self.value()? && self.begins()? {
-                continue;
-            }
-            // A value has ended: close what ends with it.
-            loop {
-                let Some(holder) = self.open.last().copied() else {
-                    self.space();
-                    return if self.at == self.text.len() {
-                        Ok(self.items)
-                    } else {
-                        Err(self.error("there is more behind the value"))
-                    };
-                };
-                let object = self.items.get(holder).is_some_and(|item| item.kind == Kind::Object);
-                self.space();
-                match self.peek() {
-                    Some(b',') => {
-                        self.at += 1;
-                        self.count(holder);
-                        if object {
-                            self.name()?;
-                        }
-                        break;
-                    }
-                    Some(b'}') if object => self.close(holder),
-                    Some(b']') if !object => self.close(holder),
-                    _ => return Err(self.error(if object { "expected `,` or `}`" } else { "expected `,` or `]`" })),
-                }
-            }
-        }
-    }
-
-    /// Begins to read what an array or object holds that was just opened; false where it is empty, and closed.
-    fn begins(&mut self) -> Result<bool, NotJson> {
-        let Some(holder) = self.open.last().copied() else { return Ok(false) };
-        let object = self.items.get(holder).is_some_and(|item| item.kind == Kind::Object);
-        self.space();
-        if self.peek() == Some(if object { b'}' } else { b']' }) {
-            self.close(holder);
-            return Ok(false);
-        }
-        self.count(holder);
-        if object {
-            self.name()?;
-        }
-        Ok(true)
-    }
-
-    /// Reads a value; true where it is an array or an object that is open now.
-    fn value(&mut self) -> Result<bool, NotJson> {
-        let start = self.at;
-        match self.peek() {
-            Some(b'"') => self.string()?,
-            Some(b'{' | b'[') => {
-                if self.open.len() >= MAX_DEPTH {
-                    return Err(self.error("it is nested too deep"));
-                }
-                let kind = if self.peek() == Some(b'{') { Kind::Object } else { Kind::Array };
-                self.open.push(self.items.len());
-                self.push(kind, false, start, start);
-                self.at += 1;
-                return Ok(true);
-            }
-            Some(b't') => self.word(b"true", Kind::True)?,
-            Some(b'f') => self.word(b"false", Kind::False)?,
-            Some(b'n') => self.word(b"null", Kind::Null)?,
-            Some(b'-' | b'0'..=b'9') => {
-                let rest = self.text.get(start..).unwrap_or_default();
-                let length = number_length(rest).ok_or_else(|| self.error("this is no number"))?;
-                self.at += length;
-                self.push(Kind::Number, false, start, self.at);
-            }
-            _ => return Err(self.error("expected a value")),
-        }
-        Ok(false)
-    }
-
-    fn name(&mut self) -> Result<(), NotJson> {
-        self.space();
-        if self.peek() != Some(b'"') {
-            return Err(self.error("expected the name of a member"));
-        }
-        self.string()?;
-        self.space();
-        if self.peek() != Some(b':') {
-            return Err(self.error("expected `:`"));
-        }
-        self.at += 1;
-        Ok(())
-    }
-
-    fn string(&mut self) -> Result<(), NotJson> {
-        let start = self.at + 1;
-        let mut escaped = false;
-        self.at = start;
-        loop {
-            let rest = self.text.get(self.at..).unwrap_or_default();
-            let Some(plain) = rest.iter().position(|byte| *byte < 0x20 || *byte == b'"' || *byte == b'\\') else {
-                return Err(self.error("a string does not end"));
-            };
-            self.at += plain;
-            match self.peek() {
-                Some(b'"') => break,
-                Some(b'\\') => {
-                    escaped = true;
-                    let behind = self.text.get(self.at + 1..).unwrap_or_default();
-                    self.at += match behind.split_first() {
-                        Some((b'u', digits)) if hex(digits).is_some() => 6,
-                        Some((byte, _)) if b"\"\\/bfnrt".contains(byte) => 2,
-                        _ => return Err(self.error("this is no escape")),
-                    };
-                }
-                _ => return Err(self.error("a control character is in a string")),
-            }
-        }
-        self.push(Kind::String, escaped, start, self.at);
-        self.at += 1;
-        Ok(())
-    }
-
-    fn word(&mut self, word: &[u8], kind: Kind) -> Result<(), NotJson> {
-        let start = self.at;
-        if !self.text.get(start..).unwrap_or_default().starts_with(word) {
-            return Err(self.error("expected a value"));
-        }
-        self.at += word.len();
-        self.push(kind, false, start, self.at);
-        Ok(())
-    }
-
-    fn push(&mut self, kind: Kind, escaped: bool, start: usize, end: usize) {
-        let short = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
-        let next = short(self.items.len() + 1);
-        self.items.push(Item { kind, escaped, start: short(start), end: short(end), next, count: 0 });
-    }
-
-    fn count(&mut self, holder: usize) {
-        if let Some(item) = self.items.get_mut(holder) {
-            item.count += 1;
-        }
-    }
-
-    fn close(&mut self, holder: usize) {
-        self.at += 1;
-        self.open.pop();
-        let next = u32::try_from(self.items.len()).unwrap_or(u32::MAX);
-        if let Some(item) = self.items.get_mut(holder) {
-            item.next = next;
-            item.end = u32::try_from(self.at).unwrap_or(u32::MAX);
-        }
-    }
-
-    fn space(&mut self) {
-        while matches!(self.peek(), Some(b' ' | b'\t' | b'\n' | b'\r')) {
-            self.at += 1;
-        }
-    }
-
-    fn peek(&self) -> Option<u8> {
-        self.text.get(self.at).copied()
-    }
-
-    fn error(&self, what: &'static str) -> NotJson {
-        NotJson { at: self.at, what }
-    }
-}
-
-/// The bytes of the number that a text begins with.
-pub(crate) fn number_length(text: &[u8]) -> Option<usize> {
-    let digits =
-        |from: usize| text.get(from..).unwrap_or_default().iter().take_while(|byte| byte.is_ascii_digit()).count();
-    let mut at = usize::from(text.first() == Some(&b'-'));
-    let whole = digits(at);
-    if whole == 0 || (whole > 1 && text.get(at) == Some(&b'0')) {
-        return None;
-    }
-    at += whole;
-    if text.get(at) == Some(&b'.') {
-        let fraction = digits(at + 1);
-        if fraction == 0 {
-            return None;
-        }
-        at += 1 + fraction;
-    }
-    if matches!(text.get(at), Some(b'e' | b'E')) {
-        let sign = usize::from(matches!(text.get(at + 1), Some(b'+' | b'-')));
-        let exponent = digits(at + 1 + sign);
-        if exponent == 0 {
-            return None;
-        }
-        at += 1 + sign + exponent;
-    }
-    Some(at)
 }
 
 /// Appends a text as a JSON string.

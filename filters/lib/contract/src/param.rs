@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::contract::Contract;
+use crate::compiled::Contract;
 use crate::json::{Document, number_length, quote};
 use crate::percent::decode;
 use crate::record::{ParameterRecord, types};
@@ -249,8 +249,12 @@ pub(crate) fn check_written(
         Ok(document) => match check(contract, schema, &document, Side::Request, BUDGET) {
             Checked::Valid | Checked::Unjudged => Ok(()),
             Checked::TooCostly => Err("checking it takes too much work".to_owned()),
-            Checked::Invalid(pointer, expected) if pointer.is_empty() => Err(format!("expected {expected}")),
-            Checked::Invalid(pointer, expected) => Err(format!("{pointer}: expected {expected}")),
+            // Of a parameter the first thing is told: the next one is often told in other words.
+            Checked::Invalid(found) => Err(match found.into_iter().next() {
+                Some((pointer, expected)) if !pointer.is_empty() => format!("{pointer}: expected {expected}"),
+                Some((_, expected)) => format!("expected {expected}"),
+                None => "expected a value that matches the schema".to_owned(),
+            }),
         },
         Err(wrong) => Err(format!("byte {}: {}", wrong.at, wrong.what)),
     };

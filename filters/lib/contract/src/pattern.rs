@@ -1,12 +1,54 @@
 //! Regular expressions: ECMA-262 in the syntax of a linear engine, whose time is bounded by the text.
 
+mod simple;
+
+use std::rc::Rc;
+
 use regex_automata::meta::{Config, Regex};
 use regex_automata::util::syntax;
+
+use simple::Row;
 
 /// The memory of a compiled pattern, in bytes.
 const MAX_SIZE: usize = 1 << 20;
 /// The longest pattern, in bytes.
 const MAX_PATTERN: usize = 4096;
+
+/// A pattern that is ready to match.
+#[derive(Clone, Debug)]
+pub(crate) enum Matcher {
+    /// A row of classes.
+    Row(Rc<Row>),
+    /// Anything else.
+    Engine(Rc<Regex>),
+}
+
+impl Matcher {
+    /// Makes one of a pattern in the syntax of the engine.
+    pub(crate) fn build(pattern: &str) -> Result<Self, String> {
+        match Row::of(pattern) {
+            Some(row) => Ok(Self::Row(Rc::new(row))),
+            None => build(pattern).map(|regex| Self::Engine(Rc::new(regex))),
+        }
+    }
+
+    /// Whether a text, which is UTF-8, has a match.
+    #[inline]
+    pub(crate) fn is_match(&self, text: &[u8]) -> bool {
+        match self {
+            Self::Row(row) => row.is_match(text),
+            Self::Engine(regex) => regex.is_match(text),
+        }
+    }
+
+    /// Its memory, in bytes.
+    pub(crate) fn memory(&self) -> usize {
+        match self {
+            Self::Row(row) => row.memory(),
+            Self::Engine(regex) => regex.memory_usage(),
+        }
+    }
+}
 
 /// Builds a pattern in the syntax of the engine.
 pub(crate) fn build(pattern: &str) -> Result<Regex, String> {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 /// A text without its escapes; what is no escape stays.
 pub(crate) fn decode(text: &[u8]) -> Cow<'_, [u8]> {
-    if !text.contains(&b'%') {
+    if memchr::memchr(b'%', text).is_none() {
         return Cow::Borrowed(text);
     }
     let mut out = Vec::with_capacity(text.len());

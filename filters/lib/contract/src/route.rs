@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::contract::Contract;
+use crate::compiled::Contract;
 use crate::percent::decode;
 use crate::record::{PartialSegment, RouteRecord};
 
@@ -37,16 +37,9 @@ impl Contract {
     pub fn find<'p>(&self, method: &[u8], path: &'p [u8], preflight: bool) -> Found<'p> {
         let Some(path) = path.strip_prefix(b"/") else { return Found::UnknownPath };
         let mut values = Vec::new();
-        let mut seen = 0;
-        let mut segments = [b"".as_slice(); MAX_SEGMENTS];
-        for segment in path.split(|byte| *byte == b'/') {
-            let Some(slot) = segments.get_mut(seen) else { return Found::UnknownPath };
-            *slot = segment;
-            seen += 1;
-        }
-        let Some(node) = self.walk(0, segments.get(..seen).unwrap_or_default(), &mut values) else {
-            return Found::UnknownPath;
-        };
+        let too_many = memchr::memchr_iter(b'/', path).nth(MAX_SEGMENTS - 1).is_some();
+        let found = if too_many { None } else { self.walk(0, Some(path), &mut values) };
+        let Some(node) = found else { return Found::UnknownPath };
         let of = |method: &[u8]| node.methods.iter().find(|entry| self.text(entry.name) == method);
         let found = of(method).or_else(|| if method == b"HEAD" { of(b"GET") } else { None });
         match found {
@@ -63,15 +56,20 @@ impl Contract {
         }
     }
 
+    /// Walks from a node along a path; `None` is the end behind its last segment.
     fn walk<'c, 'p>(
         &'c self,
         node: u32,
-        segments: &[&'p [u8]],
+        path: Option<&'p [u8]>,
         values: &mut Vec<Cow<'p, [u8]>>,
     ) -> Option<&'c RouteRecord> {
         let route = self.route(node)?;
-        let Some((segment, rest)) = segments.split_first() else {
+        let Some(path) = path else {
             return (!route.methods.is_empty()).then_some(route);
+        };
+        let (segment, rest) = match memchr::memchr(b'/', path) {
+            Some(at) => (path.get(..at).unwrap_or_default(), path.get(at + 1..)),
+            None => (path, None),
         };
         let plain = decode(segment);
         let literal = route.literals.binary_search_by(|entry| self.text(entry.name).cmp(plain.as_ref()));

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use crate::{Action, Caller, Changes, Decision, Headers, Score, SkipNote};
+use crate::{Action, Caller, Changes, Decision, Headers, MatchedOperation, Score, SkipNote};
 
 /// One request, its response, and what was found out about both.
 #[derive(Debug, Default)]
@@ -15,6 +15,8 @@ pub struct Exchange {
     pub caller: Caller,
     /// The route that the gateway chose; with an empty name where none matched.
     pub route: Route,
+    /// The operation of an API contract that the request was matched with; set by the step that checks the contract.
+    pub operation: Option<MatchedOperation>,
     /// The signals so far.
     pub score: Score,
     /// Steps that are skipped, with the reasons; at most [`MAX_SKIPS`](crate::MAX_SKIPS).

@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use prost::Message;
 
-use crate::{Action, Caller, Exchange, GivenAnswer, Host, Labels, Score, Signal, SkipNote, Skipped};
+use crate::{Action, Caller, Exchange, GivenAnswer, Host, Labels, MatchedOperation, Score, Signal, SkipNote, Skipped};
 
 /// The filter state that carries the exchange.
 pub const EXCHANGE_TOKEN: &str = "svc.exchange";
@@ -43,6 +43,31 @@ struct Carried {
     /// The action that it came of.
     #[prost(enumeration = "Action", tag = "10")]
     given_action: i32,
+    /// [`Exchange::operation`].
+    #[prost(message, optional, tag = "11")]
+    operation: Option<CarriedOperation>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct CarriedOperation {
+    #[prost(string, tag = "1")]
+    template: String,
+    #[prost(string, repeated, tag = "2")]
+    names: Vec<String>,
+    /// One for each name.
+    #[prost(bytes = "vec", repeated, tag = "3")]
+    values: Vec<Vec<u8>>,
+}
+
+impl CarriedOperation {
+    fn of(operation: &MatchedOperation) -> Self {
+        let (names, values) = operation.parameters().iter().cloned().unzip();
+        Self { template: operation.template().to_owned(), names, values }
+    }
+
+    fn operation(self) -> MatchedOperation {
+        MatchedOperation::new(self.template, self.names.into_iter().zip(self.values).collect())
+    }
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -146,6 +171,9 @@ pub(crate) fn receive(exchange: &mut Exchange, host: &dyn Host) {
     exchange.score = score(carried.signals, carried.overflow);
     exchange.answered = carried.answered;
     exchange.target_is_secret |= carried.target_is_secret;
+    if let Some(operation) = carried.operation {
+        exchange.operation = Some(operation.operation());
+    }
     if let Some(caller) = carried.caller {
         exchange.caller = caller.caller();
         exchange.changes.of_request = true;
@@ -192,7 +220,9 @@ fn carried(host: &dyn Host) -> Option<Carried> {
 pub(crate) fn send(exchange: &Exchange, host: &dyn Host) {
     let (decided, answered) = (exchange.is_decided(), exchange.answered);
     let caller = exchange.changes.of_request.then(|| CarriedCaller::of(&exchange.caller));
-    let nothing = exchange.score.signals().is_empty() && exchange.skips.is_empty() && caller.is_none();
+    let operation = exchange.operation.as_ref().map(CarriedOperation::of);
+    let said = operation.is_some() || caller.is_some();
+    let nothing = exchange.score.signals().is_empty() && exchange.skips.is_empty() && !said;
     if nothing && !decided && !answered {
         return;
     }
@@ -218,6 +248,7 @@ pub(crate) fn send(exchange: &Exchange, host: &dyn Host) {
         target_is_secret: exchange.target_is_secret,
         given_status: exchange.given.map_or(0, |given| given.status.into()),
         given_action: exchange.given.map_or(Action::Deny, |given| given.action).into(),
+        operation,
     };
     host.set_filter_state(EXCHANGE_TOKEN, STANDARD_NO_PAD.encode(carried.encode_to_vec()).as_bytes());
 }
@@ -292,6 +323,16 @@ mod tests {
         let mut third = Exchange::default();
         receive(&mut third, &host);
         assert_eq!((third.caller, third.answered, third.given), (first.caller, true, second.given));
+    }
+
+    #[test]
+    fn the_matched_operation_travels_alone_as_well() {
+        let (host, mut first, mut second) = (FakeHost::at(0), Exchange::default(), Exchange::default());
+        let parameters = vec![("item".to_owned(), b"4 2".to_vec()), ("part".to_owned(), vec![0, 255])];
+        first.operation = Some(MatchedOperation::new("/items/{item}/{part}".to_owned(), parameters));
+        send(&first, &host);
+        receive(&mut second, &host);
+        assert_eq!(second.operation, first.operation);
     }
 
     #[test]

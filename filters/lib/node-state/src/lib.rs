@@ -64,6 +64,13 @@ pub use table::{Entry, Table, Update};
 pub use top::{MAX_RANKS, MAX_TOP_KEY, Ranked, Top};
 pub use windows::{Counted, MAX_SLICES, Windows};
 
+/// The hash of a key under the secret of this node, the same on all of its workers. `name` is unique on the node: equal keys of other names
+/// have unrelated hashes. No client can tell which keys have the same hash.
+#[must_use]
+pub fn keyed_hash(data: &dyn SharedData, name: &str, key: &[u8]) -> u64 {
+    data.memory().secret(data).hash(name, key)
+}
+
 /// Replaces the value under `key` (empty if it is missing) by the one that `change` returns; `None` leaves it as it is. `change`
 /// runs again, on the newer value, each time another worker wrote first. What the last run returned; `None` where other workers
 /// wrote first at each of sixteen tries.

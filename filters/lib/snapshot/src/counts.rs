@@ -205,6 +205,10 @@ pub struct AddToSet {
     /// The hash of the member.
     #[prost(fixed64, tag = "4")]
     pub member: u64,
+    /// The most members, where nodes add to the set by asking alone: 1 to the `cap` of the group, so that sets of one group have limits of
+    /// their own. 0 where nodes add without asking as well: the limit is the `cap`.
+    #[prost(uint32, tag = "5")]
+    pub limit: u32,
 }
 
 /// The answer to [`AddToSet`].

@@ -35,7 +35,7 @@ fn every_test_and_every_attack_that_the_threat_model_names_exists() {
     assert!(named > 60, "the document names {named} tests and attacks: is it still read?");
 }
 
-/// The texts of all Rust files below a folder, by the file's name without its ending; `tests.rs` also by its folder's name.
+/// The texts of all Rust files below a folder, by the file's name without its ending; `tests.rs` and `mod.rs` also by their folder's name.
 fn read(folder: &Path, files: &mut BTreeMap<String, Vec<String>>) {
     for entry in std::fs::read_dir(folder).expect("a folder of the repository").flatten() {
         let path = entry.path();
@@ -44,7 +44,7 @@ fn read(folder: &Path, files: &mut BTreeMap<String, Vec<String>>) {
         } else if path.extension().is_some_and(|extension| extension == "rs") {
             let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
             let text = std::fs::read_to_string(&path).unwrap_or_default();
-            if stem == "tests" {
+            if matches!(stem.as_str(), "tests" | "mod") {
                 let folder = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
                 files.entry(folder).or_default().push(text.clone());
             }

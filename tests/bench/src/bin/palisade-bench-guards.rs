@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser;
-use palisade_bench::guards::{Crowd, GUARDS, Kind, Reading, Row, compile, crowd, switched_on};
+use palisade_bench::guards::{Crowd, GUARDS, Kind, ObjectRows, Reading, Row, compile, crowd, objects, switched_on};
 use palisade_tests::figures::{Figures, Target, ended, wanted};
 use proxy_host::Module;
 
@@ -23,7 +23,7 @@ struct Options {
     /// The control plane's program, which compiles the chains.
     #[arg(long, env = "PALISADE_BIN", default_value = "target/debug/palisade", value_name = "FILE")]
     palisade: PathBuf,
-    /// Only these parts: `switched`, `busy`, `crowd`; all where none is named.
+    /// Only these parts: `switched`, `busy`, `objects`, `crowd`; all where none is named.
     #[arg(long, value_name = "PART")]
     only: Vec<String>,
     /// Different requests of each kind.
@@ -32,6 +32,9 @@ struct Options {
     /// Rounds of them in which processor time is measured.
     #[arg(long, default_value_t = 3)]
     rounds: u64,
+    /// Consumers of objects.
+    #[arg(long, default_value_t = 20_000)]
+    consumers: u64,
     /// Requests of the crowd, each from another caller, within a minute.
     #[arg(long, default_value_t = 100_000)]
     crowd: u64,
@@ -70,6 +73,9 @@ fn run(options: &Options) -> Result<(), String> {
             figures.add(&format!("{what}: processor time"), more(|row| row.nanos) / 1e3, "us", Target::None);
         }
     }
+    if wanted(&options.only, "objects") {
+        of_objects(options, (&metered, &module), &mut figures)?;
+    }
     if wanted(&options.only, "crowd") {
         crowds(options, &module, &mut figures)?;
     }
@@ -102,6 +108,23 @@ fn switched(
         figures.add(&format!("{what}, {name}: instructions more"), more(|row| row.instructions), "%", target);
         figures.add(&format!("{what}, {name}: processor time more"), more(|row| row.nanos), "%", target);
     }
+    Ok(())
+}
+
+/// What the object guard adds to a request for an object.
+fn of_objects(options: &Options, modules: (&Module, &Module), figures: &mut Figures) -> Result<(), String> {
+    let (without, with) = (compile(&options.palisade, &[], false)?, compile(&options.palisade, &["objects"], false)?);
+    let consumers = options.consumers;
+    let ObjectRows { ordinary, eager, shared } =
+        objects(modules, [&without, &with], (consumers, options.requests * 5))?;
+    for (rows, what) in [(ordinary, format!("{consumers} consumers")), (eager, "consumers of 300 objects".to_owned())] {
+        let what = format!("objects, a new object of {what}");
+        let more = |of: fn(&Row) -> f64| of(&rows[1]) - of(&rows[0]);
+        figures.add(&format!("{what}: instructions"), more(|row| row.instructions), "", Target::None);
+        figures.add(&format!("{what}: processor time"), more(|row| row.nanos) / 1e3, "us", Target::AtMost(5.0));
+    }
+    let mib = shared[1].saturating_sub(shared[0]) as f64 / f64::from(1 << 20);
+    figures.add(&format!("objects, a node's shared data, {consumers} consumers"), mib, "MiB", Target::None);
     Ok(())
 }
 

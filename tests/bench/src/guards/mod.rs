@@ -4,6 +4,7 @@
 //! machine; processor time is beside them, because calls to the gateway are no instructions.
 
 mod crowd;
+mod objects;
 mod switched;
 
 use std::fs;
@@ -16,6 +17,7 @@ use proxy_host::{Module, Node, Vm, cpu_time};
 use serde_json::{Map, Value, json};
 
 pub use crowd::{Crowd, Reading, crowd};
+pub use objects::{ObjectRows, objects};
 pub use switched::{Kind, Row, switched_on};
 
 const NOW_MILLIS: u64 = 1_750_000_000_000;
@@ -25,7 +27,7 @@ const PREPARING_MILLIS: u64 = 30_000;
 const LOGIN: &str = "/account/login";
 
 /// The guards, by their switches in the preset.
-pub const GUARDS: [&str; 6] = ["fail2ban", "login", "traffic", "uploads", "error_leakage", "sensitive_data"];
+pub const GUARDS: [&str; 7] = ["fail2ban", "login", "traffic", "uploads", "objects", "error_leakage", "sensitive_data"];
 
 /// Compiles a preset with these guards switched on, with or without the core rule set, by the program `palisade`.
 ///

@@ -5,6 +5,7 @@ pub(super) mod collections;
 pub(super) mod log_level;
 pub(super) mod operations;
 pub(super) mod report;
+pub(super) mod routes_import;
 
 use axum::http::HeaderName;
 

@@ -95,7 +95,7 @@ pub(super) fn compile(root: &Value, base_path: &str, options: Options) -> Result
     let Reader { mut compiler, tree, operations, listed, .. } = reader;
     let routes = tree.finish(&mut compiler);
     let warnings = std::mem::take(&mut compiler.warnings).finish();
-    let image = write(compiler, routes, operations)?;
+    let image = write(compiler, routes, operations, &[])?;
     Ok(Compiled { image, version, base_path: shown, operations: listed, warnings })
 }
 
@@ -199,6 +199,7 @@ impl<'d> Reader<'d> {
             responses: Vec::new(),
         };
         self.parameters(&[pointer, item], &mut record, &mut listed)?;
+        self.keys_in_query(operation, &mut record);
         if let Some((place, body)) = self.body(pointer) {
             let required = body.get("required") == Some(&Value::Bool(true));
             let media = self.media(&place, body)?;
@@ -260,6 +261,22 @@ impl<'d> Reader<'d> {
             }
         }
         Ok(())
+    }
+
+    /// API keys that a security scheme has in the query are declared, and checked by what reads them.
+    fn keys_in_query(&mut self, operation: &Map<String, Value>, record: &mut OperationRecord) {
+        let required = operation.get("security").or_else(|| self.compiler.root.get("security"));
+        let required = required.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_object);
+        for scheme in required.flat_map(Map::keys) {
+            let place = join("/components/securitySchemes", scheme);
+            let Some((_, scheme)) = self.compiler.object_at(&place) else { continue };
+            let text = |key: &str| scheme.get(key).and_then(Value::as_str);
+            if let (Some("apiKey"), Some("query"), Some(name)) = (text("type"), text("in"), text("name")) {
+                let name = self.compiler.text(name.as_bytes());
+                let place = Place::Query as u32;
+                record.parameters.push(ParameterRecord { name, place, ..ParameterRecord::default() });
+            }
+        }
     }
 
     fn parameter(

@@ -2,6 +2,7 @@
 
 mod document;
 mod read;
+mod reduce;
 mod references;
 mod routes;
 mod schema;
@@ -81,6 +82,15 @@ pub fn compile(text: &str, base_path: &str, options: Options) -> Result<Compiled
     document::compile(&root, base_path, options)
 }
 
+/// Reads the text of a document, JSON or YAML, without a look at what it says.
+///
+/// # Errors
+///
+/// The text is neither, or larger than the limits.
+pub fn read_text(text: &str) -> Result<Value, CompileError> {
+    read::read(text)
+}
+
 /// Compiles a schema alone, for tests and for fuzzing: the compiled form and its only schema, 0.
 ///
 /// # Errors
@@ -93,19 +103,21 @@ pub fn compile_schema(schema: &Value, version_31: bool) -> Result<(Vec<u8>, Vec<
     compiler.schema_at("")?;
     compiler.finish_schemas()?;
     let warnings = std::mem::take(&mut compiler.warnings);
-    let image = write(compiler, Vec::new(), Vec::new())?;
+    let image = write(compiler, Vec::new(), Vec::new(), &[0])?;
     Ok((image, warnings.finish()))
 }
 
-/// Puts the records into an image.
+/// Puts the records into an image. `roots` are schemas that no operation needs.
 fn write(
     compiler: schema::Compiler<'_>,
     routes: Vec<crate::record::RouteRecord>,
-    operations: Vec<crate::record::OperationRecord>,
+    mut operations: Vec<crate::record::OperationRecord>,
+    roots: &[u32],
 ) -> Result<Vec<u8>, CompileError> {
     let mut writer = ImageWriter::default();
     let failed = |message| CompileError { pointer: String::new(), message };
-    let (texts, schemas, resources) = compiler.into_records();
+    let (texts, schemas, mut resources) = compiler.into_records();
+    let schemas = reduce::reduce(schemas, &mut resources, &mut operations, roots);
     for text in texts {
         writer.push(Table::Texts, text).map_err(failed)?;
     }

@@ -1,18 +1,20 @@
 //! Keywords for arrays.
 
-use std::collections::HashMap;
-
 use super::evaluated::Evaluated;
 use super::{Validator, bounds, within};
-use crate::contract::Schema;
 use crate::json::{Kind, Value};
+use crate::opened::Schema;
 
 impl Validator<'_> {
     pub(super) fn array(&mut self, schema: &Schema, value: Value<'_>, mut evaluated: Option<&mut Evaluated>) -> bool {
         let record = &schema.record;
         let (lower, upper) = (record.min_items, record.max_items);
-        if !within(value.count(), lower, upper) {
-            return self.wrong(value, || bounds("an array of", "items", lower, upper));
+        let mut valid = true;
+        if (lower.is_some() || upper.is_some()) && !within(value.count(), lower, upper) {
+            valid = self.wrong(value, || bounds("an array of", "items", lower, upper));
+            if !self.goes_on() {
+                return false;
+            }
         }
         if !record.prefix_items.is_empty() || record.items.is_some() {
             for (place, element) in value.elements().enumerate() {
@@ -20,7 +22,8 @@ impl Validator<'_> {
                 if self.exhausted {
                     return true;
                 }
-                if !self.valid(due, element, None) {
+                valid &= self.valid(due, element, None);
+                if !valid && !self.goes_on() {
                     return false;
                 }
                 if let Some(evaluated) = evaluated.as_deref_mut() {
@@ -28,7 +31,7 @@ impl Validator<'_> {
                 }
             }
         }
-        self.contains(schema, value, evaluated) && (!record.unique_items || self.unique(value))
+        valid && self.contains(schema, value, evaluated) && (!record.unique_items || self.unique(value))
     }
 
     fn contains(&mut self, schema: &Schema, value: Value<'_>, mut evaluated: Option<&mut Evaluated>) -> bool {
@@ -53,19 +56,27 @@ impl Validator<'_> {
 
     /// Whether no two elements are equal. Only those with the same fingerprint are compared.
     fn unique(&mut self, value: Value<'_>) -> bool {
-        let mut seen: HashMap<u64, Vec<Value<'_>>> = HashMap::new();
+        if value.count() < 2 {
+            return true;
+        }
+        let mut marked: Vec<(u64, Value<'_>)> = Vec::with_capacity(value.count());
         for element in value.elements() {
             let mark = self.fingerprint(element);
-            let alike = seen.entry(mark).or_default();
-            for other in alike.iter() {
-                if !self.charge(1) {
-                    return true;
-                }
-                if element.equals(*other, &mut self.budget) {
-                    return self.wrong(element, || "items that are unique".to_owned());
+            marked.push((mark, element));
+        }
+        // Equal marks stay in the order of the array, so that the later element is told of.
+        marked.sort_by_key(|(mark, element)| (*mark, element.at));
+        for alike in marked.chunk_by(|one, two| one.0 == two.0) {
+            for (place, (_, element)) in alike.iter().enumerate() {
+                for (_, other) in alike.iter().take(place) {
+                    if !self.charge(1) {
+                        return true;
+                    }
+                    if element.equals(*other, &mut self.budget) {
+                        return self.wrong(*element, || "items that are unique".to_owned());
+                    }
                 }
             }
-            alike.push(element);
         }
         true
     }
@@ -83,9 +94,7 @@ impl Validator<'_> {
             Kind::Null => 1,
             Kind::False => 2,
             Kind::True => 3,
-            Kind::Number => value
-                .number()
-                .map_or(4, |number| bytes(format!("{number:?}").replace("plain: true", "plain: false").as_bytes())),
+            Kind::Number => value.number().map_or(4, |number| number.fingerprint().wrapping_mul(PRIME) ^ 4),
             Kind::String => bytes(&value.string()),
             Kind::Array => value
                 .elements()

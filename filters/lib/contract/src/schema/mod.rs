@@ -6,13 +6,17 @@ mod objects;
 
 use std::cmp::Ordering;
 
-use crate::contract::{Contract, Schema};
+use crate::compiled::Contract;
 use crate::json::{Document, Kind, Value};
+use crate::opened::{Schema, has};
 use crate::record::types;
 use evaluated::Evaluated;
 
 /// The deepest nesting of schemas within one check.
 const MAX_NESTING: u32 = 250;
+
+/// The most places of one value that are told of: behind them the check stops at the first thing that is wrong.
+const MAX_FAILURES: usize = 8;
 
 /// The most schemas in turn for one value that lead to one another: more are a circle.
 const MAX_TURNS: u32 = 100;
@@ -31,15 +35,15 @@ pub(crate) enum Side {
 pub(crate) enum Checked {
     /// The value is valid.
     Valid,
-    /// It is not: where in it, as a JSON pointer, and what is expected there.
-    Invalid(String, String),
+    /// It is not: where in it, as JSON pointers, and what is expected there. There is at least one, and at most eight.
+    Invalid(Vec<(String, String)>),
     /// The check took more work than it may, or the value is nested too deep for it.
     TooCostly,
     /// A schema refers to itself in a circle, and checks nothing.
     Unjudged,
 }
 
-/// The first thing that is wrong.
+/// Something that is wrong.
 struct Failure {
     at: usize,
     expected: String,
@@ -56,7 +60,7 @@ pub(crate) struct Validator<'a> {
     place: usize,
     turns: u32,
     circle: bool,
-    failure: Option<Failure>,
+    failures: Vec<Failure>,
     /// How many failures are expected, and so not described.
     silent: u32,
     /// The resources that the check has come through, where dynamic references look for their anchors.
@@ -76,7 +80,7 @@ pub(crate) fn check(contract: &Contract, schema: u32, document: &Document<'_>, s
         place: usize::MAX,
         turns: 0,
         circle: false,
-        failure: None,
+        failures: Vec::new(),
         silent: 0,
         scope: Vec::new(),
         dynamic,
@@ -88,11 +92,20 @@ pub(crate) fn check(contract: &Contract, schema: u32, document: &Document<'_>, s
     if validator.exhausted {
         return Checked::TooCostly;
     }
-    match validator.failure.filter(|_| !valid) {
-        Some(failure) => Checked::Invalid(document.pointer(failure.at), failure.expected),
-        None if valid => Checked::Valid,
-        None => Checked::Invalid(String::new(), "a value that matches the schema".to_owned()),
+    if valid {
+        return Checked::Valid;
     }
+    let mut found: Vec<(String, String)> = Vec::new();
+    for failure in validator.failures {
+        let one = (document.pointer(failure.at), failure.expected);
+        if !found.contains(&one) {
+            found.push(one);
+        }
+    }
+    if found.is_empty() {
+        found.push((String::new(), "a value that matches the schema".to_owned()));
+    }
+    Checked::Invalid(found)
 }
 
 impl<'a> Validator<'a> {
@@ -105,11 +118,17 @@ impl<'a> Validator<'a> {
     }
 
     /// Notes what is wrong, and is false.
+    #[cold]
     fn wrong(&mut self, value: Value<'_>, expected: impl FnOnce() -> String) -> bool {
-        if self.silent == 0 && self.failure.is_none() {
-            self.failure = Some(Failure { at: value.at, expected: expected() });
+        if self.goes_on() {
+            self.failures.push(Failure { at: value.at, expected: expected() });
         }
         false
+    }
+
+    /// Whether a value that is not valid is looked at further, for what else is wrong with it.
+    fn goes_on(&self) -> bool {
+        self.silent == 0 && self.failures.len() < MAX_FAILURES && !self.exhausted
     }
 
     /// Whether a value is valid, without a word on why not.
@@ -121,53 +140,54 @@ impl<'a> Validator<'a> {
     }
 
     /// Whether a value is valid. Of a valid one, `evaluated` learns which properties and items were looked at.
+    #[inline]
     fn valid(&mut self, entry: u32, value: Value<'_>, evaluated: Option<&mut Evaluated>) -> bool {
+        if !self.charge(1) {
+            return true;
+        }
+        // A damaged record checks nothing.
+        let Some(schema) = self.contract.schema(entry) else { return true };
+        if schema.has(has::COMPOUND) { self.compound(schema, value, evaluated) } else { self.own(schema, value) }
+    }
+
+    /// A schema that others are part of.
+    fn compound(&mut self, schema: &Schema, value: Value<'_>, evaluated: Option<&mut Evaluated>) -> bool {
         let before = (self.place, self.turns);
         self.turns = if value.at == self.place { self.turns + 1 } else { 0 };
         self.place = value.at;
         self.circle |= self.turns >= MAX_TURNS;
         self.exhausted |= self.circle || self.nesting >= MAX_NESTING;
-        let valid = !self.charge(1) || self.valid_here(entry, value, evaluated);
+        let valid = self.exhausted || {
+            self.nesting += 1;
+            let entered = self.dynamic && self.scope.last() != Some(&schema.record.resource);
+            if entered {
+                self.scope.push(schema.record.resource);
+            }
+            let valid = self.schema(schema, value, evaluated);
+            if entered {
+                self.scope.pop();
+            }
+            self.nesting -= 1;
+            valid
+        };
         (self.place, self.turns) = before;
         valid
     }
 
-    fn valid_here(&mut self, entry: u32, value: Value<'_>, evaluated: Option<&mut Evaluated>) -> bool {
-        let contract = self.contract;
-        let Some(schema) = contract.schema(entry) else {
-            // A damaged record checks nothing.
-            return true;
-        };
-        self.nesting += 1;
-        let entered = self.dynamic && self.scope.last() != Some(&schema.record.resource);
-        if entered {
-            self.scope.push(schema.record.resource);
-        }
-        let valid = self.schema(schema, value, evaluated);
-        if entered {
-            self.scope.pop();
-        }
-        self.nesting -= 1;
-        valid
-    }
-
     fn schema(&mut self, schema: &Schema, value: Value<'_>, outer: Option<&mut Evaluated>) -> bool {
-        let record = &schema.record;
-        if record.never {
-            return self.wrong(value, || "nothing to be here".to_owned());
-        }
-        if record.nullable && value.kind() == Kind::Null {
-            return true;
-        }
-        if record.types != 0 && !has_type(record.types, value) {
-            return self.wrong(value, || names(record.types));
-        }
         if !self.own(schema, value) {
             return false;
         }
-        let tracks = record.unevaluated_properties.is_some() || record.unevaluated_items.is_some();
+        if value.kind() == Kind::Null && schema.has(has::NULLABLE) {
+            return true;
+        }
+        let tracks = schema.has(has::UNEVALUATED);
         if outer.is_none() && !tracks {
-            return self.inside(schema, value, None) && self.in_place(schema, value, None);
+            let mut valid = self.inside(schema, value, None);
+            if schema.has(has::IN_PLACE) && (valid || self.goes_on()) {
+                valid &= self.in_place(schema, value, None);
+            }
+            return valid;
         }
         let mut evaluated = Evaluated::default();
         let valid = self.inside(schema, value, Some(&mut evaluated))
@@ -180,46 +200,67 @@ impl<'a> Validator<'a> {
     }
 
     /// Keywords for the value itself.
+    #[inline]
     fn own(&mut self, schema: &Schema, value: Value<'_>) -> bool {
-        if let Some(values) = &schema.values {
-            let found = values.root().elements().any(|one| value.equals(one, &mut self.budget));
-            self.exhausted |= self.budget == 0;
-            if !found {
-                return self.wrong(value, || {
-                    let listed = String::from_utf8_lossy(values.root().raw()).chars().take(120).collect::<String>();
-                    format!("one of {listed}")
-                });
+        if schema.has(has::NEVER | has::NULLABLE) {
+            if schema.has(has::NEVER) {
+                return self.wrong(value, || "nothing to be here".to_owned());
+            }
+            if value.kind() == Kind::Null {
+                return true;
             }
         }
+        if !schema.takes_type(value) {
+            return self.wrong(value, || names(schema.record.types));
+        }
+        if !schema.has(has::VALUES | has::TEXT | has::NUMBER) {
+            return true;
+        }
+        if schema.has(has::VALUES) && !self.listed(schema, value) {
+            return false;
+        }
         match value.kind() {
-            Kind::String => self.text(schema, value),
-            Kind::Number => self.number(schema, value),
+            Kind::String if schema.has(has::TEXT) => self.text(schema, value),
+            Kind::Number if schema.has(has::NUMBER) => self.number(schema, value),
             _ => true,
         }
+    }
+
+    /// `enum`, `const`.
+    fn listed(&mut self, schema: &Schema, value: Value<'_>) -> bool {
+        let Some(values) = &schema.values else { return true };
+        let found = if value.kind() == Kind::String {
+            let text = value.string();
+            values.texts.binary_search_by(|own| own.as_ref().cmp(text.as_ref())).is_ok()
+        } else {
+            let found = values.all.root().elements().any(|one| value.equals(one, &mut self.budget));
+            self.exhausted |= self.budget == 0;
+            found
+        };
+        found
+            || self.wrong(value, || {
+                let listed = String::from_utf8_lossy(values.all.root().raw()).chars().take(120).collect::<String>();
+                format!("one of {listed}")
+            })
     }
 
     fn text(&mut self, schema: &Schema, value: Value<'_>) -> bool {
         let record = &schema.record;
         let (lower, upper) = (record.min_length, record.max_length);
-        if lower.is_none() && upper.is_none() && record.pattern.is_none() && schema.format.is_none() {
-            return true;
-        }
         let text = value.string();
         if !self.charge(text.len() / 16) {
             return true;
         }
-        if lower.is_some() || upper.is_some() {
-            let characters = text.iter().filter(|byte| **byte & 0xc0 != 0x80).count();
-            if !within(characters, lower, upper) {
-                return self.wrong(value, || bounds("a text of", "characters", lower, upper));
-            }
+        if (lower.is_some() || upper.is_some()) && !fits(&text, lower, upper) {
+            return self.wrong(value, || bounds("a text of", "characters", lower, upper));
         }
         if let Some(format) = schema.format.filter(|format| !format.takes_text(&text)) {
             return self.wrong(value, || format!("the format {}", format.name()));
         }
-        if let Some(pattern) = schema.pattern(self.contract)
+        if record.pattern.is_some()
+            && let Some(pattern) = schema.pattern(self.contract)
             && self.charge(text.len() / 8)
-            && !pattern.is_match(text.as_ref())
+            && !pattern.is_match(&text)
         {
             return self.wrong(value, || "a text that matches the pattern".to_owned());
         }
@@ -227,13 +268,7 @@ impl<'a> Validator<'a> {
     }
 
     fn number(&mut self, schema: &Schema, value: Value<'_>) -> bool {
-        let bounded = schema.minimum.is_some()
-            || schema.maximum.is_some()
-            || schema.above.is_some()
-            || schema.below.is_some()
-            || schema.multiple_of.is_some()
-            || schema.format.is_some();
-        let Some(number) = value.number().filter(|_| bounded) else { return true };
+        let Some(number) = value.number() else { return true };
         let text = |text: &Option<Vec<u8>>| String::from_utf8_lossy(text.as_deref().unwrap_or_default()).into_owned();
         let record = &schema.record;
         if schema.minimum.is_some_and(|bound| number.compare(bound) == Ordering::Less) {
@@ -260,8 +295,8 @@ impl<'a> Validator<'a> {
     /// Keywords for what the value holds.
     fn inside(&mut self, schema: &Schema, value: Value<'_>, evaluated: Option<&mut Evaluated>) -> bool {
         match value.kind() {
-            Kind::Object if schema.for_objects => self.object(schema, value, evaluated),
-            Kind::Array if schema.for_arrays => self.array(schema, value, evaluated),
+            Kind::Object if schema.has(has::OBJECT) => self.object(schema, value, evaluated),
+            Kind::Array if schema.has(has::ARRAY) => self.array(schema, value, evaluated),
             _ => true,
         }
     }
@@ -269,19 +304,11 @@ impl<'a> Validator<'a> {
     /// Schemas for the same value.
     fn in_place(&mut self, schema: &Schema, value: Value<'_>, mut evaluated: Option<&mut Evaluated>) -> bool {
         let record = &schema.record;
-        if let Some(target) = record.reference
-            && !self.valid(target, value, evaluated.as_deref_mut())
-        {
-            return false;
-        }
-        if let Some(target) = record.dynamic_reference {
-            let target = self.dynamic_target(target, record.dynamic_anchor);
-            if !self.valid(target, value, evaluated.as_deref_mut()) {
-                return false;
-            }
-        }
-        for branch in &record.all_of {
-            if !self.valid(*branch, value, evaluated.as_deref_mut()) {
+        let dynamic = record.dynamic_reference.map(|target| self.dynamic_target(target, record.dynamic_anchor));
+        let mut valid = true;
+        for target in record.reference.into_iter().chain(dynamic).chain(record.all_of.iter().copied()) {
+            valid &= self.valid(target, value, evaluated.as_deref_mut());
+            if !valid && !self.goes_on() {
                 return false;
             }
         }
@@ -291,7 +318,7 @@ impl<'a> Validator<'a> {
         {
             return self.wrong(value, || "a value that the schema does not exclude".to_owned());
         }
-        self.choice(schema, value, evaluated.as_deref_mut()) && self.condition(schema, value, evaluated)
+        valid && self.choice(schema, value, evaluated.as_deref_mut()) && self.condition(schema, value, evaluated)
     }
 
     fn choice(&mut self, schema: &Schema, value: Value<'_>, mut evaluated: Option<&mut Evaluated>) -> bool {
@@ -303,20 +330,22 @@ impl<'a> Validator<'a> {
             return self.valid(branch, value, evaluated);
         }
         if !record.any_of.is_empty() {
+            let branches = schema.any_of(value, self.contract);
             let mut any = false;
-            for branch in &record.any_of {
+            for branch in branches {
                 any |= self.probe(*branch, value, evaluated.as_deref_mut());
                 if any && evaluated.is_none() {
                     break;
                 }
             }
             if !any {
-                return self.no_branch(&record.any_of, value);
+                return self.no_branch(branches, value);
             }
         }
         if !record.one_of.is_empty() {
+            let branches = schema.one_of(value, self.contract);
             let mut matched = 0;
-            for branch in &record.one_of {
+            for branch in branches {
                 matched += u32::from(self.probe(*branch, value, evaluated.as_deref_mut()));
                 if matched > 1 {
                     return self.exhausted
@@ -326,7 +355,7 @@ impl<'a> Validator<'a> {
                 }
             }
             if matched == 0 {
-                return self.no_branch(&record.one_of, value);
+                return self.no_branch(branches, value);
             }
         }
         true
@@ -365,21 +394,12 @@ impl<'a> Validator<'a> {
     }
 }
 
-/// Whether a value has one of the types.
-fn has_type(allowed: u32, value: Value<'_>) -> bool {
-    match value.kind() {
-        Kind::Null => allowed & types::NULL != 0,
-        Kind::True | Kind::False => allowed & types::BOOLEAN != 0,
-        Kind::Object => allowed & types::OBJECT != 0,
-        Kind::Array => allowed & types::ARRAY != 0,
-        Kind::String => allowed & types::STRING != 0,
-        Kind::Number => {
-            let integer = |number: crate::number::Number| {
-                if allowed & types::STRICT_INTEGER == 0 { number.is_integer() } else { number.is_plain() }
-            };
-            allowed & types::NUMBER != 0 || (allowed & types::INTEGER != 0 && value.number().is_some_and(integer))
-        }
-    }
+/// Whether a text, which is UTF-8, has a number of characters.
+fn fits(text: &[u8], lower: Option<u64>, upper: Option<u64>) -> bool {
+    // A character has one to four bytes: mostly the length alone says it.
+    let length = u64::try_from(text.len()).unwrap_or(u64::MAX);
+    let surely = lower.is_none_or(|lower| length / 4 >= lower) && upper.is_none_or(|upper| length <= upper);
+    surely || within(text.iter().filter(|byte| **byte & 0xc0 != 0x80).count(), lower, upper)
 }
 
 fn names(allowed: u32) -> String {

@@ -2,30 +2,47 @@
 
 use super::evaluated::Evaluated;
 use super::{Side, Validator, bounds, within};
-use crate::contract::Schema;
 use crate::json::{Kind, Value};
+use crate::opened::{Schema, has};
 
 impl Validator<'_> {
     pub(super) fn object(&mut self, schema: &Schema, value: Value<'_>, mut evaluated: Option<&mut Evaluated>) -> bool {
         let record = &schema.record;
         let (lower, upper) = (record.min_properties, record.max_properties);
-        if !within(value.count(), lower, upper) {
-            return self.wrong(value, || bounds("an object of", "properties", lower, upper));
+        let mut valid = true;
+        if (lower.is_some() || upper.is_some()) && !within(value.count(), lower, upper) {
+            valid = self.wrong(value, || bounds("an object of", "properties", lower, upper));
+            if !self.goes_on() {
+                return false;
+            }
         }
-        let one_sided = match self.side {
-            Side::Request => &record.required_write,
-            Side::Response => &record.required_read,
+        if !record.dependent_required.is_empty() || !record.dependent_schemas.is_empty() {
+            valid &= self.dependent(schema, value, evaluated.as_deref_mut());
+            if !valid && !self.goes_on() {
+                return false;
+            }
+        }
+        if schema.has(has::MEMBERS) {
+            valid &= self.members(schema, value, evaluated);
+        }
+        let unnoted = match self.side {
+            Side::Request => schema.unnoted.first(),
+            Side::Response => schema.unnoted.last(),
         };
-        for name in record.required.iter().chain(one_sided) {
-            if !self.charge(value.count() / 8) {
-                return true;
+        for name in unnoted.into_iter().flatten() {
+            if (!valid && !self.goes_on()) || !self.charge(1 + value.count() / 8) {
+                break;
             }
-            let name = self.contract.text(*name);
-            if !value.has(name) {
-                return self.wrong(value, || format!("the property `{}`", String::from_utf8_lossy(name)));
+            if !value.has(self.contract.text(*name)) {
+                valid = self.absent(value, *name);
             }
         }
-        self.dependent(schema, value, evaluated.as_deref_mut()) && self.members(schema, value, evaluated)
+        valid
+    }
+
+    fn absent(&mut self, value: Value<'_>, name: u32) -> bool {
+        let contract = self.contract;
+        self.wrong(value, || format!("the property `{}`", contract.shown(name)))
     }
 
     fn dependent(&mut self, schema: &Schema, value: Value<'_>, mut evaluated: Option<&mut Evaluated>) -> bool {
@@ -56,60 +73,77 @@ impl Validator<'_> {
     }
 
     fn members(&mut self, schema: &Schema, value: Value<'_>, mut evaluated: Option<&mut Evaluated>) -> bool {
-        let record = &schema.record;
-        let looks = !record.properties.is_empty()
-            || !record.pattern_properties.is_empty()
-            || record.additional_properties.is_some()
-            || record.property_names.is_some();
-        if !looks {
-            return true;
-        }
         let contract = self.contract;
+        let [request, response] = schema.due;
+        let due = if self.side == Side::Request { request } else { response };
+        let (mut there, mut valid) = (0, true);
         for (name, member) in value.members() {
             if !self.charge(1) {
                 return true;
             }
-            if let Some(names) = record.property_names
-                && !self.valid(names, name, None)
-            {
-                return false;
-            }
             let text = name.string();
+            let own = schema.names.find(&text, contract);
             let mut known = false;
-            let found = record.properties.binary_search_by(|property| contract.text(property.name).cmp(text.as_ref()));
-            if let Some(property) = found.ok().and_then(|place| record.properties.get(place)) {
-                known = true;
-                if !self.valid(property.schema, member, None) {
-                    return false;
-                }
-            }
-            for property in &record.pattern_properties {
-                let pattern = contract.pattern(property.name);
-                if !self.charge(1 + text.len() / 8) {
-                    return true;
-                }
-                if pattern.is_some_and(|pattern| pattern.is_match(text.as_ref())) {
+            if let Some(own) = own {
+                there |= own.bit;
+                if let Some(property) = own.schema() {
                     known = true;
-                    if !self.valid(property.schema, member, None) {
-                        return false;
-                    }
+                    valid &= self.valid(property, member, None);
                 }
             }
-            if let Some(additional) = record.additional_properties.filter(|_| !known) {
-                let never = contract.schema(additional).is_some_and(|schema| schema.record.never);
-                if never {
-                    return self.wrong(member, || "no property that the schema does not declare".to_owned());
-                }
-                known = true;
-                if !self.valid(additional, member, None) {
-                    return false;
-                }
+            valid &= self.other_keywords(schema, (name, member), &text, &mut known);
+            if !valid && !self.goes_on() {
+                return false;
             }
             if let Some(evaluated) = evaluated.as_deref_mut().filter(|_| known) {
                 evaluated.add(member.at);
             }
         }
-        true
+        let absent = due & !there;
+        if absent == 0 || self.exhausted {
+            return valid;
+        }
+        for name in schema.names.of_bits(absent) {
+            valid = self.absent(value, name);
+            if !self.goes_on() {
+                break;
+            }
+        }
+        valid
+    }
+
+    /// What is asked of a member beside its property; whether it is known so far, and then.
+    #[inline]
+    fn other_keywords(
+        &mut self,
+        schema: &Schema,
+        (name, member): (Value<'_>, Value<'_>),
+        text: &[u8],
+        known: &mut bool,
+    ) -> bool {
+        let record = &schema.record;
+        let mut valid = true;
+        if let Some(names) = record.property_names {
+            valid &= self.valid(names, name, None);
+        }
+        for property in &record.pattern_properties {
+            if !self.charge(1 + text.len() / 8) {
+                return true;
+            }
+            if self.contract.pattern(property.name).is_some_and(|pattern| pattern.is_match(text)) {
+                *known = true;
+                valid &= self.valid(property.schema, member, None);
+            }
+        }
+        if let Some(additional) = record.additional_properties.filter(|_| !*known) {
+            let never = self.contract.schema(additional).is_some_and(|schema| schema.has(has::NEVER));
+            if never {
+                return self.wrong(member, || "no property that the schema does not declare".to_owned());
+            }
+            *known = true;
+            valid &= self.valid(additional, member, None);
+        }
+        valid
     }
 
     /// `unevaluatedProperties` and `unevaluatedItems`.

@@ -4,7 +4,7 @@
 //! learned of all others. A change goes up with the next batch of the node link, and the others learn of it if they have counted
 //! the same key ([`Window::everywhere_from`]: all others, from a total on). The one that asks
 //! ([`Window::ask`], [`Budget::ask`], [`CappedSet::ask`]) is exact: the control plane decides for all nodes, and the message waits
-//! for the answer ([`Verdict::Ask`](crate::Verdict::Ask)). Without an answer the plugin decides what follows, usually by the form
+//! for the answer ([`Verdict::Ask`](crate::Verdict::Ask)). An [`AskedSet`] has that form alone. Without an answer the plugin decides what follows, usually by the form
 //! that does not wait.
 //!
 //! While the control plane is gone, a node goes on alone with what it knows, and what it has counted adds up again afterwards. Keys
@@ -12,6 +12,7 @@
 //! started, a node counts under a key of its own; a worker counts again under the secret what it has counted until then, 8192
 //! changes at most. A question that is asked until then has no answer.
 
+mod asked_set;
 mod budget;
 mod link;
 mod node;
@@ -25,6 +26,7 @@ use std::rc::Rc;
 use node_state::{ClusterSets, ClusterWindows, SharedData, Slices};
 use snapshot::{CountBatch, CountGroup, CountKind, KeyCount, KeyMembers, MAX_COUNT_NAME, MAX_COUNT_SLICES};
 
+pub use asked_set::AskedSet;
 pub use budget::{Budget, BudgetTaken};
 pub use link::{learn, lost, news, put_back, wait};
 pub use node_state::{ClusterCount, Membership};

@@ -327,10 +327,7 @@ impl OnNode<'_> {
     /// A question to the control plane. Before the node has the secret of all nodes it is one that is never sent, because its hashes
     /// would be of other keys.
     pub(super) fn ask<Q: Topic>(&self, question: &Q, millis: u32) -> Ask {
-        if self.cluster.joined {
-            return Ask::new(question, millis);
-        }
-        Ask { question: Question { topic: Cow::Borrowed(""), data: Vec::new() }, millis, body: false }
+        self.cluster.ask(question, millis)
     }
 
     /// Notes that a key was counted: the other nodes are to learn of it. `words` are the key, the member of a set, and how much was
@@ -351,12 +348,20 @@ impl OnNode<'_> {
 }
 
 impl Cluster {
+    /// See [`OnNode::ask`].
+    pub(super) fn ask<Q: Topic>(&self, question: &Q, millis: u32) -> Ask {
+        if self.joined {
+            return Ask::new(question, millis);
+        }
+        Ask { question: Question { topic: Cow::Borrowed(""), data: Vec::new() }, millis, body: false }
+    }
+
     pub(super) fn hashes(&self) -> ClusterKey {
         ClusterKey::new(self.key)
     }
 
     /// The hash of a member; never 0, which stands for all members of a set.
-    fn member(&self, shared: &Shared, key: u64, member: &[u8]) -> u64 {
+    pub(super) fn member(&self, shared: &Shared, key: u64, member: &[u8]) -> u64 {
         self.hashes().member(&shared.scope, key, member).max(1)
     }
 

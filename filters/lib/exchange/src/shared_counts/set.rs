@@ -80,7 +80,7 @@ impl CappedSet {
         let (members, slices) = own.into_iter().unzip();
         let own = Some(KeyMembers { key, members, slices });
         let (group, member) = (Some(self.0.described.clone()), on.member(key, member));
-        on.ask(&AddToSet { group, incarnation: on.cluster.incarnation, own, member }, millis)
+        on.ask(&AddToSet { group, incarnation: on.cluster.incarnation, own, member, limit: 0 }, millis)
     }
 
     /// The outcome of [`CappedSet::ask`]; `None` without an answer, when [`CappedSet::insert`] decides by what this node knows.

@@ -1,0 +1,196 @@
+//! Identifiers by their shape: numbers, UUIDs, ObjectIds of MongoDB, and ULIDs.
+
+use std::borrow::Cow;
+
+/// The endings of file names with which backends give an object in another format.
+const FORMATS: [&[u8]; 10] = [b"json", b"xml", b"html", b"htm", b"csv", b"pdf", b"txt", b"yaml", b"yml", b"jsonld"];
+/// The most digits of a number whose distance from others is judged.
+const MAX_DIGITS: usize = 19;
+/// The first of the ten digits of scripts whose digits common integer parsers read as well.
+const ZEROS: [u32; 24] = [
+    0x660, 0x6f0, 0x7c0, 0x966, 0x9e6, 0xa66, 0xae6, 0xb66, 0xbe6, 0xc66, 0xce6, 0xd66, 0xde6, 0xe50, 0xed0, 0xf20,
+    0x1040, 0x1090, 0x17e0, 0x1810, 0x1946, 0x19d0, 0xa620, 0xff10,
+];
+
+/// A part of what identifies an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Identifier<'p> {
+    /// The same for all spellings of one identifier.
+    pub(crate) bytes: Cow<'p, [u8]>,
+    /// Its value, where it is a number of at most 19 digits.
+    pub(crate) number: Option<u64>,
+}
+
+impl<'p> Identifier<'p> {
+    /// The identifier that a segment has the shape of.
+    pub(crate) fn shaped(segment: &'p [u8]) -> Option<Self> {
+        plain(segment).or_else(|| {
+            let dot = segment.iter().rposition(|byte| *byte == b'.')?;
+            let (stem, format) = (segment.get(..dot)?, segment.get(dot + 1..)?);
+            FORMATS.iter().any(|known| known.eq_ignore_ascii_case(format)).then(|| plain(stem)).flatten()
+        })
+    }
+
+    /// The identifier that a segment is, whatever its shape.
+    pub(crate) fn any(segment: &'p [u8]) -> Self {
+        Self::shaped(segment).unwrap_or(Self { bytes: Cow::Borrowed(segment), number: None })
+    }
+}
+
+fn plain(segment: &[u8]) -> Option<Identifier<'_>> {
+    match segment.first()? {
+        b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F' | b'+' | b'-' | b'{' | 0x80.. => {}
+        _ => return None,
+    }
+    let named = |bytes| Identifier { bytes: Cow::Owned(bytes), number: None };
+    number(segment)
+        .or_else(|| uuid(segment).map(named))
+        .or_else(|| object_id(segment).map(named))
+        .or_else(|| ulid(segment).map(named))
+}
+
+/// Digits, with a sign or a fraction of zeros where parsers of numbers take them.
+fn number(segment: &[u8]) -> Option<Identifier<'_>> {
+    let unsigned = segment.strip_prefix(b"+").or_else(|| segment.strip_prefix(b"-")).unwrap_or(segment);
+    let whole = match unsigned.iter().position(|byte| *byte == b'.') {
+        Some(dot) => {
+            let fraction = unsigned.get(dot + 1..)?;
+            (!fraction.is_empty() && fraction.iter().all(|byte| *byte == b'0')).then(|| unsigned.get(..dot))??
+        }
+        None => unsigned,
+    };
+    let digits: Cow<'_, [u8]> = match whole {
+        [] => return None,
+        _ if whole.iter().all(u8::is_ascii_digit) => Cow::Borrowed(whole),
+        _ => Cow::Owned(std::str::from_utf8(whole).ok()?.chars().map(ascii_digit).collect::<Option<_>>()?),
+    };
+    let zeros = digits.iter().take_while(|digit| **digit == b'0').count().min(digits.len().saturating_sub(1));
+    let bytes: Cow<'_, [u8]> = match digits {
+        Cow::Borrowed(digits) => Cow::Borrowed(digits.get(zeros..)?),
+        Cow::Owned(digits) => Cow::Owned(digits.get(zeros..)?.to_vec()),
+    };
+    let value = |value: u64, digit: &u8| value.wrapping_mul(10).wrapping_add(u64::from(digit.wrapping_sub(b'0')));
+    let number = (bytes.len() <= MAX_DIGITS).then(|| bytes.iter().fold(0, value));
+    Some(Identifier { bytes, number })
+}
+
+/// A digit of any common script.
+fn ascii_digit(digit: char) -> Option<u8> {
+    if let '0'..='9' = digit {
+        return u8::try_from(digit).ok();
+    }
+    let zero = ZEROS.iter().find(|zero| (**zero..**zero + 10).contains(&u32::from(digit)))?;
+    u8::try_from(u32::from(digit) - zero).ok().map(|value| b'0' + value)
+}
+
+/// 32 hexadecimal digits, with the usual hyphens and braces or without.
+fn uuid(segment: &[u8]) -> Option<Vec<u8>> {
+    let bare = segment.strip_prefix(b"{").and_then(|bare| bare.strip_suffix(b"}")).unwrap_or(segment);
+    let hyphens = |(place, byte): (usize, &u8)| (*byte == b'-') == matches!(place, 8 | 13 | 18 | 23);
+    let fits = match bare.len() {
+        36 => bare.iter().enumerate().all(hyphens),
+        32 => !bare.contains(&b'-'),
+        _ => false,
+    };
+    let digits: Vec<u8> = bare.iter().filter(|byte| **byte != b'-').map(u8::to_ascii_lowercase).collect();
+    (fits && digits.len() == 32 && digits.iter().all(u8::is_ascii_hexdigit)).then_some(digits)
+}
+
+/// 24 hexadecimal digits.
+fn object_id(segment: &[u8]) -> Option<Vec<u8>> {
+    (segment.len() == 24 && segment.iter().all(u8::is_ascii_hexdigit)).then(|| segment.to_ascii_lowercase())
+}
+
+/// 26 characters of Crockford's base 32, of which the first is at most 7.
+fn ulid(segment: &[u8]) -> Option<Vec<u8>> {
+    let of_base = |byte: &u8| byte.is_ascii_alphanumeric() && !b"iIlLoOuU".contains(byte);
+    let fits = segment.len() == 26 && matches!(segment.first(), Some(b'0'..=b'7')) && segment.iter().all(of_base);
+    fits.then(|| segment.to_ascii_uppercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shaped(segment: &str) -> Option<(String, Option<u64>)> {
+        Identifier::shaped(segment.as_bytes()).map(|id| (String::from_utf8_lossy(&id.bytes).into_owned(), id.number))
+    }
+
+    #[test]
+    fn spellings_of_one_identifier_are_one() {
+        let all: [(&[&str], &str, Option<u64>); 4] = [
+            (
+                &[
+                    "42",
+                    "042",
+                    "+42",
+                    "-42",
+                    "42.0",
+                    "42.000",
+                    "42.json",
+                    "42.XML",
+                    "\u{ff14}\u{ff12}",
+                    "\u{664}\u{662}",
+                ],
+                "42",
+                Some(42),
+            ),
+            (
+                &[
+                    "f47ac10b-58cc-4372-a567-0e02b2c3d479",
+                    "F47AC10B-58CC-4372-A567-0E02B2C3D479",
+                    "f47ac10b58cc4372a5670e02b2c3d479",
+                    "{f47ac10b-58cc-4372-a567-0e02b2c3d479}",
+                    "f47ac10b-58cc-4372-a567-0e02b2c3d479.pdf",
+                ],
+                "f47ac10b58cc4372a5670e02b2c3d479",
+                None,
+            ),
+            (&["507f1f77bcf86cd799439011", "507F1F77BCF86CD799439011"], "507f1f77bcf86cd799439011", None),
+            (&["01ARZ3NDEKTSV4RRFFQ69G5FAV", "01arz3ndektsv4rrffq69g5fav"], "01ARZ3NDEKTSV4RRFFQ69G5FAV", None),
+        ];
+        for (spellings, bytes, number) in all {
+            for spelling in spellings {
+                assert_eq!(shaped(spelling), Some((bytes.to_owned(), number)), "{spelling}");
+            }
+        }
+        assert_eq!((shaped("0"), shaped("000")), (Some(("0".into(), Some(0))), Some(("0".into(), Some(0)))));
+        assert_eq!(shaped("9999999999999999999").unwrap().1, Some(9_999_999_999_999_999_999));
+        assert_eq!(shaped("18446744073709551616").unwrap().1, None, "20 digits");
+    }
+
+    #[test]
+    fn names_and_files_are_no_identifiers() {
+        for segment in [
+            "",
+            "me",
+            "v1",
+            "orders",
+            "42a",
+            "4 2",
+            "42.5",
+            "42.",
+            ".42",
+            "42.png",
+            "42.jpg",
+            "4-2",
+            "--42",
+            "+",
+            "-",
+            "%34",
+            "f47ac10b-58cc-4372-a567-0e02b2c3d47",
+            "f47ac10b-58cc-4372-a567-0e02b2c3d47g",
+            "f47ac10b--58cc4372a567-0e02b2c3d479",
+            "507f1f77bcf86cd79943901",
+            "81ARZ3NDEKTSV4RRFFQ69G5FAV",
+            "01ARZ3NDEKTSV4RRFFQ69G5FAI",
+            "2024-05-01",
+            "json",
+        ] {
+            assert_eq!(shaped(segment), None, "{segment}");
+        }
+        assert_eq!(Identifier::any(b"me").bytes.as_ref(), b"me");
+        assert_eq!(Identifier::any(b"aB").bytes.as_ref(), b"aB", "backends tell cases of other identifiers apart");
+        assert_eq!(Identifier::any(&[0xff, 0xfe]).bytes.as_ref(), [0xff, 0xfe]);
+    }
+}

@@ -1,0 +1,180 @@
+//! The segments of a path, however it is spelt.
+//!
+//! Backends undo escapes, doubled slashes, dot segments and parameters (`;x=1`), some of them twice. A client that spells one path in many
+//! ways must not read one object as many kinds of objects, so all of that is undone here.
+
+use std::borrow::Cow;
+
+/// How often escapes of escapes are undone.
+const ROUNDS: usize = 3;
+/// The most segments of a path that are looked at.
+pub(crate) const MAX_SEGMENTS: usize = 64;
+
+/// A path as two kinds of backends read it.
+#[derive(Debug)]
+pub(crate) struct Spelling<'p> {
+    /// Escaped slashes are a part of their segment.
+    strict: Vec<Cow<'p, [u8]>>,
+    /// Escaped slashes and backslashes separate segments; `None` where that is the same.
+    lenient: Option<Vec<Cow<'p, [u8]>>>,
+}
+
+impl<'p> Spelling<'p> {
+    /// Reads a path without its query; `None` if it has more than [`MAX_SEGMENTS`] segments.
+    pub(crate) fn of(path: &'p [u8]) -> Option<Self> {
+        let strict = segments(path.split(|byte| *byte == b'/').map(decoded))?;
+        if !path.iter().any(|byte| matches!(byte, b'%' | b'\\')) {
+            return Some(Self { strict, lenient: None });
+        }
+        let whole = decoded(path);
+        let lenient = segments(whole.split(|byte| matches!(byte, b'/' | b'\\')).map(|part| Cow::Owned(part.to_vec())))?;
+        let lenient = (lenient != strict).then_some(lenient);
+        Some(Self { strict, lenient })
+    }
+
+    /// The segments as most backends read them.
+    pub(crate) fn strict(&self) -> &[Cow<'p, [u8]>] {
+        &self.strict
+    }
+
+    /// The segments where every slash separates them, however it is escaped.
+    pub(crate) fn lenient(&self) -> &[Cow<'p, [u8]>] {
+        self.lenient.as_ref().unwrap_or(&self.strict)
+    }
+
+    /// Each reading once.
+    pub(crate) fn readings(&self) -> impl Iterator<Item = &[Cow<'p, [u8]>]> {
+        [Some(self.strict.as_slice()), self.lenient.as_deref()].into_iter().flatten()
+    }
+}
+
+/// The segments that name something, without dot segments.
+fn segments<'p>(parts: impl Iterator<Item = Cow<'p, [u8]>>) -> Option<Vec<Cow<'p, [u8]>>> {
+    let mut all: Vec<Cow<'p, [u8]>> = Vec::new();
+    for part in parts {
+        let bare = match part {
+            Cow::Borrowed(part) => Cow::Borrowed(bare(part)),
+            Cow::Owned(part) if bare(&part).len() == part.len() => Cow::Owned(part),
+            Cow::Owned(part) => Cow::Owned(bare(&part).to_vec()),
+        };
+        match bare.as_ref() {
+            b"" | b"." => {}
+            b".." => drop(all.pop()),
+            _ if all.len() >= MAX_SEGMENTS => return None,
+            _ => all.push(bare),
+        }
+    }
+    Some(all)
+}
+
+/// A segment without its parameters and without white space and control bytes around it.
+pub(crate) fn bare(segment: &[u8]) -> &[u8] {
+    let mut bare = segment.split(|byte| *byte == b';').next().unwrap_or_default();
+    while let [first, rest @ ..] = bare
+        && *first <= b' '
+    {
+        bare = rest;
+    }
+    while let [rest @ .., last] = bare
+        && *last <= b' '
+    {
+        bare = rest;
+    }
+    bare
+}
+
+/// Text without percent escapes, and without those that are left of escapes of escapes.
+pub(crate) fn decoded(text: &[u8]) -> Cow<'_, [u8]> {
+    let mut text = Cow::Borrowed(text);
+    for _ in 0..ROUNDS {
+        match decoded_once(&text) {
+            Some(plain) => text = Cow::Owned(plain),
+            None => break,
+        }
+    }
+    text
+}
+
+/// `None` where there is no escape.
+fn decoded_once(text: &[u8]) -> Option<Vec<u8>> {
+    if !text.contains(&b'%') {
+        return None;
+    }
+    let (mut plain, mut found, mut rest) = (Vec::with_capacity(text.len()), false, text);
+    while let Some((byte, behind)) = rest.split_first() {
+        rest = behind;
+        let escape = match behind {
+            [high, low, after @ ..] if *byte == b'%' => digit(*high).zip(digit(*low)).zip(Some(after)),
+            _ => None,
+        };
+        match escape {
+            Some(((high, low), after)) => {
+                plain.push(high << 4 | low);
+                (rest, found) = (after, true);
+            }
+            None => plain.push(*byte),
+        }
+    }
+    found.then_some(plain)
+}
+
+fn digit(byte: u8) -> Option<u8> {
+    char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(path: &str) -> (String, String) {
+        let spelling = Spelling::of(path.as_bytes()).unwrap();
+        let text = |segments: &[Cow<'_, [u8]>]| {
+            segments.iter().map(|segment| String::from_utf8_lossy(segment).into_owned()).collect::<Vec<_>>().join("|")
+        };
+        (text(spelling.strict()), text(spelling.lenient()))
+    }
+
+    #[test]
+    fn one_path_has_one_reading_however_it_is_spelt() {
+        let spellings = [
+            "/orders/42",
+            "/orders/42/",
+            "//orders///42",
+            "/./orders/x/../42",
+            "/orders/%2e%2e/orders/42",
+            "/orders;a=b/42;c",
+            "/%6frders/%34%32",
+            "/orders/%2534%32",
+            "/orders/%252534%32",
+            "/orders/%2042%09",
+            "/orders/42%00",
+            "/../orders/42",
+            "orders/42",
+        ];
+        for path in spellings {
+            assert_eq!(read(path), ("orders|42".to_owned(), "orders|42".to_owned()), "{path}");
+        }
+    }
+
+    #[test]
+    fn slashes_in_disguise_separate_in_one_reading_alone() {
+        for path in ["/orders%2F42", "/orders%5c42", "/orders%252f42"] {
+            assert_eq!(read(path).1, "orders|42", "{path}");
+        }
+        assert_eq!(read("/files/a%2Fb"), ("files|a/b".to_owned(), "files|a|b".to_owned()));
+        assert_eq!(read("/orders\\42").1, "orders|42");
+        assert_eq!(Spelling::of(b"/a%20b/c").unwrap().readings().count(), 1);
+        assert_eq!(Spelling::of(b"/a%2Fb/c").unwrap().readings().count(), 2);
+    }
+
+    #[test]
+    fn broken_escapes_stay_and_long_paths_end() {
+        assert_eq!(read("/a%/b%4/c%zz").0, "a%|b%4|c%zz");
+        assert!(Spelling::of("/a".repeat(MAX_SEGMENTS).as_bytes()).is_some());
+        assert!(Spelling::of("/a".repeat(MAX_SEGMENTS + 1).as_bytes()).is_none());
+        assert!(Spelling::of(&b"%2F".repeat(20_000)).is_some(), "slashes alone");
+        let long = ["/orders/", &"9".repeat(60_000)].concat();
+        assert_eq!(Spelling::of(long.as_bytes()).unwrap().strict()[1].len(), 60_000);
+        assert_eq!(read(""), (String::new(), String::new()));
+    }
+}

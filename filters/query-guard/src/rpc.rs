@@ -1,0 +1,176 @@
+//! JSON-RPC 2.0 messages, and those of the Model Context Protocol, which are such messages.
+
+use contract::{BodyResult, Contract, Found};
+
+use crate::json::Json;
+use crate::violation::{Mismatch, Violation};
+
+/// The longest name of a method or a tool that is shown, in bytes.
+const MAX_NAME: usize = 64;
+
+/// What an endpoint takes.
+pub(crate) struct RpcRules<'r> {
+    /// The Model Context Protocol: methods are known, and `allowed` is about tools.
+    pub(crate) mcp: bool,
+    /// The most messages of a batch; 0 refuses batches.
+    pub(crate) batch: u32,
+    /// Methods, or tools; empty for all.
+    pub(crate) allowed: &'r [String],
+    /// The names with a schema.
+    pub(crate) names: &'r [String],
+    /// Only names with a schema are taken.
+    pub(crate) closed: bool,
+    /// The schemas: the operation `POST /N` for the name of place N.
+    pub(crate) schemas: Option<&'r Contract>,
+}
+
+/// A message, for the inventory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Message {
+    pub(crate) kind: &'static str,
+    pub(crate) name: String,
+}
+
+/// Judges a body: its messages, each with what does not match.
+pub(crate) fn judge(body: &Json, rules: &RpcRules<'_>) -> Result<Vec<(Message, Vec<Violation>)>, Violation> {
+    match body {
+        Json::Array(messages) => {
+            let most = usize::try_from(rules.batch).unwrap_or(usize::MAX);
+            if messages.is_empty() {
+                return Err(Violation::new(Mismatch::InvalidRequest, "an empty batch"));
+            }
+            if messages.len() > most {
+                let detail = format!("a batch of {} messages, and {most} are allowed", messages.len());
+                return Err(Violation::new(Mismatch::Batch, detail));
+            }
+            Ok(messages.iter().filter_map(|message| one(message, rules)).collect())
+        }
+        message => Ok(one(message, rules).into_iter().collect()),
+    }
+}
+
+/// `None` for an answer, which clients of MCP send too.
+fn one(message: &Json, rules: &RpcRules<'_>) -> Option<(Message, Vec<Violation>)> {
+    let invalid = |detail: &str| {
+        let name = Message { kind: "method", name: "(invalid)".to_owned() };
+        Some((name, vec![Violation::new(Mismatch::InvalidRequest, detail)]))
+    };
+    if !matches!(message, Json::Object(_)) {
+        return invalid("expected a message as an object");
+    }
+    if message.get("jsonrpc").and_then(Json::text) != Some("2.0") {
+        return invalid("expected `jsonrpc` to be \"2.0\"");
+    }
+    match message.get("id") {
+        None | Some(Json::Null | Json::String(_) | Json::Number(_)) => {}
+        Some(_) => return invalid("expected a text or a number as `id`"),
+    }
+    let Some(method) = message.get("method") else {
+        let answer = message.get("result").is_some() || message.get("error").is_some();
+        return if rules.mcp && answer { None } else { invalid("the message has no `method`") };
+    };
+    let Some(method) = method.text() else { return invalid("expected a text as `method`") };
+    match message.get("params") {
+        None | Some(Json::Object(_)) => {}
+        Some(Json::Array(_)) if !rules.mcp => {}
+        Some(_) => return invalid("expected an object as `params`"),
+    }
+    let params = message.get("params");
+    if rules.mcp { Some(mcp(method, params, rules)) } else { Some(method_call(method, params, rules)) }
+}
+
+fn method_call(method: &str, params: Option<&Json>, rules: &RpcRules<'_>) -> (Message, Vec<Violation>) {
+    let named = Message { kind: "method", name: shown(method) };
+    let mut found = Vec::new();
+    if !is_allowed(method, rules) {
+        found.push(Violation::new(Mismatch::UnknownOperation, "the method is not among those that are allowed"));
+    } else if let Err(detail) = schema(method, params.unwrap_or(&Json::Null), rules) {
+        found.push(Violation::new(Mismatch::Parameters, format!("parameters of {}: {detail}", named.name)));
+    }
+    (named, found)
+}
+
+/// The methods of the protocol (specification 2025-06-18). A call of a tool counts as the tool.
+fn mcp(method: &str, params: Option<&Json>, rules: &RpcRules<'_>) -> (Message, Vec<Violation>) {
+    let mut named = Message { kind: "method", name: shown(method) };
+    let mut found = Vec::new();
+    let of = |name: &str| params.and_then(|params| params.get(name));
+    let mut expect = |kind: Mismatch, fits: bool, detail: &str| {
+        if !fits {
+            found.push(Violation::new(kind, detail));
+        }
+    };
+    let is_text = |name: &str| of(name).is_some_and(|value| value.text().is_some());
+    match method {
+        "initialize" => {
+            let fits = is_text("protocolVersion") && matches!(of("capabilities"), Some(Json::Object(_)));
+            expect(Mismatch::Parameters, fits, "`initialize` needs `protocolVersion` and `capabilities`");
+        }
+        "tools/call" => {
+            let Some(tool) = of("name").and_then(Json::text) else {
+                expect(Mismatch::Parameters, false, "`tools/call` needs the `name` of a tool");
+                return (named, found);
+            };
+            named = Message { kind: "tool", name: shown(tool) };
+            let empty = Json::Object(Vec::new());
+            let arguments = of("arguments").filter(|arguments| !arguments.is_null()).unwrap_or(&empty);
+            if !is_allowed(tool, rules) {
+                expect(Mismatch::UnknownOperation, false, "the tool is not among those that are allowed");
+            } else if !matches!(arguments, Json::Object(_)) {
+                expect(Mismatch::Parameters, false, "expected an object as `arguments`");
+            } else if let Err(detail) = schema(tool, arguments, rules) {
+                let detail = format!("arguments of {}: {detail}", named.name);
+                expect(Mismatch::Parameters, false, &detail);
+            }
+        }
+        "resources/read" | "resources/subscribe" | "resources/unsubscribe" => {
+            expect(Mismatch::Parameters, is_text("uri"), "the method needs the `uri` of a resource");
+        }
+        "prompts/get" => expect(Mismatch::Parameters, is_text("name"), "`prompts/get` needs the `name` of a prompt"),
+        "ping"
+        | "tools/list"
+        | "resources/list"
+        | "resources/templates/list"
+        | "prompts/list"
+        | "logging/setLevel"
+        | "completion/complete" => {}
+        _ if method.starts_with("notifications/") => {}
+        _ => expect(Mismatch::UnknownOperation, false, "the method is none of the Model Context Protocol"),
+    }
+    (named, found)
+}
+
+fn is_allowed(name: &str, rules: &RpcRules<'_>) -> bool {
+    let listed = rules.allowed.is_empty()
+        || rules.allowed.iter().any(|allowed| match allowed.strip_suffix('*') {
+            Some(prefix) => name.starts_with(prefix),
+            None => allowed == name,
+        });
+    listed && (!rules.closed || rules.names.iter().any(|known| known == name))
+}
+
+/// Whether a value matches the schema of a name, if it has one.
+fn schema(name: &str, value: &Json, rules: &RpcRules<'_>) -> Result<(), String> {
+    let Some(contract) = rules.schemas else { return Ok(()) };
+    let Some(place) = rules.names.iter().position(|known| known == name) else { return Ok(()) };
+    let path = format!("/{place}");
+    let Found::Operation(matched) = contract.find(b"POST", path.as_bytes(), false) else { return Ok(()) };
+    let schema = match contract.request_body(matched.operation, Some(b"application/json"), true) {
+        contract::BodyCheck::Json(schema) | contract::BodyCheck::Required(Some(schema)) => schema,
+        _ => return Ok(()),
+    };
+    let text = serde_json::to_vec(value).map_err(|error| error.to_string())?;
+    match contract.check_body(schema, &text, false) {
+        BodyResult::Invalid(violations) => {
+            let Some(violation) = violations.first() else { return Err(String::from("it does not match its schema")) };
+            let place = violation.place.strip_prefix("body:").unwrap_or_default();
+            Err(format!("{place} {}", violation.detail).trim_start().to_owned())
+        }
+        BodyResult::Valid | BodyResult::Unjudged => Ok(()),
+    }
+}
+
+/// A name, which a client chose, for people: printable, and of a limited length.
+fn shown(name: &str) -> String {
+    name.chars().filter(|character| character.is_ascii_graphic()).take(MAX_NAME).collect()
+}

@@ -17,7 +17,9 @@ mod make;
 mod run;
 mod workload;
 
-use std::io::{Read as _, Write as _};
+use std::io::Read as _;
+#[cfg(feature = "compile")]
+use std::io::Write as _;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

@@ -304,6 +304,10 @@ impl ApiContract {
         response: bool,
         host: &dyn Host,
     ) -> Vec<Violation> {
+        if !body.complete && body.bytes.is_empty() {
+            let detail = "the body of an upgrade cannot be checked";
+            return vec![Violation::new(Mismatch::InvalidBody, "body", detail)];
+        }
         if !body.complete {
             return vec![self.too_large()];
         }

@@ -68,6 +68,13 @@ fn post(plugin: &dyn Plugin, kind: &[(&str, &str)], body: &[u8], complete: bool,
 }
 
 #[test]
+fn the_body_of_an_upgrade_does_not_match() {
+    let (plugin, host) = (plugin(|_| {}), FakeHost::at(1000));
+    assert_eq!(refused(post(&*plugin, &[JSON], b"", false, &host)).status, 400);
+    assert_eq!(refused(post(&*plugin, &[JSON], b"{", false, &host)).status, 413);
+}
+
+#[test]
 fn each_mismatch_has_its_status() {
     let (plugin, host) = (plugin(|step| step.reject_unknown_query_params = true), FakeHost::at(1000));
     for (method, path, has_body, status) in [

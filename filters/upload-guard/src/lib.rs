@@ -15,7 +15,7 @@ use exchange::{
     Refusal, ReplyBody, Role, SecurityEvent, Signal, Slot, Verdict,
 };
 use files::json::Field;
-use files::{Finding, Limits, Policy};
+use files::{Finding, Limits, Policy, Reason};
 use prost::Message as _;
 
 use body::{Finder, Inspector};
@@ -94,6 +94,10 @@ impl UploadGuard {
     /// Undoes the content codings of a body and finds its files; whether all of it was there.
     fn find(&self, exchange: &Exchange, body: Body<'_>, finder: &mut Finder<'_, Inspector<'_>>) -> bool {
         let request = &exchange.request;
+        if request.upgrades_with_body() {
+            finder.sink.findings.add(Reason::UndecodableBody, "the body of an upgrade cannot be inspected".to_owned());
+            return true;
+        }
         let coding = exchange::codings::list(&request.headers);
         let ratio = u32::try_from(self.step.archive_max_ratio).unwrap_or(u32::MAX);
         match codings::decoded(&coding, body, self.limit, ratio) {

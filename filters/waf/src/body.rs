@@ -199,15 +199,6 @@ pub(crate) fn was_chunked(request: &Request, protocol: &[u8]) -> bool {
     protocol == b"HTTP/1.1" && !request.streaming && !framed
 }
 
-/// A body in an upgrade comes before the other protocol does. It cannot be held apart from it, and a backend that does
-/// not switch would read it. A chunked body cannot be distinguished from none: the gateway takes their header away, and keeps what
-/// follows from a backend that has not switched.
-pub(crate) fn upgrades_with_body(request: &Request) -> bool {
-    let length = request.headers.all("content-length").any(|length| length != b"0");
-    let chunked = request.headers.get("transfer-encoding").is_some();
-    request.headers.get("upgrade").is_some() && request.streaming && (length || chunked)
-}
-
 pub(crate) fn bytes(limit: u64) -> usize {
     usize::try_from(limit).unwrap_or(usize::MAX)
 }

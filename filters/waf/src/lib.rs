@@ -20,7 +20,7 @@ mod watch;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use body::{added_by_gateway, bytes, upgrades_with_body, was_chunked};
+use body::{added_by_gateway, bytes, was_chunked};
 use collections::NodeCollections;
 use exchange::{
     Body, BodyNeed, Build, Exchange, Half, Headers, Host, Metric, Plugin, PluginDefinition, Role, Slot, Verdict,
@@ -135,7 +135,7 @@ impl Plugin for Waf {
             return Verdict::Refuse(refusal);
         }
         let inspected = has_body && wants_body && self.step.inspect_input_body;
-        if inspected && upgrades_with_body(&exchange.request) {
+        if inspected && exchange.request.upgrades_with_body() {
             let reason = "an upgrade with a body cannot be inspected".to_owned();
             return self.unreadable(BAD_REQUEST, reason, &[], state, exchange, host);
         }

@@ -146,7 +146,8 @@ pub trait Plugin {
 pub enum Verdict {
     /// Go on. Signals, if any, were left in the exchange.
     Pass,
-    /// Hold everything until the body is there, then call again with it. Ignored for streams.
+    /// Hold everything until the body is there, then call again with it. Ignored for streams; for an upgrade that announces a body it is
+    /// called at once, with a body that is empty and not complete.
     NeedBody(BodyNeed),
     /// Hold everything until the body is there, and hand it over piece by piece as it comes. For requests alone, and ignored
     /// for streams.

@@ -33,6 +33,16 @@ impl Request {
         };
         (request, opening)
     }
+
+    /// Whether it asks for an upgrade and announces a body, which comes before the other protocol does: it cannot be held apart from it,
+    /// and a backend that does not switch would read it. A chunked body of HTTP/1 is not told from none: gateways take the header away,
+    /// and keep what follows from a backend that has not switched.
+    #[must_use]
+    pub fn upgrades_with_body(&self) -> bool {
+        let length = self.headers.all("content-length").any(|length| length != b"0");
+        let chunked = self.headers.get("transfer-encoding").is_some();
+        self.headers.get("upgrade").is_some() && self.streaming && (length || chunked)
+    }
 }
 
 impl Response {

@@ -137,3 +137,20 @@ fn of_a_long_body_the_beginning_is_inspected_and_that_is_said() {
         "denied_type"
     );
 }
+
+#[test]
+fn a_request_for_an_upgrade_is_no_way_around() {
+    let upgrade =
+        [("upgrade", "websocket"), ("connection", "upgrade"), ("content-length", "500"), ("content-type", FORM)];
+    let all: Vec<(&str, &str)> = [(":method", "POST"), (":path", "/files")].into_iter().chain(upgrade).collect();
+    let (request, _) = Request::read(Headers::new(&all), b"HTTP/1.1".to_vec(), false);
+    let global = vec![Step { plugin: PLUGIN.name.into(), config: step().encode_to_vec(), ..Step::default() }];
+    let snapshot = Snapshot { filter: "preset".into(), global, ..Snapshot::default() };
+    let chain = Chain::load(&snapshot, &[PLUGIN]).unwrap();
+    let host = FakeHost::at(0);
+    let start = Start { request, route: b"", peer: b"192.0.2.7:1", node: &"node".into() };
+    let mut run = Run::new(&chain, start, &host);
+    let Flow::Answer(reply) = run.request_headers(true, &host) else { panic!("it goes on") };
+    assert_eq!(reply.status, 415);
+    assert_eq!(run.exchange().score.tags(), ["upload:undecodable_body"]);
+}

@@ -244,6 +244,12 @@ impl Run {
         host: &dyn Host,
     ) -> Option<Flow> {
         match (verdict, body) {
+            // The body of an upgrade is not held. Whoever needs it learns that it has none of it, or the header were a way around it.
+            (Verdict::NeedBody(need), _)
+                if half == Half::Request && has_body && self.exchange.request.upgrades_with_body() =>
+            {
+                self.hand_over(half, (at, need.limit), Body { bytes: &[], complete: false }, host)
+            }
             (Verdict::NeedBody(_) | Verdict::ReadBody(_), _) if self.streaming(half) || !has_body => None,
             (Verdict::ReadBody(_), _) if half == Half::Response => None,
             (Verdict::ReadBody(need), Some(body)) if body.complete || body.bytes.len() >= need.limit => {

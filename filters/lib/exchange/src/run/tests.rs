@@ -241,6 +241,20 @@ fn streams_are_never_held() {
 }
 
 #[test]
+fn who_needs_the_body_of_an_upgrade_learns_that_there_is_none() {
+    let host = FakeHost::at(0);
+    let chain = chain(&[], &[step("r:9 b:refuse")]);
+    let flow = |length: &str| {
+        let headers = [(":method", "POST"), (":path", "/"), ("upgrade", "websocket"), ("content-length", length)];
+        let (request, _) = Request::read(Headers::from(headers), b"HTTP/1.1".to_vec(), false);
+        let start = Start { request, route: b"r", peer: b"192.0.2.1:1", node: &"n".into() };
+        Run::new(&chain, start, &host).request_headers(true, &host)
+    };
+    assert!(matches!(flow("20"), Flow::Answer(_)));
+    assert_eq!(flow("0"), Flow::Continue);
+}
+
+#[test]
 fn a_held_request_goes_on_with_the_steps_behind_the_hold() {
     let host = FakeHost::at(0);
     let mut run = run(&[step("r:hold"), step("r:note")], &host);

@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| palisade_fuzz::contracts::contract_document::run(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| palisade_fuzz::contract_document::run(data));

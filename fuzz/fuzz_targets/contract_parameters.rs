@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| palisade_fuzz::contracts::contract_parameters::run(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| palisade_fuzz::contract_parameters::run(data));

@@ -8,11 +8,9 @@ pub mod files;
 #[path = "bodies/response_scan.rs"]
 pub mod responses;
 /// API contracts; the plain test is `filters/lib/contract/src/tests/fuzz_smoke.rs`.
-pub mod contracts {
-    #[path = "../bodies/contract_body.rs"]
-    pub mod contract_body;
-    #[path = "../bodies/contract_document.rs"]
-    pub mod contract_document;
-    #[path = "../bodies/contract_parameters.rs"]
-    pub mod contract_parameters;
-}
+#[path = "bodies/contract_body.rs"]
+pub mod contract_body;
+#[path = "bodies/contract_document.rs"]
+pub mod contract_document;
+#[path = "bodies/contract_parameters.rs"]
+pub mod contract_parameters;

@@ -287,8 +287,8 @@ impl ApiContract {
         if !body.complete {
             return None;
         }
-        let coding = codings(headers);
-        if is_plain(&coding) {
+        let coding = exchange::codings::list(headers);
+        if exchange::codings::is_identity(&coding) {
             return Some(Cow::Borrowed(body.bytes));
         }
         decode(&coding, body.bytes, self.limit, MAX_RATIO).ok().map(Cow::Owned)
@@ -311,8 +311,8 @@ impl ApiContract {
         if !body.complete {
             return vec![self.too_large()];
         }
-        let coding = codings(headers);
-        let bytes = if is_plain(&coding) {
+        let coding = exchange::codings::list(headers);
+        let bytes = if exchange::codings::is_identity(&coding) {
             Cow::Borrowed(body.bytes)
         } else {
             match decode(&coding, body.bytes, self.limit, MAX_RATIO) {
@@ -371,14 +371,6 @@ fn is_json(body: &BodyCheck) -> bool {
 }
 
 /// The content codings of a message.
-fn codings(headers: &Headers) -> Vec<u8> {
-    headers.all("content-encoding").collect::<Vec<_>>().join(b",".as_slice())
-}
-
-fn is_plain(coding: &[u8]) -> bool {
-    coding.iter().all(|byte| b" ,".contains(byte))
-}
-
 /// Whether a media type is JSON.
 fn names_json(content_type: &[u8]) -> bool {
     let essence = content_type.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii().to_ascii_lowercase();

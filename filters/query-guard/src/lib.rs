@@ -192,8 +192,8 @@ impl Watched {
         if !body.complete {
             return (vec![], vec![too_large(self.limit())]);
         }
-        let coding = headers.all("content-encoding").collect::<Vec<_>>().join(b",".as_slice());
-        let bytes = if coding.iter().all(|byte| b" ,".contains(byte)) {
+        let coding = exchange::codings::list(headers);
+        let bytes = if exchange::codings::is_identity(&coding) {
             Cow::Borrowed(body.bytes)
         } else {
             match decode(&coding, body.bytes, self.limit(), MAX_RATIO) {

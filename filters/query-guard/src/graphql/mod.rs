@@ -10,7 +10,7 @@ mod validate;
 
 use std::collections::HashSet;
 
-use sha2::{Digest as _, Sha256};
+use snapshot::{content_hash, hex};
 
 use crate::json::Json;
 use crate::messages::{Limits, Persisted};
@@ -148,7 +148,7 @@ impl GraphqlRequest {
         if let Some(hash) = hash {
             if rules.persisted == Persisted::Deny {
                 found.push(Violation::new(Mismatch::Persisted, "persisted queries are not allowed"));
-            } else if !hash.eq_ignore_ascii_case(&hex(&Sha256::digest(text.as_bytes()))) {
+            } else if !hash.eq_ignore_ascii_case(&hex(&content_hash(text.as_bytes()))) {
                 found.push(Violation::new(Mismatch::Persisted, "the hash is not that of the document"));
             }
         }
@@ -273,14 +273,6 @@ fn name(operation: &Operation<'_>) -> Named {
 
 fn is_hash(text: &str) -> bool {
     text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes
-        .iter()
-        .flat_map(|byte| [byte >> 4, byte & 15])
-        .filter_map(|digit| char::from_digit(u32::from(digit), 16))
-        .collect()
 }
 
 #[cfg(test)]

@@ -175,7 +175,7 @@ fn the_operation_is_the_one_that_is_executed() {
 
 #[test]
 fn persisted_queries_are_taken_by_their_hash() {
-    let hash = hex(&Sha256::digest(b"{a}"));
+    let hash = hex(&content_hash(b"{a}"));
     let request = |query: Option<&str>, hash: &str| {
         let extensions = format!(r#"{{"persistedQuery":{{"version":1,"sha256Hash":"{hash}"}}}}"#);
         let extensions = Some(json::read(extensions.as_bytes()).unwrap());

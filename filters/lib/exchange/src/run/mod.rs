@@ -244,7 +244,7 @@ impl Run {
         host: &dyn Host,
     ) -> Option<Flow> {
         match (verdict, body) {
-            // The body of an upgrade is not held. Whoever needs it learns that it has none of it, or the header were a way around it.
+            // The body of an upgrade is not held. A step that needs it is told so: the header must be no way around it.
             (Verdict::NeedBody(need), _)
                 if half == Half::Request && has_body && self.exchange.request.upgrades_with_body() =>
             {

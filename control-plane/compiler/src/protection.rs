@@ -28,7 +28,8 @@ pub(super) fn gaps(chains: &Chains) -> Vec<String> {
         let chain: Vec<&dyn Guard> = chains.global.guards.iter().chain(&own.guards).map(|guard| &**guard).collect();
         for gap in of_chain(&chain) {
             let routes = found.entry(gap).or_default();
-            if !id.is_empty() && !routes.contains(&id) {
+            // Routes come one after the other: one that is there already is the last.
+            if !id.is_empty() && routes.last() != Some(&id) {
                 routes.push(id);
             }
         }

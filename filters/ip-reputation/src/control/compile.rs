@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::dnsbl::{DnsblSettings, DnsblZone, zone_key};
-use super::guard::ReputationGuard;
+use super::guard::{Ids, ReputationGuard};
 use super::table::{bouncer_key, class_key, key};
 use super::{
     AsnCategory, AsnDatabase, DecisionScope, GeoDatabase, MAX_BOUNCERS, MAX_DATABASES, MAX_FEEDS, SourceAction,
@@ -89,7 +89,7 @@ pub(super) fn compile(
         return Err(problems);
     }
     let is_meant = |feed: &&&Item<ThreatFeed>| named.is_empty() || named.contains(&feed.head.id);
-    let ids = |feeds: Vec<&&Item<ThreatFeed>>| feeds.into_iter().map(|feed| feed.head.id.clone()).collect();
+    let ids = |feeds: Vec<&&Item<ThreatFeed>>| feeds.into_iter().map(|feed| &feed.head.id).collect();
     let enabled: Vec<&Item<ThreatFeed>> = all.iter().copied().filter(|feed| feed.is_enabled()).collect();
     let (used, more) = enabled.split_at(enabled.len().min(MAX_FEEDS));
     let mut feeds: Vec<FeedOfStep> = used.iter().filter(is_meant).map(|feed| of_step(feed)).collect();
@@ -116,17 +116,17 @@ pub(super) fn compile(
         (!on_networks.is_empty() && !networks.is_empty(), !on_countries.is_empty() && any_places);
     let off = services.iter().filter(|bouncer| !bouncer.is_enabled() && !named_services.is_empty()).filter(is_service);
     let bouncer_ids =
-        |bouncers: Vec<&&Item<SvcBouncer>>| bouncers.into_iter().map(|bouncer| bouncer.head.id.clone()).collect();
+        |bouncers: Vec<&&Item<SvcBouncer>>| bouncers.into_iter().map(|bouncer| &bouncer.head.id).collect();
     context.guards.push(Box::new(ReputationGuard {
         disabled_bouncers: bouncer_ids(off.collect()),
         bouncers_left_out: bouncer_ids(not_asked.iter().filter(is_service).collect()),
         disabled: match named.is_empty() {
-            true => Vec::new(),
+            true => Ids::default(),
             false => ids(all.iter().filter(|feed| !feed.is_enabled()).filter(is_meant).collect()),
         },
         left_out: ids(more.iter().filter(is_meant).collect()),
-        without_networks: if by_network { Vec::new() } else { on_networks },
-        without_countries: if by_country { Vec::new() } else { on_countries },
+        without_networks: if by_network { Ids::default() } else { on_networks },
+        without_countries: if by_country { Ids::default() } else { on_countries },
         idle: feeds.is_empty() && named.is_empty() && config.feeds.is_some(),
     }));
     let step = |feeds| IpReputationStep { by_network, by_country, ..config.step(feeds, settings.wait_millis) };
@@ -134,9 +134,9 @@ pub(super) fn compile(
 }
 
 /// The ids of bouncers with decisions of a scope.
-fn with_scope(bouncers: &[&Item<SvcBouncer>], scope: DecisionScope) -> Vec<String> {
+fn with_scope(bouncers: &[&Item<SvcBouncer>], scope: DecisionScope) -> Ids {
     let found = bouncers.iter().filter(|bouncer| bouncer.scopes.contains(&scope));
-    found.map(|bouncer| bouncer.head.id.clone()).collect()
+    found.map(|bouncer| &bouncer.head.id).collect()
 }
 
 fn of_step(feed: &Item<ThreatFeed>) -> FeedOfStep {

@@ -159,7 +159,8 @@ impl Gatherer {
     async fn follow_entities(&mut self) {
         let entities = Arc::clone(&self.sources.entities.borrow_and_update());
         let all: Vec<&Item<SvcBouncer>> = View::new(&*entities).all::<SvcBouncer>().collect();
-        let is_there = |id: &str| all.iter().any(|entity| entity.head.id == id);
+        // They are in the order of their ids, and may be thousands.
+        let is_there = |id: &str| all.binary_search_by(|entity| entity.head.id.as_str().cmp(id)).is_ok();
         let gone: Vec<String> = self.bouncers.keys().filter(|id| !is_there(id)).cloned().collect();
         for id in gone {
             match entities.is_unreadable(SvcBouncer::COLLECTION, &id) {

@@ -49,7 +49,7 @@ pub(super) struct Read<T> {
     pub(super) content: T,
     /// The entries that are used.
     pub(super) entries: usize,
-    /// The entries that are not: they are no ranges, or overlap others.
+    /// The entries that are not: they are no ranges, or narrower ones count in all of their places.
     pub(super) rejected: usize,
 }
 

@@ -191,7 +191,7 @@ fn database_snapshot() -> Value {
         properties.insert("database_id".to_owned(), text());
         properties.insert(
             "rejected".to_owned(),
-            count("The entries that are not used: they are no ranges, overlap others, or have no network or country."),
+            count("The entries that are not used: they are no ranges, others count in their place, or they have no network or country."),
         );
         properties.insert(
             "error".to_owned(),

@@ -22,6 +22,9 @@ use walk::Walk;
 /// How long a pattern is not reported again, in seconds.
 const REPORT_AFTER: u32 = 60;
 
+/// The bytes of what has one size: the pace, the denials and the times of reports.
+const FIXED: usize = 18 + enumeration::MAX_BYTES + 12;
+
 /// The limits of all patterns.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Limits {
@@ -30,12 +33,12 @@ pub(crate) struct Limits {
     pub(crate) enumeration: EnumerationLimits,
 }
 
-/// The record.
+/// The record; what a request does not change stays in the bytes that it was read from.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Record {
-    lately: Lately,
+pub(crate) struct Record<'r> {
+    lately: Lately<'r>,
     pace: Pace,
-    walk: Walk,
+    walk: Walk<'r>,
     denials: Denials,
     /// When each pattern was last reported, in seconds since the Unix epoch: surge, walk, enumeration.
     reported: [u32; 3],
@@ -51,9 +54,9 @@ pub(crate) struct Patterns {
     pub(crate) due: [bool; 3],
 }
 
-impl Record {
+impl<'r> Record<'r> {
     /// The most bytes that a record is written in.
-    pub(crate) const MAX_BYTES: usize = lately::MAX_BYTES + 18 + walk::MAX_BYTES + enumeration::MAX_BYTES + 12;
+    pub(crate) const MAX_BYTES: usize = lately::MAX_BYTES + walk::MAX_BYTES + FIXED;
 
     /// A request for an object, by its hash and its identifiers, at a time in seconds.
     pub(crate) fn read(&mut self, object: (u32, &[Identifier<'_>]), now: u32, limits: &Limits) -> Patterns {
@@ -99,7 +102,7 @@ impl Record {
     }
 
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let mut to = Writer::with_capacity(128 + 4 * self.lately.len());
+        let mut to = Writer::with_capacity(self.lately.bytes() + self.walk.bytes() + FIXED);
         self.reported.iter().for_each(|reported| to.u32(*reported));
         self.lately.write(&mut to);
         self.pace.write(&mut to);
@@ -109,7 +112,7 @@ impl Record {
     }
 
     /// `None` for bytes that are none.
-    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
+    pub(crate) fn decode(bytes: &'r [u8]) -> Option<Self> {
         let mut from = Reader::of(bytes);
         let reported = [from.u32()?, from.u32()?, from.u32()?];
         let (lately, pace) = (Lately::read_from(&mut from)?, Pace::read_from(&mut from)?);
@@ -127,7 +130,7 @@ impl Record {
         let mut from = Reader::of(bytes);
         let mut read = || {
             let reported = [from.u32()?, from.u32()?, from.u32()?];
-            Some(Self { reported, lately: Lately::read_from(&mut from)?, ..Self::default() }.weight())
+            Some(Record { reported, lately: Lately::read_from(&mut from)?, ..Record::default() }.weight())
         };
         read().unwrap_or(0)
     }

@@ -18,6 +18,9 @@ const ENTRIES: usize = 32;
 /// the places spare fewer than one key in a hundred finds its shard full.
 const PLANNED: u32 = 24;
 
+/// The bytes of an entry beside its value.
+const HEAD: usize = 18;
+
 /// The most bytes of a full shard whose entries are large, unless even four entries are more.
 const SHARD_BYTES: usize = 16 * 1024;
 
@@ -67,7 +70,7 @@ impl<'n> Keyed<'n> {
         max_value: usize,
         lifetime: u64,
     ) -> Self {
-        let fit = SHARD_BYTES / (max_value + 18);
+        let fit = SHARD_BYTES / (max_value + HEAD);
         let per_shard = if fit < 4 {
             4
         } else if fit > ENTRIES {
@@ -101,7 +104,7 @@ impl<'n> Keyed<'n> {
     /// The same for the hash of a key.
     pub(crate) fn get_hashed(&self, data: &dyn SharedData, hash: u64, now: u64) -> Option<Vec<u8>> {
         let (bytes, _) = data.get(&self.shard(self.shard_of(hash)))?;
-        entries(&bytes).find(|entry| entry.hash == hash && self.lives(*entry, now)).map(|entry| entry.value.to_vec())
+        Entries(&bytes).find(|entry| entry.hash == hash && self.lives(*entry, now)).map(|entry| entry.value.to_vec())
     }
 
     /// Replaces the entry under `key` by what `change` makes of its value, atomically over all workers. In a full shard the
@@ -129,29 +132,47 @@ impl<'n> Keyed<'n> {
     ) -> Edited<R> {
         let shard = self.shard(self.shard_of(hash));
         let Edited { result: (result, evicted), lost } = cas::edit(data, &shard, |bytes| {
-            let mut kept: Vec<Stored<'_>> = entries(bytes).filter(|entry| self.lives(*entry, now)).collect();
-            let place = kept.iter().position(|entry| entry.hash == hash);
-            let known = place.and_then(|place| kept.get(place)).map(|entry| entry.value);
-            let (result, change) = change(known);
+            let found = self.find(bytes, hash, now);
+            let (result, change) = change(found.value);
             let put = match change {
                 Change::Keep => return ((result, 0), None),
-                Change::Remove if place.is_none() => return ((result, 0), None),
+                Change::Remove if found.value.is_none() => return ((result, 0), None),
                 Change::Remove => None,
                 Change::Put { value, until } => Some((value, until)),
             };
-            if let Some(place) = place {
-                kept.swap_remove(place);
+            let put = put.as_ref().map(|(value, until)| Stored { hash, until: *until, value });
+            let room = self.per_shard.saturating_sub(usize::from(put.is_some()));
+            if found.all_live && found.others <= room {
+                return ((result, 0), Some(join(found.around, put)));
             }
-            let mut evicted = 0;
-            if let Some((value, until)) = &put {
-                evicted = make_room(&mut kept, self.per_shard, &weight);
-                kept.push(Stored { hash, until: *until, value });
-            }
-            ((result, evicted), Some(encode(&kept)))
+            let mut others: Vec<Stored<'_>> = found.around.into_iter().flat_map(Entries).collect();
+            others.retain(|entry| self.lives(*entry, now));
+            let evicted = make_room(&mut others, room, &weight);
+            ((result, evicted), Some(encode(others.into_iter().chain(put))))
         });
         data.memory()
             .note(self.losses, Losses { lost_updates: u64::from(lost), evicted: if lost { 0 } else { evicted } });
         Edited { result, lost }
+    }
+
+    /// Looks for the live entry of a hash.
+    fn find<'a>(&self, bytes: &'a [u8], hash: u64, now: u64) -> Found<'a> {
+        let mut found = Found { value: None, around: [bytes, &[]], others: 0, all_live: true };
+        let mut entries = Entries(bytes);
+        loop {
+            let from = bytes.len() - entries.0.len();
+            let Some(entry) = entries.next() else { break };
+            if !self.lives(entry, now) {
+                found.all_live = false;
+            } else if entry.hash == hash && found.value.is_none() {
+                found.value = Some(entry.value);
+                found.around = [bytes.get(..from).unwrap_or_default(), entries.0];
+            } else {
+                found.others += 1;
+            }
+        }
+        found.all_live &= entries.0.is_empty();
+        found
     }
 
     /// An end further away than any update sets one was written by a clock that has since been put back: such an entry would
@@ -168,7 +189,7 @@ impl<'n> Keyed<'n> {
     /// The hashes of the live keys in a shard, with their values.
     pub(crate) fn live_in(&self, data: &dyn SharedData, shard: u32, now: u64) -> Vec<(u64, Vec<u8>)> {
         let Some((bytes, _)) = data.get(&self.shard(u64::from(shard))) else { return Vec::new() };
-        let live = entries(&bytes).filter(|entry| self.lives(*entry, now));
+        let live = Entries(&bytes).filter(|entry| self.lives(*entry, now));
         live.map(|entry| (entry.hash, entry.value.to_vec())).collect()
     }
 
@@ -186,10 +207,22 @@ impl<'n> Keyed<'n> {
     }
 }
 
-/// Removes entries until one more fits; how many.
+/// Where an entry is in its shard.
+struct Found<'a> {
+    /// The value of the live entry.
+    value: Option<&'a [u8]>,
+    /// What lies before it and behind it.
+    around: [&'a [u8]; 2],
+    /// How many other entries live.
+    others: usize,
+    /// Whether all of the shard is live entries.
+    all_live: bool,
+}
+
+/// Removes entries until so many are left; how many it removed.
 fn make_room(entries: &mut Vec<Stored<'_>>, most: usize, weight: &impl Fn(&[u8]) -> u64) -> u64 {
     let mut removed = 0;
-    while entries.len() >= most.max(1) {
+    while entries.len() > most {
         let lightest = entries.iter().enumerate().min_by_key(|(_, entry)| (weight(entry.value), entry.until));
         let Some((place, _)) = lightest else { break };
         entries.swap_remove(place);
@@ -199,27 +232,50 @@ fn make_room(entries: &mut Vec<Stored<'_>>, most: usize, weight: &impl Fn(&[u8])
 }
 
 /// Every whole entry: the hash, the end (u64 each), the length of the value (u16), the value; little endian. A damaged tail
-/// ends the list.
-fn entries(mut bytes: &[u8]) -> impl Iterator<Item = Stored<'_>> {
-    std::iter::from_fn(move || {
-        let (hash, rest) = bytes.split_first_chunk::<8>()?;
+/// ends the list, and is left over.
+struct Entries<'a>(&'a [u8]);
+
+impl<'a> Iterator for Entries<'a> {
+    type Item = Stored<'a>;
+
+    fn next(&mut self) -> Option<Stored<'a>> {
+        let (hash, rest) = self.0.split_first_chunk::<8>()?;
         let (until, rest) = rest.split_first_chunk::<8>()?;
         let (length, rest) = rest.split_first_chunk::<2>()?;
         let (value, rest) = rest.split_at_checked(usize::from(u16::from_le_bytes(*length)))?;
-        bytes = rest;
+        self.0 = rest;
         Some(Stored { hash: u64::from_le_bytes(*hash), until: u64::from_le_bytes(*until), value })
-    })
+    }
 }
 
-fn encode(entries: &[Stored<'_>]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(entries.iter().map(|entry| 18 + entry.value.len()).sum());
-    for entry in entries {
-        let Ok(length) = u16::try_from(entry.value.len()) else { continue };
-        bytes.extend_from_slice(&entry.hash.to_le_bytes());
-        bytes.extend_from_slice(&entry.until.to_le_bytes());
-        bytes.extend_from_slice(&length.to_le_bytes());
-        bytes.extend_from_slice(entry.value);
+impl Stored<'_> {
+    fn size(&self) -> usize {
+        HEAD + self.value.len()
     }
+
+    /// A value that is too long for its length is left out.
+    fn write(&self, to: &mut Vec<u8>) {
+        let Ok(length) = u16::try_from(self.value.len()) else { return };
+        to.extend_from_slice(&self.hash.to_le_bytes());
+        to.extend_from_slice(&self.until.to_le_bytes());
+        to.extend_from_slice(&length.to_le_bytes());
+        to.extend_from_slice(self.value);
+    }
+}
+
+/// Entries as they lie in a shard, and one more.
+fn join(entries: [&[u8]; 2], more: Option<Stored<'_>>) -> Vec<u8> {
+    let [before, behind] = entries;
+    let mut bytes = Vec::with_capacity(before.len() + behind.len() + more.map_or(0, |entry| entry.size()));
+    bytes.extend_from_slice(before);
+    bytes.extend_from_slice(behind);
+    more.iter().for_each(|entry| entry.write(&mut bytes));
+    bytes
+}
+
+fn encode<'a>(entries: impl Iterator<Item = Stored<'a>> + Clone) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(entries.clone().map(|entry| entry.size()).sum());
+    entries.for_each(|entry| entry.write(&mut bytes));
     bytes
 }
 

@@ -155,8 +155,10 @@ impl Members {
     }
 
     fn encode(&self) -> Vec<u8> {
-        let members = self.members.iter().flatten().copied();
-        self.newest.to_le_bytes().into_iter().chain(members).collect()
+        let mut value = Vec::with_capacity(8 + 8 * self.members.len());
+        value.extend_from_slice(&self.newest.to_le_bytes());
+        value.extend_from_slice(self.members.as_flattened());
+        value
     }
 }
 

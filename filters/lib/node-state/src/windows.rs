@@ -113,8 +113,10 @@ impl Window {
     }
 
     fn encode(&self) -> Vec<u8> {
-        let counts = self.counts.iter().flat_map(|count| count.to_le_bytes());
-        self.newest.to_le_bytes().into_iter().chain(counts).collect()
+        let mut value = Vec::with_capacity(8 + 4 * self.counts.len());
+        value.extend_from_slice(&self.newest.to_le_bytes());
+        self.counts.iter().for_each(|count| value.extend_from_slice(&count.to_le_bytes()));
+        value
     }
 }
 

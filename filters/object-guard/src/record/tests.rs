@@ -130,7 +130,7 @@ fn a_hundred_and_twenty_eight_objects_in_turns_are_known_and_a_million_take_no_m
 }
 
 /// Reads numbered objects, five seconds apart.
-fn walked(numbers: impl IntoIterator<Item = u64>) -> (Walk, u32) {
+fn walked(numbers: impl IntoIterator<Item = u64>) -> (Walk<'static>, u32) {
     let (mut walk, mut now) = (Walk::default(), NOW);
     for number in numbers {
         let text = number.to_string();

@@ -1,5 +1,7 @@
 //! Objects whose numbers are close to each other.
 
+use std::borrow::Cow;
+
 use super::bytes::{Reader, Writer};
 use crate::messages::WalkLimits;
 use crate::shape::Identifier;
@@ -15,11 +17,11 @@ pub(crate) const MAX_BYTES: usize = 2 + PARTS * 4 + 2 + MAX_NUMBERS as usize * B
 
 /// The numbers of the objects that a consumer has read, none of them twice within a while.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Walk {
+pub(crate) struct Walk<'r> {
     /// Prints of the identifiers of the last object, four bytes each.
-    last: Vec<u8>,
+    last: Cow<'r, [u8]>,
     /// The numbers, the oldest first.
-    numbers: Vec<u8>,
+    numbers: Cow<'r, [u8]>,
     /// Until when the numbers are a walk; 0 for never.
     until: u32,
 }
@@ -44,28 +46,32 @@ pub(crate) struct Steps {
     pub(crate) gap: u64,
 }
 
-impl Walk {
+impl<'r> Walk<'r> {
     /// Takes the number of an object that was not read lately.
     ///
     /// Of several identifiers the first that differs from the last object's counts: `/users/1/orders/9`, `/users/2/orders/9` is a walk
     /// over users, and one who looks at the orders 1 to 5 of many users walks over none.
     pub(crate) fn read(&mut self, identifiers: &[Identifier<'_>], now: u32, limits: &WalkLimits) {
         let parts = identifiers.get(identifiers.len().saturating_sub(PARTS)..).unwrap_or_default();
-        let prints: Vec<u8> = parts.iter().flat_map(|part| print(&part.bytes).to_le_bytes()).collect();
+        let mut prints = Vec::with_capacity(PARTS * 4);
+        parts.iter().for_each(|part| prints.extend_from_slice(&print(&part.bytes).to_le_bytes()));
         let pairs = || prints.as_chunks::<4>().0.iter().zip(self.last.as_chunks::<4>().0);
         let counts = match self.last.len() == prints.len() {
             true => pairs().position(|(one, other)| one != other).and_then(|place| parts.get(place)),
             false => parts.last(),
         };
-        self.last = prints;
+        self.last = prints.into();
         let Some(number) = counts.and_then(|part| part.number) else { return };
         let min = usize::try_from(limits.min.clamp(2, MAX_NUMBERS)).unwrap_or(2);
         let more = (self.numbers.len() / BYTES + 1).saturating_sub(min) * BYTES;
-        self.numbers.drain(..more.min(self.numbers.len()));
-        let is_close = self.list().any(|known| known.number.abs_diff(number) <= limits.max_gap);
-        self.numbers.extend_from_slice(&number.to_le_bytes());
-        self.numbers.extend_from_slice(&now.to_le_bytes());
-        self.numbers.push(u8::from(is_close));
+        let kept = self.numbers.get(more..).unwrap_or_default();
+        let is_close = list(kept).any(|known| known.number.abs_diff(number) <= limits.max_gap);
+        let mut numbers = Vec::with_capacity(kept.len() + BYTES);
+        numbers.extend_from_slice(kept);
+        numbers.extend_from_slice(&number.to_le_bytes());
+        numbers.extend_from_slice(&now.to_le_bytes());
+        numbers.push(u8::from(is_close));
+        self.numbers = numbers.into();
         self.until = self.judge(min, now, limits);
     }
 
@@ -93,11 +99,7 @@ impl Walk {
     }
 
     fn list(&self) -> impl Iterator<Item = Step> {
-        self.numbers.as_chunks::<BYTES>().0.iter().map(|[a, b, c, d, e, f, g, h, i, j, k, l, is_close]| Step {
-            number: u64::from_le_bytes([*a, *b, *c, *d, *e, *f, *g, *h]),
-            at: u32::from_le_bytes([*i, *j, *k, *l]),
-            is_close: *is_close != 0,
-        })
+        list(&self.numbers)
     }
 
     fn steps(&self) -> Option<Steps> {
@@ -109,18 +111,32 @@ impl Walk {
         Some(Steps { count: sorted.len(), from: *sorted.first()?, to: *sorted.last()?, gap })
     }
 
+    /// The bytes that it is written in.
+    pub(crate) fn bytes(&self) -> usize {
+        8 + self.last.len() + self.numbers.len()
+    }
+
     pub(crate) fn write(&self, to: &mut Writer) {
         to.bytes(&self.last);
         to.bytes(&self.numbers);
         to.u32(self.until);
     }
 
-    pub(crate) fn read_from(from: &mut Reader<'_>) -> Option<Self> {
-        let (last, numbers) = (from.bytes()?.to_vec(), from.bytes()?.to_vec());
+    pub(crate) fn read_from(from: &mut Reader<'r>) -> Option<Self> {
+        let (last, numbers) = (from.bytes()?, from.bytes()?);
         let fits = last.len() <= PARTS * 4 && numbers.len() <= MAX_NUMBERS as usize * BYTES;
         let whole = last.len().is_multiple_of(4) && numbers.len().is_multiple_of(BYTES);
-        (fits && whole).then_some(Self { last, numbers, until: from.u32()? })
+        (fits && whole).then_some(Self { last: last.into(), numbers: numbers.into(), until: from.u32()? })
     }
+}
+
+fn list(numbers: &[u8]) -> impl Iterator<Item = Step> {
+    numbers.as_chunks::<BYTES>().0.iter().filter_map(|step| {
+        let (number, rest) = step.split_first_chunk()?;
+        let (at, rest) = rest.split_first_chunk()?;
+        let is_close = rest.first().is_some_and(|is_close| *is_close != 0);
+        Some(Step { number: u64::from_le_bytes(*number), at: u32::from_le_bytes(*at), is_close })
+    })
 }
 
 /// Tells identifiers of two objects in a row apart (FNV-1a). That two are taken for one has no consequence for long.

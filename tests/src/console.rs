@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use serde_json::{Value, json};
 
 use crate::control_plane::ControlPlane;
-use crate::http::Request;
+use crate::http::{Request, Response};
 use crate::parts;
 
 /// Where the console is served.
@@ -114,9 +114,21 @@ impl Console {
     /// When it is not answered with 200.
     #[must_use]
     pub fn call(&self, path: &str, body: &Value) -> Value {
+        let answer = self.answer(path, body);
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        answer.json()
+    }
+
+    /// The same with whatever status it has.
+    ///
+    /// # Panics
+    ///
+    /// When there is no answer.
+    #[must_use]
+    pub fn answer(&self, path: &str, body: &Value) -> Response {
         let request = Request::json(format!("{NS}/{path}"), body);
         let request = request.header("x-csrf-token", &self.csrf).header("cookie", &self.cookie);
-        self.send(&request).unwrap_or_else(|error| panic!("no answer to {path}: {error}"))
+        request.send(self.rest).unwrap_or_else(|error| panic!("no answer to {path}: {error}"))
     }
 
     /// What another part of the console shows, such as `reputation/_status`.

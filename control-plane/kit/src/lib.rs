@@ -22,6 +22,7 @@ mod secret;
 mod settings;
 mod suggest;
 mod view;
+mod writing;
 
 pub use challenge_root::ChallengeRoot;
 pub use checks::Headers;
@@ -49,3 +50,4 @@ pub use secret::{MASK, Secret, restore, with_masks};
 pub use settings::{AnySettings, PluginSettings, Settings, SettingsKind};
 pub use suggest::did_you_mean;
 pub use view::{Inputs, Memory, View};
+pub use writing::{Edit, EditError, EntityEdit, EntityWriter, Writing};

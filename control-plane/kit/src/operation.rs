@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::{EntitySource, FieldProblem, Runtime, Tools, schema, typed};
+use crate::{EntitySource, FieldProblem, Runtime, Tools, Writing, schema, typed};
 
 /// An endpoint of the console that belongs to a plugin: `POST` with a JSON object, or `GET`, answered with JSON. Only operators with a session
 /// reach it. The console reads the body, runs the work off its async threads, and describes the endpoint in the API's document.
@@ -100,6 +100,8 @@ pub struct OperationContext<'a> {
     pub at_work: Option<&'a Runtime>,
     /// The time, in milliseconds since 1970.
     pub now_millis: u64,
+    /// Writes entities; `None` where the caller only reads.
+    pub writing: Option<Writing<'a>>,
 }
 
 /// What an operation answers.
@@ -109,6 +111,8 @@ pub enum OperationAnswer {
     Done(Value),
     /// 400: the body is of the right type and still cannot be used. The same shape as of [`Operation::refusal`].
     Refused(Value),
+    /// 409: it cannot be done as things are. The shape is that of [`BodyRefusal::conflict`].
+    Conflict(Value),
 }
 
 /// The type of an operation's body, forgotten.
@@ -138,6 +142,8 @@ pub struct BodyRefusal {
     pub as_done: bool,
     /// The schema of the answer.
     pub schema: NamedSchema,
+    /// The schema of [`OperationAnswer::Conflict`]; `None` where an operation has none.
+    pub conflict: Option<NamedSchema>,
     /// Makes the answer of what is wrong, a sentence without its end.
     pub answer: fn(&str) -> Value,
 }
@@ -239,7 +245,13 @@ mod tests {
     #[test]
     fn a_body_is_read_as_its_type_before_its_work_is_done() {
         let kind = BodyKind::of::<Sum>();
-        let context = OperationContext { entities: &Nothing, tools: &Tools::default(), at_work: None, now_millis: 40 };
+        let context = OperationContext {
+            entities: &Nothing,
+            tools: &Tools::default(),
+            at_work: None,
+            now_millis: 40,
+            writing: None,
+        };
         let run = |number: u64| kind.read(json!({ "number": number })).unwrap()(&context);
         assert_eq!(run(2), OperationAnswer::Done(json!(42)));
         let refused = json!({ "error": "invalid_body", "error_description": "/number: too large (expected less)" });

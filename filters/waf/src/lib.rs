@@ -12,6 +12,7 @@ mod lookups;
 mod messages;
 mod refusal;
 mod rest;
+pub mod samples;
 mod signals;
 mod trail;
 mod trailers;
@@ -23,7 +24,7 @@ use std::sync::Arc;
 use body::{added_by_gateway, bytes, was_chunked};
 use collections::NodeCollections;
 use exchange::{
-    Body, BodyNeed, Build, Exchange, Half, Headers, Host, Metric, Plugin, PluginDefinition, Role, Slot, Verdict,
+    Body, BodyNeed, Build, Exchange, Half, Headers, Host, Metric, Plugin, PluginDefinition, Role, Slot, Timer, Verdict,
     split_address,
 };
 use lookups::{NodeLookups, NodeTables};
@@ -50,6 +51,8 @@ struct Waf {
     tables: Option<Rc<NodeTables>>,
     /// Where the outcome of an exchange goes, for one who watches it, such as a console.
     seen: Option<Seen>,
+    /// What it has counted since its timer ran.
+    counted: samples::Counted,
 }
 
 /// One exchange in the engine.
@@ -77,6 +80,12 @@ struct State {
     rest_told: bool,
     /// How many of the limits that cut the message short were told.
     left_out: usize,
+    /// The request announced a body.
+    has_body: bool,
+    /// The keys that this exchange was counted for, by their hashes.
+    sampled: Vec<u64>,
+    /// The exchange is counted.
+    counted: bool,
 }
 
 impl State {
@@ -94,6 +103,9 @@ impl State {
             failed: false,
             rest_told: false,
             left_out: 0,
+            has_body: false,
+            sampled: Vec::new(),
+            counted: false,
         }
     }
 }
@@ -121,7 +133,7 @@ impl Plugin for Waf {
         if self.step.inspect_output_body && transaction.inspects_responses() {
             exchange::codings::limit(exchange);
         }
-        slot.put(State { lookups, ..State::new(transaction) });
+        slot.put(State { lookups, has_body, ..State::new(transaction) });
         let Some(state) = slot.get::<State>() else {
             return Verdict::Pass;
         };
@@ -254,13 +266,21 @@ impl Plugin for Waf {
             watch::hand_over(seen, slot);
         }
     }
+
+    fn timer(&self) -> Option<Timer> {
+        self.sampling_timer()
+    }
+
+    fn on_timer(&self, host: &dyn Host) {
+        self.report_samples(host);
+    }
 }
 
 impl Waf {
     fn new(step: WafStep, engine: Arc<Engine>, tables: Option<Rc<NodeTables>>, seen: Option<Seen>) -> Self {
         let persistent = engine.uses_collections();
         let local = engine.uses(Variable::ServerAddr) || engine.uses(Variable::ServerPort);
-        Self { step, engine, persistent, local, tables, seen }
+        Self { step, engine, persistent, local, tables, seen, counted: samples::Counted::default() }
     }
 
     /// A transaction that knows the connection, the request line and the headers.
@@ -386,6 +406,7 @@ impl Waf {
             exchange.emit_line(line, host);
         }
         self.observe(state, exchange, host);
+        self.sample(state, exchange, host);
     }
 
     /// Runs phase 5, once.

@@ -45,11 +45,28 @@ impl Waf {
         if windows.is_empty() || rest.over || known {
             return Verdict::Pass;
         }
-        let (limits, ceiling) = (self.budget(), self.rest_ceiling(&rest));
         let mut state = State::new(self.begin_uncounted(exchange, false, host));
         if let Some(lookups) = &judged.lookups {
             lookups.lend(&mut state.transaction);
         }
+        // The exchange is counted with its first part.
+        (state.has_body, state.counted, state.sampled) = (true, true, std::mem::take(&mut judged.sampled));
+        let verdict = self.judge_windows(windows, &mut state, judged, exchange, host);
+        judged.sampled = state.sampled;
+        verdict
+    }
+
+    /// Judges windows in `state`.
+    fn judge_windows(
+        &self,
+        windows: &[Vec<u8>],
+        state: &mut State,
+        judged: &mut State,
+        exchange: &mut Exchange,
+        host: &dyn Host,
+    ) -> Verdict {
+        let rest = *judged.transaction.rest_of_body();
+        let (limits, ceiling) = (self.budget(), self.rest_ceiling(&rest));
         let length = number(windows.iter().map(Vec::len).sum());
         let own = state.transaction.work().spent.work_ceiling;
         let own = own.saturating_add(length.saturating_mul(limits.work_per_byte));
@@ -67,20 +84,20 @@ impl Waf {
             judged.transaction.rest_of_body().over = true;
             state.transaction.request_body_left_out(WORK, ceiling);
         }
-        if let Some(refusal) = self.refusal(intervention, &mut state, exchange, Half::Request, host) {
+        if let Some(refusal) = self.refusal(intervention, state, exchange, Half::Request, host) {
             return Verdict::Refuse(refusal);
         }
         // One body may have thousands of windows: what does not refuse it is told once.
-        state.failed = rest.limit_signalled && !self.denies(&state);
-        if let Some(refusal) = self.failure(&mut state, exchange, Half::Request, host) {
+        state.failed = rest.limit_signalled && !self.denies(state);
+        if let Some(refusal) = self.failure(state, exchange, Half::Request, host) {
             return Verdict::Refuse(refusal);
         }
         judged.transaction.rest_of_body().limit_signalled |= state.failed;
         let known = judged.transaction.uninspected();
         let left_out = state.transaction.uninspected().iter().any(|found| !known.contains(found));
-        if left_out && (!judged.transaction.rest_of_body().limit_signalled || self.denies(&state)) {
+        if left_out && (!judged.transaction.rest_of_body().limit_signalled || self.denies(state)) {
             judged.transaction.rest_of_body().limit_signalled = true;
-            if let Some(refusal) = self.left_out(&mut state, exchange, Half::Request, host) {
+            if let Some(refusal) = self.left_out(state, exchange, Half::Request, host) {
                 return Verdict::Refuse(refusal);
             }
         }
@@ -90,10 +107,10 @@ impl Waf {
         let limit = left_out || !state.transaction.exceeded_limits().is_empty();
         let limit = limit && !std::mem::replace(&mut judged.transaction.rest_of_body().limit_reported, true);
         if matched {
-            self.contribute(&mut state, exchange, host);
+            self.contribute(state, exchange, host);
         }
         if matched || limit {
-            self.conclude(&mut state, exchange, host);
+            self.conclude(state, exchange, host);
         }
         Verdict::Pass
     }

@@ -51,15 +51,20 @@ pub(crate) fn plugin(step: WafStep) -> Box<dyn Plugin> {
     plugin_of(RULES, step)
 }
 
-pub(crate) fn plugin_of(rules: &str, mut step: WafStep) -> Box<dyn Plugin> {
+pub(crate) fn plugin_of(rules: &str, step: WafStep) -> Box<dyn Plugin> {
     let mut text = rules.to_owned();
     if !step.block {
         text.push_str("SecRuleEngine DetectionOnly\n");
     }
     let source = Source { origin: "test".into(), text: text.into_bytes() };
     let program = seclang::compile(&[source], &Nothing).unwrap_or_else(|errors| panic!("{}", errors[0])).encode();
-    step.program = content_hash(&program).to_vec();
-    let parts = [(step.program.clone(), program)];
+    plugin_from(&program, step)
+}
+
+/// The plugin with a compiled program.
+pub(crate) fn plugin_from(program: &[u8], mut step: WafStep) -> Box<dyn Plugin> {
+    step.program = content_hash(program).to_vec();
+    let parts = [(step.program.clone(), program.to_vec())];
     let mut parts = Build::new(parts.iter().map(|(hash, data)| (hash.as_slice(), data.as_slice())));
     build(&step.encode_to_vec(), &mut parts).unwrap()
 }

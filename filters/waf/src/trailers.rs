@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use exchange::{Exchange, Headers, Host, Slot, Verdict};
 
-use seclang::MatchedRule;
+use seclang::{MatchedRule, Uninspected};
 
 use crate::{Half, State, Waf};
 
@@ -33,32 +33,49 @@ impl Waf {
         let known: BTreeSet<(u64, Vec<u8>)> = matches.map(|rule| (rule.rule_id, rule.variable.clone())).collect();
         let (gave_up, left_out) =
             (judged.transaction.exceeded_limits().len(), judged.transaction.uninspected().to_vec());
-        let mut interventions = vec![transaction.request_headers()];
         let mut state = State::new(transaction);
+        // The exchange is counted with its first part.
+        (state.has_body, state.counted, state.sampled) = (judged.has_body, true, std::mem::take(&mut judged.sampled));
+        let verdict = self.judge_fields(&mut state, &known, gave_up, &left_out, exchange, host);
+        judged.sampled = state.sampled;
+        verdict
+    }
+
+    /// Judges what is in `state`. `known` are the matches that were told, the rules that gave up and the limits met before.
+    fn judge_fields(
+        &self,
+        state: &mut State,
+        known: &BTreeSet<(u64, Vec<u8>)>,
+        gave_up: usize,
+        left_out: &[Uninspected],
+        exchange: &mut Exchange,
+        host: &dyn Host,
+    ) -> Verdict {
+        let mut interventions = vec![state.transaction.request_headers()];
         if interventions.iter().all(Option::is_none) {
             state.transaction.set_now(host.now());
             interventions.push(state.transaction.request_body(&[], true));
         }
         for intervention in interventions {
-            if let Some(refusal) = self.refusal(intervention, &mut state, exchange, Half::Request, host) {
+            if let Some(refusal) = self.refusal(intervention, state, exchange, Half::Request, host) {
                 return Verdict::Refuse(refusal);
             }
         }
-        if let Some(refusal) = self.failure(&mut state, exchange, Half::Request, host) {
+        if let Some(refusal) = self.failure(state, exchange, Half::Request, host) {
             return Verdict::Refuse(refusal);
         }
-        if let Some(refusal) = self.left_out(&mut state, exchange, Half::Request, host) {
+        if let Some(refusal) = self.left_out(state, exchange, Half::Request, host) {
             return Verdict::Refuse(refusal);
         }
         // What was said of the headers is not said again.
         let news = |rule: &MatchedRule| !known.contains(&(rule.rule_id, rule.variable.clone()));
         if state.transaction.matched_rules().iter().any(news) {
-            self.contribute(&mut state, exchange, host);
-            self.conclude(&mut state, exchange, host);
+            self.contribute(state, exchange, host);
+            self.conclude(state, exchange, host);
         }
         let limits = state.transaction.uninspected().iter().any(|found| !left_out.contains(found));
         if limits || state.transaction.exceeded_limits().len() > gave_up {
-            self.conclude(&mut state, exchange, host);
+            self.conclude(state, exchange, host);
         }
         Verdict::Pass
     }

@@ -24,5 +24,6 @@ mod e2e_protection;
 mod e2e_resilience;
 mod e2e_rewrite;
 mod e2e_signals;
+mod e2e_tuning;
 mod examples;
 mod sample;

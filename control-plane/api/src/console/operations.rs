@@ -14,10 +14,17 @@ use super::turns::Turns;
 use crate::error::ApiError;
 use crate::openapi::{Group, JSON, Operation, Routes, reference, with_components};
 use accounts::Operator;
-use entities::plugins;
+use entities::{
+    BatchEntry, BatchOptions, BatchWrite, EntityService, Replacement, WriteError, exactly, plugins, registry,
+};
 use events::{Audit, AuditAction};
-use kit::{OperationAnswer, OperationContext, OperationMethod};
+use kit::{
+    Edit, EditError, EntityEdit, EntityWriter, FieldProblem, OperationAnswer, OperationContext, OperationMethod,
+    Writing,
+};
 use serde_json::json;
+use store::StoreError;
+use tokio::runtime::Handle;
 
 /// The operations of all plugins of this release.
 pub(super) fn router() -> Routes<Console> {
@@ -49,7 +56,8 @@ fn route(plugin: &'static kit::Plugin, operation: &'static kit::Operation, turns
     let has_body = operation.method == OperationMethod::Post;
     let of_body = has_body.then_some(operation.body.schema);
     let refusal = operation.refusal.map(|refusal| refusal.schema);
-    let schemas = of_body.into_iter().chain(refusal).chain(operation.schemas.iter().copied());
+    let conflict = operation.refusal.and_then(|refusal| refusal.conflict);
+    let schemas = of_body.into_iter().chain(refusal).chain(conflict).chain(operation.schemas.iter().copied());
     let routes = Routes::new().on(described(operation), handler);
     let routes = schemas.fold(routes, |routes, schema| routes.schema_as(schema.name, (schema.schema)()));
     routes.layered(|router| router.layer(DefaultBodyLimit::max(operation.max_body)))
@@ -77,10 +85,14 @@ async fn call(
     };
     let (entities, console) = (console.inner.entities.current(), console.clone());
     let at_work = console.inner.runtimes.get(plugin.name);
+    let (operator, waiting) = (caller.0.name.clone(), Handle::current());
     let audit = operation.audit.map(|audit| (begun(audit.action, caller, of), audit.detail));
     let run = move || {
         let (tools, now_millis) = (&console.inner.tools, console.now());
-        let answer = work(&OperationContext { entities: &*entities, tools, at_work: at_work.as_ref(), now_millis });
+        let writer = Writer { entities: &console.inner.entities, waiting };
+        let writing = Some(Writing { writer: &writer, operator: &operator });
+        let at_work = at_work.as_ref();
+        let answer = work(&OperationContext { entities: &*entities, tools, at_work, now_millis, writing });
         // Here, because a caller that goes away ends nothing that was begun.
         if let OperationAnswer::Done(answer) = &answer
             && let Some((audit, detail)) = audit
@@ -93,7 +105,53 @@ async fn call(
     Ok(match turns.run(operation.busy, run).await? {
         OperationAnswer::Done(answer) => Json(answer).into_response(),
         OperationAnswer::Refused(answer) => (StatusCode::BAD_REQUEST, Json(answer)).into_response(),
+        OperationAnswer::Conflict(answer) => (StatusCode::CONFLICT, Json(answer)).into_response(),
     })
+}
+
+/// Writes entities from a thread that may block.
+struct Writer<'a> {
+    entities: &'a EntityService,
+    waiting: Handle,
+}
+
+impl EntityWriter for Writer<'_> {
+    fn write(&self, edits: Vec<EntityEdit>) -> Result<(), EditError> {
+        let mut entries = Vec::with_capacity(edits.len());
+        for EntityEdit { collection, id, edit } in edits {
+            let kind = registry::by_collection(collection)
+                .ok_or_else(|| EditError::Refused(registry::unknown_collection(collection)))?;
+            entries.push(match edit {
+                Edit::Create(document) => BatchEntry { kind, write: BatchWrite::Create(document), precondition: None },
+                Edit::Merge { patch, seen } => BatchEntry {
+                    kind,
+                    write: BatchWrite::Update(id, Replacement::Merge(patch)),
+                    precondition: Some(exactly(seen)),
+                },
+            });
+        }
+        let options = BatchOptions { atomic: true, dry_run: false };
+        let outcome = self.waiting.block_on(self.entities.write_all(entries, options));
+        let mut failed = outcome.results.into_iter().filter_map(Result::err).map(edit_error).collect::<Vec<_>>();
+        // What was not made because of another says nothing about why.
+        failed.sort_by_key(|(because_of_another, _)| *because_of_another);
+        failed.into_iter().next().map_or(Ok(()), |(_, error)| Err(error))
+    }
+}
+
+/// Whether it failed because of another edit, and why.
+fn edit_error(error: WriteError) -> (bool, EditError) {
+    let sentences =
+        |problems: Vec<FieldProblem>| problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+    let why = match error {
+        WriteError::NotApplied => return (true, EditError::Conflict),
+        WriteError::NotFound | WriteError::Exists | WriteError::Stale { .. } => EditError::Conflict,
+        WriteError::Invalid(problems) | WriteError::InUse(problems) => EditError::Refused(sentences(problems)),
+        WriteError::Patch(message) | WriteError::PatchTest(message) => EditError::Refused(message),
+        WriteError::Store(StoreError::Conflict { .. } | StoreError::BatchConflict { .. }) => EditError::Conflict,
+        WriteError::Store(error) => EditError::Failed(error.to_string()),
+    };
+    (false, why)
 }
 
 /// The audit of a call as far as it is known when it begins.
@@ -138,11 +196,19 @@ fn described(operation: &kit::Operation) -> Operation {
         Some(refusal) if refusal.as_done => described,
         Some(refusal) => {
             let refused = || reference(refusal.schema.name);
-            described
+            let described = described
                 .answers(StatusCode::BAD_REQUEST, "The body does not fit the endpoint.", refused())
                 .answers(StatusCode::REQUEST_TIMEOUT, "The body was not received in time.", refused())
                 .answers(StatusCode::PAYLOAD_TOO_LARGE, "The body is too large.", refused())
-                .answers(StatusCode::UNSUPPORTED_MEDIA_TYPE, "The body is not declared as JSON.", refused())
+                .answers(StatusCode::UNSUPPORTED_MEDIA_TYPE, "The body is not declared as JSON.", refused());
+            match refusal.conflict {
+                Some(conflict) => described.answers(
+                    StatusCode::CONFLICT,
+                    "It cannot be done as things are.",
+                    reference(conflict.name),
+                ),
+                None => described,
+            }
         }
         None => described.reads_a_body(),
     };

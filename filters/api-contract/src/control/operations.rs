@@ -23,7 +23,7 @@ pub(super) const GROUP: OperationGroup = OperationGroup {
     about: "OpenAPI documents. Calls that fail are answered with 200 too, `done` being false.",
 };
 const FAILED: NamedSchema = NamedSchema { name: "ContractFailed", schema: failed_schema };
-const REFUSAL: BodyRefusal = BodyRefusal { as_done: true, schema: FAILED, answer: failed };
+const REFUSAL: BodyRefusal = BodyRefusal { as_done: true, schema: FAILED, conflict: None, answer: failed };
 
 /// The operations of the plugin.
 pub(super) const OPERATIONS: &[Operation] = &[

@@ -2,9 +2,9 @@
 
 use std::fmt;
 
+use exchange::fold::fold_segment;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use crate::inventory::fold::fold_segment;
 use crate::inventory::messages::{Field, Shape};
 
 /// The deepest nesting that is looked at.

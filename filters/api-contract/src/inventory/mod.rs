@@ -6,7 +6,6 @@
 //! a link breaks is lost; the control plane counts it once.
 
 pub mod counts;
-pub mod fold;
 pub mod messages;
 pub mod paths;
 mod publish;
@@ -17,7 +16,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use contract::Violation;
-use exchange::{Exchange, Host};
+use exchange::{Exchange, Host, fold};
 
 use counts::CallCounts;
 use messages::AnswerSeen;

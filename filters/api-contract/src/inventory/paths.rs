@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::fold::{ID, SLUG, is_slug};
+use exchange::fold::{ID, SLUG, is_slug};
 
 /// The paths of a route, at most; what is beyond them is counted as other paths.
 pub const MAX_PATHS: usize = 200;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use contract::{Mismatch, Violation};
 use exchange::Caller;
+use exchange::fold::fold_segment;
 
 use super::counts::Callers;
 use super::messages::{MismatchCount, WouldRefuse};
@@ -77,7 +78,7 @@ impl Refusals {
 fn place(mismatch: &Violation) -> String {
     match (mismatch.kind, mismatch.place.split_once(':')) {
         (Mismatch::UnknownParameter, Some((where_, name))) => {
-            format!("{where_}:{}", super::fold::fold_segment(name.as_bytes()))
+            format!("{where_}:{}", fold_segment(name.as_bytes()))
         }
         _ => cut(&mismatch.place),
     }

@@ -73,7 +73,7 @@ pub(super) const GET: Operation = Operation {
     answer_text: "All of it.",
     answer: catalog,
     schemas: &[],
-    refusal: Some(BodyRefusal { as_done: true, schema: FAILED, answer: failed }),
+    refusal: Some(BodyRefusal { as_done: true, schema: FAILED, conflict: None, answer: failed }),
     busy: "others are reading",
     at_once: false,
     audit: None,

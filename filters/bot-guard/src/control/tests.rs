@@ -34,10 +34,11 @@ fn call(path: &str, body: Value, policy: BotPolicy) -> Value {
     let slot = Slot { revision: 1, entity: Arc::new(item("p", policy)) };
     let entities = Policies(Arc::new(BTreeMap::from([("p".to_owned(), slot)])));
     let operation = PLUGIN.operations.iter().find(|operation| operation.path == path).unwrap();
-    let context = OperationContext { entities: &entities, tools: &Tools::default(), at_work: None, now_millis: 0 };
+    let context =
+        OperationContext { entities: &entities, tools: &Tools::default(), at_work: None, now_millis: 0, writing: None };
     match operation.body.read(body).unwrap()(&context) {
         OperationAnswer::Done(answer) => answer,
-        OperationAnswer::Refused(answer) => panic!("{answer}"),
+        OperationAnswer::Refused(answer) | OperationAnswer::Conflict(answer) => panic!("{answer}"),
     }
 }
 

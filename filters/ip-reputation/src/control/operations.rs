@@ -36,7 +36,7 @@ const GROUP: OperationGroup = OperationGroup {
     name: "reputation",
     about: "Threat feeds and decision services: the catalogue, their state, and lookups. Calls that fail are answered with 200 too, `done` being false.",
 };
-const REFUSAL: BodyRefusal = BodyRefusal { as_done: true, schema: FAILED, answer: failed };
+const REFUSAL: BodyRefusal = BodyRefusal { as_done: true, schema: FAILED, conflict: None, answer: failed };
 
 /// The operations of the plugin.
 pub(super) const OPERATIONS: &[Operation] = &[

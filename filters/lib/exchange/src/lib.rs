@@ -17,6 +17,7 @@ mod event;
 mod exchange;
 mod exempt;
 mod flow;
+pub mod fold;
 mod headers;
 mod host;
 mod identity;

@@ -9,6 +9,7 @@ mod lookups;
 mod operations;
 mod rules;
 mod step;
+mod tuning;
 
 pub use composition::{Element, elements, own_elements};
 pub use config::{Crs, OversizeBody, UndecodableBody, WafBudget, WafConfig, WafRuleset, XmlDoctype};
@@ -49,19 +50,26 @@ pub const PLUGIN: Plugin = Plugin {
     operations: operations::OPERATIONS,
     charged_by_trail: true,
     compile: Some(step::compile),
-    runtime: Some(|| Arc::new(GatewayTables::default())),
+    runtime: Some(|| Arc::new(AtWork::default())),
     gather: Some(|sources| {
         Box::pin(async move {
+            let Some(at_work) = sources.runtime::<AtWork>() else { return };
             // Tests of rules look up in the tables that gateways have.
-            if let Some(tables) = sources.runtime::<GatewayTables>() {
-                tables.set(&sources.material);
-            }
+            at_work.tables.set(&sources.material);
+            tuning::gather(sources, &at_work.reported).await;
         })
     }),
     inspects_trailers: true,
     check_chain: Some(guard::lacking),
     ..Plugin::NONE
 };
+
+/// What the plugin has at work.
+#[derive(Default)]
+struct AtWork {
+    tables: GatewayTables,
+    reported: tuning::Reported,
+}
 
 /// What it reads of a preset's configuration.
 #[derive(Deserialize)]

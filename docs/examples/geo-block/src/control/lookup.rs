@@ -103,7 +103,13 @@ mod tests {
     fn an_address_has_the_country_of_the_enabled_ranges() {
         let lists = [list("a", true, "AA", "192.0.2.0/24"), list("b", false, "BB", "198.51.100.0/24")];
         let lists = Lists(Arc::new(Collection::from(lists)));
-        let context = OperationContext { entities: &lists, tools: &Tools::default(), at_work: None, now_millis: 0 };
+        let context = OperationContext {
+            entities: &lists,
+            tools: &Tools::default(),
+            at_work: None,
+            now_millis: 0,
+            writing: None,
+        };
         let ask = |address: &str| GeoLookup { address: address.to_owned() }.run(&context);
         let found = |country: Option<&str>| OperationAnswer::Done(json!({ "country": country, "error": null }));
         assert_eq!(ask("192.0.2.7"), found(Some("AA")));

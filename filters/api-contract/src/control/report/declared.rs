@@ -5,9 +5,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use exchange::fold::fold_segment;
 use serde_json::{Map, Value};
 
-use crate::inventory::fold::fold_segment;
 use crate::inventory::messages::Shape;
 
 /// The places of one contract, at most; what is beyond takes anything.

@@ -1,5 +1,6 @@
 //! The report as a document.
 
+use exchange::fold::SLUG;
 use serde_json::{Map, Value, json};
 
 use super::auth::{Auth, SEVERITIES};
@@ -7,7 +8,6 @@ use super::contracts::ReadContract;
 use super::routes::ReportedRoute;
 use super::state::{OperationRecord, RouteRecord, WouldRefuseRecord};
 use crate::inventory::counts::CallCounts;
-use crate::inventory::fold::SLUG;
 use crate::inventory::paths::{PathCounts as _, PathKey};
 
 /// How the paths read that have no record of their own.

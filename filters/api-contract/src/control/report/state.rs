@@ -3,13 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use exchange::fold::{ID, MAX_FOLDED, SLUG, fold};
 use prost::Message as _;
 use store::inventory::{InventoryChange, InventoryRow, InventoryWorker, KeptInventory};
 
 use super::compare::Finding;
 use super::rows::{OPERATION, OperationRow, ROUTE, RouteRow};
 use crate::inventory::counts::{CallCounts, Callers, MAX_COUNT};
-use crate::inventory::fold::{ID, MAX_FOLDED, SLUG, fold};
 use crate::inventory::messages::{MismatchCount, RouteCounts, WouldRefuse};
 use crate::inventory::paths::{MAX_PATHS, PathBook};
 

@@ -172,6 +172,13 @@ impl Transaction {
         self.run_phase(2)
     }
 
+    /// The beginning of the body as it was taken, decompressed and without the content of files: at most `most` bytes.
+    /// Empty if no body was taken.
+    pub fn request_body_start(&self, most: usize) -> &[u8] {
+        let body = self.raw_body.map_or(self.incoming.plain.as_slice(), |raw| self.arena.get(raw));
+        body.get(..most).unwrap_or(body)
+    }
+
     pub(super) fn refuse_oversize(&mut self, status: u16, msg: &[u8]) -> Option<Intervention> {
         if self.fails_open {
             return None;

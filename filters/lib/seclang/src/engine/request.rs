@@ -118,6 +118,12 @@ impl Transaction {
         }
     }
 
+    /// The headers that were added, in order.
+    pub fn added_request_headers(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        let entries = self.request_headers.entries.iter();
+        entries.map(|entry| (self.arena.get(entry.name), self.arena.get(entry.value)))
+    }
+
     /// All headers are there: runs phase 1.
     pub fn request_headers(&mut self) -> Option<Intervention> {
         self.run_phase(1)

@@ -24,6 +24,16 @@ pub(super) struct Sanitised {
 }
 
 impl Transaction {
+    /// The names in collections that rules sanitise, for reports beyond [`Transaction::matched_rules`]; `None` if they are too
+    /// many, so that everything is masked.
+    pub fn sanitised_names(&self) -> Option<impl Iterator<Item = &[u8]>> {
+        let behind_colon = |full: &'_ Vec<u8>| full.iter().position(|&byte| byte == b':').map_or(0, |at| at + 1);
+        let named = self.sanitised.names.iter().map(|(_, name)| name.as_slice());
+        let matches = self.sanitised.matches.iter();
+        let matches = matches.map(move |full| full.get(behind_colon(full)..).unwrap_or_default());
+        (!self.sanitised.overflown).then(|| named.chain(matches))
+    }
+
     /// Adds a name in a collection, or the last matches.
     pub(super) fn sanitise(&mut self, variable: Variable, name: &[u8]) {
         if variable == Variable::MatchedVar {

@@ -41,7 +41,7 @@ pub(in super::super) const OPERATIONS: &[Operation] = &[Operation {
     answer_text: "What came back, or why nothing was sent.",
     answer: answer_schema,
     schemas: &[VERDICT],
-    refusal: Some(BodyRefusal { as_done: true, schema: FAILED, answer: failed }),
+    refusal: Some(BodyRefusal { as_done: true, schema: FAILED, conflict: None, answer: failed }),
     busy: "other scanners are being tested",
     at_once: false,
     audit: Some(OperationAudit {

@@ -14,7 +14,7 @@ const KEPT: usize = 4;
 
 /// Compiles compositions, and remembers the last few.
 #[derive(Default)]
-pub(super) struct Engines {
+pub(in crate::control) struct Engines {
     kept: Mutex<VecDeque<(PartHash, Built)>>,
 }
 
@@ -22,19 +22,19 @@ impl Tool for Engines {}
 
 /// A composition, ready to run.
 #[derive(Clone)]
-pub(super) struct Built {
-    pub(super) engine: Arc<Engine>,
+pub(in crate::control) struct Built {
+    pub(in crate::control) engine: Arc<Engine>,
     /// What has no effect in it.
-    pub(super) warnings: Arc<Vec<RuleWarning>>,
+    pub(in crate::control) warnings: Arc<Vec<RuleWarning>>,
     /// What its rules do for an ordinary request.
-    pub(super) coverage: Coverage,
+    pub(in crate::control) coverage: Coverage,
     /// What they look up about addresses.
-    pub(super) lookups: RuleLookups,
+    pub(in crate::control) lookups: RuleLookups,
 }
 
 /// Why a composition cannot run.
 #[derive(Debug)]
-pub(super) enum BuildError {
+pub(in crate::control) enum BuildError {
     /// Its elements.
     Elements(Vec<ElementProblem>),
     /// The engine refuses what they come to.
@@ -45,7 +45,7 @@ pub(super) enum BuildError {
 
 impl Engines {
     /// Compiles a composition and builds its engine. Blocks.
-    pub(super) fn build(&self, composition: &Composition) -> Result<Built, BuildError> {
+    pub(in crate::control) fn build(&self, composition: &Composition) -> Result<Built, BuildError> {
         let key = composition.fingerprint();
         if let Some(built) = self.remembered(&key) {
             return Ok(built);

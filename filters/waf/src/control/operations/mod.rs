@@ -1,11 +1,11 @@
-//! The console's `utils/_compile` and `utils/_test`: rules are checked and tried on the engine that gateways run.
+//! The console's endpoints: `tuning/...`, and `utils/_compile` and `utils/_test`: rules are checked and tried on the engine that gateways run.
 
 mod draft;
-mod engines;
+pub(super) mod engines;
 mod report;
 mod runtime;
 mod schemas;
-mod trial;
+pub(super) mod trial;
 mod trial_host;
 
 use schemars::JsonSchema;
@@ -14,6 +14,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
 use super::config::Crs;
+use super::{AtWork, tuning};
 use draft::{Draft, DraftRules};
 use engines::Engines;
 use kit::{
@@ -33,7 +34,7 @@ const GROUP: OperationGroup = OperationGroup {
     name: "rules",
     about: "Checks and tests of rules on the engine that gateways run, without storing them.",
 };
-const REFUSAL: BodyRefusal = BodyRefusal { as_done: false, schema: REFUSED, answer: unreadable };
+const REFUSAL: BodyRefusal = BodyRefusal { as_done: false, schema: REFUSED, conflict: None, answer: unreadable };
 const BUSY: &str = "other rules are being compiled";
 
 /// The operations of the plugin.
@@ -82,6 +83,16 @@ pub(super) const OPERATIONS: &[Operation] = &[
         at_once: false,
         audit: None,
     },
+    tuning::MATCHES,
+    tuning::PROPOSE,
+    tuning::PREVIEW,
+    tuning::APPLY,
+    tuning::REVERT,
+    tuning::START,
+    tuning::STOP,
+    tuning::DISCARD,
+    tuning::REPORT,
+    tuning::LEARNING_APPLY,
 ];
 
 /// The fields of a WAF config that select rules.
@@ -149,11 +160,13 @@ impl OperationBody for TestBody {
             Ok(built) => built,
             Err(refusal) => return OperationAnswer::Done(refusal),
         };
+        let at_work = context.runtime::<AtWork>();
         let trial = Trial {
             engine: &built.engine,
+            config: None,
             places: built.lookups.places,
             zones: draft.sources.zones_of(&built.lookups),
-            tables: context.runtime::<GatewayTables>(),
+            tables: at_work.as_ref().map(|at_work| &at_work.tables),
             now_millis: context.now_millis,
         };
         match trial.run(&self.request, self.response.as_ref()) {

@@ -28,57 +28,72 @@ const PIECE: usize = 16 * 1024;
 const GRPC_PREFIX: usize = 5;
 
 /// The request of a test. Fields that are left out have the values that a gateway would set.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub(super) struct TrialRequest {
+pub(in crate::control) struct TrialRequest {
     /// Default `GET`.
-    method: String,
+    pub(in crate::control) method: String,
     /// The path with its query, or an absolute URL. Default `/`.
-    uri: String,
+    pub(in crate::control) uri: String,
     /// The query: a string as in the URI, or an object of names and values. It is added to the query of `uri`.
-    query: Option<Value>,
+    pub(in crate::control) query: Option<Value>,
     /// Default `HTTP/1.1`.
-    protocol: Option<String>,
+    pub(in crate::control) protocol: Option<String>,
     /// Names and values; a value is a string or a list of strings.
-    headers: Option<Map<String, Value>>,
+    pub(in crate::control) headers: Option<Map<String, Value>>,
     /// Names and values; added to the `cookie` header.
-    cookies: Option<Map<String, Value>>,
+    pub(in crate::control) cookies: Option<Map<String, Value>>,
     /// The body as text.
-    body: Option<String>,
+    pub(in crate::control) body: Option<String>,
     /// The body in base64, if it is not text.
-    body_base64: Option<String>,
+    pub(in crate::control) body_base64: Option<String>,
     /// The caller's address. Default `192.0.2.1`.
-    remote_addr: Option<String>,
+    pub(in crate::control) remote_addr: Option<String>,
 }
 
 /// The backend's response.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub(super) struct TrialResponse {
+pub(in crate::control) struct TrialResponse {
     /// Default 200.
-    status: u16,
+    pub(in crate::control) status: u16,
     /// Default that of the request.
-    protocol: Option<String>,
+    pub(in crate::control) protocol: Option<String>,
     /// Names and values; a value is a string or a list of strings.
-    headers: Option<Map<String, Value>>,
+    pub(in crate::control) headers: Option<Map<String, Value>>,
     /// The body as text.
-    body: Option<String>,
+    pub(in crate::control) body: Option<String>,
     /// The body in base64, if it is not text.
-    body_base64: Option<String>,
+    pub(in crate::control) body_base64: Option<String>,
 }
 
 /// Header fields in order.
-type Pairs = Vec<(Vec<u8>, Vec<u8>)>;
+pub(in crate::control) type Pairs = Vec<(Vec<u8>, Vec<u8>)>;
+
+/// A request whose fields have been read.
+#[derive(Clone)]
+pub(in crate::control) struct ReadRequest {
+    pub(in crate::control) method: String,
+    /// The path with its query.
+    pub(in crate::control) uri: Vec<u8>,
+    /// `HTTP/1.1`.
+    pub(in crate::control) protocol: String,
+    /// Names in lower case, with a host.
+    pub(in crate::control) headers: Pairs,
+    pub(in crate::control) body: Vec<u8>,
+    /// The connection's address with its port, as a gateway writes it.
+    pub(in crate::control) peer: String,
+}
 
 /// A response whose fields have been read; its status is among the headers.
-struct ReadResponse {
+pub(in crate::control) struct ReadResponse {
     headers: Pairs,
     body: Vec<u8>,
 }
 
 /// Why a test has no result.
 #[derive(Debug)]
-pub(super) enum TrialError {
+pub(in crate::control) enum TrialError {
     /// A field of the request or response cannot be read.
     Field(FieldProblem),
     /// The plugin was not asked.
@@ -123,47 +138,60 @@ impl Default for TrialResponse {
 }
 
 /// What a test runs on.
-pub(super) struct Trial<'a> {
-    pub(super) engine: &'a Arc<Engine>,
+pub(in crate::control) struct Trial<'a> {
+    pub(in crate::control) engine: &'a Arc<Engine>,
+    /// The WAF config; `None` for the settings of a new one.
+    pub(in crate::control) config: Option<&'a Item<WafConfig>>,
     /// The rules look up where addresses are.
-    pub(super) places: bool,
+    pub(in crate::control) places: bool,
     /// The zones that the rules name, of those that are asked.
-    pub(super) zones: Vec<WafZone>,
+    pub(in crate::control) zones: Vec<WafZone>,
     /// The tables that gateways have.
-    pub(super) tables: Option<Arc<GatewayTables>>,
-    pub(super) now_millis: u64,
+    pub(in crate::control) tables: Option<&'a GatewayTables>,
+    pub(in crate::control) now_millis: u64,
 }
 
 impl Trial<'_> {
-    /// Sends a request, and the response if there is one, through the WAF plugin, as gateways run it with the settings of a new WAF
-    /// config.
-    pub(super) fn run(self, request: &TrialRequest, response: Option<&TrialResponse>) -> Result<Watched, TrialError> {
-        let Trial { engine, places, zones, tables, now_millis } = self;
-        let (headers, uri) = (request.headers()?, request.uri()?);
-        let body = body(request.body.as_deref(), request.body_base64.as_deref(), "/request")?;
-        let protocol = request.protocol.as_deref().unwrap_or("HTTP/1.1");
+    /// Sends a request, and the response if there is one, through the WAF plugin, as gateways run it with the settings of its WAF config.
+    pub(in crate::control) fn run(
+        &self,
+        request: &TrialRequest,
+        response: Option<&TrialResponse>,
+    ) -> Result<Watched, TrialError> {
         let response = response.map(TrialResponse::read).transpose()?;
+        self.pass(&request.read()?, response.as_ref())
+    }
+
+    /// The same for what has been read.
+    pub(in crate::control) fn pass(
+        &self,
+        request: &ReadRequest,
+        response: Option<&ReadResponse>,
+    ) -> Result<Watched, TrialError> {
         let seen = Rc::default();
-        let config = Item { head: Head::default(), body: WafConfig::default() };
-        let step = WafStep { places, zones, ..step(&config) };
+        let step = match self.config {
+            Some(config) => step(config),
+            None => step(&Item { head: Head::default(), body: WafConfig::default() }),
+        };
+        let step = WafStep { places: self.places, zones: self.zones.clone(), ..step };
         let kept = Rc::new(Tables::default());
         let build = Build::new(std::iter::empty()).with_tables(Rc::clone(&kept));
         // It has two tables at most.
-        let plugin = watched(step, Arc::clone(engine), &build, Rc::clone(&seen)).map_err(|_| TrialError::NotRun)?;
-        if let Some(tables) = tables {
+        let plugin =
+            watched(step, Arc::clone(self.engine), &build, Rc::clone(&seen)).map_err(|_| TrialError::NotRun)?;
+        if let Some(tables) = self.tables {
             tables.fill(&kept);
         }
         let chain = Chain::single(PLUGIN.name, plugin);
-        let host = TrialHost::new(now_millis);
-        let pseudo = [(":method", request.method.as_str()), (":path", &uri)];
-        let mut all: Pairs = pseudo.map(|(name, value)| (name.into(), value.into())).to_vec();
-        all.extend(headers);
-        let (mut read, opening) = Request::read(Headers::new(&all), protocol.as_bytes().to_vec(), true);
+        let host = TrialHost::new(self.now_millis);
+        let mut all: Pairs =
+            vec![(b":method".to_vec(), request.method.clone().into_bytes()), (b":path".to_vec(), request.uri.clone())];
+        all.extend(request.headers.iter().cloned());
+        let (mut read, opening) = Request::read(Headers::new(&all), request.protocol.clone().into_bytes(), true);
         read.id = uuid::Uuid::new_v4().to_string().into_bytes();
-        let peer = request.peer();
-        let start = Start { request: read, route: b"", peer: peer.as_bytes(), node: &Rc::from("") };
+        let start = Start { request: read, route: b"", peer: request.peer.as_bytes(), node: &Rc::from("") };
         let run = Run::new(&chain, start, &host);
-        Pass { run, host: &host, request: &body, response: response.as_ref(), opening }.finish();
+        Pass { run, host: &host, request: &request.body, response, opening }.finish();
         seen.take().ok_or(TrialError::NotRun)
     }
 }
@@ -243,7 +271,7 @@ impl Pass<'_> {
 }
 
 impl TrialResponse {
-    fn read(&self) -> Result<ReadResponse, FieldProblem> {
+    pub(in crate::control) fn read(&self) -> Result<ReadResponse, FieldProblem> {
         let mut headers: Pairs = vec![(b":status".to_vec(), self.status.to_string().into_bytes())];
         headers.extend(pairs(self.headers.as_ref(), "/response/headers")?);
         Ok(ReadResponse { headers, body: body(self.body.as_deref(), self.body_base64.as_deref(), "/response")? })
@@ -251,6 +279,17 @@ impl TrialResponse {
 }
 
 impl TrialRequest {
+    pub(in crate::control) fn read(&self) -> Result<ReadRequest, FieldProblem> {
+        Ok(ReadRequest {
+            method: self.method.clone(),
+            uri: self.uri()?.into_bytes(),
+            protocol: self.protocol.clone().unwrap_or_else(|| "HTTP/1.1".to_owned()),
+            headers: self.headers()?,
+            body: body(self.body.as_deref(), self.body_base64.as_deref(), "/request")?,
+            peer: peer(self.remote_addr.as_deref().unwrap_or("192.0.2.1")),
+        })
+    }
+
     /// The headers in order, names in lower case as gateways pass them on, and a host where there is none.
     fn headers(&self) -> Result<Pairs, FieldProblem> {
         let mut headers = pairs(self.headers.as_ref(), "/request/headers")?;
@@ -268,12 +307,6 @@ impl TrialRequest {
             headers.insert(0, (b"host".to_vec(), self.authority().unwrap_or("localhost").as_bytes().to_vec()));
         }
         Ok(headers)
-    }
-
-    /// The connection's address, as a gateway writes it.
-    fn peer(&self) -> String {
-        let address = self.remote_addr.as_deref().unwrap_or("192.0.2.1");
-        address.parse::<IpAddr>().map_or(address.to_owned(), |ip| SocketAddr::new(ip, CLIENT_PORT).to_string())
     }
 
     /// The host of an absolute URL.
@@ -311,6 +344,11 @@ impl TrialRequest {
         }
         Ok(uri)
     }
+}
+
+/// The connection's address, as a gateway writes it.
+fn peer(address: &str) -> String {
+    address.parse::<IpAddr>().map_or(address.to_owned(), |ip| SocketAddr::new(ip, CLIENT_PORT).to_string())
 }
 
 /// Header fields, names in lower case.

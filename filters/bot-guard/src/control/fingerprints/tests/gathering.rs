@@ -117,10 +117,17 @@ impl World {
             let entities = Policies(Arc::default());
             let at_work = runtimes.get(PLUGIN.name);
             let tools = Tools::default();
-            let context =
-                OperationContext { entities: &entities, tools: &tools, at_work: at_work.as_ref(), now_millis: NOW };
+            let context = OperationContext {
+                entities: &entities,
+                tools: &tools,
+                at_work: at_work.as_ref(),
+                now_millis: NOW,
+                writing: None,
+            };
             match operation.body.read(body).unwrap()(&context) {
-                OperationAnswer::Done(answer) | OperationAnswer::Refused(answer) => answer,
+                OperationAnswer::Done(answer)
+                | OperationAnswer::Refused(answer)
+                | OperationAnswer::Conflict(answer) => answer,
             }
         });
         calling.await.unwrap()

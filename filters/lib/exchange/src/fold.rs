@@ -1,7 +1,7 @@
 //! Paths with their identifiers folded: `/legacy/42/export` is `/legacy/{id}/export`.
 //!
 //! A path is judged segment by segment and linearly. What looks like a value (a number, a key, a date, a token, an address of mail) is
-//! `{id}`, so that paths in the report hold names of resources and no data of callers.
+//! `{id}`, so that paths in reports hold names of resources and no data of callers.
 
 /// What stands for an identifier.
 pub const ID: &str = "{id}";
@@ -10,7 +10,7 @@ pub const SLUG: &str = "{slug}";
 /// The longest path that is folded, in bytes as sent; longer ones are other paths.
 const MAX_PATH: usize = 2048;
 /// The longest folded path, in bytes.
-pub(crate) const MAX_FOLDED: usize = 512;
+pub const MAX_FOLDED: usize = 512;
 /// The most segments of a folded path.
 const MAX_SEGMENTS: usize = 16;
 /// The longest segment that is a name, in bytes.

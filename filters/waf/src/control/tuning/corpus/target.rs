@@ -1,0 +1,90 @@
+//! What an exclusion takes from a rule: `ARGS:content`.
+
+use std::fmt;
+
+use seclang::vocabulary::{Shape, Variable};
+
+/// A collection, or one member of it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Target {
+    /// In capitals: `ARGS`.
+    pub(crate) collection: String,
+    /// The member; `None` for all of them.
+    pub(crate) member: Option<Vec<u8>>,
+}
+
+impl Target {
+    /// Reads a target as matches and exclusions write it: `ARGS:content`, `ARGS:'a b'`, `XML:/*`, `REQUEST_BODY`. `None` if there is no such
+    /// collection, or if the target names members by a pattern, which has no input of its own.
+    pub(crate) fn parse(text: &[u8]) -> Option<Target> {
+        let (name, member) = match text.iter().position(|byte| *byte == b':') {
+            Some(at) => (text.get(..at)?, Some(text.get(at + 1..)?.trim_ascii())),
+            None => (text, None),
+        };
+        let variable = Variable::from_name(std::str::from_utf8(name.trim_ascii()).ok()?)?;
+        let quoted = member.and_then(|member| member.strip_prefix(b"'")?.strip_suffix(b"'"));
+        let member = quoted.or(member);
+        let is_pattern = |member: &[u8]| member.len() > 1 && member.starts_with(b"/") && member.ends_with(b"/");
+        let is_none = |member: &[u8]| member.is_empty() || variable != Variable::Xml && is_pattern(member);
+        // Only a collection has members.
+        if member.is_some_and(is_none) || member.is_some() && variable.shape() == Shape::Scalar {
+            return None;
+        }
+        Some(Target { collection: variable.name().to_owned(), member: member.map(<[u8]>::to_vec) })
+    }
+
+    /// Whether a member of that name is meant, which all members are where none is named. The case of names does not count in rules.
+    pub(crate) fn covers(&self, name: &[u8]) -> bool {
+        self.member.as_deref().is_none_or(|member| member.eq_ignore_ascii_case(name))
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.collection)?;
+        self.member.as_deref().map_or(Ok(()), |member| write!(f, ":{}", String::from_utf8_lossy(member)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Option<(String, Option<String>)> {
+        let target = Target::parse(text.as_bytes())?;
+        let member = target.member.map(|member| String::from_utf8(member).unwrap());
+        Some((target.collection, member))
+    }
+
+    #[test]
+    fn collections_and_members_are_read() {
+        let some = |collection: &str, member: Option<&str>| Some((collection.to_owned(), member.map(str::to_owned)));
+        for (text, expected) in [
+            ("ARGS", some("ARGS", None)),
+            ("args:content", some("ARGS", Some("content"))),
+            ("ARGS:json.items.array_0.name", some("ARGS", Some("json.items.array_0.name"))),
+            ("ARGS:a:b", some("ARGS", Some("a:b"))),
+            ("ARGS:'a b'", some("ARGS", Some("a b"))),
+            ("ARGS:/", some("ARGS", Some("/"))),
+            ("REQUEST_HEADERS:User-Agent", some("REQUEST_HEADERS", Some("User-Agent"))),
+            ("XML:/*", some("XML", Some("/*"))),
+            ("XML://@*", some("XML", Some("//@*"))),
+            ("REQUEST_BODY", some("REQUEST_BODY", None)),
+            ("REQUEST_PATH", some("REQUEST_FILENAME", None)),
+        ] {
+            assert_eq!(read(text), expected, "{text}");
+        }
+        for text in ["", "ARG", "ARGS:", "ARGS:''", "ARGS:/^a/", "ARGS:'/^a/'", "REQUEST_BODY:a", "!ARGS:a", "&ARGS"] {
+            assert_eq!(read(text), None, "{text}");
+        }
+        assert_eq!(Target::parse(b"ARGS:\xff\x00").unwrap().member.unwrap(), b"\xff\x00");
+    }
+
+    #[test]
+    fn members_are_covered_in_any_case() {
+        let covers = |target: &str, name: &str| Target::parse(target.as_bytes()).unwrap().covers(name.as_bytes());
+        assert!(covers("ARGS:Content", "content") && covers("ARGS", "content"));
+        assert!(!covers("ARGS:content", "contents"));
+        assert_eq!(Target::parse(b"args:a b").unwrap().to_string(), "ARGS:a b");
+    }
+}

@@ -1,0 +1,207 @@
+//! Exclusions: the ways to keep a rule from an input, the narrowest first.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::control::tuning::target::Target;
+
+/// The ids that generated rules have.
+pub(super) const IDS: std::ops::RangeInclusive<u64> = 50_000..=59_999;
+
+/// How an exclusion is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum ExclusionKind {
+    /// On one path, the rule does not look at the input.
+    ScopedTarget,
+    /// The rule does not look at the input.
+    UpdateTarget,
+    /// On one path, the rule is off.
+    ScopedRemove,
+    /// The rule is off.
+    RemoveRule,
+}
+
+/// A rule at an input on a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    /// The rule.
+    pub(super) rule_id: u64,
+    /// The input.
+    pub(super) target: Target,
+    /// The path, identifiers folded.
+    pub(super) path: String,
+}
+
+/// An exclusion.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Exclusion {
+    /// How it is written.
+    pub(super) kind: ExclusionKind,
+    /// SecLang.
+    pub(super) seclang: String,
+    /// What it is, in a few words.
+    pub(super) title: String,
+    /// What it ends, in a sentence.
+    pub(super) reach: String,
+}
+
+impl ExclusionKind {
+    /// All of them, the narrowest first.
+    const ALL: [ExclusionKind; 4] = [
+        ExclusionKind::ScopedTarget,
+        ExclusionKind::UpdateTarget,
+        ExclusionKind::ScopedRemove,
+        ExclusionKind::RemoveRule,
+    ];
+
+    /// 1 for the narrowest, 4 for the widest.
+    pub(super) fn rank(self) -> usize {
+        Self::ALL.iter().position(|kind| *kind == self).map_or(Self::ALL.len(), |place| place + 1)
+    }
+
+    /// Whether it stands before the rules that it changes, or behind them.
+    pub(super) fn placement(self) -> &'static str {
+        match self {
+            ExclusionKind::ScopedTarget | ExclusionKind::ScopedRemove => "before",
+            ExclusionKind::UpdateTarget | ExclusionKind::RemoveRule => "after",
+        }
+    }
+}
+
+impl Exclusion {
+    /// The exclusions that end a match, the narrowest first; `id` is that of a rule that is generated for it.
+    pub(super) fn candidates(place: &Place, id: u64) -> Vec<Exclusion> {
+        ExclusionKind::ALL.into_iter().filter_map(|kind| Exclusion::new(kind, place, id)).collect()
+    }
+
+    /// `None` where the name of the input cannot be written.
+    pub(super) fn new(kind: ExclusionKind, place: &Place, id: u64) -> Option<Exclusion> {
+        let Place { rule_id, target, path } = place;
+        let on_path = |control: &str| {
+            let operator = condition(path);
+            format!("SecRule REQUEST_FILENAME \"{operator}\" \"id:{id},phase:1,pass,nolog,t:none,ctl:{control}\"")
+        };
+        let input = target.written();
+        let (seclang, title, reach) = match kind {
+            ExclusionKind::ScopedTarget => (
+                on_path(&format!("ruleRemoveTargetById={rule_id};{}", input?)),
+                format!("Rule {rule_id} without {} on {path}", target.full()),
+                format!(
+                    "Rule {rule_id} does not look at {} in requests for {path}; it still looks at everything else there, and at \
+                     everything on all other paths.",
+                    target.full()
+                ),
+            ),
+            ExclusionKind::UpdateTarget => (
+                format!("SecRuleUpdateTargetById {rule_id} \"!{}\"", input?),
+                format!("Rule {rule_id} without {}", target.full()),
+                format!(
+                    "Rule {rule_id} does not look at {} on any path; it still looks at everything else.",
+                    target.full()
+                ),
+            ),
+            ExclusionKind::ScopedRemove => (
+                on_path(&format!("ruleRemoveById={rule_id}")),
+                format!("No rule {rule_id} on {path}"),
+                format!(
+                    "Rule {rule_id} is off in requests for {path}, whatever the input; on all other paths it stays."
+                ),
+            ),
+            ExclusionKind::RemoveRule => (
+                format!("SecRuleRemoveById {rule_id}"),
+                format!("No rule {rule_id}"),
+                format!("Rule {rule_id} is off everywhere, whatever the input."),
+            ),
+        };
+        Some(Exclusion { kind, seclang, title, reach })
+    }
+}
+
+/// The operator that selects a folded path.
+fn condition(path: &str) -> String {
+    if !path.contains('{') {
+        return format!("@streq {path}");
+    }
+    let mut pattern = String::from("@rx ^");
+    let mut rest = path;
+    while let Some((before, after)) = rest.split_once('{') {
+        push_escaped(&mut pattern, before);
+        // `{id}`, `{slug}`: what stands for names.
+        pattern.push_str("[^/]+");
+        rest = after.split_once('}').map_or("", |(_, behind)| behind);
+    }
+    push_escaped(&mut pattern, rest);
+    pattern.push('$');
+    pattern
+}
+
+fn push_escaped(pattern: &mut String, text: &str) {
+    for letter in text.chars() {
+        if !letter.is_ascii_alphanumeric() && !"/-_~%@:,=&;!'".contains(letter) {
+            pattern.push('\\');
+        }
+        pattern.push(letter);
+    }
+}
+
+/// The ids for generated rules that none of these texts has.
+pub(super) fn free_ids<'t>(texts: impl Iterator<Item = &'t str>) -> impl Iterator<Item = u64> {
+    let mut taken = std::collections::BTreeSet::new();
+    for text in texts {
+        let numbers = text.split(|letter: char| !letter.is_ascii_digit()).filter(|digits| digits.len() == 5);
+        taken.extend(numbers.filter_map(|digits| digits.parse::<u64>().ok()).filter(|id| IDS.contains(id)));
+    }
+    IDS.filter(move |id| !taken.contains(id))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(target: &str, path: &str) -> Place {
+        Place { rule_id: 942_100, target: Target::parse(target).unwrap(), path: path.to_owned() }
+    }
+
+    #[test]
+    fn the_narrowest_exclusion_comes_first() {
+        let all = Exclusion::candidates(&place("ARGS:content", "/post"), 50_007);
+        let texts: Vec<&str> = all.iter().map(|one| one.seclang.as_str()).collect();
+        assert_eq!(
+            texts,
+            [
+                "SecRule REQUEST_FILENAME \"@streq /post\" \"id:50007,phase:1,pass,nolog,t:none,\
+                 ctl:ruleRemoveTargetById=942100;ARGS:content\"",
+                "SecRuleUpdateTargetById 942100 \"!ARGS:content\"",
+                "SecRule REQUEST_FILENAME \"@streq /post\" \"id:50007,phase:1,pass,nolog,t:none,ctl:ruleRemoveById=942100\"",
+                "SecRuleRemoveById 942100",
+            ]
+        );
+        assert!(all.iter().map(|one| one.kind.rank()).eq(1..=4));
+        let placements: Vec<&str> = all.iter().map(|one| one.kind.placement()).collect();
+        assert_eq!(placements, ["before", "after", "before", "after"]);
+    }
+
+    #[test]
+    fn a_name_that_cannot_be_written_leaves_what_names_none() {
+        let all = Exclusion::candidates(&place("ARGS:a\",deny,\"", "/post"), 50_000);
+        assert!(all.iter().map(|one| one.kind).eq([ExclusionKind::ScopedRemove, ExclusionKind::RemoveRule]));
+        assert!(all.iter().all(|one| !one.seclang.contains("deny")));
+    }
+
+    #[test]
+    fn a_folded_path_is_a_pattern() {
+        assert_eq!(condition("/orders/{id}/notes.{x}"), "@rx ^/orders/[^/]+/notes\\.[^/]+$");
+        assert_eq!(condition("/a.b+c/{id}"), "@rx ^/a\\.b\\+c/[^/]+$");
+        assert_eq!(condition("/a.b"), "@streq /a.b");
+    }
+
+    #[test]
+    fn ids_that_are_named_anywhere_are_taken() {
+        assert_eq!(free_ids(std::iter::empty()).count(), 10_000);
+        let taken = ["id:50000", "# Exclusion 50001 by x", "id:150002", "50004,"];
+        assert!(free_ids(taken.into_iter()).take(3).eq([50_002, 50_003, 50_005]));
+        let all: String = IDS.map(|id| format!("{id} ")).collect();
+        assert_eq!(free_ids([all.as_str()].into_iter()).next(), None);
+    }
+}

@@ -1,0 +1,175 @@
+//! What gateways report, in the store, for as long as the control plane runs.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use kit::{GatewayReports, Sources, View};
+use prost::Message as _;
+use tokio::time::MissedTickBehavior;
+
+use super::matches::{KeptMatch, MatchStore, bounded};
+use super::windows::Windows;
+use super::workers::Workers;
+use crate::control::config::WafConfig;
+use crate::samples::messages::{MATCHES, MatchReport};
+
+/// How often what has changed is written.
+const WRITE: Duration = Duration::from_secs(5);
+/// How long to wait before the store is read again.
+const RETRY: Duration = Duration::from_secs(5);
+/// The names of the documents of matches, and of windows, begin with it.
+const MATCH: &str = "waf-match/";
+const WINDOW: &str = "waf-window/";
+
+/// What gateways have reported; `None` until it was read from the store.
+#[derive(Default)]
+pub(in crate::control) struct Reported(Mutex<Option<Known>>);
+
+/// What is known.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    workers: Workers,
+    pub(super) matches: MatchStore,
+    pub(super) windows: Windows,
+    /// Records that no filter of this release makes.
+    refused: u64,
+}
+
+impl Reported {
+    /// Works on it; `None` until it was read from the store.
+    pub(super) fn with<T>(&self, work: impl FnOnce(&mut Known) -> T) -> Option<T> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).as_mut().map(work)
+    }
+
+    fn put(&self, known: Known) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(known);
+    }
+}
+
+impl Known {
+    /// Takes a report of a node. `is_config` says whether there is a WAF config of that id.
+    fn take(&mut self, node: &str, bytes: &[u8], is_config: impl Fn(&str) -> bool, now: u64) {
+        let Ok(report) = MatchReport::decode(bytes) else {
+            self.refused = self.refused.saturating_add(1);
+            return;
+        };
+        if !self.workers.admit(node, report.worker, report.sequence, now) {
+            return;
+        }
+        let mut matches = report.matches;
+        let before = matches.len();
+        matches.retain_mut(|one| bounded(one) && is_config(&one.config));
+        self.refused = self.refused.saturating_add(u64::try_from(before - matches.len()).unwrap_or(0));
+        self.windows.take(node, &report.totals, &matches);
+        self.matches.take(matches, now);
+    }
+}
+
+/// Takes what gateways report, and keeps it in the store.
+pub(in crate::control) async fn gather(sources: Sources, reported: &Reported) {
+    // Before anything else: what gateways report until the store was read waits here.
+    let mut reports = sources.reports(MATCHES);
+    let mut entities = sources.entities.clone();
+    loop {
+        match read(&sources).await {
+            Ok(known) => break reported.put(known),
+            Err(error) => sources.trouble(&format!("matches of rules cannot be read from the store: {error}")),
+        }
+        if tokio::time::timeout(RETRY, entities.changed()).await.is_ok_and(|changed| changed.is_err()) {
+            return;
+        }
+    }
+    let mut write = tokio::time::interval(WRITE);
+    write.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            reports = reports.next() => {
+                let Some(GatewayReports { node, reports }) = reports else { break };
+                let now_entities = entities.borrow().clone();
+                let is_config = |id: &str| now_entities.slot("waf-configs", id).is_some();
+                for report in reports {
+                    reported.with(|known| known.take(&node, &report, is_config, (sources.clock)()));
+                }
+            }
+            _ = write.tick() => save(&sources, reported).await,
+            changed = entities.changed() => {
+                if changed.is_err() {
+                    break;
+                }
+                let now_entities = entities.borrow_and_update().clone();
+                let view = View::new(&*now_entities);
+                let is_config = |id: &str| view.get::<WafConfig>(id).is_some();
+                reported.with(|known| {
+                    known.matches.forget(is_config);
+                    known.windows.forget(is_config);
+                });
+            }
+        }
+    }
+    save(&sources, reported).await;
+}
+
+async fn read(sources: &Sources) -> Result<Known, String> {
+    let mut kept = Vec::new();
+    // What an older release has written in another form is not worth an error.
+    for body in documents(sources, MATCH).await? {
+        kept.extend(KeptMatch::decode(body.as_slice()).ok());
+    }
+    let mut known = Known { matches: MatchStore::load(kept.into_iter()), ..Known::default() };
+    for body in documents(sources, WINDOW).await? {
+        if let Some(workers) = known.windows.load(&body) {
+            known.workers.add(workers);
+        }
+    }
+    Ok(known)
+}
+
+async fn documents(sources: &Sources, prefix: &str) -> Result<Vec<Vec<u8>>, String> {
+    let names = sources.store.document_names(prefix).await.map_err(|error| error.to_string())?;
+    let mut bodies = Vec::with_capacity(names.len());
+    for name in names {
+        bodies.extend(sources.store.document(&name).await.map_err(|error| error.to_string())?);
+    }
+    Ok(bodies)
+}
+
+/// Writes what has changed. What cannot be written is tried again.
+async fn save(sources: &Sources, reported: &Reported) {
+    let changes = reported.with(|known| {
+        let workers = known.workers.kept();
+        let refused = std::mem::take(&mut known.refused);
+        (known.matches.changes(), known.windows.changes(&workers), refused)
+    });
+    let Some(((matches, gone), (windows, ended), refused)) = changes else { return };
+    if refused > 0 {
+        sources.trouble(&format!("gateways have sent {refused} matches that no filter of this release makes"));
+    }
+    let mut failed = None;
+    for (id, one) in matches {
+        if let Err(error) = sources.store.document_put(&format!("{MATCH}{id}"), one.encode_to_vec()).await {
+            failed = Some(error);
+            reported.with(|known| known.matches.put_back(id));
+        }
+    }
+    for (config, bytes) in windows {
+        if let Err(error) = sources.store.document_put(&format!("{WINDOW}{config}"), bytes).await {
+            failed = Some(error);
+            reported.with(|known| known.windows.put_back(config));
+        }
+    }
+    for id in gone {
+        if let Err(error) = sources.store.document_remove(&format!("{MATCH}{id}")).await {
+            failed = Some(error);
+            reported.with(|known| known.matches.put_back(id));
+        }
+    }
+    for config in ended {
+        if let Err(error) = sources.store.document_remove(&format!("{WINDOW}{config}")).await {
+            failed = Some(error);
+            reported.with(|known| known.windows.put_back(config));
+        }
+    }
+    if let Some(error) = failed {
+        sources.trouble(&format!("matches of rules cannot be written to the store: {error}"));
+    }
+}

@@ -1,0 +1,100 @@
+use kit::{Collection, EntitySource, Head, Slot};
+
+use super::*;
+
+/// No entities.
+struct Nothing;
+
+impl EntitySource for Nothing {
+    fn slot(&self, _collection: &str, _id: &str) -> Option<&Slot> {
+        None
+    }
+
+    fn collection(&self, _collection: &str) -> Option<&Arc<Collection>> {
+        None
+    }
+}
+
+const EAGER: &str = "SecRule ARGS \"@contains zebra crossing\" \"id:10050,phase:2,deny,status:403,log,msg:'a zebra'\"";
+
+fn config() -> Item<WafConfig> {
+    let rules = vec!["@import_preset crs".to_owned(), EAGER.to_owned()];
+    let head = Head { id: "shop".to_owned(), ..Head::default() };
+    Item { head, body: WafConfig { rules, block: false, ..WafConfig::default() } }
+}
+
+fn sample(content: &str) -> SampledRequest {
+    let header = |name: &str, value: &str| SampledHeader { name: name.into(), value: value.into() };
+    let body = format!("content={content}&page=1");
+    SampledRequest {
+        method: "POST".to_owned(),
+        uri: b"/posts/1".to_vec(),
+        protocol: "HTTP/1.1".to_owned(),
+        headers: vec![
+            header("host", "shop.example"),
+            header("user-agent", "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0"),
+            header("accept", "*/*"),
+            header("content-type", "application/x-www-form-urlencoded"),
+            header("content-length", &body.len().to_string()),
+        ],
+        body: body.into_bytes(),
+        ..SampledRequest::default()
+    }
+}
+
+fn with_previews(rule_id: u64, sample: &SampledRequest, work: impl FnOnce(&Previews<'_>)) {
+    let (config, view) = (config(), View::new(&Nothing));
+    let bench = Bench {
+        view: &view,
+        config: &config,
+        engines: Arc::default(),
+        bases: Arc::default(),
+        at_work: None,
+        now_millis: 1_700_000_000_000,
+    };
+    let target = Target::parse("ARGS:content").unwrap();
+    let place = Place { rule_id, target, path: "/posts/{id}".to_owned() };
+    work(&Previews::new(bench, place, Some(sample), &[]).unwrap());
+}
+
+#[test]
+fn an_exclusion_of_a_rule_that_catches_no_attack_is_safe_and_one_of_all_rules_is_not() {
+    with_previews(10_050, &sample("the+zebra+crossing"), |previews| {
+        let safe = previews.preview("SecRuleUpdateTargetById 10050 \"!ARGS:content\"");
+        assert!(safe.reproduced && safe.effective && safe.safe, "{:?} {:?}", safe.error, safe.regressions);
+        assert!(safe.corpus.injected > 1000 && safe.corpus.caught_before > 1500, "{:?}", safe.corpus);
+        assert_eq!(safe.corpus.caught_before, safe.corpus.caught_after);
+        assert_eq!((safe.sample_before.unwrap().blocked, safe.sample_after.unwrap().blocked), (true, false));
+        let wide = previews.preview("SecRuleUpdateTargetByTag OWASP_CRS \"!ARGS:content\"\nSecRuleRemoveById 10050");
+        assert!(wide.effective && !wide.safe && wide.regressions.len() == MAX_LISTED, "{:?}", wide.error);
+        assert!(wide.regressions.iter().all(|one| one.at == INJECTED), "only at the input");
+        let broken = previews.preview("SecRuleUpdateTargetById");
+        assert!(!broken.compiles && !broken.safe && broken.error.is_some());
+        let useless = previews.preview("SecRuleUpdateTargetById 10050 \"!ARGS:other\"");
+        assert!(useless.reproduced && !useless.effective && !useless.safe);
+    });
+}
+
+#[test]
+fn what_attackers_send_often_is_not_excluded_as_safe() {
+    // As 200 addresses may send it for a week.
+    let sample = sample("1%27+UNION+SELECT+password+FROM+users--+-");
+    with_previews(942_100, &sample, |previews| {
+        let preview = previews.preview("SecRuleUpdateTargetById 942100 \"!ARGS:content\"");
+        assert!(preview.reproduced && preview.effective && !preview.safe, "{:?}", preview.corpus);
+        assert!(preview.regressions.iter().any(|one| one.category == "sqli" && one.at == INJECTED));
+    });
+}
+
+#[test]
+fn a_body_that_is_cut_carries_no_attack_on_another_input() {
+    let cut = SampledRequest { cut: true, ..sample("zebra") };
+    let place =
+        |target: &str| Place { rule_id: 1, target: Target::parse(target).unwrap(), path: "/posts/{id}".to_owned() };
+    let of_cookie = carrier(Some(&cut), &place("REQUEST_COOKIES:a"));
+    assert!(of_cookie.method == "GET" && of_cookie.body.is_empty());
+    assert!(of_cookie.headers.iter().all(|header| !header.name.starts_with(b"content-")));
+    assert_eq!(carrier(Some(&cut), &place("ARGS:content")), cut);
+    let none = carrier(None, &place("ARGS:content"));
+    assert_eq!((none.method.as_str(), none.uri.as_slice()), ("GET", b"/posts/id".as_slice()));
+}

@@ -1,0 +1,321 @@
+//! Learning windows: what all gateways count of one WAF config from its start to its stop.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use prost::Message;
+
+use super::workers::KeptWorkers;
+use crate::samples::messages::{MAX_SCORE, Matched, ScoreCount, Totals};
+
+/// The entries of a window, at most; what matches beyond them is counted in [`Window::left_out`].
+pub(super) const MAX_ENTRIES: usize = 20_000;
+/// The callers of an entry that are told apart, at most.
+const MAX_CALLERS: usize = 64;
+/// The nodes of a window that are told apart, at most.
+const MAX_NODES: usize = 4096;
+/// What a count ends at.
+const MAX_COUNT: u64 = 1 << 53;
+
+/// A rule that matched at one input on one path within a window.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Entry {
+    #[prost(uint64, tag = "1")]
+    pub(super) rule_id: u64,
+    #[prost(string, tag = "2")]
+    pub(super) target: String,
+    #[prost(string, tag = "3")]
+    pub(super) path: String,
+    /// Exchanges.
+    #[prost(uint64, tag = "4")]
+    pub(super) count: u64,
+    /// Those of them that were refused, or would have been.
+    #[prost(uint64, tag = "5")]
+    pub(super) would_block: u64,
+    /// The paranoia level of the rule; 0 for none.
+    #[prost(uint32, tag = "6")]
+    pub(super) paranoia: u32,
+    /// Hashes of distinct callers, at most 64.
+    #[prost(fixed64, repeated, tag = "7")]
+    pub(super) callers: Vec<u64>,
+}
+
+/// A window as it is kept.
+#[derive(Clone, PartialEq, Message)]
+struct KeptWindow {
+    #[prost(string, tag = "1")]
+    config: String,
+    #[prost(uint64, tag = "2")]
+    started_at: u64,
+    #[prost(uint64, tag = "3")]
+    stopped_at: u64,
+    #[prost(uint64, tag = "4")]
+    requests: u64,
+    #[prost(uint64, tag = "5")]
+    matched: u64,
+    #[prost(uint64, tag = "6")]
+    would_block: u64,
+    #[prost(message, repeated, tag = "7")]
+    scores: Vec<ScoreCount>,
+    #[prost(string, repeated, tag = "8")]
+    nodes: Vec<String>,
+    #[prost(message, repeated, tag = "9")]
+    entries: Vec<Entry>,
+    #[prost(uint64, tag = "10")]
+    left_out: u64,
+    /// The reports that are counted in it, so that none counts again after a restart.
+    #[prost(message, optional, tag = "11")]
+    workers: Option<KeptWorkers>,
+}
+
+/// A window.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Window {
+    /// In milliseconds since 1970.
+    pub(super) started_at: u64,
+    /// The same; 0 while it runs.
+    pub(super) stopped_at: u64,
+    /// Exchanges, those with a match that is logged, and those that were refused, or would have been.
+    pub(super) requests: u64,
+    pub(super) matched: u64,
+    pub(super) would_block: u64,
+    /// Requests by their inbound anomaly score above 0.
+    pub(super) scores: BTreeMap<u32, u64>,
+    pub(super) nodes: BTreeSet<String>,
+    /// By [`entry_key`].
+    pub(super) entries: HashMap<String, Entry>,
+    /// Matches for which there was no room.
+    pub(super) left_out: u64,
+    pub(super) changed: bool,
+}
+
+/// `<rule>|<target>|<path>`.
+pub(super) fn entry_key(rule_id: u64, target: &str, path: &str) -> String {
+    format!("{rule_id}|{target}|{path}")
+}
+
+impl Window {
+    pub(super) fn is_running(&self) -> bool {
+        self.stopped_at == 0
+    }
+
+    fn total(&mut self, totals: &Totals) {
+        let Totals { requests, matched, would_block, scores, .. } = totals;
+        let add = |sum: &mut u64, more: u64| *sum = sum.saturating_add(more).min(MAX_COUNT);
+        add(&mut self.requests, *requests);
+        add(&mut self.matched, (*matched).min(*requests));
+        add(&mut self.would_block, (*would_block).min(*requests));
+        for ScoreCount { score, requests } in scores.iter().take(MAX_SCORE as usize) {
+            add(self.scores.entry((*score).min(MAX_SCORE)).or_default(), *requests);
+        }
+    }
+
+    fn count(&mut self, matched: &Matched) {
+        let key = entry_key(matched.rule_id, &matched.target, &matched.path);
+        if self.entries.len() >= MAX_ENTRIES && !self.entries.contains_key(&key) {
+            self.left_out = self.left_out.saturating_add(matched.count);
+            return;
+        }
+        let entry = self.entries.entry(key).or_insert_with(|| Entry {
+            rule_id: matched.rule_id,
+            target: matched.target.clone(),
+            path: matched.path.clone(),
+            ..Entry::default()
+        });
+        entry.count = entry.count.saturating_add(matched.count).min(MAX_COUNT);
+        entry.would_block = entry.would_block.saturating_add(matched.would_block).min(MAX_COUNT);
+        entry.paranoia = matched.paranoia;
+        for caller in &matched.callers {
+            if entry.callers.len() < MAX_CALLERS && !entry.callers.contains(caller) {
+                entry.callers.push(*caller);
+            }
+        }
+    }
+}
+
+/// The windows of all configs, by config.
+#[derive(Debug, Default)]
+pub(super) struct Windows {
+    all: BTreeMap<String, Window>,
+    gone: BTreeSet<String>,
+}
+
+impl Windows {
+    /// Reads one from the store, with the reports that are counted in it; `None` for bytes that are none.
+    pub(super) fn load(&mut self, bytes: &[u8]) -> Option<KeptWorkers> {
+        let kept = KeptWindow::decode(bytes).ok()?;
+        let entries = kept.entries.into_iter().take(MAX_ENTRIES);
+        let window = Window {
+            started_at: kept.started_at,
+            stopped_at: kept.stopped_at,
+            requests: kept.requests,
+            matched: kept.matched,
+            would_block: kept.would_block,
+            scores: kept.scores.iter().map(|one| (one.score, one.requests)).collect(),
+            nodes: kept.nodes.into_iter().collect(),
+            entries: entries.map(|one| (entry_key(one.rule_id, &one.target, &one.path), one)).collect(),
+            left_out: kept.left_out,
+            changed: false,
+        };
+        self.all.insert(kept.config, window);
+        Some(kept.workers.unwrap_or_default())
+    }
+
+    /// Begins a window; one that is there ends, and what it had is gone.
+    pub(super) fn start(&mut self, config: &str, now: u64) {
+        self.gone.remove(config);
+        self.all.insert(config.to_owned(), Window { started_at: now, changed: true, ..Window::default() });
+    }
+
+    /// Stops a window; false where none runs.
+    pub(super) fn stop(&mut self, config: &str, now: u64) -> bool {
+        let Some(window) = self.all.get_mut(config).filter(|window| window.is_running()) else { return false };
+        (window.stopped_at, window.changed) = (now.max(1), true);
+        true
+    }
+
+    /// Forgets a window; false where there is none.
+    pub(super) fn discard(&mut self, config: &str) -> bool {
+        let is_there = self.all.remove(config).is_some();
+        if is_there {
+            self.gone.insert(config.to_owned());
+        }
+        is_there
+    }
+
+    pub(super) fn get(&self, config: &str) -> Option<&Window> {
+        self.all.get(config)
+    }
+
+    /// Counts what a node has reported.
+    pub(super) fn take(&mut self, node: &str, totals: &[Totals], matches: &[Matched]) {
+        let named = |config: &str| {
+            totals.iter().any(|one| one.config == config) || matches.iter().any(|one| one.config == config)
+        };
+        for (config, window) in self.all.iter_mut().filter(|(config, window)| window.is_running() && named(config)) {
+            totals.iter().filter(|one| one.config == *config).for_each(|one| window.total(one));
+            matches.iter().filter(|one| one.config == *config).for_each(|one| window.count(one));
+            if window.nodes.len() < MAX_NODES {
+                window.nodes.insert(node.to_owned());
+            }
+            window.changed = true;
+        }
+    }
+
+    /// Forgets the windows of configs that are gone.
+    pub(super) fn forget(&mut self, is_config: impl Fn(&str) -> bool) {
+        let gone: Vec<String> = self.all.keys().filter(|config| !is_config(config)).cloned().collect();
+        for config in gone {
+            self.discard(&config);
+        }
+    }
+
+    /// What is to be written: configs with their windows, and configs whose windows are gone.
+    pub(super) fn changes(&mut self, workers: &KeptWorkers) -> (Vec<(String, Vec<u8>)>, Vec<String>) {
+        let mut put = Vec::new();
+        for (config, window) in &mut self.all {
+            if !std::mem::take(&mut window.changed) {
+                continue;
+            }
+            let kept = KeptWindow {
+                config: config.clone(),
+                started_at: window.started_at,
+                stopped_at: window.stopped_at,
+                requests: window.requests,
+                matched: window.matched,
+                would_block: window.would_block,
+                scores: window
+                    .scores
+                    .iter()
+                    .map(|(score, requests)| ScoreCount { score: *score, requests: *requests })
+                    .collect(),
+                nodes: window.nodes.iter().cloned().collect(),
+                entries: window.entries.values().cloned().collect(),
+                left_out: window.left_out,
+                workers: Some(workers.clone()),
+            };
+            put.push((config.clone(), kept.encode_to_vec()));
+        }
+        (put, std::mem::take(&mut self.gone).into_iter().collect())
+    }
+
+    /// What could not be written.
+    pub(super) fn put_back(&mut self, config: String) {
+        match self.all.get_mut(&config) {
+            Some(window) => window.changed = true,
+            None => {
+                self.gone.insert(config);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn matched(config: &str, target: &str, callers: &[u64]) -> Matched {
+        Matched {
+            config: config.to_owned(),
+            rule_id: 942_100,
+            target: target.to_owned(),
+            path: "/a".to_owned(),
+            count: 2,
+            would_block: 1,
+            paranoia: 1,
+            callers: callers.to_vec(),
+            ..Matched::default()
+        }
+    }
+
+    fn totals(config: &str, requests: u64) -> Totals {
+        let scores = vec![ScoreCount { score: 5, requests: 1 }, ScoreCount { score: 4000, requests: 1 }];
+        Totals { config: config.to_owned(), requests, matched: 2, would_block: 1, scores }
+    }
+
+    #[test]
+    fn a_window_counts_from_its_start_to_its_stop_and_survives_a_restart() {
+        let mut windows = Windows::default();
+        let report = |windows: &mut Windows, node: &str| {
+            windows.take(
+                node,
+                &[totals("shop", 10)],
+                &[matched("shop", "ARGS:q", &[1, 2]), matched("other", "ARGS:q", &[1])],
+            );
+        };
+        report(&mut windows, "a");
+        windows.start("shop", 5);
+        report(&mut windows, "a");
+        report(&mut windows, "b");
+        windows.take("c", &[totals("other", 7)], &[]);
+        let (put, _) = windows.changes(&KeptWorkers::default());
+        let mut again = Windows::default();
+        assert!(put.iter().all(|(_, bytes)| again.load(bytes).is_some()));
+        assert!(again.stop("shop", 9) && !again.stop("shop", 10) && !again.stop("other", 10));
+        report(&mut again, "a");
+        let window = again.get("shop").unwrap();
+        assert_eq!((window.requests, window.matched, window.would_block), (20, 4, 2));
+        assert_eq!((window.started_at, window.stopped_at), (5, 9));
+        assert_eq!(window.scores, BTreeMap::from([(5, 2), (MAX_SCORE, 2)]));
+        assert!(window.nodes.iter().map(String::as_str).eq(["a", "b"]));
+        let entry = &window.entries[&entry_key(942_100, "ARGS:q", "/a")];
+        assert_eq!(
+            (entry.count, entry.would_block, entry.paranoia, entry.callers.as_slice()),
+            (4, 2, 1, [1, 2].as_slice())
+        );
+        assert!(again.discard("shop") && !again.discard("shop"));
+        assert_eq!(again.changes(&KeptWorkers::default()).1, ["shop"]);
+    }
+
+    #[test]
+    fn a_flood_of_entries_keeps_to_its_room() {
+        let mut windows = Windows::default();
+        windows.start("shop", 1);
+        for number in 0..MAX_ENTRIES + 50 {
+            windows.take("a", &[], &[matched("shop", &format!("ARGS:p{number}"), &[])]);
+        }
+        let window = windows.get("shop").unwrap();
+        assert_eq!((window.entries.len(), window.left_out), (MAX_ENTRIES, 100));
+        windows.take("a", &[], &[matched("shop", "ARGS:p3", &(0..500).collect::<Vec<_>>())]);
+        assert_eq!(windows.get("shop").unwrap().entries["942100|ARGS:p3|/a"].callers.len(), MAX_CALLERS);
+    }
+}

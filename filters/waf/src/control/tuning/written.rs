@@ -1,0 +1,186 @@
+//! Exclusions as they are written: in a ruleset of their own, one for each config, in front of all its other rulesets.
+
+use exchange::event_timestamp;
+use kit::{Edit, EntityEdit, EntitySource, Item, View};
+use serde_json::{Value, json};
+
+use super::exclusion::{IDS, free_ids};
+use crate::control::composition::elements;
+use crate::control::config::{WafConfig, WafRuleset};
+
+const RULESETS: &str = "waf-rulesets";
+const CONFIGS: &str = "waf-configs";
+/// The longest id of an entity.
+const MAX_ID: usize = 128;
+/// The longest reason that is kept, in bytes.
+const MAX_REASON: usize = 500;
+
+/// Where the exclusions of a config are.
+pub(super) struct Written<'a> {
+    config: &'a Item<WafConfig>,
+    config_revision: u64,
+    ruleset: Option<(&'a Item<WafRuleset>, u64)>,
+    id: String,
+}
+
+/// An exclusion to write.
+pub(super) struct Addition {
+    /// Its number, which is the id of its rule if it has one.
+    pub(super) number: u64,
+    pub(super) seclang: String,
+}
+
+/// What is to be written.
+pub(super) struct Plan {
+    pub(super) edits: Vec<EntityEdit>,
+    pub(super) ruleset_id: String,
+    pub(super) ruleset_name: String,
+    /// The ruleset is new.
+    pub(super) ruleset_created: bool,
+    /// The config names the ruleset, or names it first, from now on.
+    pub(super) config_updated: bool,
+    /// The numbers of exclusions, and each as it is written, with the comment that says who and why.
+    pub(super) entries: Vec<(u64, String)>,
+}
+
+impl<'a> Written<'a> {
+    /// `None` where there is no such config.
+    pub(super) fn of(config: &'a Item<WafConfig>, entities: &'a dyn EntitySource, view: &View<'a>) -> Option<Self> {
+        let mut id = format!("exclusions-{}", config.head.id);
+        id.truncate(MAX_ID);
+        let config_revision = entities.slot(CONFIGS, &config.head.id)?.revision;
+        let revision = entities.slot(RULESETS, &id).map(|slot| slot.revision);
+        let ruleset = view.get::<WafRuleset>(&id).zip(revision);
+        Some(Self { config, config_revision, ruleset, id })
+    }
+
+    /// Plans to add exclusions.
+    ///
+    /// # Errors
+    /// They cannot be written; for people.
+    pub(super) fn add(
+        &self,
+        additions: Vec<Addition>,
+        (operator, reason, now_millis): (&str, &str, u64),
+    ) -> Result<Plan, String> {
+        if self.ruleset.is_some_and(|(ruleset, _)| !ruleset.enabled) {
+            return Err(format!("the ruleset `{}` is disabled: enable it first", self.id));
+        }
+        let (operator, at, reason) = (one_line(operator), event_timestamp(now_millis), one_line(reason));
+        let entry = |Addition { number, seclang }: Addition| {
+            (number, format!("# Exclusion {number} by {operator} at {at}: {reason}\n{}", seclang.trim()))
+        };
+        let entries: Vec<(u64, String)> = additions.into_iter().map(entry).collect();
+        let mut rules = self.ruleset.map(|(ruleset, _)| ruleset.rules.clone()).unwrap_or_default();
+        rules.extend(entries.iter().map(|(_, entry)| entry.clone()));
+        let name = self.name();
+        let ruleset = match self.ruleset {
+            Some((_, seen)) => Edit::Merge { patch: json!({ "rules": rules }), seen },
+            None => Edit::Create(json!({
+                "id": self.id,
+                "name": name,
+                "description": format!("Exclusions that were found by tuning the WAF config `{}`.", self.config.head.id),
+                "rules": rules,
+            })),
+        };
+        let mut edits = vec![EntityEdit { collection: RULESETS, id: self.id.clone(), edit: ruleset }];
+        let config_updated = self.config.rulesets.first() != Some(&self.id);
+        if config_updated {
+            let others = self.config.rulesets.iter().filter(|id| **id != self.id);
+            let rulesets: Vec<&String> = std::iter::once(&self.id).chain(others).collect();
+            let edit = Edit::Merge { patch: json!({ "rulesets": rulesets }), seen: self.config_revision };
+            edits.push(EntityEdit { collection: CONFIGS, id: self.config.head.id.clone(), edit });
+        }
+        Ok(Plan {
+            edits,
+            ruleset_id: self.id.clone(),
+            ruleset_name: name,
+            ruleset_created: self.ruleset.is_none(),
+            config_updated,
+            entries,
+        })
+    }
+
+    /// Plans to take an exclusion back.
+    ///
+    /// # Errors
+    /// There is none of this number; for people.
+    pub(super) fn remove(&self, number: u64) -> Result<Plan, String> {
+        let missing = || format!("the WAF config `{}` has no exclusion {number}", self.config.head.id);
+        let (ruleset, seen) = self.ruleset.ok_or_else(missing)?;
+        let head = format!("# Exclusion {number} ");
+        let place = ruleset.rules.iter().position(|rule| rule.starts_with(&head)).ok_or_else(missing)?;
+        let mut rules = ruleset.rules.clone();
+        let entry = rules.remove(place);
+        let edit = Edit::Merge { patch: json!({ "rules": rules }), seen };
+        Ok(Plan {
+            edits: vec![EntityEdit { collection: RULESETS, id: self.id.clone(), edit }],
+            ruleset_id: self.id.clone(),
+            ruleset_name: self.name(),
+            ruleset_created: false,
+            config_updated: false,
+            entries: vec![(number, entry)],
+        })
+    }
+
+    fn name(&self) -> String {
+        match self.ruleset {
+            Some((ruleset, _)) if !ruleset.head.name.is_empty() => ruleset.head.name.clone(),
+            _ => format!("Exclusions of {}", self.config.head.id),
+        }
+    }
+}
+
+/// So many numbers that no rule and no exclusion of a config has.
+///
+/// # Errors
+/// There are not so many; for people.
+pub(super) fn free_numbers(config: &Item<WafConfig>, view: &View<'_>, count: usize) -> Result<Vec<u64>, String> {
+    let texts = elements(config, view);
+    let free: Vec<u64> = free_ids(texts.iter().map(|element| element.text.as_str())).take(count).collect();
+    let full = "all ids from 50000 to 59999 are taken: remove exclusions that are not needed any more";
+    if free.len() == count { Ok(free) } else { Err(full.to_owned()) }
+}
+
+/// The number of an exclusion: the id of its rule, or else the first that is free.
+///
+/// # Errors
+/// None is free; for people.
+pub(super) fn number_of(seclang: &str, config: &Item<WafConfig>, view: &View<'_>) -> Result<u64, String> {
+    let ids = seclang.split("id:").skip(1).map(|behind| behind.split(|letter: char| !letter.is_ascii_digit()));
+    let ids = ids.filter_map(|mut digits| digits.next()?.parse().ok());
+    match ids.into_iter().find(|id| IDS.contains(id)) {
+        Some(number) => Ok(number),
+        None => free_numbers(config, view, 1).map(|free| free.first().copied().unwrap_or(*IDS.start())),
+    }
+}
+
+impl Plan {
+    /// What `_apply` and `_revert` say of each exclusion.
+    pub(super) fn shown(&self) -> Vec<Value> {
+        let shown = self.entries.iter().map(|(number, entry)| {
+            json!({
+                "ruleset_id": self.ruleset_id,
+                "ruleset_name": self.ruleset_name,
+                "ruleset_created": self.ruleset_created,
+                "config_updated": self.config_updated,
+                "exclusion": number,
+                "entry": entry,
+            })
+        });
+        shown.collect()
+    }
+}
+
+/// A text for a comment: one line, bounded.
+fn one_line(text: &str) -> String {
+    let mut end = MAX_REASON.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    let line = text.get(..end).unwrap_or_default();
+    // A backslash at the end would join the next line to the comment.
+    let line: String =
+        line.chars().map(|letter| if letter.is_control() || letter == '\\' { ' ' } else { letter }).collect();
+    line.split_whitespace().collect::<Vec<_>>().join(" ")
+}

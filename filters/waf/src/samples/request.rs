@@ -1,0 +1,156 @@
+//! The request of a match, with secrets masked and within its limits.
+
+use seclang::{MatchedRule, Transaction};
+
+use super::mask::{Mask, cards};
+use super::messages::{MAX_BODY, MAX_TEXT, SampledHeader, SampledRequest};
+use super::target::{Input, Target};
+
+/// The most bytes of the target of a request in a sample.
+const MAX_URI: usize = 4 * 1024;
+/// The most bytes of headers in a sample, and what each costs beside its name and its value.
+const MAX_HEADERS: usize = 10 * 1024;
+const HEADER_COST: usize = 8;
+
+/// A request as the engine has it: headers with those that the gateway keeps apart, the body decompressed.
+///
+/// The engine keeps both to the end of the exchange anyway. So an exchange without a match pays nothing for its samples, and one with
+/// matches copies its target here and all of the rest for each sample that is made: 30 KiB at most.
+pub(super) struct Source<'t> {
+    transaction: &'t Transaction,
+    uri: Vec<u8>,
+    body: &'t [u8],
+    /// A part of the request is left out.
+    cut: bool,
+    /// The body is no longer as its coding says.
+    decompressed: bool,
+    /// Names of secrets beside the usual ones; `None` if all names are.
+    sanitised: Option<Vec<Vec<u8>>>,
+}
+
+impl<'t> Source<'t> {
+    /// `has_body` says whether the request announced one. A body in front of no rule yet is left out.
+    pub(super) fn new(transaction: &'t Transaction, has_body: bool, decompressed: bool) -> Self {
+        let uri = scalar(transaction, b"REQUEST_URI_RAW");
+        let body = transaction.request_body_start(MAX_BODY.saturating_add(1));
+        let over = body.len() > MAX_BODY || scalar(transaction, b"INBOUND_DATA_ERROR") == b"1";
+        let cut = over || uri.len() > MAX_URI || (has_body && body.is_empty());
+        let last = |name: &[u8]| name.rsplit(|byte| *byte == b'.').next().unwrap_or_default().to_vec();
+        let sanitised = transaction.sanitised_names();
+        let sanitised = sanitised.map(|names| names.flat_map(|name| [name.to_vec(), last(name)]).collect());
+        Self { transaction, uri, body: body.get(..MAX_BODY).unwrap_or(body), cut, decompressed, sanitised }
+    }
+
+    /// The target as it was sent, the query included.
+    pub(super) fn uri(&self) -> &[u8] {
+        &self.uri
+    }
+
+    /// About how many bytes a sample has.
+    pub(super) fn size(&self) -> usize {
+        self.uri.len().min(MAX_URI).saturating_add(self.body.len()).saturating_add(MAX_HEADERS / 4)
+    }
+
+    /// The request for a match, and what matched in it. `None` if rules sanitise more than can be masked. `last` is what was masked for
+    /// the match before: rules often match at one input.
+    pub(super) fn sample(
+        &self,
+        target: Target<'t>,
+        rule: &MatchedRule,
+        last: &mut Option<Masked<'t>>,
+    ) -> Option<Sample> {
+        let sanitised = self.sanitised.as_ref()?;
+        // Where all of a text matched, its numbers do not stay.
+        let whole = matches!(target.input, Input::Uri | Input::Body | Input::Unnamed);
+        let cards = if whole { Vec::new() } else { cards(&rule.value) };
+        let masked = match last.take() {
+            Some(masked) if masked.target == target && masked.cards == cards => masked,
+            _ => self.masked(target, cards, sanitised),
+        };
+        let masked = last.insert(masked);
+        let mut mask = Mask::new(target, &masked.cards, sanitised);
+        let value = masked.shown.clone().unwrap_or_else(|| mask.value(&rule.value));
+        let msg = mask.message(&rule.msg, &rule.value);
+        Some(Sample { request: masked.request.clone(), value: capped(value, MAX_TEXT), msg })
+    }
+
+    fn masked(&self, target: Target<'t>, cards: Vec<Vec<u8>>, sanitised: &[Vec<u8>]) -> Masked<'t> {
+        let mut mask = Mask::new(target, &cards, sanitised);
+        let uri = self.uri.get(..MAX_URI).unwrap_or(&self.uri);
+        let masked_uri = mask.uri(uri);
+        let (headers, content_type, mut cut) = self.headers(&mut mask);
+        let masked_body = mask.body(&content_type, self.body);
+        let shown = mask.shown([uri, &masked_uri], [self.body, &masked_body]);
+        // A mask may be longer than what it stands for.
+        cut |= self.cut || masked_uri.len() > MAX_URI || masked_body.len() > MAX_BODY;
+        let request = SampledRequest {
+            method: text(&scalar(self.transaction, b"REQUEST_METHOD")),
+            uri: capped(masked_uri, MAX_URI),
+            protocol: text(&scalar(self.transaction, b"REQUEST_PROTOCOL")),
+            headers,
+            body: capped(masked_body, MAX_BODY),
+            cut,
+            masked: target.is_secret(sanitised),
+        };
+        Masked { target, cards, request, shown }
+    }
+
+    /// The headers, the type of the body, and whether headers are left out.
+    fn headers(&self, mask: &mut Mask<'_>) -> (Vec<SampledHeader>, Vec<u8>, bool) {
+        let (mut headers, mut content_type, mut left) = (Vec::new(), Vec::new(), MAX_HEADERS);
+        let mut cut = false;
+        for (name, value) in self.transaction.added_request_headers() {
+            let name = name.to_ascii_lowercase();
+            if name == b"content-type" {
+                content_type = value.to_vec();
+            }
+            // The body of the sample is not coded.
+            if self.decompressed && name == b"content-encoding" {
+                continue;
+            }
+            cut |= value.len() > MAX_HEADERS;
+            let value = mask.header(&name, value.get(..MAX_HEADERS).unwrap_or(value));
+            let size = name.len().saturating_add(value.len()).saturating_add(HEADER_COST);
+            if size > left {
+                cut = true;
+                continue;
+            }
+            left = left.saturating_sub(size);
+            headers.push(SampledHeader { name, value });
+        }
+        (headers, content_type, cut)
+    }
+}
+
+/// A request with secrets masked for the matches at one input.
+pub(super) struct Masked<'t> {
+    target: Target<'t>,
+    /// The numbers of cards in what matched, which are not masked.
+    cards: Vec<Vec<u8>>,
+    request: SampledRequest,
+    /// What is shown of the input in place of what a rule has seen.
+    shown: Option<Vec<u8>>,
+}
+
+/// A request, and what matched in it.
+pub(super) struct Sample {
+    pub(super) request: SampledRequest,
+    pub(super) value: Vec<u8>,
+    /// The message of the rule.
+    pub(super) msg: Vec<u8>,
+}
+
+/// Text of at most [`MAX_TEXT`] bytes; what is no text is replaced.
+pub(super) fn text(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes.get(..MAX_TEXT).unwrap_or(bytes));
+    text.get(..text.floor_char_boundary(MAX_TEXT)).unwrap_or_default().to_owned()
+}
+
+fn capped(mut bytes: Vec<u8>, most: usize) -> Vec<u8> {
+    bytes.truncate(most);
+    bytes
+}
+
+fn scalar(transaction: &Transaction, name: &[u8]) -> Vec<u8> {
+    transaction.variable(name, b"").unwrap_or_default()
+}

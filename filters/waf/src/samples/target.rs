@@ -1,0 +1,161 @@
+//! The input that a match names, where an exclusion can be written against it.
+
+use seclang::REST_OF_BODY;
+
+use super::messages::MAX_TEXT;
+use super::names::is_secret;
+
+/// Names of arguments that the engine gives to text that has no name. What they hold may be any part of the body.
+const UNNAMED: [&[u8]; 3] = [REST_OF_BODY, b"body_as_sent", b"file_content"];
+/// The longest name of an argument, in bytes; no exclusion covers a longer one.
+const MAX_ARGUMENT: usize = 256;
+
+/// Where the value of a match comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Input<'t> {
+    /// An argument of this name.
+    Argument(&'t [u8]),
+    /// A cookie.
+    Cookie(&'t [u8]),
+    /// A header.
+    Header(&'t [u8]),
+    /// A name itself, the name of a file, or the number of values in a collection.
+    Name(&'t [u8]),
+    /// The target of the request, or a part of it.
+    Uri,
+    /// The body.
+    Body,
+    /// Any part of the body.
+    Unnamed,
+}
+
+/// The input of a match.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Target<'t> {
+    /// As it stands in exclusions: `ARGS:content`.
+    pub(super) text: &'t str,
+    pub(super) input: Input<'t>,
+}
+
+impl<'t> Target<'t> {
+    /// The target of the full name of a variable. `None` if no exclusion can be written against it, or if the name is no text to
+    /// be stored: too long, not printable, or text that holds more than a name.
+    pub(super) fn read(variable: &'t [u8]) -> Option<Self> {
+        let text = std::str::from_utf8(variable).ok().filter(|text| text.len() <= MAX_TEXT)?;
+        let (collection, name) = match text.split_once(':') {
+            Some((collection, name)) => (collection, Some(name.as_bytes())),
+            None => (text, None),
+        };
+        let key = name.unwrap_or_default();
+        let input = match (collection, name) {
+            ("ARGS" | "ARGS_GET" | "ARGS_POST", Some(_)) if UNNAMED.contains(&key) => Input::Unnamed,
+            ("ARGS" | "ARGS_GET" | "ARGS_POST", Some(_)) if key.len() <= MAX_ARGUMENT => Input::Argument(key),
+            ("ARGS" | "ARGS_GET" | "ARGS_POST", Some(_)) => return None,
+            ("REQUEST_COOKIES", Some(_)) => Input::Cookie(key),
+            ("REQUEST_HEADERS", Some(_)) => Input::Header(key),
+            ("ARGS" | "ARGS_GET" | "ARGS_POST" | "REQUEST_COOKIES" | "REQUEST_HEADERS", None) => Input::Name(key),
+            ("ARGS_NAMES" | "ARGS_GET_NAMES" | "ARGS_POST_NAMES", _) => Input::Name(key),
+            ("REQUEST_COOKIES_NAMES" | "REQUEST_HEADERS_NAMES" | "FILES" | "FILES_NAMES", _) => Input::Name(key),
+            ("QUERY_STRING" | "REQUEST_URI" | "REQUEST_URI_RAW" | "REQUEST_LINE", None) => Input::Uri,
+            ("REQUEST_FILENAME" | "REQUEST_BASENAME", None) => Input::Uri,
+            ("REQUEST_BODY", None) | ("XML", _) => Input::Body,
+            _ => return None,
+        };
+        // Text that an application does not read as a name may hold a secret itself: `{"password":"..."}` as a form.
+        let odd: &[u8] = if is_secret(key) { b"\"'`{}<>&;=\\ :/,|" } else { b"\"'`{}<>&;=\\" };
+        let is_name = !key.iter().any(|byte| odd.contains(byte));
+        (is_name && !text.chars().any(char::is_control)).then_some(Self { text, input })
+    }
+
+    /// Whether what matched is a secret by its name. `sanitised` are the further names of secrets.
+    pub(super) fn is_secret(&self, sanitised: &[Vec<u8>]) -> bool {
+        let named = |name: &[u8]| is_secret(name) || sanitised.iter().any(|other| other.eq_ignore_ascii_case(name));
+        match self.input {
+            Input::Argument(name) | Input::Cookie(name) => named(name),
+            Input::Header(name) => named(name) || name.eq_ignore_ascii_case(b"cookie"),
+            Input::Unnamed => true,
+            Input::Name(_) => false,
+            Input::Uri | Input::Body => sanitised.iter().any(|name| name.eq_ignore_ascii_case(self.text.as_bytes())),
+        }
+    }
+
+    /// Whether a parameter of this name, its escapes undone, is the input.
+    pub(super) fn is_argument(&self, name: &[u8]) -> bool {
+        matches!(self.input, Input::Argument(argument) if argument.eq_ignore_ascii_case(name))
+    }
+
+    /// Whether a member of a JSON document of this name is the input or around it.
+    pub(super) fn is_member(&self, name: &[u8]) -> bool {
+        let is = |part: &[u8]| part.eq_ignore_ascii_case(name);
+        matches!(self.input, Input::Argument(argument) if argument.split(|byte| *byte == b'.').any(is))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn input(variable: &str) -> Option<Input<'_>> {
+        Target::read(variable.as_bytes()).map(|target| target.input)
+    }
+
+    #[test]
+    fn inputs_that_an_exclusion_can_name_are_targets() {
+        for (variable, expected) in [
+            ("ARGS:content", Input::Argument(b"content")),
+            ("ARGS_GET:a[0]", Input::Argument(b"a[0]")),
+            ("ARGS_POST:json.user.name", Input::Argument(b"json.user.name")),
+            ("ARGS_NAMES:password", Input::Name(b"password")),
+            ("ARGS", Input::Name(b"")),
+            ("REQUEST_COOKIES:sid", Input::Cookie(b"sid")),
+            ("REQUEST_HEADERS:User-Agent", Input::Header(b"User-Agent")),
+            ("FILES:upload", Input::Name(b"upload")),
+            ("QUERY_STRING", Input::Uri),
+            ("REQUEST_LINE", Input::Uri),
+            ("REQUEST_BODY", Input::Body),
+            ("XML:/*", Input::Body),
+            ("ARGS:rest_of_body", Input::Unnamed),
+            ("ARGS:über", Input::Argument("über".as_bytes())),
+            ("ARGS_NAMES:ctl00$Main$txt, a|b", Input::Name(b"ctl00$Main$txt, a|b")),
+        ] {
+            assert_eq!(input(variable), Some(expected), "{variable}");
+        }
+    }
+
+    #[test]
+    fn everything_else_is_none() {
+        let long = format!("ARGS:{}", "a".repeat(257));
+        for variable in [
+            "",
+            "TX:anomaly_score",
+            "RESPONSE_BODY",
+            "RESPONSE_HEADERS:server",
+            "MATCHED_VAR",
+            "IP:logins",
+            "REQUEST_METHOD",
+            "ARGS:{\"password\":\"hunter2\"}",
+            "ARGS_NAMES:password: hunter2",
+            "ARGS:a\nb",
+            &long,
+        ] {
+            assert_eq!(input(variable), None, "{variable}");
+        }
+        assert_eq!(Target::read(b"ARGS:\xff"), None);
+        assert_eq!(input(&format!("REQUEST_HEADERS:{}", "a".repeat(512))), None);
+    }
+
+    #[test]
+    fn a_target_is_a_secret_by_its_name() {
+        let secret = |variable: &str, sanitised: &[&str]| {
+            let sanitised: Vec<Vec<u8>> = sanitised.iter().map(|name| name.as_bytes().to_vec()).collect();
+            Target::read(variable.as_bytes()).unwrap().is_secret(&sanitised)
+        };
+        for variable in ["ARGS:password[]", "REQUEST_HEADERS:Cookie", "REQUEST_COOKIES:sid", "ARGS:body_as_sent"] {
+            assert!(secret(variable, &[]), "{variable}");
+        }
+        for variable in ["ARGS_NAMES:password", "ARGS:q", "REQUEST_BODY", "QUERY_STRING", "REQUEST_HEADERS:referer"] {
+            assert!(!secret(variable, &["other"]), "{variable}");
+        }
+        assert!(secret("ARGS:Note", &["note"]) && secret("REQUEST_BODY", &["request_body"]));
+    }
+}

@@ -1,0 +1,99 @@
+//! All exchanges of a WAF step, whether a rule matched or not.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+
+use seclang::Transaction;
+
+use super::messages::{MAX_SCORE, ScoreCount, Totals};
+
+/// The names in TX of a request's anomaly score, of the core rule set 4 and 3.
+const SCORES: [&[u8]; 2] = [b"blocking_inbound_anomaly_score", b"anomaly_score"];
+
+/// What a step has counted since its timer ran. An exchange without a match costs one addition.
+#[derive(Debug, Default)]
+pub(crate) struct Counted {
+    requests: Cell<u64>,
+    matched: Cell<u64>,
+    would_block: Cell<u64>,
+    scores: RefCell<BTreeMap<u32, u64>>,
+}
+
+impl Counted {
+    /// Counts an exchange.
+    pub(super) fn exchange(&self) {
+        self.requests.set(self.requests.get().saturating_add(1));
+    }
+
+    /// Counts that a rule that is logged matched in it.
+    pub(super) fn matched(&self, transaction: &Transaction, would_block: bool) {
+        self.matched.set(self.matched.get().saturating_add(1));
+        self.would_block.set(self.would_block.get().saturating_add(u64::from(would_block)));
+        let score = SCORES.iter().find_map(|name| transaction.variable(b"TX", name));
+        let score = score.and_then(|text| std::str::from_utf8(&text).ok()?.trim().parse::<u32>().ok());
+        // At most as many scores as are told apart.
+        if let Some(score) = score.filter(|score| *score > 0)
+            && let Ok(mut scores) = self.scores.try_borrow_mut()
+        {
+            let requests = scores.entry(score.min(MAX_SCORE)).or_default();
+            *requests = requests.saturating_add(1);
+        }
+    }
+
+    /// What was counted, which begins again; `None` where nothing was.
+    pub(super) fn take(&self, config: &str) -> Option<Totals> {
+        let requests = self.requests.take();
+        let scores = self.scores.try_borrow_mut().map(|mut scores| std::mem::take(&mut *scores)).unwrap_or_default();
+        let scores = scores.into_iter().map(|(score, requests)| ScoreCount { score, requests }).collect();
+        let (matched, would_block) = (self.matched.take(), self.would_block.take());
+        (requests > 0).then(|| Totals { config: config.to_owned(), requests, matched, would_block, scores })
+    }
+}
+
+/// Adds to what a worker has counted of one config.
+pub(super) fn add(known: &mut Totals, more: Totals) {
+    known.requests = known.requests.saturating_add(more.requests);
+    known.matched = known.matched.saturating_add(more.matched);
+    known.would_block = known.would_block.saturating_add(more.would_block);
+    for ScoreCount { score, requests } in more.scores {
+        match known.scores.binary_search_by_key(&score, |one| one.score) {
+            Ok(place) => {
+                if let Some(one) = known.scores.get_mut(place) {
+                    one.requests = one.requests.saturating_add(requests);
+                }
+            }
+            Err(place) => known.scores.insert(place, ScoreCount { score, requests }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn totals_add_up_by_score() {
+        let scored = |scores: &[(u32, u64)]| Totals {
+            config: "shop".to_owned(),
+            requests: 3,
+            matched: 2,
+            would_block: 1,
+            scores: scores.iter().map(|(score, requests)| ScoreCount { score: *score, requests: *requests }).collect(),
+        };
+        let mut known = scored(&[(5, 1), (10, 2)]);
+        add(&mut known, scored(&[(3, 7), (10, 1), (20, 1)]));
+        let scores: Vec<(u32, u64)> = known.scores.iter().map(|one| (one.score, one.requests)).collect();
+        assert_eq!((known.requests, known.matched, known.would_block), (6, 4, 2));
+        assert_eq!(scores, [(3, 7), (5, 1), (10, 3), (20, 1)]);
+    }
+
+    #[test]
+    fn what_was_counted_is_taken_once() {
+        let counted = Counted::default();
+        assert_eq!(counted.take("shop"), None);
+        counted.exchange();
+        counted.exchange();
+        assert_eq!(counted.take("shop").map(|totals| totals.requests), Some(2));
+        assert_eq!(counted.take("shop"), None);
+    }
+}

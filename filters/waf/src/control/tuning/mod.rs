@@ -11,6 +11,7 @@ mod learning;
 mod matches;
 mod operations;
 mod preview;
+mod proposals;
 mod schemas;
 mod target;
 mod windows;

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// Writes entities as the API does: what they come to is checked and admitted.
+/// Writes entities as the API does: the result is checked and admitted.
 pub trait EntityWriter {
     /// Makes all edits, or none. Blocks until they are durable.
     ///
@@ -18,11 +18,11 @@ pub struct EntityEdit {
     pub collection: &'static str,
     /// Its id.
     pub id: String,
-    /// What becomes of it.
+    /// The change.
     pub edit: Edit,
 }
 
-/// What becomes of an entity.
+/// A change of an entity.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Edit {
     /// It is new: its document, with its id.
@@ -39,7 +39,7 @@ pub enum Edit {
 /// Why entities were not written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EditError {
-    /// Somebody else has changed one of them meanwhile.
+    /// Another writer has changed one of them meanwhile.
     Conflict,
     /// They are not admitted; for people.
     Refused(String),

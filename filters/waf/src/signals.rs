@@ -49,7 +49,7 @@ impl Waf {
         if would_block {
             return floor.max(block);
         }
-        let score = SCORES.iter().find_map(|name| number(transaction, name));
+        let score = inbound_score(transaction);
         let part = match (score, number(transaction, THRESHOLD)) {
             (Some(score), Some(threshold)) if threshold > 0.0 => (score / threshold).clamp(0.0, 1.0),
             _ => 0.0,
@@ -106,6 +106,11 @@ impl Waf {
             });
         }
     }
+}
+
+/// The anomaly score of a request.
+pub(crate) fn inbound_score(transaction: &Transaction) -> Option<f64> {
+    SCORES.iter().find_map(|name| number(transaction, name))
 }
 
 /// The whole number that a name of TX holds.

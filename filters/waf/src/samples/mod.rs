@@ -10,7 +10,7 @@ pub mod messages;
 mod names;
 mod request;
 mod sampler;
-mod target;
+pub(crate) mod target;
 mod totals;
 
 use std::cell::RefCell;

@@ -12,7 +12,7 @@ const MAX_ARGUMENT: usize = 256;
 
 /// Where the value of a match comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Input<'t> {
+pub(crate) enum Input<'t> {
     /// An argument of this name.
     Argument(&'t [u8]),
     /// A cookie.
@@ -31,7 +31,7 @@ pub(super) enum Input<'t> {
 
 /// The input of a match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Target<'t> {
+pub(crate) struct Target<'t> {
     /// As it stands in exclusions: `ARGS:content`.
     pub(super) text: &'t str,
     pub(super) input: Input<'t>,
@@ -40,7 +40,7 @@ pub(super) struct Target<'t> {
 impl<'t> Target<'t> {
     /// The target of the full name of a variable. `None` if no exclusion can be written against it, or if the name is no text to
     /// be stored: too long, not printable, or text that holds more than a name.
-    pub(super) fn read(variable: &'t [u8]) -> Option<Self> {
+    pub(crate) fn read(variable: &'t [u8]) -> Option<Self> {
         let text = std::str::from_utf8(variable).ok().filter(|text| text.len() <= MAX_TEXT)?;
         let (collection, name) = match text.split_once(':') {
             Some((collection, name)) => (collection, Some(name.as_bytes())),

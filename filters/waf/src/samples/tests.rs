@@ -169,7 +169,7 @@ fn equal_matches_are_one_record() {
     let found = matched(&*plugin, &host);
     assert_eq!((found.count, found.would_block, found.callers.len()), (1_000, 0, MAX_CALLERS));
     assert!(found.callers.is_sorted());
-    // The smallest hashes are the same whoever comes again.
+    // The smallest hashes are the same, whichever callers come again.
     host.advance(PERIOD);
     for number in (0..50).rev() {
         let mut exchange = exchange("/?q=odd", Headers::default());

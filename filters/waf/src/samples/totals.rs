@@ -6,9 +6,7 @@ use std::collections::BTreeMap;
 use seclang::Transaction;
 
 use super::messages::{MAX_SCORE, ScoreCount, Totals};
-
-/// The names in TX of a request's anomaly score, of the core rule set 4 and 3.
-const SCORES: [&[u8]; 2] = [b"blocking_inbound_anomaly_score", b"anomaly_score"];
+use crate::signals::inbound_score;
 
 /// What a step has counted since its timer ran. An exchange without a match costs one addition.
 #[derive(Debug, Default)]
@@ -29,13 +27,12 @@ impl Counted {
     pub(super) fn matched(&self, transaction: &Transaction, would_block: bool) {
         self.matched.set(self.matched.get().saturating_add(1));
         self.would_block.set(self.would_block.get().saturating_add(u64::from(would_block)));
-        let score = SCORES.iter().find_map(|name| transaction.variable(b"TX", name));
-        let score = score.and_then(|text| std::str::from_utf8(&text).ok()?.trim().parse::<u32>().ok());
-        // At most as many scores as are told apart.
-        if let Some(score) = score.filter(|score| *score > 0)
+        // Whole numbers; at most as many as are told apart.
+        let score = inbound_score(transaction).unwrap_or(0.0).clamp(0.0, f64::from(MAX_SCORE)) as u32;
+        if score > 0
             && let Ok(mut scores) = self.scores.try_borrow_mut()
         {
-            let requests = scores.entry(score.min(MAX_SCORE)).or_default();
+            let requests = scores.entry(score).or_default();
             *requests = requests.saturating_add(1);
         }
     }

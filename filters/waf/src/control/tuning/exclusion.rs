@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::control::tuning::target::Target;
+use super::target::Target;
 
 /// The ids that generated rules have.
 pub(super) const IDS: std::ops::RangeInclusive<u64> = 50_000..=59_999;
@@ -75,34 +75,31 @@ impl Exclusion {
         ExclusionKind::ALL.into_iter().filter_map(|kind| Exclusion::new(kind, place, id)).collect()
     }
 
-    /// `None` where the name of the input cannot be written.
+    /// `None` where the name of the input or the path cannot be written.
     pub(super) fn new(kind: ExclusionKind, place: &Place, id: u64) -> Option<Exclusion> {
         let Place { rule_id, target, path } = place;
         let on_path = |control: &str| {
-            let operator = condition(path);
-            format!("SecRule REQUEST_FILENAME \"{operator}\" \"id:{id},phase:1,pass,nolog,t:none,ctl:{control}\"")
+            let operator = condition(path)?;
+            Some(format!("SecRule REQUEST_FILENAME \"{operator}\" \"id:{id},phase:1,pass,nolog,t:none,ctl:{control}\""))
         };
         let input = target.written();
         let (seclang, title, reach) = match kind {
             ExclusionKind::ScopedTarget => (
-                on_path(&format!("ruleRemoveTargetById={rule_id};{}", input?)),
-                format!("Rule {rule_id} without {} on {path}", target.full()),
+                on_path(&format!("ruleRemoveTargetById={rule_id};{}", input?))?,
+                format!("Rule {rule_id} without {} on {path}", target),
                 format!(
                     "Rule {rule_id} does not look at {} in requests for {path}; it still looks at everything else there, and at \
                      everything on all other paths.",
-                    target.full()
+                    target
                 ),
             ),
             ExclusionKind::UpdateTarget => (
                 format!("SecRuleUpdateTargetById {rule_id} \"!{}\"", input?),
-                format!("Rule {rule_id} without {}", target.full()),
-                format!(
-                    "Rule {rule_id} does not look at {} on any path; it still looks at everything else.",
-                    target.full()
-                ),
+                format!("Rule {rule_id} without {}", target),
+                format!("Rule {rule_id} does not look at {} on any path; it still looks at everything else.", target),
             ),
             ExclusionKind::ScopedRemove => (
-                on_path(&format!("ruleRemoveById={rule_id}")),
+                on_path(&format!("ruleRemoveById={rule_id}"))?,
                 format!("No rule {rule_id} on {path}"),
                 format!(
                     "Rule {rule_id} is off in requests for {path}, whatever the input; on all other paths it stays."
@@ -118,10 +115,14 @@ impl Exclusion {
     }
 }
 
-/// The operator that selects a folded path.
-fn condition(path: &str) -> String {
+/// The operator that selects a folded path; `None` for a path that is none. Nodes report paths, so that one may be made to end the rule.
+fn condition(path: &str) -> Option<String> {
+    let is_plain = |byte: u8| byte.is_ascii_graphic() && !b"\"\\".contains(&byte);
+    if !path.bytes().all(is_plain) || path.contains("%{") {
+        return None;
+    }
     if !path.contains('{') {
-        return format!("@streq {path}");
+        return Some(format!("@streq {path}"));
     }
     let mut pattern = String::from("@rx ^");
     let mut rest = path;
@@ -133,7 +134,7 @@ fn condition(path: &str) -> String {
     }
     push_escaped(&mut pattern, rest);
     pattern.push('$');
-    pattern
+    Some(pattern)
 }
 
 fn push_escaped(pattern: &mut String, text: &str) {
@@ -160,7 +161,7 @@ mod tests {
     use super::*;
 
     fn place(target: &str, path: &str) -> Place {
-        Place { rule_id: 942_100, target: Target::parse(target).unwrap(), path: path.to_owned() }
+        Place { rule_id: 942_100, target: Target::parse(target.as_bytes()).unwrap(), path: path.to_owned() }
     }
 
     #[test]
@@ -191,9 +192,12 @@ mod tests {
 
     #[test]
     fn a_folded_path_is_a_pattern() {
-        assert_eq!(condition("/orders/{id}/notes.{x}"), "@rx ^/orders/[^/]+/notes\\.[^/]+$");
-        assert_eq!(condition("/a.b+c/{id}"), "@rx ^/a\\.b\\+c/[^/]+$");
-        assert_eq!(condition("/a.b"), "@streq /a.b");
+        assert_eq!(condition("/orders/{id}/notes.{x}"), Some("@rx ^/orders/[^/]+/notes\\.[^/]+$".to_owned()));
+        assert_eq!(condition("/a.b+c/{id}"), Some("@rx ^/a\\.b\\+c/[^/]+$".to_owned()));
+        assert_eq!(condition("/a.b"), Some("@streq /a.b".to_owned()));
+        for path in ["/a\" \"id:1,pass,ctl:ruleEngine=Off\"", "/a\\", "/a b", "/%{tx.a}", "/\u{e4}"] {
+            assert_eq!(condition(path), None, "{path}");
+        }
     }
 
     #[test]

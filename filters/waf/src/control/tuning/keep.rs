@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use kit::{GatewayReports, Sources, View};
+use kit::{Entity as _, GatewayReports, Sources};
 use prost::Message as _;
 use tokio::time::MissedTickBehavior;
 
@@ -86,7 +86,7 @@ pub(in crate::control) async fn gather(sources: Sources, reported: &Reported) {
             reports = reports.next() => {
                 let Some(GatewayReports { node, reports }) = reports else { break };
                 let now_entities = entities.borrow().clone();
-                let is_config = |id: &str| now_entities.slot("waf-configs", id).is_some();
+                let is_config = |id: &str| now_entities.slot(WafConfig::COLLECTION, id).is_some();
                 for report in reports {
                     reported.with(|known| known.take(&node, &report, is_config, (sources.clock)()));
                 }
@@ -97,8 +97,7 @@ pub(in crate::control) async fn gather(sources: Sources, reported: &Reported) {
                     break;
                 }
                 let now_entities = entities.borrow_and_update().clone();
-                let view = View::new(&*now_entities);
-                let is_config = |id: &str| view.get::<WafConfig>(id).is_some();
+                let is_config = |id: &str| now_entities.slot(WafConfig::COLLECTION, id).is_some();
                 reported.with(|known| {
                     known.matches.forget(is_config);
                     known.windows.forget(is_config);

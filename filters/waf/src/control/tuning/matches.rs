@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use prost::Message;
 use snapshot::content_hash;
 
-use crate::control::tuning::target::Target;
+use super::target::is_input;
 use crate::samples::messages::{MAX_BODY, MAX_CALLERS, MAX_TEXT, Matched, SampledRequest};
 
 /// The matches that are kept, at most.
@@ -170,7 +170,7 @@ pub(super) fn bounded(matched: &mut Matched) -> bool {
         && *rule_id > 0
         && (1..=5).contains(phase)
         && fits(target)
-        && Target::parse(target).is_some_and(|target| target.is_input())
+        && is_input(target)
         && fits(path)
         && path.starts_with('/')
         && *count > 0
@@ -195,11 +195,7 @@ fn is_sample(request: &SampledRequest) -> bool {
 }
 
 fn cut(text: &mut String) {
-    let mut end = MAX_TEXT.min(text.len());
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    text.truncate(end);
+    text.truncate(text.floor_char_boundary(MAX_TEXT));
 }
 
 #[cfg(test)]

@@ -15,11 +15,11 @@ use super::matches::{KeptMatch, MAX_MATCHES, MatchStore};
 use super::preview::{Bases, Bench, Preview, Previews};
 use super::proposals::proposals;
 use super::schemas;
+use super::target::{Target, is_input};
 use super::written::{Addition, Plan, Written, free_numbers, number_of};
 use crate::control::AtWork;
 use crate::control::config::WafConfig;
 use crate::control::operations::engines::Engines;
-use crate::control::tuning::target::Target;
 use crate::samples::messages::SampledRequest;
 
 /// The bytes of a body, at most.
@@ -134,7 +134,11 @@ pub(in crate::control) const APPLY: Operation = Operation {
     refusal: Some(CONFLICTING),
     busy: BUSY,
     at_once: false,
-    audit: Some(OperationAudit { action: "exclusion-apply", of: |_| None, detail: |answer| audit(answer, "applied") }),
+    audit: Some(OperationAudit {
+        action: "exclusion-apply",
+        of: |_| None,
+        detail: |answer| audit(answer.get("applied")?),
+    }),
 };
 /// An exclusion is taken back.
 pub(in crate::control) const REVERT: Operation = Operation {
@@ -157,13 +161,12 @@ pub(in crate::control) const REVERT: Operation = Operation {
     audit: Some(OperationAudit {
         action: "exclusion-revert",
         of: |body| Some(format!("waf-configs/{}", body.get("config_ref")?.as_str()?)),
-        detail: |answer| audit(answer, "reverted"),
+        detail: |answer| audit(answer.get("reverted")?),
     }),
 };
 
 /// What is told of an exclusion that was written or taken back.
-pub(super) fn audit(answer: &Value, field: &str) -> Option<String> {
-    let written = answer.get(field)?;
+pub(super) fn audit(written: &Value) -> Option<String> {
     let (ruleset, entry) = (written.get("ruleset_id")?.as_str()?, written.get("entry")?.as_str()?);
     Some(format!("exclusion {} in the ruleset `{ruleset}`: {entry}", written.get("exclusion")?))
 }
@@ -294,7 +297,7 @@ impl ProposeBody {
                 if let Ok(known) = asked(&key, context) {
                     return Ok(known);
                 }
-                let input = Target::parse(&target).filter(Target::is_input);
+                let input = Target::parse(target.as_bytes()).filter(|_| is_input(&target));
                 let input =
                     input.ok_or_else(|| format!("`{target}` is no input that an exclusion can be written against"))?;
                 if !path.starts_with('/') {
@@ -340,7 +343,7 @@ impl OperationBody for ApplyBody {
             return OperationAnswer::Refused(with_preview("the rule still matches with the exclusion"));
         }
         let doubt = if !preview.reproduced {
-            Some("the match could not be had again, so that nobody knows whether the exclusion ends it")
+            Some("the match could not be had again, so whether the exclusion ends it is not known")
         } else if !preview.safe {
             Some("known attacks are not caught any more, or other rules are silenced")
         } else {
@@ -390,7 +393,8 @@ pub(super) fn write(
     match writing.writer.write(plan.edits) {
         Ok(()) => OperationAnswer::Done(answer(shown)),
         Err(EditError::Conflict) => {
-            let error = "somebody else has changed the config or its exclusions meanwhile: look at them and try again";
+            let error =
+                "another operator has changed the config or its exclusions meanwhile: look at them and try again";
             OperationAnswer::Conflict(json!({ "error": error, "needs_force": false }))
         }
         Err(EditError::Refused(why) | EditError::Failed(why)) => refuse(&why),
@@ -433,7 +437,7 @@ fn asked(name: &str, context: &OperationContext<'_>) -> Result<Asked, String> {
         .ok_or(NOT_YET)?
         .ok_or_else(|| format!("there is no match `{}`; it may have given way to newer ones", name.escape_debug()))?;
     let matched = one.matched;
-    let target = Target::parse(&matched.target).ok_or("the match names no input")?;
+    let target = Target::parse(matched.target.as_bytes()).ok_or("the match names no input")?;
     let place = Place { rule_id: matched.rule_id, target, path: matched.path };
     Ok(Asked { config: matched.config, place, request: matched.request, others })
 }
@@ -455,7 +459,7 @@ fn shown(one: &KeptMatch) -> Value {
         "would_block": matched.would_block,
         "callers": matched.callers.len(),
         "rule_id": matched.rule_id,
-        "target": Target::parse(&matched.target).map(|parsed| target(&parsed)),
+        "target": Target::parse(matched.target.as_bytes()).map(|parsed| target(&parsed)),
         "method": matched.method,
         "path": matched.path,
         "blocked": matched.blocked,
@@ -474,8 +478,8 @@ fn shown(one: &KeptMatch) -> Value {
 pub(super) fn target(target: &Target) -> Value {
     json!({
         "collection": target.collection,
-        "member": target.member,
-        "full": target.full(),
+        "member": target.member.as_deref().map(String::from_utf8_lossy),
+        "full": target.to_string(),
         "excludable": target.written().is_some(),
     })
 }

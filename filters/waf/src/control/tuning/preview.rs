@@ -9,6 +9,7 @@ use snapshot::{Message as _, PartHash, content_hash};
 
 use super::exclusion::Place;
 use super::matches::KeptMatch;
+use super::target::{Target, is_input};
 use crate::Watched;
 use crate::control::AtWork;
 use crate::control::composition::{Composition, Element, elements};
@@ -17,7 +18,6 @@ use crate::control::lookups::LookupSources;
 use crate::control::operations::engines::{BuildError, Built, Engines};
 use crate::control::operations::trial::{ReadRequest, ReadResponse, Trial};
 use crate::control::tuning::corpus::{self, Attack};
-use crate::control::tuning::target::Target;
 use crate::samples::messages::{SampledHeader, SampledRequest};
 
 /// The regressions that are listed, at most.
@@ -181,7 +181,7 @@ impl<'a> Previews<'a> {
         let requests: Vec<u8> =
             requests.flat_map(|(key, request)| [key.into_bytes(), request.encode_to_vec()].concat()).collect();
         let sampled = sample.map(SampledRequest::encode_to_vec).unwrap_or_default();
-        let at = format!("{}|{}|{}", place.rule_id, place.target.full(), place.path);
+        let at = format!("{}|{}|{}", place.rule_id, place.target, place.path);
         let key = [bench.fingerprint().as_slice(), at.as_bytes(), &sampled, &content_hash(&requests)].concat();
         let key = content_hash(&key);
         let base = match bench.bases.get(&key) {
@@ -279,7 +279,7 @@ impl Base {
         });
         let again = |other: &KeptMatch| {
             let matched = &other.matched;
-            let (target, request) = (Target::parse(&matched.target)?, read(matched.request.as_ref()?));
+            let (target, request) = (Target::parse(matched.target.as_bytes())?, read(matched.request.as_ref()?));
             let other_place = Place { rule_id: matched.rule_id, target, path: matched.path.clone() };
             let is_again = other_place != *place && self::seen(&trial, &request, None)?.has(&other_place);
             is_again.then(|| (other.key(), other_place, request))
@@ -348,7 +348,7 @@ impl Bench<'_> {
 
 impl Seen {
     fn has(&self, place: &Place) -> bool {
-        self.inputs.contains(&(place.rule_id, place.target.full()))
+        self.inputs.contains(&(place.rule_id, place.target.to_string()))
     }
 
     fn outcome(&self) -> SampleOutcome {
@@ -363,13 +363,11 @@ const ALONE: &str = "alone";
 
 /// Makes all requests with attacks, always in the same order: those of the corpus, and their payloads and other spellings of them at the input.
 fn for_attacks(carrier: &SampledRequest, target: &Target, mut work: impl FnMut(Tried)) {
-    let input = corpus::Target::parse(target.full().as_bytes());
     for attack in corpus::attacks() {
         alone(attack).into_iter().for_each(&mut work);
-        let Some(input) = &input else { continue };
         let payloads = attack.payload.iter().cloned().chain(corpus::variants(attack));
         for (number, payload) in payloads.enumerate() {
-            let Some(request) = corpus::inject(carrier, input, payload.as_bytes()) else { continue };
+            let Some(request) = corpus::inject(carrier, target, payload.as_bytes()) else { continue };
             let name = if number == 0 { attack.name.clone() } else { format!("{} (variant {number})", attack.name) };
             work(Tried { name, attack, at: INJECTED, request: read(&request), response: None });
         }
@@ -416,7 +414,6 @@ fn seen(trial: &Trial<'_>, request: &ReadRequest, response: Option<&ReadResponse
     let outcome = trial.pass(request, response).ok()?;
     let logged = || outcome.transaction.matched_rules().iter().filter(|rule| rule.logged);
     let named = logged().map(|rule| (rule.rule_id, String::from_utf8_lossy(&rule.variable).into_owned()));
-    let is_input = |name: &str| Target::parse(name).is_some_and(|target| target.is_input());
     Some(Seen {
         rules: logged().map(|rule| rule.rule_id).collect(),
         inputs: named.filter(|(_, name)| is_input(name)).collect(),

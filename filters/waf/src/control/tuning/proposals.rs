@@ -40,7 +40,7 @@ fn rationale(preview: &Preview) -> String {
             format!("It does not compile: {}", error.as_deref().unwrap_or("the reason is not known"))
         }
         Preview { reproduced: false, .. } => {
-            "The match could not be had again from the sample, so that nobody knows whether this ends it.".to_owned()
+            "The match could not be had again from the sample, so whether this ends it is not known.".to_owned()
         }
         Preview { effective: false, .. } => "The rule still matches.".to_owned(),
         _ if missed > 0 => format!(

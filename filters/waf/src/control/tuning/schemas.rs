@@ -21,7 +21,7 @@ pub(super) fn not_applied() -> Value {
         "required": ["error", "needs_force"],
         "properties": {
             "error": { "type": "string" },
-            "needs_force": { "type": "boolean", "description": "`force` writes it all the same; false where somebody else was first." },
+            "needs_force": { "type": "boolean", "description": "`force` writes it all the same; false where another operator was first." },
             "preview": { "type": "object", "description": "What was tried." },
         },
     })

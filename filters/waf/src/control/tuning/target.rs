@@ -1,67 +1,62 @@
-//! The inputs that exclusions are written against.
+//! What an exclusion takes from a rule: `ARGS:content`.
 
-/// The collections of inputs: what a client sends.
-const INPUTS: [&str; 20] = [
-    "ARGS",
-    "ARGS_GET",
-    "ARGS_GET_NAMES",
-    "ARGS_NAMES",
-    "ARGS_POST",
-    "ARGS_POST_NAMES",
-    "FILES",
-    "FILES_NAMES",
-    "QUERY_STRING",
-    "REQUEST_BASENAME",
-    "REQUEST_BODY",
-    "REQUEST_COOKIES",
-    "REQUEST_COOKIES_NAMES",
-    "REQUEST_FILENAME",
-    "REQUEST_HEADERS",
-    "REQUEST_HEADERS_NAMES",
-    "REQUEST_LINE",
-    "REQUEST_URI",
-    "REQUEST_URI_RAW",
-    "XML",
-];
+use std::fmt;
 
-/// An input of a rule: `ARGS:content`, `REQUEST_BODY`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Target {
-    /// `ARGS`.
-    pub(super) collection: String,
-    /// `content`; `None` for all members, or where there are none.
-    pub(super) member: Option<String>,
+use seclang::vocabulary::{Shape, Variable};
+
+use crate::samples;
+
+/// A collection, or one member of it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Target {
+    /// In capitals: `ARGS`.
+    pub(crate) collection: String,
+    /// The member; `None` for all of them.
+    pub(crate) member: Option<Vec<u8>>,
 }
 
 impl Target {
-    /// Reads the full name of a variable; `None` for an empty one.
-    pub(super) fn parse(name: &str) -> Option<Self> {
-        let (collection, member) = match name.split_once(':') {
-            Some((collection, member)) => (collection, Some(member.to_owned())),
-            None => (name, None),
+    /// Reads a target as matches and exclusions write it: `ARGS:content`, `ARGS:'a b'`, `XML:/*`, `REQUEST_BODY`. `None` if there is no such
+    /// collection, or if the target names members by a pattern, which has no input of its own.
+    pub(crate) fn parse(text: &[u8]) -> Option<Target> {
+        let (name, member) = match text.iter().position(|byte| *byte == b':') {
+            Some(at) => (text.get(..at)?, Some(text.get(at + 1..)?.trim_ascii())),
+            None => (text, None),
         };
-        (!collection.is_empty()).then(|| Self { collection: collection.to_owned(), member })
-    }
-
-    /// Whether it is what a client sends, so that an exclusion can be written against it.
-    pub(super) fn is_input(&self) -> bool {
-        INPUTS.binary_search(&self.collection.as_str()).is_ok()
-    }
-
-    /// The full name.
-    pub(super) fn full(&self) -> String {
-        match &self.member {
-            Some(member) => format!("{}:{member}", self.collection),
-            None => self.collection.clone(),
+        let variable = Variable::from_name(std::str::from_utf8(name.trim_ascii()).ok()?)?;
+        let quoted = member.and_then(|member| member.strip_prefix(b"'")?.strip_suffix(b"'"));
+        let member = quoted.or(member);
+        let is_pattern = |member: &[u8]| member.len() > 1 && member.starts_with(b"/") && member.ends_with(b"/");
+        let is_none = |member: &[u8]| member.is_empty() || variable != Variable::Xml && is_pattern(member);
+        // Only a collection has members.
+        if member.is_some_and(is_none) || member.is_some() && variable.shape() == Shape::Scalar {
+            return None;
         }
+        Some(Target { collection: variable.name().to_owned(), member: member.map(<[u8]>::to_vec) })
     }
 
-    /// The full name as rules write it; `None` for a member with characters that have a meaning there.
-    pub(super) fn written(&self) -> Option<String> {
-        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.[]$@".contains(&byte);
-        let is_writable = self.member.as_ref().is_none_or(|member| !member.is_empty() && member.bytes().all(is_plain));
-        is_writable.then(|| self.full())
+    /// As rules write it; `None` for a member with characters that have a meaning there.
+    pub(crate) fn written(&self) -> Option<String> {
+        let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-.[]$@".contains(byte);
+        self.member.as_ref().is_none_or(|member| member.iter().all(is_plain)).then(|| self.to_string())
     }
+
+    /// Whether a member of that name is meant, which all members are where none is named. The case of names does not count in rules.
+    pub(crate) fn covers(&self, name: &[u8]) -> bool {
+        self.member.as_deref().is_none_or(|member| member.eq_ignore_ascii_case(name))
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.collection)?;
+        self.member.as_deref().map_or(Ok(()), |member| write!(f, ":{}", String::from_utf8_lossy(member)))
+    }
+}
+
+/// Whether the full name of a variable is an input of clients that gateways sample, so that an exclusion can be written against it.
+pub(crate) fn is_input(name: &str) -> bool {
+    samples::target::Target::read(name.as_bytes()).is_some()
 }
 
 #[cfg(test)]
@@ -69,24 +64,51 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_inputs_are_read_and_written() {
-        assert!(INPUTS.is_sorted());
-        for name in ["ARGS:content", "REQUEST_BODY", "REQUEST_COOKIES:a:b", "ARGS:"] {
-            let target = Target::parse(name).unwrap();
-            assert_eq!((target.full().as_str(), target.is_input()), (name, true));
-        }
-        assert_eq!(Target::parse(""), None);
-        assert!(
-            ["TX:score", "RESPONSE_BODY", "MATCHED_VAR", "args:a"]
-                .iter()
-                .all(|name| !Target::parse(name).unwrap().is_input())
-        );
-        let written = |name| Target::parse(name).unwrap().written();
+    fn members_with_a_meaning_in_rules_are_not_written() {
+        let written = |name: &str| Target::parse(name.as_bytes()).unwrap().written();
         assert_eq!(written("ARGS:json.items.0[]"), Some("ARGS:json.items.0[]".to_owned()));
-        assert!(
-            ["ARGS:a b", "ARGS:a|b", "ARGS:a,b", "ARGS:a\"", "ARGS:/x/", "ARGS:", "ARGS:ä"]
-                .iter()
-                .all(|name| written(name).is_none())
-        );
+        assert_eq!(written("REQUEST_BODY"), Some("REQUEST_BODY".to_owned()));
+        for name in ["ARGS:a b", "ARGS:a|b", "ARGS:a,b", "ARGS:a\"", "ARGS:\u{e4}", "XML:/*"] {
+            assert_eq!(written(name), None, "{name}");
+        }
+        assert!(is_input("ARGS:content") && !is_input("TX:score"));
+    }
+
+    fn read(text: &str) -> Option<(String, Option<String>)> {
+        let target = Target::parse(text.as_bytes())?;
+        let member = target.member.map(|member| String::from_utf8(member).unwrap());
+        Some((target.collection, member))
+    }
+
+    #[test]
+    fn collections_and_members_are_read() {
+        let some = |collection: &str, member: Option<&str>| Some((collection.to_owned(), member.map(str::to_owned)));
+        for (text, expected) in [
+            ("ARGS", some("ARGS", None)),
+            ("args:content", some("ARGS", Some("content"))),
+            ("ARGS:json.items.array_0.name", some("ARGS", Some("json.items.array_0.name"))),
+            ("ARGS:a:b", some("ARGS", Some("a:b"))),
+            ("ARGS:'a b'", some("ARGS", Some("a b"))),
+            ("ARGS:/", some("ARGS", Some("/"))),
+            ("REQUEST_HEADERS:User-Agent", some("REQUEST_HEADERS", Some("User-Agent"))),
+            ("XML:/*", some("XML", Some("/*"))),
+            ("XML://@*", some("XML", Some("//@*"))),
+            ("REQUEST_BODY", some("REQUEST_BODY", None)),
+            ("REQUEST_PATH", some("REQUEST_FILENAME", None)),
+        ] {
+            assert_eq!(read(text), expected, "{text}");
+        }
+        for text in ["", "ARG", "ARGS:", "ARGS:''", "ARGS:/^a/", "ARGS:'/^a/'", "REQUEST_BODY:a", "!ARGS:a", "&ARGS"] {
+            assert_eq!(read(text), None, "{text}");
+        }
+        assert_eq!(Target::parse(b"ARGS:\xff\x00").unwrap().member.unwrap(), b"\xff\x00");
+    }
+
+    #[test]
+    fn members_are_covered_in_any_case() {
+        let covers = |target: &str, name: &str| Target::parse(target.as_bytes()).unwrap().covers(name.as_bytes());
+        assert!(covers("ARGS:Content", "content") && covers("ARGS", "content"));
+        assert!(!covers("ARGS:content", "contents"));
+        assert_eq!(Target::parse(b"args:a b").unwrap().to_string(), "ARGS:a b");
     }
 }

@@ -174,11 +174,7 @@ impl Plan {
 
 /// A text for a comment: one line, bounded.
 fn one_line(text: &str) -> String {
-    let mut end = MAX_REASON.min(text.len());
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    let line = text.get(..end).unwrap_or_default();
+    let line = text.get(..text.floor_char_boundary(MAX_REASON)).unwrap_or_default();
     // A backslash at the end would join the next line to the comment.
     let line: String =
         line.chars().map(|letter| if letter.is_control() || letter == '\\' { ' ' } else { letter }).collect();

@@ -13,7 +13,6 @@
 //! | `response` | the backend's response; its rules are those of the phases 3 and 4 |
 
 mod inject;
-mod target;
 mod variants;
 
 #[cfg(test)]
@@ -26,8 +25,8 @@ use serde_json::{Map, Value, json};
 
 use crate::control::operations::trial::{TrialRequest, TrialResponse};
 
+pub(crate) use super::target::Target;
 pub(crate) use inject::inject;
-pub(crate) use target::Target;
 pub(crate) use variants::variants;
 
 const TEXT: &str = include_str!("attacks.json");

@@ -5,18 +5,20 @@ mod report;
 mod schemas;
 mod verify;
 
-use kit::{BodyKind, Operation, OperationAnswer, OperationBody, OperationContext, OperationMethod, View};
+use kit::{
+    BodyKind, Operation, OperationAnswer, OperationAudit, OperationBody, OperationContext, OperationGroup,
+    OperationMethod, View,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::keep::Known;
 use super::operations::{CONFLICTING, PREVIEW_SCHEMA, REFUSAL, audit, config, refuse, write};
-use super::windows::{Window, entry_key};
+use super::windows::Window;
 use super::written::{Addition, Written, free_numbers};
 use crate::control::AtWork;
 use figures::mode;
-use kit::{OperationAudit, OperationGroup};
 use report::report;
 use verify::{Verified, verify};
 
@@ -97,10 +99,8 @@ pub(in crate::control) const LEARNING_APPLY: Operation = Operation {
         action: "learning-apply",
         of: of_config,
         detail: |answer| {
-            let written = answer.get("applied")?.as_array()?;
-            let all: Vec<String> =
-                written.iter().filter_map(|one| audit(&json!({ "applied": one }), "applied")).collect();
-            Some(all.join("; "))
+            let written = answer.get("applied")?.as_array()?.iter();
+            Some(written.filter_map(audit).collect::<Vec<_>>().join("; "))
         },
     }),
     ..operation("/learning/_apply", "learningApply", BodyKind::of::<LearningApplyBody>(), schemas::applied)
@@ -218,10 +218,7 @@ impl OperationBody for LearningApplyBody {
         let plan = config(&self.config_ref, &view).and_then(|config| {
             let window = window(&self.config_ref, context)?;
             let verified = verify(&window, config, context, &view)?;
-            let named = |one: &&Verified| {
-                let key = entry_key(one.entry.rule_id, &one.entry.target, &one.entry.path);
-                self.keys.as_ref().is_none_or(|keys| keys.contains(&key))
-            };
+            let named = |one: &&Verified| self.keys.as_ref().is_none_or(|keys| keys.contains(&one.key()));
             let accepted: Vec<&Verified> = verified.iter().filter(|one| one.accepted).filter(named).collect();
             if accepted.is_empty() {
                 return Err("none of the exclusions is verified: the report says why, entry by entry".to_owned());

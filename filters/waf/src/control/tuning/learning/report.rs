@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::super::operations::{bench, target};
 use super::super::preview::{is_blocked, missed, read};
+use super::super::target::Target;
 use super::super::windows::{Entry, Window};
 use super::super::written::free_numbers;
 use super::figures::{is_tolerable, mode, paranoia, threshold, withheld};
@@ -12,7 +13,6 @@ use super::verify::Verified;
 use super::with;
 use crate::control::config::WafConfig;
 use crate::control::operations::trial::Trial;
-use crate::control::tuning::target::Target;
 use crate::samples::messages::SampledRequest;
 
 /// The entries that a report shows, at most.
@@ -49,7 +49,7 @@ pub(super) fn report(
     let of_entry = |one: &Entry| {
         json!({
             "rule_id": one.rule_id,
-            "target": Target::parse(&one.target).map(|parsed| target(&parsed)),
+            "target": Target::parse(one.target.as_bytes()).map(|parsed| target(&parsed)),
             "path": one.path,
             "count": one.count,
             "would_block": one.would_block,

@@ -10,11 +10,11 @@ use super::super::exclusion::{Exclusion, ExclusionKind, IDS, Place};
 use super::super::matches::KeptMatch;
 use super::super::operations::bench;
 use super::super::preview::{Beside, Preview, Previews};
+use super::super::target::Target;
 use super::super::windows::{Entry, Window, entry_key};
 use super::super::written::free_numbers;
 use super::with;
 use crate::control::config::WafConfig;
-use crate::control::tuning::target::Target;
 
 /// The exclusions that are proposed, at most.
 const MAX_PROPOSALS: usize = 25;
@@ -51,7 +51,7 @@ impl Verified {
 
     /// The exclusion with the number that it is written under.
     pub(super) fn written(&self, number: u64) -> Option<String> {
-        let (target, proposal) = (Target::parse(&self.entry.target)?, self.proposal.as_ref()?);
+        let (target, proposal) = (Target::parse(self.entry.target.as_bytes())?, self.proposal.as_ref()?);
         let place = Place { rule_id: self.entry.rule_id, target, path: self.entry.path.clone() };
         Some(Exclusion::new(proposal.kind, &place, number)?.seclang)
     }
@@ -118,7 +118,7 @@ pub(super) fn verify(
             all.push(Verified::open(entry, note));
             continue;
         }
-        let Some(target) = Target::parse(&entry.target) else { continue };
+        let Some(target) = Target::parse(entry.target.as_bytes()) else { continue };
         let Some(sample) = kept.get(&key).filter(|one| one.matched.request.is_some()) else {
             all.push(Verified::open(entry, "not verified: no sample of it is kept"));
             continue;

@@ -52,7 +52,7 @@ fn with_previews(rule_id: u64, sample: &SampledRequest, work: impl FnOnce(&Previ
         at_work: None,
         now_millis: 1_700_000_000_000,
     };
-    let target = Target::parse("ARGS:content").unwrap();
+    let target = Target::parse(b"ARGS:content").unwrap();
     let place = Place { rule_id, target, path: "/posts/{id}".to_owned() };
     work(&Previews::new(bench, place, Some(sample), &[]).unwrap());
 }
@@ -89,8 +89,11 @@ fn what_attackers_send_often_is_not_excluded_as_safe() {
 #[test]
 fn a_body_that_is_cut_carries_no_attack_on_another_input() {
     let cut = SampledRequest { cut: true, ..sample("zebra") };
-    let place =
-        |target: &str| Place { rule_id: 1, target: Target::parse(target).unwrap(), path: "/posts/{id}".to_owned() };
+    let place = |target: &str| Place {
+        rule_id: 1,
+        target: Target::parse(target.as_bytes()).unwrap(),
+        path: "/posts/{id}".to_owned(),
+    };
     let of_cookie = carrier(Some(&cut), &place("REQUEST_COOKIES:a"));
     assert!(of_cookie.method == "GET" && of_cookie.body.is_empty());
     assert!(of_cookie.headers.iter().all(|header| !header.name.starts_with(b"content-")));

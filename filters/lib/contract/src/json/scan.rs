@@ -163,7 +163,7 @@ impl Scanner<'_, '_> {
                     let behind = self.text.get(at + 1..).unwrap_or_default();
                     at += match behind.split_first() {
                         Some((b'u', digits)) if hex(digits).is_some() => 6,
-                        Some((byte, _)) if b"\"\\/bfnrt".contains(byte) => 2,
+                        Some((b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't', _)) => 2,
                         _ => {
                             self.at = at;
                             return Err(self.error("this is no escape"));
@@ -187,7 +187,7 @@ impl Scanner<'_, '_> {
     #[inline]
     fn number(&mut self) -> Result<(), NotJson> {
         let rest = self.text.get(self.at..).unwrap_or_default();
-        let whole = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let whole = digits(rest);
         // Most are a few digits; a leading zero, a sign, a fraction or an exponent is looked at more closely.
         let short = whole > 0 && rest.first() != Some(&b'0') && !matches!(rest.get(whole), Some(b'.' | b'e' | b'E'));
         let (length, plain) = if short {
@@ -246,10 +246,26 @@ fn special(word: u64) -> u64 {
     (quote | backslash | control) & (ONES * 0x80)
 }
 
+/// The digits that a text begins with.
+#[inline]
+fn digits(text: &[u8]) -> usize {
+    match text.first_chunk().map(|bytes| no_digit(u64::from_le_bytes(*bytes))) {
+        Some(found) if found != 0 => usize::try_from(found.trailing_zeros() / 8).unwrap_or(0),
+        _ => text.iter().take_while(|byte| byte.is_ascii_digit()).count(),
+    }
+}
+
+/// The highest bit of each byte that is no digit. Bytes behind the first of them may be marked wrongly, as addition carries into them.
+#[inline]
+fn no_digit(word: u64) -> u64 {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    let value = word ^ (ONES * 0x30);
+    (value.wrapping_add(ONES * 0x76) | value) & (ONES * 0x80)
+}
+
 /// The bytes of the number that a text begins with.
 pub(crate) fn number_length(text: &[u8]) -> Option<usize> {
-    let digits =
-        |from: usize| text.get(from..).unwrap_or_default().iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let digits = |from: usize| digits(text.get(from..).unwrap_or_default());
     let mut at = usize::from(text.first() == Some(&b'-'));
     let whole = digits(at);
     if whole == 0 || (whole > 1 && text.get(at) == Some(&b'0')) {
@@ -272,4 +288,28 @@ pub(crate) fn number_length(text: &[u8]) -> Option<usize> {
         at += 1 + sign + exponent;
     }
     Some(at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_are_counted_as_one_by_one() {
+        let mut seed = 1_u64;
+        let kinds = b"0123456789/:-.eE, \x00\x7f\x80\xb0\xff";
+        for _ in 0..100_000 {
+            let mut next = || {
+                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                usize::try_from(seed >> 40).unwrap()
+            };
+            let (digits_first, length) = (next() % 12, next() % 20);
+            let any = |place: usize, random: usize| {
+                kinds[if place < digits_first { random % 10 } else { random % kinds.len() }]
+            };
+            let text: Vec<u8> = (0..length).map(|place| any(place, next())).collect();
+            let expected = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+            assert_eq!(digits(&text), expected, "{}", text.escape_ascii());
+        }
+    }
 }

@@ -3,7 +3,7 @@
 use super::evaluated::Evaluated;
 use super::{Validator, bounds, within};
 use crate::json::{Kind, Value};
-use crate::opened::Schema;
+use crate::opened::{Schema, has};
 
 impl Validator<'_> {
     pub(super) fn array(&mut self, schema: &Schema, value: Value<'_>, mut evaluated: Option<&mut Evaluated>) -> bool {
@@ -16,7 +16,16 @@ impl Validator<'_> {
                 return false;
             }
         }
-        if !record.prefix_items.is_empty() || record.items.is_some() {
+        if record.prefix_items.is_empty()
+            && evaluated.is_none()
+            && let Some(items) = record.items.and_then(|items| self.contract.schema(items))
+            && !items.has(has::COMPOUND)
+        {
+            valid &= self.plain_items(items, value);
+            if !valid && !self.goes_on() {
+                return false;
+            }
+        } else if !record.prefix_items.is_empty() || record.items.is_some() {
             for (place, element) in value.elements().enumerate() {
                 let Some(due) = record.prefix_items.get(place).copied().or(record.items) else { break };
                 if self.exhausted {
@@ -32,6 +41,25 @@ impl Validator<'_> {
             }
         }
         valid && self.contains(schema, value, evaluated) && (!record.unique_items || self.unique(value))
+    }
+
+    /// The elements of a list whose schema has no part: most long ones are of numbers or words.
+    fn plain_items(&mut self, items: &Schema, value: Value<'_>) -> bool {
+        if !self.charge(value.count()) {
+            return true;
+        }
+        let only_types = !items.has(has::NEVER | has::NULLABLE | has::VALUES | has::TEXT | has::NUMBER);
+        let mut valid = true;
+        for element in value.elements() {
+            if only_types && items.takes_type(element) {
+                continue;
+            }
+            valid &= self.own(items, element);
+            if self.exhausted || (!valid && !self.goes_on()) {
+                break;
+            }
+        }
+        valid
     }
 
     fn contains(&mut self, schema: &Schema, value: Value<'_>, mut evaluated: Option<&mut Evaluated>) -> bool {

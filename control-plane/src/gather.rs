@@ -2,6 +2,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use base::clock;
 use entities::{EntityService, EntitySource};
@@ -14,6 +15,9 @@ use link::{LinkHub, QuestionBody, ReportReceiver, Reports};
 use tokio::sync::watch;
 
 use crate::cli::Parts;
+
+/// Changes of entities within this time are one to gatherers.
+const TOGETHER: Duration = Duration::from_millis(100);
 
 /// Sources that fail are troubles of the control plane.
 struct Health(EventHub);
@@ -61,7 +65,8 @@ pub(crate) fn start(parts: &Parts, link: &LinkHub, events: EventHub) {
     }
 }
 
-/// The entities as gatherers see them.
+/// The entities as gatherers see them: a change at once, further ones together after [`TOGETHER`]. Each gatherer looks at all of its
+/// entities after each change, which is too much for each of hundreds of writes a second.
 fn follow(entities: &EntityService) -> kit::EntityWatch {
     let mut changes = entities.subscribe();
     let now: Arc<dyn EntitySource + Send + Sync> = changes.borrow_and_update().clone();
@@ -72,6 +77,7 @@ fn follow(entities: &EntityService) -> kit::EntityWatch {
             if sender.send(now).is_err() {
                 return;
             }
+            tokio::time::sleep(TOGETHER).await;
         }
     });
     seen

@@ -1,6 +1,6 @@
 //! Entities by what they lead to, whether a chain uses them or not, so that the writer gets the error.
 
-use std::collections::BTreeSet;
+use std::collections::HashSet;
 
 use super::compiled::CompileProblem;
 use super::steps::Chains;
@@ -59,23 +59,27 @@ pub(super) fn check_entities(
 
 /// What entities that no chain has would leave unprotected.
 pub(super) fn unchained(set: &EntitySet, chains: &Chains, memory: &Memory<Checked>) -> Vec<Remarked> {
-    let steps = chains.routes.iter().map(|chain| &chain.steps).chain([&chains.global]);
-    let chained: BTreeSet<(&str, &str)> =
-        steps.flat_map(|steps| &steps.guards).filter_map(|guard| guard.entity()).collect();
-    let mut found = Vec::new();
+    let mut open = Vec::new();
     for kind in examined() {
         let collection = kind.collection;
         for entity in set.slots(collection).map(|slot| &slot.entity).filter(|entity| entity.is_enabled()) {
             let id = &entity.head().id;
-            if chained.contains(&(collection, id.as_str())) {
-                continue;
-            }
-            let Some(checked) = memory.known(collection, id) else { continue };
-            let of = |problem| Remarked { found: CompileProblem { collection, id: id.clone(), problem }, also: None };
-            found.extend(checked.unprotected.iter().cloned().map(of));
+            let checked = memory.known(collection, id).filter(|checked| !checked.unprotected.is_empty());
+            open.extend(checked.map(|checked| (collection, id, checked)));
         }
     }
-    found
+    if open.is_empty() {
+        return Vec::new();
+    }
+    let steps = chains.routes.iter().map(|chain| &chain.steps).chain([&chains.global]);
+    let chained: HashSet<(&str, &str)> =
+        steps.flat_map(|steps| &steps.guards).filter_map(|guard| guard.entity()).collect();
+    let unchained = open.into_iter().filter(|(collection, id, _)| !chained.contains(&(*collection, id.as_str())));
+    let remarked = unchained.flat_map(|(collection, id, checked)| {
+        let of = |problem| Remarked { found: CompileProblem { collection, id: id.clone(), problem }, also: None };
+        checked.unprotected.iter().cloned().map(of)
+    });
+    remarked.collect()
 }
 
 fn examined() -> impl Iterator<Item = &'static Kind> {

@@ -34,15 +34,29 @@ enum Seen {
     Gathered { name: String, gathered: Option<Arc<Gathered>> },
 }
 
-/// What was compiled, by what it was compiled from.
+/// What was compiled, by what it was compiled from. All that is asked for in one pass has the same inputs.
 pub struct Memory<V> {
-    known: HashMap<(&'static str, String), Known<V>>,
+    /// By collection and id.
+    known: HashMap<&'static str, HashMap<String, Known<V>>>,
+    /// The collections that anything was compiled from.
+    collections: Vec<Watched>,
     /// Counts the passes, so that what no entity asks for any more is forgotten.
     pass: u64,
+    /// The pass whose inputs the collections were compared with.
+    compared: Option<u64>,
+}
+
+/// A collection, as it was in the last pass.
+struct Watched {
+    name: &'static str,
+    entities: Option<Arc<Collection>>,
+    /// The pass that found it changed.
+    changed: u64,
 }
 
 struct Known<V> {
-    seen: Vec<Seen>,
+    /// With the place of the collection in [`Memory::collections`]; `None` for what was gathered.
+    seen: Vec<(Option<usize>, Seen)>,
     value: Arc<V>,
     pass: u64,
 }
@@ -136,11 +150,15 @@ impl Seen {
                     _ => false,
                 }
             }
-            Self::All { collection, entities } => match (entities, set.collection(collection)) {
-                (Some(entities), Some(now)) => Arc::ptr_eq(entities, now),
-                (None, None) => true,
-                _ => false,
-            },
+            Self::All { collection, entities } => is_same(entities.as_ref(), set.collection(collection)),
+        }
+    }
+
+    /// The collection that was looked at.
+    fn collection(&self) -> Option<&'static str> {
+        match self {
+            Self::One { collection, .. } | Self::All { collection, .. } => Some(collection),
+            Self::Gathered { .. } => None,
         }
     }
 }
@@ -157,37 +175,80 @@ impl<V> Memory<V> {
         inputs: Inputs<'_>,
         compile: impl FnOnce(&View<'_>) -> Result<V, E>,
     ) -> Result<Arc<V>, E> {
-        let key = (collection, id.to_owned());
-        if let Some(known) = self.known.get_mut(&key)
-            && known.seen.iter().all(|seen| seen.holds(inputs))
+        if self.compared != Some(self.pass) {
+            self.compare(inputs);
+        }
+        let of_collection = self.known.entry(collection).or_default();
+        if let Some(known) = of_collection.get_mut(id)
+            && known.holds(&self.collections, inputs)
         {
             known.pass = self.pass;
             return Ok(Arc::clone(&known.value));
         }
         let view = View::of(inputs);
         let value = Arc::new(compile(&view)?);
-        let known = Known { seen: view.seen.into_inner(), value: Arc::clone(&value), pass: self.pass };
-        self.known.insert(key, known);
+        let seen = view.seen.into_inner().into_iter();
+        let seen = seen.map(|seen| (seen.collection().map(|name| self.watched(name, inputs)), seen)).collect();
+        let known = Known { seen, value: Arc::clone(&value), pass: self.pass };
+        self.known.entry(collection).or_default().insert(id.to_owned(), known);
         Ok(value)
     }
 
     /// What was made for an entity in this pass.
     pub fn known(&self, collection: &'static str, id: &str) -> Option<&V> {
-        let known = self.known.get(&(collection, id.to_owned()))?;
+        let known = self.known.get(collection)?.get(id)?;
         (known.pass == self.pass).then_some(&*known.value)
     }
 
     /// Ends a pass over all entities: what was not asked for in it is forgotten.
     pub fn end_pass(&mut self) {
         let pass = self.pass;
-        self.known.retain(|_, known| known.pass == pass);
+        for of_collection in self.known.values_mut() {
+            of_collection.retain(|_, known| known.pass == pass);
+        }
         self.pass += 1;
+    }
+
+    /// Notes which collections have changed since the pass before: what looked at the others alone still holds.
+    fn compare(&mut self, inputs: Inputs<'_>) {
+        self.compared = Some(self.pass);
+        for watched in &mut self.collections {
+            let now = inputs.entities.collection(watched.name);
+            if !is_same(watched.entities.as_ref(), now) {
+                (watched.entities, watched.changed) = (now.cloned(), self.pass);
+            }
+        }
+    }
+
+    /// The place of a collection.
+    fn watched(&mut self, name: &'static str, inputs: Inputs<'_>) -> usize {
+        self.collections.iter().position(|watched| watched.name == name).unwrap_or_else(|| {
+            let entities = inputs.entities.collection(name).cloned();
+            self.collections.push(Watched { name, entities, changed: self.pass });
+            self.collections.len() - 1
+        })
+    }
+}
+
+impl<V> Known<V> {
+    /// Whether everything would be seen again. In the pass of its own, which was the one before or an earlier one, it did.
+    fn holds(&self, collections: &[Watched], inputs: Inputs<'_>) -> bool {
+        let is_as_before = |at: usize| collections.get(at).is_some_and(|watched| watched.changed <= self.pass);
+        self.seen.iter().all(|(at, seen)| at.is_some_and(is_as_before) || seen.holds(inputs))
+    }
+}
+
+fn is_same(one: Option<&Arc<Collection>>, other: Option<&Arc<Collection>>) -> bool {
+    match (one, other) {
+        (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+        (None, None) => true,
+        _ => false,
     }
 }
 
 impl<V> Default for Memory<V> {
     fn default() -> Self {
-        Self { known: HashMap::new(), pass: 0 }
+        Self { known: HashMap::new(), collections: Vec::new(), pass: 0, compared: None }
     }
 }
 

@@ -43,6 +43,9 @@ DEMO_DIR ?= $(CACHE)/demo
 
 # `make record-traffic`
 CHROMIUM ?= chromium
+# `make record-apps`: the browser without windows takes half as long. Python is Debian's, which its packages are for.
+APPS_CHROMIUM ?= chromium-headless-shell
+APPS_PYTHON ?= /usr/bin/python3
 
 # `make fuzz`: SECONDS for each target. The shell counts its own SECONDS, so the name changes on the way.
 FUZZ_TARGETS := $(filter-out mod,$(basename $(notdir $(wildcard fuzz/src/bodies/*.rs))))
@@ -200,6 +203,15 @@ record-traffic: envoy ## Make the recordings in tests/traffic again: Envoy's tap
 	target/debug/palisade-traffic --chromium $$(command -v $(CHROMIUM)) \
 	  --playwright $(TOOLS)/playwright/node_modules/playwright-core --out tests/traffic
 
+# Half an hour. The applications are Debian's packages; what is missing is named.
+.PHONY: record-apps
+record-apps: envoy ## Record people and programs at real applications in tests/traffic/apps again (APPS_CHROMIUM, ARGS=--only wordpress, ...)
+	@command -v npm >/dev/null || { echo "npm is missing: install Debian's package npm" >&2; exit 1; }
+	@command -v $(APPS_CHROMIUM) >/dev/null || { echo "$(APPS_CHROMIUM) is missing: install Debian's package chromium-headless-shell" >&2; exit 1; }
+	npm install --silent --no-fund --prefix $(TOOLS)/playwright playwright-core
+	$(APPS_PYTHON) tests/apps/record.py --envoy $(ENVOY) --chromium $$(command -v $(APPS_CHROMIUM)) \
+	  --playwright $(CURDIR)/$(TOOLS)/playwright/node_modules/playwright-core --out tests/traffic/apps $(ARGS)
+
 .PHONY: bench
 bench: bench-gateway bench-replay bench-control bench-xds bench-challenge bench-bans ## Gateways, replays, the control plane, its delivery, challenges, bans
 
@@ -230,13 +242,15 @@ bench-challenge: filters envoy ## A challenge in a real browser, and 1,000 submi
 	PALISADE_BIN=$(CURDIR)/target/debug/palisade target/debug/palisade-bench-challenge --out target/bench/challenge.json $(ARGS)
 
 # Blows by kill -9 in each of two tests (single writes, and batches as `_bulk` and `apply` make them), and then of the control
-# plane and of two Envoys under load.
+# plane and of two Envoys under load, and during a learning window.
 .PHONY: soak
 soak: filters envoy crs ## 100 times kill -9 in the middle of writes, 50 times under load: nothing acknowledged is lost (ROUNDS of each)
 	PALISADE_KILL_ROUNDS=$(or $(ROUNDS),100) $(CARGO) test -p palisade --test all -- --nocapture store_kill::
 	$(CARGO) build -p palisade --bins
 	PALISADE_BIN=$(CURDIR)/target/debug/palisade PALISADE_FABRIC_KILL_ROUNDS=$(or $(ROUNDS),50) \
 	  $(CARGO) test -p palisade-tests --test all -- --nocapture --test-threads 1 e2e_fabric_kill::
+	PALISADE_BIN=$(CURDIR)/target/debug/palisade PALISADE_LEARNING_KILL_ROUNDS=$(or $(ROUNDS),20) \
+	  $(CARGO) test -p palisade-tests --test all -- --nocapture --test-threads 1 e2e_learning_kill::
 
 .PHONY: bench-xds
 bench-xds: ## A change's way to 1,000 gateways, and the control plane's memory for each (ARGS=--nodes N, --rounds N)

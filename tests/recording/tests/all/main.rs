@@ -1,5 +1,6 @@
 //! The tests of recordings from outside, but for those that count allocations in a process of their own.
 
+mod applications;
 mod formats;
 mod order;
 mod readme;

@@ -126,9 +126,18 @@ impl Console {
     /// When there is no answer.
     #[must_use]
     pub fn answer(&self, path: &str, body: &Value) -> Response {
+        self.try_answer(path, body).unwrap_or_else(|error| panic!("no answer to {path}: {error}"))
+    }
+
+    /// The same, where nobody may be there.
+    ///
+    /// # Errors
+    ///
+    /// When there is no whole answer.
+    pub fn try_answer(&self, path: &str, body: &Value) -> io::Result<Response> {
         let request = Request::json(format!("{NS}/{path}"), body);
         let request = request.header("x-csrf-token", &self.csrf).header("cookie", &self.cookie);
-        request.send(self.rest).unwrap_or_else(|error| panic!("no answer to {path}: {error}"))
+        request.send(self.rest)
     }
 
     /// What another part of the console shows, such as `reputation/_status`.

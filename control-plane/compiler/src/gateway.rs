@@ -408,7 +408,9 @@ fn for_filter(steps: &[Step], filter: &str) -> Vec<Step> {
     steps.collect()
 }
 
-fn identity(global: &GlobalConfig) -> IdentitySource {
+/// How the gateways of a configuration tell callers apart.
+#[must_use]
+pub fn identity(global: &GlobalConfig) -> IdentitySource {
     let identity = &global.identity;
     let digest = |key: &ApiKey| Some(ApiKeyDigest { id: key.id.clone(), sha256: key.digest()?.to_vec() });
     let mut api_keys: Vec<ApiKeyDigest> = identity.api_keys.iter().filter_map(digest).collect();

@@ -21,6 +21,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 pub use compiled::{CompileProblem, Compiled, Groups};
 pub use file::{TemplateError, discovery_response, fill};
+pub use gateway::identity;
 pub use reach::{Unenforced, enforces};
 pub use settings::Settings;
 

@@ -21,6 +21,7 @@ mod schema;
 mod secret;
 mod settings;
 mod suggest;
+mod tuning;
 mod view;
 mod writing;
 
@@ -49,5 +50,6 @@ pub use runtime::{Runtime, Runtimes};
 pub use secret::{MASK, Secret, restore, with_masks};
 pub use settings::{AnySettings, PluginSettings, Settings, SettingsKind};
 pub use suggest::did_you_mean;
+pub use tuning::{EarlierDocument, OpenTuner, RecordedExchange, Tuner, Tuning, TuningInput, TuningReport};
 pub use view::{Inputs, Memory, View};
 pub use writing::{Edit, EditError, EntityEdit, EntityWriter, Writing};

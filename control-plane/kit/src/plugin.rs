@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use crate::{Context, FieldProblem, Gather, Guard, Kind, Operation, Report, Runtime, SettingsKind, typed};
+use crate::{Context, FieldProblem, Gather, Guard, Kind, Operation, Report, Runtime, SettingsKind, Tuning, typed};
 
 /// A field or a key that names an entity, and the collection of the entity.
 pub type Reference = (&'static str, &'static str);
@@ -45,6 +45,8 @@ pub struct Plugin {
     pub operations: &'static [Operation],
     /// Its reports, for the console and for pipelines.
     pub reports: &'static [Report],
+    /// What `palisade tune` tunes of it from recorded traffic.
+    pub tuning: Option<Tuning>,
     /// Its trail events say what its refusals are charged in the ledger, so that the security events of the same refusals are not charged
     /// as well.
     pub charged_by_trail: bool,
@@ -160,6 +162,7 @@ impl Plugin {
         settings: &[],
         operations: &[],
         reports: &[],
+        tuning: None,
         charged_by_trail: false,
         acts: Acts::No,
         longest_ban: None,

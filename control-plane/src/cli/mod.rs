@@ -20,6 +20,7 @@ mod secret;
 mod serve;
 mod target;
 mod told;
+mod tune;
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -77,6 +78,10 @@ enum Command {
     /// Learn API contracts from traffic.
     #[command(subcommand)]
     Contract(contract::ContractCommand),
+    /// Report what a WAF config would refuse of recorded traffic, and try the exclusions that end it.
+    ///
+    /// The report is that of a learning window (`learning/_report` of the console), without a gateway and a control plane.
+    Tune(tune::TuneCommand),
 }
 
 /// Runs the command that the process was started with.
@@ -101,6 +106,7 @@ pub fn main() -> ExitCode {
             Command::Export(command) => command.run().await,
             Command::Compile(command) => command.run(),
             Command::Contract(command) => command.run(),
+            Command::Tune(command) => command.run(),
         }
         .map(|()| ExitCode::SUCCESS)
     });

@@ -22,6 +22,7 @@ mod cli_compile;
 mod cli_contract;
 mod cli_report;
 mod cli_support;
+mod cli_tune;
 mod console_challenges;
 mod console_cli;
 mod console_contracts;

@@ -52,7 +52,7 @@ struct Waf {
     /// Where the outcome of an exchange goes, for one who watches it, such as a console.
     seen: Option<Seen>,
     /// What it has counted since its timer ran.
-    counted: samples::Counted,
+    counted: Rc<samples::Counted>,
 }
 
 /// One exchange in the engine.
@@ -280,7 +280,7 @@ impl Waf {
     fn new(step: WafStep, engine: Arc<Engine>, tables: Option<Rc<NodeTables>>, seen: Option<Seen>) -> Self {
         let persistent = engine.uses_collections();
         let local = engine.uses(Variable::ServerAddr) || engine.uses(Variable::ServerPort);
-        Self { step, engine, persistent, local, tables, seen, counted: samples::Counted::default() }
+        Self { step, engine, persistent, local, tables, seen, counted: Rc::default() }
     }
 
     /// A transaction that knows the connection, the request line and the headers.

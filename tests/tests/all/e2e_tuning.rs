@@ -1,9 +1,12 @@
 //! Tuning against a real gateway: a false positive is reported with its request, an exclusion is proposed, tried, written and taken back.
 
 use std::net::Ipv4Addr;
+use std::sync::Barrier;
+use std::thread;
 use std::time::Duration;
 
 use palisade_tests::console::Console;
+use palisade_tests::control_plane::ControlPlane;
 use palisade_tests::gateway::{Gateway, preset, route, threat_policy, waf_config};
 use palisade_tests::http::{Request, percent};
 use palisade_tests::process::wait_for;
@@ -104,7 +107,7 @@ fn from_a_false_positive_to_an_exclusion_and_back() {
 
     // It survives a restart, and is one exclusion of several.
     let again = the_match(&console, 6);
-    std::thread::sleep(Duration::from_secs(6));
+    thread::sleep(Duration::from_secs(6));
     gateway.control.kill();
     gateway.control.restart();
     let kept = the_match(&console, again["count"].as_u64().unwrap());
@@ -123,8 +126,86 @@ fn from_a_false_positive_to_an_exclusion_and_back() {
         assert_eq!(revert(exclusion).status, 400, "it is gone");
     }
     gateway.until(&comment("/posts/7/comments"), 403, PATIENCE);
+    from_a_reference(&gateway, &console);
+    two_operators_at_once(&gateway, &console, &found["id"]);
+    // The last of them is taken back on the gateway too.
+    gateway.until(&comment("/posts/7/comments"), 403, PATIENCE);
     learns(&mut gateway, &console);
     assert!(gateway.envoy.vm_failures().is_empty());
+}
+
+/// The reference of the answer that a refused caller sees leads to the exclusion.
+fn from_a_reference(gateway: &Gateway, console: &Console) {
+    let refused = gateway.send(&comment("/letters/7/comments"));
+    let text = refused.text();
+    let (_, reference) = text.split_once("Reference: ").expect("a refusal names its request");
+    let reference = reference.trim();
+    let proposed = wait_for("the match of the request", PATIENCE, || {
+        let answer = console.answer("tuning/_propose", &json!({ "reference": reference }));
+        (answer.status == 200).then(|| answer.json())
+    })
+    .unwrap();
+    assert_eq!((&proposed["rule_id"], &proposed["path"]), (&json!(10_050), &json!("/letters/{id}/comments")));
+    let first = &proposed["proposals"][0];
+    assert_eq!(first["recommended"], true, "{first}");
+    let body = json!({
+        "sample_id": proposed["sample_id"], "seclang": first["seclang"], "kind": first["kind"], "reason": "a letter",
+    });
+    let applied = console.call("tuning/_apply", &body);
+    let exclusion = &applied["applied"]["exclusion"];
+    assert_eq!(console.answer("tuning/_revert", &json!({ "config_ref": "demo", "exclusion": exclusion })).status, 200);
+    let unknown = console.answer("tuning/_propose", &json!({ "reference": "none" }));
+    assert_eq!(unknown.status, 400, "{}", unknown.text());
+    let both = console.answer("tuning/_propose", &json!({ "reference": reference, "sample_id": "1" }));
+    assert_eq!(both.status, 400, "{}", both.text());
+}
+
+/// What was acknowledged is there, and what was not is told to its operator: never does one overwrite the other.
+fn two_operators_at_once(gateway: &Gateway, console: &Console, sample: &Value) {
+    let (mut acknowledged, mut conflicts) = (Vec::new(), 0);
+    for round in 0..6 {
+        let together = Barrier::new(2);
+        let answers = thread::scope(|scope| {
+            let [one, two] = [0, 1].map(|operator| {
+                let together = &together;
+                scope.spawn(move || {
+                    // The first of them ends the match; behind it the match cannot be had again, which `force` does not mind.
+                    let seclang =
+                        format!("SecRuleUpdateTargetById 10050 \"!ARGS:content|!ARGS:a{round}_{operator}\"");
+                    let body = json!({
+                        "sample_id": sample, "seclang": seclang, "kind": "update_target", "reason": "both", "force": true,
+                    });
+                    together.wait();
+                    (seclang, console.answer("tuning/_apply", &body))
+                })
+            });
+            [one.join().unwrap(), two.join().unwrap()]
+        });
+        for (seclang, answer) in answers {
+            match answer.status {
+                200 => acknowledged.push((seclang, answer.json()["applied"]["exclusion"].as_u64().unwrap())),
+                409 => {
+                    assert_eq!(answer.json()["needs_force"], false, "{}", answer.text());
+                    assert!(answer.json()["error"].as_str().unwrap().contains("another operator"), "{}", answer.text());
+                    conflicts += 1;
+                }
+                _ => panic!("{} {}", answer.status, answer.text()),
+            }
+        }
+    }
+    println!("{} exclusions written, {conflicts} conflicts", acknowledged.len());
+    let path = ControlPlane::path("waf-rulesets", "exclusions-demo");
+    let ruleset = gateway.control.call("GET", &path, None).json();
+    let rules: Vec<&str> = ruleset["rules"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    assert_eq!(rules.len(), acknowledged.len(), "{rules:#?}");
+    for (seclang, exclusion) in acknowledged {
+        let head = format!("# Exclusion {exclusion} ");
+        assert!(rules.iter().any(|rule| rule.starts_with(&head) && rule.ends_with(&seclang)), "{seclang}: {rules:#?}");
+        assert_eq!(
+            console.answer("tuning/_revert", &json!({ "config_ref": "demo", "exclusion": exclusion })).status,
+            200
+        );
+    }
 }
 
 /// A window over traffic that is only watched: what many callers send is excluded, what one sends is not.
@@ -144,7 +225,9 @@ fn learns(gateway: &mut Gateway, console: &Console) {
 
     let text = percent("the zebra crossing again");
     for number in 0..1100_u32 {
-        let source = Ipv4Addr::from(u32::from(Ipv4Addr::new(127, 0, 9, 1)) + number / 10 % 5);
+        // Five callers in two networks: the window has seen a third one, so that those of one alone would not do.
+        let caller = number / 10 % 5;
+        let source = Ipv4Addr::from(u32::from(Ipv4Addr::new(127, 0, 9, 1)) + caller + 256 * (caller % 2));
         let request = match number % 10 {
             0 => Request::get(format!("/blog/{number}00?text={text}")),
             _ => Request::get(format!("/blog/{number}00?text=nothing")),
@@ -177,7 +260,7 @@ fn learns(gateway: &mut Gateway, console: &Console) {
     };
     let (shared, lone) = (exclusion("/blog/{id}"), exclusion("/lone"));
     assert_eq!((&shared["accepted"], &shared["proposal"]["kind"]), (&json!(true), &json!("scoped_target")), "{shared}");
-    assert_eq!(shared["entry"]["callers"], 5);
+    assert_eq!((&shared["entry"]["callers"], &shared["entry"]["networks"]), (&json!(5), &json!(2)));
     assert!(lone["note"].as_str().unwrap().starts_with("not proposed: 1 callers"), "{lone}");
     assert!(report["verdict"].as_str().unwrap().starts_with("Blocking is not safe yet"), "{}", report["verdict"]);
     assert_eq!(report["proof"]["attacks_missed_before"], report["proof"]["attacks_missed_after"]);

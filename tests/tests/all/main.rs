@@ -17,6 +17,7 @@ mod e2e_filters;
 mod e2e_identity;
 mod e2e_json;
 mod e2e_kit;
+mod e2e_learning_kill;
 mod e2e_limits;
 mod e2e_parity;
 mod e2e_policy;

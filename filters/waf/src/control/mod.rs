@@ -48,6 +48,7 @@ pub const PLUGIN: Plugin = Plugin {
         }),
     },
     operations: operations::OPERATIONS,
+    tuning: Some(tuning::TUNING),
     charged_by_trail: true,
     compile: Some(step::compile),
     runtime: Some(|| Arc::new(AtWork::default())),

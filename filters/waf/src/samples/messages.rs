@@ -21,6 +21,9 @@ pub struct MatchReport {
     /// All exchanges, each config once.
     #[prost(message, repeated, tag = "4")]
     pub totals: Vec<Totals>,
+    /// Callers that other plugins have found bad since the last report, as in [`Matched::callers`], at most [`MAX_SUSPECTS`].
+    #[prost(fixed64, repeated, tag = "5")]
+    pub suspects: Vec<u64>,
 }
 
 /// The exchanges of one WAF config.
@@ -93,7 +96,8 @@ pub struct Matched {
     /// How long ago the last one was, in milliseconds.
     #[prost(uint64, tag = "11")]
     pub age: u64,
-    /// Hashes of the callers, the same on all nodes, the smallest ones, at most [`MAX_CALLERS`].
+    /// Numbers of the callers, the same on all nodes, the smallest ones, at most [`MAX_CALLERS`]: 32 bits of the hash of the identity,
+    /// then 32 of that of the network.
     #[prost(fixed64, repeated, tag = "12")]
     pub callers: Vec<u64>,
     /// What matched, with secrets masked.
@@ -111,6 +115,9 @@ pub struct Matched {
     /// The paranoia level of the rule (its tag `paranoia-level/N`); 0 for none.
     #[prost(uint32, tag = "17")]
     pub paranoia: u32,
+    /// The ids of the last requests, the oldest first, at most [`MAX_REFERENCES`].
+    #[prost(string, repeated, tag = "18")]
+    pub references: Vec<String>,
 }
 
 /// A request as far as it takes to have the match again, with secrets masked.
@@ -150,7 +157,13 @@ pub struct SampledHeader {
     pub value: Vec<u8>,
 }
 
-/// The most hashes of callers of one key.
+/// The most callers with other signs of one report.
+pub const MAX_SUSPECTS: usize = 1024;
+/// The most ids of requests of one key.
+pub const MAX_REFERENCES: usize = 4;
+/// The most bytes of such an id.
+pub const MAX_REFERENCE: usize = 64;
+/// The most numbers of callers of one key.
 pub const MAX_CALLERS: usize = 32;
 /// The most bytes of a body in a sample.
 pub const MAX_BODY: usize = 16 * 1024;

@@ -5,9 +5,12 @@
 //! and are sent as what was added since the last report of their key. While the node is without its control plane they are counted on.
 //! A report is sent once: what is lost with a link is a part of the numbers.
 
+mod callers;
 mod mask;
 pub mod messages;
 mod names;
+#[cfg(feature = "control")]
+pub(crate) mod recorded;
 mod request;
 mod sampler;
 pub(crate) mod target;
@@ -19,7 +22,6 @@ use std::rc::Rc;
 use exchange::{Exchange, Host, Timer, Workers, fold};
 use node_state::keyed_hash;
 use seclang::MatchedRule;
-use snapshot::content_hash;
 
 use crate::{State, Waf};
 use messages::{MAX_TEXT, Matched};
@@ -73,6 +75,12 @@ impl Waf {
         if first {
             self.counted.exchange();
         }
+        if first && callers::has_signs(exchange) {
+            let caller = callers::caller(exchange);
+            if let Ok(mut sampler) = Samples::of(host).0.try_borrow_mut() {
+                sampler.suspect(caller);
+            }
+        }
         // All but an exchange in which a rule matched ends here.
         if state.transaction.matched_rules().is_empty() {
             return;
@@ -99,11 +107,7 @@ impl Waf {
         let source = Source::new(transaction, *has_body, decompressed);
         let path = source.uri().split(|byte| matches!(byte, b'?' | b'#')).next().unwrap_or_default();
         let Some(path) = fold::fold(path) else { return };
-        let caller = exchange.caller.identity().map(|identity| identity.key()).unwrap_or_default();
-        // The same on all nodes: who sends to several of them is one caller. Events name callers in the clear, so that nothing is hidden by
-        // a key.
-        let [a, b, c, d, e, f, g, h, ..] = content_hash(caller.as_bytes());
-        let caller = u64::from_le_bytes([a, b, c, d, e, f, g, h]);
+        let caller = callers::caller(exchange);
         let (now, mut last) = (host.now(), None);
         for (rule, target) in matches {
             let rule_id = rule.rule_id.to_le_bytes();
@@ -113,7 +117,8 @@ impl Waf {
                 continue;
             }
             sampled.push(key);
-            let hit = Hit { key, caller, blocked: blocked.is_some(), would_block };
+            let reference = exchange.request.id.as_slice();
+            let hit = Hit { key, caller, reference, blocked: blocked.is_some(), would_block };
             let wanted = sampler.count(&hit, source.size(), now);
             if wanted == Wanted::Nothing {
                 continue;

@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use exchange::{Host, offline};
 use prost::Message as _;
 
-use super::messages::{MATCHES, MAX_CALLERS, MatchReport, Matched, SampledRequest, Totals};
+use super::callers::Suspects;
+use super::messages::{
+    MATCHES, MAX_CALLERS, MAX_REFERENCE, MAX_REFERENCES, MatchReport, Matched, SampledRequest, Totals,
+};
 use super::totals;
 
 /// The most keys of a worker. Beyond it, no new key is taken.
@@ -52,6 +55,8 @@ pub(super) struct Sampler {
     held: usize,
     /// Matches that were not counted, because there was no room.
     left_out: u64,
+    /// Callers with other signs.
+    suspects: Suspects,
 }
 
 /// A rule at an input on a path. Of one that has nothing to report, times alone are remembered.
@@ -77,11 +82,13 @@ struct Counted {
 }
 
 /// A match.
-pub(super) struct Hit {
+pub(super) struct Hit<'a> {
     /// The hash of the key.
     pub(super) key: u64,
-    /// The hash of the caller.
+    /// The number of the caller, see [`super::callers`].
     pub(super) caller: u64,
+    /// The id of the request, which events and answers name; may be empty.
+    pub(super) reference: &'a [u8],
     /// The WAF has refused the request.
     pub(super) blocked: bool,
     /// It has, or would have if it blocked.
@@ -102,7 +109,7 @@ pub(super) enum Wanted {
 impl Sampler {
     /// Counts a match of a key that waits to be reported; others are to be taken with what they bring. `size` is about what the
     /// request takes.
-    pub(super) fn count(&mut self, hit: &Hit, size: usize, now: u64) -> Wanted {
+    pub(super) fn count(&mut self, hit: &Hit<'_>, size: usize, now: u64) -> Wanted {
         let (held, known) = (self.held.saturating_add(size), self.keys.len());
         match self.keys.get_mut(&hit.key) {
             Some(Key { counted: Some(counted), last, .. }) => {
@@ -124,10 +131,11 @@ impl Sampler {
     }
 
     /// Takes the first match of a key since its last report. Of `matched` the numbers are not read.
-    pub(super) fn take(&mut self, hit: &Hit, matched: Matched, request: Option<SampledRequest>, now: u64) {
+    pub(super) fn take(&mut self, hit: &Hit<'_>, matched: Matched, request: Option<SampledRequest>, now: u64) {
         let mut matched = Matched { count: 0, would_block: 0, callers: Vec::new(), request, ..matched };
-        // Callers come later.
-        let weigh = |matched: &Matched| matched.encoded_len().saturating_add(MAX_CALLERS * size_of::<u64>());
+        // Callers and references come later.
+        let later = MAX_CALLERS * size_of::<u64>() + MAX_REFERENCES * (MAX_REFERENCE + MARKS);
+        let weigh = |matched: &Matched| matched.encoded_len().saturating_add(later);
         let is_known = self.keys.contains_key(&hit.key);
         let mut weight = weigh(&matched);
         if self.held.saturating_add(weight) > MAX_HELD && is_known {
@@ -161,7 +169,7 @@ impl Sampler {
         self.ticked = now;
         self.forget(now);
         let is_due = |at: u64| now.checked_sub(at).is_none_or(|passed| passed >= PERIOD);
-        let totals_due = !self.totals.is_empty() && is_due(self.totalled);
+        let totals_due = !(self.totals.is_empty() && self.suspects.is_empty()) && is_due(self.totalled);
         if (self.waiting == 0 && !totals_due) || offline::is(host.shared(), now) {
             return;
         }
@@ -169,13 +177,40 @@ impl Sampler {
             self.worker = host.random();
         }
         for report in self.reports(now) {
-            host.send_report(MATCHES, report);
+            host.send_report(MATCHES, report.encode_to_vec());
         }
         if totals_due {
             self.totalled = now;
             let totals = std::mem::take(&mut self.totals).into_values().collect();
-            host.send_report(MATCHES, self.numbered(Vec::new(), totals));
+            let suspects = self.suspects.take();
+            let report = MatchReport { suspects, ..self.numbered(Vec::new(), totals) };
+            host.send_report(MATCHES, report.encode_to_vec());
         }
+    }
+
+    /// Takes all that is counted, whenever it would be due, in the order in which it came. Keys are forgotten.
+    #[cfg(feature = "control")]
+    pub(super) fn drain(&mut self, now: u64) -> Vec<Matched> {
+        let keys = std::mem::take(&mut self.keys).into_values();
+        let counted = keys.filter_map(|Key { counted, last, .. }| Some((*counted?, last)));
+        let mut all: Vec<(u64, Matched)> =
+            counted.map(|(one, last)| (one.since, Matched { age: now.saturating_sub(last), ..one.matched })).collect();
+        // Hashes of keys have an order that is another one in each process.
+        let order = |(since, one): &(u64, Matched)| (*since, one.rule_id, one.target.clone(), one.path.clone());
+        all.sort_by_cached_key(order);
+        (self.waiting, self.held) = (0, 0);
+        all.into_iter().map(|(_, matched)| matched).collect()
+    }
+
+    /// Whether there is room for what a few more exchanges may bring.
+    #[cfg(feature = "control")]
+    pub(super) fn has_room(&self) -> bool {
+        self.held < MAX_HELD / 4 && self.keys.len() < MANY
+    }
+
+    /// Remembers a caller with other signs than matches.
+    pub(super) fn suspect(&mut self, caller: u64) {
+        self.suspects.add(caller);
     }
 
     /// Adds what a step has counted.
@@ -188,7 +223,7 @@ impl Sampler {
     }
 
     /// The reports of what is due, those keys first that have waited longest.
-    fn reports(&mut self, now: u64) -> Vec<Vec<u8>> {
+    fn reports(&mut self, now: u64) -> Vec<MatchReport> {
         // A clock that was put back does not stop the reports.
         let passed = |at: u64| now.checked_sub(at).is_none_or(|passed| passed >= PERIOD);
         let due = self.keys.iter().filter(|(_, key)| key.reported.is_none_or(passed));
@@ -222,9 +257,9 @@ impl Sampler {
         reports.into_iter().map(|matches| self.numbered(matches, Vec::new())).collect()
     }
 
-    fn numbered(&mut self, matches: Vec<Matched>, totals: Vec<Totals>) -> Vec<u8> {
+    fn numbered(&mut self, matches: Vec<Matched>, totals: Vec<Totals>) -> MatchReport {
         self.sequence = self.sequence.saturating_add(1);
-        MatchReport { worker: self.worker, sequence: self.sequence, matches, totals }.encode_to_vec()
+        MatchReport { worker: self.worker, sequence: self.sequence, matches, totals, suspects: Vec::new() }
     }
 
     /// Forgets keys that have nothing to report and were not matched lately: once a minute, and where keys are many at once.
@@ -244,7 +279,7 @@ impl Sampler {
     }
 }
 
-fn count(matched: &mut Matched, hit: &Hit) {
+fn count(matched: &mut Matched, hit: &Hit<'_>) {
     matched.count = matched.count.saturating_add(1);
     matched.would_block = matched.would_block.saturating_add(u64::from(hit.would_block));
     matched.blocked = hit.blocked;
@@ -254,5 +289,14 @@ fn count(matched: &mut Matched, hit: &Hit) {
     {
         callers.insert(place, hit.caller);
         callers.truncate(MAX_CALLERS);
+    }
+    if let Ok(reference) = std::str::from_utf8(hit.reference)
+        && (1..=MAX_REFERENCE).contains(&reference.len())
+    {
+        let references = &mut matched.references;
+        if references.len() >= MAX_REFERENCES {
+            references.remove(0);
+        }
+        references.push(reference.to_owned());
     }
 }

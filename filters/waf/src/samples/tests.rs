@@ -1,3 +1,5 @@
+mod callers;
+
 use std::io::Write as _;
 
 use exchange::fake::FakeHost;
@@ -156,28 +158,6 @@ fn a_match_is_reported_with_its_request_at_the_next_tick() {
     );
     assert!(!request.cut && !request.masked);
     assert!(tick(&*plugin, &host).is_empty(), "sent once");
-}
-
-#[test]
-fn equal_matches_are_one_record() {
-    let (host, plugin) = (host(), plugin_of(RULES, step()));
-    for number in 0..1_000 {
-        let mut exchange = exchange("/?q=odd", Headers::default());
-        exchange.caller.ip = format!("192.0.2.{}", number % 50);
-        ask(&*plugin, exchange, b"", &host);
-    }
-    let found = matched(&*plugin, &host);
-    assert_eq!((found.count, found.would_block, found.callers.len()), (1_000, 0, MAX_CALLERS));
-    assert!(found.callers.is_sorted());
-    // The smallest hashes are the same, whichever callers come again.
-    host.advance(PERIOD);
-    for number in (0..50).rev() {
-        let mut exchange = exchange("/?q=odd", Headers::default());
-        exchange.caller.ip = format!("192.0.2.{number}");
-        ask(&*plugin, exchange, b"", &host);
-    }
-    let again = matched(&*plugin, &host);
-    assert_eq!((again.count, &again.callers, &again.request), (50, &found.callers, &None));
 }
 
 #[test]

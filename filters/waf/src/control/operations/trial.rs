@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use exchange::{Body, Build, Chain, Flow, Headers, Opening, Request, Response, Run, Start, Tables};
+use exchange::{Body, Build, Chain, Flow, Headers, Host, Opening, Request, Response, Run, Start, Tables};
 use schemars::JsonSchema;
 use seclang::Engine;
 use serde::Deserialize;
@@ -87,8 +87,8 @@ pub(in crate::control) struct ReadRequest {
 
 /// A response whose fields have been read; its status is among the headers.
 pub(in crate::control) struct ReadResponse {
-    headers: Pairs,
-    body: Vec<u8>,
+    pub(in crate::control) headers: Pairs,
+    pub(in crate::control) body: Vec<u8>,
 }
 
 /// Why a test has no result.
@@ -197,17 +197,18 @@ impl Trial<'_> {
 }
 
 /// An exchange on its way through the plugin.
-struct Pass<'a> {
-    run: Run,
-    host: &'a TrialHost,
-    request: &'a [u8],
-    response: Option<&'a ReadResponse>,
-    opening: Opening,
+pub(in crate::control) struct Pass<'a> {
+    pub(in crate::control) run: Run,
+    pub(in crate::control) host: &'a dyn Host,
+    /// The body of the request.
+    pub(in crate::control) request: &'a [u8],
+    pub(in crate::control) response: Option<&'a ReadResponse>,
+    pub(in crate::control) opening: Opening,
 }
 
 impl Pass<'_> {
     /// Calls the plugin as a gateway does, up to the one phase that ends the exchange.
-    fn finish(mut self) {
+    pub(in crate::control) fn finish(mut self) {
         let mut flow = self.run.request_headers(!self.request.is_empty(), self.host);
         if self.opening.grpc && !self.request.is_empty() && flow == Flow::Continue {
             flow = self.run.stream_start(self.request.get(..GRPC_PREFIX).unwrap_or(self.request), self.host);

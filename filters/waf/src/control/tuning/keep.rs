@@ -11,7 +11,7 @@ use super::matches::{KeptMatch, MatchStore, bounded};
 use super::windows::Windows;
 use super::workers::Workers;
 use crate::control::config::WafConfig;
-use crate::samples::messages::{MATCHES, MatchReport};
+use crate::samples::messages::{MATCHES, MAX_SUSPECTS, MatchReport, Matched, Totals};
 
 /// How often what has changed is written.
 const WRITE: Duration = Duration::from_secs(5);
@@ -41,14 +41,20 @@ impl Reported {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).as_mut().map(work)
     }
 
-    fn put(&self, known: Known) {
+    /// As it is after an empty store was read.
+    #[cfg(test)]
+    pub(super) fn put_empty(&self) {
+        self.put(Known::default());
+    }
+
+    pub(super) fn put(&self, known: Known) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(known);
     }
 }
 
 impl Known {
     /// Takes a report of a node. `is_config` says whether there is a WAF config of that id.
-    fn take(&mut self, node: &str, bytes: &[u8], is_config: impl Fn(&str) -> bool, now: u64) {
+    pub(super) fn take(&mut self, node: &str, bytes: &[u8], is_config: impl Fn(&str) -> bool, now: u64) {
         let Ok(report) = MatchReport::decode(bytes) else {
             self.refused = self.refused.saturating_add(1);
             return;
@@ -56,11 +62,24 @@ impl Known {
         if !self.workers.admit(node, report.worker, report.sequence, now) {
             return;
         }
-        let mut matches = report.matches;
+        let mut suspects = report.suspects;
+        suspects.truncate(MAX_SUSPECTS);
+        self.windows.suspect(&suspects);
+        self.count(node, (report.matches, &report.totals), is_config, now);
+    }
+
+    /// Counts matches and exchanges of a node.
+    pub(super) fn count(
+        &mut self,
+        node: &str,
+        (mut matches, totals): (Vec<Matched>, &[Totals]),
+        is_config: impl Fn(&str) -> bool,
+        now: u64,
+    ) {
         let before = matches.len();
         matches.retain_mut(|one| bounded(one) && is_config(&one.config));
         self.refused = self.refused.saturating_add(u64::try_from(before - matches.len()).unwrap_or(0));
-        self.windows.take(node, &report.totals, &matches);
+        self.windows.take(node, totals, &matches);
         self.matches.take(matches, now);
     }
 }

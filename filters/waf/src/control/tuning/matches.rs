@@ -6,7 +6,9 @@ use prost::Message;
 use snapshot::content_hash;
 
 use super::target::is_input;
-use crate::samples::messages::{MAX_BODY, MAX_CALLERS, MAX_TEXT, Matched, SampledRequest};
+use crate::samples::messages::{
+    MAX_BODY, MAX_CALLERS, MAX_REFERENCE, MAX_REFERENCES, MAX_TEXT, Matched, SampledRequest,
+};
 
 /// The matches that are kept, at most.
 pub(super) const MAX_MATCHES: usize = 500;
@@ -15,6 +17,8 @@ const MAX_HEADERS: usize = 128;
 const MAX_HEADER_BYTES: usize = 16 * 1024;
 /// The callers of a match that are told apart, at most.
 const MAX_CALLERS_KEPT: usize = 256;
+/// The ids of requests that are kept of a match, at most.
+const MAX_REFERENCES_KEPT: usize = 32;
 /// What a count ends at.
 const MAX_COUNT: u64 = 1 << 53;
 
@@ -60,6 +64,9 @@ impl KeptMatch {
         fresh.age = now.saturating_sub(fresh.age).max(known.age);
         let callers: BTreeSet<u64> = known.callers.iter().chain(&fresh.callers).copied().collect();
         fresh.callers = callers.into_iter().take(MAX_CALLERS_KEPT).collect();
+        let references = known.references.drain(..).chain(std::mem::take(&mut fresh.references));
+        let references: Vec<String> = references.collect();
+        fresh.references = references.into_iter().rev().take(MAX_REFERENCES_KEPT).rev().collect();
         if fresh.request.is_none() {
             // The value belongs to the request that is kept.
             fresh.request = known.request.take();
@@ -141,6 +148,11 @@ impl MatchStore {
         self.matches.get(name).or_else(|| self.matches.get(&id_of(name)))
     }
 
+    /// The matches of a request, by its id.
+    pub(super) fn of_request<'s>(&'s self, reference: &'s str) -> impl Iterator<Item = &'s KeptMatch> {
+        self.matches.values().filter(move |one| one.matched.references.iter().any(|known| known == reference))
+    }
+
     /// All of them, by id.
     pub(super) fn all(&self) -> impl Iterator<Item = &KeptMatch> {
         self.matches.values()
@@ -181,6 +193,8 @@ pub(super) fn bounded(matched: &mut Matched) -> bool {
     }
     matched.value.truncate(MAX_TEXT);
     matched.callers.truncate(MAX_CALLERS);
+    matched.references.retain(|reference| reference.len() <= MAX_REFERENCE && !reference.contains(char::is_control));
+    matched.references.truncate(MAX_REFERENCES);
     is_ok && matched.request.as_ref().is_none_or(is_sample)
 }
 

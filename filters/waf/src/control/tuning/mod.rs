@@ -2,7 +2,7 @@
 //!
 //! Gateways report matches of rules with a sample of the request ([`matches`]). Of a match, exclusions are proposed, the narrowest first
 //! ([`exclusion`]). A preview sends the sample and known attacks through the engine with and without an exclusion ([`preview`]), and only
-//! what stands that is written, into a ruleset of its own ([`written`]).
+//! what stands that is written, into a ruleset of its own ([`written`]). The same is done from recorded traffic ([`recorded`]).
 
 mod corpus;
 mod exclusion;
@@ -12,6 +12,7 @@ mod matches;
 mod operations;
 mod preview;
 mod proposals;
+mod recorded;
 mod schemas;
 mod target;
 mod windows;
@@ -21,3 +22,4 @@ mod written;
 pub(super) use keep::{Reported, gather};
 pub(super) use learning::{DISCARD, LEARNING_APPLY, REPORT, START, STOP};
 pub(super) use operations::{APPLY, MATCHES, PREVIEW, PROPOSE, REVERT};
+pub(super) use recorded::TUNING;

@@ -13,10 +13,10 @@ use serde_json::{Value, json};
 use super::exclusion::{ExclusionKind, Place};
 use super::matches::{KeptMatch, MAX_MATCHES, MatchStore};
 use super::preview::{Bases, Bench, Preview, Previews};
-use super::proposals::proposals;
+use super::proposals::ProposeBody;
 use super::schemas;
-use super::target::{Target, is_input};
-use super::written::{Addition, Plan, Written, free_numbers, number_of};
+use super::target::Target;
+use super::written::{Addition, Plan, Written, number_of};
 use crate::control::AtWork;
 use crate::control::config::WafConfig;
 use crate::control::operations::engines::Engines;
@@ -38,7 +38,7 @@ pub(super) const REFUSAL: BodyRefusal =
     BodyRefusal { as_done: false, schema: REFUSED, conflict: None, answer: refused };
 pub(super) const CONFLICTING: BodyRefusal = BodyRefusal { conflict: Some(NOT_APPLIED), ..REFUSAL };
 const BUSY: &str = "other exclusions are being tried";
-const NOT_YET: &str = "the matches are not read from the store yet: try again in a few seconds";
+pub(super) const NOT_YET: &str = "the matches are not read from the store yet: try again in a few seconds";
 
 /// The matches.
 pub(in crate::control) const MATCHES: Operation = Operation {
@@ -176,22 +176,6 @@ pub(super) fn audit(written: &Value) -> Option<String> {
 #[serde(deny_unknown_fields)]
 struct MatchesBody {}
 
-/// A match, by its id or by what it is.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct ProposeBody {
-    /// The `id` or `key` of a match.
-    sample_id: Option<String>,
-    /// The id of a WAF config.
-    config_ref: Option<String>,
-    /// The id of a rule.
-    rule_id: Option<u64>,
-    /// The input, such as `ARGS:content`.
-    target: Option<String>,
-    /// The path, identifiers folded: `/orders/{id}`.
-    path: Option<String>,
-}
-
 /// An exclusion for a match.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -234,12 +218,14 @@ struct RevertBody {
 }
 
 /// A match as it is worked on.
-struct Asked {
-    config: String,
-    place: Place,
-    request: Option<SampledRequest>,
+pub(super) struct Asked {
+    /// The id of the match; `None` where there is none.
+    pub(super) sample_id: Option<String>,
+    pub(super) config: String,
+    pub(super) place: Place,
+    pub(super) request: Option<SampledRequest>,
     /// All other matches of the config.
-    others: Vec<KeptMatch>,
+    pub(super) others: Vec<KeptMatch>,
 }
 
 impl OperationBody for MatchesBody {
@@ -257,57 +243,6 @@ impl OperationBody for MatchesBody {
             "scope": "cluster",
             "matches": matches,
         }))
-    }
-}
-
-impl OperationBody for ProposeBody {
-    const SCHEMA: &'static str = "TuningProposeBody";
-
-    fn run(self, context: &OperationContext<'_>) -> OperationAnswer {
-        let asked = match self.asked(context) {
-            Ok(asked) => asked,
-            Err(why) => return refuse(&why),
-        };
-        let view = View::new(context.entities);
-        let proposed = previews(&asked, context, &view).and_then(|previews| {
-            let config = config(&asked.config, &view)?;
-            let free = free_numbers(config, &view, 1)?;
-            Ok(free.first().map(|id| proposals(&previews, &asked.place, *id)).unwrap_or_default())
-        });
-        match proposed {
-            Ok(proposals) => OperationAnswer::Done(json!({
-                "config": { "id": asked.config },
-                "rule_id": asked.place.rule_id,
-                "target": target(&asked.place.target),
-                "path": asked.place.path,
-                "proposals": proposals,
-            })),
-            Err(why) => refuse(&why),
-        }
-    }
-}
-
-impl ProposeBody {
-    fn asked(self, context: &OperationContext<'_>) -> Result<Asked, String> {
-        let Self { sample_id, config_ref, rule_id, target, path } = self;
-        match (sample_id, config_ref, rule_id, target, path) {
-            (Some(id), None, None, None, None) => asked(&id, context),
-            (None, Some(config), Some(rule_id), Some(target), Some(path)) => {
-                let key = format!("{config}|{rule_id}|{target}|{path}");
-                if let Ok(known) = asked(&key, context) {
-                    return Ok(known);
-                }
-                let input = Target::parse(target.as_bytes()).filter(|_| is_input(&target));
-                let input =
-                    input.ok_or_else(|| format!("`{target}` is no input that an exclusion can be written against"))?;
-                if !path.starts_with('/') {
-                    return Err(format!("`{path}` is no path: it begins with `/`"));
-                }
-                let place = Place { rule_id, target: input, path };
-                Ok(Asked { config, place, request: None, others: Vec::new() })
-            }
-            _ => Err("either `sample_id`, or `config_ref`, `rule_id`, `target` and `path`".to_owned()),
-        }
     }
 }
 
@@ -415,7 +350,11 @@ fn previewed(
     Ok((asked, preview))
 }
 
-fn previews<'a>(asked: &Asked, context: &'a OperationContext<'_>, view: &'a View<'_>) -> Result<Previews<'a>, String> {
+pub(super) fn previews<'a>(
+    asked: &Asked,
+    context: &'a OperationContext<'_>,
+    view: &'a View<'_>,
+) -> Result<Previews<'a>, String> {
     let bench = bench(config(&asked.config, view)?, context, view);
     Previews::new(bench, asked.place.clone(), asked.request.as_ref(), &asked.others)
 }
@@ -426,7 +365,7 @@ pub(super) fn bench<'a>(config: &'a Item<WafConfig>, context: &OperationContext<
     Bench { view, config, engines, bases, at_work: context.runtime::<AtWork>(), now_millis: context.now_millis }
 }
 
-fn asked(name: &str, context: &OperationContext<'_>) -> Result<Asked, String> {
+pub(super) fn asked(name: &str, context: &OperationContext<'_>) -> Result<Asked, String> {
     let found = with_matches(context, |store| {
         let one = store.get(name)?.clone();
         let is_other = |other: &&KeptMatch| other.matched.config == one.matched.config && other.key() != one.key();
@@ -436,13 +375,14 @@ fn asked(name: &str, context: &OperationContext<'_>) -> Result<Asked, String> {
     let (one, others) = found
         .ok_or(NOT_YET)?
         .ok_or_else(|| format!("there is no match `{}`; it may have given way to newer ones", name.escape_debug()))?;
+    let sample_id = Some(one.id());
     let matched = one.matched;
     let target = Target::parse(matched.target.as_bytes()).ok_or("the match names no input")?;
     let place = Place { rule_id: matched.rule_id, target, path: matched.path };
-    Ok(Asked { config: matched.config, place, request: matched.request, others })
+    Ok(Asked { sample_id, config: matched.config, place, request: matched.request, others })
 }
 
-fn with_matches<T>(context: &OperationContext<'_>, work: impl FnOnce(&MatchStore) -> T) -> Option<T> {
+pub(super) fn with_matches<T>(context: &OperationContext<'_>, work: impl FnOnce(&MatchStore) -> T) -> Option<T> {
     context.runtime::<AtWork>()?.reported.with(|known| work(&known.matches))
 }
 
@@ -465,6 +405,7 @@ fn shown(one: &KeptMatch) -> Value {
         "blocked": matched.blocked,
         "at": one.first_seen,
         "last_seen": one.last_seen(),
+        "references": matched.references,
         "config_ref": matched.config,
         "route_id": matched.route_id,
         "route_name": matched.route_name,

@@ -4,10 +4,11 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use kit::{Item, Tool, View};
+use seclang::MATCHED_IDS;
 use serde::Serialize;
 use snapshot::{Message as _, PartHash, content_hash};
 
-use super::exclusion::Place;
+use super::exclusion::{Exclusion, Place};
 use super::matches::KeptMatch;
 use super::target::{Target, is_input};
 use crate::Watched;
@@ -136,17 +137,29 @@ struct Base {
     seen: Option<Seen>,
     /// What attacks are put into.
     carrier: SampledRequest,
-    /// Which of the attacks are caught without an exclusion, in their order. They are made anew for each preview: all of them would take
-    /// as much memory as all their requests.
-    caught: Vec<bool>,
+    /// What becomes of each candidate without an exclusion. The requests are made anew for each preview: all of them would take much memory.
+    caught: Vec<Outcome>,
     corpus: CorpusOutcome,
     /// Other matches that are had again, with their keys.
     others: Vec<(String, Place, ReadRequest)>,
 }
 
+/// What becomes of an attack.
+#[derive(Clone, PartialEq)]
+enum Outcome {
+    /// It cannot be put at the input.
+    NotTried,
+    Passed,
+    /// The rules that match it.
+    Caught(Arc<[u64]>),
+}
+
+/// Of each attack of the corpus as a request of its own, what becomes of it.
+type Alone = Arc<Vec<Outcome>>;
+
 /// The last few of them: who looks at a match tries several exclusions for it.
 #[derive(Default)]
-pub(super) struct Bases(Mutex<VecDeque<(PartHash, Arc<Base>)>>);
+pub(super) struct Bases(Mutex<VecDeque<(PartHash, Arc<Base>)>>, Mutex<VecDeque<(PartHash, Alone)>>);
 
 impl Tool for Bases {}
 
@@ -155,15 +168,23 @@ const BASES: usize = 4;
 
 impl Bases {
     fn get(&self, key: &PartHash) -> Option<Arc<Base>> {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.iter().find(|(known, _)| known == key).map(|(_, base)| Arc::clone(base))
+        found(&self.0, key)
     }
 
     fn put(&self, key: PartHash, base: &Arc<Base>) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.push_front((key, Arc::clone(base)));
-        kept.truncate(BASES);
+        keep(&self.0, key, base);
     }
+}
+
+fn found<T>(kept: &Mutex<VecDeque<(PartHash, Arc<T>)>>, key: &PartHash) -> Option<Arc<T>> {
+    let kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+    kept.iter().find(|(known, _)| known == key).map(|(_, one)| Arc::clone(one))
+}
+
+fn keep<T>(kept: &Mutex<VecDeque<(PartHash, Arc<T>)>>, key: PartHash, one: &Arc<T>) {
+    let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+    kept.push_front((key, Arc::clone(one)));
+    kept.truncate(BASES);
 }
 
 impl<'a> Previews<'a> {
@@ -195,13 +216,20 @@ impl<'a> Previews<'a> {
         Ok(Self { bench, place, base })
     }
 
-    /// What an exclusion would change.
+    /// What SecLang that a person has written would change.
     pub(super) fn preview(&self, seclang: &str) -> Preview {
-        self.preview_beside(&Beside::default(), seclang)
+        self.run(&Beside::default(), seclang, None)
     }
 
-    /// What an exclusion would change together with others.
-    pub(super) fn preview_beside(&self, others: &Beside, seclang: &str) -> Preview {
+    /// What an exclusion for the match would change together with others. It keeps one rule from an input, or switches it off, so that only
+    /// attacks that the rule, or one of the others, has matched can come to another end: the rest is not run again.
+    pub(super) fn preview_beside(&self, others: &Beside, exclusion: &Exclusion) -> Preview {
+        let rules: BTreeSet<u64> = others.rules.iter().copied().chain([self.place.rule_id]).collect();
+        self.run(others, &exclusion.seclang, Some(&rules))
+    }
+
+    /// `changed` are the rules that SecLang changes; `None` for any.
+    fn run(&self, others: &Beside, seclang: &str, changed: Option<&BTreeSet<u64>>) -> Preview {
         let base = &self.base;
         let mut preview = Preview { corpus: base.corpus.clone(), ..Preview::default() };
         let before = base.seen.as_ref();
@@ -225,15 +253,18 @@ impl<'a> Previews<'a> {
         }
         preview.sample_after = after.as_ref().map(Seen::outcome);
         let mut missed = 0;
-        let mut caught = base.caught.iter();
-        for_attacks(&base.carrier, &self.place.target, |tried| {
-            if !caught.next().is_some_and(|caught| *caught) {
-                return;
-            }
-            if seen_blocked(&trial, &tried) {
+        for (candidate, rules) in Candidate::all().zip(&base.caught) {
+            let Outcome::Caught(rules) = rules else { continue };
+            let is_touched = changed
+                .is_none_or(|changed| rules.len() >= MATCHED_IDS || rules.iter().any(|rule| changed.contains(rule)));
+            let now_missed = || {
+                let tried = candidate.build(&base.carrier, &self.place.target)?;
+                caught_by(&trial, &tried).is_none().then_some(tried)
+            };
+            let Some(tried) = is_touched.then(now_missed).flatten() else {
                 preview.corpus.caught_after += 1;
-                return;
-            }
+                continue;
+            };
             missed += 1;
             if preview.regressions.len() < MAX_LISTED {
                 preview.regressions.push(Regression {
@@ -246,7 +277,7 @@ impl<'a> Previews<'a> {
                     caught_after: false,
                 });
             }
-        });
+        }
         let ended = base
             .others
             .iter()
@@ -268,15 +299,26 @@ impl Base {
         let trial = bench.trial(&built);
         let read_sample = sample.map(read);
         let seen = read_sample.as_ref().and_then(|request| self::seen(&trial, request, None));
-        let (mut caught, mut corpus) = (Vec::new(), CorpusOutcome::default());
         let carrier = carrier(sample, place);
-        for_attacks(&carrier, &place.target, |tried| {
-            corpus.attacks += 1;
-            corpus.injected += usize::from(tried.at == INJECTED);
-            let is_caught = seen_blocked(&trial, &tried);
-            corpus.caught_before += usize::from(is_caught);
-            caught.push(is_caught);
-        });
+        let alone = bench.alone(&trial);
+        let mut alone = alone.iter().cloned();
+        let injected = |candidate: Candidate| match candidate.build(&carrier, &place.target) {
+            Some(tried) => caught_by(&trial, &tried).map_or(Outcome::Passed, Outcome::Caught),
+            None => Outcome::NotTried,
+        };
+        let (mut caught, mut corpus) = (Vec::new(), CorpusOutcome::default());
+        for candidate in Candidate::all() {
+            let is_injected = candidate.payload.is_some();
+            let outcome = match is_injected {
+                true => injected(candidate),
+                false => alone.next().unwrap_or(Outcome::NotTried),
+            };
+            let is_tried = outcome != Outcome::NotTried;
+            corpus.attacks += usize::from(is_tried);
+            corpus.injected += usize::from(is_tried && is_injected);
+            corpus.caught_before += usize::from(matches!(outcome, Outcome::Caught(_)));
+            caught.push(outcome);
+        }
         let again = |other: &KeptMatch| {
             let matched = &other.matched;
             let (target, request) = (Target::parse(matched.target.as_bytes())?, read(matched.request.as_ref()?));
@@ -329,6 +371,21 @@ impl Bench<'_> {
         Composition::new(&all, &self.config.crs)
     }
 
+    /// What becomes of the attacks of the corpus without an exclusion: the same for all matches of the config.
+    fn alone(&self, trial: &Trial<'_>) -> Alone {
+        let key = self.fingerprint();
+        if let Some(known) = found(&self.bases.1, &key) {
+            return known;
+        }
+        let outcome = |attack| match alone(attack) {
+            Some(tried) => caught_by(trial, &tried).map_or(Outcome::Passed, Outcome::Caught),
+            None => Outcome::NotTried,
+        };
+        let outcomes = Arc::new(corpus::attacks().iter().map(outcome).collect());
+        keep(&self.bases.1, key, &outcomes);
+        outcomes
+    }
+
     /// Stands for the rules of the config.
     pub(super) fn fingerprint(&self) -> PartHash {
         self.composition(None).fingerprint()
@@ -361,16 +418,30 @@ const INJECTED: &str = "input";
 /// Where an attack is a request of its own.
 const ALONE: &str = "alone";
 
-/// Makes all requests with attacks, always in the same order: those of the corpus, and their payloads and other spellings of them at the input.
-fn for_attacks(carrier: &SampledRequest, target: &Target, mut work: impl FnMut(Tried)) {
-    for attack in corpus::attacks() {
-        alone(attack).into_iter().for_each(&mut work);
-        let payloads = attack.payload.iter().cloned().chain(corpus::variants(attack));
-        for (number, payload) in payloads.enumerate() {
-            let Some(request) = corpus::inject(carrier, target, payload.as_bytes()) else { continue };
-            let name = if number == 0 { attack.name.clone() } else { format!("{} (variant {number})", attack.name) };
-            work(Tried { name, attack, at: INJECTED, request: read(&request), response: None });
-        }
+/// An attack that is not built yet.
+struct Candidate {
+    attack: &'static Attack,
+    /// The payload that is put at the input of the exclusion, with its number; without one, the attack is a request of its own.
+    payload: Option<(usize, String)>,
+}
+
+impl Candidate {
+    /// All of them, always in the same order: those of the corpus, and their payloads and other spellings of them at the input.
+    fn all() -> impl Iterator<Item = Self> {
+        corpus::attacks().iter().flat_map(|attack| {
+            let payloads = attack.payload.iter().cloned().chain(corpus::variants(attack)).enumerate();
+            let injected = payloads.map(move |payload| Self { attack, payload: Some(payload) });
+            std::iter::once(Self { attack, payload: None }).chain(injected)
+        })
+    }
+
+    /// `None` where the payload cannot be put there.
+    fn build(self, carrier: &SampledRequest, target: &Target) -> Option<Tried> {
+        let attack = self.attack;
+        let Some((number, payload)) = self.payload else { return alone(attack) };
+        let request = read(&corpus::inject(carrier, target, payload.as_bytes())?);
+        let name = if number == 0 { attack.name.clone() } else { format!("{} (variant {number})", attack.name) };
+        Some(Tried { name, attack, at: INJECTED, request, response: None })
     }
 }
 
@@ -396,11 +467,13 @@ pub(super) fn read(sample: &SampledRequest) -> ReadRequest {
 /// How many attacks of the corpus are not caught.
 pub(super) fn missed(trial: &Trial<'_>) -> (usize, usize) {
     let attacks: Vec<Tried> = corpus::attacks().iter().filter_map(alone).collect();
-    (attacks.iter().filter(|tried| !seen_blocked(trial, tried)).count(), attacks.len())
+    (attacks.iter().filter(|tried| caught_by(trial, tried).is_none()).count(), attacks.len())
 }
 
-fn seen_blocked(trial: &Trial<'_>, tried: &Tried) -> bool {
-    trial.pass(&tried.request, tried.response.as_ref()).is_ok_and(|outcome| is_blocked(&outcome))
+/// The rules that match an attack; `None` where it passes.
+fn caught_by(trial: &Trial<'_>, tried: &Tried) -> Option<Arc<[u64]>> {
+    let outcome = trial.pass(&tried.request, tried.response.as_ref()).ok()?;
+    is_blocked(&outcome).then(|| outcome.transaction.matched_ids().collect())
 }
 
 /// Whether rules refuse an exchange, or would if the config blocked.

@@ -118,6 +118,7 @@ pub(super) fn matches() -> Value {
                     "blocked": { "type": "boolean", "description": "The last one was refused." },
                     "at": { "type": "integer", "description": "The first one, in milliseconds since 1970." },
                     "last_seen": { "type": "integer", "description": "The last one, in milliseconds since 1970." },
+                    "references": { "type": "array", "items": { "type": "string" }, "description": "The ids of its last requests, the oldest first, at most 32." },
                     "config_ref": { "type": "string" },
                     "route_id": { "type": "string" },
                     "route_name": { "type": "string" },
@@ -152,9 +153,11 @@ pub(super) fn proposed() -> Value {
     });
     json!({
         "type": "object",
-        "required": ["config", "rule_id", "target", "path", "proposals"],
+        "required": ["config", "rule_id", "target", "path", "sample_id", "others", "proposals"],
         "properties": {
             "config": { "type": "object", "required": ["id"], "properties": { "id": { "type": "string" } } },
+            "sample_id": { "type": ["string", "null"], "description": "The match, for `_preview` and `_apply`; null where none is kept." },
+            "others": { "type": "array", "items": { "type": "string" }, "description": "Ids of other matches of the request that was named." },
             "rule_id": { "type": "integer" },
             "target": target(),
             "path": { "type": "string" },

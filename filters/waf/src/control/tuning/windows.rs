@@ -11,6 +11,8 @@ use crate::samples::messages::{MAX_SCORE, Matched, ScoreCount, Totals};
 pub(super) const MAX_ENTRIES: usize = 20_000;
 /// The callers of an entry that are told apart, at most.
 const MAX_CALLERS: usize = 64;
+/// The callers with other signs that are remembered, at most.
+const MAX_SUSPECTS: usize = 16_384;
 /// The nodes of a window that are told apart, at most.
 const MAX_NODES: usize = 4096;
 /// What a count ends at.
@@ -34,9 +36,21 @@ pub(super) struct Entry {
     /// The paranoia level of the rule; 0 for none.
     #[prost(uint32, tag = "6")]
     pub(super) paranoia: u32,
-    /// Hashes of distinct callers, at most 64.
+    /// Numbers of distinct callers, at most 64, see [`Matched::callers`]; those with other signs are not among them.
     #[prost(fixed64, repeated, tag = "7")]
     pub(super) callers: Vec<u64>,
+}
+
+impl Entry {
+    /// The networks that its callers are in.
+    pub(super) fn networks(&self) -> usize {
+        networks(self.callers.iter())
+    }
+}
+
+/// How many networks callers are in: the lower half of their numbers.
+fn networks<'c>(callers: impl Iterator<Item = &'c u64>) -> usize {
+    callers.map(|caller| caller & u64::from(u32::MAX)).collect::<BTreeSet<u64>>().len()
 }
 
 /// A window as it is kept.
@@ -65,6 +79,8 @@ struct KeptWindow {
     /// The reports that are counted in it, so that none counts again after a restart.
     #[prost(message, optional, tag = "11")]
     workers: Option<KeptWorkers>,
+    #[prost(fixed64, repeated, tag = "12")]
+    suspects: Vec<u64>,
 }
 
 /// A window.
@@ -85,6 +101,8 @@ pub(super) struct Window {
     pub(super) entries: HashMap<String, Entry>,
     /// Matches for which there was no room.
     pub(super) left_out: u64,
+    /// Callers that other plugins have found bad: what they send is counted, and they are no callers of an entry.
+    pub(super) suspects: BTreeSet<u64>,
     pub(super) changed: bool,
 }
 
@@ -109,6 +127,21 @@ impl Window {
         }
     }
 
+    /// Takes callers with other signs out of all entries.
+    fn suspect(&mut self, callers: &[u64]) {
+        for caller in callers {
+            if self.suspects.len() < MAX_SUSPECTS {
+                self.suspects.insert(*caller);
+            }
+        }
+        self.entries.values_mut().for_each(|entry| entry.callers.retain(|caller| !callers.contains(caller)));
+    }
+
+    /// How many networks the callers of all entries are in.
+    pub(super) fn networks(&self) -> usize {
+        networks(self.entries.values().flat_map(|entry| &entry.callers))
+    }
+
     fn count(&mut self, matched: &Matched) {
         let key = entry_key(matched.rule_id, &matched.target, &matched.path);
         if self.entries.len() >= MAX_ENTRIES && !self.entries.contains_key(&key) {
@@ -124,7 +157,7 @@ impl Window {
         entry.count = entry.count.saturating_add(matched.count).min(MAX_COUNT);
         entry.would_block = entry.would_block.saturating_add(matched.would_block).min(MAX_COUNT);
         entry.paranoia = matched.paranoia;
-        for caller in &matched.callers {
+        for caller in matched.callers.iter().filter(|caller| !self.suspects.contains(caller)) {
             if entry.callers.len() < MAX_CALLERS && !entry.callers.contains(caller) {
                 entry.callers.push(*caller);
             }
@@ -154,6 +187,7 @@ impl Windows {
             nodes: kept.nodes.into_iter().collect(),
             entries: entries.map(|one| (entry_key(one.rule_id, &one.target, &one.path), one)).collect(),
             left_out: kept.left_out,
+            suspects: kept.suspects.into_iter().take(MAX_SUSPECTS).collect(),
             changed: false,
         };
         self.all.insert(kept.config, window);
@@ -184,6 +218,17 @@ impl Windows {
 
     pub(super) fn get(&self, config: &str) -> Option<&Window> {
         self.all.get(config)
+    }
+
+    /// Takes callers that a node has found bad out of all windows that run.
+    pub(super) fn suspect(&mut self, callers: &[u64]) {
+        if callers.is_empty() {
+            return;
+        }
+        for window in self.all.values_mut().filter(|window| window.is_running()) {
+            window.suspect(callers);
+            window.changed = true;
+        }
     }
 
     /// Counts what a node has reported.
@@ -231,6 +276,7 @@ impl Windows {
                 nodes: window.nodes.iter().cloned().collect(),
                 entries: window.entries.values().cloned().collect(),
                 left_out: window.left_out,
+                suspects: window.suspects.iter().copied().collect(),
                 workers: Some(workers.clone()),
             };
             put.push((config.clone(), kept.encode_to_vec()));
@@ -304,6 +350,23 @@ mod tests {
         );
         assert!(again.discard("shop") && !again.discard("shop"));
         assert_eq!(again.changes(&KeptWorkers::default()).1, ["shop"]);
+    }
+
+    #[test]
+    fn callers_with_other_signs_are_taken_out_whenever_they_are_found() {
+        let mut windows = Windows::default();
+        windows.start("shop", 1);
+        windows.take("a", &[], &[matched("shop", "ARGS:q", &[1 << 32 | 7, 2 << 32 | 7, 3 << 32 | 8])]);
+        assert_eq!(windows.get("shop").unwrap().entries["942100|ARGS:q|/a"].networks(), 2);
+        windows.suspect(&[3 << 32 | 8]);
+        let (put, _) = windows.changes(&KeptWorkers::default());
+        let mut windows = Windows::default();
+        assert!(put.iter().all(|(_, bytes)| windows.load(bytes).is_some()), "after a restart too");
+        windows.take("a", &[], &[matched("shop", "ARGS:q", &[3 << 32 | 8, 4 << 32 | 7])]);
+        let window = windows.get("shop").unwrap();
+        let entry = &window.entries["942100|ARGS:q|/a"];
+        assert_eq!((entry.count, entry.callers.len(), entry.networks()), (4, 3, 1));
+        assert_eq!((window.networks(), window.suspects.len()), (1, 1));
     }
 
     #[test]

@@ -54,6 +54,11 @@ impl<'a> Written<'a> {
         Some(Self { config, config_revision, ruleset, id })
     }
 
+    /// The id of the ruleset that they are in.
+    pub(super) fn ruleset_id(&self) -> &str {
+        &self.id
+    }
+
     /// Plans to add exclusions.
     ///
     /// # Errors
@@ -63,14 +68,21 @@ impl<'a> Written<'a> {
         additions: Vec<Addition>,
         (operator, reason, now_millis): (&str, &str, u64),
     ) -> Result<Plan, String> {
+        let at = event_timestamp(now_millis);
+        let entry = |Addition { number, seclang }: Addition| {
+            (number, format!("{}\n{}", comment(number, operator, &at, reason), seclang.trim()))
+        };
+        self.add_entries(additions.into_iter().map(entry).collect())
+    }
+
+    /// Plans to add exclusions that have their comments: their numbers, and each as it is written.
+    ///
+    /// # Errors
+    /// They cannot be written; for people.
+    pub(super) fn add_entries(&self, entries: Vec<(u64, String)>) -> Result<Plan, String> {
         if self.ruleset.is_some_and(|(ruleset, _)| !ruleset.enabled) {
             return Err(format!("the ruleset `{}` is disabled: enable it first", self.id));
         }
-        let (operator, at, reason) = (one_line(operator), event_timestamp(now_millis), one_line(reason));
-        let entry = |Addition { number, seclang }: Addition| {
-            (number, format!("# Exclusion {number} by {operator} at {at}: {reason}\n{}", seclang.trim()))
-        };
-        let entries: Vec<(u64, String)> = additions.into_iter().map(entry).collect();
         let mut rules = self.ruleset.map(|(ruleset, _)| ruleset.rules.clone()).unwrap_or_default();
         rules.extend(entries.iter().map(|(_, entry)| entry.clone()));
         let name = self.name();
@@ -170,6 +182,11 @@ impl Plan {
         });
         shown.collect()
     }
+}
+
+/// The first line of an exclusion: its number, who has written it, when and why.
+pub(super) fn comment(number: u64, operator: &str, at: &str, reason: &str) -> String {
+    format!("# Exclusion {number} by {} at {at}: {}", one_line(operator), one_line(reason))
 }
 
 /// A text for a comment: one line, bounded.

@@ -20,7 +20,9 @@ use super::written::{Addition, Written, free_numbers};
 use crate::control::AtWork;
 use figures::mode;
 use report::report;
-use verify::{Verified, verify};
+pub(super) use report::report_with;
+use verify::verify;
+pub(super) use verify::{Effort, Verified, verify_with};
 
 const GROUP: OperationGroup = OperationGroup {
     name: "learning",
@@ -259,3 +261,6 @@ fn done(changed: Option<bool>, config: &str) -> OperationAnswer {
 fn no_window(config: &str) -> String {
     format!("the WAF config `{}` has no such learning window: `_start` begins one", config.escape_debug())
 }
+
+#[cfg(test)]
+mod tests;

@@ -30,6 +30,8 @@ struct Impact {
     missed_before: usize,
     missed_after: usize,
     attacks: usize,
+    /// The requests that are refused with them, where that was counted.
+    refused_after: Option<u64>,
 }
 
 /// Makes the report.
@@ -43,9 +45,26 @@ pub(super) fn report(
     context: &OperationContext<'_>,
     view: &View<'_>,
 ) -> Result<Value, String> {
-    let impact = impact(config, verified, context, view)?;
+    report_with(None, window, config, verified, context, view)
+}
+
+/// [`report`], where it was `counted` how many requests of the window are refused with all verified exclusions.
+///
+/// # Errors
+/// As of [`report`].
+pub(in super::super) fn report_with(
+    counted: Option<u64>,
+    window: &Window,
+    config: &Item<WafConfig>,
+    verified: &[Verified],
+    context: &OperationContext<'_>,
+    view: &View<'_>,
+) -> Result<Value, String> {
+    let impact = Impact { refused_after: counted, ..impact(config, verified, context, view)? };
     let mut entries: Vec<_> = window.entries.values().collect();
-    entries.sort_by(|one, other| (other.count, &other.target, &other.path).cmp(&(one.count, &one.target, &one.path)));
+    // The same order each time, whatever that of the window is.
+    let order = |one: &Entry| (std::cmp::Reverse(one.count), one.target.clone(), one.path.clone(), one.rule_id);
+    entries.sort_by_cached_key(|one| order(one));
     let of_entry = |one: &Entry| {
         json!({
             "rule_id": one.rule_id,
@@ -55,6 +74,7 @@ pub(super) fn report(
             "would_block": one.would_block,
             "paranoia": one.paranoia,
             "callers": one.callers.len(),
+            "networks": one.networks(),
         })
     };
     let exclusions = verified.iter().map(|one| {
@@ -98,6 +118,7 @@ pub(super) fn report(
         "mode": mode(config),
         "entries": entries.iter().take(MAX_ENTRIES).map(|one| of_entry(one)).collect::<Vec<_>>(),
         "left_out": window.left_out,
+        "suspects": window.suspects.len(),
         "exclusions": exclusions.collect::<Vec<_>>(),
         "paranoia": paranoia(window, config, verified),
         "threshold": threshold(window, config),
@@ -126,8 +147,11 @@ fn ratio(part: u64, whole: u64) -> f64 {
     part as f64 / whole as f64
 }
 
-/// How many requests would be refused with the exclusions, by the share of the samples; `None` without samples.
+/// How many requests would be refused with the exclusions: as it was counted, or else by the share of the samples; `None` without samples.
 fn refused_after(window: &Window, impact: &Impact) -> Option<u64> {
+    if impact.refused_after.is_some() {
+        return impact.refused_after;
+    }
     let (sampled, residual) =
         (u64::try_from(impact.sampled).ok()?, u64::try_from(impact.sampled - impact.resolved).ok()?);
     window.would_block.saturating_mul(residual).checked_div(sampled)
@@ -189,5 +213,5 @@ fn impact(
     }
     let (missed_before, attacks) = missed(&unchanged);
     let missed_after = if all.is_empty() { missed_before } else { missed(&changed).0 };
-    Ok(Impact { sampled, resolved, missed_before, missed_after, attacks })
+    Ok(Impact { sampled, resolved, missed_before, missed_after, attacks, refused_after: None })
 }

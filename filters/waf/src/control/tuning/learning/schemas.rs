@@ -57,7 +57,7 @@ pub(super) fn report() -> Value {
     let count = |about: &str| json!({ "type": "integer", "description": about });
     let entry = json!({
         "type": "object",
-        "required": ["rule_id", "target", "path", "count", "would_block", "paranoia", "callers"],
+        "required": ["rule_id", "target", "path", "count", "would_block", "paranoia", "callers", "networks"],
         "properties": {
             "rule_id": { "type": "integer" },
             "target": target(),
@@ -65,7 +65,8 @@ pub(super) fn report() -> Value {
             "count": count("Exchanges."),
             "would_block": count("Those that were refused, or would have been."),
             "paranoia": count("The paranoia level of the rule; 0 for none."),
-            "callers": count("Distinct callers, at most 64."),
+            "callers": count("Distinct callers, at most 64; those that other plugins have found bad are left out."),
+            "networks": count("Networks (/24 of IPv4, /48 of IPv6) that they are in."),
         },
     });
     let recommendation = |more: Value| {
@@ -81,8 +82,8 @@ pub(super) fn report() -> Value {
     };
     json!({
         "type": "object",
-        "required": ["running", "distributed", "run", "nodes", "mode", "entries", "left_out", "exclusions", "paranoia", "threshold", "impact",
-                     "proof", "verdict"],
+        "required": ["running", "distributed", "run", "nodes", "mode", "entries", "left_out", "suspects", "exclusions", "paranoia", "threshold",
+                     "impact", "proof", "verdict"],
         "properties": {
             "running": { "type": "boolean" },
             "distributed": { "type": "boolean", "description": "More than one gateway has counted." },
@@ -106,6 +107,7 @@ pub(super) fn report() -> Value {
             "mode": mode(),
             "entries": { "type": "array", "items": entry, "description": "Everything counted, the most frequent first, at most 5000." },
             "left_out": count("Matches for which the window had no room."),
+            "suspects": count("Callers that other plugins have found bad (feeds, traps, bots, logins): no exclusion is proposed because of them."),
             "exclusions": { "type": "array", "items": {
                 "type": "object",
                 "required": ["key", "entry", "proposal", "preview", "accepted", "note"],

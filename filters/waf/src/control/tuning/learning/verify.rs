@@ -16,28 +16,30 @@ use super::super::written::free_numbers;
 use super::with;
 use crate::control::config::WafConfig;
 
-/// The exclusions that are proposed, at most.
+/// The exclusions that a call proposes, at most.
 const MAX_PROPOSALS: usize = 25;
 /// How often an entry has matched before something is proposed.
 const MIN_COUNT: u64 = 3;
 /// From how many callers: one alone cannot make a proposal.
 const MIN_CALLERS: usize = 3;
-/// The entries that a call verifies, beside those that were verified before.
-const FRESH: usize = 4;
+/// From how many networks, unless all matches of the window come from one: addresses of one are cheap.
+const MIN_NETWORKS: usize = 2;
+/// The entries that a call verifies, beside those that were verified before: for one, 2,000 attacks are put at its input.
+const FRESH: usize = 3;
 /// The verifications that are remembered.
 const REMEMBERED: usize = 200;
 
 /// An entry, and what can be done about it.
 #[derive(Clone, Debug)]
-pub(super) struct Verified {
-    pub(super) entry: Entry,
+pub(in super::super) struct Verified {
+    pub(in super::super) entry: Entry,
     /// The narrowest exclusion that is safe, or else the narrowest.
-    pub(super) proposal: Option<Exclusion>,
-    pub(super) preview: Option<Preview>,
+    pub(in super::super) proposal: Option<Exclusion>,
+    pub(in super::super) preview: Option<Preview>,
     /// It may be applied.
-    pub(super) accepted: bool,
+    pub(in super::super) accepted: bool,
     /// Why, or why not.
-    pub(super) note: String,
+    pub(in super::super) note: String,
 }
 
 impl Verified {
@@ -50,7 +52,7 @@ impl Verified {
     }
 
     /// The exclusion with the number that it is written under.
-    pub(super) fn written(&self, number: u64) -> Option<String> {
+    pub(in super::super) fn written(&self, number: u64) -> Option<String> {
         let (target, proposal) = (Target::parse(self.entry.target.as_bytes())?, self.proposal.as_ref()?);
         let place = Place { rule_id: self.entry.rule_id, target, path: self.entry.path.clone() };
         Some(Exclusion::new(proposal.kind, &place, number)?.seclang)
@@ -79,11 +81,40 @@ impl Verifications {
     }
 }
 
+/// How much is verified.
+pub(in super::super) struct Effort<'a> {
+    /// The entries that are looked at, at most.
+    pub(in super::super) entries: usize,
+    /// Those of them that were not verified before and are now, at most.
+    pub(in super::super) fresh: usize,
+    /// Is told how many entries are done, and how many there are.
+    pub(in super::super) progress: &'a dyn Fn(usize, usize),
+}
+
+impl Effort<'_> {
+    /// That of a call, which has to answer soon.
+    const CALL: Effort<'static> = Effort { entries: MAX_PROPOSALS, fresh: FRESH, progress: &|_, _| {} };
+}
+
+/// [`verify_with`] the effort of a call.
+///
+/// # Errors
+/// As of [`verify_with`].
+pub(super) fn verify(
+    window: &Window,
+    config: &Item<WafConfig>,
+    context: &OperationContext<'_>,
+    view: &View<'_>,
+) -> Result<Vec<Verified>, String> {
+    verify_with(&Effort::CALL, window, config, context, view)
+}
+
 /// The entries that matched most, and what can be done about each.
 ///
 /// # Errors
 /// The config does not compile; for people.
-pub(super) fn verify(
+pub(in super::super) fn verify_with(
+    effort: &Effort<'_>,
     window: &Window,
     config: &Item<WafConfig>,
     context: &OperationContext<'_>,
@@ -92,8 +123,10 @@ pub(super) fn verify(
     let mut entries: Vec<&Entry> = window.entries.values().filter(|entry| entry.count >= MIN_COUNT).collect();
     // What would be refused comes first, then what many have sent.
     let order = |entry: &&Entry| (entry.would_block, entry.callers.len(), entry.count, entry.rule_id);
-    entries.sort_by(|one, other| order(other).cmp(&order(one)).then_with(|| one.target.cmp(&other.target)));
-    entries.truncate(MAX_PROPOSALS);
+    entries.sort_by(|one, other| {
+        order(other).cmp(&order(one)).then_with(|| (&one.target, &one.path).cmp(&(&other.target, &other.path)))
+    });
+    entries.truncate(effort.entries);
     let kept: BTreeMap<String, KeptMatch> = with(context, |known| {
         let of_config = known.matches.all().filter(|one| one.matched.config == config.head.id);
         of_config
@@ -103,17 +136,21 @@ pub(super) fn verify(
     .unwrap_or_default();
     let memory = context.tools.get::<Verifications>();
     // What is harmless by itself may let attacks pass together with others: each is tried with those that are accepted before it.
-    let numbers = free_numbers(config, view, MAX_PROPOSALS)?;
+    let numbers = free_numbers(config, view, entries.len())?;
     let mut accepted = Beside::default();
     let fingerprint = bench(config, context, view).fingerprint();
     let mut fresh = 0;
-    let mut all = Vec::with_capacity(entries.len());
-    for entry in entries {
+    let networks_needed = window.networks().min(MIN_NETWORKS);
+    let count = entries.len();
+    let mut all = Vec::with_capacity(count);
+    for (done, entry) in entries.into_iter().enumerate() {
+        (effort.progress)(done, count);
         let key = entry_key(entry.rule_id, &entry.target, &entry.path);
-        let callers = entry.callers.len();
-        if callers < MIN_CALLERS {
+        let (callers, networks) = (entry.callers.len(), entry.networks());
+        if callers < MIN_CALLERS || networks < networks_needed {
             let note = format!(
-                "not proposed: {callers} callers have sent it, and what fewer than {MIN_CALLERS} send may be an attack"
+                "not proposed: {callers} callers of {networks} networks have sent it, those with other signs left out; what fewer than \
+                 {MIN_CALLERS} of {networks_needed} networks send may be an attack"
             );
             all.push(Verified::open(entry, note));
             continue;
@@ -129,7 +166,7 @@ pub(super) fn verify(
         let hash = content_hash(&[fingerprint.as_slice(), key.as_bytes(), before.as_bytes(), &request].concat());
         let tried = match memory.get(&hash) {
             Some(tried) => tried,
-            None if fresh >= FRESH => {
+            None if fresh >= effort.fresh => {
                 all.push(Verified::open(entry, "not verified yet: ask for the report again"));
                 continue;
             }
@@ -161,7 +198,7 @@ fn tried(previews: &Previews<'_>, place: &Place, accepted: &Beside, number: u64)
     let mut tried = Vec::new();
     for kind in [ExclusionKind::ScopedTarget, ExclusionKind::UpdateTarget] {
         let Some(exclusion) = Exclusion::new(kind, place, number) else { continue };
-        let preview = previews.preview_beside(accepted, &exclusion.seclang);
+        let preview = previews.preview_beside(accepted, &exclusion);
         let is_safe = preview.safe;
         tried.push((exclusion, preview));
         if is_safe {

@@ -87,6 +87,23 @@ fn what_attackers_send_often_is_not_excluded_as_safe() {
 }
 
 #[test]
+fn what_the_rule_does_not_match_need_not_run_again() {
+    for (rule_id, content) in [
+        (10_050, "the+zebra+crossing"),
+        (942_100, "1%27+UNION+SELECT+password+FROM+users--+-"),
+        (941_110, "%3Cscript%3Ealert(1)%3C/script%3E"),
+        (920_272, "a%08b"),
+    ] {
+        with_previews(rule_id, &sample(content), |previews| {
+            for exclusion in Exclusion::candidates(&previews.place, 50_000) {
+                let whole = previews.preview(&exclusion.seclang);
+                assert_eq!(previews.preview_beside(&Beside::default(), &exclusion), whole, "{}", exclusion.seclang);
+            }
+        });
+    }
+}
+
+#[test]
 fn a_body_that_is_cut_carries_no_attack_on_another_input() {
     let cut = SampledRequest { cut: true, ..sample("zebra") };
     let place = |target: &str| Place {

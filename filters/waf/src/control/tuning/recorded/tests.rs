@@ -1,0 +1,205 @@
+use std::sync::LazyLock;
+
+use exchange::fake::FakeHost;
+use exchange::{Body, Build, Headers};
+use kit::{AnyEntity, Collection, Edit, Head, Slot};
+
+use super::*;
+use crate::control::config::WafRuleset;
+use crate::samples::recorded::counting;
+use crate::tests::{exchange, send};
+
+/// A rule that is too eager, and one that catches some of the known attacks.
+const EAGER: &str = "SecRule ARGS \"@contains zebra crossing\" \"id:10050,phase:2,deny,status:403,log,msg:'a zebra'\"";
+const SQL: &str = "SecRule ARGS \"@rx (?i)union.{1,40}select\" \"id:10051,phase:2,deny,status:403,log,msg:'SQL'\"";
+
+struct Entities(BTreeMap<&'static str, Arc<Collection>>);
+
+impl EntitySource for Entities {
+    fn slot(&self, collection: &str, id: &str) -> Option<&Slot> {
+        self.0.get(collection)?.get(id)
+    }
+
+    fn collection(&self, collection: &str) -> Option<&Arc<Collection>> {
+        self.0.get(collection)
+    }
+}
+
+fn entities(block: bool) -> Entities {
+    let one = |id: &str, entity: Arc<dyn AnyEntity>| {
+        Arc::new(Collection::from([(id.to_owned(), Slot { revision: 1, entity })]))
+    };
+    let head = |id: &str| Head { id: id.to_owned(), ..Head::default() };
+    let rules = vec![EAGER.to_owned()];
+    let ruleset: Item<WafRuleset> = Item { head: head("own"), body: WafRuleset { rules, ..WafRuleset::default() } };
+    let body =
+        WafConfig { rules: vec![SQL.to_owned()], rulesets: vec!["own".to_owned()], block, ..WafConfig::default() };
+    let config = Item { head: head("shop"), body };
+    Entities(BTreeMap::from([
+        (WafRuleset::COLLECTION, one("own", Arc::new(ruleset))),
+        (WafConfig::COLLECTION, one("shop", Arc::new(config))),
+    ]))
+}
+
+fn input(entities: &Entities) -> TuningInput<'_> {
+    TuningInput { entities, identity: IdentitySource::default(), now_millis: 1_800_000_000_000 }
+}
+
+fn post(number: u64, content: &str) -> RecordedExchange {
+    let header = |name: &str, value: &str| (name.as_bytes().to_vec(), value.as_bytes().to_vec());
+    let body = format!("content={}&page={number}", content.replace(' ', "+"));
+    RecordedExchange {
+        peer: format!("198.51.100.{}:4000", number % 7),
+        protocol: b"HTTP/1.1".to_vec(),
+        headers: vec![
+            header(":method", "POST"),
+            header(":path", &format!("/posts/{number}")),
+            header(":authority", "shop.example"),
+            header("user-agent", "Mozilla/5.0"),
+            header("content-type", "application/x-www-form-urlencoded"),
+            header("content-length", &body.len().to_string()),
+        ],
+        body: body.into_bytes(),
+        status: 200,
+        ..RecordedExchange::default()
+    }
+}
+
+/// What people send; three of them, from one address, are attacks.
+static TRAFFIC: LazyLock<Vec<RecordedExchange>> = LazyLock::new(|| {
+    let content = |number: u64| match number {
+        70 | 77 | 91 => "1 union all select password",
+        _ if number.is_multiple_of(3) => "the zebra crossing",
+        _ => "a fine day",
+    };
+    (1..=4500).map(|number| post(number, content(number))).collect()
+});
+
+fn learned<'a>(entities: &'a Entities) -> WafTuner<'a> {
+    let mut tuner = WafTuner::new("shop", input(entities)).unwrap();
+    tuner.learn(&mut TRAFFIC.iter().cloned()).unwrap();
+    tuner
+}
+
+/// What a worker of a node reports of the traffic.
+fn of_node(setup: &Setup) -> Window {
+    let reported = super::super::Reported::default();
+    reported.put(Known::default());
+    reported.with(|known| known.windows.start("shop", 0)).unwrap();
+    let build = Build::new(std::iter::empty());
+    let (plugin, _) = counting(setup.step.clone(), Arc::clone(&setup.engine), &build).unwrap();
+    let host = FakeHost::at(1_000_000_000);
+    for one in TRAFFIC.iter() {
+        let header = |name: &str| one.headers.iter().find(|(known, _)| known == name.as_bytes()).unwrap().1.clone();
+        let regular: Vec<_> = one.headers.iter().filter(|(name, _)| !name.starts_with(b":")).cloned().collect();
+        let mut sent = exchange(std::str::from_utf8(&header(":path")).unwrap(), Headers::new(&regular));
+        (sent.request.method, sent.request.authority) = (header(":method"), header(":authority"));
+        sent.caller.ip = one.peer.split(':').next().unwrap().to_owned();
+        let mut slot = exchange::Slot::default();
+        send(&*plugin, &mut sent, Body { bytes: &one.body, complete: true }, &mut slot, &host);
+        plugin.finish(&mut sent, &mut slot, &host);
+        host.advance(500);
+        plugin.on_timer(&host);
+    }
+    for _ in 0..100 {
+        host.advance(1000);
+        plugin.on_timer(&host);
+    }
+    for (_, report) in host.reports.take() {
+        reported.with(|known| known.take("node", &report, |_| true, 1));
+    }
+    reported.with(|known| known.windows.get("shop").cloned()).flatten().unwrap()
+}
+
+#[test]
+fn recorded_traffic_counts_as_on_a_node() {
+    let entities = entities(false);
+    let tuner = learned(&entities);
+    let (window, of_node) = (tuner.window().unwrap(), of_node(&tuner.build(None).unwrap()));
+    assert_eq!((window.requests, window.matched, window.would_block), (4500, 1503, 1503));
+    let totals = |window: &Window| (window.requests, window.matched, window.would_block, window.left_out);
+    assert_eq!(totals(&window), totals(&of_node));
+    assert_eq!(window.scores, of_node.scores);
+    let sorted = |window: &Window| {
+        let entries = window.entries.iter().map(|(key, entry)| {
+            let mut entry = entry.clone();
+            entry.callers.sort_unstable();
+            (key.clone(), entry)
+        });
+        entries.collect::<BTreeMap<_, _>>()
+    };
+    assert_eq!(sorted(&window), sorted(&of_node));
+    let entry = &window.entries["10050|ARGS:content|/posts/{id}"];
+    assert_eq!((entry.count, entry.would_block, entry.callers.len()), (1500, 1500, 7));
+}
+
+#[test]
+fn a_false_positive_is_excluded_measured_and_written_with_its_evidence() {
+    let entities = entities(true);
+    let mut tuner = learned(&entities);
+    assert!(tuner.notes().iter().any(|note| note.contains("block: false")));
+    tuner.propose(&|_, _| {}).unwrap();
+    assert!(tuner.has_proposals());
+    tuner.confirm(&mut TRAFFIC.iter().cloned()).unwrap();
+    tuner
+        .measure(
+            &mut (1..=200).map(|number| post(number, if number.is_multiple_of(2) { "zebra crossing" } else { "a" })),
+        )
+        .unwrap();
+    let TuningReport { document, text } = tuner.report().unwrap();
+    let measured = json!({
+        "requests": 200, "refused_before": 100, "refused_after": 0, "passed_before": 100, "passed_after": 200,
+    });
+    assert_eq!((&document["measured"], &document["mode"]["mode"]), (&measured, &json!("detection_only")));
+    assert!(text.starts_with("Apply the 1 verified exclusions, then blocking is safe"), "{text}");
+    for part in [
+        "Requests: 4500, 1503 with a match.",
+        "Would be refused: 1503 (33.40 %); 3 with the verified exclusions.",
+        "of 200 requests 100 pass before, 200 after",
+        "    1500     1500        7    10050  ARGS:content on /posts/{id}",
+        "Verified exclusions: 1",
+        "not proposed: 1 callers of 1 networks have sent it",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let edits = tuner.edits("a reason", &|_, _| None).unwrap();
+    let Edit::Create(ruleset) = &edits[0].edit else { panic!("{edits:?}") };
+    let rule = ruleset["rules"][0].as_str().unwrap().to_owned();
+    let lines: Vec<&str> = rule.lines().collect();
+    assert_eq!(lines[0], "# Exclusion 50000 by palisade tune at 2027-01-15T08:00:00.000Z: a reason");
+    assert!(lines[1].starts_with("# Evidence: 1500 of 4500 recorded requests matched, from 7 callers"), "{rule}");
+    assert!(lines[2].starts_with("SecRule REQUEST_FILENAME"), "{rule}");
+    let Edit::Merge { patch, .. } = &edits[1].edit else { panic!("{edits:?}") };
+    assert_eq!(patch, &json!({ "rulesets": ["exclusions-shop", "own"] }));
+    tuner.now_millis += 86_400_000;
+    let again = tuner.edits("a reason", &|_, _| Some(ruleset.clone())).unwrap();
+    assert_eq!(again, edits, "what stays the same keeps its date");
+}
+
+#[test]
+fn the_same_traffic_has_the_same_report_and_the_same_files() {
+    let entities = entities(false);
+    let paths = ["/alpha", "/beta", "/gamma", "/delta"];
+    let traffic = (0..400_u64).map(|number| {
+        let mut one = post(number, "zebra crossing");
+        one.headers[1].1 = paths[usize::try_from(number / 7 % 4).unwrap()].as_bytes().to_vec();
+        one
+    });
+    let made = || {
+        let mut tuner = WafTuner::new("shop", input(&entities)).unwrap();
+        tuner.learn(&mut traffic.clone()).unwrap();
+        tuner.propose(&|_, _| {}).unwrap();
+        (tuner.report().unwrap(), tuner.edits("a reason", &|_, _| None).unwrap())
+    };
+    let first = made();
+    assert_eq!(first.0.document["exclusions"].as_array().unwrap().len(), 4);
+    assert_eq!(made(), first);
+}
+
+#[test]
+fn nothing_is_learned_from_nothing() {
+    let entities = entities(false);
+    let mut tuner = WafTuner::new("shop", input(&entities)).unwrap();
+    assert_eq!(tuner.learn(&mut std::iter::empty()), Err("there are no requests in it".to_owned()));
+    assert!(WafTuner::new("other", input(&entities)).is_err());
+}

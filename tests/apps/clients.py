@@ -20,7 +20,7 @@ import client
 from client import Content
 
 AGENTS = {
-    # Libraries say their own name where nobody gives another.
+    # Libraries say their own name where no other is given.
     "library": None, "phone": "HarbourReader/3.4 (Android 14; okhttp)", "sync": "harbour-sync/1.2 (+https://example.org/sync)",
 }
 

@@ -13,7 +13,7 @@ BODY_LIMIT = 1 << 20
 
 
 def certificate(services, work):
-    """A key and a certificate that nobody trusts."""
+    """A key and a certificate that signs itself."""
     key, chain = work / "gateway.key", work / "gateway.pem"
     services.run("openssl", ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=example",
                              "-keyout", key, "-out", chain])

@@ -9,7 +9,7 @@ from services import free_port
 
 
 def deliver(folder, login, data, unique=[0]):
-    """Puts a message into somebody's inbox."""
+    """Puts a message into an inbox."""
     box = folder / login / "Maildir"
     for part in ("new", "cur", "tmp"):
         (box / part).mkdir(parents=True, exist_ok=True)

@@ -52,7 +52,7 @@ async function session(visitor, attempt) {
   for (let times = 0; times < 8; times++) {
     await attempt("search", () => visitor.form("/index.php?title=Special:Search", "#search, #powersearch", { search: content.search() }));
   }
-  // What the search box and the editor's toolbar ask as somebody types.
+  // What the search box and the editor's toolbar ask as people type.
   for (let times = 0; times < 4; times++) {
     await attempt("suggestions", async () => {
       const term = content.search();
@@ -109,7 +109,7 @@ async function administer(visitor, attempt, pages) {
   }
 }
 
-// With all scripts: suggestions while typing, the toolbar, a page read by somebody without an account.
+// With all scripts: suggestions while typing, the toolbar, a page read without an account.
 async function reader(visitor) {
   const { content, page } = visitor;
   await page.goto(`${visitor.base}/index.php?title=Main_Page`, { waitUntil: "load" });

@@ -28,7 +28,7 @@ async function session(visitor, attempt) {
     });
   }
   for (let times = 0; times < 8; times++) {
-    // As somebody types, the editor has the text looked at, and asks for names.
+    // As people type, the editor has the text looked at, and asks for names.
     await attempt("typing", () => ajax("/lint", { sql_query: content.sql(table(), "name").slice(0, content.number(20, 200)), options: '{"history_query":null}' }));
   }
   await attempt("names", () => ajax("/database/sql/autocomplete", { db }));
@@ -87,7 +87,7 @@ async function session(visitor, attempt) {
   await attempt("theme", () => ajax("/themes/set", { set_theme: content.pick(["pmahomme", "original", "metro"]) }));
 }
 
-// With all scripts: the editor of statements, and its own messages while somebody types.
+// With all scripts: the editor of statements, and its own messages while people type.
 async function full(visitor) {
   const { content, person, page } = visitor;
   await page.goto(`${visitor.base}/`, { waitUntil: "load" });

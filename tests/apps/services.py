@@ -9,7 +9,7 @@ import time
 
 
 def free_port():
-    """A TCP port that nobody listens on."""
+    """A TCP port that is free."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]

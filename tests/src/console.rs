@@ -129,7 +129,7 @@ impl Console {
         self.try_answer(path, body).unwrap_or_else(|error| panic!("no answer to {path}: {error}"))
     }
 
-    /// The same, where nobody may be there.
+    /// The same, where the control plane may be gone.
     ///
     /// # Errors
     ///

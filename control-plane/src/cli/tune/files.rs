@@ -23,7 +23,7 @@ pub(super) struct Written {
     pub(super) outcome: Outcome,
 }
 
-/// What became of a file.
+/// The outcome for a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
     /// It was written.

@@ -41,12 +41,6 @@ impl Reported {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).as_mut().map(work)
     }
 
-    /// As it is after an empty store was read.
-    #[cfg(test)]
-    pub(super) fn put_empty(&self) {
-        self.put(Known::default());
-    }
-
     pub(super) fn put(&self, known: Known) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(known);
     }

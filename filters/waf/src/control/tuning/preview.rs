@@ -137,14 +137,14 @@ struct Base {
     seen: Option<Seen>,
     /// What attacks are put into.
     carrier: SampledRequest,
-    /// What becomes of each candidate without an exclusion. The requests are made anew for each preview: all of them would take much memory.
+    /// The outcome of each candidate without an exclusion. The requests are made anew for each preview: all of them would take much memory.
     caught: Vec<Outcome>,
     corpus: CorpusOutcome,
     /// Other matches that are had again, with their keys.
     others: Vec<(String, Place, ReadRequest)>,
 }
 
-/// What becomes of an attack.
+/// The outcome of an attack.
 #[derive(Clone, PartialEq)]
 enum Outcome {
     /// It cannot be put at the input.
@@ -154,7 +154,7 @@ enum Outcome {
     Caught(Arc<[u64]>),
 }
 
-/// Of each attack of the corpus as a request of its own, what becomes of it.
+/// Of each attack of the corpus as a request of its own, its outcome.
 type Alone = Arc<Vec<Outcome>>;
 
 /// The last few of them: who looks at a match tries several exclusions for it.

@@ -31,7 +31,7 @@ impl Host for RecordedHost {
     }
 
     fn random(&self) -> u64 {
-        // splitmix64: nobody has to be kept from guessing it here.
+        // splitmix64: here it need not be hard to guess.
         let state = self.random.get().wrapping_add(0x9e37_79b9_7f4a_7c15);
         self.random.set(state);
         let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -3,7 +3,7 @@
 use crate::WafBudget;
 use exchange::{Exchange, Host, Verdict};
 use seclang::body::RestOfBody;
-use seclang::{BudgetLimits, REST_OF_BODY};
+use seclang::{BudgetLimits, MatchedRule, REST_OF_BODY};
 
 use crate::{Half, State, Waf};
 
@@ -102,7 +102,8 @@ impl Waf {
             }
         }
         // What was said of the headers is not said again.
-        let found = state.transaction.matched_rules().iter().any(|rule| rule.variable.ends_with(REST_OF_BODY));
+        let in_rest = |rule: &MatchedRule| rule.inputs().any(|(variable, _)| variable.ends_with(REST_OF_BODY));
+        let found = state.transaction.matched_rules().iter().any(in_rest);
         let matched = found && !std::mem::replace(&mut judged.rest_told, true);
         let limit = left_out || !state.transaction.exceeded_limits().is_empty();
         let limit = limit && !std::mem::replace(&mut judged.transaction.rest_of_body().limit_reported, true);

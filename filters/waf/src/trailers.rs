@@ -30,7 +30,8 @@ impl Waf {
             transaction.request_header(name, value);
         }
         let matches = judged.transaction.matched_rules().iter();
-        let known: BTreeSet<(u64, Vec<u8>)> = matches.map(|rule| (rule.rule_id, rule.variable.clone())).collect();
+        let known = matches.flat_map(|rule| rule.inputs().map(|(variable, _)| (rule.rule_id, variable.to_vec())));
+        let known: BTreeSet<(u64, Vec<u8>)> = known.collect();
         let (gave_up, left_out) =
             (judged.transaction.exceeded_limits().len(), judged.transaction.uninspected().to_vec());
         let mut state = State::new(transaction);
@@ -68,7 +69,8 @@ impl Waf {
             return Verdict::Refuse(refusal);
         }
         // What was said of the headers is not said again.
-        let news = |rule: &MatchedRule| !known.contains(&(rule.rule_id, rule.variable.clone()));
+        let news =
+            |rule: &MatchedRule| rule.inputs().any(|(variable, _)| !known.contains(&(rule.rule_id, variable.to_vec())));
         if state.transaction.matched_rules().iter().any(news) {
             self.contribute(state, exchange, host);
             self.conclude(state, exchange, host);

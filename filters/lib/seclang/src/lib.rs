@@ -25,8 +25,8 @@ pub use compile::compile;
 pub use engine::limits::{MATCHED_IDS, RECORD_LENGTH};
 pub use engine::{
     BodyLimits, BudgetLimits, CollectionKind, Collections, Engine, ExceededLimit, Intervention, InterventionKind,
-    Lookup, Lookups, MatchedRule, Place, REST_OF_BODY, RecordName, Spent, StoredRecord, Transaction, TransactionStart,
-    Uninspected, UpdateLost, Work,
+    Lookup, Lookups, MatchedInput, MatchedRule, Place, REST_OF_BODY, RecordName, Spent, StoredRecord, Transaction,
+    TransactionStart, Uninspected, UpdateLost, Work,
 };
 pub use operator::DataFiles;
 pub use program::{Coverage, EngineMode, NOTHING_SELECTED, Program, RuleLookups, Settings};

@@ -98,7 +98,9 @@ impl Waf {
         let State { transaction, sampled, blocked, has_body, .. } = state;
         let transaction = &*transaction;
         let logged = transaction.matched_rules().iter().filter(|rule| rule.logged);
-        let mut matches = logged.filter_map(|rule| Some((rule, Target::read(&rule.variable)?))).peekable();
+        let inputs = logged.flat_map(|rule| rule.inputs().map(move |(variable, value)| (rule, variable, value)));
+        let matches = inputs.filter_map(|(rule, variable, value)| Some((rule, Target::read(variable)?, value)));
+        let mut matches = matches.peekable();
         if matches.peek().is_none() {
             return;
         }
@@ -109,7 +111,7 @@ impl Waf {
         let Some(path) = fold::fold(path) else { return };
         let caller = callers::caller(exchange);
         let (now, mut last) = (host.now(), None);
-        for (rule, target) in matches {
+        for (rule, target, value) in matches {
             let rule_id = rule.rule_id.to_le_bytes();
             let key = [self.step.id.as_bytes(), b"\0", &rule_id, target.text.as_bytes(), b"\0", path.as_bytes()];
             let key = keyed_hash(host.shared(), "waf.match", &key.concat());
@@ -123,7 +125,7 @@ impl Waf {
             if wanted == Wanted::Nothing {
                 continue;
             }
-            let Some(sample) = source.sample(target, rule, &mut last) else { continue };
+            let Some(sample) = source.sample(target, value, rule, &mut last) else { continue };
             let matched = self.matched(rule, target, &path, exchange);
             let matched = Matched { value: sample.value, msg: text(&sample.msg), ..matched };
             let request = Some(sample.request).filter(|_| wanted == Wanted::Request);

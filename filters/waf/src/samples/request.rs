@@ -2,7 +2,7 @@
 
 use seclang::{MatchedRule, Transaction};
 
-use super::mask::{Mask, cards};
+use super::mask::{MASK, Mask, cards};
 use super::messages::{MAX_BODY, MAX_TEXT, SampledHeader, SampledRequest};
 use super::target::{Input, Target};
 
@@ -51,26 +51,31 @@ impl<'t> Source<'t> {
         self.uri.len().min(MAX_URI).saturating_add(self.body.len()).saturating_add(MAX_HEADERS / 4)
     }
 
-    /// The request for a match, and what matched in it. `None` if rules sanitise more than can be masked. `last` is what was masked for
-    /// the match before: rules often match at one input.
+    /// The request for a match, and what matched in it: `value`. `None` if rules sanitise more than can be masked. `last` is what was
+    /// masked for the match before: rules often match at one input.
     pub(super) fn sample(
         &self,
         target: Target<'t>,
+        value: &[u8],
         rule: &MatchedRule,
         last: &mut Option<Masked<'t>>,
     ) -> Option<Sample> {
         let sanitised = self.sanitised.as_ref()?;
         // Where all of a text matched, its numbers do not stay.
         let whole = matches!(target.input, Input::Uri | Input::Body | Input::Unnamed);
-        let cards = if whole { Vec::new() } else { cards(&rule.value) };
+        let cards = if whole { Vec::new() } else { cards(value) };
         let masked = match last.take() {
             Some(masked) if masked.target == target && masked.cards == cards => masked,
             _ => self.masked(target, cards, sanitised),
         };
         let masked = last.insert(masked);
         let mut mask = Mask::new(target, &masked.cards, sanitised);
-        let value = masked.shown.clone().unwrap_or_else(|| mask.value(&rule.value));
-        let msg = mask.message(&rule.msg, &rule.value);
+        let value = masked.shown.clone().unwrap_or_else(|| mask.value(value));
+        let is_secret = |variable| Target::read(variable).is_some_and(|target| target.is_secret(sanitised));
+        // What the rest of a chain has made of a secret is one as well.
+        let any_secret = rule.inputs().any(|(variable, _)| is_secret(variable));
+        let is_shown = rule.inputs().any(|(_, value)| shows(&rule.msg, value));
+        let msg = if any_secret && is_shown { MASK.to_vec() } else { mask.message(&rule.msg) };
         Some(Sample { request: masked.request.clone(), value: capped(value, MAX_TEXT), msg })
     }
 
@@ -144,6 +149,10 @@ pub(super) struct Sample {
 pub(super) fn text(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes.get(..MAX_TEXT).unwrap_or(bytes));
     text.get(..text.floor_char_boundary(MAX_TEXT)).unwrap_or_default().to_owned()
+}
+
+fn shows(msg: &[u8], value: &[u8]) -> bool {
+    !value.is_empty() && msg.windows(value.len()).any(|part| part == value)
 }
 
 fn capped(mut bytes: Vec<u8>, most: usize) -> Vec<u8> {

@@ -111,6 +111,36 @@ fn all_exchanges_are_counted_with_their_scores() {
     assert_eq!((found[0].1, found[0].2, found[0].3), (1, 1, 1), "{found:?}");
 }
 
+/// Each input of a rule is a match with its own value, whichever link of a chain has seen it.
+#[test]
+fn every_input_of_a_rule_is_a_match() {
+    let rules = r#"
+SecRuleEngine On
+SecRule ARGS "@rx ^odd (\w+)$" "id:1,phase:2,pass,log,capture,msg:'odd %{TX.1}',chain"
+SecRule TX:1 "@rx ^[a-z]+$"
+SecRule ARGS "@contains odd" "id:2,phase:2,pass,log"
+"#;
+    let (host, plugin) = (host(), plugin_of(rules, step()));
+    let found = |query: &str| {
+        get(&*plugin, &format!("/?{query}"), &host);
+        host.advance(PERIOD);
+        let reports = tick(&*plugin, &host);
+        let shown = |one: &&Matched| {
+            (one.rule_id, one.target.clone(), String::from_utf8_lossy(&one.value).into_owned(), one.msg.clone())
+        };
+        let mut found: Vec<_> = matches(&reports).iter().map(shown).collect();
+        found.sort();
+        found.into_iter().map(|(rule, target, value, msg)| format!("{rule} {target} {value} {msg}")).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        found("b=odd+two&c=fine&a=odd+one"),
+        ["1 ARGS:a odd one odd one", "1 ARGS:b odd two odd one", "2 ARGS:a odd one ", "2 ARGS:b odd two "]
+    );
+    // A message may show what the rest of the chain has made of a secret.
+    let secret = found("pin=odd+hunter");
+    assert_eq!(secret, ["1 ARGS:pin *** ***", "2 ARGS:pin *** "]);
+}
+
 fn header<'a>(request: &'a SampledRequest, name: &str) -> Option<&'a [u8]> {
     request.headers.iter().find(|header| header.name == name.as_bytes()).map(|header| header.value.as_slice())
 }
@@ -224,7 +254,14 @@ fn each_key_counts_once_in_an_exchange() {
     found.sort_unstable();
     assert_eq!(
         found,
-        [(2, "ARGS:b", 1), (3, "ARGS:b", 1), (4, "REQUEST_HEADERS:x-a", 1), (4, "REQUEST_HEADERS:x-late", 1)]
+        [
+            (2, "ARGS:a", 1),
+            (2, "ARGS:b", 1),
+            (3, "ARGS:a", 1),
+            (3, "ARGS:b", 1),
+            (4, "REQUEST_HEADERS:x-a", 1),
+            (4, "REQUEST_HEADERS:x-late", 1)
+        ]
     );
     let late = matches(&reports).into_iter().find(|found| found.target.ends_with("x-late")).unwrap();
     assert_eq!(header(late.request.as_ref().unwrap(), "x-late"), Some(b"odd".as_slice()));

@@ -2,10 +2,13 @@
 
 use super::arena::Value;
 use super::build::Engine;
-use super::limits::{DYNAMIC_NAMES, EXPANSION_LENGTH, MATCHED_IDS, MATCHED_RULES, REMOVED_TARGETS, REPORTED_LENGTH};
+use super::collect::Name;
+use super::limits::{
+    DYNAMIC_NAMES, EXPANSION_LENGTH, MATCHED_IDS, MATCHED_RULES, REMOVED_TARGETS, REPORTED_INPUTS, REPORTED_LENGTH,
+};
 use super::persist::CollectionKind;
 use super::phase::Flow;
-use super::report::{Intervention, InterventionKind, MatchedRule};
+use super::report::{Intervention, InterventionKind, MatchedInput, MatchedRule};
 use super::rules::{Control, Macro, MacroPiece, Rule, RuleFilter, SetOperation, SetVariable};
 use super::store::{Entry, whole_digest};
 use super::transaction::{Allowed, RemovedTarget, Transaction};
@@ -95,6 +98,8 @@ impl Transaction {
         }
         let tags = rule.tags.iter().filter_map(|tag| engine.strings.get(*tag as usize));
         let tags = tags.map(|tag| tag.to_vec()).collect();
+        let variable = capped(self.scalar_bytes(Variable::MatchedVarName));
+        let earlier = self.earlier_inputs(engine, &variable);
         let reported = MatchedRule {
             rule_id: rule.id,
             phase: rule.phase,
@@ -102,23 +107,48 @@ impl Transaction {
             logdata: capped(self.expanded(engine, &rule.logdata)),
             severity: rule.severity,
             tags,
-            variable: capped(self.scalar_bytes(Variable::MatchedVarName)),
+            variable,
             value: capped(self.scalar_bytes(Variable::MatchedVar)),
+            earlier,
             disruptive: rule.disruption.blocks(),
             logged: rule.log,
             audited: rule.audit_log,
         };
         let texts = [&reported.msg, &reported.logdata, &reported.variable, &reported.value];
-        let bytes = texts.into_iter().chain(&reported.tags).map(|text| text.len() + size_of::<Vec<u8>>()).sum();
+        let earlier = reported.earlier.iter().flat_map(|input| [&input.variable, &input.value]);
+        let texts = texts.into_iter().chain(&reported.tags).chain(earlier);
+        let bytes = texts.map(|text| text.len() + size_of::<Vec<u8>>()).sum();
         self.arena.budget.keep(bytes);
         self.arena.budget.charge_copy(bytes);
         self.matched_rules.push(reported);
     }
 
+    /// What matched in the chain beside the last.
+    fn earlier_inputs(&mut self, engine: &Engine, last: &[u8]) -> Vec<MatchedInput> {
+        let mut inputs: Vec<MatchedInput> = Vec::new();
+        let mut names = 0;
+        for found in &self.matched.list {
+            if inputs.len() >= REPORTED_INPUTS {
+                break;
+            }
+            let (collection, name) = (found.item.variable.name().as_bytes(), self.name_bytes(engine, found.item.name));
+            let colon: &[u8] = if found.item.name == Name::None { b"" } else { b":" };
+            let parts = [collection, colon, name];
+            let is = |known: &[u8]| is_joined(known, parts);
+            names += 1 + inputs.len();
+            if is(last) || inputs.iter().any(|input| is(&input.variable)) {
+                continue;
+            }
+            let value = self.arena.get(found.value);
+            inputs.push(MatchedInput { variable: capped(parts.concat()), value: beginning(value).to_vec() });
+        }
+        self.arena.budget.charge_list(names);
+        inputs
+    }
+
     fn scalar_bytes(&mut self, variable: Variable) -> Vec<u8> {
         let value = self.scalar(variable);
-        let bytes = self.arena.get(value);
-        bytes.get(..REPORTED_LENGTH).unwrap_or(bytes).to_vec()
+        beginning(self.arena.get(value)).to_vec()
     }
 
     pub(super) fn assign(&mut self, engine: &Engine, sets: &[SetVariable]) {
@@ -315,6 +345,24 @@ fn integer(bytes: &[u8]) -> i64 {
     let digits = digits.iter().take_while(|byte| byte.is_ascii_digit());
     let value = digits.fold(0i64, |value, digit| value.saturating_mul(10).saturating_add(i64::from(digit - b'0')));
     if negative { -value } else { value }
+}
+
+/// Whether a reported text is that of the parts, one behind the other.
+fn is_joined(text: &[u8], parts: [&[u8]; 3]) -> bool {
+    let length: usize = parts.iter().map(|part| part.len()).sum();
+    let mut rest = text;
+    let mut begins = || {
+        parts.iter().all(|part| {
+            let (same, behind) = rest.split_at(part.len().min(rest.len()));
+            rest = behind;
+            part.starts_with(same)
+        })
+    };
+    text.len() == length.min(REPORTED_LENGTH) && begins()
+}
+
+fn beginning(bytes: &[u8]) -> &[u8] {
+    bytes.get(..REPORTED_LENGTH).unwrap_or(bytes)
 }
 
 fn capped(mut bytes: Vec<u8>) -> Vec<u8> {

@@ -48,7 +48,7 @@ pub use lookups::{Lookup, Lookups, Place};
 pub use oversize::REST_OF_BODY;
 pub(crate) use persist::READ_ONLY;
 pub use persist::{CollectionKind, Collections, RecordName, StoredRecord, UpdateLost};
-pub use report::{ExceededLimit, Intervention, InterventionKind, MatchedRule, Work};
+pub use report::{ExceededLimit, Intervention, InterventionKind, MatchedInput, MatchedRule, Work};
 pub use transaction::{Transaction, TransactionStart};
 pub use uninspected::Uninspected;
 
@@ -76,6 +76,8 @@ pub mod limits {
     pub const EXCEEDED_RULES: usize = 16;
     /// How many bytes of a matched value, of a message and of logdata are reported.
     pub const REPORTED_LENGTH: usize = 1024;
+    /// How many variables at which a rule matched are reported beside the last.
+    pub const REPORTED_INPUTS: usize = 15;
     /// How many targets `ctl:ruleRemoveTarget*` may remove.
     pub const REMOVED_TARGETS: usize = 4096;
     /// The bytes of all values from which the value cache is full: transformed values are then no longer kept, and each

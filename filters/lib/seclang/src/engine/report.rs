@@ -46,12 +46,31 @@ pub struct MatchedRule {
     pub variable: Vec<u8>,
     /// What matched last, transformed, at most [`super::limits::REPORTED_LENGTH`] bytes.
     pub value: Vec<u8>,
+    /// What else matched in the chain, in order, each name once: at most [`super::limits::REPORTED_INPUTS`].
+    pub earlier: Vec<MatchedInput>,
     /// Whether the rule ends the transaction (or would, if the engine only detects).
     pub disruptive: bool,
     /// Whether the rule wants to be logged.
     pub logged: bool,
     /// Whether the rule wants to be in the audit log.
     pub audited: bool,
+}
+
+/// A variable at which a rule matched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MatchedInput {
+    /// The full name, as `ARGS:id`.
+    pub variable: Vec<u8>,
+    /// The first value of that name that matched, transformed, at most [`super::limits::REPORTED_LENGTH`] bytes.
+    pub value: Vec<u8>,
+}
+
+impl MatchedRule {
+    /// The full names of all that matched in the chain with their values, in order, each name once; what matched last is the last.
+    pub fn inputs(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        let earlier = self.earlier.iter().map(|input| (input.variable.as_slice(), input.value.as_slice()));
+        earlier.chain([(self.variable.as_slice(), self.value.as_slice())])
+    }
 }
 
 /// A rule whose operator gave up at a limit, which counts as no match although it might match. Or the rule at which the

@@ -5,7 +5,7 @@
 use memchr::memmem;
 
 use super::limits::SANITISED;
-use super::report::MatchedRule;
+use super::report::{MatchedInput, MatchedRule};
 use super::transaction::Transaction;
 use crate::vocabulary::Variable;
 
@@ -77,13 +77,12 @@ impl Transaction {
         self.arena.budget.charge_list(values.saturating_mul(self.sanitised.names.len()));
         let secrets = if self.arena.budget.is_spent() { Vec::new() } else { self.secrets() };
         self.sanitised.overflown |= secrets.len() > SANITISED;
-        let texts = |report: &MatchedRule| report.value.len() + report.logdata.len() + report.msg.len();
-        let length: usize = reports.iter().map(texts).sum();
+        let length: usize = reports.iter_mut().flat_map(texts).map(|text| text.len()).sum();
         self.arena.budget.charge_search(length.saturating_mul(secrets.len()));
         if self.sanitised.overflown || self.arena.budget.is_spent() {
             // Too many values, or too much text to search: everything is masked.
             for report in &mut reports {
-                [&mut report.value, &mut report.logdata, &mut report.msg].into_iter().for_each(|text| text.fill(b'*'));
+                texts(report).for_each(|text| text.fill(b'*'));
             }
             for found in [&mut self.intervention, &mut self.would_block].into_iter().flatten() {
                 found.msg.fill(b'*');
@@ -101,25 +100,34 @@ impl Transaction {
     }
 
     fn mask(&self, report: &mut MatchedRule, secrets: &[Vec<u8>]) {
-        let (collection, name) = match report.variable.iter().position(|&byte| byte == b':') {
-            Some(at) => (report.variable.get(..at), report.variable.get(at + 1..).unwrap_or_default()),
-            None => (Some(report.variable.as_slice()), &[][..]),
-        };
-        let variable = collection.and_then(|name| std::str::from_utf8(name).ok()).and_then(Variable::from_name);
+        // The result of a transformation or a pattern may reveal the value: so may what the rest of the chain makes of it.
+        let mut any = false;
+        for MatchedInput { variable, value } in &mut report.earlier {
+            if self.is_masked(variable) {
+                value.fill(b'*');
+                any = true;
+            }
+        }
+        if self.is_masked(&report.variable) || any && is_derived(&report.variable) {
+            report.value.fill(b'*');
+            any = true;
+        }
+        if any {
+            report.logdata.fill(b'*');
+        }
+        for text in texts(report) {
+            secrets.iter().for_each(|secret| hide(text, secret));
+        }
+    }
+
+    /// Whether the values of a full name are masked.
+    fn is_masked(&self, full: &Vec<u8>) -> bool {
+        let (variable, name) = split(full);
         let by_name = variable.is_some_and(|variable| {
             let mut names = self.sanitised.names.iter();
             names.any(|(kind, wanted)| holds(*kind, variable) && wanted.eq_ignore_ascii_case(name))
         });
-        if by_name || self.sanitised.matches.contains(&report.variable) {
-            // The result of a transformation or a pattern may reveal the value.
-            for text in [&mut report.value, &mut report.logdata] {
-                text.fill(b'*');
-            }
-            return;
-        }
-        for text in [&mut report.value, &mut report.logdata, &mut report.msg] {
-            secrets.iter().for_each(|secret| hide(text, secret));
-        }
+        by_name || self.sanitised.matches.contains(full)
     }
 
     /// The values that are masked wherever they stand, longest first.
@@ -139,6 +147,26 @@ impl Transaction {
         found.dedup();
         found
     }
+}
+
+/// What a report shows of requests and responses.
+fn texts(report: &mut MatchedRule) -> impl Iterator<Item = &mut Vec<u8>> {
+    let earlier = report.earlier.iter_mut().map(|input| &mut input.value);
+    [&mut report.value, &mut report.logdata, &mut report.msg].into_iter().chain(earlier)
+}
+
+/// The collection of a full name, and the name in it.
+fn split(full: &[u8]) -> (Option<Variable>, &[u8]) {
+    let (collection, name) = match full.iter().position(|&byte| byte == b':') {
+        Some(at) => (full.get(..at), full.get(at + 1..).unwrap_or_default()),
+        None => (Some(full), &[][..]),
+    };
+    (collection.and_then(|name| std::str::from_utf8(name).ok()).and_then(Variable::from_name), name)
+}
+
+/// Whether a variable holds parts of what matched before it in the chain.
+fn is_derived(full: &[u8]) -> bool {
+    matches!(split(full).0, Some(Variable::Tx | Variable::MatchedVar | Variable::MatchedVars))
 }
 
 /// Whether a variable shows values of the collection that is masked.

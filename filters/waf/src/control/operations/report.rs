@@ -95,9 +95,10 @@ fn matched_rules(matches: &[MatchedRule]) -> Vec<Value> {
         .map(|(first, all)| {
             let matched: Vec<Value> = all
                 .iter()
+                .flat_map(|found| found.inputs())
+                .filter(|(variable, _)| !variable.is_empty())
                 .take(MAX_MATCHES)
-                .filter(|found| !found.variable.is_empty())
-                .map(|found| json!({ "variable": text(&found.variable), "value": text(&found.value) }))
+                .map(|(variable, value)| json!({ "variable": text(variable), "value": text(value) }))
                 .collect();
             json!({
                 "id": first.rule_id,

@@ -486,7 +486,8 @@ pub(super) fn is_blocked(outcome: &Watched) -> bool {
 fn seen(trial: &Trial<'_>, request: &ReadRequest, response: Option<&ReadResponse>) -> Option<Seen> {
     let outcome = trial.pass(request, response).ok()?;
     let logged = || outcome.transaction.matched_rules().iter().filter(|rule| rule.logged);
-    let named = logged().map(|rule| (rule.rule_id, String::from_utf8_lossy(&rule.variable).into_owned()));
+    let named = logged().flat_map(|rule| rule.inputs().map(|(variable, _)| (rule.rule_id, variable)));
+    let named = named.map(|(rule, variable)| (rule, String::from_utf8_lossy(variable).into_owned()));
     Some(Seen {
         rules: logged().map(|rule| rule.rule_id).collect(),
         inputs: named.filter(|(_, name)| is_input(name)).collect(),

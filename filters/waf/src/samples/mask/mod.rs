@@ -146,12 +146,8 @@ impl<'m> Mask<'m> {
         self.text(value, true).unwrap_or_else(|| value.to_vec())
     }
 
-    /// The message of a rule, which may show what matched.
-    pub(super) fn message(&mut self, msg: &[u8], value: &[u8]) -> Vec<u8> {
-        let shows = |msg: &[u8]| !value.is_empty() && msg.windows(value.len()).any(|part| part == value);
-        if self.target.is_secret(self.sanitised) && shows(msg) {
-            return MASK.to_vec();
-        }
+    /// The message of a rule in which no secret that matched is shown.
+    pub(super) fn message(&mut self, msg: &[u8]) -> Vec<u8> {
         self.text(msg, false).unwrap_or_else(|| msg.to_vec())
     }
 

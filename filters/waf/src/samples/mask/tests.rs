@@ -268,10 +268,8 @@ fn names_that_rules_sanitise_are_secrets() {
 
 #[test]
 fn messages_show_no_secret() {
-    assert_eq!(mask("ARGS:pin").message(b"found 1234 there", b"1234"), b"***");
-    assert_eq!(mask("ARGS:pin").message(b"SQL injection", b"1234"), b"SQL injection");
-    assert_eq!(mask("ARGS:q").message(b"in /?token=x", b"a"), b"in /?token=***");
-    assert_eq!(mask("ARGS:pin").message(b"SQL injection", b""), b"SQL injection");
+    assert_eq!(mask("ARGS:pin").message(b"SQL injection"), b"SQL injection");
+    assert_eq!(mask("ARGS:q").message(b"in /?token=x"), b"in /?token=***");
 }
 
 #[test]

@@ -28,6 +28,53 @@ fn what_is_sanitised_is_masked_in_reports() {
     assert_eq!(matched[2], plain[2]);
 }
 
+/// Every input that matched in a chain, in order and once, however many there are.
+#[test]
+fn all_inputs_of_a_chain_are_reported() {
+    let rules = "SecRule ARGS|REQUEST_HEADERS:User-Agent \"@rx ^(Tester|odd)\" \"id:1,phase:2,pass,capture,chain\"\n\
+                 SecRule ARGS:b|TX:1 \"@unconditionalMatch\" \"t:none\"";
+    let inputs = |body: &str| {
+        let mut transaction = transaction(rules, Some(""));
+        finish(&mut transaction, body);
+        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+        let found = &transaction.matched_rules()[0];
+        assert_eq!(found.inputs().last(), Some((found.variable.as_slice(), found.value.as_slice())));
+        found.inputs().map(|(variable, value)| format!("{}={}", text(variable), text(value))).collect::<Vec<_>>()
+    };
+    assert_eq!(inputs("a=fine"), ["REQUEST_HEADERS:User-Agent=Tester/1.0", "TX:1=Tester"]);
+    assert_eq!(
+        inputs("a=odd1&a=odd2&b=odd3&c=fine"),
+        ["ARGS:a=odd1", "ARGS:b=odd3", "REQUEST_HEADERS:User-Agent=Tester/1.0", "TX:1=Tester"]
+    );
+    let many: Vec<String> = (0..100).map(|at| format!("a{at}=odd")).collect();
+    let found = inputs(&many.join("&"));
+    assert_eq!(found.len(), limits::REPORTED_INPUTS + 1);
+    assert_eq!(
+        (found[0].as_str(), found[14].as_str(), found[15].as_str()),
+        ("ARGS:a0=odd", "ARGS:a14=odd", "TX:1=Tester")
+    );
+    // Names are cut like values.
+    let long = format!("{}=odd&{}=odd", "n".repeat(2000), "n".repeat(3000));
+    assert_eq!(inputs(&long).iter().filter(|input| input.starts_with("ARGS:n")).count(), 1);
+}
+
+/// What a rule has made of a secret before is as secret.
+#[test]
+fn what_a_chain_makes_of_a_secret_is_masked() {
+    let rules = "SecRule ARGS_POST \"@rx ^(\\w+)$\" \"id:1,phase:2,pass,capture,logdata:'%{MATCHED_VAR}',chain\"\n\
+                 SecRule TX:1 \"@rx ^\\w\" \"t:none,t:sha1,t:hexEncode\"\n\
+                 SecRule ARGS_POST \"@rx ^\\w\" \"id:2,phase:2,pass,t:uppercase,logdata:'%{MATCHED_VAR}'\"\n\
+                 SecAction \"id:9,phase:5,pass,nolog,sanitiseArg:pass\"";
+    let mut transaction = transaction(rules, Some(""));
+    finish(&mut transaction, "pass=secret&q=plain");
+    let [chain, single] = [0, 1].map(|at| &transaction.matched_rules()[at]);
+    for text in [&chain.value, &chain.logdata, &chain.earlier[0].value, &single.logdata, &single.earlier[0].value] {
+        assert!(text.iter().all(|byte| *byte == b'*'), "{}", text.escape_ascii());
+    }
+    assert_eq!(chain.earlier[1].value, b"plain");
+    assert_eq!((single.variable.as_slice(), single.value.as_slice()), (&b"ARGS_POST:q"[..], &b"PLAIN"[..]));
+}
+
 /// More matches than are noted: none is shown.
 #[test]
 fn what_is_sanitised_is_masked_however_much_it_is() {
